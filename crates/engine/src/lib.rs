@@ -1,0 +1,1 @@
+//! The load engine: runs session machines against sockets, a thread per core.

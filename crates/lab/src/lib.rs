@@ -1,0 +1,1 @@
+//! The laboratory: targets, isolation, resource sampling, trials.

@@ -1,0 +1,1 @@
+//! Result folders: files, schema and renderers.

@@ -1,1 +1,24 @@
-//! The pure heart of Plimsoll: schedule, ledger, latency, SLO, search, records. No I/O, no clock of its own.
+//! The pure heart of Plimsoll.
+//!
+//! Nothing here does I/O, spawns a thread or reads a clock: time comes in as nanoseconds since the trial began, randomness as
+//! a seed. So every piece is tested with a simulated clock, and every run can be repeated from its seed.
+//!
+//! How the pieces fit, in the order in which a trial meets them:
+//!
+//! - [`profile`] says how long a trial ramps, warms up, measures and waits; [`schedule`] gives each session its absolute plan;
+//! - [`session`] is the seam between the load engine and a workload: a session machine without I/O;
+//! - [`ledger`] accounts for every frame that was due; [`latency`] records how long the answers took; [`recorder`] holds both
+//!   for one engine thread;
+//! - [`slo`] turns them into gates, [`caveat`] into reasons for doubt, and both together into a [`record::Verdict`];
+//! - [`search`] decides which load to try next; [`record`] is what a result folder holds.
+
+pub mod caveat;
+pub mod latency;
+pub mod ledger;
+pub mod profile;
+pub mod record;
+pub mod recorder;
+pub mod schedule;
+pub mod search;
+pub mod session;
+pub mod slo;

@@ -1,0 +1,291 @@
+//! Latency recording: HDR histograms, from the schedule and from the write, side by side.
+//!
+//! "From the schedule" is what a user of the server feels and what the gates look at. "From the write" leaves out the client's own lateness and the
+//! time that a frame waited for a full socket; the distance between the two is the reader's check on the client. (Gil Tene's "coordinated
+//! omission" is what happens when only the second is recorded.)
+
+use hdrhistogram::Histogram;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::profile::NS_PER_US;
+
+/// Microseconds up to an hour, with three significant digits.
+const HIGHEST_US: u64 = 3_600_000_000;
+
+/// What is recorded per sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Series {
+    /// Arrival of an answer minus the scheduled time of the newest frame it covers.
+    NewestFromSchedule,
+    /// The same from that frame's write.
+    NewestFromWrite,
+    /// Arrival of an answer minus the scheduled time of the oldest frame it covers.
+    OldestFromSchedule,
+    /// The same from that frame's write.
+    OldestFromWrite,
+    /// Write minus schedule, without the time waited for a full socket: the client's own lateness.
+    SendLag,
+    /// Time a due frame waited for a full socket: the target's back-pressure.
+    SendWait,
+}
+
+impl Series {
+    /// All of them, in the order in which they are stored and written.
+    pub const ALL: [Self; 6] = [
+        Self::NewestFromSchedule,
+        Self::NewestFromWrite,
+        Self::OldestFromSchedule,
+        Self::OldestFromWrite,
+        Self::SendLag,
+        Self::SendWait,
+    ];
+
+    /// The tag in interval logs.
+    #[must_use]
+    pub fn tag(self) -> &'static str {
+        match self {
+            Self::NewestFromSchedule => "newest_from_schedule",
+            Self::NewestFromWrite => "newest_from_write",
+            Self::OldestFromSchedule => "oldest_from_schedule",
+            Self::OldestFromWrite => "oldest_from_write",
+            Self::SendLag => "send_lag",
+            Self::SendWait => "send_wait",
+        }
+    }
+}
+
+/// One histogram per series, and how many samples of each end are lower bounds only.
+#[derive(Debug, Clone)]
+pub struct LatencySet {
+    histograms: Box<[Histogram<u64>; 6]>,
+    /// Samples of unanswered frames: at least the time waited.
+    censored: u64,
+}
+
+impl Default for LatencySet {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl LatencySet {
+    /// Empty histograms, allocated at full range so that recording never allocates.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            histograms: Box::new(Series::ALL.map(|_| empty_histogram())),
+            censored: 0,
+        }
+    }
+
+    /// Records one sample.
+    pub fn record_ns(&mut self, series: Series, value_ns: u64) {
+        self.histograms[series as usize].saturating_record(value_ns / NS_PER_US);
+    }
+
+    /// Records an unanswered frame that was waited for this long, in all four latency series.
+    pub fn record_unanswered(&mut self, from_schedule_ns: u64, from_write_ns: u64) {
+        self.record_ns(Series::NewestFromSchedule, from_schedule_ns);
+        self.record_ns(Series::OldestFromSchedule, from_schedule_ns);
+        self.record_ns(Series::NewestFromWrite, from_write_ns);
+        self.record_ns(Series::OldestFromWrite, from_write_ns);
+        self.censored += 1;
+    }
+
+    /// The histogram of a series; values in microseconds.
+    #[must_use]
+    pub fn histogram(&self, series: Series) -> &Histogram<u64> {
+        &self.histograms[series as usize]
+    }
+
+    /// Unanswered frames among the samples.
+    #[must_use]
+    pub fn censored(&self) -> u64 {
+        self.censored
+    }
+
+    /// Adds the samples of another set.
+    pub fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in self.histograms.iter_mut().zip(other.histograms.iter()) {
+            if !theirs.is_empty() {
+                mine.add(theirs)
+                    .unwrap_or_else(|_| unreachable!("all histograms have one range"));
+            }
+        }
+        self.censored += other.censored;
+    }
+
+    /// Forgets all samples, keeps the memory.
+    pub fn clear(&mut self) {
+        for histogram in self.histograms.iter_mut() {
+            if !histogram.is_empty() {
+                histogram.reset();
+            }
+        }
+        self.censored = 0;
+    }
+
+    /// The percentiles of the four latency series, as the result shows them.
+    #[must_use]
+    pub fn summary(&self) -> Latency {
+        let quantiles = |series| Quantiles::of(self.histogram(series), self.censored);
+        Latency {
+            newest: Dual {
+                from_schedule: quantiles(Series::NewestFromSchedule),
+                from_write: quantiles(Series::NewestFromWrite),
+            },
+            oldest: Dual {
+                from_schedule: quantiles(Series::OldestFromSchedule),
+                from_write: quantiles(Series::OldestFromWrite),
+            },
+        }
+    }
+}
+
+fn empty_histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, HIGHEST_US, 3)
+        .unwrap_or_else(|_| unreachable!("constant bounds are valid"))
+}
+
+/// Latencies of a trial.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Latency {
+    /// Of the last frame that an answer covers.
+    pub newest: Dual,
+    /// Of the first frame that an answer covers.
+    pub oldest: Dual,
+}
+
+/// The same latency from both clocks.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Dual {
+    /// From the scheduled send time: what the gates look at.
+    pub from_schedule: Quantiles,
+    /// From the actual write.
+    pub from_write: Quantiles,
+}
+
+/// Percentiles in milliseconds; `null` when there was no sample.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Quantiles {
+    /// Median.
+    pub p50_ms: Option<f64>,
+    /// 90th percentile.
+    pub p90_ms: Option<f64>,
+    /// 95th percentile.
+    pub p95_ms: Option<f64>,
+    /// 99th percentile.
+    pub p99_ms: Option<f64>,
+    /// 99.9th percentile.
+    pub p999_ms: Option<f64>,
+    /// The greatest.
+    pub max_ms: Option<f64>,
+    /// How many samples.
+    pub count: u64,
+    /// How many of them are unanswered frames, whose latency is only known to be at least the value recorded.
+    pub censored: u64,
+}
+
+impl Quantiles {
+    fn of(histogram: &Histogram<u64>, censored: u64) -> Self {
+        let at = |quantile| quantile_us(histogram, quantile).map(|us| us / 1e3);
+        Self {
+            p50_ms: at(0.5),
+            p90_ms: at(0.9),
+            p95_ms: at(0.95),
+            p99_ms: at(0.99),
+            p999_ms: at(0.999),
+            max_ms: at(1.0),
+            count: histogram.len(),
+            censored,
+        }
+    }
+}
+
+/// Percentiles of the client's lateness in microseconds; `null` when nothing was sent.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LagQuantiles {
+    /// Median.
+    pub p50_us: Option<f64>,
+    /// 99th percentile.
+    pub p99_us: Option<f64>,
+    /// 99.9th percentile.
+    pub p999_us: Option<f64>,
+    /// The greatest.
+    pub max_us: Option<f64>,
+}
+
+impl LagQuantiles {
+    /// The percentiles of a histogram of microseconds.
+    #[must_use]
+    pub fn of(histogram: &Histogram<u64>) -> Self {
+        let at = |quantile| quantile_us(histogram, quantile);
+        Self {
+            p50_us: at(0.5),
+            p99_us: at(0.99),
+            p999_us: at(0.999),
+            max_us: at(1.0),
+        }
+    }
+}
+
+/// A quantile of a histogram of microseconds; `None` when it is empty.
+#[must_use]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "an hour in microseconds is far below 2^53"
+)]
+pub fn quantile_us(histogram: &Histogram<u64>, quantile: f64) -> Option<f64> {
+    (!histogram.is_empty()).then(|| histogram.value_at_quantile(quantile) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::NS_PER_MS;
+
+    #[test]
+    fn an_empty_record_has_no_percentiles() {
+        let latency = LatencySet::new().summary();
+        assert_eq!(latency.newest.from_schedule.p50_ms, None);
+        assert_eq!(latency.newest.from_schedule.count, 0);
+    }
+
+    #[test]
+    fn unanswered_frames_are_in_the_percentiles() {
+        let mut set = LatencySet::new();
+        for _ in 0..90 {
+            set.record_ns(Series::NewestFromSchedule, 100 * NS_PER_MS);
+        }
+        for _ in 0..10 {
+            set.record_unanswered(7_000 * NS_PER_MS, 6_999 * NS_PER_MS);
+        }
+        let newest = set.summary().newest.from_schedule;
+        assert_eq!((newest.count, newest.censored), (100, 10));
+        assert!(newest.p95_ms.unwrap() >= 7_000.0);
+        assert!(newest.p50_ms.unwrap() < 101.0);
+    }
+
+    #[test]
+    fn merged_sets_are_the_sum() {
+        let mut a = LatencySet::new();
+        let mut b = LatencySet::new();
+        a.record_ns(Series::SendLag, 5_000);
+        b.record_ns(Series::SendLag, 9_000);
+        b.record_unanswered(1, 1);
+        a.merge(&b);
+        assert_eq!(a.histogram(Series::SendLag).len(), 2);
+        assert_eq!(a.histogram(Series::SendLag).max(), 9);
+        assert_eq!(a.censored(), 1);
+        a.clear();
+        assert_eq!(a.histogram(Series::SendLag).len(), 0);
+    }
+
+    #[test]
+    fn a_value_beyond_the_range_is_kept_as_the_greatest() {
+        let mut set = LatencySet::new();
+        set.record_ns(Series::SendWait, u64::MAX);
+        assert!(set.histogram(Series::SendWait).max() >= HIGHEST_US - HIGHEST_US / 500);
+    }
+}

@@ -1,0 +1,500 @@
+//! The ledger: every frame due is accounted for.
+//!
+//! Two pieces: [`Ledger`], the totals of a trial, and [`FrameLedger`], the state of one session from which they are counted. The identity that
+//! must always hold once a session is finished, for frames due in the measured window:
+//!
+//! ```text
+//! frames_due = frames_answered + frames_errored + frames_lost
+//! ```
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Ranges of unanswered frames kept open per session. A target that skips more than that has the oldest of them counted as lost for good, so
+/// that a faulty target cannot fill the client's memory.
+const OPEN_GAPS_MAX: usize = 1024;
+
+/// What was due, sent, answered, lost, duplicated, reordered. Frames and partials are those due in the measured window; sessions are
+/// those of the whole trial.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Ledger {
+    /// Frames whose scheduled time lies in the measured window.
+    pub frames_due: u64,
+    /// Of those, frames that were written to the socket.
+    pub frames_sent: u64,
+    /// Of those, frames that a partial covered.
+    pub frames_answered: u64,
+    /// Frames that an `error` named instead.
+    pub frames_errored: u64,
+    /// Frames that nothing named until grace ended, sent or not.
+    pub frames_lost: u64,
+    /// Further answers to frames that had been named already.
+    pub frames_duplicated: u64,
+    /// Frames named after a later frame had been.
+    pub frames_out_of_order: u64,
+    /// Sessions whose connection was established and whose handshake succeeded.
+    pub sessions_started: u64,
+    /// Sessions that could not be opened before the measured window.
+    pub sessions_failed: u64,
+    /// Sessions that ended before the trial did.
+    pub sessions_died: u64,
+    /// Partials that covered at least one measured frame.
+    pub partials: u64,
+    /// Errors that named at least one measured frame.
+    pub errors: u64,
+    /// Messages that break the contract: not to be parsed, wrong fields, frames never sent.
+    pub protocol_faults: u64,
+    /// Partials whose content was recomputed.
+    pub content_checked: u64,
+    /// Partials whose content was wrong.
+    pub content_wrong: u64,
+    /// Frames written in the whole trial, warm-up and grace included: what the target's own counter should show.
+    pub frames_sent_in_all: u64,
+    /// Bytes written to sockets in the whole trial.
+    pub bytes_sent: u64,
+    /// Bytes read from sockets in the whole trial.
+    pub bytes_received: u64,
+    /// Why sessions failed or died and what the protocol faults were, each with its count.
+    pub reasons: BTreeMap<String, u64>,
+}
+
+impl Ledger {
+    /// Counts one more case of a reason.
+    pub fn because(&mut self, reason: &str) {
+        if let Some(count) = self.reasons.get_mut(reason) {
+            *count += 1;
+        } else {
+            self.reasons.insert(reason.to_owned(), 1);
+        }
+    }
+
+    /// Errors and protocol faults per partial; `None` when there was neither partial nor fault.
+    #[must_use]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "counts far below 2^53 in any trial"
+    )]
+    pub fn error_rate(&self) -> Option<f64> {
+        let bad = self.errors + self.protocol_faults;
+        match (bad, self.partials) {
+            (0, 0) => None,
+            (bad, partials) => Some(bad as f64 / partials.max(1) as f64),
+        }
+    }
+
+    /// Adds the totals of another engine thread.
+    pub fn merge(&mut self, other: &Self) {
+        self.frames_due += other.frames_due;
+        self.frames_sent += other.frames_sent;
+        self.frames_answered += other.frames_answered;
+        self.frames_errored += other.frames_errored;
+        self.frames_lost += other.frames_lost;
+        self.frames_duplicated += other.frames_duplicated;
+        self.frames_out_of_order += other.frames_out_of_order;
+        self.sessions_started += other.sessions_started;
+        self.sessions_failed += other.sessions_failed;
+        self.sessions_died += other.sessions_died;
+        self.partials += other.partials;
+        self.errors += other.errors;
+        self.protocol_faults += other.protocol_faults;
+        self.content_checked += other.content_checked;
+        self.content_wrong += other.content_wrong;
+        self.frames_sent_in_all += other.frames_sent_in_all;
+        self.bytes_sent += other.bytes_sent;
+        self.bytes_received += other.bytes_received;
+        for (reason, count) in &other.reasons {
+            *self.reasons.entry(reason.clone()).or_default() += count;
+        }
+    }
+}
+
+/// The outcome of recomputing content.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Audit {
+    /// Answers recomputed.
+    pub checked: u64,
+    /// Answers that were not what they should have been.
+    pub wrong: u64,
+}
+
+/// How a message named its frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Naming {
+    /// By an answer.
+    Answered,
+    /// By an error.
+    Errored,
+}
+
+/// What [`FrameLedger::name`] found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Named {
+    /// At least one measured frame was named for the first time.
+    pub measured: bool,
+    /// The newest frame of the message is measured and was named for the first time.
+    pub newest_measured: bool,
+    /// The oldest frame of the message is measured and was named for the first time.
+    pub oldest_measured: bool,
+    /// The message names frames that were never sent.
+    pub never_sent: bool,
+}
+
+/// Accounts for the frames of one session. Frames are numbered from 1 in the order sent.
+#[derive(Debug, Clone)]
+pub struct FrameLedger {
+    /// Frames due in the measured window.
+    measured: Range<u64>,
+    /// The lowest frame that nothing has named or skipped yet.
+    next: u64,
+    /// The highest frame written.
+    sent: u64,
+    /// Ranges below `next` that were skipped, in ascending order.
+    gaps: Vec<Range<u64>>,
+    /// Measured frames in gaps that were given up on.
+    given_up: u64,
+}
+
+impl FrameLedger {
+    /// A ledger for a session whose frames `measured` (a range of frame numbers) are due in the measured window.
+    #[must_use]
+    pub fn new(measured: Range<u64>) -> Self {
+        Self {
+            measured,
+            next: 1,
+            sent: 0,
+            gaps: Vec::new(),
+            given_up: 0,
+        }
+    }
+
+    /// Whether a frame is due in the measured window.
+    #[must_use]
+    pub fn is_measured(&self, seq: u64) -> bool {
+        self.measured.contains(&seq)
+    }
+
+    /// The number of the frame written last.
+    #[must_use]
+    pub fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// The next frame was written.
+    pub fn send(&mut self, totals: &mut Ledger) {
+        self.sent += 1;
+        totals.frames_sent_in_all += 1;
+        totals.frames_sent += u64::from(self.is_measured(self.sent));
+    }
+
+    /// A message names the frames `oldest..=newest`; `oldest` must not be above `newest`.
+    pub fn name(&mut self, oldest: u64, newest: u64, how: Naming, totals: &mut Ledger) -> Named {
+        debug_assert!(oldest <= newest);
+        let never_sent = oldest == 0 || newest > self.sent;
+        let range = oldest.max(1)..newest.min(self.sent) + 1;
+        if range.is_empty() {
+            return Named {
+                measured: false,
+                newest_measured: false,
+                oldest_measured: false,
+                never_sent,
+            };
+        }
+        let oldest_is_new = self.is_open(range.start);
+        let newest_is_new = self.is_open(range.end - 1);
+
+        let late = self.close_gaps(&range);
+        let fresh = self.measured_in(range.start.max(self.next)..range.end);
+        let already =
+            self.measured_in(range.start..range.end.min(self.next).max(range.start)) - late;
+        let named = match how {
+            Naming::Answered => &mut totals.frames_answered,
+            Naming::Errored => &mut totals.frames_errored,
+        };
+        *named += fresh + late;
+        totals.frames_out_of_order += late;
+        totals.frames_duplicated += already;
+        self.advance(&range);
+
+        Named {
+            measured: fresh + late > 0,
+            newest_measured: newest_is_new && self.is_measured(range.end - 1),
+            oldest_measured: oldest_is_new && self.is_measured(range.start),
+            never_sent,
+        }
+    }
+
+    /// Whether every measured frame has been named.
+    #[must_use]
+    pub fn settled(&self) -> bool {
+        self.next >= self.measured.end
+            && self
+                .gaps
+                .iter()
+                .all(|gap| self.measured_in(gap.clone()) == 0)
+    }
+
+    /// Closes the account. `due` is the number of frames that were due until now. Counts what was due and what was lost, and calls
+    /// `on_lost` with each lost frame.
+    pub fn finish(&mut self, due: u64, totals: &mut Ledger, mut on_lost: impl FnMut(u64)) {
+        let due_end = self.measured.end.min(due + 1);
+        totals.frames_due += due_end.saturating_sub(self.measured.start);
+        totals.frames_lost += self.given_up;
+        let rest = self.next..due_end;
+        for range in self.gaps.drain(..).chain([rest]) {
+            let lost = range.start.max(self.measured.start)..range.end.min(self.measured.end);
+            totals.frames_lost += lost.end.saturating_sub(lost.start);
+            lost.for_each(&mut on_lost);
+        }
+        self.measured = 0..0;
+        self.given_up = 0;
+    }
+
+    fn measured_in(&self, range: Range<u64>) -> u64 {
+        range
+            .end
+            .min(self.measured.end)
+            .saturating_sub(range.start.max(self.measured.start))
+    }
+
+    fn is_open(&self, seq: u64) -> bool {
+        seq >= self.next || self.gaps.iter().any(|gap| gap.contains(&seq))
+    }
+
+    /// Takes `range` out of the gaps; the number of measured frames that were in them.
+    fn close_gaps(&mut self, range: &Range<u64>) -> u64 {
+        if self.gaps.is_empty() || range.start >= self.next {
+            return 0;
+        }
+        let mut late = 0;
+        let mut kept = Vec::with_capacity(self.gaps.len() + 1);
+        for gap in std::mem::take(&mut self.gaps) {
+            let hit = gap.start.max(range.start)..gap.end.min(range.end);
+            if hit.is_empty() {
+                kept.push(gap);
+                continue;
+            }
+            late += self.measured_in(hit.clone());
+            kept.extend(
+                [gap.start..hit.start, hit.end..gap.end]
+                    .into_iter()
+                    .filter(|r| !r.is_empty()),
+            );
+        }
+        self.gaps = kept;
+        late
+    }
+
+    fn advance(&mut self, range: &Range<u64>) {
+        if range.end <= self.next {
+            return;
+        }
+        if range.start > self.next {
+            if self.gaps.len() == OPEN_GAPS_MAX {
+                let oldest = self.gaps.remove(0);
+                self.given_up += self.measured_in(oldest);
+            }
+            self.gaps.push(self.next..range.start);
+        }
+        self.next = range.end;
+    }
+}
+
+/// Remembers how late each of the last frames of a session was written, so that an answer's latency can be told from the write as well.
+///
+/// Bounded: a frame answered more than [`WriteLags::CAPACITY`] frames after it was sent has its latency from the schedule in both records.
+#[derive(Debug, Clone)]
+pub struct WriteLags {
+    /// Write lag in microseconds, by frame number modulo the capacity.
+    ring: Box<[u32]>,
+    /// The newest frame remembered.
+    newest: u64,
+}
+
+impl WriteLags {
+    /// The most frames remembered: 82 s of audio at 50 frames a second.
+    pub const CAPACITY: usize = 4096;
+
+    /// Room for `frames` frames, a power of two at most [`WriteLags::CAPACITY`].
+    #[must_use]
+    pub fn with_room_for(frames: u64) -> Self {
+        let frames = usize::try_from(frames).unwrap_or(Self::CAPACITY);
+        let capacity = frames.clamp(1, Self::CAPACITY).next_power_of_two();
+        Self {
+            ring: vec![0; capacity].into_boxed_slice(),
+            newest: 0,
+        }
+    }
+
+    /// Frame `seq`, the one after the last, was written `lag_ns` after its schedule.
+    pub fn push(&mut self, seq: u64, lag_ns: u64) {
+        let slot = self.slot(seq);
+        self.ring[slot] = u32::try_from(lag_ns / 1000).unwrap_or(u32::MAX);
+        self.newest = seq;
+    }
+
+    /// How late frame `seq` was written, in nanoseconds; 0 when it is no longer remembered.
+    #[must_use]
+    pub fn lag_ns(&self, seq: u64) -> u64 {
+        let remembered = seq <= self.newest && self.newest - seq < self.ring.len() as u64;
+        if remembered {
+            u64::from(self.ring[self.slot(seq)]) * 1000
+        } else {
+            0
+        }
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "masked to the ring's length"
+    )]
+    fn slot(&self, seq: u64) -> usize {
+        (seq as usize) & (self.ring.len() - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn sent(frames: u64, measured: Range<u64>) -> (FrameLedger, Ledger) {
+        let mut totals = Ledger::default();
+        let mut ledger = FrameLedger::new(measured);
+        for _ in 0..frames {
+            ledger.send(&mut totals);
+        }
+        (ledger, totals)
+    }
+
+    #[test]
+    fn all_answered_in_order() {
+        let (mut ledger, mut totals) = sent(100, 11..91);
+        assert!(!ledger.settled());
+        let first = ledger.name(1, 50, Naming::Answered, &mut totals);
+        assert!(first.newest_measured && !first.oldest_measured && first.measured);
+        ledger.name(51, 90, Naming::Answered, &mut totals);
+        assert!(ledger.settled());
+        ledger.finish(100, &mut totals, |seq| panic!("{seq} was answered"));
+        assert_eq!(totals.frames_due, 80);
+        assert_eq!(totals.frames_answered, 80);
+        assert_eq!(totals.frames_sent, 80);
+        assert_eq!(totals.frames_sent_in_all, 100);
+        assert_eq!(totals.frames_lost, 0);
+    }
+
+    #[test]
+    fn a_skipped_flush_is_lost_and_named() {
+        let (mut ledger, mut totals) = sent(150, 1..151);
+        ledger.name(1, 50, Naming::Answered, &mut totals);
+        ledger.name(101, 150, Naming::Answered, &mut totals);
+        assert!(!ledger.settled());
+        let mut lost = Vec::new();
+        ledger.finish(150, &mut totals, |seq| lost.push(seq));
+        assert_eq!(lost, (51..=100).collect::<Vec<_>>());
+        assert_eq!((totals.frames_lost, totals.frames_answered), (50, 100));
+    }
+
+    #[test]
+    fn answers_twice_and_out_of_order_are_told_apart() {
+        let (mut ledger, mut totals) = sent(150, 1..151);
+        ledger.name(1, 50, Naming::Answered, &mut totals);
+        ledger.name(101, 150, Naming::Answered, &mut totals);
+        ledger.name(51, 100, Naming::Answered, &mut totals);
+        assert_eq!(
+            (totals.frames_out_of_order, totals.frames_duplicated),
+            (50, 0)
+        );
+        ledger.name(1, 50, Naming::Answered, &mut totals);
+        assert_eq!(
+            (totals.frames_out_of_order, totals.frames_duplicated),
+            (50, 50)
+        );
+        assert!(ledger.settled());
+    }
+
+    #[test]
+    fn frames_never_sent_are_no_answers() {
+        let (mut ledger, mut totals) = sent(10, 1..100);
+        assert!(ledger.name(5, 20, Naming::Answered, &mut totals).never_sent);
+        assert!(ledger.name(0, 2, Naming::Answered, &mut totals).never_sent);
+        assert!(
+            ledger
+                .name(90, 95, Naming::Answered, &mut totals)
+                .never_sent
+        );
+        assert_eq!(totals.frames_answered, 8);
+    }
+
+    #[test]
+    fn frames_due_but_never_written_are_lost() {
+        let (mut ledger, mut totals) = sent(10, 1..101);
+        ledger.name(1, 10, Naming::Answered, &mut totals);
+        ledger.finish(60, &mut totals, |_| {});
+        assert_eq!(
+            (totals.frames_due, totals.frames_sent, totals.frames_lost),
+            (60, 10, 50)
+        );
+    }
+
+    #[test]
+    fn a_target_that_skips_for_ever_cannot_fill_the_memory() {
+        let (mut ledger, mut totals) = sent(10_000, 1..10_001);
+        for seq in (2..=10_000).step_by(2) {
+            ledger.name(seq, seq, Naming::Answered, &mut totals);
+        }
+        assert!(ledger.gaps.len() <= OPEN_GAPS_MAX);
+        ledger.finish(10_000, &mut totals, |_| {});
+        assert_eq!((totals.frames_answered, totals.frames_lost), (5000, 5000));
+    }
+
+    #[test]
+    fn write_lags_forget_the_oldest() {
+        let mut lags = WriteLags::with_room_for(5);
+        for seq in 1..=20 {
+            lags.push(seq, seq * 1000);
+        }
+        assert_eq!(lags.lag_ns(20), 20_000);
+        assert_eq!(lags.lag_ns(13), 13_000);
+        assert_eq!(lags.lag_ns(12), 0);
+        assert_eq!(lags.lag_ns(21), 0);
+    }
+
+    proptest! {
+        /// Whatever a target says, every measured frame due is answered, errored or lost, exactly once.
+        #[test]
+        fn every_frame_due_is_accounted_for(
+            frames in 0_u64..200,
+            due_more in 0_u64..50,
+            measured_from in 1_u64..100,
+            measured_len in 0_u64..150,
+            messages in prop::collection::vec((0_u64..220, 0_u64..60, any::<bool>()), 0..40),
+        ) {
+            let measured = measured_from..measured_from + measured_len;
+            let (mut ledger, mut totals) = sent(frames, measured.clone());
+            let mut named = std::collections::BTreeSet::new();
+            let mut repeats = 0;
+            for (oldest, extra, good) in messages {
+                let newest = oldest + extra;
+                let how = if good { Naming::Answered } else { Naming::Errored };
+                ledger.name(oldest, newest, how, &mut totals);
+                for seq in oldest.max(1)..=newest.min(frames) {
+                    if measured.contains(&seq) && !named.insert(seq) {
+                        repeats += 1;
+                    }
+                }
+            }
+            let mut lost = Vec::new();
+            let settled = ledger.settled();
+            ledger.finish(frames + due_more, &mut totals, |seq| lost.push(seq));
+            prop_assert_eq!(totals.frames_due, totals.frames_answered + totals.frames_errored + totals.frames_lost);
+            prop_assert_eq!(totals.frames_answered + totals.frames_errored, named.len() as u64);
+            prop_assert_eq!(totals.frames_duplicated, repeats);
+            prop_assert_eq!(totals.frames_lost, lost.len() as u64);
+            prop_assert!(lost.iter().all(|seq| !named.contains(seq)));
+            prop_assert_eq!(settled, named.len() as u64 == measured_len);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! How long a trial takes: ramp, warm-up, measured window, grace.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Nanoseconds in a second, millisecond and microsecond.
+pub const NS_PER_S: u64 = 1_000_000_000;
+/// Nanoseconds in a millisecond.
+pub const NS_PER_MS: u64 = 1_000_000;
+/// Nanoseconds in a microsecond.
+pub const NS_PER_US: u64 = 1_000;
+
+/// The phases of a trial, in seconds. `ramp` and `warm_up` are not measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    /// `quick`, `standard`, `soak`, or `custom` when a phase was changed by hand.
+    pub name: String,
+    /// Sessions connect evenly over this time.
+    pub ramp_s: f64,
+    /// All sessions run, nothing is measured yet.
+    pub warm_up_s: f64,
+    /// The measured window: frames due in it are accounted for.
+    pub measured_s: f64,
+    /// How long answers to measured frames are waited for after the window.
+    pub grace_s: f64,
+    /// The first frames of the sessions are spread evenly over this time, so that flushes are no herd.
+    pub session_start_spread_ms: f64,
+}
+
+impl Profile {
+    /// Development, and the README's command.
+    #[must_use]
+    pub fn quick() -> Self {
+        Self::named("quick", 3.0, 3.0, 10.0)
+    }
+
+    /// Numbers that are published.
+    #[must_use]
+    pub fn standard() -> Self {
+        Self::named("standard", 30.0, 10.0, 45.0)
+    }
+
+    /// Leaks and drift.
+    #[must_use]
+    pub fn soak() -> Self {
+        Self::named("soak", 30.0, 10.0, 1800.0)
+    }
+
+    /// The profile of that name, if there is one.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<Self> {
+        match name {
+            "quick" => Some(Self::quick()),
+            "standard" => Some(Self::standard()),
+            "soak" => Some(Self::soak()),
+            _ => None,
+        }
+    }
+
+    fn named(name: &str, ramp_s: f64, warm_up_s: f64, measured_s: f64) -> Self {
+        Self {
+            name: name.to_owned(),
+            ramp_s,
+            warm_up_s,
+            measured_s,
+            grace_s: 5.0,
+            session_start_spread_ms: 1000.0,
+        }
+    }
+
+    /// When the ramp ends, in nanoseconds since the trial began.
+    #[must_use]
+    pub fn ramp_end_ns(&self) -> u64 {
+        seconds_to_ns(self.ramp_s)
+    }
+
+    /// The measured window in nanoseconds since the trial began.
+    #[must_use]
+    pub fn window(&self) -> Window {
+        let start_ns = seconds_to_ns(self.ramp_s + self.warm_up_s);
+        let end_ns = start_ns + seconds_to_ns(self.measured_s);
+        Window {
+            start_ns,
+            end_ns,
+            grace_end_ns: end_ns + seconds_to_ns(self.grace_s),
+        }
+    }
+}
+
+/// The measured window of a trial, in nanoseconds since the trial began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// Frames due from here on are measured.
+    pub start_ns: u64,
+    /// Frames due from here on are not.
+    pub end_ns: u64,
+    /// Answers to measured frames are waited for until then.
+    pub grace_end_ns: u64,
+}
+
+impl Window {
+    /// Whether a frame due at that time is measured.
+    #[must_use]
+    pub fn contains(&self, due_ns: u64) -> bool {
+        (self.start_ns..self.end_ns).contains(&due_ns)
+    }
+}
+
+/// Seconds to whole nanoseconds; negative and non-finite values are zero.
+#[must_use]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "rounded and clamped: a profile lasts hours, not centuries"
+)]
+pub fn seconds_to_ns(seconds: f64) -> u64 {
+    if seconds.is_finite() && seconds > 0.0 {
+        (seconds * 1e9).round() as u64
+    } else {
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quick_window_follows_ramp_and_warm_up() {
+        let window = Profile::quick().window();
+        assert_eq!(window.start_ns, 6 * NS_PER_S);
+        assert_eq!(window.end_ns, 16 * NS_PER_S);
+        assert_eq!(window.grace_end_ns, 21 * NS_PER_S);
+        assert!(window.contains(window.start_ns));
+        assert!(!window.contains(window.end_ns));
+    }
+
+    #[test]
+    fn unknown_profile_is_none() {
+        assert!(Profile::by_name("fast").is_none());
+        for name in ["quick", "standard", "soak"] {
+            assert_eq!(Profile::by_name(name).unwrap().name, name);
+        }
+    }
+
+    #[test]
+    fn odd_seconds_are_zero() {
+        assert_eq!(seconds_to_ns(f64::NAN), 0);
+        assert_eq!(seconds_to_ns(-1.0), 0);
+        assert_eq!(seconds_to_ns(0.02), 20_000_000);
+    }
+}

@@ -1,0 +1,399 @@
+//! The SLO: a set of gates. A trial passes when every gate holds.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::latency::{Latency, Quantiles};
+use crate::ledger::Ledger;
+use crate::record::GateResult;
+
+/// What a gate looks at. Latencies are from the schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Metric {
+    /// Latency of the newest frame of an answer.
+    Newest(Percentile),
+    /// Latency of the oldest frame of an answer.
+    Oldest(Percentile),
+    /// Errors and protocol faults per partial.
+    ErrorRate,
+    /// Frames lost.
+    FramesLost,
+    /// Frames answered more than once.
+    FramesDuplicated,
+    /// Frames answered out of order.
+    FramesOutOfOrder,
+    /// Sessions that could not be opened.
+    SessionsFailed,
+    /// Sessions that died.
+    SessionsDied,
+    /// Answers whose content is wrong.
+    ContentWrong,
+}
+
+/// A percentile that a gate can look at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Percentile {
+    /// Median.
+    P50,
+    /// 90th.
+    P90,
+    /// 95th.
+    P95,
+    /// 99th.
+    P99,
+    /// 99.9th.
+    P999,
+    /// The greatest.
+    Max,
+}
+
+impl Percentile {
+    const ALL: [(Self, &'static str); 6] = [
+        (Self::P50, "p50"),
+        (Self::P90, "p90"),
+        (Self::P95, "p95"),
+        (Self::P99, "p99"),
+        (Self::P999, "p999"),
+        (Self::Max, "max"),
+    ];
+
+    fn name(self) -> &'static str {
+        Self::ALL
+            .iter()
+            .find_map(|(percentile, name)| (*percentile == self).then_some(*name))
+            .unwrap_or_else(|| unreachable!("every percentile is in the list"))
+    }
+
+    fn of(self, quantiles: &Quantiles) -> Option<f64> {
+        match self {
+            Self::P50 => quantiles.p50_ms,
+            Self::P90 => quantiles.p90_ms,
+            Self::P95 => quantiles.p95_ms,
+            Self::P99 => quantiles.p99_ms,
+            Self::P999 => quantiles.p999_ms,
+            Self::Max => quantiles.max_ms,
+        }
+    }
+
+    /// How many samples a record needs before this percentile means anything: at least ten beyond it.
+    #[must_use]
+    pub fn samples_needed(self) -> u64 {
+        match self {
+            Self::P50 | Self::Max => 20,
+            Self::P90 => 100,
+            Self::P95 => 200,
+            Self::P99 => 1_000,
+            Self::P999 => 10_000,
+        }
+    }
+}
+
+impl Metric {
+    /// Every metric.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let newest = Percentile::ALL.iter().map(|(p, _)| Self::Newest(*p));
+        let oldest = Percentile::ALL.iter().map(|(p, _)| Self::Oldest(*p));
+        newest.chain(oldest).chain([
+            Self::ErrorRate,
+            Self::FramesLost,
+            Self::FramesDuplicated,
+            Self::FramesOutOfOrder,
+            Self::SessionsFailed,
+            Self::SessionsDied,
+            Self::ContentWrong,
+        ])
+    }
+
+    /// Its name in SLO files and results; latencies carry their unit.
+    #[must_use]
+    pub fn name(self) -> String {
+        match self {
+            Self::Newest(percentile) => format!("newest_{}_ms", percentile.name()),
+            Self::Oldest(percentile) => format!("oldest_{}_ms", percentile.name()),
+            Self::ErrorRate => "error_rate".to_owned(),
+            Self::FramesLost => "frames_lost".to_owned(),
+            Self::FramesDuplicated => "frames_duplicated".to_owned(),
+            Self::FramesOutOfOrder => "frames_out_of_order".to_owned(),
+            Self::SessionsFailed => "sessions_failed".to_owned(),
+            Self::SessionsDied => "sessions_died".to_owned(),
+            Self::ContentWrong => "content_wrong".to_owned(),
+        }
+    }
+
+    /// What a trial shows for it; `None` when it was not observed at all.
+    #[must_use]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "counts far below 2^53 in any trial"
+    )]
+    pub fn observe(self, ledger: &Ledger, latency: &Latency) -> Option<f64> {
+        match self {
+            Self::Newest(percentile) => percentile.of(&latency.newest.from_schedule),
+            Self::Oldest(percentile) => percentile.of(&latency.oldest.from_schedule),
+            Self::ErrorRate => ledger.error_rate(),
+            Self::FramesLost => Some(ledger.frames_lost as f64),
+            Self::FramesDuplicated => Some(ledger.frames_duplicated as f64),
+            Self::FramesOutOfOrder => Some(ledger.frames_out_of_order as f64),
+            Self::SessionsFailed => Some(ledger.sessions_failed as f64),
+            Self::SessionsDied => Some(ledger.sessions_died as f64),
+            Self::ContentWrong => Some(ledger.content_wrong as f64),
+        }
+    }
+
+    /// The samples needed for it, where it is a percentile.
+    #[must_use]
+    pub fn samples_needed(self) -> Option<u64> {
+        match self {
+            Self::Newest(percentile) | Self::Oldest(percentile) => {
+                Some(percentile.samples_needed())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// One threshold: the metric must not exceed it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Gate {
+    /// What is looked at.
+    pub metric: Metric,
+    /// The most that passes.
+    pub threshold: f64,
+}
+
+/// A set of gates.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Slo {
+    /// Its name in results.
+    pub name: String,
+    /// The gates, in the order in which they are reported.
+    pub gates: Vec<Gate>,
+}
+
+/// Why an SLO file was refused: one line that names the thing and the remedy.
+#[derive(Debug, thiserror::Error)]
+pub enum SloError {
+    /// Not TOML of the expected form.
+    #[error("the SLO is not readable: {0}")]
+    Syntax(String),
+    /// A gate of that name does not exist.
+    #[error("the SLO names an unknown gate `{name}`; known are: {known}")]
+    UnknownGate {
+        /// What the file says.
+        name: String,
+        /// All names.
+        known: String,
+    },
+    /// A threshold makes no sense.
+    #[error("the threshold of gate `{name}` is {value}; give a number that is not negative")]
+    Threshold {
+        /// The gate.
+        name: String,
+        /// What the file says.
+        value: f64,
+    },
+    /// No gates at all.
+    #[error(
+        "the SLO has no gates; give at least one, for example `newest_p95_ms = 350` under [gates]"
+    )]
+    Empty,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SloFile {
+    name: Option<String>,
+    gates: BTreeMap<String, f64>,
+}
+
+impl Slo {
+    /// The SLO of the streaming speech-to-text workload (section 10 of its contract).
+    #[must_use]
+    pub fn stt() -> Self {
+        Self::from_gates(
+            "stt",
+            &[
+                (Metric::Newest(Percentile::P50), 200.0),
+                (Metric::Newest(Percentile::P95), 350.0),
+                (Metric::Oldest(Percentile::P50), 1200.0),
+                (Metric::Oldest(Percentile::P95), 1650.0),
+                (Metric::ErrorRate, 1e-5),
+            ],
+        )
+    }
+
+    /// The SLO of the echo workload: every message comes back, and soon.
+    #[must_use]
+    pub fn echo() -> Self {
+        Self::from_gates(
+            "echo",
+            &[
+                (Metric::Newest(Percentile::P50), 10.0),
+                (Metric::Newest(Percentile::P95), 50.0),
+                (Metric::ErrorRate, 1e-5),
+            ],
+        )
+    }
+
+    /// The gates given, and those that no server may break: nothing lost, doubled, reordered or wrong, no session failed or dead.
+    fn from_gates(name: &str, gates: &[(Metric, f64)]) -> Self {
+        let never = [
+            Metric::FramesLost,
+            Metric::FramesDuplicated,
+            Metric::FramesOutOfOrder,
+            Metric::SessionsFailed,
+            Metric::SessionsDied,
+            Metric::ContentWrong,
+        ];
+        Self {
+            name: name.to_owned(),
+            gates: gates
+                .iter()
+                .copied()
+                .chain(never.map(|metric| (metric, 0.0)))
+                .map(|(metric, threshold)| Gate { metric, threshold })
+                .collect(),
+        }
+    }
+
+    /// Reads an SLO file: TOML with an optional `name` and a table `[gates]` of gate name to threshold. Only the gates named are applied.
+    ///
+    /// # Errors
+    /// When the text is not of that form, names an unknown gate, or has no gates.
+    pub fn parse(text: &str, default_name: &str) -> Result<Self, SloError> {
+        let file: SloFile =
+            toml::from_str(text).map_err(|error| SloError::Syntax(error.message().to_owned()))?;
+        let mut gates = Vec::new();
+        for (name, threshold) in file.gates {
+            let Some(metric) = Metric::all().find(|metric| metric.name() == name) else {
+                let known: Vec<_> = Metric::all().map(Metric::name).collect();
+                return Err(SloError::UnknownGate {
+                    name,
+                    known: known.join(", "),
+                });
+            };
+            if !threshold.is_finite() || threshold < 0.0 {
+                return Err(SloError::Threshold {
+                    name,
+                    value: threshold,
+                });
+            }
+            gates.push(Gate { metric, threshold });
+        }
+        if gates.is_empty() {
+            return Err(SloError::Empty);
+        }
+        gates.sort_by_key(|gate| gate.metric);
+        Ok(Self {
+            name: file.name.unwrap_or_else(|| default_name.to_owned()),
+            gates,
+        })
+    }
+
+    /// Holds every gate against what a trial observed. A metric that was not observed does not pass: no answer is no good answer.
+    #[must_use]
+    pub fn judge(&self, ledger: &Ledger, latency: &Latency) -> Vec<GateResult> {
+        self.gates
+            .iter()
+            .map(|gate| {
+                let observed = gate.metric.observe(ledger, latency);
+                GateResult {
+                    name: gate.metric.name(),
+                    threshold: gate.threshold,
+                    observed,
+                    pass: observed.is_some_and(|value| value <= gate.threshold),
+                }
+            })
+            .collect()
+    }
+
+    /// The most samples that any gated percentile needs.
+    #[must_use]
+    pub fn samples_needed(&self) -> u64 {
+        self.gates
+            .iter()
+            .filter_map(|gate| gate.metric.samples_needed())
+            .max()
+            .unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::latency::{LatencySet, Series};
+    use crate::profile::NS_PER_MS;
+
+    fn good_trial() -> (Ledger, LatencySet) {
+        let ledger = Ledger {
+            partials: 1000,
+            ..Ledger::default()
+        };
+        let mut set = LatencySet::new();
+        for _ in 0..1000 {
+            set.record_ns(Series::NewestFromSchedule, 100 * NS_PER_MS);
+            set.record_ns(Series::OldestFromSchedule, 1_080 * NS_PER_MS);
+        }
+        (ledger, set)
+    }
+
+    #[test]
+    fn a_good_trial_passes_every_gate() {
+        let (ledger, set) = good_trial();
+        let gates = Slo::stt().judge(&ledger, &set.summary());
+        assert_eq!(gates.len(), 11);
+        assert!(gates.iter().all(|gate| gate.pass), "{gates:?}");
+    }
+
+    #[test]
+    fn one_lost_frame_fails_whatever_the_latency() {
+        let (mut ledger, set) = good_trial();
+        ledger.frames_lost = 1;
+        let gates = Slo::stt().judge(&ledger, &set.summary());
+        let failed: Vec<_> = gates.iter().filter(|gate| !gate.pass).collect();
+        assert_eq!(failed.len(), 1);
+        assert_eq!(failed[0].name, "frames_lost");
+    }
+
+    #[test]
+    fn a_target_that_never_answers_does_not_pass() {
+        let gates = Slo::stt().judge(&Ledger::default(), &LatencySet::new().summary());
+        let newest = gates
+            .iter()
+            .find(|gate| gate.name == "newest_p50_ms")
+            .unwrap();
+        assert!(!newest.pass && newest.observed.is_none());
+    }
+
+    #[test]
+    fn a_file_gives_its_own_gates_only() {
+        let slo = Slo::parse(
+            "name = 'strict'\n[gates]\nnewest_p99_ms = 150\nframes_lost = 0",
+            "x",
+        )
+        .unwrap();
+        assert_eq!(slo.name, "strict");
+        assert_eq!(slo.gates.len(), 2);
+        assert_eq!(slo.gates[0].metric, Metric::Newest(Percentile::P99));
+        assert_eq!(slo.samples_needed(), 1_000);
+    }
+
+    #[test]
+    fn bad_files_say_what_is_wrong() {
+        let unknown = Slo::parse("[gates]\nlatency = 1", "x")
+            .unwrap_err()
+            .to_string();
+        assert!(unknown.contains("`latency`") && unknown.contains("newest_p95_ms"));
+        assert!(!unknown.contains('\n'));
+        assert!(matches!(Slo::parse("[gates]", "x"), Err(SloError::Empty)));
+        assert!(matches!(
+            Slo::parse("[gates]\nframes_lost = -1", "x"),
+            Err(SloError::Threshold { .. })
+        ));
+        assert!(matches!(
+            Slo::parse("gates = 3", "x"),
+            Err(SloError::Syntax(_))
+        ));
+    }
+}

@@ -84,6 +84,13 @@ impl LatencySet {
         self.histograms[series as usize].saturating_record(value_ns / NS_PER_US);
     }
 
+    /// Records the same sample many times.
+    pub fn record_many_ns(&mut self, series: Series, value_ns: u64, times: u64) {
+        if times > 0 {
+            self.histograms[series as usize].saturating_record_n(value_ns / NS_PER_US, times);
+        }
+    }
+
     /// Records an unanswered frame that was waited for this long, in all four latency series.
     pub fn record_unanswered(&mut self, from_schedule_ns: u64, from_write_ns: u64) {
         self.record_ns(Series::NewestFromSchedule, from_schedule_ns);

@@ -10,7 +10,7 @@
 //! - [`ledger`] accounts for every frame that was due; [`latency`] records how long the answers took; [`recorder`] holds both
 //!   for one engine thread;
 //! - [`slo`] turns them into gates, [`caveat`] into reasons for doubt, and both together into a [`record::Verdict`];
-//! - [`search`] decides which load to try next; [`record`] is what a result folder holds.
+//! - [`search`] decides which load to try next; [`stats`] compares what was found; [`record`] is what a result folder holds.
 
 pub mod caveat;
 pub mod latency;
@@ -22,3 +22,4 @@ pub mod schedule;
 pub mod search;
 pub mod session;
 pub mod slo;
+pub mod stats;

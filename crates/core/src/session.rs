@@ -70,9 +70,6 @@ pub trait Session: Send {
     /// Where the session stands.
     fn phase(&self) -> Phase;
 
-    /// The connection is established: the handshake can be written.
-    fn connected(&mut self, now_ns: u64, recorder: &mut Recorder<Self::Claim>);
-
     /// When [`Session::transmit`] will next have something that it has not now; `None` when only input can change that.
     fn next_due_ns(&self) -> Option<u64>;
 

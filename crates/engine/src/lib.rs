@@ -1,1 +1,21 @@
 //! The load engine: runs session machines against sockets, a thread per core.
+//!
+//! It knows nothing of any workload. A session is a machine without I/O ([`plimsoll_core::session::Session`]); the engine owns the
+//! sockets and the time, and does for each session the same few things:
+//!
+//! - [`calendar`]: wakes it when its next frame is due. One entry per session, none per frame; no allocation, no lock.
+//! - [`worker`]: asks it what to write, and writes that with one vectored write. A full socket leaves the frame due, and never stops reading.
+//! - [`readiness`]: waits for sockets, behind a seam.
+//! - [`run`]: divides the sessions among threads, merges what they record each second, and reports.
+//!
+//! Every frame's lateness is split in two: **send lag**, the client's own, and **send wait**, the time that a due frame waited for a full
+//! socket, which is the target's back-pressure. See [`worker`] for where the line is drawn.
+
+pub mod calendar;
+pub mod clock;
+pub mod readiness;
+pub mod run;
+pub mod socket;
+mod worker;
+
+pub use run::{EngineError, EngineSecond, Options, Report, run};

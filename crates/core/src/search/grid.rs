@@ -1,0 +1,144 @@
+//! Round loads: which numbers the search tries.
+
+/// About twice `load`, to two significant digits, at most `max`; `None` when `load` is there already.
+pub(super) fn grow(load: u32, max: u32) -> Option<u32> {
+    if load >= max {
+        return None;
+    }
+    // Rounding down takes less than a tenth, so the factor is between 1.8 and 2 and the load always grows.
+    Some(two_digits(load.saturating_mul(2)).max(load + 1).min(max))
+}
+
+/// About half of `load`, to two significant digits, at least `min`; `None` when `load` is there already.
+pub(super) fn shrink(load: u32, min: u32) -> Option<u32> {
+    (load > min).then(|| two_digits(load / 2).max(min))
+}
+
+/// A round load strictly between `low` and `high`, about `fraction` of the way on a logarithmic scale; `None` when there is
+/// no load between.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a float between two u32, clamped between them"
+)]
+pub(super) fn split(low: u32, high: u32, fraction: f64) -> Option<u32> {
+    if high.saturating_sub(low) < 2 {
+        return None;
+    }
+    let ratio = f64::from(high) / f64::from(low.max(1));
+    let target = f64::from(low.max(1)) * ratio.powf(fraction);
+    // A step of at most a quarter of the gap moves the target by at most an eighth of it.
+    let step = f64::from(round_step((high - low) / 4));
+    let rounded = (target / step).round() * step;
+    Some((rounded as u32).clamp(low + 1, high - 1))
+}
+
+/// Whether the gap is wider than asked and has a load in it.
+pub(super) fn too_wide(low: u32, high: u32, relative_width: f64) -> bool {
+    // 1,050 over 1,000 is 5 %, although not in floats.
+    const ROUNDING: f64 = 1e-9;
+    high.saturating_sub(low) > 1 && width(low, high) > relative_width + ROUNDING
+}
+
+/// `high / low - 1`.
+pub(super) fn width(low: u32, high: u32) -> f64 {
+    f64::from(high) / f64::from(low) - 1.0
+}
+
+/// How often the gap must be halved until it is narrow enough.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the logarithm of a u32, not negative"
+)]
+pub(super) fn halvings(low: u32, high: u32, relative_width: f64) -> u32 {
+    if !too_wide(low, high, relative_width) {
+        return 0;
+    }
+    let wanted = relative_width.max(1.0 / f64::from(low)).ln_1p();
+    let gap = width(low, high).ln_1p();
+    (gap / wanted).log2().ceil().max(1.0) as u32
+}
+
+/// Rounds down to two significant digits.
+fn two_digits(load: u32) -> u32 {
+    let mut unit = 1;
+    while load / unit >= 100 {
+        unit *= 10;
+    }
+    load / unit * unit
+}
+
+/// The greatest of 1, 2, 5, 10, 20, 50, … that is at most `limit`; at least 1.
+fn round_step(limit: u32) -> u32 {
+    let mut power = 1;
+    while limit / power >= 10 {
+        power *= 10;
+    }
+    match limit / power {
+        0 | 1 => power,
+        2..5 => 2 * power,
+        _ => 5 * power,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn probes_are_round() {
+        assert_eq!(grow(100, 9_999), Some(200));
+        assert_eq!(grow(560, 9_999), Some(1_100));
+        assert_eq!(grow(1, 9_999), Some(2));
+        assert_eq!(grow(700, 1_000), Some(1_000));
+        assert_eq!(grow(1_000, 1_000), None);
+        assert_eq!(shrink(500, 1), Some(250));
+        assert_eq!(shrink(1_130, 1), Some(560));
+        assert_eq!(shrink(3, 2), Some(2));
+        assert_eq!(shrink(1, 1), None);
+    }
+
+    #[test]
+    fn splits_are_round() {
+        assert_eq!(split(400, 800, 0.5), Some(600));
+        assert_eq!(split(400, 600, 0.5), Some(500));
+        assert_eq!(split(400, 420, 0.5), Some(410));
+        assert_eq!(split(7, 9, 0.5), Some(8));
+        assert_eq!(split(7, 8, 0.5), None);
+        assert_eq!(split(8, 7, 0.5), None);
+    }
+
+    #[test]
+    fn halvings_by_hand() {
+        // ln 2 / ln 1.05 = 14.2 widths: 4 halvings make 16.
+        assert_eq!(halvings(1_000, 2_000, 0.05), 4);
+        assert_eq!(halvings(1_000, 1_050, 0.05), 0);
+        // Between 1 and 2 there is no load, however narrow the wish.
+        assert_eq!(halvings(1, 2, 0.01), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn loads_move_and_stay_in_range(load in 1_u32.., other in 1_u32.., fraction in 0.1_f64..0.9) {
+            let (low, high) = (load.min(other), load.max(other));
+            if let Some(next) = grow(low, high) {
+                prop_assert!(low < next && next <= high);
+            }
+            if let Some(next) = shrink(high, low) {
+                prop_assert!(low <= next && next < high);
+            }
+            match split(low, high, fraction) {
+                Some(next) => prop_assert!(low < next && next < high),
+                None => prop_assert!(high - low < 2),
+            }
+        }
+
+        #[test]
+        fn steps_are_round(limit in 1_u32..1_000_000) {
+            let step = round_step(limit);
+            prop_assert!(step <= limit && limit < step.saturating_mul(5) / 2 + 1, "{step} for {limit}");
+        }
+    }
+}

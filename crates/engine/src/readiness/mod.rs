@@ -1,0 +1,48 @@
+//! Waiting for sockets, behind a seam.
+//!
+//! The engine needs very little of the kernel's readiness interfaces: register a socket once, edge-triggered for both directions, and wait until something
+//! happened or a deadline passed. [`Epoll`] works wherever Linux does, and is the only one so far.
+
+mod epoll;
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+pub use epoll::Epoll;
+
+/// What happened to a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event {
+    /// The number under which the socket was registered.
+    pub id: u32,
+    /// There is something to read, or the peer closed.
+    pub readable: bool,
+    /// The peer closed its side, or the connection is broken: read to the end.
+    pub hung_up: bool,
+    /// There is room to write again, or a connection attempt ended.
+    pub writable: bool,
+}
+
+/// A way to wait for many sockets.
+pub trait Readiness: Sized {
+    /// Its name in results.
+    const NAME: &'static str;
+
+    /// A new, empty one.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    fn new() -> io::Result<Self>;
+
+    /// Watches a socket for both directions, edge-triggered, until it is closed.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    fn register(&mut self, socket: BorrowedFd<'_>, id: u32) -> io::Result<()>;
+
+    /// Waits at most `timeout_ns` and adds what happened to `events`. A timeout of zero only looks.
+    ///
+    /// # Errors
+    /// When the kernel refuses; an interrupting signal is no error.
+    fn wait(&mut self, timeout_ns: u64, events: &mut Vec<Event>) -> io::Result<()>;
+}

@@ -1,0 +1,532 @@
+//! One engine thread: its sessions, their sockets, its calendar.
+//!
+//! # Lag and wait
+//!
+//! A frame's lateness, write minus schedule, has two owners. While the session's socket is full, the target does not take what is sent, and the time
+//! from then (or from the frame's schedule, if that is later) until the kernel says that there is room again is **send wait**.
+//! All the rest is **send lag**: the loop came late. Between the first refused write and the moment the session has caught up counts as one episode.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+
+use plimsoll_core::latency::{LatencySet, Series};
+use plimsoll_core::profile::{NS_PER_S, Window};
+use plimsoll_core::recorder::Recorder;
+use plimsoll_core::schedule::SessionPlan;
+use plimsoll_core::session::{Disconnect, Phase, Session, Workload};
+
+use crate::calendar::Calendar;
+use crate::clock::{Clock, thread_cpu_ns};
+use crate::readiness::{Event, Readiness};
+use crate::run::{EngineSecond, Message, Options};
+use crate::socket::{self, Trouble};
+
+const READ_BUFFER_BYTES: usize = 64 * 1024;
+/// How often the end of the trial is looked for once the window is over.
+const END_CHECK_NS: u64 = 5_000_000;
+/// The least time that a session has to open.
+const OPENING_AT_LEAST_NS: u64 = NS_PER_S;
+
+type Claim<W> = <<W as Workload>::Session as Session>::Claim;
+
+/// What a thread hands over at its end.
+pub(crate) struct Finished<C> {
+    pub(crate) recorder: Recorder<C>,
+    pub(crate) latency: LatencySet,
+    pub(crate) window: WindowCost,
+}
+
+/// CPU time and frames between the window's ends, as this thread saw them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct WindowCost {
+    pub(crate) cpu_ns: u64,
+    pub(crate) frames: u64,
+    wall_ns: u64,
+}
+
+impl WindowCost {
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "nanoseconds of a trial are far below 2^53"
+    )]
+    pub(crate) fn busy_share(&self) -> f64 {
+        if self.wall_ns == 0 {
+            0.0
+        } else {
+            self.cpu_ns as f64 / self.wall_ns as f64
+        }
+    }
+}
+
+struct Slot<S> {
+    session: S,
+    socket: Option<OwnedFd>,
+    connect_at_ns: u64,
+    state: State,
+    /// Bytes of the current transmission that the socket has taken.
+    written: usize,
+    /// When the socket first refused a byte of the backlog that is still there.
+    blocked_since_ns: Option<u64>,
+    /// When it last said that there is room again.
+    unblocked_at_ns: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum State {
+    Planned,
+    Connecting,
+    Connected,
+    /// Failed or died; its frames still count.
+    Over,
+    /// The client's machine could not open it: it is no part of the load.
+    NeverWas,
+}
+
+/// What pumping a session came to.
+enum Pumped {
+    /// Nothing more to write now.
+    Drained,
+    /// The socket is full.
+    Full,
+    /// The connection is gone.
+    Gone(Disconnect),
+}
+
+pub(crate) struct Worker<W: Workload, R> {
+    slots: Vec<Slot<W::Session>>,
+    calendar: Calendar,
+    readiness: R,
+    recorder: Recorder<Claim<W>>,
+    sender: Sender<Message<Claim<W>>>,
+    options: Options,
+    window: Window,
+    read_buffer: Box<[u8]>,
+    total: LatencySet,
+    /// Measured frames in this interval that did not wait at all, added to the record in one go.
+    zero_waits: u64,
+}
+
+impl<W: Workload, R: Readiness> Worker<W, R> {
+    pub(crate) fn new(
+        sessions: Vec<(SessionPlan, W::Session)>,
+        options: &Options,
+        sender: Sender<Message<Claim<W>>>,
+    ) -> std::io::Result<Self> {
+        let mut calendar = Calendar::new(sessions.len(), options.tick_us.max(1) * 1000);
+        let mut slots = Vec::with_capacity(sessions.len());
+        for (index, (plan, session)) in (0..).zip(sessions) {
+            calendar.schedule(index, plan.connect_at_ns);
+            slots.push(Slot {
+                session,
+                socket: None,
+                connect_at_ns: plan.connect_at_ns,
+                state: State::Planned,
+                written: 0,
+                blocked_since_ns: None,
+                unblocked_at_ns: 0,
+            });
+        }
+        Ok(Self {
+            slots,
+            calendar,
+            readiness: R::new()?,
+            recorder: Recorder::default(),
+            sender,
+            window: options.profile.window(),
+            options: options.clone(),
+            read_buffer: vec![0; READ_BUFFER_BYTES].into_boxed_slice(),
+            total: LatencySet::new(),
+            zero_waits: 0,
+        })
+    }
+
+    /// The loop: write what is due, tell the second, wait until something is due or ready, read.
+    pub(crate) fn run(
+        mut self,
+        clock: Clock,
+        cpu: Option<usize>,
+        stop: &AtomicBool,
+    ) -> std::io::Result<()> {
+        settle_in(cpu);
+        let mut events = Vec::with_capacity(1024);
+        let mut meter = Meter::new(self.window);
+        let mut next_second = 1;
+        let mut next_end_check_ns = self.window.end_ns;
+        loop {
+            let now_ns = clock.now_ns();
+            while let Some(id) = self.calendar.pop(now_ns) {
+                self.due(id, now_ns, &clock);
+            }
+            meter.update(now_ns, self.recorder.ledger.frames_sent_in_all);
+            while now_ns >= next_second * NS_PER_S {
+                self.tell_second(next_second - 1, meter.second_share(now_ns));
+                next_second += 1;
+            }
+            if stop.load(Ordering::Relaxed) || now_ns >= self.window.grace_end_ns {
+                break;
+            }
+            if now_ns >= next_end_check_ns {
+                if self.settled() {
+                    break;
+                }
+                next_end_check_ns = now_ns + END_CHECK_NS;
+            }
+            let wake_ns = self
+                .calendar
+                .next_wake_ns()
+                .unwrap_or(u64::MAX)
+                .min(next_second * NS_PER_S)
+                .min(next_end_check_ns)
+                .min(meter.next_edge_ns());
+            let timeout_ns = wake_ns.saturating_sub(clock.now_ns());
+            self.readiness.wait(timeout_ns, &mut events)?;
+            if !events.is_empty() {
+                let now_ns = clock.now_ns();
+                for event in events.drain(..) {
+                    self.ready(event, now_ns, &clock);
+                }
+            }
+        }
+        self.finish(&clock, next_second - 1, &mut meter);
+        Ok(())
+    }
+
+    /// A session's entry in the calendar came up.
+    fn due(&mut self, id: u32, now_ns: u64, clock: &Clock) {
+        match self.slots[id as usize].state {
+            State::Planned => self.connect(id, now_ns),
+            State::Connecting => self.still_opening(id, now_ns),
+            State::Connected => {
+                let opening = self.slots[id as usize].session.phase() == Phase::Opening;
+                if opening && now_ns >= self.opening_deadline_ns(id) {
+                    self.disconnect(id, now_ns, Disconnect::TimedOut);
+                } else {
+                    self.pump_and_schedule(id, now_ns, clock);
+                }
+            }
+            State::Over | State::NeverWas => {}
+        }
+    }
+
+    /// A session must be open when the window begins, or it failed: all the load is there from then on. A profile without a warm-up still gives it a moment.
+    fn opening_deadline_ns(&self, id: u32) -> u64 {
+        self.window
+            .start_ns
+            .max(self.slots[id as usize].connect_at_ns + OPENING_AT_LEAST_NS)
+    }
+
+    fn connect(&mut self, id: u32, now_ns: u64) {
+        let opened = socket::begin_connect(self.options.address, self.options.nodelay);
+        match opened {
+            Ok(socket) => match self.readiness.register(socket.as_fd(), id) {
+                Ok(()) => {
+                    let slot = &mut self.slots[id as usize];
+                    slot.socket = Some(socket);
+                    slot.state = State::Connecting;
+                    self.calendar.schedule(id, self.opening_deadline_ns(id));
+                }
+                Err(_) => self.client_fault(id, "epoll registration"),
+            },
+            Err(Trouble::Client(what)) => self.client_fault(id, what),
+            Err(Trouble::Connection(how)) => self.disconnect(id, now_ns, how),
+        }
+    }
+
+    fn still_opening(&mut self, id: u32, now_ns: u64) {
+        if now_ns >= self.opening_deadline_ns(id) {
+            self.disconnect(id, now_ns, Disconnect::TimedOut);
+        } else {
+            self.calendar.schedule(id, self.opening_deadline_ns(id));
+        }
+    }
+
+    /// The client's own machine failed: the session never was, and the target is not to blame.
+    fn client_fault(&mut self, id: u32, what: &'static str) {
+        self.recorder.client_fault(what);
+        self.slots[id as usize].state = State::NeverWas;
+    }
+
+    fn disconnect(&mut self, id: u32, now_ns: u64, how: Disconnect) {
+        let slot = &mut self.slots[id as usize];
+        slot.session.disconnected(now_ns, how, &mut self.recorder);
+        self.close(id);
+    }
+
+    fn close(&mut self, id: u32) {
+        let slot = &mut self.slots[id as usize];
+        slot.socket = None;
+        slot.state = State::Over;
+        self.calendar.cancel(id);
+    }
+
+    /// Something happened to a socket.
+    fn ready(&mut self, event: Event, now_ns: u64, clock: &Clock) {
+        let id = event.id;
+        let slot = &mut self.slots[id as usize];
+        let Some(socket) = &slot.socket else { return };
+        if slot.state == State::Connecting {
+            if !event.writable {
+                return;
+            }
+            match socket::connection_result(socket) {
+                Ok(()) => slot.state = State::Connected,
+                Err(Trouble::Client(what)) => return self.client_fault(id, what),
+                Err(Trouble::Connection(how)) => return self.disconnect(id, now_ns, how),
+            }
+        }
+        if event.writable && slot.blocked_since_ns.is_some() {
+            slot.unblocked_at_ns = now_ns;
+        }
+        if event.readable && !self.read(id, now_ns, event.hung_up) {
+            return;
+        }
+        self.pump_and_schedule(id, now_ns, clock);
+    }
+
+    /// Reads all there is; whether the session is still connected.
+    fn read(&mut self, id: u32, now_ns: u64, hung_up: bool) -> bool {
+        loop {
+            let slot = &mut self.slots[id as usize];
+            let Some(socket) = &slot.socket else {
+                return false;
+            };
+            match socket::read(socket, &mut self.read_buffer) {
+                Ok(None) => return true,
+                Ok(Some(count)) => {
+                    self.recorder.ledger.bytes_received += count as u64;
+                    slot.session
+                        .received(now_ns, &self.read_buffer[..count], &mut self.recorder);
+                    if slot.session.phase() == Phase::Ended {
+                        self.close(id);
+                        return false;
+                    }
+                    // A short read on a stream socket has emptied it (epoll(7)), and the next bytes raise a new edge; but a close that came with these
+                    // bytes has had its edge already.
+                    if count < READ_BUFFER_BYTES && !hung_up {
+                        return true;
+                    }
+                }
+                Err(Trouble::Connection(how)) => {
+                    self.disconnect(id, now_ns, how);
+                    return false;
+                }
+                Err(Trouble::Client(what)) => {
+                    self.recorder.client_fault(what);
+                    return true;
+                }
+            }
+        }
+    }
+
+    /// Writes all that a session has, then queues it for when it will have more.
+    fn pump_and_schedule(&mut self, id: u32, now_ns: u64, clock: &Clock) {
+        match self.pump(id, now_ns, clock) {
+            Pumped::Drained => {
+                let deadline_ns = self.opening_deadline_ns(id);
+                let slot = &mut self.slots[id as usize];
+                slot.blocked_since_ns = None;
+                let next_ns = match slot.session.phase() {
+                    Phase::Opening => Some(deadline_ns),
+                    Phase::Open => slot.session.next_due_ns(),
+                    Phase::Ended => return self.close(id),
+                };
+                match next_ns {
+                    Some(due_ns) => self.calendar.schedule(id, due_ns),
+                    None => self.calendar.cancel(id),
+                }
+            }
+            // The next edge of the socket goes on.
+            Pumped::Full => self.calendar.cancel(id),
+            Pumped::Gone(how) => self.disconnect(id, now_ns, how),
+        }
+    }
+
+    fn pump(&mut self, id: u32, now_ns: u64, clock: &Clock) -> Pumped {
+        let slot = &mut self.slots[id as usize];
+        let Some(socket) = &slot.socket else {
+            return Pumped::Drained;
+        };
+        while let Some(transmit) = slot.session.transmit(now_ns) {
+            let length = transmit.head.len() + transmit.body.len();
+            let write_ns = clock.now_ns();
+            let taken = match socket::write_both(socket, transmit.head, transmit.body, slot.written)
+            {
+                Ok(taken) => taken.unwrap_or(0),
+                Err(Trouble::Connection(how)) => return Pumped::Gone(how),
+                Err(Trouble::Client(what)) => {
+                    self.recorder.client_fault(what);
+                    0
+                }
+            };
+            self.recorder.ledger.bytes_sent += taken as u64;
+            slot.written += taken;
+            if slot.written < length {
+                slot.blocked_since_ns.get_or_insert(write_ns);
+                return Pumped::Full;
+            }
+            slot.written = 0;
+            if let (Some(due_ns), true) = (transmit.due_ns, transmit.measured) {
+                let late_ns = write_ns.saturating_sub(due_ns);
+                let wait_ns = slot.blocked_since_ns.map_or(0, |blocked_ns| {
+                    slot.unblocked_at_ns
+                        .saturating_sub(blocked_ns.max(due_ns))
+                        .min(late_ns)
+                });
+                self.recorder
+                    .interval
+                    .record_ns(Series::SendLag, late_ns - wait_ns);
+                if wait_ns == 0 {
+                    self.zero_waits += 1;
+                } else {
+                    self.recorder.interval.record_ns(Series::SendWait, wait_ns);
+                }
+            }
+            slot.session.sent(write_ns, &mut self.recorder);
+        }
+        Pumped::Drained
+    }
+
+    fn settled(&self) -> bool {
+        self.slots
+            .iter()
+            .all(|slot| slot.state >= State::Over || slot.session.settled())
+    }
+
+    fn tell_second(&mut self, index: u64, busiest_share: f64) {
+        let zero_waits = std::mem::take(&mut self.zero_waits);
+        self.recorder
+            .interval
+            .record_many_ns(Series::SendWait, 0, zero_waits);
+        let latency = std::mem::take(&mut self.recorder.interval);
+        self.total.merge(&latency);
+        // Nobody listening is no reason to stop measuring.
+        let _ = self.sender.send(Message::Second(EngineSecond {
+            index,
+            latency,
+            ledger: self.recorder.ledger.clone(),
+            sessions_open: self.recorder.sessions_open,
+            busiest_share,
+        }));
+    }
+
+    /// Accounts for everything still open, says farewell, and hands over.
+    fn finish(mut self, clock: &Clock, index: u64, meter: &mut Meter) {
+        let now_ns = clock.now_ns();
+        meter.close(now_ns, self.recorder.ledger.frames_sent_in_all);
+        for id in 0..self.slots.len() {
+            let slot = &mut self.slots[id];
+            if slot.state != State::NeverWas {
+                slot.session.finish(now_ns, &mut self.recorder);
+            }
+        }
+        self.tell_second(index, meter.second_share(now_ns));
+        for id in (0..).take(self.slots.len()) {
+            if self.slots[id as usize].state == State::Connected {
+                // What cannot be said at once is not said: the trial is over.
+                let _ = self.pump(id, now_ns, clock);
+            }
+        }
+        let _ = self.sender.send(Message::Finished(Box::new(Finished {
+            recorder: self.recorder,
+            latency: self.total,
+            window: meter.cost(),
+        })));
+    }
+}
+
+/// Measures the thread's own CPU time, for each second and for the measured window.
+struct Meter {
+    window: Window,
+    opened: Option<Mark>,
+    closed: Option<Mark>,
+    second: Mark,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    at_ns: u64,
+    cpu_ns: u64,
+    frames: u64,
+}
+
+impl Meter {
+    fn new(window: Window) -> Self {
+        Self {
+            window,
+            opened: None,
+            closed: None,
+            second: Mark::now(0, 0),
+        }
+    }
+
+    fn update(&mut self, now_ns: u64, frames: u64) {
+        if self.opened.is_none() && now_ns >= self.window.start_ns {
+            self.opened = Some(Mark::now(now_ns, frames));
+        }
+        if self.closed.is_none() && now_ns >= self.window.end_ns {
+            self.closed = Some(Mark::now(now_ns, frames));
+        }
+    }
+
+    /// The trial is over, perhaps before the window was.
+    fn close(&mut self, now_ns: u64, frames: u64) {
+        self.closed.get_or_insert_with(|| Mark::now(now_ns, frames));
+    }
+
+    fn next_edge_ns(&self) -> u64 {
+        if self.opened.is_none() {
+            self.window.start_ns
+        } else if self.closed.is_none() {
+            self.window.end_ns
+        } else {
+            u64::MAX
+        }
+    }
+
+    fn second_share(&mut self, now_ns: u64) -> f64 {
+        let mark = Mark::now(now_ns, 0);
+        let share = WindowCost {
+            cpu_ns: mark.cpu_ns - self.second.cpu_ns,
+            frames: 0,
+            wall_ns: now_ns - self.second.at_ns,
+        }
+        .busy_share();
+        self.second = mark;
+        share
+    }
+
+    fn cost(&self) -> WindowCost {
+        match (self.opened, self.closed) {
+            (Some(opened), Some(closed)) => WindowCost {
+                cpu_ns: closed.cpu_ns - opened.cpu_ns,
+                frames: closed.frames - opened.frames,
+                wall_ns: closed.at_ns - opened.at_ns,
+            },
+            _ => WindowCost::default(),
+        }
+    }
+}
+
+impl Mark {
+    fn now(at_ns: u64, frames: u64) -> Self {
+        Self {
+            at_ns,
+            cpu_ns: thread_cpu_ns(),
+            frames,
+        }
+    }
+}
+
+/// Pins the thread and asks for punctual wake-ups. Each of these may be refused; the send lag then shows what it cost.
+fn settle_in(cpu: Option<usize>) {
+    if let Some(cpu) = cpu {
+        let mut set = rustix::thread::CpuSet::new();
+        set.set(cpu);
+        let _ = rustix::thread::sched_setaffinity(None, &set);
+    }
+    // Sleeps end when asked, not up to 50 µs later.
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1_000));
+    // Ahead of the simulator and of whatever else shares the client's cores. On Linux this is the calling thread's own.
+    let _ = rustix::process::setpriority_process(None, -10);
+}

@@ -1,0 +1,272 @@
+//! A WebSocket client connection without I/O: handshake, pongs and closes, so that a session machine deals with messages only.
+
+use std::ops::ControlFlow;
+
+use plimsoll_core::schedule::mix;
+
+use crate::websocket::close::payload;
+use crate::websocket::handshake::InvalidRequest;
+use crate::websocket::{
+    Decoder, Event, Handshake, Opcode, Outcome, append_client_frame, upgrade_request,
+};
+
+/// The longest message that a target may send.
+const MESSAGE_MAX_BYTES: u32 = 1 << 20;
+
+/// The mask of control messages. RFC 6455 asks for unpredictable masks to protect proxies from what a malicious page sends; a load client
+/// sends only its own bytes, so a fixed mask is as good, and costs nothing.
+const CONTROL_MASK: [u8; 4] = [0x4C, 0x4F, 0x41, 0x44];
+
+/// Where upgrade requests go: what is the same for every session.
+#[derive(Debug, Clone)]
+pub struct Endpoint {
+    /// `name` or `name:port`, for the Host field.
+    pub host: String,
+    /// Path and query.
+    pub path: String,
+    /// Further fields, such as Authorization.
+    pub headers: Vec<(String, String)>,
+}
+
+impl Endpoint {
+    /// Whether upgrade requests can be made from this.
+    ///
+    /// # Errors
+    /// What is wrong with host, path or a field.
+    pub fn check(&self) -> Result<(), InvalidRequest> {
+        self.request([0; 16]).map(drop)
+    }
+
+    fn request(&self, key: [u8; 16]) -> Result<Vec<u8>, InvalidRequest> {
+        let headers: Vec<_> = self
+            .headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
+        upgrade_request(&self.host, &self.path, key, &headers)
+    }
+}
+
+/// What came in.
+#[derive(Debug, PartialEq)]
+pub enum Incoming<'a> {
+    /// The handshake succeeded.
+    Opened,
+    /// A text message.
+    Text(&'a str),
+    /// A binary message.
+    Binary(&'a [u8]),
+    /// The connection is over, for this reason. Nothing follows.
+    Over(&'a str),
+}
+
+/// The connection.
+#[derive(Debug)]
+pub struct Connection {
+    stage: Stage,
+    /// Control bytes to be written: the request, pongs, closes, and what [`Connection::queue`] added.
+    out: Vec<u8>,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Handshake(Box<Handshake>),
+    Open(Decoder),
+    Over,
+}
+
+impl Connection {
+    /// A connection that will ask to be upgraded. `endpoint` must have passed [`Endpoint::check`].
+    #[must_use]
+    pub fn new(endpoint: &Endpoint, seed: u64) -> Self {
+        let mut key = [0; 16];
+        key[..8].copy_from_slice(&mix(seed).to_le_bytes());
+        key[8..].copy_from_slice(&mix(seed ^ 1).to_le_bytes());
+        Self {
+            stage: Stage::Handshake(Box::new(Handshake::new(key))),
+            out: endpoint.request(key).unwrap_or_default(),
+        }
+    }
+
+    /// Bytes to be written before anything else.
+    #[must_use]
+    pub fn control(&self) -> &[u8] {
+        &self.out
+    }
+
+    /// The first `count` control bytes were written.
+    pub fn control_sent(&mut self, count: usize) {
+        self.out.drain(..count);
+        if self.out.is_empty() && self.out.capacity() > 256 {
+            // The request is the longest thing ever queued here; thousands of sessions need not keep its room.
+            self.out = Vec::new();
+        }
+    }
+
+    /// Queues a whole message as control bytes.
+    pub fn queue(&mut self, opcode: Opcode, message: &[u8]) {
+        append_client_frame(&mut self.out, true, opcode, message, CONTROL_MASK);
+    }
+
+    /// Queues a close frame; nothing is read after that.
+    pub fn close(&mut self, code: u16) {
+        if matches!(self.stage, Stage::Open(_)) {
+            self.queue(Opcode::Close, &payload(code, ""));
+        }
+        self.stage = Stage::Over;
+    }
+
+    /// Bytes came in.
+    pub fn received(&mut self, bytes: &[u8], mut on_incoming: impl FnMut(Incoming<'_>)) {
+        let mut rest = bytes;
+        if let Stage::Handshake(handshake) = &mut self.stage {
+            let over = match handshake.feed(bytes) {
+                Ok(None) => return,
+                Ok(Some(Outcome::Upgraded { leftover_offset })) => {
+                    rest = &bytes[leftover_offset..];
+                    None
+                }
+                Ok(Some(Outcome::Refused { status, .. })) => {
+                    Some(format!("upgrade refused with status {status}"))
+                }
+                Err(error) => Some(format!("bad handshake: {error}")),
+            };
+            if let Some(reason) = over {
+                self.stage = Stage::Over;
+                on_incoming(Incoming::Over(&reason));
+                return;
+            }
+            self.stage = Stage::Open(Decoder::new(MESSAGE_MAX_BYTES));
+            on_incoming(Incoming::Opened);
+        }
+        let Stage::Open(decoder) = &mut self.stage else {
+            return;
+        };
+        let out = &mut self.out;
+        let mut closed = None;
+        let decoded = decoder.decode(rest, |event| {
+            match event {
+                Event::Text(text) => on_incoming(Incoming::Text(text)),
+                Event::Binary(binary) => on_incoming(Incoming::Binary(binary)),
+                Event::Ping(ping) => {
+                    append_client_frame(out, true, Opcode::Pong, ping, CONTROL_MASK);
+                }
+                Event::Pong(_) => {}
+                Event::Close(close) => {
+                    append_client_frame(
+                        out,
+                        true,
+                        Opcode::Close,
+                        &close.code.map_or(Vec::new(), |code| payload(code, "")),
+                        CONTROL_MASK,
+                    );
+                    closed = Some(match close.code {
+                        Some(code) => format!("closed by the target with code {code}"),
+                        None => "closed by the target without a code".to_owned(),
+                    });
+                    return ControlFlow::Break(());
+                }
+            }
+            ControlFlow::Continue(())
+        });
+        let reason = match decoded {
+            Err(violation) => Some(format!("WebSocket violation: {violation}")),
+            Ok(_) => closed,
+        };
+        if let Some(reason) = reason {
+            self.stage = Stage::Over;
+            on_incoming(Incoming::Over(&reason));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::websocket::RawFrame;
+    use crate::websocket::handshake::{accept_for, key_text};
+
+    fn endpoint() -> Endpoint {
+        Endpoint {
+            host: "127.0.0.1:3000".to_owned(),
+            path: "/ws".to_owned(),
+            headers: vec![("Authorization".to_owned(), "Bearer x".to_owned())],
+        }
+    }
+
+    fn accept(request: &[u8]) -> Vec<u8> {
+        let text = std::str::from_utf8(request).unwrap();
+        let key = text
+            .lines()
+            .find_map(|line| line.strip_prefix("Sec-WebSocket-Key: "))
+            .unwrap();
+        format!(
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {}\r\n\r\n",
+            accept_for(key)
+        )
+        .into_bytes()
+    }
+
+    fn feed(connection: &mut Connection, bytes: &[u8]) -> Vec<String> {
+        let mut seen = Vec::new();
+        connection.received(bytes, |incoming| seen.push(format!("{incoming:?}")));
+        seen
+    }
+
+    fn opened() -> Connection {
+        let mut connection = Connection::new(&endpoint(), 7);
+        let answer = accept(connection.control());
+        connection.control_sent(connection.control().len());
+        assert_eq!(feed(&mut connection, &answer), ["Opened"]);
+        connection
+    }
+
+    #[test]
+    fn messages_behind_the_handshake_in_one_read_are_not_lost() {
+        let mut connection = Connection::new(&endpoint(), 7);
+        let mut answer = accept(connection.control());
+        RawFrame::server(Opcode::Text, b"hello").append_to(&mut answer);
+        assert_eq!(
+            feed(&mut connection, &answer),
+            ["Opened", "Text(\"hello\")"]
+        );
+    }
+
+    #[test]
+    fn pings_are_answered_and_never_shown() {
+        let mut connection = opened();
+        let ping = RawFrame::server(Opcode::Ping, b"abc").to_vec();
+        assert!(feed(&mut connection, &ping).is_empty());
+        let mut expected = Vec::new();
+        append_client_frame(&mut expected, true, Opcode::Pong, b"abc", CONTROL_MASK);
+        assert_eq!(connection.control(), expected);
+    }
+
+    #[test]
+    fn every_end_has_its_reason() {
+        let mut refused = Connection::new(&endpoint(), 7);
+        assert_eq!(
+            feed(&mut refused, b"HTTP/1.1 503 Busy\r\nRetry-After: 1\r\n\r\n"),
+            ["Over(\"upgrade refused with status 503\")"]
+        );
+        let close = RawFrame::server(Opcode::Close, &payload(1001, "")).to_vec();
+        assert_eq!(
+            feed(&mut opened(), &close),
+            ["Over(\"closed by the target with code 1001\")"]
+        );
+        let masked = RawFrame::new(Opcode::Text, b"x").to_vec();
+        let seen = feed(&mut opened(), &masked);
+        assert!(seen[0].contains("WebSocket violation"), "{seen:?}");
+    }
+
+    #[test]
+    fn keys_differ_between_seeds() {
+        let key = |seed| {
+            let connection = Connection::new(&endpoint(), seed);
+            String::from_utf8(connection.control().to_vec()).unwrap()
+        };
+        assert_ne!(key(1), key(2));
+        assert_eq!(key(1), key(1));
+        assert_eq!(key_text([0; 16]).len(), 24);
+    }
+}

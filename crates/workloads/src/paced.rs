@@ -1,0 +1,330 @@
+//! A session that sends frames at a fixed pace over a WebSocket: what all such workloads share.
+//!
+//! A workload brings a [`Dialogue`]: what it says first, what each frame is, what an answer means. The session does the rest: it opens,
+//! keeps the absolute schedule, finishes what was half written, accounts for every frame, and says farewell.
+
+use plimsoll_core::ledger::{FrameLedger, Naming, WriteLags};
+use plimsoll_core::profile::Window;
+use plimsoll_core::recorder::{Ages, Recorder};
+use plimsoll_core::schedule::{Periodic, SessionPlan};
+use plimsoll_core::session::{Disconnect, Phase, Session, Transmit};
+
+use crate::connection::{Connection, Endpoint, Incoming};
+use crate::websocket::{Opcode, close};
+
+/// What is said in a paced session.
+pub trait Dialogue: Send {
+    /// What is kept of an answer for the audit.
+    type Claim: Send;
+
+    /// The text message that opens a session, if there is one.
+    fn greeting(&self) -> Option<&'static str>;
+
+    /// Frame `seq` (from 1) as it goes on the wire, in two slices. Asked for again until [`Dialogue::frame_written`], with the same bytes each time.
+    fn frame(&mut self, seq: u64) -> (&[u8], &[u8]);
+
+    /// The frame asked for last was written.
+    fn frame_written(&mut self);
+
+    /// A message came.
+    fn received(
+        &mut self,
+        message: Message<'_>,
+        now_ns: u64,
+        frames: &mut FrameAccount,
+        recorder: &mut Recorder<Self::Claim>,
+    );
+}
+
+/// A message from the target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Message<'a> {
+    /// Text.
+    Text(&'a str),
+    /// Binary.
+    Binary(&'a [u8]),
+}
+
+/// The frames of a session: when they are due, when they were written, what became of them.
+#[derive(Debug)]
+pub struct FrameAccount {
+    schedule: Periodic,
+    /// When the next frame is due; far away while the session is not open.
+    next_due_ns: u64,
+    window: Window,
+    ledger: FrameLedger,
+    lags: WriteLags,
+}
+
+impl FrameAccount {
+    fn new(plan: &SessionPlan, period_ns: u64) -> Self {
+        let lifetime_ns = plan.window.grace_end_ns.saturating_sub(plan.connect_at_ns);
+        Self {
+            schedule: Periodic {
+                first_ns: plan.first_due_ns,
+                period_ns,
+            },
+            next_due_ns: u64::MAX,
+            window: plan.window,
+            ledger: FrameLedger::new(0..0),
+            lags: WriteLags::with_room_for(lifetime_ns / period_ns + 1),
+        }
+    }
+
+    /// The number of the frame written last.
+    #[must_use]
+    pub fn sent(&self) -> u64 {
+        self.ledger.sent()
+    }
+
+    /// A message named the frames `oldest..=newest` (from 1, `oldest` not above `newest`): into the ledger and, when it is an answer, into the
+    /// latencies.
+    pub fn named<C>(
+        &mut self,
+        oldest: u64,
+        newest: u64,
+        how: Naming,
+        now_ns: u64,
+        recorder: &mut Recorder<C>,
+    ) -> Concerned {
+        let named = self.ledger.name(oldest, newest, how, &mut recorder.ledger);
+        if named.never_sent {
+            recorder.protocol_fault("message names frames that were never sent");
+            return Concerned::NeverSent;
+        }
+        if how == Naming::Answered {
+            let ages = |seq| self.ages(seq, now_ns);
+            recorder.answered(
+                named.newest_measured.then(|| ages(newest)),
+                named.oldest_measured.then(|| ages(oldest)),
+            );
+        }
+        if named.measured {
+            Concerned::Measured
+        } else {
+            Concerned::Others
+        }
+    }
+
+    /// The session is open: frames are due from the next slot of its schedule on.
+    fn open(&mut self, now_ns: u64) {
+        self.schedule = self.schedule.starting_at(now_ns);
+        self.next_due_ns = self.schedule.first_ns;
+        let first = self.schedule.due_before(self.window.start_ns) + 1;
+        let end = self.schedule.due_before(self.window.end_ns) + 1;
+        self.ledger = FrameLedger::new(first..end);
+    }
+
+    fn written<C>(&mut self, write_ns: u64, recorder: &mut Recorder<C>) {
+        self.ledger.send(&mut recorder.ledger);
+        let lag_ns = write_ns.saturating_sub(self.next_due_ns);
+        self.lags.push(self.ledger.sent(), lag_ns);
+        self.next_due_ns += self.schedule.period_ns;
+    }
+
+    fn ages(&self, seq: u64, now_ns: u64) -> Ages {
+        let from_schedule_ns = now_ns.saturating_sub(self.schedule.due_ns(seq - 1));
+        Ages {
+            from_schedule_ns,
+            from_write_ns: from_schedule_ns.saturating_sub(self.lags.lag_ns(seq)),
+        }
+    }
+
+    /// The trial is over: what was due and not named is lost, and was waited for until now.
+    fn finish<C>(&mut self, now_ns: u64, recorder: &mut Recorder<C>) {
+        let due = self.schedule.due_before(now_ns + 1);
+        let (schedule, lags) = (self.schedule, &self.lags);
+        let interval = &mut recorder.interval;
+        self.ledger.finish(due, &mut recorder.ledger, |seq| {
+            let waited_ns = now_ns.saturating_sub(schedule.due_ns(seq - 1));
+            interval.record_unanswered(waited_ns, waited_ns.saturating_sub(lags.lag_ns(seq)));
+        });
+        self.next_due_ns = u64::MAX;
+    }
+}
+
+/// Which frames a message concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Concerned {
+    /// At least one measured frame, named for the first time.
+    Measured,
+    /// Frames outside the window, or named before.
+    Others,
+    /// Frames that were never sent: a protocol fault, already counted.
+    NeverSent,
+}
+
+/// The machine of one session.
+#[derive(Debug)]
+pub struct PacedSession<D> {
+    connection: Connection,
+    stage: Stage,
+    /// What [`Session::transmit`] gave last and the socket has not wholly taken.
+    current: Option<Current>,
+    frames: FrameAccount,
+    dialogue: D,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Opening,
+    Open,
+    /// It was open, and ended before the trial did: its frames still count.
+    Died,
+    /// It never opened.
+    Failed,
+    /// The trial is over.
+    Finished,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Current {
+    Control { bytes: usize },
+    Frame,
+}
+
+impl<D: Dialogue> PacedSession<D> {
+    /// A session with this plan that sends a frame every `period_ns`, which must not be zero.
+    #[must_use]
+    pub fn new(endpoint: &Endpoint, plan: &SessionPlan, period_ns: u64, dialogue: D) -> Self {
+        Self {
+            connection: Connection::new(endpoint, plan.seed),
+            stage: Stage::Opening,
+            current: None,
+            frames: FrameAccount::new(plan, period_ns),
+            dialogue,
+        }
+    }
+
+    fn over(&mut self, reason: &str, recorder: &mut Recorder<D::Claim>) {
+        match self.stage {
+            Stage::Opening => {
+                recorder.session_failed(reason);
+                self.stage = Stage::Failed;
+            }
+            Stage::Open => {
+                recorder.session_died(reason);
+                self.stage = Stage::Died;
+            }
+            Stage::Died | Stage::Failed | Stage::Finished => {}
+        }
+    }
+
+    /// What is to be written: what was begun, then control messages, then the frame that is due.
+    fn to_transmit(&self, now_ns: u64) -> Option<Current> {
+        let control = self.connection.control().len();
+        match self.current {
+            Some(current) => Some(current),
+            None if control > 0 => Some(Current::Control { bytes: control }),
+            None if self.stage == Stage::Open && self.frames.next_due_ns <= now_ns => {
+                Some(Current::Frame)
+            }
+            None => None,
+        }
+    }
+}
+
+impl<D: Dialogue> Session for PacedSession<D> {
+    type Claim = D::Claim;
+
+    fn phase(&self) -> Phase {
+        match self.stage {
+            Stage::Opening => Phase::Opening,
+            Stage::Open => Phase::Open,
+            Stage::Died | Stage::Failed | Stage::Finished => Phase::Ended,
+        }
+    }
+
+    fn next_due_ns(&self) -> Option<u64> {
+        (self.stage == Stage::Open).then_some(self.frames.next_due_ns)
+    }
+
+    fn transmit(&mut self, now_ns: u64) -> Option<Transmit<'_>> {
+        self.current = self.to_transmit(now_ns);
+        Some(match self.current? {
+            Current::Control { bytes } => Transmit {
+                head: &self.connection.control()[..bytes],
+                body: &[],
+                due_ns: None,
+                measured: false,
+            },
+            Current::Frame => {
+                let (head, body) = self.dialogue.frame(self.frames.ledger.sent() + 1);
+                Transmit {
+                    head,
+                    body,
+                    due_ns: Some(self.frames.next_due_ns),
+                    measured: self.frames.window.contains(self.frames.next_due_ns),
+                }
+            }
+        })
+    }
+
+    fn sent(&mut self, write_ns: u64, recorder: &mut Recorder<D::Claim>) {
+        match self.current.take() {
+            Some(Current::Control { bytes }) => self.connection.control_sent(bytes),
+            Some(Current::Frame) => {
+                self.dialogue.frame_written();
+                self.frames.written(write_ns, recorder);
+            }
+            None => {}
+        }
+    }
+
+    fn received(&mut self, now_ns: u64, bytes: &[u8], recorder: &mut Recorder<D::Claim>) {
+        let Self {
+            connection,
+            stage,
+            frames,
+            dialogue,
+            ..
+        } = self;
+        let mut over = None;
+        let was_opening = *stage == Stage::Opening;
+        connection.received(bytes, |incoming| match incoming {
+            Incoming::Opened => {
+                *stage = Stage::Open;
+                recorder.session_started();
+                frames.open(now_ns);
+            }
+            Incoming::Text(text) => {
+                dialogue.received(Message::Text(text), now_ns, frames, recorder);
+            }
+            Incoming::Binary(binary) => {
+                dialogue.received(Message::Binary(binary), now_ns, frames, recorder);
+            }
+            Incoming::Over(reason) => over = Some(reason.to_owned()),
+        });
+        if let Some(greeting) = dialogue.greeting()
+            && was_opening
+            && *stage == Stage::Open
+        {
+            connection.queue(Opcode::Text, greeting.as_bytes());
+        }
+        if let Some(reason) = over {
+            self.over(&reason, recorder);
+        }
+    }
+
+    fn disconnected(&mut self, _now_ns: u64, how: Disconnect, recorder: &mut Recorder<D::Claim>) {
+        self.over(how.reason(), recorder);
+    }
+
+    fn settled(&self) -> bool {
+        self.stage != Stage::Open || self.frames.ledger.settled()
+    }
+
+    fn finish(&mut self, now_ns: u64, recorder: &mut Recorder<D::Claim>) {
+        match self.stage {
+            Stage::Opening if now_ns >= self.frames.window.start_ns => {
+                recorder.session_failed(Disconnect::TimedOut.reason());
+            }
+            Stage::Open | Stage::Died => {
+                self.frames.finish(now_ns, recorder);
+                self.connection.close(close::NORMAL);
+            }
+            Stage::Opening | Stage::Failed | Stage::Finished => {}
+        }
+        self.stage = Stage::Finished;
+    }
+}

@@ -1,0 +1,10 @@
+//! Streaming speech-to-text: what every gateway in `targets/stt/` speaks (`docs/stt-contract.md`).
+
+pub mod audio;
+pub mod messages;
+pub mod reference;
+pub mod session;
+pub mod synthetic;
+
+pub use audio::{Audio, AudioError};
+pub use session::Stt;

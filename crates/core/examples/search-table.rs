@@ -11,9 +11,12 @@ use synthetic_server::{SyntheticServer, run, uniform};
 
 const SEEDS: u64 = 1_000;
 
-/// Names of the two profiles' widths, edge softness and share of false fails.
+/// The widths of the two profiles.
 const WIDTHS: [(&str, f64); 2] = [("quick", 0.05), ("standard", 0.02)];
+const REPEATS: [u32; 2] = [3, 5];
+/// How soft the edge is, as a share of it.
 const NOISES: [f64; 5] = [0.0, 0.005, 0.01, 0.02, 0.05];
+/// Share of trials that fail at any load.
 const FALSE_FAILS: [f64; 3] = [0.0, 0.02, 0.10];
 
 fn main() -> Result<(), SettingsError> {
@@ -25,29 +28,35 @@ fn main() -> Result<(), SettingsError> {
     );
     println!("error: confirmed / edge - 1; in bracket: confirmed <= edge < first fail.\n");
     println!(
-        "{:<9} {:>6} {:>6} | {:>7} {:>7} {:>7} {:>7} {:>7} | {:>7} | {:>5} {:>5} {:>5}",
-        "profile", "noise", "false", "error", "", "", "", "", "in", "trials", "", ""
+        "                                 | error                                   |      in | trials"
     );
     println!(
-        "{:<9} {:>6} {:>6} | {:>7} {:>7} {:>7} {:>7} {:>7} | {:>7} | {:>6} {:>5} {:>5}",
-        "", "", "fails", "p1", "p5", "p50", "p95", "p99", "bracket", "p50", "p95", "max"
+        "profile  repeats  noise  f. fails |      p1      p5     p50     p95     p99 | bracket |    p50   p95   max"
     );
     for (profile, relative_width) in WIDTHS {
-        for noise in NOISES {
-            for false_fails in FALSE_FAILS {
-                row(profile, relative_width, noise, false_fails)?;
+        for repeats in REPEATS {
+            let settings = Settings {
+                start: 100,
+                min: 1,
+                max: 100_000,
+                relative_width,
+                repeats,
+                max_trials: 60,
+                seed: 0,
+            };
+            for noise in NOISES {
+                for false_fails in FALSE_FAILS {
+                    print!("{profile:<8} {repeats:>7}");
+                    row(settings, noise, false_fails)?;
+                }
             }
         }
     }
     Ok(())
 }
 
-fn row(
-    profile: &str,
-    relative_width: f64,
-    noise: f64,
-    false_fails: f64,
-) -> Result<(), SettingsError> {
+/// Runs the search on one server per seed and prints the rest of a row.
+fn row(settings: Settings, noise: f64, false_fails: f64) -> Result<(), SettingsError> {
     let (mut errors, mut trials_spent, mut bracketed) = (Vec::new(), Vec::new(), 0);
     for seed in 0..SEEDS {
         let edge = 200.0 * 40_f64.powf(uniform(seed, u32::MAX));
@@ -57,15 +66,7 @@ fn row(
             false_fails,
             seed,
         };
-        let mut search = Search::new(Settings {
-            start: 100,
-            min: 1,
-            max: 100_000,
-            relative_width,
-            repeats: 3,
-            max_trials: 60,
-            seed,
-        })?;
+        let mut search = Search::new(Settings { seed, ..settings })?;
         let (outcome, trials) = run(&mut search, |load, trial| server.verdict(load, trial));
         // A search that finds nothing is as wrong as can be.
         let confirmed = f64::from(outcome.confirmed.unwrap_or(0));
@@ -77,7 +78,7 @@ fn row(
     let error = |q| quantile(&errors, q).unwrap_or(f64::NAN);
     let trials = |q| quantile(&trials_spent, q).unwrap_or(f64::NAN);
     println!(
-        "{profile:<9} {:>4.1} % {:>4.0} % | {:>5.1} % {:>5.1} % {:>5.1} % {:>5.1} % {:>5.1} % | {:>5.1} % | {:>6.0} {:>5.0} {:>5.0}",
+        " {:>4.1} % {:>7.0} % | {:>5.1} % {:>5.1} % {:>5.1} % {:>5.1} % {:>5.1} % | {:>5.1} % | {:>6.0} {:>5.0} {:>5.0}",
         noise * 100.0,
         false_fails * 100.0,
         error(0.01),

@@ -2,6 +2,8 @@
 //!
 //! A blocking caveat makes the trial `invalid`: the measurement itself was the limit, so it says nothing about the target, neither good nor bad.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -180,6 +182,126 @@ impl Doubt {
     }
 }
 
+/// What a trial shows about its own soundness.
+#[derive(Debug, Clone, Default)]
+pub struct Evidence {
+    /// Client's send lag, 99.9th percentile.
+    pub send_lag_p999_us: Option<f64>,
+    /// Share of its core that the busiest engine thread used.
+    pub client_busy_share: f64,
+    /// Lateness of the simulator's answers, 99th percentile; `None` without a simulator of ours.
+    pub inference_lateness_p99_ms: Option<f64>,
+    /// Time that requests waited for a place in it, 99th percentile.
+    pub inference_queue_p99_ms: Option<f64>,
+    /// Faults of the client's own machine.
+    pub client_faults: BTreeMap<String, u64>,
+    /// Share of CPU time that the hypervisor took.
+    pub steal_share: Option<f64>,
+    /// Target and client share cores.
+    pub shared_cores: bool,
+    /// A quota that was needed and could not be set: what was asked for, and why not.
+    pub no_quota: Option<(f64, String)>,
+    /// The target's resources are unknown.
+    pub no_resources: bool,
+    /// The trial was ended early.
+    pub interrupted: bool,
+    /// Samples in the record, and how many the gates need; `None` when the verdict does not rest on percentiles.
+    pub samples: Option<(u64, u64)>,
+}
+
+/// What is still allowed. `docs/methodology.md` gives the reasons.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limits {
+    /// Send lag, 99.9th percentile.
+    pub send_lag_p999_us: f64,
+    /// Share of a core.
+    pub client_busy_share: f64,
+    /// Lateness and queueing of the simulator.
+    pub inference_p99_ms: f64,
+    /// Share of CPU time.
+    pub steal_share: f64,
+}
+
+impl Limits {
+    /// Limits for an SLO whose tightest latency gate is `tightest_ms`: the client and the simulator may bend what is measured by a twentieth of it,
+    /// but 2 ms are always allowed, for below that a shared machine's scheduler is all that is seen.
+    #[must_use]
+    pub fn for_gate(tightest_ms: Option<f64>) -> Self {
+        let twentieth_ms = tightest_ms.map_or(10.0, |ms| (ms / 20.0).max(2.0));
+        Self {
+            send_lag_p999_us: twentieth_ms * 1e3,
+            client_busy_share: 0.95,
+            inference_p99_ms: twentieth_ms,
+            steal_share: 0.05,
+        }
+    }
+}
+
+/// The reasons for doubt in this evidence.
+#[must_use]
+pub fn doubts(evidence: &Evidence, limits: &Limits) -> Vec<Doubt> {
+    let mut found = Vec::new();
+    if evidence.interrupted {
+        found.push(Doubt::Interrupted);
+    }
+    for (what, count) in &evidence.client_faults {
+        found.push(Doubt::ClientFault {
+            what: what.clone(),
+            count: *count,
+        });
+    }
+    let over = |value: Option<f64>, limit: f64| value.filter(|value| *value > limit);
+    if let Some(share) = over(Some(evidence.client_busy_share), limits.client_busy_share) {
+        found.push(Doubt::ClientBusy {
+            share,
+            limit: limits.client_busy_share,
+        });
+    }
+    if let Some(p999_us) = over(evidence.send_lag_p999_us, limits.send_lag_p999_us) {
+        found.push(Doubt::SendLag {
+            p999_us,
+            limit_us: limits.send_lag_p999_us,
+        });
+    }
+    if let Some(p99_ms) = over(evidence.inference_lateness_p99_ms, limits.inference_p99_ms) {
+        found.push(Doubt::InferenceSaturated {
+            lateness_p99_ms: p99_ms,
+            limit_ms: limits.inference_p99_ms,
+        });
+    }
+    if let Some(p99_ms) = over(evidence.inference_queue_p99_ms, limits.inference_p99_ms) {
+        found.push(Doubt::InferenceQueued {
+            wait_p99_ms: p99_ms,
+            limit_ms: limits.inference_p99_ms,
+        });
+    }
+    if let Some(share) = over(evidence.steal_share, limits.steal_share) {
+        found.push(Doubt::Steal {
+            share,
+            limit: limits.steal_share,
+        });
+    }
+    if let Some((samples, needed)) = evidence.samples
+        && samples < needed
+        && !evidence.interrupted
+    {
+        found.push(Doubt::TooFewSamples { samples, needed });
+    }
+    if evidence.shared_cores {
+        found.push(Doubt::SharedCores);
+    }
+    if let Some((vcpu, why)) = &evidence.no_quota {
+        found.push(Doubt::NoQuota {
+            vcpu: *vcpu,
+            why: why.clone(),
+        });
+    }
+    if evidence.no_resources {
+        found.push(Doubt::NoResources);
+    }
+    found
+}
+
 fn client_fault_remedy(what: &str) -> &'static str {
     match what {
         "EMFILE" | "ENFILE" => "raise the limit of open files (ulimit -n)",
@@ -224,6 +346,54 @@ mod tests {
             assert!(doubt.text().contains(';'), "no remedy: {}", doubt.text());
         }
         assert!(!Doubt::SharedCores.blocking());
+    }
+
+    #[test]
+    fn a_sound_trial_has_no_doubts() {
+        let evidence = Evidence {
+            send_lag_p999_us: Some(900.0),
+            client_busy_share: 0.6,
+            inference_lateness_p99_ms: Some(1.0),
+            inference_queue_p99_ms: Some(0.0),
+            steal_share: Some(0.001),
+            samples: Some((5_000, 200)),
+            ..Evidence::default()
+        };
+        assert_eq!(doubts(&evidence, &Limits::for_gate(Some(200.0))), []);
+    }
+
+    #[test]
+    fn each_limit_raises_its_doubt() {
+        let evidence = Evidence {
+            send_lag_p999_us: Some(10_001.0),
+            client_busy_share: 0.96,
+            inference_lateness_p99_ms: Some(10.1),
+            inference_queue_p99_ms: Some(10.1),
+            client_faults: [("EMFILE".to_owned(), 2)].into(),
+            steal_share: Some(0.06),
+            shared_cores: true,
+            no_quota: Some((0.5, "read-only".to_owned())),
+            no_resources: true,
+            interrupted: false,
+            samples: Some((199, 200)),
+        };
+        let found = doubts(&evidence, &Limits::for_gate(Some(200.0)));
+        let ids: Vec<_> = found.iter().map(Doubt::id).collect();
+        assert_eq!(
+            ids,
+            [
+                "client-fault",
+                "client-busy",
+                "send-lag",
+                "inference-saturated",
+                "inference-queued",
+                "steal",
+                "too-few-samples",
+                "shared-cores",
+                "no-quota",
+                "no-resources"
+            ]
+        );
     }
 
     #[test]

@@ -12,6 +12,7 @@
 //! - [`slo`] turns them into gates, [`caveat`] into reasons for doubt, and both together into a [`record::Verdict`];
 //! - [`search`] decides which load to try next; [`stats`] compares what was found; [`record`] is what a result folder holds.
 
+pub mod bottleneck;
 pub mod caveat;
 pub mod latency;
 pub mod ledger;

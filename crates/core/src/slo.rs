@@ -308,6 +308,25 @@ impl Slo {
             .collect()
     }
 
+    /// The tightest latency threshold, if there is any.
+    #[must_use]
+    pub fn tightest_ms(&self) -> Option<f64> {
+        self.gates
+            .iter()
+            .filter(|gate| gate.metric.samples_needed().is_some())
+            .map(|gate| gate.threshold)
+            .min_by(f64::total_cmp)
+    }
+
+    /// Whether a gate on a count, which needs no samples, did not hold.
+    #[must_use]
+    pub fn a_count_failed(&self, results: &[GateResult]) -> bool {
+        self.gates
+            .iter()
+            .zip(results)
+            .any(|(gate, result)| gate.metric.samples_needed().is_none() && !result.pass)
+    }
+
     /// The most samples that any gated percentile needs.
     #[must_use]
     pub fn samples_needed(&self) -> u64 {

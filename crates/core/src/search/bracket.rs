@@ -16,6 +16,8 @@ pub(super) struct Bracket {
     pub(super) first_fail: Option<u32>,
     /// The lowest passing load above `first_fail`.
     pub(super) pass_above_fail: Option<u32>,
+    /// Whether there is a first fail, no load up to a quarter above it fails too, and none above it passes.
+    pub(super) lonely_fail: bool,
     /// The lowest load at which the client ran out, with no valid trial at it or above.
     pub(super) out_of_reach: Option<u32>,
     /// Whether there is any valid trial.
@@ -36,11 +38,17 @@ impl Bracket {
             .iter()
             .rfind(|(_, tally)| tally.valid() > 0)
             .map(|(load, _)| *load);
+        let pass_above_fail = loads_of(Class::Passing).find(|load| !below_fail(load));
+        let lonely = |fail: u32| {
+            let next_fail = loads_of(Class::Failing).nth(1);
+            next_fail.is_none_or(|next| next - fail > fail / 4)
+        };
         Self {
             confirmed: loads_of(Class::Passing).rfind(below_fail),
             borderline: loads_of(Class::Borderline).collect(),
             first_fail,
-            pass_above_fail: loads_of(Class::Passing).find(|load| !below_fail(load)),
+            pass_above_fail,
+            lonely_fail: pass_above_fail.is_none() && first_fail.is_some_and(lonely),
             out_of_reach: tallies
                 .iter()
                 .find(|(load, tally)| tally.client_ran_out() && Some(**load) > highest_valid)

@@ -1,0 +1,66 @@
+//! What bounds a search, and whether that makes sense.
+
+/// What bounds a search.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Settings {
+    /// The first load tried; moved into `min..=max`.
+    pub start: u32,
+    /// The lowest load tried, at least 1.
+    pub min: u32,
+    /// The highest load tried.
+    pub max: u32,
+    /// How narrow the bracket must be: `first_fail / confirmed - 1`. 0.05 for the profile `quick`, 0.02 for `standard`.
+    pub relative_width: f64,
+    /// The most valid trials by which a load at the edge is confirmed; more than half must agree. 3 is usual, 1 believes every
+    /// trial.
+    pub repeats: u32,
+    /// The most trials, invalid ones included.
+    pub max_trials: u32,
+    /// Decides which side of the edge is confirmed first, so that drift of the machine does not always meet the same side.
+    pub seed: u64,
+}
+
+/// A setting that makes no sense.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+pub enum SettingsError {
+    /// Load 0 shows nothing.
+    #[error("the lowest load of a search is 0; it must be at least 1")]
+    ZeroMin,
+    /// No load lies between.
+    #[error(
+        "the lowest load of a search ({min}) is above the highest ({max}); lower the one or raise the other"
+    )]
+    EmptyRange {
+        /// The lowest load.
+        min: u32,
+        /// The highest load.
+        max: u32,
+    },
+    /// Not a width.
+    #[error("the relative width of a search is {0}; it must be above 0, for example 0.05")]
+    Width(f64),
+    /// Nothing could be tried.
+    #[error("a search needs at least one repeat and one trial; both must be 1 or more")]
+    NoTrials,
+}
+
+impl Settings {
+    /// The same with `start` moved into range, if they make sense.
+    pub(super) fn checked(self) -> Result<Self, SettingsError> {
+        let Self { min, max, .. } = self;
+        if min == 0 {
+            return Err(SettingsError::ZeroMin);
+        }
+        if min > max {
+            return Err(SettingsError::EmptyRange { min, max });
+        }
+        if !self.relative_width.is_finite() || self.relative_width <= 0.0 {
+            return Err(SettingsError::Width(self.relative_width));
+        }
+        if self.repeats == 0 || self.max_trials == 0 {
+            return Err(SettingsError::NoTrials);
+        }
+        let start = self.start.clamp(min, max);
+        Ok(Self { start, ..self })
+    }
+}

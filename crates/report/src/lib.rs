@@ -1,1 +1,29 @@
 //! Result folders: files, schema and renderers.
+//!
+//! A result folder is the product; every rendering is made from what is in it, never from anything else.
+//!
+//! - [`folder`] writes and reads the folder: a file is there as a whole or not at all;
+//! - [`hlog`] and [`csv`] are the two formats beside JSON: latencies per second for HdrHistogram tools, and one row per second;
+//! - [`check`] is the record of a conformance check, the only one that `plimsoll-core` does not define;
+//! - [`schema`] is the JSON Schema of the records, generated from the record types and checked in;
+//! - [`loads`] groups trials by their load, and [`words`] says results in words and numbers: what all renderers share;
+//! - the renderers, one module each: [`markdown`] (`summary.md`), [`chart`] (`chart.svg`, `chart.png`), [`text`] (terminals);
+//! - [`render`] writes all renderings of a folder.
+
+pub mod chart;
+pub mod check;
+pub mod csv;
+pub mod error;
+pub mod folder;
+pub mod hlog;
+pub mod loads;
+pub mod markdown;
+pub mod render;
+pub mod schema;
+pub mod text;
+pub mod words;
+
+pub use error::ReportError;
+pub use folder::{ResultFolder, Results, StoredTrial, load};
+pub use hlog::IntervalHistograms;
+pub use render::render_all;

@@ -1,0 +1,487 @@
+//! What is wrong with this machine for measuring, and the line that mends it.
+//!
+//! Looking ([`Observed::of_this_machine`]) and judging ([`findings`]) are apart, so that every judgement is tested with a machine that
+//! does not exist.
+
+mod observed;
+
+use serde::Serialize;
+
+pub use observed::{Observed, ObservedTarget};
+
+use crate::machine::Limits;
+use crate::manifest::Readiness;
+
+/// How much a finding matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Good to know.
+    Info,
+    /// Numbers of this machine will carry a caveat, or large loads will not fit.
+    Warning,
+    /// Plimsoll cannot measure here.
+    Error,
+}
+
+/// One thing looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Its name, stable for scripts.
+    pub id: String,
+    /// Whether it is as it should be.
+    pub ok: bool,
+    /// How much it matters when it is not.
+    pub level: Level,
+    /// What was seen.
+    pub text: String,
+    /// The line that mends it; absent when it is as it should be, or nothing can be done.
+    pub remedy: Option<String>,
+}
+
+impl Finding {
+    fn good(id: impl Into<String>, text: impl Into<String>) -> Self {
+        Self {
+            id: id.into(),
+            ok: true,
+            level: Level::Info,
+            text: text.into(),
+            remedy: None,
+        }
+    }
+
+    fn bad(
+        id: impl Into<String>,
+        level: Level,
+        text: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self {
+            id: id.into(),
+            ok: false,
+            level,
+            text: text.into(),
+            remedy: Some(remedy.into()),
+        }
+    }
+}
+
+/// Judges what was seen: what is as it should be and what is not, in the order in which a user should read it.
+#[must_use]
+pub fn findings(seen: &Observed) -> Vec<Finding> {
+    let mut all = vec![cores(seen)];
+    all.extend(shared_core(seen));
+    all.extend([clock(seen), load(seen), steal(seen)]);
+    all.extend(governor(seen));
+    all.extend(cgroups(seen));
+    all.extend([open_files(seen), ports(seen)]);
+    all.extend(queues(seen));
+    all.extend(conntrack(seen));
+    all.extend(time_wait(seen));
+    all.push(simulator_present(seen));
+    all.extend(
+        seen.broken_manifests
+            .iter()
+            .map(|line| Finding::bad("manifest", Level::Error, line, "correct the manifest")),
+    );
+    all.extend(seen.targets.iter().map(target));
+    all
+}
+
+fn cores(seen: &Observed) -> Finding {
+    let (cpus, model) = (seen.cpus, &seen.environment.cpu_model);
+    let text = format!("{cpus} CPUs of {model} may be used");
+    if cpus >= 2 {
+        return Finding::good("cores", text);
+    }
+    let remedy = "use a machine with at least 2 CPUs; on one, target and client take time from each other and every trial says so";
+    Finding::bad("cores", Level::Warning, text, remedy)
+}
+
+fn shared_core(seen: &Observed) -> Option<Finding> {
+    let (target, client) = seen.shared_core?;
+    let text = format!(
+        "CPU {target} (target) and CPU {client} (client) are two threads of one core, so the client's load slows the target"
+    );
+    let remedy = "choose CPUs of different cores with --target-cpus and --client-cpus (see lscpu -e), or turn SMT off";
+    Some(Finding::bad("shared-core", Level::Warning, text, remedy))
+}
+
+fn clock(seen: &Observed) -> Finding {
+    // These are read without entering the kernel. Others cost a system call, and some (hpet, acpi_pm) microseconds, per reading.
+    const FAST: [&str; 4] = [
+        "tsc",
+        "kvm-clock",
+        "arch_sys_counter",
+        "hyperv_clocksource_tsc_page",
+    ];
+    let name = seen
+        .environment
+        .clock_source
+        .as_deref()
+        .unwrap_or("unknown");
+    if FAST.contains(&name) {
+        return Finding::good("clock", format!("the clock source is {name}"));
+    }
+    let remedy = "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource";
+    Finding::bad(
+        "clock",
+        Level::Warning,
+        format!("the clock source {name} is slow to read"),
+        remedy,
+    )
+}
+
+#[allow(clippy::cast_precision_loss)] // A count of CPUs.
+fn load(seen: &Observed) -> Finding {
+    let load = seen.environment.load_average.unwrap_or(0.0);
+    let text = format!(
+        "the load average is {load:.2} on {} CPUs",
+        seen.environment.cores
+    );
+    if load <= 0.1 * seen.environment.cores.max(1) as f64 {
+        return Finding::good("load", text);
+    }
+    Finding::bad(
+        "load",
+        Level::Warning,
+        text,
+        "stop what else runs here (see top), and wait a minute",
+    )
+}
+
+fn steal(seen: &Observed) -> Finding {
+    let share = seen.environment.steal_share;
+    let text = format!(
+        "the hypervisor took {:.2} % of the CPU time since boot",
+        share * 100.0
+    );
+    if share < 0.01 {
+        return Finding::good("steal", text);
+    }
+    Finding::bad(
+        "steal",
+        Level::Warning,
+        text,
+        "use a dedicated machine or instances with whole cores",
+    )
+}
+
+fn governor(seen: &Observed) -> Option<Finding> {
+    let governor = seen.environment.governor.as_deref()?;
+    let text = format!("the frequency governor is {governor}");
+    if governor == "performance" {
+        return Some(Finding::good("governor", text));
+    }
+    let remedy = "cpupower frequency-set -g performance";
+    Some(Finding::bad("governor", Level::Warning, text, remedy))
+}
+
+fn cgroups(seen: &Observed) -> Vec<Finding> {
+    if seen.missing.is_empty() {
+        let text = format!(
+            "control groups ({}) give quota, CPU set and CPU time",
+            seen.environment.cgroup
+        );
+        return vec![Finding::good("cgroup", text)];
+    }
+    let missing = seen.missing.iter().map(|missing| {
+        let text = missing.to_string();
+        let text = text
+            .strip_suffix(missing.remedy())
+            .unwrap_or(&text)
+            .trim_end_matches("; ")
+            .to_owned();
+        Finding::bad("cgroup", Level::Warning, text, missing.remedy())
+    });
+    missing.collect()
+}
+
+fn open_files(seen: &Observed) -> Finding {
+    let Limits {
+        fd_soft, fd_hard, ..
+    } = seen.limits;
+    let text = format!("{fd_soft} open files per process ({fd_hard} at most)");
+    if fd_soft >= 20_000 {
+        return Finding::good("open-files", text);
+    }
+    let remedy = if fd_hard >= 20_000 {
+        "ulimit -n 20000"
+    } else {
+        "raise `nofile` in /etc/security/limits.conf (or LimitNOFILE of the service) to 65536"
+    };
+    Finding::bad(
+        "open-files",
+        Level::Warning,
+        format!("{text}: too few for many sessions"),
+        remedy,
+    )
+}
+
+fn ports(seen: &Observed) -> Finding {
+    let Some((low, high)) = seen.limits.ports else {
+        return Finding::good("ports", "the range of outgoing ports is unknown");
+    };
+    let count = u32::from(high) - u32::from(low) + 1;
+    let text = format!("{count} outgoing ports ({low}-{high})");
+    if count >= 20_000 {
+        return Finding::good("ports", text);
+    }
+    let remedy = "sysctl -w net.ipv4.ip_local_port_range=\"32768 60999\"";
+    Finding::bad(
+        "ports",
+        Level::Warning,
+        format!("{text}: too few for many sessions"),
+        remedy,
+    )
+}
+
+/// Sessions start over a ramp, so even thousands need only room for what comes while the target is busy for some tens of ms.
+fn queues(seen: &Observed) -> Vec<Finding> {
+    let queue = |id: &str, setting: &str, length: Option<u64>, least: u64| {
+        let length = length?;
+        let text = format!("{setting} is {length}");
+        Some(if length >= least {
+            Finding::good(id, text)
+        } else {
+            let text = format!("{text}: connections may be refused while sessions start");
+            Finding::bad(
+                id,
+                Level::Warning,
+                text,
+                format!("sysctl -w {setting}={least}"),
+            )
+        })
+    };
+    let somaxconn = queue(
+        "somaxconn",
+        "net.core.somaxconn",
+        seen.environment.somaxconn,
+        1024,
+    );
+    let syn_backlog = queue(
+        "syn-backlog",
+        "net.ipv4.tcp_max_syn_backlog",
+        seen.syn_backlog,
+        512,
+    );
+    somaxconn.into_iter().chain(syn_backlog).collect()
+}
+
+fn conntrack(seen: &Observed) -> Option<Finding> {
+    let most = seen.conntrack_max?;
+    let text = format!("connections are tracked by the firewall, {most} at most");
+    Some(if most >= 65_536 {
+        Finding::good("conntrack", text)
+    } else {
+        Finding::bad(
+            "conntrack",
+            Level::Warning,
+            text,
+            "sysctl -w net.netfilter.nf_conntrack_max=262144",
+        )
+    })
+}
+
+fn time_wait(seen: &Observed) -> Option<Finding> {
+    let reuse = seen.time_wait_reuse?;
+    Some(if reuse == 0 {
+        let text = "ports of closed connections stay taken for a minute (net.ipv4.tcp_tw_reuse is 0), so trials in a row may run out of them";
+        Finding::bad(
+            "time-wait",
+            Level::Warning,
+            text,
+            "sysctl -w net.ipv4.tcp_tw_reuse=2",
+        )
+    } else {
+        Finding::good(
+            "time-wait",
+            format!(
+                "ports of closed connections are used again (net.ipv4.tcp_tw_reuse is {reuse})"
+            ),
+        )
+    })
+}
+
+fn simulator_present(seen: &Observed) -> Finding {
+    match &seen.simulator {
+        Ok(path) => Finding::good("simulator", format!("the inference simulator is {path}")),
+        Err(line) => {
+            let remedy = "cargo build --release -p plimsoll-inference";
+            // The line carries its own remedy for those who meet it elsewhere.
+            let text = line.split("; ").next().unwrap_or(line);
+            Finding::bad("simulator", Level::Error, text, remedy)
+        }
+    }
+}
+
+fn target(target: &ObservedTarget) -> Finding {
+    let id = format!("target {}", target.name);
+    match &target.readiness {
+        Readiness::Ready => Finding::good(id, "ready"),
+        Readiness::NeedsBuild => Finding::good(id, "can be built"),
+        Readiness::Missing { tool, install } => {
+            let level = if target.optional {
+                Level::Info
+            } else {
+                Level::Warning
+            };
+            Finding::bad(
+                id,
+                level,
+                format!("needs {tool}, which is not here"),
+                install,
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::isolation::{How, Means, Missing, Wanted};
+    use crate::machine::Environment;
+    use crate::manifest::Discovered;
+
+    /// A machine on which all is well.
+    fn good_machine() -> Observed {
+        Observed {
+            environment: Environment {
+                os: "Linux".into(),
+                kernel: "6.1".into(),
+                arch: "x86_64".into(),
+                cpu_model: "a fast one".into(),
+                cores: 8,
+                cpus_allowed: "0-7".into(),
+                smt: Some(false),
+                virtual_machine: false,
+                memory_bytes: 1 << 34,
+                clock_source: Some("tsc".into()),
+                cgroup: "v2".into(),
+                governor: Some("performance".into()),
+                fd_limit: 65_536,
+                port_range: Some((32_768, 60_999)),
+                somaxconn: Some(4096),
+                huge_pages: None,
+                steal_share: 0.0,
+                load_average: Some(0.2),
+            },
+            limits: Limits {
+                fd_soft: 65_536,
+                fd_hard: 65_536,
+                ports: Some((32_768, 60_999)),
+            },
+            cpus: 8,
+            shared_core: None,
+            means: Means {
+                quota: How::CgroupV2,
+                cpus: How::CgroupV2,
+                cpu_usage: How::CgroupV2,
+                memory: How::CgroupV2,
+            },
+            missing: Vec::new(),
+            syn_backlog: Some(4096),
+            time_wait_reuse: Some(2),
+            conntrack_max: None,
+            targets: vec![ObservedTarget {
+                name: "stt/rust-axum".into(),
+                optional: false,
+                readiness: Readiness::NeedsBuild,
+            }],
+            broken_manifests: Vec::new(),
+            simulator: Ok("/x/plimsoll-inference".into()),
+        }
+    }
+
+    #[test]
+    fn a_good_machine_has_nothing_to_mend() {
+        let all = findings(&good_machine());
+        assert!(
+            all.iter()
+                .all(|finding| finding.ok && finding.remedy.is_none()),
+            "{all:?}"
+        );
+        assert!(all.len() >= 12);
+    }
+
+    #[test]
+    fn every_fault_is_found_with_a_remedy_and_nothing_else_is() {
+        type Spoil = fn(&mut Observed);
+        let faults: [(&str, Spoil); 16] = [
+            ("cores", |seen| seen.cpus = 1),
+            ("shared-core", |seen| seen.shared_core = Some((1, 0))),
+            ("clock", |seen| {
+                seen.environment.clock_source = Some("hpet".into())
+            }),
+            ("load", |seen| seen.environment.load_average = Some(3.0)),
+            ("steal", |seen| seen.environment.steal_share = 0.05),
+            ("governor", |seen| {
+                seen.environment.governor = Some("powersave".into())
+            }),
+            ("cgroup", |seen| {
+                seen.missing = vec![Missing {
+                    what: Wanted::Quota,
+                    why: "read-only".into(),
+                }];
+            }),
+            ("open-files", |seen| seen.limits.fd_soft = 1024),
+            ("ports", |seen| seen.limits.ports = Some((60_000, 60_999))),
+            ("somaxconn", |seen| seen.environment.somaxconn = Some(128)),
+            ("syn-backlog", |seen| seen.syn_backlog = Some(64)),
+            ("conntrack", |seen| seen.conntrack_max = Some(8192)),
+            ("time-wait", |seen| seen.time_wait_reuse = Some(0)),
+            ("simulator", |seen| {
+                seen.simulator = Err("it is not there".into())
+            }),
+            ("manifest", |seen| {
+                seen.broken_manifests = vec!["x/target.toml: line 1".into()]
+            }),
+            ("target stt/rust-axum", |seen| {
+                seen.targets[0].readiness = Readiness::Missing {
+                    tool: "cargo".into(),
+                    install: "install Rust".into(),
+                };
+            }),
+        ];
+        for (id, spoil) in faults {
+            let mut seen = good_machine();
+            spoil(&mut seen);
+            let bad: Vec<Finding> = findings(&seen)
+                .into_iter()
+                .filter(|finding| !finding.ok)
+                .collect();
+            assert_eq!(bad.len(), 1, "{id}: {bad:?}");
+            assert_eq!(bad[0].id, id);
+            assert!(
+                bad[0]
+                    .remedy
+                    .as_ref()
+                    .is_some_and(|remedy| !remedy.is_empty()),
+                "{id}"
+            );
+            assert!(!bad[0].text.contains('\n'), "{id}");
+        }
+    }
+
+    #[test]
+    fn an_optional_target_without_its_tools_is_only_told() {
+        let mut seen = good_machine();
+        seen.targets[0].optional = true;
+        seen.targets[0].readiness = Readiness::Missing {
+            tool: "gleam".into(),
+            install: "see gleam.run".into(),
+        };
+        let all = findings(&seen);
+        assert_eq!(
+            all.last().map(|finding| (finding.ok, finding.level)),
+            Some((false, Level::Info))
+        );
+    }
+
+    #[test]
+    fn this_machine_can_be_looked_at() {
+        let seen = Observed::of_this_machine(None, &Discovered::default());
+        assert!(seen.cpus > 0);
+        assert!(!findings(&seen).is_empty());
+    }
+}

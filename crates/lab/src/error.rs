@@ -1,0 +1,145 @@
+//! The one error type of the laboratory: each text is a clear line that names the thing and, where there is one, the remedy.
+
+use std::path::{Path, PathBuf};
+
+/// What can go wrong in the laboratory.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The user asked for something impossible or wrote something wrong (exit code 2). One line.
+    #[error("{0}")]
+    Usage(String),
+
+    /// A manifest cannot be used (exit code 2).
+    #[error("{}: {text}", file.display())]
+    Manifest {
+        /// The `target.toml`.
+        file: PathBuf,
+        /// What is wrong, with the line number where it is known.
+        text: String,
+    },
+
+    /// A tool that a target's build needs is not installed (exit code 2).
+    #[error("{target} needs {tool}, which is not here: {install}")]
+    MissingTool {
+        /// The target's name.
+        target: String,
+        /// The tool's name, as in `[[build.needs]]`.
+        tool: String,
+        /// How to install it, from the manifest.
+        install: String,
+    },
+
+    /// A build command ran and failed. Several lines: the end of its output follows the first.
+    #[error("building {target} failed ({status}); the whole log: {}{}", log.display(), indented(tail))]
+    BuildFailed {
+        /// The target's name.
+        target: String,
+        /// How the command ended.
+        status: String,
+        /// The whole output.
+        log: PathBuf,
+        /// Its last lines.
+        tail: Vec<String>,
+    },
+
+    /// A child did not start, did not become ready, or ended when it should run. The end of its log follows the first line.
+    #[error("{name}: {text}; its log: {}{}", log.display(), indented(tail))]
+    Child {
+        /// What the child is called.
+        name: String,
+        /// What happened.
+        text: String,
+        /// Its log.
+        log: PathBuf,
+        /// The last lines of it.
+        tail: Vec<String>,
+    },
+
+    /// A file or a system call failed.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was being done, with the path.
+        what: String,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+
+    /// An HTTP request of ours failed or was answered by something unusable.
+    #[error("{method} {url}: {text}")]
+    Http {
+        /// The method.
+        method: &'static str,
+        /// The address.
+        url: String,
+        /// What happened.
+        text: String,
+    },
+
+    /// A signal asked us to stop.
+    #[error("interrupted while {0}")]
+    Interrupted(String),
+}
+
+/// The result type of the laboratory.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// An [`Error::Io`] that says what was being done to which path.
+    pub(crate) fn io(what: &str, path: &Path, source: std::io::Error) -> Self {
+        Self::Io {
+            what: format!("{what} {}", path.display()),
+            source,
+        }
+    }
+
+    /// The exit code that the command gives for this error: 2 for usage and configuration, 130 when interrupted, and 3 for
+    /// everything that makes a measurement impossible.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Usage(_)
+            | Self::Manifest { .. }
+            | Self::MissingTool { .. }
+            | Self::BuildFailed { .. } => 2,
+            Self::Interrupted(_) => 130,
+            Self::Child { .. } | Self::Io { .. } | Self::Http { .. } => 3,
+        }
+    }
+}
+
+fn indented(lines: &[String]) -> String {
+    lines.iter().map(|line| format!("\n    {line}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_tool_reads_as_one_line_with_its_remedy() {
+        let error = Error::MissingTool {
+            target: "rust-axum".into(),
+            tool: "cargo".into(),
+            install: "install Rust with rustup (https://rustup.rs)".into(),
+        };
+        assert_eq!(
+            error.to_string(),
+            "rust-axum needs cargo, which is not here: install Rust with rustup (https://rustup.rs)"
+        );
+        assert_eq!(error.exit_code(), 2);
+    }
+
+    #[test]
+    fn a_failed_build_shows_the_end_of_its_output_indented() {
+        let error = Error::BuildFailed {
+            target: "x".into(),
+            status: "exit status: 1".into(),
+            log: "/tmp/x.log".into(),
+            tail: vec!["one".into(), "two".into()],
+        };
+        assert_eq!(
+            error.to_string(),
+            "building x failed (exit status: 1); the whole log: /tmp/x.log\n    one\n    two"
+        );
+    }
+}

@@ -1,0 +1,375 @@
+//! One control group for one target, by whatever means this machine offers, and what is missing when it offers less.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::cpus::{CpuList, Placement};
+use super::layout::{Controller, Layout};
+use super::means::{Means, Missing, means, missing};
+use super::view::GroupView;
+use super::{v1, v2};
+use crate::error::{Error, Result};
+
+/// The quota's period: the kernel's own default, and that of container runtimes.
+pub const DEFAULT_PERIOD_US: u64 = 100_000;
+
+/// The kernel refuses quotas below this.
+const QUOTA_MIN_US: u64 = 1_000;
+
+/// How long a group may take to empty after its processes were killed.
+const EMPTY_TIMEOUT: Duration = Duration::from_secs(5);
+
+const NAME_PREFIX: &str = "plimsoll-";
+
+/// What a group's CPU controllers are told.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CpuLimits<'a> {
+    /// CPU time per period; `None`: no quota.
+    pub(super) quota_us: Option<u64>,
+    pub(super) period_us: u64,
+    pub(super) cpus: &'a CpuList,
+}
+
+/// The control group of one target. It may be nothing but an affinity: see [`Cgroup::means`] and [`Cgroup::missing`].
+///
+/// Dropping it kills what is left in it and removes it.
+#[derive(Debug)]
+pub struct Cgroup {
+    name: String,
+    placement: Placement,
+    view: GroupView,
+    means: Means,
+    missing: Vec<Missing>,
+}
+
+impl Cgroup {
+    /// Makes a group for a target with this placement, by what `layout` offers. It does not fail: what could not be had is in
+    /// [`Cgroup::missing`], and the caller decides whether that matters.
+    #[must_use]
+    pub fn create(placement: &Placement, period_us: u64, layout: &Layout) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(1);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{NAME_PREFIX}{}-{number}", std::process::id());
+        let limits = CpuLimits {
+            quota_us: placement
+                .needs_quota()
+                .then(|| quota_us(placement.vcpu, period_us)),
+            period_us,
+            cpus: &placement.target_cpus,
+        };
+        let (folders, mut refused) = v1::create(layout, &name, &limits);
+        let mut view = GroupView {
+            v1: folders,
+            v2: None,
+        };
+        let absent = Controller::ALL
+            .into_iter()
+            .filter(|controller| !view.v1.contains_key(controller));
+        let absent: Vec<Controller> = absent.collect();
+        let mut in_v2 = Vec::new();
+        if let (Some(hierarchy), false) = (&layout.v2, absent.is_empty()) {
+            match v2::create(hierarchy, &name, &absent, &limits) {
+                Ok(made) => {
+                    in_v2 = made.controllers;
+                    refused.extend(made.refused);
+                    view.v2 = Some(made.folder);
+                }
+                Err(reason) => refused.extend(
+                    absent
+                        .iter()
+                        .map(|controller| (*controller, reason.clone())),
+                ),
+            }
+        }
+        let means = means(&view, &in_v2, limits.quota_us.is_some());
+        let missing = missing(means, &refused);
+        Self {
+            name,
+            placement: placement.clone(),
+            view,
+            means,
+            missing,
+        }
+    }
+
+    /// The group's unique name, `plimsoll-<pid>-<n>`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The placement that it was made for.
+    #[must_use]
+    pub fn placement(&self) -> &Placement {
+        &self.placement
+    }
+
+    /// For reading what the group uses. Empty when there is no group: sample `/proc` then.
+    #[must_use]
+    pub fn view(&self) -> &GroupView {
+        &self.view
+    }
+
+    /// By which means the target is isolated and measured.
+    #[must_use]
+    pub fn means(&self) -> Means {
+        self.means
+    }
+
+    /// What could not be had, for caveats.
+    #[must_use]
+    pub fn missing(&self) -> &[Missing] {
+        &self.missing
+    }
+
+    /// The lists of processes, open for writing: a process that writes `0` into each joins the group. They are opened before a
+    /// fork, because opening by name after it is not safe.
+    ///
+    /// # Errors
+    /// When a list cannot be opened.
+    pub(crate) fn open_for_joining(&self) -> Result<Vec<File>> {
+        let open = |folder: &Path| {
+            let path = folder.join("cgroup.procs");
+            let file = OpenOptions::new().write(true).open(&path);
+            file.map_err(|error| Error::io("opening", &path, error))
+        };
+        self.view.folders().map(|folder| open(folder)).collect()
+    }
+
+    /// Kills every process in the group and waits until it is empty.
+    ///
+    /// # Errors
+    /// When it does not become empty: a process hangs in the kernel.
+    pub fn kill_all(&self) -> Result<()> {
+        if let Some(folder) = &self.view.v2 {
+            // Since Linux 5.14; the loop below does the same less atomically.
+            let _ = write_value(folder, "cgroup.kill", "1");
+        }
+        let us = Pid::this();
+        let deadline = Instant::now() + EMPTY_TIMEOUT;
+        loop {
+            let left = self.view.processes_anywhere();
+            if left.is_empty() {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                return Err(Error::Io {
+                    what: format!(
+                        "emptying the control group {} (processes {left:?} do not die)",
+                        self.name
+                    ),
+                    source: std::io::ErrorKind::TimedOut.into(),
+                });
+            }
+            for pid in left.into_iter().map(Pid::from_raw).filter(|pid| *pid != us) {
+                // It fails only when the process is gone by now.
+                let _ = kill(pid, Signal::SIGKILL);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        if self.view.is_empty() {
+            return;
+        }
+        let emptied = self.kill_all();
+        let removed = self
+            .view
+            .folders()
+            .map(|folder| remove_group(folder))
+            .filter(Result::is_err)
+            .last();
+        // There is no one to return an error to; a group left behind is swept by a later run.
+        if let Some(error) = emptied.err().or_else(|| removed.and_then(Result::err)) {
+            eprintln!("plimsoll: {error}");
+        }
+    }
+}
+
+/// Removes groups that an earlier Plimsoll left behind because it was killed: named like ours, their maker gone, older than a
+/// minute, and empty (a group with processes is left alone, for they might be somebody's). Returns how many.
+pub fn sweep_stale(layout: &Layout) -> usize {
+    let parents = layout
+        .v1
+        .values()
+        .chain(&layout.v2)
+        .map(|hierarchy| hierarchy.own_folder());
+    let groups =
+        parents.flat_map(|parent| std::fs::read_dir(parent).into_iter().flatten().flatten());
+    let stale = groups.filter(|entry| {
+        let maker = maker_of(&entry.file_name().to_string_lossy());
+        let gone = maker.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists());
+        let age = entry
+            .metadata()
+            .and_then(|metadata| metadata.modified())
+            .ok();
+        let age = age.and_then(|modified| SystemTime::now().duration_since(modified).ok());
+        gone && age.is_some_and(|age| age > Duration::from_secs(60))
+    });
+    stale
+        .filter(|entry| std::fs::remove_dir(entry.path()).is_ok())
+        .count()
+}
+
+/// The process that made the group of this name; `None` when the name is not one of ours.
+fn maker_of(name: &str) -> Option<u32> {
+    let (pid, number) = name.strip_prefix(NAME_PREFIX)?.split_once('-')?;
+    number.parse::<u32>().ok()?;
+    pid.parse().ok()
+}
+
+/// A group's folder is removed by `rmdir`, its files are not real. Groups that the target made within go first. The kernel lets
+/// go of dead processes a moment after they are gone from the list, hence the patience.
+fn remove_group(folder: &Path) -> Result<()> {
+    for child in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        if child.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove_group(&child.path())?;
+        }
+    }
+    let deadline = Instant::now() + EMPTY_TIMEOUT;
+    loop {
+        match std::fs::remove_dir(folder) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if Instant::now() > deadline => {
+                return Err(Error::io("removing the control group", folder, error));
+            }
+            Err(_) => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+}
+
+/// Writes to a control file, which must be there already.
+pub(super) fn write_value(folder: &Path, file: &str, value: &str) -> std::io::Result<()> {
+    let path = folder.join(file);
+    let written = OpenOptions::new()
+        .write(true)
+        .open(&path)
+        .and_then(|mut file| file.write_all(value.as_bytes()));
+    written.map_err(|error| {
+        std::io::Error::new(
+            error.kind(),
+            format!("writing {value:?} to {file}: {error}"),
+        )
+    })
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss
+)] // Small positive numbers.
+fn quota_us(vcpu: f64, period_us: u64) -> u64 {
+    ((vcpu * period_us as f64).round() as u64).max(QUOTA_MIN_US)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::isolation::layout::Hierarchy;
+    use crate::isolation::means::{How, Wanted};
+
+    fn placement(vcpu: f64) -> Placement {
+        let allowed = CpuList::allowed_to_us().expect("allowed");
+        let last = CpuList::new(vec![*allowed.as_slice().last().expect("one")]);
+        Placement::choose(vcpu, &allowed, last, None).expect("possible")
+    }
+
+    #[test]
+    fn without_control_groups_only_the_affinity_remains_and_it_is_said() {
+        let group = Cgroup::create(&placement(0.5), DEFAULT_PERIOD_US, &Layout::default());
+        assert!(group.view().is_empty());
+        assert_eq!(group.means().cpus, How::Affinity);
+        assert_eq!(group.means().cpu_usage, How::Proc);
+        let lacking: Vec<Wanted> = group.missing().iter().map(|missing| missing.what).collect();
+        assert_eq!(lacking, [Wanted::Quota, Wanted::Cpus, Wanted::CpuUsage]);
+        let text = group.missing()[0].to_string();
+        assert!(
+            text.contains("no cpu control groups") && text.contains("run as root"),
+            "{text}"
+        );
+        let whole = Cgroup::create(&placement(1.0), DEFAULT_PERIOD_US, &Layout::default());
+        assert_eq!(whole.means().quota, How::NotNeeded);
+        assert_eq!(whole.missing().len(), 2);
+    }
+
+    #[test]
+    fn a_hierarchy_that_refuses_is_named_with_the_reason() {
+        let mount = tempfile::tempdir().expect("temp");
+        let own = || Hierarchy {
+            mount: mount.path().join("gone"),
+            own: "/".into(),
+        };
+        let layout = Layout {
+            v1: [(Controller::Cpu, own()), (Controller::Cpuset, own())].into(),
+            v2: Some(own()),
+        };
+        let group = Cgroup::create(&placement(0.5), DEFAULT_PERIOD_US, &layout);
+        assert!(group.view().is_empty());
+        assert!(
+            group.missing()[0].why.contains("gone/plimsoll-"),
+            "{}",
+            group.missing()[0].why
+        );
+    }
+
+    #[test]
+    fn quotas_follow_the_share_and_stay_above_the_kernels_minimum() {
+        assert_eq!(quota_us(0.5, 100_000), 50_000);
+        assert_eq!(quota_us(1.5, 100_000), 150_000);
+        assert_eq!(quota_us(0.01, 10_000), QUOTA_MIN_US);
+    }
+
+    #[test]
+    fn names_of_ours_tell_their_maker() {
+        assert_eq!(maker_of("plimsoll-17-3"), Some(17));
+        for other in [
+            "plimsoll-17",
+            "plimsoll-self",
+            "plimsoll-a-1",
+            "docker",
+            "plimsoll-1-1.scope",
+        ] {
+            assert_eq!(maker_of(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn only_old_empty_groups_of_dead_makers_are_swept() {
+        let mount = tempfile::tempdir().expect("temp");
+        let hierarchy = Hierarchy {
+            mount: mount.path().into(),
+            own: "/".into(),
+        };
+        let layout = Layout {
+            v1: [(Controller::Cpu, hierarchy)].into(),
+            v2: None,
+        };
+        let ours = format!("plimsoll-{}-1", std::process::id());
+        // Process ids stay below 2^22, so this one is nobody's.
+        let dead = "plimsoll-4194305-1";
+        let hour_ago = SystemTime::now() - Duration::from_secs(3600);
+        for name in [dead, "plimsoll-4194305-2", &ours, "docker"] {
+            let folder = mount.path().join(name);
+            std::fs::create_dir(&folder).expect("mkdir");
+            if name == "plimsoll-4194305-2" {
+                std::fs::write(folder.join("cgroup.procs"), "").expect("write");
+            }
+            let handle = File::open(&folder).expect("open");
+            handle.set_modified(hour_ago).expect("set the time");
+        }
+        std::fs::create_dir(mount.path().join("plimsoll-4194305-3")).expect("young");
+        assert_eq!(sweep_stale(&layout), 1);
+        assert!(!mount.path().join(dead).exists());
+        assert_eq!(std::fs::read_dir(mount.path()).expect("read").count(), 4);
+    }
+}

@@ -1,0 +1,24 @@
+//! Isolation: the target gets its CPUs and its share of time, the client keeps the rest, and what was used to enforce it is told.
+//!
+//! ```text
+//! cpus    CPU lists, and which go to whom
+//! layout  which control group controllers this machine has, and where (version 1, version 2, or both)
+//! cgroup  one group for one target: made, joined, emptied, removed
+//! means   by which means the target is isolated and measured, and what is missing
+//! v1, v2  how each version makes such a group
+//! view    reading any group: CPU time, throttling, memory, processes
+//! ```
+
+mod cgroup;
+mod cpus;
+mod layout;
+mod means;
+mod v1;
+mod v2;
+mod view;
+
+pub use cgroup::{Cgroup, DEFAULT_PERIOD_US, sweep_stale};
+pub use cpus::{CpuList, Placement, siblings_of, whole_cpus};
+pub use layout::{Controller, Hierarchy, Layout};
+pub use means::{How, Means, Missing, Wanted};
+pub use view::{GroupCpu, GroupMemory, GroupView, Throttling};

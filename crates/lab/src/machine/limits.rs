@@ -1,0 +1,175 @@
+//! The limits that many sessions run into: open files and outgoing ports.
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
+use super::facts::ephemeral_ports;
+use crate::error::{Error, Result};
+
+/// Open files that a process needs beside one per session: logs, listeners, connections to the inference server, the runtime's own.
+const FD_MARGIN: u64 = 256;
+
+/// Outgoing ports left for everything else on the machine, the connections to the inference server among them.
+const PORT_MARGIN: u64 = 512;
+
+/// The limits of this process, which what it starts inherits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Open files: the limit in force.
+    pub fd_soft: u64,
+    /// Open files: how far a process may raise it.
+    pub fd_hard: u64,
+    /// Ports for outgoing connections from one address to one address and port, first and last.
+    pub ports: Option<(u16, u16)>,
+}
+
+impl Limits {
+    /// Reads them. What cannot be read counts as unlimited, so that it does not stop a trial that might well run.
+    #[must_use]
+    pub fn of_this_process() -> Self {
+        let (fd_soft, fd_hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or((u64::MAX, u64::MAX));
+        Self {
+            fd_soft,
+            fd_hard,
+            ports: ephemeral_ports(),
+        }
+    }
+}
+
+/// Raises our limit of open files as far as we may; to be called first of all, for children inherit it. Returns the limit then in
+/// force.
+pub fn raise_fd_limit() -> u64 {
+    let Limits {
+        fd_soft, fd_hard, ..
+    } = Limits::of_this_process();
+    // Where it is refused the old limit stays, and the check before a trial says whether it suffices.
+    if fd_soft < fd_hard && setrlimit(Resource::RLIMIT_NOFILE, fd_hard, fd_hard).is_ok() {
+        return fd_hard;
+    }
+    fd_soft
+}
+
+/// What a trial asks of the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Need {
+    /// Sessions: each is one open file in the client and one in the target.
+    pub sessions: u64,
+    /// Source addresses that the client connects from; each has its own ports.
+    pub client_addresses: u64,
+    /// Connections that the target may open to its inference server.
+    pub inference_connections: u64,
+}
+
+impl Need {
+    /// So many sessions from one address.
+    #[must_use]
+    pub fn sessions(sessions: u64) -> Self {
+        Self {
+            sessions,
+            client_addresses: 1,
+            inference_connections: 0,
+        }
+    }
+}
+
+/// Says before a trial whether it can have its open files and ports; a trial that runs out of them in the middle would be read as
+/// the target's limit.
+///
+/// # Errors
+/// One line with the remedy.
+pub fn preflight(need: Need, limits: Limits) -> Result<()> {
+    let sessions = need.sessions;
+    let fds = sessions + need.inference_connections + FD_MARGIN;
+    if fds > limits.fd_soft {
+        let limit = limits.fd_soft;
+        let remedy = if fds <= limits.fd_hard {
+            format!("ulimit -n {fds}")
+        } else {
+            format!(
+                "raise the hard limit, for example `nofile` in /etc/security/limits.conf, to {fds}"
+            )
+        };
+        return Err(Error::Usage(format!(
+            "{sessions} sessions need {fds} open files in the client and in the target, but the limit is {limit}: {remedy}"
+        )));
+    }
+    let Some((low, high)) = limits.ports else {
+        return Ok(());
+    };
+    let ports = (u64::from(high) - u64::from(low) + 1) * need.client_addresses.max(1);
+    let needed = sessions + PORT_MARGIN;
+    if needed > ports {
+        return Err(Error::Usage(format!(
+            "{sessions} sessions need {needed} outgoing ports, but {low}-{high} are {ports}: sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\""
+        )));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits {
+        fd_soft: 20_000,
+        fd_hard: 30_000,
+        ports: Some((32_768, 60_999)),
+    };
+
+    fn refusal(need: Need) -> String {
+        preflight(need, LIMITS).expect_err("too much").to_string()
+    }
+
+    #[test]
+    fn what_fits_passes() {
+        assert!(preflight(Need::sessions(19_744), LIMITS).is_ok());
+        let unknown = Limits {
+            ports: None,
+            ..LIMITS
+        };
+        assert!(preflight(Need::sessions(1000), unknown).is_ok());
+    }
+
+    #[test]
+    fn too_few_open_files_is_one_line_with_the_remedy() {
+        let text = refusal(Need::sessions(19_745));
+        assert!(
+            text.contains("need 20001 open files") && text.ends_with(": ulimit -n 20001"),
+            "{text}"
+        );
+        assert!(refusal(Need::sessions(50_000)).contains("raise the hard limit"));
+        let need = Need {
+            inference_connections: 1000,
+            ..Need::sessions(19_000)
+        };
+        assert!(refusal(need).contains("open files"));
+    }
+
+    #[test]
+    fn too_few_ports_is_one_line_with_the_remedy() {
+        let limits = Limits {
+            fd_soft: u64::MAX,
+            fd_hard: u64::MAX,
+            ..LIMITS
+        };
+        assert!(preflight(Need::sessions(27_720), limits).is_ok());
+        let text = preflight(Need::sessions(27_721), limits)
+            .expect_err("too many")
+            .to_string();
+        assert!(
+            text.contains("32768-60999 are 28232") && text.contains("sysctl"),
+            "{text}"
+        );
+        let two = Need {
+            client_addresses: 2,
+            ..Need::sessions(27_721)
+        };
+        assert!(preflight(two, limits).is_ok());
+    }
+
+    #[test]
+    fn the_limit_is_raised_as_far_as_allowed() {
+        let hard = Limits::of_this_process().fd_hard;
+        assert_eq!(raise_fd_limit(), hard);
+        assert_eq!(Limits::of_this_process().fd_soft, hard);
+    }
+}

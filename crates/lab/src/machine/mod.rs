@@ -1,0 +1,12 @@
+//! This machine: the facts that a result must carry, and the limits that a trial runs into.
+//!
+//! ```text
+//! facts   what is read, and parsed, from /proc, /sys and /etc
+//! limits  file descriptors and ports: raised, and checked before a trial
+//! ```
+
+mod facts;
+mod limits;
+
+pub use facts::{Environment, ephemeral_ports};
+pub use limits::{Limits, Need, preflight, raise_fd_limit};

@@ -1,0 +1,435 @@
+//! `target.toml`: what a target is, how it is built, started and tested.
+//!
+//! The file is read strictly: an unknown key is an error that names it, because a misspelt key that is silently ignored
+//! changes what is measured.
+
+mod availability;
+mod discovery;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+pub use availability::{Availability, Readiness};
+pub use discovery::{Discovered, ROOT_VARIABLE, discover, find, find_root, root_of_this_process};
+
+use crate::error::{Error, Result};
+
+/// The file's name in a target's folder.
+pub const FILE_NAME: &str = "target.toml";
+
+/// How a target is written; numbers are only comparable within a tier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tier {
+    /// As a good engineer of that language would write it for production, with its usual libraries.
+    Idiomatic,
+    /// Everything allowed: own event loop, own codecs, no framework.
+    Engine,
+    /// Not to be ranked: exists to test Plimsoll itself.
+    Test,
+}
+
+impl Tier {
+    /// Its word in manifests and results.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Idiomatic => "idiomatic",
+            Self::Engine => "engine",
+            Self::Test => "test",
+        }
+    }
+}
+
+/// How a speech-to-text gateway speaks to its inference server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum InferenceTransport {
+    /// HTTP/2 with prior knowledge over cleartext.
+    H2c,
+    /// HTTP/1.1 with keep-alive.
+    Http1,
+}
+
+/// A tool that the build (or the run) needs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Need {
+    /// Its name, as shown to the user and as the key in the result's versions.
+    pub tool: String,
+    /// Prints its version and succeeds when the tool is here.
+    pub version_command: Vec<String>,
+    /// One line that tells the user how to install it.
+    pub install: String,
+    /// The target can be built and run without it (a formatter that only the tests use).
+    #[serde(default)]
+    pub optional: bool,
+}
+
+/// How to build the target. Run in the target's folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Build {
+    /// The command; it must be cheap when nothing changed.
+    pub command: Vec<String>,
+    /// The tools that it needs.
+    #[serde(default)]
+    pub needs: Vec<Need>,
+}
+
+/// How to start the target. Run in the target's folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Run {
+    /// The command; a program with a slash is relative to the target's folder, one without is looked up in `PATH`.
+    pub command: Vec<String>,
+    /// Fixed environment of this target, beside what the workload's contract sets.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+}
+
+/// How to run the target's own tests. Run in the target's folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Test {
+    /// The command: formatter, linter, unit tests.
+    pub command: Vec<String>,
+}
+
+/// A target, as its `target.toml` describes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// The target's name: lower-case letters, digits and dashes.
+    pub name: String,
+    /// The workload whose contract it serves.
+    pub workload: String,
+    /// See [`Tier`].
+    pub tier: Tier,
+    /// The language it is written in.
+    pub language: String,
+    /// One line: the runtime and the libraries that matter.
+    pub description: String,
+    /// Event loops, scheduler threads or worker processes per vCPU, at least 1.
+    #[serde(default = "one")]
+    pub threads_per_vcpu: u32,
+    /// Required when the workload is `stt`, absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inference_transport: Option<InferenceTransport>,
+    /// A machine without this target's tools is not at fault: builds and tests of the whole catalogue pass over it, and say so.
+    #[serde(default)]
+    pub optional: bool,
+    /// Absent: nothing to build.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<Build>,
+    /// See [`Run`].
+    pub run: Run,
+    /// Absent: no tests of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<Test>,
+
+    /// The manifest's own path, absolute.
+    #[serde(skip)]
+    pub file: PathBuf,
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl Manifest {
+    /// Reads and checks a manifest that may lie anywhere (`--manifest FILE`).
+    ///
+    /// # Errors
+    /// One line with the file's name: it cannot be read, is not TOML, has an unknown, missing or impossible key.
+    pub fn read(file: &Path) -> Result<Self> {
+        let refuse = |text: String| Error::Manifest {
+            file: file.to_path_buf(),
+            text,
+        };
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| refuse(format!("cannot read the manifest: {error}")))?;
+        let absolute = file
+            .canonicalize()
+            .map_err(|error| refuse(format!("cannot resolve the path: {error}")))?;
+        Self::parse(&text, &absolute).map_err(refuse)
+    }
+
+    /// Parses a manifest's text; `file` is where it lies.
+    ///
+    /// # Errors
+    /// One line, without the file's name.
+    pub fn parse(text: &str, file: &Path) -> std::result::Result<Self, String> {
+        let mut manifest: Self = toml::from_str(text).map_err(|error| one_line(text, &error))?;
+        manifest.file = file.to_path_buf();
+        manifest.check()?;
+        Ok(manifest)
+    }
+
+    /// The target's folder.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.file.parent().unwrap_or_else(|| Path::new("."))
+    }
+
+    /// The threads (or processes) that the target gets at `vcpu` vCPUs: `threads_per_vcpu` for each begun vCPU.
+    #[must_use]
+    pub fn worker_threads(&self, vcpu: f64) -> u32 {
+        self.threads_per_vcpu
+            .saturating_mul(crate::isolation::whole_cpus(vcpu))
+    }
+
+    /// What stands in the way of running this target here. Runs each need's version command, so it takes a moment.
+    #[must_use]
+    pub fn availability(&self) -> Availability {
+        availability::of(self)
+    }
+
+    /// The part of [`Manifest::availability`] that looks only at the program to run.
+    pub(crate) fn readiness_of_program(&self) -> Readiness {
+        availability::readiness_of_program(self)
+    }
+
+    fn check(&self) -> std::result::Result<(), String> {
+        plain_name("name", &self.name)?;
+        plain_name("workload", &self.workload)?;
+        if self.threads_per_vcpu == 0 {
+            return Err("threads_per_vcpu is 0; it must be at least 1".into());
+        }
+        match (self.workload.as_str(), self.inference_transport) {
+            ("stt", None) => {
+                return Err("inference_transport is missing; say \"h2c\" or \"http1\"".into());
+            }
+            ("stt", Some(_)) | (_, None) => {}
+            (other, Some(_)) => {
+                return Err(format!(
+                    "inference_transport means nothing to workload {other}; remove it"
+                ));
+            }
+        }
+        runnable("run.command", &self.run.command)?;
+        if let Some(test) = &self.test {
+            runnable("test.command", &test.command)?;
+        }
+        let Some(build) = &self.build else {
+            return Ok(());
+        };
+        runnable("build.command", &build.command)?;
+        for need in &build.needs {
+            runnable(
+                &format!("version_command of {}", need.tool),
+                &need.version_command,
+            )?;
+            if need.tool.is_empty() || need.install.is_empty() || need.install.contains('\n') {
+                return Err(
+                    "build.needs: tool and install must each be one line that says something"
+                        .into(),
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Resolves the program of a manifest's command: with a slash it is relative to `folder`, without one it comes from `PATH`.
+#[must_use]
+pub fn program_path(folder: &Path, program: &str) -> PathBuf {
+    if program.contains('/') {
+        folder.join(program)
+    } else {
+        PathBuf::from(program)
+    }
+}
+
+/// Names become parts of file names and of control group names, so they are kept plain.
+fn plain_name(key: &str, name: &str) -> std::result::Result<(), String> {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if name.is_empty() || name.len() > 64 || !name.chars().all(plain) || name.starts_with('-') {
+        return Err(format!(
+            "{key} {name:?} must be 1 to 64 lower-case letters, digits and dashes"
+        ));
+    }
+    Ok(())
+}
+
+fn runnable(key: &str, command: &[String]) -> std::result::Result<(), String> {
+    match command.first() {
+        Some(program) if !program.is_empty() => Ok(()),
+        _ => Err(format!(
+            "{key} is empty; it must be a list that starts with a program"
+        )),
+    }
+}
+
+/// The TOML library's message without its picture of the source, with the line's number and text before it.
+fn one_line(text: &str, error: &toml::de::Error) -> String {
+    let message = error.message().trim().replace('\n', " ");
+    let Some(span) = error.span() else {
+        return message;
+    };
+    let start = span.start.min(text.len());
+    let line_number = text.as_bytes()[..start]
+        .iter()
+        .filter(|byte| **byte == b'\n')
+        .count()
+        + 1;
+    // A missing key has no line of its own: the library points at the whole table.
+    if message.starts_with("missing field") {
+        return message;
+    }
+    let line = text.lines().nth(line_number - 1).unwrap_or_default().trim();
+    format!("line {line_number} ({line}): {message}")
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) const RUST_AXUM: &str = r#"
+name = "rust-axum"
+workload = "stt"
+tier = "idiomatic"
+language = "Rust"
+description = "Tokio + axum, hyper h2c client"
+threads_per_vcpu = 1
+inference_transport = "h2c"
+[build]
+command = ["cargo", "build", "--release", "--locked"]
+[[build.needs]]
+tool = "cargo"
+version_command = ["cargo", "--version"]
+install = "install Rust 1.88 or newer with rustup (https://rustup.rs)"
+[run]
+command = ["target/release/rust-axum"]
+[run.env]
+MALLOC_ARENA_MAX = "2"
+[test]
+command = ["sh", "test.sh"]
+"#;
+
+    fn parse(text: &str) -> std::result::Result<Manifest, String> {
+        Manifest::parse(text, Path::new("/t/stt/rust-axum/target.toml"))
+    }
+
+    #[test]
+    fn the_whole_format_is_read() {
+        let manifest = parse(RUST_AXUM).expect("valid");
+        assert_eq!(manifest.tier, Tier::Idiomatic);
+        assert_eq!(manifest.inference_transport, Some(InferenceTransport::H2c));
+        assert_eq!(manifest.run.env["MALLOC_ARENA_MAX"], "2");
+        assert_eq!(
+            manifest.build.as_ref().expect("build").needs[0].tool,
+            "cargo"
+        );
+        assert!(!manifest.optional);
+        assert_eq!(manifest.folder(), Path::new("/t/stt/rust-axum"));
+        assert_eq!(manifest.worker_threads(1.0), 1);
+        assert_eq!(manifest.worker_threads(0.5), 1);
+        assert_eq!(manifest.worker_threads(2.5), 3);
+    }
+
+    #[test]
+    fn an_unknown_key_is_named_with_its_line_at_every_level() {
+        for (insert_after, key) in [
+            ("language = \"Rust\"\n", "colour"),
+            ("[run]\n", "commands"),
+            ("[[build.needs]]\n", "instal"),
+        ] {
+            let text =
+                RUST_AXUM.replacen(insert_after, &format!("{insert_after}{key} = \"x\"\n"), 1);
+            let error = parse(&text).expect_err("unknown key");
+            assert!(error.contains(&format!("unknown field `{key}`")), "{error}");
+            assert!(error.starts_with("line "), "{error}");
+            assert!(!error.contains('\n'), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_missing_key_is_named() {
+        let error = parse(&RUST_AXUM.replace("tier = \"idiomatic\"\n", "")).expect_err("missing");
+        assert_eq!(error, "missing field `tier`");
+    }
+
+    #[test]
+    fn impossible_values_are_refused_in_one_line() {
+        let cases = [
+            (
+                "tier = \"idiomatic\"",
+                "tier = \"best\"",
+                "unknown variant `best`",
+            ),
+            (
+                "name = \"rust-axum\"",
+                "name = \"Rust/Axum\"",
+                "name \"Rust/Axum\" must be",
+            ),
+            (
+                "threads_per_vcpu = 1",
+                "threads_per_vcpu = 0",
+                "threads_per_vcpu is 0",
+            ),
+            (
+                "threads_per_vcpu = 1",
+                "threads_per_vcpu = -1",
+                "invalid value",
+            ),
+            (
+                "inference_transport = \"h2c\"\n",
+                "",
+                "inference_transport is missing",
+            ),
+            (
+                "workload = \"stt\"",
+                "workload = \"ws\"",
+                "means nothing to workload ws",
+            ),
+            (
+                "command = [\"target/release/rust-axum\"]",
+                "command = []",
+                "run.command is empty",
+            ),
+            (
+                "command = [\"sh\", \"test.sh\"]",
+                "command = [\"\"]",
+                "test.command is empty",
+            ),
+            (
+                "[\"cargo\", \"--version\"]",
+                "[]",
+                "version_command of cargo is empty",
+            ),
+            ("tier = \"idiomatic\"", "tier = ", "line 4"),
+        ];
+        for (from, to, expected) in cases {
+            assert!(RUST_AXUM.contains(from), "{from}");
+            let error = parse(&RUST_AXUM.replace(from, to)).expect_err(to);
+            assert!(error.contains(expected), "{error}");
+            assert!(!error.contains('\n'), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_one_line_with_its_name() {
+        let error = Manifest::read(Path::new("/nowhere/target.toml")).expect_err("absent");
+        assert!(
+            error
+                .to_string()
+                .starts_with("/nowhere/target.toml: cannot read"),
+            "{error}"
+        );
+        assert_eq!(error.exit_code(), 2);
+    }
+
+    #[test]
+    fn programs_with_a_slash_are_relative_to_the_folder() {
+        let folder = Path::new("/t/x");
+        assert_eq!(
+            program_path(folder, "target/release/a"),
+            Path::new("/t/x/target/release/a")
+        );
+        assert_eq!(program_path(folder, "/usr/bin/a"), Path::new("/usr/bin/a"));
+        assert_eq!(program_path(folder, "node"), Path::new("node"));
+    }
+}

@@ -1,0 +1,21 @@
+//! Children: started in their place, watched until ready, and ended with everything that they started.
+//!
+//! ```text
+//! spawn  the launch: log, environment, group, affinity, and the thread that forks
+//! child  a running child: ready, ended, killed
+//! log    the end of a log, and its first JSON line
+//! ports  a free port, and whether one is taken
+//! tree   the descendants of a process
+//! ```
+
+mod child;
+mod log;
+mod ports;
+mod spawn;
+mod tree;
+
+pub use child::{Child, Ended};
+pub use log::{first_json_line, last_lines};
+pub use ports::{choose_port, port_taken};
+pub use spawn::Launch;
+pub use tree::{descendants, start_time_ticks};

@@ -1,0 +1,76 @@
+//! Listening ports for children.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::error::{Error, Result};
+use crate::machine::ephemeral_ports;
+
+/// Ports tried before the kernel is asked for one.
+const TRIES: u32 = 200;
+
+/// The lowest port that is taken: those below are for well-known services.
+const LOWEST: u16 = 10_000;
+
+/// A port that nobody listens on. Chosen outside the range from which the kernel takes ports for outgoing connections, where
+/// possible: between our choosing and the child's binding, a connection of a load engine could otherwise take it.
+///
+/// # Errors
+/// When no port can be bound.
+pub fn choose_port() -> Result<u16> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let (low, high) = ephemeral_ports().unwrap_or((32_768, 60_999));
+    let below = LOWEST..low.max(LOWEST);
+    if !below.is_empty() {
+        let size = u32::from(below.end - below.start);
+        // Different processes begin at different places; one process goes on where it left off, so that a port is not used again
+        // while connections to its former owner linger.
+        let first = std::process::id()
+            .wrapping_mul(97)
+            .wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+        let candidates = (0..TRIES.min(size))
+            .filter_map(|step| u16::try_from(first.wrapping_add(step) % size).ok());
+        if let Some(port) = candidates
+            .map(|offset| below.start + offset)
+            .find(|port| !port_taken(*port))
+        {
+            return Ok(port);
+        }
+    }
+    let listener =
+        TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).and_then(|listener| listener.local_addr());
+    listener
+        .map(|address| address.port())
+        .map_err(|source| Error::Io {
+            what: format!("finding a free port (outside {low}-{high} none is)"),
+            source,
+        })
+}
+
+/// Whether something listens on `port`, on any address of this machine.
+#[must_use]
+pub fn port_taken(port: u16) -> bool {
+    TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).is_err()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chosen_port_is_free_and_outside_the_ephemeral_range() {
+        let port = choose_port().expect("some port");
+        assert!(!port_taken(port));
+        let (low, high) = ephemeral_ports().expect("linux");
+        if low > LOWEST + 1000 {
+            assert!(port < low || port > high, "{port}");
+        }
+        assert_ne!(choose_port().expect("another"), port);
+    }
+
+    #[test]
+    fn a_port_with_a_listener_is_taken() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("bind");
+        assert!(port_taken(listener.local_addr().expect("address").port()));
+    }
+}

@@ -1,0 +1,186 @@
+//! Starting a child where it belongs before its first instruction runs.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+use std::sync::mpsc::{Sender, channel, sync_channel};
+
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sys::signal::Signal;
+use nix::unistd::{Pid, getppid};
+
+use super::child::Child;
+use crate::error::{Error, Result};
+use crate::isolation::{Cgroup, CpuList};
+use crate::manifest::program_path;
+
+/// What to start, and how.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    /// What the child is called in messages.
+    pub name: String,
+    /// The program and its arguments. A program with a slash is relative to `folder`.
+    pub command: Vec<String>,
+    /// The child's working folder.
+    pub folder: PathBuf,
+    /// Set in its environment, which is otherwise ours.
+    pub env: Vec<(String, String)>,
+    /// Taken out of its environment, so that a variable of the user's shell does not change what is measured.
+    pub env_remove: Vec<String>,
+    /// Its stdout and stderr, in one file that is made anew.
+    pub log: PathBuf,
+    /// The CPUs it may run on; `None`: as we may.
+    pub cpus: Option<CpuList>,
+}
+
+impl Launch {
+    /// A launch with our environment and our CPUs.
+    #[must_use]
+    pub fn new(name: &str, command: &[String], folder: &Path, log: &Path) -> Self {
+        Self {
+            name: name.into(),
+            command: command.to_vec(),
+            folder: folder.into(),
+            env: Vec::new(),
+            env_remove: Vec::new(),
+            log: log.into(),
+            cpus: None,
+        }
+    }
+
+    /// Starts it: in `group` (when given), on its CPUs, as the leader of a process group of its own, and so that the kernel kills
+    /// it when we die.
+    ///
+    /// # Errors
+    /// The log cannot be made, or the program cannot be started.
+    pub fn start(&self, group: Option<&Cgroup>) -> Result<Child> {
+        if let Some(folder) = self.log.parent() {
+            std::fs::create_dir_all(folder)
+                .map_err(|error| Error::io("making the folder", folder, error))?;
+        }
+        let log = File::create(&self.log)
+            .map_err(|error| Error::io("making the log", &self.log, error))?;
+        let error_log = log
+            .try_clone()
+            .map_err(|error| Error::io("opening the log", &self.log, error))?;
+        let mut command = self.prepare(group)?;
+        command.stdin(Stdio::null()).stdout(log).stderr(error_log);
+        let started = on_spawn_thread(command);
+        let child = started.map_err(|error| {
+            self.failed(&format!(
+                "cannot start {:?}: {error}",
+                self.command.join(" ")
+            ))
+        })?;
+        Ok(Child::new(self.name.clone(), self.log.clone(), child))
+    }
+
+    fn prepare(&self, group: Option<&Cgroup>) -> Result<Command> {
+        let Some((program, arguments)) = self.command.split_first() else {
+            return Err(self.failed("has no command to start"));
+        };
+        let affinity = self.cpus.as_ref().map(CpuList::to_kernel).transpose();
+        let affinity =
+            affinity.map_err(|error| self.failed(&format!("its CPUs are impossible: {error}")))?;
+        let join = group
+            .map(Cgroup::open_for_joining)
+            .transpose()?
+            .unwrap_or_default();
+        // A relative program would be looked up before or after the change of folder, as the platform likes.
+        let folder = std::path::absolute(&self.folder)
+            .map_err(|error| Error::io("resolving", &self.folder, error))?;
+        let mut command = Command::new(program_path(&folder, program));
+        command
+            .args(arguments)
+            .current_dir(&folder)
+            .process_group(0);
+        for name in &self.env_remove {
+            command.env_remove(name);
+        }
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        take_place_before_exec(&mut command, join, affinity);
+        Ok(command)
+    }
+
+    fn failed(&self, text: &str) -> Error {
+        Error::Child {
+            name: self.name.clone(),
+            text: text.into(),
+            log: self.log.clone(),
+            tail: Vec::new(),
+        }
+    }
+}
+
+/// Has the child, between fork and exec, join its control group, bind itself to its CPUs, and ask to be killed when we die.
+#[allow(unsafe_code)]
+fn take_place_before_exec(command: &mut Command, join: Vec<File>, affinity: Option<CpuSet>) {
+    let parent = Pid::this();
+    let take_place = move || -> std::io::Result<()> {
+        nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
+        // We may have died before that call; then nobody would ever send the signal.
+        if getppid() != parent {
+            return Err(nix::Error::ESRCH.into());
+        }
+        for list in &join {
+            let mut list: &File = list;
+            // "0" stands for the writing process, in both versions.
+            list.write_all(b"0")?;
+        }
+        // After the cpuset, whose joining resets the affinity to the whole set.
+        if let Some(affinity) = &affinity {
+            sched_setaffinity(Pid::from_raw(0), affinity)?;
+        }
+        Ok(())
+    };
+    // SAFETY: the closure runs in the forked child of a process with several threads, so it may do only what is safe in a signal
+    // handler. It calls prctl, getppid, write and sched_setaffinity, which are plain system calls; the files were opened and the CPU
+    // set built before the fork; errors are carried as numbers. It neither allocates nor frees, and takes no lock.
+    unsafe {
+        command.pre_exec(take_place);
+    }
+}
+
+type Started = std::io::Result<std::process::Child>;
+type Request = (Command, std::sync::mpsc::SyncSender<Started>);
+
+/// Forks on a thread that lives as long as the process. The kernel sends a child its "parent died" signal when the *thread* that
+/// forked it ends; forked from a thread of one trial, a target would be killed at that thread's end.
+fn on_spawn_thread(command: Command) -> Started {
+    static THREAD: OnceLock<std::result::Result<Sender<Request>, String>> = OnceLock::new();
+    let start_thread = || {
+        let (sender, requests) = channel::<Request>();
+        let run = move || {
+            for (mut command, answer) in requests {
+                // The asker waits, so the answer is always taken.
+                let _ = answer.send(command.spawn());
+            }
+        };
+        let thread = std::thread::Builder::new()
+            .name("plimsoll-spawn".into())
+            .spawn(run);
+        thread.map(|_| sender).map_err(|error| error.to_string())
+    };
+    let gone = || std::io::Error::other("the thread that starts children is gone");
+    let thread = THREAD
+        .get_or_init(start_thread)
+        .as_ref()
+        .map_err(|error| std::io::Error::other(error.clone()))?;
+    let (answer, answered) = sync_channel(1);
+    thread.send((command, answer)).map_err(|_| gone())?;
+    answered.recv().map_err(|_| gone())?
+}
+
+/// "exit status: 1", or "signal: 9 (SIGKILL)".
+pub(super) fn describe(status: ExitStatus) -> String {
+    match status.signal() {
+        Some(number) => match Signal::try_from(number) {
+            Ok(signal) => format!("killed by {signal}"),
+            Err(_) => format!("killed by signal {number}"),
+        },
+        None => format!("exit code {}", status.code().unwrap_or(-1)),
+    }
+}

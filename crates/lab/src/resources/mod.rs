@@ -1,0 +1,22 @@
+//! What processes spend: a target, ourselves, or the whole machine.
+//!
+//! ```text
+//! parse     the texts of /proc
+//! members   counters summed over processes that come and go, never running backwards
+//! sampler   one sample of a target: from its control group, or from its process tree
+//! series    samples over time, and what was used between two moments
+//! monitor   a thread that samples at 10 Hz
+//! cpu_times the machine's CPUs: busy, idle, stolen
+//! ```
+
+mod cpu_times;
+mod members;
+mod monitor;
+mod parse;
+mod sampler;
+mod series;
+
+pub use cpu_times::{CpuShares, CpuTimes, Ticks};
+pub use monitor::{DEFAULT_INTERVAL, Monitor, Recorded};
+pub use sampler::{Detail, Sample, Sampler, Source, process_cpu_us};
+pub use series::{MachineSeries, Series, Usage};

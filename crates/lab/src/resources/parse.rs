@@ -1,0 +1,119 @@
+//! The texts of `/proc/<pid>`: pure, so that they are tested without a process. Source: `proc(5)`.
+
+/// From `/proc/<pid>/stat`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stat {
+    /// Clock ticks in user mode.
+    pub(super) user_ticks: u64,
+    /// Clock ticks in the kernel.
+    pub(super) system_ticks: u64,
+    pub(super) threads: u64,
+    /// Clock ticks from boot to its start.
+    pub(super) start_ticks: u64,
+}
+
+/// From `/proc/<pid>/status`, and of `/proc/<pid>/task/<tid>/status` the switches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Status {
+    /// Resident: `VmRSS`.
+    pub(super) rss_bytes: u64,
+    /// The most that ever was: `VmHWM`.
+    pub(super) rss_peak_bytes: u64,
+    /// Resident and not of a file: `RssAnon`.
+    pub(super) rss_anon_bytes: u64,
+    /// Times that the thread gave the CPU up.
+    pub(super) voluntary_switches: u64,
+    /// Times that the CPU was taken from it.
+    pub(super) involuntary_switches: u64,
+}
+
+/// `None` when the text is cut short or not of this kind.
+pub(super) fn stat(text: &str) -> Option<Stat> {
+    // The program's name stands in parentheses and may contain anything, so counting begins behind the last one.
+    let (_, fields) = text.rsplit_once(')')?;
+    // The first of these is field 3 of the manual page.
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+    Some(Stat {
+        user_ticks: number(14)?,
+        system_ticks: number(15)?,
+        threads: number(20)?,
+        start_ticks: number(22)?,
+    })
+}
+
+/// Absent lines count 0: a process that is just ending has no memory lines any more.
+pub(super) fn status(text: &str) -> Status {
+    let mut status = Status::default();
+    for line in text.lines() {
+        let Some((key, value)) = line.split_once(':') else {
+            continue;
+        };
+        let number: u64 = value
+            .split_whitespace()
+            .next()
+            .and_then(|word| word.parse().ok())
+            .unwrap_or(0);
+        match key {
+            "VmRSS" => status.rss_bytes = number * 1024,
+            "VmHWM" => status.rss_peak_bytes = number * 1024,
+            "RssAnon" => status.rss_anon_bytes = number * 1024,
+            "voluntary_ctxt_switches" => status.voluntary_switches = number,
+            "nonvoluntary_ctxt_switches" => status.involuntary_switches = number,
+            _ => {}
+        }
+    }
+    status
+}
+
+/// The second number of `/proc/<pid>/task/<tid>/schedstat`: ns that the thread was ready and waited for a CPU.
+pub(super) fn schedstat_wait_ns(text: &str) -> Option<u64> {
+    text.split_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn stat_with_a_name_full_of_traps() {
+        let text = "3972 (a ) b) R 3957 3957 2425 0 -1 4194304 104 0 0 0 17 18 0 0 20 0 5 0 57382 3133440 383 1844";
+        let expected = Stat {
+            user_ticks: 17,
+            system_ticks: 18,
+            threads: 5,
+            start_ticks: 57_382,
+        };
+        assert_eq!(stat(text), Some(expected));
+        assert_eq!(stat("3972 (cat) R 3957"), None);
+        assert_eq!(stat(""), None);
+    }
+
+    #[test]
+    fn status_in_bytes() {
+        let text = "Name:\tcat\nVmHWM:\t    1712 kB\nVmRSS:\t    1700 kB\nRssAnon:\t 116 kB\nvoluntary_ctxt_switches:\t3\nnonvoluntary_ctxt_switches:\t4\n";
+        let expected = Status {
+            rss_bytes: 1700 * 1024,
+            rss_peak_bytes: 1712 * 1024,
+            rss_anon_bytes: 116 * 1024,
+            voluntary_switches: 3,
+            involuntary_switches: 4,
+        };
+        assert_eq!(status(text), expected);
+        assert_eq!(status("State:\tZ (zombie)\n"), Status::default());
+    }
+
+    #[test]
+    fn schedstat() {
+        assert_eq!(schedstat_wait_ns("123 456 7\n"), Some(456));
+        assert_eq!(schedstat_wait_ns("0\n"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_them_panic(text in r"[a-zA-Z0-9() :\n]{0,200}") {
+            let _ = (stat(&text), status(&text), schedstat_wait_ns(&text));
+        }
+    }
+}

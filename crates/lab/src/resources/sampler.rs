@@ -1,0 +1,355 @@
+//! One sample of what a target has spent so far.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use nix::time::{ClockId, clock_getcpuclockid};
+use nix::unistd::{Pid, SysconfVar, sysconf};
+
+use super::members::Members;
+use super::parse;
+use crate::isolation::{GroupMemory, GroupView, Throttling};
+use crate::process::descendants;
+
+/// What is sampled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// The processes of a control group, with its own counters where it has them.
+    Group(GroupView),
+    /// A process and its descendants.
+    Tree(i32),
+    /// A process without its descendants.
+    Process(i32),
+}
+
+impl Source {
+    /// This process itself.
+    #[must_use]
+    pub fn ourselves() -> Self {
+        Self::Process(Pid::this().as_raw())
+    }
+
+    fn processes(&self) -> BTreeSet<i32> {
+        match self {
+            Self::Group(view) => view.processes(),
+            Self::Tree(root) => {
+                let mut tree = descendants(*root);
+                tree.insert(*root);
+                tree
+            }
+            Self::Process(pid) => [*pid].into(),
+        }
+    }
+}
+
+/// Counters since the target began, and gauges of now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sample {
+    /// When, ns since the sampler's epoch.
+    pub at_ns: u64,
+    /// CPU time, µs: exact, from the group or from the processes' CPU clocks.
+    pub cpu_us: u64,
+    /// Of it in user mode, µs. From processes it is counted in ticks of 10 ms.
+    pub cpu_user_us: u64,
+    /// Of it in the kernel, µs.
+    pub cpu_system_us: u64,
+    /// Resident memory now, bytes: the sum of `VmRSS` as `ps` shows it, so pages that processes share count once for each.
+    pub rss_bytes: u64,
+    /// Of it anonymous, bytes.
+    pub rss_anon_bytes: u64,
+    /// The most resident memory so far, bytes. Exact for one process (`VmHWM`); for several, the greatest sum sampled.
+    pub rss_peak_bytes: u64,
+    /// Processes now.
+    pub processes: u64,
+    /// Threads now.
+    pub threads: u64,
+    /// What a quota did; `None` without a control group that counts it.
+    pub throttling: Option<Throttling>,
+    /// What costs more to read, so it is not in every sample.
+    pub detail: Option<Detail>,
+}
+
+/// The part of a sample that takes a few files per thread to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Detail {
+    /// Time that threads were ready and waited for a CPU, µs, the time that a quota stopped them included; `None` when the kernel
+    /// does not count it.
+    pub runqueue_wait_us: Option<u64>,
+    /// Times that a thread gave its CPU up: it waited for something.
+    pub voluntary_switches: u64,
+    /// Times that a CPU was taken from a thread.
+    pub involuntary_switches: u64,
+    /// Open files now; `None` when we may not look.
+    pub fds: Option<u64>,
+    /// What the group's memory controller charges.
+    pub group_memory: Option<GroupMemory>,
+}
+
+/// Samples one target.
+#[derive(Debug)]
+pub struct Sampler {
+    source: Source,
+    epoch: Instant,
+    tick_us: u64,
+    /// (process, its start) → CPU time: all, user, system; µs.
+    processes: Members<(i32, u64), 3>,
+    /// (process, thread) → wait in ns, voluntary and involuntary switches.
+    threads: Members<(i32, i32), 3>,
+    rss_peak_bytes: u64,
+}
+
+impl Sampler {
+    /// A sampler whose times count from `epoch`, which must be that of everything it will be compared with.
+    #[must_use]
+    pub fn new(source: Source, epoch: Instant) -> Self {
+        let ticks_per_second = sysconf(SysconfVar::CLK_TCK).ok().flatten();
+        let ticks_per_second = ticks_per_second
+            .and_then(|ticks| u64::try_from(ticks).ok())
+            .unwrap_or(100)
+            .max(1);
+        Self {
+            source,
+            epoch,
+            tick_us: 1_000_000 / ticks_per_second,
+            processes: Members::default(),
+            threads: Members::default(),
+            rss_peak_bytes: 0,
+        }
+    }
+
+    /// What is sampled.
+    #[must_use]
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// Where its CPU times come from: "cgroup v1", "cgroup v2" or "process tree".
+    #[must_use]
+    pub fn source_name(&self) -> &'static str {
+        match &self.source {
+            Source::Group(view) => view.cpu_version().unwrap_or("process tree"),
+            Source::Tree(_) | Source::Process(_) => "process tree",
+        }
+    }
+
+    /// Everything. `None` when the target is gone.
+    #[must_use]
+    pub fn sample(&mut self) -> Option<Sample> {
+        let (mut sample, processes) = self.read()?;
+        sample.detail = Some(self.read_detail(&processes));
+        Some(sample)
+    }
+
+    /// What is cheap: without [`Sample::detail`]. `None` when the target is gone.
+    #[must_use]
+    pub fn sample_light(&mut self) -> Option<Sample> {
+        self.read().map(|(sample, _)| sample)
+    }
+
+    fn read(&mut self) -> Option<(Sample, BTreeSet<i32>)> {
+        let (group_cpu, throttling) = match &self.source {
+            Source::Group(view) => (view.cpu(), view.throttling()),
+            Source::Tree(_) | Source::Process(_) => (None, None),
+        };
+        let mut sample = Sample {
+            // Right behind the counter that the time matters for.
+            at_ns: u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX),
+            throttling,
+            ..Sample::default()
+        };
+        let mut living = BTreeSet::new();
+        let mut cpu = BTreeMap::new();
+        for pid in self.source.processes() {
+            let Some((stat, status)) = read_process(pid) else {
+                continue;
+            };
+            living.insert(pid);
+            let (user, system) = (
+                stat.user_ticks * self.tick_us,
+                stat.system_ticks * self.tick_us,
+            );
+            cpu.insert(
+                (pid, stat.start_ticks),
+                [process_cpu_us(pid).unwrap_or(user + system), user, system],
+            );
+            sample.processes += 1;
+            sample.threads += stat.threads;
+            sample.rss_bytes += status.rss_bytes;
+            sample.rss_anon_bytes += status.rss_anon_bytes;
+            self.rss_peak_bytes = self.rss_peak_bytes.max(status.rss_peak_bytes);
+        }
+        if living.is_empty() {
+            return None;
+        }
+        self.rss_peak_bytes = self.rss_peak_bytes.max(sample.rss_bytes);
+        sample.rss_peak_bytes = self.rss_peak_bytes;
+        let from_processes = self.processes.update(cpu);
+        let from_group = group_cpu.map(|cpu| [cpu.total_us, cpu.user_us, cpu.system_us]);
+        [sample.cpu_us, sample.cpu_user_us, sample.cpu_system_us] =
+            from_group.unwrap_or(from_processes);
+        Some((sample, living))
+    }
+
+    fn read_detail(&mut self, processes: &BTreeSet<i32>) -> Detail {
+        let mut threads = BTreeMap::new();
+        let mut waits_known = false;
+        for pid in processes {
+            for (thread, folder) in threads_of(*pid) {
+                // A thread that ends between two of these reads counts as ended.
+                let Some(status) = read(&folder.join("status")) else {
+                    continue;
+                };
+                let status = parse::status(&status);
+                let wait = read(&folder.join("schedstat"))
+                    .and_then(|text| parse::schedstat_wait_ns(&text));
+                waits_known |= wait.is_some();
+                let counters = [
+                    wait.unwrap_or(0),
+                    status.voluntary_switches,
+                    status.involuntary_switches,
+                ];
+                threads.insert((*pid, thread), counters);
+            }
+        }
+        let [wait_ns, voluntary_switches, involuntary_switches] = self.threads.update(threads);
+        Detail {
+            runqueue_wait_us: waits_known.then_some(wait_ns / 1000),
+            voluntary_switches,
+            involuntary_switches,
+            fds: processes.iter().map(|pid| open_files(*pid)).sum(),
+            group_memory: match &self.source {
+                Source::Group(view) => view.memory(),
+                Source::Tree(_) | Source::Process(_) => None,
+            },
+        }
+    }
+}
+
+fn read_process(pid: i32) -> Option<(parse::Stat, parse::Status)> {
+    let folder = PathBuf::from(format!("/proc/{pid}"));
+    let stat = parse::stat(&read(&folder.join("stat"))?)?;
+    let status = parse::status(&read(&folder.join("status"))?);
+    // A process that has ended but was not waited for has no memory; it spends nothing more.
+    Some((stat, status)).filter(|(_, status)| status.rss_bytes > 0)
+}
+
+/// CPU time of a process since it started, µs; `None` when it is gone. By its CPU clock, which counts all its threads, those that
+/// ended included, in ns; `/proc` shows the same in ticks of 10 ms.
+#[must_use]
+pub fn process_cpu_us(pid: i32) -> Option<u64> {
+    let clock: ClockId = clock_getcpuclockid(Pid::from_raw(pid)).ok()?;
+    let time = clock.now().ok()?;
+    let seconds = u64::try_from(time.tv_sec()).ok()?;
+    let nanoseconds = u64::try_from(time.tv_nsec()).ok()?;
+    Some(seconds * 1_000_000 + nanoseconds / 1000)
+}
+
+fn threads_of(pid: i32) -> Vec<(i32, PathBuf)> {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/task"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let named =
+        entries.filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path())));
+    named.collect()
+}
+
+/// Since Linux 6.2 the folder's size is the number of its entries; before, it is 0 and they are counted.
+fn open_files(pid: i32) -> Option<u64> {
+    let folder = format!("/proc/{pid}/fd");
+    match std::fs::metadata(&folder).ok()?.len() {
+        0 => Some(std::fs::read_dir(&folder).ok()?.count() as u64),
+        length => Some(length),
+    }
+}
+
+fn read(path: &Path) -> Option<String> {
+    std::fs::read_to_string(path).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::process::{Child, Command, Stdio};
+
+    fn shell(script: &str) -> (Child, i32) {
+        let child = Command::new("sh")
+            .args(["-c", script])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("sh");
+        let pid = i32::try_from(child.id()).expect("pid");
+        (child, pid)
+    }
+
+    fn wait_for_byte(child: &mut Child) {
+        child
+            .stdout
+            .as_mut()
+            .expect("piped")
+            .read_exact(&mut [0])
+            .expect("a byte");
+    }
+
+    #[test]
+    fn we_can_sample_ourselves_and_work_shows() {
+        let mut sampler = Sampler::new(Source::ourselves(), Instant::now());
+        let before = sampler.sample().expect("alive");
+        let mut sum = 0u64;
+        // Until it shows, whatever the machine: this test cannot end without CPU time being counted.
+        let after = loop {
+            sum = (0..10_000u64).fold(sum, |sum, number| std::hint::black_box(sum ^ number));
+            let sample = sampler.sample().expect("alive");
+            if sample.cpu_us > before.cpu_us + 5_000 {
+                break sample;
+            }
+        };
+        assert!(after.at_ns > before.at_ns);
+        assert!(
+            after.rss_bytes > 0
+                && after.rss_peak_bytes >= after.rss_bytes
+                && after.rss_anon_bytes <= after.rss_bytes
+        );
+        assert!(after.threads >= 1 && after.processes == 1);
+        let detail = after.detail.expect("detailed");
+        assert!(detail.fds.expect("own files") >= 3);
+        assert!(detail.voluntary_switches >= before.detail.expect("detailed").voluntary_switches);
+        assert_eq!(sampler.source_name(), "process tree");
+    }
+
+    #[test]
+    fn a_tree_includes_children_and_keeps_what_they_spent() {
+        let busy = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
+        let (mut child, pid) = shell(&format!(
+            "({busy}; echo; exec sleep 60) & wait; echo; exec sleep 60"
+        ));
+        let mut sampler = Sampler::new(Source::Tree(pid), Instant::now());
+        wait_for_byte(&mut child);
+        let with_child = sampler.sample().expect("alive");
+        assert_eq!(with_child.processes, 2);
+        assert!(with_child.cpu_us > 0);
+        for pid in descendants(pid) {
+            nix::sys::signal::kill(Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL)
+                .expect("kill");
+        }
+        wait_for_byte(&mut child);
+        let without = sampler.sample().expect("alive");
+        assert_eq!(without.processes, 1);
+        assert!(
+            without.cpu_us >= with_child.cpu_us,
+            "{without:?} {with_child:?}"
+        );
+        assert!(without.rss_peak_bytes >= with_child.rss_bytes);
+        child.kill().expect("kill");
+        // Dead, though not waited for; the signal takes a moment.
+        let deadline = Instant::now() + std::time::Duration::from_secs(20);
+        while sampler.sample().is_some() {
+            assert!(Instant::now() < deadline, "a dead process is still sampled");
+            std::thread::yield_now();
+        }
+        child.wait().expect("reaped");
+        assert!(sampler.sample_light().is_none());
+    }
+}

@@ -1,0 +1,300 @@
+//! Samples over time, and what was used between two moments.
+
+use super::cpu_times::CpuTimes;
+use super::sampler::{Detail, Sample};
+
+/// What a target used in a window. Counters are interpolated at the window's edges, so that a window need not begin at a sample.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Usage {
+    /// The window's length, µs.
+    pub wall_us: f64,
+    /// CPU time, µs.
+    pub cpu_us: f64,
+    /// Of it in user mode, µs.
+    pub cpu_user_us: f64,
+    /// Of it in the kernel, µs.
+    pub cpu_system_us: f64,
+    /// CPUs kept busy on average: CPU time per time.
+    pub cpus_busy: f64,
+    /// The share of the quota's periods in which the target was stopped; `None` without a quota.
+    pub throttled_share: Option<f64>,
+    /// The time that it was stopped, µs; `None` without a quota.
+    pub throttled_us: Option<f64>,
+    /// The time that its threads waited for a CPU (or for a new quota period) per time; can exceed 1. `None` when unknown.
+    pub runqueue_wait_share: Option<f64>,
+    /// Voluntary context switches per second; `None` when the window has no detailed samples around it.
+    pub voluntary_switches_per_s: Option<f64>,
+    /// Involuntary ones.
+    pub involuntary_switches_per_s: Option<f64>,
+    /// The most resident memory in any sample of the window, bytes.
+    pub rss_max_bytes: u64,
+    /// Resident memory at its first and its last sample, bytes.
+    pub rss_first_bytes: u64,
+    /// See `rss_first_bytes`.
+    pub rss_last_bytes: u64,
+    /// The most resident memory since the target began, bytes, as known at the window's end; see [`Sample::rss_peak_bytes`].
+    pub rss_peak_bytes: u64,
+    /// The most threads in any sample of the window.
+    pub threads_max: u64,
+    /// The most open files in any detailed sample of the window.
+    pub fds_max: Option<u64>,
+    /// Samples in the window.
+    pub samples: usize,
+}
+
+impl Usage {
+    /// CPU time as a share of `vcpu` CPUs.
+    #[must_use]
+    pub fn share_of(&self, vcpu: f64) -> f64 {
+        self.cpus_busy / vcpu
+    }
+}
+
+/// A target's samples, by time.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Series {
+    samples: Vec<Sample>,
+}
+
+impl Series {
+    /// Adds a sample; it must not be older than the last.
+    pub fn push(&mut self, sample: Sample) {
+        debug_assert!(
+            self.samples
+                .last()
+                .is_none_or(|last| last.at_ns <= sample.at_ns)
+        );
+        self.samples.push(sample);
+    }
+
+    /// The samples.
+    #[must_use]
+    pub fn samples(&self) -> &[Sample] {
+        &self.samples
+    }
+
+    /// What was used from `from_ns` to `to_ns`. `None` when the samples do not reach over both ends: nothing is extrapolated.
+    #[must_use]
+    pub fn between(&self, from_ns: u64, to_ns: u64) -> Option<Usage> {
+        if to_ns <= from_ns {
+            return None;
+        }
+        let grown = |counter: &dyn Fn(&Sample) -> Option<u64>| -> Option<f64> {
+            Some(self.at(to_ns, counter)? - self.at(from_ns, counter)?)
+        };
+        let detailed = |counter: fn(&Detail) -> Option<u64>| {
+            grown(&|sample| sample.detail.as_ref().and_then(counter))
+        };
+        let wall_us = to_us(to_ns - from_ns);
+        let cpu_us = grown(&|sample| Some(sample.cpu_us))?;
+        let periods = grown(&|sample| sample.throttling.map(|throttling| throttling.periods));
+        let throttled = grown(&|sample| {
+            sample
+                .throttling
+                .map(|throttling| throttling.throttled_periods)
+        });
+        let per_second = |count: f64| count / wall_us * 1e6;
+        let inside = || {
+            self.samples
+                .iter()
+                .filter(|sample| (from_ns..=to_ns).contains(&sample.at_ns))
+        };
+        // A window between two samples has none inside; then the one before it stands for its gauges.
+        let before = self
+            .samples
+            .iter()
+            .rev()
+            .find(|sample| sample.at_ns <= from_ns)?;
+        Some(Usage {
+            wall_us,
+            cpu_us,
+            cpu_user_us: grown(&|sample| Some(sample.cpu_user_us))?,
+            cpu_system_us: grown(&|sample| Some(sample.cpu_system_us))?,
+            cpus_busy: cpu_us / wall_us,
+            throttled_share: throttled
+                .zip(periods)
+                .map(|(throttled, periods)| share(throttled, periods)),
+            throttled_us: grown(&|sample| {
+                sample.throttling.map(|throttling| throttling.throttled_us)
+            }),
+            runqueue_wait_share: detailed(|detail| detail.runqueue_wait_us)
+                .map(|wait_us| wait_us / wall_us),
+            voluntary_switches_per_s: detailed(|detail| Some(detail.voluntary_switches))
+                .map(per_second),
+            involuntary_switches_per_s: detailed(|detail| Some(detail.involuntary_switches))
+                .map(per_second),
+            rss_max_bytes: inside()
+                .map(|sample| sample.rss_bytes)
+                .max()
+                .unwrap_or(before.rss_bytes),
+            rss_first_bytes: inside().next().unwrap_or(before).rss_bytes,
+            rss_last_bytes: inside().next_back().unwrap_or(before).rss_bytes,
+            rss_peak_bytes: inside().next_back().unwrap_or(before).rss_peak_bytes,
+            threads_max: inside()
+                .map(|sample| sample.threads)
+                .max()
+                .unwrap_or(before.threads),
+            fds_max: inside().filter_map(|sample| sample.detail?.fds).max(),
+            samples: inside().count(),
+        })
+    }
+
+    /// The counter at a moment, interpolated between the samples around it that have it.
+    fn at(&self, at_ns: u64, counter: &dyn Fn(&Sample) -> Option<u64>) -> Option<f64> {
+        let known = |sample: &Sample| Some((sample.at_ns, to_float(counter(sample)?)));
+        let split = self.samples.partition_point(|sample| sample.at_ns <= at_ns);
+        let (before_ns, before) = self.samples[..split].iter().rev().find_map(known)?;
+        if before_ns == at_ns {
+            return Some(before);
+        }
+        let (after_ns, after) = self.samples[split..].iter().find_map(known)?;
+        let passed = to_us(at_ns - before_ns) / to_us(after_ns - before_ns);
+        Some(before + (after - before) * passed)
+    }
+}
+
+/// The machine's CPUs over time.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct MachineSeries {
+    samples: Vec<(u64, CpuTimes)>,
+}
+
+impl MachineSeries {
+    /// Adds a sample taken `at_ns`; it must not be older than the last.
+    pub fn push(&mut self, at_ns: u64, times: CpuTimes) {
+        self.samples.push((at_ns, times));
+    }
+
+    /// What passed between the last sample before `from_ns` and the first after `to_ns`. (Ticks are too coarse to interpolate.)
+    /// `None` when the samples do not reach over both ends.
+    #[must_use]
+    pub fn between(&self, from_ns: u64, to_ns: u64) -> Option<CpuTimes> {
+        let (_, before) = self
+            .samples
+            .iter()
+            .rev()
+            .find(|(at_ns, _)| *at_ns <= from_ns)?;
+        let (_, after) = self.samples.iter().find(|(at_ns, _)| *at_ns >= to_ns)?;
+        Some(after.since(before))
+    }
+}
+
+fn share(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
+}
+
+#[allow(clippy::cast_precision_loss)] // Hours in ns stay below 2^53.
+fn to_us(duration_ns: u64) -> f64 {
+    duration_ns as f64 / 1e3
+}
+
+#[allow(clippy::cast_precision_loss)] // Counters of µs and of switches, far below 2^53.
+fn to_float(counter: u64) -> f64 {
+    counter as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::isolation::Throttling;
+
+    const MS: u64 = 1_000_000;
+
+    fn sample(at_ms: u64, cpu_us: u64) -> Sample {
+        Sample {
+            at_ns: at_ms * MS,
+            cpu_us,
+            cpu_user_us: cpu_us / 2,
+            cpu_system_us: cpu_us / 2,
+            rss_bytes: 1000 + at_ms,
+            rss_peak_bytes: 5000,
+            processes: 1,
+            threads: 2,
+            throttling: Some(Throttling {
+                periods: at_ms / 100,
+                throttled_periods: at_ms / 200,
+                throttled_us: at_ms,
+            }),
+            ..Sample::default()
+        }
+    }
+
+    fn series() -> Series {
+        let mut series = Series::default();
+        // Half a CPU up to 1 s, a whole one from then to 2 s.
+        for (at_ms, cpu_us) in [(0, 0), (500, 250_000), (1000, 500_000), (2000, 1_500_000)] {
+            let mut sample = sample(at_ms, cpu_us);
+            sample.detail = (at_ms != 500).then_some(Detail {
+                runqueue_wait_us: Some(at_ms * 100),
+                voluntary_switches: at_ms,
+                involuntary_switches: 0,
+                fds: Some(10 + at_ms),
+                group_memory: None,
+            });
+            series.push(sample);
+        }
+        series
+    }
+
+    #[test]
+    fn a_window_between_samples_is_interpolated() {
+        let usage = series().between(750 * MS, 1500 * MS).expect("covered");
+        assert!((usage.cpu_us - 625_000.0).abs() < 1.0, "{usage:?}");
+        assert!((usage.cpus_busy - 625.0 / 750.0).abs() < 1e-6);
+        assert!((usage.share_of(0.5) - 2.0 * usage.cpus_busy).abs() < 1e-9);
+        assert_eq!(usage.samples, 1);
+        assert_eq!((usage.rss_max_bytes, usage.rss_peak_bytes), (2000, 5000));
+        assert!((usage.runqueue_wait_share.expect("known") - 0.1).abs() < 1e-9);
+        assert!((usage.voluntary_switches_per_s.expect("known") - 1000.0).abs() < 1e-6);
+        assert_eq!(usage.fds_max, Some(1010));
+    }
+
+    #[test]
+    fn throttling_is_a_share_of_the_windows_periods() {
+        let usage = series().between(0, 2000 * MS).expect("covered");
+        assert_eq!(usage.throttled_share, Some(0.5));
+        assert_eq!(usage.throttled_us, Some(2000.0));
+        let mut without = Series::default();
+        for at_ms in [0, 1000] {
+            without.push(Sample {
+                throttling: None,
+                ..sample(at_ms, 0)
+            });
+        }
+        let usage = without.between(0, 1000 * MS).expect("covered");
+        assert_eq!(
+            (usage.throttled_share, usage.runqueue_wait_share),
+            (None, None)
+        );
+    }
+
+    #[test]
+    fn nothing_is_extrapolated() {
+        let series = series();
+        assert!(series.between(0, 2001 * MS).is_none());
+        assert!(series.between(500 * MS, 500 * MS).is_none());
+        assert!(Series::default().between(0, 1).is_none());
+        let mut late = Series::default();
+        late.push(sample(100, 0));
+        late.push(sample(200, 0));
+        assert!(late.between(0, 150 * MS).is_none());
+        assert!(
+            late.between(110 * MS, 120 * MS).is_some(),
+            "between two samples"
+        );
+    }
+
+    #[test]
+    fn the_machine_is_taken_from_the_samples_around_the_window() {
+        let mut machine = MachineSeries::default();
+        for (at_ns, user) in [(0, 0), (10, 5), (20, 11)] {
+            machine.push(
+                at_ns,
+                CpuTimes::parse(&format!("cpu0 {user} 0 0 0 0 0 0 0 0 0\n")),
+            );
+        }
+        assert_eq!(machine.between(11, 19).expect("covered").total().user, 6);
+        assert_eq!(machine.between(5, 15).expect("covered").total().user, 11);
+        assert!(machine.between(5, 21).is_none());
+    }
+}

@@ -1,0 +1,224 @@
+//! A trial: one run at one load, from a fresh target to a judged record.
+//!
+//! - [`subject`]: what is measured, a target that we start or a URL;
+//! - [`conditions`]: what all trials of a search have in common;
+//! - `stage`: simulator and target, started for one trial and gone after it;
+//! - `judge`: what was measured, turned into a [`Trial`] with its verdict;
+//! - [`timeline`]: one row per second.
+
+pub mod conditions;
+mod judge;
+mod stage;
+pub mod subject;
+pub mod timeline;
+
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use plimsoll_core::latency::LatencySet;
+use plimsoll_core::record::{Second, Trial};
+use plimsoll_core::session::Workload;
+use plimsoll_engine::{EngineSecond, Options, Report};
+use plimsoll_workloads::connection::Endpoint;
+use plimsoll_workloads::echo::Echo;
+use plimsoll_workloads::stt::Stt;
+
+use crate::error::{Error, Result};
+use crate::machine::{Limits, Need, preflight};
+use crate::resources::Recorded;
+use crate::signals::Stop;
+use crate::simulator::Stats;
+
+pub use conditions::{Conditions, Inference, Load};
+use stage::Stage;
+pub use subject::{Subject, TargetUrl};
+
+/// What a trial gave.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The judged record.
+    pub trial: Trial,
+    /// One row per second.
+    pub seconds: Vec<Second>,
+    /// The latencies of each second, with the second's start.
+    pub intervals: Vec<(f64, LatencySet)>,
+    /// The client or the machine ran out before the target did.
+    pub client_ran_out: bool,
+}
+
+/// What was measured, before it is judged.
+struct Measured {
+    report: Report,
+    seconds: Vec<Second>,
+    intervals: Vec<(f64, LatencySet)>,
+    recorded: Recorded,
+    /// The epoch of the samples.
+    sampling_epoch: Instant,
+    inference: Option<Stats>,
+}
+
+/// Runs one trial. `on_second` is shown each second as it ends.
+///
+/// # Errors
+/// What makes a measurement impossible: too few descriptors or ports, a target that does not build, start or become ready, an inference
+/// server that does not answer. What happens to sessions is no error but the result.
+pub fn run(
+    conditions: &Conditions,
+    subject: &Subject,
+    sessions: u32,
+    stop: &Stop,
+    on_second: &mut dyn FnMut(&Second),
+) -> Result<Outcome> {
+    preflight(
+        Need::sessions(u64::from(sessions)),
+        Limits::of_this_process(),
+    )?;
+    let started_at = humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string();
+    let mut stage = Stage::set(conditions, subject, stop)?;
+    let measured = measure(conditions, &mut stage, sessions, stop, on_second)?;
+    let outcome = judge::judge(conditions, &stage, sessions, started_at, measured);
+    stage.clear()?;
+    Ok(outcome)
+}
+
+fn measure(
+    conditions: &Conditions,
+    stage: &mut Stage,
+    sessions: u32,
+    stop: &Stop,
+    on_second: &mut dyn FnMut(&Second),
+) -> Result<Measured> {
+    let options = Options {
+        address: stage.url.address,
+        sessions,
+        profile: conditions.profile.clone(),
+        seed: conditions.seed,
+        nodelay: conditions.nodelay,
+        cpus: conditions.engine_cpus(),
+        tick_us: Options::DEFAULT_TICK_US,
+    };
+    let sampling_epoch = Instant::now();
+    let monitor = stage.monitor(conditions, sampling_epoch)?;
+    let mut rows = timeline::Rows::new(&conditions.profile);
+    let mut intervals = Vec::new();
+    let mut window_stats = WindowStats::new(conditions);
+    let mut each_second = |second: EngineSecond| {
+        window_stats.second_over(&second, stage);
+        let row = rows.add(&second);
+        on_second(row);
+        #[expect(clippy::cast_precision_loss, reason = "seconds of a trial")]
+        intervals.push((second.index as f64, second.latency));
+    };
+    let report = drive(
+        conditions,
+        &stage.url,
+        &options,
+        &stop.flag(),
+        &mut each_second,
+    )?;
+    let inference = window_stats.finish(stage);
+    let recorded = monitor.stop()?;
+    let mut seconds = rows.finish();
+    timeline::add_target(
+        &mut seconds,
+        &recorded,
+        sampling_epoch,
+        report.clock.epoch(),
+    );
+    Ok(Measured {
+        report,
+        seconds,
+        intervals,
+        recorded,
+        sampling_epoch,
+        inference,
+    })
+}
+
+/// Runs the engine with the workload's sessions: the only place that knows which workloads there are.
+fn drive(
+    conditions: &Conditions,
+    url: &TargetUrl,
+    options: &Options,
+    stop: &AtomicBool,
+    on_second: &mut dyn FnMut(EngineSecond),
+) -> Result<Report> {
+    let endpoint = Endpoint {
+        host: url.host.clone(),
+        path: url.path.clone(),
+        headers: conditions.headers.clone(),
+    };
+    endpoint
+        .check()
+        .map_err(|error| Error::Usage(error.to_string()))?;
+    match &conditions.load {
+        Load::Stt { audio } => {
+            // A target that we did not start may be configured otherwise.
+            let known = conditions.configured.then_some(());
+            let workload = Stt::new(
+                endpoint,
+                audio.table()?,
+                known.map(|()| conditions::CPU_PASSES),
+                known.map(|()| conditions::MODEL_DELAY_MS),
+            );
+            with_engine(&workload, options, stop, on_second)
+        }
+        Load::Echo {
+            message_bytes,
+            period_ms,
+        } => {
+            let workload = Echo::new(endpoint, *message_bytes, *period_ms);
+            with_engine(&workload, options, stop, on_second)
+        }
+    }
+}
+
+fn with_engine<W: Workload>(
+    workload: &W,
+    options: &Options,
+    stop: &AtomicBool,
+    on_second: &mut dyn FnMut(EngineSecond),
+) -> Result<Report> {
+    plimsoll_engine::run(workload, options, stop, on_second)
+        .map_err(|error| Error::Usage(error.to_string()))
+}
+
+/// The simulator's statistics over the measured window: reset at its start, read at its end.
+struct WindowStats {
+    start_s: f64,
+    end_s: f64,
+    begun: bool,
+    stats: Option<Stats>,
+}
+
+impl WindowStats {
+    fn new(conditions: &Conditions) -> Self {
+        let profile = &conditions.profile;
+        let start_s = profile.ramp_s + profile.warm_up_s;
+        Self {
+            start_s,
+            end_s: start_s + profile.measured_s,
+            begun: false,
+            stats: None,
+        }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "seconds of a trial")]
+    fn second_over(&mut self, second: &EngineSecond, stage: &Stage) {
+        let Some(simulator) = &stage.simulator else {
+            return;
+        };
+        let now_s = (second.index + 1) as f64;
+        // A simulator that does not answer has ended; the trial will show that as errors of the target, and `finish` finds no statistics.
+        if !self.begun && now_s >= self.start_s {
+            self.begun = simulator.reset_stats().is_ok();
+        } else if self.begun && self.stats.is_none() && now_s >= self.end_s {
+            self.stats = simulator.stats().ok();
+        }
+    }
+
+    fn finish(self, stage: &Stage) -> Option<Stats> {
+        let simulator = stage.simulator.as_ref()?;
+        self.stats.or_else(|| simulator.stats().ok())
+    }
+}

@@ -1,0 +1,154 @@
+//! What is measured: a target that we start afresh for each trial, or one that runs already.
+
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::manifest::Manifest;
+use crate::resources::Source;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// What is measured.
+#[derive(Debug, Clone)]
+pub enum Subject {
+    /// A target with a manifest: started fresh for each trial, on its own cores.
+    Started(Box<Manifest>),
+    /// A server that the user runs.
+    Running {
+        /// Where it listens.
+        url: TargetUrl,
+        /// Where its resources are read, if the user said.
+        resources: Option<Source>,
+    },
+}
+
+impl Subject {
+    /// Its name in results.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Started(manifest) => &manifest.name,
+            Self::Running { url, .. } => &url.text,
+        }
+    }
+}
+
+/// A WebSocket URL without TLS, resolved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TargetUrl {
+    /// As the user gave it.
+    pub text: String,
+    /// `name:port`, for the Host field.
+    pub host: String,
+    /// Path and query.
+    pub path: String,
+    /// Where to connect.
+    pub address: SocketAddr,
+}
+
+impl TargetUrl {
+    /// Reads `ws://host:port/path` (also `http://`); without a path it is `default_path`.
+    ///
+    /// # Errors
+    /// One line: not such a URL, TLS, or a name that does not resolve.
+    pub fn parse(text: &str, default_path: &str) -> Result<Self> {
+        let refuse = |why: &str| Error::Usage(format!("--url {text}: {why}"));
+        let rest = match text.split_once("://") {
+            Some(("ws" | "http", rest)) => rest,
+            Some(("wss" | "https", _)) => {
+                return Err(refuse(
+                    "TLS is not measured; put the load on the plain port behind the TLS terminator, ws://HOST:PORT/PATH",
+                ));
+            }
+            _ => return Err(refuse("not a WebSocket URL; write ws://HOST:PORT/PATH")),
+        };
+        let (authority, path) = match rest.find('/') {
+            Some(slash) => rest.split_at(slash),
+            None => (rest, default_path),
+        };
+        if authority.is_empty() {
+            return Err(refuse("names no host; write ws://HOST:PORT/PATH"));
+        }
+        let has_port = authority
+            .rsplit_once(':')
+            .is_some_and(|(name, port)| !name.is_empty() && port.parse::<u16>().is_ok());
+        let host = if has_port {
+            authority.to_owned()
+        } else {
+            format!("{authority}:80")
+        };
+        let mut addresses = host
+            .to_socket_addrs()
+            .map_err(|error| refuse(&format!("the host does not resolve: {error}")))?;
+        let address = addresses
+            .next()
+            .ok_or_else(|| refuse("the host has no address"))?;
+        Ok(Self {
+            text: text.to_owned(),
+            host,
+            path: if path == "/" { default_path } else { path }.to_owned(),
+            address,
+        })
+    }
+
+    /// The URL of a target that we start on this port.
+    #[must_use]
+    pub fn of_port(port: u16, path: &str) -> Self {
+        let host = format!("127.0.0.1:{port}");
+        Self {
+            text: format!("ws://{host}{path}"),
+            path: path.to_owned(),
+            address: SocketAddr::from(([127, 0, 0, 1], port)),
+            host,
+        }
+    }
+
+    /// Whether anybody listens there.
+    ///
+    /// # Errors
+    /// One line when nobody does.
+    pub fn must_listen(&self) -> Result<()> {
+        TcpStream::connect_timeout(&self.address, CONNECT_TIMEOUT)
+            .map(drop)
+            .map_err(|error| {
+                Error::Usage(format!(
+                    "nothing can be measured at {}: {error}; start the server first, or correct --url",
+                    self.text
+                ))
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_taken_apart() {
+        let url = TargetUrl::parse("ws://127.0.0.1:3000/a?b=c", "/ws/stt").unwrap();
+        assert_eq!(
+            (url.host.as_str(), url.path.as_str()),
+            ("127.0.0.1:3000", "/a?b=c")
+        );
+        assert_eq!(url.address.port(), 3000);
+        let bare = TargetUrl::parse("ws://127.0.0.1", "/ws/stt").unwrap();
+        assert_eq!(
+            (bare.host.as_str(), bare.path.as_str()),
+            ("127.0.0.1:80", "/ws/stt")
+        );
+        let six = TargetUrl::parse("ws://[::1]:99/", "/x").unwrap();
+        assert_eq!((six.address.port(), six.path.as_str()), (99, "/x"));
+    }
+
+    #[test]
+    fn other_urls_are_refused_in_one_line_with_the_remedy() {
+        for text in ["localhost:3000", "wss://h/x", "ws:///x", "ftp://h/"] {
+            let error = TargetUrl::parse(text, "/").unwrap_err().to_string();
+            assert!(
+                error.contains("ws://HOST:PORT/PATH") && !error.contains('\n'),
+                "{error}"
+            );
+        }
+    }
+}

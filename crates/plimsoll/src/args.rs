@@ -1,0 +1,274 @@
+//! The command line as it is written. Names and meanings are those of `docs/`; what belongs together is checked in [`crate::setup`].
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+/// Finds the load line of a real-time server: how many sessions it carries per vCPU while every gate of its SLO holds.
+#[derive(Debug, Parser)]
+#[command(name = "plimsoll", version, max_term_width = 100)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Targets, their tier, and whether this machine can build and run each (why not, if not)
+    List(ListArgs),
+    /// What is wrong with this machine, and the line that mends it
+    Doctor(DoctorArgs),
+    /// What this machine's client can honestly generate
+    Calibrate(CalibrateArgs),
+    /// Conformance to the contract, case by case
+    Check(CheckArgs),
+    /// One trial at one load
+    Run(RunArgs),
+    /// The load line of each target
+    Find(FindArgs),
+    /// Every rendering of a result folder again
+    Report(ReportArgs),
+}
+
+/// Which target.
+#[derive(Debug, Clone, ClapArgs)]
+pub(crate) struct Which {
+    /// A server that runs already, ws://HOST:PORT/PATH
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// A target.toml that lives anywhere
+    #[arg(long, value_name = "FILE", conflicts_with = "url")]
+    pub(crate) manifest: Option<PathBuf>,
+    /// The folder that has targets/ (default: found from here upwards)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
+    /// What the sessions do
+    #[arg(long, value_enum, default_value_t = WorkloadName::Stt)]
+    pub(crate) workload: WorkloadName,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WorkloadName {
+    /// Streaming speech-to-text
+    Stt,
+    /// Any RFC 6455 server that sends every message back
+    Echo,
+}
+
+impl WorkloadName {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Stt => "stt",
+            Self::Echo => "echo",
+        }
+    }
+}
+
+/// Who runs where.
+#[derive(Debug, Clone, ClapArgs)]
+pub(crate) struct Where {
+    /// What the target gets, in vCPU; fractions are set as a CPU quota
+    #[arg(long, value_name = "X", default_value_t = 1.0)]
+    pub(crate) vcpu: f64,
+    /// Cores of the target, for example 2-3 (default: the last ones)
+    #[arg(long, value_name = "LIST")]
+    pub(crate) target_cpus: Option<String>,
+    /// Cores of the load engine and the simulator (default: the others)
+    #[arg(long, value_name = "LIST")]
+    pub(crate) client_cpus: Option<String>,
+}
+
+/// What is done to the target.
+#[derive(Debug, Clone, ClapArgs)]
+pub(crate) struct LoadArgs {
+    /// quick (development), standard (published numbers), soak (leaks and drift)
+    #[arg(long, default_value = "quick", value_name = "NAME")]
+    pub(crate) profile: String,
+    /// Seconds over which sessions connect, in place of the profile's
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) ramp: Option<f64>,
+    /// Seconds before the measured window, in place of the profile's
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) warm_up: Option<f64>,
+    /// Seconds of the measured window, in place of the profile's
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) measured: Option<f64>,
+    /// Seconds that answers are waited for after the window, in place of the profile's
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) grace: Option<f64>,
+    /// Gates in place of the workload's: a TOML file with a table [gates]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) slo: Option<PathBuf>,
+    /// What speech-to-text sessions say: a WAV file, 16 kHz mono 16 bit (default: synthetic frames)
+    #[arg(long, value_name = "FILE.wav")]
+    pub(crate) audio: Option<PathBuf>,
+    /// Bytes of an echo message
+    #[arg(long, value_name = "N", default_value_t = 128)]
+    pub(crate) message_bytes: usize,
+    /// Milliseconds between two echo messages of a session
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) period_ms: u64,
+    /// Where targets send their batches: `sim`, or the URL of a server of yours
+    #[arg(long, value_name = "sim|URL", default_value = "sim")]
+    pub(crate) inference: String,
+    /// A further header of the upgrade request, "Name: value"; may be repeated
+    #[arg(long, value_name = "HEADER")]
+    pub(crate) header: Vec<String>,
+    /// Leave Nagle's algorithm on in the client's sockets, to show what it costs
+    #[arg(long)]
+    pub(crate) no_nodelay: bool,
+    /// Seed of everything drawn; the same seed repeats the same load
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Process whose resources are the target's, for --url
+    #[arg(long, value_name = "PID", requires = "url", conflicts_with = "cgroup")]
+    pub(crate) pid: Option<i32>,
+    /// Control group whose resources are the target's, for --url
+    #[arg(long, value_name = "PATH", requires = "url")]
+    pub(crate) cgroup: Option<PathBuf>,
+}
+
+/// What becomes of the result.
+#[derive(Debug, Clone, ClapArgs)]
+pub(crate) struct OutArgs {
+    /// The result folder (default: a new one below results/)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// The result as JSON on stdout, and nothing else there
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ListArgs {
+    /// The folder that has targets/ (default: found from here upwards)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct DoctorArgs {
+    /// The folder that has targets/ (default: found from here upwards)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CalibrateArgs {
+    /// Cores of the client (default: all but the last)
+    #[arg(long, value_name = "LIST")]
+    pub(crate) client_cpus: Option<String>,
+    /// Sessions on which the costs are measured
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(10..=100_000))]
+    pub(crate) sessions: u32,
+    /// How often bare loop and engine take turns
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) rounds: u32,
+    /// Seconds that each of them runs
+    #[arg(long, value_name = "SECONDS", default_value_t = 4.0)]
+    pub(crate) seconds: f64,
+    #[command(flatten)]
+    pub(crate) out: OutArgs,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CheckArgs {
+    /// Name of a target, as `plimsoll list` shows it
+    #[arg(required_unless_present_any = ["url", "manifest"], conflicts_with_all = ["url", "manifest"])]
+    pub(crate) target: Option<String>,
+    #[command(flatten)]
+    pub(crate) which: Which,
+    /// Bearer token, for a URL that demands one
+    #[arg(long, value_name = "TOKEN", requires = "url")]
+    pub(crate) token: Option<String>,
+    /// Only the cases whose id contains this
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) only: Option<String>,
+    #[command(flatten)]
+    pub(crate) out: OutArgs,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct RunArgs {
+    /// Name of a target, as `plimsoll list` shows it
+    #[arg(required_unless_present_any = ["url", "manifest"], conflicts_with_all = ["url", "manifest"])]
+    pub(crate) target: Option<String>,
+    /// How many sessions
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) sessions: u32,
+    #[command(flatten)]
+    pub(crate) which: Which,
+    #[command(flatten)]
+    pub(crate) place: Where,
+    #[command(flatten)]
+    pub(crate) load: LoadArgs,
+    #[command(flatten)]
+    pub(crate) out: OutArgs,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct FindArgs {
+    /// Names of targets, as `plimsoll list` shows them
+    #[arg(required_unless_present_any = ["url", "manifest"], conflicts_with_all = ["url", "manifest"])]
+    pub(crate) targets: Vec<String>,
+    /// The load to begin with
+    #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) start: u32,
+    /// The greatest load to try (default: what descriptors and ports allow)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) max: Option<u32>,
+    /// How narrow the bracket must be, first_fail / confirmed - 1 (default: 0.05 quick, 0.02 otherwise)
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) width: Option<f64>,
+    /// How many trials may decide about a load at the edge
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=25))]
+    pub(crate) repeats: u32,
+    /// Begin no further trial after this many minutes
+    #[arg(long, value_name = "MINUTES")]
+    pub(crate) time_budget: Option<f64>,
+    #[command(flatten)]
+    pub(crate) which: Which,
+    #[command(flatten)]
+    pub(crate) place: Where,
+    #[command(flatten)]
+    pub(crate) load: LoadArgs,
+    #[command(flatten)]
+    pub(crate) out: OutArgs,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ReportArgs {
+    /// The result folder
+    pub(crate) dir: PathBuf,
+    /// The records as one JSON object on stdout, and nothing else there
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn a_target_or_a_url_but_not_both() {
+        let parse = |line: &str| Args::try_parse_from(line.split(' '));
+        assert!(parse("plimsoll run rust-axum --sessions 5").is_ok());
+        assert!(parse("plimsoll run --url ws://h:1/ --sessions 5").is_ok());
+        assert!(parse("plimsoll run --sessions 5").is_err());
+        assert!(parse("plimsoll run x --url ws://h:1/ --sessions 5").is_err());
+        assert!(parse("plimsoll run x --sessions 0").is_err());
+        assert!(parse("plimsoll run x --sessions 5 --pid 3").is_err());
+    }
+}

@@ -1,0 +1,147 @@
+//! `plimsoll calibrate`: what this machine's client can honestly generate.
+
+use std::process::ExitCode;
+
+use plimsoll_lab::calibrate::{self, Settings, Step};
+use plimsoll_lab::isolation::{CpuList, Placement};
+use plimsoll_lab::machine::Limits;
+use plimsoll_lab::signals::Stop;
+use plimsoll_lab::trial::Inference;
+
+use crate::args::{CalibrateArgs, Where};
+use crate::failure::Failure;
+use crate::{output, setup};
+
+/// What a session-second costs the client's cores besides the engine when the simulator runs there too: one batch, in µs of CPU. Measured by
+/// `cargo bench -p plimsoll-inference`; here only to warn early, never for a verdict.
+const SIMULATOR_US_PER_SESSION_SECOND: f64 = 80.0;
+
+pub(crate) fn run(args: &CalibrateArgs, stop: &Stop) -> Result<ExitCode, Failure> {
+    if !(0.5..=600.0).contains(&args.seconds) {
+        return Err(Failure::Usage(format!(
+            "--seconds {}: give 0.5 to 600",
+            args.seconds
+        )));
+    }
+    let placement = setup::placement(&Where {
+        vcpu: 1.0,
+        target_cpus: None,
+        client_cpus: args.client_cpus.clone(),
+    })?;
+    let folder = output::folder(&args.out, "calibrate", "client")?;
+    let settings = Settings {
+        client_cpus: placement.client_cpus.clone(),
+        sink_cpus: placement.target_cpus.clone(),
+        sessions: args.sessions,
+        rounds: args.rounds,
+        seconds: args.seconds,
+        sessions_max: sessions_max(),
+    };
+    if placement.shared() {
+        eprintln!(
+            "client and sink share CPU {}: the costs include each other's disturbance",
+            placement.client_cpus
+        );
+    }
+    let now = humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string();
+    let calibration = calibrate::calibrate(&settings, now, stop, show)?;
+    folder.write_calibration(&calibration)?;
+    if args.out.json {
+        output::print_json(&calibration)?;
+    } else {
+        println!(
+            "bare loop        {:>8.2} µs of CPU per frame ({} connections)",
+            calibration.bare_us_per_frame, calibration.sessions
+        );
+        println!(
+            "engine           {:>8.2} µs of CPU per frame (sending, receiving, accounting; {})",
+            calibration.engine_us_per_frame, calibration.engine_backend
+        );
+        println!("engine / bare    {:>8.2}", calibration.ratio);
+        println!(
+            "timer error p99  {:>8.0} µs",
+            calibration.timer_error_p99_us
+        );
+        println!(
+            "most sessions    {:>8} on CPU {} (send lag p99 {:.2} ms)",
+            calibration.max_sessions,
+            placement.client_cpus,
+            calibration.send_lag_p99_us / 1e3
+        );
+        println!("result: {}", folder.path().display());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(step: &Step) {
+    match step {
+        Step::Bare { us_per_frame } => eprintln!("  bare loop {us_per_frame:.2} µs per frame"),
+        Step::Engine { us_per_frame } => eprintln!("  engine    {us_per_frame:.2} µs per frame"),
+        Step::Load {
+            sessions,
+            send_lag_p99_us,
+            busy_share,
+            honest,
+        } => eprintln!(
+            "  {sessions} sessions: send lag p99 {:.2} ms, thread busy {:.0} %: {}",
+            send_lag_p99_us / 1e3,
+            busy_share * 100.0,
+            if *honest { "honest" } else { "too much" }
+        ),
+    }
+}
+
+/// How far the client will reach.
+pub(crate) struct Reach {
+    pub(crate) us_per_frame: f64,
+    pub(crate) sessions: u32,
+}
+
+/// A short calibration of the engine, and how many sessions that makes on these cores.
+pub(crate) fn quick_reach(
+    placement: &Placement,
+    inference: &Inference,
+    stop: &Stop,
+) -> Result<Reach, Failure> {
+    let settings = Settings {
+        client_cpus: placement.client_cpus.clone(),
+        sink_cpus: placement.target_cpus.clone(),
+        sessions: 200,
+        rounds: 1,
+        seconds: 1.5,
+        sessions_max: sessions_max(),
+    };
+    let us_per_frame = calibrate::engine_us_per_frame(&settings, stop)?;
+    let simulator_us = match inference {
+        Inference::Simulator(_) => SIMULATOR_US_PER_SESSION_SECOND,
+        Inference::Url(_) | Inference::None => 0.0,
+    };
+    let per_session_us = 50.0 * us_per_frame + simulator_us;
+    Ok(Reach {
+        us_per_frame,
+        sessions: whole(
+            cores(&placement.client_cpus) * calibrate::BUSY_LIMIT * 1e6 / per_session_us,
+        )
+        .min(settings.sessions_max),
+    })
+}
+
+/// Client and sink are one process here: two descriptors a session.
+fn sessions_max() -> u32 {
+    let descriptors = Limits::of_this_process().fd_soft.saturating_sub(512) / 2;
+    u32::try_from(descriptors).unwrap_or(u32::MAX).min(10_000)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a count of cores")]
+fn cores(cpus: &CpuList) -> f64 {
+    cpus.count() as f64
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a count of sessions; the cast saturates"
+)]
+fn whole(sessions: f64) -> u32 {
+    sessions as u32
+}

@@ -1,0 +1,101 @@
+//! `plimsoll check`: conformance to the contract, case by case.
+
+use std::process::ExitCode;
+
+use plimsoll_lab::build::build;
+use plimsoll_lab::check::{self, CaseResult, CheckReport, Laboratory, Options, Subject};
+use plimsoll_lab::isolation::{CpuList, Placement};
+use plimsoll_lab::manifest;
+use plimsoll_lab::signals::Stop;
+use plimsoll_lab::simulator;
+use plimsoll_report::ResultFolder;
+
+use crate::args::{CheckArgs, WorkloadName};
+use crate::failure::Failure;
+use crate::{output, setup};
+
+pub(crate) fn run(args: &CheckArgs, stop: &Stop) -> Result<ExitCode, Failure> {
+    if args.which.workload != WorkloadName::Stt {
+        return Err(Failure::Usage(format!(
+            "workload {} has no contract to check; only stt has one so far",
+            args.which.workload.word()
+        )));
+    }
+    let name = args.target.as_deref();
+    let subject_name = name.or(args.which.url.as_deref()).unwrap_or("manifest");
+    let folder = output::folder(&args.out, "check", subject_name)?;
+    let report = match &args.which.url {
+        Some(url) => cases(
+            args,
+            stop,
+            &Subject::Url {
+                url: url.clone(),
+                token: args.token.clone(),
+            },
+        ),
+        None => target(args, &folder, stop)?,
+    };
+    let json = serde_json::to_value(&report)
+        .map_err(|error| Failure::Usage(format!("the report cannot be written: {error}")))?;
+    folder.write_check(&json)?;
+    if args.out.json {
+        output::print_json(&report)?;
+    } else {
+        println!(
+            "{}: {} passed, {} failed, {} not run",
+            report.target, report.passed, report.failed, report.skipped
+        );
+        println!("result: {}", folder.path().display());
+    }
+    Ok(code_of(&report, stop))
+}
+
+/// Checks a target that is started as each case needs it.
+fn target(args: &CheckArgs, folder: &ResultFolder, stop: &Stop) -> Result<CheckReport, Failure> {
+    let logs = folder.path().join("logs");
+    let manifest = setup::manifest_of(args.target.as_deref(), &args.which)?;
+    let root = manifest::root_of_this_process(args.which.root.as_deref()).ok();
+    let binary = simulator::find_binary(root.as_deref())?;
+    build(&manifest, &logs, stop)?;
+    let placement = Placement::choose(1.0, &CpuList::allowed_to_us()?, None, None)?;
+    let laboratory = Laboratory::new(&manifest, &binary, &logs, stop)
+        .on_cpus(placement.target_cpus, placement.client_cpus);
+    Ok(cases(args, stop, &laboratory.subject()))
+}
+
+fn cases(args: &CheckArgs, stop: &Stop, subject: &Subject<'_>) -> CheckReport {
+    let wanted = |id: &str| args.only.as_deref().is_none_or(|text| id.contains(text));
+    let options = Options {
+        only: Some(&wanted),
+        stop: Some(stop),
+    };
+    check::run(subject, &options, |case| show(case, args.out.json))
+}
+
+fn show(case: &CaseResult, json: bool) {
+    if json {
+        return;
+    }
+    match &case.skipped {
+        Some(reason) => println!("not run  {}: {} ({reason})", case.id, case.title),
+        None if case.pass => println!("ok       {}: {}", case.id, case.title),
+        None => {
+            println!("FAILED   {}: {}", case.id, case.title);
+            println!("           expected: {}", case.expected);
+            println!("           seen:     {}", case.seen);
+        }
+    }
+}
+
+fn code_of(report: &CheckReport, stop: &Stop) -> ExitCode {
+    ExitCode::from(if stop.requested() {
+        130
+    } else if report.failed > 0 {
+        1
+    } else if report.passed == 0 {
+        // Nothing ran, so nothing is known.
+        2
+    } else {
+        0
+    })
+}

@@ -1,0 +1,43 @@
+//! `plimsoll doctor`: what is wrong with this machine, and the line that mends it.
+
+use std::process::ExitCode;
+
+use plimsoll_lab::doctor::{Level, Observed, findings};
+use plimsoll_lab::manifest::{self, Discovered};
+
+use crate::args::DoctorArgs;
+use crate::failure::Failure;
+use crate::output;
+
+pub(crate) fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
+    // Without a root the machine can be looked at all the same; the findings say that there are no targets.
+    let root = match &args.root {
+        Some(_) => Some(manifest::root_of_this_process(args.root.as_deref())?),
+        None => manifest::root_of_this_process(None).ok(),
+    };
+    let discovered = match &root {
+        Some(root) => manifest::discover(root)?,
+        None => Discovered::default(),
+    };
+    let found = findings(&Observed::of_this_machine(root.as_deref(), &discovered));
+    if args.json {
+        output::print_json(&found)?;
+    } else {
+        for finding in &found {
+            let mark = match (finding.ok, finding.level) {
+                (true, _) => "ok     ",
+                (false, Level::Info) => "note   ",
+                (false, Level::Warning) => "warning",
+                (false, Level::Error) => "error  ",
+            };
+            println!("{mark}  {}: {}", finding.id, finding.text);
+            if let Some(remedy) = finding.remedy.as_ref().filter(|_| !finding.ok) {
+                println!("           → {remedy}");
+            }
+        }
+    }
+    let broken = found
+        .iter()
+        .any(|finding| !finding.ok && finding.level == Level::Error);
+    Ok(ExitCode::from(if broken { 2 } else { 0 }))
+}

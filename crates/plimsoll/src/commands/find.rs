@@ -1,0 +1,185 @@
+//! `plimsoll find`: the load line of each target.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use plimsoll_core::record::{Bracket, Second};
+use plimsoll_core::search::{Settings, Why};
+use plimsoll_lab::find::{Observer, Plan, find};
+use plimsoll_lab::machine::Limits;
+use plimsoll_lab::signals::Stop;
+use plimsoll_lab::trial::{Conditions, Outcome};
+use plimsoll_report::{ResultFolder, text};
+
+use crate::args::FindArgs;
+use crate::commands::calibrate;
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::{output, setup};
+
+/// Trials that a search may take before it says what it knows.
+const TRIALS_MAX: u32 = 60;
+
+pub(crate) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
+    let names: Vec<Option<&str>> = if args.targets.is_empty() {
+        vec![None]
+    } else {
+        args.targets
+            .iter()
+            .map(|name| Some(name.as_str()))
+            .collect()
+    };
+    if names.len() > 1 && args.out.out.is_some() {
+        return Err(Failure::Usage(
+            "--out names one folder, and each target needs its own; leave it out, or find one target at a time".to_owned(),
+        ));
+    }
+    // All are resolved before the first is measured: a misspelt name costs no time.
+    if args.which.url.is_none() {
+        for name in &names {
+            setup::manifest_of(*name, &args.which)?;
+        }
+    }
+    let mut brackets = Vec::new();
+    for name in names {
+        brackets.push(one(args, name, stop)?);
+        if stop.requested() {
+            break;
+        }
+    }
+    if args.out.json {
+        match brackets.as_slice() {
+            [bracket] => output::print_json(bracket)?,
+            all => output::print_json(&all)?,
+        }
+    }
+    Ok(code_of(&brackets))
+}
+
+fn one(args: &FindArgs, name: Option<&str>, stop: &Stop) -> Result<Bracket, Failure> {
+    let subject_name = name.or(args.which.url.as_deref()).unwrap_or("manifest");
+    let folder = output::folder(&args.out, "find", subject_name)?;
+    let logs = folder.path().join("logs");
+    let conditions = setup::conditions(&args.which, &args.place, &args.load, logs.clone())?;
+    let plan = plan(args, &conditions)?;
+    let progress = Progress::new(&conditions.profile);
+    progress.say(&format!("{subject_name}: building"));
+    let subject = setup::subject(name, &args.which, &args.load, &logs, stop)?;
+    conditions.placement.client_cpus.bind_this_thread()?;
+    warn_early(&conditions, &plan, &progress, stop)?;
+    let mut keeper = Keeper {
+        progress,
+        folder: &folder,
+    };
+    let bracket = find(&conditions, &subject, &plan, stop, &mut keeper)?;
+    drop(keeper);
+    folder.write_bracket(&bracket)?;
+    plimsoll_report::render_all(folder.path())?;
+    if !args.out.json {
+        let results = plimsoll_report::load(folder.path())?;
+        print!(
+            "{}",
+            text::bracket(&bracket, &results.trials, output::color())
+        );
+        println!("result: {}", folder.path().display());
+    }
+    Ok(bracket)
+}
+
+fn plan(args: &FindArgs, conditions: &Conditions) -> Result<Plan, Failure> {
+    let width = args.width.unwrap_or(if conditions.profile.name == "quick" {
+        0.05
+    } else {
+        0.02
+    });
+    let time_budget = match args.time_budget {
+        Some(minutes) if !minutes.is_finite() || minutes <= 0.0 || minutes > 1e6 => {
+            return Err(Failure::Usage(format!(
+                "--time-budget {minutes}: give a number of minutes above 0"
+            )));
+        }
+        given => given.map(|minutes| Duration::from_secs_f64(minutes * 60.0)),
+    };
+    Ok(Plan {
+        settings: Settings {
+            start: args.start,
+            min: 1,
+            max: args.max.unwrap_or_else(most_sessions),
+            relative_width: width,
+            repeats: args.repeats,
+            max_trials: TRIALS_MAX,
+            seed: args.load.seed,
+        },
+        time_budget,
+    })
+}
+
+/// What descriptors and ports allow: a session needs one of each, and some are needed besides.
+fn most_sessions() -> u32 {
+    let limits = Limits::of_this_process();
+    let ports = limits.ports.map_or(u64::MAX, |(low, high)| {
+        u64::from(high.saturating_sub(low)) + 1
+    });
+    let most = limits.fd_soft.min(ports).saturating_sub(1024).max(1);
+    u32::try_from(most).unwrap_or(1_000_000).min(1_000_000)
+}
+
+/// Says before the search how far this client will reach.
+fn warn_early(
+    conditions: &Conditions,
+    plan: &Plan,
+    progress: &Progress,
+    stop: &Stop,
+) -> Result<(), Failure> {
+    let reach = calibrate::quick_reach(&conditions.placement, &conditions.inference, stop)?;
+    progress.say(&format!(
+        "client on CPU {}: about {:.1} µs of CPU per frame, so it can drive about {} sessions; the target gets {} vCPU on CPU {}",
+        conditions.placement.client_cpus,
+        reach.us_per_frame,
+        reach.sessions,
+        conditions.placement.vcpu,
+        conditions.placement.target_cpus,
+    ));
+    if reach.sessions < plan.settings.start {
+        progress.say("that is below the load to begin with: expect a lower bound only; give the client more cores (--client-cpus) or the target less (--vcpu)");
+    }
+    Ok(())
+}
+
+/// Shows and keeps what a search does.
+struct Keeper<'a> {
+    progress: Progress,
+    folder: &'a ResultFolder,
+}
+
+impl Observer for Keeper<'_> {
+    fn trial_begins(&mut self, number: u32, sessions: u32, why: Why, trials_left: u32) {
+        self.progress
+            .trial_begins(number, sessions, Some(why), trials_left);
+    }
+
+    fn second(&mut self, second: &Second) {
+        self.progress.second(second);
+    }
+
+    fn trial_ends(&mut self, mut outcome: Outcome) -> Result<String, String> {
+        self.progress.trial_ends(&outcome.trial);
+        let stem = output::write_trial(self.folder, &mut outcome);
+        stem.map(|stem| format!("{stem}.json"))
+            .map_err(|error| error.to_string())
+    }
+}
+
+/// 0 when every target has a load line, 3 when one could not be measured, 1 when one carries nothing, 130 when interrupted.
+fn code_of(brackets: &[Bracket]) -> ExitCode {
+    let any = |of: fn(&Bracket) -> bool| brackets.iter().any(of);
+    ExitCode::from(if any(|bracket| bracket.interrupted) {
+        130
+    } else if any(|bracket| bracket.confirmed.is_none() && bracket.first_fail.is_none()) {
+        3
+    } else if any(|bracket| bracket.confirmed.is_none()) {
+        1
+    } else {
+        0
+    })
+}

@@ -1,0 +1,88 @@
+//! `plimsoll list`: targets, their tier, and whether this machine can build and run each.
+
+use std::process::ExitCode;
+
+use plimsoll_lab::manifest::{self, Manifest, Readiness};
+
+use crate::args::ListArgs;
+use crate::failure::Failure;
+use crate::output;
+
+pub(crate) fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
+    let root = manifest::root_of_this_process(args.root.as_deref())?;
+    let found = manifest::discover(&root)?;
+    let rows: Vec<Row> = found.targets.iter().map(Row::of).collect();
+    if args.json {
+        let rows: Vec<_> = rows
+            .iter()
+            .map(|row| {
+                serde_json::json!({
+                    "name": row.name, "workload": row.workload, "tier": row.tier, "language": row.language,
+                    "description": row.description, "runs_here": row.runs_here, "state": row.state,
+                })
+            })
+            .collect();
+        output::print_json(&rows)?;
+    } else {
+        print_table(&rows);
+    }
+    for broken in &found.broken {
+        eprintln!("plimsoll: {broken}");
+    }
+    Ok(ExitCode::from(if found.broken.is_empty() { 0 } else { 2 }))
+}
+
+struct Row {
+    name: String,
+    workload: String,
+    tier: &'static str,
+    language: String,
+    description: String,
+    runs_here: bool,
+    state: String,
+}
+
+impl Row {
+    fn of(manifest: &Manifest) -> Self {
+        let (runs_here, state) = match manifest.availability().readiness {
+            Readiness::Ready => (true, "ready".to_owned()),
+            Readiness::NeedsBuild => (true, "builds here".to_owned()),
+            Readiness::Missing { tool, install } => (false, format!("needs {tool}: {install}")),
+        };
+        Self {
+            name: manifest.name.clone(),
+            workload: manifest.workload.clone(),
+            tier: manifest.tier.word(),
+            language: manifest.language.clone(),
+            description: manifest.description.clone(),
+            runs_here,
+            state,
+        }
+    }
+}
+
+fn print_table(rows: &[Row]) {
+    let header = ["TARGET", "WORKLOAD", "TIER", "LANGUAGE", "HERE"];
+    let cells: Vec<[&str; 5]> = std::iter::once(header)
+        .chain(rows.iter().map(|row| {
+            [
+                row.name.as_str(),
+                &row.workload,
+                row.tier,
+                &row.language,
+                &row.state,
+            ]
+        }))
+        .collect();
+    let width = |column: usize| {
+        let lengths = cells.iter().map(|row| row[column].chars().count());
+        lengths.max().unwrap_or(0)
+    };
+    let widths: Vec<_> = (0..4).map(width).collect();
+    for [name, workload, tier, language, state] in cells {
+        println!(
+            "{name:<0$}  {workload:<1$}  {tier:<2$}  {language:<3$}  {state}",
+            widths[0], widths[1], widths[2], widths[3]
+        );
+    }
+}

@@ -1,0 +1,9 @@
+//! One file per verb.
+
+pub(crate) mod calibrate;
+pub(crate) mod check;
+pub(crate) mod doctor;
+pub(crate) mod find;
+pub(crate) mod list;
+pub(crate) mod report;
+pub(crate) mod run;

@@ -1,0 +1,37 @@
+//! `plimsoll report`: every rendering of a result folder again.
+
+use std::process::ExitCode;
+
+use plimsoll_report::text;
+
+use crate::args::ReportArgs;
+use crate::failure::Failure;
+use crate::output;
+
+pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
+    let written = plimsoll_report::render_all(&args.dir)?;
+    let results = plimsoll_report::load(&args.dir)?;
+    if args.json {
+        let trials: Vec<_> = results.trials.iter().map(|stored| &stored.trial).collect();
+        output::print_json(&serde_json::json!({
+            "trials": trials,
+            "bracket": results.bracket,
+            "calibration": results.calibration,
+        }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(bracket) = &results.bracket {
+        print!(
+            "{}",
+            text::bracket(bracket, &results.trials, output::color())
+        );
+    } else {
+        for stored in &results.trials {
+            print!("{}", text::trial(&stored.trial, output::color()));
+        }
+    }
+    for file in written {
+        println!("wrote {}", file.display());
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,40 @@
+//! `plimsoll run`: one trial at one load.
+
+use std::process::ExitCode;
+
+use plimsoll_lab::signals::Stop;
+use plimsoll_lab::trial;
+use plimsoll_report::text;
+
+use crate::args::RunArgs;
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::{output, setup};
+
+pub(crate) fn run(args: &RunArgs, stop: &Stop) -> Result<ExitCode, Failure> {
+    let name = args.target.as_deref();
+    let subject_name = name.or(args.which.url.as_deref()).unwrap_or("manifest");
+    let folder = output::folder(&args.out, "run", subject_name)?;
+    let logs = folder.path().join("logs");
+    let conditions = setup::conditions(&args.which, &args.place, &args.load, logs.clone())?;
+    let mut progress = Progress::new(&conditions.profile);
+    let subject = setup::subject(name, &args.which, &args.load, &logs, stop)?;
+    conditions.placement.client_cpus.bind_this_thread()?;
+    progress.trial_begins(1, args.sessions, None, 1);
+    let mut outcome = trial::run(&conditions, &subject, args.sessions, stop, &mut |second| {
+        progress.second(second);
+    })?;
+    drop(progress);
+    output::write_trial(&folder, &mut outcome)?;
+    plimsoll_report::render_all(folder.path())?;
+    if args.out.json {
+        output::print_json(&outcome.trial)?;
+    } else {
+        print!("{}", text::trial(&outcome.trial, output::color()));
+        println!("result: {}", folder.path().display());
+    }
+    Ok(output::code_of(
+        outcome.trial.verdict,
+        outcome.trial.interrupted,
+    ))
+}

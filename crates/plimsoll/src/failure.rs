@@ -1,0 +1,45 @@
+//! Why the command cannot go on: one line for the user, and an exit code.
+
+use std::fmt;
+
+/// Why the command cannot go on.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// What the user asked for is impossible.
+    Usage(String),
+    /// The laboratory could not do it.
+    Lab(plimsoll_lab::Error),
+    /// Results could not be read or written.
+    Report(plimsoll_report::ReportError),
+}
+
+impl Failure {
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::Usage(_) | Self::Report(_) => 2,
+            Self::Lab(error) => error.exit_code(),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Usage(text) => f.write_str(text),
+            Self::Lab(error) => error.fmt(f),
+            Self::Report(error) => error.fmt(f),
+        }
+    }
+}
+
+impl From<plimsoll_lab::Error> for Failure {
+    fn from(error: plimsoll_lab::Error) -> Self {
+        Self::Lab(error)
+    }
+}
+
+impl From<plimsoll_report::ReportError> for Failure {
+    fn from(error: plimsoll_report::ReportError) -> Self {
+        Self::Report(error)
+    }
+}

@@ -1,0 +1,239 @@
+//! What the command line says, made into what the laboratory takes: checked, resolved, with defaults.
+
+use std::path::{Path, PathBuf};
+
+use plimsoll_core::profile::Profile;
+use plimsoll_core::slo::Slo;
+use plimsoll_lab::build::build;
+use plimsoll_lab::isolation::{CpuList, GroupView, Layout, Placement};
+use plimsoll_lab::machine::Environment;
+use plimsoll_lab::manifest::{self, Manifest};
+use plimsoll_lab::resources::Source;
+use plimsoll_lab::signals::Stop;
+use plimsoll_lab::simulator;
+use plimsoll_lab::trial::conditions::AudioSource;
+use plimsoll_lab::trial::{Conditions, Inference, Load, Subject, TargetUrl};
+
+use crate::args::{LoadArgs, Where, Which, WorkloadName};
+use crate::failure::Failure;
+
+/// The manifest of a target by name or by file.
+pub(crate) fn manifest_of(target: Option<&str>, which: &Which) -> Result<Manifest, Failure> {
+    if let Some(file) = &which.manifest {
+        return Ok(Manifest::read(file)?);
+    }
+    let root = manifest::root_of_this_process(which.root.as_deref())?;
+    let name = target.ok_or_else(|| Failure::Usage("name a target, or give --url".to_owned()))?;
+    Ok(manifest::find(&root, which.workload.word(), name)?)
+}
+
+/// What is measured; a target with a manifest is built first.
+pub(crate) fn subject(
+    target: Option<&str>,
+    which: &Which,
+    load: &LoadArgs,
+    log_folder: &Path,
+    stop: &Stop,
+) -> Result<Subject, Failure> {
+    let Some(url) = &which.url else {
+        let manifest = manifest_of(target, which)?;
+        if manifest.workload != which.workload.word() {
+            return Err(Failure::Usage(format!(
+                "{} is a target of workload {}; add --workload {}",
+                manifest.name, manifest.workload, manifest.workload
+            )));
+        }
+        build(&manifest, log_folder, stop)?;
+        return Ok(Subject::Started(Box::new(manifest)));
+    };
+    let default_path = workload(which.workload, load).default_path();
+    let resources = match (load.pid, &load.cgroup) {
+        (Some(pid), _) if !Path::new(&format!("/proc/{pid}")).exists() => {
+            return Err(Failure::Usage(format!("--pid {pid}: no such process")));
+        }
+        (Some(pid), _) => Some(Source::Tree(pid)),
+        (None, Some(path)) => Some(Source::Group(GroupView::open(
+            path,
+            &Layout::of_this_machine(),
+        )?)),
+        (None, None) => None,
+    };
+    Ok(Subject::Running {
+        url: TargetUrl::parse(url, default_path)?,
+        resources,
+    })
+}
+
+/// What all trials have in common.
+pub(crate) fn conditions(
+    which: &Which,
+    place: &Where,
+    load: &LoadArgs,
+    log_folder: PathBuf,
+) -> Result<Conditions, Failure> {
+    let workload = workload(which.workload, load);
+    if let Load::Stt { audio } = &workload {
+        // A file of another format is better refused before anything is started.
+        audio.table()?;
+    }
+    let slo = match &load.slo {
+        Some(file) => slo(file)?,
+        None => workload.default_slo(),
+    };
+    Ok(Conditions {
+        slo,
+        profile: profile(load)?,
+        seed: load.seed,
+        nodelay: !load.no_nodelay,
+        headers: headers(&load.header)?,
+        placement: placement(place)?,
+        inference: inference(which, load)?,
+        configured: which.url.is_none(),
+        log_folder,
+        machine: Environment::of_this_machine(),
+        load: workload,
+    })
+}
+
+/// Who runs where.
+pub(crate) fn placement(place: &Where) -> Result<Placement, Failure> {
+    let allowed = CpuList::allowed_to_us()?;
+    let target = cpus("--target-cpus", place.target_cpus.as_deref())?;
+    let client = cpus("--client-cpus", place.client_cpus.as_deref())?;
+    Ok(Placement::choose(place.vcpu, &allowed, target, client)?)
+}
+
+/// A list of cores, if one is given.
+pub(crate) fn cpus(flag: &str, list: Option<&str>) -> Result<Option<CpuList>, Failure> {
+    list.map(|text| {
+        text.parse::<CpuList>()
+            .map_err(|error| Failure::Usage(format!("{flag} {text}: {error}")))
+    })
+    .transpose()
+}
+
+fn workload(name: WorkloadName, load: &LoadArgs) -> Load {
+    match name {
+        WorkloadName::Stt => Load::Stt {
+            audio: match &load.audio {
+                Some(file) => AudioSource::File(file.clone()),
+                None => AudioSource::Synthetic,
+            },
+        },
+        WorkloadName::Echo => Load::Echo {
+            message_bytes: load.message_bytes,
+            period_ms: load.period_ms,
+        },
+    }
+}
+
+fn profile(load: &LoadArgs) -> Result<Profile, Failure> {
+    let mut profile = Profile::by_name(&load.profile).ok_or_else(|| {
+        Failure::Usage(format!(
+            "--profile {}: unknown; known are quick, standard and soak",
+            load.profile
+        ))
+    })?;
+    let phases = [
+        ("--ramp", load.ramp, &mut profile.ramp_s, 0.0),
+        ("--warm-up", load.warm_up, &mut profile.warm_up_s, 0.0),
+        ("--measured", load.measured, &mut profile.measured_s, 1.0),
+        ("--grace", load.grace, &mut profile.grace_s, 0.0),
+    ];
+    let mut changed = false;
+    for (flag, given, phase, least_s) in phases {
+        let Some(seconds) = given else { continue };
+        if !seconds.is_finite() || seconds < least_s || seconds > 86_400.0 {
+            return Err(Failure::Usage(format!(
+                "{flag} {seconds}: give {least_s} to 86400 seconds"
+            )));
+        }
+        *phase = seconds;
+        changed = true;
+    }
+    if changed {
+        profile.name = "custom".to_owned();
+    }
+    Ok(profile)
+}
+
+fn slo(file: &Path) -> Result<Slo, Failure> {
+    let refuse = |why: String| Failure::Usage(format!("--slo {}: {why}", file.display()));
+    let text = std::fs::read_to_string(file).map_err(|error| refuse(error.to_string()))?;
+    let name = file.file_stem().unwrap_or_default().to_string_lossy();
+    Slo::parse(&text, &name).map_err(|error| refuse(error.to_string()))
+}
+
+fn headers(lines: &[String]) -> Result<Vec<(String, String)>, Failure> {
+    lines
+        .iter()
+        .map(|line| match line.split_once(':') {
+            Some((name, value)) if !name.trim().is_empty() => {
+                Ok((name.trim().to_owned(), value.trim().to_owned()))
+            }
+            _ => Err(Failure::Usage(format!(
+                "--header {line:?}: write \"Name: value\""
+            ))),
+        })
+        .collect()
+}
+
+fn inference(which: &Which, load: &LoadArgs) -> Result<Inference, Failure> {
+    if which.url.is_some() || which.workload != WorkloadName::Stt {
+        // A running server has its own back end.
+        return Ok(Inference::None);
+    }
+    if load.inference != "sim" {
+        if !load.inference.starts_with("http://") {
+            return Err(Failure::Usage(format!(
+                "--inference {}: write `sim` or a URL, http://HOST:PORT",
+                load.inference
+            )));
+        }
+        return Ok(Inference::Url(load.inference.clone()));
+    }
+    let root = manifest::root_of_this_process(which.root.as_deref()).ok();
+    Ok(Inference::Simulator(simulator::find_binary(
+        root.as_deref(),
+    )?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Args, Command};
+    use clap::Parser;
+
+    fn load_args(line: &str) -> LoadArgs {
+        let words = format!("plimsoll run x --sessions 5 {line}");
+        let args = Args::try_parse_from(words.split_whitespace()).unwrap();
+        match args.command {
+            Command::Run(run) => run.load,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_changed_phase_makes_the_profile_custom() {
+        assert_eq!(profile(&load_args("")).unwrap().name, "quick");
+        let custom = profile(&load_args("--profile standard --measured 5")).unwrap();
+        assert_eq!(
+            (custom.name.as_str(), custom.measured_s, custom.ramp_s),
+            ("custom", 5.0, 30.0)
+        );
+    }
+
+    #[test]
+    fn bad_values_get_one_line_with_the_remedy() {
+        for line in ["--profile fast", "--measured 0", "--grace NaN"] {
+            let text = profile(&load_args(line)).unwrap_err().to_string();
+            assert!(text.starts_with("--") && !text.contains('\n'), "{text}");
+        }
+        assert!(
+            headers(&["Authorization: Bearer x:y".to_owned()]).is_ok_and(|headers| {
+                headers == [("Authorization".to_owned(), "Bearer x:y".to_owned())]
+            })
+        );
+        assert!(headers(&["nonsense".to_owned()]).is_err());
+    }
+}

@@ -1,0 +1,156 @@
+//! From values to pixels, and where the ticks are.
+
+/// A linear or a logarithmic axis.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Scale {
+    low: f64,
+    high: f64,
+    from_px: f64,
+    to_px: f64,
+    logarithmic: bool,
+}
+
+/// Above this ratio of the greatest to the least value, small ones are squeezed flat on a linear axis.
+const LINEAR_RATIO_MAX: f64 = 20.0;
+
+/// Room beyond the least and the greatest value on a logarithmic axis, as a factor.
+const LOG_ROOM: f64 = 1.2;
+
+impl Scale {
+    /// An axis that shows `low..=high`, not widened.
+    pub(super) fn linear(low: f64, high: f64, from_px: f64, to_px: f64) -> Self {
+        debug_assert!(low < high, "an axis has a length");
+        Self {
+            low,
+            high,
+            from_px,
+            to_px,
+            logarithmic: false,
+        }
+    }
+
+    /// An axis for latencies: from zero where that serves, logarithmic where the values span too much for it; with a little room.
+    pub(super) fn for_values(values: &[f64], from_px: f64, to_px: f64) -> Self {
+        let positive = || values.iter().copied().filter(|v| v.is_finite() && *v > 0.0);
+        let least = positive().reduce(f64::min).unwrap_or(1.0);
+        let greatest = positive().reduce(f64::max).unwrap_or(1.0);
+        if greatest / least > LINEAR_RATIO_MAX {
+            return Self {
+                low: least / LOG_ROOM,
+                high: greatest * LOG_ROOM,
+                from_px,
+                to_px,
+                logarithmic: true,
+            };
+        }
+        // A little room above the highest mark.
+        let step = nice_step(greatest * 1.05, 6);
+        Self::linear(0.0, (greatest * 1.05 / step).ceil() * step, from_px, to_px)
+    }
+
+    pub(super) fn is_logarithmic(&self) -> bool {
+        self.logarithmic
+    }
+
+    /// Where a value is; beyond the ends it is at the nearer end.
+    pub(super) fn px(&self, value: f64) -> f64 {
+        let value = value.clamp(self.low, self.high);
+        let share = if self.logarithmic {
+            (value / self.low).ln() / (self.high / self.low).ln()
+        } else {
+            (value - self.low) / (self.high - self.low)
+        };
+        self.from_px + share * (self.to_px - self.from_px)
+    }
+
+    /// Round values within the axis, about `about` of them, lowest first.
+    pub(super) fn ticks(&self, about: u32) -> Vec<f64> {
+        if self.logarithmic {
+            return self.logarithmic_ticks(about);
+        }
+        let step = nice_step(self.high - self.low, about);
+        let mut ticks = Vec::new();
+        let mut index = (self.low / step).ceil();
+        // An index times the step, not a running sum: no rounding adds up.
+        while index * step <= self.high * (1.0 + 1e-9) {
+            ticks.push(index * step);
+            index += 1.0;
+        }
+        ticks
+    }
+
+    /// 1, 2 and 5 times the powers of ten; only the powers when that is too many.
+    fn logarithmic_ticks(&self, about: u32) -> Vec<f64> {
+        let mut exponent = self.low.log10().floor();
+        let mut ticks = Vec::new();
+        while 10f64.powf(exponent) <= self.high * (1.0 + 1e-9) {
+            let power = 10f64.powf(exponent);
+            ticks.extend([power, 2.0 * power, 5.0 * power]);
+            exponent += 1.0;
+        }
+        ticks.retain(|t| (self.low * (1.0 - 1e-9)..=self.high * (1.0 + 1e-9)).contains(t));
+        let too_many = ticks.len() > 2 * about as usize;
+        if too_many {
+            ticks.retain(|tick| (tick.log10() - tick.log10().round()).abs() < 1e-9);
+        }
+        ticks
+    }
+}
+
+/// 1, 2 or 5 times a power of ten, such that a span has at most about that many steps.
+fn nice_step(span: f64, about: u32) -> f64 {
+    let rough = span / f64::from(about.max(1));
+    let power = 10f64.powf(rough.log10().floor());
+    let nice = [1.0, 2.0, 5.0]
+        .into_iter()
+        .find(|nice| nice * power >= rough * (1.0 - 1e-9));
+    nice.unwrap_or(10.0) * power
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_wide_span_is_logarithmic() {
+        let narrow = Scale::for_values(&[110.0, 1650.0], 400.0, 100.0);
+        assert!(!narrow.is_logarithmic());
+        assert_eq!(narrow.ticks(6), [0.0, 500.0, 1000.0, 1500.0, 2000.0]);
+        assert!((narrow.px(0.0) - 400.0).abs() < 1e-9);
+        let wide = Scale::for_values(&[80.0, 5_000.0], 400.0, 100.0);
+        assert!(wide.is_logarithmic());
+        assert_eq!(wide.ticks(6), [100.0, 200.0, 500.0, 1000.0, 2000.0, 5000.0]);
+    }
+
+    #[test]
+    fn nothing_to_show_is_still_an_axis() {
+        for values in [&[][..], &[0.0], &[f64::NAN], &[7.0]] {
+            let scale = Scale::for_values(values, 100.0, 0.0);
+            assert!(
+                scale.px(0.0).is_finite() && scale.ticks(6).len() >= 2,
+                "{values:?}"
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn values_are_within_the_axis_and_in_order(mut values in prop::collection::vec(0.01f64..1e7, 2..20)) {
+            let scale = Scale::for_values(&values, 436.0, 128.0);
+            values.sort_by(f64::total_cmp);
+            let pixels: Vec<f64> = values.iter().map(|value| scale.px(*value)).collect();
+            prop_assert!(pixels.iter().all(|px| (128.0..=436.0).contains(px)));
+            prop_assert!(pixels.windows(2).all(|pair| pair[0] >= pair[1]));
+        }
+
+        #[test]
+        fn ticks_are_few_and_within(low in 0.0f64..1e5, span in 1.0f64..1e6) {
+            let scale = Scale::linear(low, low + span, 0.0, 500.0);
+            let ticks = scale.ticks(7);
+            prop_assert!((2..=9).contains(&ticks.len()), "{:?}", ticks);
+            prop_assert!(ticks.iter().all(|tick| *tick >= low - 1e-6 && *tick <= (low + span) * (1.0 + 1e-6)));
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Why a result could not be written, read or rendered: one line that names the thing and the remedy.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a result could not be written, read or rendered.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// The folder holds something else.
+    #[error(
+        "the folder {} is not empty and holds no Plimsoll result; name another folder, or empty this one",
+        .0.display()
+    )]
+    NotOurs(PathBuf),
+    /// The path is there, and is no folder.
+    #[error("{} is not a folder; name another path", .0.display())]
+    NotAFolder(PathBuf),
+    /// The system refused to write.
+    #[error("cannot write {}: {source}; {}", .path.display(), write_remedy(source))]
+    Write {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The system refused to read.
+    #[error("cannot read {}: {source}; check the path and its permissions", .path.display())]
+    Read {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A file is not what its name promises.
+    #[error("{} is broken: {why}; restore it, or remove it and measure again", .path.display())]
+    Broken {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A file is from a later Plimsoll.
+    #[error(
+        "{} has schema version {found}, this Plimsoll reads up to {known}; use a newer Plimsoll",
+        .path.display()
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u64,
+        /// The latest version known here.
+        known: u32,
+    },
+    /// Nothing to show.
+    #[error(
+        "{} holds no Plimsoll result (no trial-*.json, bracket.json, calibration.json or check.json); name a result folder",
+        .0.display()
+    )]
+    NoResult(PathBuf),
+    /// A record would not be readable once written: a fault of the caller, caught before it becomes a file.
+    #[error("the record for {file} cannot be written: {why}; please report this as a bug")]
+    Record {
+        /// The file that was to be written.
+        file: String,
+        /// What is wrong with the record.
+        why: String,
+    },
+    /// The chart could not be turned into an image.
+    #[error("the chart cannot be drawn as PNG: {0}; chart.svg has the same chart")]
+    Chart(String),
+}
+
+impl ReportError {
+    pub(crate) fn write(path: &Path, source: io::Error) -> Self {
+        Self::Write {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    pub(crate) fn read(path: &Path, source: io::Error) -> Self {
+        Self::Read {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    pub(crate) fn broken(path: &Path, why: impl ToString) -> Self {
+        Self::Broken {
+            path: path.to_owned(),
+            why: why.to_string(),
+        }
+    }
+
+    pub(crate) fn record(file: &str, why: impl ToString) -> Self {
+        Self::Record {
+            file: file.to_owned(),
+            why: why.to_string(),
+        }
+    }
+}
+
+fn write_remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull => "free space on that disk, or choose a folder on another",
+        io::ErrorKind::QuotaExceeded => "free space in your quota, or choose another folder",
+        io::ErrorKind::FileTooLarge => "raise the limit of file sizes (ulimit -f)",
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "choose a folder that you may write to"
+        }
+        _ => "check the disk and the path",
+    }
+}

@@ -1,0 +1,203 @@
+//! The result folder: what is written into it, and how it is read again.
+//!
+//! ```text
+//! trial-001.json   one trial                       bracket.json       the load line of a find
+//! trial-001.hlog   its latencies per second        calibration.json   what the client can generate
+//! trial-001.csv    one row per second              check.json         conformance, case by case
+//! summary.md, chart.svg, chart.png                 renderings, made from the above
+//! ```
+//!
+//! The JSON file of a trial is written last: where it is, the other two are.
+
+mod atomic;
+mod load;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use plimsoll_core::record::{Bracket, Calibration, Second, Trial};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+pub use load::{Results, StoredTrial, load};
+
+use crate::csv;
+use crate::error::ReportError;
+use crate::hlog::{IntervalHistograms, IntervalLog};
+
+/// The load line of a find.
+pub const BRACKET: &str = "bracket.json";
+/// What this machine's client can generate.
+pub const CALIBRATION: &str = "calibration.json";
+/// Conformance, case by case.
+pub const CHECK: &str = "check.json";
+
+/// A folder that results are written into.
+#[derive(Debug, Clone)]
+pub struct ResultFolder {
+    path: PathBuf,
+}
+
+impl ResultFolder {
+    /// Makes the folder, or takes one that is empty or holds results already: further trials are then numbered after those.
+    ///
+    /// # Errors
+    /// When the path is no folder, holds something other than results, or cannot be made.
+    pub fn create(path: impl Into<PathBuf>) -> Result<Self, ReportError> {
+        let path = path.into();
+        match fs::metadata(&path) {
+            Ok(found) if !found.is_dir() => return Err(ReportError::NotAFolder(path)),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => make(&path)?,
+            Err(error) => return Err(ReportError::write(&path, error)),
+        }
+        let names = names(&path)?;
+        let nothing_else = names.iter().all(|name| atomic::is_leftover(name));
+        if nothing_else || load::holds_a_result(&path, &names) {
+            Ok(Self { path })
+        } else {
+            Err(ReportError::NotOurs(path))
+        }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes the three files of a trial, and gives their common stem, for example `trial-001`.
+    ///
+    /// # Errors
+    /// When the system refuses, or the trial is not one that could be read again.
+    pub fn write_trial(
+        &self,
+        trial: &Trial,
+        seconds: &[Second],
+        intervals: &[IntervalHistograms],
+    ) -> Result<String, ReportError> {
+        let mut log = IntervalLog::begin(&trial.started_at)?;
+        for interval in intervals {
+            log.push(interval)?;
+        }
+        self.write_trial_with_log(trial, seconds, log)
+    }
+
+    /// The same with an interval log that was filled as the trial went on: a long trial's histograms need not be kept (about 1 MB per second).
+    ///
+    /// # Errors
+    /// When the system refuses, or the trial is not one that could be read again.
+    pub fn write_trial_with_log(
+        &self,
+        trial: &Trial,
+        seconds: &[Second],
+        log: IntervalLog,
+    ) -> Result<String, ReportError> {
+        let stem = format!("trial-{:03}", self.last_trial_number()? + 1);
+        let json_name = format!("{stem}.json");
+        let json = to_json(&json_name, trial)?;
+        atomic::write(&self.path, &format!("{stem}.hlog"), &log.into_bytes())?;
+        let rows = csv::of(seconds);
+        atomic::write(&self.path, &format!("{stem}.csv"), rows.as_bytes())?;
+        atomic::write(&self.path, &json_name, &json)?;
+        Ok(stem)
+    }
+
+    /// Writes `bracket.json`.
+    ///
+    /// # Errors
+    /// When the system refuses, or the record is not one that could be read again.
+    pub fn write_bracket(&self, bracket: &Bracket) -> Result<(), ReportError> {
+        atomic::write(&self.path, BRACKET, &to_json(BRACKET, bracket)?)
+    }
+
+    /// Writes `calibration.json`.
+    ///
+    /// # Errors
+    /// When the system refuses, or the record is not one that could be read again.
+    pub fn write_calibration(&self, calibration: &Calibration) -> Result<(), ReportError> {
+        atomic::write(&self.path, CALIBRATION, &to_json(CALIBRATION, calibration)?)
+    }
+
+    /// Writes `check.json`.
+    ///
+    /// # Errors
+    /// When the system refuses, or the record is not one that could be read again.
+    pub fn write_check(&self, check: &serde_json::Value) -> Result<(), ReportError> {
+        let json = to_json(CHECK, check)?;
+        load::check_of(&json).map_err(|why| ReportError::record(CHECK, why))?;
+        atomic::write(&self.path, CHECK, &json)
+    }
+
+    /// Writes a rendering.
+    pub(crate) fn write_rendering(&self, name: &str, bytes: &[u8]) -> Result<(), ReportError> {
+        atomic::write(&self.path, name, bytes)
+    }
+
+    /// Removes a rendering that no longer belongs to what is in the folder.
+    pub(crate) fn remove_rendering(&self, name: &str) -> Result<(), ReportError> {
+        let path = self.path.join(name);
+        match fs::remove_file(&path) {
+            Ok(()) => atomic::sync_folder(&self.path),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(ReportError::write(&path, error)),
+        }
+    }
+
+    /// A folder that is known to hold results.
+    pub(crate) fn of(results: &Results) -> Self {
+        Self {
+            path: results.path.clone(),
+        }
+    }
+
+    /// The greatest number among files of trials, complete or not: a trial that a crash cut short keeps its number.
+    fn last_trial_number(&self) -> Result<u32, ReportError> {
+        let names = names(&self.path)?;
+        let numbers = names.iter().filter_map(|name| trial_number(name));
+        Ok(numbers.max().unwrap_or(0))
+    }
+}
+
+/// The number in `trial-001.json` and its siblings.
+fn trial_number(name: &str) -> Option<u32> {
+    let (stem, extension) = name.split_once('.')?;
+    let digits = stem.strip_prefix("trial-")?;
+    let ours = matches!(extension, "json" | "hlog" | "csv")
+        && digits.len() >= 3
+        && digits.bytes().all(|byte| byte.is_ascii_digit());
+    ours.then(|| digits.parse().ok()).flatten()
+}
+
+fn make(path: &Path) -> Result<(), ReportError> {
+    fs::create_dir_all(path).map_err(|error| ReportError::write(path, error))?;
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => atomic::sync_folder(parent),
+        _ => atomic::sync_folder(Path::new(".")),
+    }
+}
+
+/// Names of the files in a folder; one that is not UTF-8 is shown as near as it goes, for it is not ours.
+fn names(path: &Path) -> Result<Vec<String>, ReportError> {
+    let read = |error| ReportError::read(path, error);
+    fs::read_dir(path)
+        .map_err(read)?
+        .map(|entry| {
+            let entry = entry.map_err(read)?;
+            Ok(entry.file_name().to_string_lossy().into_owned())
+        })
+        .collect()
+}
+
+/// Pretty JSON that was read back once. JSON has no NaN, so a record with one would be written as `null` and never be read again.
+fn to_json<T: Serialize + DeserializeOwned>(
+    file: &str,
+    record: &T,
+) -> Result<Vec<u8>, ReportError> {
+    let mut json =
+        serde_json::to_vec_pretty(record).map_err(|error| ReportError::record(file, error))?;
+    serde_json::from_slice::<T>(&json).map_err(|error| ReportError::record(file, error))?;
+    json.push(b'\n');
+    Ok(json)
+}

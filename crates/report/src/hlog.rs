@@ -1,0 +1,211 @@
+//! Latencies per second as an HdrHistogram interval log, version 1.3, that HdrHistogram tools in any language read.
+//!
+//! One line per series and second, tagged with the series' name; an interval without samples has an empty histogram. Values are microseconds.
+//! Interval times are seconds since the trial began: both `StartTime` and `BaseTime` give that moment, so that no reader has to guess.
+
+use std::time::{Duration, SystemTime};
+
+use hdrhistogram::serialization::V2DeflateSerializer;
+use hdrhistogram::serialization::interval_log::{
+    IntervalLogWriterBuilder, IntervalLogWriterError, Tag,
+};
+use plimsoll_core::latency::{LatencySet, Series};
+
+use crate::error::ReportError;
+
+/// What the file is called in messages about it.
+const FILE: &str = "trial-*.hlog";
+
+/// The latencies that one interval of a trial recorded.
+#[derive(Debug, Clone)]
+pub struct IntervalHistograms {
+    /// When the interval began, in seconds since the trial began.
+    pub start_s: f64,
+    /// How long it was, in seconds.
+    pub duration_s: f64,
+    /// What was recorded in it.
+    pub set: LatencySet,
+}
+
+/// An interval log in the making: filled one interval at a time, each compressed at once.
+#[derive(Debug)]
+pub struct IntervalLog {
+    bytes: Vec<u8>,
+}
+
+impl IntervalLog {
+    /// Begins the log of a trial that began at this time (RFC 3339 in UTC).
+    ///
+    /// # Errors
+    /// When the time is not RFC 3339.
+    pub fn begin(started_at: &str) -> Result<Self, ReportError> {
+        let start = start_time(started_at)?;
+        let mut bytes = Vec::new();
+        IntervalLogWriterBuilder::new()
+            .add_comment("[Histogram log format version 1.3]")
+            .add_comment("[Latencies of one Plimsoll trial; all values are microseconds]")
+            .with_start_time(start)
+            .with_base_time(start)
+            .begin_log_with(&mut bytes, &mut V2DeflateSerializer::new())
+            .map_err(|error| ReportError::record(FILE, error))?;
+        bytes.extend_from_slice(LEGEND.as_bytes());
+        Ok(Self { bytes })
+    }
+
+    /// Adds an interval: one line per series.
+    ///
+    /// # Errors
+    /// When its times are negative or not finite.
+    pub fn push(&mut self, interval: &IntervalHistograms) -> Result<(), ReportError> {
+        let start = seconds(interval.start_s)?;
+        let duration = seconds(interval.duration_s)?;
+        let mut serializer = V2DeflateSerializer::new();
+        let mut writer = IntervalLogWriterBuilder::new()
+            .begin_log_with(&mut self.bytes, &mut serializer)
+            .map_err(|error| ReportError::record(FILE, error))?;
+        for series in Series::ALL {
+            let histogram = interval.set.histogram(series);
+            let tag = Tag::new(series.tag());
+            writer
+                .write_histogram(histogram, start, duration, tag)
+                .map_err(|error| ReportError::record(FILE, describe(&error)))?;
+        }
+        Ok(())
+    }
+
+    /// The log as it stands in the file.
+    #[must_use]
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+}
+
+/// The column names that other writers of this format put before the first interval; readers pass over them.
+const LEGEND: &str =
+    "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n";
+
+fn start_time(started_at: &str) -> Result<SystemTime, ReportError> {
+    humantime::parse_rfc3339(started_at).map_err(|_| {
+        let why = format!("`started_at` is `{started_at}`, not a time in RFC 3339 and UTC");
+        ReportError::record(FILE, why)
+    })
+}
+
+fn seconds(value: f64) -> Result<Duration, ReportError> {
+    Duration::try_from_secs_f64(value)
+        .map_err(|error| ReportError::record(FILE, format!("an interval of {value} s: {error}")))
+}
+
+fn describe<E: std::fmt::Debug>(error: &IntervalLogWriterError<E>) -> String {
+    match error {
+        IntervalLogWriterError::SerializeError(error) => format!("{error:?}"),
+        IntervalLogWriterError::IoError(error) => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
+    use hdrhistogram::Histogram;
+    use hdrhistogram::serialization::Deserializer;
+    use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+    use plimsoll_core::profile::{NS_PER_MS, NS_PER_US};
+
+    use super::*;
+
+    const STARTED_AT: &str = "2026-01-02T03:04:05.250Z";
+    const STARTED_AT_S: f64 = 1_767_323_045.25;
+
+    fn two_seconds() -> Vec<IntervalHistograms> {
+        let mut busy = LatencySet::new();
+        for ms in 0..500 {
+            busy.record_ns(Series::NewestFromSchedule, (80 + ms) * NS_PER_MS);
+            busy.record_ns(Series::OldestFromSchedule, (1_080 + ms) * NS_PER_MS);
+            busy.record_ns(Series::SendLag, (10 + ms) * NS_PER_US);
+        }
+        busy.record_unanswered(6_000 * NS_PER_MS, 5_999 * NS_PER_MS);
+        let interval = |start_s, set| IntervalHistograms {
+            start_s,
+            duration_s: 1.0,
+            set,
+        };
+        vec![interval(6.0, busy), interval(7.0, LatencySet::new())]
+    }
+
+    fn log_of(intervals: &[IntervalHistograms]) -> Vec<u8> {
+        let mut log = IntervalLog::begin(STARTED_AT).unwrap();
+        for interval in intervals {
+            log.push(interval).unwrap();
+        }
+        log.into_bytes()
+    }
+
+    fn decode(encoded: &str) -> Histogram<u64> {
+        let bytes = STANDARD.decode(encoded).unwrap();
+        Deserializer::new().deserialize(&mut &bytes[..]).unwrap()
+    }
+
+    #[test]
+    fn every_count_is_read_back() {
+        let intervals = two_seconds();
+        let bytes = log_of(&intervals);
+        let mut read = Vec::new();
+        let mut times = Vec::new();
+        for entry in IntervalLogIterator::new(&bytes) {
+            match entry.unwrap() {
+                LogEntry::Interval(interval) => read.push(interval),
+                LogEntry::StartTime(time) | LogEntry::BaseTime(time) => {
+                    times.push(time.as_secs_f64());
+                }
+            }
+        }
+        assert_eq!(times, [STARTED_AT_S, STARTED_AT_S]);
+        assert_eq!(read.len(), intervals.len() * Series::ALL.len());
+        let written = intervals
+            .iter()
+            .flat_map(|interval| Series::ALL.map(|series| (interval, series)));
+        for (line, (interval, series)) in read.iter().zip(written) {
+            assert_eq!(line.tag().unwrap().as_str(), series.tag());
+            assert!((line.start_timestamp().as_secs_f64() - interval.start_s).abs() < 1e-6);
+            assert!((line.duration().as_secs_f64() - interval.duration_s).abs() < 1e-6);
+            assert_eq!(
+                &decode(line.encoded_histogram()),
+                interval.set.histogram(series)
+            );
+        }
+    }
+
+    #[test]
+    fn the_head_says_version_unit_and_start() {
+        let bytes = log_of(&[]);
+        let text = String::from_utf8(bytes).unwrap();
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines[0], "#[Histogram log format version 1.3]");
+        assert!(lines[1].starts_with('#') && lines[1].contains("microseconds"));
+        assert_eq!(
+            lines[2],
+            "#[StartTime: 1767323045.250 (seconds since epoch)]"
+        );
+        assert_eq!(
+            lines[3],
+            "#[BaseTime: 1767323045.250 (seconds since epoch)]"
+        );
+        assert!(lines[4].starts_with("\"StartTimestamp\""));
+        assert_eq!(lines.len(), 5);
+    }
+
+    #[test]
+    fn bad_times_are_refused() {
+        assert!(IntervalLog::begin("yesterday").is_err());
+        let mut log = IntervalLog::begin(STARTED_AT).unwrap();
+        for start_s in [-1.0, f64::NAN, f64::INFINITY] {
+            let interval = IntervalHistograms {
+                start_s,
+                duration_s: 1.0,
+                set: LatencySet::new(),
+            };
+            assert!(log.push(&interval).is_err(), "{start_s}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Plain text for terminals: the verdict first, then the evidence, aligned. Colour only on demand, and never the only sign of anything.
+
+mod table;
+mod trial;
+
+use std::collections::BTreeMap;
+
+use plimsoll_core::record::{Bracket, Verdict};
+
+use crate::folder::StoredTrial;
+use crate::loads::{Load, by_load};
+use crate::words::{self, count, maybe, ms, percent, plain, range, us};
+use table::{Align, Table};
+
+pub use trial::trial;
+
+/// Whether to colour, and how.
+#[derive(Debug, Clone, Copy)]
+struct Paint {
+    color: bool,
+}
+
+impl Paint {
+    fn bold(self, text: &str) -> String {
+        self.wrap("1", text)
+    }
+
+    fn verdict(self, verdict: Verdict, text: &str) -> String {
+        let code = match verdict {
+            Verdict::Pass => "1;32",
+            Verdict::Fail => "1;31",
+            Verdict::Invalid => "1;33",
+        };
+        self.wrap(code, text)
+    }
+
+    fn wrap(self, code: &str, text: &str) -> String {
+        if self.color {
+            format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+}
+
+/// The block for a find: the load line, what bounds it, one row per load, caveats with their remedies.
+#[must_use]
+pub fn bracket(bracket: &Bracket, trials: &[StoredTrial], color: bool) -> String {
+    let paint = Paint { color };
+    let headline = words::headline(bracket, trials);
+    let mut lines = vec![match bracket.sessions_per_vcpu {
+        Some(density) => format!(
+            "{} ({} per vCPU)",
+            paint.bold(&headline.claim),
+            words::number(density)
+        ),
+        None => paint.bold(&headline.claim),
+    }];
+    if !headline.bounds.is_empty() {
+        lines.push(headline.bounds);
+    }
+    if let Some(bottleneck) = &bracket.bottleneck {
+        lines.push(format!("bottleneck: {}", plain(bottleneck)));
+    }
+    lines.push(plain(&bracket.conclusion));
+    lines.push(String::new());
+    lines.extend(loads_table(&by_load(&bracket.trials, &bracket.borderline), paint).lines());
+    lines.push(
+        "  (target, client: share of the CPU that each was given; send lag: the client's own, p99.9)"
+            .to_owned(),
+    );
+    lines.extend(caveat_lines(words::of_search(bracket, trials)));
+    join(&lines)
+}
+
+fn loads_table(loads: &[Load], paint: Paint) -> Table {
+    let mut table = Table::new(&[
+        ("sessions", Align::Right),
+        ("verdict", Align::Left),
+        ("newest p95", Align::Right),
+        ("oldest p95", Align::Right),
+        ("CPU/session/s", Align::Right),
+        ("target", Align::Right),
+        ("client", Align::Right),
+        ("send lag", Align::Right),
+        ("against it", Align::Left),
+    ]);
+    for load in loads {
+        let verdicts = load.verdicts();
+        let agreed = load.trials.first().map(|t| t.verdict);
+        let agreed = agreed.filter(|first| load.trials.iter().all(|t| t.verdict == *first));
+        let painted = match agreed {
+            Some(verdict) if !load.borderline => paint.verdict(verdict, &verdicts),
+            _ => verdicts.clone(),
+        };
+        table.row(vec![
+            count(u64::from(load.sessions)).into(),
+            (verdicts, painted).into(),
+            range(load.range(|t| t.newest_p95_ms), ms).into(),
+            range(load.range(|t| t.oldest_p95_ms), ms).into(),
+            range(load.range(|t| t.cpu_us_per_session_second), us).into(),
+            range(load.range(|t| t.target_cpu_share), percent).into(),
+            range(load.range(|t| Some(t.client_cpu_share)), percent).into(),
+            range(load.range(|t| t.send_lag_p999_us), us).into(),
+            plain(&load.what_failed().join(", ")).into(),
+        ]);
+    }
+    table
+}
+
+/// Every caveat once, with the number of trials that it was raised in and its text where it was last raised.
+fn caveat_lines<'a>(trials: impl Iterator<Item = &'a StoredTrial>) -> Vec<String> {
+    let mut found: BTreeMap<&str, (u64, bool, &str)> = BTreeMap::new();
+    for stored in trials {
+        for caveat in &stored.trial.caveats {
+            let entry = found.entry(&caveat.id).or_insert((0, false, ""));
+            *entry = (entry.0 + 1, entry.1 || caveat.blocking, &caveat.text);
+        }
+    }
+    if found.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec![String::new(), "caveats".to_owned()];
+    for (id, (times, blocking, text)) in found {
+        let blocking = if blocking { ", blocking" } else { "" };
+        let trials = if times == 1 { "trial" } else { "trials" };
+        lines.push(format!(
+            "  {} ({times} {trials}{blocking}): {}",
+            plain(id),
+            plain(text)
+        ));
+    }
+    lines
+}
+
+/// A latency cell without its unit.
+fn ms_cell(value: Option<f64>) -> String {
+    maybe(value, words::ms_digits)
+}
+
+fn join(lines: &[String]) -> String {
+    let mut text = String::new();
+    for line in lines {
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}

@@ -1,0 +1,192 @@
+//! The block for one trial.
+
+use plimsoll_core::latency::Quantiles;
+use plimsoll_core::record::{Inference, TargetResources, Trial};
+
+use super::table::{Align, Table};
+use super::{Paint, join, ms_cell};
+use crate::words::{self, bytes, count, maybe, number, percent, plain, us};
+
+/// The block for one trial: verdict, gates, latencies from both clocks, what was accounted for, what it cost, caveats with their remedies.
+#[must_use]
+pub fn trial(trial: &Trial, color: bool) -> String {
+    let paint = Paint { color };
+    let word = trial.verdict.word().to_uppercase();
+    let mut lines = vec![
+        format!(
+            "{}  {}",
+            paint.verdict(trial.verdict, &word),
+            paint.bold(&words::outcome(trial))
+        ),
+        format!(
+            "{}, profile {}, measured for {} s, seed {}",
+            plain(&trial.workload),
+            plain(&trial.profile),
+            number(trial.phases.measured_s),
+            trial.seed
+        ),
+        String::new(),
+    ];
+    lines.extend(gates(trial, paint).lines());
+    lines.push(String::new());
+    lines.extend(latencies(trial).lines());
+    lines.push(String::new());
+    lines.extend(ledger(trial));
+    lines.push(client(trial));
+    lines.push(target(trial));
+    lines.extend(trial.inference.as_ref().map(inference));
+    if !trial.caveats.is_empty() {
+        lines.extend([String::new(), "caveats".to_owned()]);
+    }
+    for caveat in &trial.caveats {
+        let blocking = if caveat.blocking { " (blocking)" } else { "" };
+        let (id, text) = (plain(&caveat.id), plain(&caveat.text));
+        lines.push(format!("  {id}{blocking}: {text}"));
+    }
+    join(&lines)
+}
+
+fn gates(trial: &Trial, paint: Paint) -> Table {
+    let mut table = Table::new(&[
+        ("gate", Align::Left),
+        ("observed", Align::Right),
+        ("at most", Align::Right),
+        ("", Align::Left),
+    ]);
+    for gate in &trial.gates {
+        let (word, verdict) = if gate.pass {
+            ("held", plimsoll_core::record::Verdict::Pass)
+        } else {
+            ("DID NOT HOLD", plimsoll_core::record::Verdict::Fail)
+        };
+        table.row(vec![
+            plain(&gate.name).into(),
+            words::observed(gate).into(),
+            number(gate.threshold).into(),
+            (word.to_owned(), paint.verdict(verdict, word)).into(),
+        ]);
+    }
+    table
+}
+
+fn latencies(trial: &Trial) -> Table {
+    let mut table = Table::new(&[
+        ("latency in ms", Align::Left),
+        ("p50", Align::Right),
+        ("p90", Align::Right),
+        ("p95", Align::Right),
+        ("p99", Align::Right),
+        ("p99.9", Align::Right),
+        ("max", Align::Right),
+        ("samples", Align::Right),
+        ("unanswered", Align::Right),
+    ]);
+    for (name, quantiles) in words::latency_rows(&trial.latency) {
+        let Quantiles {
+            p50_ms,
+            p90_ms,
+            p95_ms,
+            p99_ms,
+            p999_ms,
+            max_ms,
+            count: samples,
+            censored,
+        } = quantiles;
+        let mut row = vec![name.into()];
+        let values = [p50_ms, p90_ms, p95_ms, p99_ms, p999_ms, max_ms];
+        row.extend(values.map(|value| ms_cell(*value).into()));
+        row.extend([count(*samples).into(), count(*censored).into()]);
+        table.row(row);
+    }
+    table
+}
+
+fn ledger(trial: &Trial) -> Vec<String> {
+    let ledger = &trial.ledger;
+    let mut lines = vec![
+        format!(
+            "  frames     {} due, {} sent, {} answered, {} errored, {} lost, {} duplicated, {} out of order",
+            count(ledger.frames_due),
+            count(ledger.frames_sent),
+            count(ledger.frames_answered),
+            count(ledger.frames_errored),
+            count(ledger.frames_lost),
+            count(ledger.frames_duplicated),
+            count(ledger.frames_out_of_order),
+        ),
+        format!(
+            "  sessions   {} started, {} failed, {} died",
+            count(ledger.sessions_started),
+            count(ledger.sessions_failed),
+            count(ledger.sessions_died),
+        ),
+        format!(
+            "  answers    {} partials, {} errors, {} protocol faults, {} recomputed, {} of them wrong",
+            count(ledger.partials),
+            count(ledger.errors),
+            count(ledger.protocol_faults),
+            count(ledger.content_checked),
+            count(ledger.content_wrong),
+        ),
+    ];
+    for (reason, times) in &ledger.reasons {
+        lines.push(format!(
+            "             {} × {}",
+            count(*times),
+            plain(reason)
+        ));
+    }
+    lines.extend(words::ledger_gap(trial).map(|gap| format!("             {gap}")));
+    lines
+}
+
+fn client(trial: &Trial) -> String {
+    let client = &trial.client;
+    let steal = client.steal_share.map_or_else(String::new, |share| {
+        format!(", {} stolen by the hypervisor", percent(share))
+    });
+    format!(
+        "  client     {} of its busiest core, {} per frame, send lag p99.9 {}, send wait p99.9 {}{steal}",
+        percent(client.cpu_share),
+        maybe(client.cpu_us_per_frame, us),
+        maybe(client.send_lag.p999_us, us),
+        maybe(client.send_wait.p999_us, us),
+    )
+}
+
+fn target(trial: &Trial) -> String {
+    let Some(resources) = &trial.target_resources else {
+        return "  target     resources not measured".to_owned();
+    };
+    let TargetResources {
+        cpu_us_per_session_second,
+        cpu_share,
+        rss_peak_bytes,
+        rss_bytes_per_session,
+        throttled_share,
+        ..
+    } = resources;
+    let per_session = rss_bytes_per_session.map_or_else(String::new, |per_session| {
+        format!(" ({} per session)", bytes(per_session))
+    });
+    let throttled = throttled_share.map_or_else(String::new, |share| {
+        format!(", throttled in {} of periods", percent(share))
+    });
+    format!(
+        "  target     {} CPU per session and second, {} of {}, RSS peak {}{per_session}{throttled}",
+        maybe(*cpu_us_per_session_second, us),
+        percent(*cpu_share),
+        words::given(trial.vcpu),
+        words::whole_bytes(*rss_peak_bytes),
+    )
+}
+
+fn inference(inference: &Inference) -> String {
+    format!(
+        "  inference  {} requests, {} of a core, queue wait p99 {}, answers later than drawn p99 {}",
+        count(inference.requests),
+        percent(inference.busy_share),
+        maybe(inference.queue_wait.p99_us, us),
+        maybe(inference.answer_lateness.p99_us, us),
+    )
+}

@@ -1,0 +1,432 @@
+//! Results in words and numbers: what every renderer says in the same way.
+
+use plimsoll_core::latency::{Latency, Quantiles};
+use plimsoll_core::record::{Bracket, GateResult, Trial, Verdict};
+
+use crate::folder::StoredTrial;
+use crate::loads::Range;
+
+/// What stands where a value was not observed.
+pub const UNKNOWN: &str = "–";
+
+/// A whole number with commas: `1,650`.
+#[must_use]
+pub fn count(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A number with as many decimals as its size makes sense of: `1,650.4`, `85.2`, `0.31`, `1e-5`.
+#[must_use]
+pub fn number(value: f64) -> String {
+    let magnitude = value.abs();
+    if !value.is_finite() {
+        UNKNOWN.to_owned()
+    } else if magnitude == 0.0 {
+        "0".to_owned()
+    } else if magnitude < 0.001 {
+        short_exponent(value)
+    } else if magnitude < 1.0 {
+        decimals(value, 3)
+    } else if magnitude < 10.0 {
+        decimals(value, 2)
+    } else {
+        decimals(value, 1)
+    }
+}
+
+fn short_exponent(value: f64) -> String {
+    let text = format!("{value:.2e}");
+    match text.split_once('e') {
+        Some((mantissa, exponent)) if mantissa.contains('.') => {
+            let mantissa = mantissa.trim_end_matches('0').trim_end_matches('.');
+            format!("{mantissa}e{exponent}")
+        }
+        _ => text,
+    }
+}
+
+/// Rounded, with commas, without trailing zeros.
+fn decimals(value: f64, places: usize) -> String {
+    let text = format!("{:.places$}", value.abs());
+    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    let sign = if value < 0.0 { "-" } else { "" };
+    let whole = whole.parse().map_or_else(|_| whole.to_owned(), count);
+    match fraction.trim_end_matches('0') {
+        "" => format!("{sign}{whole}"),
+        fraction => format!("{sign}{whole}.{fraction}"),
+    }
+}
+
+/// What was observed, with enough decimals that it does not look equal to a threshold that it differs from.
+#[must_use]
+pub fn observed(gate: &GateResult) -> String {
+    let Some(value) = gate.observed else {
+        return "not observed".to_owned();
+    };
+    let threshold = number(gate.threshold);
+    let short = number(value);
+    if short != threshold || value.to_bits() == gate.threshold.to_bits() {
+        return short;
+    }
+    (2..=9)
+        .map(|places| decimals(value, places))
+        .find(|text| *text != threshold)
+        .unwrap_or(short)
+}
+
+/// Milliseconds: `1,402 ms`, `85.2 ms`.
+#[must_use]
+pub fn ms(value: f64) -> String {
+    format!("{} ms", ms_digits(value))
+}
+
+/// The same without the unit, for columns that name it.
+#[must_use]
+pub fn ms_digits(value: f64) -> String {
+    decimals(value, if value >= 100.0 { 0 } else { 1 })
+}
+
+/// Microseconds, from a thousand on as milliseconds: `310 µs`, `1.2 ms`.
+#[must_use]
+pub fn us(value: f64) -> String {
+    if value >= 1_000.0 {
+        format!("{} ms", number(value / 1_000.0))
+    } else {
+        format!("{} µs", decimals(value, if value < 10.0 { 1 } else { 0 }))
+    }
+}
+
+/// A share as percent: `41 %`, `0.4 %`.
+#[must_use]
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    format!(
+        "{} %",
+        decimals(percent, if percent < 10.0 { 1 } else { 0 })
+    )
+}
+
+/// Bytes in binary units: `81.3 MiB`.
+#[must_use]
+pub fn bytes(value: f64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut scaled = value;
+    let mut unit = 0;
+    while scaled.abs() >= 1024.0 && unit + 1 < UNITS.len() {
+        scaled /= 1024.0;
+        unit += 1;
+    }
+    format!("{} {}", decimals(scaled, 1), UNITS[unit])
+}
+
+/// The same of a whole number of bytes.
+#[must_use]
+#[expect(clippy::cast_precision_loss, reason = "shown with four digits at most")]
+pub fn whole_bytes(value: u64) -> String {
+    bytes(value as f64)
+}
+
+/// What a share of CPU time is a share of: `1 vCPU`, or `one core` where nothing was set aside for the target.
+#[must_use]
+pub fn given(vcpu: Option<f64>) -> String {
+    vcpu.map_or_else(
+        || "one core".to_owned(),
+        |vcpu| format!("{} vCPU", number(vcpu)),
+    )
+}
+
+/// The four latency series with their names, in the order in which they are shown.
+#[must_use]
+pub fn latency_rows(latency: &Latency) -> [(&'static str, &Quantiles); 4] {
+    let Latency { newest, oldest } = latency;
+    [
+        ("newest, from the schedule", &newest.from_schedule),
+        ("newest, from the write", &newest.from_write),
+        ("oldest, from the schedule", &oldest.from_schedule),
+        ("oldest, from the write", &oldest.from_write),
+    ]
+}
+
+/// A value that may be unknown.
+#[must_use]
+pub fn maybe(value: Option<f64>, format: impl Fn(f64) -> String) -> String {
+    value.map_or_else(|| UNKNOWN.to_owned(), format)
+}
+
+/// One value, or `low–high` where the trials of a load differ.
+#[must_use]
+pub fn range(range: Option<Range>, format: impl Fn(f64) -> String) -> String {
+    let Some(Range { low, high }) = range else {
+        return UNKNOWN.to_owned();
+    };
+    let (low, high) = (format(low), format(high));
+    if low == high {
+        return low;
+    }
+    // One unit is enough where both have the same.
+    match (low.rsplit_once(' '), high.rsplit_once(' ')) {
+        (Some((digits, unit)), Some((_, other))) if unit == other => format!("{digits}–{high}"),
+        _ => format!("{low}–{high}"),
+    }
+}
+
+/// `1 session`, `1,650 sessions`.
+#[must_use]
+pub fn sessions(sessions: u32) -> String {
+    let s = if sessions == 1 { "" } else { "s" };
+    format!("{} session{s}", count(u64::from(sessions)))
+}
+
+/// ` on 1 vCPU`, or nothing where it is not known.
+#[must_use]
+pub fn on_vcpu(vcpu: Option<f64>) -> String {
+    vcpu.map_or_else(String::new, |vcpu| format!(" on {} vCPU", number(vcpu)))
+}
+
+/// Text from outside on one line: characters that could move a terminal's cursor, break a table or turn the direction of reading become spaces.
+#[must_use]
+pub fn plain(text: &str) -> String {
+    let turns = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}');
+    text.chars()
+        .map(|c| if c.is_control() || turns(c) { ' ' } else { c })
+        .collect()
+}
+
+/// The answer of a find.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Headline {
+    /// The load line in words.
+    pub claim: String,
+    /// What bounds it.
+    pub bounds: String,
+}
+
+/// The load line in words, and what bounds it.
+#[must_use]
+pub fn headline(bracket: &Bracket, trials: &[StoredTrial]) -> Headline {
+    let target = plain(&bracket.target.name);
+    let claim = match (bracket.confirmed, bracket.first_fail) {
+        (Some(confirmed), _) => {
+            let at_least = if bracket.lower_bound_only {
+                "at least "
+            } else {
+                ""
+            };
+            let vcpu = on_vcpu(bracket.vcpu);
+            format!("{target} carries {at_least}{}{vcpu}", sessions(confirmed))
+        }
+        (None, Some(_)) => format!("{target}: no load passed"),
+        (None, None) => format!("{target}: no load could be judged"),
+    };
+    let mut bounds = Vec::new();
+    match bracket.first_fail {
+        Some(_) => bounds.push(first_fail(bracket, trials)),
+        None if bracket.confirmed.is_some() && !bracket.lower_bound_only => {
+            bounds.push("no load failed".to_owned());
+        }
+        None => {}
+    }
+    if bracket.lower_bound_only {
+        bounds.push("the client or the machine ran out before the target did".to_owned());
+    }
+    if bracket.interrupted {
+        bounds.push("the search was interrupted".to_owned());
+    }
+    Headline {
+        claim,
+        bounds: bounds.join("; "),
+    }
+}
+
+/// The trials that belong to this search: a folder can hold others.
+pub fn of_search<'a>(
+    bracket: &'a Bracket,
+    trials: &'a [StoredTrial],
+) -> impl Iterator<Item = &'a StoredTrial> {
+    let of_search = |stored: &&StoredTrial| is_of_search(Some(bracket), stored);
+    trials.iter().filter(of_search)
+}
+
+/// Whether a trial belongs to this search; it does not where there was none.
+#[must_use]
+pub fn is_of_search(bracket: Option<&Bracket>, stored: &StoredTrial) -> bool {
+    bracket.is_some_and(|bracket| {
+        let mut files = bracket.trials.iter().map(|trial| &trial.file);
+        files.any(|file| file.trim_end_matches(".json") == stored.stem)
+    })
+}
+
+/// The lowest load that failed, and by how much: the worst trial at it.
+fn first_fail(bracket: &Bracket, trials: &[StoredTrial]) -> String {
+    let Some(load) = bracket.first_fail else {
+        return String::new();
+    };
+    let first = format!("first fail {}", count(u64::from(load)));
+    let Some(name) = &bracket.failing_gate else {
+        return first;
+    };
+    let failed = of_search(bracket, trials)
+        .filter(|stored| stored.trial.sessions == load)
+        .flat_map(|stored| &stored.trial.gates)
+        .filter(|gate| gate.name == *name && !gate.pass);
+    // A gate that was never observed is worse than any number.
+    let badness = |gate: &GateResult| gate.observed.unwrap_or(f64::INFINITY);
+    match failed.max_by(|a, b| badness(a).total_cmp(&badness(b))) {
+        Some(gate) => format!("{first}: {}", against(gate)),
+        None => format!("{first}: {}", plain(name)),
+    }
+}
+
+/// A gate and what was seen: `oldest_p95_ms 1,702 against at most 1,650`.
+#[must_use]
+pub fn against(gate: &GateResult) -> String {
+    let threshold = number(gate.threshold);
+    format!(
+        "{} {} against at most {threshold}",
+        plain(&gate.name),
+        observed(gate)
+    )
+}
+
+/// The outcome of a trial in words, without its verdict.
+#[must_use]
+pub fn outcome(trial: &Trial) -> String {
+    let target = plain(&trial.target.name);
+    let load = format!("{}{}", sessions(trial.sessions), on_vcpu(trial.vcpu));
+    match trial.verdict {
+        Verdict::Pass => format!(
+            "{target} carried {load}: all {} gates of the SLO `{}` held",
+            trial.gates.len(),
+            plain(&trial.slo)
+        ),
+        Verdict::Fail => {
+            let failed: Vec<_> = trial
+                .gates
+                .iter()
+                .filter(|g| !g.pass)
+                .map(against)
+                .collect();
+            format!("{target} did not carry {load}: {}", failed.join("; "))
+        }
+        Verdict::Invalid => {
+            let blocking = trial.caveats.iter().filter(|caveat| caveat.blocking);
+            let names: Vec<_> = blocking.map(|caveat| plain(&caveat.id)).collect();
+            format!(
+                "nothing can be said about {target} at {load}, for the measurement itself is in doubt: {}",
+                names.join(", ")
+            )
+        }
+    }
+}
+
+/// Whether every frame due is accounted for, as the ledger's identity demands; the sentence to show when it is not.
+#[must_use]
+pub fn ledger_gap(trial: &Trial) -> Option<String> {
+    let ledger = &trial.ledger;
+    let named = ledger.frames_answered + ledger.frames_errored + ledger.frames_lost;
+    (ledger.frames_due != named).then(|| {
+        format!(
+            "the ledger does not add up: {} frames due, {} answered, errored or lost; do not trust this trial",
+            count(ledger.frames_due),
+            count(named)
+        )
+    })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use plimsoll_core::record::TrialSummary;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    pub(crate) fn summary(sessions: u32) -> TrialSummary {
+        TrialSummary {
+            sessions,
+            ..serde_json::from_value(serde_json::json!({
+                "file": "trial-001.json", "sessions": 0, "verdict": "pass", "failed_gates": [], "caveats": [],
+                "client_cpu_share": 0.4
+            }))
+            .unwrap()
+        }
+    }
+
+    fn gate(threshold: f64, observed: f64) -> GateResult {
+        GateResult {
+            name: "oldest_p95_ms".to_owned(),
+            threshold,
+            observed: Some(observed),
+            pass: observed <= threshold,
+        }
+    }
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(count(0), "0");
+        assert_eq!(count(999), "999");
+        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(number(1650.0), "1,650");
+        assert_eq!(number(1650.44), "1,650.4");
+        assert_eq!(number(0.00001), "1e-5");
+        assert_eq!(number(0.000_123_4), "1.23e-4");
+        assert_eq!(number(-0.25), "-0.25");
+        assert_eq!(number(f64::NAN), UNKNOWN);
+        assert_eq!(ms(1402.4), "1,402 ms");
+        assert_eq!(us(310.2), "310 µs");
+        assert_eq!(us(1_240.0), "1.24 ms");
+        assert_eq!(us(2.13), "2.1 µs");
+        assert_eq!(percent(0.412), "41 %");
+        assert_eq!(percent(0.004), "0.4 %");
+        assert_eq!(bytes(85_247_180.0), "81.3 MiB");
+        assert_eq!(sessions(1), "1 session");
+    }
+
+    #[test]
+    fn what_misses_a_threshold_never_looks_equal_to_it() {
+        assert_eq!(observed(&gate(1650.0, 1650.04)), "1,650.04");
+        assert_eq!(observed(&gate(1650.0, 1650.0)), "1,650");
+        assert_eq!(observed(&gate(1650.0, 1702.3)), "1,702.3");
+    }
+
+    #[test]
+    fn a_range_names_its_unit_once() {
+        let of = |low, high| range(Some(Range { low, high }), ms);
+        assert_eq!(of(1402.0, 1455.0), "1,402–1,455 ms");
+        assert_eq!(of(1402.0, 1402.1), "1,402 ms");
+        assert_eq!(
+            range(
+                Some(Range {
+                    low: 900.0,
+                    high: 1200.0
+                }),
+                us
+            ),
+            "900 µs–1.2 ms"
+        );
+        assert_eq!(range(None, ms), UNKNOWN);
+    }
+
+    #[test]
+    fn text_from_outside_moves_no_cursor() {
+        assert_eq!(plain("a\u{1b}[2Jb\nc"), "a [2Jb c");
+    }
+
+    proptest! {
+        #[test]
+        fn commas_change_no_digit(value: u64) {
+            let text = count(value);
+            prop_assert_eq!(text.replace(',', "").parse::<u64>().unwrap(), value);
+            for group in text.split(',').skip(1) {
+                prop_assert_eq!(group.len(), 3);
+            }
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! A result folder is written, read again, and refuses what is not its own or is broken.
+
+mod example;
+
+use std::fs;
+use std::path::Path;
+
+use plimsoll_report::{ReportError, ResultFolder, load, render_all};
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+fn one_line(error: &ReportError) -> String {
+    let text = error.to_string();
+    assert!(!text.contains('\n'), "{text}");
+    text
+}
+
+fn folder_with_a_run() -> (tempfile::TempDir, ResultFolder) {
+    let place = tempfile::tempdir().unwrap();
+    let folder = ResultFolder::create(place.path().join("new/run")).unwrap();
+    let stem = folder
+        .write_trial(
+            &example::failed_run(),
+            &example::seconds(),
+            &example::intervals(),
+        )
+        .unwrap();
+    assert_eq!(stem, "trial-001");
+    (place, folder)
+}
+
+#[test]
+fn every_record_comes_back_as_it_was_written() {
+    let (_place, folder) = folder_with_a_run();
+    let find = example::find();
+    for trial in &find.trials {
+        folder.write_trial(trial, &[], &[]).unwrap();
+    }
+    let mut bracket = find.bracket.clone();
+    for (index, trial) in bracket.trials.iter_mut().enumerate() {
+        trial.file = format!("trial-{:03}.json", index + 2);
+    }
+    folder.write_bracket(&bracket).unwrap();
+    folder.write_calibration(&example::calibration()).unwrap();
+    folder.write_check(&example::check()).unwrap();
+
+    let results = load(folder.path()).unwrap();
+    assert_eq!(results.trials[0].trial, example::failed_run());
+    let trials: Vec<_> = results.trials[1..]
+        .iter()
+        .map(|stored| stored.trial.clone())
+        .collect();
+    assert_eq!(trials, find.trials);
+    assert_eq!(results.trials[13].stem, "trial-014");
+    assert_eq!(results.bracket, Some(bracket));
+    assert_eq!(results.calibration, Some(example::calibration()));
+    let check = results
+        .check
+        .map(|check| serde_json::to_value(check).unwrap());
+    assert_eq!(check, Some(example::check()));
+}
+
+#[test]
+fn a_trial_is_three_files_and_numbers_go_on() {
+    let (_place, folder) = folder_with_a_run();
+    assert_eq!(
+        names(folder.path()),
+        ["trial-001.csv", "trial-001.hlog", "trial-001.json"]
+    );
+    // What a crash left of trial 2: its number is not given again, so nothing is mixed up.
+    fs::write(folder.path().join("trial-002.hlog"), "").unwrap();
+    fs::write(
+        folder.path().join(".trial-002.csv.plimsoll-tmp-17-3"),
+        "half",
+    )
+    .unwrap();
+    let again = ResultFolder::create(folder.path()).unwrap();
+    let stem = again.write_trial(&example::failed_run(), &[], &[]).unwrap();
+    assert_eq!(stem, "trial-003");
+    let stems: Vec<_> = load(folder.path())
+        .unwrap()
+        .trials
+        .into_iter()
+        .map(|t| t.stem)
+        .collect();
+    assert_eq!(stems, ["trial-001", "trial-003"]);
+}
+
+#[test]
+fn only_empty_folders_and_our_own_are_taken() {
+    let place = tempfile::tempdir().unwrap();
+    ResultFolder::create(place.path()).unwrap();
+    fs::write(
+        place.path().join(".x.json.plimsoll-tmp-1-0"),
+        "left by a crash",
+    )
+    .unwrap();
+    ResultFolder::create(place.path()).unwrap();
+
+    fs::write(place.path().join("thesis.tex"), "years of work").unwrap();
+    let error = one_line(&ResultFolder::create(place.path()).unwrap_err());
+    assert!(
+        error.contains("not empty") && error.contains("name another folder"),
+        "{error}"
+    );
+    // A file that only has one of our names does not make the folder ours.
+    fs::write(place.path().join("bracket.json"), "{\"colour\": 3}").unwrap();
+    assert!(matches!(
+        ResultFolder::create(place.path()),
+        Err(ReportError::NotOurs(_))
+    ));
+
+    let file = place.path().join("thesis.tex");
+    assert!(matches!(
+        ResultFolder::create(file),
+        Err(ReportError::NotAFolder(_))
+    ));
+}
+
+#[test]
+fn a_broken_file_is_named() {
+    let (_place, folder) = folder_with_a_run();
+    let file = folder.path().join("trial-001.json");
+    let whole = fs::read_to_string(&file).unwrap();
+    fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+    let error = one_line(&load(folder.path()).unwrap_err());
+    assert!(error.contains("trial-001.json is broken"), "{error}");
+
+    fs::write(
+        &file,
+        whole.replace("\"verdict\": \"fail\"", "\"verdict\": \"fine\""),
+    )
+    .unwrap();
+    let error = one_line(&load(folder.path()).unwrap_err());
+    assert!(
+        error.contains("trial-001.json is broken") && error.contains("fine"),
+        "{error}"
+    );
+    assert!(error.contains("line "), "no place: {error}");
+
+    fs::write(
+        &file,
+        whole.replace("\"schema_version\": 1", "\"other\": 1"),
+    )
+    .unwrap();
+    let error = one_line(&load(folder.path()).unwrap_err());
+    assert!(error.contains("has no `schema_version`"), "{error}");
+}
+
+#[test]
+fn a_later_schema_is_not_guessed_at() {
+    let (_place, folder) = folder_with_a_run();
+    let file = folder.path().join("trial-001.json");
+    let later = "{\"schema_version\": 99, \"everything\": \"else\"}";
+    fs::write(&file, later).unwrap();
+    let error = one_line(&load(folder.path()).unwrap_err());
+    assert!(
+        error.contains("trial-001.json has schema version 99"),
+        "{error}"
+    );
+    assert!(error.contains("newer Plimsoll"), "{error}");
+    // It is ours all the same.
+    ResultFolder::create(folder.path()).unwrap();
+}
+
+#[test]
+fn a_bracket_without_its_evidence_is_broken() {
+    let (_place, folder) = folder_with_a_run();
+    folder.write_bracket(&example::find().bracket).unwrap();
+    let error = one_line(&load(folder.path()).unwrap_err());
+    assert!(
+        error.contains("bracket.json is broken") && error.contains("trial-002.json"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_folder_without_results_says_so() {
+    let place = tempfile::tempdir().unwrap();
+    fs::write(place.path().join("notes.txt"), "").unwrap();
+    let error = one_line(&load(place.path()).unwrap_err());
+    assert!(error.contains("holds no Plimsoll result"), "{error}");
+    let error = one_line(&render_all(&place.path().join("gone")).unwrap_err());
+    assert!(
+        error.contains("cannot read") && error.contains("gone"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_record_that_could_not_be_read_again_is_not_written() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = ResultFolder::create(place.path()).unwrap();
+    let mut trial = example::failed_run();
+    trial.client.cpu_share = f64::NAN;
+    let error = folder.write_trial(&trial, &[], &[]).unwrap_err();
+    assert!(one_line(&error).contains("trial-001.json"), "{error}");
+    assert!(
+        folder
+            .write_check(&serde_json::json!({"passed": 3}))
+            .is_err()
+    );
+    assert!(names(place.path()).is_empty());
+}
+
+#[test]
+fn renderings_are_written_and_an_old_chart_goes() {
+    let (_place, folder) = folder_with_a_run();
+    let written = render_all(folder.path()).unwrap();
+    let written: Vec<_> = written
+        .iter()
+        .map(|path| path.file_name().unwrap())
+        .collect();
+    assert_eq!(written, ["chart.svg", "chart.png", "summary.md"]);
+
+    let mut other = example::failed_run();
+    other.target.name = "go-nethttp".to_owned();
+    folder.write_trial(&other, &[], &[]).unwrap();
+    render_all(folder.path()).unwrap();
+    assert!(
+        !folder.path().join("chart.svg").exists(),
+        "a chart of one target among two"
+    );
+    let summary = fs::read_to_string(folder.path().join("summary.md")).unwrap();
+    assert!(summary.contains("# rust-axum") && summary.contains("# go-nethttp"));
+}

@@ -1,0 +1,158 @@
+//! Renderings of fixed folders, compared with checked-in files. After a change that is meant: `PLIMSOLL_UPDATE=1 cargo test -p plimsoll-report`,
+//! then look at the difference, and at the charts.
+
+mod example;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use plimsoll_core::record::{Bracket, Trial};
+use plimsoll_report::{ResultFolder, Results, load, render_all, text};
+
+struct Rendered {
+    folder: tempfile::TempDir,
+    results: Results,
+}
+
+fn rendered(trials: &[Trial], bracket: Option<&Bracket>) -> Rendered {
+    rendered_with(trials, bracket, |_| ())
+}
+
+fn rendered_with(
+    trials: &[Trial],
+    bracket: Option<&Bracket>,
+    more: impl Fn(&ResultFolder),
+) -> Rendered {
+    let place = tempfile::tempdir().unwrap();
+    let folder = ResultFolder::create(place.path()).unwrap();
+    for trial in trials {
+        folder.write_trial(trial, &[], &[]).unwrap();
+    }
+    if let Some(bracket) = bracket {
+        folder.write_bracket(bracket).unwrap();
+    }
+    more(&folder);
+    render_all(place.path()).unwrap();
+    let results = load(place.path()).unwrap();
+    Rendered {
+        folder: place,
+        results,
+    }
+}
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden")
+        .join(name)
+}
+
+fn assert_golden(name: &str, now: &str) {
+    let file = golden(name);
+    if std::env::var_os("PLIMSOLL_UPDATE").is_some() {
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, now).unwrap();
+    }
+    let then = fs::read_to_string(&file).unwrap_or_default();
+    let differing = now
+        .lines()
+        .zip(then.lines())
+        .find(|(now, then)| now != then);
+    assert!(
+        now == then,
+        "{} differs, first here (now, then): {differing:#?}; if that is meant: PLIMSOLL_UPDATE=1 cargo test -p plimsoll-report",
+        file.display()
+    );
+}
+
+fn assert_renderings(name: &str, rendered: &Rendered) {
+    for file in ["summary.md", "chart.svg"] {
+        let now = fs::read_to_string(rendered.folder.path().join(file)).unwrap();
+        assert_golden(&format!("{name}/{file}"), &now);
+    }
+    let png = fs::read(rendered.folder.path().join("chart.png")).unwrap();
+    let image = resvg::tiny_skia::Pixmap::decode_png(&png).unwrap();
+    assert_eq!((image.width(), image.height()), (1600, 1000));
+    assert!(
+        title_is_drawn(&image),
+        "{name}: the font is missing from the image"
+    );
+}
+
+/// Whether something dark is where the title is: an image without a font has no text at all.
+fn title_is_drawn(image: &resvg::tiny_skia::Pixmap) -> bool {
+    let dark = |x, y| image.pixel(x, y).is_some_and(|pixel| pixel.red() < 100);
+    let found = (30..70)
+        .flat_map(|y| (40..600).map(move |x| (x, y)))
+        .filter(|(x, y)| dark(*x, *y));
+    found.count() > 500
+}
+
+fn assert_find(name: &str, find: &example::Find) {
+    let rendered = rendered(&find.trials, Some(&find.bracket));
+    assert_renderings(name, &rendered);
+    let plain = text::bracket(&find.bracket, &rendered.results.trials, false);
+    assert!(!plain.contains('\u{1b}'), "colour that nobody asked for");
+    assert_golden(&format!("{name}/terminal.txt"), &plain);
+}
+
+#[test]
+fn a_find_with_a_load_line() {
+    assert_find("find", &example::find());
+}
+
+#[test]
+fn a_find_in_which_the_client_ran_out() {
+    assert_find("lower-bound", &example::lower_bound());
+}
+
+#[test]
+fn a_find_in_which_nothing_passed() {
+    assert_find("nothing-passed", &example::nothing_passed());
+}
+
+#[test]
+fn a_run_that_failed() {
+    let run = example::failed_run();
+    let rendered = rendered(std::slice::from_ref(&run), None);
+    assert_renderings("failed-run", &rendered);
+    let plain = text::trial(&run, false);
+    assert!(
+        !plain.contains('\u{1b}'),
+        "an escape code from outside, or colour"
+    );
+    assert_golden("failed-run/terminal.txt", &plain);
+}
+
+#[test]
+fn colour_changes_no_character() {
+    let find = example::find();
+    let rendered = rendered(&find.trials, Some(&find.bracket));
+    let colored = text::bracket(&find.bracket, &rendered.results.trials, true);
+    let plain = text::bracket(&find.bracket, &rendered.results.trials, false);
+    assert_ne!(colored, plain);
+    assert_eq!(without_codes(&colored), plain);
+    let run = &find.trials[0];
+    assert_eq!(
+        without_codes(&text::trial(run, true)),
+        text::trial(run, false)
+    );
+}
+
+fn without_codes(text: &str) -> String {
+    let mut pieces = text.split('\u{1b}');
+    let first = pieces.next().unwrap_or_default().to_owned();
+    pieces.fold(first, |text, piece| {
+        text + piece.split_once('m').map_or("", |(_, rest)| rest)
+    })
+}
+
+#[test]
+fn check_and_calibration() {
+    let rendered = rendered_with(&[], None, |folder| {
+        folder.write_check(&example::check()).unwrap();
+        folder.write_calibration(&example::calibration()).unwrap();
+    });
+    let summary = fs::read_to_string(rendered.folder.path().join("summary.md")).unwrap();
+    assert_golden("check-and-calibration/summary.md", &summary);
+    assert!(!rendered.folder.path().join("chart.svg").exists());
+}

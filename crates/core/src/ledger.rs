@@ -229,7 +229,8 @@ impl FrameLedger {
     /// Whether every measured frame has been named.
     #[must_use]
     pub fn settled(&self) -> bool {
-        self.next >= self.measured.end
+        let past_the_window = self.measured.is_empty() || self.next >= self.measured.end;
+        past_the_window
             && self
                 .gaps
                 .iter()

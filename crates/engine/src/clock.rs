@@ -19,6 +19,12 @@ impl Clock {
         }
     }
 
+    /// The instant at which it read zero.
+    #[must_use]
+    pub fn epoch(&self) -> Instant {
+        self.epoch
+    }
+
     /// Nanoseconds since the trial began.
     #[must_use]
     #[expect(

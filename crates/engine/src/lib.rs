@@ -19,3 +19,4 @@ pub mod socket;
 mod worker;
 
 pub use run::{EngineError, EngineSecond, Options, Report, run};
+pub use worker::{be_punctual, prefer_process};

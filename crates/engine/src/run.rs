@@ -85,6 +85,8 @@ pub struct Report {
     pub interrupted: bool,
     /// How the engine waited for sockets.
     pub backend: &'static str,
+    /// The trial's clock: its epoch ties other records to this one.
+    pub clock: Clock,
 }
 
 impl Report {
@@ -142,7 +144,12 @@ pub fn run<W: Workload>(
         for handle in handles {
             handle.join().map_err(|_| EngineError::Panicked)??;
         }
-        Ok(report(workload, finished, stop.load(Ordering::Relaxed)))
+        Ok(report(
+            workload,
+            finished,
+            stop.load(Ordering::Relaxed),
+            clock,
+        ))
     })
 }
 
@@ -188,10 +195,10 @@ fn coordinate<C>(
                         *told
                     }
                 };
-                if told == threads {
-                    if let Some((_, merged)) = pending.remove(&index) {
-                        on_second(merged);
-                    }
+                if told == threads
+                    && let Some((_, merged)) = pending.remove(&index)
+                {
+                    on_second(merged);
                 }
             }
             Message::Finished(done) => finished.push(*done),
@@ -215,6 +222,7 @@ fn report<W: Workload>(
     workload: &W,
     finished: Vec<Finished<Claim<W>>>,
     interrupted: bool,
+    clock: Clock,
 ) -> Report {
     let mut report = Report {
         ledger: Ledger::default(),
@@ -225,6 +233,7 @@ fn report<W: Workload>(
         client_faults: BTreeMap::new(),
         interrupted,
         backend: Epoll::NAME,
+        clock,
     };
     for thread in finished {
         report.ledger.merge(&thread.recorder.ledger);

@@ -17,6 +17,10 @@ pub enum Trouble {
     Connection(Disconnect),
 }
 
+/// Send buffer of a session's socket. Left to itself the kernel would take minutes of a session's audio in a target's stead, and back-pressure would
+/// never show as send wait. The kernel doubles the value for its own bookkeeping; what is left holds one to two seconds of 648-byte frames.
+const SEND_BUFFER_BYTES: usize = 32 * 1024;
+
 /// Opens a socket and begins to connect it. The attempt has ended when the socket is writable; then ask [`connection_result`].
 ///
 /// # Errors
@@ -34,6 +38,7 @@ pub fn begin_connect(address: SocketAddr, nodelay: bool) -> Result<OwnedFd, Trou
     )
     .map_err(trouble)?;
     sockopt::set_tcp_nodelay(&socket, nodelay).map_err(trouble)?;
+    sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER_BYTES).map_err(trouble)?;
     match rustix::net::connect(&socket, &address) {
         Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(socket),
         Err(error) => Err(trouble(error)),

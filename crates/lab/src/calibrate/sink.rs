@@ -206,7 +206,7 @@ fn accept_in(request: &[u8]) -> Option<String> {
 /// The synthetic session whose first frame this stream (start message, then frames) holds: its first sample is
 /// `((320 + s) * 17 mod 20000) - 10000`, and 17 has an inverse modulo 20,000.
 fn session_of(stream: &[u8]) -> Option<u64> {
-    const INVERSE_OF_17: u64 = 12_353;
+    const INVERSE_OF_17: u64 = 2_353;
     let frame = stream.get(START_BYTES..START_BYTES + 10)?;
     let sample = i16::from_le_bytes([frame[8] ^ frame[4], frame[9] ^ frame[5]]);
     let shifted = u64::try_from(i32::from(sample) + 10_000).ok()?;

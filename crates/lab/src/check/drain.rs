@@ -133,9 +133,11 @@ fn times_out(site: &Site<'_>) -> Verdict {
                 .unwrap_or_else(|_| Err("the client failed".to_owned())),
         )
     });
-    Ok(format!(
-        "{}, exit code 0 after {} ms",
-        close?,
-        exit?.as_millis()
-    ))
+    let passed = exit.is_ok() && close.is_ok();
+    let exit = exit.map_or_else(
+        |seen| seen,
+        |took| format!("exit code 0 after {} ms", took.as_millis()),
+    );
+    let seen = format!("{}; {exit}", close.unwrap_or_else(|seen| seen));
+    if passed { Ok(seen) } else { Err(seen) }
 }

@@ -83,7 +83,7 @@ fn one_in_flight(site: &Site<'_>) -> Verdict {
     quiet(site)?;
     site.simulator()?.reset_stats()?;
     let mut session = site.session()?;
-    let batches = talk(site, &mut session, Duration::from_millis(2500))?;
+    let batches = talk(site, &mut session, Duration::from_millis(1200))?;
     let stats = site.simulator()?.stats()?;
     let seen = format!(
         "inflight_max {}, {} batches",
@@ -146,7 +146,7 @@ pub(super) fn wait_for_request(site: &Site<'_>) -> Result<(), String> {
 fn deferrals_counted(site: &Site<'_>) -> Verdict {
     let before = value(&site.metrics()?, DEFERRED);
     let mut session = site.session()?;
-    talk(site, &mut session, Duration::from_millis(1200))?;
+    talk(site, &mut session, Duration::from_millis(600))?;
     let (scrape, reached) = site.metrics_until(|now| value(now, DEFERRED) >= before + 2.0)?;
     let seen = format!("it grew by {}", value(&scrape, DEFERRED) - before);
     if reached { Ok(seen) } else { Err(seen) }
@@ -154,7 +154,7 @@ fn deferrals_counted(site: &Site<'_>) -> Verdict {
 
 fn deferral_keeps_schedule(site: &Site<'_>) -> Verdict {
     let mut session = site.session()?;
-    let batches = talk(site, &mut session, Duration::from_millis(2600))?;
+    let batches = talk(site, &mut session, Duration::from_millis(1600))?;
     let interval = site.flush_interval();
     let gaps: Vec<Duration> = batches
         .windows(2)

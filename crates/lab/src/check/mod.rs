@@ -35,7 +35,7 @@ pub mod subject;
 use serde::Serialize;
 
 pub use laboratory::Laboratory;
-pub use runner::{Options, run};
+pub use runner::{Options, case_ids, run};
 pub use subject::Subject;
 
 /// What one case showed.

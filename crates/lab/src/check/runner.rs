@@ -15,6 +15,12 @@ use crate::signals::Stop;
 /// Cases that run at a time, where they share a gateway.
 const CASES_AT_ONCE: usize = 6;
 
+/// The ids of all cases, in the order of the contract.
+#[must_use]
+pub fn case_ids() -> Vec<String> {
+    all().into_iter().map(|case| case.id.into_owned()).collect()
+}
+
 /// How to run.
 #[derive(Default, Clone, Copy)]
 pub struct Options<'a> {

@@ -8,11 +8,11 @@ use plimsoll_core::record::{
 use plimsoll_engine::Report;
 
 use super::conditions::Conditions;
-use super::stage::{Stage, TARGET};
+use super::stage::{SIMULATOR, Stage, TARGET};
 use super::timeline::nanoseconds_between;
 use super::{Measured, Outcome};
 use crate::isolation::{How, Wanted};
-use crate::simulator::{Quantiles, Stats};
+use crate::simulator::Quantiles;
 
 pub(super) fn judge(
     conditions: &Conditions,
@@ -26,7 +26,7 @@ pub(super) fn judge(
     let gates = conditions.slo.judge(&report.ledger, &latency);
     let target_resources = target_resources(conditions, stage, &measured);
     let client = client(conditions, &measured);
-    let inference = measured.inference.as_ref().map(inference_record);
+    let inference = inference(conditions, &measured);
     let evidence = Evidence {
         send_lag_p999_us: client.send_lag.p999_us,
         client_busy_share: client.cpu_share,
@@ -168,15 +168,21 @@ fn target_resources(
     })
 }
 
-fn inference_record(stats: &Stats) -> Inference {
-    Inference {
+/// The simulator's own statistics, and its CPU time as the kernel counted it.
+fn inference(conditions: &Conditions, measured: &Measured) -> Option<Inference> {
+    let stats = measured.inference.as_ref()?;
+    let (from_ns, to_ns) = window_ns(conditions, measured);
+    let series = measured.recorded.series.get(SIMULATOR);
+    let usage = series.and_then(|series| series.between(from_ns, to_ns));
+    Some(Inference {
         requests: stats.requests,
-        busy_share: stats.busy_share(),
-        cpu_us_per_request: (stats.requests > 0)
-            .then(|| float(stats.busy_us) / float(stats.requests)),
+        busy_share: usage.map_or_else(|| stats.busy_share(), |usage| usage.cpus_busy),
+        cpu_us_per_request: usage
+            .filter(|_| stats.requests > 0)
+            .map(|usage| usage.cpu_us / float(stats.requests)),
         queue_wait: lag_quantiles(stats.queue_wait),
         answer_lateness: lag_quantiles(stats.answer_lateness),
-    }
+    })
 }
 
 /// The simulator tells no 99.9th percentile.

@@ -19,6 +19,8 @@ const READY_TIMEOUT: Duration = Duration::from_secs(60);
 const STOP_GRACE: Duration = Duration::from_secs(7);
 /// The name of the target's samples.
 pub(super) const TARGET: &str = "target";
+/// The name of the simulator's.
+pub(super) const SIMULATOR: &str = "simulator";
 
 /// Variables of the contract: those of the user's shell must not change what is measured.
 const CONTRACT_VARIABLES: [&str; 19] = [
@@ -72,13 +74,10 @@ impl Stage {
                     ("MODEL_DELAY_MS".to_owned(), MODEL_DELAY_MS.to_string()),
                 ];
                 let cpus = Some(conditions.placement.client_cpus.clone());
-                Some(Simulator::start(
-                    binary,
-                    &settings,
-                    cpus,
-                    &conditions.log_folder,
-                    stop,
-                )?)
+                let simulator =
+                    Simulator::start(binary, &settings, cpus, &conditions.log_folder, stop)?;
+                plimsoll_engine::prefer_process(simulator.pid());
+                Some(simulator)
             }
             Inference::Url(_) | Inference::None => None,
         };
@@ -123,10 +122,15 @@ impl Stage {
 
     /// Begins to sample the target and the machine.
     pub(super) fn monitor(&self, conditions: &Conditions, epoch: Instant) -> Result<Monitor> {
-        let samplers = self
-            .source
-            .iter()
-            .map(|source| (TARGET.to_owned(), Sampler::new(source.clone(), epoch)))
+        let target = self.source.clone().map(|source| (TARGET, source));
+        let simulator = self
+            .simulator
+            .as_ref()
+            .map(|simulator| (SIMULATOR, Source::Process(simulator.pid())));
+        let samplers = target
+            .into_iter()
+            .chain(simulator)
+            .map(|(name, source)| (name.to_owned(), Sampler::new(source, epoch)))
             .collect();
         let cpus = Some(conditions.placement.client_cpus.clone());
         Monitor::start(samplers, epoch, DEFAULT_INTERVAL, cpus)

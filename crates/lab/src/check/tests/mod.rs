@@ -4,6 +4,7 @@
 
 mod bench;
 mod gateway;
+mod session;
 mod wire;
 
 use std::collections::BTreeMap;
@@ -195,43 +196,40 @@ const COVERED: &[&str] = &[
     "request-transport",
 ];
 
+const COVERED_WITH_SLOW_MODEL: &[&str] = &[
+    "one-in-flight",
+    "audio-waits",
+    "deferred-counted",
+    "request-passes",
+    "close-with-request-in-flight",
+    "deferred-keeps-schedule",
+];
+
+const COVERED_WITH_FAULTS_AND_LIMITS: &[&str] = &[
+    "error-timeout",
+    "error-http-5xx",
+    "error-http-4xx",
+    "error-parse-missing-field",
+    "sessions-limited",
+    "token-absent",
+    "token-wrong",
+    "token-right",
+    "metrics-frames-and-partials",
+    "bad-value-port",
+    "bad-value-overflow-policy-capitals",
+];
+
 #[test]
 fn an_honest_gateway_passes() {
-    assert_all_pass(&check(Defect::None, COVERED));
-}
-
-#[test]
-fn an_honest_gateway_passes_with_a_slow_model() {
-    assert_all_pass(&check(
-        Defect::None,
-        &[
-            "one-in-flight",
-            "audio-waits",
-            "deferred-counted",
-            "request-passes",
-            "close-with-request-in-flight",
-        ],
-    ));
-}
-
-#[test]
-fn an_honest_gateway_passes_with_faults_and_limits() {
-    assert_all_pass(&check(
-        Defect::None,
-        &[
-            "error-timeout",
-            "error-http-5xx",
-            "error-http-4xx",
-            "error-parse-missing-field",
-            "sessions-limited",
-            "token-absent",
-            "token-wrong",
-            "token-right",
-            "metrics-frames-and-partials",
-            "bad-value-port",
-            "bad-value-overflow-policy-capitals",
-        ],
-    ));
+    thread::scope(|scope| {
+        for ids in [
+            COVERED,
+            COVERED_WITH_SLOW_MODEL,
+            COVERED_WITH_FAULTS_AND_LIMITS,
+        ] {
+            scope.spawn(|| assert_all_pass(&check(Defect::None, ids)));
+        }
+    });
 }
 
 /// Each defect, the cases that must show it, and cases that are not about it.

@@ -32,6 +32,15 @@ pub trait Observer {
     fn trial_ends(&mut self, outcome: Outcome) -> std::result::Result<String, String>;
 }
 
+/// What a search came to.
+#[derive(Debug)]
+pub struct Found {
+    /// What is known.
+    pub bracket: Bracket,
+    /// What ended the search before its time, if something other than a signal did; the bracket is marked `interrupted` then.
+    pub cut_short: Option<Error>,
+}
+
 /// Searches.
 ///
 /// # Errors
@@ -43,11 +52,12 @@ pub fn find(
     plan: &Plan,
     stop: &Stop,
     observer: &mut dyn Observer,
-) -> Result<Bracket> {
+) -> Result<Found> {
     let began = Instant::now();
     let started_at = humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string();
     let mut search = Search::new(plan.settings).map_err(|error| Error::Usage(error.to_string()))?;
     let mut kept = Kept::default();
+    let mut cut_short = None;
     let (outcome, interrupted) = loop {
         if plan
             .time_budget
@@ -69,7 +79,10 @@ pub fn find(
             // Nothing is known yet, so there is nothing to keep.
             Err(error) if kept.count() == 0 => return Err(error),
             Err(Error::Interrupted(_)) => break (ended_now(&mut search), true),
-            Err(error) => return Err(error),
+            Err(error) => {
+                cut_short = Some(error);
+                break (ended_now(&mut search), true);
+            }
         };
         let verdict = TrialVerdict::of(outcome.trial.verdict, outcome.client_ran_out);
         let interrupted = outcome.trial.interrupted;
@@ -79,7 +92,10 @@ pub fn find(
         }
         search.record(load, verdict);
     };
-    Ok(kept.bracket(conditions, &outcome, interrupted, started_at, plan))
+    Ok(Found {
+        bracket: kept.bracket(conditions, &outcome, interrupted, started_at, plan),
+        cut_short,
+    })
 }
 
 fn ended_now(search: &mut Search) -> search::Outcome {
@@ -96,6 +112,8 @@ struct Kept {
     summaries: Vec<TrialSummary>,
     target: Target,
     vcpu: Option<f64>,
+    /// In some trial the client or the machine ran out.
+    client_ran_out: bool,
     /// Of each failed trial: its load, the first gate that did not hold, what limited it.
     failures: Vec<(u32, String, Option<String>)>,
 }
@@ -109,6 +127,7 @@ impl Kept {
         let trial = &outcome.trial;
         self.target = trial.target.clone();
         self.vcpu = trial.vcpu;
+        self.client_ran_out |= outcome.client_ran_out;
         if let Some(gate) = worst_gate(trial) {
             self.failures
                 .push((trial.sessions, gate, bottleneck(trial)));
@@ -133,7 +152,8 @@ impl Kept {
         });
         let (failing_gate, bottleneck) = match failure {
             Some((_, gate, bottleneck)) => (Some(gate), bottleneck),
-            None if outcome.lower_bound_only => (
+            // A lower bound also comes of a search that was not allowed to try more; that is no bottleneck of anybody.
+            None if outcome.lower_bound_only && self.client_ran_out => (
                 None,
                 Some("client: it ran out before the target did".to_owned()),
             ),
@@ -157,11 +177,19 @@ impl Kept {
                 .map(|(confirmed, vcpu)| f64::from(confirmed) / vcpu),
             lower_bound_only: outcome.lower_bound_only,
             interrupted,
-            conclusion: outcome.conclusion.clone(),
+            conclusion: conclusion(outcome, interrupted),
             seed: plan.settings.seed,
             started_at,
             trials: self.summaries,
         }
+    }
+}
+
+/// Why the search ended, in a sentence. The search itself only knows that its time was up, not that a signal or an error made it so.
+fn conclusion(outcome: &search::Outcome, interrupted: bool) -> String {
+    match outcome.conclusion.strip_prefix("Ended by the time budget") {
+        Some(rest) if interrupted => format!("Interrupted{rest}"),
+        _ => outcome.conclusion.clone(),
     }
 }
 

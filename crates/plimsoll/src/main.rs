@@ -13,6 +13,7 @@ mod setup;
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
 
 use args::{Args, Command};
 use failure::Failure;
@@ -20,11 +21,7 @@ use failure::Failure;
 fn main() -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
-        Err(error) => {
-            // Help and version are no errors; clap prints them where they belong.
-            let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
-        }
+        Err(error) => return refused(&error),
     };
     match run(&args) {
         Ok(code) => code,
@@ -33,6 +30,29 @@ fn main() -> ExitCode {
             ExitCode::from(failure.exit_code())
         }
     }
+}
+
+/// Help and version, where they belong; anything else is a mistake in the command line, told in one line like every other.
+fn refused(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() || error.kind() == DisplayHelpOnMissingArgumentOrSubcommand {
+        // Nobody is left to be told when this fails.
+        let _ = error.print();
+        return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+    }
+    let text = error.to_string();
+    // The usage and the pointer to --help follow in paragraphs of their own.
+    let said = text.split("\n\nUsage:").next().unwrap_or_default();
+    let said = said
+        .split("\n\nFor more information")
+        .next()
+        .unwrap_or_default();
+    let words: Vec<&str> = said.split_whitespace().collect();
+    let line = words.join(" ");
+    eprintln!(
+        "plimsoll: {}; see --help",
+        line.strip_prefix("error: ").unwrap_or(&line)
+    );
+    ExitCode::from(2)
 }
 
 fn run(args: &Args) -> Result<ExitCode, Failure> {

@@ -1,6 +1,6 @@
 //! Where results go: the folder, and the terminal.
 
-use std::io::IsTerminal;
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -11,13 +11,18 @@ use plimsoll_report::{IntervalHistograms, ReportError, ResultFolder};
 use crate::args::OutArgs;
 use crate::failure::Failure;
 
-/// The result folder of this call: the one asked for, or a new one that says when, what and whom.
-pub(crate) fn folder(out: &OutArgs, verb: &str, subject: &str) -> Result<ResultFolder, Failure> {
-    let path = match &out.out {
+/// Where the result folder of this call is to be: where it was asked for, or a new place that says when, what and whom. Nothing is made yet, so that a call
+/// that is refused leaves nothing behind.
+pub(crate) fn path(out: &OutArgs, verb: &str, subject: &str) -> PathBuf {
+    match &out.out {
         Some(path) => path.clone(),
         None => default_path(verb, subject),
-    };
-    Ok(ResultFolder::create(path)?)
+    }
+}
+
+/// The result folder of this call, made.
+pub(crate) fn folder(out: &OutArgs, verb: &str, subject: &str) -> Result<ResultFolder, Failure> {
+    Ok(ResultFolder::create(path(out, verb, subject))?)
 }
 
 fn default_path(verb: &str, subject: &str) -> PathBuf {
@@ -61,9 +66,36 @@ pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value).map_err(|error| {
         Failure::Usage(format!("the result cannot be written as JSON: {error}"))
     })?;
-    println!("{text}");
-    Ok(())
+    let mut stdout = std::io::stdout().lock();
+    let written = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
+    written.or_else(|error| match error.kind() {
+        // Whoever read it has seen enough (`plimsoll … --json | head`).
+        ErrorKind::BrokenPipe => Ok(()),
+        _ => Err(Failure::Usage(format!("cannot write to stdout: {error}"))),
+    })
 }
+
+/// Writes text for people on stdout. A reader who has seen enough (`plimsoll list | head -1`) is no reason to stop, and what
+/// is told here is in the result folder as well.
+pub(crate) fn print(text: &str) {
+    let mut stdout = std::io::stdout().lock();
+    let written = stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush());
+    if let Err(error) = written
+        && error.kind() != ErrorKind::BrokenPipe
+    {
+        eprintln!("plimsoll: cannot write to stdout: {error}");
+    }
+}
+
+/// `println!` that does not panic when nobody reads any more: see [`print`].
+macro_rules! say {
+    ($($text:tt)*) => {
+        $crate::output::print(&format!("{}\n", format_args!($($text)*)))
+    };
+}
+pub(crate) use say;
 
 /// The exit code of a trial.
 pub(crate) fn code_of(verdict: Verdict, interrupted: bool) -> ExitCode {

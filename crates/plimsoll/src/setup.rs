@@ -27,13 +27,11 @@ pub(crate) fn manifest_of(target: Option<&str>, which: &Which) -> Result<Manifes
     Ok(manifest::find(&root, which.workload.word(), name)?)
 }
 
-/// What is measured; a target with a manifest is built first.
+/// What is measured. Nothing is built or started yet; see [`bring_up_to_date`].
 pub(crate) fn subject(
     target: Option<&str>,
     which: &Which,
     load: &LoadArgs,
-    log_folder: &Path,
-    stop: &Stop,
 ) -> Result<Subject, Failure> {
     let Some(url) = &which.url else {
         let manifest = manifest_of(target, which)?;
@@ -43,7 +41,6 @@ pub(crate) fn subject(
                 manifest.name, manifest.workload, manifest.workload
             )));
         }
-        build(&manifest, log_folder, stop)?;
         return Ok(Subject::Started(Box::new(manifest)));
     };
     let default_path = workload(which.workload, load).default_path();
@@ -62,6 +59,18 @@ pub(crate) fn subject(
         url: TargetUrl::parse(url, default_path)?,
         resources,
     })
+}
+
+/// Builds a target that has a manifest.
+pub(crate) fn bring_up_to_date(
+    subject: &Subject,
+    log_folder: &Path,
+    stop: &Stop,
+) -> Result<(), Failure> {
+    if let Subject::Started(manifest) = subject {
+        build(manifest, log_folder, stop)?;
+    }
+    Ok(())
 }
 
 /// What all trials have in common.

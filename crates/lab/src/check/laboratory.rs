@@ -238,3 +238,67 @@ impl Simulator for simulator::Simulator {
             .map_err(|error| error.to_string())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(20);
+
+    /// A target that is a line of shell.
+    fn manifest(folder: &Path, script: &str) -> Manifest {
+        let text = format!(
+            "name = \"script\"\nworkload = \"stt\"\ntier = \"test\"\nlanguage = \"sh\"\ndescription = \"a script\"\n\
+             inference_transport = \"http1\"\n[run]\ncommand = [\"sh\", \"-c\", '''{script}''']\n[run.env]\nCPU_PASSES = \"7\"\n"
+        );
+        Manifest::parse(&text, &folder.join("target.toml")).expect("valid")
+    }
+
+    fn laboratory<'a>(manifest: &'a Manifest, folder: &Path) -> Laboratory<'a> {
+        Laboratory::new(manifest, Path::new("/nowhere"), folder, &Stop::new())
+    }
+
+    #[test]
+    fn a_refusal_is_its_exit_code_and_all_that_it_printed() {
+        let folder = tempfile::tempdir().expect("temp");
+        let manifest = manifest(
+            folder.path(),
+            "echo \"$PORT and $CPU_PASSES\"; echo two >&2; exit 2",
+        );
+        let laboratory = laboratory(&manifest, folder.path());
+        let environment = Environment::from([("PORT".to_owned(), "http".to_owned())]);
+        let ended = laboratory.start_refused(&environment, LIMIT).expect("ends");
+        assert_eq!(ended.exit_code, Some(2));
+        assert_eq!(
+            ended.output, "http and 7\ntwo\n",
+            "the case's PORT, the manifest's CPU_PASSES"
+        );
+    }
+
+    #[test]
+    fn a_program_that_does_not_refuse_is_an_error_and_does_not_live_on() {
+        let folder = tempfile::tempdir().expect("temp");
+        let manifest = manifest(folder.path(), "exec sleep 60");
+        let laboratory = laboratory(&manifest, folder.path());
+        let error = laboratory
+            .start_refused(&Environment::new(), Duration::from_millis(50))
+            .expect_err("runs");
+        assert!(error.contains("it still runs"), "{error}");
+    }
+
+    #[test]
+    fn what_does_not_start_is_told_with_its_log() {
+        let folder = tempfile::tempdir().expect("temp");
+        let manifest = manifest(folder.path(), "echo no such model; exit 3");
+        let laboratory = laboratory(&manifest, folder.path());
+        let error = laboratory
+            .start_gateway(&Environment::new())
+            .err()
+            .expect("ends");
+        assert!(
+            error.contains("exit code 3") && error.contains("no such model"),
+            "{error}"
+        );
+        assert!(laboratory.start_simulator(&Environment::new()).is_err());
+    }
+}

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
 use super::registry::{Case, Needs, Site, Started, Trial, all};
-use super::setup::{DEFAULTS, Setup, Sharing};
+use super::setup::{BASE, DEFAULTS, Setup, Sharing};
 use super::subject::{Bench, Subject};
 use super::{CaseResult, CheckReport};
 use crate::manifest::InferenceTransport;
@@ -137,11 +137,15 @@ impl Runner<'_> {
     }
 
     fn why_not_on_url(&self, place: usize) -> String {
-        let started = "the target was given by its URL, and this case starts it";
-        match &self.cases[place].trial {
-            Trial::OnSite { setup, .. } => format!("{started} with {}", setup.variables()),
-            Trial::OnBench(_) => started.to_owned(),
-        }
+        let why = match &self.cases[place].trial {
+            Trial::OnSite { setup, .. } if setup.name == BASE.name => {
+                "needs what only a start gives: known variables, its process or its simulator"
+                    .to_owned()
+            }
+            Trial::OnSite { setup, .. } => format!("starts it with {}", setup.variables()),
+            Trial::OnBench(_) => "starts it with a bad value".to_owned(),
+        };
+        format!("the target was given by its URL, and this case {why}")
     }
 
     fn run_target(&self, bench: &dyn Bench, transport: Option<InferenceTransport>) {

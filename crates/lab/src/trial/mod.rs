@@ -57,6 +57,21 @@ struct Measured {
     inference: Option<Stats>,
 }
 
+/// Whether a trial of this load can be had at all, as far as that can be told without starting anything: open files, ports, somebody who listens at a URL.
+///
+/// # Errors
+/// One line with the remedy.
+pub fn must_be_possible(subject: &Subject, sessions: u32) -> Result<()> {
+    preflight(
+        Need::sessions(u64::from(sessions)),
+        Limits::of_this_process(),
+    )?;
+    match subject {
+        Subject::Started(_) => Ok(()),
+        Subject::Running { url, .. } => url.must_listen(),
+    }
+}
+
 /// Runs one trial. `on_second` is shown each second as it ends.
 ///
 /// # Errors
@@ -69,10 +84,7 @@ pub fn run(
     stop: &Stop,
     on_second: &mut dyn FnMut(&Second),
 ) -> Result<Outcome> {
-    preflight(
-        Need::sessions(u64::from(sessions)),
-        Limits::of_this_process(),
-    )?;
+    must_be_possible(subject, sessions)?;
     let started_at = humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string();
     let mut stage = Stage::set(conditions, subject, stop)?;
     let measured = measure(conditions, &mut stage, sessions, stop, on_second)?;

@@ -104,7 +104,6 @@ impl Stage {
                 })
             }
             Subject::Running { url, resources } => {
-                url.must_listen()?;
                 Ok(Self {
                     url: url.clone(),
                     target: Target {

@@ -10,7 +10,8 @@ use plimsoll_lab::trial::Inference;
 
 use crate::args::{CalibrateArgs, Where};
 use crate::failure::Failure;
-use crate::{output, setup};
+use crate::output::{self, say};
+use crate::setup;
 
 /// What a session-second costs the client's cores besides the engine when the simulator runs there too: one batch, in µs of CPU. Measured by
 /// `cargo bench -p plimsoll-inference`; here only to warn early, never for a verdict.
@@ -49,26 +50,28 @@ pub(crate) fn run(args: &CalibrateArgs, stop: &Stop) -> Result<ExitCode, Failure
     if args.out.json {
         output::print_json(&calibration)?;
     } else {
-        println!(
+        say!(
             "bare loop        {:>8.2} µs of CPU per frame ({} connections)",
-            calibration.bare_us_per_frame, calibration.sessions
+            calibration.bare_us_per_frame,
+            calibration.sessions
         );
-        println!(
+        say!(
             "engine           {:>8.2} µs of CPU per frame (sending, receiving, accounting; {})",
-            calibration.engine_us_per_frame, calibration.engine_backend
+            calibration.engine_us_per_frame,
+            calibration.engine_backend
         );
-        println!("engine / bare    {:>8.2}", calibration.ratio);
-        println!(
+        say!("engine / bare    {:>8.2}", calibration.ratio);
+        say!(
             "timer error p99  {:>8.0} µs",
             calibration.timer_error_p99_us
         );
-        println!(
+        say!(
             "most sessions    {:>8} on CPU {} (send lag p99 {:.2} ms)",
             calibration.max_sessions,
             placement.client_cpus,
             calibration.send_lag_p99_us / 1e3
         );
-        println!("result: {}", folder.path().display());
+        say!("result: {}", folder.path().display());
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -12,7 +12,8 @@ use plimsoll_report::ResultFolder;
 
 use crate::args::{CheckArgs, WorkloadName};
 use crate::failure::Failure;
-use crate::{output, setup};
+use crate::output::{self, say};
+use crate::setup;
 
 pub(crate) fn run(args: &CheckArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     if args.which.workload != WorkloadName::Stt {
@@ -41,11 +42,14 @@ pub(crate) fn run(args: &CheckArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     if args.out.json {
         output::print_json(&report)?;
     } else {
-        println!(
+        say!(
             "{}: {} passed, {} failed, {} not run",
-            report.target, report.passed, report.failed, report.skipped
+            report.target,
+            report.passed,
+            report.failed,
+            report.skipped
         );
-        println!("result: {}", folder.path().display());
+        say!("result: {}", folder.path().display());
     }
     Ok(code_of(&report, stop))
 }
@@ -77,12 +81,12 @@ fn show(case: &CaseResult, json: bool) {
         return;
     }
     match &case.skipped {
-        Some(reason) => println!("not run  {}: {} ({reason})", case.id, case.title),
-        None if case.pass => println!("ok       {}: {}", case.id, case.title),
+        Some(reason) => say!("not run  {}: {} ({reason})", case.id, case.title),
+        None if case.pass => say!("ok       {}: {}", case.id, case.title),
         None => {
-            println!("FAILED   {}: {}", case.id, case.title);
-            println!("           expected: {}", case.expected);
-            println!("           seen:     {}", case.seen);
+            say!("FAILED   {}: {}", case.id, case.title);
+            say!("           expected: {}", case.expected);
+            say!("           seen:     {}", case.seen);
         }
     }
 }

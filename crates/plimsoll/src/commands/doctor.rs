@@ -7,7 +7,7 @@ use plimsoll_lab::manifest::{self, Discovered};
 
 use crate::args::DoctorArgs;
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, say};
 
 pub(crate) fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     // Without a root the machine can be looked at all the same; the findings say that there are no targets.
@@ -30,9 +30,9 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
                 (false, Level::Warning) => "warning",
                 (false, Level::Error) => "error  ",
             };
-            println!("{mark}  {}: {}", finding.id, finding.text);
+            say!("{mark}  {}: {}", finding.id, finding.text);
             if let Some(remedy) = finding.remedy.as_ref().filter(|_| !finding.ok) {
-                println!("           → {remedy}");
+                say!("           → {remedy}");
             }
         }
     }

@@ -5,17 +5,18 @@ use std::time::Duration;
 
 use plimsoll_core::record::{Bracket, Second};
 use plimsoll_core::search::{Settings, Why};
-use plimsoll_lab::find::{Observer, Plan, find};
+use plimsoll_lab::find::{Found, Observer, Plan, find};
 use plimsoll_lab::machine::Limits;
 use plimsoll_lab::signals::Stop;
-use plimsoll_lab::trial::{Conditions, Outcome};
+use plimsoll_lab::trial::{self, Conditions, Outcome, Subject};
 use plimsoll_report::{ResultFolder, text};
 
 use crate::args::FindArgs;
 use crate::commands::calibrate;
 use crate::failure::Failure;
+use crate::output::{self, say};
 use crate::progress::Progress;
-use crate::{output, setup};
+use crate::setup;
 
 /// Trials that a search may take before it says what it knows.
 const TRIALS_MAX: u32 = 60;
@@ -58,30 +59,37 @@ pub(crate) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
 
 fn one(args: &FindArgs, name: Option<&str>, stop: &Stop) -> Result<Bracket, Failure> {
     let subject_name = name.or(args.which.url.as_deref()).unwrap_or("manifest");
-    let folder = output::folder(&args.out, "find", subject_name)?;
-    let logs = folder.path().join("logs");
+    let path = output::path(&args.out, "find", subject_name);
+    let logs = path.join("logs");
     let conditions = setup::conditions(&args.which, &args.place, &args.load, logs.clone())?;
     let plan = plan(args, &conditions)?;
+    let subject = setup::subject(name, &args.which, &args.load)?;
+    // The search must be able to try the greatest load that it may come to: to find out half way would waste the trials before.
+    trial::must_be_possible(&subject, args.max.unwrap_or(args.start).max(args.start))?;
+    // All that can be refused at once is refused by now, so the folder is not made in vain.
+    let folder = ResultFolder::create(path)?;
     let progress = Progress::new(&conditions.profile);
-    progress.say(&format!("{subject_name}: building"));
-    let subject = setup::subject(name, &args.which, &args.load, &logs, stop)?;
+    if matches!(subject, Subject::Started(_)) {
+        progress.say(&format!("{subject_name}: building"));
+    }
+    setup::bring_up_to_date(&subject, &logs, stop)?;
     conditions.placement.client_cpus.bind_this_thread()?;
     warn_early(&conditions, &plan, &progress, stop)?;
     let mut keeper = Keeper {
         progress,
         folder: &folder,
     };
-    let bracket = find(&conditions, &subject, &plan, stop, &mut keeper)?;
+    let Found { bracket, cut_short } = find(&conditions, &subject, &plan, stop, &mut keeper)?;
     drop(keeper);
     folder.write_bracket(&bracket)?;
     plimsoll_report::render_all(folder.path())?;
     if !args.out.json {
         let results = plimsoll_report::load(folder.path())?;
-        print!(
-            "{}",
-            text::bracket(&bracket, &results.trials, output::color())
-        );
-        println!("result: {}", folder.path().display());
+        output::print(&text::bracket(&bracket, &results.trials, output::color()));
+        say!("result: {}", folder.path().display());
+    }
+    if let Some(error) = cut_short {
+        return Err(error.into());
     }
     Ok(bracket)
 }

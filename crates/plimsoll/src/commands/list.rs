@@ -6,7 +6,7 @@ use plimsoll_lab::manifest::{self, Manifest, Readiness};
 
 use crate::args::ListArgs;
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, say};
 
 pub(crate) fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
     let root = manifest::root_of_this_process(args.root.as_deref())?;
@@ -80,9 +80,12 @@ fn print_table(rows: &[Row]) {
     };
     let widths: Vec<_> = (0..4).map(width).collect();
     for [name, workload, tier, language, state] in cells {
-        println!(
+        say!(
             "{name:<0$}  {workload:<1$}  {tier:<2$}  {language:<3$}  {state}",
-            widths[0], widths[1], widths[2], widths[3]
+            widths[0],
+            widths[1],
+            widths[2],
+            widths[3]
         );
     }
 }

@@ -6,7 +6,7 @@ use plimsoll_report::text;
 
 use crate::args::ReportArgs;
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, say};
 
 pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
     let written = plimsoll_report::render_all(&args.dir)?;
@@ -21,17 +21,14 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(bracket) = &results.bracket {
-        print!(
-            "{}",
-            text::bracket(bracket, &results.trials, output::color())
-        );
+        output::print(&text::bracket(bracket, &results.trials, output::color()));
     } else {
         for stored in &results.trials {
-            print!("{}", text::trial(&stored.trial, output::color()));
+            output::print(&text::trial(&stored.trial, output::color()));
         }
     }
     for file in written {
-        println!("wrote {}", file.display());
+        say!("wrote {}", file.display());
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -4,21 +4,26 @@ use std::process::ExitCode;
 
 use plimsoll_lab::signals::Stop;
 use plimsoll_lab::trial;
-use plimsoll_report::text;
+use plimsoll_report::{ResultFolder, text};
 
 use crate::args::RunArgs;
 use crate::failure::Failure;
+use crate::output::{self, say};
 use crate::progress::Progress;
-use crate::{output, setup};
+use crate::setup;
 
 pub(crate) fn run(args: &RunArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     let name = args.target.as_deref();
     let subject_name = name.or(args.which.url.as_deref()).unwrap_or("manifest");
-    let folder = output::folder(&args.out, "run", subject_name)?;
-    let logs = folder.path().join("logs");
+    let path = output::path(&args.out, "run", subject_name);
+    let logs = path.join("logs");
     let conditions = setup::conditions(&args.which, &args.place, &args.load, logs.clone())?;
+    let subject = setup::subject(name, &args.which, &args.load)?;
+    trial::must_be_possible(&subject, args.sessions)?;
+    // All that can be refused at once is refused by now, so the folder is not made in vain.
+    let folder = ResultFolder::create(path)?;
+    setup::bring_up_to_date(&subject, &logs, stop)?;
     let mut progress = Progress::new(&conditions.profile);
-    let subject = setup::subject(name, &args.which, &args.load, &logs, stop)?;
     conditions.placement.client_cpus.bind_this_thread()?;
     progress.trial_begins(1, args.sessions, None, 1);
     let mut outcome = trial::run(&conditions, &subject, args.sessions, stop, &mut |second| {
@@ -30,8 +35,8 @@ pub(crate) fn run(args: &RunArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     if args.out.json {
         output::print_json(&outcome.trial)?;
     } else {
-        print!("{}", text::trial(&outcome.trial, output::color()));
-        println!("result: {}", folder.path().display());
+        output::print(&text::trial(&outcome.trial, output::color()));
+        say!("result: {}", folder.path().display());
     }
     Ok(output::code_of(
         outcome.trial.verdict,

@@ -1,0 +1,250 @@
+//! The engine over real sockets with a workload that is neither speech nor WebSocket: fixed messages over bare TCP, each sent back. So the seam is
+//! shown to be one, and each fate of a connection is seen from the engine's side.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use plimsoll_core::latency::Series;
+use plimsoll_core::ledger::{Audit, FrameLedger, Naming};
+use plimsoll_core::profile::{NS_PER_MS, Profile, Window};
+use plimsoll_core::recorder::{Ages, Recorder};
+use plimsoll_core::schedule::{Periodic, SessionPlan};
+use plimsoll_core::session::{Disconnect, Phase, Session, Transmit, Workload};
+use plimsoll_engine::{Options, Report, run};
+
+const MESSAGE_BYTES: usize = 4096;
+static MESSAGE: [u8; MESSAGE_BYTES] = [7; MESSAGE_BYTES];
+
+/// Messages of 4 KiB every 10 ms, over bare TCP.
+struct Ticks;
+
+struct TickSession {
+    phase: Phase,
+    schedule: Periodic,
+    next_due_ns: u64,
+    window: Window,
+    ledger: FrameLedger,
+    /// Bytes that came back.
+    returned: usize,
+}
+
+impl Workload for Ticks {
+    type Session = TickSession;
+
+    fn session(&self, plan: &SessionPlan) -> TickSession {
+        let schedule = Periodic {
+            first_ns: plan.first_due_ns,
+            period_ns: 10 * NS_PER_MS,
+        };
+        let first = schedule.due_before(plan.window.start_ns) + 1;
+        let end = schedule.due_before(plan.window.end_ns) + 1;
+        TickSession {
+            phase: Phase::Opening,
+            schedule,
+            next_due_ns: schedule.first_ns,
+            window: plan.window,
+            ledger: FrameLedger::new(first..end),
+            returned: 0,
+        }
+    }
+
+    fn audit(&self, _claims: &[()]) -> Audit {
+        Audit::default()
+    }
+}
+
+impl Session for TickSession {
+    type Claim = ();
+
+    fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    fn next_due_ns(&self) -> Option<u64> {
+        Some(self.next_due_ns)
+    }
+
+    fn transmit(&mut self, now_ns: u64) -> Option<Transmit<'_>> {
+        // Asked to write, so it is connected.
+        self.phase = Phase::Open;
+        (self.next_due_ns <= now_ns).then_some(Transmit {
+            head: &MESSAGE[..8],
+            body: &MESSAGE[8..],
+            due_ns: Some(self.next_due_ns),
+            measured: self.window.contains(self.next_due_ns),
+        })
+    }
+
+    fn sent(&mut self, _write_ns: u64, recorder: &mut Recorder<()>) {
+        self.ledger.send(&mut recorder.ledger);
+        self.next_due_ns += self.schedule.period_ns;
+    }
+
+    fn received(&mut self, now_ns: u64, bytes: &[u8], recorder: &mut Recorder<()>) {
+        let before = self.returned / MESSAGE_BYTES;
+        self.returned += bytes.len();
+        for seq in before + 1..=self.returned / MESSAGE_BYTES {
+            let seq = seq as u64;
+            let named = self
+                .ledger
+                .name(seq, seq, Naming::Answered, &mut recorder.ledger);
+            let age_ns = now_ns - self.schedule.due_ns(seq - 1);
+            let ages = Ages {
+                from_schedule_ns: age_ns,
+                from_write_ns: age_ns,
+            };
+            recorder.answered(named.measured.then_some(ages), None);
+        }
+    }
+
+    fn disconnected(&mut self, _now_ns: u64, how: Disconnect, recorder: &mut Recorder<()>) {
+        match self.phase {
+            Phase::Opening => recorder.session_failed(how.reason()),
+            _ => recorder.session_died(how.reason()),
+        }
+        self.phase = Phase::Ended;
+    }
+
+    fn settled(&self) -> bool {
+        self.ledger.settled()
+    }
+
+    fn finish(&mut self, now_ns: u64, recorder: &mut Recorder<()>) {
+        let due = self.schedule.due_before(now_ns + 1);
+        self.ledger.finish(due, &mut recorder.ledger, |_| {});
+    }
+}
+
+fn options(address: SocketAddr, sessions: u32) -> Options {
+    let mut profile = Profile::quick();
+    profile.ramp_s = 0.1;
+    profile.warm_up_s = 0.2;
+    profile.measured_s = 1.0;
+    profile.grace_s = 1.0;
+    profile.session_start_spread_ms = 100.0;
+    Options {
+        address,
+        sessions,
+        profile,
+        seed: 1,
+        nodelay: true,
+        cpus: Vec::new(),
+        tick_us: Options::DEFAULT_TICK_US,
+    }
+}
+
+/// Accepts for ever and gives each connection to a thread.
+fn serve(handle: impl Fn(TcpStream) + Clone + Send + 'static) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let handle = handle.clone();
+            std::thread::spawn(move || handle(stream));
+        }
+    });
+    address
+}
+
+fn echo(mut stream: TcpStream) {
+    let mut buffer = [0; 16 * 1024];
+    while let Ok(read @ 1..) = stream.read(&mut buffer) {
+        if stream.write_all(&buffer[..read]).is_err() {
+            return;
+        }
+    }
+}
+
+fn run_to_end(options: &Options) -> Report {
+    run(&Ticks, options, &AtomicBool::new(false), |_| {}).unwrap()
+}
+
+#[test]
+fn every_message_is_accounted_for_by_two_threads() {
+    let mut options = options(serve(echo), 7);
+    options.cpus = vec![0, 0];
+    let mut seconds = 0;
+    let report = run(&Ticks, &options, &AtomicBool::new(false), |_| seconds += 1).unwrap();
+    let ledger = &report.ledger;
+    assert_eq!(ledger.frames_due, 7 * 100);
+    assert_eq!(ledger.frames_answered, 7 * 100);
+    assert_eq!(ledger.frames_lost, 0);
+    assert_eq!(
+        report.latency.histogram(Series::NewestFromSchedule).len(),
+        700
+    );
+    assert_eq!(report.latency.histogram(Series::SendLag).len(), 700);
+    assert_eq!(report.latency.histogram(Series::SendWait).len(), 700);
+    assert!(ledger.bytes_received >= 700 * MESSAGE_BYTES as u64);
+    assert!(report.cpu_us_per_frame().is_some_and(|us| us > 0.0));
+    assert!(seconds >= 1);
+    assert!(!report.interrupted);
+}
+
+#[test]
+fn a_full_socket_is_send_wait_and_never_stops_the_others() {
+    // The first connection is not read for a second, the other one is served at once. 400 KB/s fill the socket buffers of both sides within that time.
+    let first: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(true)));
+    let address = serve(move |stream| {
+        if first.swap(false, Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(1_300));
+        }
+        echo(stream);
+    });
+    let mut options = options(address, 2);
+    options.profile.measured_s = 2.0;
+    let report = run_to_end(&options);
+    assert_eq!(report.ledger.frames_due, 2 * 200);
+    assert_eq!(report.ledger.frames_lost, 0);
+    let lag = report.latency.histogram(Series::SendLag);
+    let wait = report.latency.histogram(Series::SendWait);
+    assert_eq!((lag.len(), wait.len()), (400, 400));
+    assert!(wait.max() > 100_000, "waited {} µs at most", wait.max());
+    // What a full socket refused is wait, not the client's own lag; the served connection waits for nothing.
+    assert!(lag.max() < wait.max() / 2, "lag {} µs", lag.max());
+    assert_eq!(wait.value_at_quantile(0.5), 0);
+}
+
+#[test]
+fn nobody_listening_is_a_failed_session() {
+    let address = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let report = run_to_end(&options(address, 3));
+    assert_eq!(report.ledger.sessions_failed, 3);
+    assert_eq!(report.ledger.reasons["connection refused"], 3);
+    assert!(report.client_faults.is_empty());
+}
+
+#[test]
+fn a_target_that_closes_is_a_dead_session_whose_frames_are_lost() {
+    let address = serve(|stream| {
+        std::thread::sleep(Duration::from_millis(600));
+        drop(stream);
+    });
+    let report = run_to_end(&options(address, 3));
+    assert_eq!(report.ledger.sessions_died, 3);
+    assert_eq!(report.ledger.frames_due, 300);
+    assert_eq!(report.ledger.frames_lost, 300);
+}
+
+#[test]
+fn a_stop_ends_the_run_and_keeps_what_was_measured() {
+    let stop = AtomicBool::new(false);
+    let mut options = options(serve(echo), 2);
+    options.profile.measured_s = 3_600.0;
+    let report = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(800));
+            stop.store(true, Ordering::Relaxed);
+        });
+        run(&Ticks, &options, &stop, |_| {}).unwrap()
+    });
+    assert!(report.interrupted);
+    assert!(report.ledger.frames_answered > 0);
+    // Only what was due by then is counted.
+    assert!(report.ledger.frames_due < 1_000);
+}

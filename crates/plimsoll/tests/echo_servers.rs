@@ -1,0 +1,87 @@
+//! The echo workload against a server on somebody else's WebSocket library: `run --url`.
+
+mod support;
+
+use std::time::Duration;
+
+use support::echo_server::{Manner, start};
+use support::{Ended, Plimsoll, manifests, short_phases, turn, undisturbed};
+
+const SESSIONS: u64 = 20;
+const MESSAGES_PER_S: u64 = 10;
+const WINDOW_S: u64 = 3;
+
+/// The gates of the workload with latencies that a machine under test load can hold: the server's threads share the client's cores.
+const SLO: &str = "[gates]
+newest_p50_ms = 100
+newest_p95_ms = 250
+error_rate = 0.00001
+frames_lost = 0
+frames_duplicated = 0
+frames_out_of_order = 0
+sessions_failed = 0
+sessions_died = 0
+content_wrong = 0
+";
+
+fn trial_of(manner: Manner) -> Ended {
+    let _turn = turn();
+    let url = start(manner);
+    let files = tempfile::tempdir().expect("a scratch folder");
+    let slo = manifests::file(files.path(), "roomy.toml", SLO);
+    undisturbed(|| {
+        let sessions = SESSIONS.to_string();
+        let mut call = Plimsoll::measuring(["run", "--workload", "echo", "--url", &url]);
+        call = call.arg("--sessions").arg(sessions).arg("--slo").arg(&slo);
+        for argument in short_phases(3) {
+            call = call.arg(argument);
+        }
+        call
+    })
+}
+
+#[test]
+fn an_honest_echo_server_passes() {
+    let ended = trial_of(Manner::Honest);
+    ended.expect_code(0);
+    let trial = ended.trial();
+    trial.expect_flawless_ledger();
+    assert_eq!(
+        trial.ledger("frames_due"),
+        SESSIONS * MESSAGES_PER_S * WINDOW_S
+    );
+    assert_eq!(trial.ledger("partials"), trial.ledger("frames_due"));
+    assert!(trial.ledger("content_checked") >= trial.ledger("partials"));
+    assert_eq!(trial.at("workload"), "echo");
+    assert_eq!(trial.at("slo"), "roomy");
+    // We did not start it, and say so; that alone is no reason to doubt the verdict.
+    assert!(trial.caveats().contains(&"no-resources"));
+    assert!(trial.at("target_resources").is_null());
+}
+
+#[test]
+fn a_swallowed_message_is_a_lost_frame() {
+    let ended = trial_of(Manner::SwallowsEveryTenth);
+    ended.expect_code(1);
+    let trial = ended.trial();
+    trial.expect_failed_by("frames_lost");
+    trial.expect_every_frame_accounted_for();
+    // In any thirty messages in a row there are three multiples of ten.
+    assert_eq!(
+        trial.ledger("frames_lost"),
+        SESSIONS * MESSAGES_PER_S * WINDOW_S / 10
+    );
+    assert_eq!(trial.ledger("sessions_died"), 0);
+}
+
+#[test]
+fn a_late_echo_fails_by_its_latency_and_nothing_else() {
+    let ended = trial_of(Manner::Late(Duration::from_millis(300)));
+    ended.expect_code(1);
+    let trial = ended.trial();
+    trial.expect_failed_by("newest_p95_ms");
+    assert_eq!(trial.failed_gates(), ["newest_p50_ms", "newest_p95_ms"]);
+    trial.expect_flawless_ledger();
+    let p50_ms = trial.number("latency.newest.from_schedule.p50_ms");
+    assert!((300.0..500.0).contains(&p50_ms), "{p50_ms}");
+}

@@ -1,0 +1,263 @@
+//! The command, run as a process of its own.
+
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::processes::{self, Mark};
+use super::{Trial, inference_binary, root};
+
+/// No call of these tests takes longer; one that does hangs.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// A call of the command, with a result folder of its own that goes away with it.
+pub(crate) struct Plimsoll {
+    command: Command,
+    scratch: TempDir,
+    mark: Mark,
+}
+
+impl Plimsoll {
+    /// `plimsoll VERB …` with `--out` in a scratch folder. It runs there too, so that what it leaves in the current folder is seen.
+    pub(crate) fn measuring<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Self {
+        let mut call = Self::plain(arguments);
+        let out = call.out();
+        call.command.arg("--out").arg(out);
+        call
+    }
+
+    /// `plimsoll VERB …` as it is.
+    pub(crate) fn plain<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Self {
+        Self::of(Command::new(env!("CARGO_BIN_EXE_plimsoll")), arguments)
+    }
+
+    /// The same from a shell in which `before` was said first.
+    pub(crate) fn after(before: &str, arguments: &[&str]) -> Self {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("{before}; exec \"$@\""), "sh"]);
+        shell.arg(env!("CARGO_BIN_EXE_plimsoll"));
+        Self::of(shell, arguments)
+    }
+
+    fn of<S: AsRef<OsStr>>(mut command: Command, arguments: impl IntoIterator<Item = S>) -> Self {
+        let scratch = tempfile::tempdir().expect("a scratch folder");
+        let mark = Mark::new();
+        command
+            .args(arguments)
+            .current_dir(scratch.path())
+            .env("PLIMSOLL_ROOT", root())
+            .env("PLIMSOLL_INFERENCE_BIN", inference_binary())
+            .env(mark.variable(), mark.value())
+            .env_remove("NO_COLOR")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // As a shell does it for a job: Ctrl-C is for the whole group.
+            .process_group(0);
+        for name in ["LIE", "LIE_AFTER_MS", "LIE_MS", "LIE_EVERY", "LIE_SHARE"] {
+            command.env_remove(name);
+        }
+        Self {
+            command,
+            scratch,
+            mark,
+        }
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    pub(crate) fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
+        self.command.arg(argument);
+        self
+    }
+
+    /// Where `--out` of [`Plimsoll::measuring`] leads.
+    pub(crate) fn out(&self) -> PathBuf {
+        self.scratch.path().join("out")
+    }
+
+    /// Runs it to its end.
+    pub(crate) fn run(self) -> Ended {
+        self.start().wait()
+    }
+
+    /// Starts it.
+    pub(crate) fn start(mut self) -> Running {
+        let mut child = self.command.spawn().expect("the command starts");
+        let stdout = child.stdout.take().expect("piped");
+        let stderr = child.stderr.take().expect("piped");
+        let (sender, lines) = channel();
+        let stderr = std::thread::spawn(move || {
+            let mut all = String::new();
+            for line in BufReader::new(stderr).lines() {
+                let line = line.expect("stderr is UTF-8");
+                all += &line;
+                all.push('\n');
+                // Nobody waits for a line any more: it is kept all the same.
+                let _ = sender.send(line);
+            }
+            all
+        });
+        Running {
+            child,
+            stdout: reader(stdout),
+            stderr,
+            lines,
+            scratch: self.scratch,
+            mark: self.mark,
+        }
+    }
+}
+
+fn reader(mut from: impl Read + Send + 'static) -> JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut text = String::new();
+        from.read_to_string(&mut text).expect("stdout is UTF-8");
+        text
+    })
+}
+
+/// A call that runs.
+pub(crate) struct Running {
+    child: Child,
+    stdout: JoinHandle<String>,
+    stderr: JoinHandle<String>,
+    lines: Receiver<String>,
+    scratch: TempDir,
+    mark: Mark,
+}
+
+impl Running {
+    /// Waits until it writes a line to stderr that has all these words.
+    pub(crate) fn wait_for_line(&self, words: &[&str]) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        let mut seen = Vec::new();
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(line) if words.iter().all(|word| line.contains(word)) => return line,
+                Ok(line) => seen.push(line),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                    panic!("no line with {words:?} among:\n{}", seen.join("\n"))
+                }
+            }
+        }
+    }
+
+    /// The processes of this call that are there now: the command itself, its simulator, its target, and what those started.
+    pub(crate) fn processes(&self) -> Vec<String> {
+        processes::with(&self.mark)
+    }
+
+    /// Ctrl-C in a terminal: SIGINT to the whole group.
+    pub(crate) fn ctrl_c(&self) {
+        let group = format!("-{}", self.child.id());
+        let sent = Command::new("kill").args(["-INT", "--", &group]).status();
+        assert!(sent.expect("kill runs").success());
+    }
+
+    pub(crate) fn wait(mut self) -> Ended {
+        let deadline = Instant::now() + PATIENCE;
+        let status = loop {
+            if let Some(status) = self.child.try_wait().expect("it can be waited for") {
+                break status;
+            }
+            if Instant::now() > deadline {
+                let _ = self.child.kill();
+                panic!(
+                    "it did not end within {PATIENCE:?}; stderr:\n{}",
+                    self.stderr.join().unwrap_or_default()
+                );
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        Ended {
+            status,
+            stdout: self.stdout.join().expect("read"),
+            stderr: self.stderr.join().expect("read"),
+            scratch: self.scratch,
+            mark: self.mark,
+        }
+    }
+}
+
+/// A call that is over.
+pub(crate) struct Ended {
+    status: ExitStatus,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    scratch: TempDir,
+    mark: Mark,
+}
+
+impl Ended {
+    pub(crate) fn code(&self) -> Option<i32> {
+        self.status.code()
+    }
+
+    /// The exit code, with all that was said when it is another.
+    #[track_caller]
+    pub(crate) fn expect_code(&self, expected: i32) -> &Self {
+        assert_eq!(
+            self.code(),
+            Some(expected),
+            "stdout:\n{}\nstderr:\n{}\ncaveats: {:?}",
+            self.stdout,
+            self.stderr,
+            self.blocking_caveats()
+        );
+        self
+    }
+
+    /// The scratch folder: the current folder of the call.
+    pub(crate) fn scratch(&self) -> &Path {
+        self.scratch.path()
+    }
+
+    /// The result folder.
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.scratch.path().join("out")
+    }
+
+    /// A file of the result folder.
+    pub(crate) fn text_of(&self, name: &str) -> String {
+        let path = self.folder().join(name);
+        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    pub(crate) fn json_of(&self, name: &str) -> Value {
+        serde_json::from_str(&self.text_of(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    /// The one trial of a `run`.
+    pub(crate) fn trial(&self) -> Trial {
+        Trial(self.json_of("trial-001.json"))
+    }
+
+    /// Names of what stands in the way of a verdict.
+    pub(crate) fn blocking_caveats(&self) -> Vec<String> {
+        let file = self.folder().join("trial-001.json");
+        let Ok(text) = std::fs::read_to_string(file) else {
+            return Vec::new();
+        };
+        Trial(serde_json::from_str(&text).expect("JSON")).blocking_caveats()
+    }
+
+    /// Nothing that it started is still there.
+    #[track_caller]
+    pub(crate) fn expect_nothing_left_running(&self) {
+        let left = processes::with(&self.mark);
+        assert!(left.is_empty(), "left behind: {left:?}");
+    }
+}

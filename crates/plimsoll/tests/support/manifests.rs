@@ -1,0 +1,55 @@
+//! Roots with targets made up for a test.
+
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+/// A folder with `targets/` in it.
+pub(crate) struct Root(TempDir);
+
+impl Root {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a scratch folder");
+        std::fs::create_dir(folder.path().join("targets")).expect("mkdir");
+        Self(folder)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Adds a target with this text as its manifest.
+    pub(crate) fn with(self, workload: &str, name: &str, manifest: &str) -> Self {
+        let folder = self.path().join("targets").join(workload).join(name);
+        std::fs::create_dir_all(&folder).expect("mkdir");
+        std::fs::write(folder.join("target.toml"), manifest).expect("write");
+        self
+    }
+
+    /// Adds an echo target that is started by this shell line.
+    pub(crate) fn with_shell(self, name: &str, line: &str) -> Self {
+        let manifest = manifest_of(name, line);
+        self.with("echo", name, &manifest)
+    }
+}
+
+/// The manifest of an echo target that is started by this shell line.
+pub(crate) fn manifest_of(name: &str, line: &str) -> String {
+    format!(
+        r#"name = "{name}"
+workload = "echo"
+tier = "test"
+language = "sh"
+description = "made up for a test"
+[run]
+command = ["sh", "-c", {line:?}]
+"#
+    )
+}
+
+/// A file in `folder`.
+pub(crate) fn file(folder: &Path, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+    let path = folder.join(name);
+    std::fs::write(&path, bytes).expect("write");
+    path
+}

@@ -1,0 +1,82 @@
+//! What the end-to-end tests share: the real binary, run as a user runs it, and its results read as a user's script would read them.
+//!
+//! Trials take turns ([`turn`]), for each wants the machine to itself. A trial that the machine disturbed comes out `invalid`, by design; such a one is run again,
+//! and said to have been. A `fail` is never run again: nothing but the target may cause one.
+#![allow(dead_code)] // Each test file uses its part.
+
+pub(crate) mod echo_server;
+pub(crate) mod invocation;
+pub(crate) mod manifests;
+pub(crate) mod processes;
+pub(crate) mod records;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+pub(crate) use invocation::{Ended, Plimsoll};
+pub(crate) use records::Trial;
+
+/// The project's root.
+pub(crate) fn root() -> PathBuf {
+    let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = crate_folder.ancestors().nth(2);
+    root.expect("crates/plimsoll is two folders down")
+        .to_owned()
+}
+
+/// Waits until no other trial of this test binary runs. (Cargo runs test binaries one after the other.)
+pub(crate) fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The inference simulator, brought up to date. `cargo test --workspace` has built it beside the command, `cargo test -p plimsoll` has not, and an old one would
+/// test what is not there any more; when it is fresh this takes a moment only.
+pub(crate) fn inference_binary() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_BIN_EXE_plimsoll")).parent();
+        let folder = folder.expect("the command lies in a folder");
+        let target_folder = folder.parent().expect("of a target folder");
+        let mut build = Command::new(env!("CARGO"));
+        build
+            .args(["build", "--quiet", "-p", "plimsoll-inference"])
+            .current_dir(root())
+            .env("CARGO_TARGET_DIR", target_folder);
+        if folder.ends_with("release") {
+            build.arg("--release");
+        }
+        let built = build.status().expect("cargo runs");
+        assert!(
+            built.success(),
+            "`cargo build -p plimsoll-inference` failed, see above"
+        );
+        folder.join("plimsoll-inference")
+    })
+}
+
+/// Short phases: a window of `measured_s` that begins 1.2 s after the trial.
+pub(crate) fn short_phases(measured_s: u32) -> Vec<String> {
+    let line = format!("--ramp 0.2 --warm-up 1 --measured {measured_s} --grace 2");
+    line.split(' ').map(str::to_owned).collect()
+}
+
+/// Second at which the window of [`short_phases`] begins.
+pub(crate) const WINDOW_BEGINS_S: f64 = 1.2;
+
+/// Runs what `invocation` makes until its verdict is not `invalid` any more, at most three times; the last one as it is.
+pub(crate) fn undisturbed(invocation: impl Fn() -> Plimsoll) -> Ended {
+    for attempt in 1.. {
+        let ended = invocation().run();
+        let disturbed = ended.code() == Some(3) && !ended.blocking_caveats().is_empty();
+        if !disturbed || attempt == 3 {
+            return ended;
+        }
+        eprintln!(
+            "attempt {attempt} was disturbed by the machine, again: {:?}",
+            ended.blocking_caveats()
+        );
+    }
+    unreachable!("the third attempt returns")
+}

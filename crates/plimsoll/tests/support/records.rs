@@ -1,0 +1,137 @@
+//! A trial's record, read by the names that the documentation promises. A name that is missing is a failed test.
+
+use serde_json::Value;
+
+/// The record of a trial.
+#[derive(Debug)]
+pub(crate) struct Trial(pub(crate) Value);
+
+impl Trial {
+    /// The value at a path of names, `latency.newest.from_schedule`.
+    #[track_caller]
+    pub(crate) fn at(&self, path: &str) -> &Value {
+        path.split('.').fold(&self.0, |value, name| {
+            value
+                .get(name)
+                .unwrap_or_else(|| panic!("no `{name}` of `{path}` in {value:#}"))
+        })
+    }
+
+    /// A number.
+    #[track_caller]
+    pub(crate) fn number(&self, path: &str) -> f64 {
+        let value = self.at(path);
+        value
+            .as_f64()
+            .unwrap_or_else(|| panic!("`{path}` is no number: {value}"))
+    }
+
+    /// A count of the ledger.
+    #[track_caller]
+    pub(crate) fn ledger(&self, name: &str) -> u64 {
+        let value = self.at(&format!("ledger.{name}"));
+        value
+            .as_u64()
+            .unwrap_or_else(|| panic!("`{name}` is no count: {value}"))
+    }
+
+    #[track_caller]
+    pub(crate) fn verdict(&self) -> &str {
+        self.at("verdict").as_str().expect("a word")
+    }
+
+    /// Names of the gates that did not hold.
+    #[track_caller]
+    pub(crate) fn failed_gates(&self) -> Vec<&str> {
+        let gates = self.at("gates").as_array().expect("a list");
+        let failed = gates.iter().filter(|gate| gate["pass"] == false);
+        failed
+            .map(|gate| gate["name"].as_str().expect("a name"))
+            .collect()
+    }
+
+    /// Names of the caveats, blocking or not.
+    pub(crate) fn caveats(&self) -> Vec<&str> {
+        let caveats = self.at("caveats").as_array().expect("a list");
+        caveats.iter().filter_map(|c| c["id"].as_str()).collect()
+    }
+
+    /// Names of those that make it `invalid`.
+    pub(crate) fn blocking_caveats(&self) -> Vec<String> {
+        let caveats = self.at("caveats").as_array().expect("a list");
+        let blocking = caveats.iter().filter(|caveat| caveat["blocking"] == true);
+        blocking
+            .filter_map(|caveat| caveat["id"].as_str().map(str::to_owned))
+            .collect()
+    }
+
+    /// The verdict is `fail`, by this gate among others.
+    #[track_caller]
+    pub(crate) fn expect_failed_by(&self, gate: &str) {
+        assert_eq!(
+            self.verdict(),
+            "fail",
+            "blocking: {:?}",
+            self.blocking_caveats()
+        );
+        assert!(
+            self.failed_gates().contains(&gate),
+            "not {gate} but {:?}",
+            self.failed_gates()
+        );
+    }
+
+    /// Every frame due is answered, errored or lost, exactly once; and every frame without an answer stands in the latencies.
+    #[track_caller]
+    pub(crate) fn expect_every_frame_accounted_for(&self) {
+        let count = |name| self.ledger(name);
+        assert_eq!(
+            count("frames_due"),
+            count("frames_answered") + count("frames_errored") + count("frames_lost"),
+            "{:#}",
+            self.at("ledger")
+        );
+        for series in ["newest", "oldest"] {
+            for from in ["from_schedule", "from_write"] {
+                let censored = self.number(&format!("latency.{series}.{from}.censored"));
+                assert_eq!(censored as u64, count("frames_lost"), "{series} {from}");
+            }
+        }
+    }
+
+    /// Nothing was lost, doubled, reordered, wrong or faulty, and no session failed.
+    #[track_caller]
+    pub(crate) fn expect_flawless_ledger(&self) {
+        self.expect_every_frame_accounted_for();
+        assert_eq!(self.ledger("frames_answered"), self.ledger("frames_due"));
+        assert_eq!(self.ledger("frames_sent"), self.ledger("frames_due"));
+        for name in [
+            "frames_errored",
+            "frames_lost",
+            "frames_duplicated",
+            "frames_out_of_order",
+            "sessions_failed",
+            "sessions_died",
+            "errors",
+            "protocol_faults",
+            "content_wrong",
+        ] {
+            assert_eq!(self.ledger(name), 0, "{name}");
+        }
+    }
+}
+
+/// Holds a record against a checked-in schema.
+#[track_caller]
+pub(crate) fn expect_valid(record: &Value, schema: &str) {
+    let path = super::root().join("crates/report/schema").join(schema);
+    let text = std::fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let schema: Value = serde_json::from_str(&text).expect("the schema is JSON");
+    let validator = jsonschema::validator_for(&schema).expect("the schema is one");
+    let faults: Vec<_> = validator
+        .iter_errors(record)
+        .map(|fault| format!("{}: {fault}", fault.instance_path()))
+        .collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}

@@ -42,6 +42,8 @@ pub enum Doubt {
         /// The most that is allowed.
         limit_ms: f64,
     },
+    /// The simulator ended, or no longer answered, before the window did.
+    InferenceGone,
     /// Requests waited for a free place in the simulator.
     InferenceQueued {
         /// 99th percentile of that wait.
@@ -93,6 +95,7 @@ impl Doubt {
             Self::SendLag { .. } => "send-lag",
             Self::ClientBusy { .. } => "client-busy",
             Self::InferenceSaturated { .. } => "inference-saturated",
+            Self::InferenceGone => "inference-gone",
             Self::InferenceQueued { .. } => "inference-queued",
             Self::ClientFault { .. } => "client-fault",
             Self::Steal { .. } => "steal",
@@ -111,6 +114,7 @@ impl Doubt {
             Self::SendLag { .. }
             | Self::ClientBusy { .. }
             | Self::InferenceSaturated { .. }
+            | Self::InferenceGone
             | Self::InferenceQueued { .. }
             | Self::ClientFault { .. }
             | Self::Steal { .. }
@@ -154,6 +158,7 @@ impl Doubt {
             } => format!(
                 "the inference simulator answered late by its own fault: p99 {lateness_p99_ms:.1} ms, allowed {limit_ms:.1} ms; give the client more cores (--client-cpus) or run the simulator elsewhere (--inference URL)"
             ),
+            Self::InferenceGone => "the inference simulator ended or no longer answered during the trial; its log is in the result folder's logs/, run the trial again".to_owned(),
             Self::InferenceQueued {
                 wait_p99_ms,
                 limit_ms,
@@ -189,6 +194,8 @@ pub struct Evidence {
     pub send_lag_p999_us: Option<f64>,
     /// Share of its core that the busiest engine thread used.
     pub client_busy_share: f64,
+    /// There was a simulator of ours, and it did not live to the window's end.
+    pub inference_gone: bool,
     /// Lateness of the simulator's answers, 99th percentile; `None` without a simulator of ours.
     pub inference_lateness_p99_ms: Option<f64>,
     /// Time that requests waited for a place in it, 99th percentile.
@@ -262,6 +269,9 @@ pub fn doubts(evidence: &Evidence, limits: &Limits) -> Vec<Doubt> {
             p999_us,
             limit_us: limits.send_lag_p999_us,
         });
+    }
+    if evidence.inference_gone {
+        found.push(Doubt::InferenceGone);
     }
     if let Some(p99_ms) = over(evidence.inference_lateness_p99_ms, limits.inference_p99_ms) {
         found.push(Doubt::InferenceSaturated {
@@ -367,6 +377,7 @@ mod tests {
         let evidence = Evidence {
             send_lag_p999_us: Some(10_001.0),
             client_busy_share: 0.96,
+            inference_gone: true,
             inference_lateness_p99_ms: Some(10.1),
             inference_queue_p99_ms: Some(10.1),
             client_faults: [("EMFILE".to_owned(), 2)].into(),
@@ -385,6 +396,7 @@ mod tests {
                 "client-fault",
                 "client-busy",
                 "send-lag",
+                "inference-gone",
                 "inference-saturated",
                 "inference-queued",
                 "steal",

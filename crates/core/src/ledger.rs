@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 /// that a faulty target cannot fill the client's memory.
 const OPEN_GAPS_MAX: usize = 1024;
 
-/// What was due, sent, answered, lost, duplicated, reordered. Frames and partials are those due in the measured window; sessions are
-/// those of the whole trial.
+/// What was due, sent, answered, lost, duplicated, reordered. Frames, partials and errors are those of the measured window; sessions, protocol faults
+/// and checked content are those of the whole trial, for they are wrong whenever they happen.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ledger {
     /// Frames whose scheduled time lies in the measured window.

@@ -24,7 +24,7 @@ pub struct Profile {
     pub measured_s: f64,
     /// How long answers to measured frames are waited for after the window.
     pub grace_s: f64,
-    /// The first frames of the sessions are spread evenly over this time, so that flushes are no herd.
+    /// Each session's first frame is due this much after its connection at most, evenly spread, so that frames are no herd.
     pub session_start_spread_ms: f64,
 }
 

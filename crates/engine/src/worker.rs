@@ -275,7 +275,8 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
                 Err(Trouble::Connection(how)) => return self.disconnect(id, now_ns, how),
             }
         }
-        if event.writable && slot.blocked_since_ns.is_some() {
+        if slot.blocked_since_ns.is_some() {
+            // Whatever the event was for, a write is tried now; if the socket is still full, its own edge moves this on.
             slot.unblocked_at_ns = now_ns;
         }
         if event.readable && !self.read(id, now_ns, event.hung_up) {

@@ -3,7 +3,10 @@
 use std::time::{Duration, Instant};
 
 use plimsoll_core::bottleneck::bottleneck;
-use plimsoll_core::record::{Bracket, SCHEMA_VERSION, Second, Target, Trial, TrialSummary};
+use plimsoll_core::record::{
+    Bracket, GateResult, SCHEMA_VERSION, Second, Target, Trial, TrialSummary,
+};
+use plimsoll_core::schedule::mix;
 use plimsoll_core::search::{self, Search, Settings, Step, TrialVerdict};
 
 use crate::error::{Error, Result};
@@ -71,9 +74,15 @@ pub fn find(
         };
         let left = search.remaining_trials_estimate();
         observer.trial_begins(kept.count() + 1, load, why, left);
-        let ran = trial::run(conditions, subject, load, stop, &mut |second| {
-            observer.second(second);
-        });
+        let ran = trial::run(
+            &drawn_anew(conditions, &kept),
+            subject,
+            load,
+            stop,
+            &mut |second| {
+                observer.second(second);
+            },
+        );
         let outcome = match ran {
             Ok(outcome) => outcome,
             // Nothing is known yet, so there is nothing to keep.
@@ -96,6 +105,13 @@ pub fn find(
         bracket: kept.bracket(conditions, &outcome, interrupted, started_at, plan),
         cut_short,
     })
+}
+
+/// The same conditions with a seed of this trial's own, so that repeats at one load are draws of their own. It fits the integers of every JSON reader.
+fn drawn_anew(conditions: &Conditions, kept: &Kept) -> Conditions {
+    let mut conditions = conditions.clone();
+    conditions.seed = mix(conditions.seed ^ u64::from(kept.count())) >> 32;
+    conditions
 }
 
 fn ended_now(search: &mut Search) -> search::Outcome {
@@ -128,7 +144,7 @@ impl Kept {
         self.target = trial.target.clone();
         self.vcpu = trial.vcpu;
         self.client_ran_out |= outcome.client_ran_out;
-        if let Some(gate) = worst_gate(trial) {
+        if let Some(gate) = first_broken_gate(trial) {
             self.failures
                 .push((trial.sessions, gate, bottleneck(trial)));
         }
@@ -193,17 +209,17 @@ fn conclusion(outcome: &search::Outcome, interrupted: bool) -> String {
     }
 }
 
-/// The gate that a failed trial broke by the greatest factor: the one that broke first as the load grew.
-fn worst_gate(trial: &Trial) -> Option<String> {
-    let excess = |observed: Option<f64>, threshold: f64| match observed {
-        None => f64::INFINITY,
-        Some(value) if threshold > 0.0 => value / threshold,
-        Some(value) => value,
+/// The gate that a failed trial broke first: of those on latency the one exceeded by the greatest factor, for they give way before anything is lost;
+/// otherwise the first of the others.
+fn first_broken_gate(trial: &Trial) -> Option<String> {
+    let excess = |gate: &GateResult| match gate.observed {
+        Some(value) if gate.threshold > 0.0 => value / gate.threshold,
+        _ => f64::INFINITY,
     };
-    trial
-        .gates
-        .iter()
-        .filter(|gate| !gate.pass)
-        .max_by(|a, b| excess(a.observed, a.threshold).total_cmp(&excess(b.observed, b.threshold)))
+    let failed = || trial.gates.iter().filter(|gate| !gate.pass);
+    failed()
+        .filter(|gate| gate.name.ends_with("_ms"))
+        .max_by(|a, b| excess(a).total_cmp(&excess(b)))
+        .or_else(|| failed().next())
         .map(|gate| gate.name.clone())
 }

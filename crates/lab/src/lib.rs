@@ -21,6 +21,7 @@
 pub mod build;
 pub mod calibrate;
 pub mod check;
+mod contract;
 pub mod doctor;
 pub mod error;
 pub mod find;

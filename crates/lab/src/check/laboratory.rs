@@ -11,6 +11,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::subject::{Bench, Ended, Environment, Gateway, Simulator, Subject};
+use crate::contract::CONTRACT_VARIABLES;
 use crate::isolation::CpuList;
 use crate::manifest::Manifest;
 use crate::process::{Child, Launch, choose_port};
@@ -22,27 +23,6 @@ const READY_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Requests that are asked of the simulator: all that it remembers.
 const REMEMBERED_REQUESTS: usize = 1024;
-
-/// Every variable of the contract. Those of the user's shell must not reach a gateway that is checked.
-pub(super) const VARIABLES: [&str; 17] = [
-    "PORT",
-    "WORKER_THREADS",
-    "INFERENCE_URL",
-    "INFERENCE_HTTP_CLIENTS",
-    "INFERENCE_TIMEOUT_MS",
-    "FLUSH_INTERVAL_MS",
-    "FLUSH_PHASE_JITTER_MS",
-    "CPU_PASSES",
-    "MODEL_DELAY_MS",
-    "MAX_SESSIONS",
-    "MAX_BUFFER_FRAMES",
-    "OVERFLOW_POLICY",
-    "MAX_INFLIGHT_JOBS",
-    "OUTBOX_MESSAGES",
-    "START_TIMEOUT_MS",
-    "DRAIN_TIMEOUT_MS",
-    "AUTH_TOKEN",
-];
 
 /// Starts a target that is built, and simulators for it.
 #[derive(Debug)]
@@ -103,7 +83,7 @@ impl<'a> Laboratory<'a> {
             self.manifest.folder(),
             &log,
         );
-        launch.env_remove = VARIABLES.map(str::to_owned).to_vec();
+        launch.env_remove = CONTRACT_VARIABLES.map(str::to_owned).to_vec();
         launch.env = pairs(&self.manifest.run.env);
         launch.env.push(("PORT".into(), port.to_string()));
         launch.env.extend(pairs(environment));

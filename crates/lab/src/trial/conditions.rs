@@ -43,6 +43,19 @@ pub struct Conditions {
 }
 
 impl Conditions {
+    /// The same, with a log folder of this trial's own.
+    pub(super) fn with_logs_of_trial(&self, sessions: u32) -> Self {
+        let mut conditions = self.clone();
+        conditions.log_folder = (1..)
+            .map(|number| {
+                self.log_folder
+                    .join(format!("{number:03}-{sessions}-sessions"))
+            })
+            .find(|folder| !folder.exists())
+            .unwrap_or_else(|| self.log_folder.clone());
+        conditions
+    }
+
     /// The cores of the engine's threads: all of the client's.
     #[must_use]
     pub fn engine_cpus(&self) -> Vec<usize> {

@@ -30,6 +30,7 @@ pub(super) fn judge(
     let evidence = Evidence {
         send_lag_p999_us: client.send_lag.p999_us,
         client_busy_share: client.cpu_share,
+        inference_gone: stage.simulator.is_some() && measured.inference.is_none(),
         inference_lateness_p99_ms: inference
             .as_ref()
             .and_then(|i| ms(i.answer_lateness.p99_us)),

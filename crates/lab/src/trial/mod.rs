@@ -86,8 +86,12 @@ pub fn run(
 ) -> Result<Outcome> {
     must_be_possible(subject, sessions)?;
     let started_at = humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string();
+    let conditions = &conditions.with_logs_of_trial(sessions);
     let mut stage = Stage::set(conditions, subject, stop)?;
-    let measured = measure(conditions, &mut stage, sessions, stop, on_second)?;
+    let mut measured = measure(conditions, &mut stage, sessions, stop, on_second)?;
+    if let Some(ending) = stage.target_ended()? {
+        measured.report.ledger.because(&ending);
+    }
     let outcome = judge::judge(conditions, &stage, sessions, started_at, measured);
     stage.clear()?;
     Ok(outcome)

@@ -7,6 +7,7 @@ use plimsoll_core::record::Target;
 
 use super::conditions::{CPU_PASSES, Conditions, Inference, MODEL_DELAY_MS};
 use super::subject::{Subject, TargetUrl};
+use crate::contract::CONTRACT_VARIABLES;
 use crate::error::{Error, Result};
 use crate::isolation::{Cgroup, DEFAULT_PERIOD_US, Layout};
 use crate::manifest::Manifest;
@@ -21,29 +22,6 @@ const STOP_GRACE: Duration = Duration::from_secs(7);
 pub(super) const TARGET: &str = "target";
 /// The name of the simulator's.
 pub(super) const SIMULATOR: &str = "simulator";
-
-/// Variables of the contract: those of the user's shell must not change what is measured.
-const CONTRACT_VARIABLES: [&str; 19] = [
-    "PORT",
-    "WORKER_THREADS",
-    "INFERENCE_URL",
-    "INFERENCE_HTTP_CLIENTS",
-    "INFERENCE_TIMEOUT_MS",
-    "FLUSH_INTERVAL_MS",
-    "FLUSH_PHASE_JITTER_MS",
-    "CPU_PASSES",
-    "MODEL_DELAY_MS",
-    "MAX_SESSIONS",
-    "MAX_BUFFER_FRAMES",
-    "OVERFLOW_POLICY",
-    "MAX_INFLIGHT_JOBS",
-    "OUTBOX_MESSAGES",
-    "START_TIMEOUT_MS",
-    "DRAIN_TIMEOUT_MS",
-    "AUTH_TOKEN",
-    "RUST_LOG",
-    "NODE_OPTIONS",
-];
 
 /// What stands while a trial runs.
 pub(super) struct Stage {
@@ -103,19 +81,17 @@ impl Stage {
                     started: Some(started),
                 })
             }
-            Subject::Running { url, resources } => {
-                Ok(Self {
-                    url: url.clone(),
-                    target: Target {
-                        name: url.text.clone(),
-                        tier: "url".to_owned(),
-                        versions: BTreeMap::new(),
-                    },
-                    simulator,
-                    started: None,
-                    source: resources.clone(),
-                })
-            }
+            Subject::Running { url, resources } => Ok(Self {
+                url: url.clone(),
+                target: Target {
+                    name: url.text.clone(),
+                    tier: "url".to_owned(),
+                    versions: BTreeMap::new(),
+                },
+                simulator,
+                started: None,
+                source: resources.clone(),
+            }),
         }
     }
 
@@ -149,6 +125,15 @@ impl Stage {
     /// Its resident set before the first session.
     pub(super) fn rss_idle_bytes(&self) -> Option<u64> {
         self.started.as_ref()?.rss_idle_bytes
+    }
+
+    /// How a target that we started ended by itself, if it has.
+    pub(super) fn target_ended(&mut self) -> Result<Option<String>> {
+        let Some(started) = &mut self.started else {
+            return Ok(None);
+        };
+        let status = started.child.try_ended()?;
+        Ok(status.map(|status| format!("the target ended during the trial: {status}")))
     }
 
     /// Ends both. A target that cannot be ended would disturb the next trial.

@@ -20,6 +20,9 @@ pub const FRAME_PERIOD_NS: u64 = 20 * NS_PER_MS;
 /// One partial in this many has its content recomputed, the first of every session aside: a little more than 1 %.
 const AUDIT_ONE_IN: u64 = 64;
 
+/// The most passes that the simulator computes, and so the most that an audit does.
+const CPU_PASSES_MAX: u32 = 64;
+
 /// The workload: where sessions go and what they say.
 #[derive(Debug)]
 pub struct Stt {
@@ -170,8 +173,10 @@ impl SttDialogue {
             // There is no audio to hold it against.
             Concerned::NeverSent => return,
         }
-        if !self.shared.is_configured_so(partial) {
+        if !self.shared.is_configured_so(partial) || partial.cpu_passes > CPU_PASSES_MAX {
+            // Nor is it recomputed: a target must not be able to choose how long that takes.
             recorder.protocol_fault("partial whose configuration is not the target's");
+            return;
         }
         if !partial.sizes_and_word_are_right() {
             recorder.ledger.content_checked += 1;

@@ -75,8 +75,8 @@ impl Connection<'_> {
     /// Does all that can be done now. A hand-written poll and not `select!`, since a `select!` loop makes, registers
     /// and drops the futures of all its branches for each frame.
     fn poll_turn(&mut self, context: &mut Context<'_>) -> Poll<End> {
-        if self.gateway.drain.has_begun() {
-            self.session.drain();
+        if let Some(until) = self.gateway.drain.give_up_at() {
+            self.session.drain(until);
         }
         if let Poll::Ready(end) = self.poll_socket(context) {
             return Poll::Ready(end);

@@ -13,8 +13,8 @@ use super::Defect;
 use super::bench::Model;
 use super::session::FakeSession;
 use super::wire::Request;
-use crate::check::laboratory::VARIABLES;
 use crate::check::subject::{Environment, Gateway};
+use crate::contract::CONTRACT_VARIABLES;
 
 /// The variables that this gateway knows.
 #[derive(Clone)]
@@ -38,7 +38,7 @@ impl Settings {
                 .parse::<u64>()
                 .map_err(|_| format!("{name}={value} is not a number")),
         };
-        for name in VARIABLES {
+        for name in CONTRACT_VARIABLES {
             if !matches!(name, "INFERENCE_URL" | "OVERFLOW_POLICY" | "AUTH_TOKEN") {
                 number(name, 0)?;
             }

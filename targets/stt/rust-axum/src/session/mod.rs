@@ -80,8 +80,10 @@ enum Phase {
         until: Instant,
     },
     Streaming(Schedule),
-    /// No more flushes and no more frames; only what is in flight is still owed.
-    Draining,
+    /// No more flushes and no more frames; only what is in flight is still owed, and that not for ever.
+    Draining {
+        until: Instant,
+    },
 }
 
 /// One session. `R` stands for a request in flight; see [`slot`].
@@ -126,7 +128,7 @@ impl<R> Session<R> {
                 Ok(())
             }
             Phase::AwaitingStart { .. } | Phase::Streaming(_) => Err(CloseReason::Protocol),
-            Phase::Draining => Ok(()),
+            Phase::Draining { .. } => Ok(()),
         }
     }
 
@@ -137,7 +139,7 @@ impl<R> Session<R> {
     pub fn on_binary(&mut self, now: Instant, payload: &[u8]) -> Result<(), CloseReason> {
         match self.phase {
             Phase::AwaitingStart { .. } => return Err(CloseReason::Protocol),
-            Phase::Draining => return Ok(()),
+            Phase::Draining { .. } => return Ok(()),
             Phase::Streaming(_) => {}
         }
         if payload.len() != FRAME_BYTES {
@@ -155,9 +157,8 @@ impl<R> Session<R> {
     /// When [`Self::on_wake`] is next due; `None` if nothing is timed.
     pub fn wake_at(&self) -> Option<Instant> {
         let phase = match &self.phase {
-            Phase::AwaitingStart { until } => Some(*until),
+            Phase::AwaitingStart { until } | Phase::Draining { until } => Some(*until),
             Phase::Streaming(schedule) => Some(schedule.next()),
-            Phase::Draining => None,
         };
         let request = self.slot.busy().map(|in_flight| in_flight.deadline);
         match (phase, request) {
@@ -171,7 +172,7 @@ impl<R> Session<R> {
     /// `reserve` takes one of the gateway's jobs and returns what sends a batch, or `None` at the gateway's cap.
     ///
     /// # Errors
-    /// When the start message did not come in time.
+    /// When the start message did not come in time, or a request in flight outlasts the drain.
     pub fn on_wake<S: FnOnce(Bytes) -> R>(
         &mut self,
         now: Instant,
@@ -182,7 +183,8 @@ impl<R> Session<R> {
         }
         match &mut self.phase {
             Phase::AwaitingStart { until } if *until <= now => Err(CloseReason::Protocol),
-            Phase::AwaitingStart { .. } | Phase::Draining => Ok(()),
+            Phase::Draining { until } if *until <= now => Err(CloseReason::GoingAway),
+            Phase::AwaitingStart { .. } | Phase::Draining { .. } => Ok(()),
             Phase::Streaming(schedule) => {
                 if let Some(scheduled) = schedule.due(now) {
                     self.tick(now, now - scheduled, reserve);
@@ -227,14 +229,14 @@ impl<R> Session<R> {
         &mut self.outbox
     }
 
-    /// The gateway shuts down: from now on only the request in flight is still answered.
-    pub fn drain(&mut self) {
-        self.phase = Phase::Draining;
+    /// The gateway shuts down: from now on only the request in flight is still answered, if that comes before `until`.
+    pub fn drain(&mut self, until: Instant) {
+        self.phase = Phase::Draining { until };
     }
 
     /// Whether a draining session owes nothing any more.
     pub fn is_drained(&self) -> bool {
-        matches!(self.phase, Phase::Draining) && self.slot.busy().is_none() && self.outbox.unsent() == 0
+        matches!(self.phase, Phase::Draining { .. }) && self.slot.busy().is_none() && self.outbox.unsent() == 0
     }
 
     /// The counts since the last call.

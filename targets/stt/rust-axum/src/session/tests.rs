@@ -248,7 +248,8 @@ fn draining_answers_what_is_in_flight_and_no_more() {
     simulation.send(2).expect("accepted");
     simulation.run_until_ms(1300);
     simulation.send(2).expect("accepted");
-    simulation.session.drain();
+    let until = simulation.now + Duration::from_secs(4);
+    simulation.session.drain(until);
     assert!(!simulation.session.is_drained());
     simulation.run_until_ms(2300);
     simulation.client_reads = false;
@@ -258,7 +259,19 @@ fn draining_answers_what_is_in_flight_and_no_more() {
     simulation.read();
     assert!(simulation.session.is_drained());
     assert_eq!(simulation.named(), [("partial", "", 1, 2)]);
-    assert_eq!(simulation.session.wake_at(), None);
+}
+
+#[test]
+fn a_drain_does_not_wait_for_ever() {
+    let mut simulation = Simulation::started(settings());
+    simulation.send(2).expect("accepted");
+    simulation.run_until_ms(1300);
+    let until = simulation.now + Duration::from_secs(1);
+    simulation.session.drain(until);
+    let before = simulation.session.on_wake(until - Duration::from_millis(1), || None::<fn(Bytes) -> Bytes>);
+    assert_eq!(before, Ok(()));
+    let after = simulation.session.on_wake(until, || None::<fn(Bytes) -> Bytes>);
+    assert_eq!(after, Err(CloseReason::GoingAway));
 }
 
 /// Something that happens to a session.

@@ -135,6 +135,8 @@ pub struct Environment {
     pub plimsoll_version: String,
     /// How the engine waits for sockets: `epoll` or `io_uring`.
     pub engine_backend: String,
+    /// Width of the engine's tick: frames due within one were written together at its end.
+    pub engine_tick_us: u64,
     /// Whether the client's sockets had `TCP_NODELAY`.
     pub nodelay: bool,
 }
@@ -345,7 +347,7 @@ pub struct Calibration {
     pub bare_us_per_frame: f64,
     /// CPU time per frame of the engine against a sink: sending, receiving and accounting.
     pub engine_us_per_frame: f64,
-    /// `engine_us_per_frame` / `bare_us_per_frame`.
+    /// Median over the rounds of engine / bare within a round.
     pub ratio: f64,
     /// The most sessions that this client can honestly drive.
     pub max_sessions: u32,

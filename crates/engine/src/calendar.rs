@@ -5,7 +5,7 @@
 //! late by at most one bucket width, and never early. (R. Brown, "Calendar queues", CACM 31(10), 1988; G. Varghese and
 //! T. Lauck, "Hashed and hierarchical timing wheels", SOSP 1987.)
 
-/// Buckets on the wheel: a power of two. With a width of 250 µs they reach two seconds ahead; entries further away are put in the last
+/// Buckets on the wheel: a power of two. With a width of 500 µs they reach four seconds ahead; entries further away are put in the last
 /// bucket and looked at again when it comes round.
 const BUCKETS: usize = 8192;
 const WORDS: usize = BUCKETS / 64;

@@ -117,6 +117,9 @@ pub(crate) struct LoadArgs {
     /// Leave Nagle's algorithm on in the client's sockets, to show what it costs
     #[arg(long)]
     pub(crate) no_nodelay: bool,
+    /// Frames due within this many microseconds are written together at its end
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u64).range(50..=10_000))]
+    pub(crate) tick_us: u64,
     /// Seed of everything drawn; the same seed repeats the same load
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
@@ -168,10 +171,10 @@ pub(crate) struct CalibrateArgs {
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(10..=100_000))]
     pub(crate) sessions: u32,
     /// How often bare loop and engine take turns
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) rounds: u32,
     /// Seconds that each of them runs
-    #[arg(long, value_name = "SECONDS", default_value_t = 4.0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 3.0)]
     pub(crate) seconds: f64,
     #[command(flatten)]
     pub(crate) out: OutArgs,

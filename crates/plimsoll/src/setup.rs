@@ -94,6 +94,7 @@ pub(crate) fn conditions(
         profile: profile(load)?,
         seed: load.seed,
         nodelay: !load.no_nodelay,
+        tick_us: load.tick_us,
         headers: headers(&load.header)?,
         placement: placement(place)?,
         inference: inference(which, load)?,

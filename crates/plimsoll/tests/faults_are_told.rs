@@ -65,11 +65,8 @@ fn an_honest_server_passes_and_its_result_folder_is_complete() {
     assert_eq!(trial.ledger("sessions_started"), 60);
     // Each session's four flushes within the window, and the one after it that covers the rest.
     assert!((240..=300).contains(&trial.ledger("partials")));
-    assert_eq!(
-        trial.ledger("content_checked"),
-        trial.ledger("partials"),
-        "every answer is recomputed"
-    );
+    // Of each session the first answer is recomputed, and of the others a sample.
+    assert!((60..=trial.ledger("partials")).contains(&trial.ledger("content_checked")));
     expect_the_fields_of_the_design(&trial);
     records::expect_valid(&trial.0, "trial.json");
     for name in [
@@ -175,8 +172,9 @@ fn without_nodelay_the_record_says_so() {
 /// Everything stops from `t` to `t + 2`. A session whose last flush was before `t` has frames at the server until `t`, the newest due at most 20 ms before it.
 /// They are flushed when the server wakes, at `t + 2`, and answered 75 ms later (`MODEL_DELAY_MS`): their newest frame has waited for 2.075 to
 /// 2.095 s. Where an answer was under way at `t` it comes at `t + 2`, 2.0 to 2.075 s after its newest frame. So every session has one answer of
-/// about 2 s. The flush due in between found nothing to do, so of the window's six answers a session has five (or six, with the one
-/// under way), and the bad one is at least a sixth of them: p90, p95, p99 and max all show it, and p50 does not.
+/// about 2 s. The flush due in between found nothing to do, so of the window's six answers a session has five, or six with the one
+/// under way, or four where its next flush came due within 75 ms of the waking and was put off by the answer then under way; each of the latter two is one
+/// session in thirteen. The bad answer is at least a sixth of all: p90, p95, p99 and max all show it, and p50 does not.
 ///
 /// The oldest frame of that answer came up to a second earlier: at most 3.095 s. Frames due during the stall lay in the kernel, are read at `t + 2`, and
 /// answered with the next flush: their oldest was due at `t`, so it waited for 2.0 to 3.1 s as well.
@@ -210,7 +208,7 @@ fn a_stall_shows_in_full_from_the_schedule() {
     let oldest_max = trial.number("latency.oldest.from_schedule.max_ms");
     assert!((2900.0..3700.0).contains(&oldest_max), "{oldest_max}");
     let answers = newest("count");
-    assert!((60.0 * 5.0..=60.0 * 6.0).contains(&answers), "{answers}");
+    assert!((60.0 * 4.5..=60.0 * 5.5).contains(&answers), "{answers}");
     // Beside it what a tool that stamps the write would say: never more, and about the same here, for the client kept to its schedule all the while.
     for name in ["p50_ms", "p99_ms", "max_ms"] {
         let from_write = trial.number(&format!("latency.newest.from_write.{name}"));
@@ -336,7 +334,7 @@ fn a_real_gateway_with_the_real_simulator_and_real_speech_passes() {
     ended.expect_code(0);
     let trial = ended.trial();
     trial.expect_flawless_ledger();
-    assert!(trial.ledger("content_checked") >= 240);
+    assert!(trial.ledger("content_checked") >= 60);
     assert!(
         trial.number("inference.requests") >= 60.0 * 3.0,
         "the simulator was asked"

@@ -28,6 +28,8 @@ pub struct Conditions {
     pub seed: u64,
     /// Whether the client's sockets have `TCP_NODELAY`.
     pub nodelay: bool,
+    /// Width of the engine's tick.
+    pub tick_us: u64,
     /// Further fields of the upgrade request.
     pub headers: Vec<(String, String)>,
     /// Who runs where.

@@ -112,6 +112,7 @@ fn environment(conditions: &Conditions, stage: &Stage, report: &Report) -> Envir
         isolation: isolation.to_owned(),
         plimsoll_version: env!("CARGO_PKG_VERSION").to_owned(),
         engine_backend: report.backend.to_owned(),
+        engine_tick_us: conditions.tick_us,
         nodelay: conditions.nodelay,
     }
 }
@@ -120,7 +121,11 @@ fn environment(conditions: &Conditions, stage: &Stage, report: &Report) -> Envir
 fn window_ns(conditions: &Conditions, measured: &Measured) -> (u64, u64) {
     let window = conditions.profile.window();
     let offset_ns = nanoseconds_between(measured.sampling_epoch, measured.report.clock.epoch());
-    (offset_ns + window.start_ns, offset_ns + window.end_ns)
+    let over_ns = nanoseconds_between(measured.sampling_epoch, measured.over);
+    (
+        offset_ns + window.start_ns,
+        over_ns.min(offset_ns + window.end_ns),
+    )
 }
 
 fn client(conditions: &Conditions, measured: &Measured) -> Client {

@@ -54,6 +54,8 @@ struct Measured {
     recorded: Recorded,
     /// The epoch of the samples.
     sampling_epoch: Instant,
+    /// When the engine's last second ended: before the window did, if a signal ended the trial.
+    over: Instant,
     inference: Option<Stats>,
 }
 
@@ -111,14 +113,16 @@ fn measure(
         seed: conditions.seed,
         nodelay: conditions.nodelay,
         cpus: conditions.engine_cpus(),
-        tick_us: Options::DEFAULT_TICK_US,
+        tick_us: conditions.tick_us,
     };
     let sampling_epoch = Instant::now();
     let monitor = stage.monitor(conditions, sampling_epoch)?;
     let mut rows = timeline::Rows::new(&conditions.profile);
     let mut intervals = Vec::new();
     let mut window_stats = WindowStats::new(conditions);
+    let mut over = sampling_epoch;
     let mut each_second = |second: EngineSecond| {
+        over = Instant::now();
         window_stats.second_over(&second, stage);
         let row = rows.add(&second);
         on_second(row);
@@ -147,6 +151,7 @@ fn measure(
         intervals,
         recorded,
         sampling_epoch,
+        over,
         inference,
     })
 }

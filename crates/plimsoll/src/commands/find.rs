@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use plimsoll_core::record::{Bracket, Second};
-use plimsoll_core::search::{Settings, Why};
+use plimsoll_core::search::{Search, Settings, Why};
 use plimsoll_lab::find::{Found, Observer, Plan, find};
 use plimsoll_lab::machine::Limits;
 use plimsoll_lab::signals::Stop;
@@ -108,16 +108,19 @@ fn plan(args: &FindArgs, conditions: &Conditions) -> Result<Plan, Failure> {
         }
         given => given.map(|minutes| Duration::from_secs_f64(minutes * 60.0)),
     };
+    let settings = Settings {
+        start: args.start,
+        min: 1,
+        max: args.max.unwrap_or_else(most_sessions),
+        relative_width: width,
+        repeats: args.repeats,
+        max_trials: TRIALS_MAX,
+        seed: args.load.seed,
+    };
+    // Asked here, so that it is told before anything is built.
+    Search::new(settings).map_err(|error| Failure::Usage(error.to_string()))?;
     Ok(Plan {
-        settings: Settings {
-            start: args.start,
-            min: 1,
-            max: args.max.unwrap_or_else(most_sessions),
-            relative_width: width,
-            repeats: args.repeats,
-            max_trials: TRIALS_MAX,
-            seed: args.load.seed,
-        },
+        settings,
         time_budget,
     })
 }

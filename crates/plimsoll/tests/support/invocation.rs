@@ -15,6 +15,9 @@ use tempfile::TempDir;
 use super::processes::{self, Mark};
 use super::{Trial, inference_binary, root};
 
+/// The result folder's name in the scratch folder.
+const OUT: &str = "out";
+
 /// No call of these tests takes longer; one that does hangs.
 const PATIENCE: Duration = Duration::from_secs(180);
 
@@ -22,6 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(180);
 pub(crate) struct Plimsoll {
     command: Command,
     scratch: TempDir,
+    /// `--out` is added last, behind the value of whatever flag comes before it.
+    out_is_ours: bool,
     mark: Mark,
 }
 
@@ -29,8 +34,7 @@ impl Plimsoll {
     /// `plimsoll VERB …` with `--out` in a scratch folder. It runs there too, so that what it leaves in the current folder is seen.
     pub(crate) fn measuring<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Self {
         let mut call = Self::plain(arguments);
-        let out = call.out();
-        call.command.arg("--out").arg(out);
+        call.out_is_ours = true;
         call
     }
 
@@ -68,6 +72,7 @@ impl Plimsoll {
         Self {
             command,
             scratch,
+            out_is_ours: false,
             mark,
         }
     }
@@ -82,11 +87,6 @@ impl Plimsoll {
         self
     }
 
-    /// Where `--out` of [`Plimsoll::measuring`] leads.
-    pub(crate) fn out(&self) -> PathBuf {
-        self.scratch.path().join("out")
-    }
-
     /// Runs it to its end.
     pub(crate) fn run(self) -> Ended {
         self.start().wait()
@@ -94,6 +94,10 @@ impl Plimsoll {
 
     /// Starts it.
     pub(crate) fn start(mut self) -> Running {
+        if self.out_is_ours {
+            let out = self.scratch.path().join(OUT);
+            self.command.arg("--out").arg(out);
+        }
         let mut child = self.command.spawn().expect("the command starts");
         let stdout = child.stdout.take().expect("piped");
         let stderr = child.stderr.take().expect("piped");
@@ -227,7 +231,7 @@ impl Ended {
 
     /// The result folder.
     pub(crate) fn folder(&self) -> PathBuf {
-        self.scratch.path().join("out")
+        self.scratch.path().join(OUT)
     }
 
     /// A file of the result folder.

@@ -31,28 +31,23 @@ pub(crate) fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The inference simulator, brought up to date. `cargo test --workspace` has built it beside the command, `cargo test -p plimsoll` has not, and an old one would
-/// test what is not there any more; when it is fresh this takes a moment only.
+/// The inference simulator, brought up to date: as users run it, for an unoptimised one is late with its answers, which is rightly held against the trial. When
+/// it is fresh this takes a moment only.
 pub(crate) fn inference_binary() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let folder = Path::new(env!("CARGO_BIN_EXE_plimsoll")).parent();
         let folder = folder.expect("the command lies in a folder");
         let target_folder = folder.parent().expect("of a target folder");
-        let mut build = Command::new(env!("CARGO"));
-        build
-            .args(["build", "--quiet", "-p", "plimsoll-inference"])
+        let line = "build --quiet --release --locked -p plimsoll-inference";
+        let built = Command::new(env!("CARGO"))
+            .args(line.split(' '))
             .current_dir(root())
-            .env("CARGO_TARGET_DIR", target_folder);
-        if folder.ends_with("release") {
-            build.arg("--release");
-        }
-        let built = build.status().expect("cargo runs");
-        assert!(
-            built.success(),
-            "`cargo build -p plimsoll-inference` failed, see above"
-        );
-        folder.join("plimsoll-inference")
+            .env("CARGO_TARGET_DIR", target_folder)
+            .status()
+            .expect("cargo runs");
+        assert!(built.success(), "`cargo {line}` failed, see above");
+        target_folder.join("release/plimsoll-inference")
     })
 }
 

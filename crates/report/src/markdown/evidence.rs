@@ -201,7 +201,13 @@ pub(super) fn environment(page: &mut Page, trial: &Trial) {
         row(&format!("target: {name}"), version);
     }
     row("plimsoll", &environment.plimsoll_version);
-    row("engine backend", &environment.engine_backend);
+    row(
+        "engine",
+        &format!(
+            "{}, tick {} µs",
+            environment.engine_backend, environment.engine_tick_us
+        ),
+    );
     let nodelay = if environment.nodelay { "yes" } else { "no" };
     row("TCP_NODELAY at the client", nodelay);
     page.table(&table);

@@ -118,6 +118,7 @@ fn environment() -> Environment {
         isolation: "cgroup v2".to_owned(),
         plimsoll_version: "0.1.0".to_owned(),
         engine_backend: "epoll".to_owned(),
+        engine_tick_us: 500,
         nodelay: true,
         ..Environment::default()
     }

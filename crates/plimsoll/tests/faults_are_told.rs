@@ -8,7 +8,7 @@
 mod support;
 
 use serde_json::Value;
-use support::{Ended, Plimsoll, Trial, WINDOW_BEGINS_S, records, short_phases, turn, undisturbed};
+use support::{Ended, Plimsoll, Trial, records, short_phases, turn, undisturbed};
 
 /// Sessions of a trial whose verdict rests on counts.
 const SESSIONS: u64 = 30;
@@ -215,7 +215,6 @@ fn a_stall_shows_in_full_from_the_schedule() {
         assert!(from_write <= newest(name), "{name}: {from_write}");
     }
     assert!(trial.number("latency.newest.from_write.p99_ms") > 1900.0);
-    assert!(WINDOW_BEGINS_S < 3.0, "the stall lies within the window");
 }
 
 #[test]

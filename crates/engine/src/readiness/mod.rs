@@ -40,9 +40,17 @@ pub trait Readiness: Sized {
     /// When the kernel refuses.
     fn register(&mut self, socket: BorrowedFd<'_>, id: u32) -> io::Result<()>;
 
-    /// Waits at most `timeout_ns` and adds what happened to `events`. A timeout of zero only looks.
+    /// Waits until something happened, at most `timeout_ns`, and adds it to `events`. A timeout of zero only looks.
     ///
     /// # Errors
     /// When the kernel refuses; an interrupting signal is no error.
     fn wait(&mut self, timeout_ns: u64, events: &mut Vec<Event>) -> io::Result<()>;
+
+    /// Adds what happened to `events`, without waiting.
+    ///
+    /// # Errors
+    /// As [`Readiness::wait`].
+    fn look(&mut self, events: &mut Vec<Event>) -> io::Result<()> {
+        self.wait(0, events)
+    }
 }

@@ -57,9 +57,6 @@ pub(crate) fn short_phases(measured_s: u32) -> Vec<String> {
     line.split(' ').map(str::to_owned).collect()
 }
 
-/// Second at which the window of [`short_phases`] begins.
-pub(crate) const WINDOW_BEGINS_S: f64 = 1.2;
-
 /// Runs what `invocation` makes until its verdict is not `invalid` any more, at most three times; the last one as it is.
 pub(crate) fn undisturbed(invocation: impl Fn() -> Plimsoll) -> Ended {
     for attempt in 1.. {

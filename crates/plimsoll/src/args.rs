@@ -124,10 +124,10 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
     /// Process whose resources are the target's, for --url
-    #[arg(long, value_name = "PID", requires = "url", conflicts_with = "cgroup")]
+    #[arg(long, value_name = "PID", conflicts_with = "cgroup")]
     pub(crate) pid: Option<i32>,
     /// Control group whose resources are the target's, for --url
-    #[arg(long, value_name = "PATH", requires = "url")]
+    #[arg(long, value_name = "PATH")]
     pub(crate) cgroup: Option<PathBuf>,
 }
 
@@ -188,7 +188,7 @@ pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) which: Which,
     /// Bearer token, for a URL that demands one
-    #[arg(long, value_name = "TOKEN", requires = "url")]
+    #[arg(long, value_name = "TOKEN")]
     pub(crate) token: Option<String>,
     /// Only the cases whose id contains this
     #[arg(long, value_name = "TEXT")]
@@ -272,6 +272,5 @@ mod tests {
         assert!(parse("plimsoll run --sessions 5").is_err());
         assert!(parse("plimsoll run x --url ws://h:1/ --sessions 5").is_err());
         assert!(parse("plimsoll run x --sessions 0").is_err());
-        assert!(parse("plimsoll run x --sessions 5 --pid 3").is_err());
     }
 }

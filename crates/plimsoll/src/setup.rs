@@ -34,6 +34,17 @@ pub(crate) fn subject(
     load: &LoadArgs,
 ) -> Result<Subject, Failure> {
     let Some(url) = &which.url else {
+        // clap drops a `requires` whose argument is in conflict with one that is there, so the target's name would hide this.
+        for (flag, given) in [
+            ("--pid", load.pid.is_some()),
+            ("--cgroup", load.cgroup.is_some()),
+        ] {
+            if given {
+                return Err(Failure::Usage(format!(
+                    "{flag} is for a server that runs already (--url); the resources of a target that Plimsoll starts are measured anyway"
+                )));
+            }
+        }
         let manifest = manifest_of(target, which)?;
         if manifest.workload != which.workload.word() {
             return Err(Failure::Usage(format!(

@@ -68,11 +68,15 @@ fn values_that_make_no_sense_are_refused_with_what_does() {
         ("--header nonsense", ["nonsense", "Name: value"]),
         ("--inference ftp://x", ["ftp://x", "http://HOST:PORT"]),
         ("--nonsense", ["--nonsense", "--help"]),
+        ("--pid 1", ["--pid", "--url"]),
+        ("--cgroup /x", ["--cgroup", "--url"]),
     ] {
         refused_at_once(run(&format!("rust-axum --sessions 5 {flags}")), &names);
     }
     refused_at_once(run("rust-axum --sessions 0"), &["--sessions", "1..="]);
     refused_at_once(run("rust-axum"), &["--sessions", "--help"]);
+    let check = Plimsoll::measuring(["check", "rust-axum", "--token", "x"]);
+    refused_at_once(check, &["--token", "--url"]);
     let find = Plimsoll::measuring(["find", "rust-axum", "--time-budget", "0"]);
     refused_at_once(find, &["--time-budget 0", "above 0"]);
     let find = Plimsoll::measuring(["find", "rust-axum", "--width=-0.5"]);

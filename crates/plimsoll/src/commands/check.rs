@@ -22,6 +22,12 @@ pub(crate) fn run(args: &CheckArgs, stop: &Stop) -> Result<ExitCode, Failure> {
             args.which.workload.word()
         )));
     }
+    // clap drops a `requires` whose argument is in conflict with one that is there.
+    if args.token.is_some() && args.which.url.is_none() {
+        return Err(Failure::Usage(
+            "--token is for a server that runs already (--url); a target that Plimsoll starts gets one of Plimsoll's own".to_owned(),
+        ));
+    }
     let name = args.target.as_deref();
     let subject_name = name.or(args.which.url.as_deref()).unwrap_or("manifest");
     let folder = output::folder(&args.out, "check", subject_name)?;

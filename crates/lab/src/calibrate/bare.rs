@@ -1,11 +1,14 @@
 //! The bare loop: what it costs the kernel to take 648-byte messages on time, with nothing around it.
 //!
-//! The schedule, the tick and the receiver are the engine's, so that the difference between the two is the engine's own work.
+//! The pace, the tick, the order of the connections and the traffic in both directions are the engine's, so that the difference between the two is the
+//! engine's own work. What comes back is left unread: reading is work of the engine's.
 
 use std::io::{ErrorKind, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use plimsoll_core::profile::{NS_PER_MS, Profile};
+use plimsoll_core::schedule::session_plan;
 use plimsoll_engine::Options;
 use plimsoll_engine::clock::thread_cpu_ns;
 
@@ -16,6 +19,7 @@ use crate::signals::Stop;
 
 const MESSAGE_BYTES: usize = 648;
 const PERIOD: Duration = Duration::from_millis(20);
+const PERIOD_NS: u64 = 20 * NS_PER_MS;
 /// The sleep whose lateness is measured.
 pub const TIMER_SLEEP: Duration = Duration::from_micros(500);
 
@@ -32,16 +36,20 @@ pub struct BareCost {
 /// When sockets or the thread cannot be had.
 pub(super) fn run(settings: &Settings, cpu: u32, stop: &Stop) -> Result<BareCost> {
     super::go_on(stop)?;
-    let sink = Sink::start(SinkKind::Discarding, &settings.sink_cpus)?;
-    let streams: Vec<_> = (0..settings.sessions)
-        .map(|_| {
+    let sink = Sink::start(SinkKind::Bytes, &settings.sink_cpus)?;
+    let mut streams: Vec<_> = (0..settings.sessions)
+        .map(|id| {
             let stream = TcpStream::connect(sink.address())?;
             stream.set_nodelay(true)?;
             stream.set_nonblocking(true)?;
-            Ok(stream)
+            // As sessions are: neighbours in time are no neighbours in memory.
+            let plan = session_plan(id, settings.sessions, &at_once(), 1);
+            Ok((plan.first_due_ns % PERIOD_NS, stream))
         })
         .collect::<std::io::Result<_>>()
         .map_err(|error| Error::Usage(format!("the bare loop could not connect: {error}")))?;
+    streams.sort_by_key(|(phase_ns, _)| *phase_ns);
+    let streams: Vec<_> = streams.into_iter().map(|(_, stream)| stream).collect();
     let duration = Duration::from_secs_f64(settings.seconds);
     on_cpu(cpu, move || {
         // The first second is a warm-up, like the engine's.
@@ -52,6 +60,14 @@ pub(super) fn run(settings: &Settings, cpu: u32, stop: &Stop) -> Result<BareCost
             us_per_frame: precise(thread_cpu_ns() - cpu_ns) / 1e3 / precise(frames.max(1)),
         }
     })
+}
+
+/// A profile without a ramp: only the spread of the first frames is of interest here.
+fn at_once() -> Profile {
+    Profile {
+        ramp_s: 0.0,
+        ..Profile::quick()
+    }
 }
 
 /// Sends on every connection every 20 ms, evenly spread; returns how many messages went out.

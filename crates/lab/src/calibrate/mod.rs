@@ -2,7 +2,7 @@
 //!
 //! Three things are measured in one run, so that they can be compared on a noisy machine: a bare loop that does nothing but write
 //! 648-byte messages on time ([`bare`]), the engine with the speech-to-text sessions doing the same and everything else besides, and how late a
-//! sleep ends. Both write to the same [`sink`], which has a core of its own where there is one.
+//! sleep ends. Both write to the same kind of [`sink`], which has a core of its own where there is one, in the same order, and get as many bytes back.
 //!
 //! On the loopback the kernel does the receiver's protocol work on the sender's core, so both numbers are higher than over a network.
 
@@ -134,6 +134,9 @@ pub fn engine_us_per_frame(settings: &Settings, stop: &Stop) -> Result<f64> {
         .ok_or_else(|| Error::Usage("the calibration sent nothing; see `plimsoll doctor`".into()))
 }
 
+/// A load at which the client was too slow is tried once more, for a shared machine has bad seconds that are no limit of the client's.
+const ATTEMPTS: u32 = 2;
+
 /// The most sessions at which the client is still honest: from the cost, a guess, then down or up from there in steps of a tenth.
 fn most_sessions(
     settings: &Settings,
@@ -141,26 +144,13 @@ fn most_sessions(
     stop: &Stop,
     on_step: &mut impl FnMut(&Step),
 ) -> Result<(u32, f64)> {
-    let cpus = settings.client_cpus.as_slice();
-    let threads = u32::try_from(cpus.len()).unwrap_or(u32::MAX);
+    let threads = u32::try_from(settings.client_cpus.count()).unwrap_or(u32::MAX);
     let guess = f64::from(threads) * BUSY_LIMIT * 1e6 / (50.0 * us_per_frame);
     let mut sessions = round_sessions(guess).min(settings.sessions_max);
     let mut best: Option<(u32, f64)> = None;
     let mut failed_above = false;
     for _ in 0..10 {
-        let report = drive(settings, sessions, cpus, stop)?;
-        let lag = quantile_us(report.latency.histogram(Series::SendLag), 0.99);
-        let send_lag_p99_us = lag.unwrap_or(f64::INFINITY);
-        let honest = send_lag_p99_us <= SEND_LAG_P99_LIMIT_US
-            && report.busiest_share <= BUSY_LIMIT
-            && report.ledger.sessions_started == u64::from(sessions);
-        on_step(&Step::Load {
-            sessions,
-            send_lag_p99_us,
-            busy_share: report.busiest_share,
-            honest,
-        });
-        if honest {
+        if let Some(send_lag_p99_us) = honest_lag_us(settings, sessions, stop, on_step)? {
             best = Some((sessions, send_lag_p99_us));
             if failed_above || sessions >= settings.sessions_max {
                 break;
@@ -177,6 +167,33 @@ fn most_sessions(
     Ok(best.unwrap_or((0, f64::INFINITY)))
 }
 
+/// The send lag (99th percentile) at which the client drives so many sessions; `None` when it is too slow for them.
+fn honest_lag_us(
+    settings: &Settings,
+    sessions: u32,
+    stop: &Stop,
+    on_step: &mut impl FnMut(&Step),
+) -> Result<Option<f64>> {
+    for _ in 0..ATTEMPTS {
+        let report = drive(settings, sessions, settings.client_cpus.as_slice(), stop)?;
+        let lag = quantile_us(report.latency.histogram(Series::SendLag), 0.99);
+        let send_lag_p99_us = lag.unwrap_or(f64::INFINITY);
+        let honest = send_lag_p99_us <= SEND_LAG_P99_LIMIT_US
+            && report.busiest_share <= BUSY_LIMIT
+            && report.ledger.sessions_started == u64::from(sessions);
+        on_step(&Step::Load {
+            sessions,
+            send_lag_p99_us,
+            busy_share: report.busiest_share,
+            honest,
+        });
+        if honest {
+            return Ok(Some(send_lag_p99_us));
+        }
+    }
+    Ok(None)
+}
+
 /// Whole fifties.
 #[expect(
     clippy::cast_possible_truncation,
@@ -191,7 +208,7 @@ fn round_sessions(sessions: f64) -> u32 {
 /// The engine with speech-to-text sessions against a sink that answers.
 fn drive(settings: &Settings, sessions: u32, cpus: &[u32], stop: &Stop) -> Result<Report> {
     go_on(stop)?;
-    let sink = Sink::start(SinkKind::Answering, &settings.sink_cpus)?;
+    let sink = Sink::start(SinkKind::Gateway, &settings.sink_cpus)?;
     let endpoint = Endpoint {
         host: sink.address().to_string(),
         path: "/ws/stt".to_owned(),

@@ -3,8 +3,8 @@
 # make build   the command, at target/release/plimsoll
 
 PLIMSOLL = target/release/plimsoll
-# Half a core for the target: one client core then reaches well beyond it. See docs/methodology.md.
-BENCH_VCPU = 0.5
+# A quarter of a core for the target: one client core then reaches well beyond its edge. See docs/methodology.md.
+BENCH_VCPU = 0.25
 
 .PHONY: build bench test calibrate tools
 

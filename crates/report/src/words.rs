@@ -235,7 +235,7 @@ pub fn headline(bracket: &Bracket, trials: &[StoredTrial]) -> Headline {
         None => {}
     }
     if bracket.lower_bound_only {
-        bounds.push("the client or the machine ran out before the target did".to_owned());
+        bounds.push(lower_bound_because(bracket).to_owned());
     }
     if bracket.interrupted {
         bounds.push("the search was interrupted".to_owned());
@@ -243,6 +243,16 @@ pub fn headline(bracket: &Bracket, trials: &[StoredTrial]) -> Headline {
     Headline {
         claim,
         bounds: bounds.join("; "),
+    }
+}
+
+/// Why the answer is "at least": the search names a bottleneck where nothing failed only when the client ran out.
+#[must_use]
+pub fn lower_bound_because(bracket: &Bracket) -> &'static str {
+    if bracket.bottleneck.is_some() {
+        "the client or the machine ran out before the target did"
+    } else {
+        "the search ended before any load failed"
     }
 }
 

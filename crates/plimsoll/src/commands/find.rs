@@ -62,7 +62,7 @@ fn one(args: &FindArgs, name: Option<&str>, stop: &Stop) -> Result<Bracket, Fail
     let path = output::path(&args.out, "find", subject_name);
     let logs = path.join("logs");
     let conditions = setup::conditions(&args.which, &args.place, &args.load, logs.clone())?;
-    let plan = plan(args, &conditions)?;
+    let mut plan = plan(args, &conditions)?;
     let subject = setup::subject(name, &args.which, &args.load)?;
     // The search must be able to try the greatest load that it may come to: to find out half way would waste the trials before.
     trial::must_be_possible(&subject, args.max.unwrap_or(args.start).max(args.start))?;
@@ -74,7 +74,7 @@ fn one(args: &FindArgs, name: Option<&str>, stop: &Stop) -> Result<Bracket, Fail
     }
     setup::bring_up_to_date(&subject, &logs, stop)?;
     conditions.placement.client_cpus.bind_this_thread()?;
-    warn_early(&conditions, &plan, &progress, stop)?;
+    warn_early(&conditions, &mut plan, args.max, &progress, stop)?;
     let mut keeper = Keeper {
         progress,
         folder: &folder,
@@ -135,10 +135,11 @@ fn most_sessions() -> u32 {
     u32::try_from(most).unwrap_or(1_000_000).min(1_000_000)
 }
 
-/// Says before the search how far this client will reach.
+/// Says before the search how far this client will reach, and keeps the search from loads far beyond that: they would be invalid, each more than once.
 fn warn_early(
     conditions: &Conditions,
-    plan: &Plan,
+    plan: &mut Plan,
+    max_given: Option<u32>,
     progress: &Progress,
     stop: &Stop,
 ) -> Result<(), Failure> {
@@ -153,6 +154,11 @@ fn warn_early(
     ));
     if reach.sessions < plan.settings.start {
         progress.say("that is below the load to begin with: expect a lower bound only; give the client more cores (--client-cpus) or the target less (--vcpu)");
+    }
+    if max_given.is_none() {
+        let settings = &mut plan.settings;
+        let beyond_reach = reach.sessions.saturating_add(reach.sessions / 2);
+        settings.max = settings.max.min(beyond_reach).max(settings.start);
     }
     Ok(())
 }

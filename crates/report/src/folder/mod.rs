@@ -39,6 +39,9 @@ pub struct ResultFolder {
     path: PathBuf,
 }
 
+/// The folder of logs within a result folder.
+const LOGS: &str = "logs";
+
 impl ResultFolder {
     /// Makes the folder, or takes one that is empty or holds results already: further trials are then numbered after those.
     ///
@@ -53,7 +56,10 @@ impl ResultFolder {
             Err(error) => return Err(ReportError::write(&path, error)),
         }
         let names = names(&path)?;
-        let nothing_else = names.iter().all(|name| atomic::is_leftover(name));
+        // Logs alone are what a call leaves behind whose target did not start.
+        let nothing_else = names
+            .iter()
+            .all(|name| atomic::is_leftover(name) || name == LOGS);
         if nothing_else || load::holds_a_result(&path, &names) {
             Ok(Self { path })
         } else {

@@ -26,7 +26,10 @@ pub(super) fn belief(page: &mut Page, bracket: &Bracket, trials: &[&StoredTrial]
         page.list(&caveats);
     }
     if bracket.lower_bound_only {
-        page.paragraph("The answer is a lower bound: the client or the machine ran out before the target did, so the target may carry more.");
+        page.paragraph(&format!(
+            "The answer is a lower bound: {}, so the target may carry more.",
+            words::lower_bound_because(bracket)
+        ));
     }
     let mut checked = Vec::new();
     checked.extend(client_room(trials));

@@ -131,6 +131,8 @@ pub struct Environment {
     pub target_cpus: Vec<usize>,
     /// How the target was held to them: `cgroup v1`, `cgroup v2`, `affinity`, or `none`.
     pub isolation: String,
+    /// Period of the target's CPU quota; `null` when it had none.
+    pub quota_period_ms: Option<f64>,
     /// Version of Plimsoll.
     pub plimsoll_version: String,
     /// How the engine waits for sockets: `epoll` or `io_uring`.

@@ -70,6 +70,9 @@ pub(crate) struct Where {
     /// What the target gets, in vCPU; fractions are set as a CPU quota
     #[arg(long, value_name = "X", default_value_t = 1.0)]
     pub(crate) vcpu: f64,
+    /// Period of the quota: 10 comes close to a slower core, 100 is what containers have
+    #[arg(long, value_name = "MS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub(crate) quota_period_ms: u64,
     /// Cores of the target, for example 2-3 (default: the last ones)
     #[arg(long, value_name = "LIST")]
     pub(crate) target_cpus: Option<String>,

@@ -108,6 +108,7 @@ pub(crate) fn conditions(
         tick_us: load.tick_us,
         headers: headers(&load.header)?,
         placement: placement(place)?,
+        quota_period_us: quota_period_us(place),
         inference: inference(which, load)?,
         configured: which.url.is_none(),
         log_folder,
@@ -122,6 +123,17 @@ pub(crate) fn placement(place: &Where) -> Result<Placement, Failure> {
     let target = cpus("--target-cpus", place.target_cpus.as_deref())?;
     let client = cpus("--client-cpus", place.client_cpus.as_deref())?;
     Ok(Placement::choose(place.vcpu, &allowed, target, client)?)
+}
+
+/// The quota's period: as asked, or longer where so small a quota would be below the millisecond that the kernel demands.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "microseconds of a period; the placement refuses a vCPU below 0.01"
+)]
+fn quota_period_us(place: &Where) -> u64 {
+    let least_us = (1_000.0 / place.vcpu).ceil() as u64;
+    (place.quota_period_ms * 1_000).max(least_us)
 }
 
 /// A list of cores, if one is given.

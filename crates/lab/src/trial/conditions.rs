@@ -34,6 +34,8 @@ pub struct Conditions {
     pub headers: Vec<(String, String)>,
     /// Who runs where.
     pub placement: Placement,
+    /// Period of the target's CPU quota, where it needs one.
+    pub quota_period_us: u64,
     /// Where targets send their batches.
     pub inference: Inference,
     /// Whether the target was configured by us, so that its answers must echo what we told it.

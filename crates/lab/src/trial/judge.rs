@@ -110,6 +110,10 @@ fn environment(conditions: &Conditions, stage: &Stage, report: &Report) -> Envir
             Vec::new()
         },
         isolation: isolation.to_owned(),
+        quota_period_ms: stage
+            .group()
+            .filter(|group| matches!(group.means().quota, How::CgroupV1 | How::CgroupV2))
+            .map(|_| float(conditions.quota_period_us) / 1e3),
         plimsoll_version: env!("CARGO_PKG_VERSION").to_owned(),
         engine_backend: report.backend.to_owned(),
         engine_tick_us: conditions.tick_us,

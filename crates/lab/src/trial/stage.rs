@@ -9,7 +9,7 @@ use super::conditions::{CPU_PASSES, Conditions, Inference, MODEL_DELAY_MS};
 use super::subject::{Subject, TargetUrl};
 use crate::contract::CONTRACT_VARIABLES;
 use crate::error::{Error, Result};
-use crate::isolation::{Cgroup, DEFAULT_PERIOD_US, Layout};
+use crate::isolation::{Cgroup, Layout};
 use crate::manifest::Manifest;
 use crate::process::{Child, Launch, choose_port, port_taken};
 use crate::resources::{DEFAULT_INTERVAL, Monitor, Sampler, Source};
@@ -163,7 +163,7 @@ impl Started {
         }
         let group = Cgroup::create(
             &conditions.placement,
-            DEFAULT_PERIOD_US,
+            conditions.quota_period_us,
             &Layout::of_this_machine(),
         );
         let log = conditions.log_folder.join(format!("{}.log", manifest.name));

@@ -119,6 +119,7 @@ fn environment() -> Environment {
         plimsoll_version: "0.1.0".to_owned(),
         engine_backend: "epoll".to_owned(),
         engine_tick_us: 500,
+        quota_period_ms: Some(10.0),
         nodelay: true,
         ..Environment::default()
     }

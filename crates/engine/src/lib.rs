@@ -13,10 +13,12 @@
 
 pub mod calendar;
 pub mod clock;
+mod meter;
+mod precedence;
 pub mod readiness;
 pub mod run;
 pub mod socket;
 mod worker;
 
+pub use precedence::{be_punctual, prefer_process};
 pub use run::{EngineError, EngineSecond, Options, Report, run};
-pub use worker::{be_punctual, prefer_process};

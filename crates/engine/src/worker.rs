@@ -17,7 +17,9 @@ use plimsoll_core::schedule::SessionPlan;
 use plimsoll_core::session::{Disconnect, Phase, Session, Workload};
 
 use crate::calendar::Calendar;
-use crate::clock::{Clock, thread_cpu_ns};
+use crate::clock::Clock;
+use crate::meter::{Meter, WindowCost};
+use crate::precedence::settle_in;
 use crate::readiness::{Event, Readiness};
 use crate::run::{EngineSecond, Message, Options};
 use crate::socket::{self, Trouble};
@@ -35,28 +37,6 @@ pub(crate) struct Finished<C> {
     pub(crate) recorder: Recorder<C>,
     pub(crate) latency: LatencySet,
     pub(crate) window: WindowCost,
-}
-
-/// CPU time and frames between the window's ends, as this thread saw them.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct WindowCost {
-    pub(crate) cpu_ns: u64,
-    pub(crate) frames: u64,
-    wall_ns: u64,
-}
-
-impl WindowCost {
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "nanoseconds of a trial are far below 2^53"
-    )]
-    pub(crate) fn busy_share(&self) -> f64 {
-        if self.wall_ns == 0 {
-            0.0
-        } else {
-            self.cpu_ns as f64 / self.wall_ns as f64
-        }
-    }
 }
 
 struct Slot<S> {
@@ -451,116 +431,4 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
             window: meter.cost(),
         })));
     }
-}
-
-/// Measures the thread's own CPU time, for each second and for the measured window.
-struct Meter {
-    window: Window,
-    opened: Option<Mark>,
-    closed: Option<Mark>,
-    second: Mark,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Mark {
-    at_ns: u64,
-    cpu_ns: u64,
-    frames: u64,
-}
-
-impl Meter {
-    fn new(window: Window) -> Self {
-        Self {
-            window,
-            opened: None,
-            closed: None,
-            second: Mark::now(0, 0),
-        }
-    }
-
-    fn update(&mut self, now_ns: u64, frames: u64) {
-        if self.opened.is_none() && now_ns >= self.window.start_ns {
-            self.opened = Some(Mark::now(now_ns, frames));
-        }
-        if self.closed.is_none() && now_ns >= self.window.end_ns {
-            self.closed = Some(Mark::now(now_ns, frames));
-        }
-    }
-
-    /// The trial is over, perhaps before the window was.
-    fn close(&mut self, now_ns: u64, frames: u64) {
-        self.closed.get_or_insert_with(|| Mark::now(now_ns, frames));
-    }
-
-    fn next_edge_ns(&self) -> u64 {
-        if self.opened.is_none() {
-            self.window.start_ns
-        } else if self.closed.is_none() {
-            self.window.end_ns
-        } else {
-            u64::MAX
-        }
-    }
-
-    fn second_share(&mut self, now_ns: u64) -> f64 {
-        let mark = Mark::now(now_ns, 0);
-        let share = WindowCost {
-            cpu_ns: mark.cpu_ns - self.second.cpu_ns,
-            frames: 0,
-            wall_ns: now_ns - self.second.at_ns,
-        }
-        .busy_share();
-        self.second = mark;
-        share
-    }
-
-    fn cost(&self) -> WindowCost {
-        match (self.opened, self.closed) {
-            (Some(opened), Some(closed)) => WindowCost {
-                cpu_ns: closed.cpu_ns - opened.cpu_ns,
-                frames: closed.frames - opened.frames,
-                wall_ns: closed.at_ns - opened.at_ns,
-            },
-            _ => WindowCost::default(),
-        }
-    }
-}
-
-impl Mark {
-    fn now(at_ns: u64, frames: u64) -> Self {
-        Self {
-            at_ns,
-            cpu_ns: thread_cpu_ns(),
-            frames,
-        }
-    }
-}
-
-/// Pins the thread and asks for punctual wake-ups. Pinning may be refused; the send lag then shows what it cost.
-fn settle_in(cpu: Option<usize>) {
-    if let Some(cpu) = cpu {
-        let mut set = rustix::thread::CpuSet::new();
-        set.set(cpu);
-        let _ = rustix::thread::sched_setaffinity(None, &set);
-    }
-    be_punctual();
-}
-
-/// Nice value of what must not be late: the engine's threads, and the simulator beside them, whose lateness would be charged to the target. Ahead of
-/// the sampling and the display, which run on the same cores.
-const PRIORITY: i32 = -10;
-
-/// Gives another process the same precedence as the engine's threads. It may be refused; its own lateness record then shows what it cost.
-pub fn prefer_process(pid: i32) {
-    if let Some(pid) = rustix::process::Pid::from_raw(pid) {
-        let _ = rustix::process::setpriority_process(Some(pid), PRIORITY);
-    }
-}
-
-/// Asks the kernel to wake the calling thread when it wants to be woken. Each wish may be refused; the send lag then shows what it cost.
-pub fn be_punctual() {
-    // Sleeps end when asked, not up to 50 µs later.
-    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1_000));
-    // On Linux this is the calling thread's own.
-    let _ = rustix::process::setpriority_process(None, PRIORITY);
 }

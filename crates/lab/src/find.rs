@@ -11,6 +11,7 @@ use plimsoll_core::search::{self, Search, Settings, Step, TrialVerdict};
 
 use crate::error::{Error, Result};
 use crate::signals::Stop;
+use crate::timestamp;
 use crate::trial::{self, Conditions, Outcome, Subject};
 
 /// What a search is told.
@@ -57,7 +58,7 @@ pub fn find(
     observer: &mut dyn Observer,
 ) -> Result<Found> {
     let began = Instant::now();
-    let started_at = humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string();
+    let started_at = timestamp::now();
     let mut search = Search::new(plan.settings).map_err(|error| Error::Usage(error.to_string()))?;
     let mut kept = Kept::default();
     let mut cut_short = None;
@@ -115,10 +116,10 @@ fn drawn_anew(conditions: &Conditions, kept: &Kept) -> Conditions {
 }
 
 fn ended_now(search: &mut Search) -> search::Outcome {
-    search.expire();
+    search.interrupt();
     match search.next() {
         Step::Done(outcome) => outcome,
-        Step::Trial { .. } => unreachable!("an expired search asks for no trial"),
+        Step::Trial { .. } => unreachable!("an interrupted search asks for no trial"),
     }
 }
 
@@ -193,19 +194,11 @@ impl Kept {
                 .map(|(confirmed, vcpu)| f64::from(confirmed) / vcpu),
             lower_bound_only: outcome.lower_bound_only,
             interrupted,
-            conclusion: conclusion(outcome, interrupted),
+            conclusion: outcome.conclusion.clone(),
             seed: plan.settings.seed,
             started_at,
             trials: self.summaries,
         }
-    }
-}
-
-/// Why the search ended, in a sentence. The search itself only knows that its time was up, not that a signal or an error made it so.
-fn conclusion(outcome: &search::Outcome, interrupted: bool) -> String {
-    match outcome.conclusion.strip_prefix("Ended by the time budget") {
-        Some(rest) if interrupted => format!("Interrupted{rest}"),
-        _ => outcome.conclusion.clone(),
     }
 }
 

@@ -16,6 +16,7 @@
 //! - [`find`]: trials at the loads that the search asks for, until the edge is known.
 //! - [`calibrate`]: what this machine's client can honestly generate.
 //! - [`http`]: one request with a time-out, and the Prometheus text format.
+//! - [`timestamp`]: the time of day as records carry it.
 //! - [`signals`]: Ctrl-C as a value that is passed down.
 
 pub mod build;
@@ -33,6 +34,7 @@ pub mod process;
 pub mod resources;
 pub mod signals;
 pub mod simulator;
+pub mod timestamp;
 pub mod trial;
 
 pub use error::{Error, Result};

@@ -26,7 +26,7 @@ pub(crate) fn folder(out: &OutArgs, verb: &str, subject: &str) -> Result<ResultF
 }
 
 fn default_path(verb: &str, subject: &str) -> PathBuf {
-    let now = humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string();
+    let now = plimsoll_lab::timestamp::now();
     let when: String = now.chars().filter(|c| !"-:".contains(*c)).collect();
     let subject: String = subject
         .chars()

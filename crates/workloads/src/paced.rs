@@ -71,12 +71,6 @@ impl FrameAccount {
         }
     }
 
-    /// The number of the frame written last.
-    #[must_use]
-    pub fn sent(&self) -> u64 {
-        self.ledger.sent()
-    }
-
     /// A message named the frames `oldest..=newest` (from 1, `oldest` not above `newest`): into the ledger and, when it is an answer, into the
     /// latencies.
     pub fn named<C>(

@@ -35,6 +35,9 @@ pub(super) fn sentence(
         Ended::TimeBudget => format!(
             "ended by the time budget before the answer was as narrow and as sure as asked: {known}"
         ),
+        Ended::Interrupted => {
+            format!("interrupted before the answer was as narrow and as sure as asked: {known}")
+        }
     };
     capitalised(&format!("{main}{}.", doubts(bracket)))
 }

@@ -138,6 +138,8 @@ pub enum Ended {
     TrialBudget,
     /// The caller's time was up.
     TimeBudget,
+    /// A signal or an error ended it.
+    Interrupted,
 }
 
 /// What the search knows at its end.
@@ -167,7 +169,8 @@ pub struct Search {
     settings: Settings,
     tallies: BTreeMap<u32, Tally>,
     trials: u32,
-    expired: bool,
+    /// What ended it from outside, before it knew enough.
+    cut: Option<Ended>,
 }
 
 impl Search {
@@ -182,7 +185,7 @@ impl Search {
             settings,
             tallies: BTreeMap::new(),
             trials: 0,
-            expired: false,
+            cut: None,
         })
     }
 
@@ -190,8 +193,8 @@ impl Search {
     #[must_use]
     pub fn next(&self) -> Step {
         let bracket = self.bracket();
-        let budget = if self.expired {
-            Some(Ended::TimeBudget)
+        let budget = if self.cut.is_some() {
+            self.cut
         } else if self.trials >= self.settings.max_trials {
             Some(Ended::TrialBudget)
         } else {
@@ -216,7 +219,12 @@ impl Search {
 
     /// The caller's time is up: from now on [`Search::next`] is `Done`.
     pub fn expire(&mut self) {
-        self.expired = true;
+        self.cut = Some(Ended::TimeBudget);
+    }
+
+    /// A signal or an error ended the measuring: [`Search::next`] then gives what is known.
+    pub fn interrupt(&mut self) {
+        self.cut = Some(Ended::Interrupted);
     }
 
     /// About how many trials are left, for progress displays: as if no further trial were invalid or surprising.
@@ -224,7 +232,7 @@ impl Search {
     pub fn remaining_trials_estimate(&self) -> u32 {
         let bracket = self.bracket();
         let budget = self.settings.max_trials.saturating_sub(self.trials);
-        if self.expired || self.next_trial(&bracket).is_none() {
+        if self.cut.is_some() || self.next_trial(&bracket).is_none() {
             return 0;
         }
         let halvings =

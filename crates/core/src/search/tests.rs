@@ -401,3 +401,22 @@ fn load_zero_is_ignored() {
         }
     );
 }
+
+#[test]
+fn an_interrupted_search_says_so() {
+    let mut search = search(settings());
+    search.record(100, TrialVerdict::Pass);
+    search.interrupt();
+    let Step::Done(outcome) = search.next() else {
+        panic!("it goes on after an interruption");
+    };
+    assert_eq!(
+        (outcome.confirmed, outcome.ended),
+        (Some(100), Ended::Interrupted)
+    );
+    assert!(
+        outcome.conclusion.starts_with("Interrupted before"),
+        "{}",
+        outcome.conclusion
+    );
+}

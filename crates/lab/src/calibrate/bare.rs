@@ -21,20 +21,13 @@ const MESSAGE_BYTES: usize = 648;
 const PERIOD: Duration = Duration::from_millis(20);
 const PERIOD_NS: u64 = 20 * NS_PER_MS;
 /// The sleep whose lateness is measured.
-pub const TIMER_SLEEP: Duration = Duration::from_micros(500);
+const TIMER_SLEEP: Duration = Duration::from_micros(500);
 
-/// What the bare loop costs.
-#[derive(Debug, Clone, Copy)]
-pub struct BareCost {
-    /// CPU time per message.
-    pub us_per_frame: f64,
-}
-
-/// Runs the bare loop on one core.
+/// Runs the bare loop on one core; µs of CPU per message.
 ///
 /// # Errors
 /// When sockets or the thread cannot be had.
-pub(super) fn run(settings: &Settings, cpu: u32, stop: &Stop) -> Result<BareCost> {
+pub(super) fn run(settings: &Settings, cpu: u32, stop: &Stop) -> Result<f64> {
     super::go_on(stop)?;
     let sink = Sink::start(SinkKind::Bytes, &settings.sink_cpus)?;
     let mut streams: Vec<_> = (0..settings.sessions)
@@ -56,9 +49,7 @@ pub(super) fn run(settings: &Settings, cpu: u32, stop: &Stop) -> Result<BareCost
         send(&streams, Duration::from_secs(1));
         let cpu_ns = thread_cpu_ns();
         let frames = send(&streams, duration);
-        BareCost {
-            us_per_frame: precise(thread_cpu_ns() - cpu_ns) / 1e3 / precise(frames.max(1)),
-        }
+        precise(thread_cpu_ns() - cpu_ns) / 1e3 / precise(frames.max(1))
     })
 }
 

@@ -22,8 +22,7 @@ use crate::error::{Error, Result};
 use crate::isolation::CpuList;
 use crate::signals::Stop;
 
-pub use bare::{BareCost, TIMER_SLEEP};
-pub use sink::{Sink, SinkKind};
+use sink::{Sink, SinkKind};
 
 /// Send lag (99th percentile) up to which a client is called honest.
 pub const SEND_LAG_P99_LIMIT_US: f64 = 2_000.0;
@@ -88,10 +87,8 @@ pub fn calibrate(
     let (mut bare_us, mut engine_us) = (Vec::new(), Vec::new());
     for _ in 0..settings.rounds {
         let bare = bare::run(settings, first_cpu, stop)?;
-        on_step(&Step::Bare {
-            us_per_frame: bare.us_per_frame,
-        });
-        bare_us.push(bare.us_per_frame);
+        on_step(&Step::Bare { us_per_frame: bare });
+        bare_us.push(bare);
         let engine = drive(settings, settings.sessions, &[first_cpu], stop)?;
         let us_per_frame = engine.cpu_us_per_frame().unwrap_or(f64::NAN);
         on_step(&Step::Engine { us_per_frame });

@@ -29,7 +29,7 @@ const PARTIAL_BYTES: usize = 330;
 
 /// What a sink does with what it gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SinkKind {
+pub(super) enum SinkKind {
     /// It answers every fifty messages with as many bytes as a partial has: the same traffic in both directions as a gateway's, for TCP
     /// acknowledges otherwise where one side is silent.
     Bytes,
@@ -39,7 +39,7 @@ pub enum SinkKind {
 
 /// A running sink; it ends when dropped.
 #[derive(Debug)]
-pub struct Sink {
+pub(super) struct Sink {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -50,7 +50,7 @@ impl Sink {
     ///
     /// # Errors
     /// When no port or thread can be had.
-    pub fn start(kind: SinkKind, cpus: &CpuList) -> Result<Self> {
+    pub(super) fn start(kind: SinkKind, cpus: &CpuList) -> Result<Self> {
         let failed = |error: std::io::Error| {
             Error::Usage(format!("the calibration's sink could not start: {error}"))
         };
@@ -78,7 +78,7 @@ impl Sink {
 
     /// Where it listens.
     #[must_use]
-    pub fn address(&self) -> SocketAddr {
+    pub(super) fn address(&self) -> SocketAddr {
         self.address
     }
 }

@@ -28,6 +28,7 @@ use crate::machine::{Limits, Need, preflight};
 use crate::resources::Recorded;
 use crate::signals::Stop;
 use crate::simulator::Stats;
+use crate::timestamp;
 
 pub use conditions::{Conditions, Inference, Load};
 use stage::Stage;
@@ -87,7 +88,7 @@ pub fn run(
     on_second: &mut dyn FnMut(&Second),
 ) -> Result<Outcome> {
     must_be_possible(subject, sessions)?;
-    let started_at = humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string();
+    let started_at = timestamp::now();
     let conditions = &conditions.with_logs_of_trial(sessions);
     let mut stage = Stage::set(conditions, subject, stop)?;
     let mut measured = measure(conditions, &mut stage, sessions, stop, on_second)?;

@@ -6,6 +6,7 @@ use plimsoll_lab::calibrate::{self, Settings, Step};
 use plimsoll_lab::isolation::{CpuList, Placement};
 use plimsoll_lab::machine::Limits;
 use plimsoll_lab::signals::Stop;
+use plimsoll_lab::timestamp;
 use plimsoll_lab::trial::Inference;
 
 use crate::args::{CalibrateArgs, Where};
@@ -45,8 +46,7 @@ pub(crate) fn run(args: &CalibrateArgs, stop: &Stop) -> Result<ExitCode, Failure
             placement.client_cpus
         );
     }
-    let now = humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string();
-    let calibration = calibrate::calibrate(&settings, now, stop, show)?;
+    let calibration = calibrate::calibrate(&settings, timestamp::now(), stop, show)?;
     folder.write_calibration(&calibration)?;
     if args.out.json {
         output::print_json(&calibration)?;

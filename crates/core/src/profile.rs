@@ -10,6 +10,17 @@ pub const NS_PER_MS: u64 = 1_000_000;
 /// Nanoseconds in a microsecond.
 pub const NS_PER_US: u64 = 1_000;
 
+/// How much of its profile a trial runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Length {
+    /// All of it.
+    #[default]
+    Full,
+    /// A shorter one: enough to tell a load far from the edge.
+    Short,
+}
+
 /// The phases of a trial, in seconds. `ramp` and `warm_up` are not measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -26,6 +37,9 @@ pub struct Profile {
     pub grace_s: f64,
     /// Each session's first frame is due this much after its connection at most, evenly spread, so that frames are no herd.
     pub session_start_spread_ms: f64,
+    /// Whether drift and leaks are gated as well ([`crate::drift`]). A change of its phases by hand leaves a soak a soak.
+    #[serde(default)]
+    pub soak: bool,
 }
 
 impl Profile {
@@ -44,7 +58,10 @@ impl Profile {
     /// Leaks and drift.
     #[must_use]
     pub fn soak() -> Self {
-        Self::named("soak", 30.0, 10.0, 1800.0)
+        Self {
+            soak: true,
+            ..Self::named("soak", 30.0, 10.0, 1800.0)
+        }
     }
 
     /// The profile of that name, if there is one.
@@ -58,6 +75,46 @@ impl Profile {
         }
     }
 
+    /// The same, or the short form of it, for loads far from the edge.
+    ///
+    /// Short: a third of the ramp, half of the warm-up, a quarter of the measured window, in whole seconds, rounded up; but no
+    /// phase gets shorter than below, nor longer than it was. Name, grace and start spread stay. So `quick` becomes 2 + 2 + 4 s,
+    /// `standard` 10 + 5 + 12 s.
+    ///
+    /// - The ramp takes at least 2 s: the same sessions connecting in less are a storm, and a storm is not what is measured.
+    /// - The warm-up takes at least 2 s: within it the last sessions begin (start spread, 1 s) and get a first answer (a gateway
+    ///   gathers up to 1 s of audio), so that the window sees the steady state and not the beginning.
+    /// - The window takes at least 4 s: several answers of each session.
+    #[must_use]
+    pub fn of_length(&self, length: Length) -> Self {
+        let shorter = |phase_s: f64, parts: f64, least_s: f64| {
+            (phase_s / parts).ceil().max(least_s).min(phase_s)
+        };
+        match length {
+            Length::Full => self.clone(),
+            Length::Short => Self {
+                ramp_s: shorter(self.ramp_s, 3.0, 2.0),
+                warm_up_s: shorter(self.warm_up_s, 2.0, 2.0),
+                measured_s: shorter(self.measured_s, 4.0, 4.0),
+                // Only the whole of it shows a leak.
+                soak: false,
+                ..self.clone()
+            },
+        }
+    }
+
+    /// What a short trial takes of a full one's time, up to the end of the measured window.
+    #[must_use]
+    pub fn short_share(&self) -> f64 {
+        let lasts_s = |profile: &Self| profile.ramp_s + profile.warm_up_s + profile.measured_s;
+        let full_s = lasts_s(self);
+        if full_s > 0.0 {
+            lasts_s(&self.of_length(Length::Short)) / full_s
+        } else {
+            1.0
+        }
+    }
+
     fn named(name: &str, ramp_s: f64, warm_up_s: f64, measured_s: f64) -> Self {
         Self {
             name: name.to_owned(),
@@ -66,6 +123,7 @@ impl Profile {
             measured_s,
             grace_s: 5.0,
             session_start_spread_ms: 1000.0,
+            soak: false,
         }
     }
 
@@ -142,6 +200,31 @@ mod tests {
         for name in ["quick", "standard", "soak"] {
             assert_eq!(Profile::by_name(name).unwrap().name, name);
         }
+    }
+
+    #[test]
+    fn short_trials_are_shorter_but_not_too_short() {
+        let phases = |profile: &Profile| {
+            let short = profile.of_length(Length::Short);
+            assert_eq!(short.name, profile.name);
+            assert_eq!(short.grace_s.to_bits(), profile.grace_s.to_bits());
+            [short.ramp_s, short.warm_up_s, short.measured_s].map(seconds_to_ns)
+        };
+        let seconds = |phases: [u64; 3]| phases.map(|phase| phase * NS_PER_S);
+        assert_eq!(phases(&Profile::quick()), seconds([2, 2, 4]));
+        assert_eq!(phases(&Profile::standard()), seconds([10, 5, 12]));
+        // What is short already stays as it is.
+        let tiny = Profile::named("custom", 1.0, 0.0, 2.0);
+        assert_eq!(phases(&tiny), seconds([1, 0, 2]));
+        assert_eq!(Profile::quick().of_length(Length::Full), Profile::quick());
+    }
+
+    #[test]
+    fn the_share_of_a_short_trial() {
+        assert!((Profile::quick().short_share() - 0.5).abs() < 1e-9);
+        assert!((Profile::standard().short_share() - 27.0 / 85.0).abs() < 1e-9);
+        let nothing = Profile::named("custom", 0.0, 0.0, 0.0);
+        assert!((nothing.short_share() - 1.0).abs() < 1e-9);
     }
 
     #[test]

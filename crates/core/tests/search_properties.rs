@@ -2,19 +2,21 @@
 
 mod synthetic_server;
 
-use plimsoll_core::search::{Ended, Outcome, Search, Settings, Step, TrialVerdict};
+use plimsoll_core::profile::Length;
+use plimsoll_core::search::edge::EdgePosterior;
+use plimsoll_core::search::{Ended, LoadClass, Outcome, Search, Settings, Step, TrialVerdict};
 use proptest::prelude::*;
-use synthetic_server::{SyntheticServer, run, uniform};
+use synthetic_server::{Shape, Spent, SyntheticServer, run, uniform};
 
-/// Never reached by what these tests search, so a search that does not end by itself shows.
-const ENDLESS: u32 = 2_000;
+/// The share of a short trial in these tests.
+const SHORT_SHARE: f64 = 0.5;
 
 fn settings() -> impl Strategy<Value = Settings> {
     (
         1_u32..200,
         200_u32..100_000,
         1_u32..100_000,
-        0.005..0.2_f64,
+        0.02..0.2_f64,
         1_u32..6,
         any::<u64>(),
     )
@@ -24,18 +26,38 @@ fn settings() -> impl Strategy<Value = Settings> {
                 min,
                 max,
                 relative_width,
+                confidence: 0.95,
                 repeats,
-                max_trials: ENDLESS,
+                max_trials: 80,
                 seed,
+                short_share: SHORT_SHARE,
             },
         )
 }
 
-fn search(settings: &Settings, server: impl FnMut(u32, u32) -> TrialVerdict) -> (Outcome, u32) {
-    run(
-        &mut Search::new(*settings).expect("the settings make sense"),
-        server,
-    )
+/// The profile `quick` on a free range.
+fn quick(seed: u64) -> Settings {
+    Settings {
+        start: 100,
+        min: 1,
+        max: 100_000,
+        relative_width: 0.05,
+        confidence: 0.95,
+        repeats: 3,
+        max_trials: 60,
+        seed,
+        short_share: SHORT_SHARE,
+    }
+}
+
+fn search(
+    settings: &Settings,
+    mut server: impl FnMut(u32, u32) -> TrialVerdict,
+) -> (Outcome, Spent) {
+    let mut search = Search::new(*settings).expect("the settings make sense");
+    run(&mut search, SHORT_SHARE, |load, _, trial, _| {
+        server(load, trial)
+    })
 }
 
 fn exact(edge: u32) -> impl Fn(u32, u32) -> TrialVerdict {
@@ -48,40 +70,26 @@ fn exact(edge: u32) -> impl Fn(u32, u32) -> TrialVerdict {
     }
 }
 
-/// Probes over the whole range, halvings down to the width, and both sides confirmed; doubled for an uneven split.
-fn most_trials(settings: &Settings) -> f64 {
-    let range = f64::from(settings.max) / f64::from(settings.min);
-    range.ln() / 1.8_f64.ln()
-        + 2.0
-            * (2.0_f64.ln() / settings.relative_width.ln_1p())
-                .log2()
-                .max(1.0)
-        + f64::from(settings.repeats)
-        + 4.0
-}
-
 /// Holds of every outcome whatever the server did.
 fn is_consistent(outcome: &Outcome) -> Result<(), TestCaseError> {
-    let passing = |load: u32| {
-        let (pass, fail, _) = outcome.trials_at[&load];
-        pass > 0 && pass * 3 >= (pass + fail) * 2
+    let at = |load: u32| {
+        let mut of_load = outcome.evidence.iter().filter(|e| e.sessions == load);
+        of_load.next().expect("a load that was tried")
     };
     if let Some(load) = outcome.confirmed {
-        prop_assert!(passing(load), "{outcome:?}");
+        prop_assert_eq!(at(load).class, LoadClass::Passing);
+        prop_assert!(at(load).passed > at(load).failed, "{:?}", outcome);
     }
     if let Some(load) = outcome.first_fail {
-        let (pass, fail, _) = outcome.trials_at[&load];
-        prop_assert!(fail > 0 && fail * 3 >= (pass + fail) * 2, "{outcome:?}");
-        prop_assert!(
-            outcome.confirmed.is_none_or(|confirmed| confirmed < load),
-            "{outcome:?}"
-        );
+        prop_assert_eq!(at(load).class, LoadClass::Failing);
+        prop_assert!(at(load).failed + at(load).short_failed > 0, "{:?}", outcome);
+        prop_assert!(outcome.confirmed.is_none_or(|confirmed| confirmed < load));
     }
     for load in &outcome.borderline {
-        prop_assert!(
-            !passing(*load) && outcome.trials_at[load].0 > 0,
-            "{outcome:?}"
-        );
+        prop_assert_eq!(at(*load).class, LoadClass::Borderline);
+    }
+    if let Some(edge) = outcome.edge {
+        prop_assert!(edge.low <= edge.value && edge.high.is_none_or(|high| edge.value <= high));
     }
     prop_assert_eq!(
         outcome.lower_bound_only,
@@ -92,103 +100,97 @@ fn is_consistent(outcome: &Outcome) -> Result<(), TestCaseError> {
 }
 
 proptest! {
+    // Each case is a whole search.
+    #![proptest_config(ProptestConfig::with_cases(8))]
+
     #[test]
-    fn an_exact_edge_lies_in_the_bracket(settings in settings(), place in 0.0..=1.0_f64) {
+    fn an_exact_edge_is_found(settings in settings(), place in 0.0..=1.0_f64) {
         // Anywhere in the range, on a logarithmic scale, or just outside it.
         let (min, max) = (f64::from(settings.min), f64::from(settings.max));
         let edge = ((min - 1.0).max(0.5) * (max * 2.0 / min).powf(place)) as u32;
-        let (outcome, trials) = search(&settings, exact(edge));
+        let (outcome, _) = search(&settings, exact(edge));
         is_consistent(&outcome)?;
-        prop_assert!(outcome.borderline.is_empty());
-        prop_assert!(f64::from(trials) <= most_trials(&settings), "{trials} trials: {outcome:?}");
+        prop_assert!(outcome.confirmed.is_none_or(|load| load <= edge), "{outcome:?}");
+        prop_assert!(outcome.first_fail.is_none_or(|load| load > edge), "{outcome:?}");
         if edge < settings.min {
-            prop_assert_eq!((outcome.confirmed, outcome.first_fail), (None, Some(settings.min)));
-            prop_assert_eq!(outcome.ended, Ended::AtMinimum);
+            prop_assert_eq!((outcome.confirmed, outcome.ended), (None, Ended::AtMinimum));
         } else if edge >= settings.max {
-            prop_assert_eq!((outcome.confirmed, outcome.first_fail), (Some(settings.max), None));
-            prop_assert_eq!(outcome.ended, Ended::AtMaximum);
-        } else {
-            let (low, high) = (outcome.confirmed.unwrap(), outcome.first_fail.unwrap());
-            prop_assert!(low <= edge && edge < high);
-            prop_assert!(high - low == 1 || f64::from(high) / f64::from(low) - 1.0 <= settings.relative_width + 1e-9);
-            let needed = settings.repeats / 2 + 1;
-            prop_assert_eq!((outcome.trials_at[&low], outcome.trials_at[&high]), ((needed, 0, 0), (0, needed, 0)));
-            prop_assert_eq!(outcome.ended, Ended::Narrow);
+            prop_assert_eq!((outcome.confirmed, outcome.ended), (Some(settings.max), Ended::AtMaximum));
+        } else if let Some(found) = outcome.edge {
+            // The edge of a server that passes whole numbers up to `edge` is anywhere between that and the next.
+            let high = found.high.unwrap_or(f64::INFINITY);
+            prop_assert!(found.low <= f64::from(edge) + 1.0 && f64::from(edge) <= high, "{outcome:?}");
         }
     }
 
     #[test]
-    fn a_single_false_verdict_anywhere_moves_nothing(edge in 300_u32..5_000, flipped in 0_u32..20, seed in any::<u64>()) {
-        let settings = Settings { start: 100, min: 10, max: 20_000, relative_width: 0.05, repeats: 3, max_trials: ENDLESS, seed };
+    fn a_single_false_verdict_anywhere_moves_nothing_far(edge in 300_u32..5_000, flipped in 0_u32..20, seed in any::<u64>()) {
         let server = exact(edge);
-        let (outcome, _) = search(&settings, |load, trial| match (server(load, trial), trial == flipped) {
+        let (outcome, _) = search(&quick(seed), |load, trial| match (server(load, trial), trial == flipped) {
             (TrialVerdict::Pass, true) => TrialVerdict::Fail,
             (TrialVerdict::Fail, true) => TrialVerdict::Pass,
             (verdict, _) => verdict,
         });
         is_consistent(&outcome)?;
-        let (low, high) = (outcome.confirmed.unwrap(), outcome.first_fail.unwrap());
-        prop_assert!(low <= edge && edge < high, "{outcome:?}");
-        prop_assert!(f64::from(high) / f64::from(low) <= 1.05 + 1e-9, "{outcome:?}");
+        let found = outcome.edge.unwrap();
+        prop_assert!((found.value / f64::from(edge) - 1.0).abs() < 0.03, "{outcome:?}");
+        prop_assert!(outcome.confirmed.is_some_and(|load| f64::from(load) > 0.9 * f64::from(edge)), "{outcome:?}");
     }
 
     #[test]
-    fn it_ends_on_any_noise(settings in settings(), edge in 1.0..100_000_f64, noise in 0.0..2.0_f64, false_fails in 0.0..0.5_f64, seed in any::<u64>()) {
-        let server = SyntheticServer { edge, noise, false_fails, seed };
-        let (outcome, trials) = search(&settings, |load, trial| server.verdict(load, trial));
-        is_consistent(&outcome)?;
-        prop_assert!(trials < ENDLESS, "{trials} trials: {outcome:?}");
-    }
-
-    #[test]
-    fn it_ends_on_arbitrary_verdicts(settings in settings(), seed in any::<u64>(), shares in (0.0..1.0_f64, 0.0..1.0_f64, 0.0..1.0_f64)) {
-        let (outcome, trials) = search(&settings, |_, trial| {
-            let draw = uniform(seed, trial) * (shares.0 + shares.1 + shares.2 + 0.1);
-            if draw < shares.0 {
-                TrialVerdict::Pass
-            } else if draw < shares.0 + shares.1 {
-                TrialVerdict::Invalid { client_ran_out: uniform(!seed, trial) < 0.5 }
-            } else {
-                TrialVerdict::Fail
-            }
-        });
-        is_consistent(&outcome)?;
-        prop_assert!(trials < ENDLESS, "{trials} trials: {outcome:?}");
-    }
-
-    #[test]
-    fn any_budget_is_kept(settings in settings(), edge in 1.0..100_000_f64, max_trials in 1_u32..30, seed in any::<u64>()) {
-        let settings = Settings { max_trials, ..settings };
-        let server = SyntheticServer { edge, noise: 0.05, false_fails: 0.05, seed };
+    fn it_ends_and_stays_in_range_on_arbitrary_verdicts(settings in settings(), seed in any::<u64>(), shares in (0.0..1.0_f64, 0.0..1.0_f64, 0.0..1.0_f64)) {
         let mut search = Search::new(settings).unwrap();
         for trial in 0.. {
             let left = search.remaining_trials_estimate();
-            prop_assert!(trial + left <= max_trials);
-            match search.next() {
+            prop_assert!(trial + left <= settings.max_trials);
+            let (load, length) = match search.next() {
                 Step::Done(outcome) => {
                     is_consistent(&outcome)?;
                     prop_assert_eq!(left, 0);
                     break;
                 }
-                Step::Trial { load, .. } => {
-                    prop_assert!(left >= 1);
-                    prop_assert!((settings.min..=settings.max).contains(&load));
-                    search.record(load, server.verdict(load, trial));
-                }
-            }
+                Step::Trial { load, length, .. } => (load, length),
+            };
+            prop_assert!(left >= 1);
+            prop_assert!((settings.min..=settings.max).contains(&load));
+            let draw = uniform(seed, trial) * (shares.0 + shares.1 + shares.2 + 0.1);
+            search.record(load, length, if draw < shares.0 {
+                TrialVerdict::Pass
+            } else if draw < shares.0 + shares.1 {
+                TrialVerdict::Invalid { client_ran_out: uniform(!seed, trial) < 0.5 }
+            } else {
+                TrialVerdict::Fail
+            });
         }
     }
 
     #[test]
+    fn a_resumed_search_takes_the_same_step(edge in 100.0..8_000_f64, seed in any::<u64>(), trials in 1_usize..25) {
+        let server = SyntheticServer { softness: 0.02, false_fails: 0.05, ..SyntheticServer::sharp(edge, seed) };
+        let mut search = Search::new(quick(seed)).unwrap();
+        let mut recorded = Vec::new();
+        for n in 0..trials {
+            let Step::Trial { load, length, .. } = search.next() else { break };
+            let verdict = server.verdict(load, length, n as u32, 0.0);
+            search.record(load, length, verdict);
+            recorded.push((load, length, verdict));
+        }
+        let mut resumed = Search::new(quick(seed)).unwrap();
+        for (load, length, verdict) in recorded.into_iter().rev() {
+            resumed.record(load, length, verdict);
+        }
+        prop_assert_eq!(search.next(), resumed.next());
+    }
+
+    #[test]
     fn where_the_client_runs_out_nothing_above_is_claimed(settings in settings(), reach in 1_u32..100_000, edge in 1_u32..100_000) {
-        let (outcome, trials) = search(&settings, |load, trial| {
+        let (outcome, _) = search(&settings, |load, trial| {
             if load > reach { TrialVerdict::Invalid { client_ran_out: true } } else { exact(edge)(load, trial) }
         });
         is_consistent(&outcome)?;
-        prop_assert!(f64::from(trials) <= 3.0 * most_trials(&settings), "{trials} trials: {outcome:?}");
         prop_assert!(outcome.first_fail.is_none_or(|load| load <= reach && load > edge));
         prop_assert!(outcome.confirmed.is_none_or(|load| load <= reach && load <= edge));
-        if edge >= reach && reach >= settings.min && reach < settings.max {
+        if edge >= reach && reach >= settings.min && reach < settings.max && outcome.ended != Ended::TrialBudget {
             // Everything within reach passes, and the search comes as near to the reach as to an edge.
             prop_assert!(outcome.lower_bound_only, "{outcome:?}");
             prop_assert_eq!(outcome.ended, Ended::OutOfReach);
@@ -198,52 +200,94 @@ proptest! {
     }
 
     #[test]
-    fn every_second_trial_invalid_costs_trials_but_not_the_answer(settings in settings(), edge in 1_u32..100_000, client_ran_out in any::<bool>()) {
-        let (undisturbed, trials) = search(&settings, exact(edge));
-        let (outcome, disturbed_trials) = search(&settings, |load, trial| {
+    fn a_client_at_its_limit_never_makes_a_load_line(reach in 200_u32..5_000, seed in any::<u64>(), survivors in 0.0..0.3_f64) {
+        // Above its reach the client runs out in most trials; what is valid there fails.
+        let (outcome, _) = search(&quick(seed), |load, trial| {
+            if load <= reach {
+                TrialVerdict::Pass
+            } else if uniform(seed, trial) < survivors {
+                TrialVerdict::Fail
+            } else {
+                TrialVerdict::Invalid { client_ran_out: true }
+            }
+        });
+        is_consistent(&outcome)?;
+        prop_assert!(outcome.confirmed.is_none_or(|load| load <= reach), "{outcome:?}");
+    }
+
+    #[test]
+    fn every_second_trial_invalid_costs_trials_but_not_the_answer(edge in 100_u32..10_000, seed in any::<u64>(), client_ran_out in any::<bool>()) {
+        let settings = Settings { max_trials: 200, ..quick(seed) };
+        let (undisturbed, spent) = search(&settings, exact(edge));
+        let (outcome, disturbed) = search(&settings, |load, trial| {
             if trial % 2 == 0 { TrialVerdict::Invalid { client_ran_out } } else { exact(edge)(load, trial) }
         });
-        prop_assert_eq!((outcome.confirmed, outcome.first_fail), (undisturbed.confirmed, undisturbed.first_fail));
-        prop_assert_eq!(disturbed_trials, 2 * trials);
+        prop_assert_eq!((outcome.confirmed, outcome.first_fail, outcome.edge), (undisturbed.confirmed, undisturbed.first_fail, undisturbed.edge));
+        prop_assert_eq!(disturbed.trials, 2 * spent.trials);
     }
 }
 
-/// How often, of 400 seeds, `confirmed` is within `share` of the edge.
-fn hits(noise: f64, false_fails: f64, share: f64) -> usize {
-    let settings = Settings {
-        start: 100,
-        min: 1,
-        max: 100_000,
-        relative_width: 0.05,
-        repeats: 3,
-        max_trials: 60,
-        seed: 0,
-    };
-    let near = |seed: u64| {
+/// Of so many servers of a kind, how many intervals contain the edge, and how many load lines lie within `share` of it.
+fn hits(servers: u64, like: SyntheticServer, share: f64) -> (usize, usize) {
+    let outcomes = (0..servers).map(|seed| {
         let edge = 200.0 * 40_f64.powf(uniform(seed, u32::MAX));
-        let server = SyntheticServer {
-            edge,
-            noise,
-            false_fails,
-            seed,
-        };
-        let settings = Settings { seed, ..settings };
-        let (outcome, _) = search(&settings, |load, trial| server.verdict(load, trial));
-        outcome
-            .confirmed
-            .is_some_and(|load| (f64::from(load) / edge - 1.0).abs() <= share)
-    };
-    (0..400).filter(|seed| near(*seed)).count()
+        let server = SyntheticServer { edge, seed, ..like };
+        let mut search = Search::new(quick(seed)).unwrap();
+        let (outcome, _) = run(&mut search, SHORT_SHARE, |load, length, n, time| {
+            server.verdict(load, length, n, time)
+        });
+        (outcome, server.half_passes())
+    });
+    outcomes.fold((0, 0), |(contain, near), (outcome, edge)| {
+        let found = outcome.edge.unwrap();
+        let contains = found.low <= edge && found.high.is_none_or(|high| edge <= high);
+        let line = f64::from(outcome.confirmed.unwrap_or(0));
+        let is_near = (line / edge - 1.0).abs() <= share;
+        (contain + usize::from(contains), near + usize::from(is_near))
+    })
 }
 
 #[test]
-fn a_noisy_edge_is_found_for_most_seeds() {
-    let (sharp, soft, disturbed) = (
-        hits(0.0, 0.0, 0.05),
-        hits(0.01, 0.0, 0.06),
-        hits(0.01, 0.05, 0.06),
-    );
-    assert_eq!(sharp, 400);
-    assert!(soft >= 380, "{soft} of 400");
-    assert!(disturbed >= 360, "{disturbed} of 400");
+fn intervals_contain_the_edge_and_lines_lie_near_it() {
+    let sharp = SyntheticServer::sharp(0.0, 0);
+    let soft = |softness, false_fails| SyntheticServer {
+        softness,
+        false_fails,
+        ..sharp
+    };
+    let normal = SyntheticServer {
+        shape: Shape::Normal,
+        ..soft(0.01, 0.02)
+    };
+    let flattering = SyntheticServer {
+        short_optimism: 0.03,
+        ..soft(0.01, 0.0)
+    };
+    // The seeds are fixed, so these counts do not change by chance; nine in ten leave room for a change of the search.
+    for (name, servers, like, share) in [
+        ("sharp", 10, sharp, 0.06),
+        ("soft", 40, soft(0.02, 0.0), 0.08),
+        ("disturbed", 40, soft(0.01, 0.1), 0.08),
+        ("normal", 10, normal, 0.06),
+        ("short trials that flatter", 10, flattering, 0.06),
+    ] {
+        let (contain, near) = hits(servers, like, share);
+        let least = servers as usize * 9 / 10;
+        assert!(contain >= least, "{name}: {contain} of {servers} intervals");
+        assert!(near >= least, "{name}: {near} of {servers} load lines");
+    }
+}
+
+#[test]
+fn the_evidence_of_an_outcome_gives_its_interval_again() {
+    let server = SyntheticServer {
+        softness: 0.02,
+        ..SyntheticServer::sharp(1_234.0, 5)
+    };
+    let mut search = Search::new(quick(5)).unwrap();
+    let (outcome, _) = run(&mut search, SHORT_SHARE, |load, length: Length, n, time| {
+        server.verdict(load, length, n, time)
+    });
+    let again = EdgePosterior::of(&outcome.evidence).map(|posterior| posterior.interval(0.95));
+    assert_eq!(again, outcome.edge);
 }

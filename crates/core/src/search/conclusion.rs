@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::bracket::Bracket;
+use super::knowledge::Knowledge;
 use super::tally::Tally;
-use super::{Ended, Settings, grid};
+use super::{Ended, Settings};
 
 type Tallies = BTreeMap<u32, Tally>;
 
@@ -12,101 +12,124 @@ type Tallies = BTreeMap<u32, Tally>;
 pub(super) fn sentence(
     settings: &Settings,
     tallies: &Tallies,
-    bracket: &Bracket,
+    known: &Knowledge,
     ended: Ended,
 ) -> String {
-    let known = known(tallies, bracket);
+    let words = known_in_words(settings, tallies, known);
     let main = match ended {
-        Ended::Narrow => known,
+        Ended::Narrow => words,
         Ended::AtMaximum => format!(
-            "{known}, and {} is the highest load that this search may try; raise its maximum to find the limit",
+            "{words}, and {} is the highest load that this search may try; raise its maximum to find the limit",
             settings.max
         ),
-        Ended::OutOfReach => out_of_reach(tallies, bracket, &known),
+        Ended::OutOfReach => out_of_reach(tallies, known, &words),
         Ended::AtMinimum => format!(
-            "{known}, and {} is the lowest load that this search may try; lower its minimum or give the target more",
+            "{words}, and {} is the lowest load that this search may try; lower its minimum or give the target more",
             settings.min
         ),
-        Ended::Unmeasurable => unmeasurable(tallies, bracket, &known),
+        Ended::Unmeasurable => unmeasurable(tallies, known, &words),
         Ended::TrialBudget => format!(
-            "ended by the limit of {} trials before the answer was as narrow and as sure as asked: {known}",
+            "ended by the limit of {} trials before the answer was as narrow and as sure as asked: {words}",
             settings.max_trials
         ),
         Ended::TimeBudget => format!(
-            "ended by the time budget before the answer was as narrow and as sure as asked: {known}"
+            "ended by the time budget before the answer was as narrow and as sure as asked: {words}"
         ),
         Ended::Interrupted => {
-            format!("interrupted before the answer was as narrow and as sure as asked: {known}")
+            format!("interrupted before the answer was as narrow and as sure as asked: {words}")
         }
     };
-    capitalised(&format!("{main}{}.", doubts(bracket)))
+    capitalised(&format!("{main}{}.", doubts(known)))
 }
 
-/// The two sides of the bracket, with the trials behind them.
-fn known(tallies: &Tallies, bracket: &Bracket) -> String {
+/// The two sides of the bracket with the trials behind them, and the interval.
+fn known_in_words(settings: &Settings, tallies: &Tallies, known: &Knowledge) -> String {
     let passes = |load: u32| {
         let tally = &tallies[&load];
-        format!("{load} passes ({} of {} trials)", tally.pass, tally.valid())
+        let full = tally.passed + tally.failed;
+        format!("{load} passes ({} of {full} full trials)", tally.passed)
     };
     let fails = |load: u32| {
         let tally = &tallies[&load];
-        format!("{load} fails ({} of {} trials)", tally.fail, tally.valid())
+        match tally.passed + tally.failed {
+            0 => format!(
+                "{load} fails ({} of {} short trials)",
+                tally.short_failed,
+                tally.short_passed + tally.short_failed
+            ),
+            full => format!("{load} fails ({} of {full} full trials)", tally.failed),
+        }
     };
-    match (bracket.confirmed, bracket.first_fail) {
+    let sides = match (known.confirmed, known.first_fail) {
         (Some(pass), Some(fail)) => format!(
-            "{} and {}, so the load line is {pass}, with {:.1} % to the first fail",
+            "{} and {}, so the load line is {pass}",
             passes(pass),
-            fails(fail),
-            grid::width(pass, fail) * 100.0
+            fails(fail)
         ),
         (Some(pass), None) => format!(
-            "the load line is at least {pass}: {} and no load fails",
+            "the load line is at least {pass}: {} and no load fails for sure",
             passes(pass)
         ),
-        (None, Some(fail)) => format!("no load passes: {}", fails(fail)),
-        (None, None) if bracket.any_valid => "no load passes or fails for sure".to_owned(),
+        (None, Some(fail)) if known.highest_pass.is_none() => {
+            format!("no load passes: {}", fails(fail))
+        }
+        (None, Some(fail)) => format!("no load passes for sure: {}", fails(fail)),
+        (None, None) if known.valid_loads.is_some() => {
+            "no load passes or fails for sure".to_owned()
+        }
         (None, None) => {
             let trials: u32 = tallies.values().map(|tally| tally.invalid).sum();
-            format!("nothing is known: none of {trials} trials was valid")
+            return format!("nothing is known: none of {trials} trials was valid");
         }
-    }
+    };
+    let interval = known
+        .edge
+        .and_then(|edge| Some((edge.low, edge.high?)))
+        .map(|(low, high)| {
+            format!(
+                "; the edge lies between {low:.0} and {high:.0} ({:.0} % confidence)",
+                settings.confidence * 100.0
+            )
+        });
+    sides + &interval.unwrap_or_default()
 }
 
-fn out_of_reach(tallies: &Tallies, bracket: &Bracket, known: &str) -> String {
-    let Some(load) = bracket.out_of_reach else {
-        return known.to_owned();
+fn out_of_reach(tallies: &Tallies, known: &Knowledge, words: &str) -> String {
+    let Some(load) = known.out_of_reach else {
+        return words.to_owned();
     };
     format!(
-        "{known}, but at {load} the client or its machine ran out ({} invalid trials), so what the target carries beyond is not known; give the client more",
+        "{words}, but at {load} the client or its machine ran out ({} invalid trials), so what the target carries beyond is not known; give the client more",
         tallies[&load].invalid
     )
 }
 
-fn unmeasurable(tallies: &Tallies, bracket: &Bracket, known: &str) -> String {
-    let spent = tallies
-        .iter()
-        .filter(|(_, tally)| tally.spent())
-        .map(|(load, _)| *load);
+fn unmeasurable(tallies: &Tallies, known: &Knowledge, words: &str) -> String {
     // Only what stands between the answer and a better one.
-    let spent: Vec<u32> = spent
-        .filter(|load| bracket.confirmed.is_none_or(|low| *load > low))
-        .filter(|load| bracket.first_fail.is_none_or(|high| *load < high))
+    let between = |load: u32| {
+        known.confirmed.is_none_or(|low| load > low)
+            && known.first_fail.is_none_or(|high| load < high)
+    };
+    let spent: Vec<u32> = tallies
+        .iter()
+        .filter(|(load, tally)| tally.spent() && between(**load))
+        .map(|(load, _)| *load)
         .collect();
-    if !bracket.any_valid || spent.is_empty() {
-        return known.to_owned();
+    if known.valid_loads.is_none() || spent.is_empty() {
+        return words.to_owned();
     }
-    format!("{known}, and trials at {} stayed invalid", listed(&spent))
+    format!("{words}, and trials at {} stayed invalid", listed(&spent))
 }
 
 /// What a reader should know besides.
-fn doubts(bracket: &Bracket) -> String {
+fn doubts(known: &Knowledge) -> String {
     let mut words = String::new();
-    match bracket.borderline.as_slice() {
+    match known.borderline.as_slice() {
         [] => {}
         [load] => words += &format!("; trials at {load} disagree (borderline)"),
         loads => words += &format!("; trials at {} disagree (borderline)", listed(loads)),
     }
-    if let Some(load) = bracket.pass_above_fail {
+    if let Some(load) = known.pass_above_fail {
         words += &format!("; {load} passes although a lower load fails, so it does not count");
     }
     words

@@ -45,19 +45,72 @@ pub(super) fn width(low: u32, high: u32) -> f64 {
     f64::from(high) / f64::from(low) - 1.0
 }
 
-/// How often the gap must be halved until it is narrow enough.
+/// How often a gap that wide, as a share of its lower end, must be halved until it is as narrow as asked.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "the logarithm of a u32, not negative"
+    reason = "the logarithm of a positive number, clamped"
 )]
-pub(super) fn halvings(low: u32, high: u32, relative_width: f64) -> u32 {
-    if !too_wide(low, high, relative_width) {
-        return 0;
+pub(super) fn halvings(width: f64, relative_width: f64) -> u32 {
+    let halvings = (width.ln_1p() / relative_width.ln_1p()).log2().ceil();
+    halvings.clamp(0.0, 32.0) as u32
+}
+
+/// Round loads from about `low` to about `high`, ascending, at least `step` apart and not many more than `at_most`: multiples of
+/// one round step, and at least one load.
+pub(super) fn round_between(low: f64, high: f64, step: u32, at_most: u32) -> Vec<u32> {
+    let wide_enough = step_above((high - low) / f64::from(at_most.max(1)));
+    let step = step.max(wide_enough).max(1);
+    let (first, last) = (round_down(low, step).max(1), round_up(high, step));
+    let first = if first % step == 0 { first } else { step };
+    std::iter::successors(Some(first), |load| load.checked_add(step))
+        .take_while(|load| *load <= last.max(first))
+        .collect()
+}
+
+/// The greatest round step (1, 2, 5, 10, 20, …) that is at most `limit`; at least 1.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a float that is clamped to u32"
+)]
+pub(super) fn step_of(limit: f64) -> u32 {
+    round_step(limit.clamp(1.0, f64::from(u32::MAX / 10)) as u32)
+}
+
+/// The least round step that is at least `limit`.
+fn step_above(limit: f64) -> u32 {
+    let mut power: u32 = 1;
+    loop {
+        for digit in [1, 2, 5] {
+            if f64::from(digit * power) >= limit || power >= u32::MAX / 100 {
+                return digit * power;
+            }
+        }
+        power *= 10;
     }
-    let wanted = relative_width.max(1.0 / f64::from(low)).ln_1p();
-    let gap = width(low, high).ln_1p();
-    (gap / wanted).log2().ceil().max(1.0) as u32
+}
+
+/// The greatest multiple of `step` that is at most `load`.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a float that is clamped to u32"
+)]
+pub(super) fn round_down(load: f64, step: u32) -> u32 {
+    let load = load.clamp(0.0, f64::from(u32::MAX)) as u32;
+    load - load % step.max(1)
+}
+
+/// The least multiple of `step` that is at least `load`.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a float that is clamped to u32"
+)]
+pub(super) fn round_up(load: f64, step: u32) -> u32 {
+    let load = load.ceil().clamp(0.0, f64::from(u32::MAX)) as u32;
+    load.next_multiple_of(step.max(1))
 }
 
 /// Rounds down to two significant digits.
@@ -113,10 +166,27 @@ mod tests {
     #[test]
     fn halvings_by_hand() {
         // ln 2 / ln 1.05 = 14.2 widths: 4 halvings make 16.
-        assert_eq!(halvings(1_000, 2_000, 0.05), 4);
-        assert_eq!(halvings(1_000, 1_050, 0.05), 0);
-        // Between 1 and 2 there is no load, however narrow the wish.
-        assert_eq!(halvings(1, 2, 0.01), 0);
+        assert_eq!(halvings(1.0, 0.05), 4);
+        assert_eq!(halvings(0.05, 0.05), 0);
+        assert_eq!(halvings(0.0, 0.05), 0);
+        assert_eq!(halvings(f64::INFINITY, 0.05), 32);
+    }
+
+    #[test]
+    fn round_loads_between() {
+        assert_eq!(
+            round_between(703.0, 751.0, 10, 20),
+            [700, 710, 720, 730, 740, 750, 760]
+        );
+        assert_eq!(
+            round_between(100.0, 900.0, 10, 8),
+            [100, 200, 300, 400, 500, 600, 700, 800, 900]
+        );
+        assert_eq!(round_between(3.2, 3.4, 1, 10), [3, 4]);
+        assert_eq!(round_between(0.4, 0.6, 1, 10), [1]);
+        assert_eq!(step_above(0.0), 1);
+        assert_eq!(step_above(2.1), 5);
+        assert_eq!(step_above(11.0), 20);
     }
 
     proptest! {

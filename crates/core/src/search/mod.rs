@@ -1,61 +1,52 @@
 //! The search for the load line: which load to try next, and what the trials so far say.
 //!
-//! [`Search`] is pure and keeps nothing but a tally of verdicts per load: [`Search::next`] is a function of the settings and
-//! that tally. So a search can be resumed by recording its trials again (in any order, but for invalid trials among others at
-//! the same load), and every decision can be explained from the trials.
+//! [`Search`] is pure and keeps nothing but counts of verdicts per load: [`Search::next`] is a function of the settings and those
+//! counts. So a search is resumed by recording its trials again, in any order, and every decision can be explained from them.
+//!
+//! The ideas are those of MLRsearch (IETF draft-ietf-bmwg-mlrsearch): short trials far from the edge, full and repeated ones near
+//! it; a load is classified only when an optimistic and a pessimistic estimate agree; a short good trial only weighs against short
+//! bad ones. The estimates are others: instead of sums of durations per load, the ends of an interval for the edge with a stated
+//! confidence ([`edge`]), in which the trials at all loads speak.
 //!
 //! # The rules
 //!
-//! 1. **Probe.** From `start`, loads double (to two significant digits) until one fails; they halve while none passes.
-//! 2. **Narrow.** The gap between the highest pass and the lowest fail is halved (geometrically, on a round step that shrinks
-//!    with the gap) until `first_fail / confirmed - 1 <= relative_width`, or the two are neighbours.
-//! 3. **Confirm.** Far from the edge one trial decides. The two loads that bound the answer each need a majority of `repeats`
-//!    (2 of up to 3). So a false fail never bounds the search for ever: it is tried again before the search ends, and when it
-//!    turns out to pass, the search goes on upwards from it. The last trials of a budget go to confirming, not narrowing.
-//!    A confirmed fail with no other fail within a quarter above it gets a witness: a load a fifth above it is tried, and if
-//!    that passes, rule 5 applies. For a disturbance that meets the same load twice would otherwise end the search far below
-//!    the edge.
-//! 4. **Class.** A load passes when at least two thirds of its valid trials pass, fails when at least two thirds fail, and is
-//!    borderline otherwise. A load whose trials disagree is tried again at once, up to `repeats` valid trials.
-//! 5. **Contradiction.** A pass above a fail opens the lower load again: both are confirmed, and if they still contradict each
-//!    other the fail gets two trials more. What still fails then is `first_fail`, and the passes above it do not count.
-//! 6. **Invalid.** An invalid trial is run again, at most twice in a row. If the client ran out in most of the three, this load
-//!    and those above it are out of reach, unless a valid trial at or above it shows otherwise; the search then narrows towards
-//!    that limit, and if the highest load within reach still passes, the answer is "at least". A load that is invalid for
-//!    another reason is left unclassified, and the search goes around it.
+//! 1. **Probe.** From `start`, short trials at doubling loads (to two significant digits) until one fails, or halving ones until
+//!    one passes.
+//! 2. **Narrow.** Then the trial, of either length and at a round load, that is expected to take away most of the variance of the
+//!    edge for its time; until the interval is as narrow as `relative_width`, or within one session.
+//! 3. **Confirm.** A load within half a width below the interval must then have a majority of `repeats` full trials that pass, and
+//!    one above it of such that fail. Which side comes first is drawn from the seed. The last trials of a budget see to it that
+//!    some load surely below the edge has passed a full trial.
+//! 4. **Class.** A load is passing when it lies below the interval and most of its own trials passed; failing when it lies above
+//!    and most of its own failed; else borderline if its trials disagree, or undecided. `confirmed` is the highest passing load
+//!    below `first_fail` that passed most of its own *full* trials: a load that was never tried is never confirmed.
+//! 5. **Contradiction.** A pass above a fail, or a fail far below passes, only shifts the odds: between a disturbance and an edge.
+//!    What is tried next decides. So no false fail bounds the search for ever.
+//! 6. **Invalid.** An invalid trial is run again. Two at a load in which the client ran out put it and those above out of reach,
+//!    unless two valid trials at or above it show otherwise; fails out of reach, and fails among more invalid trials, count for
+//!    nothing. The search narrows towards what is out of reach, has one more look at it, and the answer is "at least". A load with
+//!    three invalid trials for other reasons is left, and the search goes around it.
 //! 7. **Budget.** `max_trials`, or [`Search::expire`] when the caller's time is up, ends the search with what is known.
 //!
-//! With an exact server the edge always lies in `confirmed..first_fail`. With a noisy one this rule is a plain vote on few
-//! trials: it bounds the harm that single wrong verdicts do, but gives no level of confidence.
-//! `cargo run -p plimsoll-core --example search-table` prints its errors on synthetic servers. There, three repeats bear edges
-//! as soft as 2 % with 2 % false fails (nine answers in ten within 6 % of the edge). Where one trial in ten fails without
-//! cause, one answer in ten is too low, half of them by far; with five repeats, one in fifty.
+//! `cargo run --release -p plimsoll-core --example search-table` prints how exact that is on synthetic servers.
 
-mod bracket;
+mod choice;
 mod conclusion;
+pub mod edge;
 mod grid;
+mod knowledge;
 mod settings;
 mod tally;
 
 use std::collections::BTreeMap;
 
+use crate::profile::Length;
 use crate::record::Verdict;
-use crate::schedule::mix;
-use bracket::Bracket;
+pub use crate::record::{Edge, LoadClass, LoadEvidence};
+use choice::{Choice, Trial};
+use knowledge::Knowledge;
 pub use settings::{Settings, SettingsError};
-use tally::{Class, Tally};
-
-/// Valid trials beyond `repeats` that a fail gets when a load above it passes.
-const TRIALS_ON_CONTRADICTION: u32 = 2;
-/// Loads tried in vain, for reasons other than the client, before a search without any valid trial gives up.
-const LOADS_TRIED_IN_VAIN: usize = 3;
-
-/// Where a gap is split: in the middle, or around loads that cannot be measured.
-const SPLITS: [f64; 5] = [0.5, 0.375, 0.625, 0.25, 0.75];
-
-/// Where, on the way from a lonely fail to its double, a witness is sought: a fifth above it. Nearer, a soft edge might pass;
-/// farther, a true edge between the two would make the false fail look true.
-const WITNESS: f64 = 0.25;
+use tally::Tally;
 
 /// What to do next.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,6 +55,8 @@ pub enum Step {
     Trial {
         /// The load to try.
         load: u32,
+        /// How long to run it.
+        length: Length,
         /// What it is good for.
         why: Why,
     },
@@ -159,8 +152,10 @@ pub struct Outcome {
     pub ended: Ended,
     /// What is known and why the search ended, in one sentence.
     pub conclusion: String,
-    /// Per load, how many trials passed, failed, and were invalid.
-    pub trials_at: BTreeMap<u32, (u32, u32, u32)>,
+    /// Where the edge lies; `None` when the trials cannot tell.
+    pub edge: Option<Edge>,
+    /// What the trials say, load by load, ascending.
+    pub evidence: Vec<LoadEvidence>,
 }
 
 /// The search for one target's load line; see the [module](self) for its rules.
@@ -192,27 +187,25 @@ impl Search {
     /// What to do next. Asking changes nothing: the answer is the same until a trial is recorded.
     #[must_use]
     pub fn next(&self) -> Step {
-        let bracket = self.bracket();
-        let budget = if self.cut.is_some() {
-            self.cut
-        } else if self.trials >= self.settings.max_trials {
-            Some(Ended::TrialBudget)
-        } else {
-            None
+        let known = self.known();
+        let budget = match self.cut {
+            None if self.trials >= self.settings.max_trials => Some(Ended::TrialBudget),
+            cut => cut,
         };
-        let trial = self.next_trial(&bracket);
-        match (trial, budget) {
-            (Some((load, why)), None) => Step::Trial { load, why },
+        match (self.next_trial(&known), budget) {
+            (Ok((load, length, why)), None) => Step::Trial { load, length, why },
             // A budget that ran out with nothing left to do did not cut anything short.
-            (None, _) => Step::Done(self.outcome(&bracket, self.ended(&bracket))),
-            (Some(_), Some(ended)) => Step::Done(self.outcome(&bracket, ended)),
+            (Err(ended), _) | (Ok(_), Some(ended)) => Step::Done(self.outcome(known, ended)),
         }
     }
 
-    /// Takes the verdict of a trial at `load`. Trials that the search did not ask for count as well; load 0 is ignored.
-    pub fn record(&mut self, load: u32, verdict: TrialVerdict) {
+    /// Takes the verdict of a trial of that length at `load`. Trials that the search did not ask for count as well; load 0 is ignored.
+    pub fn record(&mut self, load: u32, length: Length, verdict: TrialVerdict) {
         if load > 0 {
-            self.tallies.entry(load).or_default().record(verdict);
+            self.tallies
+                .entry(load)
+                .or_default()
+                .record(length, verdict);
             self.trials = self.trials.saturating_add(1);
         }
     }
@@ -230,246 +223,51 @@ impl Search {
     /// About how many trials are left, for progress displays: as if no further trial were invalid or surprising.
     #[must_use]
     pub fn remaining_trials_estimate(&self) -> u32 {
-        let bracket = self.bracket();
+        let known = self.known();
         let budget = self.settings.max_trials.saturating_sub(self.trials);
-        if self.cut.is_some() || self.next_trial(&bracket).is_none() {
+        if self.cut.is_some() || budget == 0 || self.next_trial(&known).is_err() {
             return 0;
         }
-        let halvings =
-            |low: u32, high: u32| grid::halvings(low.max(1), high, self.settings.relative_width);
-        let (probes, narrowing) = match (bracket.confirmed, bracket.first_fail) {
-            (Some(low), Some(high)) => (0, halvings(low, high)),
-            (Some(low), None) if low >= self.settings.max => (0, 0),
-            (Some(low), None) => match bracket.out_of_reach {
-                Some(high) => (0, halvings(low, high)),
-                None => (1, halvings(low, low.saturating_mul(2))),
-            },
-            (None, Some(high)) if high <= self.settings.min => (0, 0),
-            (None, Some(high)) => (1, halvings(high / 2, high)),
-            (None, None) => (2, halvings(1, 2)),
+        let width = match known.edge {
+            Some(Edge {
+                low,
+                high: Some(high),
+                ..
+            }) => high / low - 1.0,
+            // A doubling that is still to be found.
+            _ => 1.0,
         };
-        // A side that is still to be found will have had one trial by then.
-        let side = |load: Option<u32>| match load {
-            Some(load) => self.trials_missing(load),
-            None => self.needed() - 1,
+        // At a sharp edge each trial halves the interval; the last halvings take two, for they need agreement.
+        let narrowing = grid::halvings(width, self.settings.relative_width);
+        let settling = self.settings.repeats / 2 + 1;
+        (narrowing + settling).clamp(1, budget)
+    }
+
+    fn known(&self) -> Knowledge {
+        Knowledge::of(&self.tallies, self.settings.confidence)
+    }
+
+    fn next_trial(&self, known: &Knowledge) -> Result<Trial, Ended> {
+        let choice = Choice {
+            settings: &self.settings,
+            tallies: &self.tallies,
+            known,
+            trials_left: self.settings.max_trials.saturating_sub(self.trials),
         };
-        (probes + narrowing + side(bracket.confirmed) + side(bracket.first_fail))
-            .clamp(1, budget.max(1))
-            .min(budget)
+        choice.next()
     }
 
-    fn bracket(&self) -> Bracket {
-        Bracket::of(&self.tallies)
-    }
-
-    /// Agreeing trials that confirm a load.
-    fn needed(&self) -> u32 {
-        self.settings.repeats / 2 + 1
-    }
-
-    /// Agreeing trials that `load` still lacks; none when it has had its `repeats` or cannot be measured any more.
-    fn trials_missing(&self, load: u32) -> u32 {
-        let Some(tally) = self.tallies.get(&load) else {
-            return self.needed();
-        };
-        if tally.spent() {
-            return 0;
-        }
-        let room = self.settings.repeats.saturating_sub(tally.valid());
-        match tally.class() {
-            Some(Class::Borderline) => room,
-            _ => self.needed().saturating_sub(tally.agreeing()).min(room),
-        }
-    }
-
-    /// Whether a trial at `load` may still give something new.
-    fn measurable(&self, load: u32) -> bool {
-        self.tallies.get(&load).is_none_or(|tally| !tally.spent())
-    }
-
-    fn next_trial(&self, bracket: &Bracket) -> Option<(u32, Why)> {
-        let confirm = |load| (load, Why::Confirm);
-        let probe = |load| (load, Why::Probe);
-        let narrow = |load| (load, Why::Narrow);
-        if !bracket.any_valid {
-            return self.opening(bracket).map(probe);
-        }
-        self.disagreement(bracket)
-            .or_else(|| self.contradiction(bracket))
-            .map(confirm)
-            .or_else(|| self.downwards(bracket).map(probe))
-            .or_else(|| self.upwards(bracket).map(probe))
-            .or_else(|| self.narrowing(bracket).map(narrow))
-            .or_else(|| self.unconfirmed(bracket).map(confirm))
-            .or_else(|| self.lonely_fail(bracket).map(confirm))
-    }
-
-    /// While no trial was valid: `start`; below it when the client ran out; else one step up and one down.
-    fn opening(&self, bracket: &Bracket) -> Option<u32> {
-        let Settings {
-            start, min, max, ..
-        } = self.settings;
-        if let Some(load) = bracket.out_of_reach {
-            return self.below(load);
-        }
-        let in_vain = self.tallies.values().filter(|t| t.spent()).count();
-        if in_vain >= LOADS_TRIED_IN_VAIN {
-            return None;
-        }
-        [
-            Some(start),
-            grid::grow(start, max),
-            grid::shrink(start, min),
-        ]
-        .into_iter()
-        .flatten()
-        .find(|load| self.measurable(*load))
-    }
-
-    /// The lowest load whose trials disagree and that has not had its `repeats`.
-    fn disagreement(&self, bracket: &Bracket) -> Option<u32> {
-        bracket
-            .borderline
-            .iter()
-            .copied()
-            .find(|load| self.trials_missing(*load) > 0)
-    }
-
-    /// The load to try again because a pass lies above the lowest fail.
-    fn contradiction(&self, bracket: &Bracket) -> Option<u32> {
-        let fail = bracket.first_fail?;
-        let pass = bracket.pass_above_fail?;
-        if let Some(load) = [fail, pass]
-            .into_iter()
-            .find(|load| self.trials_missing(*load) > 0)
-        {
-            return Some(load);
-        }
-        let tally = self.tallies.get(&fail)?;
-        let most = self
-            .settings
-            .repeats
-            .saturating_add(TRIALS_ON_CONTRADICTION);
-        (tally.valid() < most && !tally.spent()).then_some(fail)
-    }
-
-    /// While nothing passes: below everything that did not.
-    fn downwards(&self, bracket: &Bracket) -> Option<u32> {
-        if bracket.confirmed.is_some() {
-            return None;
-        }
-        self.below(bracket.lowest_not_passing()?)
-    }
-
-    /// The next measurable load on the way down from `load`.
-    fn below(&self, load: u32) -> Option<u32> {
-        std::iter::successors(grid::shrink(load, self.settings.min), |next| {
-            grid::shrink(*next, self.settings.min)
-        })
-        .find(|next| self.measurable(*next))
-    }
-
-    /// While nothing fails and nothing is out of reach: twice the highest load, or around that.
-    fn upwards(&self, bracket: &Bracket) -> Option<u32> {
-        if bracket.first_fail.is_some() || bracket.out_of_reach.is_some() {
-            return None;
-        }
-        let top = bracket.highest_not_failing()?;
-        let double = grid::grow(top, self.settings.max)?;
-        let wide = grid::too_wide(top, double, self.settings.relative_width);
-        [
-            Some(double),
-            grid::split(top, double, 0.5).filter(|_| wide),
-            grid::grow(double, self.settings.max),
-        ]
-        .into_iter()
-        .flatten()
-        .find(|load| self.measurable(*load))
-    }
-
-    /// Within the lowest gap that is too wide, unless the budget just suffices to confirm what is known.
-    fn narrowing(&self, bracket: &Bracket) -> Option<u32> {
-        let budget = self.settings.max_trials.saturating_sub(self.trials);
-        let missing: u32 = bracket.sides().map(|load| self.trials_missing(load)).sum();
-        if missing > 0 && missing >= budget {
-            return None;
-        }
-        bracket
-            .gaps()
-            .filter(|(low, high)| grid::too_wide(*low, *high, self.settings.relative_width))
-            .find_map(|(low, high)| {
-                SPLITS
-                    .into_iter()
-                    .filter_map(|fraction| grid::split(low, high, fraction))
-                    .find(|load| self.measurable(*load))
-            })
-    }
-
-    /// A side of the bracket that has no majority yet; with two of them, the seed decides.
-    fn unconfirmed(&self, bracket: &Bracket) -> Option<u32> {
-        let mut sides = bracket
-            .sides()
-            .filter(|load| self.trials_missing(*load) > 0);
-        let (low, high) = (sides.next()?, sides.next());
-        let valid: u32 = self.tallies.values().map(Tally::valid).sum();
-        // Drawn from the number of valid trials, so that an invalid one is repeated at the same load.
-        let draw = mix(self.settings.seed ^ mix(u64::from(valid)));
-        Some(high.filter(|_| draw & 1 == 1).unwrap_or(low))
-    }
-
-    /// The witness of a first fail that no other fail near it supports: a load somewhat above it.
-    fn lonely_fail(&self, bracket: &Bracket) -> Option<u32> {
-        let fail = bracket.first_fail.filter(|_| bracket.lonely_fail)?;
-        let double = grid::grow(fail, self.settings.max)?;
-        let above = grid::split(fail, double, WITNESS).unwrap_or(double);
-        let untried = |load: &u32| self.tallies.get(load).is_none_or(|t| t.valid() == 0);
-        Some(above).filter(|load| untried(load) && self.measurable(*load))
-    }
-
-    /// Why nothing is left to try.
-    fn ended(&self, bracket: &Bracket) -> Ended {
-        let Settings {
-            min,
-            max,
-            relative_width,
-            ..
-        } = self.settings;
-        let wide = || {
-            bracket
-                .gaps()
-                .any(|(low, high)| grid::too_wide(low, high, relative_width))
-        };
-        match (bracket.confirmed, bracket.first_fail) {
-            (Some(_), Some(_)) if wide() => Ended::Unmeasurable,
-            (Some(_), Some(_)) => Ended::Narrow,
-            (None, _) if bracket.lowest_not_passing().is_some_and(|load| load <= min) => {
-                Ended::AtMinimum
-            }
-            (_, None) if bracket.out_of_reach.is_some() => Ended::OutOfReach,
-            (Some(_), None)
-                if bracket
-                    .highest_not_failing()
-                    .is_some_and(|load| load >= max) =>
-            {
-                Ended::AtMaximum
-            }
-            _ => Ended::Unmeasurable,
-        }
-    }
-
-    fn outcome(&self, bracket: &Bracket, ended: Ended) -> Outcome {
+    fn outcome(&self, known: Knowledge, ended: Ended) -> Outcome {
+        let conclusion = conclusion::sentence(&self.settings, &self.tallies, &known, ended);
         Outcome {
-            confirmed: bracket.confirmed,
-            borderline: bracket.borderline.clone(),
-            first_fail: bracket.first_fail,
-            lower_bound_only: bracket.confirmed.is_some() && bracket.first_fail.is_none(),
+            confirmed: known.confirmed,
+            borderline: known.borderline,
+            first_fail: known.first_fail,
+            lower_bound_only: known.confirmed.is_some() && known.first_fail.is_none(),
             ended,
-            conclusion: conclusion::sentence(&self.settings, &self.tallies, bracket, ended),
-            trials_at: self
-                .tallies
-                .iter()
-                .map(|(load, tally)| (*load, (tally.pass, tally.fail, tally.invalid)))
-                .collect(),
+            conclusion,
+            edge: known.edge,
+            evidence: known.evidence,
         }
     }
 }

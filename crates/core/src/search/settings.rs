@@ -11,6 +11,8 @@ pub struct Settings {
     pub max: u32,
     /// How narrow the bracket must be: `first_fail / confirmed - 1`. 0.05 for the profile `quick`, 0.02 for `standard`.
     pub relative_width: f64,
+    /// Confidence of the interval for the edge, between 0 and 1; 0.95 is usual.
+    pub confidence: f64,
     /// The most valid trials by which a load at the edge is confirmed; more than half must agree. 3 is usual, 1 believes every
     /// trial.
     pub repeats: u32,
@@ -18,6 +20,8 @@ pub struct Settings {
     pub max_trials: u32,
     /// Decides which side of the edge is confirmed first, so that drift of the machine does not always meet the same side.
     pub seed: u64,
+    /// What a short trial takes of a full one's time, between 0 and 1; 1 runs full trials only.
+    pub short_share: f64,
 }
 
 /// A setting that makes no sense.
@@ -39,6 +43,16 @@ pub enum SettingsError {
     /// Not a width.
     #[error("the relative width of a search is {0}; it must be above 0, for example 0.05")]
     Width(f64),
+    /// Not a confidence.
+    #[error(
+        "the confidence of a search is {0}; it must lie between 0.5 and 0.999, for example 0.95"
+    )]
+    Confidence(f64),
+    /// Not a share.
+    #[error(
+        "a short trial takes {0} of a full one's time; that share must be above 0 and at most 1"
+    )]
+    ShortShare(f64),
     /// Nothing could be tried.
     #[error("a search needs at least one repeat and one trial; both must be 1 or more")]
     NoTrials,
@@ -56,6 +70,12 @@ impl Settings {
         }
         if !self.relative_width.is_finite() || self.relative_width <= 0.0 {
             return Err(SettingsError::Width(self.relative_width));
+        }
+        if !(0.5..=0.999).contains(&self.confidence) {
+            return Err(SettingsError::Confidence(self.confidence));
+        }
+        if !(self.short_share > 0.0 && self.short_share <= 1.0) {
+            return Err(SettingsError::ShortShare(self.short_share));
         }
         if self.repeats == 0 || self.max_trials == 0 {
             return Err(SettingsError::NoTrials);

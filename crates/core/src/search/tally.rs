@@ -1,80 +1,119 @@
-//! The verdicts of one load, and what they make of it.
+//! The verdicts of one load.
 
 use super::TrialVerdict;
+use crate::profile::Length;
+use crate::record::{LoadClass, LoadEvidence};
 
-/// Invalid trials in a row after which a load is not tried any more: the first and two repeats.
-const INVALID_IN_A_ROW: u32 = 3;
+/// How many invalid trials more than valid ones make a load not worth another trial.
+const INVALID_SURPLUS: u32 = 3;
+/// The same for trials in which the client ran out: that does not pass by itself.
+const RAN_OUT_SURPLUS: u32 = 2;
 
-/// What the valid trials of a load say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Class {
-    /// At least two thirds passed.
-    Passing,
-    /// At least two thirds failed.
-    Failing,
-    /// Neither.
-    Borderline,
-}
-
-/// The verdicts of one load.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// The verdicts of one load. Only counts: the order in which they came does not matter.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Tally {
-    pub(super) pass: u32,
-    pub(super) fail: u32,
+    pub(super) passed: u32,
+    pub(super) failed: u32,
+    pub(super) short_passed: u32,
+    pub(super) short_failed: u32,
     pub(super) invalid: u32,
-    /// Invalid trials since the last valid one.
-    invalid_in_a_row: u32,
-    /// Those of them in which the client ran out.
-    ran_out_in_a_row: u32,
+    /// Those of the invalid ones that were short.
+    pub(super) short_invalid: u32,
+    /// Those of the invalid ones in which the client ran out.
+    pub(super) ran_out: u32,
 }
 
 impl Tally {
-    pub(super) fn record(&mut self, verdict: TrialVerdict) {
-        match verdict {
-            TrialVerdict::Pass => self.pass += 1,
-            TrialVerdict::Fail => self.fail += 1,
-            TrialVerdict::Invalid { client_ran_out } => {
-                self.invalid += 1;
-                self.invalid_in_a_row += 1;
-                self.ran_out_in_a_row += u32::from(client_ran_out);
-                return;
+    pub(super) fn record(&mut self, length: Length, verdict: TrialVerdict) {
+        let count = match (verdict, length) {
+            (TrialVerdict::Pass, Length::Full) => &mut self.passed,
+            (TrialVerdict::Fail, Length::Full) => &mut self.failed,
+            (TrialVerdict::Pass, Length::Short) => &mut self.short_passed,
+            (TrialVerdict::Fail, Length::Short) => &mut self.short_failed,
+            (TrialVerdict::Invalid { client_ran_out }, _) => {
+                self.ran_out += u32::from(client_ran_out);
+                self.short_invalid += u32::from(length == Length::Short);
+                &mut self.invalid
             }
-        }
-        self.invalid_in_a_row = 0;
-        self.ran_out_in_a_row = 0;
+        };
+        *count += 1;
     }
 
+    /// Trials of either length with a verdict.
     pub(super) fn valid(&self) -> u32 {
-        self.pass + self.fail
+        self.passed + self.failed + self.short_passed + self.short_failed
     }
 
-    /// `None` without a valid trial.
-    pub(super) fn class(&self) -> Option<Class> {
-        let two_thirds = |count: u32| u64::from(count) * 3 >= u64::from(self.valid()) * 2;
-        if self.valid() == 0 {
-            None
-        } else if two_thirds(self.pass) {
-            Some(Class::Passing)
-        } else if two_thirds(self.fail) {
-            Some(Class::Failing)
-        } else {
-            Some(Class::Borderline)
-        }
+    /// Whether any trial passed.
+    pub(super) fn any_pass(&self) -> bool {
+        self.passed + self.short_passed > 0
     }
 
-    /// Trials on the side of the majority.
-    pub(super) fn agreeing(&self) -> u32 {
-        self.pass.max(self.fail)
+    /// Whether a trial failed, and most trials were valid; else a fail says nothing, see [`super::edge`].
+    pub(super) fn any_fail_that_counts(&self) -> bool {
+        self.failed + self.short_failed > 0 && self.invalid <= self.valid()
     }
 
-    /// Whether its last trials were all invalid, so that another is not worth its time.
+    /// Whether most of its full trials passed, and at least one.
+    pub(super) fn mostly_passed(&self) -> bool {
+        self.passed > self.failed
+    }
+
+    /// Whether most of its trials failed: the full ones if there are any, else the short ones.
+    pub(super) fn mostly_failed(&self) -> bool {
+        let by_full = self.passed + self.failed > 0;
+        self.any_fail_that_counts()
+            && if by_full {
+                self.failed > self.passed
+            } else {
+                self.short_failed > self.short_passed
+            }
+    }
+
+    /// Whether its trials of one length, or of both, disagree.
+    pub(super) fn disagrees(&self) -> bool {
+        self.any_pass() && self.any_fail_that_counts()
+    }
+
+    /// Whether so many of its trials were invalid that another is not worth its time.
     pub(super) fn spent(&self) -> bool {
-        self.invalid_in_a_row >= INVALID_IN_A_ROW
+        self.invalid >= self.valid() + INVALID_SURPLUS
+            || self.ran_out >= self.valid() + RAN_OUT_SURPLUS
+    }
+
+    /// The length of which more trials were invalid than valid, while another attempt is worth its time.
+    pub(super) fn length_to_repeat(&self) -> Option<Length> {
+        if self.spent() {
+            None
+        } else if self.invalid - self.short_invalid > self.passed + self.failed {
+            Some(Length::Full)
+        } else if self.short_invalid > self.short_passed + self.short_failed {
+            Some(Length::Short)
+        } else {
+            None
+        }
     }
 
     /// Whether it is spent because, mostly, the client ran out.
     pub(super) fn client_ran_out(&self) -> bool {
-        self.spent() && self.ran_out_in_a_row * 2 > self.invalid_in_a_row
+        self.spent() && self.ran_out * 2 > self.invalid
+    }
+
+    /// Whether one more trial may show that the client ran out by chance.
+    pub(super) fn only_just_spent(&self) -> bool {
+        self.ran_out == self.valid() + RAN_OUT_SURPLUS
+    }
+
+    pub(super) fn evidence(&self, load: u32, class: LoadClass) -> LoadEvidence {
+        LoadEvidence {
+            sessions: load,
+            passed: self.passed,
+            failed: self.failed,
+            short_passed: self.short_passed,
+            short_failed: self.short_failed,
+            invalid: self.invalid,
+            class,
+        }
     }
 }
 
@@ -82,60 +121,58 @@ impl Tally {
 mod tests {
     use super::*;
 
-    fn tally(pass: u32, fail: u32) -> Tally {
-        Tally {
-            pass,
-            fail,
-            ..Tally::default()
-        }
-    }
+    const PASS: TrialVerdict = TrialVerdict::Pass;
+    const FAIL: TrialVerdict = TrialVerdict::Fail;
 
-    #[test]
-    fn two_thirds_decide() {
-        assert_eq!(tally(0, 0).class(), None);
-        for (pass, fail) in [(1, 0), (2, 1), (4, 2), (4, 1)] {
-            assert_eq!(
-                tally(pass, fail).class(),
-                Some(Class::Passing),
-                "{pass}:{fail}"
-            );
-            assert_eq!(
-                tally(fail, pass).class(),
-                Some(Class::Failing),
-                "{fail}:{pass}"
-            );
-        }
-        for (pass, fail) in [(1, 1), (2, 2), (3, 2), (2, 3)] {
-            assert_eq!(
-                tally(pass, fail).class(),
-                Some(Class::Borderline),
-                "{pass}:{fail}"
-            );
-        }
-    }
-
-    #[test]
-    fn three_invalid_in_a_row_spend_a_load() {
-        let invalid = |client_ran_out| TrialVerdict::Invalid { client_ran_out };
+    fn tally(trials: &[(Length, TrialVerdict)]) -> Tally {
         let mut tally = Tally::default();
-        tally.record(invalid(true));
-        tally.record(invalid(true));
-        assert!(!tally.spent());
-        tally.record(TrialVerdict::Pass);
-        tally.record(invalid(false));
-        tally.record(invalid(true));
-        assert!(!tally.spent(), "a valid trial starts the count again");
-        tally.record(invalid(true));
-        assert!(tally.spent() && tally.client_ran_out());
-        assert_eq!((tally.pass, tally.invalid), (1, 5));
+        for (length, verdict) in trials {
+            tally.record(*length, *verdict);
+        }
+        tally
+    }
+
+    fn invalid(client_ran_out: bool) -> (Length, TrialVerdict) {
+        (Length::Full, TrialVerdict::Invalid { client_ran_out })
     }
 
     #[test]
-    fn most_of_the_invalid_trials_say_why() {
-        let mut tally = Tally::default();
-        for client_ran_out in [true, false, false] {
-            tally.record(TrialVerdict::Invalid { client_ran_out });
-        }
-        assert!(tally.spent() && !tally.client_ran_out());
+    fn lengths_are_counted_apart_and_full_ones_decide() {
+        let short_fails = tally(&[
+            (Length::Short, FAIL),
+            (Length::Short, FAIL),
+            (Length::Full, PASS),
+        ]);
+        assert_eq!((short_fails.passed, short_fails.short_failed), (1, 2));
+        assert!(short_fails.mostly_passed() && !short_fails.mostly_failed());
+        assert!(short_fails.disagrees());
+        let short_only = tally(&[(Length::Short, FAIL)]);
+        assert!(short_only.mostly_failed() && !short_only.mostly_passed());
+    }
+
+    #[test]
+    fn fails_among_more_invalid_trials_do_not_count() {
+        let survivor = tally(&[(Length::Full, FAIL), invalid(true), invalid(false)]);
+        assert!(!survivor.any_fail_that_counts() && !survivor.mostly_failed());
+        let disturbed = tally(&[(Length::Full, FAIL), invalid(true)]);
+        assert!(disturbed.any_fail_that_counts() && disturbed.mostly_failed());
+    }
+
+    #[test]
+    fn two_invalid_trials_by_the_client_or_three_by_others_spend_a_load() {
+        assert!(!tally(&[invalid(true)]).spent());
+        assert!(tally(&[invalid(true), invalid(true)]).client_ran_out());
+        assert!(!tally(&[invalid(false), invalid(false)]).spent());
+        let disturbed = tally(&[invalid(false), invalid(false), invalid(true)]);
+        assert!(disturbed.spent() && !disturbed.client_ran_out());
+        // Each valid trial is worth another attempt.
+        let mixed = [(Length::Short, PASS), invalid(true), invalid(true)];
+        assert!(!tally(&mixed).spent());
+    }
+
+    #[test]
+    fn a_client_that_just_ran_out_gets_one_more_look() {
+        assert!(tally(&[invalid(true), invalid(true)]).only_just_spent());
+        assert!(!tally(&[invalid(true), invalid(true), invalid(true)]).only_just_spent());
     }
 }

@@ -1,29 +1,98 @@
 //! Servers made of a formula, to try the search on: shared by the property tests and by the example that prints its errors.
 
+use plimsoll_core::profile::Length;
 use plimsoll_core::schedule::mix;
 use plimsoll_core::search::{Outcome, Search, Step, TrialVerdict};
 
-/// A server whose trials pass by chance: with probability `(1 - false_fails) / (1 + exp(ln(load / edge) / noise))`.
+/// A server whose trials pass by chance, the less often the higher the load.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SyntheticServer {
-    /// The load at which half of the trials pass.
+    /// Where half of the full trials pass, disturbances and drift apart: see [`Self::half_passes`].
     pub(crate) edge: f64,
-    /// How soft the edge is, as a share of it: at `edge * (1 ± 3 noise)` about 95 % of the trials agree. 0 is a sharp edge.
-    pub(crate) noise: f64,
+    /// How the share of passes falls around the edge.
+    pub(crate) shape: Shape,
+    /// How soft the edge is, as a share of it: at `edge * (1 ± 3 softness)` about 95 % of the trials agree. 0 is a sharp edge.
+    pub(crate) softness: f64,
     /// Share of trials that fail at any load, by disturbance.
     pub(crate) false_fails: f64,
+    /// The edge wanders by this share of it to either side, as a sine.
+    pub(crate) drift: f64,
+    /// One period of that sine, in full trials.
+    pub(crate) drift_period: f64,
+    /// By how much the edge of short trials lies higher.
+    pub(crate) short_optimism: f64,
     /// Decides the draws.
     pub(crate) seed: u64,
 }
 
+/// How the share of passes falls around the edge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// Logistic, of scale `softness`.
+    Logistic,
+    /// Normal, of the same spread as the logistic (standard deviation `1.7 softness`), with lighter tails.
+    Normal,
+}
+
 impl SyntheticServer {
-    /// The verdict of trial number `trial` of the search, at `load`.
-    pub(crate) fn verdict(&self, load: u32, trial: u32) -> TrialVerdict {
-        let excess = (f64::from(load) / self.edge).ln();
-        let carries = if self.noise > 0.0 {
-            1.0 / (1.0 + (excess / self.noise).exp())
+    /// Without noise.
+    pub(crate) fn sharp(edge: f64, seed: u64) -> Self {
+        Self {
+            edge,
+            shape: Shape::Logistic,
+            softness: 0.0,
+            false_fails: 0.0,
+            drift: 0.0,
+            drift_period: 20.0,
+            short_optimism: 0.0,
+            seed,
+        }
+    }
+
+    /// The load at which half of all full trials pass, drift apart: what a search is to find. False fails move it down a little.
+    pub(crate) fn half_passes(&self) -> f64 {
+        let carried = 0.5 / (1.0 - self.false_fails);
+        let room = match self.shape {
+            Shape::Logistic => (carried / (1.0 - carried)).ln(),
+            Shape::Normal => {
+                let (mut low, mut high) = (0.0, 8.0);
+                for _ in 0..60 {
+                    let middle = (low + high) / 2.0;
+                    if normal_share(middle) < carried {
+                        low = middle;
+                    } else {
+                        high = middle;
+                    }
+                }
+                1.7 * low
+            }
+        };
+        self.edge * (-room * self.softness).exp()
+    }
+
+    /// The verdict of trial number `trial` of the search, at `load`. `elapsed` is the time spent before it, in full trials.
+    pub(crate) fn verdict(
+        &self,
+        load: u32,
+        length: Length,
+        trial: u32,
+        elapsed: f64,
+    ) -> TrialVerdict {
+        let phase = uniform(!self.seed, 0);
+        let angle = std::f64::consts::TAU * (elapsed / self.drift_period + phase);
+        let short_edge = match length {
+            Length::Full => 1.0,
+            Length::Short => 1.0 + self.short_optimism,
+        };
+        let edge = self.edge * (1.0 + self.drift * angle.sin()) * short_edge;
+        let room = (edge / f64::from(load)).ln();
+        let carries = if self.softness <= 0.0 {
+            f64::from(u8::from(room >= 0.0))
         } else {
-            f64::from(u8::from(excess <= 0.0))
+            match self.shape {
+                Shape::Logistic => 1.0 / (1.0 + (-room / self.softness).exp()),
+                Shape::Normal => normal_share(room / (1.7 * self.softness)),
+            }
         };
         if uniform(self.seed, trial) < carries * (1.0 - self.false_fails) {
             TrialVerdict::Pass
@@ -33,18 +102,46 @@ impl SyntheticServer {
     }
 }
 
-/// Runs `search` to its end and says how many trials that took. `server` is told the load and the number of the trial.
+/// The share of a standard normal distribution below `z`: Abramowitz and Stegun, Handbook of Mathematical Functions, 26.2.17
+/// (error below 1e-7).
+fn normal_share(z: f64) -> f64 {
+    let t = 1.0 / (1.0 + 0.231_641_9 * z.abs());
+    let tail = (-z * z / 2.0).exp() / std::f64::consts::TAU.sqrt()
+        * t
+        * (0.319_381_530
+            + t * (-0.356_563_782
+                + t * (1.781_477_937 + t * (-1.821_255_978 + t * 1.330_274_429))));
+    if z < 0.0 { tail } else { 1.0 - tail }
+}
+
+/// What a search took.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Spent {
+    /// Trials of either length.
+    pub(crate) trials: u32,
+    /// Time, in full trials.
+    pub(crate) full_trials: f64,
+}
+
+/// Runs `search` to its end and says what that took. `server` is told the load, the length, the number of the trial, and the time
+/// before it in full trials, of which a short one takes `short_share`.
 pub(crate) fn run(
     search: &mut Search,
-    mut server: impl FnMut(u32, u32) -> TrialVerdict,
-) -> (Outcome, u32) {
-    let mut trials = 0;
+    short_share: f64,
+    mut server: impl FnMut(u32, Length, u32, f64) -> TrialVerdict,
+) -> (Outcome, Spent) {
+    let mut spent = Spent::default();
     loop {
         match search.next() {
-            Step::Done(outcome) => return (outcome, trials),
-            Step::Trial { load, .. } => {
-                search.record(load, server(load, trials));
-                trials += 1;
+            Step::Done(outcome) => return (outcome, spent),
+            Step::Trial { load, length, .. } => {
+                let verdict = server(load, length, spent.trials, spent.full_trials);
+                search.record(load, length, verdict);
+                spent.trials += 1;
+                spent.full_trials += match length {
+                    Length::Full => 1.0,
+                    Length::Short => short_share,
+                };
             }
         }
     }

@@ -10,21 +10,21 @@ const DISTURBED: TrialVerdict = TrialVerdict::Invalid {
 };
 
 #[test]
-fn an_invalid_trial_is_repeated_twice_at_most() {
-    let mut twice = search(settings());
-    let (steps, outcome) = drive(&mut twice, |load, nth| {
-        if load == 200 && nth < 2 {
+fn an_invalid_trial_is_repeated() {
+    let mut once = search(settings());
+    let (steps, outcome) = drive(&mut once, |load, nth| {
+        if load == 200 && nth == 0 {
             RAN_OUT
         } else {
             pass_if(load <= 730)
         }
     });
-    let tried: Vec<u32> = steps.iter().map(|step| step.0).take(5).collect();
-    assert_eq!(tried, [100, 200, 200, 200, 400]);
-    assert_eq!(outcome.trials_at[&200], (1, 0, 2));
-    assert_eq!(outcome.confirmed, Some(720));
+    let tried: Vec<u32> = steps.iter().map(|step| step.0).take(4).collect();
+    assert_eq!(tried, [100, 200, 200, 400]);
+    assert_eq!(evidence(&outcome, 200).invalid, 1);
+    assert_found(&outcome, 730.5, 0.05);
     let mut always = search(settings());
-    let (steps, _) = drive(&mut always, |load, _| {
+    let (steps, outcome) = drive(&mut always, |load, _| {
         if load == 200 {
             DISTURBED
         } else {
@@ -32,12 +32,13 @@ fn an_invalid_trial_is_repeated_twice_at_most() {
         }
     });
     assert_eq!(steps.iter().filter(|step| step.0 == 200).count(), 3);
+    assert_found(&outcome, 730.5, 0.05);
 }
 
 #[test]
 fn where_the_client_runs_out_the_answer_is_at_least() {
     let mut search = search(settings());
-    let (_, outcome) = drive(&mut search, |load, _| {
+    let (steps, outcome) = drive(&mut search, |load, _| {
         if load > 500 {
             RAN_OUT
         } else {
@@ -45,25 +46,65 @@ fn where_the_client_runs_out_the_answer_is_at_least() {
         }
     });
     let confirmed = outcome.confirmed.unwrap();
-    assert!((476..=500).contains(&confirmed), "{confirmed}");
-    assert_eq!(outcome.trials_at[&confirmed], (2, 0, 0));
+    assert!((476..=500).contains(&confirmed), "{outcome:?}");
+    assert_eq!(evidence(&outcome, confirmed).passed, 2);
     assert_eq!(
         (outcome.first_fail, outcome.ended),
         (None, Ended::OutOfReach)
     );
     assert!(outcome.lower_bound_only);
+    assert_eq!(outcome.edge.unwrap().high, None);
+    let limit = steps
+        .iter()
+        .map(|step| step.0)
+        .filter(|load| *load > 500)
+        .min();
+    for beyond in &outcome.evidence {
+        let at_most = if Some(beyond.sessions) == limit { 3 } else { 2 };
+        assert!(beyond.invalid <= at_most, "wasted trials: {outcome:?}");
+    }
     assert!(
         outcome
             .conclusion
-            .contains(&format!("at least {confirmed}")),
+            .contains(&format!("at least {confirmed}"))
+            && outcome.conclusion.contains("ran out"),
         "{}",
         outcome.conclusion
     );
-    assert!(
-        outcome.conclusion.contains("ran out"),
-        "{}",
-        outcome.conclusion
-    );
+}
+
+#[test]
+fn a_client_that_ran_out_by_chance_is_found_out() {
+    // Both trials at 200 met a disturbance of the machine; a last look before the end shows it.
+    let mut search = search(settings());
+    let (_, outcome) = drive(&mut search, |load, nth| {
+        if load == 200 && nth < 2 {
+            RAN_OUT
+        } else {
+            pass_if(load <= 730)
+        }
+    });
+    assert_found(&outcome, 730.5, 0.05);
+}
+
+#[test]
+fn survivors_among_invalid_trials_do_not_become_the_first_fail() {
+    // A client at its limit: what of its trials is valid, fails by the client's lateness.
+    for survivor in 0..4 {
+        let mut search = search(settings());
+        let (_, outcome) = drive(&mut search, |load, nth| {
+            if load <= 500 {
+                TrialVerdict::Pass
+            } else if nth == survivor {
+                TrialVerdict::Fail
+            } else {
+                RAN_OUT
+            }
+        });
+        assert_eq!(outcome.first_fail, None, "{survivor}: {outcome:?}");
+        assert!(outcome.lower_bound_only, "{survivor}: {outcome:?}");
+        assert!(outcome.confirmed.is_some_and(|load| load <= 500));
+    }
 }
 
 #[test]
@@ -76,26 +117,18 @@ fn an_edge_below_the_clients_limit_is_found() {
             pass_if(load <= 500)
         }
     });
-    assert!(!outcome.lower_bound_only);
-    let (confirmed, first_fail) = (outcome.confirmed.unwrap(), outcome.first_fail.unwrap());
-    assert!(
-        confirmed <= 500 && 500 < first_fail && first_fail <= confirmed * 105 / 100,
-        "{outcome:?}"
-    );
+    assert_found(&outcome, 500.5, 0.05);
 }
 
 #[test]
-fn a_valid_trial_above_shows_that_the_client_reaches_it() {
+fn valid_trials_above_show_that_the_client_reaches_it() {
     let mut search = search(settings());
-    for _ in 0..3 {
-        search.record(100, RAN_OUT);
+    for _ in 0..2 {
+        search.record(100, Length::Short, RAN_OUT);
+        search.record(200, Length::Short, TrialVerdict::Pass);
     }
-    search.record(200, TrialVerdict::Pass);
     let (_, outcome) = drive(&mut search, |load, _| pass_if(load <= 730));
-    assert_eq!(
-        (outcome.confirmed, outcome.lower_bound_only),
-        (Some(720), false)
-    );
+    assert_found(&outcome, 730.5, 0.05);
 }
 
 #[test]
@@ -116,7 +149,7 @@ fn a_client_too_weak_for_the_start_goes_down() {
     let (steps, outcome) = drive(&mut nothing, |_, _| RAN_OUT);
     assert_eq!(
         loads(&steps, Why::Probe).len(),
-        3 * 7,
+        2 * 7,
         "100, 50, 25, 12, 6, 3 and 1"
     );
     assert_eq!(
@@ -127,7 +160,7 @@ fn a_client_too_weak_for_the_start_goes_down() {
     assert!(
         outcome
             .conclusion
-            .starts_with("Nothing is known: none of 21 trials"),
+            .starts_with("Nothing is known: none of 14 trials"),
         "{}",
         outcome.conclusion
     );
@@ -135,7 +168,7 @@ fn a_client_too_weak_for_the_start_goes_down() {
 
 #[test]
 fn a_load_that_stays_invalid_is_gone_around() {
-    for disturbed in [100, 200, 400, 600, 700, 720, 740, 800] {
+    for disturbed in [100, 200, 400, 600, 700, 720, 730, 740, 800] {
         let mut search = search(settings());
         let (_, outcome) = drive(&mut search, |load, _| {
             if load == disturbed {
@@ -150,7 +183,7 @@ fn a_load_that_stays_invalid_is_gone_around() {
             "{disturbed}: {outcome:?}"
         );
         assert!(
-            grid::width(confirmed, first_fail) <= 0.05,
+            f64::from(first_fail) / f64::from(confirmed) <= 1.15,
             "{disturbed}: {outcome:?}"
         );
     }
@@ -181,14 +214,13 @@ fn a_gap_that_cannot_be_measured_is_named() {
             pass_if(load <= 400)
         }
     });
-    assert_eq!(
-        (outcome.confirmed, outcome.first_fail),
-        (Some(400), Some(800))
-    );
-    assert_eq!(outcome.ended, Ended::Unmeasurable);
     assert!(
-        outcome.conclusion.contains("stayed invalid"),
-        "{}",
-        outcome.conclusion
+        outcome.confirmed.is_some_and(|load| load <= 400),
+        "{outcome:?}"
     );
+    assert!(
+        outcome.first_fail.is_some_and(|load| load >= 800),
+        "{outcome:?}"
+    );
+    assert_ne!(outcome.ended, Ended::Narrow);
 }

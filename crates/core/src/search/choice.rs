@@ -1,0 +1,385 @@
+//! Which trial tells most, or why none is left: the rules of the [search](super).
+
+use std::collections::BTreeMap;
+
+use super::edge::EdgePosterior;
+use super::knowledge::Knowledge;
+use super::tally::Tally;
+use super::{Ended, Settings, Why, grid};
+use crate::profile::Length;
+use crate::schedule::mix;
+
+/// A trial to run.
+pub(super) type Trial = (u32, Length, Why);
+
+/// While the interval is wider than this, short trials may tell more for their time than full ones.
+const SHORT_ABOVE_WIDTH: f64 = 0.1;
+/// Short trials at one load; after that a full one.
+const SHORT_AT_MOST: u32 = 3;
+/// Loads tried in vain, for reasons other than the client, before a search without any valid trial gives up.
+const LOADS_TRIED_IN_VAIN: usize = 3;
+/// Where a gap is split: in the middle, or around loads that cannot be measured.
+const SPLITS: [f64; 5] = [0.5, 0.375, 0.625, 0.25, 0.75];
+/// Share of the posterior to either side in which no load is tried.
+const TAIL_NOT_TRIED: f64 = 0.03;
+/// Loads among which the most telling one is sought.
+const CANDIDATES_MAX: u32 = 10;
+/// When so few trials are left and no load is confirmed, they go to confirming one.
+const LAST_TRIALS: u32 = 6;
+/// A load is safe against the last trials if the edge lies below it with no more than this share of the doubt.
+const SAFE_SHARE: f64 = 0.1;
+/// A load that much lower than the highest safe one is good enough an answer.
+const SAFE_BAND: f64 = 0.05;
+/// A trial that is expected to take away less than this share of the variance is not worth its time.
+const LEAST_GAIN: f64 = 0.001;
+/// How much the seed sways the choice between loads that tell about the same.
+const SWAY: f64 = 0.05;
+
+/// Round loads tried beside the interval before a side is given up.
+const SIDE_STEPS: usize = 12;
+
+/// What the rules look at.
+pub(super) struct Choice<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) tallies: &'a BTreeMap<u32, Tally>,
+    pub(super) known: &'a Knowledge,
+    /// Trials that the budget still allows.
+    pub(super) trials_left: u32,
+}
+
+impl Choice<'_> {
+    /// The next trial, or why there is none.
+    pub(super) fn next(&self) -> Result<Trial, Ended> {
+        if let Some(trial) = self.repetition() {
+            return Ok(trial);
+        }
+        let Some((lowest, highest)) = self.known.valid_loads else {
+            return self.opening();
+        };
+        if let Some(load) = self.known.doubtful_reach {
+            return Ok((load, Length::Short, Why::Confirm));
+        }
+        if let Some(load) = self.last_chance() {
+            return Ok((load, Length::Full, Why::Confirm));
+        }
+        match (&self.known.posterior, self.known.highest_pass) {
+            (Some(posterior), Some(_)) if self.known.any_fail => {
+                self.between(posterior, lowest, highest)
+            }
+            (_, Some(pass)) => self.upwards(pass),
+            _ => self.downwards(lowest),
+        }
+    }
+
+    /// An invalid trial is run again, while that is worth its time.
+    fn repetition(&self) -> Option<Trial> {
+        let mut loads = self.tallies.iter();
+        loads.find_map(|(load, tally)| {
+            let in_range = (self.settings.min..=self.settings.max).contains(load);
+            let length = tally.length_to_repeat().filter(|_| in_range)?;
+            Some((*load, length, self.why_repeat()))
+        })
+    }
+
+    /// What a repetition is good for: the same as the trial that was invalid, as far as that can be told.
+    fn why_repeat(&self) -> Why {
+        if self.known.posterior.is_some() && self.known.any_fail {
+            Why::Narrow
+        } else {
+            Why::Probe
+        }
+    }
+
+    /// While no trial was valid: `start`; below it when the client ran out; else one step up and one down.
+    fn opening(&self) -> Result<Trial, Ended> {
+        let &Settings {
+            start, min, max, ..
+        } = self.settings;
+        let probe = |load| (load, Length::Short, Why::Probe);
+        if let Some(load) = self.known.out_of_reach {
+            return self.below(load).map(probe).ok_or(Ended::OutOfReach);
+        }
+        let in_vain = self.tallies.values().filter(|t| t.spent()).count();
+        if in_vain >= LOADS_TRIED_IN_VAIN {
+            return Err(Ended::Unmeasurable);
+        }
+        let steps = [
+            Some(start),
+            grid::grow(start, max),
+            grid::shrink(start, min),
+        ];
+        let load = steps.into_iter().flatten().find(|l| self.measurable(*l));
+        load.map(probe).ok_or(Ended::Unmeasurable)
+    }
+
+    /// When the budget nears its end: a full trial at a load that surely passes, so that there is an answer whatever the last
+    /// trials do to the interval.
+    fn last_chance(&self) -> Option<u32> {
+        let posterior = self.known.posterior.as_ref()?;
+        if self.trials_left > LAST_TRIALS {
+            return None;
+        }
+        let safe = posterior.quantile((1.0 - self.settings.confidence) * SAFE_SHARE);
+        let near = safe * (1.0 - SAFE_BAND) - 1.0;
+        let step = self.step(posterior);
+        let round = grid::round_down(safe, step).max(self.settings.min);
+        let mut within = self.tallies.iter().filter(|(load, tally)| {
+            (near..=safe + 0.5).contains(&f64::from(**load)) && tally.mostly_passed()
+        });
+        let fresh = |load: &u32| self.measurable(*load) && self.lacks_full_trials(*load);
+        (within.next().is_none() && f64::from(round) <= safe + 0.5)
+            .then_some(round)
+            .filter(fresh)
+    }
+
+    /// Nothing passes: below everything that was tried, and at the lowest load until that is sure.
+    fn downwards(&self, lowest: u32) -> Result<Trial, Ended> {
+        if let Some(load) = self.below(lowest) {
+            return Ok((load, Length::Short, Why::Probe));
+        }
+        let ended = if lowest <= self.settings.min {
+            Ended::AtMinimum
+        } else {
+            Ended::Unmeasurable
+        };
+        self.settle(lowest).ok_or(ended)
+    }
+
+    /// Nothing fails: twice the highest load, up to what may be tried or can be reached.
+    fn upwards(&self, pass: u32) -> Result<Trial, Ended> {
+        if let Some(limit) = self.known.out_of_reach.filter(|limit| *limit > pass) {
+            return self.towards(limit, pass);
+        }
+        let max = self.settings.max;
+        let up = grid::grow(pass, max).and_then(|double| {
+            let wide = grid::too_wide(pass, double, self.settings.relative_width);
+            let split = grid::split(pass, double, 0.5).filter(|_| wide);
+            let steps = [Some(double), split, grid::grow(double, max)];
+            steps.into_iter().flatten().find(|l| self.measurable(*l))
+        });
+        if let Some(load) = up {
+            return Ok((load, Length::Short, Why::Probe));
+        }
+        let ended = if pass >= max {
+            Ended::AtMaximum
+        } else {
+            Ended::Unmeasurable
+        };
+        self.settle(pass).ok_or(ended)
+    }
+
+    /// Nothing fails, and the client ran out at `limit`: as near to it as asked. Then one more look whether it was chance.
+    fn towards(&self, limit: u32, pass: u32) -> Result<Trial, Ended> {
+        if grid::too_wide(pass, limit, self.settings.relative_width) {
+            let splits = SPLITS.iter().filter_map(|f| grid::split(pass, limit, *f));
+            if let Some(load) = splits.into_iter().find(|l| self.measurable(*l)) {
+                let length = self.length(load, grid::width(pass, limit));
+                return Ok((load, length, Why::Narrow));
+            }
+        }
+        if let Some(trial) = self.settle(pass) {
+            return Ok(trial);
+        }
+        let once_more = self.tallies.get(&limit).is_some_and(Tally::only_just_spent);
+        if once_more {
+            Ok((limit, Length::Short, Why::Confirm))
+        } else {
+            Err(Ended::OutOfReach)
+        }
+    }
+
+    /// Something passes and something fails.
+    fn between(
+        &self,
+        posterior: &EdgePosterior,
+        lowest: u32,
+        highest: u32,
+    ) -> Result<Trial, Ended> {
+        let &Settings { min, max, .. } = self.settings;
+        let median = posterior.quantile(0.5);
+        let ceiling = self
+            .known
+            .out_of_reach
+            .map_or(max, |limit| limit - 1)
+            .min(max);
+        if median > f64::from(highest.min(ceiling)) {
+            // Higher than anything tried: what failed below was a disturbance.
+            let above = grid::grow(highest, ceiling).filter(|load| self.measurable(*load));
+            if let Some(load) = above {
+                return Ok((load, Length::Short, Why::Probe));
+            }
+            let pass = self.known.highest_pass.unwrap_or(highest);
+            return match self.known.out_of_reach.filter(|limit| *limit > pass) {
+                Some(limit) => self.towards(limit, pass),
+                None => self.settle(pass).ok_or(Ended::AtMaximum),
+            };
+        }
+        if median < f64::from(lowest) {
+            let below = self.below(lowest).map(|l| (l, Length::Short, Why::Probe));
+            let ended = if lowest <= min {
+                Ended::AtMinimum
+            } else {
+                Ended::Unmeasurable
+            };
+            return below.or_else(|| self.settle(lowest)).ok_or(ended);
+        }
+        let edge = posterior.interval(self.settings.confidence);
+        let width = edge
+            .high
+            .map_or(f64::INFINITY, |high| high / edge.low - 1.0);
+        let whole = edge.high.is_some_and(|high| high - edge.low <= 1.0);
+        if width > self.settings.relative_width && !whole {
+            let telling = self.most_telling(posterior, highest, ceiling);
+            return match telling {
+                Some((load, length)) => Ok((load, length, Why::Narrow)),
+                None => self.bounding(posterior, ceiling).ok_or(Ended::Unmeasurable),
+            };
+        }
+        self.bounding(posterior, ceiling).ok_or(Ended::Narrow)
+    }
+
+    /// The trial at a round load in the posterior's range that is expected to tell most about the edge for its time.
+    fn most_telling(
+        &self,
+        posterior: &EdgePosterior,
+        highest: u32,
+        ceiling: u32,
+    ) -> Option<(u32, Length)> {
+        let top = grid::grow(highest, ceiling).unwrap_or(ceiling);
+        let quantile = |q: f64| {
+            let load = posterior.quantile(q);
+            load.clamp(f64::from(self.settings.min), f64::from(top))
+        };
+        let (low, high) = (quantile(TAIL_NOT_TRIED), quantile(1.0 - TAIL_NOT_TRIED));
+        let least = self.step(posterior);
+        let trials: u32 = self.tallies.values().map(Tally::valid).sum();
+        let worth = |load: u32, length: Length| {
+            // From the number of valid trials, so that an invalid one is repeated at the same load.
+            let draw = mix(self.settings.seed ^ mix(u64::from(trials) << 32 | u64::from(load)));
+            let sway = (draw >> 11) as f64 / (1_u64 << 53) as f64;
+            let cost = match length {
+                Length::Full => 1.0,
+                Length::Short => self.settings.short_share,
+            };
+            let gain = posterior.expected_gain(load, length);
+            (gain > LEAST_GAIN).then_some(gain * (1.0 + SWAY * sway) / cost)
+        };
+        let lengths = |load: u32| {
+            let short = self.length(load, high / low - 1.0);
+            [Length::Full, short]
+                .into_iter()
+                .skip(usize::from(short == Length::Full))
+        };
+        grid::round_between(low, high, least, CANDIDATES_MAX)
+            .into_iter()
+            .filter(|load| (self.settings.min..=top).contains(load) && self.measurable(*load))
+            .flat_map(|load| lengths(load).map(move |length| (load, length)))
+            .filter_map(|(load, length)| Some((load, length, worth(load, length)?)))
+            .max_by(|a, b| a.2.total_cmp(&b.2))
+            .map(|(load, length, _)| (load, length))
+    }
+
+    /// The interval is narrow: a load just below it must pass, one just above it fail, each with full trials of its own.
+    fn bounding(&self, posterior: &EdgePosterior, ceiling: u32) -> Option<Trial> {
+        let sides = [
+            self.lower_side(posterior),
+            self.upper_side(posterior, ceiling),
+        ];
+        let trials: u32 = self.tallies.values().map(Tally::valid).sum();
+        let draw = mix(self.settings.seed ^ mix(u64::from(trials)));
+        let first = usize::from(draw & 1 == 1);
+        let load = sides[first].or(sides[1 - first])?;
+        Some((load, Length::Full, Why::Confirm))
+    }
+
+    /// A load just below the interval that still lacks full trials.
+    fn lower_side(&self, posterior: &EdgePosterior) -> Option<u32> {
+        let low = posterior.interval(self.settings.confidence).low + 0.5;
+        let near = low * (1.0 - self.settings.relative_width / 2.0) - 1.0;
+        if let Some(load) = self.known.confirmed.filter(|load| f64::from(*load) >= near) {
+            return self.settle(load).map(|(load, _, _)| load);
+        }
+        let step = self.step(posterior);
+        let loads = std::iter::successors(Some(grid::round_down(low, step)), |load| {
+            load.checked_sub(step)
+        });
+        loads
+            .take(SIDE_STEPS)
+            .filter(|load| *load >= self.settings.min && Some(*load) > self.known.confirmed)
+            .find(|load| self.measurable(*load) && self.lacks_full_trials(*load))
+    }
+
+    /// A load just above the interval that still lacks full trials.
+    fn upper_side(&self, posterior: &EdgePosterior, ceiling: u32) -> Option<u32> {
+        let high = posterior.interval(self.settings.confidence).high? - 0.5;
+        let near = high * (1.0 + self.settings.relative_width / 2.0) + 1.0;
+        if let Some(load) = self
+            .known
+            .first_fail
+            .filter(|load| f64::from(*load) <= near)
+        {
+            return self.settle(load).map(|(load, _, _)| load);
+        }
+        let step = self.step(posterior);
+        let loads = std::iter::successors(Some(grid::round_up(high, step)), |load| {
+            load.checked_add(step)
+        });
+        loads
+            .take(SIDE_STEPS)
+            .filter(|load| *load <= ceiling)
+            .filter(|load| self.known.first_fail.is_none_or(|fail| *load < fail))
+            .find(|load| self.measurable(*load) && self.lacks_full_trials(*load))
+    }
+
+    /// A full trial at a load that bounds the answer, while it lacks some.
+    fn settle(&self, load: u32) -> Option<Trial> {
+        (self.measurable(load) && self.lacks_full_trials(load)).then_some((
+            load,
+            Length::Full,
+            Why::Confirm,
+        ))
+    }
+
+    /// Whether a load has neither a majority of `repeats` nor all of them.
+    fn lacks_full_trials(&self, load: u32) -> bool {
+        self.tallies.get(&load).is_none_or(|tally| {
+            tally.passed.max(tally.failed) < self.needed()
+                && tally.passed + tally.failed < self.settings.repeats
+        })
+    }
+
+    /// Agreeing full trials that settle a load.
+    fn needed(&self) -> u32 {
+        self.settings.repeats / 2 + 1
+    }
+
+    /// Round steps of about a quarter of the width asked for.
+    fn step(&self, posterior: &EdgePosterior) -> u32 {
+        grid::step_of(posterior.quantile(0.5) * self.settings.relative_width / 4.0)
+    }
+
+    fn length(&self, load: u32, width: f64) -> Length {
+        let short_trials = self
+            .tallies
+            .get(&load)
+            .map_or(0, |tally| tally.short_passed + tally.short_failed);
+        let enough = short_trials < SHORT_AT_MOST && self.settings.short_share < 1.0;
+        if enough && width > SHORT_ABOVE_WIDTH {
+            Length::Short
+        } else {
+            Length::Full
+        }
+    }
+
+    /// Whether a trial at `load` may still give something new.
+    fn measurable(&self, load: u32) -> bool {
+        self.tallies.get(&load).is_none_or(|tally| !tally.spent())
+    }
+
+    /// The next measurable load on the way down from `load`.
+    fn below(&self, load: u32) -> Option<u32> {
+        let min = self.settings.min;
+        std::iter::successors(grid::shrink(load, min), |next| grid::shrink(*next, min))
+            .find(|next| self.measurable(*next))
+    }
+}

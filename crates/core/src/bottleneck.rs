@@ -1,43 +1,282 @@
-//! What ran out first, told from the trials around the edge.
+//! What ran out first in a trial that did not pass, told from the trial's own record.
+//!
+//! The rules are tried in the order of [`diagnose`]; the first that applies names the bottleneck. Who measured comes before who was
+//! measured: a client or a back end that ran out says nothing about the target. Each threshold is in `docs/methodology.md`, section 7.
 
-use crate::record::Trial;
+use std::fmt;
 
-/// Share of what it was given from which on a target is called busy.
+use crate::caveat::Caveat;
+use crate::record::{GateResult, TargetResources, Trial, Verdict};
+
+/// Share of the CPU time it was given from which on a target is called busy: what is left goes to the gaps between scheduler ticks.
 const CPU_BUSY_SHARE: f64 = 0.9;
 /// Share of quota periods with throttling from which on the quota is called the limit.
 const THROTTLED_SHARE: f64 = 0.05;
+/// Share of its memory limit from which on a target is at it: the kernel reclaims before the last page is gone.
+const MEMORY_SHARE: f64 = 0.95;
+/// Share of the machine's memory below which there is none left: kernel and page cache need the rest.
+const MACHINE_MEMORY_SHARE: f64 = 0.05;
+/// Share of all errors that must name the back end for it to be called the limit.
+const BACK_END_ERROR_SHARE: f64 = 0.5;
+/// Bytes unread in one connection that are worth telling: about a quarter of a second of speech.
+const UNREAD_BYTES: u64 = 8 * 1024;
 
-/// Names what limited the target in a failed trial, with the evidence; `None` when the trial did not fail.
+/// How the caveats begin that say that the back end ran out, late, queued or gone.
+const BACK_END_CAVEATS: &str = "inference-";
+/// Stages of an `error` in which the gateway waits for its back end; section 7 of the speech contract.
+const BACK_END_ERRORS: [&str; 2] = [
+    "error inference_request/",
+    "error inference_response_parse/",
+];
+
+/// What ran out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bottleneck {
+    /// The load engine, or its machine.
+    Client,
+    /// What the target sends its work to.
+    BackEnd,
+    /// The target's memory, or the machine's.
+    Memory,
+    /// The target's CPU quota.
+    QuotaThrottling,
+    /// The target's CPUs, or one thread's.
+    Cpu,
+    /// Nothing that shows: sessions were refused or ended.
+    SessionsRefused,
+    /// Nothing that shows: answers were late while there was CPU time left.
+    LatencyWithoutCpu,
+    /// The target's resources are not known.
+    Unknown,
+}
+
+impl Bottleneck {
+    /// Its word in results and on terminals.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::BackEnd => "back end",
+            Self::Memory => "memory",
+            Self::QuotaThrottling => "quota throttling",
+            Self::Cpu => "cpu",
+            Self::SessionsRefused => "sessions refused",
+            Self::LatencyWithoutCpu => "latency without cpu",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl fmt::Display for Bottleneck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// Names what limited the target, or the measurement, as `kind: evidence`; `None` when nothing did.
 #[must_use]
 pub fn bottleneck(trial: &Trial) -> Option<String> {
+    diagnose(trial).map(|(kind, evidence)| format!("{kind}: {evidence}"))
+}
+
+/// The bottleneck of a trial, with its evidence; `None` when every gate held and neither client nor back end ran out.
+#[must_use]
+pub fn diagnose(trial: &Trial) -> Option<(Bottleneck, String)> {
+    if trial.verdict == Verdict::Pass {
+        return None;
+    }
+    let blocking = || trial.caveats.iter().filter(|caveat| caveat.blocking);
+    let of_back_end = |caveat: &&Caveat| caveat.id.starts_with(BACK_END_CAVEATS);
+    let of_client = |caveat: &&Caveat| caveat.client_ran_out() && !of_back_end(caveat);
+    if let Some(caveat) = blocking().find(of_client) {
+        return Some((Bottleneck::Client, caveat.text.clone()));
+    }
+    if let Some(caveat) = blocking().find(of_back_end) {
+        return Some((Bottleneck::BackEnd, caveat.text.clone()));
+    }
     let failed = trial.gates.iter().find(|gate| !gate.pass)?;
+    if let Some(evidence) = errors_of_the_back_end(trial) {
+        return Some((Bottleneck::BackEnd, evidence));
+    }
     let Some(resources) = &trial.target_resources else {
-        return Some(format!(
-            "unknown: {} did not hold, and the target's resources were not measured",
+        let evidence = format!(
+            "{} did not hold, and the target's resources were not measured",
             failed.name
-        ));
+        );
+        return Some((Bottleneck::Unknown, evidence));
     };
-    let cpu = format!(
-        "the target used {:.0} % of the CPU time it was given",
-        resources.cpu_share * 100.0
-    );
+    Some(of_the_target(trial, failed, resources))
+}
+
+fn of_the_target(
+    trial: &Trial,
+    failed: &GateResult,
+    resources: &TargetResources,
+) -> (Bottleneck, String) {
+    let given = Given::to(trial);
+    let used = given.used(resources);
+    if let Some(evidence) = memory(resources) {
+        return (Bottleneck::Memory, evidence);
+    }
     let throttled = resources.throttled_share.unwrap_or(0.0);
-    Some(if throttled >= THROTTLED_SHARE {
+    if throttled >= THROTTLED_SHARE {
+        let evidence = format!(
+            "held back in {} of the quota's periods, and {used}",
+            percent(throttled)
+        );
+        return (Bottleneck::QuotaThrottling, evidence);
+    }
+    if given
+        .share(resources)
+        .is_some_and(|share| share >= CPU_BUSY_SHARE)
+    {
+        return (Bottleneck::Cpu, used);
+    }
+    if let Some(share) = resources.busiest_thread_share
+        && share >= CPU_BUSY_SHARE
+    {
+        let evidence = format!(
+            "one thread used {} of a core, though {used}",
+            percent(share)
+        );
+        return (Bottleneck::Cpu, evidence);
+    }
+    let ledger = &trial.ledger;
+    if ledger.sessions_failed + ledger.sessions_died > 0 {
+        let evidence = format!(
+            "{} failed, {} died, though {used}",
+            ledger.sessions_failed, ledger.sessions_died
+        );
+        return (Bottleneck::SessionsRefused, evidence);
+    }
+    let unread = unread(resources);
+    let evidence = format!("{} did not hold, though {used}{unread}", failed.name);
+    (Bottleneck::LatencyWithoutCpu, evidence)
+}
+
+/// What the target may use, so that a share means something.
+enum Given {
+    /// So many vCPU, by a placement of ours.
+    Vcpu,
+    /// All cores of a machine that it shares.
+    Cores(f64),
+    /// Nobody knows.
+    Unknown,
+}
+
+impl Given {
+    fn to(trial: &Trial) -> Self {
+        let cores = trial.environment.machine.get("cores");
+        match (trial.vcpu, cores.and_then(|cores| cores.parse().ok())) {
+            (Some(_), _) => Self::Vcpu,
+            (None, Some(cores)) if cores > 0.0 => Self::Cores(cores),
+            (None, _) => Self::Unknown,
+        }
+    }
+
+    fn share(&self, resources: &TargetResources) -> Option<f64> {
+        match self {
+            Self::Vcpu => Some(resources.cpu_share),
+            Self::Cores(cores) => Some(resources.cpus_busy.unwrap_or(resources.cpu_share) / cores),
+            Self::Unknown => None,
+        }
+    }
+
+    fn used(&self, resources: &TargetResources) -> String {
+        let share = percent(resources.cpu_share);
+        match self {
+            Self::Vcpu => format!("the target used {share} of the CPU time it was given"),
+            Self::Cores(cores) => {
+                format!("the target used {share} of one core, on a machine of {cores}")
+            }
+            Self::Unknown => format!("the target used {share} of one core"),
+        }
+    }
+}
+
+/// Errors that name the back end, when the rate of errors failed the trial and most of them do.
+fn errors_of_the_back_end(trial: &Trial) -> Option<String> {
+    let too_many = trial
+        .gates
+        .iter()
+        .any(|gate| !gate.pass && gate.name == "error_rate");
+    let reasons = trial.ledger.reasons.iter();
+    let named: Vec<(&str, u64)> = reasons
+        .filter(|(reason, _)| {
+            BACK_END_ERRORS
+                .iter()
+                .any(|stage| reason.starts_with(stage))
+        })
+        .map(|(reason, count)| (reason.as_str(), *count))
+        .collect();
+    let of_back_end: u64 = named.iter().map(|(_, count)| count).sum();
+    let most = named.iter().max_by_key(|(_, count)| *count)?;
+    let all = trial.ledger.errors + trial.ledger.protocol_faults;
+    let share = float(of_back_end) / float(all.max(of_back_end).max(1));
+    (too_many && share >= BACK_END_ERROR_SHARE).then(|| {
         format!(
-            "quota throttling: held back in {:.0} % of the quota's periods, and {cpu}",
-            throttled * 100.0
-        )
-    } else if resources.cpu_share >= CPU_BUSY_SHARE {
-        format!("cpu: {cpu}")
-    } else if trial.ledger.sessions_failed + trial.ledger.sessions_died > 0 {
-        format!(
-            "sessions refused or ended: {} failed, {} died, though {cpu}",
-            trial.ledger.sessions_failed, trial.ledger.sessions_died
-        )
-    } else {
-        format!(
-            "latency without cpu: {} did not hold, though {cpu}",
-            failed.name
+            "{of_back_end} errors of the target name its back end, {} of them {}",
+            most.1,
+            most.0.trim_start_matches("error ")
         )
     })
 }
+
+fn memory(resources: &TargetResources) -> Option<String> {
+    let peak = mebibytes(resources.rss_peak_bytes);
+    let at_limit = resources
+        .memory_limit_bytes
+        .filter(|limit| float(resources.rss_peak_bytes) >= MEMORY_SHARE * float(*limit));
+    if let Some(limit) = at_limit {
+        return Some(format!(
+            "its resident set reached {peak} MiB of the {} MiB that its control group may use",
+            mebibytes(limit)
+        ));
+    }
+    if let Some(events) = resources
+        .memory_pressure_events
+        .filter(|events| *events > 0)
+    {
+        return Some(format!(
+            "its control group ran into its memory limit {events} times; its resident set reached {peak} MiB"
+        ));
+    }
+    let left = resources.machine_memory_available_share?;
+    (left < MACHINE_MEMORY_SHARE).then(|| {
+        format!(
+            "only {} of the machine's memory was left; the target's resident set reached {peak} MiB",
+            percent(left)
+        )
+    })
+}
+
+/// Data that the target left lying, if it is much.
+fn unread(resources: &TargetResources) -> String {
+    let peak = resources
+        .sockets
+        .as_ref()
+        .map_or(0, |sockets| sockets.receive_queue_peak_bytes);
+    if peak < UNREAD_BYTES {
+        return String::new();
+    }
+    format!("; up to {} KiB lay unread in one connection", peak / 1024)
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+fn mebibytes(bytes: u64) -> String {
+    format!("{:.0}", float(bytes) / f64::from(1 << 20))
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "bytes and errors of a trial are far below 2^53"
+)]
+fn float(count: u64) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests;

@@ -146,7 +146,7 @@ impl Layout {
 
 /// Our path in the hierarchy of `controller`, or in version 2 (`None`). A line reads `4:cpu,cpuacct:/some/path`; that of
 /// version 2 `0::/some/path`. The path may contain colons.
-fn own_path(self_cgroup: &str, controller: Option<Controller>) -> Option<PathBuf> {
+pub(super) fn own_path(self_cgroup: &str, controller: Option<Controller>) -> Option<PathBuf> {
     self_cgroup.lines().find_map(|line| {
         let mut parts = line.splitn(3, ':');
         let (number, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);

@@ -6,12 +6,14 @@
 //! cgroup  one group for one target: made, joined, emptied, removed
 //! means   by which means the target is isolated and measured, and what is missing
 //! v1, v2  how each version makes such a group
-//! view    reading any group: CPU time, throttling, memory, processes
+//! view    reading any group: CPU time, memory, processes
+//! limits  what limits a group, itself or from above: quota and throttling, memory limit and its events
 //! ```
 
 mod cgroup;
 mod cpus;
 mod layout;
+mod limits;
 mod means;
 mod v1;
 mod v2;
@@ -20,5 +22,6 @@ mod view;
 pub use cgroup::{Cgroup, DEFAULT_PERIOD_US, sweep_stale};
 pub use cpus::{CpuList, Placement, siblings_of, whole_cpus};
 pub use layout::{Controller, Hierarchy, Layout};
+pub use limits::{GroupLimits, Throttling};
 pub use means::{How, Means, Missing, Wanted};
-pub use view::{GroupCpu, GroupMemory, GroupView, Throttling};
+pub use view::{GroupCpu, GroupMemory, GroupView};

@@ -1,9 +1,9 @@
 //! Reading a control group: one that we made, or any other that the user names (`--cgroup`).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
-use super::layout::{Controller, Layout};
+use super::layout::{Controller, Hierarchy, Layout, own_path};
 use crate::error::{Error, Result};
 
 /// CPU time that a group has used since it was made, its dead members included.
@@ -11,22 +11,11 @@ use crate::error::{Error, Result};
 pub struct GroupCpu {
     /// All of it, µs; exact, from the scheduler.
     pub total_us: u64,
-    /// In user mode, µs. The kernel attributes at its clock tick on some machines, so the sum with `system_us` may differ a
-    /// little from `total_us`.
+    /// In user mode, µs. Many kernels count this and `system_us` by clock ticks, so their sum can be far from `total_us` where little
+    /// is used; their ratio is what they tell.
     pub user_us: u64,
     /// In the kernel, µs.
     pub system_us: u64,
-}
-
-/// What a quota did to a group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Throttling {
-    /// Quota periods in which the group wanted to run.
-    pub periods: u64,
-    /// Those in which it used its quota up and was stopped.
-    pub throttled_periods: u64,
-    /// The time for which it was stopped, µs, summed over CPUs.
-    pub throttled_us: u64,
 }
 
 /// What a group's memory controller charges to it. This is not resident size: it includes page cache and the kernel's memory
@@ -87,6 +76,34 @@ impl GroupView {
         Ok(view)
     }
 
+    /// The group in which a process is; empty when the process is gone, or its groups are not to be seen from here.
+    #[must_use]
+    pub fn of_process(pid: i32, layout: &Layout) -> Self {
+        let Some(own) = text(Path::new(&format!("/proc/{pid}/cgroup"))) else {
+            return Self::default();
+        };
+        let folder = |hierarchy: &Hierarchy, controller: Option<Controller>| {
+            let own = own_path(&own, controller)?;
+            // A path out of our own namespace leads nowhere here.
+            let climbs = own.components().any(|part| part == Component::ParentDir);
+            let folder = hierarchy.folder(&own);
+            (!climbs && folder.join("cgroup.procs").is_file()).then_some(folder)
+        };
+        Self {
+            v1: layout
+                .v1
+                .iter()
+                .filter_map(|(controller, hierarchy)| {
+                    Some((*controller, folder(hierarchy, Some(*controller))?))
+                })
+                .collect(),
+            v2: layout
+                .v2
+                .as_ref()
+                .and_then(|hierarchy| folder(hierarchy, None)),
+        }
+    }
+
     /// True when there is no group behind it at all.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -116,13 +133,6 @@ impl GroupView {
         } else {
             "cgroup v2"
         })
-    }
-
-    /// What the quota did; `None` when there is no `cpu` controller.
-    #[must_use]
-    pub fn throttling(&self) -> Option<Throttling> {
-        let folder = self.v1.get(&Controller::Cpu).or(self.v2.as_ref())?;
-        parse_throttling(&text(&folder.join("cpu.stat"))?)
     }
 
     /// Memory charged; `None` when there is no `memory` controller.
@@ -194,52 +204,29 @@ fn parse_cpu_v2(stat: &str) -> Option<GroupCpu> {
     })
 }
 
-/// Both versions use one file name and nearly the same keys; version 1 counts nanoseconds, version 2 microseconds.
-fn parse_throttling(stat: &str) -> Option<Throttling> {
-    Some(Throttling {
-        periods: flat_value(stat, "nr_periods")?,
-        throttled_periods: flat_value(stat, "nr_throttled")?,
-        throttled_us: flat_value(stat, "throttled_usec")
-            .or_else(|| flat_value(stat, "throttled_time").map(|nanoseconds| nanoseconds / 1000))?,
-    })
-}
-
 /// The value of `key` in the kernel's "flat keyed" form: `key value` per line.
-fn flat_value(text: &str, key: &str) -> Option<u64> {
+pub(super) fn flat_value(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| {
         let (name, value) = line.split_once(' ')?;
         (name == key).then(|| value.trim().parse().ok())?
     })
 }
 
-fn text(path: &Path) -> Option<String> {
+pub(super) fn text(path: &Path) -> Option<String> {
     std::fs::read_to_string(path).ok()
 }
 
-fn number(path: &Path) -> Option<u64> {
+pub(super) fn number(path: &Path) -> Option<u64> {
     text(path)?.trim().parse().ok()
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
-    use crate::isolation::layout::Hierarchy;
 
-    const V1_STAT: &str =
+    pub(in crate::isolation) const V1_STAT: &str =
         "nr_periods 120\nnr_throttled 30\nthrottled_time 1500000000\nnr_bursts 0\nburst_time 0\n";
-    const V2_STAT: &str = "usage_usec 5000\nuser_usec 3000\nsystem_usec 2000\nnr_periods 120\nnr_throttled 30\nthrottled_usec 1500000\n";
-
-    #[test]
-    fn throttling_is_the_same_in_both_versions() {
-        let expected = Throttling {
-            periods: 120,
-            throttled_periods: 30,
-            throttled_us: 1_500_000,
-        };
-        assert_eq!(parse_throttling(V1_STAT), Some(expected));
-        assert_eq!(parse_throttling(V2_STAT), Some(expected));
-        assert_eq!(parse_throttling("usage_usec 5000\n"), None);
-    }
+    pub(in crate::isolation) const V2_STAT: &str = "usage_usec 5000\nuser_usec 3000\nsystem_usec 2000\nnr_periods 120\nnr_throttled 30\nthrottled_usec 1500000\n";
 
     #[test]
     fn cpu_time_of_version_2_is_there_without_the_controller() {
@@ -258,7 +245,7 @@ mod tests {
     }
 
     /// Builds folders of files that read like control groups.
-    fn files(folder: &Path, contents: &[(&str, &str)]) {
+    pub(in crate::isolation) fn files(folder: &Path, contents: &[(&str, &str)]) {
         std::fs::create_dir_all(folder).expect("mkdir");
         for (name, text) in contents {
             std::fs::write(folder.join(name), text).expect("write");
@@ -271,7 +258,11 @@ mod tests {
         let group = |controller: &str| root.path().join(controller).join("docker/abc");
         files(
             &group("cpu"),
-            &[("cgroup.procs", "1\n2\n"), ("cpu.stat", V1_STAT)],
+            &[
+                ("cgroup.procs", "1\n2\n"),
+                ("cpu.cfs_quota_us", "50000\n"),
+                ("cpu.stat", V1_STAT),
+            ],
         );
         files(
             &group("cpuacct").join("below"),
@@ -318,9 +309,14 @@ mod tests {
         let by_folder = GroupView::open(&group("memory"), &layout).expect("there");
         assert_eq!(by_name, by_folder);
         assert_eq!(by_name.cpu().expect("cpu").total_us, 9000);
+        let limits = by_name.limits();
         assert_eq!(
-            by_name.throttling().expect("throttling").throttled_periods,
+            limits.throttling().expect("throttling").throttled_periods,
             30
+        );
+        assert_eq!(
+            (limits.memory_bytes(), limits.memory_events()),
+            (None, None)
         );
         let memory = by_name.memory().expect("memory");
         assert_eq!(
@@ -346,6 +342,7 @@ mod tests {
             &group,
             &[
                 ("cgroup.procs", "7\n"),
+                ("cpu.max", "50000 100000\n"),
                 ("cpu.stat", V2_STAT),
                 ("memory.current", "100\n"),
                 ("memory.stat", "anon 60\nfile 10\n"),
@@ -360,12 +357,28 @@ mod tests {
         };
         let view = GroupView::open(&group, &layout).expect("there");
         assert_eq!(view.cpu().expect("cpu").user_us, 3000);
-        assert_eq!(view.throttling().expect("throttling").periods, 120);
+        let limits = view.limits();
+        assert_eq!(limits.throttling().expect("throttling").periods, 120);
+        assert_eq!(
+            (limits.memory_bytes(), limits.memory_events()),
+            (None, None)
+        );
         let memory = view.memory().expect("memory");
         assert_eq!(
             (memory.current_bytes, memory.peak_bytes, memory.anon_bytes),
             (100, None, 60)
         );
         assert_eq!(view.processes(), [7].into());
+    }
+
+    #[test]
+    fn our_own_group_is_found_where_there_are_control_groups() {
+        let layout = Layout::of_this_machine();
+        let us = i32::try_from(std::process::id()).expect("pid");
+        let view = GroupView::of_process(us, &layout);
+        for folder in view.folders() {
+            assert!(processes_below(folder).contains(&us), "{folder:?}");
+        }
+        assert!(GroupView::of_process(i32::MAX, &layout).is_empty());
     }
 }

@@ -5,6 +5,7 @@
 //! members   counters summed over processes that come and go, never running backwards
 //! sampler   one sample of a target: from its control group, or from its process tree
 //! series    samples over time, and what was used between two moments
+//! sockets   the target's ends of its connections: queues, retransmits
 //! monitor   a thread that samples at 10 Hz
 //! cpu_times the machine's CPUs: busy, idle, stolen
 //! ```
@@ -15,8 +16,10 @@ mod monitor;
 mod parse;
 mod sampler;
 mod series;
+mod sockets;
 
 pub use cpu_times::{CpuShares, CpuTimes, Ticks};
-pub use monitor::{DEFAULT_INTERVAL, Monitor, Recorded};
+pub use monitor::{DEFAULT_INTERVAL, Monitor, Recorded, Watched};
 pub use sampler::{Detail, Sample, Sampler, Source, process_cpu_us};
 pub use series::{MachineSeries, Series, Usage};
+pub use sockets::{SocketSample, SocketSeries, SocketWatch};

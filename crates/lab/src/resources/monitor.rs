@@ -6,8 +6,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::cpu_times::CpuTimes;
+use super::parse;
 use super::sampler::Sampler;
 use super::series::{MachineSeries, Series};
+use super::sockets::{SocketSeries, SocketWatch};
 use crate::error::{Error, Result};
 use crate::isolation::CpuList;
 
@@ -15,7 +17,7 @@ use crate::isolation::CpuList;
 /// ourselves; [`Recorded::cost_cpu_us`] tells what it was each time.
 pub const DEFAULT_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How often a sample is detailed.
+/// How often a sample is detailed: threads, open files, sockets, memory's events and the machine's memory.
 const DETAIL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What a monitor saw.
@@ -23,10 +25,23 @@ const DETAIL_INTERVAL: Duration = Duration::from_secs(1);
 pub struct Recorded {
     /// Name → samples, for every sampler. A target that ended has none from then on.
     pub series: BTreeMap<String, Series>,
-    /// The machine's CPUs.
+    /// The machine's CPUs and memory.
     pub machine: MachineSeries,
+    /// The sockets that were watched.
+    pub sockets: SocketSeries,
+    /// Name → the most memory that a control group lets it use, bytes.
+    pub memory_limits_bytes: BTreeMap<String, u64>,
     /// CPU time that the sampling itself took, µs; it is part of ours.
     pub cost_cpu_us: u64,
+}
+
+/// What a monitor looks at, besides the machine.
+#[derive(Debug, Default)]
+pub struct Watched {
+    /// Name → processes.
+    pub samplers: Vec<(String, Sampler)>,
+    /// The target's sockets.
+    pub sockets: Option<SocketWatch>,
 }
 
 /// Samples in the background until it is stopped.
@@ -43,7 +58,7 @@ impl Monitor {
     /// # Errors
     /// When the thread cannot be started or bound.
     pub fn start(
-        samplers: Vec<(String, Sampler)>,
+        watched: Watched,
         epoch: Instant,
         interval: Duration,
         cpus: Option<CpuList>,
@@ -53,7 +68,7 @@ impl Monitor {
         let (first, first_taken) = channel();
         let run = move || {
             let bound = cpus.as_ref().map_or(Ok(()), CpuList::bind_this_thread);
-            let mut round = Round::new(samplers, epoch);
+            let mut round = Round::new(watched, epoch);
             round.take(true);
             // The receiver is waiting below.
             let _ = first.send(bound);
@@ -109,24 +124,28 @@ impl Monitor {
 
 struct Round {
     samplers: Vec<(Sampler, Series, String)>,
+    watch: Option<SocketWatch>,
+    sockets: SocketSeries,
     machine: MachineSeries,
     epoch: Instant,
 }
 
 impl Round {
-    fn new(samplers: Vec<(String, Sampler)>, epoch: Instant) -> Self {
-        let samplers = samplers
-            .into_iter()
-            .map(|(name, sampler)| (sampler, Series::default(), name));
+    fn new(watched: Watched, epoch: Instant) -> Self {
+        let samplers = watched.samplers.into_iter();
         Self {
-            samplers: samplers.collect(),
+            samplers: samplers
+                .map(|(name, sampler)| (sampler, Series::default(), name))
+                .collect(),
+            watch: watched.sockets,
+            sockets: SocketSeries::default(),
             machine: MachineSeries::default(),
             epoch,
         }
     }
 
     fn take(&mut self, detailed: bool) {
-        let at_ns = u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let at_ns = self.now_ns();
         // Linux always has it; where it does not, the machine's series stays empty and answers nothing.
         if let Ok(times) = CpuTimes::read() {
             self.machine.push(at_ns, times);
@@ -141,11 +160,39 @@ impl Round {
                 series.push(sample);
             }
         }
+        if detailed {
+            self.take_machine_memory();
+            self.take_sockets();
+        }
+    }
+
+    fn take_machine_memory(&mut self) {
+        let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        if let Some(share) = parse::memory_available_share(&text) {
+            self.machine.push_memory_available(self.now_ns(), share);
+        }
+    }
+
+    fn take_sockets(&mut self) {
+        let at_ns = self.now_ns();
+        if let Some(sample) = self.watch.as_mut().and_then(|watch| watch.take(at_ns)) {
+            self.sockets.push(sample);
+        }
+    }
+
+    fn now_ns(&self) -> u64 {
+        u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
     fn finish(mut self) -> Recorded {
         self.take(true);
+        let limits = self
+            .samplers
+            .iter()
+            .filter_map(|(sampler, _, name)| Some((name.clone(), sampler.memory_limit_bytes()?)));
         Recorded {
+            memory_limits_bytes: limits.collect(),
+            sockets: self.sockets,
             series: self
                 .samplers
                 .into_iter()
@@ -184,9 +231,14 @@ mod tests {
                 Sampler::new(Source::Process(i32::MAX), epoch),
             ),
         ];
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("bind");
+        let watched = Watched {
+            samplers,
+            sockets: Some(SocketWatch::new(listener.local_addr().expect("bound"))),
+        };
         let cpus = CpuList::allowed_to_us().expect("allowed");
         let monitor =
-            Monitor::start(samplers, epoch, Duration::from_millis(5), Some(cpus)).expect("starts");
+            Monitor::start(watched, epoch, Duration::from_millis(5), Some(cpus)).expect("starts");
         let from_ns = u64::try_from(epoch.elapsed().as_nanos()).expect("short");
         let mut sum = 0u64;
         while epoch.elapsed() < Duration::from_millis(60) {
@@ -203,14 +255,25 @@ mod tests {
                 && usage.runqueue_wait_share.is_some_and(|share| share >= 0.0)
         );
         assert!(recorded.machine.between(from_ns, to_ns).is_some());
+        assert!(
+            recorded
+                .machine
+                .memory_available_least(0, u64::MAX)
+                .is_some_and(|share| share > 0.0 && share <= 1.0)
+        );
+        let sockets = recorded.sockets.between(0, u64::MAX).expect("a listener");
+        assert_eq!(
+            (sockets.connections_peak, sockets.accept_queue_peak),
+            (0, Some(0))
+        );
         assert!(recorded.series["nobody"].samples().is_empty());
         assert!(recorded.cost_cpu_us > 0);
     }
 
     #[test]
     fn a_dropped_monitor_ends_its_thread() {
-        let monitor =
-            Monitor::start(Vec::new(), Instant::now(), DEFAULT_INTERVAL, None).expect("starts");
+        let monitor = Monitor::start(Watched::default(), Instant::now(), DEFAULT_INTERVAL, None)
+            .expect("starts");
         let Monitor { stop, thread } = monitor;
         drop(stop);
         assert!(thread.join().is_ok());

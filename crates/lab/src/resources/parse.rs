@@ -66,9 +66,33 @@ pub(super) fn status(text: &str) -> Status {
     status
 }
 
-/// The second number of `/proc/<pid>/task/<tid>/schedstat`: ns that the thread was ready and waited for a CPU.
-pub(super) fn schedstat_wait_ns(text: &str) -> Option<u64> {
-    text.split_whitespace().nth(1)?.parse().ok()
+/// From `/proc/<pid>/task/<tid>/schedstat`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SchedStat {
+    /// Time on a CPU.
+    pub(super) on_cpu_ns: u64,
+    /// Time that the thread was ready and waited for a CPU.
+    pub(super) wait_ns: u64,
+}
+
+/// `None` when the text is cut short. Source: `sched-stats.rst` in the kernel's documentation.
+pub(super) fn schedstat(text: &str) -> Option<SchedStat> {
+    let mut numbers = text.split_whitespace().map(str::parse);
+    Some(SchedStat {
+        on_cpu_ns: numbers.next()?.ok()?,
+        wait_ns: numbers.next()?.ok()?,
+    })
+}
+
+/// The share of the machine's memory that is available for programs, from `/proc/meminfo`: what is free or can be had without swapping.
+#[allow(clippy::cast_precision_loss)] // KiB of a machine's memory.
+pub(super) fn memory_available_share(text: &str) -> Option<f64> {
+    let value = |key: &str| -> Option<u64> {
+        let line = text.lines().find(|line| line.starts_with(key))?;
+        line.split_whitespace().nth(1)?.parse().ok()
+    };
+    let total = value("MemTotal:").filter(|total| *total > 0)?;
+    Some(value("MemAvailable:")? as f64 / total as f64)
 }
 
 #[cfg(test)]
@@ -105,15 +129,30 @@ mod tests {
     }
 
     #[test]
-    fn schedstat() {
-        assert_eq!(schedstat_wait_ns("123 456 7\n"), Some(456));
-        assert_eq!(schedstat_wait_ns("0\n"), None);
+    fn schedstat_has_time_on_and_off_the_cpu() {
+        let expected = SchedStat {
+            on_cpu_ns: 123,
+            wait_ns: 456,
+        };
+        assert_eq!(schedstat("123 456 7\n"), Some(expected));
+        assert_eq!(schedstat("0\n"), None);
+    }
+
+    #[test]
+    fn memory_available_is_a_share_of_the_total() {
+        let text = "MemTotal:        1000 kB\nMemFree:  1 kB\nMemAvailable:     250 kB\n";
+        assert_eq!(memory_available_share(text), Some(0.25));
+        assert_eq!(
+            memory_available_share("MemTotal: 0 kB\nMemAvailable: 0 kB\n"),
+            None
+        );
+        assert_eq!(memory_available_share("MemTotal: 9 kB\n"), None);
     }
 
     proptest! {
         #[test]
         fn no_text_makes_them_panic(text in r"[a-zA-Z0-9() :\n]{0,200}") {
-            let _ = (stat(&text), status(&text), schedstat_wait_ns(&text));
+            let _ = (stat(&text), status(&text), schedstat(&text), memory_available_share(&text));
         }
     }
 }

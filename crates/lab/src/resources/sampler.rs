@@ -9,7 +9,7 @@ use nix::unistd::{Pid, SysconfVar, sysconf};
 
 use super::members::Members;
 use super::parse;
-use crate::isolation::{GroupMemory, GroupView, Throttling};
+use crate::isolation::{GroupLimits, GroupMemory, GroupView, Layout, Throttling};
 use crate::process::descendants;
 
 /// What is sampled.
@@ -30,6 +30,16 @@ impl Source {
         Self::Process(Pid::this().as_raw())
     }
 
+    /// The control group whose limits bind it: its own, or the one that the process is in.
+    fn limits(&self) -> GroupLimits {
+        match self {
+            Self::Group(view) => view.limits(),
+            Self::Tree(pid) | Self::Process(pid) => {
+                GroupView::of_process(*pid, &Layout::of_this_machine()).limits()
+            }
+        }
+    }
+
     fn processes(&self) -> BTreeSet<i32> {
         match self {
             Self::Group(view) => view.processes(),
@@ -44,7 +54,7 @@ impl Source {
 }
 
 /// Counters since the target began, and gauges of now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Sample {
     /// When, ns since the sampler's epoch.
     pub at_ns: u64,
@@ -64,14 +74,14 @@ pub struct Sample {
     pub processes: u64,
     /// Threads now.
     pub threads: u64,
-    /// What a quota did; `None` without a control group that counts it.
+    /// What the quota that binds it did, its own group's or that of one above; `None` without a quota.
     pub throttling: Option<Throttling>,
     /// What costs more to read, so it is not in every sample.
     pub detail: Option<Detail>,
 }
 
 /// The part of a sample that takes a few files per thread to read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Detail {
     /// Time that threads were ready and waited for a CPU, µs, the time that a quota stopped them included; `None` when the kernel
     /// does not count it.
@@ -82,8 +92,13 @@ pub struct Detail {
     pub involuntary_switches: u64,
     /// Open files now; `None` when we may not look.
     pub fds: Option<u64>,
+    /// CPU time of the busiest thread since the detailed sample before, as a share of one core; `None` in the first sample and when
+    /// the kernel does not count it.
+    pub busiest_thread_share: Option<f64>,
     /// What the group's memory controller charges.
     pub group_memory: Option<GroupMemory>,
+    /// Times that the memory controller of the limiting group refused, reclaimed or killed, since that group was made.
+    pub memory_events: Option<u64>,
 }
 
 /// Samples one target.
@@ -96,6 +111,8 @@ pub struct Sampler {
     processes: Members<(i32, u64), 3>,
     /// (process, thread) → wait in ns, voluntary and involuntary switches.
     threads: Members<(i32, i32), 3>,
+    busiest: BusiestThread,
+    limits: GroupLimits,
     rss_peak_bytes: u64,
 }
 
@@ -109,11 +126,13 @@ impl Sampler {
             .unwrap_or(100)
             .max(1);
         Self {
+            limits: source.limits(),
             source,
             epoch,
             tick_us: 1_000_000 / ticks_per_second,
             processes: Members::default(),
             threads: Members::default(),
+            busiest: BusiestThread::default(),
             rss_peak_bytes: 0,
         }
     }
@@ -122,6 +141,12 @@ impl Sampler {
     #[must_use]
     pub fn source(&self) -> &Source {
         &self.source
+    }
+
+    /// The most memory that it may use, bytes; `None` when no control group limits it.
+    #[must_use]
+    pub fn memory_limit_bytes(&self) -> Option<u64> {
+        self.limits.memory_bytes()
     }
 
     /// Where its CPU times come from: "cgroup v1", "cgroup v2" or "process tree".
@@ -137,7 +162,7 @@ impl Sampler {
     #[must_use]
     pub fn sample(&mut self) -> Option<Sample> {
         let (mut sample, processes) = self.read()?;
-        sample.detail = Some(self.read_detail(&processes));
+        sample.detail = Some(self.read_detail(&processes, sample.at_ns));
         Some(sample)
     }
 
@@ -148,9 +173,10 @@ impl Sampler {
     }
 
     fn read(&mut self) -> Option<(Sample, BTreeSet<i32>)> {
-        let (group_cpu, throttling) = match &self.source {
-            Source::Group(view) => (view.cpu(), view.throttling()),
-            Source::Tree(_) | Source::Process(_) => (None, None),
+        let throttling = self.limits.throttling();
+        let group_cpu = match &self.source {
+            Source::Group(view) => view.cpu(),
+            Source::Tree(_) | Source::Process(_) => None,
         };
         let mut sample = Sample {
             // Right behind the counter that the time matters for.
@@ -191,9 +217,9 @@ impl Sampler {
         Some((sample, living))
     }
 
-    fn read_detail(&mut self, processes: &BTreeSet<i32>) -> Detail {
+    fn read_detail(&mut self, processes: &BTreeSet<i32>, at_ns: u64) -> Detail {
         let mut threads = BTreeMap::new();
-        let mut waits_known = false;
+        let mut on_cpu_ns = BTreeMap::new();
         for pid in processes {
             for (thread, folder) in threads_of(*pid) {
                 // A thread that ends between two of these reads counts as ended.
@@ -201,11 +227,11 @@ impl Sampler {
                     continue;
                 };
                 let status = parse::status(&status);
-                let wait = read(&folder.join("schedstat"))
-                    .and_then(|text| parse::schedstat_wait_ns(&text));
-                waits_known |= wait.is_some();
+                let times =
+                    read(&folder.join("schedstat")).and_then(|text| parse::schedstat(&text));
+                on_cpu_ns.extend(times.map(|times| ((*pid, thread), times.on_cpu_ns)));
                 let counters = [
-                    wait.unwrap_or(0),
+                    times.map_or(0, |times| times.wait_ns),
                     status.voluntary_switches,
                     status.involuntary_switches,
                 ];
@@ -214,7 +240,9 @@ impl Sampler {
         }
         let [wait_ns, voluntary_switches, involuntary_switches] = self.threads.update(threads);
         Detail {
-            runqueue_wait_us: waits_known.then_some(wait_ns / 1000),
+            runqueue_wait_us: (!on_cpu_ns.is_empty()).then_some(wait_ns / 1000),
+            busiest_thread_share: self.busiest.update(at_ns, on_cpu_ns),
+            memory_events: self.limits.memory_events(),
             voluntary_switches,
             involuntary_switches,
             fds: processes.iter().map(|pid| open_files(*pid)).sum(),
@@ -224,6 +252,32 @@ impl Sampler {
             },
         }
     }
+}
+
+/// Which thread used most CPU time between two looks.
+#[derive(Debug, Default)]
+struct BusiestThread {
+    at_ns: u64,
+    on_cpu_ns: BTreeMap<(i32, i32), u64>,
+}
+
+impl BusiestThread {
+    /// Takes the threads' CPU times of now; returns the greatest growth since the last look per time. Threads that are new or gone
+    /// have none.
+    fn update(&mut self, at_ns: u64, on_cpu_ns: BTreeMap<(i32, i32), u64>) -> Option<f64> {
+        let grown = on_cpu_ns
+            .iter()
+            .filter_map(|(thread, now)| now.checked_sub(*self.on_cpu_ns.get(thread)?));
+        let passed_ns = at_ns.saturating_sub(self.at_ns).max(1);
+        let share = grown.max().map(|grown| ratio(grown, passed_ns));
+        *self = Self { at_ns, on_cpu_ns };
+        share
+    }
+}
+
+#[allow(clippy::cast_precision_loss)] // Nanoseconds of hours stay below 2^53.
+fn ratio(part: u64, whole: u64) -> f64 {
+    part as f64 / whole as f64
 }
 
 fn read_process(pid: i32) -> Option<(parse::Stat, parse::Status)> {
@@ -317,6 +371,19 @@ mod tests {
         assert!(detail.fds.expect("own files") >= 3);
         assert!(detail.voluntary_switches >= before.detail.expect("detailed").voluntary_switches);
         assert_eq!(sampler.source_name(), "process tree");
+    }
+
+    #[test]
+    fn the_busiest_thread_is_the_one_that_grew_most() {
+        let mut busiest = BusiestThread::default();
+        assert_eq!(busiest.update(0, [((1, 1), 900), ((1, 2), 0)].into()), None);
+        let share = busiest.update(1000, [((1, 1), 950), ((1, 2), 700), ((1, 3), 999)].into());
+        assert_eq!(share, Some(0.7), "the third is new");
+        assert_eq!(
+            busiest.update(2000, [((1, 2), 800), ((1, 3), 99)].into()),
+            Some(0.1),
+            "the first is gone, the third another thread of that name"
+        );
     }
 
     #[test]

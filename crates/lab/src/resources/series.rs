@@ -10,7 +10,8 @@ pub struct Usage {
     pub wall_us: f64,
     /// CPU time, µs.
     pub cpu_us: f64,
-    /// Of it in user mode, µs.
+    /// Of it in user mode, µs. Kernels that account by clock ticks tell this split only roughly, so it is scaled to the exact sum, as
+    /// the kernel itself does for `getrusage` (`cputime_adjust`).
     pub cpu_user_us: f64,
     /// Of it in the kernel, µs.
     pub cpu_system_us: f64,
@@ -36,8 +37,13 @@ pub struct Usage {
     pub rss_peak_bytes: u64,
     /// The most threads in any sample of the window.
     pub threads_max: u64,
-    /// The most open files in any detailed sample of the window.
+    /// The most open files in any detailed sample of the window; in a window without one, those of the last before it.
     pub fds_max: Option<u64>,
+    /// CPU time of the busiest thread as a share of one core: mean over the detailed samples of the window, each telling of the time
+    /// since the one before it and of that time's own busiest thread.
+    pub busiest_thread_share: Option<f64>,
+    /// Times that the limiting group's memory controller refused, reclaimed or killed; `None` when nobody counts it.
+    pub memory_events: Option<f64>,
     /// Samples in the window.
     pub samples: usize,
 }
@@ -87,6 +93,10 @@ impl Series {
         };
         let wall_us = to_us(to_ns - from_ns);
         let cpu_us = grown(&|sample| Some(sample.cpu_us))?;
+        let user_ticks_us = grown(&|sample| Some(sample.cpu_user_us))?;
+        let system_ticks_us = grown(&|sample| Some(sample.cpu_system_us))?;
+        // Without any tick it counts as user mode, as in the kernel.
+        let cpu_system_us = cpu_us * share(system_ticks_us, user_ticks_us + system_ticks_us);
         let periods = grown(&|sample| sample.throttling.map(|throttling| throttling.periods));
         let throttled = grown(&|sample| {
             sample
@@ -94,22 +104,18 @@ impl Series {
                 .map(|throttling| throttling.throttled_periods)
         });
         let per_second = |count: f64| count / wall_us * 1e6;
-        let inside = || {
-            self.samples
-                .iter()
-                .filter(|sample| (from_ns..=to_ns).contains(&sample.at_ns))
-        };
+        let begin = self.samples.partition_point(|s| s.at_ns < from_ns);
+        let end = self.samples.partition_point(|s| s.at_ns <= to_ns);
+        let inside = || self.samples[begin..end].iter();
         // A window between two samples has none inside; then the one before it stands for its gauges.
-        let before = self
-            .samples
-            .iter()
-            .rev()
-            .find(|sample| sample.at_ns <= from_ns)?;
+        let earlier = &self.samples[..self.samples.partition_point(|s| s.at_ns <= from_ns)];
+        let before = earlier.last()?;
+        let fds = |sample: &Sample| sample.detail?.fds;
         Some(Usage {
             wall_us,
             cpu_us,
-            cpu_user_us: grown(&|sample| Some(sample.cpu_user_us))?,
-            cpu_system_us: grown(&|sample| Some(sample.cpu_system_us))?,
+            cpu_user_us: cpu_us - cpu_system_us,
+            cpu_system_us,
             cpus_busy: cpu_us / wall_us,
             throttled_share: throttled
                 .zip(periods)
@@ -134,8 +140,15 @@ impl Series {
                 .map(|sample| sample.threads)
                 .max()
                 .unwrap_or(before.threads),
-            fds_max: inside().filter_map(|sample| sample.detail?.fds).max(),
-            samples: inside().count(),
+            fds_max: inside()
+                .filter_map(fds)
+                .max()
+                .or_else(|| earlier.iter().rev().find_map(fds)),
+            busiest_thread_share: mean(
+                inside().filter_map(|sample| sample.detail?.busiest_thread_share),
+            ),
+            memory_events: detailed(|detail| detail.memory_events),
+            samples: end - begin,
         })
     }
 
@@ -153,16 +166,32 @@ impl Series {
     }
 }
 
-/// The machine's CPUs over time.
+/// The machine's CPUs and memory over time.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MachineSeries {
     samples: Vec<(u64, CpuTimes)>,
+    memory_available: Vec<(u64, f64)>,
 }
 
 impl MachineSeries {
     /// Adds a sample taken `at_ns`; it must not be older than the last.
     pub fn push(&mut self, at_ns: u64, times: CpuTimes) {
         self.samples.push((at_ns, times));
+    }
+
+    /// Adds the share of the memory that was available `at_ns`; it must not be older than the last.
+    pub fn push_memory_available(&mut self, at_ns: u64, share: f64) {
+        self.memory_available.push((at_ns, share));
+    }
+
+    /// The least share of the memory that was available in any sample of a window; `None` without one.
+    #[must_use]
+    pub fn memory_available_least(&self, from_ns: u64, to_ns: u64) -> Option<f64> {
+        let samples = self.memory_available.iter();
+        samples
+            .filter(|(at_ns, _)| (from_ns..=to_ns).contains(at_ns))
+            .map(|(_, share)| *share)
+            .reduce(f64::min)
     }
 
     /// What passed between the last sample before `from_ns` and the first after `to_ns`. (Ticks are too coarse to interpolate.)
@@ -177,6 +206,15 @@ impl MachineSeries {
         let (_, after) = self.samples.iter().find(|(at_ns, _)| *at_ns >= to_ns)?;
         Some(after.since(before))
     }
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (mut sum, mut count) = (0.0, 0.0);
+    for value in values {
+        sum += value;
+        count += 1.0;
+    }
+    (count > 0.0).then(|| sum / count)
 }
 
 fn share(part: f64, whole: f64) -> f64 {
@@ -199,6 +237,11 @@ mod tests {
     use crate::isolation::Throttling;
 
     const MS: u64 = 1_000_000;
+
+    #[allow(clippy::cast_precision_loss)] // Milliseconds of a test.
+    fn ms(count: u64) -> f64 {
+        count as f64
+    }
 
     fn sample(at_ms: u64, cpu_us: u64) -> Sample {
         Sample {
@@ -229,7 +272,9 @@ mod tests {
                 voluntary_switches: at_ms,
                 involuntary_switches: 0,
                 fds: Some(10 + at_ms),
+                busiest_thread_share: (at_ms > 0).then_some(ms(at_ms) / 4000.0),
                 group_memory: None,
+                memory_events: Some(at_ms / 1000),
             });
             series.push(sample);
         }
@@ -247,6 +292,32 @@ mod tests {
         assert!((usage.runqueue_wait_share.expect("known") - 0.1).abs() < 1e-9);
         assert!((usage.voluntary_switches_per_s.expect("known") - 1000.0).abs() < 1e-6);
         assert_eq!(usage.fds_max, Some(1010));
+        assert_eq!(usage.busiest_thread_share, Some(0.25));
+        let seconds = series().between(0, 2000 * MS).expect("covered");
+        assert_eq!(seconds.busiest_thread_share, Some(0.375), "of two seconds");
+        assert_eq!(seconds.memory_events, Some(2.0));
+        let short = series().between(1100 * MS, 1200 * MS).expect("covered");
+        assert_eq!(short.fds_max, Some(1010), "the last before it");
+        assert_eq!(short.busiest_thread_share, None);
+    }
+
+    #[test]
+    fn user_and_system_are_scaled_to_the_exact_sum() {
+        let split = |user_us, system_us| {
+            let mut series = Series::default();
+            series.push(sample(0, 0));
+            series.push(Sample {
+                cpu_us: 400_000,
+                cpu_user_us: user_us,
+                cpu_system_us: system_us,
+                ..sample(1000, 0)
+            });
+            let usage = series.between(0, 1000 * MS).expect("covered");
+            (usage.cpu_user_us, usage.cpu_system_us)
+        };
+        assert_eq!(split(30_000, 10_000), (300_000.0, 100_000.0));
+        assert_eq!(split(0, 0), (400_000.0, 0.0));
+        assert_eq!(split(0, 10_000), (0.0, 400_000.0));
     }
 
     #[test]
@@ -296,5 +367,10 @@ mod tests {
         assert_eq!(machine.between(11, 19).expect("covered").total().user, 6);
         assert_eq!(machine.between(5, 15).expect("covered").total().user, 11);
         assert!(machine.between(5, 21).is_none());
+        for (at_ns, share) in [(0, 0.1), (10, 0.9), (20, 0.8)] {
+            machine.push_memory_available(at_ns, share);
+        }
+        assert_eq!(machine.memory_available_least(5, 20), Some(0.8));
+        assert_eq!(machine.memory_available_least(11, 19), None);
     }
 }

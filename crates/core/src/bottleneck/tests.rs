@@ -1,0 +1,291 @@
+//! Each rule, on a record that shows just its evidence, and the order of the rules.
+
+use super::*;
+use crate::caveat::Doubt;
+use crate::latency::Latency;
+use crate::ledger::Ledger;
+use crate::profile::{Length, Profile};
+use crate::record::{Client, Environment, SCHEMA_VERSION, SocketResources, Target};
+
+fn gate(name: &str, pass: bool) -> GateResult {
+    GateResult {
+        name: name.to_owned(),
+        threshold: 200.0,
+        observed: Some(if pass { 100.0 } else { 300.0 }),
+        pass,
+    }
+}
+
+/// A trial that failed although the target used half of its vCPU.
+fn failed() -> Trial {
+    Trial {
+        schema_version: SCHEMA_VERSION,
+        verdict: Verdict::Fail,
+        gates: vec![gate("frames_lost", true), gate("newest_p95_ms", false)],
+        caveats: Vec::new(),
+        workload: "stt".to_owned(),
+        profile: "quick".to_owned(),
+        phases: Profile::quick(),
+        slo: "stt".to_owned(),
+        sessions: 100,
+        length: Length::Full,
+        target: Target::default(),
+        vcpu: Some(2.0),
+        environment: Environment::default(),
+        seed: 1,
+        started_at: String::new(),
+        interrupted: false,
+        ledger: Ledger::default(),
+        latency: Latency::default(),
+        client: Client::default(),
+        target_resources: Some(TargetResources {
+            cpu_share: 0.5,
+            cpus_busy: Some(1.0),
+            rss_peak_bytes: 50 << 20,
+            ..TargetResources::default()
+        }),
+        inference: None,
+        bottleneck: None,
+        sanity: Vec::new(),
+        drift: None,
+        further_slos: Vec::new(),
+    }
+}
+
+fn failed_with(change: impl FnOnce(&mut TargetResources)) -> Trial {
+    let mut trial = failed();
+    change(trial.target_resources.as_mut().expect("there"));
+    trial
+}
+
+fn told(trial: &Trial) -> (Bottleneck, String) {
+    diagnose(trial).expect("a bottleneck")
+}
+
+fn with_doubt(doubt: &Doubt) -> Trial {
+    let mut trial = failed();
+    trial.verdict = Verdict::Invalid;
+    trial.caveats = vec![Caveat::from(&Doubt::SharedCores), Caveat::from(doubt)];
+    trial
+}
+
+#[test]
+fn a_trial_that_passed_has_none() {
+    let mut trial = failed();
+    trial.verdict = Verdict::Pass;
+    trial.gates.truncate(1);
+    assert_eq!(diagnose(&trial), None);
+    // Invalid for a reason that limits nobody, and every gate held.
+    trial.verdict = Verdict::Invalid;
+    trial.caveats = vec![Caveat::from(&Doubt::TooFewSamples(
+        crate::caveat::GateSamples {
+            gate: "newest_p95_ms".to_owned(),
+            samples: 1,
+            needed: 200,
+        },
+    ))];
+    assert_eq!(diagnose(&trial), None);
+}
+
+#[test]
+fn a_client_that_ran_out_is_the_bottleneck_whatever_the_target_did() {
+    let lag = Doubt::SendLag {
+        p999_us: 30e3,
+        limit_us: 10e3,
+    };
+    let mut trial = with_doubt(&lag);
+    trial.target_resources = Some(TargetResources {
+        cpu_share: 1.0,
+        throttled_share: Some(1.0),
+        ..TargetResources::default()
+    });
+    let (kind, evidence) = told(&trial);
+    assert_eq!((kind, evidence), (Bottleneck::Client, lag.text()));
+    // Also when the gates held: it limited the measurement.
+    trial.gates.truncate(1);
+    assert_eq!(told(&trial).0, Bottleneck::Client);
+    assert!(bottleneck(&trial).expect("told").starts_with("client: "));
+}
+
+#[test]
+fn every_doubt_that_the_client_ran_out_is_told_as_client_or_back_end() {
+    let share = (0.99, 0.9);
+    let doubts = [
+        Doubt::SendLag {
+            p999_us: 30e3,
+            limit_us: 10e3,
+        },
+        Doubt::ClientBusy {
+            share: share.0,
+            limit: share.1,
+        },
+        Doubt::ClientFault {
+            what: "EMFILE".to_owned(),
+            count: 1,
+        },
+        Doubt::InferenceSaturated {
+            lateness_p99_ms: 11.0,
+            limit_ms: 10.0,
+        },
+        Doubt::InferenceQueued {
+            wait_p99_ms: 11.0,
+            limit_ms: 10.0,
+        },
+        Doubt::InferenceGone,
+    ];
+    for doubt in doubts {
+        let expected = if doubt.id().starts_with("inference") {
+            Bottleneck::BackEnd
+        } else {
+            Bottleneck::Client
+        };
+        assert_eq!(told(&with_doubt(&doubt)), (expected, doubt.text()));
+    }
+}
+
+#[test]
+fn a_caveat_that_does_not_block_is_no_bottleneck() {
+    let mut trial = failed();
+    trial.caveats = vec![Caveat {
+        id: "send-lag".to_owned(),
+        blocking: false,
+        text: String::new(),
+    }];
+    assert_eq!(told(&trial).0, Bottleneck::LatencyWithoutCpu);
+}
+
+#[test]
+fn errors_that_name_the_back_end_are_the_back_ends() {
+    let mut trial = failed();
+    trial.gates.push(gate("error_rate", false));
+    trial.ledger.errors = 100;
+    let reasons = &mut trial.ledger.reasons;
+    reasons.insert("error inference_request/timeout".to_owned(), 60);
+    reasons.insert("error inference_request/http_5xx".to_owned(), 5);
+    reasons.insert("error input_buffer/overflow".to_owned(), 35);
+    let (kind, evidence) = told(&trial);
+    assert_eq!(kind, Bottleneck::BackEnd);
+    assert_eq!(
+        evidence,
+        "65 errors of the target name its back end, 60 of them inference_request/timeout"
+    );
+    // Most are the target's own.
+    trial.ledger.errors = 1000;
+    assert_eq!(told(&trial).0, Bottleneck::LatencyWithoutCpu);
+    // A few that no gate minds.
+    trial.ledger.errors = 65;
+    trial.gates.pop();
+    assert_eq!(told(&trial).0, Bottleneck::LatencyWithoutCpu);
+}
+
+#[test]
+fn memory_is_a_limit_reached_events_or_an_empty_machine() {
+    let limit = 50 << 20;
+    let at_limit = failed_with(|r| {
+        r.rss_peak_bytes = 49 << 20;
+        r.memory_limit_bytes = Some(limit);
+        r.throttled_share = Some(0.5);
+    });
+    let (kind, evidence) = told(&at_limit);
+    assert_eq!(kind, Bottleneck::Memory, "before the quota");
+    assert!(evidence.contains("49 MiB of the 50 MiB"), "{evidence}");
+    let below = failed_with(|r| {
+        r.rss_peak_bytes = 47 << 20;
+        r.memory_limit_bytes = Some(limit);
+        r.memory_pressure_events = Some(0);
+        r.machine_memory_available_share = Some(0.06);
+    });
+    assert_eq!(told(&below).0, Bottleneck::LatencyWithoutCpu);
+    let events = failed_with(|r| r.memory_pressure_events = Some(3));
+    assert_eq!(told(&events).0, Bottleneck::Memory);
+    assert!(told(&events).1.contains("3 times"));
+    let machine = failed_with(|r| r.machine_memory_available_share = Some(0.04));
+    assert_eq!(told(&machine).0, Bottleneck::Memory);
+    assert!(
+        told(&machine)
+            .1
+            .contains("only 4 % of the machine's memory")
+    );
+}
+
+#[test]
+fn a_throttled_target_is_limited_by_its_quota_even_if_busy() {
+    let trial = failed_with(|r| {
+        r.cpu_share = 0.97;
+        r.throttled_share = Some(0.05);
+    });
+    assert_eq!(
+        bottleneck(&trial).expect("told"),
+        "quota throttling: held back in 5 % of the quota's periods, and the target used 97 % of the CPU time it was given"
+    );
+    let seldom = failed_with(|r| {
+        r.cpu_share = 0.97;
+        r.throttled_share = Some(0.049);
+    });
+    assert_eq!(
+        bottleneck(&seldom).expect("told"),
+        "cpu: the target used 97 % of the CPU time it was given"
+    );
+}
+
+#[test]
+fn one_thread_at_its_core_is_cpu_too() {
+    let trial = failed_with(|r| r.busiest_thread_share = Some(0.98));
+    assert_eq!(
+        bottleneck(&trial).expect("told"),
+        "cpu: one thread used 98 % of a core, though the target used 50 % of the CPU time it was given"
+    );
+    let spread = failed_with(|r| r.busiest_thread_share = Some(0.4));
+    assert_eq!(told(&spread).0, Bottleneck::LatencyWithoutCpu);
+}
+
+#[test]
+fn a_target_that_was_not_placed_is_busy_when_the_machine_is() {
+    let mut trial = failed_with(|r| {
+        r.cpu_share = 2.5;
+        r.cpus_busy = Some(2.5);
+    });
+    trial.vcpu = None;
+    // Two and a half cores of nobody knows how many, or of 16, are no limit.
+    assert_eq!(told(&trial).0, Bottleneck::LatencyWithoutCpu);
+    let machine = &mut trial.environment.machine;
+    machine.insert("cores".to_owned(), "16".to_owned());
+    let (kind, evidence) = told(&trial);
+    assert_eq!(kind, Bottleneck::LatencyWithoutCpu);
+    assert!(evidence.contains("250 % of one core, on a machine of 16"));
+    let machine = &mut trial.environment.machine;
+    machine.insert("cores".to_owned(), "2".to_owned());
+    assert_eq!(told(&trial).0, Bottleneck::Cpu);
+}
+
+#[test]
+fn sessions_that_ended_come_before_latency() {
+    let mut trial = failed();
+    trial.ledger.sessions_failed = 2;
+    trial.ledger.sessions_died = 1;
+    assert_eq!(
+        bottleneck(&trial).expect("told"),
+        "sessions refused: 2 failed, 1 died, though the target used 50 % of the CPU time it was given"
+    );
+}
+
+#[test]
+fn late_answers_with_cpu_to_spare_tell_what_lay_unread() {
+    let trial = failed_with(|r| {
+        r.sockets = Some(SocketResources {
+            receive_queue_peak_bytes: 65_536,
+            ..SocketResources::default()
+        });
+    });
+    assert_eq!(
+        bottleneck(&trial).expect("told"),
+        "latency without cpu: newest_p95_ms did not hold, though the target used 50 % of the CPU time it was given; up to 64 KiB lay unread in one connection"
+    );
+}
+
+#[test]
+fn without_resources_it_is_unknown() {
+    let mut trial = failed();
+    trial.target_resources = None;
+    assert_eq!(told(&trial).0, Bottleneck::Unknown);
+}

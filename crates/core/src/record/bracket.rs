@@ -1,0 +1,197 @@
+//! The load line of one target, with the evidence.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::trial::{Target, Trial, Verdict};
+use crate::profile::Length;
+
+/// The load line of one target.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Bracket {
+    /// Version of this schema.
+    pub schema_version: u32,
+    /// The system under test.
+    pub target: Target,
+    /// Name of the workload.
+    pub workload: String,
+    /// Name of the profile.
+    pub profile: String,
+    /// Name of the SLO.
+    pub slo: String,
+    /// What the target was given, in vCPU; `null` when Plimsoll did not start it.
+    pub vcpu: Option<f64>,
+    /// The highest load classified as passing: the load line. `null` when none passed.
+    pub confirmed: Option<u32>,
+    /// Loads that disagree with themselves.
+    pub borderline: Vec<u32>,
+    /// The lowest load classified as failing. `null` when none failed.
+    pub first_fail: Option<u32>,
+    /// The gate that failed first at `first_fail`.
+    pub failing_gate: Option<String>,
+    /// What ran out, in a word or two, with the evidence.
+    pub bottleneck: Option<String>,
+    /// `confirmed` per vCPU.
+    pub sessions_per_vcpu: Option<f64>,
+    /// The client or the machine ran out before the target did: the answer is "at least".
+    pub lower_bound_only: bool,
+    /// Whether a signal ended the search early.
+    pub interrupted: bool,
+    /// Why the search ended, in a sentence.
+    pub conclusion: String,
+    /// Where the edge lies: the load at which half of the trials pass. `null` when no trial passed or the search could not tell.
+    #[serde(default)]
+    pub edge: Option<Edge>,
+    /// What the trials say, load by load, ascending.
+    #[serde(default)]
+    pub evidence: Vec<LoadEvidence>,
+    /// What a session costs the target, load by load, ascending.
+    #[serde(default)]
+    pub cost_curve: Vec<CostPoint>,
+    /// Seed of the search.
+    pub seed: u64,
+    /// When the search began, RFC 3339 in UTC.
+    pub started_at: String,
+    /// The trials in the order in which they ran.
+    pub trials: Vec<TrialSummary>,
+}
+
+/// Where the edge lies.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Edge {
+    /// The best estimate, in sessions.
+    pub value: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval; `null` when nothing failed.
+    pub high: Option<f64>,
+    /// Confidence of the interval, 0 to 1.
+    pub confidence: f64,
+}
+
+/// What all trials say of a load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LoadClass {
+    /// It passes.
+    Passing,
+    /// It fails.
+    Failing,
+    /// Its trials disagree.
+    Borderline,
+    /// Too little is known.
+    Undecided,
+}
+
+impl LoadClass {
+    /// Its word in results and on terminals.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Passing => "passing",
+            Self::Failing => "failing",
+            Self::Borderline => "borderline",
+            Self::Undecided => "undecided",
+        }
+    }
+}
+
+/// The trials at one load and what they make of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LoadEvidence {
+    /// The load.
+    pub sessions: u32,
+    /// Full trials that passed.
+    pub passed: u32,
+    /// Full trials that failed.
+    pub failed: u32,
+    /// Short trials that passed.
+    pub short_passed: u32,
+    /// Short trials that failed.
+    pub short_failed: u32,
+    /// Trials of either length that were invalid.
+    pub invalid: u32,
+    /// What the search makes of it, neighbouring loads considered.
+    pub class: LoadClass,
+}
+
+/// What a session costs the target at one load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CostPoint {
+    /// The load.
+    pub sessions: u32,
+    /// CPU time per second and open session: mean over the valid trials.
+    pub cpu_us_per_session_second: f64,
+    /// The least of them.
+    pub low: f64,
+    /// The greatest of them.
+    pub high: f64,
+    /// How many trials.
+    pub trials: u32,
+    /// Resident memory per session: mean over the same trials.
+    pub rss_bytes_per_session: Option<f64>,
+}
+
+/// One trial within a bracket.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TrialSummary {
+    /// Its file in the result folder.
+    pub file: String,
+    /// The load.
+    pub sessions: u32,
+    /// Whether it ran the whole profile or a shorter one.
+    #[serde(default)]
+    pub length: Length,
+    /// The outcome.
+    pub verdict: Verdict,
+    /// Gates that did not hold.
+    pub failed_gates: Vec<String>,
+    /// Names of the caveats.
+    pub caveats: Vec<String>,
+    /// Newest-frame latency, 50th percentile from the schedule.
+    pub newest_p50_ms: Option<f64>,
+    /// Newest-frame latency, 95th percentile from the schedule.
+    pub newest_p95_ms: Option<f64>,
+    /// Oldest-frame latency, 50th percentile from the schedule.
+    pub oldest_p50_ms: Option<f64>,
+    /// Oldest-frame latency, 95th percentile from the schedule.
+    pub oldest_p95_ms: Option<f64>,
+    /// CPU time of the target per second and session.
+    pub cpu_us_per_session_second: Option<f64>,
+    /// CPU time of the target as a share of what it was given.
+    pub target_cpu_share: Option<f64>,
+    /// Share of its core that the busiest engine thread used.
+    pub client_cpu_share: f64,
+    /// Client's send lag, 99.9th percentile.
+    pub send_lag_p999_us: Option<f64>,
+}
+
+impl TrialSummary {
+    /// The summary of a trial that is kept in `file`.
+    #[must_use]
+    pub fn of(trial: &Trial, file: &str) -> Self {
+        let latency = &trial.latency;
+        let resources = trial.target_resources.as_ref();
+        Self {
+            file: file.to_owned(),
+            sessions: trial.sessions,
+            length: trial.length,
+            verdict: trial.verdict,
+            failed_gates: trial
+                .gates
+                .iter()
+                .filter(|gate| !gate.pass)
+                .map(|gate| gate.name.clone())
+                .collect(),
+            caveats: trial.caveats.iter().map(|c| c.id.clone()).collect(),
+            newest_p50_ms: latency.newest.from_schedule.p50_ms,
+            newest_p95_ms: latency.newest.from_schedule.p95_ms,
+            oldest_p50_ms: latency.oldest.from_schedule.p50_ms,
+            oldest_p95_ms: latency.oldest.from_schedule.p95_ms,
+            cpu_us_per_session_second: resources.and_then(|r| r.cpu_us_per_session_second),
+            target_cpu_share: resources.map(|r| r.cpu_share),
+            client_cpu_share: trial.client.cpu_share,
+            send_lag_p999_us: trial.client.send_lag.p999_us,
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Two targets, or two results, held against each other.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::bracket::{Edge, LoadEvidence, TrialSummary};
+use crate::profile::Length;
+use crate::stats::Ratio;
+
+/// What a comparison came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Conclusion {
+    /// `b` is better than `a`.
+    Better,
+    /// `b` is worse than `a`.
+    Worse,
+    /// What was measured shows no difference; that is no proof that there is none.
+    NoDifferenceShown,
+}
+
+impl Conclusion {
+    /// Its words on terminals.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Better => "better",
+            Self::Worse => "worse",
+            Self::NoDifferenceShown => "no difference shown",
+        }
+    }
+}
+
+/// One side of a comparison.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Side {
+    /// The target's name.
+    pub name: String,
+    /// The result folder that it was read from; `null` when it was measured for this comparison.
+    pub folder: Option<String>,
+    /// Its load line, where one was searched.
+    pub confirmed: Option<u32>,
+    /// The lowest load that failed, where one was searched.
+    #[serde(default)]
+    pub first_fail: Option<u32>,
+    /// Where its edge lies.
+    pub edge: Option<Edge>,
+    /// Mean CPU time per second and session over the pairs that count, or over the loads in common.
+    pub cpu_us_per_session_second: Option<f64>,
+    /// Why the search for its load line ended, in a sentence; `null` when none was searched.
+    #[serde(default)]
+    pub search: Option<String>,
+    /// What the search's trials say, load by load, ascending.
+    #[serde(default)]
+    pub evidence: Vec<LoadEvidence>,
+    /// Every trial of this side in the order in which they ran, those of the search and those of pairs; for a folder, its trials.
+    #[serde(default)]
+    pub trials: Vec<TrialSummary>,
+}
+
+/// One pair of trials at the same load, one right after the other.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Pair {
+    /// The load.
+    pub sessions: u32,
+    /// Whether `b` ran before `a`.
+    pub b_first: bool,
+    /// File of the trial of `a` in the result folder; empty when the pair ended before it.
+    pub a_file: String,
+    /// File of the trial of `b`; empty when the pair ended before it.
+    pub b_file: String,
+    /// CPU time of `a` per second and session.
+    pub a_cpu_us_per_session_second: Option<f64>,
+    /// CPU time of `b` per second and session.
+    pub b_cpu_us_per_session_second: Option<f64>,
+    /// Why the pair does not count, if it does not.
+    pub left_out: Option<String>,
+}
+
+/// What the two sides of a comparison of folders cost at a load that both were tried at.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LoadCosts {
+    /// The load.
+    pub sessions: u32,
+    /// Whether the trials ran the whole profile or a shorter one.
+    #[serde(default)]
+    pub length: Length,
+    /// CPU time per second and session of each trial of `a`.
+    pub a_cpu_us_per_session_second: Vec<f64>,
+    /// CPU time per second and session of each trial of `b`.
+    pub b_cpu_us_per_session_second: Vec<f64>,
+}
+
+/// Two targets, or two result folders, held against each other. Ratios are `b / a`: `a` is the baseline.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Comparison {
+    /// Version of this schema.
+    pub schema_version: u32,
+    /// The baseline.
+    pub a: Side,
+    /// What is held against it.
+    pub b: Side,
+    /// CPU time per session-second of `b` over that of `a`; `null` when it could not be told. Below 1 is better.
+    pub cost_ratio: Option<Ratio>,
+    /// Load line of `b` over that of `a`; `null` when none was searched, or one is a lower bound only. Above 1 is better.
+    pub load_line_ratio: Option<Ratio>,
+    /// The confidence, 0 to 1, with which all intervals here hold together: each of two is made at `1 - (1 - confidence) / 2`.
+    pub confidence: f64,
+    /// What it comes to.
+    pub conclusion: Conclusion,
+    /// Why, in a sentence.
+    pub explanation: String,
+    /// What the reader must know besides, a sentence each.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// Name of the workload.
+    #[serde(default)]
+    pub workload: String,
+    /// Name of the profile.
+    #[serde(default)]
+    pub profile: String,
+    /// What each target was given, in vCPU; `null` when Plimsoll did not start it.
+    #[serde(default)]
+    pub vcpu: Option<f64>,
+    /// Pairs of trials behind `cost_ratio`, in the order in which they ran; empty for two folders.
+    pub pairs: Vec<Pair>,
+    /// The costs behind `cost_ratio` for two folders, by load, ascending; empty otherwise.
+    #[serde(default)]
+    pub loads: Vec<LoadCosts>,
+    /// Whether a signal or an error ended it early.
+    pub interrupted: bool,
+    /// Seed of everything drawn.
+    pub seed: u64,
+    /// When it began, RFC 3339 in UTC.
+    pub started_at: String,
+}

@@ -1,0 +1,25 @@
+//! What a result folder holds: the records that every rendering is made from, and that other tools read.
+//!
+//! The JSON schema is generated from these types, checked in, and tested; a change of meaning raises [`SCHEMA_VERSION`]. A field that came later has a default, so that
+//! older results can still be read.
+
+mod bracket;
+mod calibration;
+mod comparison;
+mod plan;
+mod resources;
+mod second;
+mod trial;
+
+pub use bracket::{Bracket, CostPoint, Edge, LoadClass, LoadEvidence, TrialSummary};
+pub use calibration::Calibration;
+pub use comparison::{Comparison, Conclusion, LoadCosts, Pair, Side};
+pub use plan::SearchPlan;
+pub use resources::{Client, Inference, ProcessResources, SocketResources, TargetResources};
+pub use second::Second;
+pub use trial::{
+    Drift, Environment, GateResult, SanityCheck, SloVerdict, Slope, Target, Trial, Verdict,
+};
+
+/// Version of the records below.
+pub const SCHEMA_VERSION: u32 = 1;

@@ -1,0 +1,150 @@
+//! What each of the three parties used: the load engine, the target, the inference simulator.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::latency::LagQuantiles;
+
+/// The load engine's own cost and lateness, over the measured window.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Client {
+    /// CPU time of the engine threads per frame written: sending, receiving and accounting.
+    pub cpu_us_per_frame: Option<f64>,
+    /// Share of its core that the busiest engine thread used.
+    pub cpu_share: f64,
+    /// Write minus schedule, without waits for a full socket.
+    pub send_lag: LagQuantiles,
+    /// Time that due frames waited for a full socket.
+    pub send_wait: LagQuantiles,
+    /// Share of CPU time that the hypervisor took from the client's cores.
+    pub steal_share: Option<f64>,
+    /// Faults of the client's own machine by name (`EMFILE`, …): never charged to the target.
+    pub faults: BTreeMap<String, u64>,
+    /// Share of the frames due in the window that the client wrote in time or that the target did not take: the rest the client owes.
+    #[serde(default)]
+    pub achieved_share: Option<f64>,
+    /// Time that the busiest engine thread was ready and waited for its core, as a share of the window.
+    #[serde(default)]
+    pub run_queue_wait_share: Option<f64>,
+    /// The command's own process: engine threads, sampling and all.
+    #[serde(default)]
+    pub resources: Option<ProcessResources>,
+}
+
+/// The target's resources over the measured window.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TargetResources {
+    /// CPU time per second and open session.
+    pub cpu_us_per_session_second: Option<f64>,
+    /// CPU time as a share of what the target was given (of one core, when that is unknown).
+    pub cpu_share: f64,
+    /// CPU time in user mode.
+    pub cpu_user_us: u64,
+    /// CPU time in kernel mode.
+    pub cpu_system_us: u64,
+    /// The greatest resident set.
+    pub rss_peak_bytes: u64,
+    /// Resident set at the window's end, less that before the first session, per session.
+    pub rss_bytes_per_session: Option<f64>,
+    /// Share of quota periods in which the target was held back.
+    pub throttled_share: Option<f64>,
+    /// Time its threads waited for a core, as a share of the window; can exceed 1 with several threads.
+    pub run_queue_wait_share: Option<f64>,
+    /// Where these numbers come from: `cgroup v1`, `cgroup v2` or `process tree`.
+    pub source: String,
+    /// CPUs kept busy on average.
+    #[serde(default)]
+    pub cpus_busy: Option<f64>,
+    /// Times a second that a thread gave its CPU up.
+    #[serde(default)]
+    pub voluntary_switches_per_s: Option<f64>,
+    /// Times a second that a CPU was taken from a thread.
+    #[serde(default)]
+    pub involuntary_switches_per_s: Option<f64>,
+    /// The most open files.
+    #[serde(default)]
+    pub fds_peak: Option<u64>,
+    /// The most threads.
+    #[serde(default)]
+    pub threads_peak: Option<u64>,
+    /// The memory that it may use, where a control group limits it: the least limit of its group and those above.
+    #[serde(default)]
+    pub memory_limit_bytes: Option<u64>,
+    /// Times that the limiting group's memory controller had to refuse or reclaim in the window, killed processes included.
+    #[serde(default)]
+    pub memory_pressure_events: Option<u64>,
+    /// The target's ends of the sessions' connections; `null` when they could not be seen.
+    #[serde(default)]
+    pub sockets: Option<SocketResources>,
+    /// CPU time of the busiest thread as a share of one core: mean over the window's seconds, of each second's own busiest.
+    #[serde(default)]
+    pub busiest_thread_share: Option<f64>,
+    /// The least share of the machine's memory that was available for programs.
+    #[serde(default)]
+    pub machine_memory_available_share: Option<f64>,
+}
+
+/// What a process of ours used over the measured window.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProcessResources {
+    /// CPU time in user mode.
+    pub cpu_user_us: u64,
+    /// CPU time in kernel mode.
+    pub cpu_system_us: u64,
+    /// CPUs kept busy on average.
+    pub cpus_busy: f64,
+    /// The greatest resident set.
+    pub rss_peak_bytes: u64,
+    /// Time its threads waited for a core, as a share of the window; can exceed 1 with several threads.
+    pub run_queue_wait_share: Option<f64>,
+    /// Times a second that a thread gave its CPU up.
+    pub voluntary_switches_per_s: Option<f64>,
+    /// Times a second that a CPU was taken from a thread.
+    pub involuntary_switches_per_s: Option<f64>,
+    /// The most open files.
+    pub fds_peak: Option<u64>,
+    /// The most threads.
+    pub threads_peak: Option<u64>,
+}
+
+/// The target's ends of the sessions' TCP connections over the measured window, as the kernel counts them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SocketResources {
+    /// The most connections seen at once.
+    pub connections_peak: u64,
+    /// Segments that the target's end sent again; `null` where the kernel does not tell.
+    pub retransmits: Option<u64>,
+    /// The most bytes that lay unread in one connection: what the client sent and the target did not take.
+    pub receive_queue_peak_bytes: u64,
+    /// The same, mean over connections and samples.
+    pub receive_queue_mean_bytes: f64,
+    /// The most bytes that one connection had not yet got acknowledged: what the target sent and the client did not take.
+    pub send_queue_peak_bytes: u64,
+    /// The same, mean over connections and samples.
+    pub send_queue_mean_bytes: f64,
+    /// The most connections that waited to be accepted.
+    pub accept_queue_peak: Option<u64>,
+}
+
+/// The inference simulator over the measured window.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Inference {
+    /// Requests answered.
+    pub requests: u64,
+    /// Share of one core that the simulator used.
+    pub busy_share: f64,
+    /// CPU time per request.
+    pub cpu_us_per_request: Option<f64>,
+    /// Time requests waited for a free place.
+    pub queue_wait: LagQuantiles,
+    /// How much later than drawn the answers were given.
+    pub answer_lateness: LagQuantiles,
+    /// Bytes of audio in the requests of the measured window.
+    #[serde(default)]
+    pub request_bytes: Option<u64>,
+    /// The simulator's process.
+    #[serde(default)]
+    pub resources: Option<ProcessResources>,
+}

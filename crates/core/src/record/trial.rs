@@ -1,0 +1,209 @@
+//! One trial: its verdict and everything it rests on.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::resources::{Client, Inference, TargetResources};
+use crate::caveat::Caveat;
+use crate::latency::Latency;
+use crate::ledger::Ledger;
+use crate::profile::{Length, Profile};
+
+/// The outcome of a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Every gate held.
+    Pass,
+    /// At least one gate did not hold.
+    Fail,
+    /// The measurement itself was the limit: nothing is said about the target.
+    Invalid,
+}
+
+impl Verdict {
+    /// A blocking caveat makes a trial invalid; otherwise every gate decides.
+    #[must_use]
+    pub fn of(gates: &[GateResult], caveats: &[Caveat]) -> Self {
+        if caveats.iter().any(|caveat| caveat.blocking) {
+            Self::Invalid
+        } else if gates.iter().all(|gate| gate.pass) {
+            Self::Pass
+        } else {
+            Self::Fail
+        }
+    }
+
+    /// Its word in results and on terminals.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::Invalid => "invalid",
+        }
+    }
+}
+
+/// One gate held against one trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GateResult {
+    /// Name of the metric; latencies carry their unit.
+    pub name: String,
+    /// The most that passes.
+    pub threshold: f64,
+    /// What the trial showed; `null` when it was never observed.
+    pub observed: Option<f64>,
+    /// Whether it held.
+    pub pass: bool,
+}
+
+/// One run at one load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Trial {
+    /// Version of this schema.
+    pub schema_version: u32,
+    /// The outcome.
+    pub verdict: Verdict,
+    /// Each gate and what was observed.
+    pub gates: Vec<GateResult>,
+    /// Reasons for doubt.
+    pub caveats: Vec<Caveat>,
+    /// Name of the workload.
+    pub workload: String,
+    /// Name of the profile.
+    pub profile: String,
+    /// Its phases.
+    pub phases: Profile,
+    /// Name of the SLO.
+    pub slo: String,
+    /// The load.
+    pub sessions: u32,
+    /// Whether it ran the whole profile or, far from the edge of a search, a shorter one; `phases` has the seconds.
+    #[serde(default)]
+    pub length: Length,
+    /// The system under test.
+    pub target: Target,
+    /// What the target was given, in vCPU; `null` when Plimsoll did not start it.
+    pub vcpu: Option<f64>,
+    /// The machine and the placement.
+    pub environment: Environment,
+    /// Seed of everything drawn.
+    pub seed: u64,
+    /// When the trial began, RFC 3339 in UTC.
+    pub started_at: String,
+    /// Whether a signal ended it early.
+    pub interrupted: bool,
+    /// Every frame due, accounted for.
+    pub ledger: Ledger,
+    /// How long answers took.
+    pub latency: Latency,
+    /// The load engine itself.
+    pub client: Client,
+    /// The target's resources over the measured window; `null` when they could not be read.
+    pub target_resources: Option<TargetResources>,
+    /// The inference simulator over the measured window; `null` when there was none of ours.
+    pub inference: Option<Inference>,
+    /// What limited the target, or the measurement, with the evidence; `null` when every gate held.
+    #[serde(default)]
+    pub bottleneck: Option<String>,
+    /// Accounts that were kept twice, by two parties or in two ways, held against each other.
+    #[serde(default)]
+    pub sanity: Vec<SanityCheck>,
+    /// How latency and memory changed over the window; `null` when it was too short to say.
+    #[serde(default)]
+    pub drift: Option<Drift>,
+    /// The same trial judged by the further SLOs of a search that has several.
+    #[serde(default)]
+    pub further_slos: Vec<SloVerdict>,
+}
+
+/// A trial's verdict by one SLO of several.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SloVerdict {
+    /// Name of the SLO.
+    pub slo: String,
+    /// The outcome.
+    pub verdict: Verdict,
+    /// Each gate and what was observed.
+    pub gates: Vec<GateResult>,
+    /// Reasons for doubt: their limits follow the SLO's tightest gate.
+    pub caveats: Vec<Caveat>,
+}
+
+/// One account that was kept twice: what the one says must lie within what the other allows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SanityCheck {
+    /// `littles_law`, `metrics_frames`, `metrics_sessions`, `metrics_partials`, `kernel_bytes_sent`, `back_end_bytes`, ….
+    pub name: String,
+    /// The least that is consistent.
+    pub low: f64,
+    /// The most that is consistent.
+    pub high: f64,
+    /// What was observed.
+    pub observed: f64,
+    /// Whether it lies between.
+    pub holds: bool,
+}
+
+/// How latency and memory changed over the measured window.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Drift {
+    /// Newest-frame latency, 95th percentile of each second, from the schedule; in ms per hour.
+    pub newest_p95_ms_per_hour: Option<Slope>,
+    /// Resident set of the target, in bytes per hour.
+    pub rss_bytes_per_hour: Option<Slope>,
+    /// The same per open session.
+    pub rss_bytes_per_session_hour: Option<Slope>,
+    /// CPU time of the target, in cores per hour.
+    pub cpu_cores_per_hour: Option<Slope>,
+}
+
+/// A slope with its confidence interval.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Slope {
+    /// The slope.
+    pub value: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+    /// Confidence of the interval, 0 to 1.
+    pub confidence: f64,
+}
+
+/// The system under test.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Target {
+    /// Folder name, or the URL that the user gave.
+    pub name: String,
+    /// `idiomatic`, `engine`, `test`, or `url`.
+    pub tier: String,
+    /// Runtime and library versions, as the target's start line gives them.
+    pub versions: BTreeMap<String, String>,
+}
+
+/// The machine a trial ran on, and who ran where.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Environment {
+    /// Facts about the machine by name: `os`, `kernel`, `cpu_model`, `cores`, `memory_bytes`, `clock_source`, `cgroup`, ….
+    pub machine: BTreeMap<String, String>,
+    /// Cores of the client and the simulator.
+    pub client_cpus: Vec<usize>,
+    /// Cores of the target; empty when Plimsoll did not place it.
+    pub target_cpus: Vec<usize>,
+    /// How the target was held to them: `cgroup v1`, `cgroup v2`, `affinity`, or `none`.
+    pub isolation: String,
+    /// Period of the target's CPU quota; `null` when it had none.
+    pub quota_period_ms: Option<f64>,
+    /// Version of Plimsoll.
+    pub plimsoll_version: String,
+    /// How the engine waits for sockets: `epoll` or `io_uring`.
+    pub engine_backend: String,
+    /// Width of the engine's tick: frames due within one were written together at its end.
+    pub engine_tick_us: u64,
+    /// Whether the client's sockets had `TCP_NODELAY`.
+    pub nodelay: bool,
+}

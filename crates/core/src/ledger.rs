@@ -51,8 +51,14 @@ pub struct Ledger {
     pub content_checked: u64,
     /// Partials whose content was wrong.
     pub content_wrong: u64,
-    /// Frames written in the whole trial, warm-up and grace included: what the target's own counter should show.
+    /// Frames written in the whole trial, warm-up and grace included: the most that the target's own counter can show.
     pub frames_sent_in_all: u64,
+    /// Of those, frames that a partial covered: the least that it must show.
+    #[serde(default)]
+    pub frames_answered_in_all: u64,
+    /// Partials received in the whole trial, whatever they covered.
+    #[serde(default)]
+    pub partials_in_all: u64,
     /// Bytes written to sockets in the whole trial.
     pub bytes_sent: u64,
     /// Bytes read from sockets in the whole trial.
@@ -103,6 +109,8 @@ impl Ledger {
         self.content_checked += other.content_checked;
         self.content_wrong += other.content_wrong;
         self.frames_sent_in_all += other.frames_sent_in_all;
+        self.frames_answered_in_all += other.frames_answered_in_all;
+        self.partials_in_all += other.partials_in_all;
         self.bytes_sent += other.bytes_sent;
         self.bytes_received += other.bytes_received;
         for (reason, count) in &other.reasons {
@@ -130,8 +138,10 @@ pub enum Naming {
 }
 
 /// What [`FrameLedger::name`] found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
+    /// The measured frames that were named for the first time and in order.
+    pub fresh: Range<u64>,
     /// At least one measured frame was named for the first time.
     pub measured: bool,
     /// The newest frame of the message is measured and was named for the first time.
@@ -182,6 +192,12 @@ impl FrameLedger {
         self.sent
     }
 
+    /// Of the first `due` frames, the measured ones that were not written yet.
+    #[must_use]
+    pub fn unsent_measured(&self, due: u64) -> u64 {
+        self.measured_in(self.sent + 1..due + 1)
+    }
+
     /// The next frame was written.
     pub fn send(&mut self, totals: &mut Ledger) {
         self.sent += 1;
@@ -196,6 +212,7 @@ impl FrameLedger {
         let range = oldest.max(1)..newest.min(self.sent) + 1;
         if range.is_empty() {
             return Named {
+                fresh: 0..0,
                 measured: false,
                 newest_measured: false,
                 oldest_measured: false,
@@ -205,20 +222,26 @@ impl FrameLedger {
         let oldest_is_new = self.is_open(range.start);
         let newest_is_new = self.is_open(range.end - 1);
 
-        let late = self.close_gaps(&range);
-        let fresh = self.measured_in(range.start.max(self.next)..range.end);
+        let (late, late_in_all) = self.close_gaps(&range);
+        let first_new = range.start.max(self.next);
+        let new_in_all = range.end.saturating_sub(first_new);
+        let fresh_range = first_new.max(self.measured.start)..range.end.min(self.measured.end);
+        let fresh = self.measured_in(first_new..range.end);
         let already =
             self.measured_in(range.start..range.end.min(self.next).max(range.start)) - late;
-        let named = match how {
-            Naming::Answered => &mut totals.frames_answered,
-            Naming::Errored => &mut totals.frames_errored,
-        };
-        *named += fresh + late;
+        match how {
+            Naming::Answered => {
+                totals.frames_answered += fresh + late;
+                totals.frames_answered_in_all += new_in_all + late_in_all;
+            }
+            Naming::Errored => totals.frames_errored += fresh + late,
+        }
         totals.frames_out_of_order += late;
         totals.frames_duplicated += already;
         self.advance(&range);
 
         Named {
+            fresh: fresh_range,
             measured: fresh + late > 0,
             newest_measured: newest_is_new && self.is_measured(range.end - 1),
             oldest_measured: oldest_is_new && self.is_measured(range.start),
@@ -264,12 +287,12 @@ impl FrameLedger {
         seq >= self.next || self.gaps.iter().any(|gap| gap.contains(&seq))
     }
 
-    /// Takes `range` out of the gaps; the number of measured frames that were in them.
-    fn close_gaps(&mut self, range: &Range<u64>) -> u64 {
+    /// Takes `range` out of the gaps; the number of measured frames, and of frames at all, that were in them.
+    fn close_gaps(&mut self, range: &Range<u64>) -> (u64, u64) {
         if self.gaps.is_empty() || range.start >= self.next {
-            return 0;
+            return (0, 0);
         }
-        let mut late = 0;
+        let (mut late, mut late_in_all) = (0, 0);
         let mut kept = Vec::with_capacity(self.gaps.len() + 1);
         for gap in std::mem::take(&mut self.gaps) {
             let hit = gap.start.max(range.start)..gap.end.min(range.end);
@@ -278,6 +301,7 @@ impl FrameLedger {
                 continue;
             }
             late += self.measured_in(hit.clone());
+            late_in_all += hit.end - hit.start;
             kept.extend(
                 [gap.start..hit.start, hit.end..gap.end]
                     .into_iter()
@@ -285,7 +309,7 @@ impl FrameLedger {
             );
         }
         self.gaps = kept;
-        late
+        (late, late_in_all)
     }
 
     fn advance(&mut self, range: &Range<u64>) {
@@ -345,6 +369,12 @@ impl WriteLags {
         } else {
             0
         }
+    }
+
+    /// The same of all frames in a range, summed.
+    #[must_use]
+    pub fn sum_ns(&self, frames: Range<u64>) -> u128 {
+        frames.map(|seq| u128::from(self.lag_ns(seq))).sum()
     }
 
     #[expect(

@@ -10,15 +10,20 @@
 //! - [`ledger`] accounts for every frame that was due; [`latency`] records how long the answers took; [`recorder`] holds both
 //!   for one engine thread;
 //! - [`slo`] turns them into gates, [`caveat`] into reasons for doubt, and both together into a [`record::Verdict`];
-//! - [`search`] decides which load to try next; [`stats`] compares what was found; [`record`] is what a result folder holds.
+//! - [`drift`] tells what changed over a trial's window, and when that is a leak;
+//! - [`search`] decides which load to try next; [`stats`] and [`comparison`] hold results against each other; [`record`] is what a result folder holds.
 
 pub mod bottleneck;
 pub mod caveat;
+pub mod comparison;
+pub mod cost;
+pub mod drift;
 pub mod latency;
 pub mod ledger;
 pub mod profile;
 pub mod record;
 pub mod recorder;
+pub mod sanity;
 pub mod schedule;
 pub mod search;
 pub mod session;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::latency::{LatencySet, Series};
 use crate::ledger::Ledger;
+use crate::sanity::Residence;
 
 /// Written by session machines and by the engine; owned by one thread, so without locks.
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub struct Recorder<C> {
     pub client_faults: BTreeMap<&'static str, u64>,
     /// Sessions open now.
     pub sessions_open: u64,
+    /// Latencies of measured frames summed, and their integral over time, which the engine keeps: for Little's law.
+    pub residence: Residence,
 }
 
 impl<C> Default for Recorder<C> {
@@ -28,6 +31,7 @@ impl<C> Default for Recorder<C> {
             claims: Vec::new(),
             client_faults: BTreeMap::new(),
             sessions_open: 0,
+            residence: Residence::default(),
         }
     }
 }
@@ -47,6 +51,21 @@ impl<C> Recorder<C> {
             self.interval
                 .record_ns(Series::OldestFromWrite, ages.from_write_ns);
         }
+    }
+
+    /// So many measured frames were named for the first time; together they had been unanswered for `latency_ns` since their writes.
+    pub fn resided(&mut self, frames: u64, latency_ns: u128) {
+        self.residence.latency_frame_ns += latency_ns;
+        self.residence.frames += frames;
+    }
+
+    /// Measured frames that were written and that nothing has named yet.
+    #[must_use]
+    pub fn unanswered(&self) -> u64 {
+        let ledger = &self.ledger;
+        ledger
+            .frames_sent
+            .saturating_sub(ledger.frames_answered + ledger.frames_errored)
     }
 
     /// A message broke the contract.

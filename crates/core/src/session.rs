@@ -73,6 +73,9 @@ pub trait Session: Send {
     /// When [`Session::transmit`] will next have something that it has not now; `None` when only input can change that.
     fn next_due_ns(&self) -> Option<u64>;
 
+    /// Measured frames that were due before `now_ns` and are not written yet, if the session is open.
+    fn owed(&self, now_ns: u64) -> u64;
+
     /// What to write now, if anything.
     fn transmit(&mut self, now_ns: u64) -> Option<Transmit<'_>>;
 

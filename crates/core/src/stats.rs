@@ -1,4 +1,4 @@
-//! Small statistics: means with their error, quantiles, and the interval of a ratio.
+//! Small statistics: means with their error and interval, quantiles, and the interval of a ratio.
 //!
 //! Everything refuses (`None`) what has no answer: no values, or values that are not finite numbers.
 
@@ -6,6 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::schedule::mix;
+
+mod student;
+
+pub use student::{MeanInterval, t_quantile};
 
 /// The arithmetic mean of independent values.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -106,7 +110,8 @@ impl Bootstrap {
     ///
     /// **Small samples:** the percentile interval is too narrow for few values. Of intervals at 0.95 for the ratio of two means
     /// of normal values, 67 % contained the truth with 2 values a side, 81 % with 3, 89 % with 5, 92 % with 10 and 94 % with 50
-    /// (`cargo run --release -p plimsoll-core --example bootstrap-coverage`). Do not conclude from 3.
+    /// (`cargo run --release -p plimsoll-core --example bootstrap-coverage`). Do not conclude from 3: that is what
+    /// [`Mean::interval`] is for.
     #[must_use]
     pub fn ratio(&self, statistic: Statistic, a: &[f64], b: &[f64]) -> Option<Ratio> {
         let positive =
@@ -133,9 +138,18 @@ impl Bootstrap {
 }
 
 /// A sequence of draws: `SplitMix64` over a counter.
-struct Draws(u64);
+pub(crate) struct Draws(pub(crate) u64);
 
 impl Draws {
+    const GOLDEN_GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
+
+    /// The next 64 bits.
+    pub(crate) fn next_bits(&mut self) -> u64 {
+        let draw = mix(self.0);
+        self.0 = self.0.wrapping_add(Self::GOLDEN_GAMMA);
+        draw
+    }
+
     /// Fills `drawn` with values of `sample`, each drawn anew.
     fn resample(&mut self, sample: &[f64], drawn: &mut [f64]) {
         for value in drawn {
@@ -149,9 +163,7 @@ impl Draws {
         reason = "the product's upper half is below `bound`"
     )]
     fn below(&mut self, bound: usize) -> usize {
-        const GOLDEN_GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
-        let draw = mix(self.0);
-        self.0 = self.0.wrapping_add(GOLDEN_GAMMA);
+        let draw = self.next_bits();
         ((u128::from(draw) * bound as u128) >> 64) as usize
     }
 }

@@ -42,3 +42,11 @@ pub fn thread_cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
+
+/// Time that the calling thread was ready to run and waited for a core, a stop by a CPU quota included, in nanoseconds; `None` where the
+/// kernel does not count it. (`/proc/thread-self/schedstat`: time on a CPU, time waited, time slices.)
+#[must_use]
+pub fn thread_wait_ns() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split_whitespace().nth(1)?.parse().ok()
+}

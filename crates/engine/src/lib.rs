@@ -8,11 +8,16 @@
 //! - [`readiness`]: waits for sockets, behind a seam.
 //! - [`run`]: divides the sessions among threads, merges what they record each second, and reports.
 //!
+//! What it says of itself is kept twice where that costs nothing: unanswered frames are integrated over time (`gauge`), and the bytes are asked of the
+//! kernel at the end (`kernel_account`).
+//!
 //! Every frame's lateness is split in two: **send lag**, the client's own, and **send wait**, the time that a due frame waited for a full
 //! socket, which is the target's back-pressure. See [`worker`] for where the line is drawn.
 
 pub mod calendar;
 pub mod clock;
+mod gauge;
+mod kernel_account;
 mod meter;
 mod precedence;
 pub mod readiness;

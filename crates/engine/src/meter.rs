@@ -1,8 +1,8 @@
-//! What a thread costs itself: its CPU time, for each second and for the measured window.
+//! What a thread costs itself, and what it was kept from: its CPU time, for each second and for the measured window, and its wait for a core.
 
 use plimsoll_core::profile::Window;
 
-use crate::clock::thread_cpu_ns;
+use crate::clock::{thread_cpu_ns, thread_wait_ns};
 
 /// CPU time and frames between the window's ends, as this thread saw them.
 #[derive(Debug, Clone, Copy, Default)]
@@ -10,6 +10,8 @@ pub(crate) struct WindowCost {
     pub(crate) cpu_ns: u64,
     pub(crate) frames: u64,
     wall_ns: u64,
+    /// Time that it was ready and waited for a core.
+    wait_ns: Option<u64>,
 }
 
 impl WindowCost {
@@ -24,14 +26,30 @@ impl WindowCost {
             self.cpu_ns as f64 / self.wall_ns as f64
         }
     }
+
+    /// `None` where the kernel does not tell, or when there was no window.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "nanoseconds of a trial are far below 2^53"
+    )]
+    pub(crate) fn wait_share(&self) -> Option<f64> {
+        (self.wall_ns > 0).then_some(self.wait_ns? as f64 / self.wall_ns as f64)
+    }
 }
 
 /// Measures the thread's own CPU time, for each second and for the measured window.
 pub(crate) struct Meter {
     window: Window,
-    opened: Option<Mark>,
-    closed: Option<Mark>,
+    opened: Option<Edge>,
+    closed: Option<Edge>,
     second: Mark,
+}
+
+/// An end of the window.
+#[derive(Debug, Clone, Copy)]
+struct Edge {
+    mark: Mark,
+    wait_ns: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -53,16 +71,16 @@ impl Meter {
 
     pub(crate) fn update(&mut self, now_ns: u64, frames: u64) {
         if self.opened.is_none() && now_ns >= self.window.start_ns {
-            self.opened = Some(Mark::now(now_ns, frames));
+            self.opened = Some(Edge::now(now_ns, frames));
         }
         if self.closed.is_none() && now_ns >= self.window.end_ns {
-            self.closed = Some(Mark::now(now_ns, frames));
+            self.closed = Some(Edge::now(now_ns, frames));
         }
     }
 
     /// The trial is over, perhaps before the window was.
     pub(crate) fn close(&mut self, now_ns: u64, frames: u64) {
-        self.closed.get_or_insert_with(|| Mark::now(now_ns, frames));
+        self.closed.get_or_insert_with(|| Edge::now(now_ns, frames));
     }
 
     pub(crate) fn next_edge_ns(&self) -> u64 {
@@ -79,8 +97,8 @@ impl Meter {
         let mark = Mark::now(now_ns, 0);
         let share = WindowCost {
             cpu_ns: mark.cpu_ns - self.second.cpu_ns,
-            frames: 0,
             wall_ns: now_ns - self.second.at_ns,
+            ..WindowCost::default()
         }
         .busy_share();
         self.second = mark;
@@ -90,11 +108,24 @@ impl Meter {
     pub(crate) fn cost(&self) -> WindowCost {
         match (self.opened, self.closed) {
             (Some(opened), Some(closed)) => WindowCost {
-                cpu_ns: closed.cpu_ns - opened.cpu_ns,
-                frames: closed.frames - opened.frames,
-                wall_ns: closed.at_ns - opened.at_ns,
+                cpu_ns: closed.mark.cpu_ns - opened.mark.cpu_ns,
+                frames: closed.mark.frames - opened.mark.frames,
+                wall_ns: closed.mark.at_ns - opened.mark.at_ns,
+                wait_ns: closed
+                    .wait_ns
+                    .zip(opened.wait_ns)
+                    .map(|(closed, opened)| closed.saturating_sub(opened)),
             },
             _ => WindowCost::default(),
+        }
+    }
+}
+
+impl Edge {
+    fn now(at_ns: u64, frames: u64) -> Self {
+        Self {
+            mark: Mark::now(at_ns, frames),
+            wait_ns: thread_wait_ns(),
         }
     }
 }
@@ -131,6 +162,18 @@ mod tests {
         meter.update(250, 99);
         assert_eq!(meter.cost().frames, 20);
         assert_eq!(meter.next_edge_ns(), u64::MAX);
+    }
+
+    #[test]
+    fn the_wait_is_a_share_of_the_window() {
+        let waited = |wait_ns| WindowCost {
+            wall_ns: 200,
+            wait_ns,
+            ..WindowCost::default()
+        };
+        assert_eq!(waited(Some(50)).wait_share(), Some(0.25));
+        assert_eq!(waited(None).wait_share(), None);
+        assert_eq!(WindowCost::default().wait_share(), None);
     }
 
     #[test]

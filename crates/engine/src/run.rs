@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, channel};
 use plimsoll_core::latency::LatencySet;
 use plimsoll_core::ledger::Ledger;
 use plimsoll_core::profile::Profile;
+use plimsoll_core::sanity::{KernelBytes, Residence};
 use plimsoll_core::schedule::{SessionPlan, session_plan};
 use plimsoll_core::session::{Session, Workload};
 
@@ -80,6 +81,14 @@ pub struct Report {
     pub frames_written: u64,
     /// Share of its core that the busiest thread used in the measured window.
     pub busiest_share: f64,
+    /// Share of the measured window that the thread which waited most was ready and waited for its core; `None` where the kernel does not tell.
+    pub longest_wait_share: Option<f64>,
+    /// Share of the load that the client wrote, or that the target did not take; `None` when the run ended before the window did.
+    pub achieved_share: Option<f64>,
+    /// Unanswered frames and latencies, for Little's law.
+    pub residence: Residence,
+    /// Bytes as the kernel counts them; `None` unless every session lived to the end.
+    pub kernel_bytes: Option<KernelBytes>,
     /// Faults of the client's own machine.
     pub client_faults: BTreeMap<String, u64>,
     /// Whether the stop flag ended the run early.
@@ -105,7 +114,7 @@ impl Report {
 /// What threads tell the coordinator.
 pub(crate) enum Message<C> {
     /// A second is over.
-    Second(EngineSecond),
+    Second(Box<EngineSecond>),
     /// The thread is done.
     Finished(Box<Finished<C>>),
 }
@@ -147,6 +156,7 @@ pub fn run<W: Workload>(
         }
         Ok(report(
             workload,
+            options,
             finished,
             stop.load(Ordering::Relaxed),
             clock,
@@ -184,6 +194,7 @@ fn coordinate<C>(
     for message in receiver {
         match message {
             Message::Second(second) => {
+                let second = *second;
                 let index = second.index;
                 let told = match pending.entry(index) {
                     std::collections::btree_map::Entry::Vacant(vacant) => {
@@ -221,6 +232,7 @@ fn merge_second(into: &mut EngineSecond, other: &EngineSecond) {
 
 fn report<W: Workload>(
     workload: &W,
+    options: &Options,
     finished: Vec<Finished<Claim<W>>>,
     interrupted: bool,
     clock: Clock,
@@ -231,12 +243,26 @@ fn report<W: Workload>(
         cpu_ns: 0,
         frames_written: 0,
         busiest_share: 0.0,
+        longest_wait_share: None,
+        achieved_share: None,
+        residence: Residence::default(),
+        kernel_bytes: Some(KernelBytes::default()),
         client_faults: BTreeMap::new(),
         interrupted,
         backend: Epoll::NAME,
         clock,
     };
+    let mut owed = Some(0);
+    let mut never_opened = 0;
     for thread in finished {
+        owed = owed.zip(thread.frames_owed).map(|(a, b)| a + b);
+        never_opened += thread.sessions_never_opened;
+        report.residence.merge(&thread.recorder.residence);
+        report.kernel_bytes = both(report.kernel_bytes, thread.kernel_bytes);
+        if let Some(share) = thread.window.wait_share() {
+            let longest = report.longest_wait_share.unwrap_or(0.0);
+            report.longest_wait_share = Some(share.max(longest));
+        }
         report.ledger.merge(&thread.recorder.ledger);
         report.latency.merge(&thread.latency);
         report.cpu_ns += thread.window.cpu_ns;
@@ -249,5 +275,43 @@ fn report<W: Workload>(
         report.ledger.content_checked += audit.checked;
         report.ledger.content_wrong += audit.wrong;
     }
+    report.achieved_share =
+        owed.map(|owed| achieved_share(&report.ledger, owed, never_opened, options.sessions));
     report
+}
+
+fn both(mine: Option<KernelBytes>, other: Option<KernelBytes>) -> Option<KernelBytes> {
+    let mut sum = mine?;
+    sum.merge(&other?);
+    Some(sum)
+}
+
+/// Of the load that was asked for, what the client did not fail to give: the sessions that its machine let it open, times the share of their frames
+/// due in the window that it did not owe at its end.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "frames of a run are far below 2^53"
+)]
+fn achieved_share(ledger: &Ledger, owed: u64, never_opened: u64, sessions: u32) -> f64 {
+    let share_without = |missing: u64, of: u64| 1.0 - missing.min(of) as f64 / of.max(1) as f64;
+    share_without(never_opened, u64::from(sessions)) * share_without(owed, ledger.frames_due)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_client_owes_frames_and_sessions() {
+        let ledger = Ledger {
+            frames_due: 1_000,
+            ..Ledger::default()
+        };
+        let share = |owed, never_opened| achieved_share(&ledger, owed, never_opened, 10);
+        assert!((share(0, 0) - 1.0).abs() < 1e-12);
+        assert!((share(2, 0) - 0.998).abs() < 1e-12);
+        assert!((share(100, 1) - 0.81).abs() < 1e-12);
+        // Nothing was opened, so nothing was due.
+        assert!(achieved_share(&Ledger::default(), 0, 10, 10).abs() < 1e-12);
+    }
 }

@@ -120,11 +120,16 @@ mod tests {
 
     #[test]
     fn the_clients_own_troubles_are_not_the_targets() {
-        assert_eq!(trouble(Errno::MFILE), Trouble::Client("EMFILE"));
-        assert_eq!(
-            trouble(Errno::ADDRNOTAVAIL),
-            Trouble::Client("EADDRNOTAVAIL")
-        );
+        let ours = [
+            (Errno::MFILE, "EMFILE"),
+            (Errno::NFILE, "ENFILE"),
+            (Errno::ADDRNOTAVAIL, "EADDRNOTAVAIL"),
+            (Errno::NOBUFS, "ENOBUFS"),
+            (Errno::NOMEM, "ENOMEM"),
+        ];
+        for (error, name) in ours {
+            assert_eq!(trouble(error), Trouble::Client(name));
+        }
         assert_eq!(
             trouble(Errno::CONNREFUSED),
             Trouble::Connection(Disconnect::Refused)

@@ -13,11 +13,14 @@ use std::sync::mpsc::Sender;
 use plimsoll_core::latency::{LatencySet, Series};
 use plimsoll_core::profile::{NS_PER_S, Window};
 use plimsoll_core::recorder::Recorder;
+use plimsoll_core::sanity::KernelBytes;
 use plimsoll_core::schedule::SessionPlan;
 use plimsoll_core::session::{Disconnect, Phase, Session, Workload};
 
 use crate::calendar::Calendar;
 use crate::clock::Clock;
+use crate::gauge::Gauge;
+use crate::kernel_account::KernelAccount;
 use crate::meter::{Meter, WindowCost};
 use crate::precedence::settle_in;
 use crate::readiness::{Event, Readiness};
@@ -27,6 +30,8 @@ use crate::socket::{self, Trouble};
 const READ_BUFFER_BYTES: usize = 64 * 1024;
 /// How often the end of the trial is looked for once the window is over.
 const END_CHECK_NS: u64 = 5_000_000;
+/// How late, beyond a tick, a frame may be that is due at the window's end, before the client owes it: the send lag that is allowed with the usual SLO.
+const OWED_AFTER_NS: u64 = 10_000_000;
 /// The least time that a session has to open.
 const OPENING_AT_LEAST_NS: u64 = NS_PER_S;
 
@@ -37,6 +42,13 @@ pub(crate) struct Finished<C> {
     pub(crate) recorder: Recorder<C>,
     pub(crate) latency: LatencySet,
     pub(crate) window: WindowCost,
+    /// Frames due in the window that the client had not written soon after its end, although nothing kept it from that; `None` when the
+    /// trial ended before.
+    pub(crate) frames_owed: Option<u64>,
+    /// Sessions that the client's machine could not open.
+    pub(crate) sessions_never_opened: u64,
+    /// Bytes as the kernel counts them; `None` when a session's socket is gone, or the kernel does not tell.
+    pub(crate) kernel_bytes: Option<KernelBytes>,
 }
 
 struct Slot<S> {
@@ -85,6 +97,8 @@ pub(crate) struct Worker<W: Workload, R> {
     total: LatencySet,
     /// Measured frames in this interval that did not wait at all, added to the record in one go.
     zero_waits: u64,
+    gauge: Gauge,
+    frames_owed: Option<u64>,
 }
 
 impl<W: Workload, R: Readiness> Worker<W, R> {
@@ -118,6 +132,8 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
             read_buffer: vec![0; READ_BUFFER_BYTES].into_boxed_slice(),
             total: LatencySet::new(),
             zero_waits: 0,
+            gauge: Gauge::default(),
+            frames_owed: None,
         })
     }
 
@@ -135,6 +151,10 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
         let mut next_end_check_ns = self.window.end_ns;
         loop {
             let now_ns = clock.now_ns();
+            self.gauge.stood(now_ns, self.recorder.unanswered());
+            if self.frames_owed.is_none() && now_ns >= self.owed_from_ns() {
+                self.frames_owed = Some(self.owed());
+            }
             while let Some(id) = self.calendar.pop(now_ns) {
                 self.due(id, now_ns, &clock);
             }
@@ -159,9 +179,12 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
                 .min(next_second * NS_PER_S)
                 .min(next_end_check_ns)
                 .min(meter.next_edge_ns());
-            self.wait_until(wake_ns, &clock, &mut events)?;
+            let before_wait_ns = clock.now_ns();
+            self.gauge.rose(before_wait_ns, self.recorder.unanswered());
+            self.wait_until(wake_ns, before_wait_ns, &mut events)?;
             if !events.is_empty() {
                 let now_ns = clock.now_ns();
+                self.gauge.stood(now_ns, self.recorder.unanswered());
                 for event in events.drain(..) {
                     self.ready(event, now_ns, &clock);
                 }
@@ -176,10 +199,10 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
     fn wait_until(
         &mut self,
         wake_ns: u64,
-        clock: &Clock,
+        now_ns: u64,
         events: &mut Vec<Event>,
     ) -> std::io::Result<()> {
-        let timeout_ns = wake_ns.saturating_sub(clock.now_ns());
+        let timeout_ns = wake_ns.saturating_sub(now_ns);
         if timeout_ns > self.options.tick_us * 1000 {
             return self.readiness.wait(timeout_ns, events);
         }
@@ -385,6 +408,37 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
         Pumped::Drained
     }
 
+    /// When a frame due in the window is owed that is still not written.
+    fn owed_from_ns(&self) -> u64 {
+        self.window.end_ns + self.options.tick_us * 1000 + OWED_AFTER_NS
+    }
+
+    /// Frames due in the window that are not written, of sessions whose socket takes bytes. What a full socket or a session that is gone withheld is the
+    /// target's doing.
+    fn owed(&self) -> u64 {
+        let takes = |slot: &&Slot<W::Session>| {
+            slot.state == State::Connected && slot.blocked_since_ns.is_none()
+        };
+        let slots = self.slots.iter().filter(takes);
+        slots
+            .map(|slot| slot.session.owed(self.window.end_ns))
+            .sum()
+    }
+
+    /// Bytes on all sockets that ever were, as the kernel counts them; `None` unless every one of them is still there.
+    fn kernel_bytes(&self) -> Option<KernelBytes> {
+        let kernel = KernelAccount::open()?;
+        let mut total = KernelBytes::default();
+        for slot in self
+            .slots
+            .iter()
+            .filter(|slot| slot.state != State::NeverWas)
+        {
+            total.merge(&kernel.of(slot.socket.as_ref()?)?);
+        }
+        Some(total)
+    }
+
     fn settled(&self) -> bool {
         self.slots
             .iter()
@@ -399,19 +453,26 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
         let latency = std::mem::take(&mut self.recorder.interval);
         self.total.merge(&latency);
         // Nobody listening is no reason to stop measuring.
-        let _ = self.sender.send(Message::Second(EngineSecond {
+        let _ = self.sender.send(Message::Second(Box::new(EngineSecond {
             index,
             latency,
             ledger: self.recorder.ledger.clone(),
             sessions_open: self.recorder.sessions_open,
             busiest_share,
-        }));
+        })));
     }
 
     /// Accounts for everything still open, says farewell, and hands over.
     fn finish(mut self, clock: &Clock, index: u64, meter: &mut Meter) {
         let now_ns = clock.now_ns();
         meter.close(now_ns, self.recorder.ledger.frames_sent_in_all);
+        self.gauge.stood(now_ns, self.recorder.unanswered());
+        self.recorder.residence.unanswered_frame_ns = self.gauge.area();
+        if now_ns >= self.window.end_ns {
+            // Everything was answered before the frames could be owed, or the loop was away for so long.
+            let owed = self.owed();
+            self.frames_owed.get_or_insert(owed);
+        }
         for id in 0..self.slots.len() {
             let slot = &mut self.slots[id];
             if slot.state != State::NeverWas {
@@ -425,10 +486,18 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
                 let _ = self.pump(id, now_ns, clock);
             }
         }
+        let kernel_bytes = self.kernel_bytes();
+        let never_was = self
+            .slots
+            .iter()
+            .filter(|slot| slot.state == State::NeverWas);
         let _ = self.sender.send(Message::Finished(Box::new(Finished {
-            recorder: self.recorder,
-            latency: self.total,
             window: meter.cost(),
+            frames_owed: self.frames_owed,
+            sessions_never_opened: never_was.count() as u64,
+            kernel_bytes,
+            latency: self.total,
+            recorder: self.recorder,
         })));
     }
 }

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use plimsoll_core::latency::Series;
 use plimsoll_core::ledger::{Audit, FrameLedger, Naming};
-use plimsoll_core::profile::{NS_PER_MS, Profile, Window};
+use plimsoll_core::profile::{NS_PER_MS, NS_PER_S, Profile, Window};
 use plimsoll_core::recorder::{Ages, Recorder};
+use plimsoll_core::sanity::{kernel_bytes, littles_law};
 use plimsoll_core::schedule::{Periodic, SessionPlan};
 use plimsoll_core::session::{Disconnect, Phase, Session, Transmit, Workload};
 use plimsoll_engine::{Options, Report, run};
@@ -66,6 +67,11 @@ impl Session for TickSession {
         Some(self.next_due_ns)
     }
 
+    fn owed(&self, now_ns: u64) -> u64 {
+        self.ledger
+            .unsent_measured(self.schedule.due_before(now_ns))
+    }
+
     fn transmit(&mut self, now_ns: u64) -> Option<Transmit<'_>> {
         // Asked to write, so it is connected.
         self.phase = Phase::Open;
@@ -95,6 +101,9 @@ impl Session for TickSession {
                 from_schedule_ns: age_ns,
                 from_write_ns: age_ns,
             };
+            if named.measured {
+                recorder.resided(1, u128::from(age_ns));
+            }
             recorder.answered(named.measured.then_some(ages), None);
         }
     }
@@ -114,6 +123,65 @@ impl Session for TickSession {
     fn finish(&mut self, now_ns: u64, recorder: &mut Recorder<()>) {
         let due = self.schedule.due_before(now_ns + 1);
         self.ledger.finish(due, &mut recorder.ledger, |_| {});
+    }
+}
+
+/// As [`Ticks`], but nothing is written from the middle of the window on.
+struct Forgetful;
+
+struct ForgetfulSession(TickSession);
+
+impl Workload for Forgetful {
+    type Session = ForgetfulSession;
+
+    fn session(&self, plan: &SessionPlan) -> ForgetfulSession {
+        ForgetfulSession(Ticks.session(plan))
+    }
+
+    fn audit(&self, claims: &[()]) -> Audit {
+        Ticks.audit(claims)
+    }
+}
+
+impl Session for ForgetfulSession {
+    type Claim = ();
+
+    fn phase(&self) -> Phase {
+        self.0.phase()
+    }
+
+    fn next_due_ns(&self) -> Option<u64> {
+        let next_ns = self.0.next_due_ns()?;
+        (next_ns < self.0.window.start_ns.midpoint(self.0.window.end_ns)).then_some(next_ns)
+    }
+
+    fn owed(&self, now_ns: u64) -> u64 {
+        self.0.owed(now_ns)
+    }
+
+    fn transmit(&mut self, now_ns: u64) -> Option<Transmit<'_>> {
+        self.next_due_ns()?;
+        self.0.transmit(now_ns)
+    }
+
+    fn sent(&mut self, write_ns: u64, recorder: &mut Recorder<()>) {
+        self.0.sent(write_ns, recorder);
+    }
+
+    fn received(&mut self, now_ns: u64, bytes: &[u8], recorder: &mut Recorder<()>) {
+        self.0.received(now_ns, bytes, recorder);
+    }
+
+    fn disconnected(&mut self, now_ns: u64, how: Disconnect, recorder: &mut Recorder<()>) {
+        self.0.disconnected(now_ns, how, recorder);
+    }
+
+    fn settled(&self) -> bool {
+        self.0.settled()
+    }
+
+    fn finish(&mut self, now_ns: u64, recorder: &mut Recorder<()>) {
+        self.0.finish(now_ns, recorder);
     }
 }
 
@@ -178,6 +246,14 @@ fn every_message_is_accounted_for_by_two_threads() {
     assert_eq!(report.latency.histogram(Series::SendLag).len(), 700);
     assert_eq!(report.latency.histogram(Series::SendWait).len(), 700);
     assert!(ledger.bytes_received >= 700 * MESSAGE_BYTES as u64);
+    // The accounts that are kept twice agree: all was written, the kernel counts the same bytes, and Little's law holds.
+    assert_eq!(report.achieved_share, Some(1.0));
+    let kernel = report.kernel_bytes.expect("every session lived");
+    for check in kernel_bytes(&kernel, ledger.bytes_sent, ledger.bytes_received) {
+        assert!(check.holds, "{check:?}");
+    }
+    let law = littles_law(&report.residence, 0, NS_PER_S, 500_000).expect("frames");
+    assert!(law.holds && report.residence.frames == 700, "{law:?}");
     assert!(report.cpu_us_per_frame().is_some_and(|us| us > 0.0));
     assert!(seconds >= 1);
     assert!(!report.interrupted);
@@ -205,6 +281,37 @@ fn a_full_socket_is_send_wait_and_never_stops_the_others() {
     // What a full socket refused is wait, not the client's own lag; the served connection waits for nothing.
     assert!(lag.max() < wait.max() / 2, "lag {} µs", lag.max());
     assert_eq!(wait.value_at_quantile(0.5), 0);
+    // What the socket refused, the client does not owe.
+    assert_eq!(report.achieved_share, Some(1.0));
+    // These sessions tell the latency from the schedule for that from the write; the two differ by the wait, and Little's law finds that out.
+    let law = littles_law(&report.residence, 0, 2 * NS_PER_S, 500_000).expect("frames");
+    assert!(!law.holds && law.observed < law.low, "{law:?}");
+}
+
+#[test]
+fn frames_that_a_full_socket_withholds_for_good_are_the_targets() {
+    let address = serve(|stream| {
+        // Takes the connection and never reads.
+        std::thread::sleep(Duration::from_secs(10));
+        drop(stream);
+    });
+    let mut options = options(address, 1);
+    options.profile.measured_s = 3.0;
+    let report = run_to_end(&options);
+    assert!(report.ledger.frames_sent < report.ledger.frames_due);
+    assert_eq!(report.achieved_share, Some(1.0));
+}
+
+#[test]
+fn frames_that_the_client_never_came_to_write_are_owed() {
+    // Sessions that are open, whose sockets take bytes, and that do not ask to write any more: as if the loop had never come to them.
+    let mut options = options(serve(echo), 2);
+    options.profile.grace_s = 0.2;
+    let report = run(&Forgetful, &options, &AtomicBool::new(false), |_| {}).unwrap();
+    let share = report.achieved_share.expect("the window ended");
+    assert_eq!(report.ledger.frames_due, 200);
+    assert!((share - 0.5).abs() < 0.02, "{share}");
+    assert!(report.client_faults.is_empty());
 }
 
 #[test]

@@ -33,6 +33,7 @@ pub struct Stats {
 #[derive(Debug)]
 struct Counters<Distribution> {
     requests: u64,
+    request_bytes: u64,
     faults: [u64; Fault::ALL.len()],
     inflight_max: u64,
     queue_wait: Distribution,
@@ -43,6 +44,7 @@ impl<Distribution> Counters<Distribution> {
     fn new(distribution: impl Fn() -> Distribution) -> Self {
         Self {
             requests: 0,
+            request_bytes: 0,
             faults: [0; Fault::ALL.len()],
             inflight_max: 0,
             queue_wait: distribution(),
@@ -68,11 +70,13 @@ fn window_histogram() -> Histogram<u64> {
 }
 
 impl Stats {
-    /// A request to `/infer` has been read. Gives the number in flight, itself included.
-    pub fn request_read(&mut self) -> u64 {
+    /// A request to `/infer` with a body of so many bytes has been read. Gives the number in flight, itself included.
+    pub fn request_read(&mut self, body_bytes: u64) -> u64 {
         self.inflight += 1;
         self.life.requests += 1;
         self.window.requests += 1;
+        self.life.request_bytes += body_bytes;
+        self.window.request_bytes += body_bytes;
         self.life.inflight_max = self.life.inflight_max.max(self.inflight);
         self.window.inflight_max = self.window.inflight_max.max(self.inflight);
         self.inflight
@@ -116,6 +120,8 @@ impl Stats {
     pub fn window(&self, now: Clocks) -> WindowReport {
         WindowReport {
             requests: self.window.requests,
+            request_bytes: self.window.request_bytes,
+            request_bytes_in_all: self.life.request_bytes,
             busy_us: as_us(now.loop_busy.saturating_sub(self.window_start.loop_busy)),
             window_us: as_us(now.uptime.saturating_sub(self.window_start.uptime)),
             cpu_us: as_us(now.process_cpu),
@@ -148,6 +154,12 @@ impl Stats {
             "counter",
             "Requests to /infer that were read.",
             as_float(life.requests),
+        );
+        plain(
+            "inference_request_bytes_total",
+            "counter",
+            "Bytes of the bodies of these requests.",
+            as_float(life.request_bytes),
         );
         plain(
             "inference_busy_seconds_total",
@@ -204,6 +216,10 @@ impl Stats {
 pub struct WindowReport {
     /// Requests read in the window.
     pub requests: u64,
+    /// Bytes of their bodies.
+    pub request_bytes: u64,
+    /// Bytes of the bodies of all requests since the process started.
+    pub request_bytes_in_all: u64,
     /// Time in the window that the event loop was busy; over `window_us` it is the busy share.
     pub busy_us: u64,
     /// Length of the window: time since the start or the last reset.
@@ -321,7 +337,7 @@ mod tests {
     fn a_window_counts_from_its_reset_and_life_goes_on() {
         let mut stats = Stats::default();
         for _ in 0..3 {
-            stats.request_read();
+            stats.request_read(640);
         }
         stats.fault(Fault::Reset);
         stats.queue_waited(MS * 9);
@@ -346,11 +362,19 @@ mod tests {
         );
 
         stats.reset_window(clocks(1000, 100, 90));
-        stats.request_read();
+        stats.request_read(1280);
         let second = stats.window(clocks(3000, 600, 500));
         assert_eq!(
             (second.requests, second.inflight, second.inflight_max),
             (1, 3, 3)
+        );
+        assert_eq!(
+            (
+                first.request_bytes,
+                second.request_bytes,
+                second.request_bytes_in_all
+            ),
+            (1920, 1280, 3200)
         );
         assert_eq!(
             (second.busy_us, second.window_us, second.cpu_us),
@@ -369,6 +393,7 @@ mod tests {
         let text = stats.prometheus(clocks(3000, 600, 500));
         for line in [
             "inference_requests_total 4",
+            "inference_request_bytes_total 3200",
             "inference_busy_seconds_total 0.6",
             "inference_cpu_seconds_total 0.5",
             "inference_inflight 3",

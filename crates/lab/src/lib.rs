@@ -14,6 +14,7 @@
 //! - [`doctor`]: what is wrong with this machine and the line that mends it.
 //! - [`trial`]: one run at one load, from a fresh target to a judged record.
 //! - [`find`]: trials at the loads that the search asks for, until the edge is known.
+//! - [`compare`]: trials of two targets that take turns, and what they come to.
 //! - [`calibrate`]: what this machine's client can honestly generate.
 //! - [`http`]: one request with a time-out, and the Prometheus text format.
 //! - [`timestamp`]: the time of day as records carry it.
@@ -22,6 +23,7 @@
 pub mod build;
 pub mod calibrate;
 pub mod check;
+pub mod compare;
 mod contract;
 pub mod doctor;
 pub mod error;

@@ -55,6 +55,12 @@ pub struct Quantiles {
 pub struct Stats {
     /// Requests read.
     pub requests: u64,
+    /// Bytes of audio in them.
+    #[serde(default)]
+    pub request_bytes: u64,
+    /// Bytes of audio in all requests since it started, whatever the window.
+    #[serde(default)]
+    pub request_bytes_in_all: u64,
     /// Time that its event loop was busy, µs.
     pub busy_us: u64,
     /// The window's length, µs.

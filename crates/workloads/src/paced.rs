@@ -3,6 +3,8 @@
 //! A workload brings a [`Dialogue`]: what it says first, what each frame is, what an answer means. The session does the rest: it opens,
 //! keeps the absolute schedule, finishes what was half written, accounts for every frame, and says farewell.
 
+use std::ops::Range;
+
 use plimsoll_core::ledger::{FrameLedger, Naming, WriteLags};
 use plimsoll_core::profile::Window;
 use plimsoll_core::recorder::{Ages, Recorder};
@@ -86,6 +88,11 @@ impl FrameAccount {
             recorder.protocol_fault("message names frames that were never sent");
             return Concerned::NeverSent;
         }
+        if !named.fresh.is_empty() {
+            let count = named.fresh.end - named.fresh.start;
+            let latency_ns = self.latency_sum_ns(named.fresh, now_ns);
+            recorder.resided(count, latency_ns);
+        }
         if how == Naming::Answered {
             let ages = |seq| self.ages(seq, now_ns);
             recorder.answered(
@@ -113,7 +120,23 @@ impl FrameAccount {
         self.ledger.send(&mut recorder.ledger);
         let lag_ns = write_ns.saturating_sub(self.next_due_ns);
         self.lags.push(self.ledger.sent(), lag_ns);
-        self.next_due_ns += self.schedule.period_ns;
+        // Saturating: a frame that was half written when the trial ended is finished after its session was.
+        self.next_due_ns = self.next_due_ns.saturating_add(self.schedule.period_ns);
+    }
+
+    /// Ages from the write of these frames, summed. The schedule is even, so its part is that of the two ends; how late each was written is not: a
+    /// target that takes nothing for a while and then all at once makes the middle of a batch later than its ends.
+    fn latency_sum_ns(&self, frames: Range<u64>, now_ns: u64) -> u128 {
+        let age_ns = |seq: u64| u128::from(now_ns.saturating_sub(self.schedule.due_ns(seq - 1)));
+        let ends_ns = age_ns(frames.start) + age_ns(frames.end - 1);
+        let from_schedule_ns = u128::from(frames.end - frames.start) * ends_ns / 2;
+        from_schedule_ns.saturating_sub(self.lags.sum_ns(frames))
+    }
+
+    /// Measured frames that were due before `now_ns` and are not written yet.
+    fn owed(&self, now_ns: u64) -> u64 {
+        let due = self.schedule.due_before(now_ns);
+        self.ledger.unsent_measured(due)
     }
 
     fn ages(&self, seq: u64, now_ns: u64) -> Ages {
@@ -231,6 +254,13 @@ impl<D: Dialogue> Session for PacedSession<D> {
 
     fn next_due_ns(&self) -> Option<u64> {
         (self.stage == Stage::Open).then_some(self.frames.next_due_ns)
+    }
+
+    fn owed(&self, now_ns: u64) -> u64 {
+        match self.stage {
+            Stage::Open => self.frames.owed(now_ns),
+            Stage::Opening | Stage::Died | Stage::Failed | Stage::Finished => 0,
+        }
     }
 
     fn transmit(&mut self, now_ns: u64) -> Option<Transmit<'_>> {

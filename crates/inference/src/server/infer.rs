@@ -197,7 +197,7 @@ fn seen(
 fn admit(shared: &Arc<Shared>, mut seen: SeenRequest) -> Ticket<'_> {
     let mut book = shared.book();
     let book = &mut *book;
-    seen.inflight = book.stats.request_read();
+    seen.inflight = book.stats.request_read(seen.audio_bytes);
     Ticket {
         shared,
         number: book.recent.push(seen),

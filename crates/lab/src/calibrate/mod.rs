@@ -223,6 +223,7 @@ fn drive(settings: &Settings, sessions: u32, cpus: &[u32], stop: &Stop) -> Resul
             measured_s: settings.seconds,
             grace_s: 2.0,
             session_start_spread_ms: 1_000.0,
+            soak: false,
         },
         seed: 1,
         nodelay: true,

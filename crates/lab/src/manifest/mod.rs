@@ -118,6 +118,10 @@ pub struct Manifest {
     /// Required when the workload is `stt`, absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inference_transport: Option<InferenceTransport>,
+    /// Whether it asks the inference server for its answers, as the contract wants; then each trial holds what that server was sent against what was
+    /// answered. Only a target that tests Plimsoll may compute by itself: `false` leaves that check out, and the result says so.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub asks_inference: bool,
     /// A machine without this target's tools is not at fault: builds and tests of the whole catalogue pass over it, and say so.
     #[serde(default)]
     pub optional: bool,
@@ -137,6 +141,15 @@ pub struct Manifest {
 
 fn one() -> u32 {
     1
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_yes(asks: &bool) -> bool {
+    *asks
 }
 
 impl Manifest {
@@ -208,6 +221,12 @@ impl Manifest {
                     "inference_transport means nothing to workload {other}; remove it"
                 ));
             }
+        }
+        if !self.asks_inference && self.tier != Tier::Test {
+            return Err(format!(
+                "asks_inference is false, but the tier is {}; a gateway that is measured asks its inference server (remove the key), only one of tier \"test\" may go without",
+                self.tier.word()
+            ));
         }
         runnable("run.command", &self.run.command)?;
         if let Some(test) = &self.test {
@@ -323,7 +342,7 @@ command = ["sh", "test.sh"]
             manifest.build.as_ref().expect("build").needs[0].tool,
             "cargo"
         );
-        assert!(!manifest.optional);
+        assert!(!manifest.optional && manifest.asks_inference);
         assert_eq!(manifest.folder(), Path::new("/t/stt/rust-axum"));
         assert_eq!(manifest.worker_threads(1.0), 1);
         assert_eq!(manifest.worker_threads(0.5), 1);
@@ -386,6 +405,11 @@ command = ["sh", "test.sh"]
                 "means nothing to workload ws",
             ),
             (
+                "inference_transport = \"h2c\"\n",
+                "inference_transport = \"h2c\"\nasks_inference = false\n",
+                "only one of tier \"test\" may go without",
+            ),
+            (
                 "command = [\"target/release/rust-axum\"]",
                 "command = []",
                 "run.command is empty",
@@ -408,6 +432,17 @@ command = ["sh", "test.sh"]
             assert!(error.contains(expected), "{error}");
             assert!(!error.contains('\n'), "{error}");
         }
+    }
+
+    #[test]
+    fn a_target_that_tests_plimsoll_need_not_ask_its_back_end() {
+        let text = RUST_AXUM
+            .replace("tier = \"idiomatic\"", "tier = \"test\"")
+            .replace(
+                "threads_per_vcpu = 1",
+                "threads_per_vcpu = 1\nasks_inference = false",
+            );
+        assert!(!parse(&text).expect("valid").asks_inference);
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub struct Conditions {
     pub profile: Profile,
     /// What passing means.
     pub slo: Slo,
+    /// Further SLOs by which every trial is judged as well.
+    pub further_slos: Vec<Slo>,
     /// Seed of everything drawn.
     pub seed: u64,
     /// Whether the client's sockets have `TCP_NODELAY`.
@@ -92,6 +94,16 @@ impl Load {
         match self {
             Self::Stt { .. } => "stt",
             Self::Echo { .. } => "echo",
+        }
+    }
+
+    /// Answers that a session is due each second: what a percentile's samples come from.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "milliseconds")]
+    pub fn answers_per_session_second(&self) -> f64 {
+        match self {
+            Self::Stt { .. } => 1.0,
+            Self::Echo { period_ms, .. } => 1e3 / (*period_ms).max(1) as f64,
         }
     }
 

@@ -2,20 +2,28 @@
 //!
 //! - [`subject`]: what is measured, a target that we start or a URL;
 //! - [`conditions`]: what all trials of a search have in common;
+//! - `soundness`: whether what is measured can be believed: where the target runs (`cores`), whether a clock jumped (`clocks`), what
+//!   the target counts of itself (`metrics`), and the other accounts that are kept twice;
 //! - `stage`: simulator and target, started for one trial and gone after it;
 //! - `judge`: what was measured, turned into a [`Trial`] with its verdict;
 //! - [`timeline`]: one row per second.
 
+mod clocks;
 pub mod conditions;
+mod cores;
 mod judge;
+mod metrics;
+mod soundness;
 mod stage;
 pub mod subject;
 pub mod timeline;
 
+use std::ops::Deref;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use plimsoll_core::latency::LatencySet;
+use plimsoll_core::profile::Length;
 use plimsoll_core::record::{Second, Trial};
 use plimsoll_core::session::Workload;
 use plimsoll_engine::{EngineSecond, Options, Report};
@@ -31,6 +39,7 @@ use crate::simulator::Stats;
 use crate::timestamp;
 
 pub use conditions::{Conditions, Inference, Load};
+use soundness::{Soundness, Watch};
 use stage::Stage;
 pub use subject::{Subject, TargetUrl};
 
@@ -41,23 +50,38 @@ pub struct Outcome {
     pub trial: Trial,
     /// One row per second.
     pub seconds: Vec<Second>,
-    /// The latencies of each second, with the second's start.
-    pub intervals: Vec<(f64, LatencySet)>,
-    /// The client or the machine ran out before the target did.
-    pub client_ran_out: bool,
+}
+
+/// A second of a trial, as it ends. It reads as its row.
+#[derive(Debug, Clone, Copy)]
+pub struct TrialSecond<'a> {
+    /// The row.
+    pub row: &'a Second,
+    /// The latencies of measured frames whose answers came in it: about 1 MB, gone when the next second begins.
+    pub latency: &'a LatencySet,
+    /// When the trial began, as its record will tell it.
+    pub started_at: &'a str,
+}
+
+impl Deref for TrialSecond<'_> {
+    type Target = Second;
+
+    fn deref(&self) -> &Second {
+        self.row
+    }
 }
 
 /// What was measured, before it is judged.
 struct Measured {
     report: Report,
     seconds: Vec<Second>,
-    intervals: Vec<(f64, LatencySet)>,
     recorded: Recorded,
     /// The epoch of the samples.
     sampling_epoch: Instant,
     /// When the engine's last second ended: before the window did, if a signal ended the trial.
     over: Instant,
     inference: Option<Stats>,
+    soundness: Soundness,
 }
 
 /// Whether a trial of this load can be had at all, as far as that can be told without starting anything: open files, ports, somebody who listens at a URL.
@@ -75,7 +99,7 @@ pub fn must_be_possible(subject: &Subject, sessions: u32) -> Result<()> {
     }
 }
 
-/// Runs one trial. `on_second` is shown each second as it ends.
+/// Runs one trial, of the whole profile or of a shorter one. `on_second` is shown each second as it ends.
 ///
 /// # Errors
 /// What makes a measurement impossible: too few descriptors or ports, a target that does not build, start or become ready, an inference
@@ -84,18 +108,36 @@ pub fn run(
     conditions: &Conditions,
     subject: &Subject,
     sessions: u32,
+    length: Length,
     stop: &Stop,
-    on_second: &mut dyn FnMut(&Second),
+    on_second: &mut dyn FnMut(&TrialSecond<'_>),
 ) -> Result<Outcome> {
     must_be_possible(subject, sessions)?;
     let started_at = timestamp::now();
-    let conditions = &conditions.with_logs_of_trial(sessions);
+    let mut conditions = conditions.with_logs_of_trial(sessions);
+    conditions.profile = conditions.profile.of_length(length);
+    let conditions = &conditions;
     let mut stage = Stage::set(conditions, subject, stop)?;
-    let mut measured = measure(conditions, &mut stage, sessions, stop, on_second)?;
+    let watch = Watch::begin(conditions, subject, &stage);
+    let mut second_over = |row: &Second, latency: &LatencySet| {
+        on_second(&TrialSecond {
+            row,
+            latency,
+            started_at: &started_at,
+        });
+    };
+    let mut measured = measure(
+        conditions,
+        &mut stage,
+        watch,
+        sessions,
+        stop,
+        &mut second_over,
+    )?;
     if let Some(ending) = stage.target_ended()? {
         measured.report.ledger.because(&ending);
     }
-    let outcome = judge::judge(conditions, &stage, sessions, started_at, measured);
+    let outcome = judge::judge(conditions, &stage, sessions, length, started_at, measured);
     stage.clear()?;
     Ok(outcome)
 }
@@ -103,9 +145,10 @@ pub fn run(
 fn measure(
     conditions: &Conditions,
     stage: &mut Stage,
+    mut watch: Watch<'_>,
     sessions: u32,
     stop: &Stop,
-    on_second: &mut dyn FnMut(&Second),
+    on_second: &mut dyn FnMut(&Second, &LatencySet),
 ) -> Result<Measured> {
     let options = Options {
         address: stage.url.address,
@@ -119,16 +162,13 @@ fn measure(
     let sampling_epoch = Instant::now();
     let monitor = stage.monitor(conditions, sampling_epoch)?;
     let mut rows = timeline::Rows::new(&conditions.profile);
-    let mut intervals = Vec::new();
     let mut window_stats = WindowStats::new(conditions);
     let mut over = sampling_epoch;
     let mut each_second = |second: EngineSecond| {
         over = Instant::now();
+        watch.second_over();
         window_stats.second_over(&second, stage);
-        let row = rows.add(&second);
-        on_second(row);
-        #[expect(clippy::cast_precision_loss, reason = "seconds of a trial")]
-        intervals.push((second.index as f64, second.latency));
+        on_second(rows.add(&second), &second.latency);
     };
     let report = drive(
         conditions,
@@ -139,6 +179,7 @@ fn measure(
     )?;
     let inference = window_stats.finish(stage);
     let recorded = monitor.stop()?;
+    let soundness = watch.end(conditions, stage, &report);
     let mut seconds = rows.finish();
     timeline::add_target(
         &mut seconds,
@@ -149,11 +190,11 @@ fn measure(
     Ok(Measured {
         report,
         seconds,
-        intervals,
         recorded,
         sampling_epoch,
         over,
         inference,
+        soundness,
     })
 }
 

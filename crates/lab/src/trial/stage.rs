@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::isolation::{Cgroup, Layout};
 use crate::manifest::Manifest;
 use crate::process::{Child, Launch, choose_port, port_taken};
-use crate::resources::{DEFAULT_INTERVAL, Monitor, Sampler, Source};
+use crate::resources::{DEFAULT_INTERVAL, Monitor, Sampler, SocketWatch, Source, Watched};
 use crate::signals::Stop;
 use crate::simulator::Simulator;
 
@@ -22,6 +22,8 @@ const STOP_GRACE: Duration = Duration::from_secs(7);
 pub(super) const TARGET: &str = "target";
 /// The name of the simulator's.
 pub(super) const SIMULATOR: &str = "simulator";
+/// The name of our own.
+pub(super) const CLIENT: &str = "client";
 
 /// What stands while a trial runs.
 pub(super) struct Stage {
@@ -95,7 +97,7 @@ impl Stage {
         }
     }
 
-    /// Begins to sample the target and the machine.
+    /// Begins to sample the target, the simulator, ourselves and the machine.
     pub(super) fn monitor(&self, conditions: &Conditions, epoch: Instant) -> Result<Monitor> {
         let target = self.source.clone().map(|source| (TARGET, source));
         let simulator = self
@@ -105,10 +107,15 @@ impl Stage {
         let samplers = target
             .into_iter()
             .chain(simulator)
+            .chain([(CLIENT, Source::ourselves())])
             .map(|(name, source)| (name.to_owned(), Sampler::new(source, epoch)))
             .collect();
+        let watched = Watched {
+            samplers,
+            sockets: Some(SocketWatch::new(self.url.address)),
+        };
         let cpus = Some(conditions.placement.client_cpus.clone());
-        Monitor::start(samplers, epoch, DEFAULT_INTERVAL, cpus)
+        Monitor::start(watched, epoch, DEFAULT_INTERVAL, cpus)
     }
 
     /// Where the target's numbers come from.

@@ -8,7 +8,7 @@ use plimsoll_core::profile::{NS_PER_S, Profile};
 use plimsoll_core::record::Second;
 use plimsoll_engine::EngineSecond;
 
-use super::stage::TARGET;
+use super::stage::{SIMULATOR, TARGET};
 use crate::resources::Recorded;
 
 /// The rows so far.
@@ -52,6 +52,10 @@ impl Rows {
             client_cpu_share: second.busiest_share,
             target_cpu_cores: None,
             target_rss_bytes: None,
+            target_throttled_share: None,
+            target_run_queue_wait_share: None,
+            target_fds: None,
+            inference_cpu_cores: None,
         };
         self.last = second.ledger.clone();
         self.rows.push(row);
@@ -81,24 +85,72 @@ fn phase(profile: &Profile, index: u64) -> &'static str {
     }
 }
 
-/// Fills in the target's columns from its samples, whose clock began at `sampling_epoch`, the trial's at `trial_epoch`.
+/// Fills in the columns of target and simulator from their samples, whose clock began at `sampling_epoch`, the trial's at
+/// `trial_epoch`.
 pub(super) fn add_target(
     rows: &mut [Second],
     recorded: &Recorded,
     sampling_epoch: Instant,
     trial_epoch: Instant,
 ) {
-    let Some(series) = recorded.series.get(TARGET) else {
-        return;
-    };
     let offset_ns = nanoseconds_between(sampling_epoch, trial_epoch);
     for row in rows {
         let end_ns = offset_ns + row.at_s * NS_PER_S;
-        if let Some(usage) = series.between(end_ns - NS_PER_S, end_ns) {
+        let usage = |name: &str| {
+            let series = recorded.series.get(name)?;
+            series.between(end_ns - NS_PER_S, end_ns)
+        };
+        if let Some(usage) = usage(TARGET) {
             row.target_cpu_cores = Some(usage.cpus_busy);
             row.target_rss_bytes = Some(usage.rss_last_bytes);
+            row.target_throttled_share = usage.throttled_share;
+            row.target_run_queue_wait_share = usage.runqueue_wait_share;
+            row.target_fds = usage.fds_max;
         }
+        row.inference_cpu_cores = usage(SIMULATOR).map(|usage| usage.cpus_busy);
     }
+}
+
+/// Sessions open on average between two moments of the trial: each row tells how many were at its end, between them is a straight
+/// line, and after the last row nothing changes. `None` without rows or without time.
+pub(super) fn open_between(rows: &[Second], from_ns: u64, to_ns: u64) -> Option<f64> {
+    if to_ns <= from_ns {
+        return None;
+    }
+    let inner = rows.iter().map(|row| row.at_s * NS_PER_S);
+    let inner = inner.filter(|at_ns| (from_ns + 1..to_ns).contains(at_ns));
+    let mut area = 0.0;
+    let (mut last_ns, mut last) = (from_ns, open_at(rows, from_ns)?);
+    for at_ns in inner.chain([to_ns]) {
+        let now = open_at(rows, at_ns)?;
+        area += (last + now) / 2.0 * seconds(at_ns - last_ns);
+        (last_ns, last) = (at_ns, now);
+    }
+    Some(area / seconds(to_ns - from_ns))
+}
+
+/// Sessions open at a moment of the trial, by the same rule.
+pub(super) fn open_at(rows: &[Second], at_ns: u64) -> Option<f64> {
+    let next = rows.partition_point(|row| row.at_s * NS_PER_S <= at_ns);
+    let point = |row: &Second| (seconds(row.at_s * NS_PER_S), float(row.sessions_open));
+    let before = next.checked_sub(1).map_or((0.0, 0.0), |i| point(&rows[i]));
+    let Some(after) = rows.get(next).map(point) else {
+        return rows.last().map(|row| point(row).1);
+    };
+    let passed = (seconds(at_ns) - before.0) / (after.0 - before.0);
+    Some(before.1 + (after.1 - before.1) * passed)
+}
+
+fn seconds(duration_ns: u64) -> f64 {
+    float(duration_ns) / 1e9
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "nanoseconds and sessions of a trial are far below 2^53"
+)]
+fn float(count: u64) -> f64 {
+    count as f64
 }
 
 /// Whole nanoseconds from one instant to a later one.
@@ -132,5 +184,44 @@ mod tests {
         assert_eq!(second(3, 350, 2), (250, 2, "warm_up"));
         assert_eq!(second(6, 350, 2), (0, 0, "measured"));
         assert_eq!(second(16, 351, 3), (1, 1, "grace"));
+    }
+
+    fn rows_of(open: &[u64]) -> Vec<Second> {
+        let row = |(at_s, open): (u64, &u64)| Second {
+            at_s,
+            sessions_open: *open,
+            ..Second::default()
+        };
+        (1..).zip(open).map(row).collect()
+    }
+
+    const HALF_S: u64 = NS_PER_S / 2;
+
+    #[test]
+    fn open_sessions_are_averaged_over_the_time_asked_for() {
+        let close = |found: Option<f64>, expected: f64| {
+            let found = found.expect("rows");
+            assert!((found - expected).abs() < 1e-9, "{found} {expected}");
+        };
+        let rows = rows_of(&[100, 100, 100, 0, 0]);
+        close(open_between(&rows, NS_PER_S, 3 * NS_PER_S), 100.0);
+        // All die in the fourth second: a count at the end would say none.
+        close(open_between(&rows, NS_PER_S, 5 * NS_PER_S), 62.5);
+        close(
+            open_between(&rows, 3 * HALF_S, 7 * HALF_S),
+            (150.0 + 37.5) / 2.0,
+        );
+        // The ramp from nothing, within one second.
+        close(open_between(&rows, 0, HALF_S), 25.0);
+        close(open_at(&rows, HALF_S), 50.0);
+        close(open_at(&rows, 7 * HALF_S), 50.0);
+        // Beyond the last row.
+        close(open_between(&rows_of(&[7]), NS_PER_S, 9 * NS_PER_S), 7.0);
+    }
+
+    #[test]
+    fn without_rows_or_time_nobody_was_open() {
+        assert_eq!(open_between(&[], 0, NS_PER_S), None);
+        assert_eq!(open_between(&rows_of(&[5]), NS_PER_S, NS_PER_S), None);
     }
 }

@@ -166,6 +166,7 @@ impl SttDialogue {
         frames: &mut FrameAccount,
         recorder: &mut Recorder<Claim>,
     ) {
+        recorder.ledger.partials_in_all += 1;
         let (oldest, newest) = (partial.oldest_frame_seq, partial.newest_frame_seq);
         match frames.named(oldest, newest, Naming::Answered, now_ns, recorder) {
             Concerned::Measured => recorder.ledger.partials += 1,

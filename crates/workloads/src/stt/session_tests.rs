@@ -306,3 +306,18 @@ fn a_frame_half_written_is_finished_before_anything_else() {
     let pong = rig.session.transmit(rig.now_ns).unwrap();
     assert_eq!(pong.head[0], 0x8A);
 }
+
+/// As the engine does it: the frame is on its way when the trial ends, and its rest is written before the farewell.
+#[test]
+fn a_frame_half_written_at_the_end_is_finished_after_the_session() {
+    let mut rig = Rig::streaming();
+    rig.now_ns = 500 * MS;
+    rig.write_all();
+    rig.now_ns = rig.session.next_due_ns().expect("a frame is due");
+    assert!(rig.session.transmit(rig.now_ns).is_some());
+    rig.session.finish(rig.now_ns, &mut rig.recorder);
+    assert!(rig.session.transmit(rig.now_ns).is_some(), "its rest");
+    rig.session.sent(rig.now_ns, &mut rig.recorder);
+    assert_eq!(rig.session.next_due_ns(), None);
+    assert!(rig.session.transmit(rig.now_ns).is_some(), "the farewell");
+}

@@ -1,0 +1,239 @@
+//! Caveats: named reasons for doubt, each with its remedy.
+//!
+//! A blocking caveat makes the trial `invalid`: the measurement itself was the limit, so it says nothing about the target, neither good nor bad.
+//!
+//! - `evidence`: what a trial shows about its own soundness, what is still allowed, and the doubts that follow;
+//! - `text`: what is said of each, with its remedy;
+//! - [`clock_jump`]: whether a clock was set or the machine slept.
+
+pub mod clock_jump;
+mod evidence;
+mod text;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use clock_jump::ClockJump;
+pub use evidence::{Evidence, GateSamples, Limits, doubts};
+
+use crate::record::SanityCheck;
+use crate::sanity::Account;
+
+/// A reason for doubt as it stands in a result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Caveat {
+    /// Stable name, in kebab case.
+    pub id: String,
+    /// Whether it makes the trial `invalid`.
+    pub blocking: bool,
+    /// What was seen, and what to do about it.
+    pub text: String,
+}
+
+/// The client or the machine ran out before the target did.
+const CLIENT_RAN_OUT: [&str; 8] = [
+    "send-lag",
+    "client-busy",
+    "client-starved",
+    "achieved-load",
+    "inference-saturated",
+    "inference-queued",
+    "client-fault",
+    "steal",
+];
+
+/// At every other load it would be the same.
+const HOPELESS: [&str; 3] = ["shared-cores", "back-end-bypassed", "interrupted"];
+
+impl Caveat {
+    /// Whether the client or the machine ran out, so that more load cannot be tried here.
+    #[must_use]
+    pub fn client_ran_out(&self) -> bool {
+        self.blocking && CLIENT_RAN_OUT.contains(&self.id.as_str())
+    }
+
+    /// Whether no other load would cure it, so that a search need not go on.
+    #[must_use]
+    pub fn hopeless(&self) -> bool {
+        self.blocking && HOPELESS.contains(&self.id.as_str())
+    }
+}
+
+/// Whose CPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Party {
+    /// The load engine's and the simulator's.
+    Client,
+    /// The target's.
+    Target,
+}
+
+/// Every reason for doubt that Plimsoll knows, with what was observed.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Doubt {
+    /// The client wrote frames late by its own fault.
+    SendLag {
+        /// 99.9th percentile of the send lag.
+        p999_us: f64,
+        /// The most that is allowed.
+        limit_us: f64,
+    },
+    /// An engine thread had no time left.
+    ClientBusy {
+        /// Share of its core that the busiest engine thread used.
+        share: f64,
+        /// The most that is allowed.
+        limit: f64,
+    },
+    /// An engine thread was ready and was not let run.
+    ClientStarved {
+        /// Share of the window that it waited for its core.
+        share: f64,
+        /// The most that is allowed.
+        limit: f64,
+    },
+    /// The client did not write the load that was asked for.
+    AchievedLoad {
+        /// Share of it that was written in time or that the target did not take.
+        share: f64,
+        /// The least that is needed.
+        limit: f64,
+    },
+    /// The inference simulator was late with its answers by its own fault.
+    InferenceSaturated {
+        /// 99th percentile of an answer's lateness against its drawn latency.
+        lateness_p99_ms: f64,
+        /// The most that is allowed.
+        limit_ms: f64,
+    },
+    /// The simulator ended, or no longer answered, before the window did.
+    InferenceGone,
+    /// Requests waited for a free place in the simulator.
+    InferenceQueued {
+        /// 99th percentile of that wait.
+        wait_p99_ms: f64,
+        /// The most that is allowed.
+        limit_ms: f64,
+    },
+    /// The client ran out of something of its own.
+    ClientFault {
+        /// What failed: `EMFILE`, `EADDRNOTAVAIL`, …
+        what: String,
+        /// How often.
+        count: u64,
+    },
+    /// Somebody's time was taken away by the machine.
+    Steal {
+        /// Whose CPUs.
+        party: Party,
+        /// Share of their time taken by the hypervisor in the measured window.
+        share: f64,
+        /// The most that is allowed.
+        limit: f64,
+    },
+    /// A clock was set, or the machine slept, during the trial.
+    ClockJump(ClockJump),
+    /// Two accounts of one thing, kept by two parties or in two ways, do not agree.
+    AccountsDisagree {
+        /// Which.
+        account: Account,
+        /// What each says.
+        check: SanityCheck,
+    },
+    /// Target and client ran on the same cores.
+    SharedCores,
+    /// The target says that it never asks its back end, so whether it does is not looked at.
+    BackEndUnchecked,
+    /// The CPU quota asked for could not be set.
+    NoQuota {
+        /// What was asked for.
+        vcpu: f64,
+        /// Why not.
+        why: String,
+    },
+    /// The target was not started by Plimsoll, so its resources are unknown, and whether it shares the client's cores.
+    NoResources,
+    /// Ctrl-C or a signal ended the trial early.
+    Interrupted,
+    /// The measured window has too few samples for a percentile that is gated.
+    TooFewSamples(GateSamples),
+}
+
+impl Doubt {
+    /// Its name in results.
+    #[must_use]
+    pub fn id(&self) -> &'static str {
+        match self {
+            Self::SendLag { .. } => "send-lag",
+            Self::ClientBusy { .. } => "client-busy",
+            Self::ClientStarved { .. } => "client-starved",
+            Self::AchievedLoad { .. } => "achieved-load",
+            Self::InferenceSaturated { .. } => "inference-saturated",
+            Self::InferenceGone => "inference-gone",
+            Self::InferenceQueued { .. } => "inference-queued",
+            Self::ClientFault { .. } => "client-fault",
+            Self::Steal { .. } => "steal",
+            Self::ClockJump(_) => "clock-jump",
+            Self::AccountsDisagree { account, .. } => account.caveat_id(),
+            Self::SharedCores => "shared-cores",
+            Self::BackEndUnchecked => "back-end-unchecked",
+            Self::NoQuota { .. } => "no-quota",
+            Self::NoResources => "no-resources",
+            Self::Interrupted => "interrupted",
+            Self::TooFewSamples(_) => "too-few-samples",
+        }
+    }
+
+    /// Whether it makes the trial `invalid`.
+    #[must_use]
+    pub fn blocking(&self) -> bool {
+        match self {
+            Self::SendLag { .. }
+            | Self::ClientBusy { .. }
+            | Self::ClientStarved { .. }
+            | Self::AchievedLoad { .. }
+            | Self::InferenceSaturated { .. }
+            | Self::InferenceGone
+            | Self::InferenceQueued { .. }
+            | Self::ClientFault { .. }
+            | Self::Steal { .. }
+            | Self::ClockJump(_)
+            | Self::AccountsDisagree { .. }
+            | Self::SharedCores
+            | Self::Interrupted
+            | Self::TooFewSamples(_) => true,
+            Self::BackEndUnchecked | Self::NoQuota { .. } | Self::NoResources => false,
+        }
+    }
+
+    /// Whether it says that the client or the machine ran out, so that more load cannot be tried here.
+    #[must_use]
+    pub fn client_ran_out(&self) -> bool {
+        self.blocking() && CLIENT_RAN_OUT.contains(&self.id())
+    }
+
+    /// Whether no other load would cure it, so that a search need not go on.
+    #[must_use]
+    pub fn hopeless(&self) -> bool {
+        self.blocking() && HOPELESS.contains(&self.id())
+    }
+
+    /// What was seen, and the remedy.
+    #[must_use]
+    pub fn text(&self) -> String {
+        text::of(self)
+    }
+}
+
+impl From<&Doubt> for Caveat {
+    fn from(doubt: &Doubt) -> Self {
+        Self {
+            id: doubt.id().to_owned(),
+            blocking: doubt.blocking(),
+            text: doubt.text(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,240 @@
+use super::*;
+
+fn check(name: &str, low: f64, high: f64, observed: f64) -> SanityCheck {
+    SanityCheck {
+        name: name.to_owned(),
+        low,
+        high,
+        observed,
+        holds: (low..=high).contains(&observed),
+    }
+}
+
+fn samples(gate: &str, samples: u64, needed: u64) -> GateSamples {
+    GateSamples {
+        gate: gate.to_owned(),
+        samples,
+        needed,
+    }
+}
+
+fn sound() -> Evidence {
+    Evidence {
+        send_lag_p999_us: Some(900.0),
+        client_busy_share: 0.6,
+        client_wait_share: Some(0.1),
+        achieved_share: Some(1.0),
+        inference_lateness_p99_ms: Some(1.0),
+        inference_queue_p99_ms: Some(0.0),
+        client_steal_share: Some(0.001),
+        target_steal_share: Some(0.001),
+        sanity: vec![check("metrics_frames", 1.0, 3.0, 2.0)],
+        samples: vec![samples("newest_p95_ms", 5_000, 200)],
+        ..Evidence::default()
+    }
+}
+
+fn ids(evidence: &Evidence) -> Vec<&'static str> {
+    let found = doubts(evidence, &Limits::for_gate(Some(200.0)));
+    found.iter().map(Doubt::id).collect()
+}
+
+/// One of each kind.
+fn one_of_each() -> Vec<Doubt> {
+    let evidence = Evidence {
+        send_lag_p999_us: Some(10_001.0),
+        client_busy_share: 0.96,
+        client_wait_share: Some(0.26),
+        achieved_share: Some(0.9989),
+        inference_gone: true,
+        inference_lateness_p99_ms: Some(10.1),
+        inference_queue_p99_ms: Some(10.1),
+        client_faults: [("EMFILE".to_owned(), 2)].into(),
+        client_steal_share: Some(0.06),
+        target_steal_share: Some(0.07),
+        clock_jump: Some(ClockJump {
+            clock: clock_jump::Moved::WallClock,
+            by_ms: -80.0,
+        }),
+        shared_cores: true,
+        sanity: vec![
+            check("littles_law", 98.0, 102.0, 90.0),
+            check("metrics_frames", 90.0, 100.0, 110.0),
+            check("kernel_bytes_sent", 10.0, 10.0, 9.0),
+            check("back_end_bytes", 640.0, 1280.0, 0.0),
+            check("back_end_bytes", 640.0, 1280.0, 2000.0),
+        ],
+        back_end_unchecked: true,
+        no_quota: Some((0.5, "read-only".to_owned())),
+        no_resources: true,
+        interrupted: false,
+        samples: vec![samples("newest_p95_ms", 199, 200)],
+    };
+    let mut found = doubts(&evidence, &Limits::for_gate(Some(200.0)));
+    found.push(Doubt::Interrupted);
+    found
+}
+
+#[test]
+fn a_sound_trial_has_no_doubts() {
+    assert_eq!(ids(&sound()), [""; 0]);
+    let at_the_limits = Evidence {
+        send_lag_p999_us: Some(10_000.0),
+        client_busy_share: 0.95,
+        client_wait_share: Some(0.25),
+        achieved_share: Some(0.999),
+        client_steal_share: Some(0.05),
+        target_steal_share: Some(0.05),
+        ..sound()
+    };
+    assert_eq!(ids(&at_the_limits), [""; 0]);
+    let nothing_known = Evidence {
+        client_wait_share: None,
+        achieved_share: None,
+        client_steal_share: None,
+        target_steal_share: None,
+        ..sound()
+    };
+    assert_eq!(ids(&nothing_known), [""; 0]);
+}
+
+#[test]
+fn each_limit_raises_its_doubt() {
+    let found: Vec<_> = one_of_each().iter().map(Doubt::id).collect();
+    assert_eq!(
+        found,
+        [
+            "client-fault",
+            "client-busy",
+            "client-starved",
+            "send-lag",
+            "achieved-load",
+            "inference-gone",
+            "inference-saturated",
+            "inference-queued",
+            "shared-cores",
+            "steal",
+            "steal",
+            "clock-jump",
+            "littles-law",
+            "metrics-disagree",
+            "bytes-disagree",
+            "back-end-bypassed",
+            "bytes-disagree",
+            "too-few-samples",
+            "back-end-unchecked",
+            "no-quota",
+            "no-resources",
+            "interrupted"
+        ]
+    );
+}
+
+#[test]
+fn every_doubt_names_a_remedy_on_one_line() {
+    for doubt in one_of_each() {
+        let text = doubt.text();
+        let (seen, remedy) = text.split_once(';').unwrap_or_default();
+        assert!(
+            seen.len() > 20 && remedy.len() > 10 && !text.contains('\n'),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn who_ran_out_and_what_is_hopeless() {
+    let of = |which: fn(&Doubt) -> bool| {
+        let mut ids: Vec<_> = one_of_each()
+            .iter()
+            .filter(|doubt| which(doubt))
+            .map(Doubt::id)
+            .collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids
+    };
+    assert_eq!(
+        of(Doubt::client_ran_out),
+        [
+            "achieved-load",
+            "client-busy",
+            "client-fault",
+            "client-starved",
+            "inference-queued",
+            "inference-saturated",
+            "send-lag",
+            "steal"
+        ]
+    );
+    assert_eq!(
+        of(Doubt::hopeless),
+        ["back-end-bypassed", "interrupted", "shared-cores"]
+    );
+    assert_eq!(
+        of(|doubt| !doubt.blocking()),
+        ["back-end-unchecked", "no-quota", "no-resources"]
+    );
+    for doubt in one_of_each() {
+        let caveat = Caveat::from(&doubt);
+        assert_eq!(caveat.client_ran_out(), doubt.client_ran_out());
+        assert_eq!(caveat.hopeless(), doubt.hopeless());
+    }
+}
+
+#[test]
+fn the_gate_that_lacks_most_is_named() {
+    let evidence = Evidence {
+        samples: vec![
+            samples("newest_p95_ms", 150, 200),
+            samples("oldest_p99_ms", 160, 1_000),
+            samples("newest_p50_ms", 150, 20),
+        ],
+        ..sound()
+    };
+    let found = doubts(&evidence, &Limits::for_gate(None));
+    assert_eq!(found.len(), 1);
+    let text = found[0].text();
+    assert!(
+        text.contains("oldest_p99_ms") && text.contains("only 160"),
+        "{text}"
+    );
+    let interrupted = Evidence {
+        interrupted: true,
+        ..evidence
+    };
+    assert_eq!(ids(&interrupted), ["interrupted"]);
+}
+
+#[test]
+fn an_achieved_share_is_not_rounded_up_to_its_limit() {
+    let doubt = Doubt::AchievedLoad {
+        share: 0.99899,
+        limit: 0.999,
+    };
+    assert!(doubt.text().contains("only 99.89 %"), "{}", doubt.text());
+}
+
+#[test]
+fn the_text_says_whose_cores_were_stolen() {
+    let text = |party| {
+        Doubt::Steal {
+            party,
+            share: 0.2,
+            limit: 0.05,
+        }
+        .text()
+    };
+    assert!(text(Party::Client).contains("the client's cores"));
+    assert!(text(Party::Target).contains("the target's cores"));
+}
+
+#[test]
+fn a_caveat_carries_the_remedy() {
+    let caveat = Caveat::from(&Doubt::ClientFault {
+        what: "EMFILE".to_owned(),
+        count: 1,
+    });
+    assert_eq!(caveat.id, "client-fault");
+    assert!(caveat.blocking && caveat.text.contains("ulimit -n"));
+}

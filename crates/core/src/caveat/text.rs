@@ -1,0 +1,130 @@
+//! What is said of each doubt: what was seen, then, behind a semicolon, the remedy.
+
+use super::{Doubt, Party};
+use crate::record::SanityCheck;
+use crate::sanity::Account;
+
+const MORE_CLIENT: &str = "give the client more cores (--client-cpus) or ask for fewer sessions";
+
+pub(super) fn of(doubt: &Doubt) -> String {
+    match doubt {
+        Doubt::SendLag { p999_us, limit_us } => format!(
+            "the client wrote frames late: send lag p99.9 {:.1} ms, allowed {:.1} ms; {MORE_CLIENT}",
+            p999_us / 1e3,
+            limit_us / 1e3
+        ),
+        Doubt::ClientBusy { share, limit } => format!(
+            "the busiest engine thread used {:.0} % of its core, allowed {:.0} %; {MORE_CLIENT}",
+            share * 100.0,
+            limit * 100.0
+        ),
+        Doubt::ClientStarved { share, limit } => format!(
+            "an engine thread was ready and waited for its core for {:.0} % of the window, allowed {:.0} %; end what else runs on the client's cores, lift the client's CPU quota, or {MORE_CLIENT}",
+            share * 100.0,
+            limit * 100.0
+        ),
+        Doubt::AchievedLoad { share, limit } => format!(
+            "the client wrote only {:.2} % of the load that was asked for, {:.1} % is needed; {MORE_CLIENT}",
+            // Rounded down: a share that misses the limit must not be shown as the limit.
+            (share * 1e4).floor() / 1e2,
+            limit * 100.0
+        ),
+        Doubt::InferenceSaturated {
+            lateness_p99_ms,
+            limit_ms,
+        } => format!(
+            "the inference simulator answered late by its own fault: p99 {lateness_p99_ms:.1} ms, allowed {limit_ms:.1} ms; give the client more cores (--client-cpus) or run the simulator elsewhere (--inference URL)"
+        ),
+        Doubt::InferenceGone => "the inference simulator ended or no longer answered during the trial; its log is in the result folder's logs/, run the trial again".to_owned(),
+        Doubt::InferenceQueued {
+            wait_p99_ms,
+            limit_ms,
+        } => format!(
+            "requests queued in the inference simulator: p99 {wait_p99_ms:.1} ms, allowed {limit_ms:.1} ms; raise MODEL_MAX_CONCURRENT"
+        ),
+        Doubt::ClientFault { what, count } => format!(
+            "the client's machine failed {count} times with {what}; {}",
+            client_fault_remedy(what)
+        ),
+        Doubt::Steal {
+            party,
+            share,
+            limit,
+        } => format!(
+            "the hypervisor took {:.1} % of the time of {} cores, allowed {:.1} %; measure on a quieter or a dedicated machine",
+            share * 100.0,
+            match party {
+                Party::Client => "the client's",
+                Party::Target => "the target's",
+            },
+            limit * 100.0
+        ),
+        Doubt::ClockJump(jump) => format!(
+            "{} by {:.0} ms during the trial; stop what sets the clock in steps (chronyd or ntpd may slew it), keep the machine awake, and run the trial again",
+            jump.what(),
+            jump.by_ms.abs()
+        ),
+        Doubt::AccountsDisagree { account, check } => disagreement(*account, check),
+        Doubt::SharedCores => "target and client share cores, so each slows the other; give them their own with --target-cpus and --client-cpus (a server that runs already: `taskset -acp CPUS PID`, or its control group's cpuset.cpus)".to_owned(),
+        Doubt::BackEndUnchecked => "the target's manifest says that it never asks its back end (asks_inference = false), so that is not checked; nothing to do for a target that tests Plimsoll".to_owned(),
+        Doubt::NoQuota { vcpu, why } => format!(
+            "a quota of {vcpu} vCPU could not be set ({why}), so the target had whole cores; run where cgroups are writable, for example as root"
+        ),
+        Doubt::NoResources => "the target's CPU and memory were not measured, nor is it known whether it shares cores with the client; name it with --pid or --cgroup".to_owned(),
+        Doubt::Interrupted => "the trial was interrupted; what was measured until then is kept, run it again for a verdict".to_owned(),
+        Doubt::TooFewSamples(few) => format!(
+            "gate {} rests on only {} samples, at least {} are needed; use more sessions or a longer profile",
+            few.gate, few.samples, few.needed
+        ),
+    }
+}
+
+/// What two accounts say, and what that may mean.
+fn disagreement(account: Account, check: &SanityCheck) -> String {
+    let SanityCheck {
+        low,
+        high,
+        observed,
+        ..
+    } = check;
+    let range = if low == high {
+        format!("{low:.0} is expected")
+    } else {
+        format!("{low:.0} to {high:.0} is possible")
+    };
+    match account {
+        Account::LittlesLaw => format!(
+            "Little's law does not hold: {observed:.2} frames were unanswered on average, but rate and latency make {low:.2} to {high:.2}; this is a fault in Plimsoll's own account, run again and report it with the result folder"
+        ),
+        Account::MetricsFrames | Account::MetricsSessions | Account::MetricsPartials => {
+            let (metric, seen) = account.metric();
+            let who = if observed > high {
+                "somebody else loads the target as well, or it counts what never was: end the other load"
+            } else {
+                "it does not count all that it answers: its /metrics must sum over all its processes"
+            };
+            format!(
+                "the target's {metric} rose by {observed:.0}, but {range} by what the client {seen}; {who}, then run again"
+            )
+        }
+        Account::KernelBytesSent | Account::KernelBytesReceived => format!(
+            "the kernel counts {observed:.0} bytes on the client's sockets ({}), but {range} by the client's own account; this is a fault in Plimsoll's own account, run again and report it with the result folder",
+            check.name
+        ),
+        Account::BackEndTooMuch => format!(
+            "the inference simulator was sent {observed:.0} bytes of audio, more than the {high:.0} that the client sent; somebody else uses it, or the target asks more than once: end the other load, or mend the target"
+        ),
+        Account::BackEndTooLittle => format!(
+            "the inference simulator was sent only {observed:.0} bytes of audio, but the frames answered hold {low:.0}; the target answers without asking its back end: mend it (every batch is one request)"
+        ),
+    }
+}
+
+fn client_fault_remedy(what: &str) -> &'static str {
+    match what {
+        "EMFILE" | "ENFILE" => "raise the limit of open files (ulimit -n)",
+        "EADDRNOTAVAIL" => "widen the port range (sysctl net.ipv4.ip_local_port_range)",
+        "ENOBUFS" | "ENOMEM" => "give the machine more memory for sockets",
+        _ => "see `plimsoll doctor`",
+    }
+}

@@ -1,0 +1,160 @@
+//! Whether two trials were run under the same conditions.
+
+use std::fmt;
+
+use crate::drift;
+use crate::profile::{Length, Profile};
+use crate::record::Trial;
+
+/// A condition that two trials do not share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// What it is.
+    pub name: String,
+    /// What it was for the first trial.
+    pub a: String,
+    /// What it was for the second.
+    pub b: String,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({} against {})", self.name, self.a, self.b)
+    }
+}
+
+/// Facts of a machine that bear on what it can do. Others differ from day to day (its load) or say the same in other words.
+const MACHINE_FACTS: [&str; 5] = [
+    "cpu_model",
+    "cores",
+    "kernel",
+    "memory_bytes",
+    "clock_source",
+];
+
+/// The conditions that two trials do not share and without which their numbers do not compare: workload, profile, SLO, what the
+/// target was given, the machine, who ran where, and how the engine wrote. The load, the seed and the target itself may differ.
+///
+/// A short trial and a full one of the same profile share it.
+#[must_use]
+pub fn differences(a: &Trial, b: &Trial) -> Vec<Difference> {
+    let mut found = Found::default();
+    found.compare("workload", &a.workload, &b.workload);
+    found.compare("profile", &a.profile, &b.profile);
+    found.compare("phases", &phases(a, b.length), &phases(b, a.length));
+    found.compare("SLO", &a.slo, &b.slo);
+    found.compare("gates", &gates(a), &gates(b));
+    found.compare("vCPU", &maybe(a.vcpu), &maybe(b.vcpu));
+    let (x, y) = (&a.environment, &b.environment);
+    let unknown = || "unknown".to_owned();
+    for fact in MACHINE_FACTS {
+        let of = |facts: &std::collections::BTreeMap<String, String>| {
+            facts.get(fact).cloned().unwrap_or_else(unknown)
+        };
+        found.compare(fact, &of(&x.machine), &of(&y.machine));
+    }
+    found.compare("target CPUs", &cpus(&x.target_cpus), &cpus(&y.target_cpus));
+    found.compare("client CPUs", &cpus(&x.client_cpus), &cpus(&y.client_cpus));
+    found.compare("isolation", &x.isolation, &y.isolation);
+    found.compare(
+        "quota period in ms",
+        &maybe(x.quota_period_ms),
+        &maybe(y.quota_period_ms),
+    );
+    found.compare(
+        "tick in µs",
+        &x.engine_tick_us.to_string(),
+        &y.engine_tick_us.to_string(),
+    );
+    found.compare(
+        "TCP_NODELAY",
+        &x.nodelay.to_string(),
+        &y.nodelay.to_string(),
+    );
+    found.compare("engine backend", &x.engine_backend, &y.engine_backend);
+    found.compare(
+        "Plimsoll's version",
+        &x.plimsoll_version,
+        &y.plimsoll_version,
+    );
+    found.0
+}
+
+/// What of the targets themselves differs: name, tier, versions. For trials that are to be of one and the same target.
+#[must_use]
+pub fn differences_of_targets(a: &Trial, b: &Trial) -> Vec<Difference> {
+    let mut found = Found::default();
+    found.compare("target", &a.target.name, &b.target.name);
+    found.compare("tier", &a.target.tier, &b.target.tier);
+    let names = a.target.versions.keys().chain(b.target.versions.keys());
+    for name in names.collect::<std::collections::BTreeSet<_>>() {
+        let of = |trial: &Trial| {
+            trial
+                .target
+                .versions
+                .get(name)
+                .cloned()
+                .unwrap_or_else(|| "none".to_owned())
+        };
+        found.compare(&format!("version of {name}"), &of(a), &of(b));
+    }
+    found.0
+}
+
+#[derive(Default)]
+struct Found(Vec<Difference>);
+
+impl Found {
+    fn compare(&mut self, name: &str, a: &str, b: &str) {
+        if a != b {
+            self.0.push(Difference {
+                name: name.to_owned(),
+                a: a.to_owned(),
+                b: b.to_owned(),
+            });
+        }
+    }
+}
+
+/// The trial's phases; shortened when the other trial was a short one.
+fn phases(trial: &Trial, other: Length) -> String {
+    let Profile {
+        ramp_s,
+        warm_up_s,
+        measured_s,
+        grace_s,
+        session_start_spread_ms,
+        soak,
+        ..
+    } = match trial.length {
+        Length::Full => trial.phases.of_length(other),
+        Length::Short => trial.phases.clone(),
+    };
+    let soak = if soak { ", a soak" } else { "" };
+    format!(
+        "{ramp_s} + {warm_up_s} + {measured_s} + {grace_s} s, start spread {session_start_spread_ms} ms{soak}"
+    )
+}
+
+fn gates(trial: &Trial) -> String {
+    let gates: Vec<String> = trial
+        .gates
+        .iter()
+        // Those follow from what each trial saw of its target; whether it was a soak is told with its phases.
+        .filter(|gate| !drift::is_soak_gate(&gate.name))
+        .map(|gate| format!("{} ≤ {}", gate.name, gate.threshold))
+        .collect();
+    gates.join(", ")
+}
+
+fn maybe(value: Option<f64>) -> String {
+    value.map_or_else(|| "none".to_owned(), |value| value.to_string())
+}
+
+fn cpus(cpus: &[usize]) -> String {
+    if cpus.is_empty() {
+        return "any".to_owned();
+    }
+    let cpus: Vec<String> = cpus.iter().map(ToString::to_string).collect();
+    cpus.join(",")
+}

@@ -1,0 +1,265 @@
+//! Two sets of trials that were measured apart from each other, as result folders hold them.
+
+use std::collections::BTreeMap;
+
+use super::{
+    CostsAtLoad, Difference, conclude, confidence_of_each, differences, edge_of, load_line_ratio,
+    unpaired_cost_ratio,
+};
+use crate::profile::Length;
+use crate::record::{
+    Bracket, Comparison, LoadClass, LoadCosts, LoadEvidence, SCHEMA_VERSION, Side, Trial,
+    TrialSummary, Verdict,
+};
+
+/// What was measured of one target.
+#[derive(Debug, Clone)]
+pub struct Measured {
+    /// Where it is kept.
+    pub folder: String,
+    /// Its trials with the names of their files, in the order in which they ran.
+    pub trials: Vec<(String, Trial)>,
+    /// Its load line, where one was searched.
+    pub bracket: Option<Bracket>,
+}
+
+/// Why two sets of trials cannot be held against each other: one line each.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Incomparable {
+    /// Nothing was measured.
+    #[error("{0} holds no trial; name a result folder of `run`, `find` or `compare`")]
+    NoTrial(String),
+    /// It is not about one target.
+    #[error("{folder} holds trials of several targets ({}); name a folder with those of one", .targets.join(", "))]
+    SeveralTargets {
+        /// The folder.
+        folder: String,
+        /// Their names.
+        targets: Vec<String>,
+    },
+    /// Its trials were not run under one set of conditions.
+    #[error("the trials in {folder} differ among themselves in {}; they do not compare even with each other", listed(.differences))]
+    Mixed {
+        /// The folder.
+        folder: String,
+        /// In what.
+        differences: Vec<Difference>,
+    },
+    /// The two were not measured under the same conditions.
+    #[error("{a} and {b} were not measured under the same conditions: {}; measure one of them again under those of the other", listed(.differences))]
+    Conditions {
+        /// The one folder.
+        a: String,
+        /// The other.
+        b: String,
+        /// In what they differ.
+        differences: Vec<Difference>,
+    },
+}
+
+fn listed(differences: &[Difference]) -> String {
+    let listed: Vec<String> = differences.iter().map(ToString::to_string).collect();
+    listed.join(", ")
+}
+
+/// Holds two sets of trials against each other. Cost: at the loads that both were tried at, trials that pass, of equal length.
+/// Load line: from the evidence of the two searches.
+///
+/// # Errors
+/// When their conditions differ, or one of them is not of one target under one set of conditions.
+pub fn compare_measured(
+    a: &Measured,
+    b: &Measured,
+    confidence: f64,
+    seed: u64,
+    started_at: String,
+) -> Result<Comparison, Incomparable> {
+    let (first_of_a, first_of_b) = (a.of_one_kind()?, b.of_one_kind()?);
+    let differences = differences(first_of_a, first_of_b);
+    if !differences.is_empty() {
+        return Err(Incomparable::Conditions {
+            a: a.folder.clone(),
+            b: b.folder.clone(),
+            differences,
+        });
+    }
+    let loads = costs_in_common(a, b);
+    let edges = edge_of(&a.evidence()).zip(edge_of(&b.evidence()));
+    // Fewer than three trials more than loads: no interval is made of them, so none can cry wolf.
+    let intervals = 1 + u32::from(edges.is_some());
+    let each = confidence_of_each(confidence, intervals);
+    let costs: Vec<CostsAtLoad> = loads
+        .iter()
+        .map(|load| CostsAtLoad {
+            a: load.a_cpu_us_per_session_second.clone(),
+            b: load.b_cpu_us_per_session_second.clone(),
+        })
+        .collect();
+    let cost_ratio = unpaired_cost_ratio(&costs, each);
+    let load_line_ratio = edges.and_then(|(of_a, of_b)| {
+        load_line_ratio(|q| of_a.quantile(q), |q| of_b.quantile(q), each, seed)
+    });
+    let mut sides = [a.side(), b.side()];
+    let all = |of: fn(&LoadCosts) -> &Vec<f64>| loads.iter().flat_map(of).copied().collect();
+    sides[0].cpu_us_per_session_second = mean(all(|load| &load.a_cpu_us_per_session_second));
+    sides[1].cpu_us_per_session_second = mean(all(|load| &load.b_cpu_us_per_session_second));
+    let [side_a, side_b] = sides;
+    let judgement = conclude(&side_a.name, &side_b.name, cost_ratio, load_line_ratio);
+    Ok(Comparison {
+        schema_version: SCHEMA_VERSION,
+        a: side_a,
+        b: side_b,
+        cost_ratio,
+        load_line_ratio,
+        confidence,
+        conclusion: judgement.conclusion,
+        explanation: judgement.explanation,
+        notes: notes(&loads, cost_ratio.is_some(), load_line_ratio.is_some()),
+        workload: first_of_a.workload.clone(),
+        profile: first_of_a.profile.clone(),
+        vcpu: first_of_a.vcpu,
+        pairs: Vec::new(),
+        loads,
+        interrupted: false,
+        seed,
+        started_at,
+    })
+}
+
+fn notes(loads: &[LoadCosts], cost: bool, load_line: bool) -> Vec<String> {
+    let mut notes = vec![
+        "The two were measured at different times: what changed on the machine in between is in the ratios, but not in their intervals. Comparing the targets themselves (`plimsoll compare A B`) interleaves their trials.".to_owned(),
+    ];
+    if loads.is_empty() {
+        notes.push("No load was passed by both, so costs were not compared.".to_owned());
+    } else if !cost {
+        notes.push(
+            "The loads that both passed have too few trials for an interval of the cost ratio."
+                .to_owned(),
+        );
+    }
+    if !load_line {
+        notes.push(
+            "The load lines were not compared: that takes a search on both sides with loads that pass and loads that fail."
+                .to_owned(),
+        );
+    }
+    notes
+}
+
+impl Measured {
+    /// The first trial, if all of them are of one target under one set of conditions.
+    fn of_one_kind(&self) -> Result<&Trial, Incomparable> {
+        let folder = || self.folder.clone();
+        let Some((_, first)) = self.trials.first() else {
+            return Err(Incomparable::NoTrial(folder()));
+        };
+        let mut targets: Vec<String> = self
+            .trials
+            .iter()
+            .map(|(_, trial)| trial.target.name.clone())
+            .collect();
+        targets.sort();
+        targets.dedup();
+        if targets.len() > 1 {
+            return Err(Incomparable::SeveralTargets {
+                folder: folder(),
+                targets,
+            });
+        }
+        let mixed = self
+            .trials
+            .iter()
+            .map(|(_, trial)| differences(first, trial))
+            .find(|differences| !differences.is_empty());
+        match mixed {
+            Some(differences) => Err(Incomparable::Mixed {
+                folder: folder(),
+                differences,
+            }),
+            None => Ok(first),
+        }
+    }
+
+    fn side(&self) -> Side {
+        let bracket = self.bracket.as_ref();
+        let name = self.trials.first().map(|(_, trial)| &trial.target.name);
+        Side {
+            name: name.cloned().unwrap_or_default(),
+            folder: Some(self.folder.clone()),
+            confirmed: bracket.and_then(|bracket| bracket.confirmed),
+            first_fail: bracket.and_then(|bracket| bracket.first_fail),
+            edge: bracket.and_then(|bracket| bracket.edge),
+            cpu_us_per_session_second: None,
+            search: bracket.map(|bracket| bracket.conclusion.clone()),
+            evidence: self.evidence(),
+            trials: self
+                .trials
+                .iter()
+                .map(|(file, trial)| TrialSummary::of(trial, file))
+                .collect(),
+        }
+    }
+
+    /// What the search's trials say. A folder from before searches kept it has it in its list of trials.
+    fn evidence(&self) -> Vec<LoadEvidence> {
+        let Some(bracket) = &self.bracket else {
+            return Vec::new();
+        };
+        if !bracket.evidence.is_empty() {
+            return bracket.evidence.clone();
+        }
+        let mut loads = BTreeMap::new();
+        for trial in &bracket.trials {
+            let load = loads.entry(trial.sessions).or_insert(LoadEvidence {
+                sessions: trial.sessions,
+                passed: 0,
+                failed: 0,
+                short_passed: 0,
+                short_failed: 0,
+                invalid: 0,
+                class: LoadClass::Undecided,
+            });
+            *match (trial.verdict, trial.length) {
+                (Verdict::Pass, Length::Full) => &mut load.passed,
+                (Verdict::Pass, Length::Short) => &mut load.short_passed,
+                (Verdict::Fail, Length::Full) => &mut load.failed,
+                (Verdict::Fail, Length::Short) => &mut load.short_failed,
+                (Verdict::Invalid, _) => &mut load.invalid,
+            } += 1;
+        }
+        loads.into_values().collect()
+    }
+
+    /// Costs of trials that pass, by load and length. What a target spends on a load that it does not carry is not the cost of
+    /// carrying it.
+    fn costs(&self) -> BTreeMap<(u32, bool), Vec<f64>> {
+        let mut costs = BTreeMap::<_, Vec<f64>>::new();
+        for (_, trial) in &self.trials {
+            let resources = trial.target_resources.as_ref();
+            let cost = resources.and_then(|used| used.cpu_us_per_session_second);
+            if let (Verdict::Pass, Some(cost)) = (trial.verdict, cost) {
+                let key = (trial.sessions, trial.length == Length::Short);
+                costs.entry(key).or_default().push(cost);
+            }
+        }
+        costs
+    }
+}
+
+fn costs_in_common(a: &Measured, b: &Measured) -> Vec<LoadCosts> {
+    let mut of_b = b.costs();
+    let in_common = |((sessions, short), of_a): ((u32, bool), Vec<f64>)| {
+        Some(LoadCosts {
+            sessions,
+            length: if short { Length::Short } else { Length::Full },
+            a_cpu_us_per_session_second: of_a,
+            b_cpu_us_per_session_second: of_b.remove(&(sessions, short))?,
+        })
+    };
+    a.costs().into_iter().filter_map(in_common).collect()
+}
+
+fn mean(values: Vec<f64>) -> Option<f64> {
+    crate::stats::Mean::of(&values).map(|mean| mean.value)
+}

@@ -1,0 +1,409 @@
+//! Sanity checks: accounts that are kept twice, by two parties or in two ways, held against each other. Pure.
+//!
+//! Each gives a [`SanityCheck`]: what was observed, and the range that the other account leaves for it. The ranges are exact counts where
+//! counts are compared; only Little's law, which compares times, has a tolerance.
+
+use crate::record::SanityCheck;
+
+/// Bytes of a speech frame, in a batch too.
+pub const SPEECH_FRAME_BYTES: u64 = 640;
+
+/// How far the two sides of Little's law may be apart, beyond the tick. Both are kept to the nanosecond of a turn of the loop, and were 0.01 % apart in the
+/// trial that this was chosen by (`docs/methodology.md`, section 9); an account that loses a frame in fifty, or whose clock runs 2 % fast, is found.
+const LITTLE_TOLERANCE: f64 = 0.02;
+
+/// An account that is kept twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Account {
+    /// Frames unanswered on average, against rate and latency.
+    LittlesLaw,
+    /// Frames that the target counts.
+    MetricsFrames,
+    /// Sessions that it counts.
+    MetricsSessions,
+    /// Partials that it counts.
+    MetricsPartials,
+    /// Bytes that the kernel took from the client.
+    KernelBytesSent,
+    /// Bytes that it gave to the client.
+    KernelBytesReceived,
+    /// The back end was sent less audio than was answered.
+    BackEndTooLittle,
+    /// It was sent more audio than the client sent.
+    BackEndTooMuch,
+}
+
+const LITTLES_LAW: &str = "littles_law";
+const METRICS_FRAMES: &str = "metrics_frames";
+const METRICS_SESSIONS: &str = "metrics_sessions";
+const METRICS_PARTIALS: &str = "metrics_partials";
+const KERNEL_BYTES_SENT: &str = "kernel_bytes_sent";
+const KERNEL_BYTES_RECEIVED: &str = "kernel_bytes_received";
+const BACK_END_BYTES: &str = "back_end_bytes";
+
+impl Account {
+    /// The account that a check is about; `None` for a name that this version does not know.
+    #[must_use]
+    pub fn of(check: &SanityCheck) -> Option<Self> {
+        Some(match check.name.as_str() {
+            LITTLES_LAW => Self::LittlesLaw,
+            METRICS_FRAMES => Self::MetricsFrames,
+            METRICS_SESSIONS => Self::MetricsSessions,
+            METRICS_PARTIALS => Self::MetricsPartials,
+            KERNEL_BYTES_SENT => Self::KernelBytesSent,
+            KERNEL_BYTES_RECEIVED => Self::KernelBytesReceived,
+            BACK_END_BYTES if check.observed < check.low => Self::BackEndTooLittle,
+            BACK_END_BYTES => Self::BackEndTooMuch,
+            _ => return None,
+        })
+    }
+
+    /// The caveat that it raises when it does not hold.
+    #[must_use]
+    pub fn caveat_id(self) -> &'static str {
+        match self {
+            Self::LittlesLaw => "littles-law",
+            Self::MetricsFrames | Self::MetricsSessions | Self::MetricsPartials => {
+                "metrics-disagree"
+            }
+            Self::KernelBytesSent | Self::KernelBytesReceived | Self::BackEndTooMuch => {
+                "bytes-disagree"
+            }
+            Self::BackEndTooLittle => "back-end-bypassed",
+        }
+    }
+
+    /// The target's metric, where it is about one, and what the client did of that kind.
+    #[must_use]
+    pub fn metric(self) -> (&'static str, &'static str) {
+        match self {
+            Self::MetricsFrames => ("stt_frames_total", "sent and got answered"),
+            Self::MetricsSessions => ("stt_sessions_total", "opened"),
+            Self::MetricsPartials => ("stt_partials_total", "received and sent"),
+            _ => ("", ""),
+        }
+    }
+}
+
+/// What the engine saw of the measured frames, in two ways.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Residence {
+    /// Frames written and not yet named, integrated over time: frame-nanoseconds.
+    pub unanswered_frame_ns: u128,
+    /// Latencies from the write of the frames that were named, summed: frame-nanoseconds.
+    pub latency_frame_ns: u128,
+    /// How many were named.
+    pub frames: u64,
+}
+
+impl Residence {
+    /// Adds those of another engine thread.
+    pub fn merge(&mut self, other: &Self) {
+        self.unanswered_frame_ns += other.unanswered_frame_ns;
+        self.latency_frame_ns += other.latency_frame_ns;
+        self.frames += other.frames;
+    }
+}
+
+/// Little's law, L = λW (J. D. C. Little, "A proof for the queuing formula: L = λW", Operations Research 9(3), 1961), over the measured
+/// frames from the first one's write to the last one's answer, so that nothing is cut off at the ends and it holds for a server that
+/// gets slower, too: the mean number of unanswered frames is their rate times their mean latency from the write.
+///
+/// `None` when no frame was named, or when frames were lost: those have no latency. A tick is allowed for each frame, for writes are
+/// counted once in each turn of the loop.
+#[must_use]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a mean, compared with a tolerance"
+)]
+pub fn littles_law(
+    residence: &Residence,
+    lost: u64,
+    window_ns: u64,
+    tick_ns: u64,
+) -> Option<SanityCheck> {
+    if residence.frames == 0 || lost > 0 || window_ns == 0 {
+        return None;
+    }
+    let mean = |frame_ns: f64| frame_ns / window_ns as f64;
+    let rate_times_latency = mean(residence.latency_frame_ns as f64);
+    let slack =
+        rate_times_latency * LITTLE_TOLERANCE + mean(residence.frames as f64 * tick_ns as f64);
+    Some(check(
+        LITTLES_LAW,
+        (rate_times_latency - slack).max(0.0),
+        rate_times_latency + slack,
+        mean(residence.unanswered_frame_ns as f64),
+    ))
+}
+
+/// What the client counted over the whole trial.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ClientCounts {
+    /// Frames written.
+    pub frames_sent: u64,
+    /// Of those, frames that a partial covered.
+    pub frames_answered: u64,
+    /// Partials received.
+    pub partials: u64,
+    /// Sessions opened.
+    pub sessions: u64,
+}
+
+/// What the target's `/metrics` say it counted; `None` for a metric that it does not have.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct TargetCounts {
+    /// `stt_frames_total`.
+    pub frames: Option<f64>,
+    /// `stt_partials_total`.
+    pub partials: Option<f64>,
+    /// `stt_sessions_total`.
+    pub sessions: Option<f64>,
+}
+
+impl TargetCounts {
+    /// What was counted since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let grown = |now: Option<f64>, then: Option<f64>| Some(now? - then?);
+        Self {
+            frames: grown(self.frames, earlier.frames),
+            partials: grown(self.partials, earlier.partials),
+            sessions: grown(self.sessions, earlier.sessions),
+        }
+    }
+}
+
+/// The client's ledger against what the target counted in the trial. Sessions that failed may or may not have been counted by the target:
+/// give no sessions then.
+#[must_use]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts of a trial are far below 2^53"
+)]
+pub fn metrics(target: &TargetCounts, client: &ClientCounts) -> Vec<SanityCheck> {
+    let ranges = [
+        (
+            METRICS_FRAMES,
+            client.frames_answered,
+            client.frames_sent,
+            target.frames,
+        ),
+        // A partial covers at least one frame, so there cannot be more of them than frames.
+        (
+            METRICS_PARTIALS,
+            client.partials,
+            client.frames_sent,
+            target.partials,
+        ),
+        (
+            METRICS_SESSIONS,
+            client.sessions,
+            client.sessions,
+            target.sessions,
+        ),
+    ];
+    ranges
+        .into_iter()
+        .filter_map(|(name, low, high, observed)| {
+            Some(check(name, low as f64, high as f64, observed?))
+        })
+        .collect()
+}
+
+/// Bytes as the kernel counts them on the client's sockets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KernelBytes {
+    /// Bytes that programs gave to the sockets: acknowledged by the peer, or still in the send queue.
+    pub sent: u64,
+    /// Bytes that programs took from the sockets: received, less those still in the receive queue.
+    pub received: u64,
+}
+
+impl KernelBytes {
+    /// Adds those of other sockets.
+    pub fn merge(&mut self, other: &Self) {
+        self.sent += other.sent;
+        self.received += other.received;
+    }
+}
+
+/// The client's account of its bytes against the kernel's, for trials in which every session lived to the end. They must be equal.
+#[must_use]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "bytes of a trial are far below 2^53"
+)]
+pub fn kernel_bytes(kernel: &KernelBytes, sent: u64, received: u64) -> [SanityCheck; 2] {
+    let equal = |name, ours: u64, theirs: u64| check(name, ours as f64, ours as f64, theirs as f64);
+    [
+        equal(KERNEL_BYTES_SENT, sent, kernel.sent),
+        equal(KERNEL_BYTES_RECEIVED, received, kernel.received),
+    ]
+}
+
+/// Audio that the back end was sent, against the frames that were answered and those that were sent: a gateway that answers without
+/// asking its back end has sent it less.
+#[must_use]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "bytes of a trial are far below 2^53"
+)]
+pub fn back_end_bytes(request_bytes: u64, client: &ClientCounts) -> SanityCheck {
+    let bytes = |frames: u64| (frames * SPEECH_FRAME_BYTES) as f64;
+    check(
+        BACK_END_BYTES,
+        bytes(client.frames_answered),
+        bytes(client.frames_sent),
+        request_bytes as f64,
+    )
+}
+
+fn check(name: &str, low: f64, high: f64, observed: f64) -> SanityCheck {
+    SanityCheck {
+        name: name.to_owned(),
+        low,
+        high,
+        observed,
+        holds: (low..=high).contains(&observed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MS: u128 = 1_000_000;
+
+    const COUNTS: ClientCounts = ClientCounts {
+        frames_sent: 1_000,
+        frames_answered: 950,
+        partials: 20,
+        sessions: 2,
+    };
+
+    fn ids(checks: &[SanityCheck]) -> Vec<&'static str> {
+        let broken = checks.iter().filter(|check| !check.holds);
+        broken
+            .map(|check| Account::of(check).expect("known").caveat_id())
+            .collect()
+    }
+
+    #[test]
+    fn littles_law_holds_for_a_server_and_not_for_a_wrong_account() {
+        // 1,000 frames in 10 s, each 600 ms unanswered: 60 at a time.
+        let residence = Residence {
+            unanswered_frame_ns: 1_000 * 600 * MS,
+            latency_frame_ns: 1_000 * 600 * MS,
+            frames: 1_000,
+        };
+        let law = |residence| littles_law(&residence, 0, 10_000_000_000, 500_000).expect("a check");
+        let sound = law(residence);
+        assert!(
+            sound.holds && (sound.observed - 60.0).abs() < 1e-9,
+            "{sound:?}"
+        );
+        for percent in [97, 103] {
+            let wrong = law(Residence {
+                latency_frame_ns: 1_000 * 6 * percent * MS,
+                ..residence
+            });
+            assert_eq!(ids(&[wrong]), ["littles-law"]);
+        }
+        assert_eq!(littles_law(&residence, 1, 10_000_000_000, 500_000), None);
+        assert_eq!(littles_law(&Residence::default(), 0, 1, 1), None);
+    }
+
+    proptest! {
+        /// Whatever frames are written and answered when: the integral of the gauge is the sum of the latencies.
+        #[test]
+        fn littles_law_holds_for_any_answers(frames in prop::collection::vec((0_u64..10_000, 1_u64..5_000), 1..100)) {
+            let mut moves: Vec<(u64, i128)> = frames
+                .iter()
+                .flat_map(|(at, latency)| [(*at, 1), (at + latency, -1)])
+                .collect();
+            moves.sort_unstable();
+            let (mut area, mut open, mut last) = (0_i128, 0_i128, 0);
+            for (at, by) in moves {
+                area += open * i128::from(at - last);
+                (open, last) = (open + by, at);
+            }
+            let residence = Residence {
+                unanswered_frame_ns: u128::try_from(area).unwrap(),
+                latency_frame_ns: frames.iter().map(|(_, latency)| u128::from(*latency)).sum(),
+                frames: frames.len() as u64,
+            };
+            prop_assert!(littles_law(&residence, 0, 10_000, 0).unwrap().holds);
+        }
+    }
+
+    #[test]
+    fn an_honest_target_counts_between_what_was_answered_and_what_was_sent() {
+        let counts = |frames, partials, sessions| TargetCounts {
+            frames: Some(frames),
+            partials: Some(partials),
+            sessions: Some(sessions),
+        };
+        for frames in [950.0, 975.0, 1_000.0] {
+            let checks = metrics(&counts(frames, 21.0, 2.0), &COUNTS);
+            assert_eq!(checks.len(), 3);
+            assert_eq!(ids(&checks), [""; 0]);
+        }
+        for lie in [
+            counts(1_100.0, 20.0, 2.0),
+            counts(949.0, 20.0, 2.0),
+            counts(1_000.0, 19.0, 2.0),
+            counts(1_000.0, 20.0, 12.0),
+            counts(1_000.0, 20.0, 1.0),
+            counts(-5.0, 20.0, 2.0),
+            counts(f64::NAN, 20.0, 2.0),
+        ] {
+            assert_eq!(
+                ids(&metrics(&lie, &COUNTS)),
+                ["metrics-disagree"],
+                "{lie:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_target_without_these_metrics_is_not_held_to_them() {
+        assert_eq!(metrics(&TargetCounts::default(), &COUNTS), []);
+        let before = TargetCounts {
+            frames: Some(10.0),
+            ..TargetCounts::default()
+        };
+        let after = TargetCounts {
+            frames: Some(1_010.0),
+            partials: Some(3.0),
+            sessions: None,
+        };
+        let grown = after.since(&before);
+        assert_eq!((grown.frames, grown.partials), (Some(1_000.0), None));
+        assert_eq!(ids(&metrics(&grown, &COUNTS)), [""; 0]);
+    }
+
+    #[test]
+    fn the_kernels_bytes_must_be_ours() {
+        let kernel = KernelBytes {
+            sent: 648_000,
+            received: 5_000,
+        };
+        assert_eq!(ids(&kernel_bytes(&kernel, 648_000, 5_000)), [""; 0]);
+        assert_eq!(
+            ids(&kernel_bytes(&kernel, 647_999, 5_001)),
+            ["bytes-disagree", "bytes-disagree"]
+        );
+    }
+
+    #[test]
+    fn a_gateway_that_does_not_ask_its_back_end_is_caught() {
+        let asked = |frames: u64| ids(&[back_end_bytes(frames * SPEECH_FRAME_BYTES, &COUNTS)]);
+        assert_eq!(asked(950), [""; 0]);
+        assert_eq!(asked(1_000), [""; 0]);
+        assert_eq!(asked(0), ["back-end-bypassed"]);
+        assert_eq!(asked(949), ["back-end-bypassed"]);
+        assert_eq!(asked(1_001), ["bytes-disagree"]);
+    }
+}

@@ -1,0 +1,58 @@
+//! What the client's machine refuses is never the target's fault. In a file of its own with one test, for limits are of the whole process.
+
+use std::fs::File;
+use std::net::TcpListener;
+use std::sync::atomic::AtomicBool;
+
+use plimsoll_core::profile::Profile;
+use plimsoll_engine::{Options, run};
+use plimsoll_workloads::connection::Endpoint;
+use plimsoll_workloads::echo::Echo;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+#[test]
+fn sessions_without_a_descriptor_are_the_clients_fault() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
+    let address = listener.local_addr().expect("address");
+    let mut profile = Profile::quick();
+    (profile.ramp_s, profile.warm_up_s) = (0.1, 0.1);
+    (profile.measured_s, profile.grace_s) = (0.2, 0.1);
+    profile.session_start_spread_ms = 50.0;
+    let options = Options {
+        address,
+        sessions: 20,
+        profile,
+        seed: 1,
+        nodelay: true,
+        cpus: Vec::new(),
+        tick_us: Options::DEFAULT_TICK_US,
+    };
+    let endpoint = Endpoint {
+        host: address.to_string(),
+        path: "/".to_owned(),
+        headers: Vec::new(),
+    };
+    let workload = Echo::new(endpoint, 64, 10);
+
+    let before = getrlimit(Resource::Nofile);
+    let lowered = Rlimit {
+        current: Some(64),
+        ..before
+    };
+    setrlimit(Resource::Nofile, lowered).expect("lowering is always allowed");
+    // All descriptors are taken but one, which the engine's own epoll gets.
+    let mut taken: Vec<_> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+    taken.pop();
+    let report = run(&workload, &options, &AtomicBool::new(false), |_| {});
+    drop(taken);
+    setrlimit(Resource::Nofile, before).expect("back to what it was");
+
+    let report = report.expect("the engine itself could start");
+    assert_eq!(report.client_faults["EMFILE"], 20);
+    // Nothing of it is the target's: no session failed, nothing was due, nothing lost.
+    let ledger = &report.ledger;
+    assert_eq!((ledger.sessions_failed, ledger.sessions_died), (0, 0));
+    assert_eq!((ledger.frames_due, ledger.frames_lost), (0, 0));
+    assert!(ledger.reasons.is_empty(), "{:?}", ledger.reasons);
+    assert_eq!(report.achieved_share, Some(0.0));
+}

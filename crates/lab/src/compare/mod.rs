@@ -1,0 +1,388 @@
+//! Two targets held against each other: their trials take turns, so that what the machine does meets both alike.
+//!
+//! - `searches`: the two load lines, searched step by step in turns;
+//! - `pairs`: trials of both at one load, one right after the other, for the cost.
+//!
+//! Only the pairs count for the cost. The searches' own trials would be more of them, but which loads a search visits depends on what
+//! its trials showed, the two sides' trials at a load are not neighbours in time, and near the edge costs bend.
+
+mod pairs;
+mod searches;
+
+use std::time::Duration;
+
+use plimsoll_core::caveat::Caveat;
+use plimsoll_core::comparison::{
+    conclude, confidence_of_each, edge_of, load_line_ratio, paired_cost_ratio,
+};
+use plimsoll_core::profile::Length;
+use plimsoll_core::record::{Comparison, Pair, SCHEMA_VERSION, Side, TrialSummary, Verdict};
+use plimsoll_core::search::Settings;
+use plimsoll_core::stats::Mean;
+
+use crate::error::{Error, Result};
+use crate::signals::Stop;
+use crate::timestamp;
+use crate::trial::{self, Conditions, Outcome, Subject, TrialSecond};
+
+/// Which of the two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// The baseline.
+    A,
+    /// What is held against it.
+    B,
+}
+
+impl Which {
+    /// Both, the baseline first.
+    pub const BOTH: [Self; 2] = [Self::A, Self::B];
+
+    /// Its letter.
+    #[must_use]
+    pub fn letter(self) -> &'static str {
+        match self {
+            Self::A => "A",
+            Self::B => "B",
+        }
+    }
+
+    fn index(self) -> usize {
+        match self {
+            Self::A => 0,
+            Self::B => 1,
+        }
+    }
+
+    fn other(self) -> Self {
+        match self {
+            Self::A => Self::B,
+            Self::B => Self::A,
+        }
+    }
+}
+
+/// At which load the pairs run.
+#[derive(Debug, Clone)]
+pub enum At {
+    /// At this one; no load line is searched.
+    Load(u32),
+    /// At this share of the lower of the two load lines, which are searched first.
+    ShareOfLoadLine {
+        /// Of each search.
+        settings: Settings,
+        /// When this has passed, no further trial of the searches begins.
+        time_budget: Option<Duration>,
+        /// Between 0 and 1.
+        share: f64,
+    },
+}
+
+/// What a comparison is told.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// At which load costs are compared.
+    pub at: At,
+    /// How many pairs.
+    pub pairs: u32,
+    /// With which all intervals shall hold together.
+    pub confidence: f64,
+    /// Of everything drawn.
+    pub seed: u64,
+}
+
+/// What the caller is told while a comparison runs; each may be shown, and each trial must be kept.
+pub trait Observer {
+    /// A trial begins; `what_for` in a few words, `trials_left` this one included.
+    fn trial_begins(&mut self, trial: &Begun<'_>);
+    /// A second of it is over; its latencies are gone afterwards.
+    fn second(&mut self, second: &TrialSecond<'_>);
+    /// It is over; returns the name under which it was kept.
+    ///
+    /// # Errors
+    /// When it could not be kept.
+    fn trial_ends(&mut self, outcome: Outcome) -> std::result::Result<String, String>;
+}
+
+/// A trial that begins.
+#[derive(Debug, Clone, Copy)]
+pub struct Begun<'a> {
+    /// Counted from 1.
+    pub number: u32,
+    /// Whose.
+    pub side: Which,
+    /// The target's name.
+    pub target: &'a str,
+    /// The load.
+    pub sessions: u32,
+    /// In a few words.
+    pub what_for: &'a str,
+    /// About how many are left, this one included.
+    pub trials_left: u32,
+}
+
+/// What a comparison came to.
+#[derive(Debug)]
+pub struct Compared {
+    /// What is known.
+    pub comparison: Comparison,
+    /// What ended it before its time, if something other than a signal did; it is marked `interrupted` then.
+    pub cut_short: Option<Error>,
+}
+
+/// Compares.
+///
+/// # Errors
+/// As [`trial::run`] for the very first trial, or when a trial could not be kept. An error or a signal later on ends the comparison with what it
+/// knows, marked `interrupted`.
+pub fn compare(
+    conditions: &Conditions,
+    subjects: [&Subject; 2],
+    plan: &Plan,
+    stop: &Stop,
+    observer: &mut dyn Observer,
+) -> Result<Compared> {
+    let started_at = timestamp::now();
+    let names = subjects.map(Subject::name);
+    let mut bench = RealBench {
+        conditions,
+        subjects,
+        stop,
+        observer,
+        trials: 0,
+        vcpu: None,
+    };
+    let mut known = Known::default();
+    let ended = measure(&mut bench, plan, &mut known);
+    let cut_short = match ended {
+        Ok(()) => None,
+        Err(error) if bench.trials == 0 => return Err(error),
+        Err(error) => Some(error),
+    };
+    let mut comparison = known.comparison(names, plan, cut_short.is_some(), started_at);
+    comparison.workload = conditions.load.name().to_owned();
+    comparison.profile.clone_from(&conditions.profile.name);
+    comparison.vcpu = bench.vcpu;
+    Ok(Compared {
+        comparison,
+        cut_short: cut_short.filter(|error| !matches!(error, Error::Interrupted(_))),
+    })
+}
+
+/// What a trial is to be.
+#[derive(Debug, Clone, Copy)]
+struct Wanted {
+    side: Which,
+    sessions: u32,
+    length: Length,
+    seed: u64,
+    what_for: &'static str,
+    trials_left: u32,
+}
+
+/// What a comparison needs of a trial.
+#[derive(Debug, Clone)]
+struct Ran {
+    summary: TrialSummary,
+    /// The client or the machine ran out before the target did.
+    client_ran_out: bool,
+    /// No further trial can be better.
+    hopeless: bool,
+}
+
+/// Where trials are run: the machine, or a table in tests.
+trait Bench {
+    /// Runs a trial. An interrupted one is an error, once it is kept.
+    fn run(&mut self, wanted: &Wanted) -> Result<Ran>;
+}
+
+struct RealBench<'a> {
+    conditions: &'a Conditions,
+    subjects: [&'a Subject; 2],
+    stop: &'a Stop,
+    observer: &'a mut dyn Observer,
+    trials: u32,
+    vcpu: Option<f64>,
+}
+
+impl Bench for RealBench<'_> {
+    fn run(&mut self, wanted: &Wanted) -> Result<Ran> {
+        let subject = self.subjects[wanted.side.index()];
+        self.observer.trial_begins(&Begun {
+            number: self.trials + 1,
+            side: wanted.side,
+            target: subject.name(),
+            sessions: wanted.sessions,
+            what_for: wanted.what_for,
+            trials_left: wanted.trials_left,
+        });
+        let mut conditions = self.conditions.clone();
+        conditions.seed = wanted.seed;
+        let length = conditions.length_for(wanted.sessions, wanted.length);
+        let outcome = trial::run(
+            &conditions,
+            subject,
+            wanted.sessions,
+            length,
+            self.stop,
+            &mut |second| self.observer.second(second),
+        )?;
+        self.trials += 1;
+        let trial = outcome.trial.clone();
+        self.vcpu = trial.vcpu;
+        let file = self.observer.trial_ends(outcome).map_err(Error::Usage)?;
+        if trial.interrupted {
+            return Err(Error::Interrupted("comparing".to_owned()));
+        }
+        Ok(Ran {
+            client_ran_out: trial.caveats.iter().any(Caveat::client_ran_out),
+            hopeless: trial.caveats.iter().any(Caveat::hopeless),
+            summary: TrialSummary::of(&trial, &file),
+        })
+    }
+}
+
+/// What is known so far.
+#[derive(Debug, Default)]
+struct Known {
+    sides: [Side; 2],
+    /// Whether a side's answer is "at least".
+    lower_bound_only: [bool; 2],
+    pairs: Vec<Pair>,
+    notes: Vec<String>,
+}
+
+fn measure(bench: &mut dyn Bench, plan: &Plan, known: &mut Known) -> Result<()> {
+    let load = match &plan.at {
+        At::Load(load) => Some(*load),
+        At::ShareOfLoadLine {
+            settings,
+            time_budget,
+            share,
+        } => {
+            searches::search(bench, *settings, *time_budget, plan, known)?;
+            load_of_pairs(known, *share)
+        }
+    };
+    match load {
+        Some(load) => pairs::run(bench, load, plan, known),
+        None => {
+            known.notes.push(
+                "No load line is known for both, so there was no load at which to compare costs; give one with --sessions."
+                    .to_owned(),
+            );
+            Ok(())
+        }
+    }
+}
+
+/// A share of the lower of the two load lines: both carry it, and neither is near its edge, where cost bends.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a share of a load, at least 1"
+)]
+fn load_of_pairs(known: &Known, share: f64) -> Option<u32> {
+    let [a, b] = &known.sides;
+    let lower = a.confirmed?.min(b.confirmed?);
+    Some((f64::from(lower) * share).round().max(1.0) as u32)
+}
+
+impl Known {
+    fn comparison(
+        mut self,
+        names: [&str; 2],
+        plan: &Plan,
+        interrupted: bool,
+        started_at: String,
+    ) -> Comparison {
+        let counted: Vec<(f64, f64)> = self
+            .pairs
+            .iter()
+            .filter(|pair| pair.left_out.is_none())
+            .filter_map(|pair| {
+                pair.a_cpu_us_per_session_second
+                    .zip(pair.b_cpu_us_per_session_second)
+            })
+            .collect();
+        let edges = edge_of(&self.sides[0].evidence)
+            .zip(edge_of(&self.sides[1].evidence))
+            .filter(|_| self.lower_bound_only == [false, false]);
+        let each = confidence_of_each(plan.confidence, 1 + u32::from(edges.is_some()));
+        let cost_ratio = paired_cost_ratio(&counted, each);
+        let load_line_ratio = edges.and_then(|(a, b)| {
+            load_line_ratio(|q| a.quantile(q), |q| b.quantile(q), each, plan.seed)
+        });
+        let judgement = conclude(names[0], names[1], cost_ratio, load_line_ratio);
+        self.note_what_is_missing(names, plan, counted.len());
+        let (of_a, of_b): (Vec<f64>, Vec<f64>) = counted.into_iter().unzip();
+        let [mut a, mut b] = self.sides;
+        for (side, name, costs) in [(&mut a, names[0], of_a), (&mut b, names[1], of_b)] {
+            name.clone_into(&mut side.name);
+            side.cpu_us_per_session_second = Mean::of(&costs).map(|mean| mean.value);
+        }
+        Comparison {
+            schema_version: SCHEMA_VERSION,
+            a,
+            b,
+            cost_ratio,
+            load_line_ratio,
+            confidence: plan.confidence,
+            conclusion: judgement.conclusion,
+            explanation: judgement.explanation,
+            notes: self.notes,
+            workload: String::new(),
+            profile: String::new(),
+            vcpu: None,
+            pairs: self.pairs,
+            loads: Vec::new(),
+            interrupted,
+            seed: plan.seed,
+            started_at,
+        }
+    }
+
+    fn note_what_is_missing(&mut self, names: [&str; 2], plan: &Plan, counted: usize) {
+        if matches!(plan.at, At::ShareOfLoadLine { .. }) {
+            for which in Which::BOTH {
+                let index = which.index();
+                if self.lower_bound_only[index] {
+                    self.notes.push(format!(
+                        "The load line of {} ({}) is a lower bound only, so the load lines have no ratio.",
+                        which.letter(),
+                        names[index]
+                    ));
+                }
+            }
+        }
+        if !self.pairs.is_empty() && counted < 3 {
+            self.notes.push(format!(
+                "{counted} pair{} of trials counted; an interval of the cost ratio takes three.",
+                if counted == 1 { "" } else { "s" }
+            ));
+        }
+    }
+}
+
+/// Why a trial does not count for the cost, if it does not.
+fn does_not_count(which: Which, summary: &TrialSummary) -> Option<String> {
+    let letter = which.letter();
+    match summary.verdict {
+        Verdict::Invalid => Some(format!(
+            "the trial of {letter} was invalid ({})",
+            summary.caveats.join(", ")
+        )),
+        Verdict::Fail => Some(format!(
+            "{letter} did not carry this load ({}), and what that costs is not the cost of carrying it",
+            summary.failed_gates.join(", ")
+        )),
+        Verdict::Pass if summary.cpu_us_per_session_second.is_none() => Some(format!(
+            "the CPU time of {letter} is unknown ({})",
+            summary.caveats.join(", ")
+        )),
+        Verdict::Pass => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! Trials of both at one load, one right after the other.
+
+use plimsoll_core::comparison::b_goes_first;
+use plimsoll_core::profile::Length;
+use plimsoll_core::record::{Pair, TrialSummary, Verdict};
+use plimsoll_core::schedule::mix;
+
+use super::{Bench, Known, Plan, Wanted, Which, does_not_count};
+use crate::error::Result;
+
+/// How often a pair may be tried: one that an invalid trial spoilt is run again once.
+const ATTEMPTS: u32 = 2;
+
+/// Runs the pairs. What is known is in `known` even when this ends with an error.
+pub(super) fn run(bench: &mut dyn Bench, load: u32, plan: &Plan, known: &mut Known) -> Result<()> {
+    for number in 0..plan.pairs {
+        for attempt in 0..ATTEMPTS {
+            let pair = Numbers {
+                pair: number,
+                attempt,
+                load,
+            };
+            match one(bench, pair, plan, known)? {
+                Counts::Yes | Counts::NoByTheTarget => break,
+                Counts::NoByTheMachine => {}
+                Counts::NoneWill => {
+                    known.notes.push(
+                        "No further pair was tried: what stood in the way of the last trial stands in the way of any.".to_owned(),
+                    );
+                    return Ok(());
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Numbers {
+    pair: u32,
+    attempt: u32,
+    load: u32,
+}
+
+/// Whether a pair counts.
+enum Counts {
+    Yes,
+    /// A target did not carry the load: again would be no better.
+    NoByTheTarget,
+    /// A trial was invalid, or its cost unknown.
+    NoByTheMachine,
+    /// No other pair will either.
+    NoneWill,
+}
+
+/// Runs one pair. It is kept however it ends.
+fn one(bench: &mut dyn Bench, numbers: Numbers, plan: &Plan, known: &mut Known) -> Result<Counts> {
+    let mut pair = Pair {
+        sessions: numbers.load,
+        b_first: b_goes_first(numbers.pair, plan.seed),
+        a_file: String::new(),
+        b_file: String::new(),
+        a_cpu_us_per_session_second: None,
+        b_cpu_us_per_session_second: None,
+        left_out: Some("it was not finished".to_owned()),
+    };
+    let ended = fill(bench, &mut pair, numbers, plan, known);
+    known.pairs.push(pair);
+    ended
+}
+
+fn fill(
+    bench: &mut dyn Bench,
+    pair: &mut Pair,
+    numbers: Numbers,
+    plan: &Plan,
+    known: &mut Known,
+) -> Result<Counts> {
+    let order = if pair.b_first {
+        [Which::B, Which::A]
+    } else {
+        Which::BOTH
+    };
+    // The same for both trials of a pair, and no other trial's.
+    let drawn = u64::from(numbers.pair) << 8 | u64::from(numbers.attempt) | 1 << 40;
+    let seed = mix(plan.seed ^ drawn) >> 32;
+    for (place, side) in (0..).zip(order) {
+        let ran = bench.run(&Wanted {
+            side,
+            sessions: numbers.load,
+            length: Length::Full,
+            seed,
+            what_for: if numbers.attempt == 0 {
+                "pair"
+            } else {
+                "pair, again"
+            },
+            trials_left: (plan.pairs - numbers.pair) * 2 - place,
+        })?;
+        enter(pair, side, &ran.summary);
+        let spoilt = does_not_count(side, &ran.summary);
+        let verdict = ran.summary.verdict;
+        known.sides[side.index()].trials.push(ran.summary);
+        if spoilt.is_some() {
+            pair.left_out = spoilt;
+            return Ok(match verdict {
+                _ if ran.hopeless => Counts::NoneWill,
+                Verdict::Fail => Counts::NoByTheTarget,
+                _ => Counts::NoByTheMachine,
+            });
+        }
+    }
+    pair.left_out = None;
+    Ok(Counts::Yes)
+}
+
+fn enter(pair: &mut Pair, side: Which, summary: &TrialSummary) {
+    let (file, cost) = match side {
+        Which::A => (&mut pair.a_file, &mut pair.a_cpu_us_per_session_second),
+        Which::B => (&mut pair.b_file, &mut pair.b_cpu_us_per_session_second),
+    };
+    file.clone_from(&summary.file);
+    *cost = summary.cpu_us_per_session_second;
+}

@@ -1,0 +1,94 @@
+//! The two load lines, searched step by step in turns.
+
+use std::time::{Duration, Instant};
+
+use plimsoll_core::schedule::mix;
+use plimsoll_core::search::{Outcome, Search, Settings, Step, TrialVerdict};
+
+use super::{Bench, Known, Plan, Wanted, Which};
+use crate::error::{Error, Result};
+
+/// Searches both load lines, a trial of the one and a trial of the other in turns, for as long as both are being searched. What is known is in `known` even when
+/// this ends with an error.
+pub(super) fn search(
+    bench: &mut dyn Bench,
+    settings: Settings,
+    time_budget: Option<Duration>,
+    plan: &Plan,
+    known: &mut Known,
+) -> Result<()> {
+    let new = || Search::new(settings).map_err(|error| Error::Usage(error.to_string()));
+    let mut searches = [new()?, new()?];
+    let ended = take_turns(bench, &mut searches, time_budget, plan, known);
+    for which in Which::BOTH {
+        let search = &mut searches[which.index()];
+        if ended.is_err() {
+            search.interrupt();
+        }
+        if let Step::Done(outcome) = search.next() {
+            keep(known, which, outcome);
+        }
+    }
+    ended
+}
+
+fn take_turns(
+    bench: &mut dyn Bench,
+    searches: &mut [Search; 2],
+    time_budget: Option<Duration>,
+    plan: &Plan,
+    known: &mut Known,
+) -> Result<()> {
+    let began = Instant::now();
+    let mut turn = if mix(plan.seed) & 1 == 1 {
+        Which::B
+    } else {
+        Which::A
+    };
+    for number in 0_u64.. {
+        if time_budget.is_some_and(|budget| began.elapsed() >= budget) {
+            searches.iter_mut().for_each(Search::expire);
+        }
+        let trials_left = searches
+            .iter()
+            .map(Search::remaining_trials_estimate)
+            .fold(plan.pairs.saturating_mul(2), u32::saturating_add);
+        let wanted = |side: Which| match searches[side.index()].next() {
+            Step::Done(_) => None,
+            Step::Trial { load, length, why } => Some(Wanted {
+                side,
+                sessions: load,
+                length,
+                seed: mix(plan.seed ^ number) >> 32,
+                what_for: why.word(),
+                trials_left,
+            }),
+        };
+        let Some(wanted) = wanted(turn).or_else(|| wanted(turn.other())) else {
+            break;
+        };
+        let ran = bench.run(&wanted)?;
+        let search = &mut searches[wanted.side.index()];
+        search.record(
+            wanted.sessions,
+            ran.summary.length,
+            TrialVerdict::of(ran.summary.verdict, ran.client_ran_out),
+        );
+        if ran.hopeless {
+            search.interrupt();
+        }
+        known.sides[wanted.side.index()].trials.push(ran.summary);
+        turn = wanted.side.other();
+    }
+    Ok(())
+}
+
+fn keep(known: &mut Known, which: Which, outcome: Outcome) {
+    known.lower_bound_only[which.index()] = outcome.lower_bound_only;
+    let side = &mut known.sides[which.index()];
+    side.confirmed = outcome.confirmed;
+    side.first_fail = outcome.first_fail;
+    side.edge = outcome.edge;
+    side.search = Some(outcome.conclusion);
+    side.evidence = outcome.evidence;
+}

@@ -1,0 +1,275 @@
+//! Comparisons on a bench that is a table: what is run in which order, what counts, what is kept when it ends early.
+
+use plimsoll_core::record::Conclusion;
+
+use super::*;
+
+/// What a trial on the bench comes to.
+type Script = fn(&Wanted, u32) -> std::result::Result<(Verdict, Option<f64>), Error>;
+
+struct Table {
+    script: Script,
+    ran: Vec<Wanted>,
+}
+
+impl Bench for Table {
+    fn run(&mut self, wanted: &Wanted) -> Result<Ran> {
+        let number = u32::try_from(self.ran.len()).expect("few") + 1;
+        self.ran.push(*wanted);
+        let (verdict, cost) = (self.script)(wanted, number)?;
+        let mut summary: TrialSummary = serde_json::from_value(serde_json::json!({
+            "file": format!("trial-{number:03}.json"), "sessions": wanted.sessions, "verdict": verdict,
+            "failed_gates": [], "caveats": [], "client_cpu_share": 0.4, "cpu_us_per_session_second": cost,
+        }))
+        .expect("a summary");
+        match verdict {
+            Verdict::Fail => summary.failed_gates.push("newest_p95_ms".to_owned()),
+            Verdict::Invalid => summary.caveats.push("send-lag".to_owned()),
+            Verdict::Pass => {}
+        }
+        summary.length = wanted.length;
+        Ok(Ran {
+            summary,
+            client_ran_out: false,
+            hopeless: false,
+        })
+    }
+}
+
+fn compared(plan: &Plan, script: Script) -> (Comparison, Vec<Wanted>, bool) {
+    let mut table = Table {
+        script,
+        ran: Vec::new(),
+    };
+    let mut known = Known::default();
+    let cut_short = measure(&mut table, plan, &mut known).is_err();
+    let comparison = known.comparison(["x", "y"], plan, cut_short, String::new());
+    (comparison, table.ran, cut_short)
+}
+
+fn at(load: u32, pairs: u32) -> Plan {
+    Plan {
+        at: At::Load(load),
+        pairs,
+        confidence: 0.95,
+        seed: 7,
+    }
+}
+
+/// `b` costs a tenth more; every trial a little more than the one before.
+fn a_tenth_more(wanted: &Wanted, number: u32) -> Result<(Verdict, Option<f64>)> {
+    let base = if wanted.side == Which::B {
+        275.0
+    } else {
+        250.0
+    };
+    Ok((
+        Verdict::Pass,
+        Some(base * (1.0 + 0.001 * f64::from(number))),
+    ))
+}
+
+#[test]
+fn pairs_are_neighbours_in_balanced_order_with_one_seed_each() {
+    let (comparison, ran, _) = compared(&at(40, 6), a_tenth_more);
+    assert_eq!(ran.len(), 12);
+    let mut seeds = Vec::new();
+    for pair in ran.chunks(2) {
+        assert_ne!(pair[0].side, pair[1].side);
+        assert_eq!(pair[0].seed, pair[1].seed);
+        seeds.push(pair[0].seed);
+    }
+    seeds.sort_unstable();
+    seeds.dedup();
+    assert_eq!(seeds.len(), 6, "each pair draws a seed of its own");
+    let b_first = ran.chunks(2).filter(|pair| pair[0].side == Which::B);
+    assert_eq!(b_first.count(), 3);
+    assert_eq!(comparison.pairs.len(), 6);
+    for pair in &comparison.pairs {
+        assert_eq!(pair.left_out, None);
+        // The files tell the order.
+        assert_eq!(pair.b_first, pair.b_file < pair.a_file);
+    }
+    let ratio = comparison.cost_ratio.expect("six pairs");
+    assert!(ratio.low < 1.1 && 1.1 < ratio.high, "{ratio:?}");
+    assert_eq!(comparison.conclusion, Conclusion::Worse);
+    assert_eq!(comparison.load_line_ratio, None);
+    assert_eq!(comparison.a.trials.len(), 6);
+}
+
+#[test]
+fn an_invalid_pair_is_run_again_once_and_then_left_out_with_its_reason() {
+    // Trials 2 and 4 are invalid: the first pair and its repetition.
+    let (comparison, ran, _) = compared(&at(40, 4), |wanted, number| match number {
+        2 | 4 => Ok((Verdict::Invalid, None)),
+        _ => a_tenth_more(wanted, number),
+    });
+    assert_eq!(ran.len(), 2 * 2 + 3 * 2);
+    assert_eq!(comparison.pairs.len(), 5);
+    let left_out: Vec<_> = comparison
+        .pairs
+        .iter()
+        .filter_map(|pair| pair.left_out.as_deref())
+        .collect();
+    assert_eq!(left_out.len(), 2);
+    assert!(left_out[0].contains("invalid (send-lag)"), "{left_out:?}");
+    assert_eq!(comparison.conclusion, Conclusion::Worse);
+    assert_eq!(ran[0].side, ran[2].side, "again in the same order");
+    assert_ne!(ran[0].seed, ran[2].seed);
+}
+
+#[test]
+fn when_the_first_trial_of_a_pair_is_spoilt_the_second_is_spared() {
+    let (comparison, ran, _) = compared(&at(40, 2), |_, _| Ok((Verdict::Invalid, None)));
+    assert_eq!(ran.len(), 4);
+    assert_eq!(comparison.cost_ratio, None);
+    assert_eq!(comparison.conclusion, Conclusion::NoDifferenceShown);
+    for pair in &comparison.pairs {
+        assert!(pair.a_file.is_empty() || pair.b_file.is_empty());
+    }
+    assert!(
+        comparison.notes[0].starts_with("0 pairs of trials counted"),
+        "{:?}",
+        comparison.notes
+    );
+}
+
+#[test]
+fn a_target_that_does_not_carry_the_load_has_no_cost_there() {
+    let (comparison, ran, _) = compared(&at(40, 3), |wanted, number| match wanted.side {
+        Which::B => Ok((Verdict::Fail, Some(1.0))),
+        Which::A => a_tenth_more(wanted, number),
+    });
+    assert!(ran.len() <= 6, "a fail is not run again");
+    assert_eq!(comparison.cost_ratio, None);
+    let reason = comparison.pairs[0].left_out.as_deref().expect("left out");
+    assert!(
+        reason.contains("B did not carry this load (newest_p95_ms)"),
+        "{reason}"
+    );
+}
+
+#[test]
+fn what_ends_it_early_keeps_what_was_measured() {
+    let (comparison, _, cut_short) = compared(&at(40, 6), |wanted, number| match number {
+        10 => Err(Error::Interrupted("comparing".to_owned())),
+        _ => a_tenth_more(wanted, number),
+    });
+    assert!(cut_short && comparison.interrupted);
+    assert_eq!(comparison.pairs.len(), 5);
+    assert_eq!(
+        comparison.pairs[4].left_out.as_deref(),
+        Some("it was not finished")
+    );
+    assert!(comparison.cost_ratio.is_some(), "four pairs are whole");
+}
+
+fn searched() -> Plan {
+    Plan {
+        at: At::ShareOfLoadLine {
+            settings: Settings {
+                start: 400,
+                min: 1,
+                max: 20_000,
+                relative_width: 0.05,
+                confidence: 0.95,
+                repeats: 3,
+                max_trials: 60,
+                seed: 7,
+                short_share: 0.5,
+            },
+            time_budget: None,
+            share: 0.7,
+        },
+        ..at(0, 4)
+    }
+}
+
+/// `a` carries 1,000 sessions, `b` 600.
+fn edges(wanted: &Wanted, number: u32) -> Result<(Verdict, Option<f64>)> {
+    let edge = if wanted.side == Which::B { 600 } else { 1_000 };
+    let (_, cost) = a_tenth_more(wanted, number)?;
+    let verdict = if wanted.sessions <= edge {
+        Verdict::Pass
+    } else {
+        Verdict::Fail
+    };
+    Ok((verdict, cost))
+}
+
+#[test]
+fn searches_take_turns_and_pairs_run_below_the_lower_load_line() {
+    let (comparison, ran, _) = compared(&searched(), edges);
+    let both = ran.iter().take(8).map(|wanted| wanted.side);
+    let sides: Vec<Which> = both.collect();
+    assert!(sides.windows(2).all(|two| two[0] != two[1]), "{sides:?}");
+    let confirmed = comparison.b.confirmed.expect("found");
+    assert!((540..=600).contains(&confirmed), "{confirmed}");
+    let load = comparison.pairs[0].sessions;
+    assert!(
+        (f64::from(load) - 0.7 * f64::from(confirmed)).abs() <= 0.5,
+        "{load}"
+    );
+    assert_eq!(comparison.pairs.len(), 4);
+    let ratio = comparison.load_line_ratio.expect("both are bounded");
+    assert!((0.5..0.7).contains(&ratio.value), "{ratio:?}");
+    assert_eq!(comparison.conclusion, Conclusion::Worse);
+    // Together they hold with the confidence that was asked for; so each is wider than alone.
+    let alone = compared(&at(load, 4), a_tenth_more)
+        .0
+        .cost_ratio
+        .expect("four pairs");
+    let beside = comparison.cost_ratio.expect("four pairs");
+    assert!(beside.high / beside.low > alone.high / alone.low);
+    let files = comparison.a.trials.len() + comparison.b.trials.len();
+    assert_eq!(files, ran.len(), "every trial is told");
+}
+
+#[test]
+fn load_lines_that_nothing_bounds_have_no_ratio() {
+    let mut plan = searched();
+    if let At::ShareOfLoadLine { settings, .. } = &mut plan.at {
+        settings.max = 500;
+    }
+    let (comparison, _, _) = compared(&plan, edges);
+    assert_eq!(comparison.load_line_ratio, None);
+    assert!(comparison.cost_ratio.is_some());
+    assert!(
+        comparison
+            .notes
+            .iter()
+            .any(|note| note.contains("A (x) is a lower bound only")),
+        "{:?}",
+        comparison.notes
+    );
+}
+
+#[test]
+fn without_a_load_line_there_is_no_load_to_compare_costs_at() {
+    let (comparison, _, _) = compared(&searched(), |_, _| Ok((Verdict::Fail, Some(1.0))));
+    assert!(comparison.pairs.is_empty() && comparison.cost_ratio.is_none());
+    assert!(
+        comparison
+            .notes
+            .iter()
+            .any(|note| note.contains("--sessions")),
+        "{:?}",
+        comparison.notes
+    );
+    assert!(
+        comparison.explanation.contains("could not")
+            || comparison.explanation.contains("could be compared")
+    );
+}
+
+#[test]
+fn a_search_that_is_cut_short_is_told_as_such() {
+    let (comparison, _, cut_short) = compared(&searched(), |wanted, number| match number {
+        6 => Err(Error::Interrupted("comparing".to_owned())),
+        _ => edges(wanted, number),
+    });
+    assert!(cut_short && comparison.interrupted);
+    assert!(comparison.a.search.is_some() && comparison.b.search.is_some());
+    assert_eq!(comparison.a.trials.len() + comparison.b.trials.len(), 5);
+    assert!(comparison.pairs.is_empty());
+}

@@ -1,0 +1,156 @@
+//! The trials so far, and the brackets that they make.
+
+use plimsoll_core::bottleneck::bottleneck;
+use plimsoll_core::caveat::Caveat;
+use plimsoll_core::cost::cost_curve;
+use plimsoll_core::record::{
+    Bracket, GateResult, SCHEMA_VERSION, Target, Trial, TrialSummary, Verdict,
+};
+use plimsoll_core::search::Outcome;
+
+use super::Plan;
+use super::searches::judged_by;
+use crate::error::{Error, Result};
+use crate::trial::Conditions;
+
+/// The trials so far, as far as a bracket needs them.
+#[derive(Default)]
+pub(super) struct Kept {
+    trials: Vec<(String, Trial)>,
+}
+
+impl Kept {
+    pub(super) fn count(&self) -> u32 {
+        u32::try_from(self.trials.len()).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn add(&mut self, trial: &Trial, file: String) {
+        self.trials.push((file, trial.clone()));
+    }
+
+    /// A search that goes on must not mix what it measured before with another build of the target.
+    ///
+    /// # Errors
+    /// When the target's start line names other versions than before.
+    pub(super) fn must_be_the_same_target(&self, trial: &Trial) -> Result<()> {
+        let Some((_, first)) = self.trials.first() else {
+            return Ok(());
+        };
+        if first.target == trial.target {
+            return Ok(());
+        }
+        let told = |target: &Target| format!("{} {:?}", target.name, target.versions);
+        Err(Error::Usage(format!(
+            "the target is not what it was: {} before, {} now; begin a new search",
+            told(&first.target),
+            told(&trial.target)
+        )))
+    }
+
+    /// The bracket of the search by the SLO of that name.
+    pub(super) fn bracket(
+        &self,
+        conditions: &Conditions,
+        slo: &str,
+        outcome: &Outcome,
+        interrupted: bool,
+        started_at: &str,
+        plan: &Plan,
+    ) -> Bracket {
+        let last = self.trials.last().map(|(_, trial)| trial);
+        let vcpu = last.and_then(|trial| trial.vcpu);
+        let (failing_gate, bottleneck) = self.what_gave_way(slo, outcome);
+        let cost = |trial: &Trial| {
+            let resources = trial.target_resources.as_ref();
+            (
+                trial.sessions,
+                trial.verdict,
+                resources.and_then(|used| used.cpu_us_per_session_second),
+                resources.and_then(|used| used.rss_bytes_per_session),
+            )
+        };
+        Bracket {
+            schema_version: SCHEMA_VERSION,
+            target: last.map(|trial| trial.target.clone()).unwrap_or_default(),
+            workload: conditions.load.name().to_owned(),
+            profile: conditions.profile.name.clone(),
+            slo: slo.to_owned(),
+            vcpu,
+            confirmed: outcome.confirmed,
+            borderline: outcome.borderline.clone(),
+            first_fail: outcome.first_fail,
+            failing_gate,
+            bottleneck,
+            sessions_per_vcpu: outcome
+                .confirmed
+                .zip(vcpu)
+                .map(|(confirmed, vcpu)| f64::from(confirmed) / vcpu),
+            lower_bound_only: outcome.lower_bound_only,
+            interrupted,
+            conclusion: outcome.conclusion.clone(),
+            edge: outcome.edge,
+            evidence: outcome.evidence.clone(),
+            cost_curve: cost_curve(self.trials.iter().map(|(_, trial)| cost(trial))),
+            seed: plan.settings.seed,
+            started_at: started_at.to_owned(),
+            trials: self
+                .trials
+                .iter()
+                .map(|(file, trial)| TrialSummary::of(&by(trial, slo), file))
+                .collect(),
+        }
+    }
+
+    /// The gate that gave way at the first load that fails, and what ran out there.
+    fn what_gave_way(&self, slo: &str, outcome: &Outcome) -> (Option<String>, Option<String>) {
+        let at_the_edge = |load| {
+            let of_load = self.trials.iter().filter(move |(_, t)| t.sessions == load);
+            of_load
+                .map(|(_, trial)| by(trial, slo))
+                .rfind(|trial| trial.verdict == Verdict::Fail)
+        };
+        if let Some(trial) = outcome.first_fail.and_then(at_the_edge) {
+            return (first_broken_gate(&trial), bottleneck(&trial));
+        }
+        let ran_out = |(_, trial): &(String, Trial)| {
+            judged_by(trial, slo)
+                .is_some_and(|(_, caveats)| caveats.iter().any(Caveat::client_ran_out))
+        };
+        // A lower bound also comes of a search that was not allowed to try more; that is no bottleneck of anybody.
+        let client = outcome.lower_bound_only && self.trials.iter().any(ran_out);
+        let text = "client: it ran out before the target did";
+        (None, client.then(|| text.to_owned()))
+    }
+}
+
+/// The trial as it stands by the SLO of that name.
+fn by(trial: &Trial, slo: &str) -> Trial {
+    let mut trial = trial.clone();
+    if let Some(at) = trial
+        .further_slos
+        .iter()
+        .position(|judged| judged.slo == slo)
+    {
+        let judged = trial.further_slos.swap_remove(at);
+        trial.slo = judged.slo;
+        trial.verdict = judged.verdict;
+        trial.gates = judged.gates;
+        trial.caveats = judged.caveats;
+    }
+    trial
+}
+
+/// The gate that a failed trial broke first: of those on latency the one exceeded by the greatest factor, for they give way before anything is lost;
+/// otherwise the first of the others.
+fn first_broken_gate(trial: &Trial) -> Option<String> {
+    let excess = |gate: &GateResult| match gate.observed {
+        Some(value) if gate.threshold > 0.0 => value / gate.threshold,
+        _ => f64::INFINITY,
+    };
+    let failed = || trial.gates.iter().filter(|gate| !gate.pass);
+    failed()
+        .filter(|gate| gate.name.ends_with("_ms"))
+        .max_by(|a, b| excess(a).total_cmp(&excess(b)))
+        .or_else(|| failed().next())
+        .map(|gate| gate.name.clone())
+}

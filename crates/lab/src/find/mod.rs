@@ -1,0 +1,180 @@
+//! The search for the load line: trials at the loads that [`plimsoll_core::search`] asks for, until the edge is known.
+//!
+//! - `searches`: one search for each SLO, all fed from the same trials;
+//! - `kept`: the trials so far, and the brackets that they make.
+
+mod kept;
+mod searches;
+#[cfg(test)]
+mod tests;
+
+use std::time::{Duration, Instant};
+
+use plimsoll_core::profile::Length;
+use plimsoll_core::record::{Bracket, Trial};
+use plimsoll_core::schedule::mix;
+use plimsoll_core::search::{Settings, Why};
+
+use crate::error::{Error, Result};
+use crate::signals::Stop;
+use crate::timestamp;
+use crate::trial::{self, Conditions, Outcome, Subject, TrialSecond};
+use kept::Kept;
+use searches::{Searches, Wanted};
+
+/// What a search is told.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Of the search itself.
+    pub settings: Settings,
+    /// When this has passed, no further trial begins.
+    pub time_budget: Option<Duration>,
+}
+
+/// A trial of the same search that was kept before the search was interrupted.
+#[derive(Debug, Clone)]
+pub struct Earlier {
+    /// The name under which it was kept.
+    pub file: String,
+    /// Its record.
+    pub trial: Trial,
+}
+
+/// What the caller is told while a search runs; each may be shown, and each trial must be kept.
+pub trait Observer {
+    /// A trial begins.
+    fn trial_begins(&mut self, number: u32, sessions: u32, why: Why, trials_left: u32);
+    /// A second of it is over; its latencies are gone afterwards.
+    fn second(&mut self, second: &TrialSecond<'_>);
+    /// It is over; returns the name under which it was kept.
+    ///
+    /// # Errors
+    /// When it could not be kept.
+    fn trial_ends(&mut self, outcome: Outcome) -> std::result::Result<String, String>;
+}
+
+/// What a search came to.
+#[derive(Debug)]
+pub struct Found {
+    /// What is known, for each SLO: that of the conditions first, then the further ones.
+    pub brackets: Vec<Bracket>,
+    /// What ended the search before its time, if something other than a signal did; the brackets are marked `interrupted` then.
+    pub cut_short: Option<Error>,
+}
+
+/// Searches, going on from `earlier` trials of the same search if there are any.
+///
+/// # Errors
+/// As [`trial::run`] for the very first trial, when a trial could not be kept, or when `earlier` trials are of other conditions. An error or a signal later on ends
+/// the search with what it knows, in brackets that are marked `interrupted`.
+pub fn find(
+    conditions: &Conditions,
+    subject: &Subject,
+    plan: &Plan,
+    earlier: Vec<Earlier>,
+    stop: &Stop,
+    observer: &mut dyn Observer,
+) -> Result<Found> {
+    let began = Instant::now();
+    let started_at = timestamp::now();
+    let mut searches = Searches::new(conditions, plan.settings)?;
+    let mut kept = Kept::default();
+    for earlier in earlier {
+        searches.record(&earlier.trial)?;
+        kept.add(&earlier.trial, earlier.file);
+    }
+    let mut cut_short = None;
+    let interrupted = loop {
+        if plan
+            .time_budget
+            .is_some_and(|budget| began.elapsed() >= budget)
+        {
+            searches.expire();
+        }
+        let Some(wanted) = searches.next() else {
+            break false;
+        };
+        observer.trial_begins(
+            kept.count() + 1,
+            wanted.load,
+            wanted.why,
+            wanted.trials_left,
+        );
+        match one_trial(conditions, subject, &wanted, &kept, stop, observer) {
+            Ok(outcome) => {
+                let trial = outcome.trial.clone();
+                kept.must_be_the_same_target(&trial)?;
+                let file = observer.trial_ends(outcome).map_err(Error::Usage)?;
+                searches.record(&trial)?;
+                kept.add(&trial, file);
+                if trial.interrupted {
+                    searches.interrupt();
+                    break true;
+                }
+            }
+            // Nothing is known yet, so there is nothing to keep.
+            Err(error) if kept.count() == 0 => return Err(error),
+            Err(error) => {
+                searches.interrupt();
+                cut_short = Some(error).filter(|error| !matches!(error, Error::Interrupted(_)));
+                break true;
+            }
+        }
+    };
+    let brackets = searches
+        .outcomes()
+        .into_iter()
+        .map(|(slo, outcome)| {
+            kept.bracket(conditions, slo, &outcome, interrupted, &started_at, plan)
+        })
+        .collect();
+    Ok(Found {
+        brackets,
+        cut_short,
+    })
+}
+
+fn one_trial(
+    conditions: &Conditions,
+    subject: &Subject,
+    wanted: &Wanted,
+    kept: &Kept,
+    stop: &Stop,
+    observer: &mut dyn Observer,
+) -> Result<Outcome> {
+    let length = conditions.length_for(wanted.load, wanted.length);
+    trial::run(
+        &drawn_anew(conditions, kept.count()),
+        subject,
+        wanted.load,
+        length,
+        stop,
+        &mut |second| observer.second(second),
+    )
+}
+
+/// The same conditions with a seed of this trial's own, so that repeats at one load are draws of their own. It fits the integers of every JSON reader.
+fn drawn_anew(conditions: &Conditions, trials_before: u32) -> Conditions {
+    let mut conditions = conditions.clone();
+    conditions.seed = mix(conditions.seed ^ u64::from(trials_before)) >> 32;
+    conditions
+}
+
+impl Conditions {
+    /// The length of a trial for which a search wants `wanted`: a short one only where it gives samples enough for every gated percentile.
+    pub(crate) fn length_for(&self, sessions: u32, wanted: Length) -> Length {
+        /// Answers come in batches and at their own phase: a window may miss one of each session.
+        const SPARE: f64 = 1.5;
+        let answers = f64::from(sessions)
+            * self.load.answers_per_session_second()
+            * self.profile.of_length(Length::Short).measured_s;
+        let needed = std::iter::once(&self.slo)
+            .chain(&self.further_slos)
+            .map(plimsoll_core::slo::Slo::samples_needed)
+            .max()
+            .unwrap_or(0);
+        #[expect(clippy::cast_precision_loss, reason = "samples of a percentile")]
+        let enough = answers >= needed as f64 * SPARE;
+        if enough { wanted } else { Length::Full }
+    }
+}

@@ -1,0 +1,127 @@
+//! One search for each SLO, all fed from the same trials.
+
+use plimsoll_core::caveat::Caveat;
+use plimsoll_core::profile::Length;
+use plimsoll_core::record::{Trial, Verdict};
+use plimsoll_core::search::{Outcome, Search, Settings, Step, TrialVerdict, Why};
+
+use crate::error::{Error, Result};
+use crate::trial::Conditions;
+
+/// The next trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub(super) load: u32,
+    pub(super) length: Length,
+    pub(super) why: Why,
+    /// About how many are left, this one included.
+    pub(super) trials_left: u32,
+}
+
+/// A search for each SLO.
+pub(super) struct Searches {
+    /// With the SLO's name, that of the conditions first.
+    all: Vec<(String, Search)>,
+}
+
+impl Searches {
+    pub(super) fn new(conditions: &Conditions, settings: Settings) -> Result<Self> {
+        let names: Vec<&str> = std::iter::once(&conditions.slo)
+            .chain(&conditions.further_slos)
+            .map(|slo| slo.name.as_str())
+            .collect();
+        let count = u32::try_from(names.len()).unwrap_or(u32::MAX);
+        // Every search counts the trials that the others asked for.
+        let settings = Settings {
+            max_trials: settings.max_trials.saturating_mul(count),
+            ..settings
+        };
+        let search = |name: &str| {
+            let search = Search::new(settings).map_err(|error| Error::Usage(error.to_string()))?;
+            Ok((name.to_owned(), search))
+        };
+        let all = names.into_iter().map(search).collect::<Result<_>>()?;
+        Ok(Self { all })
+    }
+
+    /// The next trial of the first search that wants one: what it shows is the others' as well.
+    pub(super) fn next(&self) -> Option<Wanted> {
+        let trials_left = self
+            .all
+            .iter()
+            .map(|(_, search)| search.remaining_trials_estimate())
+            .fold(0, u32::saturating_add);
+        self.all.iter().find_map(|(_, search)| match search.next() {
+            Step::Done(_) => None,
+            Step::Trial { load, length, why } => Some(Wanted {
+                load,
+                length,
+                why,
+                trials_left,
+            }),
+        })
+    }
+
+    /// Tells every search what a trial showed by its SLO. An interrupted trial shows nothing.
+    ///
+    /// # Errors
+    /// When the trial was not judged by one of the SLOs: it belongs to another search.
+    pub(super) fn record(&mut self, trial: &Trial) -> Result<()> {
+        if trial.interrupted {
+            return Ok(());
+        }
+        for (slo, search) in &mut self.all {
+            let (verdict, caveats) = judged_by(trial, slo).ok_or_else(|| {
+                Error::Usage(format!(
+                    "a trial at {} sessions was not judged by the SLO `{slo}`, so the search cannot go on from it; begin a new one",
+                    trial.sessions
+                ))
+            })?;
+            let ran_out = caveats.iter().any(Caveat::client_ran_out);
+            search.record(
+                trial.sessions,
+                trial.length,
+                TrialVerdict::of(verdict, ran_out),
+            );
+            if caveats.iter().any(Caveat::hopeless) {
+                search.interrupt();
+            }
+        }
+        Ok(())
+    }
+
+    /// The time is up.
+    pub(super) fn expire(&mut self) {
+        for (_, search) in &mut self.all {
+            search.expire();
+        }
+    }
+
+    /// A signal or an error ended the measuring.
+    pub(super) fn interrupt(&mut self) {
+        for (_, search) in &mut self.all {
+            search.interrupt();
+        }
+    }
+
+    /// What is known, by SLO; all searches must be over.
+    pub(super) fn outcomes(&self) -> Vec<(&str, Outcome)> {
+        let done = |(slo, search)| match Search::next(search) {
+            Step::Done(outcome) => (String::as_str(slo), outcome),
+            Step::Trial { .. } => unreachable!("the caller goes on until no search wants a trial"),
+        };
+        self.all
+            .iter()
+            .map(|(slo, search)| done((slo, search)))
+            .collect()
+    }
+}
+
+/// A trial's verdict and caveats by the SLO of that name.
+pub(super) fn judged_by<'a>(trial: &'a Trial, slo: &str) -> Option<(Verdict, &'a [Caveat])> {
+    if trial.slo == slo {
+        return Some((trial.verdict, &trial.caveats));
+    }
+    let further = trial.further_slos.iter().find(|judged| judged.slo == slo)?;
+    Some((further.verdict, &further.caveats))
+}

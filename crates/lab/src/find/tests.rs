@@ -1,0 +1,237 @@
+//! The searches on trials that nobody ran.
+
+use std::path::PathBuf;
+
+use plimsoll_core::caveat::Caveat;
+use plimsoll_core::latency::LatencySet;
+use plimsoll_core::ledger::Ledger;
+use plimsoll_core::profile::{Length, Profile};
+use plimsoll_core::record::{
+    Client, Environment as EnvironmentRecord, GateResult, SCHEMA_VERSION, SloVerdict, Target,
+    Trial, Verdict,
+};
+use plimsoll_core::search::Settings;
+use plimsoll_core::slo::Slo;
+
+use super::Plan;
+use super::kept::Kept;
+use super::searches::Searches;
+use crate::isolation::{CpuList, Placement};
+use crate::machine::Environment;
+use crate::trial::conditions::AudioSource;
+use crate::trial::{Conditions, Inference, Load};
+
+fn slo(name: &str) -> Slo {
+    Slo {
+        name: name.to_owned(),
+        ..Slo::stt()
+    }
+}
+
+fn conditions() -> Conditions {
+    Conditions {
+        load: Load::Stt {
+            audio: AudioSource::Synthetic,
+        },
+        profile: Profile::quick(),
+        slo: slo("relaxed"),
+        further_slos: vec![slo("strict")],
+        seed: 1,
+        nodelay: true,
+        tick_us: 500,
+        headers: Vec::new(),
+        placement: Placement::choose(
+            1.0,
+            &CpuList::allowed_to_us().expect("a machine"),
+            None,
+            None,
+        )
+        .expect("a placement"),
+        quota_period_us: 10_000,
+        inference: Inference::None,
+        configured: true,
+        log_folder: PathBuf::new(),
+        machine: Environment::of_this_machine(),
+    }
+}
+
+const SETTINGS: Settings = Settings {
+    start: 400,
+    min: 1,
+    max: 20_000,
+    relative_width: 0.05,
+    confidence: 0.95,
+    repeats: 3,
+    max_trials: 60,
+    seed: 1,
+    short_share: 0.5,
+};
+
+fn gates(passes: bool) -> Vec<GateResult> {
+    vec![GateResult {
+        name: "newest_p95_ms".to_owned(),
+        threshold: 350.0,
+        observed: Some(if passes { 100.0 } else { 900.0 }),
+        pass: passes,
+    }]
+}
+
+fn verdict(passes: bool) -> Verdict {
+    if passes { Verdict::Pass } else { Verdict::Fail }
+}
+
+/// A trial of a server that carries 1,000 sessions by the SLO `relaxed` and 600 by `strict`.
+fn trial(sessions: u32, length: Length) -> Trial {
+    let (relaxed, strict) = (sessions <= 1_000, sessions <= 600);
+    Trial {
+        schema_version: SCHEMA_VERSION,
+        verdict: verdict(relaxed),
+        gates: gates(relaxed),
+        caveats: Vec::new(),
+        workload: "stt".to_owned(),
+        profile: "quick".to_owned(),
+        phases: Profile::quick(),
+        slo: "relaxed".to_owned(),
+        sessions,
+        length,
+        target: Target::default(),
+        vcpu: Some(0.5),
+        environment: EnvironmentRecord::default(),
+        seed: 1,
+        started_at: "2026-01-02T03:04:05Z".to_owned(),
+        interrupted: false,
+        ledger: Ledger::default(),
+        latency: LatencySet::new().summary(),
+        client: Client::default(),
+        target_resources: None,
+        inference: None,
+        bottleneck: None,
+        sanity: Vec::new(),
+        drift: None,
+        further_slos: vec![SloVerdict {
+            slo: "strict".to_owned(),
+            verdict: verdict(strict),
+            gates: gates(strict),
+            caveats: Vec::new(),
+        }],
+    }
+}
+
+/// The load line, and the lowest load that fails.
+type Ends = (Option<u32>, Option<u32>);
+
+/// Runs the searches to their end and gives the brackets' ends by SLO, with the number of trials.
+fn search(slos: &[Slo]) -> (Vec<Ends>, u32) {
+    let mut conditions = conditions();
+    conditions.slo = slos[0].clone();
+    conditions.further_slos = slos[1..].to_vec();
+    let mut searches = Searches::new(&conditions, SETTINGS).expect("sound settings");
+    let mut kept = Kept::default();
+    while let Some(wanted) = searches.next() {
+        assert!(kept.count() < 200, "no end");
+        let trial = trial(wanted.load, wanted.length);
+        searches.record(&trial).expect("judged by both");
+        kept.add(&trial, format!("trial-{:03}.json", kept.count() + 1));
+    }
+    let plan = Plan {
+        settings: SETTINGS,
+        time_budget: None,
+    };
+    let brackets = searches
+        .outcomes()
+        .into_iter()
+        .map(|(slo, outcome)| {
+            let bracket = kept.bracket(&conditions, slo, &outcome, false, "now", &plan);
+            assert_eq!(bracket.slo, slo);
+            assert_eq!(bracket.trials.len(), kept.count() as usize);
+            assert_eq!(bracket.failing_gate.as_deref(), Some("newest_p95_ms"));
+            (bracket.confirmed, bracket.first_fail)
+        })
+        .collect();
+    (brackets, kept.count())
+}
+
+fn expect_around(edge: u32, (confirmed, first_fail): Ends) {
+    let (confirmed, first_fail) = (confirmed.expect("carries"), first_fail.expect("fails"));
+    assert!(
+        confirmed <= edge && edge < first_fail,
+        "{confirmed} {first_fail}"
+    );
+    assert!(f64::from(first_fail) / f64::from(confirmed) < 1.2);
+}
+
+#[test]
+fn two_slos_share_their_trials_and_have_an_edge_each() {
+    let (both, together) = search(&[slo("relaxed"), slo("strict")]);
+    expect_around(1_000, both[0]);
+    expect_around(600, both[1]);
+    let (relaxed, alone) = search(&[slo("relaxed")]);
+    assert_eq!(relaxed[0], both[0], "the first search is as it is alone");
+    let (_, other) = search(&[slo("strict"), slo("relaxed")]);
+    assert!(together > alone, "the second needs some more");
+    assert!(
+        together < 2 * alone.max(other),
+        "{together} {alone} {other}"
+    );
+}
+
+#[test]
+fn a_trial_of_another_search_is_refused() {
+    let mut conditions = conditions();
+    conditions.further_slos = vec![slo("unknown")];
+    let mut searches = Searches::new(&conditions, SETTINGS).expect("sound settings");
+    let refused = searches.record(&trial(400, Length::Full)).unwrap_err();
+    assert!(refused.to_string().contains("`unknown`"), "{refused}");
+}
+
+#[test]
+fn what_no_load_would_cure_ends_the_search_at_once() {
+    let mut searches = Searches::new(&conditions(), SETTINGS).expect("sound settings");
+    let mut shared = trial(400, Length::Full);
+    shared.caveats = vec![Caveat {
+        id: "shared-cores".to_owned(),
+        blocking: true,
+        text: String::new(),
+    }];
+    shared.verdict = Verdict::Invalid;
+    shared.further_slos[0].caveats = shared.caveats.clone();
+    shared.further_slos[0].verdict = Verdict::Invalid;
+    searches.record(&shared).expect("judged by both");
+    assert_eq!(searches.next(), None);
+}
+
+#[test]
+fn an_interrupted_trial_is_no_evidence() {
+    let mut searches = Searches::new(&conditions(), SETTINGS).expect("sound settings");
+    let before = searches.next();
+    let mut cut = trial(400, Length::Full);
+    cut.interrupted = true;
+    searches.record(&cut).expect("passed over");
+    assert_eq!(searches.next(), before);
+}
+
+#[test]
+fn another_build_of_the_target_does_not_go_on_with_a_search() {
+    let mut kept = Kept::default();
+    let mut now = trial(400, Length::Full);
+    assert!(kept.must_be_the_same_target(&now).is_ok());
+    kept.add(&now, "trial-001.json".to_owned());
+    assert!(kept.must_be_the_same_target(&now).is_ok());
+    now.target
+        .versions
+        .insert("axum".to_owned(), "0.9".to_owned());
+    let refused = kept.must_be_the_same_target(&now).unwrap_err().to_string();
+    assert!(
+        refused.contains("0.9") && !refused.contains('\n'),
+        "{refused}"
+    );
+}
+
+#[test]
+fn short_trials_are_for_loads_that_give_samples_enough() {
+    // p95 needs 200 samples; 4 s of one answer a second, with half as many to spare.
+    let conditions = conditions();
+    assert_eq!(conditions.length_for(75, Length::Short), Length::Short);
+    assert_eq!(conditions.length_for(74, Length::Short), Length::Full);
+    assert_eq!(conditions.length_for(1_000, Length::Full), Length::Full);
+}

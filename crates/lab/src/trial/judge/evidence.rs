@@ -1,0 +1,145 @@
+//! What a trial shows about its own soundness, gathered for [`plimsoll_core::caveat::doubts`].
+
+use plimsoll_core::caveat::{Evidence, GateSamples};
+use plimsoll_core::latency::{LatencySet, Series};
+use plimsoll_core::record::{Client, GateResult, Inference, TargetResources};
+use plimsoll_core::slo::{Gate, Metric, Slo};
+
+use crate::isolation::{CpuList, Wanted};
+use crate::trial::Measured;
+use crate::trial::conditions::Conditions;
+use crate::trial::stage::Stage;
+
+/// What the three parties used.
+#[derive(Clone, Copy)]
+pub(super) struct Used<'a> {
+    pub(super) client: &'a Client,
+    pub(super) target: Option<&'a TargetResources>,
+    pub(super) inference: Option<&'a Inference>,
+}
+
+/// The evidence for a verdict by `slo`, whose gates came out as `gates`.
+pub(super) fn evidence(
+    conditions: &Conditions,
+    stage: &Stage,
+    measured: &Measured,
+    used: Used<'_>,
+    slo: &Slo,
+    gates: &[GateResult],
+) -> Evidence {
+    let report = &measured.report;
+    // What was lost, doubled or dead fails by that: no account and no number of samples makes it better or worse.
+    let a_count_failed = slo.a_count_failed(gates);
+    Evidence {
+        send_lag_p999_us: used.client.send_lag.p999_us,
+        client_busy_share: used.client.cpu_share,
+        client_wait_share: used.client.run_queue_wait_share,
+        achieved_share: used.client.achieved_share,
+        inference_gone: stage.simulator.is_some() && measured.inference.is_none(),
+        inference_lateness_p99_ms: used.inference.and_then(|i| ms(i.answer_lateness.p99_us)),
+        inference_queue_p99_ms: used.inference.and_then(|i| ms(i.queue_wait.p99_us)),
+        client_faults: report.client_faults.clone(),
+        client_steal_share: used.client.steal_share,
+        target_steal_share: target_steal_share(conditions, measured),
+        clock_jump: measured.soundness.clock_jump,
+        shared_cores: shared_cores(conditions, measured),
+        sanity: if a_count_failed {
+            Vec::new()
+        } else {
+            measured.soundness.checks.clone()
+        },
+        back_end_unchecked: measured.soundness.back_end_unchecked,
+        no_quota: no_quota(conditions, stage),
+        no_resources: used.target.is_none(),
+        interrupted: report.interrupted,
+        samples: if a_count_failed {
+            Vec::new()
+        } else {
+            slo.gates
+                .iter()
+                .filter_map(|gate| samples(gate, &report.latency))
+                .collect()
+        },
+    }
+}
+
+/// Of the target's cores, where those are known.
+fn target_steal_share(conditions: &Conditions, measured: &Measured) -> Option<f64> {
+    let cpus = measured.soundness.target_cpus.as_ref()?;
+    steal_share(conditions, measured, cpus)
+}
+
+/// Share of the time of these CPUs that the hypervisor took in the measured window.
+pub(super) fn steal_share(
+    conditions: &Conditions,
+    measured: &Measured,
+    cpus: &CpuList,
+) -> Option<f64> {
+    let (from_ns, to_ns) = super::resources::window_ns(conditions, measured);
+    let passed = measured.recorded.machine.between(from_ns, to_ns)?;
+    Some(passed.sum(|cpu| cpus.contains(cpu)).steal_share())
+}
+
+/// Whether the target may run where the client runs.
+fn shared_cores(conditions: &Conditions, measured: &Measured) -> bool {
+    let target = measured.soundness.target_cpus.as_ref();
+    target.is_some_and(|cpus| cpus.overlaps(&conditions.placement.client_cpus))
+}
+
+/// The samples that a gate's percentile rests on; `None` when it looks at no percentile.
+fn samples(gate: &Gate, latency: &LatencySet) -> Option<GateSamples> {
+    let series = match gate.metric {
+        Metric::Newest(_) => Series::NewestFromSchedule,
+        Metric::Oldest(_) => Series::OldestFromSchedule,
+        _ => return None,
+    };
+    Some(GateSamples {
+        gate: gate.metric.name(),
+        samples: latency.histogram(series).len(),
+        needed: gate.metric.samples_needed()?,
+    })
+}
+
+fn no_quota(conditions: &Conditions, stage: &Stage) -> Option<(f64, String)> {
+    let missing = stage.group()?.missing();
+    let quota = missing
+        .iter()
+        .find(|missing| missing.what == Wanted::Quota)?;
+    Some((conditions.placement.vcpu, quota.why.clone()))
+}
+
+fn ms(us: Option<f64>) -> Option<f64> {
+    us.map(|us| us / 1e3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_core::slo::Percentile;
+
+    #[test]
+    fn each_gate_has_the_samples_of_its_own_end() {
+        let mut latency = LatencySet::new();
+        for _ in 0..5 {
+            latency.record_ns(Series::NewestFromSchedule, 1_000_000);
+        }
+        latency.record_ns(Series::OldestFromSchedule, 1_000_000);
+        let of = |metric| {
+            let gate = Gate {
+                metric,
+                threshold: 1.0,
+            };
+            samples(&gate, &latency).map(|few| (few.gate, few.samples, few.needed))
+        };
+        let expected = |name: &str, samples, needed| Some((name.to_owned(), samples, needed));
+        assert_eq!(
+            of(Metric::Newest(Percentile::P95)),
+            expected("newest_p95_ms", 5, 200)
+        );
+        assert_eq!(
+            of(Metric::Oldest(Percentile::P50)),
+            expected("oldest_p50_ms", 1, 20)
+        );
+        assert_eq!(of(Metric::FramesLost), None);
+    }
+}

@@ -1,0 +1,164 @@
+//! What was measured, turned into a record with its verdict.
+//!
+//! - `resources`: what client, target and simulator used;
+//! - `drift`: how the target changed over the window, and the gates of a soak;
+//! - `evidence`: what the trial shows about its own soundness.
+
+mod drift;
+mod evidence;
+mod resources;
+
+use plimsoll_core::bottleneck::bottleneck;
+use plimsoll_core::caveat::{Caveat, Limits, doubts};
+use plimsoll_core::latency::Latency;
+use plimsoll_core::profile::Length;
+use plimsoll_core::record::{Environment, GateResult, SCHEMA_VERSION, SloVerdict, Trial, Verdict};
+use plimsoll_core::slo::Slo;
+use plimsoll_engine::Report;
+
+use super::conditions::Conditions;
+use super::stage::Stage;
+use super::{Measured, Outcome};
+use crate::isolation::How;
+use evidence::Used;
+
+pub(super) fn judge(
+    conditions: &Conditions,
+    stage: &Stage,
+    sessions: u32,
+    length: Length,
+    started_at: String,
+    measured: Measured,
+) -> Outcome {
+    let report = &measured.report;
+    let latency = report.latency.summary();
+    let target_resources = resources::target(conditions, stage, &measured);
+    let client = resources::client(conditions, &measured);
+    let inference = resources::inference(conditions, &measured);
+    let used = Used {
+        client: &client,
+        target: target_resources.as_ref(),
+        inference: inference.as_ref(),
+    };
+    let by = |slo: &Slo| verdict(conditions, stage, &measured, used, &latency, slo);
+    let primary = by(&conditions.slo);
+    let further: Vec<Verdicts> = conditions.further_slos.iter().map(by).collect();
+    let mut trial = Trial {
+        schema_version: SCHEMA_VERSION,
+        verdict: primary.verdict,
+        gates: primary.gates,
+        caveats: primary.caveats,
+        workload: conditions.load.name().to_owned(),
+        profile: conditions.profile.name.clone(),
+        phases: conditions.profile.clone(),
+        slo: conditions.slo.name.clone(),
+        sessions,
+        length,
+        target: stage.target.clone(),
+        vcpu: stage.group().map(|_| conditions.placement.vcpu),
+        environment: environment(conditions, stage, report),
+        seed: conditions.seed,
+        started_at,
+        interrupted: report.interrupted,
+        ledger: report.ledger.clone(),
+        latency,
+        client,
+        target_resources,
+        inference,
+        bottleneck: None,
+        sanity: measured.soundness.checks.clone(),
+        drift: drift::drift(&measured),
+        further_slos: further.into_iter().map(Verdicts::record).collect(),
+    };
+    trial.bottleneck = bottleneck(&trial);
+    Outcome {
+        trial,
+        seconds: measured.seconds,
+    }
+}
+
+/// A trial's verdict by one SLO.
+struct Verdicts {
+    slo: String,
+    verdict: Verdict,
+    gates: Vec<GateResult>,
+    caveats: Vec<Caveat>,
+}
+
+impl Verdicts {
+    fn record(self) -> SloVerdict {
+        SloVerdict {
+            slo: self.slo,
+            verdict: self.verdict,
+            gates: self.gates,
+            caveats: self.caveats,
+        }
+    }
+}
+
+fn verdict(
+    conditions: &Conditions,
+    stage: &Stage,
+    measured: &Measured,
+    used: Used<'_>,
+    latency: &Latency,
+    slo: &Slo,
+) -> Verdicts {
+    let mut gates = slo.judge(&measured.report.ledger, latency);
+    gates.extend(drift::gates(conditions, measured, slo));
+    let evidence = evidence::evidence(conditions, stage, measured, used, slo, &gates);
+    let found = doubts(&evidence, &Limits::for_gate(slo.tightest_ms()));
+    let caveats: Vec<_> = found.iter().map(Caveat::from).collect();
+    Verdicts {
+        slo: slo.name.clone(),
+        verdict: Verdict::of(&gates, &caveats),
+        gates,
+        caveats,
+    }
+}
+
+fn environment(conditions: &Conditions, stage: &Stage, report: &Report) -> Environment {
+    let cpus = |list: &[u32]| list.iter().map(|cpu| *cpu as usize).collect();
+    let placed = stage.group().is_some();
+    let isolation = match stage.group().map(|group| group.means().cpus) {
+        Some(How::CgroupV1) => "cgroup v1",
+        Some(How::CgroupV2) => "cgroup v2",
+        Some(_) => "affinity",
+        None => "none",
+    };
+    Environment {
+        machine: conditions.machine.facts(),
+        client_cpus: cpus(conditions.placement.client_cpus.as_slice()),
+        target_cpus: if placed {
+            cpus(conditions.placement.target_cpus.as_slice())
+        } else {
+            Vec::new()
+        },
+        isolation: isolation.to_owned(),
+        quota_period_ms: stage
+            .group()
+            .filter(|group| matches!(group.means().quota, How::CgroupV1 | How::CgroupV2))
+            .map(|_| float(conditions.quota_period_us) / 1e3),
+        plimsoll_version: env!("CARGO_PKG_VERSION").to_owned(),
+        engine_backend: report.backend.to_owned(),
+        engine_tick_us: conditions.tick_us,
+        nodelay: conditions.nodelay,
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "microseconds and bytes of a trial are far below 2^53"
+)]
+pub(super) fn float(count: u64) -> f64 {
+    count as f64
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "microseconds of a trial, not negative"
+)]
+fn whole(value: f64) -> u64 {
+    value.max(0.0).round() as u64
+}

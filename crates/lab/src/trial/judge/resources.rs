@@ -1,0 +1,127 @@
+//! What each of the three parties used in the measured window.
+
+use plimsoll_core::latency::{LagQuantiles, Series};
+use plimsoll_core::record::{Client, Inference, ProcessResources, TargetResources};
+
+use super::evidence::steal_share;
+use super::{float, whole};
+use crate::resources::Usage;
+use crate::simulator::Quantiles;
+use crate::trial::Measured;
+use crate::trial::conditions::Conditions;
+use crate::trial::stage::{CLIENT, SIMULATOR, Stage, TARGET};
+use crate::trial::timeline::{nanoseconds_between, open_at, open_between};
+
+/// The measured window on the samples' clock; shorter when the trial was interrupted.
+pub(super) fn window_ns(conditions: &Conditions, measured: &Measured) -> (u64, u64) {
+    let window = conditions.profile.window();
+    let offset_ns = nanoseconds_between(measured.sampling_epoch, measured.report.clock.epoch());
+    let over_ns = nanoseconds_between(measured.sampling_epoch, measured.over);
+    (
+        offset_ns + window.start_ns,
+        over_ns.min(offset_ns + window.end_ns),
+    )
+}
+
+/// What the samples of that name say of the measured window.
+fn usage(conditions: &Conditions, measured: &Measured, name: &str) -> Option<Usage> {
+    let (from_ns, to_ns) = window_ns(conditions, measured);
+    measured.recorded.series.get(name)?.between(from_ns, to_ns)
+}
+
+fn process(usage: &Usage) -> ProcessResources {
+    ProcessResources {
+        cpu_user_us: whole(usage.cpu_user_us),
+        cpu_system_us: whole(usage.cpu_system_us),
+        cpus_busy: usage.cpus_busy,
+        rss_peak_bytes: usage.rss_max_bytes,
+        run_queue_wait_share: usage.runqueue_wait_share,
+        voluntary_switches_per_s: usage.voluntary_switches_per_s,
+        involuntary_switches_per_s: usage.involuntary_switches_per_s,
+        fds_peak: usage.fds_max,
+        threads_peak: Some(usage.threads_max),
+    }
+}
+
+pub(super) fn client(conditions: &Conditions, measured: &Measured) -> Client {
+    let report = &measured.report;
+    let lag = |series| LagQuantiles::of(report.latency.histogram(series));
+    Client {
+        cpu_us_per_frame: report.cpu_us_per_frame(),
+        cpu_share: report.busiest_share,
+        send_lag: lag(Series::SendLag),
+        send_wait: lag(Series::SendWait),
+        steal_share: steal_share(conditions, measured, &conditions.placement.client_cpus),
+        faults: report.client_faults.clone(),
+        achieved_share: report.achieved_share,
+        run_queue_wait_share: report.longest_wait_share,
+        resources: usage(conditions, measured, CLIENT).map(|usage| process(&usage)),
+    }
+}
+
+pub(super) fn target(
+    conditions: &Conditions,
+    stage: &Stage,
+    measured: &Measured,
+) -> Option<TargetResources> {
+    let (from_ns, to_ns) = window_ns(conditions, measured);
+    let recorded = &measured.recorded;
+    let usage = usage(conditions, measured, TARGET)?;
+    let given = stage.group().map_or(1.0, |_| conditions.placement.vcpu);
+    let trial_ns = nanoseconds_between(measured.sampling_epoch, measured.report.clock.epoch());
+    let (from_trial_ns, to_trial_ns) = (from_ns - trial_ns, to_ns.saturating_sub(trial_ns));
+    let open =
+        open_between(&measured.seconds, from_trial_ns, to_trial_ns).filter(|open| *open > 0.0);
+    let open_last = open_at(&measured.seconds, to_trial_ns).filter(|open| *open > 0.0);
+    let grown = stage
+        .rss_idle_bytes()
+        .map(|idle| float(usage.rss_last_bytes) - float(idle));
+    Some(TargetResources {
+        cpu_us_per_session_second: open.map(|open| usage.cpus_busy * 1e6 / open),
+        cpu_share: usage.share_of(given),
+        cpu_user_us: whole(usage.cpu_user_us),
+        cpu_system_us: whole(usage.cpu_system_us),
+        rss_peak_bytes: usage.rss_peak_bytes,
+        rss_bytes_per_session: grown.zip(open_last).map(|(grown, open)| grown / open),
+        throttled_share: usage.throttled_share,
+        run_queue_wait_share: usage.runqueue_wait_share,
+        source: stage.source_name().unwrap_or("unknown").to_owned(),
+        cpus_busy: Some(usage.cpus_busy),
+        voluntary_switches_per_s: usage.voluntary_switches_per_s,
+        involuntary_switches_per_s: usage.involuntary_switches_per_s,
+        fds_peak: usage.fds_max,
+        threads_peak: Some(usage.threads_max),
+        memory_limit_bytes: recorded.memory_limits_bytes.get(TARGET).copied(),
+        memory_pressure_events: usage.memory_events.map(whole),
+        sockets: recorded.sockets.between(from_ns, to_ns),
+        busiest_thread_share: usage.busiest_thread_share,
+        machine_memory_available_share: recorded.machine.memory_available_least(from_ns, to_ns),
+    })
+}
+
+/// The simulator's own statistics, and its CPU time as the kernel counted it.
+pub(super) fn inference(conditions: &Conditions, measured: &Measured) -> Option<Inference> {
+    let stats = measured.inference.as_ref()?;
+    let usage = usage(conditions, measured, SIMULATOR);
+    Some(Inference {
+        requests: stats.requests,
+        busy_share: usage.map_or_else(|| stats.busy_share(), |usage| usage.cpus_busy),
+        cpu_us_per_request: usage
+            .filter(|_| stats.requests > 0)
+            .map(|usage| usage.cpu_us / float(stats.requests)),
+        queue_wait: lag_quantiles(stats.queue_wait),
+        answer_lateness: lag_quantiles(stats.answer_lateness),
+        request_bytes: Some(stats.request_bytes),
+        resources: usage.map(|usage| process(&usage)),
+    })
+}
+
+/// The simulator tells no 99.9th percentile.
+fn lag_quantiles(quantiles: Quantiles) -> LagQuantiles {
+    LagQuantiles {
+        p50_us: Some(float(quantiles.p50_us)),
+        p99_us: Some(float(quantiles.p99_us)),
+        p999_us: None,
+        max_us: Some(float(quantiles.max_us)),
+    }
+}

@@ -1,0 +1,134 @@
+//! Whether a trial can be believed, as far as the engine and the resources do not tell: where the target ran, whether a clock jumped, and
+//! the accounts that are kept twice, held against each other by [`plimsoll_core::sanity`].
+
+use plimsoll_core::caveat::ClockJump;
+use plimsoll_core::record::SanityCheck;
+use plimsoll_core::sanity::{self, ClientCounts};
+use plimsoll_engine::Report;
+
+use super::clocks::Clocks;
+use super::conditions::{Conditions, Load};
+use super::cores;
+use super::metrics::TargetMetrics;
+use super::stage::Stage;
+use super::subject::Subject;
+use crate::isolation::CpuList;
+
+/// What was found.
+#[derive(Debug)]
+pub(super) struct Soundness {
+    /// The cores that the target may use; `None` when nobody said which processes it has.
+    pub(super) target_cpus: Option<CpuList>,
+    /// A clock that jumped.
+    pub(super) clock_jump: Option<ClockJump>,
+    /// Accounts kept twice; empty when they could not be compared.
+    pub(super) checks: Vec<SanityCheck>,
+    /// The target's manifest says that it never asks its back end.
+    pub(super) back_end_unchecked: bool,
+}
+
+/// Looks from before the first session to the trial's end.
+#[derive(Debug)]
+pub(super) struct Watch<'a> {
+    subject: &'a Subject,
+    clocks: Clocks,
+    metrics: Option<TargetMetrics>,
+    target_cpus: Option<CpuList>,
+}
+
+impl<'a> Watch<'a> {
+    /// Begins, with target and simulator standing.
+    pub(super) fn begin(conditions: &Conditions, subject: &'a Subject, stage: &Stage) -> Self {
+        Self {
+            subject,
+            metrics: TargetMetrics::before(&stage.url, &conditions.load),
+            target_cpus: cores::of_target(conditions, subject),
+            clocks: Clocks::start(),
+        }
+    }
+
+    /// A second is over.
+    pub(super) fn second_over(&mut self) {
+        self.clocks.look();
+    }
+
+    /// Ends, with target and simulator still standing.
+    pub(super) fn end(
+        mut self,
+        conditions: &Conditions,
+        stage: &Stage,
+        report: &Report,
+    ) -> Soundness {
+        self.clocks.look();
+        let asks_back_end = match self.subject {
+            Subject::Started(manifest) => manifest.asks_inference,
+            Subject::Running { .. } => true,
+        };
+        // Threads that came with the load count, too.
+        let now = cores::of_target(conditions, self.subject);
+        let cpus = [self.target_cpus.as_ref(), now.as_ref()];
+        let cpus = cpus.into_iter().flatten().flat_map(CpuList::as_slice);
+        Soundness {
+            target_cpus: CpuList::new(cpus.copied().collect()),
+            clock_jump: self.clocks.jump(),
+            checks: checked(
+                conditions,
+                stage,
+                asks_back_end,
+                self.metrics.as_ref(),
+                report,
+            ),
+            back_end_unchecked: stage.simulator.is_some() && !asks_back_end,
+        }
+    }
+}
+
+/// Holds all accounts of a trial against each other; to be called while target and simulator still stand. Nothing is compared when the
+/// trial was interrupted, when a session failed or died (its bytes and its counters died with it, and the trial fails by that), or when the client's
+/// machine failed.
+fn checked(
+    conditions: &Conditions,
+    stage: &Stage,
+    asks_back_end: bool,
+    metrics: Option<&TargetMetrics>,
+    report: &Report,
+) -> Vec<SanityCheck> {
+    let ledger = &report.ledger;
+    let all_lived = ledger.sessions_failed == 0 && ledger.sessions_died == 0;
+    if report.interrupted || !all_lived || !report.client_faults.is_empty() {
+        return Vec::new();
+    }
+    let client = ClientCounts {
+        frames_sent: ledger.frames_sent_in_all,
+        frames_answered: ledger.frames_answered_in_all,
+        partials: ledger.partials_in_all,
+        sessions: ledger.sessions_started,
+    };
+    let window = conditions.profile.window();
+    let mut checks = Vec::new();
+    checks.extend(sanity::littles_law(
+        &report.residence,
+        ledger.frames_lost,
+        window.end_ns - window.start_ns,
+        conditions.tick_us * 1000,
+    ));
+    if let Some(kernel) = &report.kernel_bytes {
+        checks.extend(sanity::kernel_bytes(
+            kernel,
+            ledger.bytes_sent,
+            ledger.bytes_received,
+        ));
+    }
+    if let Some(metrics) = metrics {
+        checks.extend(metrics.held_against(&client));
+    }
+    let speech = matches!(conditions.load, Load::Stt { .. });
+    if speech
+        && asks_back_end
+        && let Some(simulator) = &stage.simulator
+        && let Ok(stats) = simulator.stats()
+    {
+        checks.push(sanity::back_end_bytes(stats.request_bytes_in_all, &client));
+    }
+    checks
+}

@@ -48,6 +48,10 @@ fn cells(second: &Second) -> Vec<(&'static str, String)> {
         client_cpu_share: real,
         target_cpu_cores: maybe_real,
         target_rss_bytes: maybe_whole,
+        target_throttled_share: maybe_real,
+        target_run_queue_wait_share: maybe_real,
+        target_fds: maybe_whole,
+        inference_cpu_cores: maybe_real,
     }
 }
 
@@ -114,7 +118,11 @@ mod tests {
         assert_eq!(cell("client_cpu_share"), "0.000001");
         assert_eq!(cell("target_rss_bytes"), "90000000000");
         let grace: Vec<_> = lines.next().unwrap().split(',').collect();
-        assert_eq!(grace[header.len() - 2], "");
+        let cores = header
+            .iter()
+            .position(|n| *n == "target_cpu_cores")
+            .unwrap();
+        assert_eq!(grace[cores], "");
         assert_eq!(lines.next(), None);
     }
 

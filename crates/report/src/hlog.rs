@@ -52,19 +52,24 @@ impl IntervalLog {
         Ok(Self { bytes })
     }
 
-    /// Adds an interval: one line per series.
+    /// Adds an interval that began at `start_s` since the trial began and lasted `duration_s`: one line per series.
     ///
     /// # Errors
     /// When its times are negative or not finite.
-    pub fn push(&mut self, interval: &IntervalHistograms) -> Result<(), ReportError> {
-        let start = seconds(interval.start_s)?;
-        let duration = seconds(interval.duration_s)?;
+    pub fn push(
+        &mut self,
+        start_s: f64,
+        duration_s: f64,
+        set: &LatencySet,
+    ) -> Result<(), ReportError> {
+        let start = seconds(start_s)?;
+        let duration = seconds(duration_s)?;
         let mut serializer = V2DeflateSerializer::new();
         let mut writer = IntervalLogWriterBuilder::new()
             .begin_log_with(&mut self.bytes, &mut serializer)
             .map_err(|error| ReportError::record(FILE, error))?;
         for series in Series::ALL {
-            let histogram = interval.set.histogram(series);
+            let histogram = set.histogram(series);
             let tag = Tag::new(series.tag());
             writer
                 .write_histogram(histogram, start, duration, tag)
@@ -73,10 +78,10 @@ impl IntervalLog {
         Ok(())
     }
 
-    /// The log as it stands in the file.
+    /// What was added since this was last called; all of it, one after the other, is the file.
     #[must_use]
-    pub fn into_bytes(self) -> Vec<u8> {
-        self.bytes
+    pub fn take_bytes(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
     }
 }
 
@@ -136,9 +141,10 @@ mod tests {
     fn log_of(intervals: &[IntervalHistograms]) -> Vec<u8> {
         let mut log = IntervalLog::begin(STARTED_AT).unwrap();
         for interval in intervals {
-            log.push(interval).unwrap();
+            log.push(interval.start_s, interval.duration_s, &interval.set)
+                .unwrap();
         }
-        log.into_bytes()
+        log.take_bytes()
     }
 
     fn decode(encoded: &str) -> Histogram<u64> {
@@ -196,16 +202,28 @@ mod tests {
     }
 
     #[test]
+    fn what_is_taken_piece_by_piece_is_the_same_log() {
+        let intervals = two_seconds();
+        let mut log = IntervalLog::begin(STARTED_AT).unwrap();
+        let mut pieces = log.take_bytes();
+        for interval in &intervals {
+            log.push(interval.start_s, interval.duration_s, &interval.set)
+                .unwrap();
+            pieces.extend(log.take_bytes());
+        }
+        assert!(log.take_bytes().is_empty());
+        assert_eq!(pieces, log_of(&intervals));
+    }
+
+    #[test]
     fn bad_times_are_refused() {
         assert!(IntervalLog::begin("yesterday").is_err());
         let mut log = IntervalLog::begin(STARTED_AT).unwrap();
         for start_s in [-1.0, f64::NAN, f64::INFINITY] {
-            let interval = IntervalHistograms {
-                start_s,
-                duration_s: 1.0,
-                set: LatencySet::new(),
-            };
-            assert!(log.push(&interval).is_err(), "{start_s}");
+            assert!(
+                log.push(start_s, 1.0, &LatencySet::new()).is_err(),
+                "{start_s}"
+            );
         }
     }
 }

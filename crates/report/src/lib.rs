@@ -6,24 +6,32 @@
 //! - [`hlog`] and [`csv`] are the two formats beside JSON: latencies per second for HdrHistogram tools, and one row per second;
 //! - [`check`] is the record of a conformance check, the only one that `plimsoll-core` does not define;
 //! - [`schema`] is the JSON Schema of the records, generated from the record types and checked in;
-//! - [`loads`] groups trials by their load, and [`words`] says results in words and numbers: what all renderers share;
-//! - the renderers, one module each: [`markdown`] (`summary.md`), [`chart`] (`chart.svg`, `chart.png`), [`text`] (terminals);
+//! - [`loads`] groups trials by their load, [`words`] says results in words and numbers, and [`facts`] lists the facts of a record: what all renderers
+//!   share;
+//! - the renderers, one module each: [`markdown`] (`summary.md`), [`chart`] (`chart.svg`, `cost.svg`, and both as PNG), [`text`] (terminals), [`junit`]
+//!   (`junit.xml`, for build servers), [`step_summary`] (`step-summary.md`, for the pages of GitHub's workflow runs);
 //! - [`render`] writes all renderings of a folder.
 
 pub mod chart;
 pub mod check;
 pub mod csv;
 pub mod error;
+pub mod facts;
 pub mod folder;
 pub mod hlog;
+pub mod junit;
 pub mod loads;
 pub mod markdown;
 pub mod render;
 pub mod schema;
+pub mod step_summary;
 pub mod text;
 pub mod words;
+mod xml;
 
 pub use error::ReportError;
-pub use folder::{ResultFolder, Results, StoredTrial, load};
-pub use hlog::IntervalHistograms;
+pub use folder::{
+    ResultFolder, Results, SearchView, StoredTrial, TrialLog, load, load_search_plan,
+};
+pub use hlog::{IntervalHistograms, IntervalLog};
 pub use render::render_all;

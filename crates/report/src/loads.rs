@@ -1,8 +1,9 @@
 //! Trials grouped by their load: one row of evidence per load, however often it was tried.
 
-use plimsoll_core::record::{TrialSummary, Verdict};
+use plimsoll_core::record::{Bracket, LoadClass, LoadEvidence, TrialSummary, Verdict};
 
-use crate::folder::Results;
+use crate::facts;
+use crate::folder::StoredTrial;
 
 /// One load and every trial at it.
 #[derive(Debug, Clone, PartialEq)]
@@ -11,6 +12,8 @@ pub struct Load {
     pub sessions: u32,
     /// Whether the search found it to disagree with itself.
     pub borderline: bool,
+    /// What the search makes of it; `None` in results that do not say.
+    pub class: Option<LoadClass>,
     /// Its trials in the order in which they ran.
     pub trials: Vec<TrialSummary>,
 }
@@ -58,20 +61,46 @@ impl Load {
         }
     }
 
-    /// The verdicts in words, in the order in which the trials ran: `pass, fail`; `pass ×3` where they agree; and whether that makes the load
-    /// borderline.
+    /// The verdicts in words, in the order in which the trials ran: `pass, fail`; `pass ×3` for some that agree in a row; `short pass` for a trial
+    /// shorter than the profile; and what the search makes of the load where that does not go without saying.
     #[must_use]
     pub fn verdicts(&self) -> String {
-        let words: Vec<_> = self.trials.iter().map(|t| t.verdict.word()).collect();
-        let all_alike = words.windows(2).all(|pair| pair[0] == pair[1]);
-        let mut text = match words.as_slice() {
-            [first, _, ..] if all_alike => format!("{first} ×{}", words.len()),
-            _ => words.join(", "),
-        };
-        if self.borderline {
-            text.push_str(" (borderline)");
+        let mut runs: Vec<(String, usize)> = Vec::new();
+        for trial in &self.trials {
+            let word = format!("{}{}", facts::length(trial.length), trial.verdict.word());
+            match runs.last_mut() {
+                Some((last, times)) if *last == word => *times += 1,
+                _ => runs.push((word, 1)),
+            }
+        }
+        let words: Vec<_> = runs
+            .into_iter()
+            .map(|(word, times)| match times {
+                1 => word,
+                times => format!("{word} ×{times}"),
+            })
+            .collect();
+        let mut text = words.join(", ");
+        if let Some(class) = self.class_worth_saying() {
+            text.push_str(&format!(" ({})", class.word()));
         }
         text
+    }
+
+    /// The class of the load, unless all trials that count say the same.
+    fn class_worth_saying(&self) -> Option<LoadClass> {
+        let verdicts = || {
+            let verdicts = self.trials.iter().map(|trial| trial.verdict);
+            verdicts.filter(|verdict| *verdict != Verdict::Invalid)
+        };
+        let all = |wanted| verdicts().next().is_some() && verdicts().all(|v| v == wanted);
+        let class = self.class.unwrap_or(LoadClass::Borderline);
+        match class {
+            LoadClass::Passing if all(Verdict::Pass) => None,
+            LoadClass::Failing if all(Verdict::Fail) => None,
+            LoadClass::Borderline if self.class.is_none() && !self.borderline => None,
+            class => Some(class),
+        }
     }
 
     /// What spoke against the load, each once, in order of appearance: gates that did not hold where a trial failed, caveats where it is invalid.
@@ -94,17 +123,23 @@ impl Load {
     }
 }
 
-/// Groups trials by load, lowest first.
+/// Groups trials by load, lowest first, each load with what the search makes of it.
 #[must_use]
-pub fn by_load(trials: &[TrialSummary], borderline: &[u32]) -> Vec<Load> {
+pub fn by_load(
+    trials: &[TrialSummary],
+    borderline: &[u32],
+    evidence: &[LoadEvidence],
+) -> Vec<Load> {
     let mut loads: Vec<Load> = Vec::new();
     for trial in trials {
         if let Some(load) = loads.iter_mut().find(|l| l.sessions == trial.sessions) {
             load.trials.push(trial.clone());
         } else {
+            let of_load = |known: &&LoadEvidence| known.sessions == trial.sessions;
             loads.push(Load {
                 sessions: trial.sessions,
                 borderline: borderline.contains(&trial.sessions),
+                class: evidence.iter().find(of_load).map(|known| known.class),
                 trials: vec![trial.clone()],
             });
         }
@@ -113,23 +148,25 @@ pub fn by_load(trials: &[TrialSummary], borderline: &[u32]) -> Vec<Load> {
     loads
 }
 
-/// The loads of a result folder: those of the search where there was one, otherwise every trial in the folder.
+/// The loads of a search.
 #[must_use]
-pub fn of(results: &Results) -> Vec<Load> {
-    match &results.bracket {
-        Some(bracket) => by_load(&bracket.trials, &bracket.borderline),
-        None => {
-            let summary = |stored: &crate::StoredTrial| {
-                TrialSummary::of(&stored.trial, &format!("{}.json", stored.stem))
-            };
-            let trials: Vec<_> = results.trials.iter().map(summary).collect();
-            by_load(&trials, &[])
-        }
-    }
+pub fn of_bracket(bracket: &Bracket) -> Vec<Load> {
+    by_load(&bracket.trials, &bracket.borderline, &bracket.evidence)
+}
+
+/// The loads of trials without a search.
+#[must_use]
+pub fn of_trials(trials: &[&StoredTrial]) -> Vec<Load> {
+    let summary =
+        |stored: &&StoredTrial| TrialSummary::of(&stored.trial, &format!("{}.json", stored.stem));
+    let trials: Vec<_> = trials.iter().map(summary).collect();
+    by_load(&trials, &[], &[])
 }
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_core::profile::Length;
+
     use super::*;
 
     fn trial(sessions: u32, verdict: Verdict, newest_p95_ms: Option<f64>) -> TrialSummary {
@@ -150,7 +187,7 @@ mod tests {
             trial(200, Verdict::Pass, Some(300.0)),
             trial(200, Verdict::Invalid, Some(900.0)),
         ];
-        let loads = by_load(&trials, &[200]);
+        let loads = by_load(&trials, &[200], &[]);
         assert_eq!(loads.len(), 2);
         assert_eq!(loads[0].sessions, 100);
         assert_eq!(loads[0].verdicts(), "pass");
@@ -164,8 +201,42 @@ mod tests {
     }
 
     #[test]
+    fn a_class_is_told_where_the_trials_do_not_tell_it() {
+        let load = |class, trials: &[(Length, Verdict)]| Load {
+            sessions: 100,
+            borderline: class == LoadClass::Borderline,
+            class: Some(class),
+            trials: trials
+                .iter()
+                .map(|(length, verdict)| TrialSummary {
+                    length: *length,
+                    ..trial(100, *verdict, None)
+                })
+                .collect(),
+        };
+        let (full, short) = (Length::Full, Length::Short);
+        let (pass, fail) = (Verdict::Pass, Verdict::Fail);
+        let passing = load(
+            LoadClass::Passing,
+            &[(short, pass), (full, pass), (full, pass)],
+        );
+        assert_eq!(passing.verdicts(), "short pass, pass ×2");
+        let despite = load(
+            LoadClass::Passing,
+            &[(full, fail), (full, pass), (full, pass)],
+        );
+        assert_eq!(despite.verdicts(), "fail, pass ×2 (passing)");
+        let unknown = load(LoadClass::Undecided, &[(full, pass)]);
+        assert_eq!(unknown.verdicts(), "pass (undecided)");
+        let torn = load(LoadClass::Borderline, &[(full, pass), (full, fail)]);
+        assert_eq!(torn.verdicts(), "pass, fail (borderline)");
+        let nothing_counts = load(LoadClass::Failing, &[(full, Verdict::Invalid)]);
+        assert_eq!(nothing_counts.verdicts(), "invalid (failing)");
+    }
+
+    #[test]
     fn what_was_never_observed_has_no_range_and_no_median() {
-        let loads = by_load(&[trial(1, Verdict::Fail, None)], &[]);
+        let loads = by_load(&[trial(1, Verdict::Fail, None)], &[], &[]);
         assert_eq!(loads[0].range(|t| t.newest_p95_ms), None);
         assert_eq!(loads[0].median(|t| t.newest_p95_ms), None);
     }

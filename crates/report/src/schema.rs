@@ -2,7 +2,7 @@
 //!
 //! It describes what Plimsoll writes: every field is there, an unknown one is `null`.
 
-use plimsoll_core::record::{Bracket, Calibration, Trial};
+use plimsoll_core::record::{Bracket, Calibration, Comparison, Trial};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 
@@ -15,6 +15,7 @@ pub fn all() -> Vec<(&'static str, String)> {
         ("bracket.json", schema_of::<Bracket>()),
         ("calibration.json", schema_of::<Calibration>()),
         ("check.json", schema_of::<Check>()),
+        ("comparison.json", schema_of::<Comparison>()),
         ("trial.json", schema_of::<Trial>()),
     ]
 }

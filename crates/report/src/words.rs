@@ -1,5 +1,7 @@
 //! Results in words and numbers: what every renderer says in the same way.
 
+pub mod comparison;
+
 use plimsoll_core::latency::{Latency, Quantiles};
 use plimsoll_core::record::{Bracket, GateResult, Trial, Verdict};
 
@@ -117,6 +119,16 @@ pub fn percent(share: f64) -> String {
 /// Bytes in binary units: `81.3 MiB`.
 #[must_use]
 pub fn bytes(value: f64) -> String {
+    bytes_as(value, |scaled| decimals(scaled, 1))
+}
+
+/// Bytes in binary units, small numbers of them with more digits, for what is compared: `1.08 GiB`.
+#[must_use]
+pub fn bytes_finely(value: f64) -> String {
+    bytes_as(value, number)
+}
+
+fn bytes_as(value: f64, digits: impl Fn(f64) -> String) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut scaled = value;
     let mut unit = 0;
@@ -124,7 +136,7 @@ pub fn bytes(value: f64) -> String {
         scaled /= 1024.0;
         unit += 1;
     }
-    format!("{} {}", decimals(scaled, 1), UNITS[unit])
+    format!("{} {}", digits(scaled), UNITS[unit])
 }
 
 /// The same of a whole number of bytes.
@@ -261,17 +273,15 @@ pub fn of_search<'a>(
     bracket: &'a Bracket,
     trials: &'a [StoredTrial],
 ) -> impl Iterator<Item = &'a StoredTrial> {
-    let of_search = |stored: &&StoredTrial| is_of_search(Some(bracket), stored);
+    let of_search = |stored: &&StoredTrial| is_of_search(bracket, stored);
     trials.iter().filter(of_search)
 }
 
-/// Whether a trial belongs to this search; it does not where there was none.
+/// Whether a trial belongs to this search.
 #[must_use]
-pub fn is_of_search(bracket: Option<&Bracket>, stored: &StoredTrial) -> bool {
-    bracket.is_some_and(|bracket| {
-        let mut files = bracket.trials.iter().map(|trial| &trial.file);
-        files.any(|file| file.trim_end_matches(".json") == stored.stem)
-    })
+pub fn is_of_search(bracket: &Bracket, stored: &StoredTrial) -> bool {
+    let mut files = bracket.trials.iter().map(|trial| &trial.file);
+    files.any(|file| file.trim_end_matches(".json") == stored.stem)
 }
 
 /// The lowest load that failed, and by how much: the worst trial at it.

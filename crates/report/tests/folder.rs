@@ -218,7 +218,16 @@ fn renderings_are_written_and_an_old_chart_goes() {
         .iter()
         .map(|path| path.file_name().unwrap())
         .collect();
-    assert_eq!(written, ["chart.svg", "chart.png", "summary.md"]);
+    assert_eq!(
+        written,
+        [
+            "chart.svg",
+            "chart.png",
+            "summary.md",
+            "step-summary.md",
+            "junit.xml"
+        ]
+    );
 
     let mut other = example::failed_run();
     other.target.name = "go-nethttp".to_owned();
@@ -230,4 +239,72 @@ fn renderings_are_written_and_an_old_chart_goes() {
     );
     let summary = fs::read_to_string(folder.path().join("summary.md")).unwrap();
     assert!(summary.contains("# rust-axum") && summary.contains("# go-nethttp"));
+}
+
+/// Real records of the first version, from before evidence, edges, lengths and sanity checks were in them.
+#[test]
+fn results_of_the_first_version_load_and_render() {
+    let old = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/results-of-0.1.0");
+    let place = tempfile::tempdir().unwrap();
+    for name in names(&old) {
+        fs::copy(old.join(&name), place.path().join(&name)).unwrap();
+    }
+    let written = render_all(place.path()).unwrap();
+    assert!(written.iter().all(|path| !path.ends_with("cost.svg")));
+    let results = load(place.path()).unwrap();
+    let bracket = results.bracket.unwrap();
+    assert_eq!((bracket.confirmed, bracket.edge), (Some(1_000), None));
+    assert_eq!(results.trials.len(), 9);
+    let summary = fs::read_to_string(place.path().join("summary.md")).unwrap();
+    assert!(
+        summary.contains("**rust-axum carries 1,000 sessions on 0.25 vCPU**"),
+        "{summary}"
+    );
+    let report = fs::read_to_string(place.path().join("junit.xml")).unwrap();
+    assert!(report.contains("tests=\"1\" failures=\"0\" errors=\"0\""));
+}
+
+#[test]
+fn brackets_of_several_slos_come_back_and_do_not_meet() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = ResultFolder::create(place.path()).unwrap();
+    let find = example::evidence::two_slos();
+    for trial in &find.trials {
+        folder.write_trial(trial, &[], &[]).unwrap();
+    }
+    folder.write_bracket(&find.relaxed).unwrap();
+    for slo in ["strict", "../../strict"] {
+        let mut bracket = find.strict.clone();
+        slo.clone_into(&mut bracket.slo);
+        folder.write_further_bracket(&bracket).unwrap();
+    }
+    render_all(place.path()).unwrap();
+    let results = load(place.path()).unwrap();
+    assert_eq!(results.bracket.as_ref(), Some(&find.relaxed));
+    let mut slos: Vec<_> = results
+        .further_brackets
+        .iter()
+        .map(|bracket| bracket.slo.as_str())
+        .collect();
+    slos.sort_unstable();
+    assert_eq!(slos, ["../../strict", "strict"]);
+    assert_eq!(results.searches().len(), 3);
+    assert_eq!(results.other_trials().count(), 0);
+    assert!(place.path().join("chart-strict.svg").exists());
+    // The further SLO judges the same trials otherwise.
+    let strict = results
+        .searches()
+        .into_iter()
+        .find(|view| view.bracket.slo == "strict")
+        .unwrap();
+    assert_eq!(strict.trials[1].trial.verdict.word(), "fail");
+    assert_eq!(results.trials[1].trial.verdict.word(), "pass");
+
+    fs::remove_file(place.path().join("trial-003.json")).unwrap();
+    fs::remove_file(place.path().join("bracket.json")).unwrap();
+    let error = one_line(&load(place.path()).unwrap_err());
+    assert!(
+        error.contains("bracket-") && error.contains("trial-003.json"),
+        "{error}"
+    );
 }

@@ -65,11 +65,20 @@ fn assert_golden(name: &str, now: &str) {
 }
 
 fn assert_renderings(name: &str, rendered: &Rendered) {
-    for file in ["summary.md", "chart.svg"] {
+    let files = ["summary.md", "chart.svg", "step-summary.md", "junit.xml"];
+    assert_files(name, rendered, &files);
+    assert_image(name, rendered, "chart.png");
+}
+
+fn assert_files(name: &str, rendered: &Rendered, files: &[&str]) {
+    for file in files {
         let now = fs::read_to_string(rendered.folder.path().join(file)).unwrap();
         assert_golden(&format!("{name}/{file}"), &now);
     }
-    let png = fs::read(rendered.folder.path().join("chart.png")).unwrap();
+}
+
+fn assert_image(name: &str, rendered: &Rendered, file: &str) {
+    let png = fs::read(rendered.folder.path().join(file)).unwrap();
     let image = resvg::tiny_skia::Pixmap::decode_png(&png).unwrap();
     assert_eq!((image.width(), image.height()), (1600, 1000));
     assert!(
@@ -124,6 +133,31 @@ fn a_run_that_failed() {
 }
 
 #[test]
+fn a_soak_with_all_that_can_be_known() {
+    let soak = example::evidence::soak();
+    let rendered = rendered(std::slice::from_ref(&soak), None);
+    assert_renderings("soak", &rendered);
+    assert_golden("soak/terminal.txt", &text::trial(&soak, false));
+}
+
+#[test]
+fn a_find_by_two_slos() {
+    let find = example::evidence::two_slos();
+    let rendered = rendered_with(&find.trials, Some(&find.relaxed), |folder| {
+        let name = folder.write_further_bracket(&find.strict).unwrap();
+        assert_eq!(name, "bracket-strict.json");
+    });
+    assert_renderings("two-slos", &rendered);
+    assert_files("two-slos", &rendered, &["cost.svg", "chart-strict.svg"]);
+    for image in ["cost.png", "chart-strict.png"] {
+        assert_image("two-slos", &rendered, image);
+    }
+    let trials = &rendered.results.trials;
+    let both = [&find.relaxed, &find.strict].map(|bracket| text::bracket(bracket, trials, false));
+    assert_golden("two-slos/terminal.txt", &both.join("\n"));
+}
+
+#[test]
 fn colour_changes_no_character() {
     let find = example::find();
     let rendered = rendered(&find.trials, Some(&find.bracket));
@@ -152,7 +186,7 @@ fn check_and_calibration() {
         folder.write_check(&example::check()).unwrap();
         folder.write_calibration(&example::calibration()).unwrap();
     });
-    let summary = fs::read_to_string(rendered.folder.path().join("summary.md")).unwrap();
-    assert_golden("check-and-calibration/summary.md", &summary);
+    let files = ["summary.md", "step-summary.md", "junit.xml"];
+    assert_files("check-and-calibration", &rendered, &files);
     assert!(!rendered.folder.path().join("chart.svg").exists());
 }

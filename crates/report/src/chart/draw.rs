@@ -1,38 +1,20 @@
-//! Where everything goes. From top to bottom: title, subtitles, two rows of legend, the load line's label, the plot, the axes. The legend and the
-//! labels of gates and load line have bands of their own, so that they cover no data.
+//! The chart of latencies: gates, medians, one mark per trial.
 
+use plimsoll_core::profile::Length;
 use plimsoll_core::record::{TrialSummary, Verdict};
 
+use super::frame::{
+    self, BOTTOM_PX, GREY, INK, LABEL_SIZE_PX, LEFT_PX, Legend, RIGHT_PX, TOP_PX, text_style,
+};
 use super::scale::Scale;
-use super::svg::{Drawing, TextStyle};
+use super::svg::Drawing;
 use super::{Chart, GateLine, SIZE_PX, Side, font};
 use crate::loads::Load;
-use crate::words::number;
 
-/// Size of the title.
-pub(super) const TITLE_SIZE_PX: f64 = 18.0;
-
-const MARGIN_PX: f64 = 20.0;
-const LEFT_PX: f64 = 78.0;
-const RIGHT_PX: f64 = 660.0;
-const TOP_PX: f64 = 142.0;
-const BOTTOM_PX: f64 = 442.0;
-const TICK_SIZE_PX: f64 = 11.0;
-const LABEL_SIZE_PX: f64 = 11.0;
 /// Least distance between two labels' baselines.
 const LABEL_STEP_PX: f64 = 14.0;
-const INK: &str = "#222222";
-const GREY: &str = "#595959";
-
-/// Room for the title.
-pub(super) fn title_room_px() -> f64 {
-    f64::from(SIZE_PX.0) - 2.0 * MARGIN_PX
-}
-
-/// Width of a title.
-pub(super) fn title_width_px(title: &str) -> f64 {
-    font::width_px(title, TITLE_SIZE_PX, true)
-}
+/// Size of the marks of short trials: they weigh less.
+const SHORT_SIZE: f64 = 0.62;
 
 /// Colour of lines and marks.
 fn color(side: Side) -> &'static str {
@@ -47,15 +29,6 @@ fn text_color(side: Side) -> &'static str {
     match side {
         Side::Newest => "#005a8c",
         Side::Oldest => "#a34700",
-    }
-}
-
-fn text_style(size_px: f64, fill: &'static str, anchor: &'static str) -> TextStyle {
-    TextStyle {
-        size_px,
-        bold: false,
-        fill,
-        anchor,
     }
 }
 
@@ -85,22 +58,24 @@ impl Mark {
         }
     }
 
-    fn draw(self, drawing: &mut Drawing, (x, y): (f64, f64), color: &str) {
+    /// Draws it at `size` times its usual size.
+    fn draw(self, drawing: &mut Drawing, (x, y): (f64, f64), color: &str, size: f64) {
         let hollow = format!("fill=\"#ffffff\" stroke=\"{color}\" stroke-width=\"1.8\"");
+        let by = |dx: f64, dy: f64| (x + dx * size, y + dy * size);
         match self {
-            Self::Pass => drawing.circle((x, y), 4.5, &format!("fill=\"{color}\"")),
+            Self::Pass => drawing.circle((x, y), 4.5 * size, &format!("fill=\"{color}\"")),
             Self::Fail => {
                 let stroke =
                     format!("stroke=\"{color}\" stroke-width=\"2.6\" stroke-linecap=\"round\"");
-                drawing.line((x - 4.2, y - 4.2), (x + 4.2, y + 4.2), &stroke);
-                drawing.line((x - 4.2, y + 4.2), (x + 4.2, y - 4.2), &stroke);
+                drawing.line(by(-4.2, -4.2), by(4.2, 4.2), &stroke);
+                drawing.line(by(-4.2, 4.2), by(4.2, -4.2), &stroke);
             }
             Self::Borderline => {
-                let points = [(x, y - 6.0), (x + 6.0, y), (x, y + 6.0), (x - 6.0, y)];
+                let points = [by(0.0, -6.0), by(6.0, 0.0), by(0.0, 6.0), by(-6.0, 0.0)];
                 drawing.polygon(&points, &hollow);
             }
             Self::Invalid => {
-                let points = [(x, y - 5.5), (x + 5.5, y + 4.5), (x - 5.5, y + 4.5)];
+                let points = [by(0.0, -5.5), by(5.5, 4.5), by(-5.5, 4.5)];
                 drawing.polygon(&points, &hollow);
             }
         }
@@ -109,15 +84,23 @@ impl Mark {
 
 /// The chart as SVG.
 pub(super) fn svg(chart: &Chart) -> String {
-    let x = x_scale(&chart.loads);
+    let x = frame::load_scale(chart.loads.iter().map(|load| load.sessions));
     let y = y_scale(chart);
     let mut drawing = Drawing::default();
-    header(&mut drawing, chart);
+    frame::header(&mut drawing, &chart.title, &chart.subtitles);
     legend(&mut drawing, chart);
-    axes(&mut drawing, &x, &y);
+    if let Some(band) = &chart.edge {
+        frame::band(&mut drawing, band, &x);
+    }
+    let unit = if y.is_logarithmic() {
+        "latency from the schedule (ms, logarithmic)"
+    } else {
+        "latency from the schedule (ms)"
+    };
+    frame::axes(&mut drawing, &x, &y, unit);
     gates(&mut drawing, &chart.gates, &y);
     if let Some((load, label)) = &chart.load_line {
-        load_line(&mut drawing, x.px(f64::from(*load)), label);
+        frame::load_line(&mut drawing, x.px(f64::from(*load)), label);
     }
     for side in Side::BOTH {
         series(&mut drawing, chart, side, &x, &y);
@@ -132,23 +115,6 @@ pub(super) fn svg(chart: &Chart) -> String {
     drawing.finish(SIZE_PX, &chart.title, &description)
 }
 
-/// All loads with a little room on both sides; from zero where the lowest load is low enough that the room up to it is no waste.
-fn x_scale(loads: &[Load]) -> Scale {
-    let least = loads.first().map_or(0.0, |load| f64::from(load.sessions));
-    let greatest = loads.last().map_or(1.0, |load| f64::from(load.sessions));
-    let room = if greatest > least {
-        (greatest - least) * 0.06
-    } else {
-        (greatest * 0.5).max(1.0)
-    };
-    let low = if least < 0.4 * greatest {
-        0.0
-    } else {
-        least - room
-    };
-    Scale::linear(low.max(0.0), greatest + room, LEFT_PX, RIGHT_PX)
-}
-
 fn y_scale(chart: &Chart) -> Scale {
     let trials = chart.loads.iter().flat_map(|load| &load.trials);
     let drawn = trials.flat_map(|trial| {
@@ -160,91 +126,45 @@ fn y_scale(chart: &Chart) -> Scale {
     Scale::for_values(&values, BOTTOM_PX, TOP_PX)
 }
 
-fn header(drawing: &mut Drawing, chart: &Chart) {
-    let title = TextStyle {
-        bold: true,
-        ..text_style(TITLE_SIZE_PX, INK, "start")
-    };
-    drawing.text((MARGIN_PX, 31.0), title, &chart.title);
-    let mut baseline = 51.0;
-    for subtitle in chart.subtitles.iter().take(2) {
-        let text = font::fit(subtitle, 12.0, false, title_room_px());
-        drawing.text(
-            (MARGIN_PX, baseline),
-            text_style(12.0, GREY, "start"),
-            &text,
-        );
-        baseline += 17.0;
-    }
-}
-
 /// One row of lines and one of marks; only what is drawn is explained.
 fn legend(drawing: &mut Drawing, chart: &Chart) {
-    let style = text_style(LABEL_SIZE_PX, INK, "start");
-    let mut x = LEFT_PX;
-    let mut entry = |drawing: &mut Drawing, text: &str, sample: &dyn Fn(&mut Drawing, f64)| {
-        sample(drawing, x);
-        drawing.text((x + 30.0, 96.0), style, text);
-        x += 30.0 + font::width_px(text, LABEL_SIZE_PX, false) + 22.0;
+    let line = |drawing: &mut Drawing, (x, y): (f64, f64), stroke: &str| {
+        drawing.line((x - 12.0, y), (x + 12.0, y), stroke);
     };
+    let mut lines = Legend::row(0);
     for side in Side::BOTH {
-        entry(drawing, &format!("{} p95", side.name()), &|d, x| {
-            d.line((x, 92.0), (x + 24.0, 92.0), &p95_stroke(side));
+        lines.entry(drawing, &format!("{} p95", side.name()), |drawing, at| {
+            line(drawing, at, &p95_stroke(side));
         });
-        entry(drawing, &format!("{} p50", side.name()), &|d, x| {
-            d.line((x, 92.0), (x + 24.0, 92.0), &p50_stroke(side));
+        lines.entry(drawing, &format!("{} p50", side.name()), |drawing, at| {
+            line(drawing, at, &p50_stroke(side));
         });
     }
     if !chart.gates.is_empty() {
-        entry(drawing, "gate", &|d, x| {
-            d.line((x, 92.0), (x + 24.0, 92.0), &gate_stroke(GREY, true));
+        lines.entry(drawing, "gate", |drawing, at| {
+            line(drawing, at, &gate_stroke(GREY, true));
         });
     }
-    let mut x = LEFT_PX;
+    let mut marks = Legend::row(1);
+    let any = |wanted: &dyn Fn(&Load, &TrialSummary) -> bool| {
+        let of_load = |load: &Load| load.trials.iter().any(|trial| wanted(load, trial));
+        chart.loads.iter().any(of_load)
+    };
     for (mark, name) in Mark::ALL {
-        let in_load = |load: &Load| {
-            load.trials
-                .iter()
-                .any(|trial| Mark::of(load, trial) == mark)
-        };
-        if chart.loads.iter().any(in_load) {
-            mark.draw(drawing, (x + 12.0, 109.0), INK);
-            drawing.text((x + 30.0, 113.0), style, name);
-            x += 30.0 + font::width_px(name, LABEL_SIZE_PX, false) + 22.0;
+        if any(&|load, trial| Mark::of(load, trial) == mark) {
+            marks.entry(drawing, name, |drawing, at| {
+                mark.draw(drawing, at, INK, 1.0);
+            });
         }
     }
-}
-
-fn axes(drawing: &mut Drawing, x: &Scale, y: &Scale) {
-    for tick in y.ticks(6) {
-        let at = y.px(tick);
-        drawing.line(
-            (LEFT_PX, at),
-            (RIGHT_PX, at),
-            "stroke=\"#e6e6e6\" stroke-width=\"1\"",
-        );
-        let style = text_style(TICK_SIZE_PX, GREY, "end");
-        drawing.text((LEFT_PX - 8.0, at + 4.0), style, &number(tick));
+    if any(&|_, trial| trial.length == Length::Short) {
+        marks.entry(drawing, "small: short trial", |drawing, at| {
+            Mark::Pass.draw(drawing, at, INK, SHORT_SIZE);
+        });
     }
-    for tick in x.ticks(7) {
-        let at = x.px(tick);
-        let stroke = format!("stroke=\"{GREY}\" stroke-width=\"1\"");
-        drawing.line((at, BOTTOM_PX), (at, BOTTOM_PX + 5.0), &stroke);
-        let style = text_style(TICK_SIZE_PX, GREY, "middle");
-        drawing.text((at, BOTTOM_PX + 19.0), style, &number(tick));
+    if let Some(band) = &chart.edge {
+        marks.band(drawing, band);
     }
-    let stroke = format!("stroke=\"{GREY}\" stroke-width=\"1\"");
-    drawing.line((LEFT_PX, BOTTOM_PX), (RIGHT_PX, BOTTOM_PX), &stroke);
-    drawing.line((LEFT_PX, TOP_PX), (LEFT_PX, BOTTOM_PX), &stroke);
-    let style = text_style(12.0, INK, "middle");
-    let middle = f64::midpoint(LEFT_PX, RIGHT_PX);
-    drawing.text((middle, BOTTOM_PX + 42.0), style, "load (sessions)");
-    let unit = if y.is_logarithmic() {
-        "latency from the schedule (ms, logarithmic)"
-    } else {
-        "latency from the schedule (ms)"
-    };
-    drawing.upward_text((24.0, f64::midpoint(TOP_PX, BOTTOM_PX)), style, unit);
 }
 
 fn p95_stroke(side: Side) -> String {
@@ -305,20 +225,6 @@ fn spread(wanted: &[f64]) -> Vec<f64> {
     placed
 }
 
-/// The load line, with its label above the plot.
-fn load_line(drawing: &mut Drawing, x: f64, label: &str) {
-    let stroke = format!("stroke=\"{INK}\" stroke-width=\"1.8\"");
-    drawing.line((x, TOP_PX - 4.0), (x, BOTTOM_PX), &stroke);
-    let style = TextStyle {
-        bold: true,
-        ..text_style(12.0, INK, "middle")
-    };
-    let half = font::width_px(label, 12.0, true) / 2.0;
-    let right = f64::from(SIZE_PX.0) - MARGIN_PX;
-    let centre = x.clamp(LEFT_PX + half, right - half);
-    drawing.text((centre, TOP_PX - 9.0), style, label);
-}
-
 /// Lines through the medians of the loads.
 fn series(drawing: &mut Drawing, chart: &Chart, side: Side, x: &Scale, y: &Scale) {
     let line = |value: &dyn Fn(&TrialSummary) -> Option<f64>| -> Vec<(f64, f64)> {
@@ -330,7 +236,7 @@ fn series(drawing: &mut Drawing, chart: &Chart, side: Side, x: &Scale, y: &Scale
     if let [only] = medians[..] {
         let style = format!("fill=\"{}\" fill-opacity=\"0.5\"", color(side));
         drawing.circle(only, 2.6, &style);
-    } else {
+    } else if medians.len() > 1 {
         drawing.polyline(&medians, &p50_stroke(side));
     }
     let p95 = line(&|trial| side.p95(trial));
@@ -345,7 +251,11 @@ fn marks(drawing: &mut Drawing, chart: &Chart, side: Side, x: &Scale, y: &Scale)
         for trial in &load.trials {
             if let Some(value) = side.p95(trial) {
                 let at = (x.px(f64::from(load.sessions)), y.px(value));
-                Mark::of(load, trial).draw(drawing, at, color(side));
+                let size = match trial.length {
+                    Length::Full => 1.0,
+                    Length::Short => SHORT_SIZE,
+                };
+                Mark::of(load, trial).draw(drawing, at, color(side), size);
             }
         }
     }

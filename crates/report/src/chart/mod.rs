@@ -1,18 +1,22 @@
-//! The chart: latency against sessions, gates, marks by verdict, and the load line.
+//! The charts: latency against sessions with gates, marks by verdict and the load line; and what a session costs over the load.
 //!
 //! Colours are of the palette of Okabe and Ito, which colour-blind readers can tell apart; marks differ in shape as well.
 
+mod cost;
 mod draw;
 mod font;
+mod frame;
 mod png;
 mod scale;
 mod svg;
 
-use plimsoll_core::record::{Trial, TrialSummary};
+use plimsoll_core::record::{Bracket, Trial, TrialSummary};
 
-use crate::folder::Results;
+use crate::facts;
+use crate::folder::{SearchView, StoredTrial};
 use crate::loads::{self, Load};
-use crate::words::{self, count, number, plain};
+use crate::words::{self, count, number, percent, plain};
+use frame::Band;
 
 pub use png::png;
 
@@ -71,93 +75,116 @@ struct Chart {
     gates: Vec<GateLine>,
     /// The load line and its label.
     load_line: Option<(u32, String)>,
+    /// Where the edge lies.
+    edge: Option<Band>,
 }
 
-/// The chart of a result folder as SVG. `None` when the folder has nothing for one chart: no trial, or trials of several targets without a search.
+/// The chart of a search as SVG, as one SLO judges it. `None` when it has no trial.
 #[must_use]
-pub fn svg(results: &Results) -> Option<String> {
-    chart_of(results).map(|chart| draw::svg(&chart))
+pub fn svg_of_search(view: &SearchView<'_>) -> Option<String> {
+    let bracket = view.bracket;
+    let trials = view.of_search();
+    let mut chart = Chart::of(loads::of_bracket(bracket), &trials)?;
+    let headline = words::headline(bracket, &view.trials);
+    let edge = bracket.edge.as_ref();
+    let edge = edge.map(|edge| format!("edge {}", facts::edge(edge)));
+    // The edge first: it is the shorter, and what does not fit is cut at the end.
+    let bounds = Some(headline.bounds).filter(|bounds| !bounds.is_empty());
+    let found: Vec<_> = edge.into_iter().chain(bounds).collect();
+    if !found.is_empty() {
+        chart.subtitles.insert(0, found.join("; "));
+    }
+    chart.title = fitting_title(&bracket.target.name, |name| {
+        let mut bracket = bracket.clone();
+        name.clone_into(&mut bracket.target.name);
+        words::headline(&bracket, &view.trials).claim
+    });
+    chart.load_line = load_line(bracket);
+    chart.edge = edge_band(bracket);
+    Some(draw::svg(&chart))
 }
 
-fn chart_of(results: &Results) -> Option<Chart> {
-    let loads = loads::of(results);
-    let trials: Vec<&Trial> = match &results.bracket {
-        Some(bracket) => words::of_search(bracket, &results.trials)
-            .map(|s| &s.trial)
-            .collect(),
-        None => results.trials.iter().map(|stored| &stored.trial).collect(),
-    };
-    let first = trials.first()?;
-    let one_target = trials
+/// The chart of trials without a search. `None` when there are none, or when they are of several targets.
+#[must_use]
+pub fn svg_of_trials(trials: &[&StoredTrial]) -> Option<String> {
+    let mut chart = Chart::of(loads::of_trials(trials), trials)?;
+    let name = &trials.first()?.trial.target.name;
+    if trials
         .iter()
-        .all(|trial| trial.target.name == first.target.name);
-    if !one_target {
+        .any(|stored| stored.trial.target.name != *name)
+    {
         return None;
     }
-    let mut subtitles = Vec::new();
-    let title = title_and_bounds(results, &trials, &mut subtitles);
-    subtitles.push(format!(
-        "workload {}, profile {}, SLO {}{}",
-        plain(&first.workload),
-        plain(&first.profile),
-        plain(&first.slo),
-        not_drawn(&loads)
-    ));
-    let load_line = results.bracket.as_ref().and_then(|bracket| {
-        let at_least = if bracket.lower_bound_only {
-            "at least "
-        } else {
-            ""
-        };
-        let load = bracket.confirmed?;
-        Some((
-            load,
-            format!("load line: {at_least}{}", count(u64::from(load))),
-        ))
+    chart.title = fitting_title(name, |name| match trials {
+        [only] => format!(
+            "{name} at {}{}: {}",
+            words::sessions(only.trial.sessions),
+            words::on_vcpu(only.trial.vcpu),
+            only.trial.verdict.word()
+        ),
+        trials => format!("{name}: {} trials", trials.len()),
     });
-    Some(Chart {
-        title,
-        subtitles,
-        gates: gate_lines(first),
-        loads,
-        load_line,
-    })
+    Some(draw::svg(&chart))
+}
+
+impl Chart {
+    /// What is drawn of trials, with neither a title nor a load line.
+    fn of(loads: Vec<Load>, trials: &[&StoredTrial]) -> Option<Self> {
+        let first = &trials.first()?.trial;
+        let conditions = format!(
+            "workload {}, profile {}, SLO {}{}",
+            plain(&first.workload),
+            plain(&first.profile),
+            plain(&first.slo),
+            not_drawn(&loads)
+        );
+        Some(Self {
+            title: String::new(),
+            subtitles: vec![conditions],
+            gates: gate_lines(first),
+            loads,
+            load_line: None,
+            edge: None,
+        })
+    }
 }
 
 /// The finding. A long name is cut until the whole title fits: the number is what the reader is here for.
-fn title_and_bounds(results: &Results, trials: &[&Trial], subtitles: &mut Vec<String>) -> String {
-    let name = trials
-        .first()
-        .map_or("", |trial| trial.target.name.as_str());
-    let titled = |name: &str| match &results.bracket {
-        Some(bracket) => {
-            let mut bracket = bracket.clone();
-            name.clone_into(&mut bracket.target.name);
-            words::headline(&bracket, &results.trials).claim
-        }
-        None => title_without_search(name, trials),
-    };
-    if let Some(bracket) = &results.bracket {
-        let bounds = words::headline(bracket, &results.trials).bounds;
-        if !bounds.is_empty() {
-            subtitles.push(bounds);
-        }
-    }
-    let name = plain(name);
-    let room = draw::title_room_px() - draw::title_width_px(&titled(""));
-    titled(&font::fit(&name, draw::TITLE_SIZE_PX, true, room))
+fn fitting_title(name: &str, titled: impl Fn(&str) -> String) -> String {
+    let room = frame::title_room_px() - frame::title_width_px(&titled(""));
+    titled(&font::fit(&plain(name), frame::TITLE_SIZE_PX, true, room))
 }
 
-fn title_without_search(name: &str, trials: &[&Trial]) -> String {
-    match trials {
-        [trial] => format!(
-            "{name} at {}{}: {}",
-            words::sessions(trial.sessions),
-            words::on_vcpu(trial.vcpu),
-            trial.verdict.word()
-        ),
-        trials => format!("{name}: {} trials", trials.len()),
-    }
+/// The cost curve of a search as SVG. `None` where the target's CPU time is not known.
+#[must_use]
+pub fn cost_svg(bracket: &Bracket) -> Option<String> {
+    let chart = cost::CostChart {
+        points: &bracket.cost_curve,
+        load_line: load_line(bracket),
+        edge: edge_band(bracket),
+    };
+    (!chart.points.is_empty()).then(|| cost::svg(&chart, bracket))
+}
+
+/// Where the load line is, and its label.
+fn load_line(bracket: &Bracket) -> Option<(u32, String)> {
+    let at_least = if bracket.lower_bound_only {
+        "at least "
+    } else {
+        ""
+    };
+    let load = bracket.confirmed?;
+    let label = format!("load line: {at_least}{}", count(u64::from(load)));
+    Some((load, label))
+}
+
+/// The interval of the edge.
+fn edge_band(bracket: &Bracket) -> Option<Band> {
+    bracket.edge.as_ref().map(|edge| Band {
+        low: edge.low,
+        high: edge.high,
+        label: format!("edge, {} interval", percent(edge.confidence)),
+    })
 }
 
 /// Says how many trials have no place in the chart, because nothing was answered in them.

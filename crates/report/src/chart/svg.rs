@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::font;
-use crate::words::plain;
+use crate::xml::escape;
 
 /// A drawing in the making.
 #[derive(Debug, Default)]
@@ -109,23 +109,6 @@ impl Drawing {
         // Writing to a string cannot fail.
         let _ = writeln!(self.body, "{element}");
     }
-}
-
-/// Text as XML: nothing in it is markup, and nothing that XML does not allow is left.
-pub(super) fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in plain(text).chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&apos;"),
-            '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
-            c => escaped.push(c),
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::ReportError;
@@ -26,16 +26,63 @@ pub(super) fn is_leftover(name: &str) -> bool {
 /// # Errors
 /// When the system refuses; then the temporary file is gone and what was there before is untouched.
 pub(super) fn write(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), ReportError> {
-    let path = folder.join(name);
-    let unique = NEXT.fetch_add(1, Ordering::Relaxed);
-    let temporary = folder.join(format!(".{name}{TEMPORARY}{}-{unique}", std::process::id()));
-    let written = write_synced(&temporary, bytes).and_then(|()| fs::rename(&temporary, &path));
-    if let Err(error) = written {
-        // Nothing better can be done when this fails too; `is_leftover` keeps such a file out of every result.
-        let _ = fs::remove_file(&temporary);
-        return Err(ReportError::write(&path, error));
+    let named = |error| ReportError::write(&folder.join(name), error);
+    let mut file = Unfinished::begin(folder, name).map_err(named)?;
+    file.append(bytes).map_err(named)?;
+    file.finish(name)
+}
+
+/// A file that is being written under a temporary name. Dropped unfinished, it is gone.
+#[derive(Debug)]
+pub(super) struct Unfinished {
+    folder: PathBuf,
+    temporary: PathBuf,
+    file: File,
+    renamed: bool,
+}
+
+impl Unfinished {
+    /// Begins a file in `folder`; `hint` is a part of its temporary name.
+    pub(super) fn begin(folder: &Path, hint: &str) -> io::Result<Self> {
+        let unique = NEXT.fetch_add(1, Ordering::Relaxed);
+        let temporary = folder.join(format!(".{hint}{TEMPORARY}{}-{unique}", std::process::id()));
+        let mut options = OpenOptions::new();
+        let file = options.write(true).create_new(true).open(&temporary)?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            temporary,
+            file,
+            renamed: false,
+        })
     }
-    sync_folder(folder)
+
+    /// Adds to its end.
+    pub(super) fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)
+    }
+
+    /// Gives it its final name, replacing what is there.
+    ///
+    /// # Errors
+    /// When the system refuses; then the temporary file is gone and what was there before is untouched.
+    pub(super) fn finish(mut self, name: &str) -> Result<(), ReportError> {
+        let path = self.folder.join(name);
+        let synced = self.file.sync_all();
+        synced
+            .and_then(|()| fs::rename(&self.temporary, &path))
+            .map_err(|error| ReportError::write(&path, error))?;
+        self.renamed = true;
+        sync_folder(&self.folder)
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if !self.renamed {
+            // Nothing better can be done when this fails; `is_leftover` keeps such a file out of every result.
+            let _ = fs::remove_file(&self.temporary);
+        }
+    }
 }
 
 /// Syncs a folder, so that a rename within it survives a crash of the machine.
@@ -43,12 +90,6 @@ pub(super) fn sync_folder(folder: &Path) -> Result<(), ReportError> {
     File::open(folder)
         .and_then(|handle| handle.sync_all())
         .map_err(|error| ReportError::write(folder, error))
-}
-
-fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
 }
 
 #[cfg(test)]
@@ -74,6 +115,17 @@ mod tests {
         assert_eq!(names(folder.path()), ["bracket.json"]);
         let read = fs::read(folder.path().join("bracket.json")).unwrap();
         assert_eq!(read, b"new");
+    }
+
+    #[test]
+    fn a_file_that_is_never_finished_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut file = Unfinished::begin(folder.path(), "trial.hlog").unwrap();
+        file.append(b"half").unwrap();
+        let while_written = names(folder.path());
+        assert!(while_written.iter().all(|name| is_leftover(name)) && while_written.len() == 1);
+        drop(file);
+        assert!(names(folder.path()).is_empty());
     }
 
     #[test]

@@ -4,13 +4,17 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use plimsoll_core::record::{Bracket, Calibration, SCHEMA_VERSION, Trial};
+use plimsoll_core::record::{Bracket, Calibration, Comparison, SCHEMA_VERSION, SearchPlan, Trial};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{BRACKET, CALIBRATION, CHECK, names, trial_number};
+use super::{
+    BRACKET, CALIBRATION, CHECK, COMPARISON, SEARCH_PLAN, further_bracket, is_further_bracket,
+    names, trial_number,
+};
 use crate::check::Check;
 use crate::error::ReportError;
+use crate::{facts, words};
 
 /// All records of a result folder.
 #[derive(Debug, Clone)]
@@ -21,10 +25,58 @@ pub struct Results {
     pub trials: Vec<StoredTrial>,
     /// The load line, where there was a find.
     pub bracket: Option<Bracket>,
+    /// The load lines by the further SLOs of the same search, by name of the SLO.
+    pub further_brackets: Vec<Bracket>,
+    /// The comparison, where there was one.
+    pub comparison: Option<Comparison>,
     /// The calibration, where there was one.
     pub calibration: Option<Calibration>,
     /// Conformance, where it was checked.
     pub check: Option<Check>,
+}
+
+impl Results {
+    /// The searches: one, or one for each SLO of a search with several, the first one first.
+    #[must_use]
+    pub fn searches(&self) -> Vec<SearchView<'_>> {
+        let brackets = || self.bracket.iter().chain(&self.further_brackets);
+        let one_of_several = brackets().count() > 1;
+        brackets()
+            .map(|bracket| SearchView {
+                bracket,
+                trials: facts::judged_by(&bracket.slo, &self.trials),
+                one_of_several,
+            })
+            .collect()
+    }
+
+    /// Trials that stand for themselves: a folder can hold such beside those of a search. In a comparison's folder all trials are its evidence.
+    pub fn other_trials(&self) -> impl Iterator<Item = &StoredTrial> {
+        let none_stands_alone = self.comparison.is_some();
+        self.trials.iter().filter(move |stored| {
+            let mut brackets = self.bracket.iter().chain(&self.further_brackets);
+            !none_stands_alone && !brackets.any(|bracket| words::is_of_search(bracket, stored))
+        })
+    }
+}
+
+/// A search as one SLO judges it.
+#[derive(Debug, Clone)]
+pub struct SearchView<'a> {
+    /// The load line by that SLO.
+    pub bracket: &'a Bracket,
+    /// All trials of the folder, those of the search judged by that SLO.
+    pub trials: Vec<StoredTrial>,
+    /// Whether the search had several SLOs.
+    pub one_of_several: bool,
+}
+
+impl SearchView<'_> {
+    /// The trials of the search.
+    #[must_use]
+    pub fn of_search(&self) -> Vec<&StoredTrial> {
+        words::of_search(self.bracket, &self.trials).collect()
+    }
 }
 
 /// A trial and where it is kept.
@@ -46,6 +98,8 @@ pub fn load(path: impl Into<PathBuf>) -> Result<Results, ReportError> {
     let mut results = Results {
         trials: trials(&path, &names)?,
         bracket: optional(&path, &names, BRACKET)?,
+        further_brackets: further_brackets(&path, &names)?,
+        comparison: optional(&path, &names, COMPARISON)?,
         calibration: optional(&path, &names, CALIBRATION)?,
         check: None,
         path,
@@ -56,10 +110,25 @@ pub fn load(path: impl Into<PathBuf>) -> Result<Results, ReportError> {
         results.check = Some(check);
     }
     if let Some(bracket) = &results.bracket {
-        every_trial_is_there(&results.path, bracket, &names)?;
+        let trials = bracket.trials.iter().map(|trial| &trial.file);
+        every_trial_is_there(&results.path.join(BRACKET), trials, &names)?;
+    }
+    for bracket in &results.further_brackets {
+        let file = results.path.join(further_bracket(&bracket.slo));
+        let trials = bracket.trials.iter().map(|trial| &trial.file);
+        every_trial_is_there(&file, trials, &names)?;
+    }
+    if let Some(comparison) = &results.comparison {
+        // A side that was read from another folder has its trials there.
+        let sides = [&comparison.a, &comparison.b].into_iter();
+        let here = sides.filter(|side| side.folder.is_none());
+        let trials = here.flat_map(|side| side.trials.iter().map(|trial| &trial.file));
+        every_trial_is_there(&results.path.join(COMPARISON), trials, &names)?;
     }
     let nothing = results.trials.is_empty()
         && results.bracket.is_none()
+        && results.further_brackets.is_empty()
+        && results.comparison.is_none()
         && results.calibration.is_none()
         && results.check.is_none();
     if nothing {
@@ -68,10 +137,22 @@ pub fn load(path: impl Into<PathBuf>) -> Result<Results, ReportError> {
     Ok(results)
 }
 
+/// How the search in this folder was begun; `None` when there is none.
+///
+/// # Errors
+/// When the folder cannot be read, or the record is broken or from a later Plimsoll.
+pub fn load_search_plan(path: &Path) -> Result<Option<SearchPlan>, ReportError> {
+    let names: BTreeSet<String> = names(path)?.into_iter().collect();
+    optional(path, &names, SEARCH_PLAN)
+}
+
 /// Whether one of these files is a record of ours, in whatever version.
 pub(super) fn holds_a_result(path: &Path, names: &[String]) -> bool {
-    let is_record =
-        |name: &&String| is_trial(name) || [BRACKET, CALIBRATION, CHECK].contains(&name.as_str());
+    let is_record = |name: &&String| {
+        is_trial(name)
+            || is_further_bracket(name)
+            || [BRACKET, COMPARISON, CALIBRATION, CHECK, SEARCH_PLAN].contains(&name.as_str())
+    };
     names.iter().filter(is_record).any(|name| {
         let json = fs::read(path.join(name)).unwrap_or_default();
         let record: Value = serde_json::from_slice(&json).unwrap_or_default();
@@ -100,6 +181,12 @@ fn trials(path: &Path, names: &BTreeSet<String>) -> Result<Vec<StoredTrial>, Rep
             })
         })
         .collect()
+}
+
+/// Sorted by file, hence by name of the SLO.
+fn further_brackets(path: &Path, names: &BTreeSet<String>) -> Result<Vec<Bracket>, ReportError> {
+    let files = names.iter().filter(|name| is_further_bracket(name));
+    files.map(|name| record(&path.join(name))).collect()
 }
 
 fn optional<T: DeserializeOwned>(
@@ -134,17 +221,17 @@ fn read(file: &Path) -> Result<Vec<u8>, ReportError> {
     fs::read(file).map_err(|error| ReportError::read(file, error))
 }
 
-/// A bracket without its evidence is no result.
-fn every_trial_is_there(
-    path: &Path,
-    bracket: &Bracket,
+/// A record without its evidence is no result. A pair that did not run names no file.
+fn every_trial_is_there<'a>(
+    record: &Path,
+    files: impl Iterator<Item = &'a String>,
     names: &BTreeSet<String>,
 ) -> Result<(), ReportError> {
-    for trial in &bracket.trials {
-        let stem = trial.file.trim_end_matches(".json");
+    for file in files.filter(|file| !file.is_empty()) {
+        let stem = file.trim_end_matches(".json");
         if !names.contains(&format!("{stem}.json")) {
             let why = format!("it names {stem}.json, which is not in the folder");
-            return Err(ReportError::broken(&path.join(BRACKET), why));
+            return Err(ReportError::broken(record, why));
         }
     }
     Ok(())

@@ -2,34 +2,42 @@
 //!
 //! ```text
 //! trial-001.json   one trial                       bracket.json       the load line of a find
-//! trial-001.hlog   its latencies per second        calibration.json   what the client can generate
-//! trial-001.csv    one row per second              check.json         conformance, case by case
-//! summary.md, chart.svg, chart.png                 renderings, made from the above
+//! trial-001.hlog   its latencies per second        bracket-SLO.json   the same by a further SLO of the same search
+//! trial-001.csv    one row per second              calibration.json   what the client can generate
+//! check.json       conformance, case by case       comparison.json    two targets, or two results, held against each other
+//! summary.md, chart.svg, chart.png, cost.svg, cost.png, junit.xml, step-summary.md    renderings, made from the above
 //! ```
 //!
 //! The JSON file of a trial is written last: where it is, the other two are.
 
 mod atomic;
 mod load;
+pub(crate) mod slug;
+mod trial_log;
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use plimsoll_core::record::{Bracket, Calibration, Second, Trial};
+use plimsoll_core::record::{Bracket, Calibration, Comparison, SearchPlan, Second, Trial};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-pub use load::{Results, StoredTrial, load};
+pub use load::{Results, SearchView, StoredTrial, load, load_search_plan};
+pub use trial_log::TrialLog;
 
 use crate::csv;
 use crate::error::ReportError;
-use crate::hlog::{IntervalHistograms, IntervalLog};
+use crate::hlog::IntervalHistograms;
 
 /// The load line of a find.
 pub const BRACKET: &str = "bracket.json";
+/// Two targets, or two results, held against each other.
+pub const COMPARISON: &str = "comparison.json";
 /// What this machine's client can generate.
 pub const CALIBRATION: &str = "calibration.json";
+/// How a search was begun.
+pub const SEARCH_PLAN: &str = "search.json";
 /// Conformance, case by case.
 pub const CHECK: &str = "check.json";
 
@@ -83,14 +91,14 @@ impl ResultFolder {
         seconds: &[Second],
         intervals: &[IntervalHistograms],
     ) -> Result<String, ReportError> {
-        let mut log = IntervalLog::begin(&trial.started_at)?;
+        let mut log = self.begin_log(&trial.started_at)?;
         for interval in intervals {
-            log.push(interval)?;
+            log.push(interval.start_s, interval.duration_s, &interval.set)?;
         }
         self.write_trial_with_log(trial, seconds, log)
     }
 
-    /// The same with an interval log that was filled as the trial went on: a long trial's histograms need not be kept (about 1 MB per second).
+    /// The same with an interval log that was written as the trial went on: [`ResultFolder::begin_log`].
     ///
     /// # Errors
     /// When the system refuses, or the trial is not one that could be read again.
@@ -98,12 +106,12 @@ impl ResultFolder {
         &self,
         trial: &Trial,
         seconds: &[Second],
-        log: IntervalLog,
+        log: TrialLog,
     ) -> Result<String, ReportError> {
         let stem = format!("trial-{:03}", self.last_trial_number()? + 1);
         let json_name = format!("{stem}.json");
         let json = to_json(&json_name, trial)?;
-        atomic::write(&self.path, &format!("{stem}.hlog"), &log.into_bytes())?;
+        log.finish(&format!("{stem}.hlog"))?;
         let rows = csv::of(seconds);
         atomic::write(&self.path, &format!("{stem}.csv"), rows.as_bytes())?;
         atomic::write(&self.path, &json_name, &json)?;
@@ -116,6 +124,33 @@ impl ResultFolder {
     /// When the system refuses, or the record is not one that could be read again.
     pub fn write_bracket(&self, bracket: &Bracket) -> Result<(), ReportError> {
         atomic::write(&self.path, BRACKET, &to_json(BRACKET, bracket)?)
+    }
+
+    /// Writes the bracket of a further SLO of the same search, and gives its file name: `bracket-strict.json` for the SLO `strict`. A name that
+    /// no file can have is made into one that it can; two names never share a file.
+    ///
+    /// # Errors
+    /// When the system refuses, or the record is not one that could be read again.
+    pub fn write_further_bracket(&self, bracket: &Bracket) -> Result<String, ReportError> {
+        let name = further_bracket(&bracket.slo);
+        atomic::write(&self.path, &name, &to_json(&name, bracket)?)?;
+        Ok(name)
+    }
+
+    /// Writes `comparison.json`.
+    ///
+    /// # Errors
+    /// When the system refuses, or the record is not one that could be read again.
+    pub fn write_comparison(&self, comparison: &Comparison) -> Result<(), ReportError> {
+        atomic::write(&self.path, COMPARISON, &to_json(COMPARISON, comparison)?)
+    }
+
+    /// Writes `search.json`: how a search is begun, before its first trial.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn write_search_plan(&self, plan: &SearchPlan) -> Result<(), ReportError> {
+        atomic::write(&self.path, SEARCH_PLAN, &to_json(SEARCH_PLAN, plan)?)
     }
 
     /// Writes `calibration.json`.
@@ -159,11 +194,26 @@ impl ResultFolder {
     }
 
     /// The greatest number among files of trials, complete or not: a trial that a crash cut short keeps its number.
-    fn last_trial_number(&self) -> Result<u32, ReportError> {
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn last_trial_number(&self) -> Result<u32, ReportError> {
         let names = names(&self.path)?;
         let numbers = names.iter().filter_map(|name| trial_number(name));
         Ok(numbers.max().unwrap_or(0))
     }
+}
+
+/// What begins the file names of further brackets.
+const FURTHER_BRACKET: &str = "bracket-";
+
+/// The file of the bracket by a further SLO.
+fn further_bracket(slo: &str) -> String {
+    format!("{FURTHER_BRACKET}{}.json", slug::of(slo))
+}
+
+fn is_further_bracket(name: &str) -> bool {
+    name.starts_with(FURTHER_BRACKET) && name.ends_with(".json")
 }
 
 /// The number in `trial-001.json` and its siblings.

@@ -8,17 +8,25 @@ use crate::words::count;
 pub(super) fn section(page: &mut Page, check: &Check) {
     page.heading(1, &format!("Conformance of {}", escape(&check.target)));
     page.paragraph(&format!("**{}**", verdict(check)));
-    let mut table = Table::new(&["case", "what", "passed", "expected", "seen"]);
     // What failed is what the reader is here for.
-    for outcome in [Outcome::Failed, Outcome::Skipped, Outcome::Passed] {
-        for case in check.cases.iter().filter(|case| case.outcome() == outcome) {
+    let order = [Outcome::Failed, Outcome::Skipped, Outcome::Passed];
+    page.table(&table(check, &order));
+}
+
+/// The cases that ended so, in that order.
+pub(crate) fn table(check: &Check, outcomes: &[Outcome]) -> Table {
+    let mut table = Table::new(&["case", "what", "passed", "expected", "seen"]);
+    for outcome in outcomes {
+        let cases = check.cases.iter();
+        for case in cases.filter(|case| case.outcome() == *outcome) {
             table.row(row(case));
         }
     }
-    page.table(&table);
+    table
 }
 
-fn verdict(check: &Check) -> String {
+/// How many cases passed, in a sentence.
+pub(crate) fn verdict(check: &Check) -> String {
     let counted = |outcome| {
         let cases = check.cases.iter().filter(|case| case.outcome() == outcome);
         cases.count() as u64

@@ -1,10 +1,12 @@
 //! What a find rests on: caveats, checks of the measurement, one row per load, the machine, the command.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use plimsoll_core::profile::Length;
 use plimsoll_core::record::{Bracket, GateResult, Trial, Verdict};
 
 use super::{Page, Table, code, escape};
+use crate::facts;
 use crate::folder::StoredTrial;
 use crate::loads::Load;
 use crate::words::{self, count, maybe, ms, number, percent, range, us};
@@ -35,6 +37,7 @@ pub(super) fn belief(page: &mut Page, bracket: &Bracket, trials: &[&StoredTrial]
     checked.extend(client_room(trials));
     checked.extend(audit(trials));
     checked.extend(both_clocks(bracket, trials));
+    checked.extend(sanity(trials));
     checked.extend(trials.iter().filter_map(|stored| {
         words::ledger_gap(&stored.trial).map(|gap| format!("**{}: {gap}.**", stored.stem))
     }));
@@ -45,7 +48,7 @@ pub(super) fn belief(page: &mut Page, bracket: &Bracket, trials: &[&StoredTrial]
 }
 
 /// Every caveat once: where it was raised, and its text at the highest of these loads.
-fn caveats(trials: &[&StoredTrial]) -> Vec<String> {
+pub(crate) fn caveats(trials: &[&StoredTrial]) -> Vec<String> {
     struct Found<'a> {
         blocking: bool,
         times: usize,
@@ -119,6 +122,44 @@ fn audit(trials: &[&StoredTrial]) -> Option<String> {
             count(checked),
             count(wrong)
         )
+    })
+}
+
+/// Accounts that were kept twice.
+fn sanity(trials: &[&StoredTrial]) -> Option<String> {
+    let checks = || trials.iter().flat_map(|stored| &stored.trial.sanity);
+    let total = checks().count();
+    let broken: Vec<_> = trials
+        .iter()
+        .flat_map(|stored| {
+            let broken = disagreeing(&stored.trial);
+            broken.map(|what| format!("{} {what}", stored.stem))
+        })
+        .collect();
+    let names: BTreeSet<_> = checks().map(|check| check.name.as_str()).collect();
+    let names: Vec<_> = names
+        .iter()
+        .map(|name| format!("`{}`", code(name)))
+        .collect();
+    let outcome = if broken.is_empty() {
+        "all agree".to_owned()
+    } else {
+        format!("**some do not agree**: {}", broken.join("; "))
+    };
+    (total > 0).then(|| {
+        format!(
+            "Accounts that were kept twice ({}): {} comparisons, {outcome}.",
+            names.join(", "),
+            count(total as u64)
+        )
+    })
+}
+
+/// The accounts of a trial that do not agree, each with its numbers.
+pub(crate) fn disagreeing(trial: &Trial) -> impl Iterator<Item = String> {
+    facts::disagreeing(trial).map(|check| {
+        let name = code(&check.name);
+        format!("**`{name}` does not agree**: {}", facts::sanity(check))
     })
 }
 
@@ -224,6 +265,12 @@ fn cores(cores: &[usize]) -> String {
     }
 }
 
+/// The trial that shows the conditions of a search: one that ran the whole profile, where there is one.
+pub(super) fn exemplar<'a>(trials: &[&'a StoredTrial]) -> Option<&'a Trial> {
+    let whole = trials.iter().find(|s| s.trial.length == Length::Full);
+    whole.or(trials.first()).map(|stored| &stored.trial)
+}
+
 /// The command that measures the same again, and what it needs beside itself.
 pub(super) fn repeat(page: &mut Page, trial: &Trial, verb: &str, sessions: Option<u32>, seed: u64) {
     let mut words = vec!["plimsoll".to_owned(), verb.to_owned()];
@@ -254,7 +301,8 @@ pub(super) fn repeat(page: &mut Page, trial: &Trial, verb: &str, sessions: Optio
     flag("seed", seed.to_string());
     page.code_block(&words.join(" "));
     let phases = &trial.phases;
-    if named.as_ref() != Some(phases) {
+    let as_named = named.map(|profile| profile.of_length(trial.length));
+    if as_named.as_ref() != Some(phases) {
         page.paragraph(&format!(
             "with the profile changed by hand: ramp {} s, warm-up {} s, measured {} s, grace {} s, start spread {} ms.",
             number(phases.ramp_s),

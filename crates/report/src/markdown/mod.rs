@@ -1,29 +1,32 @@
 //! `summary.md`: the answer first, then whether it can be believed, then the evidence, then how to repeat it.
 
-mod check;
-mod evidence;
+pub(crate) mod check;
+mod comparison;
+pub(crate) mod evidence;
+mod resources;
+pub(crate) mod search;
 mod trial;
 
 use std::fmt::Write;
 
-use plimsoll_core::record::{Bracket, Calibration};
+use plimsoll_core::record::Calibration;
 
 use crate::folder::Results;
-use crate::loads;
 use crate::words::{self, count, number, plain, us};
 
 /// The summary of a result folder.
 #[must_use]
 pub fn of(results: &Results) -> String {
     let mut page = Page::default();
-    if let Some(bracket) = &results.bracket {
-        find(&mut page, bracket, results);
+    if let Some(comparison) = &results.comparison {
+        comparison::section(&mut page, comparison);
+    }
+    for (number, view) in results.searches().iter().enumerate() {
+        search::section(&mut page, view, number == 0);
     }
     // A folder can hold trials of its own beside those of a search.
-    for stored in &results.trials {
-        if !words::is_of_search(results.bracket.as_ref(), stored) {
-            trial::section(&mut page, stored);
-        }
+    for stored in results.other_trials() {
+        trial::section(&mut page, stored);
     }
     if let Some(check) = &results.check {
         check::section(&mut page, check);
@@ -32,63 +35,6 @@ pub fn of(results: &Results) -> String {
         calibration_section(&mut page, calibration);
     }
     page.text
-}
-
-/// The load line of a find.
-fn find(page: &mut Page, bracket: &Bracket, results: &Results) {
-    let headline = words::headline(bracket, &results.trials);
-    page.heading(1, &format!("Load line of {}", escape(&bracket.target.name)));
-    let bounds = match headline.bounds.as_str() {
-        "" => String::new(),
-        bounds => format!(" ({})", escape(bounds)),
-    };
-    page.paragraph(&format!("**{}**{bounds}.", escape(&headline.claim)));
-    let mut facts = Vec::new();
-    if let Some(density) = bracket.sessions_per_vcpu {
-        facts.push(format!("{} sessions per vCPU.", number(density)));
-    }
-    if !bracket.borderline.is_empty() {
-        let loads: Vec<_> = bracket
-            .borderline
-            .iter()
-            .map(|n| count(u64::from(*n)))
-            .collect();
-        facts.push(format!(
-            "Borderline, sometimes passing and sometimes failing: {}.",
-            loads.join(", ")
-        ));
-    }
-    if let Some(bottleneck) = &bracket.bottleneck {
-        facts.push(format!(
-            "Bottleneck: {}.",
-            escape(bottleneck.trim_end_matches('.'))
-        ));
-    }
-    let end = escape(bracket.conclusion.trim_end_matches('.'));
-    facts.push(format!("Why the search ended: {end}."));
-    page.paragraph(&facts.join(" "));
-
-    let trials: Vec<_> = words::of_search(bracket, &results.trials).collect();
-    evidence::belief(page, bracket, &trials);
-    page.heading(2, "Evidence");
-    page.paragraph(&format!(
-        "Workload `{}`, profile `{}`, SLO `{}`; latencies from the schedule; a range where the trials of a load differ.",
-        code(&bracket.workload),
-        code(&bracket.profile),
-        code(&bracket.slo)
-    ));
-    if let Some(first) = trials.first() {
-        evidence::gates(page, &first.trial);
-    }
-    evidence::table(page, &loads::of(results));
-    page.paragraph("![Latency against sessions](chart.svg)");
-    if let Some(first) = trials.first() {
-        page.heading(2, "Environment");
-        evidence::environment(page, &first.trial);
-        page.heading(2, "How to repeat");
-        evidence::repeat(page, &first.trial, "find", None, bracket.seed);
-    }
-    page.paragraph(&format!("Measured at {}.", escape(&bracket.started_at)));
 }
 
 fn calibration_section(page: &mut Page, calibration: &Calibration) {
@@ -123,20 +69,20 @@ fn calibration_section(page: &mut Page, calibration: &Calibration) {
 
 /// The page in the making: blocks with one empty line between them.
 #[derive(Debug, Default)]
-struct Page {
-    text: String,
+pub(crate) struct Page {
+    pub(crate) text: String,
 }
 
 impl Page {
-    fn heading(&mut self, level: usize, text: &str) {
+    pub(crate) fn heading(&mut self, level: usize, text: &str) {
         self.block(&format!("{} {text}", "#".repeat(level)));
     }
 
-    fn paragraph(&mut self, text: &str) {
+    pub(crate) fn paragraph(&mut self, text: &str) {
         self.block(text);
     }
 
-    fn list(&mut self, items: &[String]) {
+    pub(crate) fn list(&mut self, items: &[String]) {
         if !items.is_empty() {
             let lines: Vec<_> = items.iter().map(|item| format!("- {item}")).collect();
             self.block(&lines.join("\n"));
@@ -147,7 +93,14 @@ impl Page {
         self.block(&format!("```sh\n{text}\n```"));
     }
 
-    fn table(&mut self, table: &Table) {
+    /// Folded away until a reader asks for it; GitHub shows it so.
+    pub(crate) fn folded(&mut self, title: &str, inside: impl FnOnce(&mut Self)) {
+        self.block(&format!("<details>\n<summary>{title}</summary>"));
+        inside(self);
+        self.block("</details>");
+    }
+
+    pub(crate) fn table(&mut self, table: &Table) {
         self.block(table.text.trim_end());
     }
 
@@ -162,12 +115,12 @@ impl Page {
 
 /// A table in the making. A column whose name begins with `>` is aligned to the right.
 #[derive(Debug)]
-struct Table {
+pub(crate) struct Table {
     text: String,
 }
 
 impl Table {
-    fn new(columns: &[&str]) -> Self {
+    pub(crate) fn new(columns: &[&str]) -> Self {
         let names: Vec<_> = columns
             .iter()
             .map(|name| name.trim_start_matches('>'))
@@ -182,7 +135,7 @@ impl Table {
     }
 
     /// Adds a row of cells that are Markdown already.
-    fn row<S: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = S>) {
+    pub(crate) fn row<S: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = S>) {
         self.text.push('|');
         for cell in cells {
             // Writing to a string cannot fail.
@@ -192,36 +145,93 @@ impl Table {
     }
 }
 
-/// Text from outside as Markdown text: on one line, and nothing in it is markup.
-fn escape(text: &str) -> String {
+/// Text from outside as Markdown text: on one line, and nothing in it is markup. An underscore within a word is none.
+pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for c in plain(text).chars() {
+    let mut in_word = false;
+    let plain = plain(text);
+    let mut chars = plain.chars().peekable();
+    while let Some(c) = chars.next() {
+        let word_goes_on = chars.peek().is_some_and(|next| next.is_alphanumeric());
         match c {
-            '\\' | '`' | '*' | '[' | ']' | '|' | '#' | '~' => escaped.extend(['\\', c]),
+            '_' if in_word && word_goes_on => escaped.push(c),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' | '$' => {
+                escaped.extend(['\\', c]);
+            }
             '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
             '&' => escaped.push_str("&amp;"),
             c => escaped.push(c),
         }
+        in_word = c.is_alphanumeric();
     }
     escaped
 }
 
 /// Text from outside within a code span: on one line, and nothing in it ends the span or a table's cell.
-fn code(text: &str) -> String {
+pub(crate) fn code(text: &str) -> String {
     plain(text).replace(['`', '|'], "'")
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use pulldown_cmark::{Event, Options, Parser, Tag};
+
     use super::*;
+
+    /// What a reader of GitHub's Markdown sees: the kinds of elements, and the text.
+    fn read(markdown: &str) -> (Vec<String>, String) {
+        let options = Options::ENABLE_TABLES
+            | Options::ENABLE_STRIKETHROUGH
+            | Options::ENABLE_TASKLISTS
+            | Options::ENABLE_FOOTNOTES
+            | Options::ENABLE_MATH
+            | Options::ENABLE_GFM;
+        let mut kinds = Vec::new();
+        let mut text = String::new();
+        for event in Parser::new_ext(markdown, options) {
+            match event {
+                Event::Text(found) | Event::Code(found) => text.push_str(&found),
+                Event::Start(Tag::Table(_)) => kinds.push("table".to_owned()),
+                Event::Start(tag) => kinds.push(format!("{tag:?}")),
+                Event::End(_) => {}
+                other => kinds.push(format!("{other:?}")),
+            }
+        }
+        (kinds, text)
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_as_it_was_given(text in "[ -~\\PC\n]{0,40}") {
+            let (kinds, read_back) = read(&format!("a {} z\n", escape(&text)));
+            prop_assert_eq!(kinds, ["Paragraph"]);
+            prop_assert_eq!(read_back, format!("a {} z", plain(&text)));
+        }
+
+        #[test]
+        fn any_text_stays_in_its_cell(text in "[ -~\\PC\n]{0,40}") {
+            let mut table = Table::new(&["one", "two"]);
+            table.row([format!("a {} z", escape(&text)), format!("`a {} z`", code(&text))]);
+            let (kinds, read_back) = read(&table.text);
+            prop_assert_eq!(
+                kinds,
+                ["table", "TableHead", "TableCell", "TableCell", "TableRow", "TableCell", "TableCell"]
+            );
+            let in_code = plain(&text).replace(['`', '|'], "'");
+            prop_assert_eq!(read_back, format!("onetwoa {} za {in_code} z", plain(&text)));
+        }
+    }
 
     #[test]
     fn nothing_from_outside_is_markup() {
         assert_eq!(
             escape("a|b\n<c> **d** `e`"),
-            "a\\|b &lt;c> \\*\\*d\\*\\* \\`e\\`"
+            "a\\|b &lt;c&gt; \\*\\*d\\*\\* \\`e\\`"
         );
         assert_eq!(code("a`b|c\nd"), "a'b'c d");
         assert_eq!(escape("oldest_p95_ms"), "oldest_p95_ms");
+        assert_eq!(escape("_so_ $x$"), "\\_so\\_ \\$x\\$");
     }
 }

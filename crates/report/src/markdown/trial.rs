@@ -1,13 +1,12 @@
 //! The section of one trial.
 
-use std::collections::BTreeMap;
+use plimsoll_core::profile::Length;
+use plimsoll_core::record::{GateResult, Trial};
 
-use plimsoll_core::latency::LagQuantiles;
-use plimsoll_core::record::Trial;
-
-use super::{Page, Table, code, escape, evidence};
+use super::{Page, Table, code, escape, evidence, resources};
+use crate::facts;
 use crate::folder::StoredTrial;
-use crate::words::{self, bytes, count, maybe, ms_digits, number, percent, us};
+use crate::words::{self, count, maybe, ms_digits, number};
 
 /// Everything about one trial: verdict in words, whether it can be believed, gates, ledger, latencies, costs, how to repeat it.
 pub(super) fn section(page: &mut Page, stored: &StoredTrial) {
@@ -29,31 +28,44 @@ pub(super) fn section(page: &mut Page, stored: &StoredTrial) {
     if trial.interrupted {
         page.paragraph("The trial was interrupted: this is what was measured until then.");
     }
+    if trial.length == Length::Short {
+        page.paragraph(&format!(
+            "A short trial of a search: measured for {} s, not for the whole profile.",
+            number(trial.phases.measured_s)
+        ));
+    }
+    if let Some(bottleneck) = &trial.bottleneck {
+        let bottleneck = escape(bottleneck.trim_end_matches('.'));
+        page.paragraph(&format!("Bottleneck: {bottleneck}."));
+    }
     page.heading(2, "Can it be believed?");
     caveats(page, trial);
+    sanity(page, trial);
     page.heading(2, "Gates");
-    gates(page, trial);
+    gates(page, &trial.gates);
+    for further in &trial.further_slos {
+        page.heading(
+            2,
+            &format!(
+                "Gates of the SLO {}: {}",
+                escape(&further.slo),
+                further.verdict.word()
+            ),
+        );
+        gates(page, &further.gates);
+    }
+    drift(page, trial);
     page.heading(2, "Ledger");
     ledger(page, trial);
     page.heading(2, "Latency");
     latency(page, trial);
     page.heading(2, "Client");
-    client(page, trial);
+    resources::client(page, trial);
     page.heading(2, "Resources of the target");
-    resources(page, trial);
+    resources::target(page, trial);
     if let Some(inference) = &trial.inference {
         page.heading(2, "Inference simulator");
-        let mut table = Table::new(&["what", ">value"]);
-        table.row(["requests", &count(inference.requests)]);
-        table.row(["share of one core", &percent(inference.busy_share)]);
-        table.row(["CPU per request", &maybe(inference.cpu_us_per_request, us)]);
-        lag_rows(&mut table, "queue wait", &inference.queue_wait);
-        lag_rows(
-            &mut table,
-            "answers later than drawn",
-            &inference.answer_lateness,
-        );
-        page.table(&table);
+        resources::inference(page, inference);
     }
     page.heading(2, "Environment");
     evidence::environment(page, trial);
@@ -76,6 +88,7 @@ fn caveats(page: &mut Page, trial: &Trial) {
         )
     };
     let mut items: Vec<_> = trial.caveats.iter().map(caveat).collect();
+    items.extend(evidence::disagreeing(trial));
     items.extend(words::ledger_gap(trial).map(|gap| format!("**ledger**: {gap}")));
     if items.is_empty() {
         page.paragraph("Nothing speaks against it: no caveats.");
@@ -85,9 +98,44 @@ fn caveats(page: &mut Page, trial: &Trial) {
     }
 }
 
-fn gates(page: &mut Page, trial: &Trial) {
+/// Accounts that were kept twice, by two parties or in two ways.
+fn sanity(page: &mut Page, trial: &Trial) {
+    if trial.sanity.is_empty() {
+        return;
+    }
+    page.paragraph("Accounts that were kept twice, held against each other:");
+    let mut table = Table::new(&["account", ">observed", ">consistent from", ">to", "agrees"]);
+    for check in &trial.sanity {
+        let agrees = if check.holds { "yes" } else { "**no**" };
+        table.row([
+            &format!("`{}`", code(&check.name)),
+            &number(check.observed),
+            &number(check.low),
+            &number(check.high),
+            agrees,
+        ]);
+    }
+    page.table(&table);
+}
+
+/// How latency and memory changed over the window.
+fn drift(page: &mut Page, trial: &Trial) {
+    let rows = trial.drift.iter().flat_map(facts::drift);
+    let mut table = Table::new(&["what", ">change", ">interval", "reading"]);
+    let mut any = false;
+    for row in rows {
+        table.row([row.name, &row.slope, &row.interval, row.reading]);
+        any = true;
+    }
+    if any {
+        page.heading(2, "Drift over the window");
+        page.table(&table);
+    }
+}
+
+fn gates(page: &mut Page, gates: &[GateResult]) {
     let mut table = Table::new(&["gate", ">observed", ">at most", "held"]);
-    for gate in &trial.gates {
+    for gate in gates {
         let held = if gate.pass { "yes" } else { "**no**" };
         let name = format!("`{}`", code(&gate.name));
         table.row([&name, &words::observed(gate), &number(gate.threshold), held]);
@@ -121,21 +169,11 @@ fn ledger(page: &mut Page, trial: &Trial) {
         table.row([name, &count(value)]);
     }
     page.table(&table);
-    reasons(
+    resources::reasons(
         page,
         "Why sessions failed or died, and what the protocol faults were:",
         &ledger.reasons,
     );
-}
-
-fn reasons(page: &mut Page, title: &str, reasons: &BTreeMap<String, u64>) {
-    if !reasons.is_empty() {
-        page.paragraph(title);
-        let item =
-            |(reason, times): (&String, &u64)| format!("{} × {}", count(*times), escape(reason));
-        let items: Vec<_> = reasons.iter().map(item).collect();
-        page.list(&items);
-    }
 }
 
 fn latency(page: &mut Page, trial: &Trial) {
@@ -166,78 +204,4 @@ fn latency(page: &mut Page, trial: &Trial) {
     }
     page.table(&table);
     page.paragraph("Gates look at the latency from the schedule. An unanswered frame counts with the time that was waited for it, so its latency is at least that.");
-}
-
-fn client(page: &mut Page, trial: &Trial) {
-    let client = &trial.client;
-    let mut table = Table::new(&["what", ">value"]);
-    table.row([
-        "share of its core, busiest engine thread",
-        &percent(client.cpu_share),
-    ]);
-    table.row(["CPU per frame", &maybe(client.cpu_us_per_frame, us)]);
-    table.row([
-        "CPU time taken by the hypervisor",
-        &maybe(client.steal_share, percent),
-    ]);
-    lag_rows(&mut table, "send lag", &client.send_lag);
-    lag_rows(&mut table, "send wait", &client.send_wait);
-    page.table(&table);
-    page.paragraph("Send lag is the client's own lateness; send wait is the time that due frames waited for a full socket, the target's back-pressure.");
-    reasons(page, "Faults of the client's own machine:", &client.faults);
-}
-
-fn lag_rows(table: &mut Table, name: &str, lag: &LagQuantiles) {
-    for (percentile, value) in [
-        ("p50", lag.p50_us),
-        ("p99", lag.p99_us),
-        ("p99.9", lag.p999_us),
-        ("max", lag.max_us),
-    ] {
-        table.row([&format!("{name}, {percentile}"), &maybe(value, us)]);
-    }
-}
-
-fn resources(page: &mut Page, trial: &Trial) {
-    let Some(resources) = &trial.target_resources else {
-        page.paragraph("Not measured.");
-        return;
-    };
-    let mut table = Table::new(&["what", ">value"]);
-    let share_of = format!("CPU, share of {}", words::given(trial.vcpu));
-    for (name, value) in [
-        (
-            "CPU per session-second",
-            maybe(resources.cpu_us_per_session_second, us),
-        ),
-        (&share_of, percent(resources.cpu_share)),
-        ("CPU in user mode", us_total(resources.cpu_user_us)),
-        ("CPU in kernel mode", us_total(resources.cpu_system_us)),
-        ("RSS, peak", words::whole_bytes(resources.rss_peak_bytes)),
-        (
-            "RSS per session",
-            maybe(resources.rss_bytes_per_session, bytes),
-        ),
-        (
-            "quota periods in which it was held back",
-            maybe(resources.throttled_share, percent),
-        ),
-        (
-            "time waited for a core, share of the window",
-            maybe(resources.run_queue_wait_share, percent),
-        ),
-    ] {
-        table.row([name, &value]);
-    }
-    page.table(&table);
-    page.paragraph(&format!("Source: {}.", escape(&resources.source)));
-}
-
-/// CPU time of a whole window.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "CPU time of a window, far below 2^53 µs"
-)]
-fn us_total(total_us: u64) -> String {
-    format!("{} s", number(total_us as f64 / 1e6))
 }

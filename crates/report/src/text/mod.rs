@@ -1,17 +1,20 @@
 //! Plain text for terminals: the verdict first, then the evidence, aligned. Colour only on demand, and never the only sign of anything.
 
+mod comparison;
 mod table;
 mod trial;
 
 use std::collections::BTreeMap;
 
-use plimsoll_core::record::{Bracket, Verdict};
+use plimsoll_core::record::{Bracket, LoadClass, Verdict};
 
+use crate::facts;
 use crate::folder::StoredTrial;
-use crate::loads::{Load, by_load};
+use crate::loads::{self, Load};
 use crate::words::{self, count, maybe, ms, percent, plain, range, us};
 use table::{Align, Table};
 
+pub use comparison::comparison;
 pub use trial::trial;
 
 /// Whether to colour, and how.
@@ -47,6 +50,7 @@ impl Paint {
 #[must_use]
 pub fn bracket(bracket: &Bracket, trials: &[StoredTrial], color: bool) -> String {
     let paint = Paint { color };
+    let trials = &facts::judged_by(&bracket.slo, trials);
     let headline = words::headline(bracket, trials);
     let mut lines = vec![match bracket.sessions_per_vcpu {
         Some(density) => format!(
@@ -59,12 +63,15 @@ pub fn bracket(bracket: &Bracket, trials: &[StoredTrial], color: bool) -> String
     if !headline.bounds.is_empty() {
         lines.push(headline.bounds);
     }
+    if let Some(edge) = &bracket.edge {
+        lines.push(format!("edge: {}", facts::edge(edge)));
+    }
     if let Some(bottleneck) = &bracket.bottleneck {
         lines.push(format!("bottleneck: {}", plain(bottleneck)));
     }
     lines.push(plain(&bracket.conclusion));
     lines.push(String::new());
-    lines.extend(loads_table(&by_load(&bracket.trials, &bracket.borderline), paint).lines());
+    lines.extend(loads_table(&loads::of_bracket(bracket), paint).lines());
     lines.push(
         "  (target, client: share of the CPU that each was given; send lag: the client's own, p99.9)"
             .to_owned(),
@@ -89,8 +96,12 @@ fn loads_table(loads: &[Load], paint: Paint) -> Table {
         let verdicts = load.verdicts();
         let agreed = load.trials.first().map(|t| t.verdict);
         let agreed = agreed.filter(|first| load.trials.iter().all(|t| t.verdict == *first));
+        let settled = match load.class {
+            Some(class) => matches!(class, LoadClass::Passing | LoadClass::Failing),
+            None => !load.borderline,
+        };
         let painted = match agreed {
-            Some(verdict) if !load.borderline => paint.verdict(verdict, &verdicts),
+            Some(verdict) if settled => paint.verdict(verdict, &verdicts),
             _ => verdicts.clone(),
         };
         table.row(vec![

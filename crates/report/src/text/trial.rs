@@ -1,10 +1,11 @@
 //! The block for one trial.
 
 use plimsoll_core::latency::Quantiles;
-use plimsoll_core::record::{Inference, TargetResources, Trial};
+use plimsoll_core::record::{GateResult, Inference, TargetResources, Trial};
 
 use super::table::{Align, Table};
 use super::{Paint, join, ms_cell};
+use crate::facts;
 use crate::words::{self, bytes, count, maybe, number, percent, plain, us};
 
 /// The block for one trial: verdict, gates, latencies from both clocks, what was accounted for, what it cost, caveats with their remedies.
@@ -19,22 +20,35 @@ pub fn trial(trial: &Trial, color: bool) -> String {
             paint.bold(&words::outcome(trial))
         ),
         format!(
-            "{}, profile {}, measured for {} s, seed {}",
+            "{}, {}profile {}, measured for {} s, seed {}",
             plain(&trial.workload),
+            facts::length(trial.length),
             plain(&trial.profile),
             number(trial.phases.measured_s),
             trial.seed
         ),
-        String::new(),
     ];
-    lines.extend(gates(trial, paint).lines());
+    if let Some(bottleneck) = &trial.bottleneck {
+        lines.push(format!("bottleneck: {}", plain(bottleneck)));
+    }
+    lines.push(String::new());
+    lines.extend(gates(&trial.gates, paint).lines());
+    for further in &trial.further_slos {
+        let word = paint.verdict(further.verdict, &further.verdict.word().to_uppercase());
+        lines.push(String::new());
+        lines.push(format!("  by the SLO {}: {word}", plain(&further.slo)));
+        lines.extend(gates(&further.gates, paint).lines());
+    }
     lines.push(String::new());
     lines.extend(latencies(trial).lines());
     lines.push(String::new());
     lines.extend(ledger(trial));
     lines.push(client(trial));
     lines.push(target(trial));
+    lines.extend(sockets(trial));
     lines.extend(trial.inference.as_ref().map(inference));
+    lines.extend(drift(trial));
+    lines.extend(sanity(trial));
     if !trial.caveats.is_empty() {
         lines.extend([String::new(), "caveats".to_owned()]);
     }
@@ -46,14 +60,49 @@ pub fn trial(trial: &Trial, color: bool) -> String {
     join(&lines)
 }
 
-fn gates(trial: &Trial, paint: Paint) -> Table {
+/// How latency and memory changed over the window.
+fn drift(trial: &Trial) -> Vec<String> {
+    let rows = trial.drift.iter().flat_map(facts::drift);
+    rows.enumerate()
+        .map(|(index, row)| {
+            let head = if index == 0 { "drift" } else { "" };
+            let facts::DriftRow {
+                name,
+                slope,
+                interval,
+                reading,
+            } = row;
+            format!("  {head:<9}  {name}: {reading}, {slope} ({interval})")
+        })
+        .collect()
+}
+
+/// Accounts that were kept twice: in a word where they agree, one by one where they do not.
+fn sanity(trial: &Trial) -> Vec<String> {
+    let holding = trial.sanity.iter().filter(|check| check.holds);
+    let names: Vec<_> = holding.map(|check| plain(&check.name)).collect();
+    let mut lines = Vec::new();
+    if !names.is_empty() {
+        lines.push(format!("  accounts   agree: {}", names.join(", ")));
+    }
+    for check in facts::disagreeing(trial) {
+        lines.push(format!(
+            "  accounts   DO NOT AGREE: {}: {}",
+            plain(&check.name),
+            facts::sanity(check)
+        ));
+    }
+    lines
+}
+
+fn gates(gates: &[GateResult], paint: Paint) -> Table {
     let mut table = Table::new(&[
         ("gate", Align::Left),
         ("observed", Align::Right),
         ("at most", Align::Right),
         ("", Align::Left),
     ]);
-    for gate in &trial.gates {
+    for gate in gates {
         let (word, verdict) = if gate.pass {
             ("held", plimsoll_core::record::Verdict::Pass)
         } else {
@@ -145,8 +194,12 @@ fn client(trial: &Trial) -> String {
     let steal = client.steal_share.map_or_else(String::new, |share| {
         format!(", {} stolen by the hypervisor", percent(share))
     });
+    let achieved = client.achieved_share.map_or_else(String::new, |share| {
+        let share = facts::near_whole(Some(share));
+        format!(", achieved {share} of the offered load")
+    });
     format!(
-        "  client     {} of its busiest core, {} per frame, send lag p99.9 {}, send wait p99.9 {}{steal}",
+        "  client     {} of its busiest core, {} per frame, send lag p99.9 {}, send wait p99.9 {}{steal}{achieved}",
         percent(client.cpu_share),
         maybe(client.cpu_us_per_frame, us),
         maybe(client.send_lag.p999_us, us),
@@ -179,6 +232,20 @@ fn target(trial: &Trial) -> String {
         words::given(trial.vcpu),
         words::whole_bytes(*rss_peak_bytes),
     )
+}
+
+/// The target's ends of the connections: what each side left unread, and what was lost on the way.
+fn sockets(trial: &Trial) -> Option<String> {
+    let sockets = trial.target_resources.as_ref()?.sockets.as_ref()?;
+    let again = sockets.retransmits.map_or_else(String::new, |segments| {
+        format!(", {} segments sent again", count(segments))
+    });
+    Some(format!(
+        "  sockets    {} connections, unread by the target {} at most, not acknowledged by the client {} at most{again}",
+        count(sockets.connections_peak),
+        words::whole_bytes(sockets.receive_queue_peak_bytes),
+        words::whole_bytes(sockets.send_queue_peak_bytes),
+    ))
 }
 
 fn inference(inference: &Inference) -> String {

@@ -5,14 +5,16 @@
     reason = "records that get another field later break nothing here"
 )]
 
+pub(crate) mod evidence;
+
 use std::collections::BTreeMap;
 
 use plimsoll_core::caveat::{Caveat, Doubt};
 use plimsoll_core::latency::{Dual, LagQuantiles, Latency, LatencySet, Quantiles, Series};
 use plimsoll_core::ledger::Ledger;
-use plimsoll_core::profile::{NS_PER_MS, Profile};
+use plimsoll_core::profile::{Length, NS_PER_MS, Profile};
 use plimsoll_core::record::{
-    Bracket, Calibration, Client, Environment, Inference, SCHEMA_VERSION, Second, Target,
+    Bracket, Calibration, Client, Edge, Environment, Inference, SCHEMA_VERSION, Second, Target,
     TargetResources, Trial, TrialSummary, Verdict,
 };
 use plimsoll_core::slo::Slo;
@@ -49,7 +51,14 @@ pub(crate) fn trial(sessions: u32, latency: Latency, doubts: &[Doubt]) -> Trial 
             cpu_us_per_request: Some(160.0),
             queue_wait: lag(1.0, 3.0, 9.0, 40.0),
             answer_lateness: lag(60.0, 240.0, 410.0, 900.0),
+            request_bytes: Some(u64::from(sessions) * 10 * 32_000),
+            resources: None,
         }),
+        length: Length::Full,
+        bottleneck: None,
+        sanity: Vec::new(),
+        drift: None,
+        further_slos: Vec::new(),
     }
 }
 
@@ -152,6 +161,7 @@ fn resources(sessions: u32) -> TargetResources {
         throttled_share: Some(0.02),
         run_queue_wait_share: Some(0.31),
         source: "cgroup v2".to_owned(),
+        ..TargetResources::default()
     }
 }
 
@@ -221,32 +231,42 @@ pub(crate) fn lower_bound() -> Find {
         p999_us: 9_300.0,
         limit_us: 5_000.0,
     };
+    let no_quota = Doubt::NoQuota {
+        vcpu: 1.0,
+        why: "read-only file system".to_owned(),
+    };
     let trials = vec![
         trial(
             1_000,
             latency((99.0, 141.0), (611.0, 1_120.0)),
-            &[Doubt::SharedCores],
+            std::slice::from_ref(&no_quota),
         ),
         trial(
             2_000,
             latency((101.0, 150.0), (612.0, 1_130.0)),
-            &[Doubt::SharedCores],
+            std::slice::from_ref(&no_quota),
         ),
         trial(
             4_000,
             latency((103.0, 171.0), (640.0, 1_180.0)),
-            &[Doubt::SharedCores],
+            std::slice::from_ref(&no_quota),
         ),
         trial(
             6_000,
             latency((230.0, 620.0), (900.0, 2_050.0)),
-            &[lag, Doubt::SharedCores],
+            &[lag, no_quota],
         ),
     ];
     let bracket = Bracket {
         confirmed: Some(4_000),
         sessions_per_vcpu: Some(4_000.0),
         lower_bound_only: true,
+        edge: Some(Edge {
+            value: 5_210.0,
+            low: 4_011.0,
+            high: None,
+            confidence: 0.95,
+        }),
         conclusion: "the client wrote frames late at 6,000 sessions".to_owned(),
         ..bracket(&trials)
     };
@@ -303,6 +323,9 @@ fn bracket(trials: &[Trial]) -> Bracket {
         lower_bound_only: false,
         interrupted: false,
         conclusion: String::new(),
+        edge: None,
+        evidence: Vec::new(),
+        cost_curve: Vec::new(),
         seed: 42,
         started_at: "2026-01-02T03:04:05Z".to_owned(),
         trials: trials.iter().enumerate().map(summary).collect(),

@@ -1,0 +1,296 @@
+//! Facts of a record as rows of words: what the page, the terminal, the step summary and the test report say in the same way.
+
+use plimsoll_core::profile::Length;
+use plimsoll_core::record::{
+    Drift, Edge, LoadEvidence, ProcessResources, SanityCheck, Slope, SocketResources, Trial,
+};
+use plimsoll_core::stats::Ratio;
+
+use crate::folder::StoredTrial;
+use crate::words::comparison as say;
+use crate::words::{UNKNOWN, bytes, bytes_finely, count, maybe, ms, number, percent, whole_bytes};
+
+/// A name and its value.
+pub type Row = (&'static str, String);
+
+/// Where the edge lies, with its interval: `985 (950 to 1,020, 95 %)`. Where nothing failed, a best estimate would be a guess: `at least 950 (95 %)`.
+#[must_use]
+pub fn edge(edge: &Edge) -> String {
+    let [value, low] = [edge.value, edge.low].map(|load| number(load.round()));
+    let confidence = percent(edge.confidence);
+    match edge.high {
+        Some(high) => {
+            let high = number(high.round());
+            format!("{value} ({low} to {high}, {confidence})")
+        }
+        None => format!("at least {low} ({confidence})"),
+    }
+}
+
+/// A ratio with its interval: `1.049 (1.031 to 1.067)`.
+#[must_use]
+pub fn ratio(ratio: &Ratio) -> String {
+    format!("{} ({})", say::ratio(ratio.value), say::interval(*ratio))
+}
+
+/// How long a trial was, in a word, where that is worth one.
+#[must_use]
+pub fn length(length: Length) -> &'static str {
+    match length {
+        Length::Full => "",
+        Length::Short => "short ",
+    }
+}
+
+/// The trials at a load in numbers: full ones that passed and failed, short ones that did, those that were invalid.
+#[must_use]
+pub fn evidence_counts(evidence: &LoadEvidence) -> [String; 5] {
+    [
+        evidence.passed,
+        evidence.failed,
+        evidence.short_passed,
+        evidence.short_failed,
+        evidence.invalid,
+    ]
+    .map(|trials| count(trials.into()))
+}
+
+/// One quantity that may have drifted over the window.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DriftRow {
+    /// What.
+    pub name: &'static str,
+    /// Change per hour.
+    pub slope: String,
+    /// Its interval with the confidence.
+    pub interval: String,
+    /// `rises`, `falls` or `no change shown`: whether the interval leaves zero out.
+    pub reading: &'static str,
+}
+
+/// What drifted, as far as it is known.
+#[must_use]
+pub fn drift(drift: &Drift) -> Vec<DriftRow> {
+    let row = |name, slope: Option<Slope>, format: &dyn Fn(f64) -> String| {
+        slope.map(|slope| DriftRow {
+            name,
+            slope: format!("{} per hour", format(slope.value)),
+            interval: format!(
+                "{} to {}, {}",
+                format(slope.low),
+                format(slope.high),
+                percent(slope.confidence)
+            ),
+            reading: reading(slope),
+        })
+    };
+    let cores = |value| format!("{} cores", number(value));
+    [
+        row("newest p95", drift.newest_p95_ms_per_hour, &ms),
+        row("RSS", drift.rss_bytes_per_hour, &bytes_finely),
+        row(
+            "RSS per session",
+            drift.rss_bytes_per_session_hour,
+            &bytes_finely,
+        ),
+        row("CPU", drift.cpu_cores_per_hour, &cores),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn reading(slope: Slope) -> &'static str {
+    if slope.low > 0.0 {
+        "rises"
+    } else if slope.high < 0.0 {
+        "falls"
+    } else {
+        "no change shown"
+    }
+}
+
+/// An account that was kept twice: what was observed, and what is consistent with the other party's account.
+#[must_use]
+pub fn sanity(check: &SanityCheck) -> String {
+    format!(
+        "{} observed, consistent is {} to {}",
+        number(check.observed),
+        number(check.low),
+        number(check.high)
+    )
+}
+
+/// The accounts that do not agree.
+pub fn disagreeing(trial: &Trial) -> impl Iterator<Item = &SanityCheck> {
+    trial.sanity.iter().filter(|check| !check.holds)
+}
+
+/// What a process of ours used.
+#[must_use]
+pub fn process(process: &ProcessResources) -> Vec<Row> {
+    let mut rows = vec![
+        ("process: CPU in user mode", cpu_time(process.cpu_user_us)),
+        (
+            "process: CPU in kernel mode",
+            cpu_time(process.cpu_system_us),
+        ),
+        ("process: CPUs kept busy", number(process.cpus_busy)),
+        ("process: RSS, peak", whole_bytes(process.rss_peak_bytes)),
+    ];
+    let known = [
+        (
+            "process: time waited for a core, share of the window",
+            process.run_queue_wait_share.map(percent),
+        ),
+        (
+            "process: CPUs given up, per second",
+            process.voluntary_switches_per_s.map(number),
+        ),
+        (
+            "process: CPUs taken away, per second",
+            process.involuntary_switches_per_s.map(number),
+        ),
+        ("process: open files, peak", process.fds_peak.map(count)),
+        ("process: threads, peak", process.threads_peak.map(count)),
+    ];
+    rows.extend(known.into_iter().filter_map(row_if_known));
+    rows
+}
+
+/// The target's ends of the connections.
+#[must_use]
+pub fn sockets(sockets: &SocketResources) -> Vec<Row> {
+    let known = |value: Option<u64>| value.map_or_else(|| UNKNOWN.to_owned(), count);
+    vec![
+        ("TCP connections, peak", count(sockets.connections_peak)),
+        ("TCP segments sent again", known(sockets.retransmits)),
+        (
+            "unread by the target in one connection, peak",
+            whole_bytes(sockets.receive_queue_peak_bytes),
+        ),
+        (
+            "unread by the target, mean",
+            bytes(sockets.receive_queue_mean_bytes),
+        ),
+        (
+            "not acknowledged by the client in one connection, peak",
+            whole_bytes(sockets.send_queue_peak_bytes),
+        ),
+        (
+            "not acknowledged by the client, mean",
+            bytes(sockets.send_queue_mean_bytes),
+        ),
+        (
+            "connections that waited to be accepted, peak",
+            known(sockets.accept_queue_peak),
+        ),
+    ]
+}
+
+/// CPU time of a whole window.
+#[must_use]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "CPU time of a window, far below 2^53 µs"
+)]
+pub fn cpu_time(total_us: u64) -> String {
+    format!("{} s", number(total_us as f64 / 1e6))
+}
+
+/// A share near one with enough decimals to tell it from 99.9 %.
+#[must_use]
+pub fn near_whole(share: Option<f64>) -> String {
+    maybe(share, |share| {
+        format!("{} %", number_of_places(share * 100.0))
+    })
+}
+
+/// Three decimals, rounded down: 99.9996 % is not all.
+fn number_of_places(percent: f64) -> String {
+    let down = (percent * 1e3).floor() / 1e3;
+    let text = format!("{down:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A row whose value is known.
+pub(crate) fn row_if_known((name, value): (&'static str, Option<String>)) -> Option<Row> {
+    value.map(|value| (name, value))
+}
+
+/// The trials as the SLO of that name judges them: a search with several SLOs has one set of trials and several judgements.
+#[must_use]
+pub fn judged_by(slo: &str, trials: &[StoredTrial]) -> Vec<StoredTrial> {
+    let judged = |stored: &StoredTrial| {
+        let mut stored = stored.clone();
+        let trial = &mut stored.trial;
+        if trial.slo == slo {
+            return stored;
+        }
+        let further = trial.further_slos.iter().find(|further| further.slo == slo);
+        if let Some(further) = further.cloned() {
+            trial.slo = further.slo;
+            trial.verdict = further.verdict;
+            trial.gates = further.gates;
+            trial.caveats = further.caveats;
+        }
+        stored
+    };
+    trials.iter().map(judged).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slope(low: f64, high: f64) -> Slope {
+        Slope {
+            value: f64::midpoint(low, high),
+            low,
+            high,
+            confidence: 0.95,
+        }
+    }
+
+    #[test]
+    fn an_edge_has_its_interval() {
+        let mut found = Edge {
+            value: 984.6,
+            low: 950.2,
+            high: Some(1_020.0),
+            confidence: 0.95,
+        };
+        assert_eq!(edge(&found), "985 (950 to 1,020, 95 %)");
+        found.high = None;
+        assert_eq!(edge(&found), "at least 950 (95 %)");
+    }
+
+    #[test]
+    fn a_slope_says_more_than_its_noise_only_when_it_does() {
+        let drift = drift(&Drift {
+            newest_p95_ms_per_hour: Some(slope(-4.0, 12.0)),
+            rss_bytes_per_hour: Some(slope(1_048_576.0, 3_145_728.0)),
+            rss_bytes_per_session_hour: None,
+            cpu_cores_per_hour: Some(slope(-0.5, -0.1)),
+        });
+        let readings: Vec<_> = drift.iter().map(|row| (row.name, row.reading)).collect();
+        assert_eq!(
+            readings,
+            [
+                ("newest p95", "no change shown"),
+                ("RSS", "rises"),
+                ("CPU", "falls")
+            ]
+        );
+        assert_eq!(drift[1].slope, "2 MiB per hour");
+        assert_eq!(drift[1].interval, "1 MiB to 3 MiB, 95 %");
+    }
+
+    #[test]
+    fn a_share_near_one_is_never_rounded_up_to_it() {
+        assert_eq!(near_whole(Some(1.0)), "100 %");
+        assert_eq!(near_whole(Some(0.999_999_9)), "99.999 %");
+        assert_eq!(near_whole(Some(0.998)), "99.8 %");
+        assert_eq!(near_whole(None), "–");
+    }
+}

@@ -1,0 +1,132 @@
+//! A comparison as a suite: a case for the cost, one for the load line.
+
+use plimsoll_core::record::{Comparison, Conclusion};
+use plimsoll_core::stats::Ratio;
+
+use super::document::{Case, Outcome, Reason, Suite};
+use super::{class, known};
+use crate::facts;
+
+/// What a ratio says by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Leaning {
+    Better,
+    Worse,
+    Neither,
+}
+
+impl Leaning {
+    /// The interval leaves 1 out, on the side that is worse, or on the other.
+    fn of(ratio: Ratio, greater_is_worse: bool) -> Self {
+        let (greater, less) = (ratio.low > 1.0, ratio.high < 1.0);
+        match (greater, less) {
+            (true, _) if greater_is_worse => Self::Worse,
+            (_, true) if !greater_is_worse => Self::Worse,
+            (false, false) => Self::Neither,
+            _ => Self::Better,
+        }
+    }
+}
+
+pub(super) fn suite(comparison: &Comparison) -> Suite {
+    let (a, b) = (&comparison.a.name, &comparison.b.name);
+    let cost = comparison.cost_ratio.map(|ratio| Leaning::of(ratio, true));
+    let line = comparison
+        .load_line_ratio
+        .map(|ratio| Leaning::of(ratio, false));
+    let worse = [cost, line].contains(&Some(Leaning::Worse));
+    // Where neither interval says it alone, the conclusion still stands: both are named.
+    let fails = |leaning: Leaning| {
+        comparison.conclusion == Conclusion::Worse && (leaning == Leaning::Worse || !worse)
+    };
+    let case = |name: &str, ratio: Option<Ratio>, leaning: Option<Leaning>, text: &str| Case {
+        class: class("compare", &format!("{a} against {b}")),
+        name: name.to_owned(),
+        outcome: match ratio.zip(leaning) {
+            _ if comparison.interrupted => {
+                Outcome::Error(reason("interrupted", "it was interrupted", comparison))
+            }
+            None if cost.is_none() && line.is_none() => {
+                Outcome::Error(reason("invalid", "nothing could be compared", comparison))
+            }
+            None => Outcome::Skipped("could not be told".to_owned()),
+            Some((ratio, leaning)) if fails(leaning) => Outcome::Failed(reason(
+                "worse",
+                &format!("{text} {}", facts::ratio(&ratio)),
+                comparison,
+            )),
+            Some(_) => Outcome::Passed,
+        },
+    };
+    Suite {
+        name: format!("compare {a} {b}"),
+        started_at: comparison.started_at.clone(),
+        properties: properties(comparison),
+        cases: vec![
+            case(
+                "cost",
+                comparison.cost_ratio,
+                cost,
+                "CPU per session-second, b / a:",
+            ),
+            case(
+                "load line",
+                comparison.load_line_ratio,
+                line,
+                "load line, b / a:",
+            ),
+        ],
+        output: vec![
+            comparison.conclusion.word().to_owned(),
+            comparison.explanation.clone(),
+        ],
+    }
+}
+
+fn reason(kind: &str, message: &str, comparison: &Comparison) -> Reason {
+    Reason {
+        lines: vec![comparison.explanation.clone()],
+        ..Reason::new(kind, message)
+    }
+}
+
+fn properties(comparison: &Comparison) -> Vec<(&'static str, String)> {
+    let (cost, line) = (comparison.cost_ratio, comparison.load_line_ratio);
+    let mut properties = vec![
+        ("a", comparison.a.name.clone()),
+        ("b", comparison.b.name.clone()),
+        ("conclusion", comparison.conclusion.word().to_owned()),
+        ("pairs", comparison.pairs.len().to_string()),
+        ("seed", comparison.seed.to_string()),
+    ];
+    properties.extend(known([
+        ("cost_ratio", cost.map(|ratio| ratio.value)),
+        ("cost_ratio_low", cost.map(|ratio| ratio.low)),
+        ("cost_ratio_high", cost.map(|ratio| ratio.high)),
+        ("load_line_ratio", line.map(|ratio| ratio.value)),
+        ("load_line_ratio_low", line.map(|ratio| ratio.low)),
+        ("load_line_ratio_high", line.map(|ratio| ratio.high)),
+        ("confidence", Some(comparison.confidence)),
+    ]));
+    properties
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_cost_is_worse_and_more_load_is_better() {
+        let ratio = |low: f64, high: f64| Ratio {
+            value: f64::midpoint(low, high),
+            low,
+            high,
+        };
+        assert_eq!(Leaning::of(ratio(1.01, 1.09), true), Leaning::Worse);
+        assert_eq!(Leaning::of(ratio(1.01, 1.09), false), Leaning::Better);
+        assert_eq!(Leaning::of(ratio(0.91, 0.99), true), Leaning::Better);
+        assert_eq!(Leaning::of(ratio(0.91, 0.99), false), Leaning::Worse);
+        assert_eq!(Leaning::of(ratio(0.97, 1.02), true), Leaning::Neither);
+        assert_eq!(Leaning::of(ratio(0.97, 1.02), false), Leaning::Neither);
+    }
+}

@@ -1,0 +1,242 @@
+//! `junit.xml`: the result as a test report, which every build server shows.
+//!
+//! What Plimsoll says and what such a report can say: a gate that does not hold is a *failure*; a measurement that cannot be believed is an *error*, never a
+//! failure, for it says nothing about the target; what was not judged is *skipped*.
+
+mod comparison;
+mod document;
+
+use plimsoll_core::caveat::Caveat;
+use plimsoll_core::record::{Bracket, Calibration, GateResult, Trial, Verdict};
+
+use crate::check::{self, Check};
+use crate::facts;
+use crate::folder::{Results, SearchView, StoredTrial};
+use crate::words::{self, plain};
+use document::{Case, Outcome, Reason, Suite};
+
+/// The test report of a result folder.
+#[must_use]
+pub fn of(results: &Results) -> String {
+    let mut suites = Vec::new();
+    suites.extend(results.comparison.as_ref().map(comparison::suite));
+    suites.extend(results.searches().iter().map(search));
+    for stored in results.other_trials() {
+        suites.push(trial(stored));
+        let further = stored.trial.further_slos.iter();
+        suites.extend(further.map(|further| {
+            let judged = facts::judged_by(&further.slo, std::slice::from_ref(stored));
+            trial(&judged[0])
+        }));
+    }
+    suites.extend(results.check.as_ref().map(conformance));
+    suites.extend(results.calibration.as_ref().map(calibration));
+    document::write(&suites)
+}
+
+/// Where a case stands: dots separate, so a name from outside has none.
+fn class(verb: &str, name: &str) -> String {
+    format!("plimsoll.{verb}.{}", name.replace('.', "_"))
+}
+
+/// A conformance check: a case each.
+fn conformance(check: &Check) -> Suite {
+    let case = |case: &check::Case| Case {
+        class: class("check", &check.target),
+        name: format!("{}: {}", case.id, case.title),
+        outcome: match (case.outcome(), &case.skipped) {
+            (check::Outcome::Skipped, Some(why)) => Outcome::Skipped(why.clone()),
+            (check::Outcome::Passed, _) => Outcome::Passed,
+            _ => Outcome::Failed(Reason {
+                lines: vec![
+                    format!("expected: {}", case.expected),
+                    format!("seen:     {}", case.seen),
+                ],
+                ..Reason::new(
+                    "conformance",
+                    format!("expected {}, seen {}", case.expected, case.seen),
+                )
+            }),
+        },
+    };
+    Suite {
+        name: format!("check {}", check.target),
+        cases: check.cases.iter().map(case).collect(),
+        ..Suite::default()
+    }
+}
+
+/// One trial: a case for each gate, and one for each reason why it is invalid.
+fn trial(stored: &StoredTrial) -> Suite {
+    let trial = &stored.trial;
+    let class = class("run", &trial.target.name);
+    let invalid = trial.verdict == Verdict::Invalid;
+    let gate = |gate: &GateResult| Case {
+        class: class.clone(),
+        name: gate.name.clone(),
+        outcome: if invalid {
+            let seen = words::observed(gate);
+            Outcome::Skipped(format!("not judged, the trial is invalid; observed {seen}"))
+        } else if gate.pass {
+            Outcome::Passed
+        } else {
+            Outcome::Failed(Reason::new("gate", words::against(gate)))
+        },
+    };
+    let mut cases: Vec<_> = trial.gates.iter().map(gate).collect();
+    let blocking = trial.caveats.iter().filter(|caveat| caveat.blocking);
+    cases.extend(blocking.map(|caveat| Case {
+        class: class.clone(),
+        name: format!("caveat: {}", caveat.id),
+        outcome: Outcome::Error(Reason::new(&caveat.id, &caveat.text)),
+    }));
+    let mut output = vec![words::outcome(trial)];
+    output.extend(trial.bottleneck.iter().map(|b| format!("bottleneck: {b}")));
+    output.extend(caveat_lines(trial.caveats.iter()));
+    output.extend(words::ledger_gap(trial));
+    let at = words::sessions(trial.sessions);
+    Suite {
+        name: format!("run {} at {at}, SLO {}", trial.target.name, trial.slo),
+        started_at: trial.started_at.clone(),
+        properties: properties(trial),
+        cases,
+        output,
+    }
+}
+
+fn properties(trial: &Trial) -> Vec<(&'static str, String)> {
+    let latency = &trial.latency;
+    let cost = trial.target_resources.as_ref();
+    let numbers = [
+        ("newest_p95_ms", latency.newest.from_schedule.p95_ms),
+        ("oldest_p95_ms", latency.oldest.from_schedule.p95_ms),
+        (
+            "cpu_us_per_session_second",
+            cost.and_then(|c| c.cpu_us_per_session_second),
+        ),
+        ("send_lag_p999_us", trial.client.send_lag.p999_us),
+        ("vcpu", trial.vcpu),
+    ];
+    let mut properties = vec![
+        ("verdict", trial.verdict.word().to_owned()),
+        ("sessions", trial.sessions.to_string()),
+        ("workload", trial.workload.clone()),
+        ("profile", trial.profile.clone()),
+        ("slo", trial.slo.clone()),
+        ("seed", trial.seed.to_string()),
+    ];
+    properties.extend(known(numbers));
+    properties
+}
+
+/// Plain decimal numbers, for tools.
+fn known<const N: usize>(
+    numbers: [(&'static str, Option<f64>); N],
+) -> impl Iterator<Item = (&'static str, String)> {
+    let finite = |(name, value): (&'static str, Option<f64>)| {
+        let value = value.filter(|value| value.is_finite())?;
+        Some((name, value.to_string()))
+    };
+    numbers.into_iter().filter_map(finite)
+}
+
+fn caveat_lines<'a>(caveats: impl Iterator<Item = &'a Caveat>) -> Vec<String> {
+    caveats
+        .map(|caveat| {
+            let blocking = if caveat.blocking { " (blocking)" } else { "" };
+            format!("caveat {}{blocking}: {}", caveat.id, caveat.text)
+        })
+        .collect()
+}
+
+/// A find: one case, which passes when there is a load line.
+fn search(view: &SearchView<'_>) -> Suite {
+    let bracket = view.bracket;
+    let headline = words::headline(bracket, &view.trials);
+    let trials = view.of_search();
+    let mut output = vec![headline.claim.clone()];
+    output.extend(Some(headline.bounds.clone()).filter(|bounds| !bounds.is_empty()));
+    output.push(bracket.conclusion.clone());
+    let mut caveats: Vec<&Caveat> = trials.iter().flat_map(|s| &s.trial.caveats).collect();
+    caveats.sort_by(|a, b| (&a.id, &a.text).cmp(&(&b.id, &b.text)));
+    // One text of each caveat says as much as all of them.
+    caveats.dedup_by(|a, b| a.id == b.id);
+    output.extend(caveat_lines(caveats.iter().copied()));
+    let reason = |kind: &str| Reason {
+        lines: output.clone(),
+        ..Reason::new(
+            kind,
+            match headline.bounds.as_str() {
+                "" => headline.claim.clone(),
+                bounds => format!("{} ({bounds})", headline.claim),
+            },
+        )
+    };
+    let outcome = match (bracket.confirmed, bracket.first_fail) {
+        _ if bracket.interrupted => Outcome::Error(reason("interrupted")),
+        (Some(_), _) => Outcome::Passed,
+        (None, Some(_)) => Outcome::Failed(reason("no-load-line")),
+        (None, None) => Outcome::Error(reason("invalid")),
+    };
+    Suite {
+        name: format!("find {}, SLO {}", bracket.target.name, bracket.slo),
+        started_at: bracket.started_at.clone(),
+        properties: bracket_properties(bracket),
+        cases: vec![Case {
+            class: class("find", &bracket.target.name),
+            name: format!("load line, SLO {}", bracket.slo),
+            outcome,
+        }],
+        output,
+    }
+}
+
+fn bracket_properties(bracket: &Bracket) -> Vec<(&'static str, String)> {
+    let edge = bracket.edge.as_ref();
+    let borderline = bracket.borderline.iter().map(u32::to_string);
+    let borderline: Vec<_> = borderline.collect();
+    let mut properties = vec![
+        ("workload", bracket.workload.clone()),
+        ("profile", bracket.profile.clone()),
+        ("slo", bracket.slo.clone()),
+        ("lower_bound_only", bracket.lower_bound_only.to_string()),
+        ("borderline", borderline.join(" ")),
+        ("trials", bracket.trials.len().to_string()),
+        ("seed", bracket.seed.to_string()),
+    ];
+    properties.extend(known([
+        ("confirmed", bracket.confirmed.map(f64::from)),
+        ("first_fail", bracket.first_fail.map(f64::from)),
+        ("edge", edge.map(|edge| edge.value)),
+        ("edge_low", edge.map(|edge| edge.low)),
+        ("edge_high", edge.and_then(|edge| edge.high)),
+        ("edge_confidence", edge.map(|edge| edge.confidence)),
+        ("sessions_per_vcpu", bracket.sessions_per_vcpu),
+        ("vcpu", bracket.vcpu),
+    ]));
+    properties.extend(
+        bracket
+            .failing_gate
+            .clone()
+            .map(|gate| ("failing_gate", gate)),
+    );
+    properties.extend(bracket.bottleneck.clone().map(|b| ("bottleneck", b)));
+    properties
+}
+
+/// A calibration has nothing to pass: its numbers only.
+fn calibration(calibration: &Calibration) -> Suite {
+    Suite {
+        name: "calibrate".to_owned(),
+        started_at: calibration.started_at.clone(),
+        properties: known([
+            ("max_sessions", Some(calibration.max_sessions.into())),
+            ("bare_us_per_frame", Some(calibration.bare_us_per_frame)),
+            ("engine_us_per_frame", Some(calibration.engine_us_per_frame)),
+            ("ratio", Some(calibration.ratio)),
+        ])
+        .chain([("engine_backend", plain(&calibration.engine_backend))])
+        .collect(),
+        ..Suite::default()
+    }
+}

@@ -1,0 +1,183 @@
+//! The section of a comparison.
+
+use plimsoll_core::record::{Comparison, Conclusion, Pair, Side};
+use plimsoll_core::stats::Ratio;
+
+use super::{Page, Table, code, escape};
+use crate::words::{self, comparison as say, count, maybe, us};
+
+/// The conclusion with its numbers, then what it rests on, then how to repeat it.
+pub(super) fn section(page: &mut Page, comparison: &Comparison) {
+    let (a, b) = (&comparison.a, &comparison.b);
+    page.heading(
+        1,
+        &format!("{} against {}", escape(&b.name), escape(&a.name)),
+    );
+    let conclusion = match comparison.conclusion {
+        Conclusion::NoDifferenceShown => "No difference shown",
+        Conclusion::Better => "B is better",
+        Conclusion::Worse => "B is worse",
+    };
+    let interrupted = if comparison.interrupted {
+        " It was interrupted: this is what was known by then."
+    } else {
+        ""
+    };
+    page.paragraph(&format!(
+        "**{conclusion}.** {}.{interrupted}",
+        escape(comparison.explanation.trim_end_matches('.'))
+    ));
+    ratios(page, comparison);
+    page.list(
+        &comparison
+            .notes
+            .iter()
+            .map(|note| escape(note))
+            .collect::<Vec<_>>(),
+    );
+    page.heading(2, "The two sides");
+    sides(page, comparison);
+    if !comparison.pairs.is_empty() {
+        page.heading(2, "Pairs");
+        pairs(page, &comparison.pairs);
+    }
+    if !comparison.loads.is_empty() {
+        page.heading(2, "Loads in common");
+        loads(page, comparison);
+    }
+    page.heading(2, "How to repeat");
+    repeat(page, comparison);
+}
+
+fn ratios(page: &mut Page, comparison: &Comparison) {
+    let mut table = Table::new(&["B / A", ">ratio", ">interval", "shows"]);
+    for (name, ratio, less_is_better) in [
+        ("CPU per session-second", comparison.cost_ratio, true),
+        ("load line", comparison.load_line_ratio, false),
+    ] {
+        table.row([
+            name,
+            &maybe(ratio.map(|ratio| ratio.value), say::ratio),
+            &ratio.map_or_else(|| words::UNKNOWN.to_owned(), say::interval),
+            shows(ratio, less_is_better),
+        ]);
+    }
+    page.table(&table);
+    page.paragraph(&format!(
+        "A is {}, B is {}. The intervals hold together with a confidence of {}; an interval without 1 shows a difference.",
+        escape(&comparison.a.name),
+        escape(&comparison.b.name),
+        words::percent(comparison.confidence)
+    ));
+}
+
+fn shows(ratio: Option<Ratio>, less_is_better: bool) -> &'static str {
+    match ratio {
+        None => "not compared",
+        Some(ratio) if ratio.high < 1.0 && less_is_better => "better",
+        Some(ratio) if ratio.high < 1.0 => "worse",
+        Some(ratio) if ratio.low > 1.0 && less_is_better => "worse",
+        Some(ratio) if ratio.low > 1.0 => "better",
+        Some(_) => "no difference",
+    }
+}
+
+fn sides(page: &mut Page, comparison: &Comparison) {
+    let mut table = Table::new(&[
+        "",
+        "target",
+        ">load line",
+        ">first fail",
+        ">edge",
+        ">CPU/session/s",
+        ">trials",
+        "from",
+    ]);
+    let load = |load: Option<u32>| {
+        load.map_or_else(|| words::UNKNOWN.to_owned(), |load| count(load.into()))
+    };
+    for (letter, side) in [("A", &comparison.a), ("B", &comparison.b)] {
+        let from = side.folder.as_ref().map_or_else(
+            || "this folder".to_owned(),
+            |folder| format!("`{}`", code(folder)),
+        );
+        table.row([
+            letter.to_owned(),
+            escape(&side.name),
+            load(side.confirmed),
+            load(side.first_fail),
+            say::edge(side),
+            maybe(side.cpu_us_per_session_second, us),
+            count(side.trials.len() as u64),
+            from,
+        ]);
+    }
+    page.table(&table);
+    let searched = |(letter, side): (&str, &Side)| {
+        let end = side.search.as_ref()?;
+        let end = escape(end.trim_end_matches('.'));
+        Some(format!("Why the search of {letter} ended: {end}."))
+    };
+    let ends: Vec<String> = [("A", &comparison.a), ("B", &comparison.b)]
+        .into_iter()
+        .filter_map(searched)
+        .collect();
+    page.list(&ends);
+}
+
+fn pairs(page: &mut Page, pairs: &[Pair]) {
+    page.paragraph(
+        "Trials of both at the same load with the same seed, one right after the other; CPU per session-second.",
+    );
+    let mut table = Table::new(&[
+        ">pair",
+        ">sessions",
+        "order",
+        ">A",
+        ">B",
+        ">B / A",
+        "files",
+        "left out because",
+    ]);
+    for (index, pair) in pairs.iter().enumerate() {
+        let files: Vec<String> = [&pair.a_file, &pair.b_file]
+            .into_iter()
+            .filter(|file| !file.is_empty())
+            .map(|file| format!("`{}`", code(file)))
+            .collect();
+        table.row([
+            count(index as u64 + 1),
+            count(pair.sessions.into()),
+            if pair.b_first { "B, A" } else { "A, B" }.to_owned(),
+            maybe(pair.a_cpu_us_per_session_second, us),
+            maybe(pair.b_cpu_us_per_session_second, us),
+            maybe(say::of_pair(pair), say::ratio),
+            files.join(", "),
+            pair.left_out.as_deref().map(escape).unwrap_or_default(),
+        ]);
+    }
+    page.table(&table);
+}
+
+fn loads(page: &mut Page, comparison: &Comparison) {
+    page.paragraph("Trials that pass, of equal length; CPU per session-second.");
+    let mut table = Table::new(&[">sessions", "length", ">A", ">B"]);
+    let listed = |costs: &[f64]| {
+        let costs: Vec<String> = costs.iter().map(|cost| us(*cost)).collect();
+        costs.join(", ")
+    };
+    for load in &comparison.loads {
+        table.row([
+            count(load.sessions.into()),
+            say::length(load.length).to_owned(),
+            listed(&load.a_cpu_us_per_session_second),
+            listed(&load.b_cpu_us_per_session_second),
+        ]);
+    }
+    page.table(&table);
+}
+
+fn repeat(page: &mut Page, comparison: &Comparison) {
+    page.code_block(&say::command(comparison));
+    page.paragraph(&format!("Begun at {}.", escape(&comparison.started_at)));
+}

@@ -1,0 +1,122 @@
+//! The block for a comparison.
+
+use plimsoll_core::record::{Comparison, Conclusion, Verdict};
+
+use super::table::{Align, Table};
+use super::{Paint, join};
+use crate::words::{self, comparison as say, count, maybe, plain, us};
+
+/// The block for a comparison: the conclusion, the ratios with their intervals, the pairs or loads that they rest on.
+#[must_use]
+pub fn comparison(comparison: &Comparison, color: bool) -> String {
+    let paint = Paint { color };
+    let word = comparison.conclusion.word().to_uppercase();
+    let painted = match comparison.conclusion {
+        Conclusion::Better => paint.verdict(Verdict::Pass, &word),
+        Conclusion::Worse => paint.verdict(Verdict::Fail, &word),
+        Conclusion::NoDifferenceShown => paint.bold(&word),
+    };
+    let mut lines = vec![
+        format!("{painted}  {}", paint.bold(&plain(&comparison.explanation))),
+        format!(
+            "A is {}, B is {}; the intervals hold together with a confidence of {}",
+            plain(&comparison.a.name),
+            plain(&comparison.b.name),
+            words::percent(comparison.confidence)
+        ),
+    ];
+    if comparison.interrupted {
+        lines.push("interrupted: this is what was known by then".to_owned());
+    }
+    for note in &comparison.notes {
+        lines.push(plain(note));
+    }
+    lines.push(String::new());
+    lines.extend(sides(comparison).lines());
+    if !comparison.pairs.is_empty() {
+        lines.push(String::new());
+        lines.extend(pairs(comparison).lines());
+    }
+    if !comparison.loads.is_empty() {
+        lines.push(String::new());
+        lines.extend(loads(comparison).lines());
+    }
+    join(&lines)
+}
+
+fn sides(comparison: &Comparison) -> Table {
+    let mut table = Table::new(&[
+        ("", Align::Left),
+        ("target", Align::Left),
+        ("load line", Align::Right),
+        ("first fail", Align::Right),
+        ("edge", Align::Right),
+        ("CPU/session/s", Align::Right),
+        ("trials", Align::Right),
+    ]);
+    let load = |load: Option<u32>| {
+        load.map_or_else(|| words::UNKNOWN.to_owned(), |load| count(load.into()))
+    };
+    for (letter, side) in [("A", &comparison.a), ("B", &comparison.b)] {
+        table.row(vec![
+            letter.into(),
+            plain(&side.name).into(),
+            load(side.confirmed).into(),
+            load(side.first_fail).into(),
+            say::edge(side).into(),
+            maybe(side.cpu_us_per_session_second, us).into(),
+            count(side.trials.len() as u64).into(),
+        ]);
+    }
+    table
+}
+
+fn pairs(comparison: &Comparison) -> Table {
+    let mut table = Table::new(&[
+        ("pair", Align::Right),
+        ("sessions", Align::Right),
+        ("order", Align::Left),
+        ("A", Align::Right),
+        ("B", Align::Right),
+        ("B / A", Align::Right),
+        ("left out because", Align::Left),
+    ]);
+    for (index, pair) in comparison.pairs.iter().enumerate() {
+        table.row(vec![
+            count(index as u64 + 1).into(),
+            count(pair.sessions.into()).into(),
+            if pair.b_first { "B, A" } else { "A, B" }.into(),
+            maybe(pair.a_cpu_us_per_session_second, us).into(),
+            maybe(pair.b_cpu_us_per_session_second, us).into(),
+            maybe(say::of_pair(pair), say::ratio).into(),
+            pair.left_out
+                .as_deref()
+                .map(plain)
+                .unwrap_or_default()
+                .into(),
+        ]);
+    }
+    table
+}
+
+fn loads(comparison: &Comparison) -> Table {
+    let mut table = Table::new(&[
+        ("sessions", Align::Right),
+        ("length", Align::Left),
+        ("A", Align::Left),
+        ("B", Align::Left),
+    ]);
+    let listed = |costs: &[f64]| {
+        let costs: Vec<String> = costs.iter().map(|cost| us(*cost)).collect();
+        costs.join(", ")
+    };
+    for load in &comparison.loads {
+        table.row(vec![
+            count(load.sessions.into()).into(),
+            say::length(load.length).into(),
+            listed(&load.a_cpu_us_per_session_second).into(),
+            listed(&load.b_cpu_us_per_session_second).into(),
+        ]);
+    }
+    table
+}

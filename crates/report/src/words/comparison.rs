@@ -1,0 +1,94 @@
+//! A comparison in words and numbers.
+
+use plimsoll_core::profile::Length;
+use plimsoll_core::record::{Comparison, Pair, Side};
+use plimsoll_core::stats::Ratio;
+
+use super::{UNKNOWN, count};
+
+/// A ratio with three decimals: `1.049`.
+#[must_use]
+pub fn ratio(value: f64) -> String {
+    format!("{value:.3}")
+}
+
+/// Its interval: `1.031 to 1.067`.
+#[must_use]
+pub fn interval(of: Ratio) -> String {
+    format!("{} to {}", ratio(of.low), ratio(of.high))
+}
+
+/// The ratio of a pair's costs.
+#[must_use]
+pub fn of_pair(pair: &Pair) -> Option<f64> {
+    let (a, b) = pair
+        .a_cpu_us_per_session_second
+        .zip(pair.b_cpu_us_per_session_second)?;
+    (a > 0.0).then(|| b / a)
+}
+
+/// Where a side's edge lies: `1,020 (1,001–1,040)`.
+#[must_use]
+pub fn edge(side: &Side) -> String {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a load, shown to the session"
+    )]
+    let load = |load: f64| count(load.max(0.0).round() as u64);
+    side.edge.map_or_else(
+        || UNKNOWN.to_owned(),
+        |edge| {
+            let high = edge.high.map_or_else(|| "?".to_owned(), load);
+            format!("{} ({}–{high})", load(edge.value), load(edge.low))
+        },
+    )
+}
+
+/// How long a trial was, in a word.
+#[must_use]
+pub fn length(length: Length) -> &'static str {
+    match length {
+        Length::Full => "full",
+        Length::Short => "short",
+    }
+}
+
+/// The command that compares the same again, as far as the record knows it.
+#[must_use]
+pub fn command(comparison: &Comparison) -> String {
+    let what = |side: &Side| shell_word(side.folder.as_ref().unwrap_or(&side.name));
+    let mut words = vec![
+        "plimsoll compare".to_owned(),
+        what(&comparison.a),
+        what(&comparison.b),
+    ];
+    let measured = comparison.a.folder.is_none();
+    if measured && !comparison.workload.is_empty() {
+        words.push(format!("--workload {}", comparison.workload));
+    }
+    if measured && ["quick", "standard", "soak"].contains(&comparison.profile.as_str()) {
+        words.push(format!("--profile {}", comparison.profile));
+    }
+    if let Some(vcpu) = comparison.vcpu.filter(|_| measured) {
+        words.push(format!("--vcpu {vcpu}"));
+    }
+    let searched = comparison.a.search.is_some();
+    if let (true, Some(pair)) = (measured && !searched, comparison.pairs.first()) {
+        words.push(format!("--sessions {}", pair.sessions));
+    }
+    words.push(format!("--confidence {}", comparison.confidence));
+    words.push(format!("--seed {}", comparison.seed));
+    words.join(" ")
+}
+
+/// Text from outside as one word of a shell.
+fn shell_word(text: &str) -> String {
+    let text = super::plain(text);
+    let bare = |c: char| c.is_ascii_alphanumeric() || "-_./:=".contains(c);
+    if !text.is_empty() && text.chars().all(bare) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}

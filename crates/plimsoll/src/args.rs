@@ -26,6 +26,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// The load line of each target
     Find(FindArgs),
+    /// Two targets, their trials interleaved, or two result folders: ratios of cost and load line with their intervals
+    Compare(CompareArgs),
     /// Every rendering of a result folder again
     Report(ReportArgs),
 }
@@ -99,9 +101,9 @@ pub(crate) struct LoadArgs {
     /// Seconds that answers are waited for after the window, in place of the profile's
     #[arg(long, value_name = "SECONDS")]
     pub(crate) grace: Option<f64>,
-    /// Gates in place of the workload's: a TOML file with a table [gates]
+    /// Gates in place of the workload's: a TOML file with a table [gates]. May be repeated: all share one set of trials
     #[arg(long, value_name = "FILE")]
-    pub(crate) slo: Option<PathBuf>,
+    pub(crate) slo: Vec<PathBuf>,
     /// What speech-to-text sessions say: a WAV file, 16 kHz mono 16 bit (default: synthetic frames)
     #[arg(long, value_name = "FILE.wav")]
     pub(crate) audio: Option<PathBuf>,
@@ -221,15 +223,18 @@ pub(crate) struct RunArgs {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct FindArgs {
     /// Names of targets, as `plimsoll list` shows them
-    #[arg(required_unless_present_any = ["url", "manifest"], conflicts_with_all = ["url", "manifest"])]
+    #[arg(required_unless_present_any = ["url", "manifest", "resume"], conflicts_with_all = ["url", "manifest"])]
     pub(crate) targets: Vec<String>,
+    /// Go on with a search that was interrupted: its result folder. All other flags are those it was begun with
+    #[arg(long, value_name = "DIR", exclusive = true)]
+    pub(crate) resume: Option<PathBuf>,
     /// The load to begin with
     #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) start: u32,
     /// The greatest load to try (default: what descriptors and ports allow)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) max: Option<u32>,
-    /// How narrow the bracket must be, first_fail / confirmed - 1 (default: 0.05 quick, 0.02 otherwise)
+    /// How narrow the edge's interval must be, high / low - 1 (default: 0.05 quick, 0.02 otherwise)
     #[arg(long, value_name = "SHARE")]
     pub(crate) width: Option<f64>,
     /// How many trials may decide about a load at the edge
@@ -246,6 +251,57 @@ pub(crate) struct FindArgs {
     pub(crate) load: LoadArgs,
     #[command(flatten)]
     pub(crate) out: OutArgs,
+}
+
+/// Ratios are B / A: A is the baseline.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct CompareArgs {
+    /// The baseline: a target's name, a target.toml (or its folder), or a result folder
+    pub(crate) a: String,
+    /// What is held against it: likewise
+    pub(crate) b: String,
+    /// Compare costs at this load only, and search no load lines
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) sessions: Option<u32>,
+    /// Pairs of trials for the cost [default: 8: if a trial's cost scatters by 2 %, they show a difference of 5 % in 95 of 100 cases]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..=1000))]
+    pub(crate) pairs: Option<u32>,
+    /// The confidence with which all intervals hold together
+    #[arg(long, value_name = "SHARE", default_value_t = 0.95)]
+    pub(crate) confidence: f64,
+    /// Exit with 1 when the conclusion is this
+    #[arg(long, value_enum, value_name = "CONCLUSION")]
+    pub(crate) fail_if: Option<FailIf>,
+    /// The load that the searches begin with [default: 400]
+    #[arg(long, value_name = "N", conflicts_with = "sessions", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) start: Option<u32>,
+    /// The greatest load to try (default: what descriptors and ports allow)
+    #[arg(long, value_name = "N", conflicts_with = "sessions", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) max: Option<u32>,
+    /// How narrow the edges' intervals must be, high / low - 1 (default: 0.05 quick, 0.02 otherwise)
+    #[arg(long, value_name = "SHARE", conflicts_with = "sessions")]
+    pub(crate) width: Option<f64>,
+    /// Begin no further trial of the searches after this many minutes
+    #[arg(long, value_name = "MINUTES", conflicts_with = "sessions")]
+    pub(crate) time_budget: Option<f64>,
+    /// The folder that has targets/ (default: found from here upwards)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
+    /// What the sessions do
+    #[arg(long, value_enum, default_value_t = WorkloadName::Stt)]
+    pub(crate) workload: WorkloadName,
+    #[command(flatten)]
+    pub(crate) place: Where,
+    #[command(flatten)]
+    pub(crate) load: LoadArgs,
+    #[command(flatten)]
+    pub(crate) out: OutArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FailIf {
+    /// B is worse than A
+    Worse,
 }
 
 #[derive(Debug, ClapArgs)]

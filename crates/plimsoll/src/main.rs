@@ -9,6 +9,7 @@ mod failure;
 mod output;
 mod progress;
 mod setup;
+mod trial_files;
 
 use std::process::ExitCode;
 
@@ -65,6 +66,7 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
         Command::Check(check) => commands::check::run(check, &stop),
         Command::Run(run) => commands::run::run(run, &stop),
         Command::Find(find) => commands::find::run(find, &stop),
+        Command::Compare(compare) => commands::compare::run(compare, &stop),
         Command::Report(report) => commands::report::run(report),
     }
 }

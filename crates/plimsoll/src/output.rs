@@ -1,12 +1,13 @@
 //! Where results go: the folder, and the terminal.
 
+use std::fs::OpenOptions;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use plimsoll_core::record::Verdict;
-use plimsoll_lab::trial::Outcome;
-use plimsoll_report::{IntervalHistograms, ReportError, ResultFolder};
+use plimsoll_report::render::STEP_SUMMARY;
+use plimsoll_report::{ReportError, ResultFolder};
 
 use crate::args::OutArgs;
 use crate::failure::Failure;
@@ -44,21 +45,31 @@ fn default_path(verb: &str, subject: &str) -> PathBuf {
     path
 }
 
-/// Writes a trial's files; the stem of their names.
-pub(crate) fn write_trial(
-    folder: &ResultFolder,
-    outcome: &mut Outcome,
-) -> Result<String, ReportError> {
-    let intervals: Vec<_> = outcome
-        .intervals
-        .drain(..)
-        .map(|(start_s, set)| IntervalHistograms {
-            start_s,
-            duration_s: 1.0,
-            set,
-        })
-        .collect();
-    folder.write_trial(&outcome.trial, &outcome.seconds, &intervals)
+/// Makes all renderings of a result folder, and shows the result on the page of the workflow run where there is one. The files that were written.
+pub(crate) fn render(folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
+    let written = plimsoll_report::render_all(folder)?;
+    let page = std::env::var_os(STEP_SUMMARY_VARIABLE).filter(|path| !path.is_empty());
+    if let Some(page) = page.map(PathBuf::from)
+        && let Err(error) = append_step_summary(folder, &page)
+    {
+        // The result itself is whole: a page that cannot be written must not make a passing run fail.
+        eprintln!(
+            "plimsoll: cannot append to {}, named by {STEP_SUMMARY_VARIABLE}: {error}; the same text is in {}",
+            page.display(),
+            folder.join(STEP_SUMMARY).display()
+        );
+    }
+    Ok(written)
+}
+
+/// Names the file that GitHub shows on the page of a workflow run. Every step of a job appends to its own.
+const STEP_SUMMARY_VARIABLE: &str = "GITHUB_STEP_SUMMARY";
+
+fn append_step_summary(folder: &Path, page: &Path) -> std::io::Result<()> {
+    let text = std::fs::read_to_string(folder.join(STEP_SUMMARY))?;
+    let mut file = OpenOptions::new().append(true).create(true).open(page)?;
+    // One write, so that two commands at once do not mix their lines; an empty line before, for what is there may not end with one.
+    file.write_all(format!("\n{text}").as_bytes())
 }
 
 /// Prints a value as JSON on stdout.
@@ -115,4 +126,21 @@ pub(crate) fn color() -> bool {
 /// See <https://no-color.org>.
 pub(crate) fn no_color_unset() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_of_a_workflow_run_keeps_what_is_on_it() {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::write(place.path().join(STEP_SUMMARY), "### pass\n").unwrap();
+        let page = place.path().join("page.md");
+        append_step_summary(place.path(), &page).unwrap();
+        append_step_summary(place.path(), &page).unwrap();
+        let shown = std::fs::read_to_string(&page).unwrap();
+        assert_eq!(shown, "\n### pass\n\n### pass\n");
+        assert!(append_step_summary(place.path(), place.path()).is_err());
+    }
 }

@@ -39,8 +39,16 @@ impl Progress {
     }
 
     pub(crate) fn trial_begins(&mut self, number: u32, sessions: u32, why: Option<Why>, left: u32) {
-        let why = why.map_or(String::new(), |why| format!(" ({})", why.word()));
-        self.trial = format!("trial {number}: {sessions} sessions{why}");
+        let why = why.map_or(String::new(), |why| why.word().to_owned());
+        self.trial_of_begins(number, sessions, &why, left);
+    }
+
+    /// The same for a trial that is described in a few words: one of several targets, for example.
+    pub(crate) fn trial_of_begins(&mut self, number: u32, sessions: u32, what: &str, left: u32) {
+        self.trial = match what {
+            "" => format!("trial {number}: {sessions} sessions"),
+            what => format!("trial {number}: {sessions} sessions ({what})"),
+        };
         self.trials_left = left.saturating_sub(1);
         self.errors = 0;
         if !self.live {

@@ -1,7 +1,9 @@
 //! What the command line says, made into what the laboratory takes: checked, resolved, with defaults.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use plimsoll_core::drift::WINDOW_MIN_S;
 use plimsoll_core::profile::Profile;
 use plimsoll_core::slo::Slo;
 use plimsoll_lab::build::build;
@@ -64,6 +66,11 @@ pub(crate) fn subject(
             path,
             &Layout::of_this_machine(),
         )?)),
+        (None, None) if Profile::by_name(&load.profile).is_some_and(|profile| profile.soak) => {
+            return Err(Failure::Usage(
+                "a soak looks for leaks: give --pid or --cgroup, so that the memory of the server is seen (or --profile standard --measured 1800, without that gate)".to_owned(),
+            ));
+        }
         (None, None) => None,
     };
     Ok(Subject::Running {
@@ -96,12 +103,10 @@ pub(crate) fn conditions(
         // A file of another format is better refused before anything is started.
         audio.table()?;
     }
-    let slo = match &load.slo {
-        Some(file) => slo(file)?,
-        None => workload.default_slo(),
-    };
+    let mut slos = slos(&load.slo)?.into_iter();
     Ok(Conditions {
-        slo,
+        slo: slos.next().unwrap_or_else(|| workload.default_slo()),
+        further_slos: slos.collect(),
         profile: profile(load)?,
         seed: load.seed,
         nodelay: !load.no_nodelay,
@@ -187,7 +192,29 @@ fn profile(load: &LoadArgs) -> Result<Profile, Failure> {
     if changed {
         profile.name = "custom".to_owned();
     }
+    if profile.soak && profile.measured_s < WINDOW_MIN_S {
+        return Err(Failure::Usage(format!(
+            "--measured {}: a soak tells a leak from noise in no less than {WINDOW_MIN_S} s",
+            profile.measured_s
+        )));
+    }
     Ok(profile)
+}
+
+/// The SLOs that were given, each by a name of its own: results are told apart by it.
+fn slos(files: &[PathBuf]) -> Result<Vec<Slo>, Failure> {
+    let slos: Vec<Slo> = files
+        .iter()
+        .map(|file| slo(file))
+        .collect::<Result<_, _>>()?;
+    let mut names = BTreeSet::new();
+    match slos.iter().find(|slo| !names.insert(slo.name.as_str())) {
+        Some(slo) => Err(Failure::Usage(format!(
+            "--slo: two SLOs are named `{}`; give one of them another `name = \"…\"`",
+            slo.name
+        ))),
+        None => Ok(slos),
+    }
 }
 
 fn slo(file: &Path) -> Result<Slo, Failure> {
@@ -253,6 +280,21 @@ mod tests {
         assert_eq!(
             (custom.name.as_str(), custom.measured_s, custom.ramp_s),
             ("custom", 5.0, 30.0)
+        );
+    }
+
+    #[test]
+    fn a_soak_stays_one_when_its_phases_are_changed() {
+        assert!(profile(&load_args("--profile soak")).unwrap().soak);
+        let short = profile(&load_args("--profile soak --ramp 1 --measured 40")).unwrap();
+        assert!(short.soak && short.name == "custom");
+        assert!(!profile(&load_args("--measured 40")).unwrap().soak);
+        let text = profile(&load_args("--profile soak --measured 29"))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            text.starts_with("--measured 29: ") && text.contains("30 s"),
+            "{text}"
         );
     }
 

@@ -48,6 +48,7 @@ pub(crate) fn run(args: &CalibrateArgs, stop: &Stop) -> Result<ExitCode, Failure
     }
     let calibration = calibrate::calibrate(&settings, timestamp::now(), stop, show)?;
     folder.write_calibration(&calibration)?;
+    output::render(folder.path())?;
     if args.out.json {
         output::print_json(&calibration)?;
     } else {

@@ -45,6 +45,7 @@ pub(crate) fn run(args: &CheckArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     let json = serde_json::to_value(&report)
         .map_err(|error| Failure::Usage(format!("the report cannot be written: {error}")))?;
     folder.write_check(&json)?;
+    output::render(folder.path())?;
     if args.out.json {
         output::print_json(&report)?;
     } else {

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use plimsoll_core::profile::Length;
 use plimsoll_lab::signals::Stop;
 use plimsoll_lab::trial;
 use plimsoll_report::{ResultFolder, text};
@@ -11,6 +12,7 @@ use crate::failure::Failure;
 use crate::output::{self, say};
 use crate::progress::Progress;
 use crate::setup;
+use crate::trial_files::TrialFiles;
 
 pub(crate) fn run(args: &RunArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     let name = args.target.as_deref();
@@ -26,12 +28,21 @@ pub(crate) fn run(args: &RunArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     let mut progress = Progress::new(&conditions.profile);
     conditions.placement.client_cpus.bind_this_thread()?;
     progress.trial_begins(1, args.sessions, None, 1);
-    let mut outcome = trial::run(&conditions, &subject, args.sessions, stop, &mut |second| {
-        progress.second(second);
-    })?;
+    let mut files = TrialFiles::new(&folder);
+    let outcome = trial::run(
+        &conditions,
+        &subject,
+        args.sessions,
+        Length::Full,
+        stop,
+        &mut |second| {
+            progress.second(second);
+            files.second(second);
+        },
+    )?;
     drop(progress);
-    output::write_trial(&folder, &mut outcome)?;
-    plimsoll_report::render_all(folder.path())?;
+    files.trial_ends(&outcome)?;
+    output::render(folder.path())?;
     if args.out.json {
         output::print_json(&outcome.trial)?;
     } else {

@@ -21,6 +21,18 @@ const OUT: &str = "out";
 /// No call of these tests takes longer; one that does hangs.
 const PATIENCE: Duration = Duration::from_secs(180);
 
+/// What a shell may have set for the lying server.
+const LIES: [&str; 8] = [
+    "LIE",
+    "LIE_AFTER_MS",
+    "LIE_MS",
+    "LIE_EVERY",
+    "LIE_SHARE",
+    "LIE_BYTES",
+    "LIE_SESSIONS",
+    "LIE_SEED",
+];
+
 /// A call of the command, with a result folder of its own that goes away with it.
 pub(crate) struct Plimsoll {
     command: Command,
@@ -51,6 +63,12 @@ impl Plimsoll {
         Self::of(shell, arguments)
     }
 
+    /// With `--out` in the scratch folder, as [`Plimsoll::measuring`] has it.
+    pub(crate) fn keeping_results(mut self) -> Self {
+        self.out_is_ours = true;
+        self
+    }
+
     fn of<S: AsRef<OsStr>>(mut command: Command, arguments: impl IntoIterator<Item = S>) -> Self {
         let scratch = tempfile::tempdir().expect("a scratch folder");
         let mark = Mark::new();
@@ -66,7 +84,7 @@ impl Plimsoll {
             .stderr(Stdio::piped())
             // As a shell does it for a job: Ctrl-C is for the whole group.
             .process_group(0);
-        for name in ["LIE", "LIE_AFTER_MS", "LIE_MS", "LIE_EVERY", "LIE_SHARE"] {
+        for name in LIES {
             command.env_remove(name);
         }
         Self {
@@ -159,6 +177,11 @@ impl Running {
         }
     }
 
+    /// The command's process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The processes of this call that are there now: the command itself, its simulator, its target, and what those started.
     pub(crate) fn processes(&self) -> Vec<String> {
         processes::with(&self.mark)
@@ -168,6 +191,13 @@ impl Running {
     pub(crate) fn ctrl_c(&self) {
         let group = format!("-{}", self.child.id());
         let sent = Command::new("kill").args(["-INT", "--", &group]).status();
+        assert!(sent.expect("kill runs").success());
+    }
+
+    /// A crash: SIGKILL to the whole group, so that nobody can put anything in order.
+    pub(crate) fn kill(&self) {
+        let group = format!("-{}", self.child.id());
+        let sent = Command::new("kill").args(["-KILL", "--", &group]).status();
         assert!(sent.expect("kill runs").success());
     }
 

@@ -51,6 +51,22 @@ pub(crate) fn inference_binary() -> &'static Path {
     })
 }
 
+/// The lying server as Plimsoll builds it, brought up to date.
+pub(crate) fn built_lying_server() -> PathBuf {
+    let folder = root().join("targets/stt/lying-server");
+    let built = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--release", "--locked"])
+        .current_dir(&folder)
+        .env_remove("CARGO_TARGET_DIR")
+        .status()
+        .expect("cargo runs");
+    assert!(
+        built.success(),
+        "the lying server does not build, see above"
+    );
+    folder.join("target/release/lying-server")
+}
+
 /// Short phases: a window of `measured_s` that begins 1.2 s after the trial.
 pub(crate) fn short_phases(measured_s: u32) -> Vec<String> {
     let line = format!("--ramp 0.2 --warm-up 1 --measured {measured_s} --grace 2");

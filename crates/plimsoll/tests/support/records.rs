@@ -26,6 +26,19 @@ impl Trial {
             .unwrap_or_else(|| panic!("`{path}` is no number: {value}"))
     }
 
+    /// A number, where a step of the path may also be the `name` of a thing in a list: `gates.frames_lost.observed`.
+    #[track_caller]
+    pub(crate) fn number_at(&self, path: &str) -> f64 {
+        let found = path
+            .split('.')
+            .try_fold(&self.0, |value, step| match value {
+                Value::Array(things) => things.iter().find(|thing| thing["name"] == step),
+                _ => value.get(step),
+            });
+        let number = found.and_then(Value::as_f64);
+        number.unwrap_or_else(|| panic!("`{path}` is no number: {found:?}"))
+    }
+
     /// A count of the ledger.
     #[track_caller]
     pub(crate) fn ledger(&self, name: &str) -> u64 {

@@ -80,6 +80,7 @@ fn plan(lookup: &impl Fn(&str) -> Option<String>) -> Result<Plan, BadVariable> {
             every: parameter(lookup, lie, "LIE_EVERY", 1..=DAY_MS, defaults.every)?,
             share: parameter(lookup, lie, "LIE_SHARE", 0.0..=1.0, defaults.share)?,
             bytes: parameter(lookup, lie, "LIE_BYTES", size, defaults.bytes)?,
+            sessions: parameter(lookup, lie, "LIE_SESSIONS", 1..=10_000, defaults.sessions)?,
         },
     })
 }

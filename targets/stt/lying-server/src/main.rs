@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use lying_server::config::Config;
+use lying_server::lies::Lie;
 use lying_server::net::server::{Server, Stopped};
 
 /// The exit status of `LIE=die`: neither success nor a usage error.
@@ -13,6 +14,23 @@ const DIED: u8 = 1;
 const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    match arguments.as_slice() {
+        [] => serve(),
+        [only] if only == "--lies" => {
+            for (_, name) in Lie::ALL {
+                println!("{name}");
+            }
+            ExitCode::SUCCESS
+        }
+        _ => fail(
+            USAGE,
+            "takes no argument but --lies, which lists them; the rest is in the environment, see the README",
+        ),
+    }
+}
+
+fn serve() -> ExitCode {
     let terminate = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {
         if let Err(error) = signal_hook::flag::register(signal, Arc::clone(&terminate)) {

@@ -55,6 +55,19 @@ fn bad_values_end_with_one_line_and_status_2() {
 }
 
 #[test]
+fn it_lists_its_lies_and_takes_no_other_argument() {
+    let listed = Server::command(&[]).arg("--lies").output().unwrap();
+    assert_eq!(listed.status.code(), Some(0));
+    let names = String::from_utf8(listed.stdout).unwrap();
+    assert!(names.lines().any(|name| name == "slow_accept"), "{names}");
+    let refused = Server::command(&[]).arg("--lie").output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    let text = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(text.lines().count(), 1);
+    assert!(text.contains("--lies"), "{text}");
+}
+
+#[test]
 fn a_taken_port_ends_with_one_line_and_status_2() {
     let server = Server::start(&[]);
     let port = server.port.to_string();
@@ -166,6 +179,42 @@ fn never_upgrade_accepts_and_says_nothing() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut
     ));
     assert!(server.get("/health").starts_with("HTTP/1.1 200 "));
+}
+
+#[test]
+fn slow_accept_lets_the_second_connection_wait() {
+    let server = Server::start(&[("LIE", "slow_accept"), ("LIE_MS", "300")]);
+    let mut first = Client::connect(&server);
+    first.speak(1);
+    assert_eq!(first.next_partial()["newest_frame_seq"], 1);
+    // The pause begins with a connection: the second one is taken at once, and the third waits for it.
+    server.get("/health");
+    let began = Instant::now();
+    assert!(server.get("/health").starts_with("HTTP/1.1 200 "));
+    assert!(began.elapsed() >= Duration::from_millis(200));
+}
+
+#[test]
+fn foreign_load_counts_sessions_that_nobody_here_opened() {
+    let server = Server::start(&[("LIE", "foreign_load"), ("LIE_SESSIONS", "3")]);
+    let mut client = Client::connect(&server);
+    client.speak(1);
+    assert_eq!(client.next_partial()["newest_frame_seq"], 1);
+    server.await_line("stt_sessions 4");
+    let frames = |metrics: &str| {
+        let line = metrics
+            .lines()
+            .find(|line| line.starts_with("stt_frames_total "));
+        line.unwrap()["stt_frames_total ".len()..]
+            .parse::<u64>()
+            .unwrap()
+    };
+    let before = frames(&server.get("/metrics"));
+    let began = Instant::now();
+    while frames(&server.get("/metrics")) < before + 30 {
+        assert!(began.elapsed() < Duration::from_secs(20));
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 #[test]

@@ -1,14 +1,16 @@
 //! `plimsoll find`: the load line of each target.
 
+mod resume;
+
 use std::process::ExitCode;
 use std::time::Duration;
 
-use plimsoll_core::record::{Bracket, Second};
+use plimsoll_core::record::Bracket;
 use plimsoll_core::search::{Search, Settings, Why};
 use plimsoll_lab::find::{Found, Observer, Plan, find};
 use plimsoll_lab::machine::Limits;
 use plimsoll_lab::signals::Stop;
-use plimsoll_lab::trial::{self, Conditions, Outcome, Subject};
+use plimsoll_lab::trial::{self, Conditions, Outcome, Subject, TrialSecond};
 use plimsoll_report::{ResultFolder, text};
 
 use crate::args::FindArgs;
@@ -17,11 +19,20 @@ use crate::failure::Failure;
 use crate::output::{self, say};
 use crate::progress::Progress;
 use crate::setup;
+use crate::trial_files::TrialFiles;
+use resume::Begun;
 
 /// Trials that a search may take before it says what it knows.
 const TRIALS_MAX: u32 = 60;
+/// Confidence of the edge's interval.
+const CONFIDENCE: f64 = 0.95;
 
 pub(crate) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
+    if let Some(folder) = &args.resume {
+        let begun = resume::read(folder)?;
+        let brackets = one(&begun.args, begun.name.as_deref(), Some(&begun), stop)?;
+        return told(&begun.args, vec![brackets]);
+    }
     let names: Vec<Option<&str>> = if args.targets.is_empty() {
         vec![None]
     } else {
@@ -43,11 +54,17 @@ pub(crate) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     }
     let mut brackets = Vec::new();
     for name in names {
-        brackets.push(one(args, name, stop)?);
+        brackets.push(one(args, name, None, stop)?);
         if stop.requested() {
             break;
         }
     }
+    told(args, brackets)
+}
+
+/// The brackets of each target, as JSON if that was asked for, and the exit code that they make.
+fn told(args: &FindArgs, brackets: Vec<Vec<Bracket>>) -> Result<ExitCode, Failure> {
+    let brackets: Vec<Bracket> = brackets.into_iter().flatten().collect();
     if args.out.json {
         match brackets.as_slice() {
             [bracket] => output::print_json(bracket)?,
@@ -57,7 +74,13 @@ pub(crate) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     Ok(code_of(&brackets))
 }
 
-fn one(args: &FindArgs, name: Option<&str>, stop: &Stop) -> Result<Bracket, Failure> {
+/// Searches the load line of one target: a bracket for each SLO.
+fn one(
+    args: &FindArgs,
+    name: Option<&str>,
+    begun: Option<&Begun>,
+    stop: &Stop,
+) -> Result<Vec<Bracket>, Failure> {
     let subject_name = name.or(args.which.url.as_deref()).unwrap_or("manifest");
     let path = output::path(&args.out, "find", subject_name);
     let logs = path.join("logs");
@@ -74,27 +97,62 @@ fn one(args: &FindArgs, name: Option<&str>, stop: &Stop) -> Result<Bracket, Fail
     }
     setup::bring_up_to_date(&subject, &logs, stop)?;
     conditions.placement.client_cpus.bind_this_thread()?;
-    warn_early(&conditions, &mut plan, args.max, &progress, stop)?;
+    let earlier = if let Some(begun) = begun {
+        plan.settings.max = begun.plan.max;
+        progress.say(&format!(
+            "going on from {} trials in {}",
+            begun.earlier.len(),
+            folder.path().display()
+        ));
+        begun.earlier.clone()
+    } else {
+        warn_early(&conditions, &mut plan, args.max, &progress, stop)?;
+        folder.write_search_plan(&resume::plan(subject_name, plan.settings.max, &folder)?)?;
+        Vec::new()
+    };
     let mut keeper = Keeper {
         progress,
-        folder: &folder,
+        files: TrialFiles::new(&folder),
     };
-    let Found { bracket, cut_short } = find(&conditions, &subject, &plan, stop, &mut keeper)?;
+    let found = find(&conditions, &subject, &plan, earlier, stop, &mut keeper)?;
     drop(keeper);
-    folder.write_bracket(&bracket)?;
-    plimsoll_report::render_all(folder.path())?;
-    if !args.out.json {
-        let results = plimsoll_report::load(folder.path())?;
-        output::print(&text::bracket(&bracket, &results.trials, output::color()));
-        say!("result: {}", folder.path().display());
-    }
-    if let Some(error) = cut_short {
-        return Err(error.into());
-    }
-    Ok(bracket)
+    kept_and_shown(args, &folder, found)
 }
 
-fn plan(args: &FindArgs, conditions: &Conditions) -> Result<Plan, Failure> {
+/// Writes the brackets, renders the folder, and says what was found.
+fn kept_and_shown(
+    args: &FindArgs,
+    folder: &ResultFolder,
+    found: Found,
+) -> Result<Vec<Bracket>, Failure> {
+    for (number, bracket) in found.brackets.iter().enumerate() {
+        if number == 0 {
+            folder.write_bracket(bracket)?;
+        } else {
+            folder.write_further_bracket(bracket)?;
+        }
+    }
+    output::render(folder.path())?;
+    if !args.out.json {
+        let results = plimsoll_report::load(folder.path())?;
+        for bracket in &found.brackets {
+            output::print(&text::bracket(bracket, &results.trials, output::color()));
+        }
+        say!("result: {}", folder.path().display());
+        if found.brackets.iter().any(|bracket| bracket.interrupted) {
+            say!(
+                "to go on with it: plimsoll find --resume {}",
+                folder.path().display()
+            );
+        }
+    }
+    match found.cut_short {
+        Some(error) => Err(error.into()),
+        None => Ok(found.brackets),
+    }
+}
+
+pub(super) fn plan(args: &FindArgs, conditions: &Conditions) -> Result<Plan, Failure> {
     let width = args.width.unwrap_or(if conditions.profile.name == "quick" {
         0.05
     } else {
@@ -116,6 +174,8 @@ fn plan(args: &FindArgs, conditions: &Conditions) -> Result<Plan, Failure> {
         repeats: args.repeats,
         max_trials: TRIALS_MAX,
         seed: args.load.seed,
+        confidence: CONFIDENCE,
+        short_share: conditions.profile.short_share(),
     };
     // Asked here, so that it is told before anything is built.
     Search::new(settings).map_err(|error| Failure::Usage(error.to_string()))?;
@@ -136,7 +196,7 @@ fn most_sessions() -> u32 {
 }
 
 /// Says before the search how far this client will reach, and keeps the search from loads far beyond that: they would be invalid, each more than once.
-fn warn_early(
+pub(super) fn warn_early(
     conditions: &Conditions,
     plan: &mut Plan,
     max_given: Option<u32>,
@@ -166,22 +226,24 @@ fn warn_early(
 /// Shows and keeps what a search does.
 struct Keeper<'a> {
     progress: Progress,
-    folder: &'a ResultFolder,
+    files: TrialFiles<'a>,
 }
 
 impl Observer for Keeper<'_> {
     fn trial_begins(&mut self, number: u32, sessions: u32, why: Why, trials_left: u32) {
+        self.files.trial_begins();
         self.progress
             .trial_begins(number, sessions, Some(why), trials_left);
     }
 
-    fn second(&mut self, second: &Second) {
+    fn second(&mut self, second: &TrialSecond<'_>) {
         self.progress.second(second);
+        self.files.second(second);
     }
 
-    fn trial_ends(&mut self, mut outcome: Outcome) -> Result<String, String> {
+    fn trial_ends(&mut self, outcome: Outcome) -> Result<String, String> {
         self.progress.trial_ends(&outcome.trial);
-        let stem = output::write_trial(self.folder, &mut outcome);
+        let stem = self.files.trial_ends(&outcome);
         stem.map(|stem| format!("{stem}.json"))
             .map_err(|error| error.to_string())
     }

@@ -37,6 +37,8 @@ pub enum Lie {
     ResetMidFrame,
     /// An upgrade is accepted by the kernel and never answered.
     NeverUpgrade,
+    /// Connections are accepted one by one, with a pause after each.
+    SlowAccept,
     /// Some sessions get no answer at all.
     NeverAnswerSome,
     /// The process exits.
@@ -51,6 +53,8 @@ pub enum Lie {
     BurnCore,
     /// `stt_frames_total` is too high.
     LieInMetrics,
+    /// Somebody else has sessions here too.
+    ForeignLoad,
     /// Some answers are preceded by a text that is no JSON.
     Garbage,
     /// Some answers are preceded by a very large frame.
@@ -81,6 +85,9 @@ pub struct Parameters {
     /// `LIE_BYTES`: a size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
+    /// `LIE_SESSIONS`: a number of sessions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sessions: Option<u64>,
 }
 
 impl Parameters {
@@ -90,6 +97,7 @@ impl Parameters {
         every: None,
         share: None,
         bytes: None,
+        sessions: None,
     };
     /// Every tenth answer of every session.
     const TENTH_ANSWER: Self = Self::NONE.with_every(10).with_share(1.0);
@@ -131,6 +139,13 @@ impl Parameters {
         }
     }
 
+    const fn with_sessions(self, sessions: u64) -> Self {
+        Self {
+            sessions: Some(sessions),
+            ..self
+        }
+    }
+
     /// `after_ms` in microseconds; 0 where a lie has no such parameter.
     #[must_use]
     pub fn after_us(&self) -> u64 {
@@ -164,7 +179,7 @@ impl Parameters {
 
 impl Lie {
     /// Every lie with its name in `LIE`, in the README's order.
-    pub const ALL: [(Self, &'static str); 26] = [
+    pub const ALL: [(Self, &'static str); 28] = [
         (Self::None, "none"),
         (Self::StallOnce, "stall_once"),
         (Self::StallRarely, "stall_rarely"),
@@ -179,6 +194,7 @@ impl Lie {
         (Self::HalfClose, "half_close"),
         (Self::ResetMidFrame, "reset_mid_frame"),
         (Self::NeverUpgrade, "never_upgrade"),
+        (Self::SlowAccept, "slow_accept"),
         (Self::NeverAnswerSome, "never_answer_some"),
         (Self::Die, "die"),
         (Self::Restart, "restart"),
@@ -186,6 +202,7 @@ impl Lie {
         (Self::GrowLatency, "grow_latency"),
         (Self::BurnCore, "burn_core"),
         (Self::LieInMetrics, "lie_in_metrics"),
+        (Self::ForeignLoad, "foreign_load"),
         (Self::Garbage, "garbage"),
         (Self::Oversize, "oversize"),
         (Self::Flood, "flood"),
@@ -244,6 +261,8 @@ impl Lie {
             // A frame every 40 ms is half of what a session sends.
             Self::ReadSlowly => in_the_window.with_ms(40).with_bytes(16 << 10),
             Self::NeverUpgrade => none.with_share(1.0),
+            // Ten a second: fewer than the sessions of any trial that starts them within a second or three.
+            Self::SlowAccept => none.with_ms(100),
             Self::NeverAnswerSome => none.with_share(0.1),
             Self::Die => none.with_after_ms(8000),
             Self::Restart => none.with_after_ms(8000).with_ms(500),
@@ -251,6 +270,7 @@ impl Lie {
             Self::GrowLatency => none.with_ms(50).with_share(1.0),
             Self::BurnCore => none.with_after_ms(0),
             Self::LieInMetrics => none.with_every(10),
+            Self::ForeignLoad => none.with_after_ms(0).with_sessions(10),
             Self::Flood => in_the_window.with_ms(1).with_share(0.1),
         }
     }

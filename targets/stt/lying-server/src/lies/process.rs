@@ -1,4 +1,4 @@
-//! Lies of the whole process: when it stalls, dies, restarts, burns, leaks or miscounts.
+//! Lies of the whole process: when it stalls, dies, restarts, burns, leaks or miscounts, how fast it accepts, and who else is served.
 
 use super::{Lie, Plan};
 
@@ -13,6 +13,8 @@ pub enum Act {
     RestartAt(u64),
     /// Start a thread that spins.
     BurnCore,
+    /// Be loaded by somebody else too, with that many sessions.
+    ForeignLoad(u64),
 }
 
 /// The state of a process-wide lie.
@@ -24,6 +26,8 @@ pub struct ProcessLie {
     next_us: Option<u64>,
     seen_a_session: bool,
     upgrades: u64,
+    /// `slow_accept`: when the next connection may be taken.
+    accepts_at_us: u64,
     leaked: Vec<Vec<u8>>,
 }
 
@@ -37,6 +41,7 @@ impl ProcessLie {
             next_us: None,
             seen_a_session: false,
             upgrades: 0,
+            accepts_at_us: 0,
             leaked: Vec::new(),
         }
     }
@@ -49,7 +54,12 @@ impl ProcessLie {
         self.seen_a_session = true;
         let acts = matches!(
             self.plan.lie,
-            Lie::StallOnce | Lie::StallRarely | Lie::Die | Lie::Restart | Lie::BurnCore
+            Lie::StallOnce
+                | Lie::StallRarely
+                | Lie::Die
+                | Lie::Restart
+                | Lie::BurnCore
+                | Lie::ForeignLoad
         );
         if acts {
             self.next_us = now_us.checked_add(self.plan.parameters.after_us());
@@ -79,6 +89,10 @@ impl ProcessLie {
             Lie::Die => Some(Act::Die),
             Lie::Restart => Some(Act::RestartAt(now_us + duration_us)),
             Lie::BurnCore => Some(Act::BurnCore),
+            Lie::ForeignLoad => {
+                let sessions = self.plan.parameters.sessions.unwrap_or(0);
+                Some(Act::ForeignLoad(sessions))
+            }
             _ => None,
         }
     }
@@ -88,6 +102,20 @@ impl ProcessLie {
         let number = self.upgrades;
         self.upgrades += 1;
         self.plan.lie == Lie::NeverUpgrade && self.plan.parameters.strikes_number(number)
+    }
+
+    /// When the next connection may be accepted; a time in the past: now. Before the first session everything is at once, so that
+    /// whoever asks for `/health` first finds a healthy server.
+    #[must_use]
+    pub fn accepts_at_us(&self) -> u64 {
+        self.accepts_at_us
+    }
+
+    /// A connection was accepted.
+    pub fn accepted(&mut self, now_us: u64) {
+        if self.plan.lie == Lie::SlowAccept && self.seen_a_session {
+            self.accepts_at_us = now_us.saturating_add(self.plan.parameters.duration_us());
+        }
     }
 
     /// A session was answered: where memory leaks, it does so now. The bytes are written, so that they are resident.
@@ -165,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn die_restart_and_burn_core_act_once() {
+    fn die_restart_burn_core_and_foreign_load_act_once() {
         assert_eq!(acts(Plan::of(Lie::Die), 1), [(8500 * MS, Act::Die)]);
         assert_eq!(
             acts(Plan::of(Lie::Restart), 1),
@@ -174,6 +202,10 @@ mod tests {
         assert_eq!(
             acts(Plan::of(Lie::BurnCore), 1),
             [(500 * MS, Act::BurnCore)]
+        );
+        assert_eq!(
+            acts(Plan::of(Lie::ForeignLoad), 1),
+            [(500 * MS, Act::ForeignLoad(10))]
         );
     }
 
@@ -196,6 +228,20 @@ mod tests {
             ProcessLie::new(Plan::of(Lie::None), 1).frames_total(1000),
             1000
         );
+    }
+
+    #[test]
+    fn slow_accept_takes_one_connection_after_each_pause_from_the_first_session_on() {
+        let mut process = ProcessLie::new(Plan::of(Lie::SlowAccept), 1);
+        process.accepted(100 * MS);
+        assert_eq!(process.accepts_at_us(), 0, "whoever looks at its health");
+        process.session_started(200 * MS);
+        process.accepted(300 * MS);
+        assert_eq!(process.accepts_at_us(), 400 * MS);
+        let mut honest = ProcessLie::new(Plan::of(Lie::None), 1);
+        honest.session_started(0);
+        honest.accepted(300 * MS);
+        assert_eq!(honest.accepts_at_us(), 0);
     }
 
     #[test]

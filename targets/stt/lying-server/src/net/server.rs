@@ -13,6 +13,7 @@ use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
 
 use super::connection::{Connection, Fate, World};
+use super::foreign;
 use crate::config::Config;
 use crate::lies::process::Act;
 
@@ -61,6 +62,8 @@ pub struct Server {
     poll: Poll,
     listener: Option<TcpListener>,
     address: SocketAddr,
+    /// The listener has connections that were not taken yet, for the lie is slow to accept.
+    unaccepted: bool,
     /// `restart`: when to listen again.
     listen_again_us: Option<u64>,
     origin: Instant,
@@ -69,8 +72,8 @@ pub struct Server {
     timers: BinaryHeap<Reverse<(u64, usize)>>,
     world: World,
     buffer: Vec<u8>,
-    /// Ends the thread of `burn_core`.
-    stop_burning: Arc<AtomicBool>,
+    /// Ends the thread of `burn_core` or `foreign_load`.
+    stop_thread: Arc<AtomicBool>,
 }
 
 impl Server {
@@ -93,6 +96,7 @@ impl Server {
             poll,
             listener: Some(listener),
             address,
+            unaccepted: false,
             listen_again_us: None,
             origin: Instant::now(),
             slots: BTreeMap::new(),
@@ -100,7 +104,7 @@ impl Server {
             timers: BinaryHeap::new(),
             world: World::new(config),
             buffer: vec![0; READ_BYTES],
-            stop_burning: Arc::new(AtomicBool::new(false)),
+            stop_thread: Arc::new(AtomicBool::new(false)),
         })
     }
 
@@ -138,7 +142,9 @@ impl Server {
     fn wait(&mut self, events: &mut Events) -> io::Result<()> {
         let now_us = self.now_us();
         let timer = self.timers.peek().map(|Reverse((due_us, _))| *due_us);
-        let due_us = [timer, self.world.process.due_us(), self.listen_again_us]
+        let process = &self.world.process;
+        let accept = self.unaccepted.then(|| process.accepts_at_us());
+        let due_us = [timer, process.due_us(), self.listen_again_us, accept]
             .into_iter()
             .flatten()
             .min();
@@ -153,12 +159,13 @@ impl Server {
     fn serve(&mut self, events: &Events) {
         for event in events {
             if event.token() == LISTENER {
-                self.accept();
+                self.unaccepted = true;
             } else {
                 self.note(event);
                 self.pump(event.token().0);
             }
         }
+        self.accept();
         self.fire_timers();
     }
 
@@ -185,16 +192,24 @@ impl Server {
     }
 
     fn accept(&mut self) {
-        while let Some(listener) = &self.listener {
+        while self.unaccepted && self.world.process.accepts_at_us() <= self.now_us() {
+            let Some(listener) = &self.listener else {
+                self.unaccepted = false;
+                return;
+            };
             let mut stream = match listener.accept() {
                 Ok((stream, _)) => stream,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => {
-                    eprintln!("lying-server: cannot accept: {error}");
+                    if error.kind() != io::ErrorKind::WouldBlock {
+                        eprintln!("lying-server: cannot accept: {error}");
+                    }
+                    // The queue is empty, or no better for being asked at once: the next connection is a new event.
+                    self.unaccepted = false;
                     return;
                 }
             };
+            self.world.process.accepted(self.now_us());
             let id = self.next_slot;
             self.next_slot += 1;
             let interest = Interest::READABLE | Interest::WRITABLE;
@@ -257,12 +272,17 @@ impl Server {
                 self.listen_again_us = Some(at_us);
             }
             Some(Act::BurnCore) => {
-                let stop = Arc::clone(&self.stop_burning);
+                let stop = Arc::clone(&self.stop_thread);
                 std::thread::spawn(move || {
                     while !stop.load(Ordering::Relaxed) {
                         std::hint::spin_loop();
                     }
                 });
+            }
+            Some(Act::ForeignLoad(sessions)) => {
+                let stop = Arc::clone(&self.stop_thread);
+                let port = self.address.port();
+                std::thread::spawn(move || foreign::load(port, sessions, &stop));
             }
         }
         if self.listen_again_us.is_some_and(|at_us| at_us <= now_us) {
@@ -325,7 +345,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.stop_burning.store(true, Ordering::Relaxed);
+        self.stop_thread.store(true, Ordering::Relaxed);
     }
 }
 

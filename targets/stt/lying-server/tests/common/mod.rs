@@ -85,9 +85,13 @@ impl Server {
 
     /// Waits until its own counter shows that many frames.
     pub(crate) fn await_frames(&self, frames: u64) {
-        let line = format!("stt_frames_total {frames}\n");
+        self.await_line(&format!("stt_frames_total {frames}"));
+    }
+
+    /// Waits until its metrics have this line.
+    pub(crate) fn await_line(&self, line: &str) {
         let began = Instant::now();
-        while !self.get("/metrics").contains(&line) {
+        while !self.get("/metrics").lines().any(|have| have == line) {
             assert!(began.elapsed() < PATIENCE);
             std::thread::sleep(Duration::from_millis(10));
         }

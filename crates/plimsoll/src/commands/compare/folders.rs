@@ -1,0 +1,51 @@
+//! Two result folders.
+
+use std::path::Path;
+
+use plimsoll_core::comparison::{Measured, compare_measured};
+use plimsoll_core::record::Comparison;
+use plimsoll_lab::timestamp;
+
+use crate::args::CompareArgs;
+use crate::failure::Failure;
+
+pub(super) fn compare(args: &CompareArgs, a: &Path, b: &Path) -> Result<Comparison, Failure> {
+    for (flag, given) in [
+        ("--sessions", args.sessions.is_some()),
+        ("--pairs", args.pairs.is_some()),
+        ("--start", args.start.is_some()),
+        ("--max", args.max.is_some()),
+        ("--width", args.width.is_some()),
+        ("--time-budget", args.time_budget.is_some()),
+    ] {
+        if given {
+            return Err(Failure::Usage(format!(
+                "{flag} is for measuring two targets; two result folders are compared as they are"
+            )));
+        }
+    }
+    compare_measured(
+        &measured(a)?,
+        &measured(b)?,
+        args.confidence,
+        args.load.seed,
+        timestamp::now(),
+    )
+    .map_err(|error| Failure::Usage(error.to_string()))
+}
+
+fn measured(folder: &Path) -> Result<Measured, Failure> {
+    let results = plimsoll_report::load(folder)?;
+    let trials = results
+        .trials
+        .into_iter()
+        // What a signal cut off is no measurement.
+        .filter(|stored| !stored.trial.interrupted)
+        .map(|stored| (format!("{}.json", stored.stem), stored.trial))
+        .collect();
+    Ok(Measured {
+        folder: folder.display().to_string(),
+        trials,
+        bracket: results.bracket,
+    })
+}

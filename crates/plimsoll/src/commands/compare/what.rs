@@ -1,0 +1,41 @@
+//! What is compared: a target or a result folder.
+
+use std::path::{Path, PathBuf};
+
+use plimsoll_lab::manifest::{FILE_NAME, Manifest};
+
+use crate::args::Which;
+use crate::failure::Failure;
+use crate::setup;
+
+/// One of the two that are compared.
+pub(super) enum What {
+    Target(Box<Manifest>),
+    Folder(PathBuf),
+}
+
+impl What {
+    /// A file is a manifest. A folder with a manifest in it is that target, another one a result. Anything else is a target's name.
+    pub(super) fn named(text: &str, which: &Which) -> Result<Self, Failure> {
+        let path = Path::new(text);
+        if path.is_file() {
+            return Ok(Self::Target(Box::new(Manifest::read(path)?)));
+        }
+        if path.is_dir() {
+            let manifest = path.join(FILE_NAME);
+            if manifest.is_file() {
+                return Ok(Self::Target(Box::new(Manifest::read(&manifest)?)));
+            }
+            return Ok(Self::Folder(path.to_owned()));
+        }
+        if text.contains('/') {
+            return Err(Failure::Usage(format!(
+                "{text}: there is no such file or folder; name a target, a target.toml, or a result folder"
+            )));
+        }
+        Ok(Self::Target(Box::new(setup::manifest_of(
+            Some(text),
+            which,
+        )?)))
+    }
+}

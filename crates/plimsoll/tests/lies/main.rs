@@ -1,0 +1,72 @@
+//! A verdict that cannot be fooled: every fault that `targets/stt/lying-server` can have, told to the real command over real sockets, and the record held against what
+//! [`table`] says must be told: the verdict, all failed gates, the caveats, the counters with numbers derived by hand, and nothing else. And the opposite: an honest target
+//! on a starved client ([`starved`]).
+//!
+//! `cargo test -p plimsoll --test lies skip_flush` tells one. With `PLIMSOLL_UPDATE=1` each also writes its row of `docs/lying-servers.md`.
+
+mod document;
+mod entry;
+mod searches;
+mod starved;
+#[path = "../support/mod.rs"]
+mod support;
+mod table;
+mod told;
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+/// A test of its own for each, so that a failure is named.
+macro_rules! a_test_for_each {
+    ($($name:ident)*) => {
+        const TESTED: &[&str] = &[$(stringify!($name)),*];
+        $(
+            #[test]
+            fn $name() {
+                told::told(stringify!($name));
+            }
+        )*
+    };
+}
+
+a_test_for_each! {
+    none stall_once stall_rarely late_after_window late_for_ever
+    grow_latency grow_latency_slowly grow_latency_slowly_in_a_soak
+    skip_flush never_answer_some answer_twice out_of_order wrong_content others_content others_content_of_two
+    garbage extra_field wrong_seq oversize flood
+    stop_reading read_slowly half_close reset_mid_frame never_upgrade never_upgrade_some slow_accept
+    die restart leak_memory leak_memory_in_a_soak honest_soak burn_core burn_core_of_the_client
+    lie_in_metrics foreign_load bypass
+}
+
+#[test]
+fn every_row_of_the_table_has_a_test() {
+    let rows: Vec<&str> = table::all().map(|lie| lie.name).collect();
+    assert_eq!(rows, TESTED);
+}
+
+/// The server's own list is what there is; a lie that nobody tells is a gap.
+#[test]
+fn every_lie_of_the_server_has_a_row() {
+    let program = support::built_lying_server();
+    let listed = Command::new(program).arg("--lies").output();
+    let listed = listed.expect("the lying server runs");
+    assert!(listed.status.success(), "{listed:?}");
+    let listed = String::from_utf8(listed.stdout).expect("names");
+    let listed: BTreeSet<&str> = listed.lines().collect();
+    let told: BTreeSet<&str> = table::all().map(|lie| lie.lie).collect();
+    assert_eq!(listed, told);
+}
+
+/// With `PLIMSOLL_UPDATE=1` rows come one by one, so it is only asked without.
+#[test]
+fn the_document_has_every_row_as_the_table_has_it() {
+    if std::env::var_os("PLIMSOLL_UPDATE").is_some() {
+        return;
+    }
+    let missing = document::missing();
+    assert!(
+        missing.is_empty(),
+        "docs/lying-servers.md is behind: PLIMSOLL_UPDATE=1 cargo test -p plimsoll --test lies; {missing:?}"
+    );
+}

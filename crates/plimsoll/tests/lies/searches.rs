@@ -1,0 +1,56 @@
+//! Lies that only a search can fall for.
+
+use crate::document;
+use crate::support::manifests::Root;
+use crate::support::{Plimsoll, built_lying_server, turn};
+
+/// `stall_rarely` over repeated trials: the first trial of the search is struck and no other (each trial starts the target afresh, and this one remembers that it was
+/// started before; its start line, which would tell, goes to a file, for a search must not go on with another target). That fail is false, so the answer must be that of an honest server: everything up to `--max` passes, and nothing is known to fail. It must not be
+/// forgotten either: the trial is there, with its verdict.
+#[test]
+fn one_bad_trial_does_not_bound_a_search() {
+    let _turn = turn();
+    let program = built_lying_server();
+    let line = format!(
+        "if [ -e struck ]; then export LIE_SHARE=0; else touch struck; export LIE_SHARE=1; fi; echo '{{}}'; exec {} > start-line",
+        program.display()
+    );
+    let manifest = format!(
+        r#"name = "stalls-once-in-a-while"
+workload = "stt"
+tier = "test"
+language = "Rust"
+description = "the lying server; only its first start is struck"
+asks_inference = false
+inference_transport = "h2c"
+[run]
+command = ["sh", "-c", {line:?}]
+"#
+    );
+    let targets = Root::new().with("stt", "stalls-once-in-a-while", &manifest);
+    let line = "find stalls-once-in-a-while --start 120 --max 140 --ramp 0.2 --warm-up 1 --measured 4 --grace 2";
+    let ended = Plimsoll::measuring(line.split(' '))
+        .arg("--root")
+        .arg(targets.path())
+        .env("LIE", "stall_rarely")
+        .env("LIE_AFTER_MS", "2500")
+        .env("LIE_MS", "1500")
+        .run();
+    ended.expect_code(0);
+    let bracket = ended.json_of("bracket.json");
+    let trials = bracket["trials"].as_array().expect("a list");
+    let failed: Vec<_> = trials.iter().filter(|t| t["verdict"] == "fail").collect();
+    assert_eq!(failed.len(), 1, "{trials:#?}");
+    assert_eq!(trials[0]["verdict"], "fail");
+    assert_eq!(bracket["confirmed"], 140, "{bracket:#}");
+    assert_eq!(bracket["lower_bound_only"], true, "{bracket:#}");
+    assert!(bracket["first_fail"].is_null(), "{bracket:#}");
+    ended.expect_nothing_left_running();
+    document::write(
+        "one_bad_trial_does_not_bound_a_search",
+        &format!(
+            "first of {} trials **fail**, the others pass; confirmed 140, nothing fails",
+            trials.len()
+        ),
+    );
+}

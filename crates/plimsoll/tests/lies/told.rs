@@ -1,0 +1,172 @@
+//! Tells a lie to the real command over real sockets and holds the record against the table.
+
+use std::path::Path;
+
+use crate::document;
+use crate::entry::{Counter, Lie, Manifest};
+use crate::support::manifests::file;
+use crate::support::{Ended, Plimsoll, Trial, built_lying_server, records, turn};
+use crate::table;
+
+/// Counters of the ledger that are 0 where all is well.
+const FAULTS: &[&str] = &[
+    "frames_errored",
+    "frames_lost",
+    "frames_duplicated",
+    "frames_out_of_order",
+    "sessions_failed",
+    "sessions_died",
+    "errors",
+    "protocol_faults",
+    "content_wrong",
+];
+
+/// A machine that was busy with something else is no reason to fail: as often as this a trial is run again when a caveat blocks it that the lie does not explain.
+const ATTEMPTS: u32 = 4;
+
+/// Runs the lie of that name and expects exactly what the table says.
+pub(crate) fn told(name: &str) {
+    let lie = table::named(name);
+    let ended = undisturbed(lie);
+    ended.expect_code(lie.verdict.code());
+    let trial = ended.trial();
+    expect_verdict(lie, &trial);
+    expect_caveats(lie, &trial);
+    expect_gates(lie, &trial);
+    expect_counters(lie, &trial);
+    trial.expect_every_frame_accounted_for();
+    expect_reason(lie, &trial);
+    records::expect_valid(&trial.0, "trial.json");
+    ended.expect_nothing_left_running();
+    document::note(lie, &trial);
+}
+
+fn undisturbed(lie: &Lie) -> Ended {
+    let _turn = turn();
+    let mut attempt = 1;
+    loop {
+        let ended = call(lie);
+        let unexplained: Vec<_> = ended
+            .blocking_caveats()
+            .into_iter()
+            .filter(|id| !expected_caveats(lie).any(|expected| expected == id))
+            .collect();
+        if unexplained.is_empty() || attempt == ATTEMPTS {
+            return ended;
+        }
+        eprintln!(
+            "{}: attempt {attempt} was disturbed by the machine, again: {unexplained:?}",
+            lie.name
+        );
+        attempt += 1;
+    }
+}
+
+fn call(lie: &Lie) -> Ended {
+    let files = tempfile::tempdir().expect("a scratch folder");
+    let mut call = Plimsoll::measuring(["run"]);
+    call = match lie.manifest {
+        Manifest::Own => call.arg("lying-server"),
+        Manifest::ThatClaimsToAsk => call.arg("--manifest").arg(claims_to_ask(files.path())),
+    };
+    call = call.arg("--sessions").arg(lie.sessions.to_string());
+    for flag in lie.flags.split(' ') {
+        call = call.arg(flag);
+    }
+    call = call.env("LIE", lie.lie);
+    for (name, value) in lie.parameters {
+        call = call.env(&format!("LIE_{name}"), value);
+    }
+    call.run()
+}
+
+/// A manifest for the same program that does not say that it asks no inference server.
+fn claims_to_ask(folder: &Path) -> std::path::PathBuf {
+    let program = built_lying_server();
+    let manifest = format!(
+        r#"name = "claims-to-ask"
+workload = "stt"
+tier = "test"
+language = "Rust"
+description = "the lying server as if it were a gateway like any other"
+inference_transport = "h2c"
+[run]
+command = [{program:?}]
+"#
+    );
+    file(folder, "target.toml", manifest)
+}
+
+fn expected_caveats(lie: &Lie) -> impl Iterator<Item = &'static str> {
+    lie.caveats.iter().chain(lie.caveats_perhaps).copied()
+}
+
+#[track_caller]
+fn expect_verdict(lie: &Lie, trial: &Trial) {
+    assert_eq!(
+        trial.verdict(),
+        lie.verdict.word(),
+        "{}: gates {:?}, caveats {:?}",
+        lie.name,
+        trial.failed_gates(),
+        trial.caveats()
+    );
+}
+
+#[track_caller]
+fn expect_caveats(lie: &Lie, trial: &Trial) {
+    let seen = trial.caveats();
+    for id in lie.caveats {
+        assert!(seen.contains(id), "{}: no {id} in {seen:?}", lie.name);
+    }
+    for id in &seen {
+        let expected = expected_caveats(lie).any(|expected| expected == *id);
+        assert!(expected, "{}: {id} in {seen:?}", lie.name);
+    }
+    let faults = trial.at("client.faults").as_object().expect("by name");
+    assert!(faults.is_empty(), "{}: {faults:?}", lie.name);
+}
+
+#[track_caller]
+fn expect_gates(lie: &Lie, trial: &Trial) {
+    let seen = trial.failed_gates();
+    for gate in lie.gates {
+        assert!(seen.contains(gate), "{}: {gate} held; {seen:?}", lie.name);
+    }
+    for gate in &seen {
+        let expected = lie.gates.contains(gate) || lie.gates_perhaps.contains(gate);
+        assert!(expected, "{}: {gate} failed; {seen:?}", lie.name);
+    }
+}
+
+#[track_caller]
+fn expect_counters(lie: &Lie, trial: &Trial) {
+    for Counter { path, low, high } in lie.counters {
+        let seen = trial.number_at(path);
+        assert!(
+            (*low..=*high).contains(&seen),
+            "{}: {path} is {seen}, not {low} to {high}",
+            lie.name
+        );
+    }
+    for fault in FAULTS {
+        let named = lie.counters.iter().any(|counter| {
+            let name = counter.path.strip_prefix("ledger.");
+            name == Some(fault)
+        });
+        if !named {
+            let seen = trial.ledger(fault);
+            assert_eq!(seen, 0, "{}: {fault} is {seen}", lie.name);
+        }
+    }
+}
+
+#[track_caller]
+fn expect_reason(lie: &Lie, trial: &Trial) {
+    if lie.reason.is_empty() {
+        return;
+    }
+    let reasons = trial.at("ledger.reasons").as_object().expect("by name");
+    let found = reasons.keys().any(|reason| reason.contains(lie.reason));
+    assert!(found, "{}: no {:?} in {reasons:?}", lie.name, lie.reason);
+}

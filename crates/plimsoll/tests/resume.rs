@@ -1,0 +1,110 @@
+//! `plimsoll find --resume`: a search that a signal or a crash ended goes on from the trials that were kept.
+
+mod support;
+
+use serde_json::Value;
+use support::{Plimsoll, records, turn};
+
+const SEARCH: &str =
+    "find lying-server --start 60 --max 100 --ramp 0.2 --warm-up 1 --measured 6 --grace 2";
+
+/// Files of the trials that the bracket rests on.
+fn trials_of(bracket: &Value) -> Vec<String> {
+    let trials = bracket["trials"].as_array().expect("a list");
+    let file = |trial: &Value| trial["file"].as_str().expect("a name").to_owned();
+    trials.iter().map(file).collect()
+}
+
+#[test]
+fn an_interrupted_search_goes_on_where_it_was() {
+    let _turn = turn();
+    let running = Plimsoll::measuring(SEARCH.split(' ')).start();
+    running.wait_for_line(&["trial 2", " 5 s "]);
+    running.ctrl_c();
+    let ended = running.wait();
+    ended.expect_code(130);
+    let line = "to go on with it: plimsoll find --resume";
+    assert!(ended.stdout.contains(line), "{}", ended.stdout);
+    let first = ended.text_of("trial-001.json");
+    let cut_short = trials_of(&ended.json_of("bracket.json"));
+    assert_eq!(cut_short, ["trial-001.json", "trial-002.json"]);
+
+    let resume = || Plimsoll::plain(["find", "--resume"]).arg(ended.folder());
+    let again = resume().run();
+    again.expect_code(0);
+    assert!(
+        again.stderr.contains("going on from 1 trials"),
+        "{}",
+        again.stderr
+    );
+    let bracket = ended.json_of("bracket.json");
+    records::expect_valid(&bracket, "bracket.json");
+    assert_eq!(bracket["interrupted"], false);
+    assert_eq!(bracket["confirmed"], 100);
+    // What was kept is evidence still, the trial that was cut short is not, and the new ones come after both.
+    let trials = trials_of(&bracket);
+    assert_eq!(trials[..2], ["trial-001.json", "trial-003.json"]);
+    assert_eq!(ended.text_of("trial-001.json"), first, "kept as it was");
+    let passed: u64 = bracket["evidence"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .flat_map(|load| {
+            [
+                "passed",
+                "failed",
+                "short_passed",
+                "short_failed",
+                "invalid",
+            ]
+            .map(|n| load[n].as_u64().expect("a count"))
+        })
+        .sum();
+    assert_eq!(passed, trials.len() as u64, "every trial is evidence once");
+
+    let over = resume().run();
+    over.expect_code(2);
+    assert!(
+        over.stderr.contains("that search has ended"),
+        "{}",
+        over.stderr
+    );
+    assert_eq!(over.stderr.lines().count(), 1, "{}", over.stderr);
+}
+
+/// A crash leaves no bracket, only the plan and whole trials.
+#[test]
+fn a_search_that_was_killed_goes_on_from_its_whole_trials() {
+    let _turn = turn();
+    let running = Plimsoll::measuring(SEARCH.split(' ')).start();
+    running.wait_for_line(&["trial 2", "s left"]);
+    running.kill();
+    let ended = running.wait();
+    assert!(!ended.folder().join("bracket.json").exists());
+    let again = Plimsoll::plain(["find", "--json", "--resume"])
+        .arg(ended.folder())
+        .run();
+    again.expect_code(2);
+    assert!(again.stderr.contains("--resume"), "{}", again.stderr);
+    let again = Plimsoll::plain(["find", "--resume"])
+        .arg(ended.folder())
+        .run();
+    again.expect_code(0);
+    let bracket = ended.json_of("bracket.json");
+    assert_eq!(bracket["interrupted"], false);
+    assert_eq!(trials_of(&bracket)[0], "trial-001.json");
+}
+
+#[test]
+fn what_cannot_be_gone_on_with_is_told_in_one_line() {
+    let empty = tempfile::tempdir().expect("a scratch folder");
+    for (folder, words) in [
+        (empty.path().join("nowhere"), "No such file"),
+        (empty.path().to_owned(), "there is no search in it"),
+    ] {
+        let ended = Plimsoll::plain(["find", "--resume"]).arg(&folder).run();
+        ended.expect_code(2);
+        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+        assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+    }
+}

@@ -1,0 +1,75 @@
+//! Several SLOs in one search: one set of trials, a load line for each.
+
+mod support;
+
+use serde_json::Value;
+use support::{Plimsoll, records, turn};
+
+/// The server answers 75 ms after a flush, and a session's n-th answer 30 ms later still, so that a trial's median is well above 100 ms and below 2 s: the one SLO holds at every load, the other
+/// at none.
+#[test]
+fn one_set_of_trials_gives_a_load_line_for_each_slo() {
+    let _turn = turn();
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let slo = |name: &str, gates: &str| {
+        let file = folder.path().join(format!("{name}.toml"));
+        std::fs::write(&file, format!("[gates]\n{gates}\n")).expect("write");
+        file
+    };
+    let strict = slo("strict", "newest_p50_ms = 100\nframes_lost = 0");
+    let relaxed = slo("relaxed", "newest_p50_ms = 2000");
+    let line = "find lying-server --start 60 --max 60 --repeats 1 --ramp 0.2 --warm-up 1 --measured 4 --grace 2 --time-budget 1";
+    let ended = Plimsoll::measuring(line.split(' '))
+        .arg("--slo")
+        .arg(&relaxed)
+        .arg("--slo")
+        .arg(&strict)
+        .env("LIE", "grow_latency")
+        .env("LIE_MS", "30")
+        .run();
+    let bracket = ended.json_of("bracket.json");
+    let further = ended.json_of("bracket-strict.json");
+    for bracket in [&bracket, &further] {
+        records::expect_valid(bracket, "bracket.json");
+    }
+    assert_eq!(bracket["slo"], "relaxed");
+    assert_eq!(bracket["confirmed"], 60, "{}", bracket["conclusion"]);
+    assert_eq!(further["slo"], "strict");
+    assert!(further["confirmed"].is_null(), "{}", further["conclusion"]);
+    let files = |bracket: &Value| {
+        let trials = bracket["trials"].as_array().expect("a list");
+        trials.iter().map(|t| t["file"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(files(&bracket), files(&further), "one set of trials");
+    let trial = ended.trial();
+    assert_eq!(trial.at("slo"), "relaxed");
+    let judged = &trial.at("further_slos")[0];
+    assert_eq!(judged["slo"], "strict");
+    assert_ne!(judged["verdict"], "pass");
+    // The command's code is that of the worst.
+    ended.expect_code(1);
+    let summary = ended.text_of("summary.md");
+    assert!(
+        summary.contains("strict") && summary.contains("relaxed"),
+        "{summary}"
+    );
+}
+
+#[test]
+fn two_slos_of_one_name_are_refused() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let file = folder.path().join("same.toml");
+    std::fs::write(&file, "[gates]\nframes_lost = 0\n").expect("write");
+    let ended = Plimsoll::measuring(["find", "lying-server", "--slo"])
+        .arg(&file)
+        .arg("--slo")
+        .arg(&file)
+        .run();
+    ended.expect_code(2);
+    assert!(
+        ended.stderr.contains("two SLOs are named `same`"),
+        "{}",
+        ended.stderr
+    );
+    assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+}

@@ -177,7 +177,9 @@ fn power() {
     );
     let spreads = [0.005, 0.01, 0.015, 0.02, 0.03, 0.04];
     print!("{:>5}", "pairs");
-    spreads.map(|spread| print!("  {:>5.1} %", spread * 100.0));
+    for spread in spreads {
+        print!("  {:>5.1} %", spread * 100.0);
+    }
     println!();
     for n in [4, 5, 6, 8, 10, 12, 16] {
         print!("{n:>5}");

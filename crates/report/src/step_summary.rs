@@ -271,6 +271,9 @@ fn comparison_section(page: &mut Page, comparison: &Comparison) {
         table.row([name, &ratio, better]);
     }
     page.table(&table);
+    if let Some(carried) = &comparison.carried {
+        page.paragraph(&format!("{}.", words::comparison::carried(carried)));
+    }
     let confidence = words::percent(comparison.confidence);
     page.paragraph(&format!(
         "The intervals hold together with {confidence} confidence; {} pairs of trials.",

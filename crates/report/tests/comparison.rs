@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_core::profile::Length;
 use plimsoll_core::record::{
-    Comparison, Conclusion, Edge, LoadClass, LoadCosts, LoadEvidence, Pair, SCHEMA_VERSION, Side,
-    Trial, TrialSummary,
+    Carried, Comparison, Conclusion, Edge, LoadClass, LoadCosts, LoadEvidence, Pair,
+    SCHEMA_VERSION, Side, Trial, TrialSummary, Verdict,
 };
 use plimsoll_core::stats::Ratio;
 use plimsoll_report::{ReportError, ResultFolder, load, render_all, text};
@@ -88,6 +88,8 @@ fn of_targets() -> Comparison {
         b_file: format!("trial-{:03}.json", 2 * number + 2),
         a_cpu_us_per_session_second: Some(a),
         b_cpu_us_per_session_second: Some(b),
+        a_verdict: Some(Verdict::Pass),
+        b_verdict: Some(Verdict::Pass),
         left_out: None,
     };
     let mut pairs = vec![
@@ -98,6 +100,7 @@ fn of_targets() -> Comparison {
     ];
     pairs[3].left_out = Some("the trial of B was invalid (send-lag)".to_owned());
     pairs[3].b_cpu_us_per_session_second = None;
+    pairs[3].b_verdict = Some(Verdict::Invalid);
     let trials = trials();
     Comparison {
         schema_version: SCHEMA_VERSION,
@@ -112,6 +115,15 @@ fn of_targets() -> Comparison {
             value: 0.95,
             low: 0.89,
             high: 1.01,
+        }),
+        carried: Some(Carried {
+            sessions: 400,
+            both: 3,
+            only_a: 0,
+            only_b: 0,
+            neither: 0,
+            p_value: 1.0,
+            shows: Conclusion::NoDifferenceShown,
         }),
         confidence: 0.95,
         conclusion: Conclusion::Worse,
@@ -141,6 +153,7 @@ fn of_folders() -> Comparison {
         b: side("results/today"),
         cost_ratio: None,
         load_line_ratio: None,
+        carried: None,
         conclusion: Conclusion::NoDifferenceShown,
         explanation: "neither the costs nor the load lines of A and B could be compared".to_owned(),
         notes: vec!["The two were measured at *different* times.".to_owned()],
@@ -187,6 +200,42 @@ fn of_two_targets() {
 #[test]
 fn of_two_folders() {
     assert_renderings("compare-folders", &of_folders(), &[]);
+}
+
+#[test]
+fn a_load_that_only_the_baseline_carries() {
+    let mut comparison = of_targets();
+    for pair in &mut comparison.pairs {
+        pair.a_verdict = Some(Verdict::Pass);
+        pair.b_verdict = Some(Verdict::Fail);
+        pair.left_out = Some("B did not carry this load (newest_p95_ms), and what that costs is not the cost of carrying it".to_owned());
+    }
+    (comparison.cost_ratio, comparison.load_line_ratio) = (None, None);
+    comparison.carried = Some(Carried {
+        sessions: 400,
+        both: 0,
+        only_a: 8,
+        only_b: 0,
+        neither: 0,
+        p_value: 0.007_812_5,
+        shows: Conclusion::Worse,
+    });
+    comparison.explanation = "rust-axum carried 400 sessions and taxed|axum did not in 8 of 8 pairs (the other way round in 0; sign test, p = 0.0078): worse".to_owned();
+    assert_renderings("compare-carrying", &comparison, &trials());
+}
+
+#[test]
+fn a_record_from_before_verdicts_were_kept_is_read() {
+    let mut record = serde_json::to_value(of_targets()).unwrap();
+    record.as_object_mut().unwrap().remove("carried");
+    for pair in record["pairs"].as_array_mut().unwrap() {
+        for name in ["a_verdict", "b_verdict"] {
+            pair.as_object_mut().unwrap().remove(name);
+        }
+    }
+    let comparison: Comparison = serde_json::from_value(record).unwrap();
+    assert_eq!(comparison.carried, None);
+    assert_eq!(comparison.pairs[0].a_verdict, None);
 }
 
 #[test]

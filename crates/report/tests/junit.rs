@@ -280,6 +280,25 @@ fn a_comparison_fails_where_it_is_worse() {
     let xml = compared(&same);
     assert_eq!(outcome(&xml, "cost").0, "passed");
     assert_eq!(outcome(&xml, "load line").0, "skipped");
+    let carried = |shows: &str| {
+        Comparison {
+        cost_ratio: None,
+        conclusion: serde_json::from_value(shows.into()).unwrap(),
+        carried: serde_json::from_value(serde_json::json!({
+            "sessions": 400, "both": 0, "only_a": 8, "only_b": 0, "neither": 0, "p_value": 0.0078, "shows": shows
+        }))
+        .unwrap(),
+        ..same.clone()
+    }
+    };
+    let xml = compared(&carried("worse"));
+    let (kind, message) = outcome(&xml, "carrying");
+    assert_eq!(kind, "failure");
+    assert!(message.contains("only A 8"), "{message}");
+    assert_eq!(outcome(&xml, "cost").0, "skipped");
+    let xml = compared(&carried("no_difference_shown"));
+    assert_eq!(outcome(&xml, "carrying").0, "error");
+    assert_eq!(outcome(&xml, "cost").0, "error");
     let cut = Comparison {
         interrupted: true,
         ..same

@@ -7,7 +7,7 @@ use crate::stats::{Mean, Ratio};
 
 /// The fewest pairs, or degrees of freedom, that an interval is made from. With two pairs the interval holds in theory, is a
 /// dozen standard errors wide, and rests on the noise having no tails.
-const PAIRS_MIN: usize = 3;
+pub(super) const PAIRS_MIN: usize = 3;
 
 /// The ratio `b / a` of the costs in pairs `(a, b)` of trials that ran one right after the other, with its interval.
 ///

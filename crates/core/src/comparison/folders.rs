@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    CostsAtLoad, Difference, conclude, confidence_of_each, differences, edge_of, load_line_ratio,
-    unpaired_cost_ratio,
+    CostsAtLoad, Difference, Findings, conclude, confidence_of_each, differences, edge_of,
+    load_line_ratio, unpaired_cost_ratio,
 };
 use crate::profile::Length;
 use crate::record::{
@@ -104,13 +104,19 @@ pub fn compare_measured(
     sides[0].cpu_us_per_session_second = mean(all(|load| &load.a_cpu_us_per_session_second));
     sides[1].cpu_us_per_session_second = mean(all(|load| &load.b_cpu_us_per_session_second));
     let [side_a, side_b] = sides;
-    let judgement = conclude(&side_a.name, &side_b.name, cost_ratio, load_line_ratio);
+    let findings = Findings {
+        cost: cost_ratio,
+        load_line: load_line_ratio,
+        carried: None,
+    };
+    let judgement = conclude(&side_a.name, &side_b.name, &findings);
     Ok(Comparison {
         schema_version: SCHEMA_VERSION,
         a: side_a,
         b: side_b,
         cost_ratio,
         load_line_ratio,
+        carried: None,
         confidence,
         conclusion: judgement.conclusion,
         explanation: judgement.explanation,

@@ -4,37 +4,43 @@
 //!
 //! - `order`: in which order pairs of trials run, so that a drift of the machine meets both sides alike;
 //! - `cost`: the ratio of CPU time per session-second, from pairs of trials or from two separate sets of them;
+//! - `carrying`: which side carries a load that the other does not, from pairs of trials;
 //! - `load_line`: the ratio of two edges, each of which is known as a distribution;
-//! - `verdict`: what the two ratios come to, in one word and one sentence;
+//! - `pairs`: all that pairs of trials and two edges show, with the errors shared out among the statements;
+//! - `verdict`: what these come to, in one word and one sentence;
 //! - `differences`: whether two trials were run under the same conditions at all;
 //! - `folders`: two sets of trials that were measured apart from each other.
 //!
 //! # How often it is wrong
 //!
-//! Two intervals, each of which may exclude 1 by chance, would together cry wolf twice as often. So the confidence that is
+//! Two statements, each of which may be wrong by chance, would together cry wolf twice as often. So the confidence that is
 //! asked for is that of *everything* said ([`confidence_of_each`], Bonferroni's inequality): with 0.95 and two equal sides, a
 //! difference is claimed in at most 5 of 100 comparisons. That holds for pairs that were interleaved in one session. Two
 //! folders were measured at different times: what changed in between is in the ratio, and not in its interval.
 
+mod carrying;
 mod cost;
 mod differences;
 mod folders;
 mod load_line;
 mod order;
+mod pairs;
 mod verdict;
 
+pub use carrying::{carried, sign_test_p, unanimous_pairs_needed};
 pub use cost::{CostsAtLoad, paired_cost_ratio, unpaired_cost_ratio};
 pub use differences::{Difference, differences, differences_of_targets};
 pub use folders::{Incomparable, Measured, compare_measured};
 pub use load_line::{edge_of, load_line_ratio};
 pub use order::b_goes_first;
-pub use verdict::{Judgement, conclude};
+pub use pairs::findings_of_pairs;
+pub use verdict::{Findings, Judgement, conclude};
 
-/// The confidence of each of `intervals` intervals so that all of them hold together with `confidence`: by Bonferroni's
+/// The confidence of each of `statements` statements so that all of them hold together with `confidence`: by Bonferroni's
 /// inequality the errors `1 − confidence` are shared out evenly.
 #[must_use]
-pub fn confidence_of_each(confidence: f64, intervals: u32) -> f64 {
-    1.0 - (1.0 - confidence) / f64::from(intervals.max(1))
+pub fn confidence_of_each(confidence: f64, statements: u32) -> f64 {
+    1.0 - (1.0 - confidence) / f64::from(statements.max(1))
 }
 
 #[cfg(test)]

@@ -1,9 +1,20 @@
-//! What the ratios come to.
+//! What all findings together come to.
 
-use crate::record::Conclusion;
+use crate::record::{Carried, Conclusion};
 use crate::stats::Ratio;
 
-/// What the ratios come to.
+/// What was found, each finding with its share of the confidence ([`super::confidence_of_each`]).
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Findings {
+    /// CPU time per session-second, `b / a`.
+    pub cost: Option<Ratio>,
+    /// Load lines, `b / a`.
+    pub load_line: Option<Ratio>,
+    /// Who carries the load of the pairs.
+    pub carried: Option<Carried>,
+}
+
+/// What the findings come to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
     /// In a word.
@@ -23,55 +34,221 @@ fn shown(ratio: Ratio, less_is_better: bool) -> Conclusion {
     }
 }
 
-/// What the two ratios `b / a` come to. A difference is shown by an interval that does not contain 1; the intervals must hold
-/// together with the confidence asked for ([`super::confidence_of_each`]).
+/// What the findings come to. A ratio shows a difference when its interval does not contain 1, carrying when the sign test says so
+/// ([`super::carried`]); together they must hold with the confidence asked for ([`super::confidence_of_each`]).
 ///
-/// | cost shows | load line shows | conclusion |
-/// |---|---|---|
-/// | nothing | nothing | no difference shown |
-/// | the one | the same, or nothing | that one |
-/// | nothing | the one | that one |
-/// | the one | the other | what the **load line** shows: it is the answer that Plimsoll is asked for; what a session costs is one of the things that it comes from |
+/// | carrying shows | load line shows | cost shows | conclusion |
+/// |---|---|---|---|
+/// | nothing | nothing | nothing | no difference shown |
+/// | the one, or nothing | the one, or nothing | the one, or nothing | that one |
+/// | the one | anything | anything | what **carrying** shows: the same load, side by side, and the one carried it where the other did not |
+/// | nothing | the one | the other | what the **load line** shows: it is the answer that Plimsoll is asked for; what a session costs is one of the things that it comes from |
 #[must_use]
-pub fn conclude(a: &str, b: &str, cost: Option<Ratio>, load_line: Option<Ratio>) -> Judgement {
+pub fn conclude(a: &str, b: &str, findings: &Findings) -> Judgement {
     let none = Conclusion::NoDifferenceShown;
-    let by_cost = cost.map_or(none, |ratio| shown(ratio, true));
-    let by_load_line = load_line.map_or(none, |ratio| shown(ratio, false));
-    let contradict = by_cost != none && by_load_line != none && by_cost != by_load_line;
-    let conclusion = if by_load_line == none {
-        by_cost
-    } else {
-        by_load_line
-    };
+    let by_cost = findings.cost.map_or(none, |ratio| shown(ratio, true));
+    let by_load_line = findings.load_line.map_or(none, |ratio| shown(ratio, false));
+    let by_carrying = findings.carried.map_or(none, |carried| carried.shows);
+    // In order of precedence.
+    let spoken: Vec<(&str, Conclusion)> = [
+        ("who carries the load", by_carrying),
+        ("the load line", by_load_line),
+        ("the cost", by_cost),
+    ]
+    .into_iter()
+    .filter(|(_, shows)| *shows != none)
+    .collect();
+    let conclusion = spoken.first().map_or(none, |(_, shows)| *shows);
+    let contradict = spoken.iter().any(|(_, shows)| *shows != conclusion);
     // A target may be compared with itself.
     let (a, b) = if a == b { ("A", "B") } else { (a, b) };
+    let found = found(a, b, findings);
+    let word = conclusion.word();
+    let explanation = match spoken.first() {
+        _ if found.is_empty() => {
+            format!("neither the costs nor the load lines of {a} and {b} could be compared")
+        }
+        Some((decides, _)) if contradict => format!(
+            "{}; these point in different directions, and {decides} decides: {word}",
+            found.join(", and ")
+        ),
+        _ => format!("{}: {word}", found.join(", and ")),
+    };
+    Judgement {
+        conclusion,
+        explanation,
+    }
+}
+
+/// Each finding in words. Of carrying only when a pair says something about the two: that both carry the load goes without saying.
+fn found(a: &str, b: &str, findings: &Findings) -> Vec<String> {
     let numbers = |ratio: Ratio| format!("({:.3} to {:.3})", ratio.low, ratio.high);
     let mut found = Vec::new();
-    if let Some(ratio) = cost {
+    if let Some(carried) = findings.carried {
+        let valid = carried.both + carried.only_a + carried.only_b + carried.neither;
+        let (most, other, times, vice_versa) = if carried.only_a >= carried.only_b {
+            (a, b, carried.only_a, carried.only_b)
+        } else {
+            (b, a, carried.only_b, carried.only_a)
+        };
+        if times > 0 {
+            found.push(format!(
+                "{most} carried {} sessions and {other} did not in {times} of {valid} pairs (the other way round in {vice_versa}; sign test, p = {})",
+                carried.sessions,
+                p_value(carried.p_value)
+            ));
+        }
+    }
+    if let Some(ratio) = findings.cost {
         found.push(format!(
             "{b} costs {:.3} times the CPU of {a} {}",
             ratio.value,
             numbers(ratio)
         ));
     }
-    if let Some(ratio) = load_line {
+    if let Some(ratio) = findings.load_line {
         found.push(format!(
             "{b} carries {:.3} times the load of {a} {}",
             ratio.value,
             numbers(ratio)
         ));
     }
-    let explanation = match found.is_empty() {
-        true => format!("neither the costs nor the load lines of {a} and {b} could be compared"),
-        false if contradict => format!(
-            "{}; the two point in different directions, and the load line decides: {}",
-            found.join(", and "),
-            conclusion.word()
-        ),
-        false => format!("{}: {}", found.join(", and "), conclusion.word()),
-    };
-    Judgement {
-        conclusion,
-        explanation,
+    found
+}
+
+/// A probability with as many decimals as it takes to see it: `0.0078`, `0.29`, `1`.
+fn p_value(p: f64) -> String {
+    match p {
+        p if p >= 1.0 => "1".to_owned(),
+        p if p >= 0.1 => format!("{p:.2}"),
+        p if p >= 0.000_1 => format!("{p:.4}"),
+        _ => "under 0.0001".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comparison::sign_test_p;
+
+    fn ratio(value: f64, low: f64, high: f64) -> Option<Ratio> {
+        Some(Ratio { value, low, high })
+    }
+
+    fn carried(only_a: u32, only_b: u32, shows: Conclusion) -> Option<Carried> {
+        Some(Carried {
+            sessions: 400,
+            both: 0,
+            only_a,
+            only_b,
+            neither: 1,
+            p_value: sign_test_p(only_a, only_b),
+            shows,
+        })
+    }
+
+    fn judged(
+        cost: Option<Ratio>,
+        load_line: Option<Ratio>,
+        carried: Option<Carried>,
+    ) -> Judgement {
+        conclude(
+            "a",
+            "b",
+            &Findings {
+                cost,
+                load_line,
+                carried,
+            },
+        )
+    }
+
+    #[test]
+    fn the_rule_case_by_case() {
+        use Conclusion::{Better, NoDifferenceShown, Worse};
+        let (more, less, same) = (
+            ratio(1.05, 1.01, 1.1),
+            ratio(0.95, 0.9, 0.99),
+            ratio(1.01, 0.98, 1.03),
+        );
+        for (cost, load_line, expected) in [
+            (None, None, NoDifferenceShown),
+            (same, same, NoDifferenceShown),
+            (more, None, Worse),
+            (less, None, Better),
+            (None, more, Better),
+            (None, less, Worse),
+            (more, same, Worse),
+            (less, same, Better),
+            (same, more, Better),
+            (same, less, Worse),
+            (more, less, Worse),
+            (less, more, Better),
+            // They contradict each other: the load line decides.
+            (more, more, Better),
+            (less, less, Worse),
+        ] {
+            let contradict = cost == load_line && cost.is_some() && cost != same;
+            for silent in [None, carried(3, 2, NoDifferenceShown)] {
+                let judgement = judged(cost, load_line, silent);
+                assert_eq!(judgement.conclusion, expected, "{cost:?} {load_line:?}");
+                assert_eq!(
+                    judgement.explanation.contains("the load line decides"),
+                    contradict
+                );
+            }
+            // Carrying decides, whatever the others show.
+            for (only_a, only_b, shows) in [(7, 0, Worse), (0, 7, Better)] {
+                let judgement = judged(cost, load_line, carried(only_a, only_b, shows));
+                assert_eq!(judgement.conclusion, shows, "{cost:?} {load_line:?}");
+                let others = [
+                    judged(cost, None, None).conclusion,
+                    judged(None, load_line, None).conclusion,
+                ];
+                let contradict = others
+                    .iter()
+                    .any(|other| *other != NoDifferenceShown && *other != shows);
+                assert_eq!(
+                    judgement
+                        .explanation
+                        .contains("who carries the load decides"),
+                    contradict,
+                    "{}",
+                    judgement.explanation
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_explanation_has_the_numbers() {
+        let judgement = judged(ratio(1.049, 1.031, 1.067), None, None);
+        assert_eq!(
+            judgement.explanation,
+            "b costs 1.049 times the CPU of a (1.031 to 1.067): worse"
+        );
+        let findings = Findings {
+            cost: ratio(1.0, 0.99, 1.01),
+            load_line: ratio(1.0, 0.97, 1.03),
+            carried: carried(0, 0, Conclusion::NoDifferenceShown),
+        };
+        assert_eq!(
+            conclude("x", "x", &findings).explanation,
+            "B costs 1.000 times the CPU of A (0.990 to 1.010), and B carries 1.000 times the load of A (0.970 to 1.030): no difference shown"
+        );
+        assert_eq!(
+            judged(None, None, carried(7, 0, Conclusion::Worse)).explanation,
+            "a carried 400 sessions and b did not in 7 of 8 pairs (the other way round in 0; sign test, p = 0.0156): worse"
+        );
+        assert_eq!(
+            judged(
+                ratio(1.1, 1.05, 1.2),
+                None,
+                carried(1, 9, Conclusion::Better)
+            )
+            .explanation,
+            "b carried 400 sessions and a did not in 9 of 11 pairs (the other way round in 1; sign test, p = 0.0215), and \
+             b costs 1.100 times the CPU of a (1.050 to 1.200); these point in different directions, and who carries the load decides: better"
+        );
     }
 }

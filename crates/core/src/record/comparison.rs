@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Verdict;
 use super::bracket::{Edge, LoadEvidence, TrialSummary};
 use crate::profile::Length;
 use crate::stats::Ratio;
@@ -73,8 +74,33 @@ pub struct Pair {
     pub a_cpu_us_per_session_second: Option<f64>,
     /// CPU time of `b` per second and session.
     pub b_cpu_us_per_session_second: Option<f64>,
-    /// Why the pair does not count, if it does not.
+    /// What the trial of `a` came to; `null` when the pair ended before it.
+    #[serde(default)]
+    pub a_verdict: Option<Verdict>,
+    /// What the trial of `b` came to; `null` when the pair ended before it.
+    #[serde(default)]
+    pub b_verdict: Option<Verdict>,
+    /// Why the pair does not count for the cost, if it does not. With two valid verdicts it counts for `carried` all the same.
     pub left_out: Option<String>,
+}
+
+/// Which side carried the load of the pairs: those with two valid trials, whether or not they count for the cost.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Carried {
+    /// The load of the pairs.
+    pub sessions: u32,
+    /// Pairs in which both carried it.
+    pub both: u32,
+    /// Pairs in which `a` carried it and `b` did not.
+    pub only_a: u32,
+    /// Pairs in which `b` carried it and `a` did not.
+    pub only_b: u32,
+    /// Pairs in which neither carried it.
+    pub neither: u32,
+    /// How probable `only_a` and `only_b` are to differ at least so much for two equal targets: the exact two-sided sign test.
+    pub p_value: f64,
+    /// What that shows by itself, with the confidence of one statement of the comparison.
+    pub shows: Conclusion,
 }
 
 /// What the two sides of a comparison of folders cost at a load that both were tried at.
@@ -104,7 +130,11 @@ pub struct Comparison {
     pub cost_ratio: Option<Ratio>,
     /// Load line of `b` over that of `a`; `null` when none was searched, or one is a lower bound only. Above 1 is better.
     pub load_line_ratio: Option<Ratio>,
-    /// The confidence, 0 to 1, with which all intervals here hold together: each of two is made at `1 - (1 - confidence) / 2`.
+    /// Which side carried the load of the pairs; `null` without a pair of valid trials, and for folders.
+    #[serde(default)]
+    pub carried: Option<Carried>,
+    /// The confidence, 0 to 1, with which all that is stated here holds together: each of `n` statements (the two ratios, and `carried` where
+    /// its pairs are enough to show anything) is made at `1 - (1 - confidence) / n`.
     pub confidence: f64,
     /// What it comes to.
     pub conclusion: Conclusion,

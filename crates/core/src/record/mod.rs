@@ -13,7 +13,7 @@ mod trial;
 
 pub use bracket::{Bracket, CostPoint, Edge, LoadClass, LoadEvidence, TrialSummary};
 pub use calibration::Calibration;
-pub use comparison::{Comparison, Conclusion, LoadCosts, Pair, Side};
+pub use comparison::{Carried, Comparison, Conclusion, LoadCosts, Pair, Side};
 pub use plan::SearchPlan;
 pub use resources::{Client, Inference, ProcessResources, SocketResources, TargetResources};
 pub use second::Second;

@@ -12,11 +12,11 @@ mod searches;
 use std::time::Duration;
 
 use plimsoll_core::caveat::Caveat;
-use plimsoll_core::comparison::{
-    conclude, confidence_of_each, edge_of, load_line_ratio, paired_cost_ratio,
-};
+use plimsoll_core::comparison::{conclude, edge_of, findings_of_pairs, unanimous_pairs_needed};
 use plimsoll_core::profile::Length;
-use plimsoll_core::record::{Comparison, Pair, SCHEMA_VERSION, Side, TrialSummary, Verdict};
+use plimsoll_core::record::{
+    Carried, Comparison, Conclusion, Pair, SCHEMA_VERSION, Side, TrialSummary, Verdict,
+};
 use plimsoll_core::search::Settings;
 use plimsoll_core::stats::Mean;
 
@@ -308,13 +308,13 @@ impl Known {
         let edges = edge_of(&self.sides[0].evidence)
             .zip(edge_of(&self.sides[1].evidence))
             .filter(|_| self.lower_bound_only == [false, false]);
-        let each = confidence_of_each(plan.confidence, 1 + u32::from(edges.is_some()));
-        let cost_ratio = paired_cost_ratio(&counted, each);
-        let load_line_ratio = edges.and_then(|(a, b)| {
-            load_line_ratio(|q| a.quantile(q), |q| b.quantile(q), each, plan.seed)
-        });
-        let judgement = conclude(names[0], names[1], cost_ratio, load_line_ratio);
+        let findings = findings_of_pairs(&self.pairs, edges.as_ref(), plan.confidence, plan.seed);
+        let judgement = conclude(names[0], names[1], &findings);
         self.note_what_is_missing(names, plan, counted.len());
+        if let Some(carried) = &findings.carried {
+            let note = what_carrying_does_not_show(carried, plan.confidence);
+            self.notes.extend(note);
+        }
         let (of_a, of_b): (Vec<f64>, Vec<f64>) = counted.into_iter().unzip();
         let [mut a, mut b] = self.sides;
         for (side, name, costs) in [(&mut a, names[0], of_a), (&mut b, names[1], of_b)] {
@@ -325,8 +325,9 @@ impl Known {
             schema_version: SCHEMA_VERSION,
             a,
             b,
-            cost_ratio,
-            load_line_ratio,
+            cost_ratio: findings.cost,
+            load_line_ratio: findings.load_line,
+            carried: findings.carried,
             confidence: plan.confidence,
             conclusion: judgement.conclusion,
             explanation: judgement.explanation,
@@ -362,6 +363,32 @@ impl Known {
             ));
         }
     }
+}
+
+/// What to do about pairs in which the load was not carried, and which show nothing.
+fn what_carrying_does_not_show(carried: &Carried, confidence: f64) -> Option<String> {
+    let &Carried {
+        sessions,
+        both,
+        only_a,
+        only_b,
+        neither,
+        ..
+    } = carried;
+    if carried.shows != Conclusion::NoDifferenceShown || only_a + only_b + neither == 0 {
+        return None;
+    }
+    if both + only_a + only_b == 0 {
+        return Some(format!(
+            "Neither side carried {sessions} sessions in any pair: compare them at a lower load."
+        ));
+    }
+    let least = unanimous_pairs_needed(confidence);
+    Some(format!(
+        "{sessions} sessions were not always carried (pairs of valid trials: both {both}, only A {only_a}, only B {only_b}, neither {neither}); \
+         that the sides differ there takes at least {least} pairs in which only the one carries it and none in which only the other does: \
+         more pairs would tell, or compare their cost at a lower load."
+    ))
 }
 
 /// Why a trial does not count for the cost, if it does not.

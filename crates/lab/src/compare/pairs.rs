@@ -45,7 +45,7 @@ struct Numbers {
 /// Whether a pair counts.
 enum Counts {
     Yes,
-    /// A target did not carry the load: again would be no better.
+    /// Both trials are valid, and a target did not carry the load: that counts for who carries it, and again would be no better.
     NoByTheTarget,
     /// A trial was invalid, or its cost unknown.
     NoByTheMachine,
@@ -62,6 +62,8 @@ fn one(bench: &mut dyn Bench, numbers: Numbers, plan: &Plan, known: &mut Known) 
         b_file: String::new(),
         a_cpu_us_per_session_second: None,
         b_cpu_us_per_session_second: None,
+        a_verdict: None,
+        b_verdict: None,
         left_out: Some("it was not finished".to_owned()),
     };
     let ended = fill(bench, &mut pair, numbers, plan, known);
@@ -84,6 +86,7 @@ fn fill(
     // The same for both trials of a pair, and no other trial's.
     let drawn = u64::from(numbers.pair) << 8 | u64::from(numbers.attempt) | 1 << 40;
     let seed = mix(plan.seed ^ drawn) >> 32;
+    let (mut reasons, mut failed) = (Vec::new(), false);
     for (place, side) in (0..).zip(order) {
         let ran = bench.run(&Wanted {
             side,
@@ -98,27 +101,42 @@ fn fill(
             trials_left: (plan.pairs - numbers.pair) * 2 - place,
         })?;
         enter(pair, side, &ran.summary);
-        let spoilt = does_not_count(side, &ran.summary);
+        reasons.extend(does_not_count(side, &ran.summary));
         let verdict = ran.summary.verdict;
         known.sides[side.index()].trials.push(ran.summary);
-        if spoilt.is_some() {
-            pair.left_out = spoilt;
-            return Ok(match verdict {
-                _ if ran.hopeless => Counts::NoneWill,
-                Verdict::Fail => Counts::NoByTheTarget,
-                _ => Counts::NoByTheMachine,
+        failed |= verdict == Verdict::Fail;
+        // Without a valid trial on this side the other one could not be held against anything. A fail is an answer, and the other's is due.
+        if verdict == Verdict::Invalid {
+            pair.left_out = Some(reasons.join("; "));
+            return Ok(if ran.hopeless {
+                Counts::NoneWill
+            } else {
+                Counts::NoByTheMachine
             });
         }
     }
-    pair.left_out = None;
-    Ok(Counts::Yes)
+    pair.left_out = (!reasons.is_empty()).then(|| reasons.join("; "));
+    Ok(match reasons.is_empty() {
+        true => Counts::Yes,
+        false if failed => Counts::NoByTheTarget,
+        false => Counts::NoByTheMachine,
+    })
 }
 
 fn enter(pair: &mut Pair, side: Which, summary: &TrialSummary) {
-    let (file, cost) = match side {
-        Which::A => (&mut pair.a_file, &mut pair.a_cpu_us_per_session_second),
-        Which::B => (&mut pair.b_file, &mut pair.b_cpu_us_per_session_second),
+    let (file, cost, verdict) = match side {
+        Which::A => (
+            &mut pair.a_file,
+            &mut pair.a_cpu_us_per_session_second,
+            &mut pair.a_verdict,
+        ),
+        Which::B => (
+            &mut pair.b_file,
+            &mut pair.b_cpu_us_per_session_second,
+            &mut pair.b_verdict,
+        ),
     };
+    *verdict = Some(summary.verdict);
     file.clone_from(&summary.file);
     *cost = summary.cpu_us_per_session_second;
 }

@@ -134,19 +134,108 @@ fn when_the_first_trial_of_a_pair_is_spoilt_the_second_is_spared() {
     );
 }
 
-#[test]
-fn a_target_that_does_not_carry_the_load_has_no_cost_there() {
-    let (comparison, ran, _) = compared(&at(40, 3), |wanted, number| match wanted.side {
+/// `b` does not carry the load; `a` does.
+fn b_fails(wanted: &Wanted, number: u32) -> Result<(Verdict, Option<f64>)> {
+    match wanted.side {
         Which::B => Ok((Verdict::Fail, Some(1.0))),
         Which::A => a_tenth_more(wanted, number),
-    });
-    assert!(ran.len() <= 6, "a fail is not run again");
+    }
+}
+
+fn counts(carried: Carried) -> [u32; 4] {
+    [
+        carried.both,
+        carried.only_a,
+        carried.only_b,
+        carried.neither,
+    ]
+}
+
+#[test]
+fn a_load_that_b_does_not_carry_and_a_does_is_worse_with_the_default_number_of_pairs() {
+    let (comparison, ran, _) = compared(&at(40, 8), b_fails);
+    assert_eq!(ran.len(), 16, "each pair is whole, and none is run again");
+    let carried = comparison.carried.expect("valid pairs");
+    assert_eq!((carried.sessions, counts(carried)), (40, [0, 8, 0, 0]));
+    assert_eq!(comparison.conclusion, Conclusion::Worse);
+    assert!(
+        comparison
+            .explanation
+            .contains("x carried 40 sessions and y did not in 8 of 8 pairs"),
+        "{}",
+        comparison.explanation
+    );
+    // What it costs not to carry it is no cost.
     assert_eq!(comparison.cost_ratio, None);
+    for pair in &comparison.pairs {
+        let verdicts = (pair.a_verdict, pair.b_verdict);
+        assert_eq!(verdicts, (Some(Verdict::Pass), Some(Verdict::Fail)));
+        assert!(!pair.a_file.is_empty() && !pair.b_file.is_empty());
+        let reason = pair.left_out.as_deref().expect("left out");
+        assert!(
+            reason.contains("B did not carry this load (newest_p95_ms)"),
+            "{reason}"
+        );
+    }
+    let (swapped, _, _) = compared(&at(40, 8), |wanted, number| {
+        let side = wanted.side.other();
+        b_fails(&Wanted { side, ..*wanted }, number)
+    });
+    assert_eq!(swapped.conclusion, Conclusion::Better);
+}
+
+#[test]
+fn six_pairs_are_enough_alone_and_five_are_not() {
+    assert_eq!(
+        compared(&at(40, 6), b_fails).0.conclusion,
+        Conclusion::Worse
+    );
+    let (five, _, _) = compared(&at(40, 5), b_fails);
+    assert_eq!(five.conclusion, Conclusion::NoDifferenceShown);
+    assert!(
+        five.notes
+            .iter()
+            .any(|note| note.contains("only A 5") && note.contains("at least 6 pairs")),
+        "{:?}",
+        five.notes
+    );
+}
+
+#[test]
+fn a_load_that_neither_carries_says_nothing_and_names_the_remedy() {
+    let (comparison, ran, _) = compared(&at(40, 8), |_, _| Ok((Verdict::Fail, Some(1.0))));
+    assert_eq!(ran.len(), 16);
+    assert_eq!(comparison.carried.map(counts), Some([0, 0, 0, 8]));
+    assert_eq!(comparison.conclusion, Conclusion::NoDifferenceShown);
     let reason = comparison.pairs[0].left_out.as_deref().expect("left out");
     assert!(
-        reason.contains("B did not carry this load (newest_p95_ms)"),
+        reason.contains("A did not") && reason.contains("B did not"),
         "{reason}"
     );
+    assert!(
+        comparison
+            .notes
+            .iter()
+            .any(|note| note.contains("lower load")),
+        "{:?}",
+        comparison.notes
+    );
+}
+
+#[test]
+fn an_invalid_trial_beside_a_fail_has_the_pair_run_again() {
+    // The first pair's trial of A is invalid, whether it ran before B's fail or after it.
+    for seed in 0..8 {
+        let (comparison, _, _) = compared(&Plan { seed, ..at(40, 3) }, |wanted, number| {
+            if wanted.side == Which::A && number <= 2 && wanted.what_for == "pair" {
+                return Ok((Verdict::Invalid, None));
+            }
+            b_fails(wanted, number)
+        });
+        assert_eq!(comparison.pairs.len(), 4, "seed {seed}");
+        assert_eq!(comparison.pairs[0].a_verdict, Some(Verdict::Invalid));
+        assert_eq!(comparison.carried.map(counts), Some([0, 3, 0, 0]));
+    }
 }
 
 #[test]

@@ -228,7 +228,7 @@ fn environment(
     variables
 }
 
-/// The versions that the target's start line names: every text and number of its JSON object.
+/// The versions that the target's start line names: every text of its JSON object.
 fn versions(child: &Child) -> BTreeMap<String, String> {
     let Some(serde_json::Value::Object(line)) = child.first_json_line() else {
         return BTreeMap::new();
@@ -250,8 +250,7 @@ fn flatten(into: &mut BTreeMap<String, String>, name: String, value: &serde_json
         serde_json::Value::String(text) => {
             into.insert(name, text.clone());
         }
-        other => {
-            into.insert(name, other.to_string());
-        }
+        // Ports, seeds and thread counts are no versions, and differ from start to start.
+        _ => {}
     }
 }

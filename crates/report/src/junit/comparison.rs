@@ -1,4 +1,4 @@
-//! A comparison as a suite: a case for the cost, one for the load line.
+//! A comparison as a suite: a case for the cost, one for the load line, and one for who carries the load of the pairs, where there are any.
 
 use plimsoll_core::record::{Comparison, Conclusion};
 use plimsoll_core::stats::Ratio;
@@ -6,6 +6,7 @@ use plimsoll_core::stats::Ratio;
 use super::document::{Case, Outcome, Reason, Suite};
 use super::{class, known};
 use crate::facts;
+use crate::words::comparison as say;
 
 /// What a ratio says by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +27,14 @@ impl Leaning {
             _ => Self::Better,
         }
     }
+
+    fn of_conclusion(shows: Conclusion) -> Self {
+        match shows {
+            Conclusion::Better => Self::Better,
+            Conclusion::Worse => Self::Worse,
+            Conclusion::NoDifferenceShown => Self::Neither,
+        }
+    }
 }
 
 pub(super) fn suite(comparison: &Comparison) -> Suite {
@@ -34,48 +43,55 @@ pub(super) fn suite(comparison: &Comparison) -> Suite {
     let line = comparison
         .load_line_ratio
         .map(|ratio| Leaning::of(ratio, false));
-    let worse = [cost, line].contains(&Some(Leaning::Worse));
+    let carrying = comparison
+        .carried
+        .map(|carried| Leaning::of_conclusion(carried.shows));
+    // As for the exit code: pairs that do not show who carries the load are no answer without a ratio.
+    let nothing =
+        cost.is_none() && line.is_none() && carrying.is_none_or(|shows| shows == Leaning::Neither);
+    let worse = [cost, line, carrying].contains(&Some(Leaning::Worse));
     // Where neither interval says it alone, the conclusion still stands: both are named.
     let fails = |leaning: Leaning| {
         comparison.conclusion == Conclusion::Worse && (leaning == Leaning::Worse || !worse)
     };
-    let case = |name: &str, ratio: Option<Ratio>, leaning: Option<Leaning>, text: &str| Case {
+    let case = |name: &str, leaning: Option<Leaning>, text: String| Case {
         class: class("compare", &format!("{a} against {b}")),
         name: name.to_owned(),
-        outcome: match ratio.zip(leaning) {
+        outcome: match leaning {
             _ if comparison.interrupted => {
                 Outcome::Error(reason("interrupted", "it was interrupted", comparison))
             }
-            None if cost.is_none() && line.is_none() => {
+            _ if nothing => {
                 Outcome::Error(reason("invalid", "nothing could be compared", comparison))
             }
             None => Outcome::Skipped("could not be told".to_owned()),
-            Some((ratio, leaning)) if fails(leaning) => Outcome::Failed(reason(
-                "worse",
-                &format!("{text} {}", facts::ratio(&ratio)),
-                comparison,
-            )),
+            Some(leaning) if fails(leaning) => Outcome::Failed(reason("worse", &text, comparison)),
             Some(_) => Outcome::Passed,
         },
     };
+    let ratio = |what: &str, ratio: Option<Ratio>| {
+        let ratio = ratio.as_ref().map(facts::ratio).unwrap_or_default();
+        format!("{what}, b / a: {ratio}")
+    };
+    let mut cases = vec![
+        case(
+            "cost",
+            cost,
+            ratio("CPU per session-second", comparison.cost_ratio),
+        ),
+        case(
+            "load line",
+            line,
+            ratio("load line", comparison.load_line_ratio),
+        ),
+    ];
+    let in_words = comparison.carried.as_ref().map(say::carried);
+    cases.extend(in_words.map(|text| case("carrying", carrying, text)));
     Suite {
         name: format!("compare {a} {b}"),
         started_at: comparison.started_at.clone(),
         properties: properties(comparison),
-        cases: vec![
-            case(
-                "cost",
-                comparison.cost_ratio,
-                cost,
-                "CPU per session-second, b / a:",
-            ),
-            case(
-                "load line",
-                comparison.load_line_ratio,
-                line,
-                "load line, b / a:",
-            ),
-        ],
+        cases,
         output: vec![
             comparison.conclusion.word().to_owned(),
             comparison.explanation.clone(),

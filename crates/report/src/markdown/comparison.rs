@@ -28,6 +28,9 @@ pub(super) fn section(page: &mut Page, comparison: &Comparison) {
         escape(comparison.explanation.trim_end_matches('.'))
     ));
     ratios(page, comparison);
+    if let Some(carried) = &comparison.carried {
+        page.paragraph(&format!("{}.", say::carried(carried)));
+    }
     page.list(
         &comparison
             .notes

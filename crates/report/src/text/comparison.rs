@@ -25,6 +25,7 @@ pub fn comparison(comparison: &Comparison, color: bool) -> String {
             words::percent(comparison.confidence)
         ),
     ];
+    lines.extend(comparison.carried.as_ref().map(say::carried));
     if comparison.interrupted {
         lines.push("interrupted: this is what was known by then".to_owned());
     }

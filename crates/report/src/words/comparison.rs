@@ -1,7 +1,7 @@
 //! A comparison in words and numbers.
 
 use plimsoll_core::profile::Length;
-use plimsoll_core::record::{Comparison, Pair, Side};
+use plimsoll_core::record::{Carried, Comparison, Pair, Side};
 use plimsoll_core::stats::Ratio;
 
 use super::{UNKNOWN, count};
@@ -25,6 +25,25 @@ pub fn of_pair(pair: &Pair) -> Option<f64> {
         .a_cpu_us_per_session_second
         .zip(pair.b_cpu_us_per_session_second)?;
     (a > 0.0).then(|| b / a)
+}
+
+/// Who carried the load of the pairs: `Carrying 400 sessions, by pairs of valid trials: both 0, only A 8, only B 0, neither 0 (exact sign test, p = 0.0078): worse`.
+#[must_use]
+pub fn carried(carried: &Carried) -> String {
+    let p = match carried.p_value {
+        p if p >= 1.0 => "p = 1".to_owned(),
+        p if p >= 0.000_1 => format!("p = {p:.4}"),
+        _ => "p under 0.0001".to_owned(),
+    };
+    format!(
+        "Carrying {}, by pairs of valid trials: both {}, only A {}, only B {}, neither {} (exact sign test, {p}): {}",
+        super::sessions(carried.sessions),
+        count(carried.both.into()),
+        count(carried.only_a.into()),
+        count(carried.only_b.into()),
+        count(carried.neither.into()),
+        carried.shows.word()
+    )
 }
 
 /// Where a side's edge lies: `1,020 (1,001–1,040)`.

@@ -151,7 +151,10 @@ fn kept_and_shown(
 
 /// 130 when interrupted, 3 when nothing could be compared, 1 when the conclusion is the one that was to fail, else 0.
 fn code_of(args: &CompareArgs, comparison: &Comparison) -> ExitCode {
-    let nothing = comparison.cost_ratio.is_none() && comparison.load_line_ratio.is_none();
+    let by_carrying = comparison.carried.map(|carried| carried.shows);
+    let nothing = comparison.cost_ratio.is_none()
+        && comparison.load_line_ratio.is_none()
+        && by_carrying.is_none_or(|shows| shows == Conclusion::NoDifferenceShown);
     let worse = comparison.conclusion == Conclusion::Worse;
     ExitCode::from(if comparison.interrupted {
         130

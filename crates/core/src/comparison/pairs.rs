@@ -1,0 +1,161 @@
+//! All that pairs of trials, and two edges, show together.
+
+use super::cost::PAIRS_MIN;
+use super::{
+    Findings, carried, confidence_of_each, load_line_ratio, paired_cost_ratio,
+    unanimous_pairs_needed,
+};
+use crate::record::Pair;
+use crate::search::edge::EdgePosterior;
+
+/// What pairs of trials at one load show, and the edges where both are bounded (`a`, then `b`), all of it together with
+/// `confidence`.
+///
+/// There are up to three statements: the ratio of costs, the ratio of load lines, and who carries the load of the pairs. The
+/// errors are shared out among those that can be made at all: the cost takes three pairs that count, carrying takes
+/// [`unanimous_pairs_needed`] pairs in which exactly one side carried the load. How many pairs are of which kind does not tell
+/// the sides apart: given these numbers, two equal targets are as likely to have fallen the other way round, so each test keeps
+/// its level, and so does the sum. So where both sides carry the load in all pairs, as they should, the cost pays nothing for
+/// what is asked about carrying.
+#[must_use]
+pub fn findings_of_pairs(
+    pairs: &[Pair],
+    edges: Option<&(EdgePosterior, EdgePosterior)>,
+    confidence: f64,
+    seed: u64,
+) -> Findings {
+    let costs: Vec<(f64, f64)> = pairs.iter().filter_map(costs_that_count).collect();
+    let others = u32::from(costs.len() >= PAIRS_MIN) + u32::from(edges.is_some());
+    let beside_carrying = confidence_of_each(confidence, others + 1);
+    let speaks = carried(pairs, beside_carrying).filter(|carried| {
+        carried.only_a + carried.only_b >= unanimous_pairs_needed(beside_carrying)
+    });
+    let each = match speaks {
+        Some(_) => beside_carrying,
+        None => confidence_of_each(confidence, others),
+    };
+    Findings {
+        cost: paired_cost_ratio(&costs, each),
+        load_line: edges
+            .and_then(|(a, b)| load_line_ratio(|q| a.quantile(q), |q| b.quantile(q), each, seed)),
+        // Where it cannot speak it shows nothing at this confidence either.
+        carried: carried(pairs, beside_carrying),
+    }
+}
+
+/// The costs of a pair, if both sides carried the load and both are known.
+fn costs_that_count(pair: &Pair) -> Option<(f64, f64)> {
+    let costs = pair
+        .a_cpu_us_per_session_second
+        .zip(pair.b_cpu_us_per_session_second);
+    costs.filter(|_| pair.left_out.is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comparison::{b_goes_first, conclude};
+    use crate::record::{Conclusion, Verdict};
+    use crate::schedule::mix;
+
+    /// Evenly between 0 and 1.
+    fn even(seed: u64) -> f64 {
+        (mix(seed) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// Pairs in which each side passes with that chance, the second trial with `order` less; costs with 2 % of even noise.
+    fn pairs(seed: u64, n: u32, (a, b): (f64, f64), order: f64) -> Vec<Pair> {
+        let one = |pair: u32| {
+            let b_first = b_goes_first(pair, seed);
+            let trial = |of_b: bool, chance: f64| {
+                let drawn = mix(seed) ^ mix(u64::from(pair) * 2 + u64::from(of_b));
+                let second = b_first != of_b;
+                let chance = chance - if second { order } else { 0.0 };
+                let verdict = if even(drawn) < chance {
+                    Verdict::Pass
+                } else {
+                    Verdict::Fail
+                };
+                (verdict, 250.0 * (1.0 + 0.04 * (even(!drawn) - 0.5)))
+            };
+            let ((a_verdict, a_cost), (b_verdict, b_cost)) = (trial(false, a), trial(true, b));
+            let both = (a_verdict, b_verdict) == (Verdict::Pass, Verdict::Pass);
+            Pair {
+                sessions: 400,
+                b_first,
+                a_file: String::new(),
+                b_file: String::new(),
+                a_cpu_us_per_session_second: Some(a_cost),
+                b_cpu_us_per_session_second: Some(b_cost),
+                a_verdict: Some(a_verdict),
+                b_verdict: Some(b_verdict),
+                left_out: (!both).then(|| "not carried".to_owned()),
+            }
+        };
+        (0..n).map(one).collect()
+    }
+
+    /// The share of 2,000 comparisons in which carrying shows a difference, and in which the conclusion is each of the two.
+    fn alarms(n: u32, chances: (f64, f64), order: f64) -> (f64, f64, f64) {
+        const CASES: u64 = 2_000;
+        let (mut by_carrying, mut better, mut worse) = (0.0, 0.0, 0.0);
+        for seed in 0..CASES {
+            let findings = findings_of_pairs(&pairs(seed, n, chances, order), None, 0.95, seed);
+            let shows = findings.carried.expect("valid pairs").shows;
+            by_carrying += f64::from(u8::from(shows != Conclusion::NoDifferenceShown));
+            let conclusion = conclude("a", "b", &findings).conclusion;
+            better += f64::from(u8::from(conclusion == Conclusion::Better));
+            worse += f64::from(u8::from(conclusion == Conclusion::Worse));
+        }
+        let share = |cases: f64| cases / CASES as f64;
+        (share(by_carrying), share(better), share(worse))
+    }
+
+    /// Two equal targets at a load where each fails half the time: 2,000 cases leave 0.5 % (one standard error) to chance.
+    #[test]
+    fn at_the_edge_of_both_it_cries_wolf_less_than_once_in_twenty() {
+        for n in [8, 16, 40] {
+            for order in [0.0, 0.3] {
+                let (by_carrying, better, worse) = alarms(n, (0.5, 0.5), order);
+                assert!(by_carrying <= 0.04, "{n} pairs: {by_carrying}");
+                assert!(better + worse <= 0.06, "{n} pairs: {better} {worse}");
+            }
+        }
+        // It is a test that can fail: with many pairs it uses the error that it is given.
+        assert!(alarms(40, (0.5, 0.5), 0.0).0 > 0.005);
+    }
+
+    #[test]
+    fn a_load_that_only_one_carries_is_seen_with_the_default_number_of_pairs() {
+        assert_eq!(alarms(8, (1.0, 0.0), 0.0), (1.0, 0.0, 1.0));
+        assert_eq!(alarms(8, (0.0, 1.0), 0.0), (1.0, 1.0, 0.0));
+        // A passes 98 of 100 trials, B 2 of 100.
+        let (_, better, worse) = alarms(8, (0.98, 0.02), 0.0);
+        assert!(worse > 0.9 && better < 0.001, "{worse} {better}");
+    }
+
+    #[test]
+    fn where_both_carry_the_load_the_cost_pays_nothing() {
+        let pairs = pairs(1, 8, (1.0, 1.0), 0.0);
+        let costs: Vec<(f64, f64)> = pairs.iter().filter_map(costs_that_count).collect();
+        let findings = findings_of_pairs(&pairs, None, 0.95, 1);
+        assert_eq!(findings.cost, paired_cost_ratio(&costs, 0.95));
+        assert_eq!(findings.carried.map(|carried| carried.both), Some(8));
+    }
+
+    #[test]
+    fn the_error_is_shared_when_both_can_speak() {
+        let mut all = pairs(1, 4, (1.0, 1.0), 0.0);
+        all.extend(pairs(2, 6, (1.0, 0.0), 0.0));
+        // Six of six would do alone, but not beside a cost ratio; so it cannot speak, and the cost has it all.
+        let findings = findings_of_pairs(&all, None, 0.95, 1);
+        let shows = |findings: &Findings| findings.carried.map(|carried| carried.shows);
+        assert_eq!(shows(&findings), Some(Conclusion::NoDifferenceShown));
+        let costs: Vec<(f64, f64)> = all.iter().filter_map(costs_that_count).collect();
+        assert_eq!(findings.cost, paired_cost_ratio(&costs, 0.95));
+        all.extend(pairs(3, 1, (1.0, 0.0), 0.0));
+        let findings = findings_of_pairs(&all, None, 0.95, 1);
+        assert_eq!(shows(&findings), Some(Conclusion::Worse));
+        assert_eq!(findings.cost, paired_cost_ratio(&costs, 0.975));
+    }
+}

@@ -49,8 +49,11 @@ fn two_sample_coverage(n: u64, statistic: Statistic) -> f64 {
     share(contains)
 }
 
+/// A noise by name: a draw from a seed.
+type Noise = (&'static str, fn(u64) -> f64);
+
 /// How the trials of pairs scatter; the differences of a pair's logarithms are then those of two such numbers.
-const NOISES: [(&str, fn(u64) -> f64); 5] = [
+const NOISES: [Noise; 5] = [
     ("normal", normal),
     ("Student's t(3)", student_3),
     ("1 in 10 fivefold", contaminated),

@@ -240,7 +240,7 @@ pub(crate) struct FindArgs {
     /// How many trials may decide about a load at the edge
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=25))]
     pub(crate) repeats: u32,
-    /// Begin no further trial after this many minutes
+    /// Begin no further trial after this many minutes (default: 6 for the profile quick, no limit otherwise)
     #[arg(long, value_name = "MINUTES")]
     pub(crate) time_budget: Option<f64>,
     #[command(flatten)]
@@ -260,7 +260,7 @@ pub(crate) struct CompareArgs {
     pub(crate) a: String,
     /// What is held against it: likewise
     pub(crate) b: String,
-    /// Compare costs at this load only, and search no load lines
+    /// Compare at this load only: what it costs, and who carries it; search no load lines
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) sessions: Option<u32>,
     /// Pairs of trials for the cost [default: 8: if a trial's cost scatters by 2 %, they show a difference of 5 % in 95 of 100 cases]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{ClockJump, Doubt, Party};
-use crate::record::SanityCheck;
+use crate::record::{GateResult, SanityCheck};
 use crate::sanity::Account;
 
 /// What a trial shows about its own soundness.
@@ -75,7 +75,31 @@ pub struct Limits {
     pub steal_share: f64,
 }
 
+/// A latency of so many times its gate's threshold is far beyond it.
+const FAR_EXCEEDED: f64 = 3.0;
+
 impl Limits {
+    /// Limits for a verdict that rests on these gates, held against an SLO whose tightest latency gate is `tightest_ms`.
+    ///
+    /// A pass is in doubt when the client and the simulator may have bent what is measured by more than a twentieth of the tightest gate. So is a fail by a
+    /// little. But a latency that is several times what its gate allows is not explained by a client that was late by a twentieth of
+    /// *that*: then this is the limit, for one such gate is enough for a fail. The client's own lateness is in its reading as in its writing, so
+    /// latencies that come of a starved client are of the size of its send lag, and stay far from twenty times it.
+    #[must_use]
+    pub fn for_verdict(tightest_ms: Option<f64>, gates: &[GateResult]) -> Self {
+        let far_exceeded_ms = |gate: &GateResult| {
+            let observed = gate.observed.filter(|_| gate.name.ends_with("_ms"))?;
+            (!gate.pass && observed >= gate.threshold * FAR_EXCEEDED).then_some(observed)
+        };
+        let worst_ms = gates.iter().filter_map(far_exceeded_ms).reduce(f64::max);
+        let strict = Self::for_gate(tightest_ms);
+        let relaxed = Self::for_gate(worst_ms);
+        match worst_ms {
+            Some(_) if relaxed.send_lag_p999_us > strict.send_lag_p999_us => relaxed,
+            _ => strict,
+        }
+    }
+
     /// Limits for an SLO whose tightest latency gate is `tightest_ms`: the client and the simulator may bend what is measured by a twentieth of it,
     /// but 2 ms are always allowed, for below that a shared machine's scheduler is all that is seen.
     #[must_use]

@@ -1,4 +1,5 @@
 use super::*;
+use crate::record::GateResult;
 
 fn check(name: &str, low: f64, high: f64, observed: f64) -> SanityCheck {
     SanityCheck {
@@ -237,4 +238,36 @@ fn a_caveat_carries_the_remedy() {
     });
     assert_eq!(caveat.id, "client-fault");
     assert!(caveat.blocking && caveat.text.contains("ulimit -n"));
+}
+
+fn latency_gate(observed: f64) -> GateResult {
+    GateResult {
+        name: "newest_p50_ms".to_owned(),
+        threshold: 200.0,
+        observed: Some(observed),
+        pass: observed <= 200.0,
+    }
+}
+
+#[test]
+fn a_latency_far_beyond_its_gate_is_not_explained_by_a_little_lag() {
+    let limit_ms = |gates: &[GateResult]| {
+        let limits = Limits::for_verdict(Some(200.0), gates);
+        assert_eq!(limits.client_busy_share.to_bits(), 0.95_f64.to_bits());
+        limits.send_lag_p999_us / 1e3
+    };
+    assert_eq!(limit_ms(&[latency_gate(150.0)]), 10.0);
+    assert_eq!(limit_ms(&[latency_gate(599.0)]), 10.0, "a fail by a little");
+    assert_eq!(
+        limit_ms(&[latency_gate(6_000.0), latency_gate(100.0)]),
+        300.0
+    );
+    // A count says nothing about lag.
+    let lost = GateResult {
+        name: "frames_lost".to_owned(),
+        threshold: 0.0,
+        observed: Some(9e9),
+        pass: false,
+    };
+    assert_eq!(limit_ms(&[lost]), 10.0);
 }

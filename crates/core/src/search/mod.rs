@@ -166,6 +166,8 @@ pub struct Search {
     trials: u32,
     /// What ended it from outside, before it knew enough.
     cut: Option<Ended>,
+    /// The trials, those recorded included, for which the caller's time lasts.
+    time_for: u32,
 }
 
 impl Search {
@@ -181,6 +183,7 @@ impl Search {
             tallies: BTreeMap::new(),
             trials: 0,
             cut: None,
+            time_for: u32::MAX,
         })
     }
 
@@ -190,6 +193,7 @@ impl Search {
         let known = self.known();
         let budget = match self.cut {
             None if self.trials >= self.settings.max_trials => Some(Ended::TrialBudget),
+            None if self.trials >= self.time_for => Some(Ended::TimeBudget),
             cut => cut,
         };
         match (self.next_trial(&known), budget) {
@@ -210,6 +214,19 @@ impl Search {
         }
     }
 
+    /// The caller's time lasts for about so many trials more: the last of them go to confirming what is known.
+    pub fn expect_time_for(&mut self, trials_left: u32) {
+        self.time_for = self.trials.saturating_add(trials_left);
+    }
+
+    /// Trials that the budgets still allow.
+    fn trials_left(&self) -> u32 {
+        self.settings
+            .max_trials
+            .min(self.time_for)
+            .saturating_sub(self.trials)
+    }
+
     /// The caller's time is up: from now on [`Search::next`] is `Done`.
     pub fn expire(&mut self) {
         self.cut = Some(Ended::TimeBudget);
@@ -224,7 +241,7 @@ impl Search {
     #[must_use]
     pub fn remaining_trials_estimate(&self) -> u32 {
         let known = self.known();
-        let budget = self.settings.max_trials.saturating_sub(self.trials);
+        let budget = self.trials_left();
         if self.cut.is_some() || budget == 0 || self.next_trial(&known).is_err() {
             return 0;
         }
@@ -252,7 +269,7 @@ impl Search {
             settings: &self.settings,
             tallies: &self.tallies,
             known,
-            trials_left: self.settings.max_trials.saturating_sub(self.trials),
+            trials_left: self.trials_left(),
         };
         choice.next()
     }

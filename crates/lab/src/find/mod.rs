@@ -83,13 +83,16 @@ pub fn find(
         searches.record(&earlier.trial)?;
         kept.add(&earlier.trial, earlier.file);
     }
+    let resumed = kept.count();
     let mut cut_short = None;
     let interrupted = loop {
-        if plan
-            .time_budget
-            .is_some_and(|budget| began.elapsed() >= budget)
-        {
-            searches.expire();
+        if let Some(budget) = plan.time_budget {
+            searches.expect_time_for(trials_in(
+                budget,
+                began.elapsed(),
+                kept.count() - resumed,
+                conditions,
+            ));
         }
         let Some(wanted) = searches.next() else {
             break false;
@@ -132,6 +135,23 @@ pub fn find(
         brackets,
         cut_short,
     })
+}
+
+/// How many trials the rest of a time budget lasts for: as long ones as those so far on average, but the last ones are full.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a number of trials, not negative; a fraction of one is none"
+)]
+fn trials_in(budget: Duration, elapsed: Duration, ran: u32, conditions: &Conditions) -> u32 {
+    let profile = &conditions.profile;
+    let full_s = profile.ramp_s + profile.warm_up_s + profile.measured_s;
+    let mean_s = match ran {
+        0 => full_s,
+        ran => elapsed.as_secs_f64() / f64::from(ran),
+    };
+    let left_s = budget.saturating_sub(elapsed).as_secs_f64();
+    (left_s / mean_s.max(full_s)).ceil() as u32
 }
 
 fn one_trial(

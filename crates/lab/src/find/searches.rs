@@ -90,10 +90,10 @@ impl Searches {
         Ok(())
     }
 
-    /// The time is up.
-    pub(super) fn expire(&mut self) {
+    /// The time lasts for so many trials more, if none is invalid.
+    pub(super) fn expect_time_for(&mut self, trials_left: u32) {
         for (_, search) in &mut self.all {
-            search.expire();
+            search.expect_time_for(trials_left);
         }
     }
 

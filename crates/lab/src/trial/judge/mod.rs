@@ -107,7 +107,7 @@ fn verdict(
     let mut gates = slo.judge(&measured.report.ledger, latency);
     gates.extend(drift::gates(conditions, measured, slo));
     let evidence = evidence::evidence(conditions, stage, measured, used, slo, &gates);
-    let found = doubts(&evidence, &Limits::for_gate(slo.tightest_ms()));
+    let found = doubts(&evidence, &Limits::for_verdict(slo.tightest_ms(), &gates));
     let caveats: Vec<_> = found.iter().map(Caveat::from).collect();
     Verdicts {
         slo: slo.name.clone(),

@@ -24,6 +24,8 @@ use resume::Begun;
 
 /// Trials that a search may take before it says what it knows.
 const TRIALS_MAX: u32 = 60;
+/// A quick search says what it knows after this many minutes: its trials are too short for a soft edge to get any sharper.
+const QUICK_MINUTES: f64 = 6.0;
 /// Confidence of the edge's interval.
 const CONFIDENCE: f64 = 0.95;
 
@@ -153,19 +155,18 @@ fn kept_and_shown(
 }
 
 pub(super) fn plan(args: &FindArgs, conditions: &Conditions) -> Result<Plan, Failure> {
-    let width = args.width.unwrap_or(if conditions.profile.name == "quick" {
-        0.05
-    } else {
-        0.02
-    });
+    let quick = conditions.profile.name == "quick";
+    let width = args.width.unwrap_or(if quick { 0.05 } else { 0.02 });
     let time_budget = match args.time_budget {
         Some(minutes) if !minutes.is_finite() || minutes <= 0.0 || minutes > 1e6 => {
             return Err(Failure::Usage(format!(
                 "--time-budget {minutes}: give a number of minutes above 0"
             )));
         }
-        given => given.map(|minutes| Duration::from_secs_f64(minutes * 60.0)),
+        Some(minutes) => Some(minutes),
+        None => quick.then_some(QUICK_MINUTES),
     };
+    let time_budget = time_budget.map(|minutes| Duration::from_secs_f64(minutes * 60.0));
     let settings = Settings {
         start: args.start,
         min: 1,

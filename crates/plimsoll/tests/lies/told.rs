@@ -51,8 +51,11 @@ fn undisturbed(lie: &Lie) -> Ended {
             .into_iter()
             .filter(|id| !expected_caveats(lie).any(|expected| expected == id))
             .collect();
-        if unexplained.is_empty() || attempt == ATTEMPTS {
+        if unexplained.is_empty() {
             return ended;
+        }
+        if attempt == ATTEMPTS {
+            return ended.leaving_the_machine_out(unexplained);
         }
         eprintln!(
             "{}: attempt {attempt} was disturbed by the machine, again: {unexplained:?}",

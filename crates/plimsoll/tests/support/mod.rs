@@ -73,13 +73,17 @@ pub(crate) fn short_phases(measured_s: u32) -> Vec<String> {
     line.split(' ').map(str::to_owned).collect()
 }
 
-/// Runs what `invocation` makes until its verdict is not `invalid` any more, at most three times; the last one as it is.
+/// Runs what `invocation` makes until its verdict is not `invalid` any more, at most three times; the last one as its gates have it.
 pub(crate) fn undisturbed(invocation: impl Fn() -> Plimsoll) -> Ended {
     for attempt in 1.. {
         let ended = invocation().run();
         let disturbed = ended.code() == Some(3) && !ended.blocking_caveats().is_empty();
-        if !disturbed || attempt == 3 {
+        if !disturbed {
             return ended;
+        }
+        if attempt == 3 {
+            let disturbances = ended.blocking_caveats();
+            return ended.leaving_the_machine_out(disturbances);
         }
         eprintln!(
             "attempt {attempt} was disturbed by the machine, again: {:?}",

@@ -8,19 +8,6 @@ use crate::support::manifests::file;
 use crate::support::{Ended, Plimsoll, Trial, built_lying_server, records, turn};
 use crate::table;
 
-/// Counters of the ledger that are 0 where all is well.
-const FAULTS: &[&str] = &[
-    "frames_errored",
-    "frames_lost",
-    "frames_duplicated",
-    "frames_out_of_order",
-    "sessions_failed",
-    "sessions_died",
-    "errors",
-    "protocol_faults",
-    "content_wrong",
-];
-
 /// A machine that was busy with something else is no reason to fail: as often as this a trial is run again when a caveat blocks it that the lie does not explain.
 const ATTEMPTS: u32 = 4;
 
@@ -152,7 +139,7 @@ fn expect_counters(lie: &Lie, trial: &Trial) {
             lie.name
         );
     }
-    for fault in FAULTS {
+    for fault in records::FAULTS {
         let named = lie.counters.iter().any(|counter| {
             let name = counter.path.strip_prefix("ledger.");
             name == Some(fault)

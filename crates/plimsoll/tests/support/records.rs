@@ -2,6 +2,19 @@
 
 use serde_json::Value;
 
+/// Counters of the ledger that are 0 where all is well.
+pub(crate) const FAULTS: &[&str] = &[
+    "frames_errored",
+    "frames_lost",
+    "frames_duplicated",
+    "frames_out_of_order",
+    "sessions_failed",
+    "sessions_died",
+    "errors",
+    "protocol_faults",
+    "content_wrong",
+];
+
 /// The record of a trial.
 #[derive(Debug)]
 pub(crate) struct Trial(pub(crate) Value);
@@ -135,17 +148,7 @@ impl Trial {
         self.expect_every_frame_accounted_for();
         assert_eq!(self.ledger("frames_answered"), self.ledger("frames_due"));
         assert_eq!(self.ledger("frames_sent"), self.ledger("frames_due"));
-        for name in [
-            "frames_errored",
-            "frames_lost",
-            "frames_duplicated",
-            "frames_out_of_order",
-            "sessions_failed",
-            "sessions_died",
-            "errors",
-            "protocol_faults",
-            "content_wrong",
-        ] {
+        for name in FAULTS {
             assert_eq!(self.ledger(name), 0, "{name}");
         }
     }

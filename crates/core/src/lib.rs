@@ -11,6 +11,7 @@
 //!   for one engine thread;
 //! - [`slo`] turns them into gates, [`caveat`] into reasons for doubt, and both together into a [`record::Verdict`];
 //! - [`drift`] tells what changed over a trial's window, and when that is a leak;
+//! - [`ranking`] says at which load several targets are compared, and in which order they are ranked;
 //! - [`search`] decides which load to try next; [`stats`] and [`comparison`] hold results against each other; [`record`] is what a result folder holds.
 
 pub mod bottleneck;
@@ -21,6 +22,7 @@ pub mod drift;
 pub mod latency;
 pub mod ledger;
 pub mod profile;
+pub mod ranking;
 pub mod record;
 pub mod recorder;
 pub mod sanity;

@@ -15,6 +15,8 @@
 //! - [`trial`]: one run at one load, from a fresh target to a judged record.
 //! - [`find`]: trials at the loads that the search asks for, until the edge is known.
 //! - [`compare`]: trials of two targets that take turns, and what they come to.
+//! - [`common_load`]: rounds of trials of several targets at one load.
+//! - [`source_lines`]: how long a target's source is.
 //! - [`calibrate`]: what this machine's client can honestly generate.
 //! - [`http`]: one request with a time-out, and the Prometheus text format.
 //! - [`timestamp`]: the time of day as records carry it.
@@ -23,6 +25,7 @@
 pub mod build;
 pub mod calibrate;
 pub mod check;
+pub mod common_load;
 pub mod compare;
 mod contract;
 pub mod doctor;
@@ -36,6 +39,7 @@ pub mod process;
 pub mod resources;
 pub mod signals;
 pub mod simulator;
+pub mod source_lines;
 pub mod timestamp;
 pub mod trial;
 

@@ -188,8 +188,14 @@ pub(crate) struct CalibrateArgs {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct CheckArgs {
     /// Name of a target, as `plimsoll list` shows it
-    #[arg(required_unless_present_any = ["url", "manifest"], conflicts_with_all = ["url", "manifest"])]
+    #[arg(required_unless_present_any = ["all", "url", "manifest"], conflicts_with_all = ["all", "url", "manifest"])]
     pub(crate) target: Option<String>,
+    /// Every target of the workload that runs here; says which do not, and why
+    #[arg(long, conflicts_with_all = ["url", "manifest", "token"])]
+    pub(crate) all: bool,
+    /// How many targets are checked at a time, with --all
+    #[arg(long, value_name = "N", requires = "all", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) jobs: u32,
     #[command(flatten)]
     pub(crate) which: Which,
     /// Bearer token, for a URL that demands one
@@ -220,29 +226,45 @@ pub(crate) struct RunArgs {
     pub(crate) out: OutArgs,
 }
 
-#[derive(Debug, ClapArgs)]
-pub(crate) struct FindArgs {
-    /// Names of targets, as `plimsoll list` shows them
-    #[arg(required_unless_present_any = ["url", "manifest", "resume"], conflicts_with_all = ["url", "manifest"])]
-    pub(crate) targets: Vec<String>,
-    /// Go on with a search that was interrupted: its result folder. All other flags are those it was begun with
-    #[arg(long, value_name = "DIR", exclusive = true)]
-    pub(crate) resume: Option<PathBuf>,
-    /// The load to begin with
-    #[arg(long, value_name = "N", default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub(crate) start: u32,
+/// How a load line is searched.
+#[derive(Debug, Clone, ClapArgs)]
+pub(crate) struct SearchArgs {
+    /// The load to begin with [default: 400]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) start: Option<u32>,
     /// The greatest load to try (default: what descriptors and ports allow)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) max: Option<u32>,
     /// How narrow the edge's interval must be, high / low - 1 (default: 0.05 quick, 0.02 otherwise)
     #[arg(long, value_name = "SHARE")]
     pub(crate) width: Option<f64>,
-    /// How many trials may decide about a load at the edge
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=25))]
-    pub(crate) repeats: u32,
-    /// Begin no further trial after this many minutes (default: 6 for the profile quick, no limit otherwise)
+    /// How many trials may decide about a load at the edge [default: 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=25))]
+    pub(crate) repeats: Option<u32>,
+    /// Begin no further trial of a search after this many minutes (default: 6 for the profile quick, no limit otherwise)
     #[arg(long, value_name = "MINUTES")]
     pub(crate) time_budget: Option<f64>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct FindArgs {
+    /// Names of targets, as `plimsoll list` shows them
+    #[arg(required_unless_present_any = ["all", "url", "manifest", "resume"], conflicts_with_all = ["all", "url", "manifest"])]
+    pub(crate) targets: Vec<String>,
+    /// Every target of the workload that runs here, ranked; says which do not, and why
+    #[arg(long, conflicts_with_all = ["url", "manifest"])]
+    pub(crate) all: bool,
+    /// The load at which the costs of several targets are compared; 0 for none (default: 80 % of the lowest load line, rounded down)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    pub(crate) common_load: Option<u32>,
+    /// Rounds of trials at the common load, one trial of each target in each
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) rounds: u32,
+    /// Go on with a search that was interrupted: its result folder. All other flags are those it was begun with
+    #[arg(long, value_name = "DIR", exclusive = true)]
+    pub(crate) resume: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) search: SearchArgs,
     #[command(flatten)]
     pub(crate) which: Which,
     #[command(flatten)]
@@ -261,7 +283,7 @@ pub(crate) struct CompareArgs {
     /// What is held against it: likewise
     pub(crate) b: String,
     /// Compare at this load only: what it costs, and who carries it; search no load lines
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, value_name = "N", conflicts_with_all = ["start", "max", "width", "repeats", "time_budget"], value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) sessions: Option<u32>,
     /// Pairs of trials for the cost [default: 8: if a trial's cost scatters by 2 %, they show a difference of 5 % in 95 of 100 cases]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..=1000))]
@@ -272,18 +294,8 @@ pub(crate) struct CompareArgs {
     /// Exit with 1 when the conclusion is this
     #[arg(long, value_enum, value_name = "CONCLUSION")]
     pub(crate) fail_if: Option<FailIf>,
-    /// The load that the searches begin with [default: 400]
-    #[arg(long, value_name = "N", conflicts_with = "sessions", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub(crate) start: Option<u32>,
-    /// The greatest load to try (default: what descriptors and ports allow)
-    #[arg(long, value_name = "N", conflicts_with = "sessions", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub(crate) max: Option<u32>,
-    /// How narrow the edges' intervals must be, high / low - 1 (default: 0.05 quick, 0.02 otherwise)
-    #[arg(long, value_name = "SHARE", conflicts_with = "sessions")]
-    pub(crate) width: Option<f64>,
-    /// Begin no further trial of the searches after this many minutes
-    #[arg(long, value_name = "MINUTES", conflicts_with = "sessions")]
-    pub(crate) time_budget: Option<f64>,
+    #[command(flatten)]
+    pub(crate) search: SearchArgs,
     /// The folder that has targets/ (default: found from here upwards)
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,

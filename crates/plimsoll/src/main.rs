@@ -4,6 +4,7 @@
 //! is going on. Exit codes: 0 pass, 1 the SLO or a check failed, 2 usage or configuration, 3 invalid measurement, 130 interrupted.
 
 mod args;
+mod catalogue;
 mod commands;
 mod failure;
 mod output;

@@ -8,7 +8,7 @@
 //! - [`schema`] is the JSON Schema of the records, generated from the record types and checked in;
 //! - [`loads`] groups trials by their load, [`words`] says results in words and numbers, and [`facts`] lists the facts of a record: what all renderers
 //!   share;
-//! - the renderers, one module each: [`markdown`] (`summary.md`), [`chart`] (`chart.svg`, `cost.svg`, and both as PNG), [`text`] (terminals), [`junit`]
+//! - the renderers, one module each: [`markdown`] (`summary.md`), [`chart`] (`chart.svg`, `cost.svg`, `ranking.svg`, and all as PNG), [`text`] (terminals), [`junit`]
 //!   (`junit.xml`, for build servers), [`step_summary`] (`step-summary.md`, for the pages of GitHub's workflow runs);
 //! - [`render`] writes all renderings of a folder.
 

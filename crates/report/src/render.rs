@@ -14,6 +14,8 @@ pub const SUMMARY: &str = "summary.md";
 pub const CHART_SVG: &str = "chart.svg";
 /// What a session costs over the load.
 pub const COST_SVG: &str = "cost.svg";
+/// Several targets, ranked.
+pub const RANKING_SVG: &str = "ranking.svg";
 /// The result as a test report, for build servers.
 pub const JUNIT: &str = "junit.xml";
 /// The result in short, for the page of a workflow run.
@@ -37,7 +39,7 @@ pub fn render_all(folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
         Ok::<_, ReportError>(())
     };
     let charts = charts(&results);
-    for stem in [CHART, COST] {
+    for stem in [CHART, COST, RANKING] {
         if !charts.iter().any(|(drawn, _)| drawn == stem) {
             folder.remove_rendering(&format!("{stem}.svg"))?;
             folder.remove_rendering(&format!("{stem}.png"))?;
@@ -69,11 +71,14 @@ fn charts(results: &Results) -> Vec<(String, String)> {
         chart::cost_svg(view.bracket).map(|svg| (COST.to_owned(), svg))
     });
     charts.extend(cost);
+    let ranking = results.ranking.as_ref().and_then(chart::svg_of_ranking);
+    charts.extend(ranking.map(|svg| (RANKING.to_owned(), svg)));
     charts
 }
 
 const CHART: &str = "chart";
 const COST: &str = "cost";
+const RANKING: &str = "ranking";
 
 /// The stem of the chart of a search's first SLO, or of a further one.
 pub(crate) fn chart_name(bracket: &Bracket, first: bool) -> String {

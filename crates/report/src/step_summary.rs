@@ -9,13 +9,18 @@ use crate::check::{Check, Outcome};
 use crate::facts;
 use crate::folder::{Results, SearchView};
 use crate::loads::{self, Load};
-use crate::markdown::{Page, Table, check, code, escape, evidence, search};
+use crate::markdown::{Page, Table, check, code, escape, evidence, ranking, search};
 use crate::words::{self, count, maybe, ms, ms_digits, number, range, us};
 
 /// The step summary of a result folder.
 #[must_use]
 pub fn of(results: &Results) -> String {
     let mut page = Page::default();
+    if let Some(found) = &results.ranking {
+        page.heading(3, &escape(&words::ranking::headline(found)));
+        page.table(&ranking::table(found));
+        page.list(&ranking::left_out(found));
+    }
     if let Some(comparison) = &results.comparison {
         comparison_section(&mut page, comparison);
     }

@@ -1,6 +1,7 @@
 //! Results in words and numbers: what every renderer says in the same way.
 
 pub mod comparison;
+pub mod ranking;
 
 use plimsoll_core::latency::{Latency, Quantiles};
 use plimsoll_core::record::{Bracket, GateResult, Trial, Verdict};

@@ -78,9 +78,13 @@ fn assert_files(name: &str, rendered: &Rendered, files: &[&str]) {
 }
 
 fn assert_image(name: &str, rendered: &Rendered, file: &str) {
+    assert_image_of_size(name, rendered, file, (1600, 1000));
+}
+
+fn assert_image_of_size(name: &str, rendered: &Rendered, file: &str, size_px: (u32, u32)) {
     let png = fs::read(rendered.folder.path().join(file)).unwrap();
     let image = resvg::tiny_skia::Pixmap::decode_png(&png).unwrap();
-    assert_eq!((image.width(), image.height()), (1600, 1000));
+    assert_eq!((image.width(), image.height()), size_px);
     assert!(
         title_is_drawn(&image),
         "{name}: the font is missing from the image"
@@ -188,5 +192,22 @@ fn check_and_calibration() {
     });
     let files = ["summary.md", "step-summary.md", "junit.xml"];
     assert_files("check-and-calibration", &rendered, &files);
+    assert!(!rendered.folder.path().join("chart.svg").exists());
+}
+
+#[test]
+fn several_targets_are_ranked() {
+    let rendered = rendered_with(&[], None, |folder| {
+        folder.write_ranking(&example::ranking()).unwrap();
+    });
+    let files = ["summary.md", "ranking.svg", "step-summary.md", "junit.xml"];
+    assert_files("ranking", &rendered, &files);
+    assert_image_of_size("ranking", &rendered, "ranking.png", (2000, 564));
+    fs::copy(
+        rendered.folder.path().join("ranking.png"),
+    )
+    .unwrap();
+    let ranking = rendered.results.ranking.as_ref().unwrap();
+    assert_golden("ranking/terminal.txt", &text::ranking(ranking, false));
     assert!(!rendered.folder.path().join("chart.svg").exists());
 }

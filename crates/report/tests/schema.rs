@@ -54,6 +54,9 @@ fn records_hold_to_the_schema() {
         let record = serde_json::to_value(&find.bracket).unwrap();
         bracket_schema.validate(&record).unwrap();
     }
+    let ranking_schema = jsonschema::validator_for(&schema("ranking.json")).unwrap();
+    let record = serde_json::to_value(example::ranking()).unwrap();
+    ranking_schema.validate(&record).unwrap();
     let check_schema = jsonschema::validator_for(&schema("check.json")).unwrap();
     check_schema.validate(&example::check()).unwrap();
     let record = serde_json::to_value(example::calibration()).unwrap();

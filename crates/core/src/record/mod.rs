@@ -7,6 +7,7 @@ mod bracket;
 mod calibration;
 mod comparison;
 mod plan;
+mod ranking;
 mod resources;
 mod second;
 mod trial;
@@ -15,6 +16,7 @@ pub use bracket::{Bracket, CostPoint, Edge, LoadClass, LoadEvidence, TrialSummar
 pub use calibration::Calibration;
 pub use comparison::{Carried, Comparison, Conclusion, LoadCosts, Pair, Side};
 pub use plan::SearchPlan;
+pub use ranking::{CostAtLoad, LeftOut, RankedTarget, Ranking};
 pub use resources::{Client, Inference, ProcessResources, SocketResources, TargetResources};
 pub use second::Second;
 pub use trial::{

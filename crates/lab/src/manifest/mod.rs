@@ -125,6 +125,9 @@ pub struct Manifest {
     /// A machine without this target's tools is not at fault: builds and tests of the whole catalogue pass over it, and say so.
     #[serde(default)]
     pub optional: bool,
+    /// Files and folders that its source is in, relative to its own folder: what `lines_of_code` counts. By default the whole folder.
+    #[serde(default = "here", skip_serializing_if = "is_here")]
+    pub source: Vec<String>,
     /// Absent: nothing to build.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<Build>,
@@ -141,6 +144,14 @@ pub struct Manifest {
 
 fn one() -> u32 {
     1
+}
+
+fn here() -> Vec<String> {
+    vec![".".to_owned()]
+}
+
+fn is_here(source: &[String]) -> bool {
+    source == here()
 }
 
 fn yes() -> bool {

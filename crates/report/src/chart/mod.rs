@@ -7,6 +7,7 @@ mod draw;
 mod font;
 mod frame;
 mod png;
+mod ranking;
 mod scale;
 mod svg;
 
@@ -19,6 +20,7 @@ use crate::words::{self, count, number, percent, plain};
 use frame::Band;
 
 pub use png::png;
+pub use ranking::svg as svg_of_ranking;
 
 /// Width and height of the chart in px.
 pub const SIZE_PX: (u32, u32) = (800, 500);

@@ -4,13 +4,15 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use plimsoll_core::record::{Bracket, Calibration, Comparison, SCHEMA_VERSION, SearchPlan, Trial};
+use plimsoll_core::record::{
+    Bracket, Calibration, Comparison, Ranking, SCHEMA_VERSION, SearchPlan, Trial,
+};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{
-    BRACKET, CALIBRATION, CHECK, COMPARISON, SEARCH_PLAN, further_bracket, is_further_bracket,
-    names, trial_number,
+    BRACKET, CALIBRATION, CHECK, COMPARISON, RANKING, SEARCH_PLAN, further_bracket,
+    is_further_bracket, names, trial_number,
 };
 use crate::check::Check;
 use crate::error::ReportError;
@@ -29,6 +31,8 @@ pub struct Results {
     pub further_brackets: Vec<Bracket>,
     /// The comparison, where there was one.
     pub comparison: Option<Comparison>,
+    /// Several targets, ranked, where there were several.
+    pub ranking: Option<Ranking>,
     /// The calibration, where there was one.
     pub calibration: Option<Calibration>,
     /// Conformance, where it was checked.
@@ -100,6 +104,7 @@ pub fn load(path: impl Into<PathBuf>) -> Result<Results, ReportError> {
         bracket: optional(&path, &names, BRACKET)?,
         further_brackets: further_brackets(&path, &names)?,
         comparison: optional(&path, &names, COMPARISON)?,
+        ranking: optional(&path, &names, RANKING)?,
         calibration: optional(&path, &names, CALIBRATION)?,
         check: None,
         path,
@@ -129,6 +134,7 @@ pub fn load(path: impl Into<PathBuf>) -> Result<Results, ReportError> {
         && results.bracket.is_none()
         && results.further_brackets.is_empty()
         && results.comparison.is_none()
+        && results.ranking.is_none()
         && results.calibration.is_none()
         && results.check.is_none();
     if nothing {
@@ -151,7 +157,15 @@ pub(super) fn holds_a_result(path: &Path, names: &[String]) -> bool {
     let is_record = |name: &&String| {
         is_trial(name)
             || is_further_bracket(name)
-            || [BRACKET, COMPARISON, CALIBRATION, CHECK, SEARCH_PLAN].contains(&name.as_str())
+            || [
+                BRACKET,
+                COMPARISON,
+                CALIBRATION,
+                CHECK,
+                RANKING,
+                SEARCH_PLAN,
+            ]
+            .contains(&name.as_str())
     };
     names.iter().filter(is_record).any(|name| {
         let json = fs::read(path.join(name)).unwrap_or_default();

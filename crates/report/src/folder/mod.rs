@@ -5,7 +5,8 @@
 //! trial-001.hlog   its latencies per second        bracket-SLO.json   the same by a further SLO of the same search
 //! trial-001.csv    one row per second              calibration.json   what the client can generate
 //! check.json       conformance, case by case       comparison.json    two targets, or two results, held against each other
-//! summary.md, chart.svg, chart.png, cost.svg, cost.png, junit.xml, step-summary.md    renderings, made from the above
+//! ranking.json     several targets, whose own results are in folders below
+//! summary.md, chart.svg, cost.svg, ranking.svg (each also as png), junit.xml, step-summary.md    renderings, made from the above
 //! ```
 //!
 //! The JSON file of a trial is written last: where it is, the other two are.
@@ -19,7 +20,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use plimsoll_core::record::{Bracket, Calibration, Comparison, SearchPlan, Second, Trial};
+use plimsoll_core::record::{Bracket, Calibration, Comparison, Ranking, SearchPlan, Second, Trial};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -34,6 +35,8 @@ use crate::hlog::IntervalHistograms;
 pub const BRACKET: &str = "bracket.json";
 /// Two targets, or two results, held against each other.
 pub const COMPARISON: &str = "comparison.json";
+/// Several targets, ranked.
+pub const RANKING: &str = "ranking.json";
 /// What this machine's client can generate.
 pub const CALIBRATION: &str = "calibration.json";
 /// How a search was begun.
@@ -143,6 +146,14 @@ impl ResultFolder {
     /// When the system refuses, or the record is not one that could be read again.
     pub fn write_comparison(&self, comparison: &Comparison) -> Result<(), ReportError> {
         atomic::write(&self.path, COMPARISON, &to_json(COMPARISON, comparison)?)
+    }
+
+    /// Writes `ranking.json`.
+    ///
+    /// # Errors
+    /// When the system refuses, or the record is not one that could be read again.
+    pub fn write_ranking(&self, ranking: &Ranking) -> Result<(), ReportError> {
+        atomic::write(&self.path, RANKING, &to_json(RANKING, ranking)?)
     }
 
     /// Writes `search.json`: how a search is begun, before its first trial.

@@ -5,6 +5,7 @@
 
 mod comparison;
 mod document;
+mod ranking;
 
 use plimsoll_core::caveat::Caveat;
 use plimsoll_core::record::{Bracket, Calibration, GateResult, Trial, Verdict};
@@ -19,6 +20,7 @@ use document::{Case, Outcome, Reason, Suite};
 #[must_use]
 pub fn of(results: &Results) -> String {
     let mut suites = Vec::new();
+    suites.extend(results.ranking.as_ref().map(ranking::suite));
     suites.extend(results.comparison.as_ref().map(comparison::suite));
     suites.extend(results.searches().iter().map(search));
     for stored in results.other_trials() {

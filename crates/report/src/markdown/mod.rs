@@ -3,6 +3,7 @@
 pub(crate) mod check;
 mod comparison;
 pub(crate) mod evidence;
+pub(crate) mod ranking;
 mod resources;
 pub(crate) mod search;
 mod trial;
@@ -18,6 +19,9 @@ use crate::words::{self, count, number, plain, us};
 #[must_use]
 pub fn of(results: &Results) -> String {
     let mut page = Page::default();
+    if let Some(ranking) = &results.ranking {
+        ranking::section(&mut page, ranking);
+    }
     if let Some(comparison) = &results.comparison {
         comparison::section(&mut page, comparison);
     }

@@ -1,6 +1,7 @@
 //! Plain text for terminals: the verdict first, then the evidence, aligned. Colour only on demand, and never the only sign of anything.
 
 mod comparison;
+mod ranking;
 mod table;
 mod trial;
 
@@ -15,6 +16,7 @@ use crate::words::{self, count, maybe, ms, percent, plain, range, us};
 use table::{Align, Table};
 
 pub use comparison::comparison;
+pub use ranking::ranking;
 pub use trial::trial;
 
 /// Whether to colour, and how.

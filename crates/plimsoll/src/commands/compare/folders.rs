@@ -13,10 +13,11 @@ pub(super) fn compare(args: &CompareArgs, a: &Path, b: &Path) -> Result<Comparis
     for (flag, given) in [
         ("--sessions", args.sessions.is_some()),
         ("--pairs", args.pairs.is_some()),
-        ("--start", args.start.is_some()),
-        ("--max", args.max.is_some()),
-        ("--width", args.width.is_some()),
-        ("--time-budget", args.time_budget.is_some()),
+        ("--start", args.search.start.is_some()),
+        ("--max", args.search.max.is_some()),
+        ("--repeats", args.search.repeats.is_some()),
+        ("--width", args.search.width.is_some()),
+        ("--time-budget", args.search.time_budget.is_some()),
     ] {
         if given {
             return Err(Failure::Usage(format!(

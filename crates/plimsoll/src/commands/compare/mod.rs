@@ -12,7 +12,7 @@ use plimsoll_lab::signals::Stop;
 use plimsoll_lab::trial::{self, Conditions, Outcome, Subject, TrialSecond};
 use plimsoll_report::{ResultFolder, text};
 
-use crate::args::{self, CompareArgs, FailIf, FindArgs};
+use crate::args::{self, CompareArgs, FailIf};
 use crate::commands::find;
 use crate::failure::Failure;
 use crate::output::{self, say};
@@ -26,10 +26,6 @@ use what::What;
 const PAIRS: u32 = 8;
 /// Costs are compared at this share of the lower load line: both carry it with room to spare.
 const SHARE_OF_LOAD_LINE: f64 = 0.7;
-/// The load that searches begin with.
-const START: u32 = 400;
-/// Trials that decide about a load at the edge.
-const REPEATS: u32 = 3;
 
 pub(crate) fn run(args: &CompareArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     if !(0.5..=0.999).contains(&args.confidence) {
@@ -73,11 +69,12 @@ fn targets(args: &CompareArgs, manifests: [Manifest; 2], stop: &Stop) -> Result<
     let path = output::path(&args.out, "compare", &names);
     let logs = path.join("logs");
     let conditions = setup::conditions(&which(args), &args.place, &args.load, logs.clone())?;
-    let as_find = as_find(args);
-    let mut search = find::plan(&as_find, &conditions)?;
+    let mut search = find::plan(&args.search, args.load.seed, &conditions)?;
     for subject in &subjects {
-        let most = args.max.unwrap_or(as_find.start).max(as_find.start);
-        trial::must_be_possible(subject, args.sessions.unwrap_or(most))?;
+        let most = args
+            .sessions
+            .unwrap_or_else(|| find::most_asked(&args.search));
+        trial::must_be_possible(subject, most)?;
     }
     // All that can be refused at once is refused by now, so the folder is not made in vain.
     let folder = ResultFolder::create(path)?;
@@ -90,7 +87,7 @@ fn targets(args: &CompareArgs, manifests: [Manifest; 2], stop: &Stop) -> Result<
     let at = match args.sessions {
         Some(load) => At::Load(load),
         None => {
-            find::warn_early(&conditions, &mut search, args.max, &progress, stop)?;
+            find::warn_early(&conditions, &mut search, args.search.max, &progress, stop)?;
             At::ShareOfLoadLine {
                 settings: search.settings,
                 time_budget: search.time_budget,
@@ -178,23 +175,6 @@ fn which(args: &CompareArgs) -> args::Which {
         manifest: None,
         root: args.root.clone(),
         workload: args.workload,
-    }
-}
-
-/// The search for each load line is that of `plimsoll find` with the same flags.
-fn as_find(args: &CompareArgs) -> FindArgs {
-    FindArgs {
-        targets: Vec::new(),
-        resume: None,
-        start: args.start.unwrap_or(START),
-        max: args.max,
-        width: args.width,
-        repeats: REPEATS,
-        time_budget: args.time_budget,
-        which: which(args),
-        place: args.place.clone(),
-        load: args.load.clone(),
-        out: args.out.clone(),
     }
 }
 

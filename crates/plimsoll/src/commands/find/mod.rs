@@ -1,7 +1,9 @@
 //! `plimsoll find`: the load line of each target.
 
 mod resume;
+mod several;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -13,7 +15,7 @@ use plimsoll_lab::signals::Stop;
 use plimsoll_lab::trial::{self, Conditions, Outcome, Subject, TrialSecond};
 use plimsoll_report::{ResultFolder, text};
 
-use crate::args::FindArgs;
+use crate::args::{FindArgs, SearchArgs};
 use crate::commands::calibrate;
 use crate::failure::Failure;
 use crate::output::{self, say};
@@ -22,6 +24,10 @@ use crate::setup;
 use crate::trial_files::TrialFiles;
 use resume::Begun;
 
+/// The load that a search begins with.
+const START: u32 = 400;
+/// Trials that decide about a load at the edge.
+const REPEATS: u32 = 3;
 /// Trials that a search may take before it says what it knows.
 const TRIALS_MAX: u32 = 60;
 /// A quick search says what it knows after this many minutes: its trials are too short for a soft edge to get any sharper.
@@ -32,65 +38,46 @@ const CONFIDENCE: f64 = 0.95;
 pub(crate) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     if let Some(folder) = &args.resume {
         let begun = resume::read(folder)?;
-        let brackets = one(&begun.args, begun.name.as_deref(), Some(&begun), stop)?;
-        return told(&begun.args, vec![brackets]);
+        let name = begun.name.as_deref();
+        let path = output::path(&begun.args.out, "find", "");
+        let brackets = one(&begun.args, name, path, Some(&begun), stop)?;
+        return told(&begun.args, &brackets);
     }
-    let names: Vec<Option<&str>> = if args.targets.is_empty() {
-        vec![None]
-    } else {
-        args.targets
-            .iter()
-            .map(|name| Some(name.as_str()))
-            .collect()
-    };
-    if names.len() > 1 && args.out.out.is_some() {
-        return Err(Failure::Usage(
-            "--out names one folder, and each target needs its own; leave it out, or find one target at a time".to_owned(),
-        ));
+    if args.all || args.targets.len() > 1 {
+        return several::run(args, stop);
     }
-    // All are resolved before the first is measured: a misspelt name costs no time.
-    if args.which.url.is_none() {
-        for name in &names {
-            setup::manifest_of(*name, &args.which)?;
-        }
-    }
-    let mut brackets = Vec::new();
-    for name in names {
-        brackets.push(one(args, name, None, stop)?);
-        if stop.requested() {
-            break;
-        }
-    }
-    told(args, brackets)
+    let name = args.targets.first().map(String::as_str);
+    let subject = name.or(args.which.url.as_deref()).unwrap_or("manifest");
+    let path = output::path(&args.out, "find", subject);
+    told(args, &one(args, name, path, None, stop)?)
 }
 
-/// The brackets of each target, as JSON if that was asked for, and the exit code that they make.
-fn told(args: &FindArgs, brackets: Vec<Vec<Bracket>>) -> Result<ExitCode, Failure> {
-    let brackets: Vec<Bracket> = brackets.into_iter().flatten().collect();
+/// The brackets of a target, as JSON if that was asked for, and the exit code that they make.
+fn told(args: &FindArgs, brackets: &[Bracket]) -> Result<ExitCode, Failure> {
     if args.out.json {
-        match brackets.as_slice() {
+        match brackets {
             [bracket] => output::print_json(bracket)?,
             all => output::print_json(&all)?,
         }
     }
-    Ok(code_of(&brackets))
+    Ok(code_of(brackets))
 }
 
-/// Searches the load line of one target: a bracket for each SLO.
+/// Searches the load line of one target, into the folder `path`: a bracket for each SLO.
 fn one(
     args: &FindArgs,
     name: Option<&str>,
+    path: PathBuf,
     begun: Option<&Begun>,
     stop: &Stop,
 ) -> Result<Vec<Bracket>, Failure> {
     let subject_name = name.or(args.which.url.as_deref()).unwrap_or("manifest");
-    let path = output::path(&args.out, "find", subject_name);
     let logs = path.join("logs");
     let conditions = setup::conditions(&args.which, &args.place, &args.load, logs.clone())?;
-    let mut plan = plan(args, &conditions)?;
+    let mut plan = plan(&args.search, args.load.seed, &conditions)?;
     let subject = setup::subject(name, &args.which, &args.load)?;
     // The search must be able to try the greatest load that it may come to: to find out half way would waste the trials before.
-    trial::must_be_possible(&subject, args.max.unwrap_or(args.start).max(args.start))?;
+    trial::must_be_possible(&subject, most_asked(&args.search))?;
     // All that can be refused at once is refused by now, so the folder is not made in vain.
     let folder = ResultFolder::create(path)?;
     let progress = Progress::new(&conditions.profile);
@@ -108,7 +95,7 @@ fn one(
         ));
         begun.earlier.clone()
     } else {
-        warn_early(&conditions, &mut plan, args.max, &progress, stop)?;
+        warn_early(&conditions, &mut plan, args.search.max, &progress, stop)?;
         folder.write_search_plan(&resume::plan(subject_name, plan.settings.max, &folder)?)?;
         Vec::new()
     };
@@ -154,7 +141,13 @@ fn kept_and_shown(
     }
 }
 
-pub(super) fn plan(args: &FindArgs, conditions: &Conditions) -> Result<Plan, Failure> {
+/// The greatest load that a search was told of.
+pub(super) fn most_asked(args: &SearchArgs) -> u32 {
+    let start = args.start.unwrap_or(START);
+    args.max.unwrap_or(start).max(start)
+}
+
+pub(super) fn plan(args: &SearchArgs, seed: u64, conditions: &Conditions) -> Result<Plan, Failure> {
     let quick = conditions.profile.name == "quick";
     let width = args.width.unwrap_or(if quick { 0.05 } else { 0.02 });
     let time_budget = match args.time_budget {
@@ -168,13 +161,13 @@ pub(super) fn plan(args: &FindArgs, conditions: &Conditions) -> Result<Plan, Fai
     };
     let time_budget = time_budget.map(|minutes| Duration::from_secs_f64(minutes * 60.0));
     let settings = Settings {
-        start: args.start,
+        start: args.start.unwrap_or(START),
         min: 1,
         max: args.max.unwrap_or_else(most_sessions),
         relative_width: width,
-        repeats: args.repeats,
+        repeats: args.repeats.unwrap_or(REPEATS),
         max_trials: TRIALS_MAX,
-        seed: args.load.seed,
+        seed,
         confidence: CONFIDENCE,
         short_share: conditions.profile.short_share(),
     };
@@ -252,8 +245,12 @@ impl Observer for Keeper<'_> {
 
 /// 0 when every target has a load line, 3 when one could not be measured, 1 when one carries nothing, 130 when interrupted.
 fn code_of(brackets: &[Bracket]) -> ExitCode {
+    ExitCode::from(code_number_of(brackets))
+}
+
+fn code_number_of(brackets: &[Bracket]) -> u8 {
     let any = |of: fn(&Bracket) -> bool| brackets.iter().any(of);
-    ExitCode::from(if any(|bracket| bracket.interrupted) {
+    if any(|bracket| bracket.interrupted) {
         130
     } else if any(|bracket| bracket.confirmed.is_none() && bracket.first_fail.is_none()) {
         3
@@ -261,5 +258,5 @@ fn code_of(brackets: &[Bracket]) -> ExitCode {
         1
     } else {
         0
-    })
+    }
 }

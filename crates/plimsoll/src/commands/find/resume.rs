@@ -64,7 +64,8 @@ pub(super) fn read(folder: &Path) -> Result<Begun, Failure> {
         return Err(refuse("its plan is not that of a search"));
     };
     args.out.out = Some(folder.clone());
-    let name = (!args.targets.is_empty()).then(|| plan.target.clone());
+    let by_name = args.all || !args.targets.is_empty();
+    let name = by_name.then(|| plan.target.clone());
     if let Some(earlier) = earlier.first() {
         must_be_this_machine(&earlier.trial).map_err(|why| refuse(&why))?;
     }

@@ -1,5 +1,8 @@
 //! `plimsoll check`: conformance to the contract, case by case.
 
+mod all;
+
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use plimsoll_lab::build::build;
@@ -28,6 +31,9 @@ pub(crate) fn run(args: &CheckArgs, stop: &Stop) -> Result<ExitCode, Failure> {
             "--token is for a server that runs already (--url); a target that Plimsoll starts gets one of Plimsoll's own".to_owned(),
         ));
     }
+    if args.all {
+        return all::run(args, stop);
+    }
     let name = args.target.as_deref();
     let subject_name = name.or(args.which.url.as_deref()).unwrap_or("manifest");
     let folder = output::folder(&args.out, "check", subject_name)?;
@@ -42,31 +48,37 @@ pub(crate) fn run(args: &CheckArgs, stop: &Stop) -> Result<ExitCode, Failure> {
         ),
         None => target(args, &folder, stop)?,
     };
-    let json = serde_json::to_value(&report)
-        .map_err(|error| Failure::Usage(format!("the report cannot be written: {error}")))?;
-    folder.write_check(&json)?;
-    output::render(folder.path())?;
+    kept(&folder, &report)?;
     if args.out.json {
         output::print_json(&report)?;
     } else {
-        say!(
-            "{}: {} passed, {} failed, {} not run",
-            report.target,
-            report.passed,
-            report.failed,
-            report.skipped
-        );
+        say!("{}", counts(&report));
         say!("result: {}", folder.path().display());
     }
     Ok(code_of(&report, stop))
+}
+
+/// Writes the report and its renderings.
+fn kept(folder: &ResultFolder, report: &CheckReport) -> Result<(), Failure> {
+    let json = serde_json::to_value(report)
+        .map_err(|error| Failure::Usage(format!("the report cannot be written: {error}")))?;
+    folder.write_check(&json)?;
+    output::render(folder.path())?;
+    Ok(())
+}
+
+fn counts(report: &CheckReport) -> String {
+    format!(
+        "{}: {} passed, {} failed, {} not run",
+        report.target, report.passed, report.failed, report.skipped
+    )
 }
 
 /// Checks a target that is started as each case needs it.
 fn target(args: &CheckArgs, folder: &ResultFolder, stop: &Stop) -> Result<CheckReport, Failure> {
     let logs = folder.path().join("logs");
     let manifest = setup::manifest_of(args.target.as_deref(), &args.which)?;
-    let root = manifest::root_of_this_process(args.which.root.as_deref()).ok();
-    let binary = simulator::find_binary(root.as_deref())?;
+    let binary = simulator_binary(args)?;
     build(&manifest, &logs, stop)?;
     let placement = Placement::choose(1.0, &CpuList::allowed_to_us()?, None, None)?;
     let laboratory = Laboratory::new(&manifest, &binary, &logs, stop)
@@ -74,13 +86,27 @@ fn target(args: &CheckArgs, folder: &ResultFolder, stop: &Stop) -> Result<CheckR
     Ok(cases(args, stop, &laboratory.subject()))
 }
 
+fn simulator_binary(args: &CheckArgs) -> Result<PathBuf, Failure> {
+    let root = manifest::root_of_this_process(args.which.root.as_deref()).ok();
+    Ok(simulator::find_binary(root.as_deref())?)
+}
+
 fn cases(args: &CheckArgs, stop: &Stop, subject: &Subject<'_>) -> CheckReport {
+    cases_told(args, stop, subject, |case| show(case, args.out.json))
+}
+
+fn cases_told(
+    args: &CheckArgs,
+    stop: &Stop,
+    subject: &Subject<'_>,
+    on_case: impl FnMut(&CaseResult),
+) -> CheckReport {
     let wanted = |id: &str| args.only.as_deref().is_none_or(|text| id.contains(text));
     let options = Options {
         only: Some(&wanted),
         stop: Some(stop),
     };
-    check::run(subject, &options, |case| show(case, args.out.json))
+    check::run(subject, &options, on_case)
 }
 
 fn show(case: &CaseResult, json: bool) {
@@ -101,12 +127,18 @@ fn show(case: &CaseResult, json: bool) {
 fn code_of(report: &CheckReport, stop: &Stop) -> ExitCode {
     ExitCode::from(if stop.requested() {
         130
-    } else if report.failed > 0 {
+    } else {
+        code_number_of(report)
+    })
+}
+
+fn code_number_of(report: &CheckReport) -> u8 {
+    if report.failed > 0 {
         1
     } else if report.passed == 0 {
         // Nothing ran, so nothing is known.
         2
     } else {
         0
-    })
+    }
 }

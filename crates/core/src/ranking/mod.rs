@@ -1,0 +1,121 @@
+//! Which load several targets are compared at, in which order they take turns, and in which they are ranked.
+
+use crate::record::{Bracket, CostAtLoad, RankedTarget, Trial, Verdict};
+use crate::schedule::mix;
+
+/// The common load is at most this share of the lowest load line: near its edge a target's cost bends.
+pub const SHARE_OF_LOWEST: f64 = 0.8;
+
+/// The load at which all of them are compared: a round number (1, 1.5, 2, 3, 5 or 7 times a power of ten) not above [`SHARE_OF_LOWEST`] of the lowest load
+/// line. Targets that carry fewer than `least` sessions do not take part, for too few sessions give too few samples. `None` when none carries so many.
+#[must_use]
+pub fn common_load<'a>(brackets: impl Iterator<Item = &'a Bracket>, least: u32) -> Option<u32> {
+    let carried = brackets.filter_map(|bracket| bracket.confirmed);
+    let reach = |confirmed: u32| f64::from(confirmed) * SHARE_OF_LOWEST;
+    let lowest = carried
+        .map(reach)
+        .filter(|reach| *reach >= f64::from(least));
+    lowest.reduce(f64::min).map(round_down)
+}
+
+/// The greatest round number not above a value of at least 1.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a positive number below that of a load"
+)]
+fn round_down(value: f64) -> u32 {
+    let power = 10f64.powf(value.log10().floor());
+    let steps = [7.0, 5.0, 3.0, 2.0, 1.5, 1.0];
+    let fits = steps
+        .into_iter()
+        .find(|step| step * power <= value * (1.0 + 1e-9));
+    (fits.unwrap_or(1.0) * power).floor() as u32
+}
+
+/// The order in which `count` targets take their turns in round `round`: drawn anew for each, so that none profits from its place.
+#[must_use]
+pub fn turns(count: usize, round: u32, seed: u64) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..count).collect();
+    order.sort_by_key(|place| mix(mix(seed ^ u64::from(round) << 32) ^ *place as u64));
+    order
+}
+
+/// The highest load line first; where two are the same, the one whose edge is higher.
+pub fn sort(rows: &mut [RankedTarget]) {
+    let key = |row: &RankedTarget| {
+        let edge = row.bracket.edge.map_or(0.0, |edge| edge.value);
+        (row.bracket.confirmed.unwrap_or(0), edge)
+    };
+    rows.sort_by(|a, b| {
+        let ((a_line, a_edge), (b_line, b_edge)) = (key(a), key(b));
+        b_line
+            .cmp(&a_line)
+            .then(b_edge.total_cmp(&a_edge))
+            .then_with(|| a.bracket.target.name.cmp(&b.bracket.target.name))
+    });
+}
+
+/// What the trials at a load make of its cost, each with the file that it is kept in; `None` when none of them counts. One that failed does not: a target that does not
+/// keep up leaves work undone, and so looks cheap.
+#[must_use]
+pub fn cost_at_load(trials: &[(Trial, String)]) -> Option<CostAtLoad> {
+    let counted: Vec<_> = trials
+        .iter()
+        .filter(|(trial, _)| trial.verdict == Verdict::Pass)
+        .filter_map(|(trial, file)| {
+            let resources = trial.target_resources.as_ref()?;
+            let cost = resources.cpu_us_per_session_second?;
+            Some((trial, resources, cost, file))
+        })
+        .collect();
+    let costs = || counted.iter().map(|(_, _, cost, _)| *cost);
+    let of_latency = |trial: &Trial| trial.latency.newest.from_schedule.p95_ms;
+    Some(CostAtLoad {
+        cpu_us_per_session_second: mean(costs())?,
+        low: costs().reduce(f64::min)?,
+        high: costs().reduce(f64::max)?,
+        rss_bytes_per_session: mean(
+            counted
+                .iter()
+                .filter_map(|(_, r, ..)| r.rss_bytes_per_session),
+        ),
+        newest_p95_ms: mean(counted.iter().filter_map(|(trial, ..)| of_latency(trial))),
+        trials: counted.iter().map(|(.., file)| (*file).clone()).collect(),
+        left_out: u32::try_from(trials.len() - counted.len()).unwrap_or(u32::MAX),
+    })
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (mut sum, mut count) = (0.0, 0.0);
+    for value in values {
+        sum += value;
+        count += 1.0;
+    }
+    (count > 0.0).then(|| sum / count)
+}
+
+/// Places `from..=to` of each row of a ranking that is sorted: rows whose edges' intervals overlap cannot be told apart, so they share their places.
+///
+/// A row without an interval has the place that its load line gives it.
+#[must_use]
+pub fn places(rows: &[RankedTarget]) -> Vec<(usize, usize)> {
+    let overlaps = |a: &RankedTarget, b: &RankedTarget| match (a.bracket.edge, b.bracket.edge) {
+        (Some(a), Some(b)) => {
+            a.low <= b.high.unwrap_or(f64::INFINITY) && b.low <= a.high.unwrap_or(f64::INFINITY)
+        }
+        _ => false,
+    };
+    let place = |index: usize| {
+        let row = &rows[index];
+        let better = rows[..index].iter().filter(|other| !overlaps(row, other));
+        let worse = rows[index + 1..]
+            .iter()
+            .filter(|other| !overlaps(row, other));
+        (better.count() + 1, rows.len() - worse.count())
+    };
+    (0..rows.len()).map(place).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,189 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::profile::Length;
+use crate::record::{Edge, SCHEMA_VERSION, Target};
+
+fn bracket(name: &str, confirmed: Option<u32>, edge: Option<(f64, f64, f64)>) -> Bracket {
+    Bracket {
+        schema_version: SCHEMA_VERSION,
+        target: Target {
+            name: name.to_owned(),
+            ..Target::default()
+        },
+        workload: "stt".to_owned(),
+        profile: "quick".to_owned(),
+        slo: "stt".to_owned(),
+        vcpu: Some(1.0),
+        confirmed,
+        borderline: Vec::new(),
+        first_fail: None,
+        failing_gate: None,
+        bottleneck: None,
+        sessions_per_vcpu: confirmed.map(f64::from),
+        lower_bound_only: false,
+        interrupted: false,
+        conclusion: String::new(),
+        edge: edge.map(|(low, value, high)| Edge {
+            value,
+            low,
+            high: Some(high),
+            confidence: 0.95,
+        }),
+        evidence: Vec::new(),
+        cost_curve: Vec::new(),
+        seed: 1,
+        started_at: String::new(),
+        trials: Vec::new(),
+    }
+}
+
+fn row(name: &str, confirmed: Option<u32>, edge: Option<(f64, f64, f64)>) -> RankedTarget {
+    RankedTarget {
+        folder: name.to_owned(),
+        language: String::new(),
+        description: String::new(),
+        lines_of_code: None,
+        bracket: bracket(name, confirmed, edge),
+        at_common_load: None,
+    }
+}
+
+#[test]
+fn the_common_load_is_a_round_number_that_all_carry() {
+    let of = |lines: &[Option<u32>]| {
+        let brackets: Vec<_> = lines.iter().map(|line| bracket("x", *line, None)).collect();
+        common_load(brackets.iter(), 20)
+    };
+    assert_eq!(of(&[Some(1000), Some(450)]), Some(300));
+    assert_eq!(of(&[Some(95), Some(4000)]), Some(70));
+    assert_eq!(of(&[Some(125)]), Some(100));
+    assert_eq!(of(&[Some(190)]), Some(150));
+    // 20 of 24 is above 0.8 of it: that target does not take part.
+    assert_eq!(of(&[Some(24), Some(500)]), Some(300));
+    assert_eq!(of(&[Some(24), None]), None);
+    assert_eq!(of(&[]), None);
+}
+
+#[test]
+fn the_highest_load_line_comes_first() {
+    let mut rows = [
+        row("none", None, None),
+        row("low", Some(100), Some((90.0, 104.0, 120.0))),
+        row("b", Some(400), Some((390.0, 410.0, 430.0))),
+        row("a", Some(400), Some((390.0, 420.0, 430.0))),
+    ];
+    sort(&mut rows);
+    assert_eq!(
+        rows.each_ref().map(|row| row.folder.as_str()),
+        ["a", "b", "low", "none"]
+    );
+    assert_eq!(places(&rows), [(1, 2), (1, 2), (3, 3), (4, 4)]);
+}
+
+#[test]
+fn an_edge_without_a_high_end_overlaps_with_all_above_it() {
+    let mut rows = [
+        row("open", Some(900), None),
+        row("b", Some(800), Some((700.0, 850.0, 950.0))),
+    ];
+    rows[0].bracket.edge = Some(Edge {
+        value: 920.0,
+        low: 900.0,
+        high: None,
+        confidence: 0.95,
+    });
+    assert_eq!(places(&rows), [(1, 2), (1, 2)]);
+}
+
+/// A passing trial with this cost, as JSON gives it: every other field has what a record must have.
+fn trial(verdict: Verdict, cost: Option<f64>) -> Trial {
+    let resources = cost.map(|cost| crate::record::TargetResources {
+        cpu_us_per_session_second: Some(cost),
+        rss_bytes_per_session: Some(cost * 100.0),
+        ..Default::default()
+    });
+    Trial {
+        schema_version: SCHEMA_VERSION,
+        verdict,
+        gates: Vec::new(),
+        caveats: Vec::new(),
+        workload: String::new(),
+        profile: String::new(),
+        phases: crate::profile::Profile::quick(),
+        slo: String::new(),
+        sessions: 100,
+        length: Length::Full,
+        target: Target::default(),
+        vcpu: Some(1.0),
+        environment: crate::record::Environment::default(),
+        seed: 1,
+        started_at: String::new(),
+        interrupted: false,
+        ledger: crate::ledger::Ledger::default(),
+        latency: crate::latency::Latency::default(),
+        client: crate::record::Client::default(),
+        target_resources: resources,
+        inference: None,
+        bottleneck: None,
+        sanity: Vec::new(),
+        drift: None,
+        further_slos: Vec::new(),
+    }
+}
+
+#[test]
+fn only_passing_trials_tell_a_cost() {
+    let trials = [
+        (
+            trial(Verdict::Pass, Some(300.0)),
+            "trial-007.json".to_owned(),
+        ),
+        (
+            trial(Verdict::Fail, Some(100.0)),
+            "trial-008.json".to_owned(),
+        ),
+        (
+            trial(Verdict::Pass, Some(320.0)),
+            "trial-009.json".to_owned(),
+        ),
+        (trial(Verdict::Pass, None), "trial-010.json".to_owned()),
+    ];
+    let cost = cost_at_load(&trials).unwrap();
+    assert_eq!(
+        (cost.cpu_us_per_session_second, cost.low, cost.high),
+        (310.0, 300.0, 320.0)
+    );
+    assert_eq!(cost.rss_bytes_per_session, Some(31_000.0));
+    assert_eq!(cost.trials, ["trial-007.json", "trial-009.json"]);
+    assert_eq!(cost.left_out, 2);
+    assert_eq!(cost_at_load(&trials[1..2]), None);
+}
+
+proptest! {
+    #[test]
+    fn every_round_has_every_target_once(count in 0..20_usize, round in 0..50_u32, seed: u64) {
+        let mut turns = turns(count, round, seed);
+        turns.sort_unstable();
+        prop_assert_eq!(turns, (0..count).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_common_load_is_within_reach_of_all_that_take_part(lines in prop::collection::vec(1..20_000_u32, 1..12)) {
+        let brackets: Vec<_> = lines.iter().map(|line| bracket("x", Some(*line), None)).collect();
+        if let Some(load) = common_load(brackets.iter(), 20) {
+            let part = lines.iter().filter(|line| f64::from(**line) * SHARE_OF_LOWEST >= 20.0);
+            prop_assert!(part.clone().count() > 0);
+            for line in part {
+                prop_assert!(f64::from(load) <= f64::from(*line) * SHARE_OF_LOWEST * 1.001, "{load} of {line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_order_changes_from_round_to_round() {
+    let first = turns(6, 0, 1);
+    assert!((1..8).any(|round| turns(6, round, 1) != first));
+    assert_eq!(turns(6, 3, 9), turns(6, 3, 9));
+}

@@ -1,0 +1,80 @@
+//! Several targets under the same conditions: the load line of each, and what each costs at one load that all of them carry.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::bracket::Bracket;
+
+/// Several targets, ranked by their load lines.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Ranking {
+    /// Version of this schema.
+    pub schema_version: u32,
+    /// Name of the workload.
+    pub workload: String,
+    /// Name of the profile.
+    pub profile: String,
+    /// Name of the SLO.
+    pub slo: String,
+    /// What each target was given, in vCPU.
+    pub vcpu: f64,
+    /// The load at which costs are compared; `null` when there is none that every target carries.
+    pub common_load: Option<u32>,
+    /// Rounds of trials at that load: each has one trial of every target, in an order drawn anew.
+    pub rounds: u32,
+    /// The targets, the highest load line first.
+    pub rows: Vec<RankedTarget>,
+    /// Targets that were to be measured and were not, with the reason.
+    pub left_out: Vec<LeftOut>,
+    /// Whether a signal ended it early.
+    pub interrupted: bool,
+    /// Seed of the searches and of the order of the rounds.
+    pub seed: u64,
+    /// When it began, RFC 3339 in UTC.
+    pub started_at: String,
+}
+
+/// One target of several.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RankedTarget {
+    /// Its result folder, below that of the ranking: the trials of its search, and those at the common load.
+    pub folder: String,
+    /// The language it is written in.
+    pub language: String,
+    /// One line: runtime and libraries.
+    pub description: String,
+    /// Lines of its source that are neither blank nor comment, tests left out; `null` when they could not be counted.
+    pub lines_of_code: Option<u64>,
+    /// Its load line, as in `bracket.json` of its folder.
+    pub bracket: Bracket,
+    /// Its cost at the common load; `null` when no trial there was valid.
+    pub at_common_load: Option<CostAtLoad>,
+}
+
+/// What a target costs at one load: over the trials that passed there.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CostAtLoad {
+    /// CPU time per second and open session: mean.
+    pub cpu_us_per_session_second: f64,
+    /// The least of them.
+    pub low: f64,
+    /// The greatest of them.
+    pub high: f64,
+    /// Resident memory per session: mean.
+    pub rss_bytes_per_session: Option<f64>,
+    /// Newest-frame latency, 95th percentile from the schedule: mean.
+    pub newest_p95_ms: Option<f64>,
+    /// The trials, as files of the target's folder.
+    pub trials: Vec<String>,
+    /// Trials at this load that do not count: they failed, or the measurement was invalid.
+    pub left_out: u32,
+}
+
+/// A target that was not measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LeftOut {
+    /// Its name.
+    pub name: String,
+    /// Why, with the remedy where there is one.
+    pub reason: String,
+}

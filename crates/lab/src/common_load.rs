@@ -1,0 +1,247 @@
+//! Several targets at one load: rounds in which each has one trial, in an order drawn anew for every round, so that what the machine does meets all alike.
+
+use plimsoll_core::caveat::Caveat;
+use plimsoll_core::profile::Length;
+use plimsoll_core::ranking::turns;
+use plimsoll_core::record::{Trial, Verdict};
+use plimsoll_core::schedule::mix;
+
+use crate::error::{Error, Result};
+use crate::signals::Stop;
+use crate::trial::{self, Conditions, Outcome, Subject, TrialSecond};
+
+/// One of the targets.
+#[derive(Debug, Clone, Copy)]
+pub struct Contender<'a> {
+    /// The target.
+    pub subject: &'a Subject,
+    /// Conditions that are the same for all, but for where the logs go.
+    pub conditions: &'a Conditions,
+}
+
+/// What is to be measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    /// The load.
+    pub sessions: u32,
+    /// How many rounds.
+    pub rounds: u32,
+    /// Of the order and of the trials.
+    pub seed: u64,
+}
+
+/// What the caller is told; `which` counts the contenders from 0.
+pub trait Observer {
+    /// A trial begins.
+    fn trial_begins(&mut self, which: usize, trials_left: u32);
+    /// A second of it is over; its latencies are gone afterwards.
+    fn second(&mut self, second: &TrialSecond<'_>);
+    /// It is over; returns the name under which it was kept.
+    ///
+    /// # Errors
+    /// When it could not be kept.
+    fn trial_ends(&mut self, which: usize, outcome: Outcome)
+    -> std::result::Result<String, String>;
+}
+
+/// What was measured.
+#[derive(Debug)]
+pub struct Measured {
+    /// Of each contender, in the order in which they were given: its trials, each with the name under which it was kept.
+    pub trials: Vec<Vec<(Trial, String)>>,
+    /// Whether something ended it before its time.
+    pub interrupted: bool,
+    /// What did, if it was not a signal.
+    pub cut_short: Option<Error>,
+}
+
+/// Runs the rounds. A trial that was invalid is run again once at the end of its round, unless no further one can be better.
+#[must_use]
+pub fn measure(
+    contenders: &[Contender<'_>],
+    plan: Plan,
+    stop: &Stop,
+    observer: &mut dyn Observer,
+) -> Measured {
+    let mut bench = RealBench {
+        contenders,
+        plan,
+        stop,
+        observer,
+    };
+    let mut trials = vec![Vec::new(); contenders.len()];
+    let ended = rounds(&mut bench, plan, &mut trials);
+    Measured {
+        trials,
+        interrupted: ended.is_err(),
+        cut_short: ended
+            .err()
+            .filter(|error| !matches!(error, Error::Interrupted(_))),
+    }
+}
+
+/// What the order of the rounds depends on, and the trial itself.
+struct Ran<T> {
+    invalid: bool,
+    /// No further trial of this contender can be better.
+    hopeless: bool,
+    kept: T,
+}
+
+/// Where trials are run: the machine, or a table in tests.
+trait Bench<T> {
+    /// Runs a trial of one contender. One that was cut short by a signal is an error, once it is kept.
+    fn run(&mut self, which: usize, seed: u64, trials_left: u32) -> Result<Ran<T>>;
+}
+
+struct RealBench<'a> {
+    contenders: &'a [Contender<'a>],
+    plan: Plan,
+    stop: &'a Stop,
+    observer: &'a mut dyn Observer,
+}
+
+impl Bench<(Trial, String)> for RealBench<'_> {
+    fn run(&mut self, which: usize, seed: u64, trials_left: u32) -> Result<Ran<(Trial, String)>> {
+        let Contender {
+            subject,
+            conditions,
+        } = self.contenders[which];
+        self.observer.trial_begins(which, trials_left);
+        let mut conditions = conditions.clone();
+        conditions.seed = seed;
+        let outcome = trial::run(
+            &conditions,
+            subject,
+            self.plan.sessions,
+            Length::Full,
+            self.stop,
+            &mut |second| self.observer.second(second),
+        )?;
+        let trial = outcome.trial.clone();
+        let file = self
+            .observer
+            .trial_ends(which, outcome)
+            .map_err(Error::Usage)?;
+        if trial.interrupted {
+            return Err(Error::Interrupted("measuring costs".to_owned()));
+        }
+        Ok(Ran {
+            invalid: trial.verdict == Verdict::Invalid,
+            hopeless: trial.caveats.iter().any(Caveat::hopeless),
+            kept: (trial, file),
+        })
+    }
+}
+
+fn rounds<T>(bench: &mut dyn Bench<T>, plan: Plan, trials: &mut [Vec<T>]) -> Result<()> {
+    let count = trials.len();
+    let all = u32::try_from(count).unwrap_or(u32::MAX);
+    let mut hopeless = vec![false; count];
+    for round in 0..plan.rounds {
+        let left_after = (plan.rounds - round - 1) * all;
+        let mut again = Vec::new();
+        // All trials of a round have the same seed, and no other round's.
+        let seed =
+            |attempt: u64| mix(plan.seed ^ (u64::from(round) << 8 | attempt | 1 << 41)) >> 32;
+        for (left, which) in (0..all).rev().zip(turns(count, round, plan.seed)) {
+            if hopeless[which] {
+                continue;
+            }
+            let ran = bench.run(which, seed(0), left_after + left + 1)?;
+            if ran.invalid {
+                hopeless[which] = ran.hopeless;
+                again.push(which);
+            }
+            trials[which].push(ran.kept);
+        }
+        for which in again.into_iter().filter(|which| !hopeless[*which]) {
+            let ran = bench.run(which, seed(1), left_after + 1)?;
+            trials[which].push(ran.kept);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Answers from a table, and notes who was asked.
+    struct Table {
+        /// Contender 1 is invalid in its first so many trials.
+        invalid: usize,
+        hopeless: bool,
+        asked: Vec<(usize, u64)>,
+    }
+
+    impl Bench<u64> for Table {
+        fn run(&mut self, which: usize, seed: u64, _left: u32) -> Result<Ran<u64>> {
+            let before = self.asked.iter().filter(|(asked, _)| *asked == 1).count();
+            if self.asked.len() == 20 {
+                return Err(Error::Interrupted("a test".to_owned()));
+            }
+            self.asked.push((which, seed));
+            Ok(Ran {
+                invalid: which == 1 && before < self.invalid,
+                hopeless: self.hopeless,
+                kept: seed,
+            })
+        }
+    }
+
+    fn ran(invalid: usize, hopeless: bool, rounds: u32) -> (Table, Vec<Vec<u64>>, Result<()>) {
+        let plan = Plan {
+            sessions: 100,
+            rounds,
+            seed: 7,
+        };
+        let mut table = Table {
+            invalid,
+            hopeless,
+            asked: Vec::new(),
+        };
+        let mut trials = vec![Vec::new(); 3];
+        let ended = super::rounds(&mut table, plan, &mut trials);
+        (table, trials, ended)
+    }
+
+    #[test]
+    fn each_round_has_each_once_with_one_seed() {
+        let (table, trials, ended) = ran(0, false, 3);
+        assert!(ended.is_ok());
+        assert!(trials.iter().all(|trials| trials.len() == 3));
+        for round in table.asked.chunks(3) {
+            let mut who: Vec<_> = round.iter().map(|(who, _)| *who).collect();
+            who.sort_unstable();
+            assert_eq!(who, [0, 1, 2]);
+            assert!(round.iter().all(|(_, seed)| *seed == round[0].1));
+        }
+        assert_ne!(table.asked[0].1, table.asked[3].1);
+    }
+
+    #[test]
+    fn an_invalid_trial_is_run_again_once_within_its_round() {
+        let (table, trials, _) = ran(1, false, 2);
+        assert_eq!(table.asked[3].0, 1);
+        assert_ne!(table.asked[3].1, table.asked[0].1);
+        assert_eq!(trials[1].len(), 3);
+        assert_eq!(trials[0].len(), 2);
+        let (_, trials, _) = ran(99, false, 2);
+        assert_eq!(trials[1].len(), 4);
+    }
+
+    #[test]
+    fn what_is_hopeless_is_not_tried_again() {
+        let (_, trials, _) = ran(99, true, 3);
+        let lengths: Vec<_> = trials.iter().map(Vec::len).collect();
+        assert_eq!(lengths, [3, 1, 3]);
+    }
+
+    #[test]
+    fn what_was_measured_before_an_interruption_is_kept() {
+        let (_, trials, ended) = ran(0, false, 10);
+        assert!(ended.is_err());
+        assert_eq!(trials.iter().map(Vec::len).sum::<usize>(), 20);
+    }
+}

@@ -1,0 +1,52 @@
+//! `--all`: every target of a workload that this machine can build and run, and why the others are left out.
+
+use plimsoll_core::record::LeftOut;
+use plimsoll_lab::manifest::{self, Manifest, Readiness, Tier};
+
+use crate::args::Which;
+use crate::failure::Failure;
+
+/// What `--all` means here.
+pub(crate) struct Catalogue {
+    pub(crate) targets: Vec<Manifest>,
+    pub(crate) left_out: Vec<LeftOut>,
+}
+
+/// Every target of the workload. Those of tier `test` exist to test Plimsoll: they are nobody's choice, and not named.
+pub(crate) fn all(which: &Which) -> Result<Catalogue, Failure> {
+    let root = manifest::root_of_this_process(which.root.as_deref())?;
+    let found = manifest::discover(&root)?;
+    let mut catalogue = Catalogue {
+        targets: Vec::new(),
+        left_out: Vec::new(),
+    };
+    for manifest in found.targets {
+        if manifest.workload != which.workload.word() || manifest.tier == Tier::Test {
+            continue;
+        }
+        match manifest.availability().readiness {
+            Readiness::Ready | Readiness::NeedsBuild => catalogue.targets.push(manifest),
+            Readiness::Missing { tool, install } => catalogue.left_out.push(LeftOut {
+                name: manifest.name,
+                reason: format!("needs {tool}: {install}"),
+            }),
+        }
+    }
+    for broken in found.broken {
+        eprintln!("plimsoll: {broken}");
+    }
+    if catalogue.targets.is_empty() {
+        let reasons: Vec<_> = catalogue
+            .left_out
+            .iter()
+            .map(|left| format!("{} {}", left.name, left.reason))
+            .collect();
+        return Err(Failure::Usage(format!(
+            "no target of workload {} runs here{}{}",
+            which.workload.word(),
+            if reasons.is_empty() { "" } else { ": " },
+            reasons.join("; ")
+        )));
+    }
+    Ok(catalogue)
+}

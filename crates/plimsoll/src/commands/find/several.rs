@@ -1,0 +1,295 @@
+//! `plimsoll find A B …` and `plimsoll find --all`: the load line of each, then what each costs at a load that all of them carry.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use plimsoll_core::ranking::{common_load, cost_at_load, sort};
+use plimsoll_core::record::{Bracket, LeftOut, RankedTarget, Ranking, SCHEMA_VERSION};
+use plimsoll_lab::common_load::{Contender, Measured, Observer, Plan, measure};
+use plimsoll_lab::manifest::Manifest;
+use plimsoll_lab::signals::Stop;
+use plimsoll_lab::trial::{Conditions, Outcome, Subject, TrialSecond};
+use plimsoll_lab::{source_lines, timestamp};
+use plimsoll_report::{ResultFolder, text};
+
+use crate::args::{FindArgs, Which};
+use crate::catalogue::{self, Catalogue};
+use crate::failure::Failure;
+use crate::output::{self, say};
+use crate::progress::Progress;
+use crate::setup;
+use crate::trial_files::TrialFiles;
+
+/// A quick trial below this load has too few samples for a 95th percentile.
+const SESSIONS_MIN: u32 = 20;
+
+pub(super) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
+    let Catalogue { targets, left_out } = targets(args)?;
+    let subject = if args.all {
+        "all".to_owned()
+    } else {
+        args.targets.join("-")
+    };
+    let path = output::path(&args.out, "find", &subject);
+    let (started_at, folder) = (timestamp::now(), ResultFolder::create(&path)?);
+    let mut several = Several {
+        args,
+        stop,
+        path,
+        folder,
+        measured: Vec::new(),
+        exit_code: 0,
+        ranking: Ranking {
+            schema_version: SCHEMA_VERSION,
+            workload: args.which.workload.word().to_owned(),
+            profile: args.load.profile.clone(),
+            slo: String::new(),
+            vcpu: args.place.vcpu,
+            common_load: None,
+            rounds: 0,
+            rows: Vec::new(),
+            left_out,
+            interrupted: true,
+            seed: args.load.seed,
+            started_at,
+        },
+    };
+    for left in &several.ranking.left_out {
+        eprintln!("not measured: {}: {}", left.name, left.reason);
+    }
+    several.searches(&targets)?;
+    let cut_short = if stop.requested() {
+        None
+    } else {
+        several.costs()?
+    };
+    several.shown()?;
+    match cut_short {
+        Some(error) => Err(error.into()),
+        None => Ok(ExitCode::from(if stop.requested() {
+            130
+        } else {
+            several.exit_code
+        })),
+    }
+}
+
+/// The targets to measure. All are resolved before the first is: a misspelt name costs no time.
+fn targets(args: &FindArgs) -> Result<Catalogue, Failure> {
+    if args.all {
+        return catalogue::all(&args.which);
+    }
+    let mut targets: Vec<Manifest> = Vec::new();
+    for name in &args.targets {
+        let manifest = setup::manifest_of(Some(name), &args.which)?;
+        if targets.iter().any(|known| known.name == manifest.name) {
+            return Err(Failure::Usage(format!(
+                "{name} is named twice; once is enough"
+            )));
+        }
+        targets.push(manifest);
+    }
+    Ok(Catalogue {
+        targets,
+        left_out: Vec::new(),
+    })
+}
+
+/// A ranking in the making.
+struct Several<'a> {
+    args: &'a FindArgs,
+    stop: &'a Stop,
+    path: PathBuf,
+    folder: ResultFolder,
+    /// Targets whose load lines were searched.
+    measured: Vec<Manifest>,
+    exit_code: u8,
+    ranking: Ranking,
+}
+
+impl Several<'_> {
+    /// Searches the load line of each. One that cannot be built or started is left out, and the others go on.
+    fn searches(&mut self, targets: &[Manifest]) -> Result<(), Failure> {
+        for manifest in targets {
+            if self.stop.requested() {
+                break;
+            }
+            let path = self.path.join(&manifest.name);
+            match super::one(self.args, Some(&manifest.name), path, None, self.stop) {
+                Ok(brackets) => {
+                    let code = super::code_number_of(&brackets);
+                    self.exit_code = self.exit_code.max(code);
+                    self.found(manifest, brackets);
+                }
+                Err(_) if self.stop.requested() => break,
+                // Nothing of this call can be right for another target.
+                Err(failure @ (Failure::Usage(_) | Failure::Report(_))) => return Err(failure),
+                Err(failure) => {
+                    eprintln!("plimsoll: {}: {failure}", manifest.name);
+                    self.exit_code = self.exit_code.max(failure.exit_code());
+                    self.ranking.left_out.push(LeftOut {
+                        name: manifest.name.clone(),
+                        reason: failure.to_string(),
+                    });
+                }
+            }
+            // After each, so that an end without warning loses none of those before.
+            self.folder.write_ranking(&self.ranking)?;
+        }
+        Ok(())
+    }
+
+    fn found(&mut self, manifest: &Manifest, brackets: Vec<Bracket>) {
+        // By further SLOs the order may be another; each target's own folder has them.
+        let Some(bracket) = brackets.into_iter().next() else {
+            return;
+        };
+        self.ranking.slo.clone_from(&bracket.slo);
+        self.ranking.profile.clone_from(&bracket.profile);
+        self.measured.push(manifest.clone());
+        self.ranking.rows.push(RankedTarget {
+            folder: manifest.name.clone(),
+            language: manifest.language.clone(),
+            description: manifest.description.clone(),
+            lines_of_code: source_lines::of(manifest).ok(),
+            bracket,
+            at_common_load: None,
+        });
+    }
+
+    /// Measures what each costs at the common load. What ended that before its time, if it was not a signal.
+    fn costs(&mut self) -> Result<Option<plimsoll_lab::Error>, Failure> {
+        let brackets = self.ranking.rows.iter().map(|row| &row.bracket);
+        let load = match self.args.common_load {
+            Some(0) => None,
+            Some(load) => Some(load),
+            None => common_load(brackets, SESSIONS_MIN),
+        };
+        let carries = |row: &&RankedTarget| row.bracket.confirmed >= load;
+        let carrying = self.ranking.rows.iter().filter(carries).count();
+        let Some(load) = load.filter(|_| carrying > 1) else {
+            self.ranking.interrupted = false;
+            return Ok(None);
+        };
+        self.ranking.common_load = Some(load);
+        self.ranking.rounds = self.args.rounds;
+        let measured = self.rounds(load)?;
+        for (row, trials) in self
+            .ranking
+            .rows
+            .iter_mut()
+            .filter(|row| row.bracket.confirmed >= Some(load))
+            .zip(&measured.trials)
+        {
+            row.at_common_load = cost_at_load(trials);
+        }
+        self.ranking.interrupted = measured.interrupted;
+        Ok(measured.cut_short)
+    }
+
+    /// The rounds of trials of the targets that carry the load, in the order of the rows.
+    fn rounds(&self, load: u32) -> Result<Measured, Failure> {
+        let rows = self.ranking.rows.iter().zip(&self.measured);
+        let carrying: Vec<&Manifest> = rows
+            .filter(|(row, _)| row.bracket.confirmed >= Some(load))
+            .map(|(_, manifest)| manifest)
+            .collect();
+        let mut prepared = Vec::new();
+        let mut folders = Vec::new();
+        for manifest in &carrying {
+            let folder = ResultFolder::create(self.path.join(&manifest.name))?;
+            prepared.push(self.prepared(manifest, folder.path())?);
+            folders.push(folder);
+        }
+        let contenders: Vec<_> = prepared
+            .iter()
+            .map(|(subject, conditions)| Contender {
+                subject,
+                conditions,
+            })
+            .collect();
+        let mut keeper = Keeper {
+            progress: Progress::new(&prepared[0].1.profile),
+            names: carrying
+                .iter()
+                .map(|manifest| manifest.name.as_str())
+                .collect(),
+            files: folders.iter().map(TrialFiles::new).collect(),
+            load,
+            trials: 0,
+            now: 0,
+        };
+        let plan = Plan {
+            sessions: load,
+            rounds: self.args.rounds,
+            seed: self.args.load.seed,
+        };
+        let measured = measure(&contenders, plan, self.stop, &mut keeper);
+        drop(keeper);
+        for folder in &folders {
+            output::render(folder.path())?;
+        }
+        Ok(measured)
+    }
+
+    fn prepared(
+        &self,
+        manifest: &Manifest,
+        folder: &Path,
+    ) -> Result<(Subject, Conditions), Failure> {
+        let which = Which {
+            manifest: Some(manifest.file.clone()),
+            ..self.args.which.clone()
+        };
+        let logs = folder.join("logs");
+        let conditions = setup::conditions(&which, &self.args.place, &self.args.load, logs)?;
+        Ok((setup::subject(None, &which, &self.args.load)?, conditions))
+    }
+
+    /// Writes the ranking, renders it, and says what was found.
+    fn shown(&mut self) -> Result<(), Failure> {
+        sort(&mut self.ranking.rows);
+        self.folder.write_ranking(&self.ranking)?;
+        output::render(self.folder.path())?;
+        if self.args.out.json {
+            return output::print_json(&self.ranking);
+        }
+        output::print(&text::ranking(&self.ranking, output::color()));
+        say!("result: {}", self.folder.path().display());
+        Ok(())
+    }
+}
+
+/// Shows and keeps the trials at the common load.
+struct Keeper<'a> {
+    progress: Progress,
+    names: Vec<&'a str>,
+    files: Vec<TrialFiles<'a>>,
+    load: u32,
+    trials: u32,
+    /// Whose trial runs.
+    now: usize,
+}
+
+impl Observer for Keeper<'_> {
+    fn trial_begins(&mut self, which: usize, trials_left: u32) {
+        self.trials += 1;
+        self.now = which;
+        self.files[which].trial_begins();
+        let what = format!("{}, cost at the common load", self.names[which]);
+        self.progress
+            .trial_of_begins(self.trials, self.load, &what, trials_left);
+    }
+
+    fn second(&mut self, second: &TrialSecond<'_>) {
+        self.progress.second(second);
+        self.files[self.now].second(second);
+    }
+
+    fn trial_ends(&mut self, which: usize, outcome: Outcome) -> Result<String, String> {
+        self.progress.trial_ends(&outcome.trial);
+        let stem = self.files[which].trial_ends(&outcome);
+        stem.map(|stem| format!("{stem}.json"))
+            .map_err(|error| error.to_string())
+    }
+}

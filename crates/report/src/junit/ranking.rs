@@ -1,0 +1,46 @@
+//! A ranking as a suite: a case for each target. A target that was left out is skipped, with the reason.
+
+use plimsoll_core::record::{RankedTarget, Ranking};
+
+use super::class;
+use super::document::{Case, Outcome, Reason, Suite};
+use crate::words::ranking as say;
+
+pub(super) fn suite(ranking: &Ranking) -> Suite {
+    let measured = ranking.rows.iter().map(|row| Case {
+        class: class("find", &row.bracket.target.name),
+        name: "load line".to_owned(),
+        outcome: outcome(row),
+    });
+    let left_out = ranking.left_out.iter().map(|left| Case {
+        class: class("find", &left.name),
+        name: "load line".to_owned(),
+        outcome: Outcome::Skipped(left.reason.clone()),
+    });
+    let told = say::rows(ranking).into_iter().map(|row| {
+        format!(
+            "{}: load line {}, edge {}, CPU per session-second {}",
+            row.name, row.load_line, row.edge, row.cost
+        )
+    });
+    Suite {
+        name: "ranking".to_owned(),
+        started_at: ranking.started_at.clone(),
+        properties: vec![
+            ("workload", ranking.workload.clone()),
+            ("profile", ranking.profile.clone()),
+            ("vcpu", ranking.vcpu.to_string()),
+        ],
+        cases: measured.chain(left_out).collect(),
+        output: told.collect(),
+    }
+}
+
+fn outcome(row: &RankedTarget) -> Outcome {
+    let bracket = &row.bracket;
+    match (bracket.confirmed, bracket.first_fail) {
+        (Some(_), _) => Outcome::Passed,
+        (None, Some(_)) => Outcome::Failed(Reason::new("load line", "no load passed")),
+        (None, None) => Outcome::Error(Reason::new("load line", "no load could be judged")),
+    }
+}

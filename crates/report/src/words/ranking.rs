@@ -1,0 +1,129 @@
+//! A ranking in words: what every renderer says in the same way.
+
+use plimsoll_core::ranking::places;
+use plimsoll_core::record::{CostAtLoad, RankedTarget, Ranking};
+
+use super::{UNKNOWN, bytes, count, maybe, number, plain, sessions, us};
+use crate::facts;
+
+/// What was measured, in a line.
+#[must_use]
+pub fn headline(ranking: &Ranking) -> String {
+    let targets = match ranking.rows.len() {
+        1 => "1 target".to_owned(),
+        many => format!("{many} targets"),
+    };
+    let interrupted = if ranking.interrupted {
+        " (interrupted: this is what was known by then)"
+    } else {
+        ""
+    };
+    format!(
+        "{targets} on {} vCPU each, workload {}, profile {}{interrupted}",
+        number(ranking.vcpu),
+        plain(&ranking.workload),
+        plain(&ranking.profile)
+    )
+}
+
+/// One target's row, in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// `1`, or `1–2` where its edge's interval overlaps with that of a neighbour.
+    pub place: String,
+    /// Its name.
+    pub name: String,
+    /// Its tier.
+    pub tier: String,
+    /// The language.
+    pub language: String,
+    /// Load line: `at least` where it is a lower bound.
+    pub load_line: String,
+    /// The edge with its interval.
+    pub edge: String,
+    /// The load line per vCPU.
+    pub per_vcpu: String,
+    /// Cost at the common load: mean, and the range of the trials.
+    pub cost: String,
+    /// Memory per session at the common load.
+    pub memory: String,
+    /// Lines of code.
+    pub lines_of_code: String,
+    /// The gate that failed first.
+    pub first_broke: String,
+}
+
+/// The rows in the ranking's order.
+#[must_use]
+pub fn rows(ranking: &Ranking) -> Vec<Row> {
+    let places = places(&ranking.rows);
+    let of = |(row, (from, to)): (&RankedTarget, (usize, usize))| {
+        let bracket = &row.bracket;
+        let at_least = if bracket.lower_bound_only {
+            "at least "
+        } else {
+            ""
+        };
+        let cost = row.at_common_load.as_ref();
+        Row {
+            place: match (bracket.confirmed, from == to) {
+                (None, _) => UNKNOWN.to_owned(),
+                (Some(_), true) => from.to_string(),
+                (Some(_), false) => format!("{from}–{to}"),
+            },
+            name: plain(&bracket.target.name),
+            tier: plain(&bracket.target.tier),
+            language: plain(&row.language),
+            load_line: bracket.confirmed.map_or_else(
+                || UNKNOWN.to_owned(),
+                |load| format!("{at_least}{}", count(load.into())),
+            ),
+            edge: bracket
+                .edge
+                .as_ref()
+                .map_or_else(|| UNKNOWN.to_owned(), facts::edge),
+            per_vcpu: maybe(bracket.sessions_per_vcpu, |value| {
+                format!("{at_least}{}", number(value.round()))
+            }),
+            cost: cost.map_or_else(|| UNKNOWN.to_owned(), cost_of),
+            memory: maybe(cost.and_then(|cost| cost.rss_bytes_per_session), bytes),
+            lines_of_code: row.lines_of_code.map_or_else(|| UNKNOWN.to_owned(), count),
+            first_broke: bracket
+                .failing_gate
+                .as_deref()
+                .map_or_else(|| UNKNOWN.to_owned(), plain),
+        }
+    };
+    ranking.rows.iter().zip(places).map(of).collect()
+}
+
+/// `310 µs (302–318)`, and how many trials did not count.
+fn cost_of(cost: &CostAtLoad) -> String {
+    let digits = |value: f64| number(value.round());
+    let mut text = us(cost.cpu_us_per_session_second);
+    if cost.trials.len() > 1 {
+        text.push_str(&format!(" ({}–{})", digits(cost.low), digits(cost.high)));
+    }
+    if cost.left_out > 0 {
+        text.push_str(&format!(", {} left out", cost.left_out));
+    }
+    text
+}
+
+/// What the columns mean, in sentences.
+#[must_use]
+pub fn legend(ranking: &Ranking) -> Vec<String> {
+    let mut told = vec![
+        "Load line: the highest load classified as passing every gate. Edge: the load at which half of the trials pass, with its interval; targets whose intervals overlap share their places.".to_owned(),
+    ];
+    told.push(match ranking.common_load {
+        Some(load) => format!(
+            "CPU per session-second and memory per session: at {} for every target that carries them, mean of the passing trials of {} rounds with one trial of each target in drawn order; in brackets the least and the greatest.",
+            sessions(load),
+            ranking.rounds
+        ),
+        None => "There was no load that every target carries, so no cost is compared.".to_owned(),
+    });
+    told.push("Lines of code: of the target's own source, neither blank nor comment, tests left out. Tiers: `idiomatic` as a good engineer of that language would ship it, `engine` with everything allowed; compare within a tier.".to_owned());
+    told
+}

@@ -21,6 +21,7 @@ const BUILT: [&str; 11] = [
     "obj",
     "out",
     "target",
+    "vendor",
     "venv",
 ];
 /// Folders of tests and benchmarks.

@@ -193,9 +193,9 @@ pub(crate) struct CheckArgs {
     /// Every target of the workload that runs here; says which do not, and why
     #[arg(long, conflicts_with_all = ["url", "manifest", "token"])]
     pub(crate) all: bool,
-    /// How many targets are checked at a time, with --all
-    #[arg(long, value_name = "N", requires = "all", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub(crate) jobs: u32,
+    /// How many targets are checked at a time, with --all [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) jobs: Option<u32>,
     #[command(flatten)]
     pub(crate) which: Which,
     /// Bearer token, for a URL that demands one

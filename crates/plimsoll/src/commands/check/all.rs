@@ -103,7 +103,9 @@ fn each(
         }
     };
     let ended: Vec<Result<(), Failure>> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..args.jobs).map(|_| scope.spawn(one)).collect();
+        let threads: Vec<_> = (0..args.jobs.unwrap_or(1))
+            .map(|_| scope.spawn(one))
+            .collect();
         threads
             .into_iter()
             .filter_map(|thread| thread.join().ok())

@@ -34,6 +34,11 @@ pub(crate) fn run(args: &CheckArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     if args.all {
         return all::run(args, stop);
     }
+    if args.jobs.is_some() {
+        return Err(Failure::Usage(
+            "--jobs is for --all; one target is checked alone".to_owned(),
+        ));
+    }
     let name = args.target.as_deref();
     let subject_name = name.or(args.which.url.as_deref()).unwrap_or("manifest");
     let folder = output::folder(&args.out, "check", subject_name)?;

@@ -1,0 +1,175 @@
+//! `find --all` and `check --all`: every target that runs here, and a reason for each that does not.
+
+mod support;
+
+use serde_json::Value;
+use support::manifests::Root;
+use support::{Plimsoll, records, root, turn};
+
+/// Two targets that are rust-axum by other names, one whose tool nobody has, and one of tier test.
+fn catalogue() -> Root {
+    let axum = root().join("targets/stt/rust-axum");
+    let gateway = axum.join("target/release/rust-axum");
+    let crate_file = axum.join("Cargo.toml");
+    let manifest = |name: &str, tier: &str, needs: &str| {
+        format!(
+            r#"name = "{name}"
+workload = "stt"
+tier = "{tier}"
+language = "Rust"
+description = "rust-axum by another name"
+inference_transport = "h2c"
+source = ["{axum}/src"]
+[build]
+command = ["cargo", "build", "--quiet", "--release", "--locked", "--manifest-path", {crate_file:?}]
+{needs}
+[run]
+command = [{gateway:?}]
+"#,
+            axum = axum.display()
+        )
+    };
+    let missing = "[[build.needs]]\ntool = \"unobtainium\"\nversion_command = [\"no-such-tool-anywhere\"]\ninstall = \"dig deeper\"\n";
+    Root::new()
+        .with("stt", "one", &manifest("one", "idiomatic", ""))
+        .with("stt", "two", &manifest("two", "engine", ""))
+        .with("stt", "rare", &manifest("rare", "idiomatic", missing))
+        .with("stt", "trial-only", &manifest("trial-only", "test", ""))
+}
+
+#[test]
+fn all_that_runs_here_is_ranked_and_the_rest_named_with_its_reason() {
+    let _turn = turn();
+    let catalogue = catalogue();
+    let line = "find --all --start 40 --max 40 --repeats 1 --rounds 1 --ramp 0.2 --warm-up 1 --measured 4 --grace 2 --time-budget 0.5";
+    let ended = Plimsoll::measuring(line.split(' '))
+        .env("PLIMSOLL_ROOT", catalogue.path())
+        .run();
+    let ranking = ended.json_of("ranking.json");
+    records::expect_valid(&ranking, "ranking.json");
+    let names = |list: &str, of: fn(&Value) -> &Value| -> Vec<String> {
+        let list = ranking[list].as_array().expect("a list");
+        let mut names: Vec<_> = list
+            .iter()
+            .map(|row| of(row).as_str().expect("a name").to_owned())
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(
+        names("rows", |row| &row["bracket"]["target"]["name"]),
+        ["one", "two"],
+        "{}",
+        ended.stderr
+    );
+    assert_eq!(names("left_out", |left| &left["name"]), ["rare"]);
+    assert!(
+        ended.stderr.contains("rare: needs unobtainium: dig deeper"),
+        "{}",
+        ended.stderr
+    );
+    assert!(!ended.stdout.contains("trial-only"), "{}", ended.stdout);
+    assert_eq!(ranking["interrupted"], false);
+    for row in ranking["rows"].as_array().expect("a list") {
+        assert!(row["lines_of_code"].as_u64() > Some(500), "{row:#}");
+        let folder = row["folder"].as_str().expect("a folder");
+        let bracket = ended.json_of(&format!("{folder}/bracket.json"));
+        assert_eq!(bracket, row["bracket"]);
+    }
+    // A disturbed machine may leave nothing confirmed; then there is no common load, and that is said.
+    let lines: Vec<_> = ranking["rows"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|row| row["bracket"]["confirmed"].as_u64())
+        .collect();
+    if lines.iter().all(|line| *line == Some(40)) {
+        assert_eq!(ranking["common_load"], 30);
+        for row in ranking["rows"].as_array().expect("a list") {
+            let Some(cost) = row["at_common_load"].as_object() else {
+                eprintln!(
+                    "disturbed: no valid trial of {} at the common load",
+                    row["folder"]
+                );
+                continue;
+            };
+            assert!(
+                cost["cpu_us_per_session_second"].as_f64() > Some(10.0),
+                "{row:#}"
+            );
+            let file = cost["trials"][0].as_str().expect("a file");
+            let trial = ended.json_of(&format!(
+                "{}/{file}",
+                row["folder"].as_str().expect("a folder")
+            ));
+            assert_eq!(trial["sessions"], 30);
+        }
+    } else {
+        eprintln!("disturbed: {lines:?}");
+    }
+    let summary = ended.text_of("summary.md");
+    assert!(
+        summary.contains("# Ranking") && summary.contains("dig deeper"),
+        "{summary}"
+    );
+    if lines.iter().any(Option::is_some) {
+        let svg = ended.text_of("ranking.svg");
+        assert!(svg.contains("one") && svg.contains("two"));
+    }
+    ended.expect_nothing_left_running();
+}
+
+#[test]
+fn all_that_runs_here_is_checked() {
+    let _turn = turn();
+    let catalogue = catalogue();
+    let ended = Plimsoll::measuring("check --all --jobs 2 --only health".split(' '))
+        .env("PLIMSOLL_ROOT", catalogue.path())
+        .run();
+    ended.expect_code(0);
+    for name in ["one", "two"] {
+        assert!(
+            ended.stdout.contains(&format!("{name}: ")),
+            "{}",
+            ended.stdout
+        );
+        let check = ended.json_of(&format!("{name}/check.json"));
+        assert!(
+            check["passed"].as_u64() > Some(0) && check["failed"] == 0,
+            "{check:#}"
+        );
+    }
+    assert!(
+        ended
+            .stdout
+            .contains("rare: not checked: needs unobtainium: dig deeper"),
+        "{}",
+        ended.stdout
+    );
+    assert!(!ended.stdout.contains("trial-only"), "{}", ended.stdout);
+    ended.expect_nothing_left_running();
+}
+
+#[test]
+fn what_makes_no_sense_together_is_refused() {
+    let refused = |line: &str| {
+        let ended = Plimsoll::plain(line.split(' ')).run();
+        ended.expect_code(2);
+        assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+    };
+    refused("find --all rust-axum");
+    refused("find --all --url ws://127.0.0.1:9/");
+    refused("check --all --url http://127.0.0.1:9");
+    refused("check rust-axum --jobs 2");
+    refused("find rust-axum rust-axum");
+    let empty = Root::new();
+    let ended = Plimsoll::measuring(["check", "--all"])
+        .env("PLIMSOLL_ROOT", empty.path())
+        .run();
+    ended.expect_code(2);
+    assert!(
+        ended.stderr.contains("no target of workload stt runs here"),
+        "{}",
+        ended.stderr
+    );
+}

@@ -1,22 +1,22 @@
 #!/bin/sh
-# Everything that must hold: formatters and linters (warnings are errors), unit and property tests, each target's own tests, and last the
-# end-to-end tests through the real binary.
+# Everything that must hold: formatters and linters (warnings are errors), unit and property tests, each target's own tests, the conformance of every target, and last
+# the end-to-end tests through the real binary.
 set -eu
 cd "$(dirname "$0")/.."
 
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+log=$logs/all
 
-step() { printf '\n== %s\n' "$*"; }
+began=$(date +%s)
+step() { printf '\n== %s  (after %s s)\n' "$*" "$(($(date +%s) - began))"; }
 
 # Runs a test command, shows its output, keeps it for the sum at the end, and stops at the first failure.
 tests() {
     step "$*"
-    status=$(mktemp)
+    status=$logs/status
     { "$@" 2>&1 && echo 0 >"$status" || echo 1 >"$status"; } | tee -a "$log"
-    code=$(cat "$status")
-    rm -f "$status"
-    [ "$code" = 0 ] || { echo "FAILED: $*" >&2; exit 1; }
+    [ "$(cat "$status")" = 0 ] || { echo "FAILED: $*" >&2; exit 1; }
 }
 
 step cargo fmt --check
@@ -30,13 +30,23 @@ cargo build --workspace --locked
 
 tests cargo test --workspace --exclude plimsoll --locked
 
-for folder in targets/*/*/; do
-    [ -f "$folder/test.sh" ] || continue
-    tests sh -c "cd '$folder' && sh test.sh"
-done
+step "the targets' toolchains"
+sh scripts/install-targets.sh
+
+step "the targets' own tests, two at a time"
+# Each makes what it prints one block, so that two do not mix their lines.
+find targets -mindepth 3 -maxdepth 3 -name test.sh | sort |
+    xargs -n 1 -P 2 sh scripts/test-target.sh >"$logs/targets" 2>&1 || failed=1
+cat "$logs/targets"
+cat "$logs/targets" >>"$log"
+[ -z "${failed:-}" ] || { echo "FAILED: the tests of a target, see above" >&2; exit 1; }
+
+tests target/debug/plimsoll check --all --jobs 2 --out "$logs/check"
 
 tests cargo test -p plimsoll --locked
 
-# The runners above printed their own sums; this is the sum of those.
-sed -n 's/^test result: [a-zA-Z]*\. \([0-9]*\) passed; \([0-9]*\) failed;.*/\1 \2/p' "$log" |
+# The runners above printed their own sums, targets and conformance as `NAME: N passed, N failed`; this is the sum of those.
+step "done"
+sed -n 's/^test result: [a-zA-Z]*\. \([0-9]*\) passed; \([0-9]*\) failed;.*/\1 \2/p
+s/^[a-z][a-z0-9-]*: \([0-9]*\) passed, \([0-9]*\) failed\(, .*\)\{0,1\}$/\1 \2/p' "$log" |
     awk '{ passed += $1; failed += $2 } END { printf "\ntotal: %d passed, %d failed\n", passed, failed }'

@@ -9,13 +9,15 @@ pub(crate) mod invocation;
 pub(crate) mod manifests;
 pub(crate) mod processes;
 pub(crate) mod records;
+pub(crate) mod turns;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
 pub(crate) use invocation::{Ended, Plimsoll};
 pub(crate) use records::Trial;
+pub(crate) use turns::turn;
 
 /// The project's root.
 pub(crate) fn root() -> PathBuf {
@@ -23,12 +25,6 @@ pub(crate) fn root() -> PathBuf {
     let root = crate_folder.ancestors().nth(2);
     root.expect("crates/plimsoll is two folders down")
         .to_owned()
-}
-
-/// Waits until no other trial of this test binary runs. (Cargo runs test binaries one after the other.)
-pub(crate) fn turn() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The inference simulator, brought up to date: as users run it, for an unoptimised one is late with its answers, which is rightly held against the trial. When

@@ -1,0 +1,38 @@
+//! Who may use the machine. (Cargo runs test binaries one after the other, and the tests of one side by side.)
+
+use std::sync::{Condvar, Mutex, PoisonError};
+
+/// All of the machine.
+const ALL: u32 = 2;
+
+static FREE: Mutex<u32> = Mutex::new(ALL);
+static GIVEN_BACK: Condvar = Condvar::new();
+
+/// A share of the machine, given back when dropped.
+pub(crate) struct Turn(u32);
+
+/// Waits until no other trial of this test binary runs.
+pub(crate) fn turn() -> Turn {
+    take(ALL)
+}
+
+/// The same for a trial so small that two do not disturb one another: some thirty sessions take a few hundredths of a core.
+pub(crate) fn shared_turn() -> Turn {
+    take(1)
+}
+
+fn take(share: u32) -> Turn {
+    let free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut free = GIVEN_BACK
+        .wait_while(free, |free| *free < share)
+        .unwrap_or_else(PoisonError::into_inner);
+    *free -= share;
+    Turn(share)
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        *FREE.lock().unwrap_or_else(PoisonError::into_inner) += self.0;
+        GIVEN_BACK.notify_all();
+    }
+}

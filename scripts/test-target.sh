@@ -1,0 +1,20 @@
+#!/bin/sh
+# Runs the test.sh of one target; shows its output when it has ended, as one block, with the seconds that it took.
+set -eu
+script=$1
+folder=$(dirname "$script")
+name=$(basename "$folder")
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+began=$(date +%s)
+code=0
+(cd "$folder" && sh test.sh) >"$log" 2>&1 </dev/null || code=$?
+printf '\n== %s: %s s, exit code %s\n' "$script" "$(($(date +%s) - began))" "$code"
+# A target that sums its runners up itself is counted by that line: theirs would be counted twice.
+if grep -Eq "^$name: [0-9]+ passed, [0-9]+ failed" "$log"; then
+    sed 's/^test result:/  test result:/' "$log"
+else
+    cat "$log"
+fi
+[ "$code" = 0 ] || echo "FAILED: $script"
+exit "$code"

@@ -1,0 +1,1 @@
+"""The streaming speech-to-text gateway on FastAPI, uvicorn and uvloop."""

@@ -1,0 +1,98 @@
+#!/bin/sh
+# Measures again what docs/findings.md tells: every figure there is from a folder that this script makes, below results/findings (or the folder given).
+#
+#   sh scripts/findings.sh                    all questions, about 50 minutes on a quiet machine
+#   sh scripts/findings.sh pace nodelay       only these
+#   OUT=somewhere sh scripts/findings.sh …
+#
+# Questions: limit pace free-threading workers nodelay overload
+set -eu
+cd "$(dirname "$0")/.."
+
+plimsoll=target/release/plimsoll
+out=${OUT:-results/findings}
+[ -x "$plimsoll" ] || make build
+
+# variant TARGET SUFFIX VARIABLE=VALUE…: a manifest beside the target's own that starts it with these variables; prints its path.
+variant() {
+    target=$1 suffix=$2
+    shift 2
+    folder=targets/stt/$target
+    file=$folder/variant-$suffix.toml
+    sed "s/^name = .*/name = \"$target-$suffix\"/" "$folder/target.toml" >"$file"
+    # A line of its own counts only below its table's head.
+    grep -q '^\[run\.env\]' "$file" || printf '\n[run.env]\n' >>"$file"
+    for pair in "$@"; do
+        sed -i "s|^\[run\.env\]|[run.env]\n${pair%%=*} = \"${pair#*=}\"|" "$file"
+    done
+    echo "$file"
+}
+
+# compare NAME A B FLAGS…: trials in turns; a machine that cannot run one of them says so, and the others go on.
+compare() {
+    name=$1 a=$2 b=$3
+    shift 3
+    echo "== $name"
+    code=0
+    "$plimsoll" compare "$a" "$b" --out "$out/$name" "$@" || code=$?
+    # 1 and 3 are answers: worse, or not shown. 130 is the user's.
+    [ "$code" != 130 ] || exit 130
+    case $code in 0 | 1 | 3) ;; *) echo "findings: $name was not measured (exit code $code)" >&2 ;; esac
+}
+
+paced="rust-epoll cpp-beast java-helidon scala-pekko go-nethttp ts-bun elixir-otp python-asgi"
+idiomatic="rust-axum cpp-beast java-helidon scala-pekko go-nethttp ts-bun elixir-otp python-asgi"
+
+limit() {
+    compare limit rust-axum rust-epoll --vcpu 1 --sessions 1000 --pairs 5
+}
+
+pace() {
+    for target in $paced; do
+        file=$(variant "$target" unpaced READ_PACE_MS=0)
+        with=$(variant "$target" paced READ_PACE_MS=200)
+        compare "pace-$target" "$file" "$with" --vcpu 1 --sessions 300 --pairs 4
+    done
+}
+
+free_threading() {
+    own_loop=$(variant python-asgi asyncio EVENT_LOOP=asyncio)
+    compare free-threading-loop python-asgi "$own_loop" --vcpu 1 --sessions 300 --pairs 4
+    compare free-threading "$own_loop" python-asgi-ft --vcpu 1 --sessions 300 --pairs 4
+}
+
+# Two workers on the one core that the target has: what it costs to be divided. What two cores would give, a machine with two cores cannot tell, for the client needs one.
+workers() {
+    for target in $idiomatic; do
+        file=$(variant "$target" two-workers)
+        sed -i 's/^threads_per_vcpu = .*/threads_per_vcpu = 2/' "$file"
+        compare "workers-$target" "$target" "$file" --vcpu 1 --sessions 300 --pairs 3
+    done
+}
+
+nodelay() {
+    for round in 1 2 3; do
+        for flag in "" --no-nodelay; do
+            # shellcheck disable=SC2086  # no word, or one
+            "$plimsoll" run rust-axum --vcpu 1 --sessions 300 --seed "$round" $flag --out "$out/nodelay${flag:+-off}" || true
+        done
+    done
+}
+
+# Twice the load line and a little more: no crash, bounded memory, every frame named; then a fifth of the load on the same process.
+overload() {
+    for target in $idiomatic rust-epoll; do
+        echo "== overload $target"
+        sh scripts/overload.sh "$target" "$out/overload-$target" || echo "findings: overload of $target failed" >&2
+    done
+}
+
+[ $# -gt 0 ] || set -- limit pace free-threading workers nodelay overload
+for question in "$@"; do
+    case $question in
+        limit | pace | workers | nodelay | overload) "$question" ;;
+        free-threading) free_threading ;;
+        *) echo "findings: no question $question" >&2; exit 2 ;;
+    esac
+done
+rm -f targets/stt/*/variant-*.toml

@@ -1,0 +1,14 @@
+package plimsoll.stt.session;
+
+/** The configuration that a session needs. */
+public record Settings(
+        long flushIntervalNanos,
+        long startTimeoutNanos,
+        long inferenceTimeoutNanos,
+        int bufferFramesMax,
+        OverflowPolicy overflowPolicy,
+        int outboxMessagesMax,
+        Echo echo) {
+    /** What every partial repeats. */
+    public record Echo(long cpuPasses, long modelDelayMs) {}
+}

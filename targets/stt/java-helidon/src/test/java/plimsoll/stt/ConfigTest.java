@@ -1,0 +1,69 @@
+package plimsoll.stt;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.net.URI;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import plimsoll.stt.session.OverflowPolicy;
+
+class ConfigTest {
+    @Test
+    void defaultsAreTheContracts() throws ConfigException {
+        Config config = Config.read(_ -> null);
+        assertEquals(3000, config.port());
+        assertEquals(URI.create("http://127.0.0.1:9000"), config.inferenceUrl());
+        assertEquals(TimeUnit.SECONDS.toNanos(1), config.flushPhaseJitterNanos());
+        assertEquals(TimeUnit.SECONDS.toNanos(5), config.drainTimeoutNanos());
+        assertEquals(0, config.sessionsMax());
+        assertEquals(0, config.jobsMax());
+        assertEquals(0, config.readPaceNanos());
+        assertEquals("", config.authToken());
+        assertEquals(TimeUnit.SECONDS.toNanos(1), config.session().flushIntervalNanos());
+        assertEquals(TimeUnit.SECONDS.toNanos(10), config.session().startTimeoutNanos());
+        assertEquals(TimeUnit.SECONDS.toNanos(5), config.session().inferenceTimeoutNanos());
+        assertEquals(500, config.session().bufferFramesMax());
+        assertEquals(OverflowPolicy.DROP_OLDEST, config.session().overflowPolicy());
+        assertEquals(4, config.session().outboxMessagesMax());
+        assertEquals(4, config.session().echo().cpuPasses());
+        assertEquals(75, config.session().echo().modelDelayMs());
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "PORT,0",
+        "PORT,65536",
+        "PORT,+80",
+        "WORKER_THREADS,0",
+        "WORKER_THREADS,two",
+        "INFERENCE_URL,127.0.0.1:9000",
+        "INFERENCE_URL,https://example.org",
+        "INFERENCE_URL,''",
+        "INFERENCE_HTTP_CLIENTS,0",
+        "INFERENCE_TIMEOUT_MS,-1",
+        "FLUSH_INTERVAL_MS,0",
+        "FLUSH_PHASE_JITTER_MS,1.5",
+        "CPU_PASSES,4294967296",
+        "MODEL_DELAY_MS,'x\ny'",
+        "MAX_SESSIONS,''",
+        "MAX_SESSIONS,٣",
+        "MAX_BUFFER_FRAMES,0",
+        "OVERFLOW_POLICY,DROP",
+        "MAX_INFLIGHT_JOBS,all",
+        "OUTBOX_MESSAGES,0",
+        "START_TIMEOUT_MS,0",
+        "DRAIN_TIMEOUT_MS,99999999999999999999",
+        "READ_PACE_MS,251"
+    })
+    void badValuesAreNamedInOneLine(String name, String value) {
+        ConfigException bad = assertThrows(ConfigException.class, () -> Config.read(Map.of(name, value)::get));
+        assertTrue(bad.getMessage().startsWith(name + "="), bad.getMessage());
+        assertFalse(bad.getMessage().contains("\n"), bad.getMessage());
+    }
+}

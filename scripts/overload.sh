@@ -1,0 +1,111 @@
+#!/bin/sh
+# One process of a target under far more than it carries, then under little: does it live, is its memory bounded, is every frame named, and does it recover?
+#
+#   sh scripts/overload.sh TARGET FOLDER [SESSIONS [LATER [QUOTA]]]
+#
+# SESSIONS (1000) are about twice what QUOTA (0.25) of a core carries, LATER (50) come afterwards to the same process. Results: FOLDER/trial-001 under the overload,
+# FOLDER/trial-002 afterwards. Both are trials of a running server (--url, --pid), so their verdicts carry the caveats of one; the ledger and the memory are what is read here.
+# The quota is a control group's (v1: cpu, v2: cpu.max), so this wants root; without one the script says so and gives the target a whole core.
+set -eu
+cd "$(dirname "$0")/.."
+
+target=$1
+out=$2
+sessions=${3:-1000}
+later=${4:-50}
+quota=${5:-0.25}
+plimsoll=target/release/plimsoll
+folder=targets/stt/$target
+[ -f "$folder/target.toml" ] || { echo "overload: no target $target" >&2; exit 2; }
+
+scratch=$(mktemp -d)
+group=
+target_pid=
+simulator_pid=
+cleanup() {
+    [ -z "$target_pid" ] || kill "$target_pid" 2>/dev/null || true
+    [ -z "$simulator_pid" ] || kill "$simulator_pid" 2>/dev/null || true
+    sleep 1
+    [ -z "$group" ] || rmdir "$group" 2>/dev/null || true
+    rm -rf "$scratch"
+}
+trap cleanup EXIT INT TERM
+
+# A check of one case builds the target, and says whether it runs at all.
+"$plimsoll" check "$target" --only health --out "$scratch/check" >"$scratch/check.log" 2>&1 || { cat "$scratch/check.log" >&2; exit 2; }
+
+free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+inference=$(free_port)
+port=$(free_port)
+cores=$(nproc)
+last=$((cores - 1))
+
+target/release/plimsoll-inference --port "$inference" >"$scratch/simulator.log" 2>&1 &
+simulator_pid=$!
+
+# The run command and its variables, as the manifest has them.
+python3 - "$folder/target.toml" >"$scratch/start.sh" <<'PYTHON'
+import shlex, sys, tomllib
+with open(sys.argv[1], "rb") as file:
+    run = tomllib.load(file)["run"]
+for name, value in run.get("env", {}).items():
+    print(f"export {name}={shlex.quote(value)}")
+print("exec", " ".join(shlex.quote(word) for word in run["command"]))
+PYTHON
+
+if mkdir /sys/fs/cgroup/cpu/plimsoll-overload.$$ 2>/dev/null; then
+    group=/sys/fs/cgroup/cpu/plimsoll-overload.$$
+    echo 10000 >"$group/cpu.cfs_period_us"
+    quota_us=$(python3 -c "print(int(10000 * $quota))")
+    echo "$quota_us" >"$group/cpu.cfs_quota_us"
+    tasks=$group/cgroup.procs
+elif mkdir /sys/fs/cgroup/plimsoll-overload.$$ 2>/dev/null; then
+    group=/sys/fs/cgroup/plimsoll-overload.$$
+    quota_us=$(python3 -c "print(int(10000 * $quota))")
+    echo "$quota_us 10000" >"$group/cpu.max"
+    tasks=$group/cgroup.procs
+else
+    echo "overload: no control group can be made here, so $target gets a whole core" >&2
+    tasks=/dev/null
+fi
+(
+    cd "$folder"
+    sh -c 'echo $$ >"$1"; shift; exec "$@"' sh "$tasks" \
+        env PORT="$port" WORKER_THREADS=1 INFERENCE_URL="http://127.0.0.1:$inference" \
+        taskset -c "$last" sh "$scratch/start.sh" >"$scratch/target.log" 2>&1 &
+    echo $! >"$scratch/pid"
+)
+target_pid=$(cat "$scratch/pid")
+tries=0
+until python3 -c "import urllib.request; urllib.request.urlopen('http://127.0.0.1:$port/health', timeout=1)" 2>/dev/null; do
+    tries=$((tries + 1))
+    [ $tries -lt 240 ] || { echo "overload: $target is not healthy after a minute" >&2; cat "$scratch/target.log" >&2; exit 2; }
+    sleep 0.25
+done
+
+run() {
+    code=0
+    "$plimsoll" run --url "ws://127.0.0.1:$port/ws/stt" --pid "$target_pid" --sessions "$1" --profile quick --grace 15 --out "$out" >"$scratch/run.log" 2>&1 || code=$?
+    [ "$code" != 2 ] || { cat "$scratch/run.log" >&2; exit 2; }
+}
+run "$sessions"
+# What is left of the overload is worked off, or timed out.
+sleep 10
+alive=yes
+kill -0 "$target_pid" 2>/dev/null || alive=no
+[ $alive = no ] || run "$later"
+
+python3 - "$target" "$alive" "$out" <<'PYTHON'
+import json, pathlib, sys
+name, alive, folder = sys.argv[1:]
+trials = [json.loads(path.read_text()) for path in sorted(pathlib.Path(folder).glob("trial-*.json"))][-2:]
+for what, trial in zip(("overload", "afterwards"), trials):
+    ledger, resources = trial["ledger"], trial["target_resources"] or {}
+    latency = trial["latency"]["newest"]["from_schedule"]
+    print(
+        f"{name} {what}: {trial['sessions']} sessions, {ledger['sessions_failed']} not let in, {ledger['sessions_died']} died; "
+        f"{ledger['frames_due']} frames due, {ledger['frames_answered']} answered, {ledger['frames_errored']} named by errors, {ledger['frames_lost']} unnamed; "
+        f"newest p50 {latency['p50_ms']} ms; RSS peak {resources.get('rss_peak_bytes', 0) / 2**20:.0f} MiB"
+    )
+print(f"{name}: alive afterwards: {alive}")
+PYTHON

@@ -1,0 +1,440 @@
+#include "h2_connection.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <new>
+#include <span>
+#include <system_error>
+#include <utility>
+
+#include <netinet/tcp.h>
+
+#include <boost/asio/connect.hpp>
+#include <boost/asio/detail/socket_option.hpp>
+#include <boost/asio/ip/address.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/write.hpp>
+
+namespace stt {
+
+namespace {
+
+using UserTimeout = net::detail::socket_option::integer<IPPROTO_TCP, TCP_USER_TIMEOUT>;
+
+/// A good answer has some 150 bytes.
+constexpr std::size_t answer_bytes_max = std::size_t{64} * 1024;
+
+/// Credit that the server has for answers: enough that it never waits for more, whatever the number of streams.
+constexpr std::int32_t connection_window_bytes = 4 * 1024 * 1024;
+
+/// Streams to open before the server has said how many it allows. nghttp2 assumes 100, which would hold back the first
+/// second of a full gateway.
+constexpr std::uint32_t streams_before_settings = 10'000;
+
+constexpr auto connect_timeout = std::chrono::seconds{5};
+
+/// A peer that acknowledges nothing for this long is gone.
+constexpr int user_timeout_ms = 10'000;
+
+/// About as many buffers as one `writev` takes through Asio (64): more would only be cut up again.
+constexpr std::size_t segments_max = 60;
+
+void check(int rv) {
+    if (rv == NGHTTP2_ERR_NOMEM) {
+        throw std::bad_alloc{};
+    }
+}
+
+/// nghttp2 copies what it keeps, so the constness that it asks to be cast away is respected.
+nghttp2_nv header(std::string_view name, std::string_view value) {
+    const auto bytes = [](std::string_view text) {
+        return const_cast<std::uint8_t*>(reinterpret_cast<const std::uint8_t*>(text.data())); // NOLINT(*-const-cast)
+    };
+    return {bytes(name), bytes(value), name.size(), value.size(), NGHTTP2_NV_FLAG_NONE};
+}
+
+} // namespace
+
+/// A request in flight, as its session holds it.
+class H2Connection::Call final : public PendingCall {
+public:
+    Call(std::shared_ptr<H2Connection> connection, std::int32_t stream_id, AnswerSink& sink)
+        : connection_{std::move(connection)}, stream_id_{stream_id}, sink_{&sink} {}
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+    Call(Call&&) = delete;
+    Call& operator=(Call&&) = delete;
+    ~Call() override { connection_->give_up(*this); }
+
+    [[nodiscard]] std::int32_t stream_id() const noexcept { return stream_id_; }
+    [[nodiscard]] AnswerSink& sink() const noexcept { return *sink_; }
+
+private:
+    std::shared_ptr<H2Connection> connection_;
+    std::int32_t stream_id_;
+    AnswerSink* sink_;
+};
+
+/// What nghttp2 calls. It must not be asked for output from within, and sinks are told afterwards.
+struct H2Connection::Callbacks {
+    static H2Connection& self(void* user_data) { return *static_cast<H2Connection*>(user_data); }
+
+    static Exchange* find(void* user_data, std::int32_t stream_id) {
+        auto& exchanges = self(user_data).exchanges_;
+        const auto found = exchanges.find(stream_id);
+        return found == exchanges.end() ? nullptr : &found->second;
+    }
+
+    static int on_header(nghttp2_session* /*session*/, const nghttp2_frame* frame, const std::uint8_t* name,
+                         std::size_t name_size, const std::uint8_t* value, std::size_t value_size,
+                         std::uint8_t /*flags*/, void* user_data) {
+        const auto text = [](const std::uint8_t* data, std::size_t size) {
+            return std::string_view{reinterpret_cast<const char*>(data), size};
+        };
+        if (text(name, name_size) == ":status") {
+            if (auto* exchange = find(user_data, frame->hd.stream_id)) {
+                std::uint16_t status = 0;
+                const auto digits = text(value, value_size);
+                std::from_chars(digits.data(), digits.data() + digits.size(), status);
+                exchange->status = status;
+            }
+        }
+        return 0;
+    }
+
+    static int on_data(nghttp2_session* session, std::uint8_t /*flags*/, std::int32_t stream_id,
+                       const std::uint8_t* data, std::size_t size, void* user_data) {
+        auto* exchange = find(user_data, stream_id);
+        if (exchange == nullptr || exchange->call == nullptr) {
+            return 0;
+        }
+        if (exchange->answer.size() + size > answer_bytes_max) {
+            self(user_data).finish(*exchange, std::unexpected{Failure::parse("longer than 64 KiB")});
+            check(nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, stream_id, NGHTTP2_CANCEL));
+            return 0;
+        }
+        exchange->answer.append(reinterpret_cast<const char*>(data), size);
+        return 0;
+    }
+
+    static int on_frame(nghttp2_session* session, const nghttp2_frame* frame, void* user_data) {
+        const bool ends = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0 &&
+                          (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA);
+        auto* exchange = ends ? find(user_data, frame->hd.stream_id) : nullptr;
+        if (exchange == nullptr) {
+            return 0;
+        }
+        const auto status = exchange->status.value_or(0);
+        self(user_data).finish(*exchange, status == 200
+                                              ? parse_answer(exchange->answer)
+                                              : InferenceResult{std::unexpected{Failure::from_status(status)}});
+        // An answer that did not wait for the whole request: the rest of the audio is wanted by nobody.
+        if (nghttp2_session_get_stream_local_close(session, frame->hd.stream_id) == 0) {
+            check(nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_CANCEL));
+        }
+        return 0;
+    }
+
+    static int on_stream_close(nghttp2_session* /*session*/, std::int32_t stream_id, std::uint32_t error_code,
+                               void* user_data) {
+        if (auto* exchange = find(user_data, stream_id)) {
+            self(user_data).finish(*exchange, std::unexpected{Failure::connection(std::string{"stream ended: "} +
+                                                                                  nghttp2_http2_strerror(error_code))});
+            self(user_data).exchanges_.erase(stream_id);
+        }
+        return 0;
+    }
+
+    /// A request that could not be sent; there is no stream whose close would be told.
+    static int on_not_sent(nghttp2_session* /*session*/, const nghttp2_frame* frame, int error, void* user_data) {
+        auto* exchange = frame->hd.type == NGHTTP2_HEADERS ? find(user_data, frame->hd.stream_id) : nullptr;
+        if (exchange != nullptr) {
+            self(user_data).finish(*exchange, std::unexpected{Failure::connection(nghttp2_strerror(error))});
+            self(user_data).exchanges_.erase(frame->hd.stream_id);
+        }
+        return 0;
+    }
+
+    /// How much of the body goes into the next DATA frame; `send_body` writes it.
+    static ssize_t read_body(nghttp2_session* /*session*/, std::int32_t stream_id, std::uint8_t* /*buffer*/,
+                             std::size_t size_max, std::uint32_t* flags, nghttp2_data_source* /*source*/,
+                             void* user_data) {
+        const auto* exchange = find(user_data, stream_id);
+        if (exchange == nullptr || !exchange->body) {
+            return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+        }
+        const auto size = std::min(size_max, exchange->body->bytes_at(exchange->sent_bytes).size());
+        *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
+        if (exchange->sent_bytes + size == exchange->body->size_bytes()) {
+            *flags |= NGHTTP2_DATA_FLAG_EOF;
+        }
+        return static_cast<ssize_t>(size);
+    }
+
+    static int send_body(nghttp2_session* /*session*/, nghttp2_frame* frame, const std::uint8_t* frame_header,
+                         std::size_t size, nghttp2_data_source* /*source*/, void* user_data) {
+        constexpr std::size_t frame_header_bytes = 9;
+        auto* exchange = find(user_data, frame->hd.stream_id);
+        if (exchange == nullptr || !exchange->body) {
+            return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+        }
+        auto& connection = self(user_data);
+        connection.copy(frame_header, frame_header_bytes);
+        connection.segments_.push_back(
+            {.external = exchange->body->bytes_at(exchange->sent_bytes).data(), .offset = 0, .size = size});
+        exchange->sent_bytes += size;
+        connection.pinned_.push_back(exchange->body);
+        if (exchange->sent_bytes == exchange->body->size_bytes()) {
+            exchange->body.reset();
+        }
+        return 0;
+    }
+};
+
+H2Connection::H2Connection(net::io_context& io, const Config& config)
+    : socket_{io}, resolver_{io}, connect_timer_{io}, config_{config},
+      cpu_passes_{std::to_string(config.session.echo.cpu_passes)} {
+    nghttp2_session_callbacks* raw_callbacks = nullptr;
+    check(nghttp2_session_callbacks_new(&raw_callbacks));
+    const std::unique_ptr<nghttp2_session_callbacks, decltype(&nghttp2_session_callbacks_del)> callbacks{
+        raw_callbacks, nghttp2_session_callbacks_del};
+    nghttp2_session_callbacks_set_on_header_callback(raw_callbacks, Callbacks::on_header);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(raw_callbacks, Callbacks::on_data);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(raw_callbacks, Callbacks::on_frame);
+    nghttp2_session_callbacks_set_on_stream_close_callback(raw_callbacks, Callbacks::on_stream_close);
+    nghttp2_session_callbacks_set_on_frame_not_send_callback(raw_callbacks, Callbacks::on_not_sent);
+    nghttp2_session_callbacks_set_send_data_callback(raw_callbacks, Callbacks::send_body);
+
+    nghttp2_option* raw_option = nullptr;
+    check(nghttp2_option_new(&raw_option));
+    const std::unique_ptr<nghttp2_option, decltype(&nghttp2_option_del)> option{raw_option, nghttp2_option_del};
+    nghttp2_option_set_peer_max_concurrent_streams(raw_option, streams_before_settings);
+
+    nghttp2_session* raw_session = nullptr;
+    check(nghttp2_session_client_new2(&raw_session, raw_callbacks, this, raw_option));
+    session_.reset(raw_session);
+    const std::array settings{nghttp2_settings_entry{NGHTTP2_SETTINGS_ENABLE_PUSH, 0}};
+    check(nghttp2_submit_settings(raw_session, NGHTTP2_FLAG_NONE, settings.data(), settings.size()));
+    check(nghttp2_session_set_local_window_size(raw_session, NGHTTP2_FLAG_NONE, 0, connection_window_bytes));
+}
+
+H2Connection::~H2Connection() = default;
+
+bool H2Connection::takes_requests() const {
+    return state_ != State::closed && nghttp2_session_check_request_allowed(session_.get()) != 0;
+}
+
+std::unique_ptr<PendingCall> H2Connection::submit(AudioChain audio, AnswerSink& sink) {
+    const auto size = std::to_string(audio.size_bytes());
+    const auto& url = config_.inference_url;
+    const std::array headers{
+        header(":method", "POST"),
+        header(":scheme", "http"),
+        header(":authority", url.authority),
+        header(":path", url.path),
+        header("content-type", "application/octet-stream"),
+        header("content-length", size),
+        header("x-cpu-passes", cpu_passes_),
+    };
+    const nghttp2_data_provider provider{.source = {.ptr = nullptr}, .read_callback = Callbacks::read_body};
+    const auto stream_id =
+        nghttp2_submit_request(session_.get(), nullptr, headers.data(), headers.size(), &provider, nullptr);
+    if (stream_id < 0) {
+        // `takes_requests` has ruled out all else.
+        throw std::bad_alloc{};
+    }
+    auto call = std::make_unique<Call>(shared_from_this(), stream_id, sink);
+    auto& exchange = exchanges_[stream_id];
+    exchange.call = call.get();
+    exchange.body = std::make_shared<const AudioChain>(std::move(audio));
+    write();
+    return call;
+}
+
+void H2Connection::connect() {
+    auto self = shared_from_this();
+    connect_timer_.expires_after(connect_timeout);
+    connect_timer_.async_wait([self](error_code ec) {
+        if (!ec && self->state_ == State::connecting) {
+            self->fail("no connection in time");
+        }
+    });
+    const auto& url = config_.inference_url;
+    error_code not_numeric;
+    const auto address = net::ip::make_address(url.host, not_numeric);
+    if (!not_numeric) {
+        connect_to(std::array{tcp::endpoint{address, url.port}});
+        return;
+    }
+    resolver_.async_resolve(url.host, std::to_string(url.port),
+                            [self](error_code ec, const tcp::resolver::results_type& results) {
+                                if (ec) {
+                                    return self->fail(ec.message());
+                                }
+                                self->connect_to(results);
+                            });
+}
+
+template <class Endpoints> void H2Connection::connect_to(const Endpoints& endpoints) {
+    net::async_connect(socket_, endpoints, [self = shared_from_this()](error_code ec, const auto& /*endpoint*/) {
+        self->on_connected(ec);
+    });
+}
+
+void H2Connection::on_connected(error_code ec) {
+    if (state_ != State::connecting) {
+        return;
+    }
+    if (!ec) {
+        socket_.set_option(tcp::no_delay{true}, ec);
+    }
+    if (ec) {
+        return fail(ec.message());
+    }
+    connect_timer_.cancel();
+    error_code ignored; // Both only help to find out that a peer is gone.
+    socket_.set_option(UserTimeout{user_timeout_ms}, ignored);
+    socket_.set_option(Socket::keep_alive{true}, ignored);
+    state_ = State::open;
+    write();
+    read();
+}
+
+void H2Connection::read() {
+    socket_.async_read_some(
+        net::buffer(read_buffer_),
+        [self = shared_from_this()](error_code ec, std::size_t received) { self->on_read(ec, received); });
+}
+
+void H2Connection::on_read(error_code ec, std::size_t received) {
+    if (ec || state_ == State::closed) {
+        return fail(ec.message());
+    }
+    const auto taken = nghttp2_session_mem_recv(session_.get(), read_buffer_.data(), received);
+    if (taken < 0) {
+        return fail(nghttp2_strerror(static_cast<int>(taken)));
+    }
+    tell_finished();
+    write();
+    if (state_ == State::closed) {
+        return;
+    }
+    if (nghttp2_session_want_read(session_.get()) == 0 && nghttp2_session_want_write(session_.get()) == 0) {
+        return fail("closed by the server");
+    }
+    read();
+}
+
+/// Writes what is ready, unless a write is going on; then what becomes ready meanwhile goes with the next.
+void H2Connection::write() {
+    if (state_ != State::open || is_writing_) {
+        return;
+    }
+    if (!gather()) {
+        return fail("cannot write");
+    }
+    if (write_buffers_.empty()) {
+        return;
+    }
+    is_writing_ = true;
+    // A span, since Asio copies the sequence that it is given.
+    net::async_write(socket_, std::span<const net::const_buffer>{write_buffers_},
+                     [self = shared_from_this()](error_code ec, std::size_t /*written*/) { self->on_written(ec); });
+}
+
+void H2Connection::on_written(error_code ec) {
+    is_writing_ = false;
+    pinned_.clear();
+    if (ec) {
+        return fail(ec.message());
+    }
+    write();
+}
+
+/// Asks nghttp2 for frames and collects them in `write_buffers_`.
+bool H2Connection::gather() {
+    copied_.clear();
+    segments_.clear();
+    write_buffers_.clear();
+    while (segments_.size() < segments_max) {
+        const std::uint8_t* data = nullptr;
+        const auto size = nghttp2_session_mem_send(session_.get(), &data);
+        if (size < 0) {
+            return false;
+        }
+        if (size == 0) {
+            break;
+        }
+        copy(data, static_cast<std::size_t>(size));
+    }
+    // Only now, for `copied_` moves as it grows.
+    for (const auto& segment : segments_) {
+        const auto* const data = segment.external != nullptr ? segment.external : copied_.data() + segment.offset;
+        write_buffers_.emplace_back(data, segment.size);
+    }
+    return true;
+}
+
+void H2Connection::copy(const void* data, std::size_t size) {
+    const auto* const bytes = static_cast<const std::byte*>(data);
+    const bool extends_last = !segments_.empty() && segments_.back().external == nullptr;
+    if (extends_last) {
+        segments_.back().size += size;
+    } else {
+        segments_.push_back({.external = nullptr, .offset = copied_.size(), .size = size});
+    }
+    copied_.insert(copied_.end(), bytes, bytes + size);
+}
+
+void H2Connection::fail(std::string_view cause) {
+    if (state_ == State::closed) {
+        return;
+    }
+    state_ = State::closed;
+    error_code ignored;
+    socket_.close(ignored);
+    resolver_.cancel();
+    connect_timer_.cancel();
+    for (auto& [stream_id, exchange] : exchanges_) {
+        finish(exchange, std::unexpected{Failure::connection(cause)});
+    }
+    exchanges_.clear();
+    // Not from here: a session may be about to put its call in place.
+    net::post(socket_.get_executor(), [self = shared_from_this()] { self->tell_finished(); });
+}
+
+void H2Connection::give_up(Call& call) {
+    for (auto& finished : finished_) {
+        if (finished.call == &call) {
+            finished.call = nullptr;
+        }
+    }
+    const auto found = exchanges_.find(call.stream_id());
+    if (found == exchanges_.end() || found->second.call != &call) {
+        return;
+    }
+    found->second.call = nullptr;
+    if (state_ != State::closed) {
+        check(nghttp2_submit_rst_stream(session_.get(), NGHTTP2_FLAG_NONE, call.stream_id(), NGHTTP2_CANCEL));
+        write();
+    }
+}
+
+void H2Connection::finish(Exchange& exchange, InferenceResult result) {
+    if (auto* const call = std::exchange(exchange.call, nullptr)) {
+        finished_.push_back({.call = call, .result = std::move(result)});
+    }
+}
+
+void H2Connection::tell_finished() {
+    // By index: whoever is told may give up another call, or begin one.
+    for (std::size_t index = 0; index < finished_.size(); ++index) {
+        if (auto* const call = std::exchange(finished_[index].call, nullptr)) {
+            const auto result = std::move(finished_[index].result);
+            call->sink().on_answer(result);
+        }
+    }
+    finished_.clear();
+}
+
+} // namespace stt

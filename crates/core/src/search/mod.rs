@@ -26,7 +26,7 @@
 //!    unless two valid trials at or above it show otherwise; fails out of reach, and fails among more invalid trials, count for
 //!    nothing. The search narrows towards what is out of reach, has one more look at it, and the answer is "at least". A load with
 //!    three invalid trials for other reasons is left, and the search goes around it.
-//! 7. **Budget.** `max_trials`, or [`Search::expire`] when the caller's time is up, ends the search with what is known.
+//! 7. **Budget.** `max_trials`, or [`Search::expect_time_for`] when the caller's time runs out, ends the search with what is known.
 //!
 //! `cargo run --release -p plimsoll-core --example search-table` prints how exact that is on synthetic servers.
 
@@ -214,7 +214,7 @@ impl Search {
         }
     }
 
-    /// The caller's time lasts for about so many trials more: the last of them go to confirming what is known.
+    /// The caller's time lasts for about so many trials more: the last of them go to confirming what is known. With 0 the time is up, and [`Search::next`] is `Done`.
     pub fn expect_time_for(&mut self, trials_left: u32) {
         self.time_for = self.trials.saturating_add(trials_left);
     }
@@ -225,11 +225,6 @@ impl Search {
             .max_trials
             .min(self.time_for)
             .saturating_sub(self.trials)
-    }
-
-    /// The caller's time is up: from now on [`Search::next`] is `Done`.
-    pub fn expire(&mut self) {
-        self.cut = Some(Ended::TimeBudget);
     }
 
     /// A signal or an error ended the measuring: [`Search::next`] then gives what is known.

@@ -329,7 +329,7 @@ fn when_time_is_up_it_says_what_is_known() {
         // The caller may run a full trial where a short one was asked for.
         search.record(load, Length::Full, TrialVerdict::Pass);
     }
-    search.expire();
+    search.expect_time_for(0);
     let Step::Done(outcome) = search.next() else {
         panic!("it goes on after its time");
     };

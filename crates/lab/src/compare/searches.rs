@@ -46,8 +46,11 @@ fn take_turns(
         Which::A
     };
     for number in 0_u64.. {
-        if time_budget.is_some_and(|budget| began.elapsed() >= budget) {
-            searches.iter_mut().for_each(Search::expire);
+        if let Some(budget) = time_budget {
+            let trials = trials_each(budget, began.elapsed(), number);
+            for search in searches.iter_mut() {
+                search.expect_time_for(trials);
+            }
         }
         let trials_left = searches
             .iter()
@@ -81,6 +84,26 @@ fn take_turns(
         turn = wanted.side.other();
     }
     Ok(())
+}
+
+/// How many trials of each of the two the rest of a time budget lasts for, were all as long as those so far; before the first nobody knows.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "a number of trials, not negative; a fraction of one is none"
+)]
+fn trials_each(budget: Duration, elapsed: Duration, ran: u64) -> u32 {
+    let left_s = budget.saturating_sub(elapsed).as_secs_f64();
+    if left_s == 0.0 {
+        return 0;
+    }
+    let mean_s = elapsed.as_secs_f64() / ran as f64;
+    if mean_s > 0.0 {
+        (left_s / mean_s / 2.0).ceil() as u32
+    } else {
+        u32::MAX
+    }
 }
 
 fn keep(known: &mut Known, which: Which, outcome: Outcome) {

@@ -1,0 +1,14 @@
+#!/bin/sh
+# Formatter and linter, compiler, unit tests. The last line holds the runner's own numbers.
+set -eu
+cd "$(dirname "$0")"
+sh install.sh
+node_modules/.bin/biome check --error-on-warnings
+sh build.sh
+status=0
+output=$(node --test --test-reporter=tap dist/tests/*.test.js 2>&1) || status=$?
+printf '%s\n' "$output"
+passed=$(printf '%s\n' "$output" | sed -n 's/^# pass //p')
+failed=$(printf '%s\n' "$output" | sed -n 's/^# fail //p')
+echo "ts-node: ${passed:-0} passed, ${failed:-1} failed"
+exit "$status"

@@ -16,21 +16,28 @@ import org.apache.pekko.io.{IO, Tcp}
 final class Acceptor(gateway: Gateway, front: HttpFront) extends Actor, ActorLogging, Timers:
   import Acceptor.*
 
+  private var listener = ActorRef.noSender
+
+  /** Connections taken since the listener was last asked. */
+  private var accepted = 0
+
   IO(Tcp)(using context.system) ! Tcp.Bind(
     self,
     InetSocketAddress(gateway.config.port),
     backlog = Backlog,
     options = List(SO.ReuseAddress(true), SO.SendBufferSize(SendBufferBytes), TcpSO.TcpNoDelay(true)),
-    pullMode = false,
+    // One read stands in a mailbox at most; what has not been asked for stays in the kernel, where the client feels it.
+    pullMode = true,
   )
 
   def receive: Receive =
-    case Tcp.Bound(address)    => log.debug("listening at {}", address)
+    case Tcp.Bound(address) =>
+      log.debug("listening at {}", address)
+      acceptMore(sender())
     case Tcp.CommandFailed(it) =>
       System.err.println(s"PORT=${gateway.config.port}: cannot listen: ${it.failureMessage}")
       sys.exit(1)
-    case _: Tcp.Connected =>
-      val _ = context.spawnAnonymous(ConnectionActor(gateway, front, sender()))
+    case _: Tcp.Connected => connected(sender())
     case Drain =>
       gateway.isDraining = true
       val drainNanos = gateway.config.drainTimeoutNanos
@@ -41,13 +48,23 @@ final class Acceptor(gateway: Gateway, front: HttpFront) extends Actor, ActorLog
       timers.startSingleTimer(DrainOver, DrainOver, drainNanos.nanos)
       drainUntilGone(context.children.toSet)
 
+  /** In pull mode the listener too takes only what it was asked to take. */
+  private def acceptMore(by: ActorRef): Unit =
+    listener = by
+    accepted = 0
+    listener ! Tcp.ResumeAccepting(AcceptBatch)
+
+  private def connected(connection: ActorRef): Unit =
+    val _ = context.spawnAnonymous(ConnectionActor(gateway, front, connection))
+    accepted += 1
+    if accepted == AcceptBatch then acceptMore(listener)
+
   private def drainUntilGone(connections: Set[ActorRef]): Unit =
     if connections.isEmpty then sys.exit(0) else context.become(draining(connections))
 
   /** Still listens, so that /health can say so. */
   private def draining(connections: Set[ActorRef]): Receive =
-    case _: Tcp.Connected =>
-      val _ = context.spawnAnonymous(ConnectionActor(gateway, front, sender()))
+    case _: Tcp.Connected => connected(sender())
     case Terminated(connection) => drainUntilGone(connections - connection)
     case DrainOver              => sys.exit(0)
     case _                      => ()
@@ -63,6 +80,9 @@ object Acceptor:
     * is dropped comes again after one second, then three. The kernel's own limit (somaxconn) applies too.
     */
   private val Backlog = 4096
+
+  /** Connections taken at a time: a burst is taken faster than it comes. */
+  private val AcceptBatch = 128
 
   /** The kernel's buffer counts for a client that does not read. A partial takes some 350 bytes. */
   private val SendBufferBytes = 32 * 1024

@@ -62,7 +62,9 @@ object ConnectionActor:
         val bytes = begun ++ data
         // The end may lie across the seam.
         val end = bytes.indexOfSlice(headEnd, math.max(0, begun.length - headEnd.length))
-        if end < 0 && bytes.length < HeadBytesMax then head(gateway, front, socket, timeout, bytes)
+        if end < 0 && bytes.length < HeadBytesMax then
+          socket.readOn()
+          head(gateway, front, socket, timeout, bytes)
         else
           val _ = timeout.cancel()
           val length = if end < 0 then bytes.length else end + headEnd.length
@@ -72,7 +74,6 @@ object ConnectionActor:
               socket.write(response)
               SessionActor(gateway, socket, rest.compact)
             case None =>
-              socket.suspendReading()
               context.pipeToSelf(front.answer(request))(Command.HttpAnswered(_))
               answering(gateway, socket, rest.compact)
       case (_, Command.Socket(_: Tcp.ConnectionClosed) | Command.Drain(_)) => Behaviors.stopped
@@ -101,7 +102,7 @@ object ConnectionActor:
     */
   def ending(socket: Socket, last: ByteString): Behavior[Command] =
     val _ = socket.after(LingerNanos, Command.GiveUp)
-    socket.resumeReading()
+    socket.readOn()
     if socket.isWriting then finishing(socket, Some(last))
     else
       socket.write(last)
@@ -113,6 +114,9 @@ object ConnectionActor:
         socket.onWritten()
         last.fold(socket.shutdownOutput())(socket.write)
         finishing(socket, None)
+      case Command.Socket(_: Tcp.Received) =>
+        socket.readOn()
+        Behaviors.same
       case Command.Socket(_: Tcp.ConnectionClosed) => Behaviors.stopped
       case Command.GiveUp =>
         socket.abort()
@@ -127,7 +131,10 @@ object ConnectionActor:
     private val events = context.messageAdapter[Tcp.Event](Command.Socket(_)).toClassic
     private var writing = false
 
-    def register(): Unit = connection.tell(Tcp.Register(events), events)
+    /** Hears of the socket from now on, and asks for the first read. */
+    def register(): Unit =
+      connection.tell(Tcp.Register(events), events)
+      readOn()
 
     def isWriting: Boolean = writing
 
@@ -138,9 +145,8 @@ object ConnectionActor:
 
     def onWritten(): Unit = writing = false
 
-    def suspendReading(): Unit = connection.tell(Tcp.SuspendReading, events)
-
-    def resumeReading(): Unit = connection.tell(Tcp.ResumeReading, events)
+    /** Asks for one more read, when what was read has been dealt with: so no more than one is ever unhandled. */
+    def readOn(): Unit = connection.tell(Tcp.ResumeReading, events)
 
     def shutdownOutput(): Unit = connection.tell(Tcp.ConfirmedClose, events)
 

@@ -19,7 +19,11 @@ object Main:
 
   private[stt] def start(config: Config): Unit =
     given system: ActorSystem = ActorSystem("stt", settings(config))
-    lazy val gateway: Gateway = Gateway(config, inference.InferenceClient(config), () => System.nanoTime)
+    // A system of its own is a selector and a queue of its own: requests do not stand in line with every client's
+    // socket, whatever comes in there.
+    val back = ActorSystem("inference", settings(config))
+    val client = inference.InferenceClient(config)(using back)
+    lazy val gateway: Gateway = Gateway(config, client, () => System.nanoTime)
     val acceptor = system.actorOf(Acceptor.props(gateway, HttpFront(gateway)), "acceptor")
     // A handler and not a shutdown hook: with the latter the exit code would be 143.
     val _ = Signal.handle(Signal("TERM"), _ => acceptor ! Acceptor.Drain)
@@ -28,10 +32,8 @@ object Main:
   /** What `application.conf` cannot know: the threads. */
   private def settings(config: Config): com.typesafe.config.Config =
     val threads = config.workerThreads
-    val parallelism = for
-      dispatcher <- List("pekko.actor.default-dispatcher", "stt.stream-dispatcher")
-      bound <- List("min", "max")
-    yield s"$dispatcher.fork-join-executor.parallelism-$bound" -> threads
+    val parallelism = for bound <- List("min", "max")
+    yield s"pekko.actor.default-dispatcher.fork-join-executor.parallelism-$bound" -> threads
     ConfigFactory
       .parseMap(parallelism.toMap.asJava)
       .withFallback(ConfigFactory.load())

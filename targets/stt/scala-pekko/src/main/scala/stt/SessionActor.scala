@@ -28,9 +28,6 @@ object SessionActor:
     val actor = new SessionActor(gateway, socket, context, idle.session)
     actor.begin(idle, rest)
 
-  /** What is read this much at once is a flood; usually it is a frame, or a few. */
-  private val FloodBytes = 32 * 1024
-
   /** Two ticks of the scheduler. */
   private val ReadBeforeTickNanos = 10_000_000L
 
@@ -44,7 +41,6 @@ private final class SessionActor(
 
   private val decoder = FrameDecoder(this)
   private val readPaceNanos = gateway.config.readPaceMs * 1_000_000L
-  private var isReadPaused = false
 
   /** When what is being decoded was read. */
   private var readAtNanos = 0L
@@ -61,7 +57,6 @@ private final class SessionActor(
   private var inFlight = Option.empty[InferenceClient.Call]
 
   private def begin(state: Idle, rest: ByteString): Behavior[Command] =
-    socket.resumeReading()
     armTimer(state.dueNanos)
     val behavior = idle(state)
     received(rest, behavior)
@@ -118,8 +113,7 @@ private final class SessionActor(
           endOfDrain.getOrElse(Behaviors.same)
         case Command.Socket(_: Tcp.ConnectionClosed) => Behaviors.stopped
         case Command.ReadOn =>
-          isReadPaused = false
-          socket.resumeReading()
+          socket.readOn()
           Behaviors.same
         case Command.Drain(closeAtNanos) =>
           session.drain(closeAtNanos)
@@ -132,8 +126,6 @@ private final class SessionActor(
 
   private def received(data: ByteString, next: Behavior[Command]): Behavior[Command] =
     readAtNanos = gateway.clock()
-    val pauses = readPaceNanos > 0 || data.length >= FloodBytes
-    if pauses then socket.suspendReading()
     val bytes = data.toArrayUnsafe()
     decoder.feed(bytes, 0, bytes.length) match
       case Progress.More =>
@@ -141,15 +133,13 @@ private final class SessionActor(
           // Only the schedule that begins now knows when the first tick is due.
           hasJustStarted = false
           armTimer(session.phaseDueNanos)
-        if readPaceNanos > 0 then pauseReading()
-        else if pauses then socket.resumeReading()
+        if readPaceNanos > 0 then pauseReading() else socket.readOn()
         next
       case Progress.Violation(reason) => close(reason)
       case Progress.Closed(payload)   => end(Frames.close(payload))
 
   /** Reads on after the pace, or a little before the next tick, so that the flush has what has arrived. */
-  private def pauseReading(): Unit = if !isReadPaused then
-    isReadPaused = true
+  private def pauseReading(): Unit =
     val untilTick = timerDueNanos - readAtNanos - ReadBeforeTickNanos
     val _ = socket.after(if untilTick > 0 then math.min(readPaceNanos, untilTick) else readPaceNanos, Command.ReadOn)
 

@@ -94,6 +94,26 @@ class ConnectionActorSuite extends munit.FunSuite:
       assert(site.written().utf8String.startsWith("HTTP/1.1 101"))
       site.expectClose(1003)
 
+  test("each read is asked for, and only when the one before has been dealt with"):
+    withSite(): site =>
+      val asked: PartialFunction[Any, Boolean] = { case Tcp.ResumeReading => true }
+      def expectOneRead(): Unit =
+        site.connection.expectMsg(Tcp.ResumeReading)
+        site.connection.expectNoMessage(50.millis)
+      expectOneRead()
+      site.receive(upgrade.take(20).getBytes)
+      expectOneRead()
+      site.receive(upgrade.drop(20).getBytes)
+      assert(site.written().utf8String.startsWith("HTTP/1.1 101"))
+      expectOneRead()
+      site.receive(clientFrame(1, startText))
+      expectOneRead()
+      // Even what comes after a close is read, one at a time, for the close code not to be lost to a reset.
+      site.receive(clientFrame(2, new Array(639)))
+      site.expectClose(1003)
+      site.receive(new Array(1000))
+      val _ = site.connection.fishForSpecificMessage(10.seconds)(asked)
+
   test("over MAX_SESSIONS the answer is 503, and a place is free when its session has ended"):
     withSite("MAX_SESSIONS" -> "1"): site =>
       site.upgraded()

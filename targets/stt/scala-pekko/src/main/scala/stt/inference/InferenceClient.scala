@@ -40,6 +40,8 @@ object InferenceClient:
     @volatile private[inference] var stream = 0
     @volatile private[inference] var onAbandoned: () => Unit = () => ()
 
+    private[inference] def hasEnded: Boolean = ended.get
+
     private[stt] def complete(result: => Either[Failure, Inference]): Unit =
       if ended.compareAndSet(false, true) then onResult(result)
 

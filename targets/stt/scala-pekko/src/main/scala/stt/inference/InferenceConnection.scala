@@ -59,6 +59,7 @@ private final class InferenceConnection(config: Config)(using system: ActorSyste
     private val ((queue, killSwitch), done) = Source
       .queue[HttpRequest](RequestsQueuedMax)
       .viaMat(KillSwitches.single)(Keep.both)
+      .filter(isWanted)
       .map(numbered)
       .via(flow)
       .toMat(Sink.foreach(onResponse))(Keep.both)
@@ -80,7 +81,7 @@ private final class InferenceConnection(config: Config)(using system: ActorSyste
 
     /** Whether it took the request. */
     def send(call: Call, request: HttpRequest): Boolean =
-      call.onAbandoned = () => onAbandoned()
+      call.onAbandoned = () => onAbandoned(call)
       val _ = outstanding.add(call)
       queue.offer(request) match
         case QueueOfferResult.Enqueued => true
@@ -103,6 +104,10 @@ private final class InferenceConnection(config: Config)(using system: ActorSyste
         .toPort(config.inferenceUrl.port)
         .withClientConnectionSettings(settings)
         .http2WithPriorKnowledge()
+
+    /** What was abandoned in the queue is not sent: in overload that would delay all that is behind it. */
+    private def isWanted(request: HttpRequest): Boolean =
+      request.attribute(InferenceClient.CallKey).exists(call => !call.hasEnded)
 
     private def numbered(request: HttpRequest): HttpRequest =
       request.attribute(InferenceClient.CallKey).foreach: call =>
@@ -148,9 +153,10 @@ private final class InferenceConnection(config: Config)(using system: ActorSyste
       if live.compareAndSet(this, null) then
         val _ = system.scheduler.scheduleOnce(config.session.inferenceTimeoutNanos.nanos)(killSwitch.shutdown())
 
-    /** An abandoned request keeps its stream until the server answers. */
-    private def onAbandoned(): Unit =
-      if abandoned.incrementAndGet() == AbandonedMax then wither()
+    /** An abandoned request keeps its stream, if it has one, until the server answers. */
+    private def onAbandoned(call: Call): Unit =
+      if call.stream == 0 then forget(call)
+      else if abandoned.incrementAndGet() == AbandonedMax then wither()
 
 private object InferenceConnection:
   /** More than the sessions of a process: each has one request at most. */

@@ -37,7 +37,6 @@ pub(super) fn run(args: &CheckArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     if args.out.json {
         output::print_json(&checked)?;
     } else {
-        say!("");
         for report in &checked {
             say!("{}", counts(report));
         }
@@ -94,9 +93,7 @@ fn each(
                 }
             });
             kept(&ResultFolder::create(folder)?, &report)?;
-            if !args.out.json {
-                say!("{}", counts(&report));
-            }
+            eprintln!("{} is checked", manifest.name);
             if let Ok(mut reports) = reports.lock() {
                 reports.push((place, report));
             }

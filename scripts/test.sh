@@ -41,7 +41,7 @@ cat "$logs/targets"
 cat "$logs/targets" >>"$log"
 [ -z "${failed:-}" ] || { echo "FAILED: the tests of a target, see above" >&2; exit 1; }
 
-tests target/debug/plimsoll check --all --jobs 3 --out "$logs/check"
+tests target/debug/plimsoll check --all --jobs 2 --out "$logs/check"
 
 tests cargo test -p plimsoll --locked
 

@@ -41,7 +41,7 @@ command = [{gateway:?}]
 fn all_that_runs_here_is_ranked_and_the_rest_named_with_its_reason() {
     let _turn = turn();
     let catalogue = catalogue();
-    let line = "find --all --start 40 --max 40 --repeats 1 --rounds 1 --ramp 0.2 --warm-up 1 --measured 4 --grace 2 --time-budget 0.5";
+    let line = "find --all --start 40 --max 40 --repeats 1 --rounds 1 --ramp 0.2 --warm-up 1 --measured 4 --grace 2 --time-budget 0.25";
     let ended = Plimsoll::measuring(line.split(' '))
         .env("PLIMSOLL_ROOT", catalogue.path())
         .run();
@@ -70,11 +70,17 @@ fn all_that_runs_here_is_ranked_and_the_rest_named_with_its_reason() {
     );
     assert!(!ended.stdout.contains("trial-only"), "{}", ended.stdout);
     assert_eq!(ranking["interrupted"], false);
+    let first_cores = &ended.json_of("one/trial-001.json")["environment"];
     for row in ranking["rows"].as_array().expect("a list") {
         assert!(row["lines_of_code"].as_u64() > Some(500), "{row:#}");
         let folder = row["folder"].as_str().expect("a folder");
         let bracket = ended.json_of(&format!("{folder}/bracket.json"));
         assert_eq!(bracket, row["bracket"]);
+        // The first target's placement must not be what the second one's is chosen from.
+        let trial = ended.json_of(&format!("{folder}/trial-001.json"));
+        let cores = &trial["environment"];
+        assert_eq!(cores["target_cpus"], first_cores["target_cpus"], "{folder}");
+        assert_eq!(cores["client_cpus"], first_cores["client_cpus"], "{folder}");
     }
     // A disturbed machine may leave nothing confirmed; then there is no common load, and that is said.
     let lines: Vec<_> = ranking["rows"]

@@ -1,6 +1,7 @@
 //! CPU lists and who gets which.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::str::FromStr;
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -75,6 +76,19 @@ impl CpuList {
             })
     }
 
+    /// The same for as long as the result lives: what is decided afterwards by [`CpuList::allowed_to_us`] must not see only these.
+    ///
+    /// # Errors
+    /// When none of them may be used.
+    pub fn bind_this_thread_for_now(&self) -> Result<Bound> {
+        let before = Self::allowed_to_us()?;
+        self.bind_this_thread()?;
+        Ok(Bound {
+            before,
+            of_one_thread: PhantomData,
+        })
+    }
+
     /// The form in which the kernel takes it. Fails on a CPU number that the C library's set cannot hold.
     pub(crate) fn to_kernel(&self) -> nix::Result<CpuSet> {
         let mut set = CpuSet::new();
@@ -82,6 +96,22 @@ impl CpuList {
             set.set(*cpu as usize)?;
         }
         Ok(set)
+    }
+}
+
+/// The calling thread is bound to some CPUs; dropped, it may run where it could before.
+#[derive(Debug)]
+#[must_use = "dropped at once, nothing is bound"]
+pub struct Bound {
+    before: CpuList,
+    /// Another thread would restore its own affinity.
+    of_one_thread: PhantomData<*const ()>,
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        // It could run there a moment ago; a set that was narrowed from outside since then stays as it is.
+        let _ = self.before.bind_this_thread();
     }
 }
 
@@ -377,6 +407,20 @@ mod tests {
         let pairs = |cpu: u32| CpuList::new(vec![cpu, (cpu + 2) % 4]);
         assert_eq!(placement.shared_cores(pairs), [(3, 1)]);
         assert!(placement.shared_cores(|_| None).is_empty());
+    }
+
+    #[test]
+    fn a_binding_for_now_ends() {
+        // A thread of its own: the other tests' affinity is theirs.
+        let thread = std::thread::spawn(|| {
+            let before = CpuList::allowed_to_us().expect("allowed");
+            let first = CpuList::new(vec![before.as_slice()[0]]).expect("one");
+            let bound = first.bind_this_thread_for_now().expect("bound");
+            assert_eq!(CpuList::allowed_to_us().expect("allowed"), first);
+            drop(bound);
+            assert_eq!(CpuList::allowed_to_us().expect("allowed"), before);
+        });
+        thread.join().expect("no panic");
     }
 
     #[test]

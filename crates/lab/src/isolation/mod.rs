@@ -20,7 +20,7 @@ mod v2;
 mod view;
 
 pub use cgroup::{Cgroup, DEFAULT_PERIOD_US, sweep_stale};
-pub use cpus::{CpuList, Placement, siblings_of, whole_cpus};
+pub use cpus::{Bound, CpuList, Placement, siblings_of, whole_cpus};
 pub use layout::{Controller, Hierarchy, Layout};
 pub use limits::{GroupLimits, Throttling};
 pub use means::{How, Means, Missing, Wanted};

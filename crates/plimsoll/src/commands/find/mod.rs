@@ -85,7 +85,11 @@ fn one(
         progress.say(&format!("{subject_name}: building"));
     }
     setup::bring_up_to_date(&subject, &logs, stop)?;
-    conditions.placement.client_cpus.bind_this_thread()?;
+    // Only for now: the next target's placement is chosen from all CPUs again.
+    let _bound = conditions
+        .placement
+        .client_cpus
+        .bind_this_thread_for_now()?;
     let earlier = if let Some(begun) = begun {
         plan.settings.max = begun.plan.max;
         progress.say(&format!(

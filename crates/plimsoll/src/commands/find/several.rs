@@ -224,7 +224,10 @@ impl Several<'_> {
             rounds: self.args.rounds,
             seed: self.args.load.seed,
         };
+        let client_cpus = &prepared[0].1.placement.client_cpus;
+        let bound = client_cpus.bind_this_thread_for_now()?;
         let measured = measure(&contenders, plan, self.stop, &mut keeper);
+        drop(bound);
         drop(keeper);
         for folder in &folders {
             output::render(folder.path())?;

@@ -1,7 +1,7 @@
 //! `--all`: every target of a workload that this machine can build and run, and why the others are left out.
 
 use plimsoll_core::record::LeftOut;
-use plimsoll_lab::manifest::{self, Manifest, Readiness, Tier};
+use plimsoll_lab::manifest::{self, Manifest, Tier};
 
 use crate::args::Which;
 use crate::failure::Failure;
@@ -24,11 +24,11 @@ pub(crate) fn all(which: &Which) -> Result<Catalogue, Failure> {
         if manifest.workload != which.workload.word() || manifest.tier == Tier::Test {
             continue;
         }
-        match manifest.availability().readiness {
-            Readiness::Ready | Readiness::NeedsBuild => catalogue.targets.push(manifest),
-            Readiness::Missing { tool, install } => catalogue.left_out.push(LeftOut {
+        match manifest.availability().readiness.missing() {
+            None => catalogue.targets.push(manifest),
+            Some(reason) => catalogue.left_out.push(LeftOut {
                 name: manifest.name,
-                reason: format!("needs {tool}: {install}"),
+                reason,
             }),
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::record::{Bracket, CostAtLoad, RankedTarget, Trial, Verdict};
 use crate::schedule::mix;
+use crate::stats::Mean;
 
 /// The common load is at most this share of the lowest load line: near its edge a target's cost bends.
 pub const SHARE_OF_LOWEST: f64 = 0.8;
@@ -69,30 +70,23 @@ pub fn cost_at_load(trials: &[(Trial, String)]) -> Option<CostAtLoad> {
             Some((trial, resources, cost, file))
         })
         .collect();
-    let costs = || counted.iter().map(|(_, _, cost, _)| *cost);
-    let of_latency = |trial: &Trial| trial.latency.newest.from_schedule.p95_ms;
+    let costs: Vec<f64> = counted.iter().map(|(_, _, cost, _)| *cost).collect();
+    let mean = |values: &[f64]| Mean::of(values).map(|mean| mean.value);
+    let memory = counted
+        .iter()
+        .filter_map(|(_, resources, ..)| resources.rss_bytes_per_session);
+    let latencies = counted
+        .iter()
+        .filter_map(|(trial, ..)| trial.latency.newest.from_schedule.p95_ms);
     Some(CostAtLoad {
-        cpu_us_per_session_second: mean(costs())?,
-        low: costs().reduce(f64::min)?,
-        high: costs().reduce(f64::max)?,
-        rss_bytes_per_session: mean(
-            counted
-                .iter()
-                .filter_map(|(_, r, ..)| r.rss_bytes_per_session),
-        ),
-        newest_p95_ms: mean(counted.iter().filter_map(|(trial, ..)| of_latency(trial))),
+        cpu_us_per_session_second: mean(&costs)?,
+        low: costs.iter().copied().reduce(f64::min)?,
+        high: costs.iter().copied().reduce(f64::max)?,
+        rss_bytes_per_session: mean(&memory.collect::<Vec<_>>()),
+        newest_p95_ms: mean(&latencies.collect::<Vec<_>>()),
         trials: counted.iter().map(|(.., file)| (*file).clone()).collect(),
         left_out: u32::try_from(trials.len() - counted.len()).unwrap_or(u32::MAX),
     })
-}
-
-fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let (mut sum, mut count) = (0.0, 0.0);
-    for value in values {
-        sum += value;
-        count += 1.0;
-    }
-    (count > 0.0).then(|| sum / count)
 }
 
 /// Places `from..=to` of each row of a ranking that is sorted: rows whose edges' intervals overlap cannot be told apart, so they share their places.

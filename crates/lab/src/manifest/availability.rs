@@ -27,6 +27,17 @@ pub enum Readiness {
     },
 }
 
+impl Readiness {
+    /// What is missing and the remedy, in a line; `None` where nothing is.
+    #[must_use]
+    pub fn missing(&self) -> Option<String> {
+        match self {
+            Self::Ready | Self::NeedsBuild => None,
+            Self::Missing { tool, install } => Some(format!("needs {tool}: {install}")),
+        }
+    }
+}
+
 /// A target's [`Readiness`] with the versions of its tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Availability {

@@ -44,11 +44,13 @@ struct Row {
 
 impl Row {
     fn of(manifest: &Manifest) -> Self {
-        let (runs_here, state) = match manifest.availability().readiness {
-            Readiness::Ready => (true, "ready".to_owned()),
-            Readiness::NeedsBuild => (true, "builds here".to_owned()),
-            Readiness::Missing { tool, install } => (false, format!("needs {tool}: {install}")),
-        };
+        let readiness = manifest.availability().readiness;
+        let missing = readiness.missing();
+        let runs_here = missing.is_none();
+        let state = missing.unwrap_or_else(|| match readiness {
+            Readiness::NeedsBuild => "builds here".to_owned(),
+            _ => "ready".to_owned(),
+        });
         Self {
             name: manifest.name.clone(),
             workload: manifest.workload.clone(),

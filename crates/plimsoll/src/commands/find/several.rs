@@ -165,9 +165,11 @@ impl Several<'_> {
             Some(load) => Some(load),
             None => common_load(brackets, SESSIONS_MIN),
         };
-        let carries = |row: &&RankedTarget| row.bracket.confirmed >= load;
-        let carrying = self.ranking.rows.iter().filter(carries).count();
-        let Some(load) = load.filter(|_| carrying > 1) else {
+        let several_carry = |load: &u32| {
+            let rows = self.ranking.rows.iter();
+            rows.filter(|row| carries(row, *load)).count() > 1
+        };
+        let Some(load) = load.filter(several_carry) else {
             self.ranking.interrupted = false;
             return Ok(None);
         };
@@ -178,7 +180,7 @@ impl Several<'_> {
             .ranking
             .rows
             .iter_mut()
-            .filter(|row| row.bracket.confirmed >= Some(load))
+            .filter(|row| carries(row, load))
             .zip(&measured.trials)
         {
             row.at_common_load = cost_at_load(trials);
@@ -191,7 +193,7 @@ impl Several<'_> {
     fn rounds(&self, load: u32) -> Result<Measured, Failure> {
         let rows = self.ranking.rows.iter().zip(&self.measured);
         let carrying: Vec<&Manifest> = rows
-            .filter(|(row, _)| row.bracket.confirmed >= Some(load))
+            .filter(|(row, _)| carries(row, load))
             .map(|(_, manifest)| manifest)
             .collect();
         let mut prepared = Vec::new();
@@ -261,6 +263,11 @@ impl Several<'_> {
         say!("result: {}", self.folder.path().display());
         Ok(())
     }
+}
+
+/// Whether a target has a part in the rounds at that load.
+fn carries(row: &RankedTarget, load: u32) -> bool {
+    row.bracket.confirmed >= Some(load)
 }
 
 /// Shows and keeps the trials at the common load.

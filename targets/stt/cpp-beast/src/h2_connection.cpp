@@ -13,7 +13,6 @@
 #include <boost/asio/detail/socket_option.hpp>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/write.hpp>
 
 namespace stt {
 
@@ -38,6 +37,16 @@ constexpr int user_timeout_ms = 10'000;
 
 /// About as many buffers as one `writev` takes through Asio (64): more would only be cut up again.
 constexpr std::size_t segments_max = 60;
+
+/// Requests whose audio is on its way at the same time. nghttp2 would send all of them in turns, and when the gateway is
+/// behind none would be through before it times out. Several, for one may wait for its stream's window.
+constexpr std::ptrdiff_t uploads_at_once = 8;
+
+/// Writes in one turn, some 200 KB each.
+constexpr int writes_per_turn = 32;
+
+/// Reads in one turn.
+constexpr int reads_per_turn = 16;
 
 void check(int rv) {
     if (rv == NGHTTP2_ERR_NOMEM) {
@@ -141,6 +150,7 @@ struct H2Connection::Callbacks {
             self(user_data).finish(*exchange, std::unexpected{Failure::connection(std::string{"stream ended: "} +
                                                                                   nghttp2_http2_strerror(error_code))});
             self(user_data).exchanges_.erase(stream_id);
+            self(user_data).end_upload(stream_id);
         }
         return 0;
     }
@@ -151,6 +161,7 @@ struct H2Connection::Callbacks {
         if (exchange != nullptr) {
             self(user_data).finish(*exchange, std::unexpected{Failure::connection(nghttp2_strerror(error))});
             self(user_data).exchanges_.erase(frame->hd.stream_id);
+            self(user_data).end_upload(frame->hd.stream_id);
         }
         return 0;
     }
@@ -159,9 +170,13 @@ struct H2Connection::Callbacks {
     static ssize_t read_body(nghttp2_session* /*session*/, std::int32_t stream_id, std::uint8_t* /*buffer*/,
                              std::size_t size_max, std::uint32_t* flags, nghttp2_data_source* /*source*/,
                              void* user_data) {
-        const auto* exchange = find(user_data, stream_id);
+        auto* exchange = find(user_data, stream_id);
         if (exchange == nullptr || !exchange->body) {
             return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+        }
+        if (!self(user_data).may_upload(stream_id)) {
+            exchange->is_deferred = true;
+            return NGHTTP2_ERR_DEFERRED;
         }
         const auto size = std::min(size_max, exchange->body->bytes_at(exchange->sent_bytes).size());
         *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
@@ -186,6 +201,7 @@ struct H2Connection::Callbacks {
         connection.pinned_.push_back(exchange->body);
         if (exchange->sent_bytes == exchange->body->size_bytes()) {
             exchange->body.reset();
+            connection.end_upload(frame->hd.stream_id);
         }
         return 0;
     }
@@ -247,8 +263,31 @@ std::unique_ptr<PendingCall> H2Connection::submit(AudioChain audio, AnswerSink& 
     auto& exchange = exchanges_[stream_id];
     exchange.call = call.get();
     exchange.body = std::make_shared<const AudioChain>(std::move(audio));
-    write();
+    uploads_.push_back(stream_id);
+    write_soon();
     return call;
+}
+
+/// Whether it is the turn of this stream's audio: first come, first served.
+bool H2Connection::may_upload(std::int32_t stream_id) const {
+    const auto next = std::min(std::ssize(uploads_), uploads_at_once);
+    const auto end = uploads_.begin() + next;
+    return std::find(uploads_.begin(), end, stream_id) != end;
+}
+
+/// Its audio is sent, or nobody wants it any more: the next one's turn.
+void H2Connection::end_upload(std::int32_t stream_id) {
+    const auto found = std::ranges::find(uploads_, stream_id);
+    if (found == uploads_.end()) {
+        return;
+    }
+    uploads_.erase(found);
+    for (std::ptrdiff_t index = 0; index < std::min(std::ssize(uploads_), uploads_at_once); ++index) {
+        const auto next = exchanges_.find(uploads_[static_cast<std::size_t>(index)]);
+        if (next != exchanges_.end() && std::exchange(next->second.is_deferred, false)) {
+            check(nghttp2_session_resume_data(session_.get(), next->first));
+        }
+    }
 }
 
 void H2Connection::connect() {
@@ -295,67 +334,129 @@ void H2Connection::on_connected(error_code ec) {
     error_code ignored; // Both only help to find out that a peer is gone.
     socket_.set_option(UserTimeout{user_timeout_ms}, ignored);
     socket_.set_option(Socket::keep_alive{true}, ignored);
+    // For reads and writes that are made at once; without it they would wait for the kernel.
+    socket_.non_blocking(true, ec);
+    if (ec) {
+        return fail(ec.message());
+    }
     state_ = State::open;
     write();
     read();
 }
 
+/// Waits and does not read yet: what has come is read by whoever has the next turn, this or `write_soon`.
 void H2Connection::read() {
-    socket_.async_read_some(
-        net::buffer(read_buffer_),
-        [self = shared_from_this()](error_code ec, std::size_t received) { self->on_read(ec, received); });
+    socket_.async_wait(Socket::wait_read, [self = shared_from_this()](error_code ec) { self->on_readable(ec); });
 }
 
-void H2Connection::on_read(error_code ec, std::size_t received) {
-    if (ec || state_ == State::closed) {
+void H2Connection::on_readable(error_code ec) {
+    if (ec) {
         return fail(ec.message());
     }
-    const auto taken = nghttp2_session_mem_recv(session_.get(), read_buffer_.data(), received);
-    if (taken < 0) {
-        return fail(nghttp2_strerror(static_cast<int>(taken)));
-    }
-    tell_finished();
+    read_ready();
     write();
-    if (state_ == State::closed) {
-        return;
+    if (state_ != State::closed) {
+        read();
     }
-    if (nghttp2_session_want_read(session_.get()) == 0 && nghttp2_session_want_write(session_.get()) == 0) {
-        return fail("closed by the server");
-    }
-    read();
 }
 
-/// Writes what is ready, unless a write is going on; then what becomes ready meanwhile goes with the next.
+/// Takes in what has come.
+void H2Connection::read_ready() {
+    for (int reads = 0; reads < reads_per_turn && state_ == State::open; ++reads) {
+        error_code ec;
+        const auto received = socket_.read_some(net::buffer(read_buffer_), ec);
+        if (ec == net::error::would_block) {
+            return;
+        }
+        if (ec) {
+            return fail(ec.message());
+        }
+        const auto taken = nghttp2_session_mem_recv(session_.get(), read_buffer_.data(), received);
+        if (taken < 0) {
+            return fail(nghttp2_strerror(static_cast<int>(taken)));
+        }
+        tell_finished();
+        if (nghttp2_session_want_read(session_.get()) == 0 && nghttp2_session_want_write(session_.get()) == 0) {
+            return fail("closed by the server");
+        }
+        if (received < read_buffer_.size()) {
+            return;
+        }
+    }
+}
+
+/// Writes when all that is ready now has had its turn: the requests of many sessions then leave together.
+///
+/// And reads before, for when the gateway is behind the news that there is something to read comes late: epoll tells Asio of
+/// 128 sockets at a time, once in a round of all sessions. Answers and the windows for further audio must not wait for that.
+void H2Connection::write_soon() {
+    if (is_write_posted_) {
+        return;
+    }
+    is_write_posted_ = true;
+    net::post(socket_.get_executor(), [self = shared_from_this()] {
+        self->is_write_posted_ = false;
+        self->read_ready();
+        self->write();
+    });
+}
+
+/// Writes what is ready, as much as the kernel takes; the rest when it takes more.
+///
+/// In many writes if need be: when the gateway is behind, this connection has one turn in a round of all sessions. With
+/// `net::async_write`, which writes 64 KiB a turn, requests piled up here until all of them timed out.
 void H2Connection::write() {
-    if (state_ != State::open || is_writing_) {
+    if (state_ != State::open || is_waiting_to_write_) {
         return;
     }
-    if (!gather()) {
-        return fail("cannot write");
+    for (int writes = 0; writes < writes_per_turn; ++writes) {
+        if (write_buffers_.empty() && !gather()) {
+            return fail("cannot write");
+        }
+        if (write_buffers_.empty()) {
+            return;
+        }
+        error_code ec;
+        const auto written = socket_.write_some(std::span<const net::const_buffer>{write_buffers_}, ec);
+        if (ec == net::error::would_block) {
+            is_waiting_to_write_ = true;
+            return socket_.async_wait(Socket::wait_write,
+                                      [self = shared_from_this()](error_code ec) { self->on_writable(ec); });
+        }
+        if (ec) {
+            return fail(ec.message());
+        }
+        consume(written);
     }
-    if (write_buffers_.empty()) {
-        return;
-    }
-    is_writing_ = true;
-    // A span, since Asio copies the sequence that it is given.
-    net::async_write(socket_, std::span<const net::const_buffer>{write_buffers_},
-                     [self = shared_from_this()](error_code ec, std::size_t /*written*/) { self->on_written(ec); });
+    write_soon();
 }
 
-void H2Connection::on_written(error_code ec) {
-    is_writing_ = false;
-    pinned_.clear();
+void H2Connection::on_writable(error_code ec) {
+    is_waiting_to_write_ = false;
     if (ec) {
         return fail(ec.message());
     }
     write();
 }
 
-/// Asks nghttp2 for frames and collects them in `write_buffers_`.
+/// Takes what was written off the front of `write_buffers_`.
+void H2Connection::consume(std::size_t written) {
+    auto first = write_buffers_.begin();
+    while (first != write_buffers_.end() && first->size() <= written) {
+        written -= first->size();
+        ++first;
+    }
+    write_buffers_.erase(write_buffers_.begin(), first);
+    if (!write_buffers_.empty()) {
+        write_buffers_.front() += written;
+    }
+}
+
+/// Asks nghttp2 for frames and collects them in `write_buffers_`, which are empty.
 bool H2Connection::gather() {
     copied_.clear();
     segments_.clear();
-    write_buffers_.clear();
+    pinned_.clear();
     while (segments_.size() < segments_max) {
         const std::uint8_t* data = nullptr;
         const auto size = nghttp2_session_mem_send(session_.get(), &data);
@@ -415,8 +516,9 @@ void H2Connection::give_up(Call& call) {
     }
     found->second.call = nullptr;
     if (state_ != State::closed) {
+        end_upload(call.stream_id());
         check(nghttp2_submit_rst_stream(session_.get(), NGHTTP2_FLAG_NONE, call.stream_id(), NGHTTP2_CANCEL));
-        write();
+        write_soon();
     }
 }
 

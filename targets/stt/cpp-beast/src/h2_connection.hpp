@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -56,6 +57,8 @@ private:
         Call* call = nullptr;
         Body body;
         std::size_t sent_bytes = 0;
+        /// Its audio waits for its turn.
+        bool is_deferred = false;
         std::optional<std::uint16_t> status;
         std::string answer;
     };
@@ -76,9 +79,14 @@ private:
     template <class Endpoints> void connect_to(const Endpoints& endpoints);
     void on_connected(error_code ec);
     void read();
-    void on_read(error_code ec, std::size_t received);
+    void on_readable(error_code ec);
+    void read_ready();
+    [[nodiscard]] bool may_upload(std::int32_t stream_id) const;
+    void end_upload(std::int32_t stream_id);
+    void write_soon();
     void write();
-    void on_written(error_code ec);
+    void on_writable(error_code ec);
+    void consume(std::size_t written);
     bool gather();
     void copy(const void* data, std::size_t size);
     void fail(std::string_view cause);
@@ -94,12 +102,15 @@ private:
     State state_ = State::connecting;
     std::unique_ptr<nghttp2_session, decltype(&nghttp2_session_del)> session_{nullptr, nghttp2_session_del};
     std::unordered_map<std::int32_t, Exchange> exchanges_;
+    /// Streams whose audio is not sent yet, in the order of their requests.
+    std::deque<std::int32_t> uploads_;
     std::vector<Finished> finished_;
     /// The header fields' values.
     std::string cpu_passes_;
 
     std::array<std::uint8_t, std::size_t{16} * 1024> read_buffer_{};
-    bool is_writing_ = false;
+    bool is_waiting_to_write_ = false;
+    bool is_write_posted_ = false;
     std::vector<std::byte> copied_;
     std::vector<Segment> segments_;
     std::vector<net::const_buffer> write_buffers_;

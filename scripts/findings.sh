@@ -1,11 +1,13 @@
 #!/bin/sh
 # Measures again what docs/findings.md tells: every figure there is from a folder that this script makes, below results/findings (or the folder given).
 #
-#   sh scripts/findings.sh                    all questions, about 50 minutes on a quiet machine
+#   sh scripts/findings.sh                    all questions, about an hour on a quiet machine
 #   sh scripts/findings.sh pace nodelay       only these
+#   TARGETS="go-nethttp ts-bun" sh scripts/findings.sh pace overload     only these targets
 #   OUT=somewhere sh scripts/findings.sh …
+#   RANKING=results/… sh scripts/findings.sh overload     the folder of a `find --all --vcpu 0.25`: every target gets twice its load line
 #
-# Questions: limit pace free-threading workers nodelay overload
+# Questions: limit pace free-threading workers nodelay bursts beam overload
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -40,8 +42,12 @@ compare() {
     case $code in 0 | 1 | 3) ;; *) echo "findings: $name was not measured (exit code $code)" >&2 ;; esac
 }
 
-paced="rust-epoll cpp-beast java-helidon scala-pekko go-nethttp ts-bun elixir-otp python-asgi"
-idiomatic="rust-axum cpp-beast java-helidon scala-pekko go-nethttp ts-bun elixir-otp python-asgi"
+# Short trials: what is compared is the cost of a frame, and each pair has its own beginning.
+short="--ramp 2 --warm-up 3 --measured 6"
+
+paced=${TARGETS:-"rust-epoll cpp-beast java-helidon scala-pekko go-nethttp ts-bun elixir-otp python-asgi"}
+divided=${TARGETS:-"rust-axum cpp-beast java-helidon scala-pekko go-nethttp elixir-otp python-asgi"}
+overloaded=${TARGETS:-"rust-axum cpp-beast java-helidon scala-pekko go-nethttp ts-bun ts-node elixir-otp python-asgi python-asgi-ft rust-epoll"}
 
 limit() {
     compare limit rust-axum rust-epoll --vcpu 1 --sessions 1000 --pairs 5
@@ -51,22 +57,22 @@ pace() {
     for target in $paced; do
         file=$(variant "$target" unpaced READ_PACE_MS=0)
         with=$(variant "$target" paced READ_PACE_MS=200)
-        compare "pace-$target" "$file" "$with" --vcpu 1 --sessions 300 --pairs 4
+        compare "pace-$target" "$file" "$with" --vcpu 1 --sessions 300 --pairs 3 $short
     done
 }
 
 free_threading() {
     own_loop=$(variant python-asgi asyncio EVENT_LOOP=asyncio)
-    compare free-threading-loop python-asgi "$own_loop" --vcpu 1 --sessions 300 --pairs 4
-    compare free-threading "$own_loop" python-asgi-ft --vcpu 1 --sessions 300 --pairs 4
+    compare free-threading-loop python-asgi "$own_loop" --vcpu 1 --sessions 300 --pairs 3 $short
+    compare free-threading "$own_loop" python-asgi-ft --vcpu 1 --sessions 300 --pairs 3 $short
 }
 
 # Two workers on the one core that the target has: what it costs to be divided. What two cores would give, a machine with two cores cannot tell, for the client needs one.
 workers() {
-    for target in $idiomatic; do
+    for target in $divided; do
         file=$(variant "$target" two-workers)
         sed -i 's/^threads_per_vcpu = .*/threads_per_vcpu = 2/' "$file"
-        compare "workers-$target" "$target" "$file" --vcpu 1 --sessions 300 --pairs 3
+        compare "workers-$target" "$target" "$file" --vcpu 1 --sessions 300 --pairs 3 $short
     done
 }
 
@@ -79,18 +85,39 @@ nodelay() {
     done
 }
 
-# Twice the load line and a little more: no crash, bounded memory, every frame named; then a fifth of the load on the same process.
-overload() {
-    for target in $idiomatic rust-epoll; do
-        echo "== overload $target"
-        sh scripts/overload.sh "$target" "$out/overload-$target" || echo "findings: overload of $target failed" >&2
+# 1,500 connects in 3 s, the process just started. A header that makes the handshake unusual keeps scala-pekko from its short cut: each connection then gets a stream of
+# Pekko HTTP, as it does in any server on it.
+bursts() {
+    for round in 1 2 3; do
+        "$plimsoll" run scala-pekko --vcpu 1 --sessions 1500 --ramp 3 --warm-up 2 --measured 4 --seed "$round" --out "$out/burst-recognised" || true
+        "$plimsoll" run scala-pekko --vcpu 1 --sessions 1500 --ramp 3 --warm-up 2 --measured 4 --seed "$round" --header "X-Via: one" --header "X-Via: two" --out "$out/burst-streams" || true
     done
 }
 
-[ $# -gt 0 ] || set -- limit pace free-threading workers nodelay overload
+# Where the BEAM's time goes: its own accounts in a running gateway, and what a process per connection costs apart from all else.
+beam() {
+    mkdir -p "$out/beam"
+    accounts=$(realpath "$out/beam")/msacc.txt
+    file=$(variant elixir-otp msacc "STT_ERL_FLAGS=-eval spawn(fun()->timer:sleep(9000),msacc:start(8000),msacc:print(atom_to_list('$accounts'),msacc:stats(),#{})end).")
+    "$plimsoll" run --manifest "$file" --vcpu 1 --sessions 300 --out "$out/beam" || true
+    sh targets/stt/elixir-otp/bench/process-per-connection.sh 300 8 5 | tee "$out/beam/process-per-connection.jsonl"
+}
+
+# Twice the load line: no crash, bounded memory, every frame named; then a few sessions on the same process.
+overload() {
+    for target in $overloaded; do
+        echo "== overload $target"
+        sessions=1000
+        bracket=${RANKING:-}/$target/bracket.json
+        [ ! -f "$bracket" ] || sessions=$(python3 -c 'import json, sys; print(2 * (json.load(open(sys.argv[1]))["confirmed"] or 500))' "$bracket")
+        sh scripts/overload.sh "$target" "$out/overload-$target" "$sessions" || echo "findings: overload of $target failed" >&2
+    done
+}
+
+[ $# -gt 0 ] || set -- limit pace free-threading workers nodelay bursts beam overload
 for question in "$@"; do
     case $question in
-        limit | pace | workers | nodelay | overload) "$question" ;;
+        limit | pace | workers | nodelay | bursts | beam | overload) "$question" ;;
         free-threading) free_threading ;;
         *) echo "findings: no question $question" >&2; exit 2 ;;
     esac

@@ -31,7 +31,8 @@ fn color(row: &RankedTarget) -> &'static str {
 #[must_use]
 pub fn svg(ranking: &Ranking) -> Option<String> {
     let rows: Vec<&RankedTarget> = ranking.rows.iter().collect();
-    let of_edge = |row: &&RankedTarget| row.bracket.edge.and_then(|edge| edge.high);
+    // An interval that is open above still begins within the chart.
+    let of_edge = |row: &&RankedTarget| row.bracket.edge.map(|edge| edge.high.unwrap_or(edge.low));
     let confirmed = |row: &&RankedTarget| row.bracket.confirmed.map(f64::from);
     let greatest = rows.iter().filter_map(confirmed).reduce(f64::max)?;
     let greatest = rows.iter().filter_map(of_edge).fold(greatest, f64::max);

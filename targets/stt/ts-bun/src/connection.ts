@@ -6,6 +6,7 @@ import type { Failure } from "./failure.ts";
 import type { InferenceClient, InferenceRequest } from "./inference.ts";
 import type { Inference } from "./messages.ts";
 import type { Metrics } from "./metrics.ts";
+import type { Pulse } from "./pulse.ts";
 import { CLOSE, type CloseCode, Session } from "./session/session.ts";
 import type { StorePool } from "./session/store-pool.ts";
 
@@ -15,6 +16,9 @@ export interface WorkerContext {
   readonly metrics: Metrics;
   readonly inference: InferenceClient;
   readonly pool: StorePool;
+  readonly pulse: Pulse;
+  /** Frames from which on a session is not read any further while the loop is behind. */
+  readonly framesHeldAt: number;
 }
 
 export type Socket = ServerWebSocket<Connection>;
@@ -28,6 +32,8 @@ export class Connection {
   #timer: Timer | undefined;
   #armedForMs = Number.NaN;
   #paceTimer: Timer | undefined;
+  /** Whether the socket is left alone until the next flush, because the loop is behind. */
+  #isHeld = false;
   #over = false;
 
   constructor(context: WorkerContext) {
@@ -64,6 +70,7 @@ export class Connection {
     } else {
       const close = this.#session.onBinary(nowMs, message);
       if (close !== undefined) this.#closeWith(close);
+      else if (this.#session.bufferFrames >= this.#context.framesHeldAt) this.#holdIfBehind(nowMs);
     }
     if (this.#context.config.readPaceMs > 0) this.#pause();
   }
@@ -105,7 +112,7 @@ export class Connection {
 
   readonly #onTimer = (): void => {
     this.#armedForMs = Number.NaN;
-    if (this.#socket?.isPaused === true) {
+    if (this.#socket?.isPaused === true && !this.#isHeld) {
       // The flush must see what has arrived: read first, and flush a turn of the event loop later.
       this.#resume();
       this.#timer = setTimeout(this.#wake, 1);
@@ -116,6 +123,10 @@ export class Connection {
 
   readonly #wake = (): void => {
     this.#closeWith(this.#session.onWake(performance.now()));
+    if (this.#isHeld && this.#session.bufferFrames === 0) {
+      this.#isHeld = false;
+      this.#resume();
+    }
     this.#fold();
     this.#send();
     this.#arm();
@@ -161,6 +172,17 @@ export class Connection {
 
   #fold(): void {
     this.#context.metrics.fold(this.#session.tally);
+  }
+
+  /**
+   * While the loop is behind, a session that has enough for a flush leaves the rest to the kernel, where the client
+   * feels it: read as well, it would only make this turn of the loop longer, and the next batch too large to get through.
+   */
+  #holdIfBehind(nowMs: number): void {
+    const socket = this.#socket;
+    if (this.#over || socket === undefined || socket.isPaused || !this.#context.pulse.isBehind(nowMs)) return;
+    this.#isHeld = true;
+    socket.pause();
   }
 
   /** With READ_PACE_MS: leaves what comes next to the kernel for a while, so that one read takes many frames. */

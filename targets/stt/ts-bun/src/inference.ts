@@ -6,6 +6,7 @@ import { badAnswer, badStatus, connectionLost, type Failure } from "./failure.ts
 import { type Inference, parseInference } from "./messages.ts";
 import type { Request } from "./session/slot.ts";
 import type { SharedLimit } from "./shared.ts";
+import { Turns } from "./turns.ts";
 
 /** Longest answer that is read; a good one has some 150 bytes. */
 const ANSWER_BYTES_MAX = 64 * 1024;
@@ -18,6 +19,13 @@ const KEEP_ALIVE_MS = 10_000;
  * behind megabytes of audio, and a gateway too busy to read must not take its own silence for the server's.
  */
 const SILENCE_MS_MAX = 40_000;
+
+/**
+ * Requests whose audio is on its way over one connection at the same time; the others wait, first come, first served. All at
+ * once they would be through all at once, and when the gateway is behind that is after their time-out, with hundreds of
+ * megabytes in the connection's queue.
+ */
+const UPLOADS_MAX = 64;
 
 /** Strict UTF-8; a byte order mark stays what it is, and is then no JSON. */
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -40,14 +48,22 @@ export class InferenceRequest implements Request {
     this.#onAnswer = onAnswer;
   }
 
-  /** Sends the request over a connection. */
+  /** Sends the request over a connection, when it is its turn. */
   sendOver(connection: Connection, headers: Record<string, string>, pcm: Uint8Array): void {
+    connection.uploads.take((done) => {
+      if (this.#over) done();
+      else this.#send(connection, headers, pcm, done);
+    });
+  }
+
+  #send(connection: Connection, headers: Record<string, string>, pcm: Uint8Array, done: () => void): void {
     let stream: ClientHttp2Stream;
     try {
       stream = connection.session().request(headers, { endStream: false });
     } catch (error) {
       // A session that ended between two looks at it. Told later, for the caller does not know this request yet.
       setImmediate(() => this.#finish(connectionLost(describe(error))));
+      done();
       return;
     }
     this.#stream = stream;
@@ -63,9 +79,11 @@ export class InferenceRequest implements Request {
     });
     // However a stream ends, this comes last; if nothing was heard before, the connection was lost.
     stream.on("close", () => {
+      done();
       if (stream === this.#stream) this.#finish(connectionLost("closed before the answer was whole"));
     });
-    stream.end(pcm);
+    // Called when the connection has taken the last byte.
+    stream.end(pcm, done);
   }
 
   /**
@@ -133,6 +151,7 @@ class Connection {
   readonly #origin: URL;
   #session: ClientHttp2Session | undefined;
   #heardAtMs = 0;
+  readonly uploads = new Turns(UPLOADS_MAX);
 
   constructor(origin: URL) {
     this.#origin = origin;

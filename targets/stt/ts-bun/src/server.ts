@@ -6,6 +6,7 @@ import { Connection, type WorkerContext } from "./connection.ts";
 import { InferenceClient } from "./inference.ts";
 import { FRAME_BYTES } from "./messages.ts";
 import { Metrics } from "./metrics.ts";
+import { Pulse } from "./pulse.ts";
 import { StorePool } from "./session/store-pool.ts";
 import { Shared, type SharedMemory } from "./shared.ts";
 
@@ -118,6 +119,8 @@ function workerContext(config: Config, shared: Shared): WorkerContext {
     config,
     metrics: new Metrics(shared.counters),
     inference: new InferenceClient(config.inferenceUrl, connections, config.session.cpuPasses, shared.jobs),
+    pulse: new Pulse(),
+    framesHeldAt: framesPerFlush,
     pool: new StorePool(storeFrames, Math.ceil(IDLE_STORES_BYTES_MAX / (storeFrames * FRAME_BYTES))),
   };
 }

@@ -89,6 +89,35 @@ test("a request has the contract's path, headers and body, and its answer is rea
   expect(jobs.inUse).toBe(0);
 });
 
+test("more requests than may be uploaded at a time are all answered; one that was given up while it waited is not sent", async () => {
+  await infer();
+  const seen: number[] = [];
+  let release = (): void => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  behave = (stream, headers, body) => {
+    seen.push(body.readUInt32LE(0));
+    released.then(() => answerGood(stream, headers, body));
+  };
+  const answers: Promise<Inference | Failure>[] = [];
+  const requests: InferenceRequest[] = [];
+  for (let number = 0; number < 150; number++) {
+    // Long enough for a window to run out, so that uploads do wait.
+    const pcm = Buffer.alloc(100_000);
+    pcm.writeUInt32LE(number);
+    expect(client.reserve()).toBe(true);
+    answers.push(new Promise((resolve) => requests.push(client.send(pcm, (_, answer) => resolve(answer)))));
+  }
+  requests[140]?.cancel();
+  release();
+  const others = answers.filter((_, number) => number !== 140);
+  for (const answer of await Promise.all(others)) expect(isFailure(answer)).toBe(false);
+  expect(seen).toHaveLength(149);
+  expect(seen).not.toContain(140);
+  expect(jobs.inUse).toBe(0);
+});
+
 describe("failures", () => {
   test("statuses", async () => {
     for (const [status, kind] of [

@@ -5,11 +5,39 @@ import fc from "fast-check";
 import { ConfigError, readConfig } from "../src/config.ts";
 import { FAILURE_KINDS } from "../src/failure.ts";
 import { COUNTERS, Metrics } from "../src/metrics.ts";
+import { Pulse } from "../src/pulse.ts";
 import { Schedule } from "../src/session/schedule.ts";
 import { Tally } from "../src/session/tally.ts";
 import { allocateShared, Shared } from "../src/shared.ts";
 import { isWholeNumber, readFlatObject } from "../src/strict-json.ts";
+import { Turns } from "../src/turns.ts";
 import { startLine } from "../src/versions.ts";
+
+test("a loop is behind when its timer is late, as seen from within the turn that makes it late", () => {
+  const pulse = new Pulse();
+  expect(pulse.isBehind(performance.now())).toBe(false);
+  expect(pulse.isBehind(performance.now() + 1000)).toBe(true);
+});
+
+test("turns are taken in order, and a place is given back once", () => {
+  const turns = new Turns(2);
+  const log: string[] = [];
+  const dones = new Map<string, () => void>();
+  for (const name of ["a", "b", "c", "d", "e"]) {
+    turns.take((done) => {
+      log.push(name);
+      if (name === "d") done();
+      else dones.set(name, done);
+    });
+  }
+  expect(log).toEqual(["a", "b"]);
+  dones.get("b")?.();
+  dones.get("b")?.();
+  expect(log).toEqual(["a", "b", "c"]);
+  // d needs its place for no longer than its start.
+  dones.get("a")?.();
+  expect(log).toEqual(["a", "b", "c", "d", "e"]);
+});
 
 describe("Schedule", () => {
   test("a late tick moves no other", () => {

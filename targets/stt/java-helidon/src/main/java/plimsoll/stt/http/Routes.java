@@ -22,6 +22,12 @@ public final class Routes {
      */
     private static final int SEND_BUFFER_BYTES = 32 * 1024;
 
+    /**
+     * What the kernel may hold of what has not been read. Helidon's own is 32 KiB, and since the kernel counts what a segment
+     * takes and not what is in it, that is seven frames: less than come between two reads at a pace of 200 ms.
+     */
+    private static final int RECEIVE_BUFFER_BYTES = 128 * 1024;
+
     private Routes() {}
 
     /** A server for the gateway, not yet started. */
@@ -43,7 +49,9 @@ public final class Routes {
         return WebServer.builder()
                 .port(gateway.config().port())
                 .backlog(LISTEN_BACKLOG)
-                .connectionOptions(options -> options.tcpNoDelay(true).socketSendBufferSize(SEND_BUFFER_BYTES))
+                .connectionOptions(options -> options.tcpNoDelay(true)
+                        .socketSendBufferSize(SEND_BUFFER_BYTES)
+                        .socketReceiveBufferSize(RECEIVE_BUFFER_BYTES))
                 .addConnectionSelector(Http1ConnectionSelector.builder()
                         .config(Http1Config.create())
                         .addUpgrader(new SttUpgrader(gateway, "websocket"))

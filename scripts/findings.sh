@@ -42,8 +42,10 @@ compare() {
     case $code in 0 | 1 | 3) ;; *) echo "findings: $name was not measured (exit code $code)" >&2 ;; esac
 }
 
-# Short trials: what is compared is the cost of a frame, and each pair has its own beginning.
-short="--ramp 2 --warm-up 3 --measured 6"
+# compare_costs NAME A B: short trials, for what is compared is the cost of a frame, and each pair has its own beginning.
+compare_costs() {
+    compare "$@" --vcpu 1 --sessions 300 --pairs 3 --ramp 2 --warm-up 3 --measured 6
+}
 
 paced=${TARGETS:-"rust-epoll cpp-beast java-helidon scala-pekko go-nethttp ts-bun elixir-otp python-asgi"}
 divided=${TARGETS:-"rust-axum cpp-beast java-helidon scala-pekko go-nethttp elixir-otp python-asgi"}
@@ -57,14 +59,14 @@ pace() {
     for target in $paced; do
         file=$(variant "$target" unpaced READ_PACE_MS=0)
         with=$(variant "$target" paced READ_PACE_MS=200)
-        compare "pace-$target" "$file" "$with" --vcpu 1 --sessions 300 --pairs 3 $short
+        compare_costs "pace-$target" "$file" "$with"
     done
 }
 
 free_threading() {
     own_loop=$(variant python-asgi asyncio EVENT_LOOP=asyncio)
-    compare free-threading-loop python-asgi "$own_loop" --vcpu 1 --sessions 300 --pairs 3 $short
-    compare free-threading "$own_loop" python-asgi-ft --vcpu 1 --sessions 300 --pairs 3 $short
+    compare_costs free-threading-loop python-asgi "$own_loop"
+    compare_costs free-threading "$own_loop" python-asgi-ft
 }
 
 # Two workers on the one core that the target has: what it costs to be divided. What two cores would give, a machine with two cores cannot tell, for the client needs one.
@@ -72,7 +74,7 @@ workers() {
     for target in $divided; do
         file=$(variant "$target" two-workers)
         sed -i 's/^threads_per_vcpu = .*/threads_per_vcpu = 2/' "$file"
-        compare "workers-$target" "$target" "$file" --vcpu 1 --sessions 300 --pairs 3 $short
+        compare_costs "workers-$target" "$target" "$file"
     done
 }
 
@@ -88,9 +90,12 @@ nodelay() {
 # 1,500 connects in 3 s, the process just started. A header that makes the handshake unusual keeps scala-pekko from its short cut: each connection then gets a stream of
 # Pekko HTTP, as it does in any server on it.
 bursts() {
+    burst="--vcpu 1 --sessions 1500 --ramp 3 --warm-up 2 --measured 4"
     for round in 1 2 3; do
-        "$plimsoll" run scala-pekko --vcpu 1 --sessions 1500 --ramp 3 --warm-up 2 --measured 4 --seed "$round" --out "$out/burst-recognised" || true
-        "$plimsoll" run scala-pekko --vcpu 1 --sessions 1500 --ramp 3 --warm-up 2 --measured 4 --seed "$round" --header "X-Via: one" --header "X-Via: two" --out "$out/burst-streams" || true
+        # shellcheck disable=SC2086  # words
+        "$plimsoll" run scala-pekko $burst --seed "$round" --out "$out/burst-recognised" || true
+        # shellcheck disable=SC2086  # words
+        "$plimsoll" run scala-pekko $burst --seed "$round" --header "X-Via: one" --header "X-Via: two" --out "$out/burst-streams" || true
     done
 }
 

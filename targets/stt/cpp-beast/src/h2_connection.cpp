@@ -1,7 +1,6 @@
 #include "h2_connection.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <new>
 #include <span>
 #include <system_error>
@@ -14,14 +13,13 @@
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/post.hpp>
 
+#include "h2_callbacks.hpp"
+
 namespace stt {
 
 namespace {
 
 using UserTimeout = net::detail::socket_option::integer<IPPROTO_TCP, TCP_USER_TIMEOUT>;
-
-/// A good answer has some 150 bytes.
-constexpr std::size_t answer_bytes_max = std::size_t{64} * 1024;
 
 /// Credit that the server has for answers: enough that it never waits for more, whatever the number of streams.
 constexpr std::int32_t connection_window_bytes = 4 * 1024 * 1024;
@@ -47,12 +45,6 @@ constexpr int writes_per_turn = 32;
 
 /// Reads in one turn.
 constexpr int reads_per_turn = 16;
-
-void check(int rv) {
-    if (rv == NGHTTP2_ERR_NOMEM) {
-        throw std::bad_alloc{};
-    }
-}
 
 /// nghttp2 copies what it keeps, so the constness that it asks to be cast away is respected.
 nghttp2_nv header(std::string_view name, std::string_view value) {
@@ -84,134 +76,11 @@ private:
     AnswerSink* sink_;
 };
 
-/// What nghttp2 calls. It must not be asked for output from within, and sinks are told afterwards.
-struct H2Connection::Callbacks {
-    static H2Connection& self(void* user_data) { return *static_cast<H2Connection*>(user_data); }
-
-    static Exchange* find(void* user_data, std::int32_t stream_id) {
-        auto& exchanges = self(user_data).exchanges_;
-        const auto found = exchanges.find(stream_id);
-        return found == exchanges.end() ? nullptr : &found->second;
-    }
-
-    static int on_header(nghttp2_session* /*session*/, const nghttp2_frame* frame, const std::uint8_t* name,
-                         std::size_t name_size, const std::uint8_t* value, std::size_t value_size,
-                         std::uint8_t /*flags*/, void* user_data) {
-        const auto text = [](const std::uint8_t* data, std::size_t size) {
-            return std::string_view{reinterpret_cast<const char*>(data), size};
-        };
-        if (text(name, name_size) == ":status") {
-            if (auto* exchange = find(user_data, frame->hd.stream_id)) {
-                std::uint16_t status = 0;
-                const auto digits = text(value, value_size);
-                std::from_chars(digits.data(), digits.data() + digits.size(), status);
-                exchange->status = status;
-            }
-        }
-        return 0;
-    }
-
-    static int on_data(nghttp2_session* session, std::uint8_t /*flags*/, std::int32_t stream_id,
-                       const std::uint8_t* data, std::size_t size, void* user_data) {
-        auto* exchange = find(user_data, stream_id);
-        if (exchange == nullptr || exchange->call == nullptr) {
-            return 0;
-        }
-        if (exchange->answer.size() + size > answer_bytes_max) {
-            self(user_data).finish(*exchange, std::unexpected{Failure::parse("longer than 64 KiB")});
-            check(nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, stream_id, NGHTTP2_CANCEL));
-            return 0;
-        }
-        exchange->answer.append(reinterpret_cast<const char*>(data), size);
-        return 0;
-    }
-
-    static int on_frame(nghttp2_session* session, const nghttp2_frame* frame, void* user_data) {
-        const bool ends = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0 &&
-                          (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA);
-        auto* exchange = ends ? find(user_data, frame->hd.stream_id) : nullptr;
-        if (exchange == nullptr) {
-            return 0;
-        }
-        const auto status = exchange->status.value_or(0);
-        self(user_data).finish(*exchange, status == 200
-                                              ? parse_answer(exchange->answer)
-                                              : InferenceResult{std::unexpected{Failure::from_status(status)}});
-        // An answer that did not wait for the whole request: the rest of the audio is wanted by nobody.
-        if (nghttp2_session_get_stream_local_close(session, frame->hd.stream_id) == 0) {
-            check(nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_CANCEL));
-        }
-        return 0;
-    }
-
-    static int on_stream_close(nghttp2_session* /*session*/, std::int32_t stream_id, std::uint32_t error_code,
-                               void* user_data) {
-        if (auto* exchange = find(user_data, stream_id)) {
-            self(user_data).finish(*exchange, std::unexpected{Failure::connection(std::string{"stream ended: "} +
-                                                                                  nghttp2_http2_strerror(error_code))});
-            self(user_data).exchanges_.erase(stream_id);
-            self(user_data).end_upload(stream_id);
-        }
-        return 0;
-    }
-
-    /// A request that could not be sent; there is no stream whose close would be told.
-    static int on_not_sent(nghttp2_session* /*session*/, const nghttp2_frame* frame, int error, void* user_data) {
-        auto* exchange = frame->hd.type == NGHTTP2_HEADERS ? find(user_data, frame->hd.stream_id) : nullptr;
-        if (exchange != nullptr) {
-            self(user_data).finish(*exchange, std::unexpected{Failure::connection(nghttp2_strerror(error))});
-            self(user_data).exchanges_.erase(frame->hd.stream_id);
-            self(user_data).end_upload(frame->hd.stream_id);
-        }
-        return 0;
-    }
-
-    /// How much of the body goes into the next DATA frame; `send_body` writes it.
-    static ssize_t read_body(nghttp2_session* /*session*/, std::int32_t stream_id, std::uint8_t* /*buffer*/,
-                             std::size_t size_max, std::uint32_t* flags, nghttp2_data_source* /*source*/,
-                             void* user_data) {
-        auto* exchange = find(user_data, stream_id);
-        if (exchange == nullptr || !exchange->body) {
-            return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-        }
-        if (!self(user_data).may_upload(stream_id)) {
-            exchange->is_deferred = true;
-            return NGHTTP2_ERR_DEFERRED;
-        }
-        const auto size = std::min(size_max, exchange->body->bytes_at(exchange->sent_bytes).size());
-        *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
-        if (exchange->sent_bytes + size == exchange->body->size_bytes()) {
-            *flags |= NGHTTP2_DATA_FLAG_EOF;
-        }
-        return static_cast<ssize_t>(size);
-    }
-
-    static int send_body(nghttp2_session* /*session*/, nghttp2_frame* frame, const std::uint8_t* frame_header,
-                         std::size_t size, nghttp2_data_source* /*source*/, void* user_data) {
-        constexpr std::size_t frame_header_bytes = 9;
-        auto* exchange = find(user_data, frame->hd.stream_id);
-        if (exchange == nullptr || !exchange->body) {
-            return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-        }
-        auto& connection = self(user_data);
-        connection.copy(frame_header, frame_header_bytes);
-        connection.segments_.push_back(
-            {.external = exchange->body->bytes_at(exchange->sent_bytes).data(), .offset = 0, .size = size});
-        exchange->sent_bytes += size;
-        connection.pinned_.push_back(exchange->body);
-        if (exchange->sent_bytes == exchange->body->size_bytes()) {
-            exchange->body.reset();
-            connection.end_upload(frame->hd.stream_id);
-        }
-        return 0;
-    }
-};
-
 H2Connection::H2Connection(net::io_context& io, const Config& config)
     : socket_{io}, resolver_{io}, connect_timer_{io}, config_{config},
       cpu_passes_{std::to_string(config.session.echo.cpu_passes)} {
     nghttp2_session_callbacks* raw_callbacks = nullptr;
-    check(nghttp2_session_callbacks_new(&raw_callbacks));
+    check_memory(nghttp2_session_callbacks_new(&raw_callbacks));
     const std::unique_ptr<nghttp2_session_callbacks, decltype(&nghttp2_session_callbacks_del)> callbacks{
         raw_callbacks, nghttp2_session_callbacks_del};
     nghttp2_session_callbacks_set_on_header_callback(raw_callbacks, Callbacks::on_header);
@@ -222,16 +91,16 @@ H2Connection::H2Connection(net::io_context& io, const Config& config)
     nghttp2_session_callbacks_set_send_data_callback(raw_callbacks, Callbacks::send_body);
 
     nghttp2_option* raw_option = nullptr;
-    check(nghttp2_option_new(&raw_option));
+    check_memory(nghttp2_option_new(&raw_option));
     const std::unique_ptr<nghttp2_option, decltype(&nghttp2_option_del)> option{raw_option, nghttp2_option_del};
     nghttp2_option_set_peer_max_concurrent_streams(raw_option, streams_before_settings);
 
     nghttp2_session* raw_session = nullptr;
-    check(nghttp2_session_client_new2(&raw_session, raw_callbacks, this, raw_option));
+    check_memory(nghttp2_session_client_new2(&raw_session, raw_callbacks, this, raw_option));
     session_.reset(raw_session);
     const std::array settings{nghttp2_settings_entry{NGHTTP2_SETTINGS_ENABLE_PUSH, 0}};
-    check(nghttp2_submit_settings(raw_session, NGHTTP2_FLAG_NONE, settings.data(), settings.size()));
-    check(nghttp2_session_set_local_window_size(raw_session, NGHTTP2_FLAG_NONE, 0, connection_window_bytes));
+    check_memory(nghttp2_submit_settings(raw_session, NGHTTP2_FLAG_NONE, settings.data(), settings.size()));
+    check_memory(nghttp2_session_set_local_window_size(raw_session, NGHTTP2_FLAG_NONE, 0, connection_window_bytes));
 }
 
 H2Connection::~H2Connection() = default;
@@ -285,7 +154,7 @@ void H2Connection::end_upload(std::int32_t stream_id) {
     for (std::ptrdiff_t index = 0; index < std::min(std::ssize(uploads_), uploads_at_once); ++index) {
         const auto next = exchanges_.find(uploads_[static_cast<std::size_t>(index)]);
         if (next != exchanges_.end() && std::exchange(next->second.is_deferred, false)) {
-            check(nghttp2_session_resume_data(session_.get(), next->first));
+            check_memory(nghttp2_session_resume_data(session_.get(), next->first));
         }
     }
 }
@@ -517,7 +386,7 @@ void H2Connection::give_up(Call& call) {
     found->second.call = nullptr;
     if (state_ != State::closed) {
         end_upload(call.stream_id());
-        check(nghttp2_submit_rst_stream(session_.get(), NGHTTP2_FLAG_NONE, call.stream_id(), NGHTTP2_CANCEL));
+        check_memory(nghttp2_submit_rst_stream(session_.get(), NGHTTP2_FLAG_NONE, call.stream_id(), NGHTTP2_CANCEL));
         write_soon();
     }
 }

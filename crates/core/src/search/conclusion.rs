@@ -78,8 +78,7 @@ fn known_in_words(settings: &Settings, tallies: &Tallies, known: &Knowledge) -> 
             "no load passes or fails for sure".to_owned()
         }
         (None, None) => {
-            let trials: u32 = tallies.values().map(|tally| tally.invalid).sum();
-            return format!("nothing is known: none of {trials} trials was valid");
+            return nothing_known(tallies);
         }
     };
     let interval = known
@@ -92,6 +91,19 @@ fn known_in_words(settings: &Settings, tallies: &Tallies, known: &Knowledge) -> 
             )
         });
     sides + &interval.unwrap_or_default()
+}
+
+fn nothing_known(tallies: &Tallies) -> String {
+    let invalid: u32 = tallies.values().map(|tally| tally.invalid).sum();
+    let valid: u32 = tallies.values().map(Tally::valid).sum();
+    if valid == 0 {
+        format!("nothing is known: none of {invalid} trials was valid")
+    } else {
+        format!(
+            "nothing is known: {invalid} of {} trials were invalid, and where the client ran out the fails of the others may be its own",
+            invalid + valid
+        )
+    }
 }
 
 fn out_of_reach(tallies: &Tallies, known: &Knowledge, words: &str) -> String {

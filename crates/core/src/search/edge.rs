@@ -120,7 +120,9 @@ impl EdgePosterior {
         let passes = |counts: &&Counted| counts.passed + counts.short_passed > 0;
         let highest_pass = counted.iter().rfind(passes)?.load;
         let highest_tried = counted.last()?.load;
-        let loads_ln: Vec<f64> = counted.iter().map(|c| f64::from(c.load).ln()).collect();
+        let mut loads_ln: Vec<f64> = counted.iter().map(|c| f64::from(c.load).ln()).collect();
+        // Counts of one load may come in several pieces; a cell without width would have no density.
+        loads_ln.dedup();
         let bounds_ln = bounds(&loads_ln);
         let cells: Vec<Cell> = bounds_ln
             .windows(2)

@@ -129,14 +129,17 @@ fn out_of_reach(tallies: &BTreeMap<u32, Tally>) -> Option<u32> {
         .map(|(load, _)| *load)
 }
 
-/// What counts: beyond the client's reach, passes only. A weak client does not make a target look better.
+/// What counts: beyond the client's reach, no fail, for it may be the client's; and passes where they outweigh the fails, for
+/// else leaving the fails out would make a load pass that mostly failed. A weak client does not make a target look better.
 fn counted(tallies: &BTreeMap<u32, Tally>, out_of_reach: Option<u32>) -> BTreeMap<u32, Tally> {
+    let beyond = |load: u32| out_of_reach.is_some_and(|limit| load >= limit);
     let count = |(load, tally): (&u32, &Tally)| {
-        let mut tally = *tally;
-        if out_of_reach.is_some_and(|limit| *load >= limit) {
-            (tally.failed, tally.short_failed) = (0, 0);
-        }
-        (*load, tally)
+        let counts = if beyond(*load) {
+            tally.passes_that_outweigh()
+        } else {
+            *tally
+        };
+        (*load, counts)
     };
     tallies.iter().map(count).collect()
 }

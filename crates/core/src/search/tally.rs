@@ -59,6 +59,16 @@ impl Tally {
         self.passed > self.failed
     }
 
+    /// Without its fails; and without its passes too where they do not outweigh the fails.
+    pub(super) fn passes_that_outweigh(mut self) -> Self {
+        let full_ones_agree = self.passed > self.failed || self.failed == 0;
+        if !full_ones_agree || self.passed + self.short_passed <= self.failed + self.short_failed {
+            (self.passed, self.short_passed) = (0, 0);
+        }
+        (self.failed, self.short_failed) = (0, 0);
+        self
+    }
+
     /// Whether most of its trials failed: the full ones if there are any, else the short ones.
     pub(super) fn mostly_failed(&self) -> bool {
         let by_full = self.passed + self.failed > 0;
@@ -156,6 +166,27 @@ mod tests {
         assert!(!survivor.any_fail_that_counts() && !survivor.mostly_failed());
         let disturbed = tally(&[(Length::Full, FAIL), invalid(true)]);
         assert!(disturbed.any_fail_that_counts() && disturbed.mostly_failed());
+    }
+
+    #[test]
+    fn passes_stay_only_where_they_outweigh_the_fails() {
+        let left = |full: (u32, u32), short: (u32, u32)| {
+            let tally = Tally {
+                passed: full.0,
+                failed: full.1,
+                short_passed: short.0,
+                short_failed: short.1,
+                ..Tally::default()
+            };
+            let left = tally.passes_that_outweigh();
+            assert_eq!((left.failed, left.short_failed), (0, 0));
+            (left.passed, left.short_passed)
+        };
+        assert_eq!(left((2, 1), (0, 0)), (2, 0));
+        assert_eq!(left((0, 0), (2, 1)), (0, 2));
+        assert_eq!(left((1, 2), (5, 0)), (0, 0));
+        assert_eq!(left((1, 1), (1, 0)), (0, 0));
+        assert_eq!(left((2, 1), (0, 1)), (0, 0));
     }
 
     #[test]

@@ -104,6 +104,18 @@ fn fails_among_invalid_trials_count_for_nothing() {
 }
 
 #[test]
+fn counts_of_one_load_in_two_pieces_say_the_same() {
+    let whole = of(&[at(900, [3, 1, 0, 0]), at(1_000, [0, 2, 0, 0])]);
+    let pieces = of(&[
+        at(900, [1, 1, 0, 0]),
+        at(900, [2, 0, 0, 0]),
+        at(1_000, [0, 2, 0, 0]),
+    ]);
+    let (whole, pieces) = (whole.below(900.0), pieces.below(900.0));
+    assert!((whole - pieces).abs() < 1e-9, "{whole} {pieces}");
+}
+
+#[test]
 fn hundreds_of_trials_do_not_underflow() {
     let edge = of(&[at(1_000, [900, 100, 0, 0]), at(1_100, [100, 900, 0, 0])]).interval(0.95);
     assert!(
@@ -156,14 +168,17 @@ proptest! {
         // The same grid for both, so that only the trial differs.
         let before = EdgePosterior::of(&trials).filter(|_| trials.iter().all(|e| e.passed + e.failed > 0));
         if let (Some(before), Some(after)) = (before, EdgePosterior::of(&more)) {
-            for load in trials.iter().map(|e| f64::from(e.sessions)) {
-                let (before, after) = (before.below(load), after.below(load));
-                let right = if passes { after <= before + MONOTONE } else { after >= before - MONOTONE };
-                prop_assert!(right, "{before} {after}");
+            for at in trials.iter().map(|e| e.sessions) {
+                let (before, after) = (before.below(at.into()), after.below(at.into()));
+                let (lower, upper) = if passes { (after, before) } else { (before, after) };
+                let slack = if at == load { AT_THE_LOAD } else { ELSEWHERE };
+                prop_assert!(lower <= upper + slack, "{at}: {before} {after}");
             }
         }
     }
 }
 
+/// Of the load of the trial itself the direction holds, but for what the trial says about the softness of the edge.
+const AT_THE_LOAD: f64 = 0.02;
 /// A pass can make a disturbance more likely elsewhere, and so move the far tail a little against its own direction.
-const MONOTONE: f64 = 0.15;
+const ELSEWHERE: f64 = 0.3;

@@ -224,3 +224,32 @@ fn a_gap_that_cannot_be_measured_is_named() {
     );
     assert_ne!(outcome.ended, Ended::Narrow);
 }
+
+#[test]
+fn a_load_that_mostly_fails_where_the_client_runs_out_does_not_pass() {
+    let mut search = search(settings());
+    for (length, verdict) in [
+        (Length::Full, TrialVerdict::Pass),
+        (Length::Full, TrialVerdict::Fail),
+        (Length::Full, TrialVerdict::Fail),
+        (Length::Short, TrialVerdict::Pass),
+    ] {
+        search.record(200, length, verdict);
+    }
+    for nth in 0..7 {
+        search.record(200, Length::Full, if nth < 4 { RAN_OUT } else { DISTURBED });
+    }
+    search.interrupt();
+    let Step::Done(outcome) = search.next() else {
+        panic!("it was interrupted");
+    };
+    assert_eq!(outcome.confirmed, None);
+    assert_eq!(evidence(&outcome, 200).class, LoadClass::Undecided);
+    assert!(
+        outcome
+            .conclusion
+            .contains("nothing is known: 7 of 11 trials were invalid"),
+        "{}",
+        outcome.conclusion
+    );
+}

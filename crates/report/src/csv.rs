@@ -1,6 +1,7 @@
-//! One row per second of a trial, for spreadsheets and scripts.
+//! One row per second of a trial, for spreadsheets and scripts: written, and read back for the timeline.
 
-use std::fmt::Write;
+use std::fmt::{Display, Write};
+use std::str::FromStr;
 
 use plimsoll_core::record::Second;
 
@@ -55,6 +56,109 @@ fn cells(second: &Second) -> Vec<(&'static str, String)> {
     }
 }
 
+/// Reads the text of such a file. A column that is not there, as in files of earlier versions, is unknown in every row; one that is not known here is passed over.
+///
+/// # Errors
+/// When it has no header with `at_s` and `phase`, or a cell is not what its column promises; the sentence names line and column.
+pub fn read(text: &str) -> Result<Vec<Second>, String> {
+    let mut lines = text.lines();
+    let header: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
+    for name in ["at_s", "phase"] {
+        if !header.contains(&name) {
+            return Err(format!("its first line names no column `{name}`"));
+        }
+    }
+    lines
+        .zip(2..)
+        .map(|(line, number)| {
+            let cells: Vec<&str> = line.split(',').collect();
+            let row = Row {
+                header: &header,
+                cells: &cells,
+            };
+            row.second().map_err(|why| format!("line {number}: {why}"))
+        })
+        .collect()
+}
+
+/// A line of the file.
+struct Row<'a> {
+    header: &'a [&'a str],
+    cells: &'a [&'a str],
+}
+
+impl Row<'_> {
+    /// The literal has no `..` on purpose: a field added to [`Second`] is read here, or this does not compile.
+    fn second(&self) -> Result<Second, String> {
+        let (cells, names) = (self.cells.len(), self.header.len());
+        if cells != names {
+            return Err(format!("{cells} cells under {names} names"));
+        }
+        Ok(Second {
+            at_s: self.whole("at_s")?,
+            phase: self.phase()?,
+            sessions_open: self.whole("sessions_open")?,
+            frames_sent: self.whole("frames_sent")?,
+            partials: self.whole("partials")?,
+            errors: self.whole("errors")?,
+            protocol_faults: self.whole("protocol_faults")?,
+            sessions_lost: self.whole("sessions_lost")?,
+            newest_p50_ms: self.real("newest_p50_ms")?,
+            newest_p95_ms: self.real("newest_p95_ms")?,
+            newest_max_ms: self.real("newest_max_ms")?,
+            oldest_p50_ms: self.real("oldest_p50_ms")?,
+            oldest_p95_ms: self.real("oldest_p95_ms")?,
+            send_lag_p99_us: self.real("send_lag_p99_us")?,
+            send_wait_p99_us: self.real("send_wait_p99_us")?,
+            client_cpu_share: self.real("client_cpu_share")?.unwrap_or_default(),
+            target_cpu_cores: self.real("target_cpu_cores")?,
+            target_rss_bytes: self.parsed("target_rss_bytes")?,
+            target_throttled_share: self.real("target_throttled_share")?,
+            target_run_queue_wait_share: self.real("target_run_queue_wait_share")?,
+            target_fds: self.parsed("target_fds")?,
+            inference_cpu_cores: self.real("inference_cpu_cores")?,
+        })
+    }
+
+    /// The cell of a column; `None` when it is empty, or there is no such column.
+    fn cell(&self, name: &str) -> Option<&str> {
+        let at = self.header.iter().position(|found| *found == name)?;
+        self.cells.get(at).copied().filter(|cell| !cell.is_empty())
+    }
+
+    fn parsed<T: FromStr>(&self, name: &str) -> Result<Option<T>, String>
+    where
+        T::Err: Display,
+    {
+        let parse = |cell: &str| {
+            let parsed = cell.parse::<T>();
+            parsed.map_err(|error| format!("`{name}` is `{}`: {error}", crate::words::plain(cell)))
+        };
+        self.cell(name).map(parse).transpose()
+    }
+
+    /// A count; nothing was counted where there is none.
+    fn whole(&self, name: &str) -> Result<u64, String> {
+        Ok(self.parsed(name)?.unwrap_or_default())
+    }
+
+    fn real(&self, name: &str) -> Result<Option<f64>, String> {
+        match self.parsed::<f64>(name)? {
+            Some(value) if !value.is_finite() => Err(format!("`{name}` is no number")),
+            value => Ok(value),
+        }
+    }
+
+    fn phase(&self) -> Result<&'static str, String> {
+        let word = self.cell("phase").unwrap_or_default();
+        let known = PHASES.into_iter().find(|phase| *phase == word);
+        known.ok_or_else(|| format!("`phase` is `{}`", crate::words::plain(word)))
+    }
+}
+
+/// The phases of a trial, in their order.
+const PHASES: [&str; 4] = ["ramp", "warm_up", "measured", "grace"];
+
 fn whole(value: u64) -> String {
     value.to_string()
 }
@@ -83,7 +187,59 @@ fn maybe_whole(value: Option<u64>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    prop_compose! {
+        fn second()(
+            at_s in 0u64..4_000, phase in prop::sample::select(PHASES.to_vec()), errors: u64,
+            p95 in prop::option::of(0.0f64..1e7), lag in prop::option::of(0.0f64..1e7),
+            share in 0.0f64..8.0, rss: Option<u64>,
+        ) -> Second {
+            Second {
+                at_s, phase, errors, newest_p95_ms: p95, send_lag_p99_us: lag, client_cpu_share: share,
+                target_rss_bytes: rss, ..Second::default()
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back(seconds in prop::collection::vec(second(), 0..20)) {
+            prop_assert_eq!(read(&of(&seconds)), Ok(seconds));
+        }
+    }
+
+    #[test]
+    fn fewer_columns_are_unknown_and_further_ones_are_passed_over() {
+        let seconds = read("colour,phase,at_s,newest_p95_ms\nred,measured,3,\nblue,grace,4,7.5\n");
+        let seconds = seconds.unwrap();
+        assert_eq!((seconds[0].at_s, seconds[0].newest_p95_ms), (3, None));
+        assert_eq!(
+            (seconds[1].phase, seconds[1].newest_p95_ms),
+            ("grace", Some(7.5))
+        );
+        assert_eq!(seconds[1].target_rss_bytes, None);
+    }
+
+    #[test]
+    fn what_is_broken_is_named() {
+        for (text, named) in [
+            ("", "`at_s`"),
+            ("at_s\n1\n", "`phase`"),
+            ("at_s,phase\n1,lunch\n", "line 2: `phase` is `lunch`"),
+            ("at_s,phase\n1,ramp\n2\n", "line 3: 1 cells under 2 names"),
+            ("at_s,phase\n-1,ramp\n", "line 2: `at_s` is `-1`"),
+            (
+                "at_s,phase,client_cpu_share\n1,ramp,inf\n",
+                "`client_cpu_share` is no number",
+            ),
+        ] {
+            let why = read(text).unwrap_err();
+            assert!(why.contains(named), "{text:?}: {why}");
+        }
+    }
 
     #[test]
     fn unknown_is_empty_and_numbers_are_plain() {

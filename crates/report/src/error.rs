@@ -66,6 +66,16 @@ pub enum ReportError {
         /// What is wrong with the record.
         why: String,
     },
+    /// The index of the history is no use; the result folders are not touched by that.
+    #[error("the index {} cannot be used: {why}; {remedy}", .path.display())]
+    Index {
+        /// Its file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+        /// What helps.
+        remedy: &'static str,
+    },
     /// The chart could not be turned into an image.
     #[error("the chart cannot be drawn as PNG: {0}; chart.svg has the same chart")]
     Chart(String),

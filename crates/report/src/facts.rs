@@ -1,5 +1,9 @@
 //! Facts of a record as rows of words: what the page, the terminal, the step summary and the test report say in the same way.
 
+pub mod belief;
+pub mod repeat;
+pub mod trial;
+
 use plimsoll_core::profile::Length;
 use plimsoll_core::record::{
     Drift, Edge, LoadEvidence, ProcessResources, SanityCheck, Slope, SocketResources, Trial,

@@ -2,13 +2,20 @@
 //!
 //! One line per series and second, tagged with the series' name; an interval without samples has an empty histogram. Values are microseconds.
 //! Interval times are seconds since the trial began: both `StartTime` and `BaseTime` give that moment, so that no reader has to guess.
+//!
+//! [`sum`] reads a log back. Only frames of the measured window are in it, whenever they were answered, so the sum over all its intervals is what the percentiles of the
+//! trial's record are of.
 
 use std::time::{Duration, SystemTime};
 
-use hdrhistogram::serialization::V2DeflateSerializer;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
 use hdrhistogram::serialization::interval_log::{
-    IntervalLogWriterBuilder, IntervalLogWriterError, Tag,
+    IntervalLogHistogram, IntervalLogIterator, IntervalLogWriterBuilder, IntervalLogWriterError,
+    LogEntry, LogIteratorError, Tag,
 };
+use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
 use plimsoll_core::latency::{LatencySet, Series};
 
 use crate::error::ReportError;
@@ -85,6 +92,44 @@ impl IntervalLog {
     }
 }
 
+/// What a log recorded of one series, over all its intervals: values in microseconds. A log without that series, or without intervals, is an empty histogram.
+///
+/// # Errors
+/// When it is no interval log, or one of the histograms is broken; the sentence says where.
+pub fn sum(log: &[u8], series: Series) -> Result<Histogram<u64>, String> {
+    let mut total = LatencySet::new().histogram(series).clone();
+    for entry in IntervalLogIterator::new(log) {
+        let entry = entry.map_err(|LogIteratorError::ParseError { offset }| {
+            format!("at byte {offset} it is no interval log")
+        })?;
+        let LogEntry::Interval(interval) = entry else {
+            continue;
+        };
+        if interval
+            .tag()
+            .is_some_and(|tag| tag.as_str() == series.tag())
+        {
+            let of_interval = decoded(&interval).map_err(|why| {
+                let at_s = interval.start_timestamp().as_secs_f64();
+                format!("the histogram `{}` at {at_s} s: {why}", series.tag())
+            })?;
+            total
+                .add(&of_interval)
+                .map_err(|error| format!("{error:?}"))?;
+        }
+    }
+    Ok(total)
+}
+
+fn decoded(interval: &IntervalLogHistogram<'_>) -> Result<Histogram<u64>, String> {
+    let bytes = STANDARD
+        .decode(interval.encoded_histogram())
+        .map_err(|error| error.to_string())?;
+    Deserializer::new()
+        .deserialize(&mut &bytes[..])
+        .map_err(|error| error.to_string())
+}
+
 /// The column names that other writers of this format put before the first interval; readers pass over them.
 const LEGEND: &str =
     "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n";
@@ -110,11 +155,6 @@ fn describe<E: std::fmt::Debug>(error: &IntervalLogWriterError<E>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use base64::Engine;
-    use base64::engine::general_purpose::STANDARD;
-    use hdrhistogram::Histogram;
-    use hdrhistogram::serialization::Deserializer;
-    use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
     use plimsoll_core::profile::{NS_PER_MS, NS_PER_US};
 
     use super::*;
@@ -213,6 +253,30 @@ mod tests {
         }
         assert!(log.take_bytes().is_empty());
         assert_eq!(pieces, log_of(&intervals));
+    }
+
+    #[test]
+    fn the_sum_is_that_of_all_intervals() {
+        let mut intervals = two_seconds();
+        let late = 7_000 * NS_PER_MS;
+        intervals[1].set.record_ns(Series::NewestFromSchedule, late);
+        let log = log_of(&intervals);
+        let mut expected = intervals[0].set.clone();
+        expected.merge(&intervals[1].set);
+        for series in Series::ALL {
+            assert_eq!(&sum(&log, series).unwrap(), expected.histogram(series));
+        }
+        assert!(sum(&log_of(&[]), Series::SendLag).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_broken_log_says_where() {
+        let log = String::from_utf8(log_of(&two_seconds())).unwrap();
+        let cut = &log[..log.len() / 2];
+        assert!(sum(cut.as_bytes(), Series::SendWait).is_err());
+        let wrong = log.replace("HISTFAAA", "HISTAAAA");
+        let why = sum(wrong.as_bytes(), Series::SendLag).unwrap_err();
+        assert!(why.contains("send_lag") && why.contains("at 6 s"), "{why}");
     }
 
     #[test]

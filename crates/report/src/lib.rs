@@ -8,17 +8,21 @@
 //! - [`schema`] is the JSON Schema of the records, generated from the record types and checked in;
 //! - [`loads`] groups trials by their load, [`words`] says results in words and numbers, and [`facts`] lists the facts of a record: what all renderers
 //!   share;
-//! - the renderers, one module each: [`markdown`] (`summary.md`), [`chart`] (`chart.svg`, `cost.svg`, `ranking.svg`, and all as PNG), [`text`] (terminals), [`junit`]
-//!   (`junit.xml`, for build servers), [`step_summary`] (`step-summary.md`, for the pages of GitHub's workflow runs);
-//! - [`render`] writes all renderings of a folder.
+//! - the renderers, one module each: [`html`] (`report.html`), [`markdown`] (`summary.md`), [`chart`] (the SVG files, the same as PNG, and `badge.svg`), [`text`] (terminals),
+//!   [`junit`] (`junit.xml`, for build servers), [`step_summary`] (`step-summary.md`, for the pages of GitHub's workflow runs);
+//! - [`render`] writes all renderings of a folder;
+//! - [`history`] finds the results below a folder of results again.
 
 pub mod chart;
 pub mod check;
+mod choice;
 pub mod csv;
 pub mod error;
 pub mod facts;
 pub mod folder;
+pub mod history;
 pub mod hlog;
+pub mod html;
 pub mod junit;
 pub mod loads;
 pub mod markdown;
@@ -26,12 +30,13 @@ pub mod render;
 pub mod schema;
 pub mod step_summary;
 pub mod text;
+mod trial_files;
 pub mod words;
 mod xml;
 
 pub use error::ReportError;
 pub use folder::{
-    ResultFolder, Results, SearchView, StoredTrial, TrialLog, load, load_search_plan,
+    ResultFolder, Results, SearchView, StoredTrial, TrialLog, load, load_search_plan, read_live,
 };
 pub use hlog::{IntervalHistograms, IntervalLog};
 pub use render::render_all;

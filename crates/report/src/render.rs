@@ -4,12 +4,17 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_core::record::Bracket;
 
+use crate::chart::{self, timeline};
 use crate::error::ReportError;
-use crate::folder::{ResultFolder, Results, SearchView, load, slug};
-use crate::{chart, junit, markdown, step_summary};
+use crate::folder::{ResultFolder, Results, SearchView, StoredTrial, load, slug};
+use crate::{choice, html, junit, markdown, step_summary, trial_files};
 
 /// The summary.
 pub const SUMMARY: &str = "summary.md";
+/// The page for people: everything, in one file.
+pub const REPORT: &str = "report.html";
+/// The load line as a badge.
+pub const BADGE: &str = "badge.svg";
 /// The chart of latencies. Its image has the same name with `png`, and is twice its size.
 pub const CHART_SVG: &str = "chart.svg";
 /// What a session costs over the load.
@@ -24,11 +29,35 @@ pub const STEP_SUMMARY: &str = "step-summary.md";
 /// Twice the size, so that the image is sharp on dense screens.
 const PNG_SCALE: f32 = 2.0;
 
-/// Writes every rendering that a folder has the records for, and gives their paths: `summary.md`, `step-summary.md` and `junit.xml` always, the
-/// charts and their images where there are trials of one target. A chart from earlier that no longer belongs to the records is removed.
+/// Stems of the charts' file names: latencies over the load.
+pub(crate) const CHART: &str = "chart";
+/// What a session costs over the load.
+pub(crate) const COST: &str = "cost";
+/// Latency by percentile, for the loads around the edge.
+pub(crate) const PERCENTILES: &str = "percentiles";
+/// The trial that tells most, second by second.
+pub(crate) const TIMELINE: &str = "timeline";
+/// Two targets: the ratios of the pairs.
+pub(crate) const RATIOS: &str = "ratios";
+/// Several targets: their load lines.
+pub(crate) const RANKING: &str = "ranking";
+/// Several targets: latency and cost over the load.
+pub(crate) const OVERLAY: &str = "overlay";
+
+const STEMS: [&str; 7] = [CHART, COST, PERCENTILES, TIMELINE, RATIOS, RANKING, OVERLAY];
+
+/// A drawing and the stem of its file names.
+#[derive(Debug, Clone)]
+pub(crate) struct Chart {
+    pub(crate) stem: String,
+    pub(crate) svg: String,
+}
+
+/// Writes every rendering that a folder has the records for, and gives their paths: `summary.md`, `step-summary.md`, `junit.xml` and `report.html` always; the
+/// charts and their images, and the badge, where there is what they show. One from earlier that no longer belongs to the records is removed.
 ///
 /// # Errors
-/// When the folder cannot be read or written, or one of its records is broken.
+/// When the folder cannot be read or written, or one of its records, or of the files beside them, is broken.
 pub fn render_all(folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
     let results = load(folder)?;
     let folder = ResultFolder::of(&results);
@@ -38,47 +67,104 @@ pub fn render_all(folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
         written.push(folder.path().join(name));
         Ok::<_, ReportError>(())
     };
-    let charts = charts(&results);
-    for stem in [CHART, COST, RANKING] {
-        if !charts.iter().any(|(drawn, _)| drawn == stem) {
+    let charts = charts(&results)?;
+    for stem in STEMS {
+        if !charts.iter().any(|chart| chart.stem == stem) {
             folder.remove_rendering(&format!("{stem}.svg"))?;
             folder.remove_rendering(&format!("{stem}.png"))?;
         }
     }
-    for (stem, svg) in &charts {
+    for Chart { stem, svg } in &charts {
         write(&format!("{stem}.svg"), svg.as_bytes())?;
         write(&format!("{stem}.png"), &chart::png(svg, PNG_SCALE)?)?;
+    }
+    match &results.bracket {
+        Some(bracket) => write(BADGE, chart::badge_svg(bracket).as_bytes())?,
+        None => folder.remove_rendering(BADGE)?,
     }
     write(SUMMARY, markdown::of(&results).as_bytes())?;
     write(STEP_SUMMARY, step_summary::of(&results).as_bytes())?;
     write(JUNIT, junit::of(&results).as_bytes())?;
+    let page = html::with_charts(&results, &charts)?;
+    write(REPORT, page.as_bytes())?;
     Ok(written)
 }
 
-/// Every chart with the stem of its file names.
-fn charts(results: &Results) -> Vec<(String, String)> {
+/// Every chart, in the order in which the files are written.
+///
+/// # Errors
+/// When the rows per second or the interval logs beside the records cannot be read, or are broken.
+pub(crate) fn charts(results: &Results) -> Result<Vec<Chart>, ReportError> {
     let searches = results.searches();
-    let mut charts = Vec::new();
+    let mut charts = Charts::default();
     if searches.is_empty() {
         let trials: Vec<_> = results.other_trials().collect();
-        charts.extend(chart::svg_of_trials(&trials).map(|svg| (CHART.to_owned(), svg)));
+        charts.add(CHART, chart::svg_of_trials(&trials));
     }
     for (number, view) in searches.iter().enumerate() {
-        let svg = chart::svg_of_search(view);
-        charts.extend(svg.map(|svg| (chart_name(view.bracket, number == 0), svg)));
+        let stem = chart_name(view.bracket, number == 0);
+        charts.add(&stem, chart::svg_of_search(view));
     }
-    let cost = searches.first().and_then(|view: &SearchView<'_>| {
-        chart::cost_svg(view.bracket).map(|svg| (COST.to_owned(), svg))
-    });
-    charts.extend(cost);
-    let ranking = results.ranking.as_ref().and_then(chart::svg_of_ranking);
-    charts.extend(ranking.map(|svg| (RANKING.to_owned(), svg)));
-    charts
+    if let Some(view) = searches.first() {
+        charts.add(COST, chart::cost_svg(view.bracket));
+    }
+    charts.add(PERCENTILES, percentiles(results, searches.first())?);
+    charts.add(TIMELINE, timeline(results, searches.first())?);
+    charts.add(
+        RATIOS,
+        results.comparison.as_ref().and_then(chart::ratios_svg),
+    );
+    let ranking = results.ranking.as_ref();
+    charts.add(RANKING, ranking.and_then(chart::svg_of_ranking));
+    charts.add(OVERLAY, ranking.and_then(chart::overlay_svg));
+    Ok(charts.drawn)
 }
 
-const CHART: &str = "chart";
-const COST: &str = "cost";
-const RANKING: &str = "ranking";
+#[derive(Default)]
+struct Charts {
+    drawn: Vec<Chart>,
+}
+
+impl Charts {
+    fn add(&mut self, stem: &str, svg: Option<String>) {
+        let stem = stem.to_owned();
+        self.drawn.extend(svg.map(|svg| Chart { stem, svg }));
+    }
+}
+
+/// Of the loads around the edge; without a search of the highest loads.
+fn percentiles(
+    results: &Results,
+    search: Option<&SearchView<'_>>,
+) -> Result<Option<String>, ReportError> {
+    let others: Vec<_> = results.other_trials().collect();
+    let trials = match search {
+        Some(view) => choice::around_edge(view),
+        None => choice::of_trials(&others),
+    };
+    let mut curves = Vec::new();
+    for stored in trials {
+        curves.extend(chart::Curve::of(stored, &results.path)?);
+    }
+    Ok(chart::percentiles_svg(&curves))
+}
+
+/// Of the trial that tells most.
+fn timeline(
+    results: &Results,
+    search: Option<&SearchView<'_>>,
+) -> Result<Option<String>, ReportError> {
+    let trials: Vec<&StoredTrial> = match search {
+        Some(view) => view.of_search(),
+        None => results.other_trials().collect(),
+    };
+    let bracket = search.map(|view| view.bracket);
+    let Some(stored) = choice::most_telling(bracket, &trials) else {
+        return Ok(None);
+    };
+    let seconds = trial_files::seconds(&results.path, &stored.stem)?;
+    Ok(timeline::svg(stored, &seconds))
+}
 
 /// The stem of the chart of a search's first SLO, or of a further one.
 pub(crate) fn chart_name(bracket: &Bracket, first: bool) -> String {

@@ -2,7 +2,7 @@
 //!
 //! It describes what Plimsoll writes: every field is there, an unknown one is `null`.
 
-use plimsoll_core::record::{Bracket, Calibration, Comparison, Ranking, SearchPlan, Trial};
+use plimsoll_core::record::{Bracket, Calibration, Comparison, Live, Ranking, SearchPlan, Trial};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 
@@ -16,6 +16,7 @@ pub fn all() -> Vec<(&'static str, String)> {
         ("calibration.json", schema_of::<Calibration>()),
         ("check.json", schema_of::<Check>()),
         ("comparison.json", schema_of::<Comparison>()),
+        ("live.json", schema_of::<Live>()),
         ("ranking.json", schema_of::<Ranking>()),
         ("search.json", schema_of::<SearchPlan>()),
         ("trial.json", schema_of::<Trial>()),

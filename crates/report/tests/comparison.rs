@@ -2,6 +2,7 @@
 //! `PLIMSOLL_UPDATE=1 cargo test -p plimsoll-report`, then look at the difference.
 
 mod example;
+mod page;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use plimsoll_core::record::{
     SCHEMA_VERSION, Side, Trial, TrialSummary, Verdict,
 };
 use plimsoll_core::stats::Ratio;
+use plimsoll_report::words::comparison as say;
 use plimsoll_report::{ReportError, ResultFolder, load, render_all, text};
 
 fn crate_folder() -> PathBuf {
@@ -184,12 +186,34 @@ fn assert_renderings(name: &str, comparison: &Comparison, trials: &[Trial]) {
     render_all(place.path()).unwrap();
     let summary = fs::read_to_string(place.path().join("summary.md")).unwrap();
     assert_golden(&format!("{name}/summary.md"), &summary);
+    let ratios = fs::read_to_string(place.path().join("ratios.svg")).unwrap();
+    assert_golden(&format!("{name}/ratios.svg"), &ratios);
+    assert!(place.path().join("ratios.png").exists());
+    assert_page(place.path(), comparison);
     let results = load(place.path()).unwrap();
     assert_eq!(results.comparison.as_ref(), Some(comparison));
     let plain = text::comparison(comparison, false);
     assert!(!plain.contains('\u{1b}'));
     assert_golden(&format!("{name}/terminal.txt"), &plain);
     assert_ne!(text::comparison(comparison, true), plain);
+}
+
+/// The page has the conclusion, the ratios and every pair.
+fn assert_page(folder: &Path, comparison: &Comparison) {
+    let page = page::assert_sound(&page::page_of(folder));
+    let conclusion = say::conclusion(comparison.conclusion);
+    assert_eq!(page::text_of(&page, "[data-test=verdict]"), conclusion);
+    assert_eq!(page::found(&page, "[data-test=chart-ratios] svg").len(), 1);
+    let all = page::text_of(&page, "main");
+    for ratio in [comparison.cost_ratio, comparison.load_line_ratio] {
+        let told = ratio.map(say::interval);
+        assert!(told.is_none_or(|told| all.contains(&told)), "{ratio:?}");
+    }
+    let steps = comparison.pairs.len() + comparison.loads.len();
+    let rows = page::found(&page, "[data-test=evidence] tbody tr");
+    assert_eq!(rows.len(), steps);
+    let raw = page::raw(&page);
+    assert_eq!(raw["comparison.json"], page::written(comparison));
 }
 
 #[test]

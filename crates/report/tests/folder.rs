@@ -223,9 +223,14 @@ fn renderings_are_written_and_an_old_chart_goes() {
         [
             "chart.svg",
             "chart.png",
+            "percentiles.svg",
+            "percentiles.png",
+            "timeline.svg",
+            "timeline.png",
             "summary.md",
             "step-summary.md",
-            "junit.xml"
+            "junit.xml",
+            "report.html"
         ]
     );
 
@@ -233,10 +238,14 @@ fn renderings_are_written_and_an_old_chart_goes() {
     other.target.name = "go-nethttp".to_owned();
     folder.write_trial(&other, &[], &[]).unwrap();
     render_all(folder.path()).unwrap();
-    assert!(
-        !folder.path().join("chart.svg").exists(),
-        "a chart of one target among two"
-    );
+    for stem in ["chart", "percentiles", "timeline"] {
+        for file in [format!("{stem}.svg"), format!("{stem}.png")] {
+            assert!(
+                !folder.path().join(&file).exists(),
+                "{file} of one target among two"
+            );
+        }
+    }
     let summary = fs::read_to_string(folder.path().join("summary.md")).unwrap();
     assert!(summary.contains("# rust-axum") && summary.contains("# go-nethttp"));
 }

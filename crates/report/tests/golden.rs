@@ -111,6 +111,33 @@ fn assert_find(name: &str, find: &example::Find) {
 #[test]
 fn a_find_with_a_load_line() {
     assert_find("find", &example::find());
+    let find = example::find();
+    let rendered = rendered(&find.trials, Some(&find.bracket));
+    // Without interval logs the curves are those of the records' percentiles.
+    assert_files("find", &rendered, &["badge.svg", "percentiles.svg"]);
+    assert_image("find", &rendered, "percentiles.png");
+    assert!(!rendered.folder.path().join("timeline.svg").exists());
+}
+
+/// A trial with all of its files, the seconds of which are more than there are points.
+#[test]
+fn a_trial_second_by_second_and_answer_by_answer() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = ResultFolder::create(place.path()).unwrap();
+    let mut run = example::failed_run();
+    run.target.name = "rust-axum & <another>".to_owned();
+    let (seconds, intervals) = (example::many::seconds(), example::many::intervals());
+    folder.write_trial(&run, &seconds, &intervals).unwrap();
+    render_all(place.path()).unwrap();
+    let rendered = Rendered {
+        results: load(place.path()).unwrap(),
+        folder: place,
+    };
+    assert_files("timeline", &rendered, &["timeline.svg", "percentiles.svg"]);
+    assert_image("timeline", &rendered, "percentiles.png");
+    assert_image_of_size("timeline", &rendered, "timeline.png", (1600, 1440));
+    let timeline = fs::read_to_string(rendered.folder.path().join("timeline.svg")).unwrap();
+    assert!(timeline.contains("each point is the greatest value of 2 s"));
 }
 
 #[test]
@@ -202,8 +229,21 @@ fn several_targets_are_ranked() {
     });
     let files = ["summary.md", "ranking.svg", "step-summary.md", "junit.xml"];
     assert_files("ranking", &rendered, &files);
+    // Its brackets have neither trials nor a cost curve.
+    assert!(!rendered.folder.path().join("overlay.svg").exists());
     assert_image_of_size("ranking", &rendered, "ranking.png", (2000, 564));
     let ranking = rendered.results.ranking.as_ref().unwrap();
     assert_golden("ranking/terminal.txt", &text::ranking(ranking, false));
     assert!(!rendered.folder.path().join("chart.svg").exists());
+}
+
+#[test]
+fn several_targets_are_laid_over_each_other() {
+    let rendered = rendered_with(&[], None, |folder| {
+        folder
+            .write_ranking(&example::many::ranking_with_trials())
+            .unwrap();
+    });
+    assert_files("overlay", &rendered, &["overlay.svg"]);
+    assert_image_of_size("overlay", &rendered, "overlay.png", (1600, 1336));
 }

@@ -6,6 +6,7 @@
 mod bracket;
 mod calibration;
 mod comparison;
+mod live;
 mod plan;
 mod ranking;
 mod resources;
@@ -15,6 +16,9 @@ mod trial;
 pub use bracket::{Bracket, CostPoint, Edge, LoadClass, LoadEvidence, TrialSummary};
 pub use calibration::Calibration;
 pub use comparison::{Carried, Comparison, Conclusion, LoadCosts, Pair, Side};
+pub use live::{
+    Live, LiveBracket, LiveCommand, LiveEnded, LiveGate, LivePhases, LiveSecond, LiveTrial, Phase,
+};
 pub use plan::SearchPlan;
 pub use ranking::{CostAtLoad, LeftOut, RankedTarget, Ranking};
 pub use resources::{Client, Inference, ProcessResources, SocketResources, TargetResources};

@@ -34,7 +34,7 @@ fn text_color(side: Side) -> &'static str {
 
 /// What a mark says. Each has a shape of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mark {
+pub(super) enum Mark {
     Pass,
     Fail,
     Borderline,
@@ -59,7 +59,7 @@ impl Mark {
     }
 
     /// Draws it at `size` times its usual size.
-    fn draw(self, drawing: &mut Drawing, (x, y): (f64, f64), color: &str, size: f64) {
+    pub(super) fn draw(self, drawing: &mut Drawing, (x, y): (f64, f64), color: &str, size: f64) {
         let hollow = format!("fill=\"#ffffff\" stroke=\"{color}\" stroke-width=\"1.8\"");
         let by = |dx: f64, dy: f64| (x + dx * size, y + dy * size);
         match self {

@@ -1,6 +1,6 @@
 //! The font of the charts, and how wide a text is in it: a fresh machine has no fonts, and labels that overlap say nothing.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use resvg::usvg::fontdb::Database;
 
@@ -9,12 +9,16 @@ pub(super) const FAMILIES: &str = "DejaVu Sans, Verdana, Geneva, sans-serif";
 /// The family that the PNG is drawn with.
 pub(super) const FAMILY: &str = "DejaVu Sans";
 
-/// DejaVu Sans, regular and bold, and no other font: the same PNG on every machine.
+/// DejaVu Sans, regular and bold, and no other font: the same PNG on every machine. Read once, for a result has several charts.
 pub(super) fn database() -> Arc<Database> {
-    let mut fonts = Database::new();
-    fonts.load_font_data(dejavu::sans::regular().to_vec());
-    fonts.load_font_data(dejavu::sans::bold().to_vec());
-    Arc::new(fonts)
+    static FONTS: OnceLock<Arc<Database>> = OnceLock::new();
+    let fonts = FONTS.get_or_init(|| {
+        let mut fonts = Database::new();
+        fonts.load_font_data(dejavu::sans::regular().to_vec());
+        fonts.load_font_data(dejavu::sans::bold().to_vec());
+        Arc::new(fonts)
+    });
+    Arc::clone(fonts)
 }
 
 /// Width of a text in px: the font's advance widths, without kerning.

@@ -51,6 +51,14 @@ pub(super) fn text_style(size_px: f64, fill: &'static str, anchor: &'static str)
     }
 }
 
+/// A text from left to right, in bold.
+pub(super) fn bold_style(size_px: f64, fill: &'static str) -> TextStyle {
+    TextStyle {
+        bold: true,
+        ..text_style(size_px, fill, "start")
+    }
+}
+
 /// All loads, given in ascending order, with a little room on both sides; from zero where the lowest load is low enough that the room up to it is no
 /// waste.
 pub(super) fn load_scale(mut loads: impl Iterator<Item = u32>) -> Scale {
@@ -141,32 +149,165 @@ pub(super) fn band(drawing: &mut Drawing, band: &Band, x: &Scale) {
     drawing.polygon(&corners, BAND);
 }
 
+/// Where the data of a plot is, in px.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Plot {
+    pub(super) left: f64,
+    pub(super) right: f64,
+    pub(super) top: f64,
+    pub(super) bottom: f64,
+}
+
+/// The plot of a chart that has one.
+pub(super) const PLOT: Plot = Plot {
+    left: LEFT_PX,
+    right: RIGHT_PX,
+    top: TOP_PX,
+    bottom: BOTTOM_PX,
+};
+
 /// Both axes with their ticks; `unit` names the vertical one.
 pub(super) fn axes(drawing: &mut Drawing, x: &Scale, y: &Scale, unit: &str) {
-    for tick in y.ticks(6) {
-        let at = y.px(tick);
+    let ticks = numbered(x, 7);
+    axes_of(
+        drawing,
+        PLOT,
+        (y, 6, unit),
+        Some((&ticks[..], "load (sessions)")),
+    );
+}
+
+/// About so many round values of a scale: where each is, and its name.
+pub(super) fn numbered(scale: &Scale, about: u32) -> Vec<(f64, String)> {
+    let named = |tick: f64| (scale.px(tick), number(tick));
+    scale.ticks(about).into_iter().map(named).collect()
+}
+
+/// The axes of a plot: `y` with about how many ticks and its unit; `x` as ticks with their names, and what they are. Without `x` the axis is bare, as that of a
+/// plot above another one.
+pub(super) fn axes_of(
+    drawing: &mut Drawing,
+    plot: Plot,
+    (y, about, unit): (&Scale, u32, &str),
+    x: Option<(&[(f64, String)], &str)>,
+) {
+    let Plot {
+        left,
+        right,
+        top,
+        bottom,
+    } = plot;
+    for (at, name) in numbered(y, about) {
         drawing.line(
-            (LEFT_PX, at),
-            (RIGHT_PX, at),
+            (left, at),
+            (right, at),
             "stroke=\"#e6e6e6\" stroke-width=\"1\"",
         );
         let style = text_style(TICK_SIZE_PX, GREY, "end");
-        drawing.text((LEFT_PX - 8.0, at + 4.0), style, &number(tick));
-    }
-    for tick in x.ticks(7) {
-        let at = x.px(tick);
-        let stroke = format!("stroke=\"{GREY}\" stroke-width=\"1\"");
-        drawing.line((at, BOTTOM_PX), (at, BOTTOM_PX + 5.0), &stroke);
-        let style = text_style(TICK_SIZE_PX, GREY, "middle");
-        drawing.text((at, BOTTOM_PX + 19.0), style, &number(tick));
+        drawing.text((left - 8.0, at + 4.0), style, &name);
     }
     let stroke = format!("stroke=\"{GREY}\" stroke-width=\"1\"");
-    drawing.line((LEFT_PX, BOTTOM_PX), (RIGHT_PX, BOTTOM_PX), &stroke);
-    drawing.line((LEFT_PX, TOP_PX), (LEFT_PX, BOTTOM_PX), &stroke);
+    for (at, name) in x.iter().flat_map(|(ticks, _)| ticks.iter()) {
+        drawing.line((*at, bottom), (*at, bottom + 5.0), &stroke);
+        let style = text_style(TICK_SIZE_PX, GREY, "middle");
+        drawing.text((*at, bottom + 19.0), style, name);
+    }
+    drawing.line((left, bottom), (right, bottom), &stroke);
+    drawing.line((left, top), (left, bottom), &stroke);
     let style = text_style(12.0, INK, "middle");
-    let middle = f64::midpoint(LEFT_PX, RIGHT_PX);
-    drawing.text((middle, BOTTOM_PX + 42.0), style, "load (sessions)");
-    drawing.upward_text((24.0, f64::midpoint(TOP_PX, BOTTOM_PX)), style, unit);
+    if let Some((_, name)) = x {
+        let middle = f64::midpoint(left, right);
+        drawing.text((middle, bottom + 42.0), style, name);
+    }
+    drawing.upward_text((24.0, f64::midpoint(top, bottom)), style, unit);
+}
+
+/// Colours of lines that are told apart by them: of the palette of Okabe and Ito, those that stand out from white by 3 : 1.
+const SERIES: [&str; 5] = ["#0072b2", "#d55e00", "#009e73", "#b5539a", INK];
+/// Beyond the colours, lines differ in their dashes.
+const DASHES: [&str; 3] = ["", " stroke-dasharray=\"8 4\"", " stroke-dasharray=\"2 4\""];
+
+/// The colour of the line with that index.
+pub(super) fn series_color(index: usize) -> &'static str {
+    SERIES[index % SERIES.len()]
+}
+
+/// Colour, dashes and width of the line with that index, as attributes.
+pub(super) fn series_stroke(index: usize) -> String {
+    let dashes = DASHES[index / SERIES.len() % DASHES.len()];
+    format!(
+        "stroke=\"{}\" stroke-width=\"2\" stroke-linejoin=\"round\"{dashes}",
+        series_color(index)
+    )
+}
+
+/// A line through points of which some are unknown: it has gaps there. A point between two gaps is a dot.
+pub(super) fn broken_line(
+    drawing: &mut Drawing,
+    points: impl IntoIterator<Item = Option<(f64, f64)>>,
+    color: &str,
+    stroke: &str,
+) {
+    let mut piece: Vec<(f64, f64)> = Vec::new();
+    for point in points.into_iter().chain([None]) {
+        if let Some(point) = point {
+            piece.push(point);
+            continue;
+        }
+        match piece[..] {
+            [] => {}
+            [only] => drawing.circle(only, 1.8, &format!("fill=\"{color}\"")),
+            _ => drawing.polyline(&piece, stroke),
+        }
+        piece.clear();
+    }
+}
+
+/// A list of lines and their names to the right of a plot, from the top down.
+#[derive(Debug)]
+pub(super) struct SideLegend {
+    left: f64,
+    baseline: f64,
+}
+
+impl SideLegend {
+    pub(super) fn beside(plot: Plot) -> Self {
+        Self {
+            left: plot.right + 12.0,
+            baseline: plot.top + 10.0,
+        }
+    }
+
+    /// A line that looks like this, and its name, cut to the room that there is.
+    pub(super) fn line(&mut self, drawing: &mut Drawing, name: &str, stroke: &str) {
+        self.entry(drawing, name, |drawing, (x, y)| {
+            drawing.line((x - 10.0, y), (x + 10.0, y), stroke);
+        });
+    }
+
+    /// A sample drawn around the middle of its place, 20 px wide, and its name.
+    pub(super) fn entry(
+        &mut self,
+        drawing: &mut Drawing,
+        name: &str,
+        sample: impl Fn(&mut Drawing, (f64, f64)),
+    ) {
+        sample(drawing, (self.left + 10.0, self.baseline - 4.0));
+        self.text_at(drawing, self.left + 26.0, name, INK);
+    }
+
+    /// A remark.
+    pub(super) fn remark(&mut self, drawing: &mut Drawing, text: &str) {
+        self.text_at(drawing, self.left, text, GREY);
+    }
+
+    fn text_at(&mut self, drawing: &mut Drawing, x: f64, text: &str, fill: &'static str) {
+        let room = f64::from(SIZE_PX.0) - x - 4.0;
+        let text = font::fit(text, LABEL_SIZE_PX, false, room);
+        let style = text_style(LABEL_SIZE_PX, fill, "start");
+        drawing.text((x, self.baseline), style, &text);
+        self.baseline += 16.0;
+    }
 }
 
 /// The load line, with its label above the plot.

@@ -1,15 +1,27 @@
-//! The charts: latency against sessions with gates, marks by verdict and the load line; and what a session costs over the load.
+//! The charts, each SVG that is written when it is rendered: no library and no script draws them, so they work offline, print, weigh a few kilobytes, and are tested as
+//! text. The page has the same ones inline.
+//!
+//! - latency against sessions with gates, marks by verdict and the load line (`draw`), and what a session costs over the load (`cost`);
+//! - latency by percentile (`percentiles`), and a trial second by second (`timeline`);
+//! - several targets: their load lines (`ranking`), and their latencies and costs over the load (`overlay`);
+//! - two targets: the ratios of a comparison (`ratios`);
+//! - the load line as a badge (`badge`).
 //!
 //! Colours are of the palette of Okabe and Ito, which colour-blind readers can tell apart; marks differ in shape as well.
 
+mod badge;
 mod cost;
 mod draw;
 mod font;
 mod frame;
+mod overlay;
+mod percentiles;
 mod png;
 mod ranking;
+mod ratios;
 mod scale;
 mod svg;
+pub(crate) mod timeline;
 
 use plimsoll_core::record::{Bracket, Trial, TrialSummary};
 
@@ -19,8 +31,13 @@ use crate::loads::{self, Load};
 use crate::words::{self, count, number, percent, plain};
 use frame::Band;
 
+pub use badge::svg as badge_svg;
+pub use overlay::svg as overlay_svg;
+pub(crate) use percentiles::Curve;
+pub(crate) use percentiles::svg as percentiles_svg;
 pub use png::png;
 pub use ranking::svg as svg_of_ranking;
+pub use ratios::svg as ratios_svg;
 
 /// Width and height of the chart in px.
 pub const SIZE_PX: (u32, u32) = (800, 500);

@@ -29,23 +29,41 @@ impl Scale {
         }
     }
 
+    /// A logarithmic axis that shows `low..=high`, not widened; both are above zero.
+    pub(super) fn logarithmic(low: f64, high: f64, from_px: f64, to_px: f64) -> Self {
+        debug_assert!(0.0 < low && low < high, "an axis has a length");
+        Self {
+            logarithmic: true,
+            ..Self::linear(low, high, from_px, to_px)
+        }
+    }
+
+    /// A linear axis from zero, with a little room above the greatest of these values.
+    pub(super) fn from_zero(
+        values: impl IntoIterator<Item = f64>,
+        from_px: f64,
+        to_px: f64,
+    ) -> Self {
+        let values = values.into_iter().filter(|v| v.is_finite() && *v > 0.0);
+        Self::up_to(values.reduce(f64::max).unwrap_or(1.0), from_px, to_px)
+    }
+
+    /// From zero to a round value above the greatest one.
+    fn up_to(greatest: f64, from_px: f64, to_px: f64) -> Self {
+        let step = nice_step(greatest * 1.05, 6);
+        Self::linear(0.0, (greatest * 1.05 / step).ceil() * step, from_px, to_px)
+    }
+
     /// An axis for latencies: from zero where that serves, logarithmic where the values span too much for it; with a little room.
     pub(super) fn for_values(values: &[f64], from_px: f64, to_px: f64) -> Self {
         let positive = || values.iter().copied().filter(|v| v.is_finite() && *v > 0.0);
         let least = positive().reduce(f64::min).unwrap_or(1.0);
         let greatest = positive().reduce(f64::max).unwrap_or(1.0);
         if greatest / least > LINEAR_RATIO_MAX {
-            return Self {
-                low: least / LOG_ROOM,
-                high: greatest * LOG_ROOM,
-                from_px,
-                to_px,
-                logarithmic: true,
-            };
+            Self::logarithmic(least / LOG_ROOM, greatest * LOG_ROOM, from_px, to_px)
+        } else {
+            Self::up_to(greatest, from_px, to_px)
         }
-        // A little room above the highest mark.
-        let step = nice_step(greatest * 1.05, 6);
-        Self::linear(0.0, (greatest * 1.05 / step).ceil() * step, from_px, to_px)
     }
 
     pub(super) fn is_logarithmic(&self) -> bool {
@@ -132,6 +150,23 @@ mod tests {
                 scale.px(0.0).is_finite() && scale.ticks(6).len() >= 2,
                 "{values:?}"
             );
+        }
+    }
+
+    #[test]
+    fn an_axis_from_zero_has_room_above_the_greatest_value() {
+        let scale = Scale::from_zero([0.2, f64::NAN, 0.98], 100.0, 0.0);
+        assert!(!scale.is_logarithmic());
+        assert!((scale.px(0.0) - 100.0).abs() < 1e-9);
+        assert!(scale.px(0.98) > 0.0);
+        assert!(Scale::from_zero([], 100.0, 0.0).ticks(4).len() >= 2);
+    }
+
+    #[test]
+    fn each_power_of_ten_takes_the_same_room_on_a_logarithmic_axis() {
+        let scale = Scale::logarithmic(1.0, 10_000.0, 0.0, 400.0);
+        for (value, px) in [(1.0, 0.0), (10.0, 100.0), (1_000.0, 300.0), (1e9, 400.0)] {
+            assert!((scale.px(value) - px).abs() < 1e-9, "{value}");
         }
     }
 

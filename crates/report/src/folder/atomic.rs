@@ -32,6 +32,19 @@ pub(super) fn write(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), Repor
     file.finish(name)
 }
 
+/// The same without waiting for the disk, for what nobody wants after a crash of the machine: readers find a whole file all the same.
+///
+/// # Errors
+/// When the system refuses; then the temporary file is gone and what was there before is untouched.
+pub(super) fn write_unsynced(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), ReportError> {
+    let path = folder.join(name);
+    let written = Unfinished::begin(folder, name).and_then(|mut file| {
+        file.append(bytes)?;
+        file.rename(&path)
+    });
+    written.map_err(|error| ReportError::write(&path, error))
+}
+
 /// A file that is being written under a temporary name. Dropped unfinished, it is gone.
 #[derive(Debug)]
 pub(super) struct Unfinished {
@@ -69,10 +82,15 @@ impl Unfinished {
         let path = self.folder.join(name);
         let synced = self.file.sync_all();
         synced
-            .and_then(|()| fs::rename(&self.temporary, &path))
+            .and_then(|()| self.rename(&path))
             .map_err(|error| ReportError::write(&path, error))?;
-        self.renamed = true;
         sync_folder(&self.folder)
+    }
+
+    fn rename(&mut self, path: &Path) -> io::Result<()> {
+        fs::rename(&self.temporary, path)?;
+        self.renamed = true;
+        Ok(())
     }
 }
 

@@ -6,12 +6,15 @@
 //! trial-001.csv    one row per second              calibration.json   what the client can generate
 //! check.json       conformance, case by case       comparison.json    two targets, or two results, held against each other
 //! ranking.json     several targets, whose own results are in folders below
-//! summary.md, chart.svg, cost.svg, ranking.svg (each also as png), junit.xml, step-summary.md    renderings, made from the above
+//! live.json        what a running command shows; gone when it ends, and no part of the result
+//! report.html, summary.md, junit.xml, step-summary.md, badge.svg, and as svg and as png chart, cost, percentiles, timeline, ranking, overlay and ratios: renderings, made
+//! from the above
 //! ```
 //!
 //! The JSON file of a trial is written last: where it is, the other two are.
 
 mod atomic;
+mod live;
 mod load;
 pub(crate) mod slug;
 mod trial_log;
@@ -24,6 +27,7 @@ use plimsoll_core::record::{Bracket, Calibration, Comparison, Ranking, SearchPla
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+pub use live::{LIVE, read_live};
 pub use load::{Results, SearchView, StoredTrial, load, load_search_plan};
 pub use trial_log::TrialLog;
 
@@ -67,10 +71,10 @@ impl ResultFolder {
             Err(error) => return Err(ReportError::write(&path, error)),
         }
         let names = names(&path)?;
-        // Logs alone are what a call leaves behind whose target did not start.
+        // Logs alone are what a call leaves behind whose target did not start; what was live is what a crash leaves.
         let nothing_else = names
             .iter()
-            .all(|name| atomic::is_leftover(name) || name == LOGS);
+            .all(|name| atomic::is_leftover(name) || name == LOGS || name == LIVE);
         if nothing_else || load::holds_a_result(&path, &names) {
             Ok(Self { path })
         } else {
@@ -219,7 +223,7 @@ impl ResultFolder {
 const FURTHER_BRACKET: &str = "bracket-";
 
 /// The file of the bracket by a further SLO.
-fn further_bracket(slo: &str) -> String {
+pub(crate) fn further_bracket(slo: &str) -> String {
     format!("{FURTHER_BRACKET}{}.json", slug::of(slo))
 }
 

@@ -1,7 +1,6 @@
 //! The section of a comparison.
 
-use plimsoll_core::record::{Comparison, Conclusion, Pair, Side};
-use plimsoll_core::stats::Ratio;
+use plimsoll_core::record::{Comparison, Pair};
 
 use super::{Page, Table, code, escape};
 use crate::words::{self, comparison as say, count, maybe, us};
@@ -13,15 +12,11 @@ pub(super) fn section(page: &mut Page, comparison: &Comparison) {
         1,
         &format!("{} against {}", escape(&b.name), escape(&a.name)),
     );
-    let conclusion = match comparison.conclusion {
-        Conclusion::NoDifferenceShown => "No difference shown",
-        Conclusion::Better => "B is better",
-        Conclusion::Worse => "B is worse",
-    };
+    let conclusion = say::conclusion(comparison.conclusion);
     let interrupted = if comparison.interrupted {
-        " It was interrupted: this is what was known by then."
+        format!(" {}", say::INTERRUPTED)
     } else {
-        ""
+        String::new()
     };
     page.paragraph(&format!(
         "**{conclusion}.** {}.{interrupted}",
@@ -62,7 +57,7 @@ fn ratios(page: &mut Page, comparison: &Comparison) {
             name,
             &maybe(ratio.map(|ratio| ratio.value), say::ratio),
             &ratio.map_or_else(|| words::UNKNOWN.to_owned(), say::interval),
-            shows(ratio, less_is_better),
+            say::shows(ratio, less_is_better),
         ]);
     }
     page.table(&table);
@@ -72,17 +67,6 @@ fn ratios(page: &mut Page, comparison: &Comparison) {
         escape(&comparison.b.name),
         words::percent(comparison.confidence)
     ));
-}
-
-fn shows(ratio: Option<Ratio>, less_is_better: bool) -> &'static str {
-    match ratio {
-        None => "not compared",
-        Some(ratio) if ratio.high < 1.0 && less_is_better => "better",
-        Some(ratio) if ratio.high < 1.0 => "worse",
-        Some(ratio) if ratio.low > 1.0 && less_is_better => "worse",
-        Some(ratio) if ratio.low > 1.0 => "better",
-        Some(_) => "no difference",
-    }
 }
 
 fn sides(page: &mut Page, comparison: &Comparison) {
@@ -116,14 +100,9 @@ fn sides(page: &mut Page, comparison: &Comparison) {
         ]);
     }
     page.table(&table);
-    let searched = |(letter, side): (&str, &Side)| {
-        let end = side.search.as_ref()?;
-        let end = escape(end.trim_end_matches('.'));
-        Some(format!("Why the search of {letter} ended: {end}."))
-    };
-    let ends: Vec<String> = [("A", &comparison.a), ("B", &comparison.b)]
-        .into_iter()
-        .filter_map(searched)
+    let ends: Vec<String> = say::search_ends(comparison)
+        .iter()
+        .map(|end| escape(end))
         .collect();
     page.list(&ends);
 }

@@ -11,7 +11,7 @@ use crate::{facts, loads, render};
 pub(super) fn section(page: &mut Page, view: &SearchView<'_>, first: bool) {
     let bracket = view.bracket;
     headline(page, view, first);
-    evidence::belief(page, bracket, &view.of_search());
+    evidence::belief_section(page, bracket, &view.of_search());
     page.heading(2, "Evidence");
     page.paragraph(&format!(
         "Workload `{}`, profile `{}`, SLO `{}`; latencies from the schedule; a range where the trials of a load differ.",

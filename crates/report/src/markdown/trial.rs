@@ -146,26 +146,7 @@ fn gates(page: &mut Page, gates: &[GateResult]) {
 fn ledger(page: &mut Page, trial: &Trial) {
     let ledger = &trial.ledger;
     let mut table = Table::new(&["what", ">count"]);
-    for (name, value) in [
-        ("frames due in the measured window", ledger.frames_due),
-        ("frames sent", ledger.frames_sent),
-        ("frames answered", ledger.frames_answered),
-        ("frames errored", ledger.frames_errored),
-        ("frames lost", ledger.frames_lost),
-        ("frames duplicated", ledger.frames_duplicated),
-        ("frames out of order", ledger.frames_out_of_order),
-        ("sessions started", ledger.sessions_started),
-        ("sessions failed", ledger.sessions_failed),
-        ("sessions died", ledger.sessions_died),
-        ("partials", ledger.partials),
-        ("errors", ledger.errors),
-        ("protocol faults", ledger.protocol_faults),
-        ("answers recomputed", ledger.content_checked),
-        ("answers wrong", ledger.content_wrong),
-        ("frames sent in the whole trial", ledger.frames_sent_in_all),
-        ("bytes sent in the whole trial", ledger.bytes_sent),
-        ("bytes received in the whole trial", ledger.bytes_received),
-    ] {
+    for (name, value) in facts::trial::ledger(ledger) {
         table.row([name, &count(value)]);
     }
     page.table(&table);

@@ -1,10 +1,50 @@
 //! A comparison in words and numbers.
 
 use plimsoll_core::profile::Length;
-use plimsoll_core::record::{Carried, Comparison, Pair, Side};
+use plimsoll_core::record::{Carried, Comparison, Conclusion, Pair, Side};
 use plimsoll_core::stats::Ratio;
 
 use super::{UNKNOWN, count};
+
+/// What it comes to, in words.
+#[must_use]
+pub fn conclusion(conclusion: Conclusion) -> &'static str {
+    match conclusion {
+        Conclusion::NoDifferenceShown => "No difference shown",
+        Conclusion::Better => "B is better",
+        Conclusion::Worse => "B is worse",
+    }
+}
+
+/// Said of a comparison that was ended early.
+pub const INTERRUPTED: &str = "It was interrupted: this is what was known by then.";
+
+/// What an interval shows by itself: of costs less is better, of load lines more.
+#[must_use]
+pub fn shows(ratio: Option<Ratio>, less_is_better: bool) -> &'static str {
+    match ratio {
+        None => "not compared",
+        Some(ratio) if ratio.high < 1.0 && less_is_better => "better",
+        Some(ratio) if ratio.high < 1.0 => "worse",
+        Some(ratio) if ratio.low > 1.0 && less_is_better => "worse",
+        Some(ratio) if ratio.low > 1.0 => "better",
+        Some(_) => "no difference",
+    }
+}
+
+/// Why the searches of the two sides ended, a sentence each, as far as there were searches.
+#[must_use]
+pub fn search_ends(comparison: &Comparison) -> Vec<String> {
+    let end = |(letter, side): (&str, &Side)| {
+        let end = side.search.as_ref()?;
+        let end = end.trim_end_matches('.');
+        Some(format!("Why the search of {letter} ended: {end}."))
+    };
+    [("A", &comparison.a), ("B", &comparison.b)]
+        .into_iter()
+        .filter_map(end)
+        .collect()
+}
 
 /// A ratio with three decimals: `1.049`.
 #[must_use]

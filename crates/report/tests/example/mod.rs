@@ -6,6 +6,7 @@
 )]
 
 pub(crate) mod evidence;
+pub(crate) mod many;
 
 use std::collections::BTreeMap;
 

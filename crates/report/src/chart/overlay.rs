@@ -1,0 +1,183 @@
+//! Several targets in one chart: what the answers took and what a session cost, over the load.
+
+use plimsoll_core::record::{Bracket, Ranking};
+
+use super::font;
+use super::frame::{
+    self, GREY, INK, LABEL_SIZE_PX, LEFT_PX, MARGIN_PX, Plot, RIGHT_PX, SideLegend, TITLE_SIZE_PX,
+    text_style,
+};
+use super::scale::Scale;
+use super::svg::Drawing;
+use crate::loads;
+use crate::words::{count, plain, ranking as say};
+
+const WIDTH_PX: u32 = super::SIZE_PX.0;
+const TOP_PX: f64 = 96.0;
+const PANEL_PX: f64 = 230.0;
+/// From the top of a panel to that of the next one.
+const STEP_PX: f64 = 276.0;
+/// Below the lower panel: its axis, and a line of text.
+const FOOT_PX: f64 = 66.0;
+
+/// Points of a target: load and value.
+type Points = Vec<(f64, f64)>;
+
+/// One target's lines.
+struct Lines {
+    name: String,
+    newest_p95_ms: Points,
+    cost_us: Points,
+    /// The load line, where there is one.
+    confirmed: Option<f64>,
+}
+
+impl Lines {
+    fn of(bracket: &Bracket) -> Self {
+        let loads = loads::of_bracket(bracket);
+        let p95 = |load: &loads::Load| {
+            let value = load.median(|trial| trial.newest_p95_ms)?;
+            Some((f64::from(load.sessions), value))
+        };
+        let points = bracket.cost_curve.iter();
+        Self {
+            name: plain(&bracket.target.name),
+            newest_p95_ms: loads.iter().filter_map(p95).collect(),
+            cost_us: points
+                .map(|point| {
+                    let load = f64::from(point.sessions);
+                    (load, point.cpu_us_per_session_second)
+                })
+                .collect(),
+            confirmed: bracket.confirmed.map(f64::from),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.newest_p95_ms.is_empty() && self.cost_us.is_empty()
+    }
+}
+
+/// The chart as SVG. `None` where fewer than two targets have something to show.
+#[must_use]
+pub fn svg(ranking: &Ranking) -> Option<String> {
+    let lines: Vec<Lines> = ranking
+        .rows
+        .iter()
+        .map(|row| Lines::of(&row.bracket))
+        .collect();
+    if lines.iter().filter(|of| !of.is_empty()).count() < 2 {
+        return None;
+    }
+    let all =
+        |points: &dyn Fn(&Lines) -> Points| -> Points { lines.iter().flat_map(points).collect() };
+    let (latencies, costs) = (
+        all(&|of| of.newest_p95_ms.clone()),
+        all(&|of| of.cost_us.clone()),
+    );
+    let loads: Vec<f64> = latencies
+        .iter()
+        .chain(&costs)
+        .map(|(load, _)| *load)
+        .collect();
+    let x = Scale::for_values(&loads, LEFT_PX, RIGHT_PX);
+
+    let title = format!("Over the load: {}", say::headline(ranking));
+    let title = font::fit(&title, TITLE_SIZE_PX, true, frame::title_room_px());
+    let subtitle = "Medians of the newest p95 from the schedule, and mean costs, of the valid trials of each target's search; a dot is its load line.";
+    let mut drawing = Drawing::default();
+    frame::header(&mut drawing, &title, &[subtitle.to_owned()]);
+    let load_axis = frame::numbered(&x, 8);
+    let unit = if x.is_logarithmic() {
+        "load (sessions, logarithmic)"
+    } else {
+        "load (sessions)"
+    };
+    panel(
+        &mut drawing,
+        plot(0),
+        "newest p95 (ms)",
+        (&latencies, &x),
+        None,
+        &lines,
+        |of| &of.newest_p95_ms,
+    );
+    let axis = Some((&load_axis[..], unit));
+    panel(
+        &mut drawing,
+        plot(1),
+        "CPU per session-second (µs)",
+        (&costs, &x),
+        axis,
+        &lines,
+        |of| &of.cost_us,
+    );
+    let mut legend = SideLegend::beside(plot(0));
+    for (index, of) in lines.iter().enumerate().filter(|(_, of)| !of.is_empty()) {
+        legend.line(&mut drawing, &of.name, &frame::series_stroke(index));
+    }
+    let names: Vec<&str> = lines.iter().map(|of| of.name.as_str()).collect();
+    let description = format!(
+        "{subtitle} {} targets: {}",
+        count(lines.len() as u64),
+        names.join(", ")
+    );
+    let foot = plot(1).bottom + FOOT_PX;
+    let text = text_style(LABEL_SIZE_PX, GREY, "start");
+    drawing.text(
+        (MARGIN_PX, foot - 8.0),
+        text,
+        "Lines end where the target's search did.",
+    );
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a height in px, a few hundred"
+    )]
+    let height = foot as u32;
+    Some(drawing.finish((WIDTH_PX, height), &title, &description))
+}
+
+/// Which panel is where.
+fn plot(index: u32) -> Plot {
+    let top = TOP_PX + f64::from(index) * STEP_PX;
+    Plot {
+        left: LEFT_PX,
+        right: RIGHT_PX,
+        top,
+        bottom: top + PANEL_PX,
+    }
+}
+
+/// One quantity of all targets.
+fn panel(
+    drawing: &mut Drawing,
+    plot: Plot,
+    unit: &str,
+    (values, x): (&Points, &Scale),
+    axis: Option<(&[(f64, String)], &str)>,
+    lines: &[Lines],
+    points: impl Fn(&Lines) -> &Points,
+) {
+    let values: Vec<f64> = values.iter().map(|(_, value)| *value).collect();
+    let y = Scale::for_values(&values, plot.bottom, plot.top);
+    let unit = if y.is_logarithmic() {
+        format!("{unit}, logarithmic")
+    } else {
+        unit.to_owned()
+    };
+    frame::axes_of(drawing, plot, (&y, 6, &unit), axis);
+    for (index, of) in lines.iter().enumerate() {
+        let at = |(load, value): &(f64, f64)| (x.px(*load), y.px(*value));
+        let line = points(of).iter().map(|point| Some(at(point)));
+        let color = frame::series_color(index);
+        frame::broken_line(drawing, line, color, &frame::series_stroke(index));
+        let of_line = points(of)
+            .iter()
+            .find(|(load, _)| of.confirmed == Some(*load));
+        if let Some(point) = of_line {
+            let style = format!("fill=\"{color}\" stroke=\"{INK}\" stroke-width=\"1\"");
+            drawing.circle(at(point), 4.5, &style);
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! The facts of one trial, row by row: ledger, client, target, simulator, machine.
+
+use plimsoll_core::latency::LagQuantiles;
+use plimsoll_core::ledger::Ledger;
+use plimsoll_core::record::{Client, Inference, TargetResources, Trial};
+
+use super::{cpu_time, near_whole, process, sockets};
+use crate::words::{bytes, count, given, maybe, number, percent, us, whole_bytes};
+
+/// A name and its value, both as they are: what is from outside is not escaped.
+pub type Fact = (String, String);
+
+/// What became of every frame.
+#[must_use]
+pub fn ledger(ledger: &Ledger) -> Vec<(&'static str, u64)> {
+    vec![
+        ("frames due in the measured window", ledger.frames_due),
+        ("frames sent", ledger.frames_sent),
+        ("frames answered", ledger.frames_answered),
+        ("frames errored", ledger.frames_errored),
+        ("frames lost", ledger.frames_lost),
+        ("frames duplicated", ledger.frames_duplicated),
+        ("frames out of order", ledger.frames_out_of_order),
+        ("sessions started", ledger.sessions_started),
+        ("sessions failed", ledger.sessions_failed),
+        ("sessions died", ledger.sessions_died),
+        ("partials", ledger.partials),
+        ("errors", ledger.errors),
+        ("protocol faults", ledger.protocol_faults),
+        ("answers recomputed", ledger.content_checked),
+        ("answers wrong", ledger.content_wrong),
+        ("frames sent in the whole trial", ledger.frames_sent_in_all),
+        ("bytes sent in the whole trial", ledger.bytes_sent),
+        ("bytes received in the whole trial", ledger.bytes_received),
+    ]
+}
+
+/// The load engine: whether it was on time, and what that cost.
+#[must_use]
+pub fn client(client: &Client) -> Vec<Fact> {
+    let mut rows = facts([
+        (
+            "share of its core, busiest engine thread",
+            percent(client.cpu_share),
+        ),
+        ("CPU per frame", maybe(client.cpu_us_per_frame, us)),
+        (
+            "CPU time taken by the hypervisor",
+            maybe(client.steal_share, percent),
+        ),
+    ]);
+    rows.extend(lag("send lag", &client.send_lag));
+    rows.extend(lag("send wait", &client.send_wait));
+    rows.extend(known([
+        (
+            "offered load that it achieved",
+            client.achieved_share.map(|share| near_whole(Some(share))),
+        ),
+        (
+            "time that its busiest thread waited for a core, share of the window",
+            client.run_queue_wait_share.map(percent),
+        ),
+    ]));
+    rows.extend(facts(client.resources.iter().flat_map(process)));
+    rows
+}
+
+/// The target; `vcpu` is what it was given.
+#[must_use]
+pub fn target(resources: &TargetResources, vcpu: Option<f64>) -> Vec<Fact> {
+    let share_of = format!("CPU, share of {}", given(vcpu));
+    let mut rows = facts([
+        (
+            "CPU per session-second",
+            maybe(resources.cpu_us_per_session_second, us),
+        ),
+        (&share_of, percent(resources.cpu_share)),
+        ("CPU in user mode", cpu_time(resources.cpu_user_us)),
+        ("CPU in kernel mode", cpu_time(resources.cpu_system_us)),
+        ("RSS, peak", whole_bytes(resources.rss_peak_bytes)),
+        (
+            "RSS per session",
+            maybe(resources.rss_bytes_per_session, bytes),
+        ),
+        (
+            "quota periods in which it was held back",
+            maybe(resources.throttled_share, percent),
+        ),
+        (
+            "time waited for a core, share of the window",
+            maybe(resources.run_queue_wait_share, percent),
+        ),
+    ]);
+    rows.extend(more_of_target(resources));
+    rows.extend(facts(resources.sockets.iter().flat_map(sockets)));
+    rows
+}
+
+/// What is shown where it could be read.
+fn more_of_target(resources: &TargetResources) -> Vec<Fact> {
+    known([
+        ("CPUs kept busy", resources.cpus_busy.map(number)),
+        (
+            "busiest thread, share of one core",
+            resources.busiest_thread_share.map(percent),
+        ),
+        (
+            "CPUs given up, per second",
+            resources.voluntary_switches_per_s.map(number),
+        ),
+        (
+            "CPUs taken away, per second",
+            resources.involuntary_switches_per_s.map(number),
+        ),
+        ("open files, peak", resources.fds_peak.map(count)),
+        ("threads, peak", resources.threads_peak.map(count)),
+        (
+            "memory that it may use",
+            resources.memory_limit_bytes.map(whole_bytes),
+        ),
+        (
+            "times that memory was refused or reclaimed",
+            resources.memory_pressure_events.map(count),
+        ),
+        (
+            "memory of the machine available, least",
+            resources.machine_memory_available_share.map(percent),
+        ),
+    ])
+}
+
+/// The inference simulator.
+#[must_use]
+pub fn inference(inference: &Inference) -> Vec<Fact> {
+    let mut rows = facts([
+        ("requests", count(inference.requests)),
+        ("share of one core", percent(inference.busy_share)),
+        ("CPU per request", maybe(inference.cpu_us_per_request, us)),
+    ]);
+    rows.extend(lag("queue wait", &inference.queue_wait));
+    rows.extend(lag("answers later than drawn", &inference.answer_lateness));
+    rows.extend(known([(
+        "audio received",
+        inference.request_bytes.map(whole_bytes),
+    )]));
+    rows.extend(facts(inference.resources.iter().flat_map(process)));
+    rows
+}
+
+/// The machine, the placement, the versions.
+#[must_use]
+pub fn environment(trial: &Trial) -> Vec<Fact> {
+    let environment = &trial.environment;
+    let owned = |(name, value): (&String, &String)| (name.clone(), value.clone());
+    let mut rows: Vec<Fact> = environment.machine.iter().map(owned).collect();
+    rows.extend(facts([
+        ("client cores", cores(&environment.client_cpus)),
+        ("target cores", cores(&environment.target_cpus)),
+        ("isolation of the target", environment.isolation.clone()),
+        ("vCPU of the target", maybe(trial.vcpu, number)),
+        ("target tier", trial.target.tier.clone()),
+    ]));
+    for (name, version) in &trial.target.versions {
+        rows.push((format!("target: {name}"), version.clone()));
+    }
+    let engine = format!(
+        "{}, tick {} µs",
+        environment.engine_backend, environment.engine_tick_us
+    );
+    let nodelay = if environment.nodelay { "yes" } else { "no" };
+    rows.extend(facts([
+        ("plimsoll", environment.plimsoll_version.clone()),
+        ("engine", engine),
+        ("TCP_NODELAY at the client", nodelay.to_owned()),
+    ]));
+    rows
+}
+
+/// Cores as a list.
+pub(crate) fn cores(cores: &[usize]) -> String {
+    let cores: Vec<_> = cores.iter().map(usize::to_string).collect();
+    match cores.len() {
+        0 => "not placed".to_owned(),
+        _ => cores.join(","),
+    }
+}
+
+fn facts<'a>(rows: impl IntoIterator<Item = (&'a str, String)>) -> Vec<Fact> {
+    let owned = |(name, value): (&str, String)| (name.to_owned(), value);
+    rows.into_iter().map(owned).collect()
+}
+
+fn known<const N: usize>(rows: [(&'static str, Option<String>); N]) -> Vec<Fact> {
+    facts(rows.into_iter().filter_map(super::row_if_known))
+}
+
+fn lag(name: &str, lag: &LagQuantiles) -> Vec<Fact> {
+    let of = |(percentile, value): (&str, Option<f64>)| {
+        (format!("{name}, {percentile}"), maybe(value, us))
+    };
+    [
+        ("p50", lag.p50_us),
+        ("p99", lag.p99_us),
+        ("p99.9", lag.p999_us),
+        ("max", lag.max_us),
+    ]
+    .map(of)
+    .into()
+}

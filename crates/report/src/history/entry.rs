@@ -1,0 +1,351 @@
+//! One result in short, made of the records of its folder.
+
+use std::fs;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use plimsoll_core::record::{
+    Bracket, Calibration, Comparison, CostPoint, Edge, RankedTarget, Ranking, Trial, Verdict,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::check::{Check, Outcome};
+use crate::folder::{CHECK, Results, SearchView};
+use crate::markdown::check::verdict as check_in_words;
+use crate::words::{self, count, plain, sessions};
+
+/// What a result is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// The load line of a target.
+    Find,
+    /// One trial at one load.
+    Run,
+    /// Two targets, or two results, held against each other.
+    Compare,
+    /// Several targets, ranked.
+    Ranking,
+    /// What a machine's client can generate.
+    Calibrate,
+    /// Conformance.
+    Check,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Find,
+        Self::Run,
+        Self::Compare,
+        Self::Ranking,
+        Self::Calibrate,
+        Self::Check,
+    ];
+
+    /// Its word in results, on terminals and in `--kind`.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Find => "find",
+            Self::Run => "run",
+            Self::Compare => "compare",
+            Self::Ranking => "ranking",
+            Self::Calibrate => "calibrate",
+            Self::Check => "check",
+        }
+    }
+
+    /// The kind of that word, if there is one.
+    #[must_use]
+    pub fn by_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.word() == word)
+    }
+}
+
+/// One result. A folder has several where it holds several: a search with two SLOs has two load lines. Trials beside a search, as those at the common load of a
+/// ranking, are no results of their own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Its folder, relative to the folder of results, with `/` between its parts.
+    pub folder: String,
+    /// What it is of.
+    pub kind: Kind,
+    /// Names of the targets: one, two for a comparison, several for a ranking, none for a calibration.
+    pub targets: Vec<String>,
+    /// Name of the workload; empty where there is none.
+    pub workload: String,
+    /// Name of the profile; empty where there is none.
+    pub profile: String,
+    /// Name of the SLO; empty where there is none.
+    pub slo: String,
+    /// What each target was given, in vCPU; `null` when Plimsoll did not start it.
+    pub vcpu: Option<f64>,
+    /// When it began, RFC 3339 in UTC; for a check, when its record was written.
+    pub started_at: String,
+    /// The outcome in a word, where there is one: of a trial, a comparison or a check.
+    pub verdict: Option<String>,
+    /// The answer in a sentence; text from outside in it is on one line.
+    pub claim: String,
+    /// The load, of a trial.
+    pub sessions: Option<u32>,
+    /// The load line, of a search; of a calibration, what the client can drive.
+    pub load_line: Option<u32>,
+    /// Where the edge lies, of a search.
+    pub edge: Option<Edge>,
+    /// The client or the machine ran out before the target did: the load line is "at least".
+    pub lower_bound_only: bool,
+    /// Whether a signal ended it early.
+    pub interrupted: bool,
+    /// What a session costs: at the load of a trial; of a search, at its load line, or at the highest load below it where that is known.
+    pub cost: Option<CostPoint>,
+    /// The machine's processor; empty when it is not known.
+    pub cpu_model: String,
+    /// How many cores the machine has; empty when it is not known.
+    pub cores: String,
+    /// How many trials it rests on.
+    pub trials: usize,
+}
+
+impl Entry {
+    /// The targets' names in one line, as they are: text from outside.
+    #[must_use]
+    pub fn target(&self) -> String {
+        self.targets.join(", ")
+    }
+
+    /// When it began; `None` when that cannot be read.
+    #[must_use]
+    pub fn began(&self) -> Option<SystemTime> {
+        humantime::parse_rfc3339_weak(&self.started_at).ok()
+    }
+
+    /// The answer in a few words, for a column: `1,650 sessions`, `pass at 500`, `worse`.
+    #[must_use]
+    pub fn in_short(&self) -> String {
+        match self.kind {
+            Kind::Find | Kind::Calibrate => match (self.load_line, self.lower_bound_only) {
+                (Some(load), false) => sessions(load),
+                (Some(load), true) => format!("at least {}", sessions(load)),
+                (None, _) => "no load line".to_owned(),
+            },
+            Kind::Run => format!(
+                "{} at {}",
+                self.verdict.as_deref().unwrap_or("?"),
+                self.sessions
+                    .map_or_else(|| "?".to_owned(), |load| count(load.into()))
+            ),
+            Kind::Ranking => match self.targets.len() {
+                1 => "1 target".to_owned(),
+                many => format!("{many} targets"),
+            },
+            Kind::Compare | Kind::Check => self.verdict.clone().unwrap_or_default(),
+        }
+    }
+}
+
+/// The results of a folder.
+#[must_use]
+pub fn of(folder: &str, results: &Results) -> Vec<Entry> {
+    let blank = blank(folder, results);
+    let mut entries = Vec::new();
+    entries.extend(results.ranking.iter().map(|it| of_ranking(&blank, it)));
+    entries.extend(
+        results
+            .comparison
+            .iter()
+            .map(|it| of_comparison(&blank, it)),
+    );
+    let searches = results.searches();
+    entries.extend(searches.iter().map(|view| of_search(&blank, view)));
+    if searches.is_empty() {
+        let trials = results.other_trials();
+        entries.extend(trials.map(|stored| of_trial(&blank, &stored.trial)));
+    }
+    entries.extend(results.check.iter().map(|it| of_check(&blank, results, it)));
+    entries.extend(
+        results
+            .calibration
+            .iter()
+            .map(|it| of_calibration(&blank, it)),
+    );
+    entries
+}
+
+/// What all results of a folder share.
+fn blank(folder: &str, results: &Results) -> Entry {
+    let trial = results.trials.first().map(|stored| &stored.trial);
+    let fact = |name: &str| {
+        let fact = trial.and_then(|trial| trial.environment.machine.get(name));
+        fact.cloned().unwrap_or_default()
+    };
+    Entry {
+        folder: folder.to_owned(),
+        kind: Kind::Run,
+        targets: Vec::new(),
+        workload: String::new(),
+        profile: String::new(),
+        slo: String::new(),
+        vcpu: None,
+        started_at: String::new(),
+        verdict: None,
+        claim: String::new(),
+        sessions: None,
+        load_line: None,
+        edge: None,
+        lower_bound_only: false,
+        interrupted: false,
+        cost: None,
+        cpu_model: fact("cpu_model"),
+        cores: fact("cores"),
+        trials: 0,
+    }
+}
+
+fn of_search(blank: &Entry, view: &SearchView<'_>) -> Entry {
+    let bracket = view.bracket;
+    Entry {
+        kind: Kind::Find,
+        targets: vec![bracket.target.name.clone()],
+        workload: bracket.workload.clone(),
+        profile: bracket.profile.clone(),
+        slo: bracket.slo.clone(),
+        vcpu: bracket.vcpu,
+        started_at: bracket.started_at.clone(),
+        claim: words::headline(bracket, &view.trials).claim,
+        load_line: bracket.confirmed,
+        edge: bracket.edge,
+        lower_bound_only: bracket.lower_bound_only,
+        interrupted: bracket.interrupted,
+        cost: cost_of(bracket),
+        trials: bracket.trials.len(),
+        ..blank.clone()
+    }
+}
+
+/// The cost at the load line, or at the highest load below it where that is known.
+fn cost_of(bracket: &Bracket) -> Option<CostPoint> {
+    let line = bracket.confirmed?;
+    let carried = bracket.cost_curve.iter().filter(|at| at.sessions <= line);
+    carried.max_by_key(|at| at.sessions).cloned()
+}
+
+fn of_trial(blank: &Entry, trial: &Trial) -> Entry {
+    let resources = trial.target_resources.as_ref();
+    let cost = resources.and_then(|used| used.cpu_us_per_session_second);
+    Entry {
+        kind: Kind::Run,
+        targets: vec![trial.target.name.clone()],
+        workload: trial.workload.clone(),
+        profile: trial.profile.clone(),
+        slo: trial.slo.clone(),
+        vcpu: trial.vcpu,
+        started_at: trial.started_at.clone(),
+        verdict: Some(trial.verdict.word().to_owned()),
+        claim: words::outcome(trial),
+        sessions: Some(trial.sessions),
+        interrupted: trial.interrupted,
+        cost: cost.map(|cost| CostPoint {
+            sessions: trial.sessions,
+            cpu_us_per_session_second: cost,
+            low: cost,
+            high: cost,
+            trials: 1,
+            rss_bytes_per_session: resources.and_then(|used| used.rss_bytes_per_session),
+        }),
+        trials: 1,
+        ..blank.clone()
+    }
+}
+
+fn of_comparison(blank: &Entry, comparison: &Comparison) -> Entry {
+    Entry {
+        kind: Kind::Compare,
+        targets: vec![comparison.a.name.clone(), comparison.b.name.clone()],
+        workload: comparison.workload.clone(),
+        profile: comparison.profile.clone(),
+        vcpu: comparison.vcpu,
+        started_at: comparison.started_at.clone(),
+        verdict: Some(comparison.conclusion.word().to_owned()),
+        claim: plain(&comparison.explanation),
+        interrupted: comparison.interrupted,
+        trials: comparison.a.trials.len() + comparison.b.trials.len(),
+        ..blank.clone()
+    }
+}
+
+fn of_ranking(blank: &Entry, ranking: &Ranking) -> Entry {
+    let name = |row: &RankedTarget| row.bracket.target.name.clone();
+    let first = ranking.rows.first().and_then(|row| {
+        let load = row.bracket.confirmed?;
+        let at_least = if row.bracket.lower_bound_only {
+            "at least "
+        } else {
+            ""
+        };
+        let name = plain(&row.bracket.target.name);
+        Some(format!(
+            "; {name} has the highest load line, {at_least}{}",
+            sessions(load)
+        ))
+    });
+    Entry {
+        kind: Kind::Ranking,
+        targets: ranking.rows.iter().map(name).collect(),
+        workload: ranking.workload.clone(),
+        profile: ranking.profile.clone(),
+        slo: ranking.slo.clone(),
+        vcpu: Some(ranking.vcpu),
+        started_at: ranking.started_at.clone(),
+        claim: format!(
+            "{}{}",
+            words::ranking::headline(ranking),
+            first.unwrap_or_default()
+        ),
+        interrupted: ranking.interrupted,
+        trials: ranking
+            .rows
+            .iter()
+            .map(|row| row.bracket.trials.len())
+            .sum(),
+        ..blank.clone()
+    }
+}
+
+fn of_check(blank: &Entry, results: &Results, check: &Check) -> Entry {
+    let failed = check.cases.iter().any(|it| it.outcome() == Outcome::Failed);
+    let passed = check.cases.iter().any(|it| it.outcome() == Outcome::Passed);
+    let verdict = match (failed, passed) {
+        (true, _) => Verdict::Fail,
+        (false, true) => Verdict::Pass,
+        (false, false) => Verdict::Invalid,
+    };
+    // The record does not say when; its file does.
+    let written = fs::metadata(results.path.join(CHECK)).and_then(|file| file.modified());
+    let written = written.map_or_else(|_| String::new(), rfc3339);
+    Entry {
+        kind: Kind::Check,
+        targets: vec![check.target.clone()],
+        started_at: written,
+        verdict: Some(verdict.word().to_owned()),
+        claim: format!("{}: {}", plain(&check.target), check_in_words(check)),
+        ..blank.clone()
+    }
+}
+
+/// Humantime cannot write times before 1970, and a file system may have any.
+fn rfc3339(at: SystemTime) -> String {
+    humantime::format_rfc3339_seconds(at.max(UNIX_EPOCH)).to_string()
+}
+
+fn of_calibration(blank: &Entry, calibration: &Calibration) -> Entry {
+    Entry {
+        kind: Kind::Calibrate,
+        started_at: calibration.started_at.clone(),
+        load_line: Some(calibration.max_sessions),
+        claim: format!(
+            "this client can honestly drive {}",
+            sessions(calibration.max_sessions)
+        ),
+        ..blank.clone()
+    }
+}

@@ -1,0 +1,117 @@
+//! How one target's load line changed over time.
+
+use plimsoll_core::record::{CostPoint, Edge};
+use serde::Serialize;
+
+use super::Entry;
+use crate::words::{given, plain};
+
+/// What two results must have in common for their load lines to be shown in one line.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Conditions {
+    /// Name of the workload.
+    pub workload: String,
+    /// Name of the profile.
+    pub profile: String,
+    /// Name of the SLO.
+    pub slo: String,
+    /// What the target was given, in vCPU; `null` when Plimsoll did not start it.
+    pub vcpu: Option<f64>,
+    /// The machine's processor; empty when it is not known.
+    pub cpu_model: String,
+    /// How many cores the machine has; empty when it is not known.
+    pub cores: String,
+}
+
+impl Conditions {
+    /// Those of a result.
+    #[must_use]
+    pub fn of(entry: &Entry) -> Self {
+        Self {
+            workload: entry.workload.clone(),
+            profile: entry.profile.clone(),
+            slo: entry.slo.clone(),
+            vcpu: entry.vcpu,
+            cpu_model: entry.cpu_model.clone(),
+            cores: entry.cores.clone(),
+        }
+    }
+
+    /// In a line: `workload stt, profile quick, SLO stt, 1 vCPU, on Example CPU, 4 cores`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let vcpu = match self.vcpu {
+            Some(_) => given(self.vcpu),
+            None => "not started by Plimsoll".to_owned(),
+        };
+        let machine = match (self.cpu_model.as_str(), self.cores.as_str()) {
+            ("", "") => "on an unknown machine".to_owned(),
+            (model, "") => format!("on {}", plain(model)),
+            ("", cores) => format!("{} cores", plain(cores)),
+            (model, cores) => format!("on {}, {} cores", plain(model), plain(cores)),
+        };
+        format!(
+            "workload {}, profile {}, SLO {}, {vcpu}, {machine}",
+            plain(&self.workload),
+            plain(&self.profile),
+            plain(&self.slo)
+        )
+    }
+}
+
+/// One load line of a target.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TrendPoint {
+    /// Its result folder, relative to the folder of results.
+    pub folder: String,
+    /// When the search began, RFC 3339 in UTC.
+    pub started_at: String,
+    /// The load line; `null` when no load passed.
+    pub load_line: Option<u32>,
+    /// Where the edge lies.
+    pub edge: Option<Edge>,
+    /// The client or the machine ran out before the target did: the load line is "at least".
+    pub lower_bound_only: bool,
+    /// Whether a signal ended the search early.
+    pub interrupted: bool,
+    /// What a session costs at the load line, or at the highest load below it where that is known.
+    pub cost: Option<CostPoint>,
+}
+
+/// Load lines that were found under like conditions.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TrendGroup {
+    /// What they have in common.
+    pub conditions: Conditions,
+    /// The load lines, oldest first.
+    pub points: Vec<TrendPoint>,
+}
+
+/// Groups of like conditions of searches that are given newest first. The group with the newest comes first.
+#[must_use]
+pub fn groups(entries: Vec<Entry>) -> Vec<TrendGroup> {
+    let mut groups: Vec<TrendGroup> = Vec::new();
+    for entry in entries {
+        let conditions = Conditions::of(&entry);
+        let point = TrendPoint {
+            folder: entry.folder,
+            started_at: entry.started_at,
+            load_line: entry.load_line,
+            edge: entry.edge,
+            lower_bound_only: entry.lower_bound_only,
+            interrupted: entry.interrupted,
+            cost: entry.cost,
+        };
+        match groups.iter_mut().find(|g| g.conditions == conditions) {
+            Some(group) => group.points.push(point),
+            None => groups.push(TrendGroup {
+                conditions,
+                points: vec![point],
+            }),
+        }
+    }
+    for group in &mut groups {
+        group.points.reverse();
+    }
+    groups
+}

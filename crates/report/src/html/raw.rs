@@ -1,0 +1,90 @@
+//! The records themselves, for whoever reads the page with a program.
+
+use serde::Serialize;
+
+use super::order::Ranked;
+use super::parts;
+use super::write::{Html, harmless};
+use crate::folder::{BRACKET, CALIBRATION, CHECK, COMPARISON, RANKING, Results, further_bracket};
+use crate::words::count;
+
+/// Room for all records, in bytes.
+const ROOM_BYTES: usize = 400_000;
+
+/// The records as one JSON object, by the names of their files.
+#[derive(Debug)]
+pub(super) struct Raw {
+    pub(super) json: String,
+    /// How many records are in it.
+    records: u64,
+    /// Files whose records are not.
+    left_out: Vec<String>,
+}
+
+/// The records of a folder: first those of the whole, then the trials in that order.
+pub(super) fn of(results: &Results, order: &[Ranked]) -> Raw {
+    let mut raw = Raw {
+        json: "{".to_owned(),
+        records: 0,
+        left_out: Vec::new(),
+    };
+    raw.add_known(RANKING, results.ranking.as_ref());
+    raw.add_known(COMPARISON, results.comparison.as_ref());
+    raw.add_known(BRACKET, results.bracket.as_ref());
+    for bracket in &results.further_brackets {
+        raw.add(&further_bracket(&bracket.slo), bracket);
+    }
+    raw.add_known(CHECK, results.check.as_ref());
+    raw.add_known(CALIBRATION, results.calibration.as_ref());
+    for ranked in order {
+        let stem = &ranked.stored.stem;
+        // As it is on disk, not as one SLO of several judges it.
+        let stored = results.trials.iter().find(|stored| stored.stem == *stem);
+        raw.add_known(&format!("{stem}.json"), stored.map(|stored| &stored.trial));
+    }
+    raw.json.push('}');
+    raw
+}
+
+impl Raw {
+    fn add_known<T: Serialize>(&mut self, file: &str, record: Option<&T>) {
+        if let Some(record) = record {
+            self.add(file, record);
+        }
+    }
+
+    fn add<T: Serialize>(&mut self, file: &str, record: &T) {
+        let json = serde_json::to_string(file)
+            .and_then(|name| Ok(format!("{name}:{}", serde_json::to_string(record)?)))
+            .map(|json| harmless(&json));
+        match json {
+            // One more for the comma before it or the brace at the end.
+            Ok(json) if self.json.len() + json.len() + 2 <= ROOM_BYTES => {
+                if self.records > 0 {
+                    self.json.push(',');
+                }
+                self.json.push_str(&json);
+                self.records += 1;
+            }
+            _ => self.left_out.push(file.to_owned()),
+        }
+    }
+
+    /// Folded away: the script fills it in when it is opened.
+    pub(super) fn write(&self, html: &mut Html) {
+        html.inside("section", &[("aria-labelledby", "raw-title")], |html| {
+            html.element("h2", &[("id", "raw-title")], "Raw JSON");
+            html.inside("details", &[("id", "raw"), ("data-test", "raw-json")], |html| {
+                let summary = format!("{} records, by the names of their files", count(self.records));
+                html.element("summary", &[], &summary);
+                let note = "They are in this page as data, in the element with the id `raw-json`, and beside it as files.";
+                parts::note(html, note);
+                if !self.left_out.is_empty() {
+                    let files = self.left_out.join(", ");
+                    parts::note(html, &format!("No room in a page of this size for: {files}."));
+                }
+                html.element("pre", &[("id", "raw-view"), ("hidden", ""), ("tabindex", "0")], "");
+            });
+        });
+    }
+}

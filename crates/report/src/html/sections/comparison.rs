@@ -1,0 +1,184 @@
+//! A comparison: the conclusion with its numbers, then what it rests on.
+
+use plimsoll_core::record::{Comparison, Conclusion, LoadCosts, Pair, Side};
+
+use crate::folder::StoredTrial;
+use crate::html::Page;
+use crate::html::parts::{self, Cell, Contents, Levels, part};
+use crate::html::write::Html;
+use crate::render;
+use crate::words::{self, comparison as say, count, maybe, us};
+
+/// Who is held against whom, and what came of it.
+pub(in crate::html) fn title(comparison: &Comparison) -> String {
+    let (a, b) = (&comparison.a.name, &comparison.b.name);
+    format!("{b} against {a}: {}", comparison.conclusion.word())
+}
+
+pub(in crate::html) fn write(
+    html: &mut Html,
+    contents: &mut Contents,
+    page: &Page<'_>,
+    comparison: &Comparison,
+    level: Levels,
+) {
+    html.inside("article", &[("aria-labelledby", "comparison")], |html| {
+        contents.push("comparison", "Comparison");
+        html.inside("div", &[("class", "answer")], |html| {
+            html.inside("div", &[], |html| answer(html, comparison, level));
+            if let Some(svg) = page.chart(render::RATIOS) {
+                let caption = "Ratios B / A: each pair, then all pairs and the load lines with their intervals. An interval without 1 shows a difference.";
+                parts::figure(html, "chart-ratios", svg, caption);
+            }
+        });
+        let title = ("comparison-sides", "The two sides", level.part);
+        part(html, contents, title, |html| sides(html, comparison));
+        let trials: Vec<&StoredTrial> = page.results.trials.iter().collect();
+        if !trials.is_empty() {
+            let title = ("comparison-timeline", "Second by second", level.part);
+            part(html, contents, title, |html| page.timelines.write(html, &trials));
+        }
+        html.inside("div", &[("data-test", "evidence")], |html| {
+            if !comparison.pairs.is_empty() {
+                let title = ("comparison-pairs", "Pairs", level.part);
+                part(html, contents, title, |html| pairs(html, &comparison.pairs));
+            }
+            if !comparison.loads.is_empty() {
+                let title = ("comparison-loads", "Loads in common", level.part);
+                part(html, contents, title, |html| loads(html, &comparison.loads));
+            }
+        });
+        let title = ("comparison-repeat", "How to repeat", level.part);
+        parts::unlisted_part(html, title, |html| {
+            parts::command(html, &say::command(comparison));
+        });
+        parts::note(html, &format!("Begun at {}.", comparison.started_at));
+    });
+}
+
+fn answer(html: &mut Html, comparison: &Comparison, level: Levels) {
+    let good = match comparison.conclusion {
+        Conclusion::Better => Some(true),
+        Conclusion::Worse => Some(false),
+        Conclusion::NoDifferenceShown => None,
+    };
+    parts::pill(html, good, say::conclusion(comparison.conclusion));
+    let heading = [("id", "comparison"), ("data-test", "claim")];
+    html.element(level.result, &heading, &title(comparison));
+    let explanation = comparison.explanation.trim_end_matches('.');
+    parts::paragraph(html, &format!("{explanation}."));
+    if comparison.interrupted {
+        parts::paragraph(html, say::INTERRUPTED);
+    }
+    let rows = [
+        ("CPU per session-second", comparison.cost_ratio, true),
+        ("load line", comparison.load_line_ratio, false),
+    ]
+    .map(|(name, ratio, less_is_better)| {
+        vec![
+            Cell::from(name),
+            Cell::Text(maybe(ratio.map(|ratio| ratio.value), say::ratio)),
+            Cell::Text(ratio.map_or_else(|| words::UNKNOWN.to_owned(), say::interval)),
+            Cell::from(say::shows(ratio, less_is_better)),
+        ]
+    });
+    let caption = format!(
+        "Ratios that hold together with a confidence of {}",
+        words::percent(comparison.confidence)
+    );
+    parts::table(
+        html,
+        &caption,
+        &["B / A", ">ratio", ">interval", "shows"],
+        rows,
+    );
+    if let Some(carried) = &comparison.carried {
+        parts::paragraph(html, &format!("{}.", say::carried(carried)));
+    }
+    parts::list(html, &[("data-test", "caveats")], &comparison.notes);
+}
+
+fn sides(html: &mut Html, comparison: &Comparison) {
+    let load = |load: Option<u32>| {
+        load.map_or_else(|| words::UNKNOWN.to_owned(), |load| count(load.into()))
+    };
+    let row = |(letter, side): (&str, &Side)| {
+        [
+            letter.to_owned(),
+            side.name.clone(),
+            load(side.confirmed),
+            load(side.first_fail),
+            say::edge(side),
+            maybe(side.cpu_us_per_session_second, us),
+            count(side.trials.len() as u64),
+            side.folder
+                .clone()
+                .unwrap_or_else(|| "this folder".to_owned()),
+        ]
+        .map(Cell::Text)
+        .into()
+    };
+    let columns = [
+        "side",
+        "target",
+        ">load line",
+        ">first fail",
+        ">edge",
+        ">CPU per session-second",
+        ">trials",
+        "from",
+    ];
+    let rows = [("A", &comparison.a), ("B", &comparison.b)].map(row);
+    parts::table(html, "A is the baseline", &columns, rows);
+    parts::list(html, &[], &say::search_ends(comparison));
+}
+
+fn pairs(html: &mut Html, pairs: &[Pair]) {
+    let rows = pairs.iter().enumerate().map(|(index, pair)| {
+        let files = [&pair.a_file, &pair.b_file].into_iter();
+        let files: Vec<_> = files.filter(|file| !file.is_empty()).cloned().collect();
+        [
+            count(index as u64 + 1),
+            count(pair.sessions.into()),
+            if pair.b_first { "B, A" } else { "A, B" }.to_owned(),
+            maybe(pair.a_cpu_us_per_session_second, us),
+            maybe(pair.b_cpu_us_per_session_second, us),
+            maybe(say::of_pair(pair), say::ratio),
+            files.join(", "),
+            pair.left_out.clone().unwrap_or_default(),
+        ]
+        .map(Cell::Text)
+        .into()
+    });
+    let columns = [
+        ">pair",
+        ">sessions",
+        "order",
+        ">A",
+        ">B",
+        ">B / A",
+        "files",
+        "left out because",
+    ];
+    let caption = "CPU per session-second of trials of both at the same load with the same seed, one right after the other";
+    parts::table(html, caption, &columns, rows);
+}
+
+fn loads(html: &mut Html, loads: &[LoadCosts]) {
+    let listed = |costs: &[f64]| {
+        let costs: Vec<String> = costs.iter().map(|cost| us(*cost)).collect();
+        costs.join(", ")
+    };
+    let rows = loads.iter().map(|load| {
+        [
+            count(load.sessions.into()),
+            say::length(load.length).to_owned(),
+            listed(&load.a_cpu_us_per_session_second),
+            listed(&load.b_cpu_us_per_session_second),
+        ]
+        .map(Cell::Text)
+        .into()
+    });
+    let caption = "CPU per session-second of trials that pass, of equal length";
+    parts::table(html, caption, &[">sessions", "length", ">A", ">B"], rows);
+}

@@ -1,0 +1,10 @@
+//! One module per kind of result, and what several of them say.
+
+pub(super) mod calibration;
+pub(super) mod check;
+pub(super) mod comparison;
+mod environment;
+pub(super) mod ranking;
+pub(super) mod search;
+mod trial;
+pub(super) mod trials;

@@ -1,0 +1,139 @@
+//! The seconds of the trials that tell most, as far as there is room.
+
+use crate::chart::timeline;
+use crate::error::ReportError;
+use crate::folder::{Results, StoredTrial};
+use crate::trial_files;
+use crate::words::{plain, sessions};
+
+use super::order::Ranked;
+use super::write::Html;
+
+/// Room for all of them, in bytes.
+const ROOM_BYTES: usize = 240_000;
+
+const NO_ROWS: &str = "without rows per second beside the record";
+const NO_ROOM: &str = "no room in a page of this size";
+
+/// One drawn timeline.
+#[derive(Debug)]
+struct Shown {
+    stem: String,
+    /// Load and verdict.
+    title: String,
+    svg: String,
+}
+
+/// The timelines of a folder, and which trials have none here.
+#[derive(Debug, Default)]
+pub(super) struct Timelines {
+    shown: Vec<Shown>,
+    left_out: Vec<(String, &'static str)>,
+}
+
+impl Timelines {
+    /// Draws them in that order.
+    ///
+    /// # Errors
+    /// When rows per second cannot be read, or are broken.
+    pub(super) fn gather(results: &Results, order: &[Ranked]) -> Result<Self, ReportError> {
+        let mut timelines = Self::default();
+        let mut room = ROOM_BYTES;
+        for Ranked {
+            stored,
+            passed_over,
+        } in order
+        {
+            if let Some(why) = passed_over {
+                timelines.left_out.push((stored.stem.clone(), *why));
+                continue;
+            }
+            let seconds = trial_files::seconds(&results.path, &stored.stem)?;
+            match timeline::svg(stored, &seconds) {
+                None => timelines.left_out.push((stored.stem.clone(), NO_ROWS)),
+                Some(svg) if svg.len() > room => {
+                    timelines.left_out.push((stored.stem.clone(), NO_ROOM));
+                }
+                Some(svg) => {
+                    room -= svg.len();
+                    timelines.shown.push(Shown {
+                        stem: stored.stem.clone(),
+                        title: title(stored),
+                        svg,
+                    });
+                }
+            }
+        }
+        Ok(timelines)
+    }
+
+    /// What the timeline of this trial takes of the page.
+    pub(super) fn bytes_of(&self, stem: &str) -> usize {
+        let found = self.shown.iter().find(|one| one.stem == stem);
+        found.map_or(0, |one| one.svg.len())
+    }
+
+    /// Those of these trials: a list to choose from where there are several, each folded but the first, and which are not here.
+    pub(super) fn write(&self, html: &mut Html, trials: &[&StoredTrial]) {
+        let of_these = |stem: &str| trials.iter().any(|stored| stored.stem == stem);
+        let shown: Vec<&Shown> = self
+            .shown
+            .iter()
+            .filter(|one| of_these(&one.stem))
+            .collect();
+        if shown.len() > 1 {
+            picker(html, &shown);
+        }
+        for (index, one) in shown.iter().enumerate() {
+            let id = id(one);
+            let mut attributes = vec![("class", "timeline"), ("id", id.as_str())];
+            if index == 0 {
+                attributes.push(("open", ""));
+            }
+            html.inside("details", &attributes, |html| {
+                html.element("summary", &[], &one.title);
+                html.inside("figure", &[("data-test", "chart-timeline")], |html| {
+                    html.drawing(&one.svg);
+                });
+            });
+        }
+        let left_out = self.left_out.iter();
+        let left_out: Vec<_> = left_out.filter(|(stem, _)| of_these(stem)).collect();
+        let mut reasons: Vec<&str> = left_out.iter().map(|(_, why)| *why).collect();
+        reasons.sort_unstable();
+        reasons.dedup();
+        for why in reasons {
+            let stems = left_out.iter().filter(|(_, of)| *of == why);
+            let stems: Vec<String> = stems.map(|(stem, _)| plain(stem)).collect();
+            let text = format!(
+                "Not shown ({why}): {}. Their rows are in the files of that name that end in .csv, where there are any.",
+                stems.join(", ")
+            );
+            html.element("p", &[("class", "note")], &text);
+        }
+    }
+}
+
+fn title(stored: &StoredTrial) -> String {
+    let trial = &stored.trial;
+    let verdict = trial.verdict.word();
+    format!("{}: {}, {verdict}", stored.stem, sessions(trial.sessions))
+}
+
+fn id(one: &Shown) -> String {
+    format!("timeline-{}", one.stem)
+}
+
+/// The script shows it; without one, every timeline has its own line to open it by.
+fn picker(html: &mut Html, shown: &[&Shown]) {
+    html.inside("p", &[("class", "picker"), ("hidden", "")], |html| {
+        html.inside("label", &[], |html| {
+            html.text("Trial ");
+            html.inside("select", &[("data-test", "trial-picker")], |html| {
+                for one in shown {
+                    html.element("option", &[("value", &id(one))], &one.title);
+                }
+            });
+        });
+    });
+}

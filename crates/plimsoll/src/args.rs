@@ -30,6 +30,10 @@ pub(crate) enum Command {
     Compare(CompareArgs),
     /// Every rendering of a result folder again
     Report(ReportArgs),
+    /// The results so far; how a target's load line changed; whether the newest is worse than an earlier one
+    History(HistoryArgs),
+    /// The same as local web pages, with what is being measured now
+    Serve(ServeArgs),
 }
 
 /// Which target.
@@ -323,6 +327,66 @@ pub(crate) struct ReportArgs {
     /// The records as one JSON object on stdout, and nothing else there
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// The filters say which results are looked at.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct HistoryArgs {
+    /// The folder of results; result folders are found anywhere below it
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    pub(crate) results: PathBuf,
+    /// Only results of this target
+    #[arg(long, value_name = "NAME")]
+    pub(crate) target: Option<String>,
+    /// Only results of this workload
+    #[arg(long, value_name = "NAME")]
+    pub(crate) workload: Option<String>,
+    /// Only results of this kind
+    #[arg(long, value_name = "KIND", value_parser = ["find", "run", "compare", "ranking", "calibrate", "check"])]
+    pub(crate) kind: Option<String>,
+    /// Only results begun since then: a date (2026-01-31), or how long ago (7d, 12h)
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) since: Option<String>,
+    /// Only results with this many vCPU for the target
+    #[arg(long, value_name = "X")]
+    pub(crate) vcpu: Option<f64>,
+    /// At most this many, the newest
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) limit: Option<u32>,
+    /// The load lines of this target over time, with their intervals; what was measured under other conditions is a group of its own
+    #[arg(long, value_name = "TARGET", conflicts_with_all = ["against", "target", "kind", "limit"])]
+    pub(crate) trend: Option<String>,
+    /// Hold the newest result of each target against this: a result folder, `last` or `best` (of the same target under the same conditions)
+    #[arg(long, value_name = "BASELINE", conflicts_with = "limit")]
+    pub(crate) against: Option<String>,
+    /// Hold this result folder against it instead of the newest
+    #[arg(long, value_name = "DIR", requires = "against")]
+    pub(crate) result: Option<PathBuf>,
+    /// Exit with 1 when a result is this
+    #[arg(long, value_enum, value_name = "CONCLUSION", requires = "against")]
+    pub(crate) fail_if: Option<FailIf>,
+    /// The confidence with which the intervals of a comparison hold together [default: 0.95]
+    #[arg(long, value_name = "SHARE", requires = "against")]
+    pub(crate) confidence: Option<f64>,
+    /// Make the index anew from the result folders first
+    #[arg(long)]
+    pub(crate) rebuild: bool,
+    /// As JSON on stdout, and nothing else there
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ServeArgs {
+    /// The folder of results; result folders are found anywhere below it
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    pub(crate) results: PathBuf,
+    /// Where to listen; any address but one of this machine's own demands the token
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7878")]
+    pub(crate) listen: String,
+    /// Demand this token, at least 16 characters of A-Z, a-z, 0-9, - and _ (default: one is made up where it is needed)
+    #[arg(long, value_name = "TOKEN")]
+    pub(crate) token: Option<String>,
 }
 
 #[cfg(test)]

@@ -7,8 +7,10 @@ mod args;
 mod catalogue;
 mod commands;
 mod failure;
+mod live;
 mod output;
 mod progress;
+mod serve;
 mod setup;
 mod trial_files;
 
@@ -69,5 +71,7 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
         Command::Find(find) => commands::find::run(find, &stop),
         Command::Compare(compare) => commands::compare::run(compare, &stop),
         Command::Report(report) => commands::report::run(report),
+        Command::History(history) => commands::history::run(history),
+        Command::Serve(serve) => commands::serve::run(serve, &stop),
     }
 }

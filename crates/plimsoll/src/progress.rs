@@ -1,68 +1,171 @@
-//! What is going on: one live line on a terminal, plain lines otherwise. Always on stderr, so that stdout is the result's.
+//! What is going on: a live view on a terminal, plain lines otherwise, both on stderr, so that stdout is the result's; and `live.json` in the result folder.
 
-use std::io::{IsTerminal, Write};
+use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_core::profile::Profile;
-use plimsoll_core::record::{Second, Trial, Verdict};
-use plimsoll_core::search::Why;
+use plimsoll_core::record::{LiveCommand, LiveEnded, LivePhases, Second, Trial, Verdict};
+use plimsoll_lab::timestamp;
+use plimsoll_lab::trial::{Conditions, Subject, TrialSecond};
+use plimsoll_report::{ResultFolder, words};
+
+use crate::live::outlets::{self, Outlets};
+use crate::live::shared::Shared;
+use crate::live::state::{Begins, Facts, LiveState, Measuring, time_left_s};
 
 /// Plain lines are written every this many seconds of a trial.
 const PLAIN_EVERY_S: u64 = 5;
 
-/// Shows progress.
+/// Shows progress, as long as it lives.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    live: bool,
+    shared: Arc<Shared>,
+    folder: ResultFolder,
+    /// Whether the terminal shows a view; plain lines are written where it cannot.
+    view: bool,
+    plain: Plain,
+    /// From when it is known where they may run.
+    outlets: Option<Outlets>,
+}
+
+impl Progress {
+    /// Of a command that measures these targets and keeps what it finds in this folder.
+    pub(crate) fn new(command: LiveCommand, targets: Vec<String>, folder: &ResultFolder) -> Self {
+        let facts = Facts {
+            command,
+            targets,
+            started_at: timestamp::now(),
+            pid: std::process::id(),
+        };
+        Self {
+            shared: Arc::new(Shared::new(LiveState::new(facts))),
+            folder: folder.clone(),
+            view: outlets::can_draw(),
+            plain: Plain::default(),
+            outlets: None,
+        }
+    }
+
+    /// From now on this is measured.
+    pub(crate) fn measuring(&mut self, subject: &Subject, conditions: &Conditions) {
+        let started = matches!(subject, Subject::Started(_));
+        let measuring = Measuring {
+            target: subject.name().to_owned(),
+            slo: conditions.slo.clone(),
+            profile: conditions.profile.clone(),
+            vcpu: started.then_some(conditions.placement.vcpu),
+        };
+        self.plain.phases = LivePhases::of(&measuring.profile);
+        self.shared.tell(|state| state.measuring(measuring));
+        if self.outlets.is_none() {
+            let cpus = &conditions.placement.client_cpus;
+            let outlets = Outlets::start(&self.shared, &self.folder, cpus, self.view);
+            self.view &= outlets.has_terminal();
+            self.outlets = Some(outlets);
+        }
+    }
+
+    /// A line that stays, or several.
+    pub(crate) fn say(&self, text: &str) {
+        let shown = self.outlets.as_ref().is_some_and(Outlets::has_terminal);
+        for line in text.lines().map(words::plain) {
+            if shown {
+                self.shared.say(line);
+            } else {
+                eprintln!("{line}");
+            }
+        }
+    }
+
+    /// Nothing is measured for now: what is printed next is not drawn over, and comes after everything said before.
+    pub(crate) fn rest(&self) {
+        self.shared.rest();
+    }
+
+    /// Trials of an earlier call that this one goes on from.
+    pub(crate) fn known<'a>(&self, trials: impl Iterator<Item = &'a Trial>) {
+        self.shared.tell(|state| {
+            for (number, trial) in (1..).zip(trials) {
+                let ended = LiveEnded::of(number, &trial.target.name, trial);
+                state.trial_ends(ended, trial.interrupted);
+            }
+        });
+    }
+
+    pub(crate) fn trial_begins(&mut self, begins: &Begins<'_>) {
+        self.shared.tell(|state| state.trial_begins(begins));
+        self.shared.wake();
+        self.plain.trial_begins(begins);
+        if !self.view {
+            self.say(&self.plain.begins_line());
+        }
+    }
+
+    pub(crate) fn second(&mut self, second: &TrialSecond<'_>) {
+        self.shared
+            .tell(|state| state.second(second, second.latency));
+        self.plain.second(second);
+        if !self.view && second.at_s.is_multiple_of(PLAIN_EVERY_S) {
+            self.say(&self.plain.second_line(second));
+        }
+    }
+
+    /// One line that stays, for a trial that is over.
+    pub(crate) fn trial_ends(&self, trial: &Trial) {
+        self.say(&ends_line(trial));
+        self.shared.tell(|state| {
+            let (number, target) = match state.running() {
+                Some((number, target)) => (number, target.to_owned()),
+                None => (0, trial.target.name.clone()),
+            };
+            let ended = LiveEnded::of(number, &target, trial);
+            state.trial_ends(ended, trial.interrupted);
+        });
+    }
+}
+
+/// What plain lines say.
+#[derive(Debug, Default)]
+struct Plain {
+    phases: LivePhases,
     /// What the current trial is, in a few words.
     trial: String,
-    trial_s: f64,
+    /// This one included.
     trials_left: u32,
     errors: u64,
 }
 
-impl Progress {
-    pub(crate) fn new(profile: &Profile) -> Self {
-        Self {
-            live: std::io::stderr().is_terminal(),
-            trial: String::new(),
-            trial_s: profile.ramp_s + profile.warm_up_s + profile.measured_s,
-            trials_left: 0,
-            errors: 0,
-        }
-    }
-
-    /// One line that stays.
-    pub(crate) fn say(&self, text: &str) {
-        self.clear();
-        eprintln!("{text}");
-    }
-
-    pub(crate) fn trial_begins(&mut self, number: u32, sessions: u32, why: Option<Why>, left: u32) {
-        let why = why.map_or(String::new(), |why| why.word().to_owned());
-        self.trial_of_begins(number, sessions, &why, left);
-    }
-
-    /// The same for a trial that is described in a few words: one of several targets, for example.
-    pub(crate) fn trial_of_begins(&mut self, number: u32, sessions: u32, what: &str, left: u32) {
-        self.trial = match what {
-            "" => format!("trial {number}: {sessions} sessions"),
+impl Plain {
+    fn trial_begins(&mut self, begins: &Begins<'_>) {
+        let Begins {
+            number, sessions, ..
+        } = begins;
+        let who: Vec<&str> = [begins.letter, begins.target]
+            .into_iter()
+            .filter(|word| !word.is_empty())
+            .collect();
+        let what: Vec<String> = [who.join(" "), begins.why.to_owned()]
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .collect();
+        self.trial = match what.join(", ") {
+            what if what.is_empty() => format!("trial {number}: {sessions} sessions"),
             what => format!("trial {number}: {sessions} sessions ({what})"),
         };
-        self.trials_left = left.saturating_sub(1);
+        self.trials_left = begins.trials_left.max(1);
         self.errors = 0;
-        if !self.live {
-            eprintln!("{}, {}", self.trial, self.time_left(0));
-        }
     }
 
-    pub(crate) fn second(&mut self, second: &Second) {
+    fn second(&mut self, second: &Second) {
         self.errors += second.errors + second.protocol_faults + second.sessions_lost;
-        if !self.live && !second.at_s.is_multiple_of(PLAIN_EVERY_S) {
-            return;
-        }
-        let line = format!(
-            "{}  {:<8} {:>3} s  open {}  newest p50/p95 {}/{} ms  errors {}  client {:.0} %  {}",
+    }
+
+    fn begins_line(&self) -> String {
+        format!("{}, {}", self.trial, self.time_left(0))
+    }
+
+    fn second_line(&self, second: &Second) -> String {
+        format!(
+            "  {}  {:<8} {:>3} s  open {}  newest p50/p95 {}/{} ms  errors {}  client {:.0} %  {}",
             self.trial,
             second.phase.replace('_', "-"),
             second.at_s,
@@ -72,79 +175,110 @@ impl Progress {
             self.errors,
             second.client_cpu_share * 100.0,
             self.time_left(second.at_s),
-        );
-        if self.live {
-            eprint!("\r\x1b[2K{}", fitted(&line));
-            let _ = std::io::stderr().flush();
-        } else {
-            eprintln!("  {line}");
-        }
-    }
-
-    /// One line that stays, for a trial that is over.
-    pub(crate) fn trial_ends(&self, trial: &Trial) {
-        let newest = &trial.latency.newest.from_schedule;
-        let cost = trial
-            .target_resources
-            .as_ref()
-            .and_then(|r| r.cpu_us_per_session_second)
-            .map_or(String::new(), |us| format!("  {us:.0} µs CPU/session-s"));
-        let why = match trial.verdict {
-            Verdict::Pass => String::new(),
-            Verdict::Fail => trial
-                .gates
-                .iter()
-                .filter(|gate| !gate.pass)
-                .map(|gate| format!("  {}", gate.name))
-                .collect(),
-            Verdict::Invalid => trial
-                .caveats
-                .iter()
-                .filter(|caveat| caveat.blocking)
-                .map(|caveat| format!("  {}", caveat.id))
-                .collect(),
-        };
-        self.say(&format!(
-            "{:>7} sessions  {:<7}  newest p50/p95 {}/{} ms{cost}{why}",
-            trial.sessions,
-            trial.verdict.word(),
-            ms(newest.p50_ms),
-            ms(newest.p95_ms),
-        ));
+        )
     }
 
     fn time_left(&self, at_s: u64) -> String {
-        #[expect(clippy::cast_precision_loss, reason = "seconds of a trial")]
-        let this_s = (self.trial_s - at_s as f64).max(0.0);
-        // Starting and stopping takes about two seconds.
-        let left_s = this_s + f64::from(self.trials_left) * (self.trial_s + 2.0);
+        let left_s = time_left_s(&self.phases, at_s, self.trials_left);
         let left = Duration::from_secs_f64(left_s);
         let (minutes, seconds) = (left.as_secs() / 60, left.as_secs() % 60);
         format!("about {minutes}:{seconds:02} left")
     }
-
-    fn clear(&self) {
-        if self.live {
-            eprint!("\r\x1b[2K");
-        }
-    }
 }
 
-impl Drop for Progress {
-    fn drop(&mut self) {
-        self.clear();
-    }
+fn ends_line(trial: &Trial) -> String {
+    let newest = &trial.latency.newest.from_schedule;
+    let cost = trial
+        .target_resources
+        .as_ref()
+        .and_then(|r| r.cpu_us_per_session_second)
+        .map_or(String::new(), |us| format!("  {us:.0} µs CPU/session-s"));
+    let why = match trial.verdict {
+        Verdict::Pass => String::new(),
+        Verdict::Fail => trial
+            .gates
+            .iter()
+            .filter(|gate| !gate.pass)
+            .map(|gate| format!("  {}", gate.name))
+            .collect(),
+        Verdict::Invalid => trial
+            .caveats
+            .iter()
+            .filter(|caveat| caveat.blocking)
+            .map(|caveat| format!("  {}", caveat.id))
+            .collect(),
+    };
+    format!(
+        "{:>7} sessions  {:<7}  newest p50/p95 {}/{} ms{cost}{why}",
+        trial.sessions,
+        trial.verdict.word(),
+        ms(newest.p50_ms),
+        ms(newest.p95_ms),
+    )
 }
 
 fn ms(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.0}"))
 }
 
-/// A live line must not wrap, or the next one does not replace it.
-fn fitted(line: &str) -> String {
-    let columns = std::env::var("COLUMNS")
-        .ok()
-        .and_then(|columns| columns.parse().ok())
-        .unwrap_or(120_usize);
-    line.chars().take(columns.saturating_sub(1)).collect()
+#[cfg(test)]
+mod tests {
+    use plimsoll_core::profile::Profile;
+
+    use super::*;
+
+    fn plain(letter: &str, target: &str, why: &str) -> Plain {
+        let mut plain = Plain {
+            phases: LivePhases::of(&Profile::quick()),
+            ..Plain::default()
+        };
+        plain.trial_begins(&Begins {
+            number: 3,
+            sessions: 750,
+            target,
+            letter,
+            why,
+            trials_left: 3,
+        });
+        plain
+    }
+
+    #[test]
+    fn plain_lines_name_the_trial() {
+        // 16 s each, and 2 s between them.
+        let begins = |letter, target, why| plain(letter, target, why).begins_line();
+        assert_eq!(
+            begins("", "", "probe"),
+            "trial 3: 750 sessions (probe), about 0:52 left"
+        );
+        assert_eq!(begins("", "", ""), "trial 3: 750 sessions, about 0:52 left");
+        assert_eq!(
+            begins("A", "rust-axum", "pair"),
+            "trial 3: 750 sessions (A rust-axum, pair), about 0:52 left"
+        );
+        assert_eq!(
+            begins("", "rust-axum", "cost at the common load"),
+            "trial 3: 750 sessions (rust-axum, cost at the common load), about 0:52 left"
+        );
+    }
+
+    #[test]
+    fn a_plain_line_of_a_second() {
+        let mut plain = plain("", "", "");
+        let second = Second {
+            at_s: 10,
+            phase: "warm_up",
+            sessions_open: 750,
+            errors: 2,
+            sessions_lost: 1,
+            newest_p50_ms: Some(99.6),
+            client_cpu_share: 0.456,
+            ..Second::default()
+        };
+        plain.second(&second);
+        assert_eq!(
+            plain.second_line(&second),
+            "  trial 3: 750 sessions  warm-up   10 s  open 750  newest p50/p95 100/- ms  errors 3  client 46 %  about 0:42 left"
+        );
+    }
 }

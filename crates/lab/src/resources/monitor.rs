@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::cpu_times::CpuTimes;
 use super::parse;
 use super::sampler::Sampler;
-use super::series::{MachineSeries, Series};
+use super::series::{MachineSeries, Series, Usage};
 use super::sockets::{SocketSeries, SocketWatch};
 use crate::error::{Error, Result};
 use crate::isolation::CpuList;
@@ -44,11 +45,15 @@ pub struct Watched {
     pub sockets: Option<SocketWatch>,
 }
 
+/// Name → what was used in the second before the last detailed sample, for whoever looks while it goes on.
+type Latest = Arc<Mutex<BTreeMap<String, Usage>>>;
+
 /// Samples in the background until it is stopped.
 #[derive(Debug)]
 pub struct Monitor {
     stop: Sender<()>,
     thread: JoinHandle<Recorded>,
+    latest: Latest,
 }
 
 impl Monitor {
@@ -66,6 +71,8 @@ impl Monitor {
         let (stop, stopped) = channel();
         // The caller goes on only when the first samples are taken, so that its window cannot begin before them.
         let (first, first_taken) = channel();
+        let latest = Latest::default();
+        let told = Arc::clone(&latest);
         let run = move || {
             let bound = cpus.as_ref().map_or(Ok(()), CpuList::bind_this_thread);
             let mut round = Round::new(watched, epoch);
@@ -86,6 +93,8 @@ impl Monitor {
                 round.take(detailed);
                 if detailed {
                     next_detail = now + DETAIL_INTERVAL;
+                    let usages = round.last_second();
+                    *told.lock().unwrap_or_else(PoisonError::into_inner) = usages;
                 }
                 // The schedule is absolute, but missed samples are not made up for: they would all be of the same moment.
                 while next <= now {
@@ -105,7 +114,19 @@ impl Monitor {
         first_taken
             .recv()
             .map_err(|_| failed(std::io::Error::other("it ended at once")))??;
-        Ok(Self { stop, thread })
+        Ok(Self {
+            stop,
+            thread,
+            latest,
+        })
+    }
+
+    /// What the processes of that name used in about the last second, to be shown while it goes on; results are made of [`Recorded`]. `None` in the first
+    /// second, and of a target that ended.
+    #[must_use]
+    pub fn latest(&self, name: &str) -> Option<Usage> {
+        let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        latest.get(name).copied()
     }
 
     /// Takes a last sample and returns everything.
@@ -178,6 +199,21 @@ impl Round {
         if let Some(sample) = self.watch.as_mut().and_then(|watch| watch.take(at_ns)) {
             self.sockets.push(sample);
         }
+    }
+
+    fn last_second(&self) -> BTreeMap<String, Usage> {
+        let length_ns = u64::try_from(DETAIL_INTERVAL.as_nanos()).unwrap_or(u64::MAX);
+        let last = |series: &Series| {
+            let to_ns = series.samples().last()?.at_ns;
+            // Samples stop where the target does.
+            let current = self.now_ns().saturating_sub(to_ns) < length_ns;
+            let from_ns = to_ns.checked_sub(length_ns).filter(|_| current)?;
+            series.between(from_ns, to_ns)
+        };
+        let samplers = self.samplers.iter();
+        samplers
+            .filter_map(|(_, series, name)| Some((name.clone(), last(series)?)))
+            .collect()
     }
 
     fn now_ns(&self) -> u64 {
@@ -271,10 +307,37 @@ mod tests {
     }
 
     #[test]
+    fn the_last_second_is_told_while_it_goes_on() {
+        let epoch = Instant::now();
+        let samplers = vec![(
+            "ourselves".to_owned(),
+            Sampler::new(Source::ourselves(), epoch),
+        )];
+        let watched = Watched {
+            samplers,
+            sockets: None,
+        };
+        let monitor =
+            Monitor::start(watched, epoch, Duration::from_millis(20), None).expect("starts");
+        assert_eq!(monitor.latest("ourselves"), None);
+        let deadline = epoch + Duration::from_secs(20);
+        let usage = loop {
+            if let Some(usage) = monitor.latest("ourselves") {
+                break usage;
+            }
+            assert!(Instant::now() < deadline, "nothing is told");
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        assert!((usage.wall_us - 1e6).abs() < 1.0 && usage.rss_last_bytes > 0);
+        assert_eq!(monitor.latest("nobody"), None);
+        monitor.stop().expect("recorded");
+    }
+
+    #[test]
     fn a_dropped_monitor_ends_its_thread() {
         let monitor = Monitor::start(Watched::default(), Instant::now(), DEFAULT_INTERVAL, None)
             .expect("starts");
-        let Monitor { stop, thread } = monitor;
+        let Monitor { stop, thread, .. } = monitor;
         drop(stop);
         assert!(thread.join().is_ok());
     }

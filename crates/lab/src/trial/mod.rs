@@ -55,7 +55,7 @@ pub struct Outcome {
 /// A second of a trial, as it ends. It reads as its row.
 #[derive(Debug, Clone, Copy)]
 pub struct TrialSecond<'a> {
-    /// The row.
+    /// The row; what target and simulator used is of about this second only, and exact in [`Outcome::seconds`].
     pub row: &'a Second,
     /// The latencies of measured frames whose answers came in it: about 1 MB, gone when the next second begins.
     pub latency: &'a LatencySet,
@@ -168,7 +168,8 @@ fn measure(
         over = Instant::now();
         watch.second_over();
         window_stats.second_over(&second, stage);
-        on_second(rows.add(&second), &second.latency);
+        let row = timeline::so_far(rows.add(&second), |name| monitor.latest(name));
+        on_second(&row, &second.latency);
     };
     let report = drive(
         conditions,

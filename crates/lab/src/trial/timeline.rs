@@ -9,7 +9,7 @@ use plimsoll_core::record::Second;
 use plimsoll_engine::EngineSecond;
 
 use super::stage::{SIMULATOR, TARGET};
-use crate::resources::Recorded;
+use crate::resources::{Recorded, Usage};
 
 /// The rows so far.
 #[derive(Debug)]
@@ -100,15 +100,26 @@ pub(super) fn add_target(
             let series = recorded.series.get(name)?;
             series.between(end_ns - NS_PER_S, end_ns)
         };
-        if let Some(usage) = usage(TARGET) {
-            row.target_cpu_cores = Some(usage.cpus_busy);
-            row.target_rss_bytes = Some(usage.rss_last_bytes);
-            row.target_throttled_share = usage.throttled_share;
-            row.target_run_queue_wait_share = usage.runqueue_wait_share;
-            row.target_fds = usage.fds_max;
-        }
-        row.inference_cpu_cores = usage(SIMULATOR).map(|usage| usage.cpus_busy);
+        fill(row, &usage);
     }
+}
+
+/// The same for a row that is shown while the trial goes on: of about that second, as the monitor had it last.
+pub(super) fn so_far(row: &Second, latest: impl Fn(&str) -> Option<Usage>) -> Second {
+    let mut row = row.clone();
+    fill(&mut row, &latest);
+    row
+}
+
+fn fill(row: &mut Second, usage: &impl Fn(&str) -> Option<Usage>) {
+    if let Some(usage) = usage(TARGET) {
+        row.target_cpu_cores = Some(usage.cpus_busy);
+        row.target_rss_bytes = Some(usage.rss_last_bytes);
+        row.target_throttled_share = usage.throttled_share;
+        row.target_run_queue_wait_share = usage.runqueue_wait_share;
+        row.target_fds = usage.fds_max;
+    }
+    row.inference_cpu_cores = usage(SIMULATOR).map(|usage| usage.cpus_busy);
 }
 
 /// Sessions open on average between two moments of the trial: each row tells how many were at its end, between them is a straight

@@ -5,6 +5,8 @@ pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod doctor;
 pub(crate) mod find;
+pub(crate) mod history;
 pub(crate) mod list;
 pub(crate) mod report;
 pub(crate) mod run;
+pub(crate) mod serve;

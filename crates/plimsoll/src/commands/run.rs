@@ -3,16 +3,18 @@
 use std::process::ExitCode;
 
 use plimsoll_core::profile::Length;
+use plimsoll_core::record::LiveCommand;
 use plimsoll_lab::signals::Stop;
 use plimsoll_lab::trial;
 use plimsoll_report::{ResultFolder, text};
 
 use crate::args::RunArgs;
 use crate::failure::Failure;
+use crate::live::keeper::Keeper;
+use crate::live::state::Begins;
 use crate::output::{self, say};
 use crate::progress::Progress;
 use crate::setup;
-use crate::trial_files::TrialFiles;
 
 pub(crate) fn run(args: &RunArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     let name = args.target.as_deref();
@@ -25,23 +27,33 @@ pub(crate) fn run(args: &RunArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     // All that can be refused at once is refused by now, so the folder is not made in vain.
     let folder = ResultFolder::create(path)?;
     setup::bring_up_to_date(&subject, &logs, stop)?;
-    let mut progress = Progress::new(&conditions.profile);
+    let targets = vec![subject.name().to_owned()];
+    let mut progress = Progress::new(LiveCommand::Run, targets, &folder);
+    progress.measuring(&subject, &conditions);
     conditions.placement.client_cpus.bind_this_thread()?;
-    progress.trial_begins(1, args.sessions, None, 1);
-    let mut files = TrialFiles::new(&folder);
+    let mut keeper = Keeper::new(&mut progress, std::slice::from_ref(&folder));
+    keeper.begins(
+        0,
+        &Begins {
+            number: 1,
+            sessions: args.sessions,
+            target: "",
+            letter: "",
+            why: "",
+            trials_left: 1,
+        },
+    );
     let outcome = trial::run(
         &conditions,
         &subject,
         args.sessions,
         Length::Full,
         stop,
-        &mut |second| {
-            progress.second(second);
-            files.second(second);
-        },
+        &mut |second| keeper.second_over(second),
     )?;
+    keeper.keep(&outcome)?;
+    drop(keeper);
     drop(progress);
-    files.trial_ends(&outcome)?;
     output::render(folder.path())?;
     if args.out.json {
         output::print_json(&outcome.trial)?;

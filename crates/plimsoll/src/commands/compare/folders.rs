@@ -35,7 +35,8 @@ pub(super) fn compare(args: &CompareArgs, a: &Path, b: &Path) -> Result<Comparis
     .map_err(|error| Failure::Usage(error.to_string()))
 }
 
-fn measured(folder: &Path) -> Result<Measured, Failure> {
+/// What a result folder holds of one target.
+pub(crate) fn measured(folder: &Path) -> Result<Measured, Failure> {
     let results = plimsoll_report::load(folder)?;
     let trials = results
         .trials

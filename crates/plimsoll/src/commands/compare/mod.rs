@@ -1,11 +1,11 @@
 //! `plimsoll compare A B`: two targets, their trials interleaved, or two result folders.
 
-mod folders;
+pub(crate) mod folders;
 mod what;
 
 use std::process::ExitCode;
 
-use plimsoll_core::record::{Comparison, Conclusion};
+use plimsoll_core::record::{Comparison, Conclusion, LiveCommand};
 use plimsoll_lab::compare::{At, Begun, Compared, Observer, Plan, compare};
 use plimsoll_lab::manifest::Manifest;
 use plimsoll_lab::signals::Stop;
@@ -15,10 +15,11 @@ use plimsoll_report::{ResultFolder, text};
 use crate::args::{self, CompareArgs, FailIf};
 use crate::commands::find;
 use crate::failure::Failure;
+use crate::live::keeper::Keeper;
+use crate::live::state::Begins;
 use crate::output::{self, say};
 use crate::progress::Progress;
 use crate::setup;
-use crate::trial_files::TrialFiles;
 use what::What;
 
 /// Pairs unless another number is given: with a trial's cost scattering by 2 %, a difference of 5 % is shown in 95 of 100 comparisons
@@ -28,12 +29,7 @@ const PAIRS: u32 = 8;
 const SHARE_OF_LOAD_LINE: f64 = 0.7;
 
 pub(crate) fn run(args: &CompareArgs, stop: &Stop) -> Result<ExitCode, Failure> {
-    if !(0.5..=0.999).contains(&args.confidence) {
-        return Err(Failure::Usage(format!(
-            "--confidence {}: give a share from 0.5 to 0.999, for example 0.95",
-            args.confidence
-        )));
-    }
+    confidence_of(args.confidence)?;
     let which = which(args);
     let both = (What::named(&args.a, &which)?, What::named(&args.b, &which)?);
     match both {
@@ -51,6 +47,17 @@ pub(crate) fn run(args: &CompareArgs, stop: &Stop) -> Result<ExitCode, Failure> 
                 args.a, args.b
             )))
         }
+    }
+}
+
+/// A confidence that was asked for, if intervals can be made with it.
+pub(crate) fn confidence_of(share: f64) -> Result<f64, Failure> {
+    if (0.5..=0.999).contains(&share) {
+        Ok(share)
+    } else {
+        Err(Failure::Usage(format!(
+            "--confidence {share}: give a share from 0.5 to 0.999, for example 0.95"
+        )))
     }
 }
 
@@ -78,8 +85,10 @@ fn targets(args: &CompareArgs, manifests: [Manifest; 2], stop: &Stop) -> Result<
     }
     // All that can be refused at once is refused by now, so the folder is not made in vain.
     let folder = ResultFolder::create(path)?;
-    let progress = Progress::new(&conditions.profile);
+    let targets = subjects.iter().map(|subject| subject.name().to_owned());
+    let mut progress = Progress::new(LiveCommand::Compare, targets.collect(), &folder);
     for subject in &subjects {
+        progress.measuring(subject, &conditions);
         progress.say(&format!("{}: building", subject.name()));
         setup::bring_up_to_date(subject, &logs, stop)?;
     }
@@ -109,20 +118,18 @@ fn measured(
     conditions: &Conditions,
     subjects: &[Subject; 2],
     plan: &Plan,
-    progress: Progress,
+    mut progress: Progress,
     folder: &ResultFolder,
     stop: &Stop,
 ) -> Result<ExitCode, Failure> {
-    let mut keeper = Keeper {
-        progress,
-        files: TrialFiles::new(folder),
-    };
+    let mut keeper = Keeper::new(&mut progress, std::slice::from_ref(folder));
     let [a, b] = subjects;
     let Compared {
         comparison,
         cut_short,
     } = compare(conditions, [a, b], plan, stop, &mut keeper)?;
     drop(keeper);
+    drop(progress);
     kept_and_shown(args, folder, &comparison)?;
     match cut_short {
         Some(error) => Err(error.into()),
@@ -148,20 +155,25 @@ fn kept_and_shown(
 
 /// 130 when interrupted, 3 when nothing could be compared, 1 when the conclusion is the one that was to fail, else 0.
 fn code_of(args: &CompareArgs, comparison: &Comparison) -> ExitCode {
+    ExitCode::from(code_number_of(args.fail_if, comparison))
+}
+
+/// The same as a number.
+pub(crate) fn code_number_of(fail_if: Option<FailIf>, comparison: &Comparison) -> u8 {
     let by_carrying = comparison.carried.map(|carried| carried.shows);
     let nothing = comparison.cost_ratio.is_none()
         && comparison.load_line_ratio.is_none()
         && by_carrying.is_none_or(|shows| shows == Conclusion::NoDifferenceShown);
     let worse = comparison.conclusion == Conclusion::Worse;
-    ExitCode::from(if comparison.interrupted {
+    if comparison.interrupted {
         130
     } else if nothing {
         3
-    } else if worse && args.fail_if == Some(FailIf::Worse) {
+    } else if worse && fail_if == Some(FailIf::Worse) {
         1
     } else {
         0
-    })
+    }
 }
 
 fn subject(comparison: &Comparison) -> String {
@@ -178,35 +190,24 @@ fn which(args: &CompareArgs) -> args::Which {
     }
 }
 
-/// Shows and keeps what a comparison does.
-struct Keeper<'a> {
-    progress: Progress,
-    files: TrialFiles<'a>,
-}
-
 impl Observer for Keeper<'_> {
     fn trial_begins(&mut self, trial: &Begun<'_>) {
-        self.files.trial_begins();
-        let what = format!(
-            "{} {}, {}",
-            trial.side.letter(),
-            trial.target,
-            trial.what_for
-        );
-        let (number, left) = (trial.number, trial.trials_left);
-        self.progress
-            .trial_of_begins(number, trial.sessions, &what, left);
+        let begins = Begins {
+            number: trial.number,
+            sessions: trial.sessions,
+            target: trial.target,
+            letter: trial.side.letter(),
+            why: trial.what_for,
+            trials_left: trial.trials_left,
+        };
+        self.begins(0, &begins);
     }
 
     fn second(&mut self, second: &TrialSecond<'_>) {
-        self.progress.second(second);
-        self.files.second(second);
+        self.second_over(second);
     }
 
     fn trial_ends(&mut self, outcome: Outcome) -> Result<String, String> {
-        self.progress.trial_ends(&outcome.trial);
-        let stem = self.files.trial_ends(&outcome);
-        stem.map(|stem| format!("{stem}.json"))
-            .map_err(|error| error.to_string())
+        self.trial_over(&outcome)
     }
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use plimsoll_core::record::Bracket;
+use plimsoll_core::record::{Bracket, LiveCommand};
 use plimsoll_core::search::{Search, Settings, Why};
 use plimsoll_lab::find::{Found, Observer, Plan, find};
 use plimsoll_lab::machine::Limits;
@@ -18,10 +18,11 @@ use plimsoll_report::{ResultFolder, text};
 use crate::args::{FindArgs, SearchArgs};
 use crate::commands::calibrate;
 use crate::failure::Failure;
+use crate::live::keeper::Keeper;
+use crate::live::state::Begins;
 use crate::output::{self, say};
 use crate::progress::Progress;
 use crate::setup;
-use crate::trial_files::TrialFiles;
 use resume::Begun;
 
 /// The load that a search begins with.
@@ -40,7 +41,7 @@ pub(crate) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
         let begun = resume::read(folder)?;
         let name = begun.name.as_deref();
         let path = output::path(&begun.args.out, "find", "");
-        let brackets = one(&begun.args, name, path, Some(&begun), stop)?;
+        let brackets = one(&begun.args, name, path, Some(&begun), None, stop)?;
         return told(&begun.args, &brackets);
     }
     if args.all || args.targets.len() > 1 {
@@ -49,7 +50,7 @@ pub(crate) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     let name = args.targets.first().map(String::as_str);
     let subject = name.or(args.which.url.as_deref()).unwrap_or("manifest");
     let path = output::path(&args.out, "find", subject);
-    told(args, &one(args, name, path, None, stop)?)
+    told(args, &one(args, name, path, None, None, stop)?)
 }
 
 /// The brackets of a target, as JSON if that was asked for, and the exit code that they make.
@@ -63,12 +64,13 @@ fn told(args: &FindArgs, brackets: &[Bracket]) -> Result<ExitCode, Failure> {
     Ok(code_of(brackets))
 }
 
-/// Searches the load line of one target, into the folder `path`: a bracket for each SLO.
+/// Searches the load line of one target, into the folder `path`: a bracket for each SLO. `progress` is that of the whole, where it is one search of several.
 fn one(
     args: &FindArgs,
     name: Option<&str>,
     path: PathBuf,
     begun: Option<&Begun>,
+    progress: Option<&mut Progress>,
     stop: &Stop,
 ) -> Result<Vec<Bracket>, Failure> {
     let subject_name = name.or(args.which.url.as_deref()).unwrap_or("manifest");
@@ -80,7 +82,16 @@ fn one(
     trial::must_be_possible(&subject, most_asked(&args.search))?;
     // All that can be refused at once is refused by now, so the folder is not made in vain.
     let folder = ResultFolder::create(path)?;
-    let progress = Progress::new(&conditions.profile);
+    let mut own;
+    let progress = match progress {
+        Some(progress) => progress,
+        None => {
+            let targets = vec![subject.name().to_owned()];
+            own = Progress::new(LiveCommand::Find, targets, &folder);
+            &mut own
+        }
+    };
+    progress.measuring(&subject, &conditions);
     if matches!(subject, Subject::Started(_)) {
         progress.say(&format!("{subject_name}: building"));
     }
@@ -97,18 +108,17 @@ fn one(
             begun.earlier.len(),
             folder.path().display()
         ));
+        progress.known(begun.earlier.iter().map(|earlier| &earlier.trial));
         begun.earlier.clone()
     } else {
-        warn_early(&conditions, &mut plan, args.search.max, &progress, stop)?;
+        warn_early(&conditions, &mut plan, args.search.max, progress, stop)?;
         folder.write_search_plan(&resume::plan(subject_name, plan.settings.max, &folder)?)?;
         Vec::new()
     };
-    let mut keeper = Keeper {
-        progress,
-        files: TrialFiles::new(&folder),
-    };
+    let mut keeper = Keeper::new(progress, std::slice::from_ref(&folder));
     let found = find(&conditions, &subject, &plan, earlier, stop, &mut keeper)?;
     drop(keeper);
+    progress.rest();
     kept_and_shown(args, &folder, found)
 }
 
@@ -221,29 +231,25 @@ pub(super) fn warn_early(
     Ok(())
 }
 
-/// Shows and keeps what a search does.
-struct Keeper<'a> {
-    progress: Progress,
-    files: TrialFiles<'a>,
-}
-
 impl Observer for Keeper<'_> {
     fn trial_begins(&mut self, number: u32, sessions: u32, why: Why, trials_left: u32) {
-        self.files.trial_begins();
-        self.progress
-            .trial_begins(number, sessions, Some(why), trials_left);
+        let begins = Begins {
+            number,
+            sessions,
+            target: "",
+            letter: "",
+            why: why.word(),
+            trials_left,
+        };
+        self.begins(0, &begins);
     }
 
     fn second(&mut self, second: &TrialSecond<'_>) {
-        self.progress.second(second);
-        self.files.second(second);
+        self.second_over(second);
     }
 
     fn trial_ends(&mut self, outcome: Outcome) -> Result<String, String> {
-        self.progress.trial_ends(&outcome.trial);
-        let stem = self.files.trial_ends(&outcome);
-        stem.map(|stem| format!("{stem}.json"))
-            .map_err(|error| error.to_string())
+        self.trial_over(&outcome)
     }
 }
 

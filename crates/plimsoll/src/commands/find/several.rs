@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use plimsoll_core::ranking::{common_load, cost_at_load, sort};
-use plimsoll_core::record::{Bracket, LeftOut, RankedTarget, Ranking, SCHEMA_VERSION};
+use plimsoll_core::record::{Bracket, LeftOut, LiveCommand, RankedTarget, Ranking, SCHEMA_VERSION};
 use plimsoll_lab::common_load::{Contender, Measured, Observer, Plan, measure};
 use plimsoll_lab::manifest::Manifest;
 use plimsoll_lab::signals::Stop;
@@ -15,10 +15,11 @@ use plimsoll_report::{ResultFolder, text};
 use crate::args::{FindArgs, Which};
 use crate::catalogue::{self, Catalogue};
 use crate::failure::Failure;
+use crate::live::keeper::Keeper;
+use crate::live::state::Begins;
 use crate::output::{self, say};
 use crate::progress::Progress;
 use crate::setup;
-use crate::trial_files::TrialFiles;
 
 /// A quick trial below this load has too few samples for a 95th percentile.
 const SESSIONS_MIN: u32 = 20;
@@ -32,11 +33,14 @@ pub(super) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     };
     let path = output::path(&args.out, "find", &subject);
     let (started_at, folder) = (timestamp::now(), ResultFolder::create(&path)?);
+    let names = targets.iter().map(|target| target.name.clone());
+    let progress = Progress::new(LiveCommand::Find, names.collect(), &folder);
     let mut several = Several {
         args,
         stop,
         path,
         folder,
+        progress,
         measured: Vec::new(),
         exit_code: 0,
         ranking: Ranking {
@@ -101,6 +105,8 @@ struct Several<'a> {
     stop: &'a Stop,
     path: PathBuf,
     folder: ResultFolder,
+    /// Of all its searches and rounds, from the first to the last.
+    progress: Progress,
     /// Targets whose load lines were searched.
     measured: Vec<Manifest>,
     exit_code: u8,
@@ -115,7 +121,8 @@ impl Several<'_> {
                 break;
             }
             let path = self.path.join(&manifest.name);
-            match super::one(self.args, Some(&manifest.name), path, None, self.stop) {
+            let (name, progress) = (Some(manifest.name.as_str()), Some(&mut self.progress));
+            match super::one(self.args, name, path, None, progress, self.stop) {
                 Ok(brackets) => {
                     let code = super::code_number_of(&brackets);
                     self.exit_code = self.exit_code.max(code);
@@ -125,7 +132,8 @@ impl Several<'_> {
                 // Nothing of this call can be right for another target.
                 Err(failure @ (Failure::Usage(_) | Failure::Report(_))) => return Err(failure),
                 Err(failure) => {
-                    eprintln!("plimsoll: {}: {failure}", manifest.name);
+                    let told = format!("plimsoll: {}: {failure}", manifest.name);
+                    self.progress.say(&told);
                     self.exit_code = self.exit_code.max(failure.exit_code());
                     self.ranking.left_out.push(LeftOut {
                         name: manifest.name.clone(),
@@ -190,7 +198,7 @@ impl Several<'_> {
     }
 
     /// The rounds of trials of the targets that carry the load, in the order of the rows.
-    fn rounds(&self, load: u32) -> Result<Measured, Failure> {
+    fn rounds(&mut self, load: u32) -> Result<Measured, Failure> {
         let rows = self.ranking.rows.iter().zip(&self.measured);
         let carrying: Vec<&Manifest> = rows
             .filter(|(row, _)| carries(row, load))
@@ -210,27 +218,28 @@ impl Several<'_> {
                 conditions,
             })
             .collect();
-        let mut keeper = Keeper {
-            progress: Progress::new(&prepared[0].1.profile),
+        let (subject, conditions) = &prepared[0];
+        self.progress.measuring(subject, conditions);
+        let mut keeper = AtCommonLoad {
+            keeper: Keeper::new(&mut self.progress, &folders),
             names: carrying
                 .iter()
                 .map(|manifest| manifest.name.as_str())
                 .collect(),
-            files: folders.iter().map(TrialFiles::new).collect(),
             load,
             trials: 0,
-            now: 0,
         };
         let plan = Plan {
             sessions: load,
             rounds: self.args.rounds,
             seed: self.args.load.seed,
         };
-        let client_cpus = &prepared[0].1.placement.client_cpus;
+        let client_cpus = &conditions.placement.client_cpus;
         let bound = client_cpus.bind_this_thread_for_now()?;
         let measured = measure(&contenders, plan, self.stop, &mut keeper);
         drop(bound);
         drop(keeper);
+        self.progress.rest();
         for folder in &folders {
             output::render(folder.path())?;
         }
@@ -271,35 +280,32 @@ fn carries(row: &RankedTarget, load: u32) -> bool {
 }
 
 /// Shows and keeps the trials at the common load.
-struct Keeper<'a> {
-    progress: Progress,
+struct AtCommonLoad<'a> {
+    keeper: Keeper<'a>,
     names: Vec<&'a str>,
-    files: Vec<TrialFiles<'a>>,
     load: u32,
     trials: u32,
-    /// Whose trial runs.
-    now: usize,
 }
 
-impl Observer for Keeper<'_> {
+impl Observer for AtCommonLoad<'_> {
     fn trial_begins(&mut self, which: usize, trials_left: u32) {
         self.trials += 1;
-        self.now = which;
-        self.files[which].trial_begins();
-        let what = format!("{}, cost at the common load", self.names[which]);
-        self.progress
-            .trial_of_begins(self.trials, self.load, &what, trials_left);
+        let begins = Begins {
+            number: self.trials,
+            sessions: self.load,
+            target: self.names[which],
+            letter: "",
+            why: "cost at the common load",
+            trials_left,
+        };
+        self.keeper.begins(which, &begins);
     }
 
     fn second(&mut self, second: &TrialSecond<'_>) {
-        self.progress.second(second);
-        self.files[self.now].second(second);
+        self.keeper.second_over(second);
     }
 
-    fn trial_ends(&mut self, which: usize, outcome: Outcome) -> Result<String, String> {
-        self.progress.trial_ends(&outcome.trial);
-        let stem = self.files[which].trial_ends(&outcome);
-        stem.map(|stem| format!("{stem}.json"))
-            .map_err(|error| error.to_string())
+    fn trial_ends(&mut self, _: usize, outcome: Outcome) -> Result<String, String> {
+        self.keeper.trial_over(&outcome)
     }
 }

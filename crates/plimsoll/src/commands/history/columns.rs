@@ -1,0 +1,40 @@
+//! Aligned columns.
+
+/// Lines of cells, each column as wide as its widest cell; the columns of those numbers are aligned to the right. Widths are counted in characters.
+pub(super) fn aligned<const N: usize>(rows: &[[String; N]], right: &[usize]) -> String {
+    let width = |column: usize| {
+        let widths = rows.iter().map(|row| row[column].chars().count());
+        widths.max().unwrap_or(0)
+    };
+    let widths: [usize; N] = std::array::from_fn(width);
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (column, cell) in row.iter().enumerate() {
+            let padding = " ".repeat(widths[column] - cell.chars().count());
+            if column > 0 {
+                line.push_str("  ");
+            }
+            if right.contains(&column) {
+                line.extend([padding.as_str(), cell]);
+            } else {
+                line.extend([cell, padding.as_str()]);
+            }
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up() {
+        let rows = [["a", "1"], ["µs", "1,650"], ["", "–"]];
+        let rows = rows.map(|row| row.map(str::to_owned));
+        assert_eq!(aligned(&rows, &[1]), "a       1\nµs  1,650\n        –\n");
+    }
+}

@@ -1,0 +1,34 @@
+//! Folders that requests name.
+
+use plimsoll_report::history::Known;
+
+use super::Site;
+use super::problem::Problem;
+
+/// A folder by its name in the index.
+pub(super) fn known(site: &Site, folder: &str) -> Result<Known, Problem> {
+    let (history, _) = site.history()?;
+    history
+        .known(folder)?
+        .ok_or_else(|| Problem::not_found("the history knows no such folder"))
+}
+
+/// The same for one whose records can be read; the name is told where they cannot.
+pub(super) fn with_result(site: &Site, folder: &str) -> Result<Known, Problem> {
+    let known = known(site, folder)?;
+    readable(known)
+}
+
+/// A folder whose records can be read.
+pub(super) fn readable(known: Known) -> Result<Known, Problem> {
+    match &known.broken {
+        Some(why) => Err(Problem::new(
+            axum::http::StatusCode::INTERNAL_SERVER_ERROR,
+            why.clone(),
+        )),
+        None if !known.holds_result => Err(Problem::not_found(
+            "there is no result in this folder, or none yet",
+        )),
+        None => Ok(known),
+    }
+}

@@ -1,0 +1,148 @@
+//! A result: the report of its folder, and the charts beside it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use axum::http::HeaderValue;
+use axum::http::header::CONTENT_SECURITY_POLICY;
+use axum::response::{IntoResponse, Redirect, Response};
+use plimsoll_report::{ReportError, html, load};
+
+use crate::serve::problem::Problem;
+use crate::serve::{Answer, Site, folder, reply, url};
+
+/// The report in a folder.
+const REPORT: &str = "report.html";
+
+/// The charts in a folder, each as SVG and as PNG. Nothing else of a folder is handed out.
+const CHARTS: [&str; 8] = [
+    "chart",
+    "cost",
+    "ranking",
+    "percentiles",
+    "timeline",
+    "overlay",
+    "ratios",
+    "badge",
+];
+
+/// What a browser may do with a report: what the report itself allows, at most. It may come from somewhere else, so it may run its script, and neither talk to
+/// anyone nor open anything.
+const REPORT_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
+                             base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox allow-scripts allow-same-origin";
+/// A drawing that is looked at by itself runs nothing.
+const CHART_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; sandbox";
+
+/// `name` is a folder and `/report.html`, or a folder and a chart; a folder alone leads to its report, whose links count from there.
+pub(in crate::serve) fn answer(site: &Site, name: &str) -> Answer {
+    let (history, refreshed) = site.history()?;
+    if history.known(name)?.is_some() {
+        return Ok(Redirect::to(&url::result(name)).into_response());
+    }
+    let unknown = || Problem::not_found("the history knows no such folder");
+    let (name, file) = name.rsplit_once('/').ok_or_else(unknown)?;
+    let known = history.known(name)?.ok_or_else(unknown)?;
+    if file != REPORT {
+        return chart(&known.path, file);
+    }
+    if !known.holds_result && refreshed.live.iter().any(|live| live == name) {
+        return Ok(Redirect::to(&url::live(name)).into_response());
+    }
+    report(&folder::readable(known)?.path)
+}
+
+/// The report as it is on the disk, where it is at least as new as the records; else made now, and not kept.
+fn report(folder: &Path) -> Answer {
+    let html = match fresh_report(folder) {
+        Some(path) => fs::read(&path).map_err(|source| ReportError::Read { path, source })?,
+        None => html::of(&load(folder)?)?.into_bytes(),
+    };
+    let response = reply("text/html; charset=utf-8", html);
+    Ok(with_policy(response, REPORT_POLICY))
+}
+
+fn with_policy(mut response: Response, policy: &'static str) -> Response {
+    let value = HeaderValue::from_static(policy);
+    response
+        .headers_mut()
+        .insert(CONTENT_SECURITY_POLICY, value);
+    response
+}
+
+/// The report, if none of the records changed after it was written.
+fn fresh_report(folder: &Path) -> Option<PathBuf> {
+    let report = folder.join(REPORT);
+    let written = changed(&report)?;
+    let entries = fs::read_dir(folder).ok()?.flatten();
+    let mut records = entries.map(|entry| entry.path()).filter(|path| {
+        let extension = path.extension();
+        extension.is_some_and(|it| it == "json" || it == "csv" || it == "hlog")
+    });
+    let fresh = records.all(|record| changed(&record).is_none_or(|at| at <= written));
+    fresh.then_some(report)
+}
+
+/// When a file was changed; `None` for what is no file, as a link.
+fn changed(path: &Path) -> Option<SystemTime> {
+    let file = fs::symlink_metadata(path).ok()?;
+    file.is_file().then(|| file.modified().ok()).flatten()
+}
+
+/// A chart by its name, which is one of those that we know.
+fn chart(folder: &Path, asked: &str) -> Answer {
+    let unknown = || Problem::not_found("there is no such chart");
+    for stem in CHARTS {
+        for (extension, content_type) in [("svg", "image/svg+xml"), ("png", "image/png")] {
+            let name = format!("{stem}.{extension}");
+            if name == asked {
+                let path = folder.join(name);
+                changed(&path).ok_or_else(unknown)?;
+                let image = fs::read(&path).map_err(|_| unknown())?;
+                return Ok(with_policy(reply(content_type, image), CHART_POLICY));
+            }
+        }
+    }
+    Err(unknown())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::time::Duration;
+
+    use super::*;
+
+    fn written(folder: &Path, name: &str, at_s: u64) {
+        let file = File::create(folder.join(name)).expect("a file");
+        let at = SystemTime::UNIX_EPOCH + Duration::from_secs(at_s);
+        file.set_modified(at).expect("its time");
+    }
+
+    #[test]
+    fn a_report_is_fresh_until_a_record_changes() {
+        let place = tempfile::tempdir().expect("a scratch folder");
+        let folder = place.path();
+        written(folder, "trial-001.json", 100);
+        assert_eq!(fresh_report(folder), None);
+        written(folder, REPORT, 100);
+        assert!(fresh_report(folder).is_some());
+        written(folder, "junit.xml", 101);
+        assert!(fresh_report(folder).is_some());
+        written(folder, "bracket.json", 101);
+        assert_eq!(fresh_report(folder), None);
+    }
+
+    #[test]
+    fn a_report_or_a_chart_that_is_a_link_is_not_there() {
+        let place = tempfile::tempdir().expect("a scratch folder");
+        let folder = place.path();
+        for name in [REPORT, "chart.svg"] {
+            let made = std::os::unix::fs::symlink("/etc/hostname", folder.join(name));
+            made.expect("a link");
+        }
+        assert_eq!(fresh_report(folder), None);
+        assert!(chart(folder, "chart.svg").is_err());
+        assert!(chart(folder, "trial-001.json").is_err());
+    }
+}

@@ -1,0 +1,65 @@
+//! Result folders made of one that is checked in: a search on a quarter of a vCPU.
+#![allow(dead_code)] // Each test file uses its part.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+/// The project's root; without the rest of the support, which brings the simulator up to date.
+fn root() -> PathBuf {
+    let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = crate_folder.ancestors().nth(2);
+    root.expect("crates/plimsoll is two folders down")
+        .to_owned()
+}
+
+/// Copies the search's records to that folder, each changed by that.
+pub(crate) fn copy(to: &Path, change: impl Fn(&mut Value)) {
+    let from = root().join("docs/results/rust-axum-quarter-vcpu");
+    fs::create_dir_all(to).expect("mkdir");
+    for entry in fs::read_dir(from).expect("it is checked in").flatten() {
+        let name = entry.file_name().into_string().expect("UTF-8");
+        if name.ends_with(".json") {
+            let text = fs::read_to_string(entry.path()).expect("read");
+            let mut record: Value = serde_json::from_str(&text).expect("JSON");
+            change(&mut record);
+            fs::write(to.join(name), record.to_string()).expect("written");
+        } else if name.starts_with("trial-") {
+            fs::copy(entry.path(), to.join(name)).expect("copied");
+        }
+    }
+}
+
+/// Begun on that day of December.
+pub(crate) fn on_day(day: u32) -> impl Fn(&mut Value) {
+    move |record| record["started_at"] = format!("2026-12-{day:02}T01:02:03Z").into()
+}
+
+/// Carries half of what it did.
+pub(crate) fn halved(record: &mut Value) {
+    let is_bracket = record.get("confirmed").is_some();
+    if !is_bracket {
+        return halve(&mut record["sessions"]);
+    }
+    for name in ["confirmed", "first_fail", "sessions_per_vcpu"] {
+        halve(&mut record[name]);
+    }
+    for name in ["value", "low", "high"] {
+        halve(&mut record["edge"][name]);
+    }
+    record["borderline"] = Value::Array(Vec::new());
+    for list in ["trials", "evidence", "cost_curve"] {
+        for item in record[list].as_array_mut().into_iter().flatten() {
+            halve(&mut item["sessions"]);
+        }
+    }
+}
+
+fn halve(value: &mut Value) {
+    if let Some(count) = value.as_u64() {
+        *value = (count / 2).into();
+    } else if let Some(number) = value.as_f64() {
+        *value = (number / 2.0).into();
+    }
+}

@@ -324,7 +324,7 @@ pub fn outcome(trial: &Trial) -> String {
     let load = format!("{}{}", sessions(trial.sessions), on_vcpu(trial.vcpu));
     match trial.verdict {
         Verdict::Pass => format!(
-            "{target} carried {load}: all {} gates of the SLO `{}` held",
+            "{target} carried {load}: all {} gates of the SLO {} held",
             trial.gates.len(),
             plain(&trial.slo)
         ),

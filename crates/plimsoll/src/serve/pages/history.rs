@@ -222,7 +222,7 @@ fn results(html: &mut Html, entries: &[Entry]) {
                     "Result",
                     "Edge",
                     ">CPU/session/s",
-                    "Conditions",
+                    "Workload, profile, SLO",
                 ],
             );
             html.inside("tbody", &[], |html| {
@@ -251,7 +251,7 @@ fn row(html: &mut Html, entry: &Entry, first_of_folder: bool) {
                 html.open("input", &attributes);
             }
         });
-        frame::cell(html, &entry.started_at);
+        html.element("td", &[("class", "when")], &entry.started_at);
         frame::cell(html, entry.kind.word());
         frame::cell(html, &entry.target());
         frame::number(html, &maybe(entry.vcpu, digits));

@@ -33,6 +33,16 @@ fn greatest(rows: &[Row]) -> f64 {
     all.filter(|load| load.is_finite()).fold(1.0, f64::max)
 }
 
+/// Loads to be named on the axis: multiples of 1, 2 or 5 times a power of ten, at most six of them.
+fn round_loads(greatest: f64) -> Vec<f64> {
+    let power = 10_f64.powf((greatest / 5.0).log10().floor());
+    let steps = [1.0, 2.0, 5.0, 10.0].map(|times| times * power);
+    let fits = |step: &f64| greatest / step <= 5.0;
+    let step = steps.into_iter().find(fits).unwrap_or(greatest).max(1.0);
+    let loads = std::iter::successors(Some(0.0), |load| Some(load + step));
+    loads.take_while(|load| *load <= greatest).collect()
+}
+
 /// Where a load is.
 fn at(load: f64, greatest: f64) -> f64 {
     LEFT + (load / greatest).clamp(0.0, 1.0) * (RIGHT - LEFT)
@@ -64,15 +74,11 @@ pub(super) fn draw(html: &mut Html, entries: &[&Entry]) {
             top += ROW;
         }
         line(html, "axis", (LEFT, bottom), (RIGHT, bottom));
-        for share in [0.0, 0.5, 1.0] {
-            let x = LEFT + share * (RIGHT - LEFT);
+        for load in round_loads(most) {
+            let x = at(load, most);
             line(html, "axis", (x, bottom), (x, bottom + 5.0));
-            text(
-                html,
-                (x, bottom + 20.0),
-                anchor(share),
-                &whole(share * most),
-            );
+            let place = (x, bottom + 20.0);
+            text(html, place, anchor(load / most), &whole(load));
         }
     });
 }
@@ -167,6 +173,19 @@ fn whole(load: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_axis_names_round_loads() {
+        assert_eq!(
+            round_loads(2_090.0),
+            [0.0, 500.0, 1_000.0, 1_500.0, 2_000.0]
+        );
+        assert_eq!(
+            round_loads(1_000.0),
+            [0.0, 200.0, 400.0, 600.0, 800.0, 1_000.0]
+        );
+        assert_eq!(round_loads(1.0), [0.0, 1.0]);
+    }
 
     fn entry(load_line: Option<u32>, edge: Option<(f64, Option<f64>)>) -> Entry {
         serde_json::from_value(serde_json::json!({

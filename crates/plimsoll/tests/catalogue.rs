@@ -122,6 +122,12 @@ fn all_that_runs_here_is_ranked_and_the_rest_named_with_its_reason() {
         let svg = ended.text_of("ranking.svg");
         assert!(svg.contains("one") && svg.contains("two"));
     }
+    let page = ended.folder().join("two/report.html");
+    std::fs::remove_file(&page).expect("its own page");
+    let again = Plimsoll::plain(["report"]).arg(ended.folder()).run();
+    again.expect_code(0);
+    assert!(page.is_file(), "the ranking's page leads to it");
+    assert!(again.stdout.contains("one") && again.stdout.contains("two"));
     ended.expect_nothing_left_running();
 }
 

@@ -149,6 +149,9 @@ pub(crate) struct OutArgs {
     /// The result as JSON on stdout, and nothing else there
     #[arg(long)]
     pub(crate) json: bool,
+    /// Plain lines in place of the live view, and no live.json
+    #[arg(long)]
+    pub(crate) no_live: bool,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -20,6 +20,8 @@ const PLAIN_EVERY_S: u64 = 5;
 pub(crate) struct Progress {
     shared: Arc<Shared>,
     folder: ResultFolder,
+    /// Whether `live.json` is written.
+    file: bool,
     /// Whether the terminal shows a view; plain lines are written where it cannot.
     view: bool,
     plain: Plain,
@@ -28,8 +30,13 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Of a command that measures these targets and keeps what it finds in this folder.
-    pub(crate) fn new(command: LiveCommand, targets: Vec<String>, folder: &ResultFolder) -> Self {
+    /// Of a command that measures these targets and keeps what it finds in this folder. When it is not to be `live`, there are plain lines only.
+    pub(crate) fn new(
+        command: LiveCommand,
+        targets: Vec<String>,
+        folder: &ResultFolder,
+        live: bool,
+    ) -> Self {
         let facts = Facts {
             command,
             targets,
@@ -39,7 +46,8 @@ impl Progress {
         Self {
             shared: Arc::new(Shared::new(LiveState::new(facts))),
             folder: folder.clone(),
-            view: outlets::can_draw(),
+            file: live,
+            view: live && outlets::can_draw(),
             plain: Plain::default(),
             outlets: None,
         }
@@ -58,7 +66,8 @@ impl Progress {
         self.shared.tell(|state| state.measuring(measuring));
         if self.outlets.is_none() {
             let cpus = &conditions.placement.client_cpus;
-            let outlets = Outlets::start(&self.shared, &self.folder, cpus, self.view);
+            let folder = self.file.then_some(&self.folder);
+            let outlets = Outlets::start(&self.shared, folder, cpus, self.view);
             self.view &= outlets.has_terminal();
             self.outlets = Some(outlets);
         }

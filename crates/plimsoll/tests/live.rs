@@ -105,6 +105,20 @@ fn nothing_is_live_after_ctrl_c_or_a_target_that_does_not_start() {
     assert!(!ended.folder().join("live.json").exists());
 }
 
+#[test]
+fn without_live_there_are_lines_only() {
+    let _turn = turn();
+    let place = tempfile::tempdir().expect("a scratch folder");
+    let folder = place.path().join("out");
+    let url = start(Manner::Honest);
+    let line = format!("run --workload echo --url {url} --sessions {SESSIONS} {PHASES} --no-live");
+    let mut terminal = OnATerminal::start(&line, &folder, "");
+    terminal.wait_for("5 s");
+    assert!(!folder.join("live.json").exists());
+    let (_, written, _) = terminal.wait();
+    assert!(!written.contains('━'), "{written}");
+}
+
 /// The command on a terminal of 100 columns: `script` (of util-linux) makes one. What the terminal was set to is told before and after it.
 struct OnATerminal {
     script: std::process::Child,

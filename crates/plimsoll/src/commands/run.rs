@@ -28,7 +28,7 @@ pub(crate) fn run(args: &RunArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     let folder = ResultFolder::create(path)?;
     setup::bring_up_to_date(&subject, &logs, stop)?;
     let targets = vec![subject.name().to_owned()];
-    let mut progress = Progress::new(LiveCommand::Run, targets, &folder);
+    let mut progress = Progress::new(LiveCommand::Run, targets, &folder, !args.out.no_live);
     progress.measuring(&subject, &conditions);
     conditions.placement.client_cpus.bind_this_thread()?;
     let mut keeper = Keeper::new(&mut progress, std::slice::from_ref(&folder));

@@ -23,17 +23,18 @@ pub(crate) struct Outlets {
 }
 
 impl Outlets {
-    /// Starts them on these CPUs, the client's: never where the target runs. Without threads to be had there is no `live.json`, and
+    /// Starts them on these CPUs, the client's: never where the target runs. Without a folder, or threads to be had, there is no `live.json`; without threads
     /// [`Outlets::has_terminal`] is false.
     pub(crate) fn start(
         shared: &Arc<Shared>,
-        folder: &ResultFolder,
+        folder: Option<&ResultFolder>,
         cpus: &CpuList,
         view: bool,
     ) -> Self {
-        let folder = folder.clone();
-        let file = start("live-file", shared, cpus, move |shared| {
-            write_file(shared, &folder, plimsoll_lab::timestamp::now);
+        let file = folder.cloned().and_then(|folder| {
+            start("live-file", shared, cpus, move |shared| {
+                write_file(shared, &folder, plimsoll_lab::timestamp::now);
+            })
         });
         if view {
             note_panics();

@@ -86,7 +86,12 @@ fn targets(args: &CompareArgs, manifests: [Manifest; 2], stop: &Stop) -> Result<
     // All that can be refused at once is refused by now, so the folder is not made in vain.
     let folder = ResultFolder::create(path)?;
     let targets = subjects.iter().map(|subject| subject.name().to_owned());
-    let mut progress = Progress::new(LiveCommand::Compare, targets.collect(), &folder);
+    let mut progress = Progress::new(
+        LiveCommand::Compare,
+        targets.collect(),
+        &folder,
+        !args.out.no_live,
+    );
     for subject in &subjects {
         progress.measuring(subject, &conditions);
         progress.say(&format!("{}: building", subject.name()));

@@ -87,7 +87,7 @@ fn one(
         Some(progress) => progress,
         None => {
             let targets = vec![subject.name().to_owned()];
-            own = Progress::new(LiveCommand::Find, targets, &folder);
+            own = Progress::new(LiveCommand::Find, targets, &folder, !args.out.no_live);
             &mut own
         }
     };

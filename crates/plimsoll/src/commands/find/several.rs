@@ -34,7 +34,12 @@ pub(super) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     let path = output::path(&args.out, "find", &subject);
     let (started_at, folder) = (timestamp::now(), ResultFolder::create(&path)?);
     let names = targets.iter().map(|target| target.name.clone());
-    let progress = Progress::new(LiveCommand::Find, names.collect(), &folder);
+    let progress = Progress::new(
+        LiveCommand::Find,
+        names.collect(),
+        &folder,
+        !args.out.no_live,
+    );
     let mut several = Several {
         args,
         stop,

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Everything that must hold: formatters and linters (warnings are errors), unit and property tests, each target's own tests, the conformance of every target, and last
-# the end-to-end tests through the real binary.
+# Everything that must hold: formatters and linters (warnings are errors), unit and property tests, each target's own tests, the conformance of every target, the
+# end-to-end tests through the real binary, and last its pages in a real browser.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -44,6 +44,10 @@ cat "$logs/targets" >>"$log"
 tests target/debug/plimsoll check --all --jobs 2 --out "$logs/check"
 
 tests cargo test -p plimsoll --locked
+
+step "the browser"
+sh scripts/install-browser.sh
+tests sh tests/browser/test.sh
 
 # The runners above printed their own sums, targets and conformance as `NAME: N passed, N failed`; this is the sum of those.
 step "done"

@@ -1,0 +1,104 @@
+// The report of two targets held against each other.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Browser } from "playwright-core";
+import { bodyOf, startBrowser, textOf, Visit } from "./support/browser.js";
+import { COMPARISON, record, reportUrl, Scratch } from "./support/fixtures.js";
+import { Axis, assertMarksAt, isInPlot, type Point, shapesOf } from "./support/geometry.js";
+import { assertShows, MICROSECONDS, PLAIN } from "./support/numbers.js";
+import type { Comparison } from "./support/records.js";
+import { assertSound } from "./support/soundness.js";
+
+const scratch = new Scratch();
+let browser: Browser;
+let folder: string;
+let visit: Visit;
+let comparison: Comparison;
+
+before(async () => {
+  folder = scratch.rendered(COMPARISON);
+  comparison = record<Comparison>(folder, "comparison.json");
+  browser = await startBrowser();
+  visit = await Visit.to(browser, reportUrl(folder));
+});
+after(async () => {
+  await browser?.close();
+  scratch.remove();
+});
+
+test("it opens from the disk, asks for nothing else, complains of nothing, and is sound", async () => {
+  await visit.page.waitForLoadState("networkidle");
+  assert.deepEqual(visit.requests, [reportUrl(folder)]);
+  await assertSound(visit.page);
+  visit.expectQuiet();
+});
+
+test("the conclusion and its numbers are the record's", async () => {
+  const { a, b, conclusion } = comparison;
+  const claim = await textOf(visit.page, "claim");
+  assert.ok(claim.startsWith(`${b.name} against ${a.name}: `), claim);
+  const words: Record<string, string> = { better: "B is better", worse: "B is worse" };
+  assert.equal(await textOf(visit.page, "verdict"), words[conclusion] ?? "No difference shown");
+  assert.ok(
+    (await visit.page.locator(".answer").innerText()).includes(comparison.explanation.replace(/\.$/, "")),
+  );
+  const rows = await bodyOf(visit.page, ".answer table");
+  for (const [index, ratio] of [comparison.cost_ratio, comparison.load_line_ratio].entries()) {
+    const [, value, interval] = rows[index] ?? [];
+    assertShows(value, PLAIN, ratio?.value ?? null);
+    assertShows(interval, PLAIN, ...(ratio ? [ratio.low, ratio.high] : [null]));
+  }
+});
+
+test("both sides and every pair are there, with the record's numbers", async () => {
+  const sides = await bodyOf(visit.page, "#comparison-sides table");
+  for (const [index, side] of [comparison.a, comparison.b].entries()) {
+    const [letter, name, , , , cost, trials] = sides[index] ?? [];
+    assert.deepEqual([letter, name], [index === 0 ? "A" : "B", side.name]);
+    assertShows(cost, MICROSECONDS, side.cpu_us_per_session_second);
+    assertShows(trials, PLAIN, side.trials.length);
+  }
+  const pairs = await bodyOf(visit.page, "#comparison-pairs table");
+  assert.equal(pairs.length, comparison.pairs.length);
+  for (const [index, pair] of comparison.pairs.entries()) {
+    const [number, sessions, order, a, b, ratio, files, leftOut] = pairs[index] ?? [];
+    assertShows(number, PLAIN, index + 1);
+    assertShows(sessions, PLAIN, pair.sessions);
+    assert.equal(order, pair.b_first ? "B, A" : "A, B");
+    assertShows(a, MICROSECONDS, pair.a_cpu_us_per_session_second);
+    assertShows(b, MICROSECONDS, pair.b_cpu_us_per_session_second);
+    assertShows(ratio, PLAIN, ratioOf(pair));
+    assert.equal(files, `${pair.a_file}, ${pair.b_file}`);
+    assert.equal(leftOut, pair.left_out ?? "");
+  }
+});
+
+test("the plot has every pair's ratio where it is, and the mean with its interval", async () => {
+  const svg = visit.page.locator("[data-test=chart-ratios] svg");
+  const [shapes, axes] = [await shapesOf(svg), await Axis.of(svg)];
+  const dots = shapes.filter(({ name, points: [at] }) => name === "circle" && at && isInPlot(at));
+  const { cost_ratio: mean } = comparison;
+  assert.ok(mean);
+  const places = comparison.pairs.map(
+    (pair, index): Point => [axes.x.px(index + 1), axes.y.px(ratioOf(pair) ?? 0)],
+  );
+  const [meanAt] = dots.filter(({ attributes }) => attributes.r !== "4.5");
+  assertMarksAt(
+    dots.filter((dot) => dot !== meanAt).flatMap(({ points }) => points),
+    places,
+    "pairs",
+  );
+  const x = meanAt?.points[0]?.[0] ?? Number.NaN;
+  assert.ok(Math.abs((meanAt?.points[0]?.[1] ?? Number.NaN) - axes.y.px(mean.value)) <= 1);
+  const upright = (points: readonly Point[]) => points.every((at) => at[0] === x && isInPlot(at));
+  const interval = shapes.find(({ name, points }) => name === "line" && upright(points));
+  const ends = interval?.points.map(([, y]) => y) ?? [];
+  for (const [index, value] of [mean.low, mean.high].entries()) {
+    assert.ok(Math.abs((ends[index] ?? Number.NaN) - axes.y.px(value)) <= 1, `${value} at ${ends[index]}`);
+  }
+});
+
+function ratioOf(pair: Comparison["pairs"][number]): number | null {
+  const { a_cpu_us_per_session_second: a, b_cpu_us_per_session_second: b } = pair;
+  return a === null || b === null ? null : b / a;
+}

@@ -1,0 +1,31 @@
+// An echo server: the target of the trials that the live page shows. By itself it listens on PORT, as Plimsoll starts its targets.
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { argv } from "node:process";
+import { fileURLToPath } from "node:url";
+import { WebSocketServer } from "ws";
+
+/** Starts one; gives its port and how to end it. */
+export async function startEcho(port: number): Promise<{ port: number; server: Server; end(): void }> {
+  // Whoever asks for /health is told that all is well.
+  const server = createServer((_, response) => response.end("ok"));
+  const sockets = new WebSocketServer({ server, perMessageDeflate: false });
+  sockets.on("connection", (socket) => {
+    socket.on("error", () => socket.terminate());
+    socket.on("message", (data, isBinary) => socket.send(data, { binary: isBinary }));
+  });
+  server.listen(port, "127.0.0.1");
+  await once(server, "listening");
+  const end = () => {
+    for (const socket of sockets.clients) socket.terminate();
+    sockets.close();
+    server.close();
+  };
+  return { port: (server.address() as AddressInfo).port, server, end };
+}
+
+if (argv[1] === fileURLToPath(import.meta.url)) {
+  await startEcho(Number(process.env.PORT ?? 0));
+  process.on("SIGTERM", () => process.exit(0));
+}

@@ -1,0 +1,68 @@
+// Result folders to render: copies of results that are checked in, so that nothing here changes those.
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { plimsoll, RESULTS } from "./plimsoll.js";
+
+/** A search with 27 trials. */
+export const SEARCH = "rust-axum-quarter-vcpu";
+/** Eleven targets. */
+export const RANKING = "ranking-quarter-vcpu";
+/** Two targets, five pairs. */
+export const COMPARISON = "findings/limit";
+
+// Records are read as any script would read them; what the tests use of them is in the types of `records.ts`.
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+/** Changes a record: a copy of it, or the same. */
+export type Change = (record: Json, file: string) => Json;
+
+/** A scratch folder. */
+export class Scratch {
+  readonly path = mkdtempSync(join(tmpdir(), "plimsoll-browser-"));
+
+  remove(): void {
+    rmSync(this.path, { recursive: true, force: true });
+  }
+
+  /** Copies the records of a checked-in result, without anything that was rendered from them. */
+  copy(result: string, to: string, change: Change = (record) => record): string {
+    const folder = join(this.path, to);
+    copyRecords(join(RESULTS, result), folder, change);
+    return folder;
+  }
+
+  /** Copies and renders; gives the folder. Of a ranking, the pages of its targets are made with it. */
+  rendered(result: string, to = "result", change?: Change): string {
+    const folder = this.copy(result, to, change);
+    plimsoll("report", folder);
+    return folder;
+  }
+}
+
+/** Address of the report in a folder. */
+export function reportUrl(folder: string): string {
+  return pathToFileURL(join(folder, "report.html")).href;
+}
+
+/** A record on the disk. */
+export function record<T>(folder: string, name: string): T {
+  return JSON.parse(readFileSync(join(folder, name), "utf8")) as T;
+}
+
+/** Names of a folder's records. */
+export function recordNames(folder: string): string[] {
+  return readdirSync(folder).filter((name) => name.endsWith(".json"));
+}
+
+function copyRecords(from: string, to: string, change: Change): void {
+  mkdirSync(to, { recursive: true });
+  for (const entry of readdirSync(from, { withFileTypes: true })) {
+    const [source, copy] = [join(from, entry.name), join(to, entry.name)];
+    if (entry.isDirectory()) copyRecords(source, copy, change);
+    else if (entry.name.endsWith(".json")) {
+      const changed = change(JSON.parse(readFileSync(source, "utf8")) as Json, entry.name);
+      writeFileSync(copy, JSON.stringify(changed));
+    } else if (/^trial-.*\.(csv|hlog)$/.test(entry.name)) cpSync(source, copy);
+  }
+}

@@ -1,0 +1,48 @@
+// Records that want to become markup, wherever text from outside can stand.
+import type { Json } from "./fixtures.js";
+
+/** Ends a script, a comment, an attribute and an element, and brings what runs. */
+export const HOSTILE =
+  "</script></title></svg>--><img src=x onerror=window.injected=1>\"'><svg onload=window.injected=1> &lt;b&gt; {{7*7}}";
+
+/** By these keys, text comes from targets, servers, files of users and the machine. */
+const FROM_OUTSIDE = new Set(
+  (
+    "name tier text conclusion explanation bottleneck failing_gate language description reason slo profile " +
+    "isolation engine_backend plimsoll_version left_out search why target command_line"
+  ).split(" "),
+);
+/** Everything below these is. */
+const MAPS_FROM_OUTSIDE = new Set(["versions", "machine"]);
+/** Lists of such texts. */
+const LISTS_FROM_OUTSIDE = new Set(["failed_gates", "notes", "targets"]);
+
+/** The record with the hostile text behind every such text. */
+export function hostile(record: Json): Json {
+  return changed(record, "");
+}
+
+const tainted = (text: string) => `${text}${HOSTILE}`;
+
+function changed(value: Json, key: string): Json {
+  if (typeof value === "string") {
+    // A comparison's conclusion is a word of ours; a search's is a sentence.
+    const ours = key === "conclusion" && !value.includes(" ");
+    return FROM_OUTSIDE.has(key) && !ours ? tainted(value) : value;
+  }
+  if (Array.isArray(value)) {
+    const texts = LISTS_FROM_OUTSIDE.has(key);
+    return value.map((item) => (texts && typeof item === "string" ? tainted(item) : changed(item, key)));
+  }
+  if (value === null || typeof value !== "object") return value;
+  const entries = Object.entries(value);
+  if (MAPS_FROM_OUTSIDE.has(key)) {
+    return Object.fromEntries(entries.map(([name, of]) => [tainted(name), tainted(String(of))]));
+  }
+  const result = Object.fromEntries(entries.map(([name, of]) => [name, changed(of, name)]));
+  // Why sessions died: the server's own words.
+  if ("reasons" in result) result.reasons = { [tainted("closed: ")]: 3 };
+  // A caveat's name and what speaks against a trial.
+  if (typeof result.id === "string") result.id = tainted(result.id);
+  return result;
+}

@@ -1,0 +1,45 @@
+// `plimsoll serve`, the real one.
+import assert from "node:assert/strict";
+import { Running } from "./plimsoll.js";
+
+/** What Chromium says of the policy that reports are served with; it means frames, and a report is in none. */
+export const SANDBOX_WARNING = /allow-scripts and allow-same-origin/;
+
+export class Serving {
+  private constructor(
+    private readonly command: Running,
+    /** The whole address that it printed, with the token where there is one. */
+    readonly printed: string,
+  ) {}
+
+  /** Serves a folder of results, on a free port unless told otherwise. */
+  static async start(results: string, ...flags: string[]): Promise<Serving> {
+    const listen = flags.includes("--listen") ? [] : ["--listen", "127.0.0.1:0"];
+    const command = new Running(["serve", "--results", results, ...listen, ...flags]);
+    const printed = await command.firstLine();
+    assert.match(printed, /^http:\/\/[\w.:[\]]+\/(\?token=\w+)?$/);
+    return new Serving(command, printed);
+  }
+
+  /** Address and port. */
+  get host(): string {
+    return new URL(this.printed).host;
+  }
+
+  /** Address of a page, without the token. */
+  url(path: string): string {
+    return new URL(path, this.printed).href;
+  }
+
+  /** As Ctrl-C does it: it ends at once and well. */
+  async end(): Promise<void> {
+    this.command.signal("SIGINT");
+    const { code, stderr } = await this.command.end();
+    assert.equal(code, 0, stderr);
+  }
+
+  /** As a crash does it. */
+  async kill(): Promise<void> {
+    await this.command.kill();
+  }
+}

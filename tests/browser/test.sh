@@ -1,0 +1,31 @@
+#!/bin/sh
+# Formatter and linter, compiler, and the pages in a real browser. The last line holds the runner's own numbers.
+# With names, only those: test.sh report keyboard. PLIMSOLL names the command to test, CHROMIUM the browser.
+set -eu
+PLIMSOLL=$(realpath "${PLIMSOLL:-$(dirname "$0")/../../target/debug/plimsoll}")
+if [ ! -x "$PLIMSOLL" ]; then
+    echo "browser: $PLIMSOLL is not there; build it (cargo build -p plimsoll), or name the command in PLIMSOLL" >&2
+    exit 1
+fi
+cd "$(dirname "$0")"
+sh install.sh
+CHROMIUM=$(command -v "${CHROMIUM:-chromium}")
+export PLIMSOLL CHROMIUM
+node_modules/.bin/biome check --error-on-warnings
+rm -rf dist
+node_modules/.bin/tsc
+if [ $# -gt 0 ]; then
+    files=
+    for name in "$@"; do files="$files dist/$name.test.js"; done
+else
+    files=$(echo dist/*.test.js)
+fi
+status=0
+# One file after the other: trials want the machine to themselves, and one browser is enough for it.
+# shellcheck disable=SC2086  # a list of files, whose names are ours
+output=$(node --test --test-concurrency=1 --test-reporter=tap $files 2>&1) || status=$?
+printf '%s\n' "$output"
+passed=$(printf '%s\n' "$output" | sed -n 's/^# pass //p')
+failed=$(printf '%s\n' "$output" | sed -n 's/^# fail //p')
+echo "browser: ${passed:-0} passed, ${failed:-1} failed"
+exit "$status"

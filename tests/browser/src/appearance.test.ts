@@ -134,7 +134,7 @@ for (const result of [SEARCH, RANKING, COMPARISON]) {
       const room = document.documentElement.clientWidth;
       const sticksOut = (element: Element) => element.getBoundingClientRect().right > room + 1;
       const told = [...document.querySelectorAll("body *")].filter(
-        (element) => sticksOut(element) && !element.closest(".scroll > *, pre > *, svg > *, .skip"),
+        (element) => sticksOut(element) && !element.closest(".scroll > *, figure > *, pre > *, .skip"),
       );
       return [
         document.documentElement.scrollWidth - room,

@@ -9,7 +9,7 @@ import { startBrowser, textOf, Visit } from "./support/browser.js";
 import { startEcho } from "./support/echo_server.js";
 import { Scratch } from "./support/fixtures.js";
 import { artefact, Running, until } from "./support/plimsoll.js";
-import { SANDBOX_WARNING, Serving } from "./support/serving.js";
+import { Serving } from "./support/serving.js";
 import { assertSound, faultsOfDrawings, markupFrom } from "./support/soundness.js";
 
 const scratch = new Scratch();
@@ -106,7 +106,7 @@ test("a trial is seen to move until it ends, and then there is its report", asyn
   await page.goto(serving.url("/"));
   assert.equal(await page.locator("[data-test=live-list]").count(), 0);
   assert.equal(await page.locator('tr[data-folder="run"]').count(), 1);
-  await visit.end(SANDBOX_WARNING);
+  await visit.end();
 });
 
 test("a search is watched from trial to trial, and Ctrl-C is seen as its end", async () => {
@@ -153,7 +153,7 @@ test("a search is watched from trial to trial, and Ctrl-C is seen as its end", a
   await page.locator("[data-test=result-link]").click();
   await page.waitForURL("**/result/find/report.html");
   assert.match(await textOf(page, "claim"), /node-echo/);
-  await visit.end(SANDBOX_WARNING);
+  await visit.end();
 });
 
 test("a crash is told, and the site goes on", async () => {

@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::pages::frame;
 use super::problem::Problem;
-use super::{Site, harden};
+use super::{STYLE, Site, harden};
 
 /// The shortest token that a user may choose.
 const TOKEN_MIN: usize = 16;
@@ -110,6 +110,10 @@ impl Guard {
         let Some(token) = &self.token else {
             return Admission::Enter;
         };
+        // The page that refuses has it, and nothing in it is a secret.
+        if uri.path() == STYLE {
+            return Admission::Enter;
+        }
         let in_address = Query::<Vec<(String, String)>>::try_from_uri(uri)
             .map(|Query(parameters)| parameters)
             .unwrap_or_default()

@@ -32,6 +32,9 @@ use plimsoll_report::history::{History, Refreshed};
 use guard::Guard;
 use problem::Problem;
 
+/// Where the style is: the one thing that everyone may have, for a refusal is a page as well.
+const STYLE: &str = "/assets/style.css";
+
 /// What is served, and to whom.
 #[derive(Debug)]
 pub(crate) struct Site {
@@ -64,7 +67,7 @@ pub(crate) fn router(site: Site) -> Router {
         .route("/compare", get(compare))
         .route("/live/{*folder}", get(live))
         .route("/events/{*folder}", get(follow))
-        .route("/assets/style.css", get(style))
+        .route(STYLE, get(style))
         .route("/assets/live.js", get(script))
         .fallback(nothing)
         .layer(middleware::from_fn_with_state(

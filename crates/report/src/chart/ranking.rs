@@ -19,6 +19,9 @@ const COSTS_PX: (f64, f64) = (630.0, 860.0);
 /// Half the height of an interval's ends.
 const CAP_PX: f64 = 4.0;
 
+/// The axis goes on so far above the lower end of an interval that is open.
+const ROOM_ABOVE: f64 = 1.1;
+
 /// Colours by tier; the subtitle names them, and the table has the tier in a column.
 fn color(row: &RankedTarget) -> &'static str {
     match row.bracket.target.tier.as_str() {
@@ -31,8 +34,11 @@ fn color(row: &RankedTarget) -> &'static str {
 #[must_use]
 pub fn svg(ranking: &Ranking) -> Option<String> {
     let rows: Vec<&RankedTarget> = ranking.rows.iter().collect();
-    // An interval that is open above still begins within the chart.
-    let of_edge = |row: &&RankedTarget| row.bracket.edge.map(|edge| edge.high.unwrap_or(edge.low));
+    // An interval that is open above begins within the chart and has room for its arrow.
+    let of_edge = |row: &&RankedTarget| {
+        let edge = row.bracket.edge?;
+        Some(edge.high.unwrap_or(edge.low * ROOM_ABOVE))
+    };
     let confirmed = |row: &&RankedTarget| row.bracket.confirmed.map(f64::from);
     let greatest = rows.iter().filter_map(confirmed).reduce(f64::max)?;
     let greatest = rows.iter().filter_map(of_edge).fold(greatest, f64::max);
@@ -110,9 +116,13 @@ fn load_line(drawing: &mut Drawing, row: &RankedTarget, top: f64, scale: &Scale)
     };
     let mut right = end;
     if let Some(edge) = &bracket.edge {
-        let high = edge.high.map_or(LINES_PX.1, |high| scale.px(high));
-        whisker(drawing, top, (scale.px(edge.low), high));
-        right = right.max(high);
+        let low = scale.px(edge.low);
+        let high = edge.high.map(|high| scale.px(high));
+        match high {
+            Some(high) => whisker(drawing, top, (low, high)),
+            None => arrow(drawing, top, (low, LINES_PX.1)),
+        }
+        right = right.max(high.unwrap_or(LINES_PX.1));
     }
     let text = match (bracket.confirmed, bracket.lower_bound_only) {
         (Some(load), false) => number(f64::from(load)),
@@ -137,7 +147,7 @@ fn cost(drawing: &mut Drawing, row: &RankedTarget, top: f64, scale: &Scale) {
 fn bar(drawing: &mut Drawing, top: f64, (left, right): (f64, f64), color: &str) {
     let bottom = top + BAR_PX;
     let corners = [(left, top), (right, top), (right, bottom), (left, bottom)];
-    let style = format!("fill=\"{color}\" fill-opacity=\"0.75\"");
+    let style = format!("fill=\"{color}\" fill-opacity=\"0.85\"");
     drawing.polygon(&corners, &style);
 }
 
@@ -147,6 +157,17 @@ fn whisker(drawing: &mut Drawing, top: f64, (left, right): (f64, f64)) {
     drawing.line((left, middle), (right, middle), &stroke);
     for end in [left, right] {
         drawing.line((end, middle - CAP_PX), (end, middle + CAP_PX), &stroke);
+    }
+}
+
+/// An interval without an upper end.
+fn arrow(drawing: &mut Drawing, top: f64, (left, right): (f64, f64)) {
+    let middle = top + BAR_PX / 2.0;
+    let stroke = format!("stroke=\"{INK}\" stroke-width=\"1.2\"");
+    drawing.line((left, middle), (right, middle), &stroke);
+    drawing.line((left, middle - CAP_PX), (left, middle + CAP_PX), &stroke);
+    for side in [-CAP_PX, CAP_PX] {
+        drawing.line((right - CAP_PX, middle + side), (right, middle), &stroke);
     }
 }
 

@@ -31,7 +31,7 @@ const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 /// SHA-256 of the script, for the policy that lets no other script run. The script is known when this is compiled, so a program that renders needs no hash function; a test holds
 /// the two together, and says the right value when they differ.
-const SCRIPT_SHA256: &str = "dfMPLhEuuC9tqGpc4AU130rv1p6AyDrbi5xLcYEfwwA=";
+pub const SCRIPT_SHA256: &str = "dfMPLhEuuC9tqGpc4AU130rv1p6AyDrbi5xLcYEfwwA=";
 
 /// Everything that a section may need beside its own record.
 struct Page<'a> {

@@ -75,9 +75,10 @@ impl Raw {
         html.inside("section", &[("aria-labelledby", "raw-title")], |html| {
             html.element("h2", &[("id", "raw-title")], "Raw JSON");
             html.inside("details", &[("id", "raw"), ("data-test", "raw-json")], |html| {
-                let summary = format!("{} records, by the names of their files", count(self.records));
+                let records = if self.records == 1 { "record" } else { "records" };
+                let summary = format!("{} {records}, by the names of their files", count(self.records));
                 html.element("summary", &[], &summary);
-                let note = "They are in this page as data, in the element with the id `raw-json`, and beside it as files.";
+                let note = "They are in this page as data, in the element with the id raw-json, and beside it as files.";
                 parts::note(html, note);
                 if !self.left_out.is_empty() {
                     let files = self.left_out.join(", ");

@@ -2,9 +2,6 @@
 import assert from "node:assert/strict";
 import { Running } from "./plimsoll.js";
 
-/** What Chromium says of the policy that reports are served with; it means frames, and a report is in none. */
-export const SANDBOX_WARNING = /allow-scripts and allow-same-origin/;
-
 export class Serving {
   private constructor(
     private readonly command: Running,

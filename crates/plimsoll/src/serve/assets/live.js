@@ -25,7 +25,9 @@
     if (!known(value)) return '–';
     const size = Math.abs(value);
     const digits = size >= 100 ? 0 : size >= 1 ? 1 : 3;
-    const text = value.toLocaleString('en', { maximumFractionDigits: digits });
+    // What is not nothing does not look like it: 1e-5.
+    const tiny = size > 0 && size < 0.001;
+    const text = tiny ? value.toExponential() : value.toLocaleString('en', { maximumFractionDigits: digits });
     return unit ? `${text} ${unit}` : text;
   };
   const minutes = (seconds) => {
@@ -35,11 +37,12 @@
   };
   const list = (value) => (Array.isArray(value) ? value : []);
 
-  const table = (columns, rows) => {
+  /** Named by the heading of its part; the first cell of a row names the row. */
+  const table = (titleId, columns, rows) => {
     const head = make('tr', {}, ...columns.map((name) => make('th', { scope: 'col' }, name)));
-    const body = rows.map((cells) => make('tr', {}, ...cells.map((cell) => (
-      cell instanceof Node ? cell : make('td', {}, String(cell))))));
-    return make('table', {}, make('thead', {}, head), make('tbody', {}, ...body));
+    const body = rows.map((cells) => make('tr', {}, ...cells.map((cell, index) => (
+      cell instanceof Node ? cell : make(index === 0 ? 'th' : 'td', index === 0 ? { scope: 'row' } : {}, String(cell))))));
+    return make('table', { 'aria-labelledby': titleId }, make('thead', {}, head), make('tbody', {}, ...body));
   };
 
   const PHASES = { starting: 'starting', ramp: 'ramp', warm_up: 'warm-up', measured: 'measured', grace: 'grace' };
@@ -69,7 +72,7 @@
       return [gate.name, shown(gate.threshold), shown(gate.observed),
         make('td', { class: !seen ? '' : holds ? 'good' : 'bad' }, word)];
     });
-    part('gates').replaceChildren(table(['gate', 'at most', 'now', ''], rows));
+    part('gates').replaceChildren(table('gates-title', ['gate', 'at most', 'now', 'outcome'], rows));
   };
 
   const mark = (verdict, x, y) => {
@@ -175,7 +178,7 @@
       shown(trial.newest_p50_ms, 'ms'), shown(trial.newest_p95_ms, 'ms'), shown(trial.cpu_us_per_session_second, 'µs'),
     ]);
     const columns = ['trial', 'target', 'sessions', 'verdict', 'newest p50', 'newest p95', 'CPU/session/s'];
-    part('trials').replaceChildren(rows.length > 0 ? table(columns, rows) : make('p', {}, 'None yet.'));
+    part('trials').replaceChildren(rows.length > 0 ? table('trials-title', columns, rows) : make('p', {}, 'None yet.'));
   };
 
   const say = (state, text) => {

@@ -152,7 +152,8 @@ fn ratio(html: &mut Html, name: &str, ratio: Option<Ratio>) {
 
 fn claims(html: &mut Html, entries: &[&Entry]) {
     html.element("h2", &[], "Results");
-    html.inside("table", &[("data-test", "side-by-side")], |html| {
+    let table = [("data-test", "side-by-side"), ("aria-label", "Results")];
+    html.inside("table", &table, |html| {
         lettered(html, entries.len());
         html.inside("tbody", &[], |html| {
             html.inside("tr", &[], |html| {
@@ -217,7 +218,8 @@ fn conditions(html: &mut Html, columns: &[Column]) {
         html.element("p", &[("data-test", "conditions-same")], &same);
         return;
     }
-    html.inside("table", &[("data-test", "conditions")], |html| {
+    let table = [("data-test", "conditions"), ("aria-label", "Conditions")];
+    html.inside("table", &table, |html| {
         lettered(html, columns.len());
         html.inside("tbody", &[], |html| {
             for (name, values) in &rows {

@@ -210,11 +210,12 @@ fn results(html: &mut Html, entries: &[Entry]) {
             html.element("button", &[], "Compare the chosen ones");
             html.text(" two to four results of a target's load line or of a trial");
         });
-        html.inside("table", &[("data-test", "history")], |html| {
+        let table = [("data-test", "history"), ("aria-label", "Results")];
+        html.inside("table", &table, |html| {
             frame::head(
                 html,
                 &[
-                    "",
+                    "Choose",
                     "When",
                     "Kind",
                     "Target",
@@ -251,7 +252,11 @@ fn row(html: &mut Html, entry: &Entry, first_of_folder: bool) {
                 html.open("input", &attributes);
             }
         });
-        html.element("td", &[("class", "when")], &entry.started_at);
+        html.element(
+            "th",
+            &[("scope", "row"), ("class", "when")],
+            &entry.started_at,
+        );
         frame::cell(html, entry.kind.word());
         frame::cell(html, &entry.target());
         frame::number(html, &maybe(entry.vcpu, digits));

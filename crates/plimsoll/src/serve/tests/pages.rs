@@ -56,7 +56,8 @@ fn a_result_is_its_report_as_it_is_or_made_now() {
     assert_eq!(page.header("location"), "/result/a-find/report.html");
     let made = place.get("/result/a-find/report.html");
     made.expect(200, &["1,650"]);
-    assert!(made.header("content-security-policy").contains("sandbox"));
+    let policy = made.header("content-security-policy");
+    assert!(policy.contains("script-src 'sha256-") && !policy.contains("script-src 'unsafe"));
     assert!(!folder.join("report.html").exists(), "it is not kept");
     let report = folder.join("report.html");
     fs::write(&report, "as it was written").expect("written");

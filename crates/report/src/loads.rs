@@ -4,6 +4,7 @@ use plimsoll_core::record::{Bracket, LoadClass, LoadEvidence, TrialSummary, Verd
 
 use crate::facts;
 use crate::folder::StoredTrial;
+use crate::words::{count, ms, percent, range, us};
 
 /// One load and every trial at it.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +29,37 @@ pub struct Range {
 }
 
 impl Load {
+    /// Heads of a table with a row per load; one that begins with `>` is of numbers.
+    pub(crate) const COLUMNS: [&str; 11] = [
+        ">sessions",
+        "verdict",
+        ">newest p50",
+        ">newest p95",
+        ">oldest p50",
+        ">oldest p95",
+        ">CPU per session-second",
+        ">target CPU",
+        ">client CPU",
+        ">send lag p99.9",
+        "what spoke against it",
+    ];
+
+    /// What was measured, in the order of [`Load::COLUMNS`], but for the last: names that each renderer escapes for itself.
+    pub(crate) fn measured(&self) -> [String; 10] {
+        [
+            count(self.sessions.into()),
+            self.verdicts(),
+            range(self.range(|t| t.newest_p50_ms), ms),
+            range(self.range(|t| t.newest_p95_ms), ms),
+            range(self.range(|t| t.oldest_p50_ms), ms),
+            range(self.range(|t| t.oldest_p95_ms), ms),
+            range(self.range(|t| t.cpu_us_per_session_second), us),
+            range(self.range(|t| t.target_cpu_share), percent),
+            range(self.range(|t| Some(t.client_cpu_share)), percent),
+            range(self.range(|t| t.send_lag_p999_us), us),
+        ]
+    }
+
     /// The range of a value over the trials that observed it; `None` when none did.
     #[must_use]
     pub fn range(&self, value: impl Fn(&TrialSummary) -> Option<f64>) -> Option<Range> {

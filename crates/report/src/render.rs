@@ -44,7 +44,8 @@ pub(crate) const RANKING: &str = "ranking";
 /// Several targets: latency and cost over the load.
 pub(crate) const OVERLAY: &str = "overlay";
 
-const STEMS: [&str; 7] = [CHART, COST, PERCENTILES, TIMELINE, RATIOS, RANKING, OVERLAY];
+/// Stems of all charts' file names, those of further SLOs aside; each is there as `.svg` and as `.png`.
+pub const CHART_STEMS: [&str; 7] = [CHART, COST, PERCENTILES, TIMELINE, RATIOS, RANKING, OVERLAY];
 
 /// A drawing and the stem of its file names.
 #[derive(Debug, Clone)]
@@ -68,7 +69,7 @@ pub fn render_all(folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
         Ok::<_, ReportError>(())
     };
     let charts = charts(&results)?;
-    for stem in STEMS {
+    for stem in CHART_STEMS {
         if !charts.iter().any(|chart| chart.stem == stem) {
             folder.remove_rendering(&format!("{stem}.svg"))?;
             folder.remove_rendering(&format!("{stem}.png"))?;

@@ -1,11 +1,40 @@
 //! The facts of one trial, row by row: ledger, client, target, simulator, machine.
 
-use plimsoll_core::latency::LagQuantiles;
+use plimsoll_core::latency::{LagQuantiles, Quantiles};
 use plimsoll_core::ledger::Ledger;
 use plimsoll_core::record::{Client, Inference, TargetResources, Trial};
 
 use super::{cpu_time, near_whole, process, sockets};
-use crate::words::{bytes, count, given, maybe, number, percent, us, whole_bytes};
+use crate::words::{bytes, count, given, maybe, ms_digits, number, percent, us, whole_bytes};
+
+/// Heads of the table of latencies; one that begins with `>` is of numbers.
+pub(crate) const LATENCY_COLUMNS: [&str; 9] = [
+    "in ms",
+    ">p50",
+    ">p90",
+    ">p95",
+    ">p99",
+    ">p99.9",
+    ">max",
+    ">samples",
+    ">unanswered",
+];
+
+/// A series of latencies, in the order of [`LATENCY_COLUMNS`].
+pub(crate) fn latency_cells(name: &str, quantiles: &Quantiles) -> [String; 9] {
+    let value = |value| maybe(value, ms_digits);
+    [
+        name.to_owned(),
+        value(quantiles.p50_ms),
+        value(quantiles.p90_ms),
+        value(quantiles.p95_ms),
+        value(quantiles.p99_ms),
+        value(quantiles.p999_ms),
+        value(quantiles.max_ms),
+        count(quantiles.count),
+        count(quantiles.censored),
+    ]
+}
 
 /// A name and its value, both as they are: what is from outside is not escaped.
 pub type Fact = (String, String);

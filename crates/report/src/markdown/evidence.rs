@@ -9,7 +9,7 @@ use crate::facts::belief::{self, RaisedCaveat};
 use crate::facts::repeat::Repeat;
 use crate::folder::StoredTrial;
 use crate::loads::Load;
-use crate::words::{self, count, ms, number, percent, range, us};
+use crate::words::{self, count, number};
 
 /// Whether the answer can be believed: caveats with their remedies, and what was checked.
 pub(super) fn belief_section(page: &mut Page, bracket: &Bracket, trials: &[&StoredTrial]) {
@@ -98,34 +98,10 @@ pub(super) fn gates(page: &mut Page, trial: &Trial) {
 
 /// One row per load.
 pub(super) fn table(page: &mut Page, loads: &[Load]) {
-    let mut table = Table::new(&[
-        ">sessions",
-        "verdict",
-        ">newest p50",
-        ">newest p95",
-        ">oldest p50",
-        ">oldest p95",
-        ">CPU per session-second",
-        ">target CPU",
-        ">client CPU",
-        ">send lag p99.9",
-        "what spoke against it",
-    ]);
+    let mut table = Table::new(&Load::COLUMNS);
     for load in loads {
         let against: Vec<_> = load.what_failed().iter().map(|name| escape(name)).collect();
-        table.row([
-            count(u64::from(load.sessions)),
-            load.verdicts(),
-            range(load.range(|t| t.newest_p50_ms), ms),
-            range(load.range(|t| t.newest_p95_ms), ms),
-            range(load.range(|t| t.oldest_p50_ms), ms),
-            range(load.range(|t| t.oldest_p95_ms), ms),
-            range(load.range(|t| t.cpu_us_per_session_second), us),
-            range(load.range(|t| t.target_cpu_share), percent),
-            range(load.range(|t| Some(t.client_cpu_share)), percent),
-            range(load.range(|t| t.send_lag_p999_us), us),
-            against.join(", "),
-        ]);
+        table.row(load.measured().into_iter().chain([against.join(", ")]));
     }
     page.table(&table);
 }

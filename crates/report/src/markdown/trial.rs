@@ -4,9 +4,12 @@ use plimsoll_core::profile::Length;
 use plimsoll_core::record::{GateResult, Trial};
 
 use super::{Page, Table, code, escape, evidence, resources};
-use crate::facts;
+use crate::facts::{
+    self,
+    trial::{LATENCY_COLUMNS, latency_cells},
+};
 use crate::folder::StoredTrial;
-use crate::words::{self, count, maybe, ms_digits, number};
+use crate::words::{self, count, number};
 
 /// Everything about one trial: verdict in words, whether it can be believed, gates, ledger, latencies, costs, how to repeat it.
 pub(super) fn section(page: &mut Page, stored: &StoredTrial) {
@@ -158,30 +161,9 @@ fn ledger(page: &mut Page, trial: &Trial) {
 }
 
 fn latency(page: &mut Page, trial: &Trial) {
-    let mut table = Table::new(&[
-        "in ms",
-        ">p50",
-        ">p90",
-        ">p95",
-        ">p99",
-        ">p99.9",
-        ">max",
-        ">samples",
-        ">unanswered",
-    ]);
+    let mut table = Table::new(&LATENCY_COLUMNS);
     for (name, quantiles) in words::latency_rows(&trial.latency) {
-        let values = [
-            quantiles.p50_ms,
-            quantiles.p90_ms,
-            quantiles.p95_ms,
-            quantiles.p99_ms,
-            quantiles.p999_ms,
-            quantiles.max_ms,
-        ];
-        let mut cells = vec![name.to_owned()];
-        cells.extend(values.map(|value| maybe(value, ms_digits)));
-        cells.extend([count(quantiles.count), count(quantiles.censored)]);
-        table.row(cells);
+        table.row(latency_cells(name, quantiles));
     }
     page.table(&table);
     page.paragraph("Gates look at the latency from the schedule. An unanswered frame counts with the time that was waited for it, so its latency is at least that.");

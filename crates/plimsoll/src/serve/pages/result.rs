@@ -7,25 +7,11 @@ use std::time::SystemTime;
 use axum::http::HeaderValue;
 use axum::http::header::CONTENT_SECURITY_POLICY;
 use axum::response::{IntoResponse, Redirect, Response};
+use plimsoll_report::render::{BADGE, CHART_STEMS, REPORT};
 use plimsoll_report::{ReportError, html, load};
 
 use crate::serve::problem::Problem;
 use crate::serve::{Answer, Site, folder, reply, url};
-
-/// The report in a folder.
-const REPORT: &str = "report.html";
-
-/// The charts in a folder, each as SVG and as PNG. Nothing else of a folder is handed out.
-const CHARTS: [&str; 8] = [
-    "chart",
-    "cost",
-    "ranking",
-    "percentiles",
-    "timeline",
-    "overlay",
-    "ratios",
-    "badge",
-];
 
 /// What a browser may do with a report: what the report itself allows, at most. It may come from somewhere else, so no script runs but the one that this version
 /// writes into its reports, and nothing talks to anyone or opens anything.
@@ -36,6 +22,8 @@ fn report_policy() -> String {
     )
 }
 
+/// The type of a drawing.
+const SVG: &str = "image/svg+xml";
 /// A drawing that is looked at by itself runs nothing.
 const CHART_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; sandbox";
 
@@ -99,21 +87,19 @@ fn changed(path: &Path) -> Option<SystemTime> {
     file.is_file().then(|| file.modified().ok()).flatten()
 }
 
-/// A chart by its name, which is one of those that we know.
+/// A chart by its name, which is one of those that we know: nothing else of a folder is handed out.
 fn chart(folder: &Path, asked: &str) -> Answer {
     let unknown = || Problem::not_found("there is no such chart");
-    for stem in CHARTS {
-        for (extension, content_type) in [("svg", "image/svg+xml"), ("png", "image/png")] {
-            let name = format!("{stem}.{extension}");
-            if name == asked {
-                let path = folder.join(name);
-                changed(&path).ok_or_else(unknown)?;
-                let image = fs::read(&path).map_err(|_| unknown())?;
-                return Ok(with_policy(reply(content_type, image), CHART_POLICY));
-            }
-        }
-    }
-    Err(unknown())
+    let drawn = CHART_STEMS.iter().flat_map(|stem| {
+        let files = [("svg", SVG), ("png", "image/png")];
+        files.map(|(extension, content_type)| (format!("{stem}.{extension}"), content_type))
+    });
+    let mut files = drawn.chain([(BADGE.to_owned(), SVG)]);
+    let (name, content_type) = files.find(|(name, _)| name == asked).ok_or_else(unknown)?;
+    let path = folder.join(name);
+    changed(&path).ok_or_else(unknown)?;
+    let image = fs::read(&path).map_err(|_| unknown())?;
+    Ok(with_policy(reply(content_type, image), CHART_POLICY))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::html::parts::{self, Cell, Contents, Levels, Term, part};
 use crate::html::write::Html;
 use crate::loads::{self, Load};
 use crate::markdown::evidence::exemplar;
-use crate::words::{self, bytes, count, maybe, ms, number, percent, plain, range, us};
+use crate::words::{self, bytes, count, maybe, number, plain, us};
 use crate::{facts, render};
 
 /// What is said of a search, and where on the page.
@@ -371,35 +371,10 @@ fn evidence_table(html: &mut Html, evidence: &[LoadEvidence]) {
 
 /// One row per load.
 pub(in crate::html) fn loads_table(html: &mut Html, loads: &[Load]) {
-    let columns = [
-        ">sessions",
-        "verdict",
-        ">newest p50",
-        ">newest p95",
-        ">oldest p50",
-        ">oldest p95",
-        ">CPU per session-second",
-        ">target CPU",
-        ">client CPU",
-        ">send lag p99.9",
-        "what spoke against it",
-    ];
     let rows = loads.iter().map(|load| {
-        [
-            count(load.sessions.into()),
-            load.verdicts(),
-            range(load.range(|t| t.newest_p50_ms), ms),
-            range(load.range(|t| t.newest_p95_ms), ms),
-            range(load.range(|t| t.oldest_p50_ms), ms),
-            range(load.range(|t| t.oldest_p95_ms), ms),
-            range(load.range(|t| t.cpu_us_per_session_second), us),
-            range(load.range(|t| t.target_cpu_share), percent),
-            range(load.range(|t| Some(t.client_cpu_share)), percent),
-            range(load.range(|t| t.send_lag_p999_us), us),
-            load.what_failed().join(", "),
-        ]
-        .map(Cell::Text)
-        .into()
+        let against = load.what_failed().join(", ");
+        let cells = load.measured().into_iter().chain([against]);
+        cells.map(Cell::Text).collect()
     });
-    parts::table(html, "What was measured at each load", &columns, rows);
+    parts::table(html, "What was measured at each load", &Load::COLUMNS, rows);
 }

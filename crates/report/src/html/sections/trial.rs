@@ -4,12 +4,15 @@ use plimsoll_core::profile::Length;
 use plimsoll_core::record::{GateResult, SanityCheck, Trial, Verdict};
 
 use super::environment;
-use crate::facts;
+use crate::facts::{
+    self,
+    trial::{LATENCY_COLUMNS, latency_cells},
+};
 use crate::folder::StoredTrial;
 use crate::html::Page;
 use crate::html::parts::{self, Cell, Contents, Levels, yes_or_no};
 use crate::html::write::Html;
-use crate::words::{self, count, maybe, ms_digits, number};
+use crate::words::{self, count, number};
 
 /// What the percentile plot shows.
 pub(super) const PERCENTILES: &str = "Latency of the newest frame by percentile; each further nine takes the same room. Solid from the schedule, dashed from the write: where they part, the client was late or the target made it wait. A bar is a gate: the curve of a trial that passes goes below it.";
@@ -247,35 +250,12 @@ pub(super) fn ledgers(html: &mut Html, trials: &[&StoredTrial]) {
 }
 
 fn latency(html: &mut Html, trial: &Trial) {
-    let columns = [
-        "in ms",
-        ">p50",
-        ">p90",
-        ">p95",
-        ">p99",
-        ">p99.9",
-        ">max",
-        ">samples",
-        ">unanswered",
-    ];
-    let rows = words::latency_rows(&trial.latency).map(|(name, quantiles)| {
-        let values = [
-            quantiles.p50_ms,
-            quantiles.p90_ms,
-            quantiles.p95_ms,
-            quantiles.p99_ms,
-            quantiles.p999_ms,
-            quantiles.max_ms,
-        ];
-        let mut cells = vec![Cell::from(name)];
-        cells.extend(values.map(|value| Cell::Text(maybe(value, ms_digits))));
-        cells.extend([quantiles.count, quantiles.censored].map(|number| Cell::Text(count(number))));
-        cells
-    });
+    let rows = words::latency_rows(&trial.latency)
+        .map(|(name, quantiles)| latency_cells(name, quantiles).map(Cell::Text).into());
     parts::table(
         html,
         "Latency of the newest and of the oldest frame of an answer",
-        &columns,
+        &LATENCY_COLUMNS,
         rows,
     );
     parts::note(

@@ -2,29 +2,15 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
-import type { Browser, Locator } from "playwright-core";
-import { startBrowser, Visit } from "./support/browser.js";
-import { record, reportUrl, Scratch, SEARCH } from "./support/fixtures.js";
+import { test } from "node:test";
+import type { Locator } from "playwright-core";
+import { record, SEARCH } from "./support/fixtures.js";
 import { Axis, assertMarksAt, isInPlot, type Point, type Shape, shapesOf } from "./support/geometry.js";
+import { openReport } from "./support/opened.js";
 import type { Bracket, Trial, TrialSummary } from "./support/records.js";
 
-const scratch = new Scratch();
-let browser: Browser;
-let folder: string;
-let visit: Visit;
-let bracket: Bracket;
-
-before(async () => {
-  folder = scratch.rendered(SEARCH);
-  bracket = record<Bracket>(folder, "bracket.json");
-  browser = await startBrowser();
-  visit = await Visit.to(browser, reportUrl(folder));
-});
-after(async () => {
-  await browser?.close();
-  scratch.remove();
-});
+const { folder, visit } = await openReport(SEARCH);
+const bracket = record<Bracket>(folder, "bracket.json");
 
 const drawing = (hook: string): Locator => visit.page.locator(`[data-test=${hook}] svg`).first();
 

@@ -1,36 +1,19 @@
 // The report of two targets held against each other.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import type { Browser } from "playwright-core";
-import { bodyOf, startBrowser, textOf, Visit } from "./support/browser.js";
-import { COMPARISON, record, reportUrl, Scratch } from "./support/fixtures.js";
+import { test } from "node:test";
+import { bodyOf, textOf } from "./support/browser.js";
+import { COMPARISON, record } from "./support/fixtures.js";
 import { Axis, assertMarksAt, isInPlot, type Point, shapesOf } from "./support/geometry.js";
 import { assertShows, MICROSECONDS, PLAIN } from "./support/numbers.js";
+import { assertOpensAlone, openReport } from "./support/opened.js";
 import type { Comparison } from "./support/records.js";
-import { assertSound } from "./support/soundness.js";
 
-const scratch = new Scratch();
-let browser: Browser;
-let folder: string;
-let visit: Visit;
-let comparison: Comparison;
-
-before(async () => {
-  folder = scratch.rendered(COMPARISON);
-  comparison = record<Comparison>(folder, "comparison.json");
-  browser = await startBrowser();
-  visit = await Visit.to(browser, reportUrl(folder));
-});
-after(async () => {
-  await browser?.close();
-  scratch.remove();
-});
+const opened = await openReport(COMPARISON);
+const { folder, visit } = opened;
+const comparison = record<Comparison>(folder, "comparison.json");
 
 test("it opens from the disk, asks for nothing else, complains of nothing, and is sound", async () => {
-  await visit.page.waitForLoadState("networkidle");
-  assert.deepEqual(visit.requests, [reportUrl(folder)]);
-  await assertSound(visit.page);
-  visit.expectQuiet();
+  await assertOpensAlone(opened);
 });
 
 test("the conclusion and its numbers are the record's", async () => {

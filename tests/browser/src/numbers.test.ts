@@ -1,9 +1,8 @@
 // The tables of a search's report, cell by cell against the records.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import type { Browser } from "playwright-core";
-import { bodyOf, headOf, rowsOf, startBrowser, Visit } from "./support/browser.js";
-import { record, reportUrl, Scratch, SEARCH } from "./support/fixtures.js";
+import { test } from "node:test";
+import { bodyOf, headOf, rowsOf } from "./support/browser.js";
+import { record, SEARCH } from "./support/fixtures.js";
 import {
   assertShows,
   assertShowsRange,
@@ -13,24 +12,11 @@ import {
   PLAIN,
   SHARE,
 } from "./support/numbers.js";
+import { openReport } from "./support/opened.js";
 import type { Bracket, Trial, TrialSummary } from "./support/records.js";
 
-const scratch = new Scratch();
-let browser: Browser;
-let folder: string;
-let visit: Visit;
-let bracket: Bracket;
-
-before(async () => {
-  folder = scratch.rendered(SEARCH);
-  bracket = record<Bracket>(folder, "bracket.json");
-  browser = await startBrowser();
-  visit = await Visit.to(browser, reportUrl(folder));
-});
-after(async () => {
-  await browser?.close();
-  scratch.remove();
-});
+const { folder, visit } = await openReport(SEARCH);
+const bracket = record<Bracket>(folder, "bracket.json");
 
 test("evidence: how often each load passed and failed", async () => {
   const rows = await bodyOf(visit.page, "[data-test=evidence] table >> nth=0");

@@ -1,36 +1,20 @@
 // The report of several targets: its rows, its bars and its links.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import type { Browser } from "playwright-core";
-import { rowsOf, startBrowser, textOf, Visit } from "./support/browser.js";
-import { RANKING, record, reportUrl, Scratch } from "./support/fixtures.js";
+import { test } from "node:test";
+import { rowsOf, textOf, Visit } from "./support/browser.js";
+import { RANKING, record, reportUrl } from "./support/fixtures.js";
 import { shapesOf } from "./support/geometry.js";
 import { assertShows, BYTES, MICROSECONDS, PLAIN } from "./support/numbers.js";
+import { assertOpensAlone, openReport } from "./support/opened.js";
 import type { Ranking } from "./support/records.js";
 import { assertSound } from "./support/soundness.js";
 
-const scratch = new Scratch();
-let browser: Browser;
-let folder: string;
-let visit: Visit;
-let ranking: Ranking;
-
-before(async () => {
-  folder = scratch.rendered(RANKING);
-  ranking = record<Ranking>(folder, "ranking.json");
-  browser = await startBrowser();
-  visit = await Visit.to(browser, reportUrl(folder));
-});
-after(async () => {
-  await browser?.close();
-  scratch.remove();
-});
+const opened = await openReport(RANKING);
+const { browser, folder, visit } = opened;
+const ranking = record<Ranking>(folder, "ranking.json");
 
 test("it opens from the disk, asks for nothing else, complains of nothing, and is sound", async () => {
-  await visit.page.waitForLoadState("networkidle");
-  assert.deepEqual(visit.requests, [reportUrl(folder)]);
-  await assertSound(visit.page);
-  visit.expectQuiet();
+  await assertOpensAlone(opened);
   assert.match(
     await textOf(visit.page, "claim"),
     new RegExp(`${ranking.rows.length} targets on ${ranking.vcpu} vCPU`),

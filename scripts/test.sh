@@ -9,7 +9,14 @@ trap 'rm -rf "$logs"' EXIT
 log=$logs/all
 
 began=$(date +%s)
-step() { printf '\n== %s  (after %s s)\n' "$*" "$(($(date +%s) - began))"; }
+free_mib() { df -Pm . | awk 'NR == 2 { print $4 }'; }
+step() { printf '\n== %s  (after %s s; %s MiB of disk free)\n' "$*" "$(($(date +%s) - began))" "$(free_mib)"; }
+
+# A full disk shows as a linker's bus error, which names nothing. What is built already needs no more room: so a warning, not a refusal.
+needed_mib=6000
+if [ "$(free_mib)" -lt $needed_mib ]; then
+    echo "warning: $(free_mib) MiB of disk are free here, and a first run writes about $needed_mib: if a compiler or linker fails, free some" >&2
+fi
 
 # Runs a test command, shows its output, keeps it for the sum at the end, and stops at the first failure.
 tests() {

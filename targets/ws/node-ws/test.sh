@@ -1,0 +1,15 @@
+#!/bin/sh
+# Formatter and linter (a warning is an error), type check, tests. The last line holds the runner's own numbers.
+set -eu
+cd "$(dirname "$0")"
+sh build.sh
+node_modules/.bin/biome ci --error-on-warnings
+node_modules/.bin/tsc
+
+status=0
+output=$(node --test --test-reporter=tap tests/*.test.js 2>&1) || status=$?
+printf '%s\n' "$output"
+passed=$(printf '%s\n' "$output" | sed -n 's/^# pass //p')
+failed=$(printf '%s\n' "$output" | sed -n 's/^# fail //p')
+echo "node-ws: ${passed:-0} passed, ${failed:-1} failed"
+exit "$status"

@@ -1,0 +1,45 @@
+import assert from "node:assert/strict";
+import { EventEmitter } from "node:events";
+import { test } from "node:test";
+import { newCounts, render, sum } from "../src/counts.js";
+import { Gathering } from "../src/workers.js";
+
+/** @import { Worker } from "node:cluster" */
+/** @import { Counts } from "../src/counts.js" */
+
+test("metrics are sums over workers, and complete from the start", () => {
+  const [one, other] = [newCounts(), newCounts()];
+  one.received = 3;
+  other.received = 4;
+  other.receivedBytes = 2 ** 40;
+  const text = render(sum([one, other]));
+  assert.match(text, /^ws_messages_received_total 7$/m);
+  assert.match(text, /^ws_bytes_received_total 1099511627776$/m);
+  assert.match(text, /^# TYPE ws_connections_open gauge\nws_connections_open 0$/m);
+  assert.equal(text.match(/# TYPE/g)?.length, Object.keys(newCounts()).length);
+});
+
+/** @returns {Worker} one that hears and says nothing */
+function silentWorker() {
+  const worker = Object.assign(new EventEmitter(), { isConnected: () => true, send: () => true });
+  return /** @type {Worker} */ (/** @type {unknown} */ (worker));
+}
+
+test("a gathering ends when every worker has answered, or has gone", () => {
+  const workers = [silentWorker(), silentWorker(), silentWorker()];
+  const [first, second, third] = /** @type {[Worker, Worker, Worker]} */ (workers);
+  const gathering = new Gathering();
+  /** @type {Counts[]} */
+  const replies = [];
+  gathering.begin(workers, (counts) => replies.push(counts));
+  gathering.begin([first], (counts) => replies.push(counts));
+  const counts = { ...newCounts(), sent: 5 };
+  gathering.add(1, first, counts);
+  gathering.add(1, first, counts);
+  gathering.add(1, third, counts);
+  assert.equal(replies.length, 0);
+  gathering.forget(second);
+  assert.deepEqual(replies, [{ ...newCounts(), sent: 10 }]);
+  gathering.add(2, first, counts);
+  assert.equal(replies.length, 2);
+});

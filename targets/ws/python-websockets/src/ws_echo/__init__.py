@@ -1,0 +1,1 @@
+"""A WebSocket echo on websockets and uvloop."""

@@ -1,0 +1,37 @@
+#!/bin/sh
+# Makes .venv from requirements.lock, hashes checked. Does nothing when it is as the lock says. With --interpreter: names the Python that would be
+# used, and fails where there is none. With --dev: what test.sh needs, too.
+set -eu
+cd "$(dirname "$0")"
+
+# CPython from 3.12 on with venv, and with a GIL, for the wheel is of the stable ABI: on the PATH, of pyenv, or built by build-cpython.sh.
+interpreter() {
+    for name in ${PYTHON:-} python3.13 python3.12 python3.14 python3.15 python3 \
+        "${PYENV_ROOT:-${HOME:-}/.pyenv}"/versions/3.1[2-9]*/bin/python build/python/bin/python3; do
+        path=$(command -v "$name") || continue
+        # A pyenv shim is on the PATH for every version, and fails for one that is not selected.
+        "$path" -c 'import ensurepip, sys, sysconfig, venv
+sys.exit(sys.version_info < (3, 12) or bool(sysconfig.get_config_var("Py_GIL_DISABLED")))' 2>/dev/null || continue
+        echo "$path"
+        return
+    done
+    return 1
+}
+
+python=$(interpreter) || {
+    echo "wse-server: CPython 3.12 or newer with venv is needed; build it: sh targets/ws/wse-server/build-cpython.sh" >&2
+    exit 1
+}
+if [ "${1:-}" = --interpreter ]; then
+    exec "$python" --version
+fi
+
+locks=requirements.lock
+[ "${1:-}" != --dev ] || locks="requirements.lock requirements-dev.lock"
+for lock in $locks; do
+    stamp=.venv/$lock
+    [ ! -f "$stamp" ] || ! cmp -s "$lock" "$stamp" || continue
+    [ "$lock" != requirements.lock ] || "$python" -m venv --clear .venv
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r "$lock"
+    cp "$lock" "$stamp"
+done

@@ -21,6 +21,8 @@ const BACK_END_ERROR_SHARE: f64 = 0.5;
 /// Bytes unread in one connection that are worth telling: about a quarter of a second of speech.
 const UNREAD_BYTES: u64 = 8 * 1024;
 
+/// The caveat that says that the machine ran out.
+const MACHINE_CAVEAT: &str = "machine-bound";
 /// How the caveats begin that say that the back end ran out, late, queued or gone.
 const BACK_END_CAVEATS: &str = "inference-";
 /// Stages of an `error` in which the gateway waits for its back end; section 7 of the speech contract.
@@ -34,6 +36,8 @@ const BACK_END_ERRORS: [&str; 2] = [
 pub enum Bottleneck {
     /// The load engine, or its machine.
     Client,
+    /// What client and target have in common.
+    Machine,
     /// What the target sends its work to.
     BackEnd,
     /// The target's memory, or the machine's.
@@ -56,6 +60,7 @@ impl Bottleneck {
     pub fn word(self) -> &'static str {
         match self {
             Self::Client => "client",
+            Self::Machine => "machine",
             Self::BackEnd => "back end",
             Self::Memory => "memory",
             Self::QuotaThrottling => "quota throttling",
@@ -79,13 +84,16 @@ pub fn bottleneck(trial: &Trial) -> Option<String> {
     diagnose(trial).map(|(kind, evidence)| format!("{kind}: {evidence}"))
 }
 
-/// The bottleneck of a trial, with its evidence; `None` when every gate held and neither client nor back end ran out.
+/// The bottleneck of a trial, with its evidence; `None` when every gate held and neither machine nor client nor back end ran out.
 #[must_use]
 pub fn diagnose(trial: &Trial) -> Option<(Bottleneck, String)> {
     if trial.verdict == Verdict::Pass {
         return None;
     }
     let blocking = || trial.caveats.iter().filter(|caveat| caveat.blocking);
+    if let Some(caveat) = blocking().find(|caveat| caveat.id == MACHINE_CAVEAT) {
+        return Some((Bottleneck::Machine, caveat.text.clone()));
+    }
     let of_back_end = |caveat: &&Caveat| caveat.id.starts_with(BACK_END_CAVEATS);
     let of_client = |caveat: &&Caveat| caveat.client_ran_out() && !of_back_end(caveat);
     if let Some(caveat) = blocking().find(of_client) {

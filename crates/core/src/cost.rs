@@ -1,4 +1,4 @@
-//! What a session costs the target, load by load.
+//! What a session costs the target, load by load. Where the load is a rate, read "message" or "connection" for "session-second": the cost is CPU time by load.
 
 use std::collections::BTreeMap;
 

@@ -79,6 +79,21 @@ impl LatencySet {
         }
     }
 
+    /// A set put together again from what [`LatencySet::histogram`] and [`LatencySet::censored`] told of it; `None` when a histogram reaches beyond the range of
+    /// these.
+    #[must_use]
+    pub fn of(
+        histograms: impl IntoIterator<Item = (Series, Histogram<u64>)>,
+        censored: u64,
+    ) -> Option<Self> {
+        let mut set = Self::new();
+        for (series, histogram) in histograms {
+            set.histograms[series as usize].add(&histogram).ok()?;
+        }
+        set.censored = censored;
+        Some(set)
+    }
+
     /// Records one sample.
     pub fn record_ns(&mut self, series: Series, value_ns: u64) {
         self.histograms[series as usize].saturating_record(value_ns / NS_PER_US);

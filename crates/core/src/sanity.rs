@@ -3,6 +3,10 @@
 //! Each gives a [`SanityCheck`]: what was observed, and the range that the other account leaves for it. The ranges are exact counts where
 //! counts are compared; only Little's law, which compares times, has a tolerance.
 
+use std::ops::RangeInclusive;
+
+use serde::{Deserialize, Serialize};
+
 use crate::record::SanityCheck;
 
 /// Bytes of a speech frame, in a batch too.
@@ -75,18 +79,50 @@ impl Account {
 
     /// The target's metric, where it is about one, and what the client did of that kind.
     #[must_use]
-    pub fn metric(self) -> (&'static str, &'static str) {
+    pub fn metric(self, names: &MetricNames) -> (&'static str, &'static str) {
         match self {
-            Self::MetricsFrames => ("stt_frames_total", "sent and got answered"),
-            Self::MetricsSessions => ("stt_sessions_total", "opened"),
-            Self::MetricsPartials => ("stt_partials_total", "received and sent"),
+            Self::MetricsFrames => (names.frames, "sent and got answered"),
+            Self::MetricsSessions => (names.sessions, "opened"),
+            Self::MetricsPartials => (names.partials, "received and sent"),
             _ => ("", ""),
         }
     }
 }
 
+/// How the counters are called that a target is held to, by its contract.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MetricNames {
+    /// Frames that it took in.
+    pub frames: &'static str,
+    /// Partials that it sent.
+    pub partials: &'static str,
+    /// Sessions that it opened.
+    pub sessions: &'static str,
+}
+
+impl MetricNames {
+    /// Of a gateway for streaming speech.
+    pub const STT: Self = Self {
+        frames: "stt_frames_total",
+        partials: "stt_partials_total",
+        sessions: "stt_sessions_total",
+    };
+    /// Of a general WebSocket server.
+    pub const WS: Self = Self {
+        frames: "ws_messages_received_total",
+        partials: "ws_messages_sent_total",
+        sessions: "ws_connections_accepted_total",
+    };
+}
+
+impl Default for MetricNames {
+    fn default() -> Self {
+        Self::STT
+    }
+}
+
 /// What the engine saw of the measured frames, in two ways.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Residence {
     /// Frames written and not yet named, integrated over time: frame-nanoseconds.
     pub unanswered_frame_ns: u128,
@@ -150,14 +186,36 @@ pub struct ClientCounts {
     pub sessions: u64,
 }
 
-/// What the target's `/metrics` say it counted; `None` for a metric that it does not have.
+/// What a target may have counted, if it is honest and nobody else loads it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Possible {
+    /// Frames.
+    pub frames: RangeInclusive<u64>,
+    /// Partials.
+    pub partials: RangeInclusive<u64>,
+    /// Sessions.
+    pub sessions: RangeInclusive<u64>,
+}
+
+impl From<&ClientCounts> for Possible {
+    fn from(client: &ClientCounts) -> Self {
+        Self {
+            frames: client.frames_answered..=client.frames_sent,
+            // A partial covers at least one frame, so there cannot be more of them than frames.
+            partials: client.partials..=client.frames_sent,
+            sessions: client.sessions..=client.sessions,
+        }
+    }
+}
+
+/// What the target's `/metrics` say it counted; `None` for a metric that it does not have, or that it is not held to.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct TargetCounts {
-    /// `stt_frames_total`.
+    /// [`MetricNames::frames`].
     pub frames: Option<f64>,
-    /// `stt_partials_total`.
+    /// [`MetricNames::partials`].
     pub partials: Option<f64>,
-    /// `stt_sessions_total`.
+    /// [`MetricNames::sessions`].
     pub sessions: Option<f64>,
 }
 
@@ -177,42 +235,33 @@ impl TargetCounts {
 /// The client's ledger against what the target counted in the trial. Sessions that failed may or may not have been counted by the target:
 /// give no sessions then.
 #[must_use]
+pub fn metrics(target: &TargetCounts, client: &ClientCounts) -> Vec<SanityCheck> {
+    metrics_within(target, &Possible::from(client))
+}
+
+/// What the target counted in the trial against what it may have counted.
+#[must_use]
 #[expect(
     clippy::cast_precision_loss,
     reason = "counts of a trial are far below 2^53"
 )]
-pub fn metrics(target: &TargetCounts, client: &ClientCounts) -> Vec<SanityCheck> {
-    let ranges = [
-        (
-            METRICS_FRAMES,
-            client.frames_answered,
-            client.frames_sent,
-            target.frames,
-        ),
-        // A partial covers at least one frame, so there cannot be more of them than frames.
-        (
-            METRICS_PARTIALS,
-            client.partials,
-            client.frames_sent,
-            target.partials,
-        ),
-        (
-            METRICS_SESSIONS,
-            client.sessions,
-            client.sessions,
-            target.sessions,
-        ),
+pub fn metrics_within(target: &TargetCounts, possible: &Possible) -> Vec<SanityCheck> {
+    let accounts = [
+        (METRICS_FRAMES, &possible.frames, target.frames),
+        (METRICS_PARTIALS, &possible.partials, target.partials),
+        (METRICS_SESSIONS, &possible.sessions, target.sessions),
     ];
-    ranges
+    accounts
         .into_iter()
-        .filter_map(|(name, low, high, observed)| {
-            Some(check(name, low as f64, high as f64, observed?))
+        .filter_map(|(name, range, observed)| {
+            let (low, high) = (*range.start() as f64, *range.end() as f64);
+            Some(check(name, low, high, observed?))
         })
         .collect()
 }
 
 /// Bytes as the kernel counts them on the client's sockets.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelBytes {
     /// Bytes that programs gave to the sockets: acknowledged by the peer, or still in the send queue.
     pub sent: u64,
@@ -395,6 +444,31 @@ mod tests {
         let grown = after.since(&before);
         assert_eq!((grown.frames, grown.partials), (Some(1_000.0), None));
         assert_eq!(ids(&metrics(&grown, &COUNTS)), [""; 0]);
+    }
+
+    #[test]
+    fn a_caller_can_say_what_is_possible() {
+        let possible = Possible {
+            frames: 0..=1_002,
+            partials: 950..=u64::MAX,
+            sessions: 2..=9,
+        };
+        let counts = |frames, partials, sessions| TargetCounts {
+            frames: Some(frames),
+            partials: Some(partials),
+            sessions: Some(sessions),
+        };
+        for honest in [counts(0.0, 950.0, 2.0), counts(1_002.0, 1e9, 9.0)] {
+            assert_eq!(ids(&metrics_within(&honest, &possible)), [""; 0]);
+        }
+        let lies = metrics_within(&counts(1_003.0, 949.0, 1.0), &possible);
+        assert_eq!(ids(&lies), ["metrics-disagree"; 3]);
+        let account = Account::of(&lies[0]).expect("known");
+        assert_eq!(
+            account.metric(&MetricNames::WS).0,
+            "ws_messages_received_total"
+        );
+        assert_eq!(account.metric(&MetricNames::STT).0, "stt_frames_total");
     }
 
     #[test]

@@ -2,7 +2,10 @@
 //!
 //! A schedule never moves because something was late. That is what makes lateness visible.
 
-use crate::profile::{Profile, Window, seconds_to_ns};
+use crate::profile::{NS_PER_S, Profile, Window, seconds_to_ns};
+
+/// The least time that a session has to open.
+const OPENING_AT_LEAST_NS: u64 = NS_PER_S;
 
 /// The plan of one session within a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +16,8 @@ pub struct SessionPlan {
     pub seed: u64,
     /// When its connection is opened, in nanoseconds since the trial began.
     pub connect_at_ns: u64,
+    /// When it must be open; it failed if it is not.
+    pub open_by_ns: u64,
     /// When its first frame is due.
     pub first_due_ns: u64,
     /// The measured window.
@@ -24,25 +29,125 @@ pub struct SessionPlan {
 /// The spread uses the golden-ratio sequence (an additive recurrence of low discrepancy), so that sessions that connect one after
 /// the other do not flush one after the other, and any number of sessions is spread evenly.
 #[must_use]
+pub fn session_plan(id: u32, sessions: u32, profile: &Profile, seed: u64) -> SessionPlan {
+    let spread_ns = seconds_to_ns(profile.session_start_spread_ms / 1e3);
+    session_plan_over(spread_ns, id, sessions, profile, seed)
+}
+
+/// The same with a start spread of its own: sessions whose frames are far apart are spread over a whole period, or they come in herds.
+///
+/// A session must be open when the window begins, or it failed: all the load is there from then on. A profile without a warm-up still gives it a moment.
+#[must_use]
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     clippy::cast_precision_loss,
     reason = "fractions of a span in nanoseconds: a float's 53 bits are finer than any timer"
 )]
-pub fn session_plan(id: u32, sessions: u32, profile: &Profile, seed: u64) -> SessionPlan {
+pub fn session_plan_over(
+    spread_ns: u64,
+    id: u32,
+    sessions: u32,
+    profile: &Profile,
+    seed: u64,
+) -> SessionPlan {
     const GOLDEN_RATIO_FRACTION: f64 = 0.618_033_988_749_894_9;
     let ramp_ns = profile.ramp_end_ns();
     let connect_at_ns = (u128::from(ramp_ns) * u128::from(id) / u128::from(sessions.max(1))) as u64;
-    let spread_ns = seconds_to_ns(profile.session_start_spread_ms / 1e3);
+    let window = profile.window();
     let start = (mix(seed) >> 11) as f64 / (1_u64 << 53) as f64;
     let phase = (start + f64::from(id) * GOLDEN_RATIO_FRACTION).fract();
     SessionPlan {
         id,
         seed: mix(seed ^ mix(u64::from(id) + 1)),
         connect_at_ns,
+        open_by_ns: window.start_ns.max(connect_at_ns + OPENING_AT_LEAST_NS),
         first_due_ns: connect_at_ns + (spread_ns as f64 * phase) as u64,
-        window: profile.window(),
+        window,
+    }
+}
+
+/// How arrivals are spaced.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Spacing {
+    /// Each at a random place of its own slot: the same number in every second, and no two threads in step.
+    #[default]
+    Even,
+    /// As a Poisson process has them. Given their number, its arrivals are independent and uniform, so each is drawn by itself.
+    Poisson,
+}
+
+impl Spacing {
+    /// Its name in results.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Even => "even",
+            Self::Poisson => "poisson",
+        }
+    }
+}
+
+/// Sessions that arrive at a rate, over warm-up and measured window: the load is their arriving. (The ramp passes without any; set it to 0.)
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Arrivals {
+    /// Arrivals a second.
+    pub rate_per_s: f64,
+    /// How they are spaced.
+    pub spacing: Spacing,
+    /// How long each may take to open.
+    pub open_within_ns: u64,
+}
+
+impl Arrivals {
+    /// How many arrive in a trial of this profile; at least one.
+    #[must_use]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "rounded, and clamped by the cast: a float's 53 bits are finer than any timer"
+    )]
+    pub fn count(&self, profile: &Profile) -> u32 {
+        let span_s = Self::span_ns(profile) as f64 / NS_PER_S as f64;
+        ((self.rate_per_s * span_s).round() as u32).max(1)
+    }
+
+    /// The plan of arrival `id` of `arrivals`: its first frame is its arrival, due when it connects.
+    #[must_use]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a fraction of a span that fits"
+    )]
+    pub fn plan(&self, id: u32, arrivals: u32, profile: &Profile, seed: u64) -> SessionPlan {
+        const UNIT: u128 = 1 << 64;
+        let span_ns = u128::from(Self::span_ns(profile));
+        let seed = mix(seed ^ mix(u64::from(id) + 1));
+        let drawn = u128::from(mix(seed));
+        let offset_ns = match self.spacing {
+            Spacing::Even => {
+                // In units of 2^-32 of a slot, so that nothing overflows.
+                let slots = (u128::from(id) << 32) + (drawn >> 32);
+                span_ns * slots / (u128::from(arrivals.max(1)) << 32)
+            }
+            Spacing::Poisson => span_ns * drawn / UNIT,
+        };
+        let connect_at_ns = profile.ramp_end_ns() + offset_ns as u64;
+        SessionPlan {
+            id,
+            seed,
+            connect_at_ns,
+            open_by_ns: connect_at_ns.saturating_add(self.open_within_ns),
+            first_due_ns: connect_at_ns,
+            window: profile.window(),
+        }
+    }
+
+    fn span_ns(profile: &Profile) -> u64 {
+        profile
+            .window()
+            .end_ns
+            .saturating_sub(profile.ramp_end_ns())
     }
 }
 
@@ -92,7 +197,7 @@ pub fn mix(value: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{NS_PER_MS, NS_PER_S};
+    use crate::profile::NS_PER_MS;
     use proptest::prelude::*;
 
     #[test]
@@ -134,6 +239,62 @@ mod tests {
             session_plan(5, 10, &profile, 1).seed,
             session_plan(6, 10, &profile, 1).seed
         );
+    }
+
+    #[test]
+    fn a_session_must_be_open_when_the_window_begins() {
+        let mut profile = Profile::quick();
+        let open_by = |profile: &Profile| session_plan(299, 300, profile, 7).open_by_ns;
+        assert_eq!(open_by(&profile), 6 * NS_PER_S);
+        (profile.ramp_s, profile.warm_up_s) = (0.0, 0.0);
+        assert_eq!(open_by(&profile), NS_PER_S);
+    }
+
+    fn arrivals(spacing: Spacing) -> Vec<SessionPlan> {
+        let profile = Profile::quick();
+        let arrivals = Arrivals {
+            rate_per_s: 100.0,
+            spacing,
+            open_within_ns: 5 * NS_PER_S,
+        };
+        let count = arrivals.count(&profile);
+        // 3 s of warm-up and 10 s of window.
+        assert_eq!(count, 1_300);
+        (0..count)
+            .map(|id| arrivals.plan(id, count, &profile, 9))
+            .collect()
+    }
+
+    #[test]
+    fn even_arrivals_keep_their_slots_and_are_not_in_step() {
+        let plans = arrivals(Spacing::Even);
+        for (slot, plan) in (0_u64..).zip(&plans) {
+            let from_ns = 3 * NS_PER_S + slot * 10 * NS_PER_MS;
+            assert!((from_ns..from_ns + 10 * NS_PER_MS).contains(&plan.connect_at_ns));
+            assert_eq!(plan.first_due_ns, plan.connect_at_ns);
+            assert_eq!(plan.open_by_ns, plan.connect_at_ns + 5 * NS_PER_S);
+        }
+        let measured = |plan: &&SessionPlan| plan.window.contains(plan.first_due_ns);
+        assert_eq!(plans.iter().filter(measured).count(), 1_000);
+        let phases = plans
+            .iter()
+            .map(|plan| plan.connect_at_ns % (10 * NS_PER_MS));
+        let early = phases.filter(|phase| *phase < 5 * NS_PER_MS).count();
+        assert!((580..=720).contains(&early), "{early} of 1,300");
+    }
+
+    #[test]
+    fn poisson_arrivals_are_as_irregular_as_they_should_be() {
+        let plans = arrivals(Spacing::Poisson);
+        let mut tenths = [0_u32; 130];
+        for plan in &plans {
+            let since_ns = plan.connect_at_ns - 3 * NS_PER_S;
+            tenths[usize::try_from(since_ns / (100 * NS_PER_MS)).unwrap()] += 1;
+        }
+        // Ten are expected in each tenth of a second, with a variance of ten.
+        let squares: f64 = tenths.iter().map(|n| (f64::from(*n) - 10.0).powi(2)).sum();
+        let variance = squares / 130.0;
+        assert!((6.0..15.0).contains(&variance), "{variance}");
     }
 
     proptest! {

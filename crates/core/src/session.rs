@@ -4,8 +4,9 @@
 //! engine hands it the bytes that came in and asks what to write next. Because the engine is generic over [`Workload`], the seam costs nothing.
 
 use crate::ledger::Audit;
+use crate::profile::Profile;
 use crate::recorder::Recorder;
-use crate::schedule::SessionPlan;
+use crate::schedule::{SessionPlan, session_plan};
 
 /// What a session wants written next: two slices for one vectored write.
 ///
@@ -76,6 +77,9 @@ pub trait Session: Send {
     /// Measured frames that were due before `now_ns` and are not written yet, if the session is open.
     fn owed(&self, now_ns: u64) -> u64;
 
+    /// The attempt to connect has begun. A workload whose load are the connections themselves takes this as the moment of its write.
+    fn connecting(&mut self, _now_ns: u64, _recorder: &mut Recorder<Self::Claim>) {}
+
     /// What to write now, if anything.
     fn transmit(&mut self, now_ns: u64) -> Option<Transmit<'_>>;
 
@@ -99,6 +103,12 @@ pub trait Session: Send {
 pub trait Workload: Sync {
     /// Its session machine.
     type Session: Session;
+
+    /// The plan of session `id` of `sessions`: when it connects and when its first frame is due. Unless a workload says otherwise, sessions connect over
+    /// the ramp, and what is measured comes after that; one whose load is the connecting itself spreads it over the measured window instead.
+    fn plan(&self, id: u32, sessions: u32, profile: &Profile, seed: u64) -> SessionPlan {
+        session_plan(id, sessions, profile, seed)
+    }
 
     /// A new session with this plan.
     fn session(&self, plan: &SessionPlan) -> Self::Session;

@@ -236,6 +236,31 @@ impl Slo {
         )
     }
 
+    /// The SLO of a test of workload `ws`, by the test's name; that of `ping` for a name that is no test's.
+    ///
+    /// Where the load are messages or connections at a rate there are samples for a 99th percentile. With a ping in several seconds a short trial of few
+    /// connections has too few of them.
+    #[must_use]
+    pub fn ws(test: &str) -> Self {
+        let newest = |percentile, ms| (Metric::Newest(percentile), ms);
+        let (test, mut gates) = match test {
+            "hold" | "limit" => (test, vec![newest(Percentile::P95, 250.0)]),
+            "throughput" | "matrix" | "formats" | "fanout" => {
+                (test, vec![newest(Percentile::P99, 100.0)])
+            }
+            "storm" => (test, vec![newest(Percentile::P99, 250.0)]),
+            _ => (
+                "ping",
+                vec![
+                    newest(Percentile::P50, 10.0),
+                    newest(Percentile::P99, 100.0),
+                ],
+            ),
+        };
+        gates.push((Metric::ErrorRate, 1e-5));
+        Self::from_gates(&format!("ws-{test}"), &gates)
+    }
+
     /// The gates given, and those that no server may break: nothing lost, doubled, reordered or wrong, no session failed or dead.
     fn from_gates(name: &str, gates: &[(Metric, f64)]) -> Self {
         let never = [
@@ -373,6 +398,32 @@ mod tests {
         let failed: Vec<_> = gates.iter().filter(|gate| !gate.pass).collect();
         assert_eq!(failed.len(), 1);
         assert_eq!(failed[0].name, "frames_lost");
+    }
+
+    #[test]
+    fn every_ws_test_has_gates_of_its_own() {
+        for (test, latencies, samples) in [
+            ("ping", &["newest_p50_ms", "newest_p99_ms"][..], 1_000),
+            ("hold", &["newest_p95_ms"][..], 200),
+            ("limit", &["newest_p95_ms"][..], 200),
+            ("throughput", &["newest_p99_ms"][..], 1_000),
+            ("matrix", &["newest_p99_ms"][..], 1_000),
+            ("formats", &["newest_p99_ms"][..], 1_000),
+            ("storm", &["newest_p99_ms"][..], 1_000),
+            ("fanout", &["newest_p99_ms"][..], 1_000),
+        ] {
+            let slo = Slo::ws(test);
+            assert_eq!(slo.name, format!("ws-{test}"));
+            let names: Vec<String> = slo.gates.iter().map(|gate| gate.metric.name()).collect();
+            assert_eq!(names[..latencies.len()], *latencies);
+            assert_eq!(names[latencies.len()], "error_rate");
+            // Nothing lost, doubled, reordered or wrong, no session failed or dead.
+            let never: Vec<_> = slo.gates[latencies.len() + 1..].iter().collect();
+            assert_eq!(never.len(), 6);
+            assert!(never.iter().all(|gate| gate.threshold == 0.0));
+            assert_eq!(slo.samples_needed(), samples);
+        }
+        assert_eq!(Slo::ws("no such test"), Slo::ws("ping"));
     }
 
     #[test]

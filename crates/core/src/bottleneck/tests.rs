@@ -5,7 +5,7 @@ use crate::caveat::Doubt;
 use crate::latency::Latency;
 use crate::ledger::Ledger;
 use crate::profile::{Length, Profile};
-use crate::record::{Client, Environment, SCHEMA_VERSION, SocketResources, Target};
+use crate::record::{Client, Environment, LoadUnit, SCHEMA_VERSION, SocketResources, Target};
 
 fn gate(name: &str, pass: bool) -> GateResult {
     GateResult {
@@ -28,6 +28,7 @@ fn failed() -> Trial {
         phases: Profile::quick(),
         slo: "stt".to_owned(),
         sessions: 100,
+        load_unit: LoadUnit::default(),
         length: Length::Full,
         target: Target::default(),
         vcpu: Some(2.0),
@@ -47,6 +48,7 @@ fn failed() -> Trial {
         inference: None,
         bottleneck: None,
         sanity: Vec::new(),
+        ws: None,
         drift: None,
         further_slos: Vec::new(),
     }
@@ -141,6 +143,22 @@ fn every_doubt_that_the_client_ran_out_is_told_as_client_or_back_end() {
         };
         assert_eq!(told(&with_doubt(&doubt)), (expected, doubt.text()));
     }
+}
+
+#[test]
+fn a_machine_that_ran_out_is_named_before_the_client_that_felt_it() {
+    let bound = Doubt::MachineBound {
+        what: "open files".to_owned(),
+    };
+    let mut trial = with_doubt(&Doubt::ClientFault {
+        what: "EMFILE".to_owned(),
+        count: 1,
+    });
+    trial.caveats.push(Caveat::from(&bound));
+    assert_eq!(told(&trial), (Bottleneck::Machine, bound.text()));
+    assert!(bottleneck(&trial).expect("told").starts_with("machine: "));
+    // For a search it is all the same: more cannot be tried here.
+    assert!(trial.caveats.iter().any(Caveat::client_ran_out));
 }
 
 #[test]

@@ -33,8 +33,14 @@ pub struct Evidence {
     pub clock_jump: Option<ClockJump>,
     /// Target and client share cores.
     pub shared_cores: bool,
+    /// What the machine ran out of, for the client or for the target, each so that "the machine ran out of …" is a sentence.
+    pub machine_bound: Vec<String>,
     /// Accounts kept twice; those that do not hold are doubts. Empty where a count decided already.
     pub sanity: Vec<SanityCheck>,
+    /// Messages that the target is proven to have read, and those that its application was handed, where both are known.
+    pub read_and_processed: Option<(u64, u64)>,
+    /// A format that messages were sent in and that nothing shows the target to decode.
+    pub opaque_format: Option<String>,
     /// The target says that it never asks its back end.
     pub back_end_unchecked: bool,
     /// A quota that was needed and could not be set: what was asked for, and why not.
@@ -135,6 +141,7 @@ pub fn doubts(evidence: &Evidence, limits: &Limits) -> Vec<Doubt> {
     if !evidence.interrupted {
         found.extend(too_few(&evidence.samples).map(Doubt::TooFewSamples));
     }
+    work_undone(evidence, &mut found);
     if evidence.back_end_unchecked {
         found.push(Doubt::BackEndUnchecked);
     }
@@ -199,6 +206,8 @@ fn simulator(evidence: &Evidence, limits: &Limits, found: &mut Vec<Doubt>) {
 }
 
 fn machine(evidence: &Evidence, limits: &Limits, found: &mut Vec<Doubt>) {
+    let bound = evidence.machine_bound.iter().cloned();
+    found.extend(bound.map(|what| Doubt::MachineBound { what }));
     if evidence.shared_cores {
         found.push(Doubt::SharedCores);
     }
@@ -217,6 +226,17 @@ fn machine(evidence: &Evidence, limits: &Limits, found: &mut Vec<Doubt>) {
         }
     }
     found.extend(evidence.clock_jump.map(Doubt::ClockJump));
+}
+
+/// What the target answered for without doing it.
+fn work_undone(evidence: &Evidence, found: &mut Vec<Doubt>) {
+    if let Some((read, processed)) = evidence.read_and_processed
+        && processed < read
+    {
+        found.push(Doubt::Unprocessed { read, processed });
+    }
+    let opaque = evidence.opaque_format.clone();
+    found.extend(opaque.map(|format| Doubt::FormatOpaque { format }));
 }
 
 /// The gate that lacks the greatest share of the samples it needs, if any lacks some: what cures it cures the others.

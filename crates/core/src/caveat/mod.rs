@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 pub use clock_jump::ClockJump;
 pub use evidence::{Evidence, GateSamples, Limits, doubts};
 
-use crate::record::SanityCheck;
-use crate::sanity::Account;
+use crate::record::{LoadUnit, SanityCheck};
+use crate::sanity::{Account, MetricNames};
 
 /// A reason for doubt as it stands in a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -31,7 +31,7 @@ pub struct Caveat {
 }
 
 /// The client or the machine ran out before the target did.
-const CLIENT_RAN_OUT: [&str; 8] = [
+const CLIENT_RAN_OUT: [&str; 9] = [
     "send-lag",
     "client-busy",
     "client-starved",
@@ -40,12 +40,32 @@ const CLIENT_RAN_OUT: [&str; 8] = [
     "inference-queued",
     "client-fault",
     "steal",
+    "machine-bound",
 ];
 
 /// At every other load it would be the same.
 const HOPELESS: [&str; 3] = ["shared-cores", "back-end-bypassed", "interrupted"];
 
+/// What a workload calls things, so that caveats call them the same.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// What its loads count.
+    pub load_unit: LoadUnit,
+    /// How a target's counters are called.
+    pub metrics: MetricNames,
+}
+
 impl Caveat {
+    /// The caveat of a doubt, in the terms of a workload.
+    #[must_use]
+    pub fn of(doubt: &Doubt, terms: &Terms) -> Self {
+        Self {
+            id: doubt.id().to_owned(),
+            blocking: doubt.blocking(),
+            text: text::of(doubt, terms),
+        }
+    }
+
     /// Whether the client or the machine ran out, so that more load cannot be tried here.
     #[must_use]
     pub fn client_ran_out(&self) -> bool {
@@ -140,6 +160,23 @@ pub enum Doubt {
         /// What each says.
         check: SanityCheck,
     },
+    /// The machine ran out of something that client and target share, or that one of them needed, before the target's own limit was reached.
+    MachineBound {
+        /// What: open files, ports, memory.
+        what: String,
+    },
+    /// The target read messages that its application never was handed.
+    Unprocessed {
+        /// Messages that it is proven to have read.
+        read: u64,
+        /// Messages that its application was handed, as it counts them.
+        processed: u64,
+    },
+    /// Nothing shows that the target decodes the format that it was sent.
+    FormatOpaque {
+        /// The format.
+        format: String,
+    },
     /// Target and client ran on the same cores.
     SharedCores,
     /// The target says that it never asks its back end, so whether it does is not looked at.
@@ -175,6 +212,9 @@ impl Doubt {
             Self::Steal { .. } => "steal",
             Self::ClockJump(_) => "clock-jump",
             Self::AccountsDisagree { account, .. } => account.caveat_id(),
+            Self::MachineBound { .. } => "machine-bound",
+            Self::Unprocessed { .. } => "unprocessed",
+            Self::FormatOpaque { .. } => "format-opaque",
             Self::SharedCores => "shared-cores",
             Self::BackEndUnchecked => "back-end-unchecked",
             Self::NoQuota { .. } => "no-quota",
@@ -199,10 +239,15 @@ impl Doubt {
             | Self::Steal { .. }
             | Self::ClockJump(_)
             | Self::AccountsDisagree { .. }
+            | Self::MachineBound { .. }
             | Self::SharedCores
             | Self::Interrupted
             | Self::TooFewSamples(_) => true,
-            Self::BackEndUnchecked | Self::NoQuota { .. } | Self::NoResources => false,
+            Self::Unprocessed { .. }
+            | Self::FormatOpaque { .. }
+            | Self::BackEndUnchecked
+            | Self::NoQuota { .. }
+            | Self::NoResources => false,
         }
     }
 
@@ -218,20 +263,16 @@ impl Doubt {
         self.blocking() && HOPELESS.contains(&self.id())
     }
 
-    /// What was seen, and the remedy.
+    /// What was seen, and the remedy, in the terms of a workload with sessions.
     #[must_use]
     pub fn text(&self) -> String {
-        text::of(self)
+        text::of(self, &Terms::default())
     }
 }
 
 impl From<&Doubt> for Caveat {
     fn from(doubt: &Doubt) -> Self {
-        Self {
-            id: doubt.id().to_owned(),
-            blocking: doubt.blocking(),
-            text: doubt.text(),
-        }
+        Self::of(doubt, &Terms::default())
     }
 }
 

@@ -57,6 +57,7 @@ fn one_of_each() -> Vec<Doubt> {
             clock: clock_jump::Moved::WallClock,
             by_ms: -80.0,
         }),
+        machine_bound: vec!["open files".to_owned()],
         shared_cores: true,
         sanity: vec![
             check("littles_law", 98.0, 102.0, 90.0),
@@ -65,6 +66,8 @@ fn one_of_each() -> Vec<Doubt> {
             check("back_end_bytes", 640.0, 1280.0, 0.0),
             check("back_end_bytes", 640.0, 1280.0, 2000.0),
         ],
+        read_and_processed: Some((1_000, 999)),
+        opaque_format: Some("msgpack".to_owned()),
         back_end_unchecked: true,
         no_quota: Some((0.5, "read-only".to_owned())),
         no_resources: true,
@@ -86,6 +89,8 @@ fn a_sound_trial_has_no_doubts() {
         achieved_share: Some(0.999),
         client_steal_share: Some(0.05),
         target_steal_share: Some(0.05),
+        // Read are those that a barrier proves; it may have processed what came after the last one.
+        read_and_processed: Some((1_000, 1_001)),
         ..sound()
     };
     assert_eq!(ids(&at_the_limits), [""; 0]);
@@ -113,6 +118,7 @@ fn each_limit_raises_its_doubt() {
             "inference-gone",
             "inference-saturated",
             "inference-queued",
+            "machine-bound",
             "shared-cores",
             "steal",
             "steal",
@@ -123,6 +129,8 @@ fn each_limit_raises_its_doubt() {
             "back-end-bypassed",
             "bytes-disagree",
             "too-few-samples",
+            "unprocessed",
+            "format-opaque",
             "back-end-unchecked",
             "no-quota",
             "no-resources",
@@ -164,6 +172,7 @@ fn who_ran_out_and_what_is_hopeless() {
             "client-starved",
             "inference-queued",
             "inference-saturated",
+            "machine-bound",
             "send-lag",
             "steal"
         ]
@@ -174,12 +183,46 @@ fn who_ran_out_and_what_is_hopeless() {
     );
     assert_eq!(
         of(|doubt| !doubt.blocking()),
-        ["back-end-unchecked", "no-quota", "no-resources"]
+        [
+            "back-end-unchecked",
+            "format-opaque",
+            "no-quota",
+            "no-resources",
+            "unprocessed"
+        ]
     );
     for doubt in one_of_each() {
         let caveat = Caveat::from(&doubt);
         assert_eq!(caveat.client_ran_out(), doubt.client_ran_out());
         assert_eq!(caveat.hopeless(), doubt.hopeless());
+    }
+}
+
+#[test]
+fn a_workload_is_spoken_of_in_its_own_terms() {
+    let terms = Terms {
+        load_unit: LoadUnit::MessagesPerSecond,
+        metrics: MetricNames::WS,
+    };
+    let all: String = one_of_each()
+        .iter()
+        .map(|doubt| Caveat::of(doubt, &terms).text + "\n")
+        .collect();
+    for said in [
+        "or ask for fewer messages per second\n",
+        "use more messages per second or",
+        "the target's ws_messages_received_total rose by 110",
+        "the machine ran out of open files, so",
+        "read 1000 messages, but its application was handed only 999",
+        "decodes msgpack",
+    ] {
+        assert!(all.contains(said), "{said}: {all}");
+    }
+    for not_said in ["fewer sessions", "more sessions", "stt_"] {
+        assert!(!all.contains(not_said), "{not_said}: {all}");
+    }
+    for doubt in one_of_each() {
+        assert_eq!(Caveat::of(&doubt, &Terms::default()), Caveat::from(&doubt));
     }
 }
 

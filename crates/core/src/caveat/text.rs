@@ -1,30 +1,39 @@
 //! What is said of each doubt: what was seen, then, behind a semicolon, the remedy.
 
-use super::{Doubt, Party};
+use super::{Doubt, GateSamples, Party, Terms};
 use crate::record::SanityCheck;
 use crate::sanity::Account;
 
-const MORE_CLIENT: &str = "give the client more cores (--client-cpus) or ask for fewer sessions";
+const SHARED_CORES: &str = "target and client share cores, so each slows the other; give them their own with --target-cpus and --client-cpus (a server that runs already: `taskset -acp CPUS PID`, or its control group's cpuset.cpus)";
+const BACK_END_UNCHECKED: &str = "the target's manifest says that it never asks its back end (asks_inference = false), so that is not checked; nothing to do for a target that tests Plimsoll";
+const NO_RESOURCES: &str = "the target's CPU and memory were not measured, nor is it known whether it shares cores with the client; name it with --pid or --cgroup";
+const INTERRUPTED: &str =
+    "the trial was interrupted; what was measured until then is kept, run it again for a verdict";
+const INFERENCE_GONE: &str = "the inference simulator ended or no longer answered during the trial; its log is in the result folder's logs/, run the trial again";
 
-pub(super) fn of(doubt: &Doubt) -> String {
+pub(super) fn of(doubt: &Doubt, terms: &Terms) -> String {
+    let more_client = format!(
+        "give the client more cores (--client-cpus) or ask for fewer {}",
+        terms.load_unit.name()
+    );
     match doubt {
         Doubt::SendLag { p999_us, limit_us } => format!(
-            "the client wrote frames late: send lag p99.9 {:.1} ms, allowed {:.1} ms; {MORE_CLIENT}",
+            "the client wrote frames late: send lag p99.9 {:.1} ms, allowed {:.1} ms; {more_client}",
             p999_us / 1e3,
             limit_us / 1e3
         ),
         Doubt::ClientBusy { share, limit } => format!(
-            "the busiest engine thread used {:.0} % of its core, allowed {:.0} %; {MORE_CLIENT}",
+            "the busiest engine thread used {:.0} % of its core, allowed {:.0} %; {more_client}",
             share * 100.0,
             limit * 100.0
         ),
         Doubt::ClientStarved { share, limit } => format!(
-            "an engine thread was ready and waited for its core for {:.0} % of the window, allowed {:.0} %; end what else runs on the client's cores, lift the client's CPU quota, or {MORE_CLIENT}",
+            "an engine thread was ready and waited for its core for {:.0} % of the window, allowed {:.0} %; end what else runs on the client's cores, lift the client's CPU quota, or {more_client}",
             share * 100.0,
             limit * 100.0
         ),
         Doubt::AchievedLoad { share, limit } => format!(
-            "the client wrote only {:.2} % of the load that was asked for, {:.1} % is needed; {MORE_CLIENT}",
+            "the client wrote only {:.2} % of the load that was asked for, {:.1} % is needed; {more_client}",
             // Rounded down: a share that misses the limit must not be shown as the limit.
             (share * 1e4).floor() / 1e2,
             limit * 100.0
@@ -35,7 +44,7 @@ pub(super) fn of(doubt: &Doubt) -> String {
         } => format!(
             "the inference simulator answered late by its own fault: p99 {lateness_p99_ms:.1} ms, allowed {limit_ms:.1} ms; give the client more cores (--client-cpus) or run the simulator elsewhere (--inference URL)"
         ),
-        Doubt::InferenceGone => "the inference simulator ended or no longer answered during the trial; its log is in the result folder's logs/, run the trial again".to_owned(),
+        Doubt::InferenceGone => INFERENCE_GONE.to_owned(),
         Doubt::InferenceQueued {
             wait_p99_ms,
             limit_ms,
@@ -50,37 +59,66 @@ pub(super) fn of(doubt: &Doubt) -> String {
             party,
             share,
             limit,
-        } => format!(
-            "the hypervisor took {:.1} % of the time of {} cores, allowed {:.1} %; measure on a quieter or a dedicated machine",
-            share * 100.0,
-            match party {
-                Party::Client => "the client's",
-                Party::Target => "the target's",
-            },
-            limit * 100.0
-        ),
+        } => stolen(*party, *share, *limit),
         Doubt::ClockJump(jump) => format!(
             "{} by {:.0} ms during the trial; stop what sets the clock in steps (chronyd or ntpd may slew it), keep the machine awake, and run the trial again",
             jump.what(),
             jump.by_ms.abs()
         ),
-        Doubt::AccountsDisagree { account, check } => disagreement(*account, check),
-        Doubt::SharedCores => "target and client share cores, so each slows the other; give them their own with --target-cpus and --client-cpus (a server that runs already: `taskset -acp CPUS PID`, or its control group's cpuset.cpus)".to_owned(),
-        Doubt::BackEndUnchecked => "the target's manifest says that it never asks its back end (asks_inference = false), so that is not checked; nothing to do for a target that tests Plimsoll".to_owned(),
+        Doubt::AccountsDisagree { account, check } => disagreement(*account, check, terms),
+        Doubt::MachineBound { what } => machine_bound(what, terms),
+        Doubt::Unprocessed { read, processed } => unprocessed(*read, *processed),
+        Doubt::FormatOpaque { format } => format!(
+            "nothing shows that the target decodes {format}, so it may hand such messages on as opaque bytes; hold this trial against no format that it decodes"
+        ),
+        Doubt::SharedCores => SHARED_CORES.to_owned(),
+        Doubt::BackEndUnchecked => BACK_END_UNCHECKED.to_owned(),
         Doubt::NoQuota { vcpu, why } => format!(
             "a quota of {vcpu} vCPU could not be set ({why}), so the target had whole cores; run where cgroups are writable, for example as root"
         ),
-        Doubt::NoResources => "the target's CPU and memory were not measured, nor is it known whether it shares cores with the client; name it with --pid or --cgroup".to_owned(),
-        Doubt::Interrupted => "the trial was interrupted; what was measured until then is kept, run it again for a verdict".to_owned(),
-        Doubt::TooFewSamples(few) => format!(
-            "gate {} rests on only {} samples, at least {} are needed; use more sessions or a longer profile",
-            few.gate, few.samples, few.needed
-        ),
+        Doubt::NoResources => NO_RESOURCES.to_owned(),
+        Doubt::Interrupted => INTERRUPTED.to_owned(),
+        Doubt::TooFewSamples(few) => too_few(few, terms),
     }
 }
 
+fn stolen(party: Party, share: f64, limit: f64) -> String {
+    format!(
+        "the hypervisor took {:.1} % of the time of {} cores, allowed {:.1} %; measure on a quieter or a dedicated machine",
+        share * 100.0,
+        match party {
+            Party::Client => "the client's",
+            Party::Target => "the target's",
+        },
+        limit * 100.0
+    )
+}
+
+fn machine_bound(what: &str, terms: &Terms) -> String {
+    format!(
+        "the machine ran out of {what}, so it ended this load and not the target; raise that limit (`plimsoll doctor` tells how), take a larger machine, or ask for fewer {}",
+        terms.load_unit.name()
+    )
+}
+
+fn unprocessed(read: u64, processed: u64) -> String {
+    format!(
+        "the target read {read} messages, but its application was handed only {processed}, so what is measured is less than its work; give it a handler that takes every message, or take these figures for those of its parser"
+    )
+}
+
+fn too_few(few: &GateSamples, terms: &Terms) -> String {
+    format!(
+        "gate {} rests on only {} samples, at least {} are needed; use more {} or a longer profile",
+        few.gate,
+        few.samples,
+        few.needed,
+        terms.load_unit.name()
+    )
+}
+
 /// What two accounts say, and what that may mean.
-fn disagreement(account: Account, check: &SanityCheck) -> String {
+fn disagreement(account: Account, check: &SanityCheck, terms: &Terms) -> String {
     let SanityCheck {
         low,
         high,
@@ -97,7 +135,7 @@ fn disagreement(account: Account, check: &SanityCheck) -> String {
             "Little's law does not hold: {observed:.2} frames were unanswered on average, but rate and latency make {low:.2} to {high:.2}; this is a fault in Plimsoll's own account, run again and report it with the result folder"
         ),
         Account::MetricsFrames | Account::MetricsSessions | Account::MetricsPartials => {
-            let (metric, seen) = account.metric();
+            let (metric, seen) = account.metric(&terms.metrics);
             let who = if observed > high {
                 "somebody else loads the target as well, or it counts what never was: end the other load"
             } else {
@@ -123,7 +161,12 @@ fn disagreement(account: Account, check: &SanityCheck) -> String {
 fn client_fault_remedy(what: &str) -> &'static str {
     match what {
         "EMFILE" | "ENFILE" => "raise the limit of open files (ulimit -n)",
-        "EADDRNOTAVAIL" => "widen the port range (sysctl net.ipv4.ip_local_port_range)",
+        "EADDRNOTAVAIL" | "EADDRINUSE" => {
+            "widen the port range (sysctl net.ipv4.ip_local_port_range)"
+        }
+        "bind" => {
+            "name only addresses of this machine, of the target's family (--source-addresses)"
+        }
         "ENOBUFS" | "ENOMEM" => "give the machine more memory for sockets",
         _ => "see `plimsoll doctor`",
     }

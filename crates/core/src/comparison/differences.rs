@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::drift;
 use crate::profile::{Length, Profile};
-use crate::record::Trial;
+use crate::record::{Trial, WsRecord};
 
 /// A condition that two trials do not share.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +32,7 @@ const MACHINE_FACTS: [&str; 5] = [
     "clock_source",
 ];
 
-/// The conditions that two trials do not share and without which their numbers do not compare: workload, profile, SLO, what the
+/// The conditions that two trials do not share and without which their numbers do not compare: workload and test, profile, SLO, what the
 /// target was given, the machine, who ran where, and how the engine wrote. The load, the seed and the target itself may differ.
 ///
 /// A short trial and a full one of the same profile share it.
@@ -40,6 +40,7 @@ const MACHINE_FACTS: [&str; 5] = [
 pub fn differences(a: &Trial, b: &Trial) -> Vec<Difference> {
     let mut found = Found::default();
     found.compare("workload", &a.workload, &b.workload);
+    found.compare_tests(a.ws.as_ref(), b.ws.as_ref());
     found.compare("profile", &a.profile, &b.profile);
     found.compare("phases", &phases(a, b.length), &phases(b, a.length));
     found.compare("SLO", &a.slo, &b.slo);
@@ -112,6 +113,44 @@ impl Found {
                 a: a.to_owned(),
                 b: b.to_owned(),
             });
+        }
+    }
+}
+
+type TestCondition = fn(&WsRecord) -> Option<String>;
+
+/// What a test of workload `ws` sends, and to whom.
+const TEST_CONDITIONS: [(&str, TestCondition); 10] = [
+    ("test", |ws| Some(ws.test.clone())),
+    ("dialect", |ws| Some(ws.dialect.clone())),
+    ("connections", |ws| ws.connections.map(|n| n.to_string())),
+    ("message bytes", |ws| {
+        ws.message_bytes.map(|bytes| bytes.to_string())
+    }),
+    ("format", |ws| ws.format.clone()),
+    ("ping period in ms", |ws| {
+        ws.period_ms.map(|period| period.to_string())
+    }),
+    ("published per second", |ws| {
+        ws.published_per_s.map(|rate| rate.to_string())
+    }),
+    ("linger in ms", |ws| {
+        ws.linger_ms.map(|linger| linger.to_string())
+    }),
+    ("spacing", |ws| ws.spacing.clone()),
+    ("source addresses", |ws| {
+        (!ws.source_addresses.is_empty()).then(|| ws.source_addresses.join(", "))
+    }),
+];
+
+impl Found {
+    fn compare_tests(&mut self, a: Option<&WsRecord>, b: Option<&WsRecord>) {
+        for (name, condition) in TEST_CONDITIONS {
+            let of = |ws: Option<&WsRecord>| {
+                let value = ws.and_then(condition);
+                value.unwrap_or_else(|| "none".to_owned())
+            };
+            self.compare(name, &of(a), &of(b));
         }
     }
 }

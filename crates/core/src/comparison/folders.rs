@@ -108,6 +108,7 @@ pub fn compare_measured(
         cost: cost_ratio,
         load_line: load_line_ratio,
         carried: None,
+        load_unit: first_of_a.load_unit,
     };
     let judgement = conclude(&side_a.name, &side_b.name, &findings);
     Ok(Comparison {
@@ -124,6 +125,7 @@ pub fn compare_measured(
         workload: first_of_a.workload.clone(),
         profile: first_of_a.profile.clone(),
         vcpu: first_of_a.vcpu,
+        load_unit: first_of_a.load_unit,
         pairs: Vec::new(),
         loads,
         interrupted: false,

@@ -5,7 +5,7 @@ use super::{
     Findings, carried, confidence_of_each, load_line_ratio, paired_cost_ratio,
     unanimous_pairs_needed,
 };
-use crate::record::Pair;
+use crate::record::{LoadUnit, Pair};
 use crate::search::edge::EdgePosterior;
 
 /// What pairs of trials at one load show, and the edges where both are bounded (`a`, then `b`), all of it together with
@@ -17,6 +17,8 @@ use crate::search::edge::EdgePosterior;
 /// the sides apart: given these numbers, two equal targets are as likely to have fallen the other way round, so each test keeps
 /// its level, and so does the sum. So where both sides carry the load in all pairs, as they should, the cost pays nothing for
 /// what is asked about carrying.
+///
+/// Pairs do not know what their load counts: the caller sets that.
 #[must_use]
 pub fn findings_of_pairs(
     pairs: &[Pair],
@@ -40,6 +42,7 @@ pub fn findings_of_pairs(
             .and_then(|(a, b)| load_line_ratio(|q| a.quantile(q), |q| b.quantile(q), each, seed)),
         // Where it cannot speak it shows nothing at this confidence either.
         carried: carried(pairs, beside_carrying),
+        load_unit: LoadUnit::default(),
     }
 }
 

@@ -8,8 +8,8 @@ use crate::latency::Latency;
 use crate::ledger::Ledger;
 use crate::profile::{Length, Profile};
 use crate::record::{
-    Client, Comparison, Conclusion, Environment, GateResult, LoadClass, LoadEvidence,
-    SCHEMA_VERSION, Target, TargetResources, Trial, Verdict,
+    Client, Comparison, Conclusion, Environment, GateResult, LoadClass, LoadEvidence, LoadUnit,
+    SCHEMA_VERSION, Target, TargetResources, Trial, Verdict, WsRecord,
 };
 use crate::schedule::mix;
 use crate::stats::Ratio;
@@ -92,6 +92,7 @@ fn share(of: Conclusion, n: u32, cost: f64, load_line: f64, noise: fn(u64) -> f6
             found.high * load_line,
         );
         let findings = Findings {
+            load_unit: crate::record::LoadUnit::default(),
             cost,
             load_line,
             carried: None,
@@ -171,6 +172,7 @@ fn trial() -> Trial {
         phases: Profile::quick(),
         slo: "stt".to_owned(),
         sessions: 400,
+        load_unit: LoadUnit::default(),
         length: Length::Full,
         target: Target {
             name: "rust-axum".to_owned(),
@@ -196,6 +198,7 @@ fn trial() -> Trial {
         inference: None,
         bottleneck: None,
         sanity: Vec::new(),
+        ws: None,
         drift: None,
         further_slos: Vec::new(),
     }
@@ -264,6 +267,59 @@ fn every_condition_that_differs_is_named_with_both_values() {
         other
     });
     assert_eq!(shown[0].to_string(), "vCPU (0.25 against none)");
+}
+
+/// As [`trial`], of a WebSocket server.
+fn ws_trial() -> Trial {
+    Trial {
+        load_unit: LoadUnit::MessagesPerSecond,
+        ws: Some(WsRecord {
+            test: "matrix".to_owned(),
+            dialect: "echo".to_owned(),
+            connections: Some(100),
+            message_bytes: Some(256),
+            ..WsRecord::default()
+        }),
+        ..trial()
+    }
+}
+
+#[test]
+fn what_a_ws_test_is_about_is_a_condition_and_what_it_came_to_is_not() {
+    type Change = fn(&mut WsRecord);
+    let changes: [(&str, Change); 10] = [
+        ("test", |ws| ws.test = "throughput".into()),
+        ("dialect", |ws| ws.dialect = "wse".into()),
+        ("connections", |ws| ws.connections = Some(50)),
+        ("message bytes", |ws| ws.message_bytes = None),
+        ("format", |ws| ws.format = Some("json".into())),
+        ("ping period in ms", |ws| ws.period_ms = Some(1_000.0)),
+        ("published per second", |ws| ws.published_per_s = Some(10.0)),
+        ("linger in ms", |ws| ws.linger_ms = Some(0.0)),
+        ("spacing", |ws| ws.spacing = Some("even".into())),
+        ("source addresses", |ws| {
+            ws.source_addresses = vec!["127.0.0.2".into()];
+        }),
+    ];
+    for (name, change) in changes {
+        let mut other = ws_trial();
+        change(other.ws.as_mut().expect("there"));
+        let found = differences(&ws_trial(), &other);
+        assert_eq!((found.len(), found[0].name.as_str()), (1, name));
+    }
+    let mut other = ws_trial();
+    other.ws.as_mut().expect("there").delivered.offered = 7;
+    assert_eq!(differences(&ws_trial(), &other), []);
+}
+
+#[test]
+fn a_comparison_says_what_its_loads_count() {
+    let mut a = measured("old", &[(400, 250.0), (400, 251.0)]);
+    for (_, trial) in &mut a.trials {
+        *trial = ws_trial();
+    }
+    let comparison = compared(&a, &a).expect("the same conditions");
+    assert_eq!(comparison.load_unit, LoadUnit::MessagesPerSecond);
 }
 
 #[test]

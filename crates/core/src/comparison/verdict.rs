@@ -1,6 +1,6 @@
 //! What all findings together come to.
 
-use crate::record::{Carried, Conclusion};
+use crate::record::{Carried, Conclusion, LoadUnit};
 use crate::stats::Ratio;
 
 /// What was found, each finding with its share of the confidence ([`super::confidence_of_each`]).
@@ -12,6 +12,8 @@ pub struct Findings {
     pub load_line: Option<Ratio>,
     /// Who carries the load of the pairs.
     pub carried: Option<Carried>,
+    /// What that load counts.
+    pub load_unit: LoadUnit,
 }
 
 /// What the findings come to.
@@ -93,8 +95,9 @@ fn found(a: &str, b: &str, findings: &Findings) -> Vec<String> {
         };
         if times > 0 {
             found.push(format!(
-                "{most} carried {} sessions and {other} did not in {times} of {valid} pairs (the other way round in {vice_versa}; sign test, p = {})",
+                "{most} carried {} {} and {other} did not in {times} of {valid} pairs (the other way round in {vice_versa}; sign test, p = {})",
                 carried.sessions,
+                findings.load_unit.name(),
                 p_value(carried.p_value)
             ));
         }
@@ -159,6 +162,7 @@ mod tests {
                 cost,
                 load_line,
                 carried,
+                load_unit: LoadUnit::default(),
             },
         )
     }
@@ -231,6 +235,7 @@ mod tests {
             cost: ratio(1.0, 0.99, 1.01),
             load_line: ratio(1.0, 0.97, 1.03),
             carried: carried(0, 0, Conclusion::NoDifferenceShown),
+            ..Findings::default()
         };
         assert_eq!(
             conclude("x", "x", &findings).explanation,
@@ -240,6 +245,13 @@ mod tests {
             judged(None, None, carried(7, 0, Conclusion::Worse)).explanation,
             "a carried 400 sessions and b did not in 7 of 8 pairs (the other way round in 0; sign test, p = 0.0156): worse"
         );
+        let of_connections = Findings {
+            carried: carried(7, 0, Conclusion::Worse),
+            load_unit: LoadUnit::ConnectionsPerSecond,
+            ..Findings::default()
+        };
+        let explanation = conclude("a", "b", &of_connections).explanation;
+        assert!(explanation.starts_with("a carried 400 connections per second and b did not"));
         assert_eq!(
             judged(
                 ratio(1.1, 1.05, 1.2),

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::profile::Length;
-use crate::record::{Edge, SCHEMA_VERSION, Target};
+use crate::record::{Edge, LoadUnit, SCHEMA_VERSION, Target};
 
 fn bracket(name: &str, confirmed: Option<u32>, edge: Option<(f64, f64, f64)>) -> Bracket {
     Bracket {
@@ -15,6 +15,7 @@ fn bracket(name: &str, confirmed: Option<u32>, edge: Option<(f64, f64, f64)>) ->
         profile: "quick".to_owned(),
         slo: "stt".to_owned(),
         vcpu: Some(1.0),
+        load_unit: LoadUnit::default(),
         confirmed,
         borderline: Vec::new(),
         first_fail: None,
@@ -113,6 +114,7 @@ fn trial(verdict: Verdict, cost: Option<f64>) -> Trial {
         phases: crate::profile::Profile::quick(),
         slo: String::new(),
         sessions: 100,
+        load_unit: LoadUnit::default(),
         length: Length::Full,
         target: Target::default(),
         vcpu: Some(1.0),
@@ -127,6 +129,7 @@ fn trial(verdict: Verdict, cost: Option<f64>) -> Trial {
         inference: None,
         bottleneck: None,
         sanity: Vec::new(),
+        ws: None,
         drift: None,
         further_slos: Vec::new(),
     }

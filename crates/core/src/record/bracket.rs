@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::load_unit::LoadUnit;
 use super::trial::{Target, Trial, Verdict};
 use crate::profile::Length;
 
@@ -21,6 +22,9 @@ pub struct Bracket {
     pub slo: String,
     /// What the target was given, in vCPU; `null` when Plimsoll did not start it.
     pub vcpu: Option<f64>,
+    /// What the loads count.
+    #[serde(default, skip_serializing_if = "LoadUnit::is_sessions")]
+    pub load_unit: LoadUnit,
     /// The highest load classified as passing: the load line. `null` when none passed.
     pub confirmed: Option<u32>,
     /// Loads that disagree with themselves.

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::LoadUnit;
+
 /// What this machine's client can honestly generate.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Calibration {
@@ -16,7 +18,7 @@ pub struct Calibration {
     pub ratio: f64,
     /// The most sessions that this client can honestly drive.
     pub max_sessions: u32,
-    /// Send lag at `max_sessions`.
+    /// Send lag at `max_sessions`; where that is 0, at the least load that was tried.
     pub send_lag_p99_us: f64,
     /// How late a sleep ends.
     pub timer_error_p99_us: f64,
@@ -26,4 +28,65 @@ pub struct Calibration {
     pub engine_backend: String,
     /// When, RFC 3339 in UTC.
     pub started_at: String,
+}
+
+/// What this machine's client can honestly generate for workload `ws`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WsCalibration {
+    /// Version of this schema.
+    pub schema_version: u32,
+    /// What each kind of work costs, in the order measured.
+    pub costs: Vec<ClientCost>,
+    /// How late a sleep ends.
+    pub timer_error_p99_us: f64,
+    /// How often bare loop and engine took turns.
+    pub rounds: u32,
+    /// How long each of them ran each time.
+    pub seconds: f64,
+    /// How the engine waits for sockets.
+    pub engine_backend: String,
+    /// When, RFC 3339 in UTC.
+    pub started_at: String,
+}
+
+/// What a kind of work costs one core of the client: the engine, and beside it a bare loop that does the same with nothing around it, in turns.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClientCost {
+    /// What the client does: `json` and `msgpack` send messages, `echo` sends them and takes them back, `connections` opens and closes.
+    pub work: String,
+    /// What a load of it counts.
+    pub load_unit: LoadUnit,
+    /// The load at which the costs were measured.
+    pub load: u32,
+    /// Connections that shared the load; `null` where they are the load.
+    pub connections: Option<u32>,
+    /// Payload of a message in bytes; `null` for connections.
+    pub message_bytes: Option<u64>,
+    /// Messages of a connection that are due together and go out with one write; `null` for connections.
+    pub messages_per_write: Option<u32>,
+    /// CPU time of the bare loop per message, echo or connection.
+    pub bare_cpu_us: Spread,
+    /// CPU time of the engine per message, echo or connection.
+    pub engine_cpu_us: Spread,
+    /// Engine / bare within a round.
+    pub ratio: Spread,
+    /// What the bare loop would do a second if it had a core to itself: 10⁶ / the median of `bare_cpu_us`.
+    pub bare_per_core_second: f64,
+    /// The same of the engine.
+    pub engine_per_core_second: f64,
+    /// The greatest load at which one core of the engine was tried and was on time; `null` where it never was.
+    pub on_time_load: Option<u32>,
+    /// Send lag at that load.
+    pub send_lag_p99_us: Option<f64>,
+}
+
+/// What several rounds gave.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Spread {
+    /// The middle one.
+    pub median: f64,
+    /// The least.
+    pub least: f64,
+    /// The greatest.
+    pub greatest: f64,
 }

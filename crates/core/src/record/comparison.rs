@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Verdict;
 use super::bracket::{Edge, LoadEvidence, TrialSummary};
+use super::load_unit::LoadUnit;
 use crate::profile::Length;
 use crate::stats::Ratio;
 
@@ -152,6 +153,9 @@ pub struct Comparison {
     /// What each target was given, in vCPU; `null` when Plimsoll did not start it.
     #[serde(default)]
     pub vcpu: Option<f64>,
+    /// What the loads count.
+    #[serde(default, skip_serializing_if = "LoadUnit::is_sessions")]
+    pub load_unit: LoadUnit,
     /// Pairs of trials behind `cost_ratio`, in the order in which they ran; empty for two folders.
     pub pairs: Vec<Pair>,
     /// The costs behind `cost_ratio` for two folders, by load, ascending; empty otherwise.

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::load_unit::LoadUnit;
 use super::second::Second;
 use super::trial::{Trial, Verdict};
 use crate::profile::Profile;
@@ -32,6 +33,9 @@ pub struct Live {
     pub vcpu: Option<f64>,
     /// How long each phase of a full trial takes.
     pub phases: LivePhases,
+    /// What the loads count.
+    #[serde(default, skip_serializing_if = "LoadUnit::is_sessions")]
+    pub load_unit: LoadUnit,
     /// The trial that runs; `null` between two trials.
     pub trial: Option<LiveTrial>,
     /// The gates of the SLO, in its order.

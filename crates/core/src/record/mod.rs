@@ -7,18 +7,21 @@ mod bracket;
 mod calibration;
 mod comparison;
 mod live;
+mod load_unit;
 mod plan;
 mod ranking;
 mod resources;
 mod second;
 mod trial;
+mod ws;
 
 pub use bracket::{Bracket, CostPoint, Edge, LoadClass, LoadEvidence, TrialSummary};
-pub use calibration::Calibration;
+pub use calibration::{Calibration, ClientCost, Spread, WsCalibration};
 pub use comparison::{Carried, Comparison, Conclusion, LoadCosts, Pair, Side};
 pub use live::{
     Live, LiveBracket, LiveCommand, LiveEnded, LiveGate, LivePhases, LiveSecond, LiveTrial, Phase,
 };
+pub use load_unit::LoadUnit;
 pub use plan::SearchPlan;
 pub use ranking::{CostAtLoad, LeftOut, RankedTarget, Ranking};
 pub use resources::{Client, Inference, ProcessResources, SocketResources, TargetResources};
@@ -26,6 +29,7 @@ pub use second::Second;
 pub use trial::{
     Drift, Environment, GateResult, SanityCheck, SloVerdict, Slope, Target, Trial, Verdict,
 };
+pub use ws::{ClosedLoopRecord, DecodeRecord, Delivered, Outcome as WsOutcome, WsRecord};
 
 /// Version of the records below.
 pub const SCHEMA_VERSION: u32 = 1;

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bracket::Bracket;
+use super::load_unit::LoadUnit;
 
 /// Several targets, ranked by their load lines.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -18,6 +19,9 @@ pub struct Ranking {
     pub slo: String,
     /// What each target was given, in vCPU.
     pub vcpu: f64,
+    /// What the loads count.
+    #[serde(default, skip_serializing_if = "LoadUnit::is_sessions")]
+    pub load_unit: LoadUnit,
     /// The load at which costs are compared; `null` when there is none that every target carries.
     pub common_load: Option<u32>,
     /// Rounds of trials at that load: each has one trial of every target, in an order drawn anew.

@@ -12,7 +12,7 @@ use crate::latency::LagQuantiles;
 pub struct Client {
     /// CPU time of the engine threads per frame written: sending, receiving and accounting.
     pub cpu_us_per_frame: Option<f64>,
-    /// Share of its core that the busiest engine thread used.
+    /// Share of the busiest core of the engine that its threads used: one thread, or one of each process where several processes share a core.
     pub cpu_share: f64,
     /// Write minus schedule, without waits for a full socket.
     pub send_lag: LagQuantiles,
@@ -28,9 +28,12 @@ pub struct Client {
     /// Time that the busiest engine thread was ready and waited for its core, as a share of the window.
     #[serde(default)]
     pub run_queue_wait_share: Option<f64>,
-    /// The command's own process: engine threads, sampling and all.
+    /// The command's own process: engine threads, sampling and all; with the other processes of the client, where it had several.
     #[serde(default)]
     pub resources: Option<ProcessResources>,
+    /// The processes that shared the sessions, the command not counted; `null` when the command drove them itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processes: Option<u32>,
 }
 
 /// The target's resources over the measured window.
@@ -46,7 +49,7 @@ pub struct TargetResources {
     pub cpu_system_us: u64,
     /// The greatest resident set.
     pub rss_peak_bytes: u64,
-    /// Resident set at the window's end, less that before the first session, per session.
+    /// Resident set at the window's end, less that before the first session, per session; `null` where it did not grow.
     pub rss_bytes_per_session: Option<f64>,
     /// Share of quota periods in which the target was held back.
     pub throttled_share: Option<f64>,

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::load_unit::LoadUnit;
 use super::resources::{Client, Inference, TargetResources};
+use super::ws::WsRecord;
 use crate::caveat::Caveat;
 use crate::latency::Latency;
 use crate::ledger::Ledger;
@@ -81,6 +83,9 @@ pub struct Trial {
     pub slo: String,
     /// The load.
     pub sessions: u32,
+    /// What the load counts.
+    #[serde(default, skip_serializing_if = "LoadUnit::is_sessions")]
+    pub load_unit: LoadUnit,
     /// Whether it ran the whole profile or, far from the edge of a search, a shorter one; `phases` has the seconds.
     #[serde(default)]
     pub length: Length,
@@ -112,6 +117,9 @@ pub struct Trial {
     /// Accounts that were kept twice, by two parties or in two ways, held against each other.
     #[serde(default)]
     pub sanity: Vec<SanityCheck>,
+    /// What workload `ws` says besides; `null` for others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ws: Option<WsRecord>,
     /// How latency and memory changed over the window; `null` when it was too short to say.
     #[serde(default)]
     pub drift: Option<Drift>,

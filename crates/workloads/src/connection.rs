@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use plimsoll_core::schedule::mix;
+use serde::{Deserialize, Serialize};
 
 use crate::websocket::close::payload;
 use crate::websocket::handshake::InvalidRequest;
@@ -18,7 +19,7 @@ const MESSAGE_MAX_BYTES: u32 = 1 << 20;
 const CONTROL_MASK: [u8; 4] = [0x4C, 0x4F, 0x41, 0x44];
 
 /// Where upgrade requests go: what is the same for every session.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Endpoint {
     /// `name` or `name:port`, for the Host field.
     pub host: String,
@@ -60,12 +61,28 @@ pub enum Incoming<'a> {
     Over(&'a str),
 }
 
+/// How a connection ended, where the target said so or broke a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// The upgrade was answered with this status.
+    Refused(u16),
+    /// The answer to the upgrade was neither a correct upgrade nor a correct refusal.
+    BadHandshake,
+    /// A close frame came, with this code if it had one.
+    Closed(Option<u16>),
+    /// A frame broke RFC 6455.
+    Violation,
+}
+
 /// The connection.
 #[derive(Debug)]
 pub struct Connection {
     stage: Stage,
     /// Control bytes to be written: the request, pongs, closes, and what [`Connection::queue`] added.
     out: Vec<u8>,
+    /// A close frame was queued by [`Connection::begin_close`]: the one that answers it is not answered.
+    closing: bool,
+    ending: Option<Ending>,
 }
 
 #[derive(Debug)]
@@ -85,7 +102,15 @@ impl Connection {
         Self {
             stage: Stage::Handshake(Box::new(Handshake::new(key))),
             out: endpoint.request(key).unwrap_or_default(),
+            closing: false,
+            ending: None,
         }
+    }
+
+    /// How it ended; `None` while it has not, or when only its socket did.
+    #[must_use]
+    pub fn ending(&self) -> Option<Ending> {
+        self.ending
     }
 
     /// Bytes to be written before anything else.
@@ -108,11 +133,23 @@ impl Connection {
         append_client_frame(&mut self.out, true, opcode, message, CONTROL_MASK);
     }
 
+    /// Queues whole, masked frames as control bytes, and empties `frames`.
+    pub fn queue_frames(&mut self, frames: &mut Vec<u8>) {
+        self.out.append(frames);
+    }
+
+    /// Queues a close frame and goes on reading, so that the target can answer it and close its side first: the side that closes first keeps the port
+    /// for a minute.
+    pub fn begin_close(&mut self, code: u16) {
+        if matches!(self.stage, Stage::Open(_)) && !self.closing {
+            self.queue(Opcode::Close, &payload(code, ""));
+            self.closing = true;
+        }
+    }
+
     /// Queues a close frame; nothing is read after that.
     pub fn close(&mut self, code: u16) {
-        if matches!(self.stage, Stage::Open(_)) {
-            self.queue(Opcode::Close, &payload(code, ""));
-        }
+        self.begin_close(code);
         self.stage = Stage::Over;
     }
 
@@ -126,13 +163,15 @@ impl Connection {
                     rest = &bytes[leftover_offset..];
                     None
                 }
-                Ok(Some(Outcome::Refused { status, .. })) => {
-                    Some(format!("upgrade refused with status {status}"))
-                }
-                Err(error) => Some(format!("bad handshake: {error}")),
+                Ok(Some(Outcome::Refused { status, .. })) => Some((
+                    Ending::Refused(status),
+                    format!("upgrade refused with status {status}"),
+                )),
+                Err(error) => Some((Ending::BadHandshake, format!("bad handshake: {error}"))),
             };
-            if let Some(reason) = over {
+            if let Some((ending, reason)) = over {
                 self.stage = Stage::Over;
+                self.ending = Some(ending);
                 on_incoming(Incoming::Over(&reason));
                 return;
             }
@@ -142,7 +181,7 @@ impl Connection {
         let Stage::Open(decoder) = &mut self.stage else {
             return;
         };
-        let out = &mut self.out;
+        let (out, closing) = (&mut self.out, self.closing);
         let mut closed = None;
         let decoded = decoder.decode(rest, |event| {
             match event {
@@ -153,28 +192,30 @@ impl Connection {
                 }
                 Event::Pong(_) => {}
                 Event::Close(close) => {
-                    append_client_frame(
-                        out,
-                        true,
-                        Opcode::Close,
-                        &close.code.map_or(Vec::new(), |code| payload(code, "")),
-                        CONTROL_MASK,
-                    );
-                    closed = Some(match close.code {
+                    if !closing {
+                        let answer = close.code.map_or(Vec::new(), |code| payload(code, ""));
+                        append_client_frame(out, true, Opcode::Close, &answer, CONTROL_MASK);
+                    }
+                    let reason = match close.code {
                         Some(code) => format!("closed by the target with code {code}"),
                         None => "closed by the target without a code".to_owned(),
-                    });
+                    };
+                    closed = Some((Ending::Closed(close.code), reason));
                     return ControlFlow::Break(());
                 }
             }
             ControlFlow::Continue(())
         });
-        let reason = match decoded {
-            Err(violation) => Some(format!("WebSocket violation: {violation}")),
+        let over = match decoded {
+            Err(violation) => Some((
+                Ending::Violation,
+                format!("WebSocket violation: {violation}"),
+            )),
             Ok(_) => closed,
         };
-        if let Some(reason) = reason {
+        if let Some((ending, reason)) = over {
             self.stage = Stage::Over;
+            self.ending = Some(ending);
             on_incoming(Incoming::Over(&reason));
         }
     }
@@ -257,6 +298,33 @@ mod tests {
         let masked = RawFrame::new(Opcode::Text, b"x").to_vec();
         let seen = feed(&mut opened(), &masked);
         assert!(seen[0].contains("WebSocket violation"), "{seen:?}");
+    }
+
+    #[test]
+    fn the_ending_is_told_without_its_words() {
+        let mut refused = Connection::new(&endpoint(), 7);
+        feed(&mut refused, b"HTTP/1.1 503 Busy\r\n\r\n");
+        assert_eq!(refused.ending(), Some(Ending::Refused(503)));
+        let mut closed = opened();
+        assert_eq!(closed.ending(), None);
+        let close = RawFrame::server(Opcode::Close, &payload(4401, "")).to_vec();
+        feed(&mut closed, &close);
+        assert_eq!(closed.ending(), Some(Ending::Closed(Some(4401))));
+    }
+
+    #[test]
+    fn a_close_that_we_began_is_not_answered_again() {
+        let mut connection = opened();
+        connection.begin_close(1000);
+        let said = connection.control().to_vec();
+        assert_eq!(said[0], 0x88);
+        connection.begin_close(1000);
+        let close = RawFrame::server(Opcode::Close, &payload(1000, "")).to_vec();
+        assert_eq!(
+            feed(&mut connection, &close),
+            ["Over(\"closed by the target with code 1000\")"]
+        );
+        assert_eq!(connection.control(), said);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`stt`] | streaming speech-to-text, with its audio, messages and reference computation |
+//! | [`ws`] | general WebSocket servers: eight tests, in the dialects `echo` and `wse` |
 //! | [`echo`] | any RFC 6455 server that sends every message back |
 //! | [`paced`] | a session that sends frames at a fixed pace and accounts for each |
 //! | [`connection`] | a WebSocket client connection without I/O |
@@ -13,3 +14,4 @@ pub mod echo;
 pub mod paced;
 pub mod stt;
 pub mod websocket;
+pub mod ws;

@@ -28,6 +28,37 @@ pub trait Dialogue: Send {
     /// The frame asked for last was written.
     fn frame_written(&mut self);
 
+    /// Whether the upgrade alone opens the session. If not, each message goes to [`Dialogue::opening`] until that says that it is open.
+    fn opens_by_upgrade(&self) -> bool {
+        true
+    }
+
+    /// A message came before the session was open.
+    fn opening(&mut self, _message: Message<'_>) -> Opening {
+        Opening::Open
+    }
+
+    /// The most frames that one write may carry when several are due. More than one needs [`Dialogue::frames`].
+    fn burst_max(&self) -> u64 {
+        1
+    }
+
+    /// Frames `first..first + count` one behind the other, like [`Dialogue::frame`]; `count` is at most [`Dialogue::burst_max`].
+    fn frames(&mut self, first: u64, count: u64) -> (&[u8], &[u8]) {
+        debug_assert_eq!(count, 1);
+        self.frame(first)
+    }
+
+    /// The frames asked for last were written.
+    fn frames_written(&mut self, _written: Written) {
+        self.frame_written();
+    }
+
+    /// Client frames that go out before the next frame of the load: replies, and questions about the frames before them. The session empties it.
+    fn outbox(&mut self) -> Option<&mut Vec<u8>> {
+        None
+    }
+
     /// A message came.
     fn received(
         &mut self,
@@ -36,6 +67,28 @@ pub trait Dialogue: Send {
         frames: &mut FrameAccount,
         recorder: &mut Recorder<Self::Claim>,
     );
+}
+
+/// How far the opening of a session has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Opening {
+    /// More messages are awaited.
+    More,
+    /// The session is open.
+    Open,
+    /// The target does not want it, for this reason.
+    Refused(String),
+}
+
+/// What was written last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Written {
+    /// The last frame that was.
+    pub newest: u64,
+    /// It is the last one that is due in the measured window.
+    pub last_measured: bool,
+    /// When.
+    pub at_ns: u64,
 }
 
 /// A message from the target.
@@ -116,12 +169,33 @@ impl FrameAccount {
         self.ledger = FrameLedger::new(first..end);
     }
 
-    fn written<C>(&mut self, write_ns: u64, recorder: &mut Recorder<C>) {
-        self.ledger.send(&mut recorder.ledger);
-        let lag_ns = write_ns.saturating_sub(self.next_due_ns);
-        self.lags.push(self.ledger.sent(), lag_ns);
-        // Saturating: a frame that was half written when the trial ended is finished after its session was.
-        self.next_due_ns = self.next_due_ns.saturating_add(self.schedule.period_ns);
+    fn written<C>(&mut self, count: u64, write_ns: u64, recorder: &mut Recorder<C>) -> Written {
+        for _ in 0..count {
+            self.ledger.send(&mut recorder.ledger);
+            let lag_ns = write_ns.saturating_sub(self.next_due_ns);
+            self.lags.push(self.ledger.sent(), lag_ns);
+            // Saturating: a frame that was half written when the trial ended is finished after its session was.
+            self.next_due_ns = self.next_due_ns.saturating_add(self.schedule.period_ns);
+        }
+        let newest = self.ledger.sent();
+        Written {
+            newest,
+            last_measured: self.ledger.is_measured(newest) && !self.ledger.is_measured(newest + 1),
+            at_ns: write_ns,
+        }
+    }
+
+    /// Of the frames that are due, how many one write may carry: at most `most`, and all of them measured or none, for the engine records one lateness
+    /// for a write, that of its first frame. The next frame must be due.
+    fn due_together(&self, now_ns: u64, most: u64) -> u64 {
+        if most <= 1 {
+            return 1;
+        }
+        let edges_ns = [self.window.start_ns, self.window.end_ns];
+        let edge_ns = edges_ns.into_iter().find(|edge| self.next_due_ns < *edge);
+        let until_ns = edge_ns.map_or(now_ns, |edge| now_ns.min(edge - 1));
+        let behind_ns = until_ns.saturating_sub(self.next_due_ns);
+        (behind_ns / self.schedule.period_ns + 1).min(most)
     }
 
     /// Ages from the write of these frames, summed. The schedule is even, so its part is that of the two ends; how late each was written is not: a
@@ -197,7 +271,7 @@ enum Stage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Current {
     Control { bytes: usize },
-    Frame,
+    Frames { count: u64 },
 }
 
 impl<D: Dialogue> PacedSession<D> {
@@ -234,9 +308,21 @@ impl<D: Dialogue> PacedSession<D> {
             Some(current) => Some(current),
             None if control > 0 => Some(Current::Control { bytes: control }),
             None if self.stage == Stage::Open && self.frames.next_due_ns <= now_ns => {
-                Some(Current::Frame)
+                let most = self.dialogue.burst_max();
+                let count = self.frames.due_together(now_ns, most);
+                Some(Current::Frames { count })
             }
             None => None,
+        }
+    }
+
+    /// Queues what the dialogue has to say beside the frames.
+    fn post(&mut self) {
+        if matches!(self.stage, Stage::Opening | Stage::Open)
+            && let Some(frames) = self.dialogue.outbox()
+            && !frames.is_empty()
+        {
+            self.connection.queue_frames(frames);
         }
     }
 }
@@ -272,8 +358,9 @@ impl<D: Dialogue> Session for PacedSession<D> {
                 due_ns: None,
                 measured: false,
             },
-            Current::Frame => {
-                let (head, body) = self.dialogue.frame(self.frames.ledger.sent() + 1);
+            Current::Frames { count } => {
+                let first = self.frames.ledger.sent() + 1;
+                let (head, body) = self.dialogue.frames(first, count);
                 Transmit {
                     head,
                     body,
@@ -287,9 +374,10 @@ impl<D: Dialogue> Session for PacedSession<D> {
     fn sent(&mut self, write_ns: u64, recorder: &mut Recorder<D::Claim>) {
         match self.current.take() {
             Some(Current::Control { bytes }) => self.connection.control_sent(bytes),
-            Some(Current::Frame) => {
-                self.dialogue.frame_written();
-                self.frames.written(write_ns, recorder);
+            Some(Current::Frames { count }) => {
+                let written = self.frames.written(count, write_ns, recorder);
+                self.dialogue.frames_written(written);
+                self.post();
             }
             None => {}
         }
@@ -305,19 +393,37 @@ impl<D: Dialogue> Session for PacedSession<D> {
         } = self;
         let mut over = None;
         let was_opening = *stage == Stage::Opening;
-        connection.received(bytes, |incoming| match incoming {
-            Incoming::Opened => {
-                *stage = Stage::Open;
-                recorder.session_started();
-                frames.open(now_ns);
+        connection.received(bytes, |incoming| {
+            let message = match incoming {
+                Incoming::Opened => None,
+                Incoming::Text(text) => Some(Message::Text(text)),
+                Incoming::Binary(binary) => Some(Message::Binary(binary)),
+                // The first reason is the one: a refusal in words comes before the close frame.
+                Incoming::Over(reason) => {
+                    over.get_or_insert_with(|| reason.to_owned());
+                    return;
+                }
+            };
+            let opening = match message {
+                None if dialogue.opens_by_upgrade() => Opening::Open,
+                None => Opening::More,
+                Some(message) if *stage == Stage::Opening => dialogue.opening(message),
+                Some(message) => {
+                    dialogue.received(message, now_ns, frames, recorder);
+                    Opening::More
+                }
+            };
+            match opening {
+                Opening::More => {}
+                Opening::Open => {
+                    *stage = Stage::Open;
+                    recorder.session_started();
+                    frames.open(now_ns);
+                }
+                Opening::Refused(reason) => {
+                    over.get_or_insert(reason);
+                }
             }
-            Incoming::Text(text) => {
-                dialogue.received(Message::Text(text), now_ns, frames, recorder);
-            }
-            Incoming::Binary(binary) => {
-                dialogue.received(Message::Binary(binary), now_ns, frames, recorder);
-            }
-            Incoming::Over(reason) => over = Some(reason.to_owned()),
         });
         if let Some(greeting) = dialogue.greeting()
             && was_opening
@@ -325,6 +431,7 @@ impl<D: Dialogue> Session for PacedSession<D> {
         {
             connection.queue(Opcode::Text, greeting.as_bytes());
         }
+        self.post();
         if let Some(reason) = over {
             self.over(&reason, recorder);
         }

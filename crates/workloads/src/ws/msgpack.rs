@@ -1,0 +1,260 @@
+//! As much of MessagePack as the `wse` dialect speaks: a writer for maps of texts and numbers, and a reader that finds a field and skips the rest.
+//!
+//! Not a crate: what is written is two fixed messages, and what is read is one number out of a map, for which nothing must be built or allocated. The
+//! tests hold both against `rmp-serde`.
+
+/// Writes values one after the other; the caller sees to it that a map's count is right.
+#[derive(Debug, Default)]
+pub(super) struct Writer {
+    out: Vec<u8>,
+}
+
+impl Writer {
+    /// A map of so many pairs, at most 15.
+    pub(super) fn map(mut self, pairs: u8) -> Self {
+        debug_assert!(pairs < 16);
+        self.out.push(0x80 | pairs);
+        self
+    }
+
+    /// An array of so many values, at most 15.
+    pub(super) fn array(mut self, values: u8) -> Self {
+        debug_assert!(values < 16);
+        self.out.push(0x90 | values);
+        self
+    }
+
+    /// A text of at most 31 bytes.
+    pub(super) fn text(mut self, text: &str) -> Self {
+        debug_assert!(text.len() < 32);
+        self.out.push(0xA0 | u8::try_from(text.len()).unwrap_or(0));
+        self.out.extend_from_slice(text.as_bytes());
+        self
+    }
+
+    /// A whole number in its shortest form, as every encoder writes it.
+    pub(super) fn int(mut self, value: u64) -> Self {
+        let bytes = value.to_be_bytes();
+        let (marker, length) = match value {
+            0..0x80 => (None, 1),
+            0x80..0x100 => (Some(0xCC_u8), 1),
+            0x100..0x1_0000 => (Some(0xCD), 2),
+            0x1_0000..0x1_0000_0000 => (Some(0xCE), 4),
+            _ => (Some(0xCF), 8),
+        };
+        self.out.extend(marker);
+        self.out.extend_from_slice(&bytes[8 - length..]);
+        self
+    }
+
+    /// A number of 64 bits.
+    pub(super) fn float(mut self, value: f64) -> Self {
+        self.out.push(0xCB);
+        self.out.extend_from_slice(&value.to_be_bytes());
+        self
+    }
+
+    /// What was written.
+    pub(super) fn finish(self) -> Vec<u8> {
+        self.out
+    }
+}
+
+/// Reads values from the front of some bytes. Nothing that a server sends makes it panic or run longer than the bytes are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    /// The value of a key, if what comes next is a map that has it.
+    pub(super) fn field(mut self, key: &str) -> Option<Self> {
+        let pairs = self.map()?;
+        for _ in 0..pairs {
+            let name = self;
+            self.skip()?;
+            if name.text() == Some(key) {
+                return Some(self);
+            }
+            self.skip()?;
+        }
+        None
+    }
+
+    /// The text that comes next.
+    pub(super) fn text(mut self) -> Option<&'a str> {
+        let marker = self.byte()?;
+        let length = match marker {
+            0xA0..=0xBF => u64::from(marker & 0x1F),
+            0xD9..=0xDB => self.unsigned(1 << (marker - 0xD9))?,
+            _ => return None,
+        };
+        std::str::from_utf8(self.take(length)?).ok()
+    }
+
+    /// The whole number that comes next.
+    pub(super) fn int(mut self) -> Option<i64> {
+        let marker = self.byte()?;
+        match marker {
+            0x00..=0x7F | 0xE0..=0xFF => Some(i64::from(marker.cast_signed())),
+            0xCC..=0xCF => i64::try_from(self.unsigned(1 << (marker - 0xCC))?).ok(),
+            0xD0..=0xD3 => {
+                let bytes = 1 << (marker - 0xD0);
+                let unused_bits = 64 - 8 * bytes;
+                // Shifted up and down again, so that the sign of the shorter form is the sign of the whole.
+                Some((self.unsigned(bytes)? << unused_bits).cast_signed() >> unused_bits)
+            }
+            _ => None,
+        }
+    }
+
+    fn map(&mut self) -> Option<u64> {
+        let marker = self.byte()?;
+        match marker {
+            0x80..=0x8F => Some(u64::from(marker & 0x0F)),
+            0xDE | 0xDF => self.unsigned(2 << (marker - 0xDE)),
+            _ => None,
+        }
+    }
+
+    /// Goes over one value with all that is in it.
+    fn skip(&mut self) -> Option<()> {
+        let mut values = 1_u64;
+        while values > 0 {
+            values -= 1;
+            let marker = self.byte()?;
+            let (bytes, inner) = match marker {
+                0x00..=0x7F | 0xC0 | 0xC2 | 0xC3 | 0xE0..=0xFF => (0, 0),
+                0x80..=0x8F => (0, 2 * u64::from(marker & 0x0F)),
+                0x90..=0x9F => (0, u64::from(marker & 0x0F)),
+                0xA0..=0xBF => (u64::from(marker & 0x1F), 0),
+                0xC4..=0xC6 => (self.unsigned(1 << (marker - 0xC4))?, 0),
+                // An extension has a byte for its type.
+                0xC7..=0xC9 => (self.unsigned(1 << (marker - 0xC7))? + 1, 0),
+                0xCA => (4, 0),
+                0xCB => (8, 0),
+                0xCC..=0xCF => (1 << (marker - 0xCC), 0),
+                0xD0..=0xD3 => (1 << (marker - 0xD0), 0),
+                0xD4..=0xD8 => ((1 << (marker - 0xD4)) + 1, 0),
+                0xD9..=0xDB => (self.unsigned(1 << (marker - 0xD9))?, 0),
+                0xDC | 0xDD => (0, self.unsigned(2 << (marker - 0xDC))?),
+                0xDE | 0xDF => (0, 2 * self.unsigned(2 << (marker - 0xDE))?),
+                0xC1 => return None,
+            };
+            self.take(bytes)?;
+            // Each value takes a byte at least, so a count beyond what is left is a lie.
+            values += inner;
+            if values > self.rest.len() as u64 {
+                return None;
+            }
+        }
+        Some(())
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        let (first, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        Some(*first)
+    }
+
+    fn take(&mut self, bytes: u64) -> Option<&'a [u8]> {
+        let (taken, rest) = self.rest.split_at_checked(usize::try_from(bytes).ok()?)?;
+        self.rest = rest;
+        Some(taken)
+    }
+
+    /// A big-endian number of so many bytes, at most 8.
+    fn unsigned(&mut self, bytes: u64) -> Option<u64> {
+        let number = self.take(bytes)?;
+        Some(
+            number
+                .iter()
+                .fold(0, |value, byte| value << 8 | u64::from(*byte)),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn what_is_written_is_what_another_decoder_reads() {
+        let bytes = Writer::default()
+            .map(3)
+            .text("t")
+            .text("ping")
+            .text("list")
+            .array(2)
+            .float(0.5)
+            .text("")
+            .text("p")
+            .map(1)
+            .text("timestamp")
+            .int(1_000_000_000_000_001)
+            .finish();
+        let value: Value = rmp_serde::from_slice(&bytes).unwrap();
+        assert_eq!(
+            value,
+            json!({"t": "ping", "list": [0.5, ""], "p": {"timestamp": 1_000_000_000_000_001_u64}})
+        );
+    }
+
+    #[test]
+    fn a_count_that_the_bytes_cannot_hold_is_refused() {
+        for bytes in [
+            &[0xDF, 0xFF, 0xFF, 0xFF, 0xFF, 0xC0][..],
+            &[0x81],
+            &[0x81, 0xDD, 0xFF, 0xFF, 0xFF, 0xFF],
+            &[0x81, 0xA1, b'x', 0xC1],
+        ] {
+            assert!(Reader::new(bytes).field("t").is_none(), "{bytes:x?}");
+        }
+    }
+
+    fn values() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<u32>().prop_map(Value::from),
+            (-1e9..1e9).prop_map(Value::from),
+            "[a-zé]{0,300}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 64, 20, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..20).prop_map(Value::from),
+                prop::collection::btree_map("[a-s]{1,40}", inner, 0..20)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn integers_are_those_of_another_encoder(value in prop_oneof![any::<u64>(), 0_u64..70_000]) {
+            prop_assert_eq!(Writer::default().int(value).finish(), rmp_serde::to_vec(&value).unwrap());
+        }
+
+        #[test]
+        fn a_field_is_found_behind_whatever_comes_before_it(before in values(), id in any::<i64>()) {
+            let bytes = rmp_serde::to_vec(&json!({"before": before, "p": {"a": before, "id": id, "word": "déjà"}})).unwrap();
+            let p = Reader::new(&bytes).field("p").unwrap();
+            prop_assert_eq!(p.field("id").unwrap().int(), Some(id));
+            prop_assert_eq!(p.field("word").unwrap().text(), Some("déjà"));
+            prop_assert!(p.field("none").is_none());
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let reader = Reader::new(&bytes);
+            let _ = (reader.field("t"), reader.int(), reader.text());
+        }
+    }
+}

@@ -1,10 +1,13 @@
 //! The engine's clock: monotonic nanoseconds since the trial began.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Monotonic time since an instant that all threads of a trial share.
+/// Monotonic time since an instant that all threads and processes of a trial share.
+///
+/// Told to another process it is its zero on `CLOCK_MONOTONIC`, which all of them have in common and which [`Instant`] does not show.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     epoch: Instant,
@@ -17,6 +20,19 @@ impl Clock {
         Self {
             epoch: Instant::now(),
         }
+    }
+
+    /// A clock that will read zero after a while, and does until then.
+    #[must_use]
+    pub fn start_in(delay: Duration) -> Self {
+        Self {
+            epoch: Instant::now() + delay,
+        }
+    }
+
+    /// Waits until it begins to run; at once, if it does.
+    pub fn wait(&self) {
+        std::thread::sleep(self.epoch.saturating_duration_since(Instant::now()));
     }
 
     /// The instant at which it read zero.
@@ -36,6 +52,51 @@ impl Clock {
     }
 }
 
+impl Serialize for Clock {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let now = SameMoment::now();
+        let passed = now.instant.saturating_duration_since(self.epoch);
+        let left = self.epoch.saturating_duration_since(now.instant);
+        (now.monotonic + left).saturating_sub(passed).serialize(to)
+    }
+}
+
+impl<'de> Deserialize<'de> for Clock {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let zero = Duration::deserialize(from)?;
+        let now = SameMoment::now();
+        let passed = now.monotonic.saturating_sub(zero);
+        let left = zero.saturating_sub(now.monotonic);
+        let epoch = now.instant.checked_sub(passed).unwrap_or(now.instant) + left;
+        Ok(Self { epoch })
+    }
+}
+
+/// A moment as the standard library tells it, and on `CLOCK_MONOTONIC`.
+#[derive(Clone, Copy)]
+struct SameMoment {
+    instant: Instant,
+    monotonic: Duration,
+}
+
+impl SameMoment {
+    /// Now. Whoever is interrupted between the two readings would take the time for a difference, so the closest of several counts.
+    fn now() -> Self {
+        let read = |_| {
+            let instant = Instant::now();
+            let time = clock_gettime(ClockId::Monotonic);
+            let monotonic = Duration::new(
+                time.tv_sec.unsigned_abs(),
+                u32::try_from(time.tv_nsec).unwrap_or(0),
+            );
+            (instant.elapsed(), Self { instant, monotonic })
+        };
+        let readings: [_; 8] = std::array::from_fn(read);
+        let closest = readings.iter().min_by_key(|(took, _)| *took);
+        closest.unwrap_or(&readings[0]).1
+    }
+}
+
 /// CPU time that the calling thread has used, in nanoseconds.
 #[must_use]
 pub fn thread_cpu_ns() -> u64 {
@@ -49,4 +110,42 @@ pub fn thread_cpu_ns() -> u64 {
 pub fn thread_wait_ns() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(clock: Clock) -> Clock {
+        let line = serde_json::to_string(&clock).expect("it can be told");
+        serde_json::from_str(&line).expect("what is told can be read")
+    }
+
+    #[test]
+    fn a_clock_that_is_told_runs_with_the_first() {
+        for clock in [
+            Clock::start(),
+            Clock::start_in(Duration::from_secs(3600)),
+            Clock {
+                epoch: Instant::now()
+                    .checked_sub(Duration::from_millis(70))
+                    .unwrap(),
+            },
+        ] {
+            let other = told(clock);
+            let apart = (clock.epoch.saturating_duration_since(other.epoch))
+                .max(other.epoch.saturating_duration_since(clock.epoch));
+            assert!(apart < Duration::from_micros(50), "{apart:?}");
+        }
+    }
+
+    #[test]
+    fn it_reads_zero_until_it_runs() {
+        let clock = Clock::start_in(Duration::from_millis(20));
+        assert_eq!(clock.now_ns(), 0);
+        clock.wait();
+        assert!(Instant::now() >= clock.epoch());
+        // Runs already.
+        clock.wait();
+    }
 }

@@ -1,28 +1,29 @@
 //! A run: sessions divided among threads, what they record merged each second.
 
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 
-use plimsoll_core::latency::LatencySet;
-use plimsoll_core::ledger::Ledger;
 use plimsoll_core::profile::Profile;
-use plimsoll_core::sanity::{KernelBytes, Residence};
-use plimsoll_core::schedule::{SessionPlan, session_plan};
+use plimsoll_core::schedule::SessionPlan;
 use plimsoll_core::session::{Session, Workload};
+use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
 use crate::readiness::{Epoll, Readiness};
-use crate::worker::{Finished, Worker};
+use crate::report::{CoreShares, EngineSecond, Report};
+use crate::seconds::Seconds;
+use crate::worker::{Finished, Place, Worker};
 
 /// How a run is made.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Options {
     /// Where the target listens.
     pub address: SocketAddr,
-    /// How many sessions.
+    /// How many sessions the trial has.
     pub sessions: u32,
+    /// Which of them this process drives.
+    pub part: Part,
     /// How long each phase takes.
     pub profile: Profile,
     /// Seed of everything drawn.
@@ -34,12 +35,41 @@ pub struct Options {
     /// Width of a tick: frames due within one are written together at its end. It bounds both the wake-ups a second and the send lag of an
     /// idle client.
     pub tick_us: u64,
+    /// Addresses of this machine that sessions come from, session `i` from address `i % n`; without any the kernel chooses. Each has a range of ports of
+    /// its own, so several of them hold more connections than one.
+    pub source_addresses: Vec<IpAddr>,
+    /// Send buffer of each socket. What is written in one piece should fit into it, or it waits for the target in any case.
+    pub send_buffer_bytes: usize,
 }
 
 impl Options {
+    /// The send buffer that is used unless told otherwise. Left to itself the kernel would take minutes of a session's audio in a target's stead, and
+    /// back-pressure would never show as send wait. The kernel doubles the value for its own bookkeeping; what is left holds one to two seconds of
+    /// 648-byte frames.
+    pub const SEND_BUFFER_BYTES: usize = 32 * 1024;
+
     /// The tick that is used unless told otherwise: send lag stays well below a millisecond, and a loaded core sleeps rarely enough that waking up is a
     /// small part of a frame's cost (`docs/methodology.md` has the figures).
     pub const DEFAULT_TICK_US: u64 = 500;
+}
+
+/// Which sessions of a trial a process drives: `index`, `index + of`, `index + 2 of`, …. A session's schedule does not depend on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// Which part, from 0.
+    pub index: u32,
+    /// Of how many; not zero.
+    pub of: u32,
+}
+
+impl Part {
+    /// All sessions.
+    pub const WHOLE: Self = Self { index: 0, of: 1 };
+
+    /// The numbers of its sessions, of so many that the trial has.
+    pub fn ids(self, sessions: u32) -> impl Iterator<Item = u32> {
+        (self.index..sessions).step_by(self.of.max(1) as usize)
+    }
 }
 
 /// Why a run could not be made at all.
@@ -53,70 +83,12 @@ pub enum EngineError {
     Panicked,
 }
 
-/// One second of a run, all threads together.
-#[derive(Debug)]
-pub struct EngineSecond {
-    /// Which second, from 0.
-    pub index: u64,
-    /// Latencies of measured frames whose answers came in this second.
-    pub latency: LatencySet,
-    /// Totals at the second's end.
-    pub ledger: Ledger,
-    /// Sessions open at its end.
-    pub sessions_open: u64,
-    /// Share of its core that the busiest engine thread used.
-    pub busiest_share: f64,
-}
-
-/// What a run measured.
-#[derive(Debug)]
-pub struct Report {
-    /// Every frame due, accounted for, content audited.
-    pub ledger: Ledger,
-    /// All latencies of measured frames.
-    pub latency: LatencySet,
-    /// CPU time of all engine threads in the measured window.
-    pub cpu_ns: u64,
-    /// Frames written in the measured window by the clock, measured or not.
-    pub frames_written: u64,
-    /// Share of its core that the busiest thread used in the measured window.
-    pub busiest_share: f64,
-    /// Share of the measured window that the thread which waited most was ready and waited for its core; `None` where the kernel does not tell.
-    pub longest_wait_share: Option<f64>,
-    /// Share of the load that the client wrote, or that the target did not take; `None` when the run ended before the window did.
-    pub achieved_share: Option<f64>,
-    /// Unanswered frames and latencies, for Little's law.
-    pub residence: Residence,
-    /// Bytes as the kernel counts them; `None` unless every session lived to the end.
-    pub kernel_bytes: Option<KernelBytes>,
-    /// Faults of the client's own machine.
-    pub client_faults: BTreeMap<String, u64>,
-    /// Whether the stop flag ended the run early.
-    pub interrupted: bool,
-    /// How the engine waited for sockets.
-    pub backend: &'static str,
-    /// The trial's clock: its epoch ties other records to this one.
-    pub clock: Clock,
-}
-
-impl Report {
-    /// CPU time per frame written: sending, receiving and accounting. `None` when nothing was written.
-    #[must_use]
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "CPU nanoseconds and frames of a run are far below 2^53"
-    )]
-    pub fn cpu_us_per_frame(&self) -> Option<f64> {
-        (self.frames_written > 0).then(|| self.cpu_ns as f64 / 1e3 / self.frames_written as f64)
-    }
-}
-
 /// What threads tell the coordinator.
 pub(crate) enum Message<C> {
-    /// A second is over.
-    Second(Box<EngineSecond>),
-    /// The thread is done.
-    Finished(Box<Finished<C>>),
+    /// A second of this thread is over.
+    Second(usize, Box<EngineSecond>),
+    /// This thread is done.
+    Finished(usize, Box<Finished<C>>),
 }
 
 /// Runs a workload against a target and calls `on_second` after each second; returns when every measured frame is answered, grace is over, or `stop` is set.
@@ -127,6 +99,20 @@ pub fn run<W: Workload>(
     workload: &W,
     options: &Options,
     stop: &AtomicBool,
+    on_second: impl FnMut(EngineSecond),
+) -> Result<Report, EngineError> {
+    run_from(workload, options, || Ok(Clock::start()), stop, on_second)
+}
+
+/// The same with a beginning that others share: when all sessions are built `begin` is asked for the clock, whose zero may be yet to come.
+///
+/// # Errors
+/// As [`run`], and what `begin` says.
+pub fn run_from<W: Workload>(
+    workload: &W,
+    options: &Options,
+    begin: impl FnOnce() -> std::io::Result<Clock>,
+    stop: &AtomicBool,
     mut on_second: impl FnMut(EngineSecond),
 ) -> Result<Report, EngineError> {
     let threads = options.cpus.len().max(1);
@@ -136,14 +122,18 @@ pub fn run<W: Workload>(
             .map(|thread| share_of(workload, options, thread, threads))
             .collect();
         // All sessions are built; only now does the trial's time begin.
-        let clock = Clock::start();
+        let clock = begin()?;
         let handles: Vec<_> = (0..)
             .zip(shares)
             .map(|(thread, share): (usize, _)| {
-                let cpu = options.cpus.get(thread).copied();
+                let place = Place {
+                    thread,
+                    cpu: options.cpus.get(thread).copied(),
+                };
                 let sender = sender.clone();
-                let work =
-                    move || Worker::<W, Epoll>::new(share, options, sender)?.run(clock, cpu, stop);
+                let work = move || {
+                    Worker::<W, Epoll>::new(share, options, place, sender)?.run(clock, stop)
+                };
                 std::thread::Builder::new()
                     .name(format!("engine-{thread}"))
                     .spawn_scoped(scope, work)
@@ -154,13 +144,12 @@ pub fn run<W: Workload>(
         for handle in handles {
             handle.join().map_err(|_| EngineError::Panicked)??;
         }
-        Ok(report(
-            workload,
-            options,
-            finished,
-            stop.load(Ordering::Relaxed),
-            clock,
-        ))
+        let mut report = Report::empty(clock);
+        for thread in finished {
+            report.merge(&of_thread(workload, thread, clock));
+        }
+        report.interrupted = stop.load(Ordering::Relaxed);
+        Ok(report)
     })
 }
 
@@ -173,11 +162,13 @@ fn share_of<W: Workload>(
     thread: usize,
     threads: usize,
 ) -> Vec<(SessionPlan, W::Session)> {
-    (0..options.sessions)
+    options
+        .part
+        .ids(options.sessions)
         .skip(thread)
         .step_by(threads)
         .map(|id| {
-            let plan = session_plan(id, options.sessions, &options.profile, options.seed);
+            let plan = workload.plan(id, options.sessions, &options.profile, options.seed);
             (plan, workload.session(&plan))
         })
         .collect()
@@ -189,129 +180,69 @@ fn coordinate<C>(
     threads: usize,
     on_second: &mut impl FnMut(EngineSecond),
 ) -> Vec<Finished<C>> {
-    let mut pending: BTreeMap<u64, (usize, EngineSecond)> = BTreeMap::new();
+    let mut seconds = Seconds::new(threads);
     let mut finished = Vec::new();
     for message in receiver {
-        match message {
-            Message::Second(second) => {
-                let second = *second;
-                let index = second.index;
-                let told = match pending.entry(index) {
-                    std::collections::btree_map::Entry::Vacant(vacant) => {
-                        vacant.insert((1, second)).0
-                    }
-                    std::collections::btree_map::Entry::Occupied(mut occupied) => {
-                        let (told, merged) = occupied.get_mut();
-                        merge_second(merged, &second);
-                        *told += 1;
-                        *told
-                    }
-                };
-                if told == threads
-                    && let Some((_, merged)) = pending.remove(&index)
-                {
-                    on_second(merged);
-                }
+        let complete = match message {
+            Message::Second(thread, second) => seconds.told(thread, *second),
+            Message::Finished(thread, done) => {
+                finished.push(*done);
+                seconds.over(thread)
             }
-            Message::Finished(done) => finished.push(*done),
-        }
+        };
+        complete.into_iter().for_each(&mut *on_second);
     }
-    // A thread that finished first has no row for the last seconds; those of the others still count.
-    for (_, (_, second)) in pending {
-        on_second(second);
+    // One that failed has told nothing of its end; what the others told still counts.
+    for thread in 0..threads {
+        seconds.over(thread).into_iter().for_each(&mut *on_second);
     }
     finished
 }
 
-fn merge_second(into: &mut EngineSecond, other: &EngineSecond) {
-    into.latency.merge(&other.latency);
-    into.ledger.merge(&other.ledger);
-    into.sessions_open += other.sessions_open;
-    into.busiest_share = into.busiest_share.max(other.busiest_share);
-}
-
-fn report<W: Workload>(
-    workload: &W,
-    options: &Options,
-    finished: Vec<Finished<Claim<W>>>,
-    interrupted: bool,
-    clock: Clock,
-) -> Report {
-    let mut report = Report {
-        ledger: Ledger::default(),
-        latency: LatencySet::new(),
-        cpu_ns: 0,
-        frames_written: 0,
-        busiest_share: 0.0,
-        longest_wait_share: None,
-        achieved_share: None,
-        residence: Residence::default(),
-        kernel_bytes: Some(KernelBytes::default()),
-        client_faults: BTreeMap::new(),
-        interrupted,
-        backend: Epoll::NAME,
+/// What one thread measured, its claims audited.
+fn of_thread<W: Workload>(workload: &W, thread: Finished<Claim<W>>, clock: Clock) -> Report {
+    let recorder = thread.recorder;
+    let audit = workload.audit(&recorder.claims);
+    let mut ledger = recorder.ledger;
+    ledger.content_checked += audit.checked;
+    ledger.content_wrong += audit.wrong;
+    let faults = recorder.client_faults.into_iter();
+    Report {
+        ledger,
+        latency: thread.latency,
+        cpu_ns: thread.window.cpu_ns,
+        frames_written: thread.window.frames,
+        busy: CoreShares::of(thread.cpu, thread.window.busy_share()),
+        longest_wait_share: thread.window.wait_share(),
+        sessions: thread.sessions,
+        sessions_never_opened: thread.sessions_never_opened,
+        frames_owed: thread.frames_owed,
+        residence: recorder.residence,
+        kernel_bytes: thread.kernel_bytes,
+        client_faults: faults
+            .map(|(what, count)| (what.to_owned(), count))
+            .collect(),
+        interrupted: false,
+        backend: Epoll::NAME.to_owned(),
         clock,
-    };
-    let mut owed = Some(0);
-    let mut never_opened = 0;
-    for thread in finished {
-        owed = owed.zip(thread.frames_owed).map(|(a, b)| a + b);
-        never_opened += thread.sessions_never_opened;
-        report.residence.merge(&thread.recorder.residence);
-        report.kernel_bytes = both(report.kernel_bytes, thread.kernel_bytes);
-        if let Some(share) = thread.window.wait_share() {
-            let longest = report.longest_wait_share.unwrap_or(0.0);
-            report.longest_wait_share = Some(share.max(longest));
-        }
-        report.ledger.merge(&thread.recorder.ledger);
-        report.latency.merge(&thread.latency);
-        report.cpu_ns += thread.window.cpu_ns;
-        report.frames_written += thread.window.frames;
-        report.busiest_share = report.busiest_share.max(thread.window.busy_share());
-        for (what, count) in thread.recorder.client_faults {
-            *report.client_faults.entry(what.to_owned()).or_default() += count;
-        }
-        let audit = workload.audit(&thread.recorder.claims);
-        report.ledger.content_checked += audit.checked;
-        report.ledger.content_wrong += audit.wrong;
     }
-    report.achieved_share =
-        owed.map(|owed| achieved_share(&report.ledger, owed, never_opened, options.sessions));
-    report
-}
-
-fn both(mine: Option<KernelBytes>, other: Option<KernelBytes>) -> Option<KernelBytes> {
-    let mut sum = mine?;
-    sum.merge(&other?);
-    Some(sum)
-}
-
-/// Of the load that was asked for, what the client did not fail to give: the sessions that its machine let it open, times the share of their frames
-/// due in the window that it did not owe at its end.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "frames of a run are far below 2^53"
-)]
-fn achieved_share(ledger: &Ledger, owed: u64, never_opened: u64, sessions: u32) -> f64 {
-    let share_without = |missing: u64, of: u64| 1.0 - missing.min(of) as f64 / of.max(1) as f64;
-    share_without(never_opened, u64::from(sessions)) * share_without(owed, ledger.frames_due)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
-    fn the_client_owes_frames_and_sessions() {
-        let ledger = Ledger {
-            frames_due: 1_000,
-            ..Ledger::default()
-        };
-        let share = |owed, never_opened| achieved_share(&ledger, owed, never_opened, 10);
-        assert!((share(0, 0) - 1.0).abs() < 1e-12);
-        assert!((share(2, 0) - 0.998).abs() < 1e-12);
-        assert!((share(100, 1) - 0.81).abs() < 1e-12);
-        // Nothing was opened, so nothing was due.
-        assert!(achieved_share(&Ledger::default(), 0, 10, 10).abs() < 1e-12);
+    fn parts_are_disjoint_and_leave_nothing_out() {
+        for (sessions, of) in [(10, 1), (10, 3), (2, 5), (0, 2)] {
+            let ids: Vec<u32> = (0..of)
+                .flat_map(|index| Part { index, of }.ids(sessions))
+                .collect();
+            let different: BTreeSet<u32> = ids.iter().copied().collect();
+            assert_eq!(ids.len(), sessions as usize);
+            assert_eq!(different, (0..sessions).collect());
+        }
+        assert!(Part::WHOLE.ids(7).eq(0..7));
     }
 }

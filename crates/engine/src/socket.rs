@@ -1,7 +1,7 @@
 //! Sockets of the client: opened without blocking, with errors told apart by whose fault they are.
 
 use std::io::IoSlice;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 
 use plimsoll_core::session::Disconnect;
@@ -19,15 +19,22 @@ pub enum Trouble {
     Connection(Disconnect),
 }
 
-/// Send buffer of a session's socket. Left to itself the kernel would take minutes of a session's audio in a target's stead, and back-pressure would
-/// never show as send wait. The kernel doubles the value for its own bookkeeping; what is left holds one to two seconds of 648-byte frames.
-const SEND_BUFFER_BYTES: usize = 32 * 1024;
+/// How a socket is set up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setup {
+    /// The address of this machine that it comes from; `None` leaves the choice to the kernel.
+    pub source: Option<IpAddr>,
+    /// Whether it has `TCP_NODELAY`.
+    pub nodelay: bool,
+    /// Its send buffer, which the kernel doubles for its own bookkeeping.
+    pub send_buffer_bytes: usize,
+}
 
 /// Opens a socket and begins to connect it. The attempt has ended when the socket is writable; then ask [`connection_result`].
 ///
 /// # Errors
 /// [`Trouble`], by whose fault it is.
-pub fn begin_connect(address: SocketAddr, nodelay: bool) -> Result<OwnedFd, Trouble> {
+pub fn begin_connect(address: SocketAddr, setup: &Setup) -> Result<OwnedFd, Trouble> {
     let family = match address {
         SocketAddr::V4(_) => AddressFamily::INET,
         SocketAddr::V6(_) => AddressFamily::INET6,
@@ -39,12 +46,25 @@ pub fn begin_connect(address: SocketAddr, nodelay: bool) -> Result<OwnedFd, Trou
         Some(ipproto::TCP),
     )
     .map_err(trouble)?;
-    sockopt::set_tcp_nodelay(&socket, nodelay).map_err(trouble)?;
-    sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER_BYTES).map_err(trouble)?;
+    sockopt::set_tcp_nodelay(&socket, setup.nodelay).map_err(trouble)?;
+    sockopt::set_socket_send_buffer_size(&socket, setup.send_buffer_bytes).map_err(trouble)?;
+    if let Some(source) = setup.source {
+        bind(&socket, source)?;
+    }
     match rustix::net::connect(&socket, &address) {
         Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(socket),
         Err(error) => Err(trouble(error)),
     }
+}
+
+/// Takes a port of an address of this machine: each address has a range of ports of its own. The target has no part in that, so whatever is refused is the
+/// client's.
+fn bind(socket: &OwnedFd, source: IpAddr) -> Result<(), Trouble> {
+    let any_port = SocketAddr::new(source, 0);
+    rustix::net::bind(socket, &any_port).map_err(|error| match trouble(error) {
+        Trouble::Connection(_) => Trouble::Client("bind"),
+        client => client,
+    })
 }
 
 /// How a connection attempt ended.
@@ -103,6 +123,8 @@ fn trouble(error: Errno) -> Trouble {
         Errno::MFILE => Trouble::Client("EMFILE"),
         Errno::NFILE => Trouble::Client("ENFILE"),
         Errno::ADDRNOTAVAIL => Trouble::Client("EADDRNOTAVAIL"),
+        // What a bound socket gets where an unbound one gets the error above: the range of ports is used up.
+        Errno::ADDRINUSE => Trouble::Client("EADDRINUSE"),
         Errno::NOBUFS => Trouble::Client("ENOBUFS"),
         Errno::NOMEM => Trouble::Client("ENOMEM"),
         Errno::CONNREFUSED => Trouble::Connection(Disconnect::Refused),
@@ -124,6 +146,7 @@ mod tests {
             (Errno::MFILE, "EMFILE"),
             (Errno::NFILE, "ENFILE"),
             (Errno::ADDRNOTAVAIL, "EADDRNOTAVAIL"),
+            (Errno::ADDRINUSE, "EADDRINUSE"),
             (Errno::NOBUFS, "ENOBUFS"),
             (Errno::NOMEM, "ENOMEM"),
         ];
@@ -134,5 +157,39 @@ mod tests {
             trouble(Errno::CONNREFUSED),
             Trouble::Connection(Disconnect::Refused)
         );
+    }
+
+    #[test]
+    fn a_socket_is_set_up_as_told() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let source = IpAddr::from([127, 0, 0, 9]);
+        for (nodelay, send_buffer_bytes) in [(true, 32 * 1024), (false, 64 * 1024)] {
+            let setup = Setup {
+                source: Some(source),
+                nodelay,
+                send_buffer_bytes,
+            };
+            let socket = begin_connect(listener.local_addr().unwrap(), &setup).unwrap();
+            assert_eq!(listener.accept().unwrap().1.ip(), source);
+            assert_eq!(sockopt::tcp_nodelay(&socket), Ok(nodelay));
+            // The kernel doubles it for its own bookkeeping.
+            let bytes = sockopt::socket_send_buffer_size(&socket);
+            assert_eq!(bytes, Ok(2 * send_buffer_bytes));
+        }
+    }
+
+    #[test]
+    fn an_address_that_is_not_this_machines_is_the_clients_trouble() {
+        let from = |source: &str| {
+            let setup = Setup {
+                source: Some(source.parse().unwrap()),
+                nodelay: true,
+                send_buffer_bytes: 32 * 1024,
+            };
+            begin_connect("127.0.0.1:9".parse().unwrap(), &setup).map(drop)
+        };
+        // A block that is nobody's (RFC 5737), and a family that the socket is not of.
+        assert_eq!(from("192.0.2.1"), Err(Trouble::Client("EADDRNOTAVAIL")));
+        assert_eq!(from("::1"), Err(Trouble::Client("bind")));
     }
 }

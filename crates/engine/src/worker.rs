@@ -6,7 +6,7 @@
 //! from then (or from the frame's schedule, if that is later) until the kernel says that there is room again is **send wait**.
 //! All the rest is **send lag**: the loop came late. Between the first refused write and the moment the session has caught up counts as one episode.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 
@@ -24,21 +24,31 @@ use crate::kernel_account::KernelAccount;
 use crate::meter::{Meter, WindowCost};
 use crate::precedence::settle_in;
 use crate::readiness::{Event, Readiness};
-use crate::run::{EngineSecond, Message, Options};
-use crate::socket::{self, Trouble};
+use crate::report::{CoreShares, EngineSecond};
+use crate::run::{Message, Options};
+use crate::slot::{Slot, State};
+use crate::socket::{self, Setup, Trouble};
 
 const READ_BUFFER_BYTES: usize = 64 * 1024;
 /// How often the end of the trial is looked for once the window is over.
 const END_CHECK_NS: u64 = 5_000_000;
 /// How late, beyond a tick, a frame may be that is due at the window's end, before the client owes it: the send lag that is allowed with the usual SLO.
 const OWED_AFTER_NS: u64 = 10_000_000;
-/// The least time that a session has to open.
-const OPENING_AT_LEAST_NS: u64 = NS_PER_S;
 
 type Claim<W> = <<W as Workload>::Session as Session>::Claim;
 
+/// Which thread it is, and where.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) thread: usize,
+    /// The core that it is bound to.
+    pub(crate) cpu: Option<usize>,
+}
+
 /// What a thread hands over at its end.
 pub(crate) struct Finished<C> {
+    pub(crate) cpu: Option<usize>,
+    pub(crate) sessions: u64,
     pub(crate) recorder: Recorder<C>,
     pub(crate) latency: LatencySet,
     pub(crate) window: WindowCost,
@@ -49,30 +59,6 @@ pub(crate) struct Finished<C> {
     pub(crate) sessions_never_opened: u64,
     /// Bytes as the kernel counts them; `None` when a session's socket is gone, or the kernel does not tell.
     pub(crate) kernel_bytes: Option<KernelBytes>,
-}
-
-struct Slot<S> {
-    session: S,
-    socket: Option<OwnedFd>,
-    connect_at_ns: u64,
-    state: State,
-    /// Bytes of the current transmission that the socket has taken.
-    written: usize,
-    /// When the socket first refused a byte of the backlog that is still there.
-    blocked_since_ns: Option<u64>,
-    /// When it last said that there is room again.
-    unblocked_at_ns: u64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum State {
-    Planned,
-    Connecting,
-    Connected,
-    /// Failed or died; its frames still count.
-    Over,
-    /// The client's machine could not open it: it is no part of the load.
-    NeverWas,
 }
 
 /// What pumping a session came to.
@@ -91,6 +77,7 @@ pub(crate) struct Worker<W: Workload, R> {
     readiness: R,
     recorder: Recorder<Claim<W>>,
     sender: Sender<Message<Claim<W>>>,
+    place: Place,
     options: Options,
     window: Window,
     read_buffer: Box<[u8]>,
@@ -105,21 +92,14 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
     pub(crate) fn new(
         sessions: Vec<(SessionPlan, W::Session)>,
         options: &Options,
+        place: Place,
         sender: Sender<Message<Claim<W>>>,
     ) -> std::io::Result<Self> {
         let mut calendar = Calendar::new(sessions.len(), options.tick_us.max(1) * 1000);
         let mut slots = Vec::with_capacity(sessions.len());
         for (index, (plan, session)) in (0..).zip(sessions) {
             calendar.schedule(index, plan.connect_at_ns);
-            slots.push(Slot {
-                session,
-                socket: None,
-                connect_at_ns: plan.connect_at_ns,
-                state: State::Planned,
-                written: 0,
-                blocked_since_ns: None,
-                unblocked_at_ns: 0,
-            });
+            slots.push(Slot::new(&plan, session));
         }
         Ok(Self {
             slots,
@@ -127,6 +107,7 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
             readiness: R::new()?,
             recorder: Recorder::default(),
             sender,
+            place,
             window: options.profile.window(),
             options: options.clone(),
             read_buffer: vec![0; READ_BUFFER_BYTES].into_boxed_slice(),
@@ -138,13 +119,9 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
     }
 
     /// The loop: write what is due, tell the second, wait until something is due or ready, read.
-    pub(crate) fn run(
-        mut self,
-        clock: Clock,
-        cpu: Option<usize>,
-        stop: &AtomicBool,
-    ) -> std::io::Result<()> {
-        settle_in(cpu);
+    pub(crate) fn run(mut self, clock: Clock, stop: &AtomicBool) -> std::io::Result<()> {
+        settle_in(self.place.cpu);
+        clock.wait();
         let mut events = Vec::with_capacity(1024);
         let mut meter = Meter::new(self.window);
         let mut next_second = 1;
@@ -215,11 +192,12 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
     /// A session's entry in the calendar came up.
     fn due(&mut self, id: u32, now_ns: u64, clock: &Clock) {
         match self.slots[id as usize].state {
-            State::Planned => self.connect(id, now_ns),
+            State::Planned => self.connect(id, clock.now_ns()),
             State::Connecting => self.still_opening(id, now_ns),
             State::Connected => {
-                let opening = self.slots[id as usize].session.phase() == Phase::Opening;
-                if opening && now_ns >= self.opening_deadline_ns(id) {
+                let slot = &self.slots[id as usize];
+                let opening = slot.session.phase() == Phase::Opening;
+                if opening && now_ns >= slot.open_by_ns {
                     self.disconnect(id, now_ns, Disconnect::TimedOut);
                 } else {
                     self.pump_and_schedule(id, now_ns, clock);
@@ -229,35 +207,41 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
         }
     }
 
-    /// A session must be open when the window begins, or it failed: all the load is there from then on. A profile without a warm-up still gives it a moment.
-    fn opening_deadline_ns(&self, id: u32) -> u64 {
-        self.window
-            .start_ns
-            .max(self.slots[id as usize].connect_at_ns + OPENING_AT_LEAST_NS)
-    }
-
-    fn connect(&mut self, id: u32, now_ns: u64) {
-        let opened = socket::begin_connect(self.options.address, self.options.nodelay);
-        match opened {
+    /// Begins to connect a session; `began_ns` is the time just before, as with writes.
+    fn connect(&mut self, id: u32, began_ns: u64) {
+        let setup = self.setup(id);
+        match socket::begin_connect(self.options.address, &setup) {
             Ok(socket) => match self.readiness.register(socket.as_fd(), id) {
                 Ok(()) => {
                     let slot = &mut self.slots[id as usize];
                     slot.socket = Some(socket);
                     slot.state = State::Connecting;
-                    self.calendar.schedule(id, self.opening_deadline_ns(id));
+                    slot.session.connecting(began_ns, &mut self.recorder);
+                    self.calendar.schedule(id, slot.open_by_ns);
                 }
                 Err(_) => self.client_fault(id, "epoll registration"),
             },
             Err(Trouble::Client(what)) => self.client_fault(id, what),
-            Err(Trouble::Connection(how)) => self.disconnect(id, now_ns, how),
+            Err(Trouble::Connection(how)) => self.disconnect(id, began_ns, how),
+        }
+    }
+
+    fn setup(&self, id: u32) -> Setup {
+        let sources = &self.options.source_addresses;
+        let number = self.slots[id as usize].number as usize;
+        Setup {
+            source: (!sources.is_empty()).then(|| sources[number % sources.len()]),
+            nodelay: self.options.nodelay,
+            send_buffer_bytes: self.options.send_buffer_bytes,
         }
     }
 
     fn still_opening(&mut self, id: u32, now_ns: u64) {
-        if now_ns >= self.opening_deadline_ns(id) {
+        let open_by_ns = self.slots[id as usize].open_by_ns;
+        if now_ns >= open_by_ns {
             self.disconnect(id, now_ns, Disconnect::TimedOut);
         } else {
-            self.calendar.schedule(id, self.opening_deadline_ns(id));
+            self.calendar.schedule(id, open_by_ns);
         }
     }
 
@@ -344,11 +328,10 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
     fn pump_and_schedule(&mut self, id: u32, now_ns: u64, clock: &Clock) {
         match self.pump(id, now_ns, clock) {
             Pumped::Drained => {
-                let deadline_ns = self.opening_deadline_ns(id);
                 let slot = &mut self.slots[id as usize];
                 slot.blocked_since_ns = None;
                 let next_ns = match slot.session.phase() {
-                    Phase::Opening => Some(deadline_ns),
+                    Phase::Opening => Some(slot.open_by_ns),
                     Phase::Open => slot.session.next_due_ns(),
                     Phase::Ended => return self.close(id),
                 };
@@ -445,7 +428,7 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
             .all(|slot| slot.state >= State::Over || slot.session.settled())
     }
 
-    fn tell_second(&mut self, index: u64, busiest_share: f64) {
+    fn tell_second(&mut self, index: u64, busy_share: f64) {
         let zero_waits = std::mem::take(&mut self.zero_waits);
         self.recorder
             .interval
@@ -453,13 +436,16 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
         let latency = std::mem::take(&mut self.recorder.interval);
         self.total.merge(&latency);
         // Nobody listening is no reason to stop measuring.
-        let _ = self.sender.send(Message::Second(Box::new(EngineSecond {
+        let second = EngineSecond {
             index,
             latency,
             ledger: self.recorder.ledger.clone(),
             sessions_open: self.recorder.sessions_open,
-            busiest_share,
-        })));
+            busy: CoreShares::of(self.place.cpu, busy_share),
+        };
+        let _ = self
+            .sender
+            .send(Message::Second(self.place.thread, Box::new(second)));
     }
 
     /// Accounts for everything still open, says farewell, and hands over.
@@ -491,13 +477,18 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
             .slots
             .iter()
             .filter(|slot| slot.state == State::NeverWas);
-        let _ = self.sender.send(Message::Finished(Box::new(Finished {
+        let finished = Finished {
+            cpu: self.place.cpu,
+            sessions: self.slots.len() as u64,
             window: meter.cost(),
             frames_owed: self.frames_owed,
             sessions_never_opened: never_was.count() as u64,
             kernel_bytes,
             latency: self.total,
             recorder: self.recorder,
-        })));
+        };
+        let _ = self
+            .sender
+            .send(Message::Finished(self.place.thread, Box::new(finished)));
     }
 }

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_core::profile::Profile;
-use plimsoll_engine::{Options, run};
+use plimsoll_engine::{Options, Part, run};
 use plimsoll_workloads::connection::Endpoint;
 use plimsoll_workloads::echo::Echo;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -21,11 +21,14 @@ fn sessions_without_a_descriptor_are_the_clients_fault() {
     let options = Options {
         address,
         sessions: 20,
+        part: Part::WHOLE,
         profile,
         seed: 1,
         nodelay: true,
         cpus: Vec::new(),
         tick_us: Options::DEFAULT_TICK_US,
+        source_addresses: Vec::new(),
+        send_buffer_bytes: Options::SEND_BUFFER_BYTES,
     };
     let endpoint = Endpoint {
         host: address.to_string(),
@@ -54,5 +57,5 @@ fn sessions_without_a_descriptor_are_the_clients_fault() {
     assert_eq!((ledger.sessions_failed, ledger.sessions_died), (0, 0));
     assert_eq!((ledger.frames_due, ledger.frames_lost), (0, 0));
     assert!(ledger.reasons.is_empty(), "{:?}", ledger.reasons);
-    assert_eq!(report.achieved_share, Some(0.0));
+    assert_eq!(report.achieved_share(), Some(0.0));
 }

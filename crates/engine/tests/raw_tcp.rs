@@ -2,7 +2,8 @@
 //! shown to be one, and each fate of a connection is seen from the engine's side.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -11,9 +12,9 @@ use plimsoll_core::ledger::{Audit, FrameLedger, Naming};
 use plimsoll_core::profile::{NS_PER_MS, NS_PER_S, Profile, Window};
 use plimsoll_core::recorder::{Ages, Recorder};
 use plimsoll_core::sanity::{Residence, kernel_bytes, littles_law};
-use plimsoll_core::schedule::{Periodic, SessionPlan};
+use plimsoll_core::schedule::{Arrivals, Periodic, SessionPlan, Spacing};
 use plimsoll_core::session::{Disconnect, Phase, Session, Transmit, Workload};
-use plimsoll_engine::{Options, Report, run};
+use plimsoll_engine::{Options, Part, Report, run};
 
 const MESSAGE_BYTES: usize = 4096;
 static MESSAGE: [u8; MESSAGE_BYTES] = [7; MESSAGE_BYTES];
@@ -23,6 +24,9 @@ struct Ticks;
 
 struct TickSession {
     phase: Phase,
+    connect_at_ns: u64,
+    /// When its connecting began.
+    began_ns: Option<u64>,
     schedule: Periodic,
     next_due_ns: u64,
     window: Window,
@@ -45,6 +49,8 @@ impl Workload for Ticks {
         let end = schedule.due_before(plan.window.end_ns) + 1;
         TickSession {
             phase: Phase::Opening,
+            connect_at_ns: plan.connect_at_ns,
+            began_ns: None,
             schedule,
             next_due_ns: schedule.first_ns,
             window: plan.window,
@@ -75,6 +81,19 @@ impl Session for TickSession {
             .unsent_measured(self.schedule.due_before(now_ns))
     }
 
+    fn connecting(&mut self, now_ns: u64, recorder: &mut Recorder<()>) {
+        recorder.ledger.because(if self.began_ns.is_some() {
+            "begun again"
+        } else if now_ns < self.connect_at_ns {
+            "begun early"
+        } else if now_ns < self.window.start_ns {
+            "begun before the window"
+        } else {
+            "begun in the window"
+        });
+        self.began_ns = Some(now_ns);
+    }
+
     fn transmit(&mut self, now_ns: u64) -> Option<Transmit<'_>> {
         // Asked to write, so it is connected.
         self.phase = Phase::Open;
@@ -87,6 +106,9 @@ impl Session for TickSession {
     }
 
     fn sent(&mut self, write_ns: u64, recorder: &mut Recorder<()>) {
+        if self.began_ns.is_none_or(|began_ns| began_ns > write_ns) {
+            recorder.ledger.because("written before it began");
+        }
         self.ledger.send(&mut recorder.ledger);
         self.written_ns.push(write_ns);
         self.next_due_ns += self.schedule.period_ns;
@@ -131,6 +153,25 @@ impl Session for TickSession {
     }
 }
 
+/// As [`Ticks`], but the sessions come one by one, in the window too.
+struct Arriving(Arrivals);
+
+impl Workload for Arriving {
+    type Session = TickSession;
+
+    fn plan(&self, id: u32, sessions: u32, profile: &Profile, seed: u64) -> SessionPlan {
+        self.0.plan(id, sessions, profile, seed)
+    }
+
+    fn session(&self, plan: &SessionPlan) -> TickSession {
+        Ticks.session(plan)
+    }
+
+    fn audit(&self, claims: &[()]) -> Audit {
+        Ticks.audit(claims)
+    }
+}
+
 /// As [`Ticks`], but nothing is written from the middle of the window on.
 struct Forgetful;
 
@@ -162,6 +203,10 @@ impl Session for ForgetfulSession {
 
     fn owed(&self, now_ns: u64) -> u64 {
         self.0.owed(now_ns)
+    }
+
+    fn connecting(&mut self, now_ns: u64, recorder: &mut Recorder<()>) {
+        self.0.connecting(now_ns, recorder);
     }
 
     fn transmit(&mut self, now_ns: u64) -> Option<Transmit<'_>> {
@@ -200,11 +245,14 @@ fn options(address: SocketAddr, sessions: u32) -> Options {
     Options {
         address,
         sessions,
+        part: Part::WHOLE,
         profile,
         seed: 1,
         nodelay: true,
         cpus: Vec::new(),
         tick_us: Options::DEFAULT_TICK_US,
+        source_addresses: Vec::new(),
+        send_buffer_bytes: Options::SEND_BUFFER_BYTES,
     }
 }
 
@@ -233,7 +281,7 @@ fn echo(mut stream: TcpStream) {
 /// A machine with other things to do may be late with the window's last frames; they are few.
 #[track_caller]
 fn expect_nearly_all_achieved(report: &Report) {
-    let share = report.achieved_share.expect("the window ended");
+    let share = report.achieved_share().expect("the window ended");
     assert!((0.95..=1.0).contains(&share), "{share}");
 }
 
@@ -269,6 +317,57 @@ fn every_message_is_accounted_for_by_two_threads() {
     assert!(report.cpu_us_per_frame().is_some_and(|us| us > 0.0));
     assert!(seconds >= 1);
     assert!(!report.interrupted);
+}
+
+#[test]
+fn a_workload_makes_the_plan_and_is_told_when_connecting_begins() {
+    let arrivals = Arrivals {
+        rate_per_s: 20.0,
+        spacing: Spacing::Even,
+        open_within_ns: NS_PER_S,
+    };
+    let mut options = options(serve(echo), 0);
+    options.profile.ramp_s = 0.0;
+    options.sessions = arrivals.count(&options.profile);
+    assert_eq!(options.sessions, 24);
+    let report = run(
+        &Arriving(arrivals),
+        &options,
+        &AtomicBool::new(false),
+        |_| {},
+    )
+    .unwrap();
+    let reasons = &report.ledger.reasons;
+    // Four slots are in the warm-up; a late loop may begin one of these in the window.
+    let in_window = reasons["begun in the window"];
+    let before = reasons.get("begun before the window").copied();
+    assert_eq!(in_window + before.unwrap_or(0), 24, "{reasons:?}");
+    assert!(in_window >= 20, "{reasons:?}");
+    assert!(reasons.keys().all(|reason| reason.starts_with("begun ")));
+    assert!(!reasons.contains_key("begun again") && !reasons.contains_key("begun early"));
+    assert_eq!(report.ledger.frames_lost, 0);
+}
+
+#[test]
+fn sessions_come_from_the_source_addresses_in_turn() {
+    let peers: &'static Mutex<Vec<IpAddr>> = Box::leak(Box::new(Mutex::new(Vec::new())));
+    let address = serve(move |stream| {
+        let peer = stream.peer_addr().unwrap();
+        peers.lock().unwrap().push(peer.ip());
+        echo(stream);
+    });
+    let mut options = options(address, 6);
+    // Two sessions in each of three threads: it is a session's number in the trial that counts, not that in its thread.
+    options.cpus = vec![0; 3];
+    let sources = [1, 2, 3].map(|host| IpAddr::from([127, 0, 1, host]));
+    options.source_addresses = sources.to_vec();
+    let report = run_to_end(&options);
+    assert!(report.client_faults.is_empty());
+    assert_eq!(report.ledger.frames_answered, 6 * 100);
+    let mut seen = peers.lock().unwrap().clone();
+    seen.sort_unstable();
+    let [a, b, c] = sources;
+    assert_eq!(seen, [a, a, b, b, c, c]);
 }
 
 #[test]
@@ -328,7 +427,7 @@ fn frames_that_the_client_never_came_to_write_are_owed() {
     let mut options = options(serve(echo), 2);
     options.profile.grace_s = 0.2;
     let report = run(&Forgetful, &options, &AtomicBool::new(false), |_| {}).unwrap();
-    let share = report.achieved_share.expect("the window ended");
+    let share = report.achieved_share().expect("the window ended");
     assert_eq!(report.ledger.frames_due, 200);
     assert!((share - 0.5).abs() < 0.02, "{share}");
     assert!(report.client_faults.is_empty());

@@ -1,7 +1,7 @@
-//! What the laboratory must know of the gateways' contract (`docs/stt-contract.md`, section 8).
+//! What the laboratory must know of the targets' contracts (`docs/stt-contract.md`, section 8; `docs/ws-contract.md`, sections 1 and 4).
 
-/// Every variable of the contract, and those by which common runtimes are turned verbose or tuned. The user's shell must not change what a target does.
-pub(crate) const CONTRACT_VARIABLES: [&str; 19] = [
+/// Every variable of the contracts, and those by which common runtimes are turned verbose or tuned. The user's shell must not change what a target does.
+pub(crate) const CONTRACT_VARIABLES: [&str; 24] = [
     "PORT",
     "WORKER_THREADS",
     "INFERENCE_URL",
@@ -19,6 +19,11 @@ pub(crate) const CONTRACT_VARIABLES: [&str; 19] = [
     "START_TIMEOUT_MS",
     "DRAIN_TIMEOUT_MS",
     "AUTH_TOKEN",
+    "MAX_MESSAGE_BYTES",
+    "METRICS_PORT",
+    "WSE_SECRET",
+    "WSE_ISSUER",
+    "WSE_AUDIENCE",
     "RUST_LOG",
     "NODE_OPTIONS",
 ];

@@ -1,98 +1,208 @@
-//! The bare loop: what it costs the kernel to take 648-byte messages on time, with nothing around it.
+//! The bare loop: what it costs the kernel to take messages on time, with nothing around it.
 //!
-//! The pace, the tick, the order of the connections and the traffic in both directions are the engine's, so that the difference between the two is the
-//! engine's own work. What comes back is left unread: reading is work of the engine's.
+//! The pace, the tick, the order of the connections, how many messages go out with one write and the traffic in both directions are the engine's, so that the
+//! difference between the two is the engine's own work. What comes back is left unread, for reading is work of the engine's; unless it is an echo, which is
+//! half of what is paid for.
 
-use std::io::{ErrorKind, Write};
-use std::net::TcpStream;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use plimsoll_core::profile::{NS_PER_MS, Profile};
-use plimsoll_core::schedule::session_plan;
+use plimsoll_core::profile::{NS_PER_MS, NS_PER_S, Profile};
+use plimsoll_core::schedule::session_plan_over;
 use plimsoll_engine::Options;
 use plimsoll_engine::clock::thread_cpu_ns;
+use plimsoll_workloads::websocket::upgrade_request;
 
-use super::{Settings, Sink, SinkKind};
+use super::sink::{Bytes, Sink, SinkKind};
+use super::{Settings, go_on};
 use crate::error::{Error, Result};
 use crate::isolation::CpuList;
 use crate::signals::Stop;
 
-const MESSAGE_BYTES: usize = 648;
-const PERIOD: Duration = Duration::from_millis(20);
-const PERIOD_NS: u64 = 20 * NS_PER_MS;
+/// A masked frame of 640 bytes.
+pub(super) const STT_FRAME_BYTES: usize = 648;
+const STT_PERIOD_NS: u64 = 20 * NS_PER_MS;
+/// How long a bare loop runs before it is measured, like the engine.
+pub(super) const WARM_UP: Duration = Duration::from_secs(1);
+/// The most bytes that go out with one write, as the engine has it.
+const WRITE_MAX_BYTES: usize = 16 * 1024;
 /// The sleep whose lateness is measured.
 const TIMER_SLEEP: Duration = Duration::from_micros(500);
 
-/// Runs the bare loop on one core; µs of CPU per message.
-///
-/// # Errors
-/// When sockets or the thread cannot be had.
-pub(super) fn run(settings: &Settings, cpu: u32, stop: &Stop) -> Result<f64> {
-    super::go_on(stop)?;
-    let sink = Sink::start(SinkKind::Bytes, &settings.sink_cpus)?;
-    let mut streams: Vec<_> = (0..settings.sessions)
-        .map(|id| {
-            let stream = TcpStream::connect(sink.address())?;
-            stream.set_nodelay(true)?;
-            stream.set_nonblocking(true)?;
-            // As sessions are: neighbours in time are no neighbours in memory.
-            let plan = session_plan(id, settings.sessions, &at_once(), 1);
-            Ok((plan.first_due_ns % PERIOD_NS, stream))
-        })
-        .collect::<std::io::Result<_>>()
-        .map_err(|error| Error::Usage(format!("the bare loop could not connect: {error}")))?;
-    streams.sort_by_key(|(phase_ns, _)| *phase_ns);
-    let streams: Vec<_> = streams.into_iter().map(|(_, stream)| stream).collect();
-    let duration = Duration::from_secs_f64(settings.seconds);
-    on_cpu(cpu, move || {
-        // The first second is a warm-up, like the engine's.
-        send(&streams, Duration::from_secs(1));
-        let cpu_ns = thread_cpu_ns();
-        let frames = send(&streams, duration);
-        precise(thread_cpu_ns() - cpu_ns) / 1e3 / precise(frames.max(1))
-    })
+/// What a bare loop writes, and to whom.
+#[derive(Debug)]
+pub(super) struct Flow {
+    connections: u32,
+    /// Time between two messages of a connection.
+    period_ns: u64,
+    /// As many messages as one write may carry, one after the other.
+    messages: Vec<u8>,
+    frame_bytes: usize,
+    sink: SinkKind,
 }
 
-/// A profile without a ramp: only the spread of the first frames is of interest here.
-fn at_once() -> Profile {
-    Profile {
-        ramp_s: 0.0,
-        ..Profile::quick()
+impl Flow {
+    /// Messages like the audio of speech-to-text sessions, each written by itself.
+    pub(super) fn speech(sessions: u32) -> Self {
+        Self {
+            connections: sessions,
+            period_ns: STT_PERIOD_NS,
+            messages: vec![0x5A; STT_FRAME_BYTES],
+            frame_bytes: STT_FRAME_BYTES,
+            sink: SinkKind::Bytes(Bytes::GATEWAY),
+        }
+    }
+
+    /// Messages that are the same frame each; those of a connection that are due together go out with one write.
+    pub(super) fn of(frame: &[u8], connections: u32, period_ns: u64, sink: SinkKind) -> Self {
+        Self {
+            connections,
+            period_ns,
+            messages: frame.repeat((WRITE_MAX_BYTES / frame.len()).max(1)),
+            frame_bytes: frame.len(),
+            sink,
+        }
+    }
+
+    fn echoed(&self) -> bool {
+        self.sink == SinkKind::Echo
+    }
+
+    fn per_s(&self) -> f64 {
+        f64::from(self.connections) * precise(NS_PER_S) / precise(self.period_ns)
+    }
+
+    /// The connections, open, in the order of their messages.
+    fn connect(&self, address: SocketAddr) -> std::io::Result<Vec<TcpStream>> {
+        let at_once = Profile {
+            ramp_s: 0.0,
+            ..Profile::quick()
+        };
+        let mut streams: Vec<_> = (0..self.connections)
+            .map(|id| {
+                let mut stream = TcpStream::connect(address)?;
+                stream.set_nodelay(true)?;
+                if self.echoed() {
+                    upgrade(&mut stream)?;
+                }
+                stream.set_nonblocking(true)?;
+                // As sessions are: neighbours in time are no neighbours in memory.
+                let plan = session_plan_over(self.period_ns, id, self.connections, &at_once, 1);
+                Ok((plan.first_due_ns, stream))
+            })
+            .collect::<std::io::Result<_>>()?;
+        streams.sort_by_key(|(due_ns, _)| *due_ns);
+        Ok(streams.into_iter().map(|(_, stream)| stream).collect())
+    }
+
+    /// Sends on every connection, evenly spread; returns how many messages went out.
+    fn send(&self, streams: &[TcpStream], duration: Duration) -> std::io::Result<u64> {
+        let count = streams.len() as u64;
+        let (mut sent, mut written) = (0, 0);
+        let mut read_buffer = vec![0; WRITE_MAX_BYTES];
+        pace(duration, self.per_s(), |due| {
+            for first in sent..due.min(sent + count) {
+                let mut stream = &streams[usize::try_from(first % count).unwrap_or(0)];
+                if self.echoed() {
+                    read_some(stream, &mut read_buffer)?;
+                }
+                let mut left = to_usize((due - first).div_ceil(count)) * self.frame_bytes;
+                while left > 0 {
+                    let bytes = left.min(self.messages.len());
+                    match stream.write(&self.messages[..bytes]) {
+                        Ok(_) => written += (bytes / self.frame_bytes) as u64,
+                        Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                        Err(error) => return Err(error),
+                    }
+                    left -= bytes;
+                }
+            }
+            sent = due;
+            Ok(())
+        })?;
+        Ok(written)
     }
 }
 
-/// Sends on every connection every 20 ms, evenly spread; returns how many messages went out.
-fn send(streams: &[TcpStream], duration: Duration) -> u64 {
-    let message = [0x5A_u8; MESSAGE_BYTES];
+/// Runs a bare loop on one core; µs of CPU per message.
+///
+/// # Errors
+/// When sockets or the thread cannot be had.
+pub(super) fn run(flow: Flow, settings: &Settings, cpu: u32, stop: &Stop) -> Result<f64> {
+    go_on(stop)?;
+    let sink = Sink::start(flow.sink, &settings.sink_cpus)?;
+    let streams = flow.connect(sink.address()).map_err(failed)?;
+    let duration = Duration::from_secs_f64(settings.seconds);
+    let cost_us = on_cpu(cpu, move || {
+        flow.send(&streams, WARM_UP)?;
+        let cpu_ns = thread_cpu_ns();
+        let frames = flow.send(&streams, duration)?;
+        Ok(us_each(thread_cpu_ns() - cpu_ns, frames))
+    })?;
+    cost_us.map_err(failed)
+}
+
+/// Microseconds for each.
+pub(super) fn us_each(cpu_ns: u64, count: u64) -> f64 {
+    precise(cpu_ns) / 1e3 / precise(count.max(1))
+}
+
+pub(super) fn failed(error: std::io::Error) -> Error {
+    Error::Usage(format!("the bare loop's connections failed: {error}"))
+}
+
+/// Says at each of the engine's ticks how many of something are due by then, if they are due at a rate.
+pub(super) fn pace(
+    duration: Duration,
+    per_s: f64,
+    mut on_tick: impl FnMut(u64) -> std::io::Result<()>,
+) -> std::io::Result<()> {
     let tick = Duration::from_micros(Options::DEFAULT_TICK_US);
-    let count = streams.len() as u64;
     let start = Instant::now();
-    let (mut sent, mut ticks) = (0_u64, 0_u32);
-    let mut written = 0;
+    let mut ticks = 0_u32;
     while start.elapsed() < duration {
         ticks += 1;
         if let Some(rest) = (tick * ticks).checked_sub(start.elapsed()) {
             std::thread::sleep(rest);
         }
-        let periods = start.elapsed().as_secs_f64() / PERIOD.as_secs_f64();
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "a count of messages"
         )]
-        let due = (periods * precise(count)) as u64;
-        while sent < due {
-            let place = usize::try_from(sent % count).unwrap_or(0);
-            let mut stream = &streams[place];
-            match stream.write(&message) {
-                Ok(_) => written += 1,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                Err(_) => return written,
-            }
-            sent += 1;
+        let due = (start.elapsed().as_secs_f64() * per_s) as u64;
+        on_tick(due)?;
+    }
+    Ok(())
+}
+
+/// The request of a bare connection.
+pub(super) fn upgrade_bytes() -> Vec<u8> {
+    upgrade_request("127.0.0.1", "/", [7; 16], &[])
+        .unwrap_or_else(|error| unreachable!("the request is always the same: {error}"))
+}
+
+fn upgrade(stream: &mut TcpStream) -> std::io::Result<()> {
+    stream.write_all(&upgrade_bytes())?;
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"\r\n\r\n") {
+        let mut buffer = [0; 512];
+        match stream.read(&mut buffer)? {
+            0 => return Err(ErrorKind::UnexpectedEof.into()),
+            read => answer.extend_from_slice(&buffer[..read]),
         }
     }
-    written
+    Ok(())
+}
+
+/// Reads what is there with one call; whether the peer has closed its side.
+pub(super) fn read_some(mut stream: &TcpStream, buffer: &mut [u8]) -> std::io::Result<bool> {
+    match stream.read(buffer) {
+        Ok(read) => Ok(read == 0),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// How late sleeps of [`TIMER_SLEEP`] end on that core, 99th percentile.
@@ -111,7 +221,10 @@ pub(super) fn timer_error_p99_us(cpu: u32) -> Result<f64> {
 }
 
 /// Runs `work` on a thread of its own, bound to one core with the engine's settings.
-fn on_cpu<T: Send + 'static>(cpu: u32, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+pub(super) fn on_cpu<T: Send + 'static>(
+    cpu: u32,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T> {
     std::thread::spawn(move || {
         if let Some(cpus) = CpuList::new(vec![cpu]) {
             // Refused affinity makes the result noisier, not wrong.
@@ -126,10 +239,14 @@ fn on_cpu<T: Send + 'static>(cpu: u32, work: impl FnOnce() -> T + Send + 'static
     })
 }
 
+fn to_usize(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
 #[expect(
     clippy::cast_precision_loss,
     reason = "nanoseconds and messages of a few seconds are far below 2^53"
 )]
-fn precise(count: u64) -> f64 {
+pub(super) fn precise(count: u64) -> f64 {
     count as f64
 }

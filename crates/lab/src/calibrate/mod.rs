@@ -3,18 +3,24 @@
 //! Three things are measured in one run, so that they can be compared on a noisy machine: a bare loop that does nothing but write
 //! 648-byte messages on time ([`bare`]), the engine with the speech-to-text sessions doing the same and everything else besides, and how late a
 //! sleep ends. Both write to the same kind of [`sink`], which has a core of its own where there is one, in the same order, and get as many bytes back.
+//! [`ws`] does the same for the messages and connections of workload `ws`.
 //!
 //! On the loopback the kernel does the receiver's protocol work on the sender's core, so both numbers are higher than over a network.
 
 mod bare;
+mod reach;
+mod rounds;
 mod sink;
+pub mod ws;
 
+use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_core::latency::{Series, quantile_us};
 use plimsoll_core::profile::Profile;
 use plimsoll_core::record::{Calibration, SCHEMA_VERSION};
-use plimsoll_engine::{Options, Report};
+use plimsoll_core::session::Workload;
+use plimsoll_engine::{Options, Part, Report};
 use plimsoll_workloads::connection::Endpoint;
 use plimsoll_workloads::stt::{Audio, Stt};
 
@@ -22,12 +28,17 @@ use crate::error::{Error, Result};
 use crate::isolation::CpuList;
 use crate::signals::Stop;
 
+use bare::Flow;
+use rounds::Rounds;
 use sink::{Sink, SinkKind};
 
 /// Send lag (99th percentile) up to which a client is called honest.
 pub const SEND_LAG_P99_LIMIT_US: f64 = 2_000.0;
 /// Share of its core up to which an engine thread is called honest.
 pub const BUSY_LIMIT: f64 = 0.9;
+
+/// How the engine waits for sockets.
+const ENGINE_BACKEND: &str = "epoll";
 
 /// How a calibration is made.
 #[derive(Debug, Clone)]
@@ -59,10 +70,10 @@ pub enum Step {
         /// CPU time per frame.
         us_per_frame: f64,
     },
-    /// A number of sessions was tried.
+    /// A load was tried: so many sessions, or what else is counted.
     Load {
         /// How many.
-        sessions: u32,
+        load: u32,
         /// 99th percentile of the send lag.
         send_lag_p99_us: f64,
         /// Share of its core that the busiest thread used.
@@ -84,33 +95,31 @@ pub fn calibrate(
 ) -> Result<Calibration> {
     let first_cpu = settings.client_cpus.as_slice()[0];
     let timer_error_p99_us = bare::timer_error_p99_us(first_cpu)?;
-    let (mut bare_us, mut engine_us) = (Vec::new(), Vec::new());
+    let mut rounds = Rounds::default();
     for _ in 0..settings.rounds {
-        let bare = bare::run(settings, first_cpu, stop)?;
-        on_step(&Step::Bare { us_per_frame: bare });
-        bare_us.push(bare);
-        let engine = drive(settings, settings.sessions, &[first_cpu], stop)?;
-        let us_per_frame = engine.cpu_us_per_frame().unwrap_or(f64::NAN);
-        on_step(&Step::Engine { us_per_frame });
-        engine_us.push(us_per_frame);
+        let bare_us = bare::run(Flow::speech(settings.sessions), settings, first_cpu, stop)?;
+        on_step(&Step::Bare {
+            us_per_frame: bare_us,
+        });
+        let engine_us = us_per_frame(&drive(settings, settings.sessions, &[first_cpu], stop)?)?;
+        on_step(&Step::Engine {
+            us_per_frame: engine_us,
+        });
+        rounds.add(bare_us, engine_us);
     }
-    // Of each round, for what disturbs the machine meets both halves of a round alike.
-    let mut ratios: Vec<f64> = engine_us.iter().zip(&bare_us).map(|(e, b)| e / b).collect();
-    let ratio = median(&mut ratios);
-    let bare_us_per_frame = median(&mut bare_us);
-    let engine_us_per_frame = median(&mut engine_us);
+    let engine_us_per_frame = rounds.engine_us().median;
     let (max_sessions, send_lag_p99_us) =
         most_sessions(settings, engine_us_per_frame, stop, &mut on_step)?;
     Ok(Calibration {
         schema_version: SCHEMA_VERSION,
-        bare_us_per_frame,
+        bare_us_per_frame: rounds.bare_us().median,
         engine_us_per_frame,
-        ratio,
+        ratio: rounds.ratio().median,
         max_sessions,
         send_lag_p99_us,
         timer_error_p99_us,
         sessions: settings.sessions,
-        engine_backend: "epoll".to_owned(),
+        engine_backend: ENGINE_BACKEND.to_owned(),
         started_at,
     })
 }
@@ -120,21 +129,21 @@ pub fn calibrate(
 /// # Errors
 /// As [`calibrate`].
 pub fn engine_us_per_frame(settings: &Settings, stop: &Stop) -> Result<f64> {
-    let report = drive(
+    us_per_frame(&drive(
         settings,
         settings.sessions,
         &settings.client_cpus.as_slice()[..1],
         stop,
-    )?;
+    )?)
+}
+
+fn us_per_frame(report: &Report) -> Result<f64> {
     report
         .cpu_us_per_frame()
         .ok_or_else(|| Error::Usage("the calibration sent nothing; see `plimsoll doctor`".into()))
 }
 
-/// A load at which the client was too slow is tried once more, for a shared machine has bad seconds that are no limit of the client's.
-const ATTEMPTS: u32 = 2;
-
-/// The most sessions at which the client is still honest: from the cost, a guess, then down or up from there in steps of a tenth.
+/// The most sessions at which the client is still honest, beginning with what follows from the cost.
 fn most_sessions(
     settings: &Settings,
     us_per_frame: f64,
@@ -142,97 +151,132 @@ fn most_sessions(
     on_step: &mut impl FnMut(&Step),
 ) -> Result<(u32, f64)> {
     let threads = u32::try_from(settings.client_cpus.count()).unwrap_or(u32::MAX);
-    let guess = f64::from(threads) * BUSY_LIMIT * 1e6 / (50.0 * us_per_frame);
-    let mut sessions = round_sessions(guess).min(settings.sessions_max);
-    let mut best: Option<(u32, f64)> = None;
-    let mut failed_above = false;
-    for _ in 0..10 {
-        if let Some(send_lag_p99_us) = honest_lag_us(settings, sessions, stop, on_step)? {
-            best = Some((sessions, send_lag_p99_us));
-            if failed_above || sessions >= settings.sessions_max {
-                break;
-            }
-            sessions = round_sessions(f64::from(sessions) * 1.1).min(settings.sessions_max);
-        } else {
-            if best.is_some() || sessions <= 50 {
-                break;
-            }
-            failed_above = true;
-            sessions = round_sessions(f64::from(sessions) * 0.9);
+    let search = reach::Search {
+        guess: f64::from(threads) * BUSY_LIMIT * 1e6 / (50.0 * us_per_frame),
+        grain: 50,
+        max: settings.sessions_max,
+        loads: 10,
+    };
+    let mut least_load_lag_us = 0.0;
+    let found = search.greatest(|sessions| {
+        let report = drive(settings, sessions, settings.client_cpus.as_slice(), stop)?;
+        let started = report.ledger.sessions_started == u64::from(sessions);
+        let tried = Tried::of(&report, started);
+        on_step(&tried.as_step(sessions));
+        if tried.send_lag_p99_us.is_finite() {
+            least_load_lag_us = tried.send_lag_p99_us;
         }
-    }
-    Ok(best.unwrap_or((0, f64::INFINITY)))
+        Ok(tried.on_time())
+    })?;
+    Ok(found.unwrap_or((0, least_load_lag_us)))
 }
 
-/// The send lag (99th percentile) at which the client drives so many sessions; `None` when it is too slow for them.
-fn honest_lag_us(
-    settings: &Settings,
-    sessions: u32,
-    stop: &Stop,
-    on_step: &mut impl FnMut(&Step),
-) -> Result<Option<f64>> {
-    for _ in 0..ATTEMPTS {
-        let report = drive(settings, sessions, settings.client_cpus.as_slice(), stop)?;
+/// How a load went.
+#[derive(Debug, Clone, Copy)]
+struct Tried {
+    send_lag_p99_us: f64,
+    busy_share: f64,
+    honest: bool,
+}
+
+impl Tried {
+    /// `all_there` says whether all of the load was.
+    fn of(report: &Report, all_there: bool) -> Self {
         let lag = quantile_us(report.latency.histogram(Series::SendLag), 0.99);
         let send_lag_p99_us = lag.unwrap_or(f64::INFINITY);
-        let honest = send_lag_p99_us <= SEND_LAG_P99_LIMIT_US
-            && report.busiest_share <= BUSY_LIMIT
-            && report.ledger.sessions_started == u64::from(sessions);
-        on_step(&Step::Load {
-            sessions,
+        Self {
             send_lag_p99_us,
-            busy_share: report.busiest_share,
-            honest,
-        });
-        if honest {
-            return Ok(Some(send_lag_p99_us));
+            busy_share: report.busy.busiest(),
+            honest: send_lag_p99_us <= SEND_LAG_P99_LIMIT_US
+                && report.busy.busiest() <= BUSY_LIMIT
+                && all_there,
         }
     }
-    Ok(None)
-}
 
-/// Whole fifties.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "clamped to what fits"
-)]
-fn round_sessions(sessions: f64) -> u32 {
-    let fifties = (sessions / 50.0).floor().clamp(1.0, 1e6);
-    fifties as u32 * 50
+    /// The send lag (99th percentile), if the client was on time with all of the load.
+    fn on_time(self) -> Option<f64> {
+        self.honest.then_some(self.send_lag_p99_us)
+    }
+
+    fn as_step(self, load: u32) -> Step {
+        Step::Load {
+            load,
+            send_lag_p99_us: self.send_lag_p99_us,
+            busy_share: self.busy_share,
+            honest: self.honest,
+        }
+    }
 }
 
 /// The engine with speech-to-text sessions against a sink that answers.
 fn drive(settings: &Settings, sessions: u32, cpus: &[u32], stop: &Stop) -> Result<Report> {
     go_on(stop)?;
     let sink = Sink::start(SinkKind::Gateway, &settings.sink_cpus)?;
-    let endpoint = Endpoint {
-        host: sink.address().to_string(),
-        path: "/ws/stt".to_owned(),
-        headers: Vec::new(),
-    };
+    let endpoint = endpoint(sink.address(), "/ws/stt");
     let workload = Stt::new(endpoint, Audio::synthetic(), Some(4), Some(0));
-    let options = Options {
+    let engine = Engine {
         address: sink.address(),
-        sessions,
         profile: Profile {
-            name: "calibrate".to_owned(),
-            // Slow enough that the sink, which looks at its sockets at a pace, lets everybody in.
-            ramp_s: (f64::from(sessions) / 2_500.0).max(0.5),
-            warm_up_s: 1.0,
-            measured_s: settings.seconds,
-            grace_s: 2.0,
             session_start_spread_ms: 1_000.0,
-            soak: false,
+            ..profile(ramp_s(sessions), 1.0, settings.seconds)
         },
-        seed: 1,
-        nodelay: true,
-        cpus: cpus.iter().map(|cpu| *cpu as usize).collect(),
-        tick_us: Options::DEFAULT_TICK_US,
+        cpus,
+        stop,
     };
-    let flag: &AtomicBool = &stop.flag();
-    plimsoll_engine::run(&workload, &options, flag, |_| {})
-        .map_err(|error| Error::Usage(error.to_string()))
+    engine.run(&workload, sessions)
+}
+
+fn endpoint(address: SocketAddr, path: &str) -> Endpoint {
+    Endpoint {
+        host: address.to_string(),
+        path: path.to_owned(),
+        headers: Vec::new(),
+    }
+}
+
+/// Slow enough that the sink, which looks at its sockets at a pace, lets everybody in.
+fn ramp_s(sessions: u32) -> f64 {
+    (f64::from(sessions) / 2_500.0).max(0.5)
+}
+
+fn profile(ramp_s: f64, warm_up_s: f64, measured_s: f64) -> Profile {
+    Profile {
+        name: "calibrate".to_owned(),
+        ramp_s,
+        warm_up_s,
+        measured_s,
+        grace_s: 2.0,
+        session_start_spread_ms: 0.0,
+        soak: false,
+    }
+}
+
+/// The load engine, ready to be run against a sink.
+struct Engine<'a> {
+    address: SocketAddr,
+    profile: Profile,
+    cpus: &'a [u32],
+    stop: &'a Stop,
+}
+
+impl Engine<'_> {
+    fn run<W: Workload>(self, workload: &W, sessions: u32) -> Result<Report> {
+        let options = Options {
+            address: self.address,
+            sessions,
+            part: Part::WHOLE,
+            profile: self.profile,
+            seed: 1,
+            nodelay: true,
+            cpus: self.cpus.iter().map(|cpu| *cpu as usize).collect(),
+            tick_us: Options::DEFAULT_TICK_US,
+            source_addresses: Vec::new(),
+            send_buffer_bytes: Options::SEND_BUFFER_BYTES,
+        };
+        let flag: &AtomicBool = &self.stop.flag();
+        plimsoll_engine::run(workload, &options, flag, |_| {})
+            .map_err(|error| Error::Usage(error.to_string()))
+    }
 }
 
 fn go_on(stop: &Stop) -> Result<()> {
@@ -240,12 +284,4 @@ fn go_on(stop: &Stop) -> Result<()> {
         return Err(Error::Interrupted("calibrating".into()));
     }
     Ok(())
-}
-
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    match values {
-        [] => f64::NAN,
-        values => values[values.len() / 2],
-    }
 }

@@ -15,7 +15,7 @@ use plimsoll_core::caveat::Caveat;
 use plimsoll_core::comparison::{conclude, edge_of, findings_of_pairs, unanimous_pairs_needed};
 use plimsoll_core::profile::Length;
 use plimsoll_core::record::{
-    Carried, Comparison, Conclusion, Pair, SCHEMA_VERSION, Side, TrialSummary, Verdict,
+    Carried, Comparison, Conclusion, LoadUnit, Pair, SCHEMA_VERSION, Side, TrialSummary, Verdict,
 };
 use plimsoll_core::search::Settings;
 use plimsoll_core::stats::Mean;
@@ -152,7 +152,10 @@ pub fn compare(
         trials: 0,
         vcpu: None,
     };
-    let mut known = Known::default();
+    let mut known = Known {
+        load_unit: conditions.load.unit(),
+        ..Known::default()
+    };
     let ended = measure(&mut bench, plan, &mut known);
     let cut_short = match ended {
         Ok(()) => None,
@@ -245,6 +248,8 @@ impl Bench for RealBench<'_> {
 /// What is known so far.
 #[derive(Debug, Default)]
 struct Known {
+    /// What the loads count.
+    load_unit: LoadUnit,
     sides: [Side; 2],
     /// Whether a side's answer is "at least".
     lower_bound_only: [bool; 2],
@@ -308,11 +313,13 @@ impl Known {
         let edges = edge_of(&self.sides[0].evidence)
             .zip(edge_of(&self.sides[1].evidence))
             .filter(|_| self.lower_bound_only == [false, false]);
-        let findings = findings_of_pairs(&self.pairs, edges.as_ref(), plan.confidence, plan.seed);
+        let mut findings =
+            findings_of_pairs(&self.pairs, edges.as_ref(), plan.confidence, plan.seed);
+        findings.load_unit = self.load_unit;
         let judgement = conclude(names[0], names[1], &findings);
         self.note_what_is_missing(names, plan, counted.len());
         if let Some(carried) = &findings.carried {
-            let note = what_carrying_does_not_show(carried, plan.confidence);
+            let note = what_carrying_does_not_show(carried, self.load_unit, plan.confidence);
             self.notes.extend(note);
         }
         let (of_a, of_b): (Vec<f64>, Vec<f64>) = counted.into_iter().unzip();
@@ -335,6 +342,7 @@ impl Known {
             workload: String::new(),
             profile: String::new(),
             vcpu: None,
+            load_unit: self.load_unit,
             pairs: self.pairs,
             loads: Vec::new(),
             interrupted,
@@ -366,7 +374,12 @@ impl Known {
 }
 
 /// What to do about pairs in which the load was not carried, and which show nothing.
-fn what_carrying_does_not_show(carried: &Carried, confidence: f64) -> Option<String> {
+fn what_carrying_does_not_show(
+    carried: &Carried,
+    unit: LoadUnit,
+    confidence: f64,
+) -> Option<String> {
+    let unit = unit.name();
     let &Carried {
         sessions,
         both,
@@ -380,12 +393,12 @@ fn what_carrying_does_not_show(carried: &Carried, confidence: f64) -> Option<Str
     }
     if both + only_a + only_b == 0 {
         return Some(format!(
-            "Neither side carried {sessions} sessions in any pair: compare them at a lower load."
+            "Neither side carried {sessions} {unit} in any pair: compare them at a lower load."
         ));
     }
     let least = unanimous_pairs_needed(confidence);
     Some(format!(
-        "{sessions} sessions were not always carried (pairs of valid trials: both {both}, only A {only_a}, only B {only_b}, neither {neither}); \
+        "{sessions} {unit} were not always carried (pairs of valid trials: both {both}, only A {only_a}, only B {only_b}, neither {neither}); \
          that the sides differ there takes at least {least} pairs in which only the one carries it and none in which only the other does: \
          more pairs would tell, or compare their cost at a lower load."
     ))

@@ -76,6 +76,7 @@ impl Kept {
             profile: conditions.profile.name.clone(),
             slo: slo.to_owned(),
             vcpu,
+            load_unit: conditions.load.unit(),
             confirmed: outcome.confirmed,
             borderline: outcome.borderline.clone(),
             first_fail: outcome.first_fail,

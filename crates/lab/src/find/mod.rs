@@ -6,7 +6,7 @@
 mod kept;
 mod searches;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::time::{Duration, Instant};
 
@@ -182,12 +182,11 @@ fn drawn_anew(conditions: &Conditions, trials_before: u32) -> Conditions {
 
 impl Conditions {
     /// The length of a trial for which a search wants `wanted`: a short one only where it gives samples enough for every gated percentile.
-    pub(crate) fn length_for(&self, sessions: u32, wanted: Length) -> Length {
+    pub(crate) fn length_for(&self, load: u32, wanted: Length) -> Length {
         /// Answers come in batches and at their own phase: a window may miss one of each session.
         const SPARE: f64 = 1.5;
-        let answers = f64::from(sessions)
-            * self.load.answers_per_session_second()
-            * self.profile.of_length(Length::Short).measured_s;
+        let answers =
+            self.load.answers_per_second(load) * self.profile.of_length(Length::Short).measured_s;
         let needed = std::iter::once(&self.slo)
             .chain(&self.further_slos)
             .map(plimsoll_core::slo::Slo::samples_needed)

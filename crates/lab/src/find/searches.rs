@@ -73,8 +73,9 @@ impl Searches {
         for (slo, search) in &mut self.all {
             let (verdict, caveats) = judged_by(trial, slo).ok_or_else(|| {
                 Error::Usage(format!(
-                    "a trial at {} sessions was not judged by the SLO `{slo}`, so the search cannot go on from it; begin a new one",
-                    trial.sessions
+                    "a trial at {} {} was not judged by the SLO `{slo}`, so the search cannot go on from it; begin a new one",
+                    trial.sessions,
+                    trial.load_unit.name()
                 ))
             })?;
             let ran_out = caveats.iter().any(Caveat::client_ran_out);

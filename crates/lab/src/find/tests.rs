@@ -7,11 +7,12 @@ use plimsoll_core::latency::LatencySet;
 use plimsoll_core::ledger::Ledger;
 use plimsoll_core::profile::{Length, Profile};
 use plimsoll_core::record::{
-    Client, Environment as EnvironmentRecord, GateResult, SCHEMA_VERSION, SloVerdict, Target,
-    Trial, Verdict,
+    Client, Environment as EnvironmentRecord, GateResult, LoadUnit, SCHEMA_VERSION, SloVerdict,
+    Target, Trial, Verdict,
 };
 use plimsoll_core::search::Settings;
 use plimsoll_core::slo::Slo;
+use plimsoll_workloads::ws::{Dialect, Test};
 
 use super::Plan;
 use super::kept::Kept;
@@ -19,7 +20,7 @@ use super::searches::Searches;
 use crate::isolation::{CpuList, Placement};
 use crate::machine::Environment;
 use crate::trial::conditions::AudioSource;
-use crate::trial::{Conditions, Inference, Load};
+use crate::trial::{Conditions, Inference, Load, WsLoad};
 
 fn slo(name: &str) -> Slo {
     Slo {
@@ -28,7 +29,7 @@ fn slo(name: &str) -> Slo {
     }
 }
 
-fn conditions() -> Conditions {
+pub(crate) fn conditions() -> Conditions {
     Conditions {
         load: Load::Stt {
             audio: AudioSource::Synthetic,
@@ -93,6 +94,7 @@ fn trial(sessions: u32, length: Length) -> Trial {
         phases: Profile::quick(),
         slo: "relaxed".to_owned(),
         sessions,
+        load_unit: LoadUnit::Sessions,
         length,
         target: Target::default(),
         vcpu: Some(0.5),
@@ -107,6 +109,7 @@ fn trial(sessions: u32, length: Length) -> Trial {
         inference: None,
         bottleneck: None,
         sanity: Vec::new(),
+        ws: None,
         drift: None,
         further_slos: vec![SloVerdict {
             slo: "strict".to_owned(),
@@ -234,4 +237,39 @@ fn short_trials_are_for_loads_that_give_samples_enough() {
     assert_eq!(conditions.length_for(75, Length::Short), Length::Short);
     assert_eq!(conditions.length_for(74, Length::Short), Length::Full);
     assert_eq!(conditions.length_for(1_000, Length::Full), Length::Full);
+}
+
+#[test]
+fn short_trials_of_a_rate_go_by_its_answers() {
+    // p99 needs 1,000 samples, with half as many to spare: in 4 s that is 375 answers a second, of each message or of the barriers behind them.
+    let mut conditions = conditions();
+    conditions.slo = Slo::ws("throughput");
+    conditions.further_slos = Vec::new();
+    let mut length = |dialect, connections, load| {
+        let mut ws = WsLoad::new(Test::Throughput, dialect);
+        ws.connections = connections;
+        conditions.load = Load::Ws(Box::new(ws));
+        conditions.length_for(load, Length::Short)
+    };
+    assert_eq!(length(Dialect::Echo, 10, 375), Length::Short);
+    assert_eq!(length(Dialect::Echo, 10, 374), Length::Full);
+    assert_eq!(length(Dialect::Wse, 100, 375), Length::Short);
+    assert_eq!(length(Dialect::Wse, 10, 100_000), Length::Full);
+}
+
+#[test]
+fn a_bracket_says_what_its_loads_count() {
+    let mut conditions = conditions();
+    conditions.load = Load::Ws(Box::new(WsLoad::new(Test::Storm, Dialect::Echo)));
+    conditions.further_slos = Vec::new();
+    let mut searches = Searches::new(&conditions, SETTINGS).expect("sound settings");
+    searches.interrupt();
+    let plan = Plan {
+        settings: SETTINGS,
+        time_budget: None,
+    };
+    let (slo, outcome) = searches.outcomes().remove(0);
+    let bracket = Kept::default().bracket(&conditions, slo, &outcome, true, "now", &plan);
+    assert_eq!(bracket.load_unit, LoadUnit::ConnectionsPerSecond);
+    assert_eq!(bracket.workload, "ws");
 }

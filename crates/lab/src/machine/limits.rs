@@ -33,6 +33,44 @@ impl Limits {
             ports: ephemeral_ports(),
         }
     }
+
+    /// The sessions that one client process has open files for.
+    #[must_use]
+    pub fn sessions_of_a_process(&self) -> u64 {
+        self.fd_soft.saturating_sub(FD_MARGIN)
+    }
+
+    /// The most sessions that [`preflight`] lets pass, of those that need the same otherwise.
+    #[must_use]
+    pub fn room(&self, need: Need) -> Room {
+        let of_a_process = self.sessions_of_a_process();
+        let files = Room {
+            sessions: of_a_process.saturating_mul(need.client_processes.max(1)),
+            ends_by: "open files",
+        };
+        let ports = self.ports.map(|ports| Room {
+            sessions: all_ports(ports, need.client_addresses).saturating_sub(PORT_MARGIN),
+            ends_by: "ports",
+        });
+        match ports {
+            Some(ports) if ports.sessions < files.sessions => ports,
+            _ => files,
+        }
+    }
+}
+
+/// How many sessions a machine has room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// So many.
+    pub sessions: u64,
+    /// What one more would lack.
+    pub ends_by: &'static str,
+}
+
+/// Ports for outgoing connections from so many addresses, each of which has its own.
+fn all_ports((low, high): (u16, u16), client_addresses: u64) -> u64 {
+    (u64::from(high) - u64::from(low) + 1).saturating_mul(client_addresses.max(1))
 }
 
 /// Raises our limit of open files as far as we may; to be called first of all, for children inherit it. Returns the limit then in
@@ -53,6 +91,9 @@ pub fn raise_fd_limit() -> u64 {
 pub struct Need {
     /// Sessions: each is one open file in the client and one in the target.
     pub sessions: u64,
+    /// Client processes that may share them; each has open files of its own. Where there are several, those of the target are not looked at: they are part
+    /// of the answer.
+    pub client_processes: u64,
     /// Source addresses that the client connects from; each has its own ports.
     pub client_addresses: u64,
     /// Connections that the target may open to its inference server.
@@ -65,6 +106,7 @@ impl Need {
     pub fn sessions(sessions: u64) -> Self {
         Self {
             sessions,
+            client_processes: 1,
             client_addresses: 1,
             inference_connections: 0,
         }
@@ -78,7 +120,8 @@ impl Need {
 /// One line with the remedy.
 pub fn preflight(need: Need, limits: Limits) -> Result<()> {
     let sessions = need.sessions;
-    let fds = sessions + need.inference_connections + FD_MARGIN;
+    let processes = need.client_processes.max(1);
+    let fds = sessions.div_ceil(processes) + need.inference_connections + FD_MARGIN;
     if fds > limits.fd_soft {
         let limit = limits.fd_soft;
         let remedy = if fds <= limits.fd_hard {
@@ -88,14 +131,18 @@ pub fn preflight(need: Need, limits: Limits) -> Result<()> {
                 "raise the hard limit, for example `nofile` in /etc/security/limits.conf, to {fds}"
             )
         };
+        let place = match processes {
+            1 => "in the client and in the target".to_owned(),
+            several => format!("in each of {several} client processes"),
+        };
         return Err(Error::Usage(format!(
-            "{sessions} sessions need {fds} open files in the client and in the target, but the limit is {limit}: {remedy}"
+            "{sessions} sessions need {fds} open files {place}, but the limit is {limit}: {remedy}"
         )));
     }
     let Some((low, high)) = limits.ports else {
         return Ok(());
     };
-    let ports = (u64::from(high) - u64::from(low) + 1) * need.client_addresses.max(1);
+    let ports = all_ports((low, high), need.client_addresses);
     let needed = sessions + PORT_MARGIN;
     if needed > ports {
         return Err(Error::Usage(format!(
@@ -137,6 +184,23 @@ mod tests {
             "{text}"
         );
         assert!(refusal(Need::sessions(50_000)).contains("raise the hard limit"));
+        let of_several = Need {
+            client_processes: 3,
+            ..Need::sessions(3 * 19_744)
+        };
+        let many_ports = Limits {
+            ports: None,
+            ..LIMITS
+        };
+        assert!(preflight(of_several, many_ports).is_ok());
+        let text = refusal(Need {
+            sessions: 3 * 19_744 + 1,
+            ..of_several
+        });
+        assert!(
+            text.contains("need 20001 open files in each of 3 client processes"),
+            "{text}"
+        );
         let need = Need {
             inference_connections: 1000,
             ..Need::sessions(19_000)
@@ -164,6 +228,30 @@ mod tests {
             ..Need::sessions(27_721)
         };
         assert!(preflight(two, limits).is_ok());
+    }
+
+    #[test]
+    fn the_room_is_what_preflight_lets_pass() {
+        for (addresses, processes) in [(1, 1), (2, 1), (2, 2), (3, 3)] {
+            for limits in [
+                LIMITS,
+                Limits {
+                    fd_soft: 1 << 20,
+                    ..LIMITS
+                },
+            ] {
+                let need = |sessions| Need {
+                    client_addresses: addresses,
+                    client_processes: processes,
+                    ..Need::sessions(sessions)
+                };
+                let room = limits.room(need(0));
+                assert!(preflight(need(room.sessions), limits).is_ok());
+                assert!(preflight(need(room.sessions + 1), limits).is_err());
+                let files = limits.fd_soft == LIMITS.fd_soft;
+                assert_eq!(room.ends_by == "open files", files);
+            }
+        }
     }
 
     #[test]

@@ -9,4 +9,4 @@ mod facts;
 mod limits;
 
 pub use facts::{Environment, ephemeral_ports};
-pub use limits::{Limits, Need, preflight, raise_fd_limit};
+pub use limits::{Limits, Need, Room, preflight, raise_fd_limit};

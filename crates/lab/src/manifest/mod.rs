@@ -4,11 +4,13 @@
 //! changes what is measured.
 
 mod availability;
+mod check;
 mod discovery;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use plimsoll_workloads::ws::Dialect;
 use serde::{Deserialize, Serialize};
 
 pub use availability::{Availability, Readiness};
@@ -118,6 +120,12 @@ pub struct Manifest {
     /// Required when the workload is `stt`, absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inference_transport: Option<InferenceTransport>,
+    /// What a target of workload `ws` speaks, `echo` or `wse`; absent otherwise. See [`Manifest::dialect`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dialect: Option<String>,
+    /// Whether a target of workload `ws` serves health and metrics on a port of their own (`METRICS_PORT`), because its library owns the other.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub separate_metrics_port: bool,
     /// Whether it asks the inference server for its answers, as the contract wants; then each trial holds what that server was sent against what was
     /// answered. Only a target that tests Plimsoll may compute by itself: `false` leaves that check out, and the result says so.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
@@ -205,6 +213,13 @@ impl Manifest {
             .saturating_mul(crate::isolation::whole_cpus(vcpu))
     }
 
+    /// What it speaks, where its workload has dialects.
+    #[must_use]
+    pub fn dialect(&self) -> Dialect {
+        let named = self.dialect.as_deref().and_then(Dialect::by_name);
+        named.unwrap_or_default()
+    }
+
     /// What stands in the way of running this target here. Runs each need's version command, so it takes a moment.
     #[must_use]
     pub fn availability(&self) -> Availability {
@@ -215,52 +230,6 @@ impl Manifest {
     pub(crate) fn readiness_of_program(&self) -> Readiness {
         availability::readiness_of_program(self)
     }
-
-    fn check(&self) -> std::result::Result<(), String> {
-        plain_name("name", &self.name)?;
-        plain_name("workload", &self.workload)?;
-        if self.threads_per_vcpu == 0 {
-            return Err("threads_per_vcpu is 0; it must be at least 1".into());
-        }
-        match (self.workload.as_str(), self.inference_transport) {
-            ("stt", None) => {
-                return Err("inference_transport is missing; say \"h2c\" or \"http1\"".into());
-            }
-            ("stt", Some(_)) | (_, None) => {}
-            (other, Some(_)) => {
-                return Err(format!(
-                    "inference_transport means nothing to workload {other}; remove it"
-                ));
-            }
-        }
-        if !self.asks_inference && self.tier != Tier::Test {
-            return Err(format!(
-                "asks_inference is false, but the tier is {}; a gateway that is measured asks its inference server (remove the key), only one of tier \"test\" may go without",
-                self.tier.word()
-            ));
-        }
-        runnable("run.command", &self.run.command)?;
-        if let Some(test) = &self.test {
-            runnable("test.command", &test.command)?;
-        }
-        let Some(build) = &self.build else {
-            return Ok(());
-        };
-        runnable("build.command", &build.command)?;
-        for need in &build.needs {
-            runnable(
-                &format!("version_command of {}", need.tool),
-                &need.version_command,
-            )?;
-            if need.tool.is_empty() || need.install.is_empty() || need.install.contains('\n') {
-                return Err(
-                    "build.needs: tool and install must each be one line that says something"
-                        .into(),
-                );
-            }
-        }
-        Ok(())
-    }
 }
 
 /// Resolves the program of a manifest's command: with a slash it is relative to `folder`, without one it comes from `PATH`.
@@ -270,26 +239,6 @@ pub fn program_path(folder: &Path, program: &str) -> PathBuf {
         folder.join(program)
     } else {
         PathBuf::from(program)
-    }
-}
-
-/// Names become parts of file names and of control group names, so they are kept plain.
-fn plain_name(key: &str, name: &str) -> std::result::Result<(), String> {
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    if name.is_empty() || name.len() > 64 || !name.chars().all(plain) || name.starts_with('-') {
-        return Err(format!(
-            "{key} {name:?} must be 1 to 64 lower-case letters, digits and dashes"
-        ));
-    }
-    Ok(())
-}
-
-fn runnable(key: &str, command: &[String]) -> std::result::Result<(), String> {
-    match command.first() {
-        Some(program) if !program.is_empty() => Ok(()),
-        _ => Err(format!(
-            "{key} is empty; it must be a list that starts with a program"
-        )),
     }
 }
 
@@ -442,6 +391,29 @@ command = ["sh", "test.sh"]
             let error = parse(&RUST_AXUM.replace(from, to)).expect_err(to);
             assert!(error.contains(expected), "{error}");
             assert!(!error.contains('\n'), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_websocket_server_says_what_it_speaks() {
+        let text = |keys: &str| {
+            RUST_AXUM
+                .replace("workload = \"stt\"", "workload = \"ws\"")
+                .replace("inference_transport = \"h2c\"\n", keys)
+        };
+        let plain = parse(&text("")).expect("valid");
+        assert_eq!(plain.dialect(), Dialect::Echo);
+        assert!(!plain.separate_metrics_port);
+        let wse = parse(&text("dialect = \"wse\"\nseparate_metrics_port = true\n"));
+        let wse = wse.expect("valid");
+        assert_eq!(wse.dialect(), Dialect::Wse);
+        assert!(wse.separate_metrics_port);
+        let error = parse(&text("dialect = \"stomp\"\n")).expect_err("unknown");
+        assert!(error.contains("\"stomp\" is unknown"), "{error}");
+        for key in ["dialect = \"echo\"", "separate_metrics_port = true"] {
+            let stt = RUST_AXUM.replace("[build]\n", &format!("{key}\n[build]\n"));
+            let error = parse(&stt).expect_err("another workload");
+            assert!(error.contains("means nothing to workload stt"), "{error}");
         }
     }
 

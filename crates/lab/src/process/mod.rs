@@ -17,5 +17,5 @@ mod tree;
 pub use child::{Child, Ended};
 pub use log::{first_json_line, last_lines};
 pub use ports::{choose_port, port_taken};
-pub use spawn::Launch;
+pub use spawn::{Launch, Piped};
 pub use tree::{descendants, start_time_ticks};

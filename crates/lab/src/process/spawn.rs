@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 use std::sync::mpsc::{Sender, channel, sync_channel};
 
@@ -36,6 +36,17 @@ pub struct Launch {
     pub cpus: Option<CpuList>,
 }
 
+/// A child that we talk with.
+#[derive(Debug)]
+pub struct Piped {
+    /// The child.
+    pub child: Child,
+    /// What it reads.
+    pub stdin: ChildStdin,
+    /// What it writes.
+    pub stdout: ChildStdout,
+}
+
 impl Launch {
     /// A launch with our environment and our CPUs.
     #[must_use]
@@ -57,25 +68,53 @@ impl Launch {
     /// # Errors
     /// The log cannot be made, or the program cannot be started.
     pub fn start(&self, group: Option<&Cgroup>) -> Result<Child> {
-        if let Some(folder) = self.log.parent() {
-            std::fs::create_dir_all(folder)
-                .map_err(|error| Error::io("making the folder", folder, error))?;
-        }
-        let log = File::create(&self.log)
-            .map_err(|error| Error::io("making the log", &self.log, error))?;
+        let log = self.make_log()?;
         let error_log = log
             .try_clone()
             .map_err(|error| Error::io("opening the log", &self.log, error))?;
         let mut command = self.prepare(group)?;
         command.stdin(Stdio::null()).stdout(log).stderr(error_log);
-        let started = on_spawn_thread(command);
-        let child = started.map_err(|error| {
+        let child = self.spawn(command)?;
+        Ok(Child::new(self.name.clone(), self.log.clone(), child))
+    }
+
+    /// The same for a child that we talk with: only its stderr goes to the log, and its stdin ends when we die, too.
+    ///
+    /// # Errors
+    /// As [`Launch::start`].
+    pub fn start_piped(&self) -> Result<Piped> {
+        let log = self.make_log()?;
+        let mut command = self.prepare(None)?;
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(log);
+        let mut child = self.spawn(command)?;
+        let pipes = child.stdin.take().zip(child.stdout.take());
+        let child = Child::new(self.name.clone(), self.log.clone(), child);
+        let (stdin, stdout) = pipes.ok_or_else(|| self.failed("has no pipes"))?;
+        Ok(Piped {
+            child,
+            stdin,
+            stdout,
+        })
+    }
+
+    fn make_log(&self) -> Result<File> {
+        if let Some(folder) = self.log.parent() {
+            std::fs::create_dir_all(folder)
+                .map_err(|error| Error::io("making the folder", folder, error))?;
+        }
+        File::create(&self.log).map_err(|error| Error::io("making the log", &self.log, error))
+    }
+
+    fn spawn(&self, command: Command) -> Result<std::process::Child> {
+        on_spawn_thread(command).map_err(|error| {
             self.failed(&format!(
                 "cannot start {:?}: {error}",
                 self.command.join(" ")
             ))
-        })?;
-        Ok(Child::new(self.name.clone(), self.log.clone(), child))
+        })
     }
 
     fn prepare(&self, group: Option<&Cgroup>) -> Result<Command> {

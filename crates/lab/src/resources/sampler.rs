@@ -21,6 +21,8 @@ pub enum Source {
     Tree(i32),
     /// A process without its descendants.
     Process(i32),
+    /// Several of them, together.
+    Processes(BTreeSet<i32>),
 }
 
 impl Source {
@@ -30,6 +32,13 @@ impl Source {
         Self::Process(Pid::this().as_raw())
     }
 
+    /// This process and others of ours, together.
+    #[must_use]
+    pub fn ourselves_and(others: &[i32]) -> Self {
+        let ours = [Pid::this().as_raw()];
+        Self::Processes(ours.iter().chain(others).copied().collect())
+    }
+
     /// The control group whose limits bind it: its own, or the one that the process is in.
     fn limits(&self) -> GroupLimits {
         match self {
@@ -37,6 +46,8 @@ impl Source {
             Self::Tree(pid) | Self::Process(pid) => {
                 GroupView::of_process(*pid, &Layout::of_this_machine()).limits()
             }
+            // Ours: what we started ourselves is in the group that we are in.
+            Self::Processes(_) => Self::ourselves().limits(),
         }
     }
 
@@ -49,6 +60,7 @@ impl Source {
                 tree
             }
             Self::Process(pid) => [*pid].into(),
+            Self::Processes(pids) => pids.clone(),
         }
     }
 }
@@ -154,7 +166,7 @@ impl Sampler {
     pub fn source_name(&self) -> &'static str {
         match &self.source {
             Source::Group(view) => view.cpu_version().unwrap_or("process tree"),
-            Source::Tree(_) | Source::Process(_) => "process tree",
+            Source::Tree(_) | Source::Process(_) | Source::Processes(_) => "process tree",
         }
     }
 
@@ -176,7 +188,7 @@ impl Sampler {
         let throttling = self.limits.throttling();
         let group_cpu = match &self.source {
             Source::Group(view) => view.cpu(),
-            Source::Tree(_) | Source::Process(_) => None,
+            Source::Tree(_) | Source::Process(_) | Source::Processes(_) => None,
         };
         let mut sample = Sample {
             // Right behind the counter that the time matters for.
@@ -248,7 +260,7 @@ impl Sampler {
             fds: processes.iter().map(|pid| open_files(*pid)).sum(),
             group_memory: match &self.source {
                 Source::Group(view) => view.memory(),
-                Source::Tree(_) | Source::Process(_) => None,
+                Source::Tree(_) | Source::Process(_) | Source::Processes(_) => None,
             },
         }
     }
@@ -371,6 +383,23 @@ mod tests {
         assert!(detail.fds.expect("own files") >= 3);
         assert!(detail.voluntary_switches >= before.detail.expect("detailed").voluntary_switches);
         assert_eq!(sampler.source_name(), "process tree");
+    }
+
+    #[test]
+    fn several_processes_are_sampled_as_one() {
+        let (mut other, pid) = shell("echo; exec sleep 60");
+        wait_for_byte(&mut other);
+        let source = Source::ourselves_and(&[pid]);
+        let both = Sampler::new(source, Instant::now()).sample();
+        let both = both.expect("alive");
+        let alone = Sampler::new(Source::ourselves(), Instant::now()).sample();
+        let alone = alone.expect("alive");
+        assert_eq!((both.processes, alone.processes), (2, 1));
+        assert!(both.rss_bytes > alone.rss_bytes / 2);
+        let fds = |sample: &Sample| sample.detail.expect("detailed").fds.expect("own files");
+        assert!(fds(&both) >= 3 + 3);
+        other.kill().expect("kill");
+        other.wait().expect("reaped");
     }
 
     #[test]

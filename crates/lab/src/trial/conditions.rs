@@ -1,11 +1,14 @@
 //! What all trials of a search have in common.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use plimsoll_core::profile::Profile;
+use plimsoll_core::record::LoadUnit;
 use plimsoll_core::slo::Slo;
 use plimsoll_workloads::stt::Audio;
 
+use super::ws::WsLoad;
 use crate::error::{Error, Result};
 use crate::isolation::Placement;
 use crate::machine::Environment;
@@ -50,13 +53,11 @@ pub struct Conditions {
 
 impl Conditions {
     /// The same, with a log folder of this trial's own.
-    pub(super) fn with_logs_of_trial(&self, sessions: u32) -> Self {
+    pub(super) fn with_logs_of_trial(&self, load: u32) -> Self {
         let mut conditions = self.clone();
+        let unit = self.load.unit().name().replace(' ', "-");
         conditions.log_folder = (1..)
-            .map(|number| {
-                self.log_folder
-                    .join(format!("{number:03}-{sessions}-sessions"))
-            })
+            .map(|number| self.log_folder.join(format!("{number:03}-{load}-{unit}")))
             .find(|folder| !folder.exists())
             .unwrap_or_else(|| self.log_folder.clone());
         conditions
@@ -85,6 +86,8 @@ pub enum Load {
         /// Time between two messages of a session.
         period_ms: u64,
     },
+    /// A test of a general WebSocket server.
+    Ws(Box<WsLoad>),
 }
 
 impl Load {
@@ -94,16 +97,45 @@ impl Load {
         match self {
             Self::Stt { .. } => "stt",
             Self::Echo { .. } => "echo",
+            Self::Ws(_) => "ws",
         }
     }
 
-    /// Answers that a session is due each second: what a percentile's samples come from.
+    /// What a load counts.
+    #[must_use]
+    pub fn unit(&self) -> LoadUnit {
+        match self {
+            Self::Stt { .. } | Self::Echo { .. } => LoadUnit::Sessions,
+            Self::Ws(ws) => ws.test.load_unit(),
+        }
+    }
+
+    /// The sessions of the engine that make a load: as many, unless it counts something else.
+    #[must_use]
+    pub fn sessions_for(&self, load: u32, profile: &Profile) -> u32 {
+        match self {
+            Self::Stt { .. } | Self::Echo { .. } => load,
+            Self::Ws(ws) => ws.sessions_for(load, profile),
+        }
+    }
+
+    /// The most connections that a load has at once: each is an open file and a port.
+    #[must_use]
+    pub fn concurrent_for(&self, load: u32, profile: &Profile) -> u64 {
+        match self {
+            Self::Stt { .. } | Self::Echo { .. } => u64::from(load),
+            Self::Ws(ws) => ws.concurrent_for(load, profile),
+        }
+    }
+
+    /// Answers that are due each second: what a percentile's samples come from.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "milliseconds")]
-    pub fn answers_per_session_second(&self) -> f64 {
+    pub fn answers_per_second(&self, load: u32) -> f64 {
         match self {
-            Self::Stt { .. } => 1.0,
-            Self::Echo { period_ms, .. } => 1e3 / (*period_ms).max(1) as f64,
+            Self::Stt { .. } => f64::from(load),
+            Self::Echo { period_ms, .. } => f64::from(load) * 1e3 / (*period_ms).max(1) as f64,
+            Self::Ws(ws) => ws.answers_per_second(load),
         }
     }
 
@@ -113,6 +145,16 @@ impl Load {
         match self {
             Self::Stt { .. } => "/ws/stt",
             Self::Echo { .. } => "/",
+            Self::Ws(ws) => ws.default_path(),
+        }
+    }
+
+    /// Where a target says that it is ready.
+    #[must_use]
+    pub fn health_path(&self) -> &'static str {
+        match self {
+            Self::Stt { .. } | Self::Echo { .. } => "/health",
+            Self::Ws(_) => "/healthz",
         }
     }
 
@@ -122,7 +164,41 @@ impl Load {
         match self {
             Self::Stt { .. } => Slo::stt(),
             Self::Echo { .. } => Slo::echo(),
+            Self::Ws(ws) => Slo::ws(ws.test.name()),
         }
+    }
+
+    /// The addresses that connections come from; none where the kernel chooses.
+    #[must_use]
+    pub fn source_addresses(&self) -> &[IpAddr] {
+        match self {
+            Self::Stt { .. } | Self::Echo { .. } => &[],
+            Self::Ws(ws) => &ws.source_addresses,
+        }
+    }
+
+    /// The send buffer of a connection, where `usual` is what others have.
+    pub(super) fn send_buffer_bytes(&self, usual: usize) -> usize {
+        match self {
+            Self::Stt { .. } | Self::Echo { .. } => usual,
+            Self::Ws(ws) => ws.send_buffer_bytes(usual),
+        }
+    }
+
+    /// Whether its values can be used.
+    ///
+    /// # Errors
+    /// One line with the remedy.
+    pub fn check(&self) -> Result<()> {
+        match self {
+            Self::Stt { .. } | Self::Echo { .. } => Ok(()),
+            Self::Ws(ws) => ws.check(),
+        }
+    }
+
+    /// Makes a profile what it is for this load: where connections arrive all the time, no time passes before they do.
+    pub fn shape(&self, profile: &mut Profile) {
+        self.unit().shape(profile);
     }
 }
 

@@ -23,6 +23,7 @@ pub(super) fn of_target(conditions: &Conditions, subject: &Subject) -> Option<Cp
                     tree
                 }
                 Source::Process(pid) => [*pid].into(),
+                Source::Processes(pids) => pids.clone(),
             };
             allowed_to(&processes)
         }

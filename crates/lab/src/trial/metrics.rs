@@ -1,12 +1,14 @@
-//! What the target counts of itself, read from its `/metrics` before and after a trial (section 8 of the speech contract).
+//! What the target counts of itself, read from its `/metrics` before and after a trial (section 8 of the speech contract, section 2 of that of general WebSocket
+//! servers).
 
 use std::time::{Duration, Instant};
 
 use plimsoll_core::record::SanityCheck;
-use plimsoll_core::sanity::{self, ClientCounts, TargetCounts};
+use plimsoll_core::sanity::{self, ClientCounts, MetricNames, Possible, TargetCounts};
+use plimsoll_workloads::ws::{Dialect, Test};
 
 use super::conditions::Load;
-use super::subject::TargetUrl;
+use super::ws::WsLoad;
 use crate::http::{self, Metrics};
 
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
@@ -14,49 +16,178 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 const SETTLING_TIME: Duration = Duration::from_secs(2);
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
+/// How a workload's counters are called.
+pub(super) fn names_of(load: &Load) -> MetricNames {
+    match load {
+        Load::Stt { .. } | Load::Echo { .. } => MetricNames::STT,
+        Load::Ws(_) => MetricNames::WS,
+    }
+}
+
 /// The target's counters as they stood before the trial.
 #[derive(Debug)]
 pub(super) struct TargetMetrics {
     url: String,
+    account: Account,
     before: TargetCounts,
 }
 
-impl TargetMetrics {
-    /// Reads them before the first session. `None` when there is nothing to compare: another workload, no `/metrics`, or none that can be read
-    /// (`plimsoll check` says what is wrong with those).
-    pub(super) fn before(target: &TargetUrl, load: &Load) -> Option<Self> {
-        if !matches!(load, Load::Stt { .. }) {
-            return None;
+/// What the target told.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Told {
+    /// Its account held against the client's.
+    pub(super) checks: Vec<SanityCheck>,
+    /// Messages of the trial that its application was handed, where the load is messages and it says.
+    pub(super) processed: Option<u64>,
+}
+
+/// Which counters mean something in a load, and what they may show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Account {
+    /// Of a gateway for streaming speech.
+    Speech,
+    /// Of a server of whose load every frame is a message for its application. Where `comes_back` it cannot have been answered unseen; in dialect `wse` what is
+    /// proven is that it was read, and whether the application was handed it is a finding, not a fault in somebody's account.
+    Messages { comes_back: bool },
+    /// Of a server whose frames its application does not count one by one: only connections are held to anything. Where they `arrive`, one may be
+    /// accepted and not open when the trial ends.
+    Connections { arrive: bool },
+}
+
+impl Account {
+    fn of(load: &Load) -> Option<Self> {
+        match load {
+            Load::Stt { .. } => Some(Self::Speech),
+            Load::Echo { .. } => None,
+            Load::Ws(ws) => Some(Self::of_ws(ws)),
         }
-        let url = format!("http://{}/metrics", target.host);
-        let before = counts(&url)?;
-        Some(Self { url, before })
     }
 
-    /// Reads them again and holds them against the client's ledger, until they agree or have had time enough for that.
-    pub(super) fn held_against(&self, client: &ClientCounts) -> Vec<SanityCheck> {
+    fn of_ws(ws: &WsLoad) -> Self {
+        if ws.frames_reach_the_application() {
+            Self::Messages {
+                comes_back: ws.dialect == Dialect::Echo,
+            }
+        } else {
+            Self::Connections {
+                arrive: ws.test == Test::Storm,
+            }
+        }
+    }
+
+    /// What it may show, `asides` being messages for the application that are no frames.
+    fn possible(self, client: &ClientCounts, asides: u64) -> Possible {
+        let mut possible = Possible::from(client);
+        match self {
+            Self::Speech => {}
+            Self::Messages { comes_back } => {
+                let least = if comes_back {
+                    client.frames_answered
+                } else {
+                    0
+                };
+                possible.frames = least..=client.frames_sent + asides;
+            }
+            Self::Connections { arrive } => {
+                let most = if arrive { client.frames_sent } else { 0 };
+                possible.sessions = client.sessions..=client.sessions.max(most);
+            }
+        }
+        possible
+    }
+
+    /// Of all that a target counts, what means something.
+    fn counts(self, metrics: &Metrics) -> TargetCounts {
+        let sum = |name: &str| metrics.sum(name);
+        match self {
+            Self::Speech => TargetCounts {
+                frames: sum(MetricNames::STT.frames),
+                partials: sum(MetricNames::STT.partials),
+                sessions: sum(MetricNames::STT.sessions),
+            },
+            Self::Messages { .. } => TargetCounts {
+                frames: sum(MetricNames::WS.frames),
+                partials: None,
+                sessions: sum(MetricNames::WS.sessions),
+            },
+            Self::Connections { .. } => TargetCounts {
+                frames: None,
+                partials: None,
+                sessions: sum(MetricNames::WS.sessions),
+            },
+        }
+    }
+
+    /// Messages that the application was handed, of what was counted.
+    fn processed(self, counts: &TargetCounts) -> Option<u64> {
+        let messages = matches!(self, Self::Messages { .. });
+        counts.frames.filter(|_| messages).map(whole)
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a count, not negative"
+)]
+fn whole(count: f64) -> u64 {
+    count.max(0.0).round() as u64
+}
+
+impl TargetMetrics {
+    /// Reads them at `host` (with its port) before the first session. `None` when there is nothing to compare: another workload, no `/metrics`, or none that can
+    /// be read (`plimsoll check` says what is wrong with those).
+    pub(super) fn before(host: &str, load: &Load) -> Option<Self> {
+        let account = Account::of(load)?;
+        let url = format!("http://{host}/metrics");
+        let before = counts(&url, account)?;
+        Some(Self {
+            url,
+            account,
+            before,
+        })
+    }
+
+    /// Reads them again and holds them against the client's ledger, until they agree and all that was answered shows, or there was time enough for that.
+    /// `asides` are messages for the application that are no frames.
+    pub(super) fn held_against(&self, client: &ClientCounts, asides: u64) -> Told {
+        let possible = self.account.possible(client, asides);
         let began = Instant::now();
         loop {
-            let checks = counts(&self.url).map_or_else(Vec::new, |now| {
-                sanity::metrics(&now.since(&self.before), client)
+            let grown = self.grown();
+            let told = grown.map_or_else(Told::default, |grown| Told {
+                checks: sanity::metrics_within(&grown, &possible),
+                processed: self.account.processed(&grown),
             });
-            let agree = checks.iter().all(|check| check.holds);
-            if agree || began.elapsed() >= SETTLING_TIME {
-                return checks;
+            let agree = told.checks.iter().all(|check| check.holds);
+            let all_shows = told
+                .processed
+                .is_none_or(|processed| processed >= client.frames_answered);
+            if (agree && all_shows) || began.elapsed() >= SETTLING_TIME {
+                return told;
             }
             std::thread::sleep(LOOK_AGAIN_AFTER);
         }
     }
+
+    /// What it tells of a trial in which the client's account cannot be held against it.
+    pub(super) fn for_itself(&self) -> Told {
+        let grown = self.grown();
+        Told {
+            checks: Vec::new(),
+            processed: grown.and_then(|grown| self.account.processed(&grown)),
+        }
+    }
+
+    fn grown(&self) -> Option<TargetCounts> {
+        counts(&self.url, self.account).map(|now| now.since(&self.before))
+    }
 }
 
-fn counts(url: &str) -> Option<TargetCounts> {
+fn counts(url: &str, account: Account) -> Option<TargetCounts> {
     let body = http::get_ok(url, ANSWER_TIMEOUT).ok()?;
     let metrics = Metrics::parse(&body).ok()?;
-    Some(TargetCounts {
-        frames: metrics.sum("stt_frames_total"),
-        partials: metrics.sum("stt_partials_total"),
-        sessions: metrics.sum("stt_sessions_total"),
-    })
+    Some(account.counts(&metrics))
 }
 
 #[cfg(test)]
@@ -67,7 +198,7 @@ mod tests {
     use std::net::TcpListener;
 
     /// A server whose answers to `/metrics` are these, one after the other, the last one again and again.
-    fn target(bodies: &'static [&'static str]) -> TargetUrl {
+    fn target(bodies: &'static [&'static str]) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
         let port = listener.local_addr().expect("address").port();
         std::thread::spawn(move || {
@@ -87,7 +218,7 @@ mod tests {
                 );
             }
         });
-        TargetUrl::of_port(port, "/ws/stt")
+        format!("127.0.0.1:{port}")
     }
 
     const SPEECH: Load = Load::Stt {
@@ -108,7 +239,9 @@ mod tests {
             "stt_frames_total 1095\nstt_sessions_total 9\n",
         ]);
         let metrics = TargetMetrics::before(&target, &SPEECH).expect("metrics");
-        let checks = metrics.held_against(&CLIENT);
+        let told = metrics.held_against(&CLIENT, 0);
+        assert_eq!(told.processed, None);
+        let checks = told.checks;
         let seen: Vec<_> = checks
             .iter()
             .map(|check| (check.name.as_str(), check.observed, check.holds))
@@ -127,7 +260,7 @@ mod tests {
     fn what_stays_wrong_is_told() {
         let target = target(&["stt_frames_total 0\n", "stt_frames_total 110\n"]);
         let metrics = TargetMetrics::before(&target, &SPEECH).expect("metrics");
-        let checks = metrics.held_against(&CLIENT);
+        let checks = metrics.held_against(&CLIENT, 0).checks;
         assert_eq!(checks.len(), 1);
         assert!(!checks[0].holds);
     }
@@ -143,6 +276,69 @@ mod tests {
         assert!(TargetMetrics::before(&target(&["stt_frames_total 1\n"]), &echo).is_none());
         let gone = target(&["stt_frames_total 1\n", ""]);
         let metrics = TargetMetrics::before(&gone, &SPEECH).expect("metrics");
-        assert_eq!(metrics.held_against(&CLIENT), []);
+        assert_eq!(metrics.held_against(&CLIENT, 0), Told::default());
+    }
+
+    fn ws(test: Test, dialect: Dialect) -> Load {
+        Load::Ws(Box::new(WsLoad::new(test, dialect)))
+    }
+
+    const CONNECTED: &str = "ws_connections_accepted_total 2\n";
+
+    #[test]
+    fn a_server_whose_application_is_handed_nothing_is_no_liar_but_found() {
+        let target = target(&[
+            "ws_messages_received_total 0\n",
+            "ws_messages_received_total 0\nws_connections_accepted_total 2\n",
+        ]);
+        let load = ws(Test::Throughput, Dialect::Wse);
+        let metrics = TargetMetrics::before(&target, &load).expect("metrics");
+        let told = metrics.held_against(&CLIENT, 2);
+        assert_eq!(told.processed, Some(0));
+        assert!(told.checks.iter().all(|check| check.holds), "{told:?}");
+        // An echo was seen by the application, or it could not have come back.
+        let echo = Account::of(&ws(Test::Ping, Dialect::Echo)).expect("counted");
+        assert_eq!(echo.possible(&CLIENT, 0).frames, 90..=100);
+        assert_eq!(metrics.account.possible(&CLIENT, 2).frames, 0..=102);
+    }
+
+    #[test]
+    fn what_the_application_was_handed_shows_after_a_moment() {
+        let target = target(&[
+            "ws_messages_received_total 5\n",
+            "ws_messages_received_total 60\n",
+            "ws_messages_received_total 100\n",
+        ]);
+        let load = ws(Test::Matrix, Dialect::Wse);
+        let metrics = TargetMetrics::before(&target, &load).expect("metrics");
+        assert_eq!(metrics.held_against(&CLIENT, 0).processed, Some(95));
+        assert_eq!(metrics.for_itself().processed, Some(95));
+        assert_eq!(metrics.for_itself().checks, []);
+    }
+
+    #[test]
+    fn frames_that_are_no_messages_are_not_counted() {
+        let target = target(&[
+            "ws_messages_received_total 7\nws_connections_accepted_total 0\n",
+            CONNECTED,
+        ]);
+        for (test, dialect) in [
+            (Test::Fanout, Dialect::Echo),
+            (Test::Hold, Dialect::Wse),
+            (Test::Storm, Dialect::Wse),
+        ] {
+            let account = Account::of(&ws(test, dialect)).expect("counted");
+            let arrive = test == Test::Storm;
+            assert_eq!(account, Account::Connections { arrive });
+            let most = if arrive { 100 } else { 2 };
+            assert_eq!(account.possible(&CLIENT, 0).sessions, 2..=most);
+        }
+        let load = ws(Test::Fanout, Dialect::Echo);
+        let metrics = TargetMetrics::before(&target, &load).expect("metrics");
+        let told = metrics.held_against(&CLIENT, 0);
+        assert_eq!((told.checks.len(), told.processed), (1, None));
+        assert!(told.checks[0].holds);
+        assert_eq!(names_of(&load), MetricNames::WS);
+        assert_eq!(names_of(&SPEECH), MetricNames::STT);
     }
 }

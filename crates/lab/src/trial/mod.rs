@@ -5,43 +5,49 @@
 //! - `soundness`: whether what is measured can be believed: where the target runs (`cores`), whether a clock jumped (`clocks`), what
 //!   the target counts of itself (`metrics`), and the other accounts that are kept twice;
 //! - `stage`: simulator and target, started for one trial and gone after it;
+//! - `drive`: the engine with the sessions of the workload, the only place that knows which workloads there are; `ws` has the parameters of the one with many tests;
+//! - [`processes`]: a client of several processes, where one has too few files for the connections;
+//! - `room`: whether the machine has files and ports for a load;
 //! - `judge`: what was measured, turned into a [`Trial`] with its verdict;
 //! - [`timeline`]: one row per second.
 
 mod clocks;
 pub mod conditions;
 mod cores;
+mod drive;
 mod judge;
 mod metrics;
+pub mod processes;
+mod room;
 mod soundness;
 mod stage;
 pub mod subject;
 pub mod timeline;
+mod ws;
 
 use std::ops::Deref;
-use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use plimsoll_core::latency::LatencySet;
 use plimsoll_core::profile::Length;
-use plimsoll_core::record::{Second, Trial};
-use plimsoll_core::session::Workload;
-use plimsoll_engine::{EngineSecond, Options, Report};
-use plimsoll_workloads::connection::Endpoint;
-use plimsoll_workloads::echo::Echo;
-use plimsoll_workloads::stt::Stt;
+use plimsoll_core::record::{ClosedLoopRecord, Second, Trial};
+use plimsoll_engine::{EngineSecond, Options, Part, Report};
+use plimsoll_workloads::ws::DecodeProof;
 
-use crate::error::{Error, Result};
-use crate::machine::{Limits, Need, preflight};
+use crate::error::Result;
 use crate::resources::Recorded;
 use crate::signals::Stop;
 use crate::simulator::Stats;
 use crate::timestamp;
 
 pub use conditions::{Conditions, Inference, Load};
+use drive::{Client, Driven, closed_loop, drive};
+use room::Room;
+pub use room::{most_possible, must_be_possible};
 use soundness::{Soundness, Watch};
 use stage::Stage;
 pub use subject::{Subject, TargetUrl};
+pub use ws::WsLoad;
 
 /// What a trial gave.
 #[derive(Debug)]
@@ -74,6 +80,14 @@ impl Deref for TrialSecond<'_> {
 /// What was measured, before it is judged.
 struct Measured {
     report: Report,
+    /// Whether the server decodes what it was sent, where it was asked.
+    decode: Option<DecodeProof>,
+    /// What a closed loop says of the same server, where one was run after the trial.
+    closed_loop: Option<ClosedLoopRecord>,
+    /// The processes that drove the load.
+    client_processes: u32,
+    /// What the machine did not have enough of for the load that was asked for.
+    short_of: Option<String>,
     seconds: Vec<Second>,
     recorded: Recorded,
     /// The epoch of the samples.
@@ -84,21 +98,6 @@ struct Measured {
     soundness: Soundness,
 }
 
-/// Whether a trial of this load can be had at all, as far as that can be told without starting anything: open files, ports, somebody who listens at a URL.
-///
-/// # Errors
-/// One line with the remedy.
-pub fn must_be_possible(subject: &Subject, sessions: u32) -> Result<()> {
-    preflight(
-        Need::sessions(u64::from(sessions)),
-        Limits::of_this_process(),
-    )?;
-    match subject {
-        Subject::Started(_) => Ok(()),
-        Subject::Running { url, .. } => url.must_listen(),
-    }
-}
-
 /// Runs one trial, of the whole profile or of a shorter one. `on_second` is shown each second as it ends.
 ///
 /// # Errors
@@ -107,16 +106,17 @@ pub fn must_be_possible(subject: &Subject, sessions: u32) -> Result<()> {
 pub fn run(
     conditions: &Conditions,
     subject: &Subject,
-    sessions: u32,
+    load: u32,
     length: Length,
     stop: &Stop,
     on_second: &mut dyn FnMut(&TrialSecond<'_>),
 ) -> Result<Outcome> {
-    must_be_possible(subject, sessions)?;
+    must_be_possible(conditions, subject, load)?;
     let started_at = timestamp::now();
-    let mut conditions = conditions.with_logs_of_trial(sessions);
+    let mut conditions = conditions.with_logs_of_trial(load);
     conditions.profile = conditions.profile.of_length(length);
     let conditions = &conditions;
+    let room = Room::of(conditions, load)?;
     let mut stage = Stage::set(conditions, subject, stop)?;
     let watch = Watch::begin(conditions, subject, &stage);
     let mut second_over = |row: &Second, latency: &LatencySet| {
@@ -126,41 +126,63 @@ pub fn run(
             started_at: &started_at,
         });
     };
-    let mut measured = measure(
+    let options = options(conditions, &stage, &room);
+    let asked = Asked {
         conditions,
-        &mut stage,
-        watch,
-        sessions,
+        load,
+        options: &options,
+        processes: room.processes,
         stop,
-        &mut second_over,
-    )?;
+    };
+    let mut measured = measure(&asked, &mut stage, watch, &mut second_over)?;
+    measured.short_of = room.short_of;
     if let Some(ending) = stage.target_ended()? {
         measured.report.ledger.because(&ending);
+    } else if !measured.report.interrupted {
+        measured.closed_loop = closed_loop(&asked, &stage.url)?;
     }
-    let outcome = judge::judge(conditions, &stage, sessions, length, started_at, measured);
+    let outcome = judge::judge(conditions, &stage, load, length, started_at, measured);
     stage.clear()?;
     Ok(outcome)
 }
 
-fn measure(
-    conditions: &Conditions,
-    stage: &mut Stage,
-    mut watch: Watch<'_>,
-    sessions: u32,
-    stop: &Stop,
-    on_second: &mut dyn FnMut(&Second, &LatencySet),
-) -> Result<Measured> {
-    let options = Options {
+/// What the engine is asked for.
+struct Asked<'a> {
+    conditions: &'a Conditions,
+    load: u32,
+    options: &'a Options,
+    /// The client processes that it takes.
+    processes: u32,
+    stop: &'a Stop,
+}
+
+fn options(conditions: &Conditions, stage: &Stage, room: &Room) -> Options {
+    Options {
         address: stage.url.address,
-        sessions,
+        sessions: room.sessions,
+        part: Part::WHOLE,
         profile: conditions.profile.clone(),
         seed: conditions.seed,
         nodelay: conditions.nodelay,
         cpus: conditions.engine_cpus(),
         tick_us: conditions.tick_us,
-    };
+        source_addresses: conditions.load.source_addresses().to_vec(),
+        send_buffer_bytes: conditions
+            .load
+            .send_buffer_bytes(Options::SEND_BUFFER_BYTES),
+    }
+}
+
+fn measure(
+    asked: &Asked<'_>,
+    stage: &mut Stage,
+    mut watch: Watch<'_>,
+    on_second: &mut dyn FnMut(&Second, &LatencySet),
+) -> Result<Measured> {
+    let conditions = asked.conditions;
+    let client = Client::start(asked, &stage.url)?;
     let sampling_epoch = Instant::now();
-    let monitor = stage.monitor(conditions, sampling_epoch)?;
+    let monitor = stage.monitor(conditions, &client.others(), sampling_epoch)?;
     let mut rows = timeline::Rows::new(&conditions.profile);
     let mut window_stats = WindowStats::new(conditions);
     let mut over = sampling_epoch;
@@ -171,16 +193,10 @@ fn measure(
         let row = timeline::so_far(rows.add(&second), |name| monitor.latest(name));
         on_second(&row, &second.latency);
     };
-    let report = drive(
-        conditions,
-        &stage.url,
-        &options,
-        &stop.flag(),
-        &mut each_second,
-    )?;
+    let Driven { report, decode } = drive(asked, &stage.url, client, &mut each_second)?;
     let inference = window_stats.finish(stage);
     let recorded = monitor.stop()?;
-    let soundness = watch.end(conditions, stage, &report);
+    let soundness = watch.end(conditions, stage, &report, decode.as_ref());
     let mut seconds = rows.finish();
     timeline::add_target(
         &mut seconds,
@@ -190,6 +206,10 @@ fn measure(
     );
     Ok(Measured {
         report,
+        decode,
+        closed_loop: None,
+        client_processes: asked.processes,
+        short_of: None,
         seconds,
         recorded,
         sampling_epoch,
@@ -197,54 +217,6 @@ fn measure(
         inference,
         soundness,
     })
-}
-
-/// Runs the engine with the workload's sessions: the only place that knows which workloads there are.
-fn drive(
-    conditions: &Conditions,
-    url: &TargetUrl,
-    options: &Options,
-    stop: &AtomicBool,
-    on_second: &mut dyn FnMut(EngineSecond),
-) -> Result<Report> {
-    let endpoint = Endpoint {
-        host: url.host.clone(),
-        path: url.path.clone(),
-        headers: conditions.headers.clone(),
-    };
-    endpoint
-        .check()
-        .map_err(|error| Error::Usage(error.to_string()))?;
-    match &conditions.load {
-        Load::Stt { audio } => {
-            // A target that we did not start may be configured otherwise.
-            let known = conditions.configured.then_some(());
-            let workload = Stt::new(
-                endpoint,
-                audio.table()?,
-                known.map(|()| conditions::CPU_PASSES),
-                known.map(|()| conditions::MODEL_DELAY_MS),
-            );
-            with_engine(&workload, options, stop, on_second)
-        }
-        Load::Echo {
-            message_bytes,
-            period_ms,
-        } => {
-            let workload = Echo::new(endpoint, *message_bytes, *period_ms);
-            with_engine(&workload, options, stop, on_second)
-        }
-    }
-}
-
-fn with_engine<W: Workload>(
-    workload: &W,
-    options: &Options,
-    stop: &AtomicBool,
-    on_second: &mut dyn FnMut(EngineSecond),
-) -> Result<Report> {
-    plimsoll_engine::run(workload, options, stop, on_second)
-        .map_err(|error| Error::Usage(error.to_string()))
 }
 
 /// The simulator's statistics over the measured window: reset at its start, read at its end.

@@ -5,11 +5,12 @@ use plimsoll_core::caveat::ClockJump;
 use plimsoll_core::record::SanityCheck;
 use plimsoll_core::sanity::{self, ClientCounts};
 use plimsoll_engine::Report;
+use plimsoll_workloads::ws::DecodeProof;
 
 use super::clocks::Clocks;
 use super::conditions::{Conditions, Load};
 use super::cores;
-use super::metrics::TargetMetrics;
+use super::metrics::{TargetMetrics, Told};
 use super::stage::Stage;
 use super::subject::Subject;
 use crate::isolation::CpuList;
@@ -23,6 +24,10 @@ pub(super) struct Soundness {
     pub(super) clock_jump: Option<ClockJump>,
     /// Accounts kept twice; empty when they could not be compared.
     pub(super) checks: Vec<SanityCheck>,
+    /// Messages that the target's application was handed, where the load is messages and it says.
+    pub(super) processed: Option<u64>,
+    /// The same held against what it is proven to have read, where they could be compared: read, then processed.
+    pub(super) read_and_processed: Option<(u64, u64)>,
     /// The target's manifest says that it never asks its back end.
     pub(super) back_end_unchecked: bool,
 }
@@ -41,7 +46,7 @@ impl<'a> Watch<'a> {
     pub(super) fn begin(conditions: &Conditions, subject: &'a Subject, stage: &Stage) -> Self {
         Self {
             subject,
-            metrics: TargetMetrics::before(&stage.url, &conditions.load),
+            metrics: TargetMetrics::before(&stage.http_host, &conditions.load),
             target_cpus: cores::of_target(conditions, subject),
             clocks: Clocks::start(),
         }
@@ -58,6 +63,7 @@ impl<'a> Watch<'a> {
         conditions: &Conditions,
         stage: &Stage,
         report: &Report,
+        decode: Option<&DecodeProof>,
     ) -> Soundness {
         self.clocks.look();
         let asks_back_end = match self.subject {
@@ -68,42 +74,68 @@ impl<'a> Watch<'a> {
         let now = cores::of_target(conditions, self.subject);
         let cpus = [self.target_cpus.as_ref(), now.as_ref()];
         let cpus = cpus.into_iter().flatten().flat_map(CpuList::as_slice);
+        let target_cpus = CpuList::new(cpus.copied().collect());
+        let comparable = can_be_compared(report);
+        let told = self.told(comparable, report, decode);
+        let read = report.ledger.frames_answered_in_all;
         Soundness {
-            target_cpus: CpuList::new(cpus.copied().collect()),
+            target_cpus,
             clock_jump: self.clocks.jump(),
-            checks: checked(
-                conditions,
-                stage,
-                asks_back_end,
-                self.metrics.as_ref(),
-                report,
-            ),
+            processed: told.processed,
+            read_and_processed: told
+                .processed
+                .filter(|_| comparable)
+                .map(|processed| (read, processed)),
+            checks: if comparable {
+                checked(conditions, stage, asks_back_end, told.checks, report)
+            } else {
+                Vec::new()
+            },
             back_end_unchecked: stage.simulator.is_some() && !asks_back_end,
+        }
+    }
+
+    /// What the target counts of itself.
+    fn told(&self, comparable: bool, report: &Report, decode: Option<&DecodeProof>) -> Told {
+        match &self.metrics {
+            None => Told::default(),
+            Some(metrics) if comparable => {
+                // A session asks once whether its format is decoded; where it is not, that is one more message for the application.
+                let asides = decode.map_or(0, |proof| proof.asked);
+                metrics.held_against(&client_counts(report), asides)
+            }
+            Some(metrics) => metrics.for_itself(),
         }
     }
 }
 
-/// Holds all accounts of a trial against each other; to be called while target and simulator still stand. Nothing is compared when the
-/// trial was interrupted, when a session failed or died (its bytes and its counters died with it, and the trial fails by that), or when the client's
-/// machine failed.
-fn checked(
-    conditions: &Conditions,
-    stage: &Stage,
-    asks_back_end: bool,
-    metrics: Option<&TargetMetrics>,
-    report: &Report,
-) -> Vec<SanityCheck> {
+/// Whether accounts can be held against each other: not when the trial was interrupted, when a session failed or died (its bytes and its counters died with
+/// it, and the trial fails by that), or when the client's machine failed.
+fn can_be_compared(report: &Report) -> bool {
     let ledger = &report.ledger;
     let all_lived = ledger.sessions_failed == 0 && ledger.sessions_died == 0;
-    if report.interrupted || !all_lived || !report.client_faults.is_empty() {
-        return Vec::new();
-    }
-    let client = ClientCounts {
+    !report.interrupted && all_lived && report.client_faults.is_empty()
+}
+
+fn client_counts(report: &Report) -> ClientCounts {
+    let ledger = &report.ledger;
+    ClientCounts {
         frames_sent: ledger.frames_sent_in_all,
         frames_answered: ledger.frames_answered_in_all,
         partials: ledger.partials_in_all,
         sessions: ledger.sessions_started,
-    };
+    }
+}
+
+/// Holds all accounts of a trial against each other; to be called while target and simulator still stand. `of_target` is the target's own, held already.
+fn checked(
+    conditions: &Conditions,
+    stage: &Stage,
+    asks_back_end: bool,
+    of_target: Vec<SanityCheck>,
+    report: &Report,
+) -> Vec<SanityCheck> {
+    let ledger = &report.ledger;
     let window = conditions.profile.window();
     let mut checks = Vec::new();
     checks.extend(sanity::littles_law(
@@ -119,15 +151,14 @@ fn checked(
             ledger.bytes_received,
         ));
     }
-    if let Some(metrics) = metrics {
-        checks.extend(metrics.held_against(&client));
-    }
+    checks.extend(of_target);
     let speech = matches!(conditions.load, Load::Stt { .. });
     if speech
         && asks_back_end
         && let Some(simulator) = &stage.simulator
         && let Ok(stats) = simulator.stats()
     {
+        let client = client_counts(report);
         checks.push(sanity::back_end_bytes(stats.request_bytes_in_all, &client));
     }
     checks

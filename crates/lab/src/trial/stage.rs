@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use plimsoll_core::record::Target;
+use plimsoll_workloads::ws::Dialect;
 
-use super::conditions::{CPU_PASSES, Conditions, Inference, MODEL_DELAY_MS};
+use super::conditions::{CPU_PASSES, Conditions, Inference, Load, MODEL_DELAY_MS};
 use super::subject::{Subject, TargetUrl};
 use crate::contract::CONTRACT_VARIABLES;
 use crate::error::{Error, Result};
@@ -28,6 +29,8 @@ pub(super) const CLIENT: &str = "client";
 /// What stands while a trial runs.
 pub(super) struct Stage {
     pub(super) url: TargetUrl,
+    /// Where the target is asked for its metrics: name and port.
+    pub(super) http_host: String,
     pub(super) target: Target,
     pub(super) simulator: Option<Simulator>,
     started: Option<Started>,
@@ -68,11 +71,12 @@ impl Stage {
         };
         match subject {
             Subject::Started(manifest) => {
-                let port = choose_port()?;
+                let ports = Ports::choose(manifest)?;
                 let started =
-                    Started::start(conditions, manifest, port, inference_url.as_deref(), stop)?;
+                    Started::start(conditions, manifest, ports, inference_url.as_deref(), stop)?;
                 Ok(Self {
-                    url: TargetUrl::of_port(port, conditions.load.default_path()),
+                    url: TargetUrl::of_port(ports.load, conditions.load.default_path()),
+                    http_host: format!("127.0.0.1:{}", ports.http()),
                     target: Target {
                         name: manifest.name.clone(),
                         tier: manifest.tier.word().to_owned(),
@@ -85,6 +89,7 @@ impl Stage {
             }
             Subject::Running { url, resources } => Ok(Self {
                 url: url.clone(),
+                http_host: url.host.clone(),
                 target: Target {
                     name: url.text.clone(),
                     tier: "url".to_owned(),
@@ -97,8 +102,13 @@ impl Stage {
         }
     }
 
-    /// Begins to sample the target, the simulator, ourselves and the machine.
-    pub(super) fn monitor(&self, conditions: &Conditions, epoch: Instant) -> Result<Monitor> {
+    /// Begins to sample the target, the simulator, ourselves with the other processes of the client, and the machine.
+    pub(super) fn monitor(
+        &self,
+        conditions: &Conditions,
+        client_processes: &[i32],
+        epoch: Instant,
+    ) -> Result<Monitor> {
         let target = self.source.clone().map(|source| (TARGET, source));
         let simulator = self
             .simulator
@@ -107,7 +117,7 @@ impl Stage {
         let samplers = target
             .into_iter()
             .chain(simulator)
-            .chain([(CLIENT, Source::ourselves())])
+            .chain([(CLIENT, Source::ourselves_and(client_processes))])
             .map(|(name, source)| (name.to_owned(), Sampler::new(source, epoch)))
             .collect();
         let watched = Watched {
@@ -159,11 +169,11 @@ impl Started {
     fn start(
         conditions: &Conditions,
         manifest: &Manifest,
-        port: u16,
+        ports: Ports,
         inference_url: Option<&str>,
         stop: &Stop,
     ) -> Result<Self> {
-        if port_taken(port) {
+        if let Some(port) = ports.taken() {
             return Err(Error::Usage(format!(
                 "port {port} is taken; free it or run again"
             )));
@@ -181,10 +191,14 @@ impl Started {
             &log,
         );
         launch.env_remove = CONTRACT_VARIABLES.map(str::to_owned).to_vec();
-        launch.env = environment(conditions, manifest, port, inference_url);
+        launch.env = environment(conditions, manifest, ports, inference_url);
         launch.cpus = Some(conditions.placement.target_cpus.clone());
         let mut child = launch.start(Some(&group))?;
-        let health = format!("http://127.0.0.1:{port}/health");
+        let health = format!(
+            "http://127.0.0.1:{}{}",
+            ports.http(),
+            conditions.load.health_path()
+        );
         child.wait_ready(&health, READY_TIMEOUT, stop)?;
         let mut started = Self {
             child,
@@ -206,20 +220,65 @@ impl Started {
     }
 }
 
+/// The ports of a target that we start.
+#[derive(Debug, Clone, Copy)]
+struct Ports {
+    /// Where sessions go.
+    load: u16,
+    /// Where health and metrics are, if not there.
+    metrics: Option<u16>,
+}
+
+impl Ports {
+    fn choose(manifest: &Manifest) -> Result<Self> {
+        let load = choose_port()?;
+        let mut metrics = None;
+        // Neither is bound yet, so the second may be the first again.
+        while manifest.separate_metrics_port && metrics.is_none() {
+            metrics = Some(choose_port()?).filter(|port| *port != load);
+        }
+        Ok(Self { load, metrics })
+    }
+
+    fn http(self) -> u16 {
+        self.metrics.unwrap_or(self.load)
+    }
+
+    /// One that somebody else has taken meanwhile.
+    fn taken(self) -> Option<u16> {
+        let all = [Some(self.load), self.metrics];
+        all.into_iter().flatten().find(|port| port_taken(*port))
+    }
+}
+
 fn environment(
     conditions: &Conditions,
     manifest: &Manifest,
-    port: u16,
+    ports: Ports,
     inference_url: Option<&str>,
 ) -> Vec<(String, String)> {
     let threads = manifest.worker_threads(conditions.placement.vcpu);
     let mut variables = vec![
-        ("PORT".to_owned(), port.to_string()),
+        ("PORT".to_owned(), ports.load.to_string()),
         ("WORKER_THREADS".to_owned(), threads.to_string()),
         ("CPU_PASSES".to_owned(), CPU_PASSES.to_string()),
         ("MODEL_DELAY_MS".to_owned(), MODEL_DELAY_MS.to_string()),
     ];
     variables.extend(inference_url.map(|url| ("INFERENCE_URL".to_owned(), url.to_owned())));
+    let metrics_port = ports.metrics.map(|port| port.to_string());
+    variables.extend(metrics_port.map(|port| ("METRICS_PORT".to_owned(), port)));
+    if let Load::Ws(ws) = &conditions.load
+        && ws.dialect == Dialect::Wse
+    {
+        // What the target must know to believe the client's tokens.
+        let who = &ws.credentials;
+        let known = [
+            ("WSE_SECRET", &who.secret),
+            ("WSE_ISSUER", &who.issuer),
+            ("WSE_AUDIENCE", &who.audience),
+        ];
+        variables.extend(known.map(|(name, value)| (name.to_owned(), value.clone())));
+    }
     // What the manifest fixes goes before what we would choose.
     for (name, value) in &manifest.run.env {
         variables.retain(|(ours, _)| ours != name);
@@ -252,5 +311,60 @@ fn flatten(into: &mut BTreeMap<String, String>, name: String, value: &serde_json
         }
         // Ports, seeds and thread counts are no versions, and differ from start to start.
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::find::tests::conditions;
+    use crate::trial::WsLoad;
+    use plimsoll_workloads::ws::Test;
+    use std::path::Path;
+
+    fn manifest(keys: &str) -> Manifest {
+        let text = format!(
+            "name = \"x\"\nworkload = \"ws\"\ntier = \"idiomatic\"\nlanguage = \"C\"\ndescription = \"x\"\n{keys}\n[run]\ncommand = [\"x\"]\n"
+        );
+        Manifest::parse(&text, Path::new("/t/ws/x/target.toml")).expect("valid")
+    }
+
+    #[test]
+    fn a_library_that_owns_its_port_gets_another_one_for_the_rest() {
+        let one = Ports::choose(&manifest("")).expect("a port");
+        assert_eq!((one.metrics, one.http()), (None, one.load));
+        let two = Ports::choose(&manifest("separate_metrics_port = true")).expect("ports");
+        let metrics = two.metrics.expect("another");
+        assert_ne!(metrics, two.load);
+        assert_eq!(two.http(), metrics);
+        assert_eq!((one.taken(), two.taken()), (None, None));
+        let held = std::net::TcpListener::bind(("127.0.0.1", metrics)).expect("free");
+        assert_eq!(two.taken(), Some(metrics));
+        drop(held);
+    }
+
+    #[test]
+    fn a_wse_server_is_told_whom_to_believe() {
+        let mut conditions = conditions();
+        let told = |conditions: &Conditions| {
+            let ports = Ports {
+                load: 1,
+                metrics: Some(2),
+            };
+            let told = environment(
+                conditions,
+                &manifest("separate_metrics_port = true"),
+                ports,
+                None,
+            );
+            BTreeMap::from_iter(told)
+        };
+        for dialect in Dialect::ALL {
+            conditions.load = Load::Ws(Box::new(WsLoad::new(Test::Ping, dialect)));
+            let told = told(&conditions);
+            assert_eq!(told["PORT"], "1");
+            assert_eq!(told["METRICS_PORT"], "2");
+            assert_eq!(told.contains_key("WSE_SECRET"), dialect == Dialect::Wse);
+        }
     }
 }

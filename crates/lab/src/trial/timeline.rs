@@ -49,7 +49,7 @@ impl Rows {
             oldest_p95_ms: at_ms(latency, Series::OldestFromSchedule, 0.95),
             send_lag_p99_us: quantile_us(latency.histogram(Series::SendLag), 0.99),
             send_wait_p99_us: quantile_us(latency.histogram(Series::SendWait), 0.99),
-            client_cpu_share: second.busiest_share,
+            client_cpu_share: second.busy.busiest(),
             target_cpu_cores: None,
             target_rss_bytes: None,
             target_throttled_share: None,
@@ -172,6 +172,7 @@ pub(super) fn nanoseconds_between(from: Instant, to: Instant) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_engine::CoreShares;
 
     #[test]
     fn counters_become_what_happened_within_the_second() {
@@ -187,7 +188,7 @@ mod tests {
                 latency: LatencySet::new(),
                 ledger,
                 sessions_open: 5,
-                busiest_share: 0.1,
+                busy: CoreShares::of(Some(0), 0.1),
             });
             (row.frames_sent, row.sessions_lost, row.phase)
         };

@@ -5,6 +5,7 @@ use plimsoll_core::latency::{LatencySet, Series};
 use plimsoll_core::record::{Client, GateResult, Inference, TargetResources};
 use plimsoll_core::slo::{Gate, Metric, Slo};
 
+use super::ws;
 use crate::isolation::{CpuList, Wanted};
 use crate::trial::Measured;
 use crate::trial::conditions::Conditions;
@@ -43,11 +44,14 @@ pub(super) fn evidence(
         target_steal_share: target_steal_share(conditions, measured),
         clock_jump: measured.soundness.clock_jump,
         shared_cores: shared_cores(conditions, measured),
+        machine_bound: ws::machine_bound(conditions, stage, measured, used.target, gates),
         sanity: if a_count_failed {
             Vec::new()
         } else {
             measured.soundness.checks.clone()
         },
+        read_and_processed: measured.soundness.read_and_processed,
+        opaque_format: ws::opaque_format(conditions, measured),
         back_end_unchecked: measured.soundness.back_end_unchecked,
         no_quota: no_quota(conditions, stage),
         no_resources: used.target.is_none(),

@@ -2,14 +2,16 @@
 //!
 //! - `resources`: what client, target and simulator used;
 //! - `drift`: how the target changed over the window, and the gates of a soak;
-//! - `evidence`: what the trial shows about its own soundness.
+//! - `evidence`: what the trial shows about its own soundness;
+//! - `ws`: what workload `ws` says besides.
 
 mod drift;
 mod evidence;
 mod resources;
+mod ws;
 
 use plimsoll_core::bottleneck::bottleneck;
-use plimsoll_core::caveat::{Caveat, Limits, doubts};
+use plimsoll_core::caveat::{Caveat, Limits, Terms, doubts};
 use plimsoll_core::latency::Latency;
 use plimsoll_core::profile::Length;
 use plimsoll_core::record::{Environment, GateResult, SCHEMA_VERSION, SloVerdict, Trial, Verdict};
@@ -17,6 +19,7 @@ use plimsoll_core::slo::Slo;
 use plimsoll_engine::Report;
 
 use super::conditions::Conditions;
+use super::metrics;
 use super::stage::Stage;
 use super::{Measured, Outcome};
 use crate::isolation::How;
@@ -25,14 +28,14 @@ use evidence::Used;
 pub(super) fn judge(
     conditions: &Conditions,
     stage: &Stage,
-    sessions: u32,
+    load: u32,
     length: Length,
     started_at: String,
     measured: Measured,
 ) -> Outcome {
     let report = &measured.report;
     let latency = report.latency.summary();
-    let target_resources = resources::target(conditions, stage, &measured);
+    let target_resources = resources::target(conditions, stage, load, &measured);
     let client = resources::client(conditions, &measured);
     let inference = resources::inference(conditions, &measured);
     let used = Used {
@@ -52,7 +55,8 @@ pub(super) fn judge(
         profile: conditions.profile.name.clone(),
         phases: conditions.profile.clone(),
         slo: conditions.slo.name.clone(),
-        sessions,
+        sessions: load,
+        load_unit: conditions.load.unit(),
         length,
         target: stage.target.clone(),
         vcpu: stage.group().map(|_| conditions.placement.vcpu),
@@ -67,6 +71,7 @@ pub(super) fn judge(
         inference,
         bottleneck: None,
         sanity: measured.soundness.checks.clone(),
+        ws: ws::record(conditions, &measured),
         drift: drift::drift(&measured),
         further_slos: further.into_iter().map(Verdicts::record).collect(),
     };
@@ -108,7 +113,14 @@ fn verdict(
     gates.extend(drift::gates(conditions, measured, slo));
     let evidence = evidence::evidence(conditions, stage, measured, used, slo, &gates);
     let found = doubts(&evidence, &Limits::for_verdict(slo.tightest_ms(), &gates));
-    let caveats: Vec<_> = found.iter().map(Caveat::from).collect();
+    let terms = Terms {
+        load_unit: conditions.load.unit(),
+        metrics: metrics::names_of(&conditions.load),
+    };
+    let caveats: Vec<_> = found
+        .iter()
+        .map(|doubt| Caveat::of(doubt, &terms))
+        .collect();
     Verdicts {
         slo: slo.name.clone(),
         verdict: Verdict::of(&gates, &caveats),
@@ -140,7 +152,7 @@ fn environment(conditions: &Conditions, stage: &Stage, report: &Report) -> Envir
             .filter(|group| matches!(group.means().quota, How::CgroupV1 | How::CgroupV2))
             .map(|_| float(conditions.quota_period_us) / 1e3),
         plimsoll_version: env!("CARGO_PKG_VERSION").to_owned(),
-        engine_backend: report.backend.to_owned(),
+        engine_backend: report.backend.clone(),
         engine_tick_us: conditions.tick_us,
         nodelay: conditions.nodelay,
     }

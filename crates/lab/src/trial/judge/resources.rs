@@ -48,20 +48,22 @@ pub(super) fn client(conditions: &Conditions, measured: &Measured) -> Client {
     let lag = |series| LagQuantiles::of(report.latency.histogram(series));
     Client {
         cpu_us_per_frame: report.cpu_us_per_frame(),
-        cpu_share: report.busiest_share,
+        cpu_share: report.busy.busiest(),
         send_lag: lag(Series::SendLag),
         send_wait: lag(Series::SendWait),
         steal_share: steal_share(conditions, measured, &conditions.placement.client_cpus),
         faults: report.client_faults.clone(),
-        achieved_share: report.achieved_share,
+        achieved_share: report.achieved_share(),
         run_queue_wait_share: report.longest_wait_share,
         resources: usage(conditions, measured, CLIENT).map(|usage| process(&usage)),
+        processes: Some(measured.client_processes).filter(|processes| *processes > 1),
     }
 }
 
 pub(super) fn target(
     conditions: &Conditions,
     stage: &Stage,
+    load: u32,
     measured: &Measured,
 ) -> Option<TargetResources> {
     let (from_ns, to_ns) = window_ns(conditions, measured);
@@ -73,11 +75,19 @@ pub(super) fn target(
     let open =
         open_between(&measured.seconds, from_trial_ns, to_trial_ns).filter(|open| *open > 0.0);
     let open_last = open_at(&measured.seconds, to_trial_ns).filter(|open| *open > 0.0);
+    // Of a rate, what each message or connection costs; else what an open session costs each second.
+    let divisor = if conditions.load.unit().is_rate() {
+        Some(f64::from(load))
+    } else {
+        open
+    };
     let grown = stage
         .rss_idle_bytes()
-        .map(|idle| float(usage.rss_last_bytes) - float(idle));
+        .map(|idle| float(usage.rss_last_bytes) - float(idle))
+        // A collector that took more of its heap back than the sessions need says nothing of them.
+        .filter(|grown| *grown > 0.0);
     Some(TargetResources {
-        cpu_us_per_session_second: open.map(|open| usage.cpus_busy * 1e6 / open),
+        cpu_us_per_session_second: divisor.map(|divisor| usage.cpus_busy * 1e6 / divisor),
         cpu_share: usage.share_of(given),
         cpu_user_us: whole(usage.cpu_user_us),
         cpu_system_us: whole(usage.cpu_system_us),

@@ -1,0 +1,148 @@
+//! A gateway of the speech-to-text contract for synthetic audio, which does not look at it: every fifty frames a right partial.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use plimsoll_workloads::stt::reference::compute;
+use plimsoll_workloads::stt::synthetic::Synthetic;
+use plimsoll_workloads::websocket::{Opcode, RawFrame};
+
+use super::{After, Speaker};
+use crate::calibrate::bare::STT_FRAME_BYTES as FRAME_BYTES;
+
+/// The start message: `{"type":"start"}` behind a header of 6 bytes.
+const START_BYTES: usize = 22;
+pub(super) const FRAMES_PER_PARTIAL: u64 = 50;
+
+/// One session.
+pub(super) struct Gateway {
+    /// Bytes since the upgrade.
+    bytes: usize,
+    /// Frames answered.
+    answered: u64,
+    /// Which synthetic session this is, known from its first frame.
+    session: Option<u64>,
+    head: Vec<u8>,
+    answers: Rc<RefCell<Answers>>,
+}
+
+impl Gateway {
+    pub(super) fn new(answers: Rc<RefCell<Answers>>) -> Self {
+        Self {
+            bytes: 0,
+            answered: 0,
+            session: None,
+            head: Vec::new(),
+            answers,
+        }
+    }
+
+    fn frames(&self) -> u64 {
+        (self.bytes.saturating_sub(START_BYTES) / FRAME_BYTES) as u64
+    }
+}
+
+impl Speaker for Gateway {
+    fn heard(&mut self, bytes: &mut [u8], out: &mut Vec<u8>) -> After {
+        self.bytes += bytes.len();
+        if self.session.is_none() {
+            self.head.extend_from_slice(bytes);
+            self.session = session_of(&self.head);
+            if self.session.is_some() {
+                self.head = Vec::new();
+            }
+        }
+        if let Some(session) = self.session {
+            while self.frames() >= self.answered + FRAMES_PER_PARTIAL {
+                let mut answers = self.answers.borrow_mut();
+                out.extend(answers.partial(session, self.answered + 1));
+                self.answered += FRAMES_PER_PARTIAL;
+            }
+        }
+        After::GoOn
+    }
+}
+
+/// The synthetic session whose first frame this stream (start message, then frames) holds: its first sample is
+/// `((320 + s) * 17 mod 20000) - 10000`, and 17 has an inverse modulo 20,000.
+fn session_of(stream: &[u8]) -> Option<u64> {
+    const INVERSE_OF_17: u64 = 2_353;
+    let frame = stream.get(START_BYTES..START_BYTES + 10)?;
+    let sample = i16::from_le_bytes([frame[8] ^ frame[4], frame[9] ^ frame[5]]);
+    let shifted = u64::try_from(i32::from(sample) + 10_000).ok()?;
+    Some((shifted * INVERSE_OF_17 % 20_000 + 20_000 - 320) % 20_000)
+}
+
+/// Right answers for synthetic batches of fifty frames. Of those a session has only five, for 5 · 50 frames are whole periods of the table.
+#[derive(Default)]
+pub(super) struct Answers {
+    synthetic: Synthetic,
+    known: HashMap<(u64, u64), String>,
+}
+
+impl Answers {
+    fn partial(&mut self, session: u64, oldest: u64) -> Vec<u8> {
+        let synthetic = &self.synthetic;
+        let fields = self
+            .known
+            .entry((session, oldest % (5 * FRAMES_PER_PARTIAL)))
+            .or_insert_with(|| {
+                let pcm = synthetic.batch(session, oldest, FRAMES_PER_PARTIAL);
+                compute(&pcm, 4)
+                    .ok()
+                    .and_then(|answer| serde_json::to_string(&answer).ok())
+                    .unwrap_or_default()
+            });
+        // The answer's fields are six of the partial's.
+        let rest = fields.trim_start_matches('{').trim_end_matches('}');
+        let newest = oldest + FRAMES_PER_PARTIAL - 1;
+        let text = format!(
+            r#"{{"type":"partial","oldest_frame_seq":{oldest},"newest_frame_seq":{newest},"frames":{FRAMES_PER_PARTIAL},{rest},"cpu_passes":4,"model_delay_ms":0,"flush_lateness_ms":0.0,"inflight_model_jobs":0}}"#
+        );
+        RawFrame::server(Opcode::Text, text.as_bytes()).to_vec()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_workloads::stt::messages::{GatewayMessage, START};
+    use plimsoll_workloads::websocket::{append_client_frame, frame::client_header};
+
+    #[test]
+    fn a_session_is_known_by_its_first_sample() {
+        for session in [0_u64, 1, 319, 5_000, 19_999] {
+            let mut stream = Vec::new();
+            append_client_frame(
+                &mut stream,
+                true,
+                Opcode::Text,
+                START.as_bytes(),
+                [1, 2, 3, 4],
+            );
+            assert_eq!(stream.len(), START_BYTES);
+            let frame = Synthetic::new().frame(session, 1).to_vec();
+            append_client_frame(&mut stream, true, Opcode::Binary, &frame, [5, 6, 7, 8]);
+            assert_eq!(stream.len(), START_BYTES + FRAME_BYTES);
+            assert_eq!(session_of(&stream), Some(session));
+            assert_eq!(session_of(&stream[..30]), None);
+        }
+        assert_eq!(client_header(true, Opcode::Binary, 640, [0; 4]).1, 8);
+    }
+
+    #[test]
+    fn its_partials_are_of_the_contract() {
+        let mut answers = Answers::default();
+        for oldest in [1, 51, 251, 1_001] {
+            let frame = answers.partial(7, oldest);
+            let text = std::str::from_utf8(&frame[4..]).unwrap();
+            let Ok(GatewayMessage::Partial(partial)) = GatewayMessage::parse(text) else {
+                panic!("not a partial: {text}");
+            };
+            assert!(partial.sizes_and_word_are_right());
+            let pcm = Synthetic::new().batch(7, oldest, 50);
+            assert_eq!(partial.checksum, compute(&pcm, 4).unwrap().checksum);
+        }
+    }
+}

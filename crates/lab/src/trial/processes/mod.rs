@@ -1,0 +1,117 @@
+//! A client of several processes, for more connections than one process has descriptors for.
+//!
+//! The command starts itself again, by a subcommand that users do not see. Each process drives its part of the sessions with the engine; the command itself
+//! drives none, but merges what they tell, as the engine merges what its threads tell.
+//!
+//! - [`division`]: how many processes, and what each does;
+//! - [`parent`]: starts them, begins with all of them at once, merges, ends them;
+//! - [`child`]: one of them.
+//!
+//! They speak in lines of JSON. The command writes an [`Order`], and when everybody is ready the clock by which all begin. A process writes what it has to
+//! [`Said`]. The end of its input tells it to stop: the command closes it when it is asked to stop, and the kernel when the command dies.
+
+mod child;
+mod division;
+mod parent;
+
+use std::io::{BufRead, Write};
+
+use plimsoll_engine::{EngineSecond, Options, Report};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::drive::Pings;
+
+pub use child::serve;
+pub use division::PROCESSES_MAX;
+pub(super) use division::{processes_for, shares};
+pub(super) use parent::ClientProcesses;
+
+/// The subcommand by which the command starts itself as a client process.
+pub const SUBCOMMAND: &str = "engine";
+
+/// What one process is to do.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Order {
+    pub(super) options: Options,
+    pub(super) pings: Pings,
+}
+
+/// What it says.
+#[derive(Debug, Serialize, Deserialize)]
+enum Said {
+    /// All of its sessions are built.
+    Ready,
+    /// A second is over.
+    Second(Box<EngineSecond>),
+    /// It is done.
+    Report(Box<Report>),
+}
+
+fn write_line(to: &mut impl Write, value: &impl Serialize) -> std::io::Result<()> {
+    let mut line = serde_json::to_vec(value)?;
+    line.push(b'\n');
+    to.write_all(&line)?;
+    to.flush()
+}
+
+/// The next line; an error at the end.
+fn read_line<T: DeserializeOwned>(from: &mut impl BufRead) -> std::io::Result<T> {
+    let mut line = String::new();
+    if from.read_line(&mut line)? == 0 {
+        return Err(std::io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(serde_json::from_str(&line)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_core::profile::Profile;
+    use plimsoll_engine::Part;
+    use plimsoll_workloads::connection::Endpoint;
+
+    #[test]
+    fn an_order_comes_as_it_was_written() {
+        let endpoint = Endpoint {
+            host: "127.0.0.1:9".to_owned(),
+            path: "/ä?x=\"1\"".to_owned(),
+            headers: vec![("Cookie".to_owned(), "access_token=a.b".to_owned())],
+        };
+        for pings in [
+            Pings::Wse {
+                endpoint: endpoint.clone(),
+                period_ns: u64::MAX,
+            },
+            Pings::Echo {
+                endpoint,
+                message_bytes: 64,
+                period_ns: 10,
+            },
+        ] {
+            let order = Order {
+                options: Options {
+                    address: "[::1]:9".parse().expect("an address"),
+                    sessions: 40_000,
+                    part: Part { index: 1, of: 3 },
+                    profile: Profile::soak(),
+                    seed: u64::MAX,
+                    nodelay: true,
+                    cpus: vec![0, 7],
+                    tick_us: 500,
+                    source_addresses: vec!["127.0.0.2".parse().expect("an address")],
+                    send_buffer_bytes: 32_768,
+                },
+                pings,
+            };
+            let mut line = Vec::new();
+            write_line(&mut line, &order).expect("written");
+            assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
+            let mut from = line.as_slice();
+            let read: Order = read_line(&mut from).expect("read");
+            assert_eq!(format!("{read:?}"), format!("{order:?}"));
+            let end = read_line::<Order>(&mut from).expect_err("the end");
+            assert_eq!(end.kind(), std::io::ErrorKind::UnexpectedEof);
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! The command's side of a client of several processes.
+
+use std::io::BufReader;
+use std::path::Path;
+use std::process::{ChildStdin, ChildStdout};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use plimsoll_engine::clock::Clock;
+use plimsoll_engine::{EngineSecond, Report, Seconds};
+
+use super::{Order, SUBCOMMAND, Said, read_line, write_line};
+use crate::error::{Error, Result};
+use crate::isolation::CpuList;
+use crate::process::{Child, Launch, Piped};
+use crate::signals::Stop;
+
+/// How often it is looked whether we were asked to stop.
+const POLL: Duration = Duration::from_millis(50);
+/// Building a part of the sessions takes milliseconds; this only ends what hangs.
+const READY_TIMEOUT: Duration = Duration::from_secs(60);
+/// From when the beginning is told until it comes: time for everybody to hear of it.
+const BEGINS_IN: Duration = Duration::from_millis(50);
+/// How long a process may take that was told to stop, or that has said its last word.
+const STOP_GRACE: Duration = Duration::from_secs(7);
+
+/// Processes that are ready to begin. Dropping them kills them.
+#[derive(Debug)]
+pub(in crate::trial) struct ClientProcesses {
+    members: Vec<Member>,
+    heard: Receiver<(usize, Heard)>,
+}
+
+#[derive(Debug)]
+struct Member {
+    child: Child,
+    /// Closed when it is to stop.
+    stdin: Option<ChildStdin>,
+    reported: bool,
+}
+
+/// What comes out of a process.
+#[derive(Debug)]
+enum Heard {
+    Said(Said),
+    /// Nothing any more; with the reason, if it is another than its end.
+    Silence(Option<String>),
+}
+
+impl ClientProcesses {
+    /// Starts a process for each order and waits until all are ready.
+    ///
+    /// # Errors
+    /// One of them does not start, or ends; we were asked to stop.
+    pub(in crate::trial) fn start(
+        orders: &[Order],
+        log_folder: &Path,
+        cpus: &CpuList,
+        stop: &Stop,
+    ) -> Result<Self> {
+        let program = std::env::current_exe().map_err(|source| Error::Io {
+            what: "finding the command's own program".to_owned(),
+            source,
+        })?;
+        let command = [
+            program.to_string_lossy().into_owned(),
+            SUBCOMMAND.to_owned(),
+        ];
+        let launch = |number: usize| {
+            let name = format!("client process {number} of {}", orders.len());
+            let log = log_folder.join(format!("client-{number}.log"));
+            let mut launch = Launch::new(&name, &command, Path::new("."), &log);
+            launch.cpus = Some(cpus.clone());
+            launch
+        };
+        let launches: Vec<Launch> = (1..=orders.len()).map(launch).collect();
+        Self::launch(&launches, orders, stop)
+    }
+
+    fn launch(launches: &[Launch], orders: &[Order], stop: &Stop) -> Result<Self> {
+        let (sender, heard) = channel();
+        let mut all = Self {
+            members: Vec::new(),
+            heard,
+        };
+        for (number, launch) in launches.iter().enumerate() {
+            let Piped {
+                child,
+                stdin,
+                stdout,
+            } = launch.start_piped()?;
+            all.members.push(Member {
+                child,
+                stdin: Some(stdin),
+                reported: false,
+            });
+            listen(number, stdout, sender.clone())?;
+        }
+        for (number, order) in orders.iter().enumerate() {
+            all.tell(number, order)?;
+        }
+        all.wait_ready(stop)?;
+        Ok(all)
+    }
+
+    /// Their process ids.
+    pub(in crate::trial) fn pids(&self) -> Vec<i32> {
+        self.members
+            .iter()
+            .map(|member| member.child.pid())
+            .collect()
+    }
+
+    /// Begins with all of them at once, and returns when all are done. `on_second` is shown each second as all of them saw it.
+    ///
+    /// # Errors
+    /// One of them ended before it was done: without its part nothing can be said of the trial. The others are ended.
+    pub(in crate::trial) fn run(
+        mut self,
+        stop: &Stop,
+        on_second: &mut dyn FnMut(EngineSecond),
+    ) -> Result<Report> {
+        let clock = Clock::start_in(BEGINS_IN);
+        for number in 0..self.members.len() {
+            self.tell(number, &clock)?;
+        }
+        let mut seconds = Seconds::new(self.members.len());
+        let mut report = Report::empty(clock);
+        let mut kill_at = None;
+        while self.members.iter().any(|member| !member.reported) {
+            if stop.requested() && kill_at.is_none() {
+                self.stop_all();
+                kill_at = Some(Instant::now() + STOP_GRACE);
+            }
+            if kill_at.is_some_and(|at| Instant::now() > at) {
+                let text = "waiting for a client process that does not stop";
+                return Err(Error::Interrupted(text.to_owned()));
+            }
+            let complete = match self.hear()? {
+                Some((number, Said::Second(second))) => seconds.told(number, *second),
+                Some((number, Said::Report(of_one))) => {
+                    report.merge(&of_one);
+                    self.members[number].reported = true;
+                    seconds.over(number)
+                }
+                Some((_, Said::Ready)) | None => Vec::new(),
+            };
+            complete.into_iter().for_each(&mut *on_second);
+        }
+        self.stop_all();
+        for member in &mut self.members {
+            member.child.terminate(STOP_GRACE)?;
+        }
+        report.interrupted |= stop.requested();
+        Ok(report)
+    }
+
+    fn wait_ready(&mut self, stop: &Stop) -> Result<()> {
+        let deadline = Instant::now() + READY_TIMEOUT;
+        let mut waiting = self.members.len();
+        while waiting > 0 {
+            if stop.requested() {
+                return Err(Error::Interrupted("starting client processes".to_owned()));
+            }
+            if Instant::now() > deadline {
+                return Err(Error::Io {
+                    what: "starting client processes".to_owned(),
+                    source: std::io::ErrorKind::TimedOut.into(),
+                });
+            }
+            if let Some((_, Said::Ready)) = self.hear()? {
+                waiting -= 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, number: usize, what: &impl serde::Serialize) -> Result<()> {
+        let told = match &mut self.members[number].stdin {
+            Some(stdin) => write_line(stdin, what),
+            None => Ok(()),
+        };
+        // It has ended, or it reads no more.
+        told.map_err(|error| self.lost(number, &error.to_string()))
+    }
+
+    fn stop_all(&mut self) {
+        for member in &mut self.members {
+            member.stdin = None;
+        }
+    }
+
+    /// What one of them says next, if it comes soon. One that falls silent before it is done is an error.
+    fn hear(&mut self) -> Result<Option<(usize, Said)>> {
+        let (number, heard) = match self.heard.recv_timeout(POLL) {
+            Ok(heard) => heard,
+            Err(RecvTimeoutError::Timeout) => return Ok(None),
+            // Each says a last word, so there was one of everybody.
+            Err(RecvTimeoutError::Disconnected) => return Err(self.lost(0, "it is silent")),
+        };
+        match heard {
+            Heard::Said(said) => Ok(Some((number, said))),
+            Heard::Silence(_) if self.members[number].reported => Ok(None),
+            Heard::Silence(why) => {
+                let why = why.unwrap_or_else(|| "it closed its output".to_owned());
+                Err(self.lost(number, &why))
+            }
+        }
+    }
+
+    /// How it ended; what else is known, where it has not.
+    fn lost(&mut self, number: usize, otherwise: &str) -> Error {
+        let child = &mut self.members[number].child;
+        let deadline = Instant::now() + Duration::from_secs(2);
+        loop {
+            match child.must_run() {
+                Err(error) => return error,
+                Ok(()) if Instant::now() > deadline => {
+                    return Error::Child {
+                        name: child.name().to_owned(),
+                        text: otherwise.to_owned(),
+                        log: child.log().to_owned(),
+                        tail: Vec::new(),
+                    };
+                }
+                Ok(()) => std::thread::sleep(Duration::from_millis(10)),
+            }
+        }
+    }
+}
+
+/// Takes down what a process says, until it says no more.
+fn listen(number: usize, stdout: ChildStdout, to: Sender<(usize, Heard)>) -> Result<()> {
+    let listen = move || {
+        let mut lines = BufReader::new(stdout);
+        loop {
+            let heard = match read_line(&mut lines) {
+                Ok(said) => Heard::Said(said),
+                Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+                    Heard::Silence(None)
+                }
+                Err(error) => Heard::Silence(Some(format!("what it says cannot be read: {error}"))),
+            };
+            let last = matches!(heard, Heard::Silence(_));
+            if to.send((number, heard)).is_err() || last {
+                return;
+            }
+        }
+    };
+    std::thread::Builder::new()
+        .name(format!("client-{}", number + 1))
+        .spawn(listen)
+        .map(drop)
+        .map_err(|source| Error::Io {
+            what: "listening to a client process".to_owned(),
+            source,
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Processes of a shell that says this instead of driving sessions; `{second}` and `{report}` stand for what an engine would say.
+    fn processes(scripts: &[&str], stop: &Stop) -> (tempfile::TempDir, Result<ClientProcesses>) {
+        let logs = tempfile::tempdir().expect("temp");
+        let line = |said: &Said| serde_json::to_string(said).expect("said");
+        let clock = Clock::start();
+        let mut report = Report::empty(clock);
+        (report.ledger.frames_due, report.sessions) = (5, 1);
+        let second = EngineSecond {
+            index: 0,
+            latency: report.latency.clone(),
+            ledger: report.ledger.clone(),
+            sessions_open: 1,
+            busy: plimsoll_engine::CoreShares::default(),
+        };
+        let second = line(&Said::Second(Box::new(second)));
+        let report = line(&Said::Report(Box::new(report)));
+        let launch = |(number, script): (usize, &&str)| {
+            let ready = format!("echo '{}'", line(&Said::Ready));
+            let script = script
+                .replace("{ready}", &ready)
+                .replace("{second}", &format!("echo '{second}'"))
+                .replace("{report}", &format!("echo '{report}'"));
+            let command = ["sh", "-c", &script].map(str::to_owned);
+            let log = logs.path().join(format!("client-{number}.log"));
+            let name = format!("client process {number}");
+            Launch::new(&name, &command, Path::new("/"), &log)
+        };
+        let launches: Vec<Launch> = scripts.iter().enumerate().map(launch).collect();
+        let started = ClientProcesses::launch(&launches, &[], stop);
+        (logs, started)
+    }
+
+    fn run(scripts: &[&str], stop: &Stop) -> (Vec<u64>, Result<Report>) {
+        let mut seen = Vec::new();
+        let (_logs, started) = processes(scripts, stop);
+        let report = started
+            .and_then(|all| all.run(stop, &mut |second| seen.push(second.ledger.frames_due)));
+        (seen, report)
+    }
+
+    #[test]
+    fn what_several_say_is_one_report() {
+        let honest = "{ready}; read clock; {second}; {report}";
+        let (seen, report) = run(&[honest, honest, honest], &Stop::new());
+        let report = report.expect("all are done");
+        assert_eq!((report.ledger.frames_due, report.sessions), (15, 3));
+        assert_eq!(seen, [15]);
+        assert!(!report.interrupted);
+    }
+
+    #[test]
+    fn one_that_dies_ends_the_trial_in_one_line() {
+        let honest = "{ready}; read clock; {second}; read end; {report}";
+        for (other, words) in [
+            ("{ready}; read clock; kill -9 $$", "killed by SIGKILL"),
+            ("exit 4", "exit code 4"),
+            ("{ready}; exec sleep 60 >/dev/null", "closed its output"),
+            ("{ready}; echo nonsense; exec sleep 60", "cannot be read"),
+        ] {
+            let (_, report) = run(&[honest, other], &Stop::new());
+            let text = report.expect_err("half a trial").to_string();
+            assert!(text.starts_with("client process 1: "), "{text}");
+            assert!(text.contains(words) && !text.contains('\n'), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_wish_to_stop_reaches_all() {
+        let stop = Stop::new();
+        // Told by the end of their input.
+        let waits = "{ready}; while read line; do :; done; {report}";
+        let (_logs, started) = processes(&[waits, waits], &stop);
+        let all = started.expect("ready");
+        assert_eq!(all.pids().len(), 2);
+        stop.request();
+        let report = all
+            .run(&stop, &mut |_| {})
+            .expect("both tell what they have");
+        assert!(report.interrupted);
+        assert_eq!(report.sessions, 2);
+        let (_, refused) = run(&[waits], &stop);
+        let text = refused.expect_err("before it began").to_string();
+        assert!(text.starts_with("interrupted while"), "{text}");
+    }
+}

@@ -1,0 +1,231 @@
+//! Whether the machine has open files and ports for a load. A trial that runs out of them in the middle would be read as the target's limit.
+
+use plimsoll_workloads::ws::Test;
+
+use super::conditions::{Conditions, Load};
+use super::processes::{PROCESSES_MAX, processes_for};
+use super::subject::Subject;
+use super::ws::must_reach;
+use crate::error::{Error, Result};
+use crate::machine::{Limits, Need, preflight};
+
+/// What there is room for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Room {
+    /// The sessions that the engine drives.
+    pub(super) sessions: u32,
+    /// The client processes that it takes.
+    pub(super) processes: u32,
+    /// What the machine has too little of for all that were asked for: where it is the limit that is looked for, it ends the search, and no error does.
+    pub(super) short_of: Option<String>,
+}
+
+impl Room {
+    /// The room for this load.
+    ///
+    /// # Errors
+    /// One line with the remedy: there is none.
+    pub(super) fn of(conditions: &Conditions, load: u32) -> Result<Self> {
+        Self::within(conditions, load, Limits::of_this_process())
+    }
+
+    fn within(conditions: &Conditions, load: u32, limits: Limits) -> Result<Self> {
+        let sessions = conditions.load.sessions_for(load, &conditions.profile);
+        let of = |sessions: u32, short_of| {
+            // More processes than one are for loads whose sessions are all open at once.
+            let several = processes_max(conditions) > 1;
+            let open = if several { u64::from(sessions) } else { 0 };
+            let cores = conditions.engine_cpus().len();
+            Self {
+                sessions,
+                processes: processes_for(open, limits.sessions_of_a_process(), cores),
+                short_of,
+            }
+        };
+        let need = Need {
+            sessions: conditions.load.concurrent_for(load, &conditions.profile),
+            client_processes: processes_max(conditions),
+            client_addresses: conditions.load.source_addresses().len().max(1) as u64,
+            inference_connections: 0,
+        };
+        let Err(error) = preflight(need, limits) else {
+            return Ok(of(sessions, None));
+        };
+        let room = limits.room(need);
+        let within = u32::try_from(room.sessions).unwrap_or(u32::MAX);
+        if !looks_for_the_end(&conditions.load) || within == 0 {
+            return Err(error);
+        }
+        let short_of = format!(
+            "{} (with those that there are, {within} connections of the {sessions} that were asked for can be open)",
+            room.ends_by
+        );
+        Ok(of(sessions.min(within), Some(short_of)))
+    }
+}
+
+/// Whether the test asks how many connections there can be, so that the machine's end is an answer.
+fn looks_for_the_end(load: &Load) -> bool {
+    matches!(load, Load::Ws(ws) if ws.test == Test::Limit)
+}
+
+/// The most client processes that may drive a load together.
+fn processes_max(conditions: &Conditions) -> u64 {
+    let several = match &conditions.load {
+        Load::Ws(ws) => match ws.test {
+            Test::Limit => true,
+            // A target that we start has as many files as one client process, and no limit is looked for here: better refused than tried.
+            Test::Hold => !conditions.configured,
+            _ => false,
+        },
+        Load::Stt { .. } | Load::Echo { .. } => false,
+    };
+    if several { PROCESSES_MAX.into() } else { 1 }
+}
+
+/// Whether a trial of this load can be had at all, as far as that can be told without starting anything: the load's own values, open files, ports, somebody
+/// who listens at a URL.
+///
+/// # Errors
+/// One line with the remedy.
+pub fn must_be_possible(conditions: &Conditions, subject: &Subject, load: u32) -> Result<()> {
+    if load == 0 {
+        return Err(Error::Usage(
+            "a load of 0 is none; ask for at least 1".to_owned(),
+        ));
+    }
+    conditions.load.check()?;
+    Room::of(conditions, load)?;
+    match subject {
+        Subject::Started(_) => must_reach(
+            conditions.load.source_addresses(),
+            std::net::Ipv4Addr::LOCALHOST.into(),
+        ),
+        Subject::Running { url, .. } => {
+            must_reach(conditions.load.source_addresses(), url.address.ip())?;
+            url.must_listen()
+        }
+    }
+}
+
+/// The greatest load for which the machine has open files and ports, at most `most`; 0 where it has them for none. Where the test looks for the machine's end as
+/// well, that is `most`.
+#[must_use]
+pub fn most_possible(conditions: &Conditions, most: u32) -> u32 {
+    most_within(conditions, most, Limits::of_this_process())
+}
+
+fn most_within(conditions: &Conditions, most: u32, limits: Limits) -> u32 {
+    let fits = |load| Room::within(conditions, load, limits).is_ok();
+    if most == 0 || fits(most) {
+        return most;
+    }
+    // Of these two the lower fits, or is nothing, and the higher does not.
+    let (mut low, mut high) = (0, most);
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if fits(middle) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::find::tests::conditions;
+    use crate::trial::WsLoad;
+    use plimsoll_workloads::ws::Dialect;
+
+    const LIMITS: Limits = Limits {
+        fd_soft: 10_256,
+        fd_hard: 10_256,
+        ports: Some((32_768, 60_999)),
+    };
+
+    fn of(test: Test) -> Conditions {
+        let mut conditions = conditions();
+        conditions.load = Load::Ws(Box::new(WsLoad::new(test, Dialect::Echo)));
+        conditions
+    }
+
+    #[test]
+    fn what_has_room_is_driven_and_what_has_none_is_refused() {
+        let room = Room::within(&of(Test::Hold), 10_000, LIMITS).expect("room");
+        assert_eq!((room.sessions, room.processes), (10_000, 1));
+        assert_eq!(room.short_of, None);
+        let refused = Room::within(&of(Test::Hold), 10_001, LIMITS).expect_err("none");
+        assert!(refused.to_string().contains("open files"), "{refused}");
+        // A rate over connections needs no more of them at any load.
+        let rate = Room::within(&of(Test::Throughput), 4_000_000, LIMITS).expect("room");
+        assert_eq!(rate.sessions, 100);
+    }
+
+    #[test]
+    fn the_test_for_the_limit_takes_as_many_processes_as_it_needs() {
+        let mut conditions = of(Test::Limit);
+        let room = |conditions: &Conditions, load| {
+            let room = Room::within(conditions, load, LIMITS).expect("an answer");
+            (room.sessions, room.processes, room.short_of)
+        };
+        assert_eq!(room(&conditions, 10_000), (10_000, 1, None));
+        assert_eq!(room(&conditions, 10_001), (10_001, 2, None));
+        let (sessions, processes, short_of) = room(&conditions, 40_000);
+        assert_eq!((sessions, processes), (28_232 - 512, 3));
+        assert!(short_of.expect("ports").starts_with("ports"));
+        // Addresses have ports of their own.
+        let address = |last| std::net::Ipv4Addr::new(127, 0, 0, last).into();
+        conditions.load = {
+            let mut ws = WsLoad::new(Test::Limit, Dialect::Echo);
+            ws.source_addresses = (1..=100).map(address).collect();
+            Load::Ws(Box::new(ws))
+        };
+        assert_eq!(room(&conditions, 40_000), (40_000, 4, None));
+        let (sessions, processes, short_of) = room(&conditions, 1_000_000);
+        assert_eq!((sessions, processes), (640_000, 64));
+        assert!(short_of.expect("files").starts_with("open files"));
+    }
+
+    #[test]
+    fn others_are_held_by_several_processes_only_where_we_do_not_start_the_server() {
+        let mut hold = of(Test::Hold);
+        hold.configured = false;
+        let room = Room::within(&hold, 20_001, LIMITS).expect("room");
+        assert_eq!((room.sessions, room.processes), (20_001, 3));
+        for test in [Test::Ping, Test::Storm] {
+            let mut other = of(test);
+            other.configured = false;
+            assert!(Room::within(&other, 20_001, LIMITS).is_err());
+        }
+        // Arrivals are not all there at once.
+        let storm = Room::within(&of(Test::Storm), 1_000, LIMITS).expect("room");
+        assert_eq!((storm.sessions, storm.processes), (13_000, 1));
+    }
+
+    #[test]
+    fn the_greatest_possible_load_is_found() {
+        assert_eq!(most_within(&of(Test::Hold), 1_000_000, LIMITS), 10_000);
+        assert_eq!(most_within(&of(Test::Hold), 9_000, LIMITS), 9_000);
+        assert_eq!(most_within(&of(Test::Limit), 90_000, LIMITS), 90_000);
+        // Of 7 s of arrivals.
+        assert_eq!(most_within(&of(Test::Storm), 1_000_000, LIMITS), 10_000 / 7);
+        let none = Limits {
+            fd_soft: 200,
+            ..LIMITS
+        };
+        assert_eq!(most_within(&of(Test::Limit), 90_000, none), 0);
+    }
+
+    #[test]
+    fn no_load_is_refused() {
+        let subject = Subject::Running {
+            url: crate::trial::TargetUrl::of_port(1, "/"),
+            resources: None,
+        };
+        let refused = must_be_possible(&of(Test::Ping), &subject, 0).expect_err("nothing");
+        assert!(refused.to_string().contains("at least 1"));
+    }
+}

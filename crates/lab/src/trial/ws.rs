@@ -1,0 +1,497 @@
+//! The load of workload `ws`: which test, and with what.
+
+use std::net::IpAddr;
+
+use plimsoll_core::profile::{NS_PER_S, Profile};
+use plimsoll_core::schedule::{Arrivals, Spacing};
+use plimsoll_workloads::ws::jwt::Credentials;
+use plimsoll_workloads::ws::{
+    Content, Dialect, EchoMessages, Fanout, Format, Test, message_period_ns, wse,
+};
+
+use crate::error::{Error, Result};
+
+/// Bytes of the number that an echo's message begins with.
+const NUMBER_BYTES: usize = 24;
+/// The longest message that a connection takes back.
+const ECHO_MAX_BYTES: usize = 1 << 20;
+/// What a frame's header may add to a message.
+const HEADER_MAX_BYTES: usize = 14;
+/// The least secret that signs a token by HS256.
+const SECRET_MIN_BYTES: usize = 32;
+/// Barriers of a connection in dialect `wse`, each second at most: each answers all messages before it.
+const BARRIERS_PER_S: f64 = 10.0;
+/// How long a connection of a storm may take to say its farewell.
+const FAREWELL_NS: u64 = NS_PER_S;
+
+/// A test of a general WebSocket server, with its parameters.
+#[derive(Debug, Clone)]
+pub struct WsLoad {
+    /// What is tested.
+    pub test: Test,
+    /// What the server speaks.
+    pub dialect: Dialect,
+    /// Connections that share a rate of messages.
+    pub connections: u32,
+    /// Messages that are published each second.
+    pub rate_per_s: f64,
+    /// Bytes of a message where the test does not say: in dialect `echo` a number of 24 bytes included. A format other than JSON has one size only.
+    pub message_bytes: usize,
+    /// What messages at a rate are written in.
+    pub format: Format,
+    /// Time between two pings of a connection.
+    pub period_ns: u64,
+    /// How long a connection that arrives stays open.
+    pub linger_ns: u64,
+    /// How arrivals are spaced.
+    pub spacing: Spacing,
+    /// How long an arrival may take to open.
+    pub open_within_ns: u64,
+    /// Who asks, in dialect `wse`.
+    pub credentials: Credentials,
+    /// The addresses that connections come from; none where the kernel chooses.
+    pub source_addresses: Vec<IpAddr>,
+    /// Whether a closed loop is run after the trial, for comparison.
+    pub closed_loop: bool,
+}
+
+impl WsLoad {
+    /// A test as it is unless told otherwise.
+    #[must_use]
+    pub fn new(test: Test, dialect: Dialect) -> Self {
+        Self {
+            test,
+            dialect,
+            connections: 100,
+            rate_per_s: 10.0,
+            message_bytes: match test {
+                Test::Throughput | Test::Matrix | Test::Formats => 175,
+                Test::Fanout => 128,
+                Test::Ping | Test::Hold | Test::Limit | Test::Storm => 64,
+            },
+            format: Format::Json,
+            period_ns: test.ping_period_ns().unwrap_or(NS_PER_S),
+            linger_ns: NS_PER_S,
+            spacing: Spacing::Even,
+            open_within_ns: 5 * NS_PER_S,
+            credentials: Credentials::default(),
+            source_addresses: Vec::new(),
+            closed_loop: false,
+        }
+    }
+
+    /// Whether connections send messages at a rate that they share.
+    #[must_use]
+    pub fn streams(&self) -> bool {
+        matches!(self.test, Test::Throughput | Test::Matrix | Test::Formats)
+    }
+
+    /// Whether connections ping.
+    #[must_use]
+    pub fn pings(&self) -> bool {
+        matches!(self.test, Test::Ping | Test::Hold | Test::Limit)
+    }
+
+    /// Whether every frame of the load is a message that the server hands to its application, which can then count it.
+    ///
+    /// In dialect `wse` pings end in the engine. An arrival is no message, and one that is fanned out is many deliveries.
+    #[must_use]
+    pub fn frames_reach_the_application(&self) -> bool {
+        self.streams() || (self.pings() && self.dialect == Dialect::Echo)
+    }
+
+    /// Whether the server shows that it decodes the format, or what its messages are written in stays opaque to it. An echo shows nothing.
+    #[must_use]
+    pub fn asks_for_decoding(&self) -> bool {
+        self.streams() && (self.dialect == Dialect::Wse || self.one_size_of_format())
+    }
+
+    pub(super) fn sessions_for(&self, load: u32, profile: &Profile) -> u32 {
+        match self.test {
+            Test::Storm => self.arrivals(load).count(profile),
+            Test::Throughput | Test::Matrix | Test::Formats => self.connections,
+            Test::Ping | Test::Hold | Test::Limit | Test::Fanout => load,
+        }
+    }
+
+    pub(super) fn concurrent_for(&self, load: u32, profile: &Profile) -> u64 {
+        let sessions = u64::from(self.sessions_for(load, profile));
+        if self.test != Test::Storm {
+            return sessions;
+        }
+        let stays_ns = [self.open_within_ns, self.linger_ns, FAREWELL_NS]
+            .into_iter()
+            .fold(0, u64::saturating_add);
+        let at_once = u128::from(load) * u128::from(stays_ns);
+        let at_once = at_once.div_ceil(u128::from(NS_PER_S));
+        u64::try_from(at_once).unwrap_or(u64::MAX).min(sessions)
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "nanoseconds of a period")]
+    pub(super) fn answers_per_second(&self, load: u32) -> f64 {
+        let load = f64::from(load);
+        let connections = f64::from(self.connections.max(1));
+        match self.test {
+            Test::Ping | Test::Hold | Test::Limit => {
+                load * NS_PER_S as f64 / self.period_ns.max(1) as f64
+            }
+            Test::Throughput | Test::Matrix | Test::Formats => match self.dialect {
+                Dialect::Echo => load,
+                Dialect::Wse => connections * BARRIERS_PER_S.min(load / connections),
+            },
+            Test::Storm => load,
+            Test::Fanout => load * self.rate_per_s,
+        }
+    }
+
+    pub(super) fn default_path(&self) -> &'static str {
+        match (self.dialect, self.test) {
+            (Dialect::Wse, _) if self.streams() => wse::path(self.format),
+            (Dialect::Wse, _) => wse::path(Format::Json),
+            (Dialect::Echo, Test::Fanout) => "/fanout",
+            (Dialect::Echo, _) => "/",
+        }
+    }
+
+    /// Bytes of the messages, where the test has messages of one size.
+    #[must_use]
+    pub fn bytes_of_a_message(&self) -> Option<usize> {
+        match self.test {
+            Test::Storm => None,
+            Test::Fanout => Some(self.message_bytes),
+            Test::Ping | Test::Hold | Test::Limit => {
+                (self.dialect == Dialect::Echo).then_some(self.message_bytes)
+            }
+            Test::Throughput | Test::Matrix | Test::Formats => {
+                let content = self.content().ok()?;
+                let number = match self.dialect {
+                    Dialect::Echo => NUMBER_BYTES,
+                    Dialect::Wse => 0,
+                };
+                Some(content.bytes.len() + number)
+            }
+        }
+    }
+
+    /// The send buffer that a connection needs, where the usual one holds less than two messages: a longer message would wait for the server's reads, whatever
+    /// the server does.
+    pub(super) fn send_buffer_bytes(&self, usual: usize) -> usize {
+        let frame_bytes = self.bytes_of_a_message().unwrap_or(0) + HEADER_MAX_BYTES;
+        usual.max(2 * frame_bytes)
+    }
+
+    /// How a storm's connections arrive.
+    pub(super) fn arrivals(&self, load: u32) -> Arrivals {
+        Arrivals {
+            rate_per_s: f64::from(load),
+            spacing: self.spacing,
+            open_within_ns: self.open_within_ns,
+        }
+    }
+
+    /// Time between two messages: of one connection, where connections share the load, or of the publisher.
+    pub(super) fn message_period_ns(&self, load: u32) -> u64 {
+        match self.test {
+            Test::Fanout => message_period_ns(1, self.rate_per_s),
+            _ => message_period_ns(self.connections, f64::from(load)),
+        }
+    }
+
+    /// What the messages of a rate contain; in dialect `echo` a number goes before it.
+    ///
+    /// # Errors
+    /// There is no message of the size asked for.
+    pub(super) fn content(&self) -> Result<Content> {
+        if self.one_size_of_format() {
+            return Ok(self.format.trade_update());
+        }
+        let content = match self.dialect {
+            Dialect::Echo => EchoMessages::content_of(self.message_bytes),
+            Dialect::Wse => Content::json_of(self.message_bytes),
+        };
+        content.map_err(|error| Error::Usage(format!("--message-bytes: {error}")))
+    }
+
+    /// The same for a loop that numbers nothing: as many bytes on the wire.
+    ///
+    /// # Errors
+    /// There is no message of the size asked for.
+    pub(super) fn flood_content(&self) -> Result<Content> {
+        match (self.dialect, self.bytes_of_a_message()) {
+            (Dialect::Echo, Some(bytes)) => Ok(Content::filler(bytes)),
+            _ => self.content(),
+        }
+    }
+
+    /// Whether the messages are the one object, as long as the format makes it.
+    fn one_size_of_format(&self) -> bool {
+        self.test == Test::Formats || self.format != Format::Json
+    }
+
+    /// What pings in dialect `echo` contain.
+    ///
+    /// # Errors
+    /// There is no message of the size asked for.
+    pub(super) fn ping_content(message_bytes: usize) -> Result<Content> {
+        EchoMessages::content_of(message_bytes)
+            .map_err(|error| Error::Usage(format!("--message-bytes: {error}")))
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        let refuse = |text: String| Err(Error::Usage(text));
+        let name = self.test.name();
+        if self.streams() && self.connections == 0 {
+            return refuse(format!(
+                "--connections 0: {name} needs at least one connection"
+            ));
+        }
+        if self.test == Test::Fanout && !(self.rate_per_s.is_finite() && self.rate_per_s > 0.0) {
+            return refuse(format!(
+                "--rate {}: give the messages that are published each second, for example 10",
+                self.rate_per_s
+            ));
+        }
+        if self.pings() && self.period_ns == 0 {
+            return refuse("--period-ms 0: give at least 1".to_owned());
+        }
+        if self.closed_loop && !matches!(self.test, Test::Ping | Test::Throughput) {
+            return refuse(format!(
+                "--closed-loop is for the tests ping and throughput; leave it out of {name}"
+            ));
+        }
+        if self.dialect == Dialect::Wse && self.credentials.secret.len() < SECRET_MIN_BYTES {
+            return refuse(format!(
+                "--token-secret: give {SECRET_MIN_BYTES} bytes or more"
+            ));
+        }
+        self.check_sizes()
+    }
+
+    fn check_sizes(&self) -> Result<()> {
+        if self.message_bytes > ECHO_MAX_BYTES && self.dialect == Dialect::Echo {
+            return Err(Error::Usage(format!(
+                "--message-bytes {}: an echo has at most {ECHO_MAX_BYTES}",
+                self.message_bytes
+            )));
+        }
+        if self.streams() {
+            self.content()?;
+        }
+        if self.pings() && self.dialect == Dialect::Echo {
+            Self::ping_content(self.message_bytes)?;
+        }
+        let least = Fanout::MESSAGE_MIN_BYTES;
+        if self.test == Test::Fanout && self.message_bytes < least {
+            return Err(Error::Usage(format!(
+                "--message-bytes {}: a message that is fanned out has at least {least}",
+                self.message_bytes
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Whether connections from these addresses can reach a target there.
+///
+/// # Errors
+/// One line with the remedy.
+pub(super) fn must_reach(source_addresses: &[IpAddr], target: IpAddr) -> Result<()> {
+    let other_kind = |source: &&IpAddr| source.is_ipv4() != target.is_ipv4();
+    match source_addresses.iter().find(other_kind) {
+        Some(source) => Err(Error::Usage(format!(
+            "--source-addresses: from {source} nobody reaches {target}; give addresses of the same kind"
+        ))),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::Load;
+    use plimsoll_core::record::LoadUnit;
+
+    fn load(test: Test, dialect: Dialect) -> WsLoad {
+        let load = WsLoad::new(test, dialect);
+        load.check().expect("the defaults can be used");
+        load
+    }
+
+    fn refusal(load: &WsLoad) -> String {
+        let text = load.check().expect_err("refused").to_string();
+        assert!(!text.contains('\n'), "{text}");
+        text
+    }
+
+    fn near(found: f64, expected: f64) {
+        assert!((found - expected).abs() < 1e-9, "{found} {expected}");
+    }
+
+    #[test]
+    fn a_load_is_sessions_by_its_unit() {
+        let quick = Profile::quick();
+        let of = |test| Load::Ws(Box::new(load(test, Dialect::Echo)));
+        for test in [Test::Ping, Test::Hold, Test::Limit] {
+            assert_eq!(of(test).unit(), LoadUnit::Connections);
+            assert_eq!(of(test).sessions_for(500, &quick), 500);
+            assert_eq!(of(test).concurrent_for(500, &quick), 500);
+        }
+        assert_eq!(of(Test::Fanout).sessions_for(70, &quick), 70);
+        for test in [Test::Throughput, Test::Matrix, Test::Formats] {
+            assert_eq!(of(test).sessions_for(10_000, &quick), 100);
+            assert_eq!(of(test).concurrent_for(10_000, &quick), 100);
+        }
+        // 3 s of warm-up and 10 s of window; of 7 s of arrivals some may be there at once.
+        let storm = of(Test::Storm);
+        assert_eq!(storm.sessions_for(200, &quick), 2_600);
+        assert_eq!(storm.concurrent_for(200, &quick), 1_400);
+        let mut short = quick.clone();
+        storm.shape(&mut short);
+        (short.warm_up_s, short.measured_s) = (0.0, 1.0);
+        assert_eq!(short.ramp_s.to_bits(), 0.0_f64.to_bits());
+        assert_eq!(storm.concurrent_for(200, &short), 200);
+    }
+
+    #[test]
+    fn answers_come_as_often_as_they_are_due() {
+        near(
+            load(Test::Ping, Dialect::Wse).answers_per_second(300),
+            300.0,
+        );
+        near(
+            load(Test::Hold, Dialect::Echo).answers_per_second(300),
+            60.0,
+        );
+        near(
+            load(Test::Limit, Dialect::Echo).answers_per_second(300),
+            30.0,
+        );
+        near(
+            load(Test::Throughput, Dialect::Echo).answers_per_second(5_000),
+            5_000.0,
+        );
+        // 100 connections: ten barriers a second each, or one behind each message.
+        let wse = load(Test::Throughput, Dialect::Wse);
+        near(wse.answers_per_second(5_000), 1_000.0);
+        near(wse.answers_per_second(500), 500.0);
+        near(
+            load(Test::Fanout, Dialect::Echo).answers_per_second(40),
+            400.0,
+        );
+        near(load(Test::Storm, Dialect::Wse).answers_per_second(40), 40.0);
+    }
+
+    #[test]
+    fn paths_are_the_dialects() {
+        let path = |test, dialect| load(test, dialect).default_path();
+        assert_eq!(path(Test::Ping, Dialect::Echo), "/");
+        assert_eq!(path(Test::Fanout, Dialect::Echo), "/fanout");
+        assert_eq!(path(Test::Fanout, Dialect::Wse), wse::path(Format::Json));
+        let mut msgpack = load(Test::Formats, Dialect::Wse);
+        msgpack.format = Format::Msgpack;
+        assert_eq!(msgpack.default_path(), wse::path(Format::Msgpack));
+        // A ping is JSON, whatever the messages of another test would be.
+        msgpack.test = Test::Ping;
+        assert_eq!(msgpack.default_path(), wse::path(Format::Json));
+    }
+
+    #[test]
+    fn sizes_are_those_on_the_wire() {
+        let bytes = |load: &WsLoad| load.bytes_of_a_message();
+        assert_eq!(
+            EchoMessages::content_of(NUMBER_BYTES).map(|c| c.bytes),
+            Ok(Vec::new())
+        );
+        assert!(EchoMessages::content_of(NUMBER_BYTES - 1).is_err());
+        for dialect in Dialect::ALL {
+            let mut matrix = load(Test::Matrix, dialect);
+            for size in [64, 256, 1_024, 4_096, 16_384, 65_536] {
+                matrix.message_bytes = size;
+                assert_eq!(bytes(&matrix), Some(size));
+            }
+            assert_eq!(matrix.send_buffer_bytes(32 * 1024), 2 * (65_536 + 14));
+            let flooded = matrix.flood_content().expect("a size");
+            assert_eq!(flooded.bytes.len(), 65_536);
+        }
+        assert_eq!(bytes(&load(Test::Formats, Dialect::Wse)), Some(175));
+        assert_eq!(bytes(&load(Test::Formats, Dialect::Echo)), Some(199));
+        assert_eq!(bytes(&load(Test::Ping, Dialect::Wse)), None);
+        let ping = load(Test::Ping, Dialect::Echo);
+        assert_eq!(bytes(&ping), Some(64));
+        assert_eq!(ping.send_buffer_bytes(32 * 1024), 32 * 1024);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_in_one_line() {
+        let changed = |test, dialect, change: fn(&mut WsLoad)| {
+            let mut load = load(test, dialect);
+            change(&mut load);
+            refusal(&load)
+        };
+        let (echo, wse) = (Dialect::Echo, Dialect::Wse);
+        for (text, expected) in [
+            (
+                changed(Test::Matrix, wse, |l| l.message_bytes = 35),
+                "at least 36",
+            ),
+            (
+                changed(Test::Matrix, echo, |l| l.message_bytes = 23),
+                "at least 24",
+            ),
+            (
+                changed(Test::Ping, echo, |l| l.message_bytes = 2 << 20),
+                "1048576",
+            ),
+            (
+                changed(Test::Fanout, echo, |l| l.message_bytes = 8),
+                "at least 24",
+            ),
+            (
+                changed(Test::Fanout, wse, |l| l.rate_per_s = 0.0),
+                "--rate 0",
+            ),
+            (
+                changed(Test::Throughput, echo, |l| l.connections = 0),
+                "--connections 0",
+            ),
+            (
+                changed(Test::Hold, echo, |l| l.period_ns = 0),
+                "--period-ms 0",
+            ),
+            (
+                changed(Test::Storm, echo, |l| l.closed_loop = true),
+                "ping and throughput",
+            ),
+            (
+                changed(Test::Storm, wse, |l| l.credentials.secret.truncate(31)),
+                "32 bytes",
+            ),
+        ] {
+            assert!(text.contains(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn sources_must_be_of_the_targets_kind() {
+        let four: IpAddr = "127.0.0.1".parse().unwrap();
+        let sources = ["127.0.0.2", "127.0.0.3"].map(|text| text.parse().unwrap());
+        assert!(must_reach(&sources, four).is_ok());
+        assert!(must_reach(&[], four).is_ok());
+        let six: IpAddr = "::1".parse().unwrap();
+        let text = must_reach(&sources, six).unwrap_err().to_string();
+        assert!(text.contains("from 127.0.0.2 nobody reaches ::1"), "{text}");
+    }
+
+    #[test]
+    fn only_messages_are_handed_to_an_application() {
+        let handed = |test, dialect| load(test, dialect).frames_reach_the_application();
+        for dialect in Dialect::ALL {
+            assert!(handed(Test::Throughput, dialect));
+            assert!(!handed(Test::Storm, dialect) && !handed(Test::Fanout, dialect));
+        }
+        assert!(handed(Test::Ping, Dialect::Echo) && !handed(Test::Ping, Dialect::Wse));
+        assert!(load(Test::Formats, Dialect::Echo).asks_for_decoding());
+        assert!(!load(Test::Throughput, Dialect::Echo).asks_for_decoding());
+        assert!(load(Test::Throughput, Dialect::Wse).asks_for_decoding());
+    }
+}

@@ -1,0 +1,253 @@
+//! Trials of workload `ws` against a server of this process that echoes and counts: what the laboratory makes of a load whose unit is not sessions, of a target's
+//! own counters, and of a closed loop.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use plimsoll_core::profile::{Length, NS_PER_MS, Profile};
+use plimsoll_core::record::{LoadUnit, Trial};
+use plimsoll_lab::isolation::{CpuList, Placement};
+use plimsoll_lab::machine::Environment;
+use plimsoll_lab::signals::Stop;
+use plimsoll_lab::trial::{self, Conditions, Inference, Load, Subject, TargetUrl, WsLoad};
+use plimsoll_workloads::websocket::handshake::accept_for;
+use plimsoll_workloads::websocket::{Opcode, RawFrame, mask_in_place};
+use plimsoll_workloads::ws::{Dialect, Test};
+
+/// What the server counts of itself.
+#[derive(Default)]
+struct Counters {
+    accepted: AtomicU64,
+    received: AtomicU64,
+}
+
+/// Serves as long as the process lives; returns its address.
+fn echo_server() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
+    let address = listener.local_addr().expect("address").to_string();
+    let counters = Arc::new(Counters::default());
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let counters = Arc::clone(&counters);
+            std::thread::spawn(move || serve(stream, &counters));
+        }
+    });
+    address
+}
+
+/// One connection, to its end.
+fn serve(mut stream: TcpStream, counters: &Counters) -> Option<()> {
+    let _ = stream.set_nodelay(true);
+    let mut bytes = Vec::new();
+    let head = loop {
+        read_more(&mut stream, &mut bytes)?;
+        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n");
+        if let Some(end) = end {
+            break String::from_utf8_lossy(&bytes.drain(..end + 4).collect::<Vec<_>>())
+                .into_owned();
+        }
+    };
+    if head.starts_with("GET /metrics") {
+        let body = format!(
+            "ws_messages_received_total {}\nws_connections_accepted_total {}\n",
+            counters.received.load(Ordering::SeqCst),
+            counters.accepted.load(Ordering::SeqCst)
+        );
+        let length = body.len();
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        );
+        return stream.write_all(answer.as_bytes()).ok();
+    }
+    let mut fields = head.lines().filter_map(|line| line.split_once(": "));
+    let (_, key) = fields.find(|(name, _)| name.eq_ignore_ascii_case("sec-websocket-key"))?;
+    counters.accepted.fetch_add(1, Ordering::SeqCst);
+    let accept = accept_for(key);
+    let answer = format!(
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {accept}\r\n\r\n"
+    );
+    stream.write_all(answer.as_bytes()).ok()?;
+    loop {
+        let mut out = Vec::new();
+        while let Some((opcode, payload)) = take_frame(&mut bytes) {
+            if matches!(opcode, Opcode::Text | Opcode::Binary) {
+                counters.received.fetch_add(1, Ordering::SeqCst);
+            }
+            RawFrame::server(opcode, &payload).append_to(&mut out);
+            if opcode == Opcode::Close {
+                return stream.write_all(&out).ok();
+            }
+        }
+        stream.write_all(&out).ok()?;
+        read_more(&mut stream, &mut bytes)?;
+    }
+}
+
+fn read_more(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> Option<()> {
+    let mut chunk = [0; 16 * 1024];
+    let read = stream.read(&mut chunk).ok().filter(|read| *read > 0)?;
+    bytes.extend_from_slice(&chunk[..read]);
+    Some(())
+}
+
+/// Takes a whole client frame from the front, unmasked. None of these tests has one of 64 KiB.
+fn take_frame(bytes: &mut Vec<u8>) -> Option<(Opcode, Vec<u8>)> {
+    let (first, second) = (*bytes.first()?, *bytes.get(1)?);
+    let (length, at) = match second & 0x7F {
+        126 => (
+            usize::from(u16::from_be_bytes(bytes.get(2..4)?.try_into().ok()?)),
+            4,
+        ),
+        short => (usize::from(short), 2),
+    };
+    let mask: [u8; 4] = bytes.get(at..at + 4)?.try_into().ok()?;
+    let mut payload = bytes.get(at + 4..at + 4 + length)?.to_vec();
+    mask_in_place(&mut payload, mask, 0);
+    bytes.drain(..at + 4 + length);
+    Some((Opcode::from_bits(first & 0x0F)?, payload))
+}
+
+/// A short trial of the load against a fresh server.
+fn trial_of(ws: WsLoad, load: u32, logs: &Path) -> Trial {
+    let address = echo_server();
+    let load_of = Load::Ws(Box::new(ws));
+    let mut profile = Profile {
+        name: "custom".to_owned(),
+        ramp_s: 0.3,
+        warm_up_s: 0.5,
+        measured_s: 1.5,
+        grace_s: 2.0,
+        ..Profile::quick()
+    };
+    load_of.shape(&mut profile);
+    let conditions = Conditions {
+        slo: load_of.default_slo(),
+        further_slos: Vec::new(),
+        profile,
+        seed: 1,
+        nodelay: true,
+        tick_us: 500,
+        headers: Vec::new(),
+        placement: Placement::choose(1.0, &CpuList::allowed_to_us().expect("CPUs"), None, None)
+            .expect("a placement"),
+        quota_period_us: 10_000,
+        inference: Inference::None,
+        configured: false,
+        log_folder: logs.to_path_buf(),
+        machine: Environment::of_this_machine(),
+        load: load_of,
+    };
+    let subject = Subject::Running {
+        url: TargetUrl::parse(&format!("ws://{address}"), conditions.load.default_path())
+            .expect("a URL"),
+        resources: None,
+    };
+    let outcome = trial::run(
+        &conditions,
+        &subject,
+        load,
+        Length::Full,
+        &Stop::new(),
+        &mut |_| {},
+    );
+    let trial = outcome.expect("a trial").trial;
+    let ledger = &trial.ledger;
+    assert!(ledger.frames_due > 0, "{ledger:?}");
+    assert_eq!(ledger.frames_lost + ledger.frames_errored, 0, "{ledger:?}");
+    assert_eq!(
+        ledger.sessions_failed + ledger.sessions_died,
+        0,
+        "{ledger:?}"
+    );
+    let of_target = |name: &str| name.starts_with("metrics_");
+    let mut told = trial.sanity.iter().filter(|check| of_target(&check.name));
+    assert!(told.all(|check| check.holds), "{:?}", trial.sanity);
+    trial
+}
+
+#[test]
+fn pings_and_a_closed_loop_beside_them() {
+    let logs = tempfile::tempdir().expect("temp");
+    let mut ws = WsLoad::new(Test::Ping, Dialect::Echo);
+    ws.period_ns = 100 * NS_PER_MS;
+    ws.closed_loop = true;
+    let trial = trial_of(ws, 10, logs.path());
+    assert_eq!(
+        (trial.sessions, trial.load_unit),
+        (10, LoadUnit::Connections)
+    );
+    assert_eq!(trial.ledger.sessions_started, 10);
+    let names: Vec<_> = trial
+        .sanity
+        .iter()
+        .map(|check| check.name.as_str())
+        .collect();
+    assert!(
+        names.contains(&"metrics_frames") && names.contains(&"metrics_sessions"),
+        "{names:?}"
+    );
+    let record = trial.ws.expect("a record");
+    let delivered = record.delivered;
+    assert_eq!(delivered.read, delivered.offered);
+    let processed = delivered.processed.expect("it counts");
+    // What the closed loop sent afterwards is in neither account.
+    assert!(
+        (trial.ledger.frames_answered_in_all..=delivered.written_in_all).contains(&processed),
+        "{delivered:?}"
+    );
+    let closed_loop = record.closed_loop.expect("asked for");
+    assert_eq!(
+        (closed_loop.pings_answered, closed_loop.pings_given_up),
+        (10 * 50, 0)
+    );
+    assert!(closed_loop.p50_ms.is_some() && closed_loop.messages_per_second.is_none());
+}
+
+#[test]
+fn messages_at_a_rate_and_a_flood_beside_them() {
+    let logs = tempfile::tempdir().expect("temp");
+    let mut ws = WsLoad::new(Test::Throughput, Dialect::Echo);
+    ws.connections = 5;
+    ws.closed_loop = true;
+    let trial = trial_of(ws, 500, logs.path());
+    assert_eq!(
+        (trial.sessions, trial.load_unit),
+        (500, LoadUnit::MessagesPerSecond)
+    );
+    assert_eq!(trial.ledger.sessions_started, 5);
+    // 1.5 s of them, but for where each connection's schedule begins.
+    assert!((745..=755).contains(&trial.ledger.frames_due));
+    let record = trial.ws.expect("a record");
+    assert_eq!(
+        (record.connections, record.message_bytes),
+        (Some(5), Some(175))
+    );
+    assert_eq!(
+        (record.format.as_deref(), record.decode),
+        (Some("json"), None)
+    );
+    let flood = record.closed_loop.expect("asked for");
+    assert!(flood.messages_per_second.is_some_and(|rate| rate > 500.0));
+}
+
+#[test]
+fn arrivals_at_a_rate() {
+    let logs = tempfile::tempdir().expect("temp");
+    let mut ws = WsLoad::new(Test::Storm, Dialect::Echo);
+    ws.linger_ns = 100 * NS_PER_MS;
+    let trial = trial_of(ws, 40, logs.path());
+    assert_eq!(
+        (trial.sessions, trial.load_unit),
+        (40, LoadUnit::ConnectionsPerSecond)
+    );
+    // No ramp: they arrive in warm-up and window.
+    assert_eq!(trial.phases.ramp_s.to_bits(), 0.0_f64.to_bits());
+    assert_eq!(trial.ledger.sessions_started, 80);
+    assert!((59..=61).contains(&trial.ledger.frames_due));
+    let record = trial.ws.expect("a record");
+    assert_eq!(record.outcomes, []);
+    assert_eq!(record.delivered.processed, None);
+}

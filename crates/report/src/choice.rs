@@ -4,6 +4,7 @@ use plimsoll_core::profile::Length;
 use plimsoll_core::record::{Bracket, Verdict};
 
 use crate::folder::{SearchView, StoredTrial};
+use crate::loads;
 
 /// The most loads that are shown side by side: more curves than that are not told apart.
 pub(crate) const LOADS_MAX: usize = 5;
@@ -31,12 +32,14 @@ pub(crate) fn around_edge<'a>(view: &'a SearchView<'_>) -> Vec<&'a StoredTrial> 
     chosen
 }
 
-/// One trial for each of the highest loads of trials without a search, ascending. None where they are of several targets: their curves do not belong together.
+/// One trial for each of the highest loads of trials without a search, ascending. None where they are of several targets, or differ
+/// in more than their loads: their curves do not belong together.
 pub(crate) fn of_trials<'a>(trials: &[&'a StoredTrial]) -> Vec<&'a StoredTrial> {
     let names = trials.iter().map(|stored| &stored.trial.target.name);
     if names
         .zip(trials.iter().skip(1))
         .any(|(name, next)| *name != next.trial.target.name)
+        || !loads::differ_by_load_only(trials)
     {
         return Vec::new();
     }

@@ -1,18 +1,23 @@
 //! Facts of a record as rows of words: what the page, the terminal, the step summary and the test report say in the same way.
 
 pub mod belief;
+pub mod client_cost;
 pub mod repeat;
 pub mod trial;
+pub mod ws;
 
 use plimsoll_core::profile::Length;
 use plimsoll_core::record::{
-    Drift, Edge, LoadEvidence, ProcessResources, SanityCheck, Slope, SocketResources, Trial,
+    Drift, Edge, LoadEvidence, LoadUnit, ProcessResources, SanityCheck, Slope, SocketResources,
+    Trial,
 };
 use plimsoll_core::stats::Ratio;
 
 use crate::folder::StoredTrial;
 use crate::words::comparison as say;
-use crate::words::{UNKNOWN, bytes, bytes_finely, count, maybe, ms, number, percent, whole_bytes};
+use crate::words::{
+    self, UNKNOWN, bytes, bytes_finely, count, maybe, ms, number, percent, whole_bytes,
+};
 
 /// A name and its value.
 pub type Row = (&'static str, String);
@@ -72,9 +77,9 @@ pub struct DriftRow {
     pub reading: &'static str,
 }
 
-/// What drifted, as far as it is known.
+/// What drifted, as far as it is known, in a trial whose load counts `unit`.
 #[must_use]
-pub fn drift(drift: &Drift) -> Vec<DriftRow> {
+pub fn drift(drift: &Drift, unit: LoadUnit) -> Vec<DriftRow> {
     let row = |name, slope: Option<Slope>, format: &dyn Fn(f64) -> String| {
         slope.map(|slope| DriftRow {
             name,
@@ -93,7 +98,7 @@ pub fn drift(drift: &Drift) -> Vec<DriftRow> {
         row("newest p95", drift.newest_p95_ms_per_hour, &ms),
         row("RSS", drift.rss_bytes_per_hour, &bytes_finely),
         row(
-            "RSS per session",
+            words::rss_per_one(unit),
             drift.rss_bytes_per_session_hour,
             &bytes_finely,
         ),
@@ -102,6 +107,13 @@ pub fn drift(drift: &Drift) -> Vec<DriftRow> {
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// What drifted in a trial.
+pub fn drift_of(trial: &Trial) -> impl Iterator<Item = DriftRow> {
+    let unit = trial.load_unit;
+    let slopes = trial.drift.iter();
+    slopes.flat_map(move |slopes| drift(slopes, unit))
 }
 
 fn reading(slope: Slope) -> &'static str {
@@ -271,12 +283,13 @@ mod tests {
 
     #[test]
     fn a_slope_says_more_than_its_noise_only_when_it_does() {
-        let drift = drift(&Drift {
+        let slopes = Drift {
             newest_p95_ms_per_hour: Some(slope(-4.0, 12.0)),
             rss_bytes_per_hour: Some(slope(1_048_576.0, 3_145_728.0)),
             rss_bytes_per_session_hour: None,
             cpu_cores_per_hour: Some(slope(-0.5, -0.1)),
-        });
+        };
+        let drift = drift(&slopes, LoadUnit::Sessions);
         let readings: Vec<_> = drift.iter().map(|row| (row.name, row.reading)).collect();
         assert_eq!(
             readings,

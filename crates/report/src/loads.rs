@@ -1,10 +1,12 @@
 //! Trials grouped by their load: one row of evidence per load, however often it was tried.
 
-use plimsoll_core::record::{Bracket, LoadClass, LoadEvidence, TrialSummary, Verdict};
+use plimsoll_core::record::{
+    Bracket, Delivered, LoadClass, LoadEvidence, LoadUnit, TrialSummary, Verdict, WsRecord,
+};
 
 use crate::facts;
 use crate::folder::StoredTrial;
-use crate::words::{count, ms, percent, range, us};
+use crate::words::{self, count, ms, percent, range, us};
 
 /// One load and every trial at it.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,21 +32,24 @@ pub struct Range {
 
 impl Load {
     /// Heads of a table with a row per load; one that begins with `>` is of numbers.
-    pub(crate) const COLUMNS: [&str; 11] = [
-        ">sessions",
-        "verdict",
-        ">newest p50",
-        ">newest p95",
-        ">oldest p50",
-        ">oldest p95",
-        ">CPU per session-second",
-        ">target CPU",
-        ">client CPU",
-        ">send lag p99.9",
-        "what spoke against it",
-    ];
+    pub(crate) fn columns(unit: LoadUnit) -> [String; 11] {
+        [
+            &format!(">{}", unit.name()),
+            "verdict",
+            ">newest p50",
+            ">newest p95",
+            ">oldest p50",
+            ">oldest p95",
+            &format!(">{}", words::cpu_cost(unit)),
+            ">target CPU",
+            ">client CPU",
+            ">send lag p99.9",
+            "what spoke against it",
+        ]
+        .map(str::to_owned)
+    }
 
-    /// What was measured, in the order of [`Load::COLUMNS`], but for the last: names that each renderer escapes for itself.
+    /// What was measured, in the order of [`Load::columns`], but for the last: names that each renderer escapes for itself.
     pub(crate) fn measured(&self) -> [String; 10] {
         [
             count(self.sessions.into()),
@@ -193,6 +198,23 @@ pub fn of_trials(trials: &[&StoredTrial]) -> Vec<Load> {
         |stored: &&StoredTrial| TrialSummary::of(&stored.trial, &format!("{}.json", stored.stem));
     let trials: Vec<_> = trials.iter().map(summary).collect();
     by_load(&trials, &[], &[])
+}
+
+/// Whether all of these trials are of one kind: none differs from the others in what it was told of workload `ws`, as the cells of a matrix do.
+#[must_use]
+pub fn differ_by_load_only(trials: &[&StoredTrial]) -> bool {
+    let kind = |stored: &StoredTrial| {
+        let ws = stored.trial.ws.as_ref()?;
+        // All but what it came to.
+        Some(WsRecord {
+            delivered: Delivered::default(),
+            outcomes: Vec::new(),
+            decode: None,
+            closed_loop: None,
+            ..ws.clone()
+        })
+    };
+    trials.windows(2).all(|pair| kind(pair[0]) == kind(pair[1]))
 }
 
 #[cfg(test)]

@@ -2,7 +2,9 @@
 //!
 //! It describes what Plimsoll writes: every field is there, an unknown one is `null`.
 
-use plimsoll_core::record::{Bracket, Calibration, Comparison, Live, Ranking, SearchPlan, Trial};
+use plimsoll_core::record::{
+    Bracket, Calibration, Comparison, Live, Ranking, SearchPlan, Trial, WsCalibration,
+};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 
@@ -14,6 +16,7 @@ pub fn all() -> Vec<(&'static str, String)> {
     vec![
         ("bracket.json", schema_of::<Bracket>()),
         ("calibration.json", schema_of::<Calibration>()),
+        ("calibration-ws.json", schema_of::<WsCalibration>()),
         ("check.json", schema_of::<Check>()),
         ("comparison.json", schema_of::<Comparison>()),
         ("live.json", schema_of::<Live>()),

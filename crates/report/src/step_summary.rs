@@ -3,14 +3,16 @@
 //! The verdict in a line, what it rests on in one table, doubts with their remedies; the rest is folded away. Nothing from outside is markup in it.
 
 use plimsoll_core::caveat::Caveat;
-use plimsoll_core::record::{Calibration, Comparison, GateResult, Trial};
+use plimsoll_core::record::{Calibration, Comparison, GateResult, LoadUnit, Trial};
 
 use crate::check::{Check, Outcome};
-use crate::facts;
+use crate::facts::{self, client_cost};
 use crate::folder::{Results, SearchView};
 use crate::loads::{self, Load};
-use crate::markdown::{Page, Table, check, code, escape, evidence, ranking, search};
-use crate::words::{self, count, maybe, ms, ms_digits, number, range, us};
+use crate::markdown::{
+    Page, Table, check, client_costs, code, escape, evidence, ranking, search, ws,
+};
+use crate::words::{self, capital, count, maybe, ms, ms_digits, number, range, us};
 
 /// The step summary of a result folder.
 #[must_use]
@@ -27,7 +29,12 @@ pub fn of(results: &Results) -> String {
     for view in results.searches() {
         search_section(&mut page, &view);
     }
-    for stored in results.other_trials() {
+    let others: Vec<_> = results.other_trials().collect();
+    if others.len() > 1 && others.iter().any(|stored| stored.trial.ws.is_some()) {
+        page.heading(3, "Trials side by side");
+        ws::side_by_side(&mut page, &others);
+    }
+    for stored in others {
         trial_section(&mut page, &stored.trial);
     }
     if let Some(check) = &results.check {
@@ -35,6 +42,10 @@ pub fn of(results: &Results) -> String {
     }
     if let Some(calibration) = &results.calibration {
         calibration_section(&mut page, calibration);
+    }
+    if let Some(calibration) = &results.ws_calibration {
+        page.heading(3, &escape(&client_cost::claim(calibration)));
+        client_costs(&mut page, calibration);
     }
     page.text
 }
@@ -71,18 +82,11 @@ fn search_section(page: &mut Page, view: &SearchView<'_>) {
             bracket.seed,
             escape(&capital(&bracket.conclusion))
         ));
-        page.table(&loads_table(&loads::of_bracket(bracket)));
+        page.table(&loads_table(&loads::of_bracket(bracket), bracket.load_unit));
         if !bracket.evidence.is_empty() {
-            page.table(&search::load_evidence_table(&bracket.evidence));
+            page.table(&search::load_evidence_table(bracket));
         }
     });
-}
-
-/// A sentence begins with a capital.
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    let first = chars.next().map(char::to_uppercase);
-    first.into_iter().flatten().chain(chars).collect()
 }
 
 fn bracket_table(view: &SearchView<'_>) -> Table {
@@ -96,7 +100,7 @@ fn bracket_table(view: &SearchView<'_>) -> Table {
         ">first fail",
         ">edge",
         ">per vCPU",
-        ">CPU per session-second at the load line",
+        &format!(">{} at the load line", words::cpu_cost(bracket.load_unit)),
     ]);
     let mut points = bracket.cost_curve.iter();
     let at_line = points.find(|point| Some(point.sessions) == bracket.confirmed);
@@ -120,13 +124,13 @@ fn bracket_table(view: &SearchView<'_>) -> Table {
     table
 }
 
-fn loads_table(loads: &[Load]) -> Table {
+fn loads_table(loads: &[Load], unit: LoadUnit) -> Table {
     let mut table = Table::new(&[
-        ">sessions",
+        &format!(">{}", unit.name()),
         "verdict",
         ">newest p95",
         ">oldest p95",
-        ">CPU per session-second",
+        &format!(">{}", words::cpu_cost(unit)),
         "what spoke against it",
     ]);
     for load in loads {
@@ -192,8 +196,9 @@ fn trial_evidence(page: &mut Page, trial: &Trial) {
     let ledger = &trial.ledger;
     let mut told = vec![
         format!(
-            "{} frames due, {} answered, {} errored, {} lost.",
+            "{} {} due, {} answered, {} errored, {} lost.",
             count(ledger.frames_due),
+            words::frames(trial),
             count(ledger.frames_answered),
             count(ledger.frames_errored),
             count(ledger.frames_lost)
@@ -206,14 +211,16 @@ fn trial_evidence(page: &mut Page, trial: &Trial) {
     ];
     if let Some(resources) = &trial.target_resources {
         told.push(format!(
-            "Target: {} of CPU per session-second, {} of {}, RSS peak {}.",
+            "Target: {} of {}, {} of {}, RSS peak {}.",
             maybe(resources.cpu_us_per_session_second, us),
+            words::cpu_cost(trial.load_unit),
             words::percent(resources.cpu_share),
             words::given(trial.vcpu),
             words::whole_bytes(resources.rss_peak_bytes)
         ));
     }
-    for row in trial.drift.iter().flat_map(facts::drift) {
+    told.extend(ws_told(trial));
+    for row in facts::drift_of(trial) {
         let facts::DriftRow {
             name,
             slope,
@@ -226,6 +233,25 @@ fn trial_evidence(page: &mut Page, trial: &Trial) {
         told.push(format!("{} × {}", count(*times), escape(reason)));
     }
     page.list(&told);
+}
+
+/// How far the load of workload `ws` came.
+fn ws_told(trial: &Trial) -> Vec<String> {
+    let Some(record) = &trial.ws else {
+        return Vec::new();
+    };
+    let mut told = vec![
+        format!("{}.", capital(&escape(&facts::ws::conditions(record)))),
+        format!("{}.", escape(&facts::ws::delivered_in_a_line(record))),
+    ];
+    let outcomes = facts::ws::outcomes_in_a_line(record);
+    if !outcomes.is_empty() {
+        told.push(format!("{} {}.", facts::ws::OUTCOMES, escape(&outcomes)));
+    }
+    told.extend(facts::ws::decode(record));
+    let closed = facts::ws::closed_loop_in_a_line(record);
+    told.extend(closed.map(|closed| format!("A closed loop says: {closed}.")));
+    told
 }
 
 fn gates_table(gates: &[GateResult]) -> Table {
@@ -267,8 +293,9 @@ fn comparison_section(page: &mut Page, comparison: &Comparison) {
     page.heading(3, &format!("{conclusion}: {b} (B) against {a} (A)"));
     page.paragraph(&escape(&capital(&comparison.explanation)));
     let mut table = Table::new(&["B / A", ">ratio (interval)", "better is"]);
+    let cost = words::cpu_cost(comparison.load_unit);
     for (name, ratio, better) in [
-        ("CPU per session-second", comparison.cost_ratio, "below 1"),
+        (cost, comparison.cost_ratio, "below 1"),
         ("load line", comparison.load_line_ratio, "above 1"),
     ] {
         let ratio = ratio.as_ref().map(facts::ratio);
@@ -277,7 +304,10 @@ fn comparison_section(page: &mut Page, comparison: &Comparison) {
     }
     page.table(&table);
     if let Some(carried) = &comparison.carried {
-        page.paragraph(&format!("{}.", words::comparison::carried(carried)));
+        page.paragraph(&format!(
+            "{}.",
+            words::comparison::carried(carried, comparison.load_unit)
+        ));
     }
     let confidence = words::percent(comparison.confidence);
     page.paragraph(&format!(

@@ -2,12 +2,18 @@
 
 pub mod comparison;
 pub mod ranking;
+mod unit;
 
 use plimsoll_core::latency::{Latency, Quantiles};
-use plimsoll_core::record::{Bracket, GateResult, Trial, Verdict};
+use plimsoll_core::record::{Bracket, GateResult, LoadUnit, Trial, Verdict};
 
 use crate::folder::StoredTrial;
 use crate::loads::Range;
+
+pub use unit::{
+    carried, carries, cpu_cost, cpu_cost_in_brief, frames, holder, load, load_axis, load_of,
+    per_one_and_second, per_second_and_one, rss_per_one, what_costs,
+};
 
 /// What stands where a value was not observed.
 pub const UNKNOWN: &str = "–";
@@ -194,8 +200,7 @@ pub fn range(range: Option<Range>, format: impl Fn(f64) -> String) -> String {
 /// `1 session`, `1,650 sessions`.
 #[must_use]
 pub fn sessions(sessions: u32) -> String {
-    let s = if sessions == 1 { "" } else { "s" };
-    format!("{} session{s}", count(u64::from(sessions)))
+    load(sessions, LoadUnit::Sessions)
 }
 
 /// ` on 1 vCPU`, or nothing where it is not known.
@@ -211,6 +216,14 @@ pub fn plain(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() || turns(c) { ' ' } else { c })
         .collect()
+}
+
+/// A sentence begins with a capital.
+#[must_use]
+pub fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(char::to_uppercase);
+    first.into_iter().flatten().chain(chars).collect()
 }
 
 /// The answer of a find.
@@ -234,7 +247,9 @@ pub fn headline(bracket: &Bracket, trials: &[StoredTrial]) -> Headline {
                 ""
             };
             let vcpu = on_vcpu(bracket.vcpu);
-            format!("{target} carries {at_least}{}{vcpu}", sessions(confirmed))
+            let unit = bracket.load_unit;
+            let line = load(confirmed, unit);
+            format!("{target} {} {at_least}{line}{vcpu}", carries(unit))
         }
         (None, Some(_)) => format!("{target}: no load passed"),
         (None, None) => format!("{target}: no load could be judged"),
@@ -321,10 +336,12 @@ pub fn against(gate: &GateResult) -> String {
 #[must_use]
 pub fn outcome(trial: &Trial) -> String {
     let target = plain(&trial.target.name);
-    let load = format!("{}{}", sessions(trial.sessions), on_vcpu(trial.vcpu));
+    let load = format!("{}{}", load_of(trial), on_vcpu(trial.vcpu));
+    let carried = |did| carried(trial.load_unit, did);
     match trial.verdict {
         Verdict::Pass => format!(
-            "{target} carried {load}: all {} gates of the SLO {} held",
+            "{target} {} {load}: all {} gates of the SLO {} held",
+            carried(true),
             trial.gates.len(),
             plain(&trial.slo)
         ),
@@ -335,7 +352,8 @@ pub fn outcome(trial: &Trial) -> String {
                 .filter(|g| !g.pass)
                 .map(against)
                 .collect();
-            format!("{target} did not carry {load}: {}", failed.join("; "))
+            let failed = failed.join("; ");
+            format!("{target} {} {load}: {failed}", carried(false))
         }
         Verdict::Invalid => {
             let blocking = trial.caveats.iter().filter(|caveat| caveat.blocking);
@@ -355,8 +373,9 @@ pub fn ledger_gap(trial: &Trial) -> Option<String> {
     let named = ledger.frames_answered + ledger.frames_errored + ledger.frames_lost;
     (ledger.frames_due != named).then(|| {
         format!(
-            "the ledger does not add up: {} frames due, {} answered, errored or lost; do not trust this trial",
+            "the ledger does not add up: {} {} due, {} answered, errored or lost; do not trust this trial",
             count(ledger.frames_due),
+            frames(trial),
             count(named)
         )
     })

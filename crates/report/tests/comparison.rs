@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_core::profile::Length;
 use plimsoll_core::record::{
-    Carried, Comparison, Conclusion, Edge, LoadClass, LoadCosts, LoadEvidence, Pair,
+    Carried, Comparison, Conclusion, Edge, LoadClass, LoadCosts, LoadEvidence, LoadUnit, Pair,
     SCHEMA_VERSION, Side, Trial, TrialSummary, Verdict,
 };
 use plimsoll_core::stats::Ratio;
@@ -134,6 +134,7 @@ fn of_targets() -> Comparison {
         workload: "stt".to_owned(),
         profile: "quick".to_owned(),
         vcpu: Some(0.25),
+        load_unit: LoadUnit::Sessions,
         pairs,
         loads: Vec::new(),
         interrupted: false,

@@ -49,6 +49,8 @@ fn every_record_comes_back_as_it_was_written() {
     }
     folder.write_bracket(&bracket).unwrap();
     folder.write_calibration(&example::calibration()).unwrap();
+    let ws = example::ws_calibration();
+    folder.write_ws_calibration(&ws).unwrap();
     folder.write_check(&example::check()).unwrap();
 
     let results = load(folder.path()).unwrap();
@@ -61,6 +63,7 @@ fn every_record_comes_back_as_it_was_written() {
     assert_eq!(results.trials[13].stem, "trial-014");
     assert_eq!(results.bracket, Some(bracket));
     assert_eq!(results.calibration, Some(example::calibration()));
+    assert_eq!(results.ws_calibration, Some(ws));
     let check = results
         .check
         .map(|check| serde_json::to_value(check).unwrap());

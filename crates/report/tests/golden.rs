@@ -223,6 +223,21 @@ fn check_and_calibration() {
 }
 
 #[test]
+fn client_costs_of_workload_ws() {
+    let rendered = rendered_with(&[], None, |folder| {
+        let calibration = example::ws_calibration();
+        folder.write_ws_calibration(&calibration).unwrap();
+    });
+    let files = ["summary.md", "step-summary.md", "junit.xml"];
+    assert_files("client-costs", &rendered, &files);
+    let calibration = rendered.results.ws_calibration.as_ref().unwrap();
+    assert_golden(
+        "client-costs/terminal.txt",
+        &text::client_costs(calibration),
+    );
+}
+
+#[test]
 fn several_targets_are_ranked() {
     let rendered = rendered_with(&[], None, |folder| {
         folder.write_ranking(&example::ranking()).unwrap();

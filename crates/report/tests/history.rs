@@ -164,6 +164,20 @@ fn a_search_with_two_slos_is_two_results_and_its_cost_is_that_of_the_load_line()
 }
 
 #[test]
+fn a_calibration_of_workload_ws_stands_by_its_first_cost() {
+    let place = Place::new();
+    place
+        .folder("costs")
+        .write_ws_calibration(&example::ws_calibration())
+        .unwrap();
+    let (history, _) = place.refreshed();
+    let found = all(&history);
+    assert_eq!((found.len(), found[0].kind), (1, Kind::Calibrate));
+    assert_eq!(found[0].workload, "ws");
+    assert_eq!(found[0].in_short(), "172,500 messages per second");
+}
+
+#[test]
 fn only_what_changed_is_read_again_and_what_is_gone_vanishes() {
     let place = Place::of_all_kinds();
     drop(place.refreshed());

@@ -86,7 +86,7 @@ fn the_ledger_and_the_evidence_are_those_of_the_records() {
     assert_eq!(heads.len(), 6, "{heads:?}");
     for (column, head) in heads.iter().enumerate().skip(1) {
         let number: usize = head["trial-".len()..][..3].parse().unwrap();
-        let ledger = facts::trial::ledger(&find.trials[number - 1].ledger);
+        let ledger = facts::trial::ledger(&find.trials[number - 1]);
         let rows = found(&page, "[data-test=ledger] tbody tr");
         assert_eq!(rows.len(), ledger.len());
         for (row, (name, value)) in rows.iter().zip(ledger) {
@@ -156,7 +156,7 @@ fn a_run_with_everything_is_a_page() {
     assert_eq!(text_of(&page, "[data-test=verdict]"), "fail");
     assert_eq!(text_of(&page, "[data-test=claim]"), words::outcome(&soak));
     let all = text_of(&page, "main");
-    for row in facts::drift(soak.drift.as_ref().unwrap()) {
+    for row in facts::drift_of(&soak) {
         assert!(
             all.contains(&row.slope) && all.contains(row.reading),
             "{row:?}"
@@ -206,6 +206,19 @@ fn check_and_calibration_are_tables() {
         .collect();
     assert_eq!(cases, ["size", "drain", "health"]);
     assert!(text_of(&page, "main").contains("This client can honestly drive 4,200 sessions"));
+}
+
+#[test]
+fn client_costs_are_a_table() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = ResultFolder::create(place.path()).unwrap();
+    let calibration = example::ws_calibration();
+    folder.write_ws_calibration(&calibration).unwrap();
+    let page = assert_sound(&page_of(place.path()));
+    let claim = "One core of this client is on time with 172,500 messages per second";
+    assert!(text_of(&page, "[data-test=claim]").starts_with(claim));
+    let rows = found(&page, "[data-test=client-costs] tbody tr");
+    assert_eq!(rows.len(), calibration.costs.len());
 }
 
 #[test]

@@ -4,7 +4,7 @@ use plimsoll_core::record::Bracket;
 
 use super::font;
 use super::svg::{Drawing, TextStyle};
-use crate::words::{number, sessions};
+use crate::words::{self, number};
 
 const HEIGHT_PX: u32 = 20;
 const TEXT_PX: f64 = 11.0;
@@ -38,7 +38,7 @@ pub fn svg(bracket: &Bracket) -> String {
         reason = "a whole number of px, a few hundred"
     )]
     let size = ((left + right) as u32, HEIGHT_PX);
-    let target = crate::words::plain(&bracket.target.name);
+    let target = words::plain(&bracket.target.name);
     let title = format!("{target}: {name} {value}");
     let description = format!("workload {}, SLO {}", bracket.workload, bracket.slo);
     drawing.finish(size, &title, &description)
@@ -53,7 +53,7 @@ fn load_line(bracket: &Bracket, load: u32) -> String {
     let per = bracket
         .vcpu
         .map_or_else(String::new, |vcpu| format!(" / {} vCPU", number(vcpu)));
-    format!("{at_least}{}{per}", sessions(load))
+    format!("{at_least}{}{per}", words::load(load, bracket.load_unit))
 }
 
 fn field(drawing: &mut Drawing, (left, right): (f64, f64), fill: &str, text: &str) {

@@ -1,12 +1,13 @@
-//! The cost curve: what a session costs the target, over the load. A flat line is a server whose cost grows with its sessions and nothing else.
+//! The cost curve: what a session, or whatever the load counts, costs the target, over the load. A flat line is a server whose cost grows with its load and
+//! nothing else.
 
-use plimsoll_core::record::{Bracket, CostPoint};
+use plimsoll_core::record::{Bracket, CostPoint, LoadUnit};
 
 use super::SIZE_PX;
 use super::frame::{self, BOTTOM_PX, Band, INK, Legend, TOP_PX};
 use super::scale::Scale;
 use super::svg::Drawing;
-use crate::words::{plain, us};
+use crate::words::{self, plain, us};
 
 /// Colour of the curve.
 const CURVE: &str = "#009e73";
@@ -23,15 +24,15 @@ pub(super) struct CostChart<'a> {
 
 /// The chart as SVG.
 pub(super) fn svg(chart: &CostChart<'_>, bracket: &Bracket) -> String {
-    let points = chart.points;
+    let (points, unit) = (chart.points, bracket.load_unit);
     let x = frame::load_scale(points.iter().map(|point| point.sessions));
     let values: Vec<f64> = points.iter().flat_map(|p| [p.low, p.high]).collect();
     let y = Scale::for_values(&values, BOTTOM_PX, TOP_PX);
     let title = super::fitting_title(&bracket.target.name, |name| {
-        format!("What a session costs {name}")
+        format!("What {} costs {name}", words::what_costs(unit))
     });
     let subtitles = [
-        range(points),
+        range(points, unit),
         format!(
             "workload {}, profile {}; mean over the valid trials of a load, bars from the least to the greatest",
             plain(&bracket.workload),
@@ -44,36 +45,40 @@ pub(super) fn svg(chart: &CostChart<'_>, bracket: &Bracket) -> String {
     if let Some(band) = &chart.edge {
         frame::band(&mut drawing, band, &x);
     }
-    let unit = if y.is_logarithmic() {
-        "CPU per session-second (µs, logarithmic)"
+    let kind = if y.is_logarithmic() {
+        "µs, logarithmic"
     } else {
-        "CPU per session-second (µs)"
+        "µs"
     };
-    frame::axes(&mut drawing, &x, &y, unit);
+    let name = format!("{} ({kind})", words::cpu_cost(unit));
+    frame::axes(&mut drawing, (&x, unit), (&y, name.as_str()));
     if let Some((load, label)) = &chart.load_line {
         frame::load_line(&mut drawing, x.px(f64::from(*load)), label);
     }
     curve(&mut drawing, points, &x, &y);
     let description = format!(
-        "CPU time of the target per second and session in microseconds, against sessions. {}",
+        "CPU time of the target {} in microseconds, against {}. {}",
+        words::per_second_and_one(unit),
+        unit.name(),
         subtitles[0]
     );
     drawing.finish(SIZE_PX, &title, &description)
 }
 
 /// The finding: from the lowest to the highest load.
-fn range(points: &[CostPoint]) -> String {
+fn range(points: &[CostPoint], unit: LoadUnit) -> String {
     let at = |point: &CostPoint| {
         format!(
             "{} at {}",
             us(point.cpu_us_per_session_second),
-            crate::words::sessions(point.sessions)
+            words::load(point.sessions, unit)
         )
     };
+    let per = words::per_second_and_one(unit);
     match points {
         [] => String::new(),
-        [only] => format!("{} of CPU per second and session", at(only)),
-        [first, .., last] => format!("CPU per second and session: {}, {}", at(first), at(last)),
+        [only] => format!("{} of CPU {per}", at(only)),
+        [first, .., last] => format!("CPU {per}: {}, {}", at(first), at(last)),
     }
 }
 

@@ -99,7 +99,7 @@ pub(super) fn svg(chart: &Chart) -> String {
     } else {
         "latency from the schedule (ms)"
     };
-    frame::axes(&mut drawing, &x, &y, unit);
+    frame::axes(&mut drawing, (&x, chart.unit), (&y, unit));
     gates(&mut drawing, &chart.gates, &y);
     if let Some((load, label)) = &chart.load_line {
         frame::load_line(&mut drawing, x.px(f64::from(*load)), label);
@@ -111,7 +111,8 @@ pub(super) fn svg(chart: &Chart) -> String {
         marks(&mut drawing, chart, side, &x, &y);
     }
     let description = format!(
-        "Latency in milliseconds against sessions, newest and oldest frame, 50th and 95th percentile. {}",
+        "Latency in milliseconds against {}, newest and oldest frame, 50th and 95th percentile. {}",
+        chart.unit.name(),
         chart.subtitles.join("; ")
     );
     drawing.finish(SIZE_PX, &chart.title, &description)

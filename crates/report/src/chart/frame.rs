@@ -3,10 +3,12 @@
 //! From top to bottom: title, subtitles, two rows of legend, the load line's label, the plot, the axes. Legend and labels have bands of their own,
 //! so that they cover no data.
 
+use plimsoll_core::record::LoadUnit;
+
 use super::scale::Scale;
 use super::svg::{Drawing, TextStyle};
 use super::{SIZE_PX, font};
-use crate::words::number;
+use crate::words::{load_axis, number};
 
 /// Size of the title.
 pub(super) const TITLE_SIZE_PX: f64 = 18.0;
@@ -166,15 +168,15 @@ pub(super) const PLOT: Plot = Plot {
     bottom: BOTTOM_PX,
 };
 
-/// Both axes with their ticks; `unit` names the vertical one.
-pub(super) fn axes(drawing: &mut Drawing, x: &Scale, y: &Scale, unit: &str) {
-    let ticks = numbered(x, 7);
-    axes_of(
-        drawing,
-        PLOT,
-        (y, 6, unit),
-        Some((&ticks[..], "load (sessions)")),
-    );
+/// Both axes with their ticks: that of the load, and the vertical one with its name.
+pub(super) fn axes(
+    drawing: &mut Drawing,
+    (x, unit): (&Scale, LoadUnit),
+    (y, name): (&Scale, &str),
+) {
+    let (ticks, load) = (numbered(x, 7), load_axis(unit));
+    let x = Some((&ticks[..], load.as_str()));
+    axes_of(drawing, PLOT, (y, 6, name), x);
 }
 
 /// About so many round values of a scale: where each is, and its name.

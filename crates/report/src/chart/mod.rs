@@ -23,7 +23,7 @@ mod scale;
 mod svg;
 pub(crate) mod timeline;
 
-use plimsoll_core::record::{Bracket, Trial, TrialSummary};
+use plimsoll_core::record::{Bracket, LoadUnit, Trial, TrialSummary};
 
 use crate::facts;
 use crate::folder::{SearchView, StoredTrial};
@@ -91,6 +91,8 @@ struct Chart {
     /// At most two lines under the title.
     subtitles: Vec<String>,
     loads: Vec<Load>,
+    /// What the loads count.
+    unit: LoadUnit,
     gates: Vec<GateLine>,
     /// The load line and its label.
     load_line: Option<(u32, String)>,
@@ -123,7 +125,7 @@ pub fn svg_of_search(view: &SearchView<'_>) -> Option<String> {
     Some(draw::svg(&chart))
 }
 
-/// The chart of trials without a search. `None` when there are none, or when they are of several targets.
+/// The chart of trials without a search. `None` when there are none, or when they are of several targets or differ in more than their loads.
 #[must_use]
 pub fn svg_of_trials(trials: &[&StoredTrial]) -> Option<String> {
     let mut chart = Chart::of(loads::of_trials(trials), trials)?;
@@ -131,13 +133,14 @@ pub fn svg_of_trials(trials: &[&StoredTrial]) -> Option<String> {
     if trials
         .iter()
         .any(|stored| stored.trial.target.name != *name)
+        || !loads::differ_by_load_only(trials)
     {
         return None;
     }
     chart.title = fitting_title(name, |name| match trials {
         [only] => format!(
             "{name} at {}{}: {}",
-            words::sessions(only.trial.sessions),
+            words::load_of(&only.trial),
             words::on_vcpu(only.trial.vcpu),
             only.trial.verdict.word()
         ),
@@ -161,6 +164,7 @@ impl Chart {
             title: String::new(),
             subtitles: vec![conditions],
             gates: gate_lines(first),
+            unit: first.load_unit,
             loads,
             load_line: None,
             edge: None,

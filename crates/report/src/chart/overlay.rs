@@ -10,7 +10,7 @@ use super::frame::{
 use super::scale::Scale;
 use super::svg::Drawing;
 use crate::loads;
-use crate::words::{count, plain, ranking as say};
+use crate::words::{count, cpu_cost, load_axis, plain, ranking as say};
 
 const WIDTH_PX: u32 = super::SIZE_PX.0;
 const TOP_PX: f64 = 96.0;
@@ -87,11 +87,12 @@ pub fn svg(ranking: &Ranking) -> Option<String> {
     let subtitle = "Medians of the newest p95 from the schedule, and mean costs, of the valid trials of each target's search; a dot is its load line.";
     let mut drawing = Drawing::default();
     frame::header(&mut drawing, &title, &[subtitle.to_owned()]);
-    let load_axis = frame::numbered(&x, 8);
-    let unit = if x.is_logarithmic() {
-        "load (sessions, logarithmic)"
+    let ticks = frame::numbered(&x, 8);
+    let unit = ranking.load_unit;
+    let load_name = if x.is_logarithmic() {
+        format!("load ({}, logarithmic)", unit.name())
     } else {
-        "load (sessions)"
+        load_axis(unit)
     };
     panel(
         &mut drawing,
@@ -102,11 +103,11 @@ pub fn svg(ranking: &Ranking) -> Option<String> {
         &lines,
         |of| &of.newest_p95_ms,
     );
-    let axis = Some((&load_axis[..], unit));
+    let axis = Some((&ticks[..], load_name.as_str()));
     panel(
         &mut drawing,
         plot(1),
-        "CPU per session-second (µs)",
+        &format!("{} (µs)", cpu_cost(unit)),
         (&costs, &x),
         axis,
         &lines,

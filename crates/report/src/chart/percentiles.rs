@@ -13,7 +13,7 @@ use super::{SIZE_PX, font};
 use crate::error::ReportError;
 use crate::folder::StoredTrial;
 use crate::trial_files;
-use crate::words::{count, ms, number, plain, sessions};
+use crate::words::{count, load_of, ms, number, plain};
 
 /// Points nearer to each other than this are one: the eye sees no more, and the file stays small.
 const STEP_PX: f64 = 1.5;
@@ -230,7 +230,10 @@ fn p99(curves: &[Curve<'_>]) -> String {
     let told: Vec<_> = curves.iter().filter_map(at).collect();
     match &told[..] {
         [] => String::new(),
-        told => format!("p99 from the schedule: {} sessions", told.join(", ")),
+        told => {
+            let unit = curves[0].stored.trial.load_unit.name();
+            format!("p99 from the schedule: {} {unit}", told.join(", "))
+        }
     }
 }
 
@@ -246,7 +249,7 @@ fn conditions(curves: &[Curve<'_>]) -> String {
         "interval logs are missing: some curves have only the record's percentiles;"
     };
     let loads = match curves {
-        [only] => format!(" at {}", sessions(only.stored.trial.sessions)),
+        [only] => format!(" at {}", load_of(&only.stored.trial)),
         _ => String::new(),
     };
     format!("{from} {}{loads}", stems.join(", "))

@@ -90,9 +90,11 @@ fn header(drawing: &mut Drawing, ranking: &Ranking, title: &str) {
     drawing.text((MARGIN_PX, 31.0), bold(TITLE_SIZE_PX), &title);
     let subtitle = "Whiskers: the interval of the edge, and the least and the greatest of the trials' costs. Orange: tier engine; blue: tier idiomatic.";
     drawing.text((MARGIN_PX, 53.0), text_style(12.0, GREY, "start"), subtitle);
-    drawing.text((LINES_PX.0, 98.0), bold(12.0), "load line (sessions)");
+    let unit = ranking.load_unit;
+    let text = format!("load line ({})", unit.name());
+    drawing.text((LINES_PX.0, 98.0), bold(12.0), &text);
     if let Some(load) = ranking.common_load {
-        let text = format!("CPU per session-second at {}", words::sessions(load));
+        let text = format!("{} at {}", words::cpu_cost(unit), words::load(load, unit));
         drawing.text((COSTS_PX.0, 98.0), bold(12.0), &text);
     }
 }

@@ -12,7 +12,7 @@ use super::scale::Scale;
 use super::svg::Drawing;
 use crate::facts;
 use crate::words::comparison as say;
-use crate::words::{count, percent, plain};
+use crate::words::{count, cpu_cost, load_axis, percent, plain};
 
 /// Where pairs end and ratios with intervals begin.
 const PAIRS_END_PX: f64 = 470.0;
@@ -59,16 +59,17 @@ pub fn svg(comparison: &Comparison) -> Option<String> {
     frame::header(&mut drawing, &title, &subtitles);
     legend(&mut drawing, comparison, &steps);
     let ticks = ticks(comparison, &steps);
-    let what = if comparison.pairs.is_empty() {
-        "load (sessions), and all together"
+    let step = if comparison.pairs.is_empty() {
+        load_axis(comparison.load_unit)
     } else {
-        "pair, and all together"
+        "pair".to_owned()
     };
+    let what = format!("{step}, and all together");
     frame::axes_of(
         &mut drawing,
         PLOT,
         (&y, 7, "B / A"),
-        Some((&ticks[..], what)),
+        Some((&ticks[..], what.as_str())),
     );
     let one = format!("stroke=\"{INK}\" stroke-width=\"1.4\"");
     drawing.line((LEFT_PX, y.px(1.0)), (RIGHT_PX, y.px(1.0)), &one);
@@ -120,7 +121,8 @@ fn subtitles(comparison: &Comparison) -> [String; 2] {
         plain(&comparison.b.name),
         percent(comparison.confidence)
     );
-    let cost = told("B / A: CPU per session-second", comparison.cost_ratio);
+    let name = cpu_cost(comparison.load_unit);
+    let cost = told(&format!("B / A: {name}"), comparison.cost_ratio);
     let load_line = told("load line", comparison.load_line_ratio);
     [format!("{cost}; {load_line}"), sides]
 }
@@ -190,7 +192,7 @@ fn interval(drawing: &mut Drawing, x: f64, ratio: &Ratio, y: &Scale, color: &str
 fn legend(drawing: &mut Drawing, comparison: &Comparison, steps: &[Step]) {
     let mut marks = Legend::row(0);
     if !steps.is_empty() {
-        marks.entry(drawing, "CPU per session-second", |drawing, at| {
+        marks.entry(drawing, cpu_cost(comparison.load_unit), |drawing, at| {
             Mark::Pass.draw(drawing, at, COST, 1.0);
         });
     }

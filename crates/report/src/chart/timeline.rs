@@ -59,7 +59,7 @@ pub(crate) fn svg(stored: &StoredTrial, seconds: &[Second]) -> Option<String> {
     let x = Scale::linear(starts_s, ends_s, LEFT_PX, RIGHT_PX);
 
     let trial = &stored.trial;
-    let at = words::sessions(trial.sessions);
+    let at = words::load_of(trial);
     let title = super::fitting_title(&trial.target.name, |name| {
         format!("{name} at {at}, second by second: {}", trial.verdict.word())
     });

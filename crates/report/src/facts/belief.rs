@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_core::record::{Bracket, Verdict};
+use plimsoll_core::record::{Bracket, LoadUnit, Verdict};
 
 use crate::folder::StoredTrial;
 use crate::words::{self, count, maybe, ms, percent, us};
@@ -20,6 +20,8 @@ pub struct RaisedCaveat<'a> {
     pub of: usize,
     /// The highest load at which it was.
     pub highest: u32,
+    /// What the loads count.
+    pub unit: LoadUnit,
     /// What was seen there, and what to do about it.
     pub text: &'a str,
 }
@@ -37,7 +39,7 @@ impl RaisedCaveat<'_> {
             "{blocking}{} of {} trials, the highest at {}",
             self.times,
             self.of,
-            words::sessions(self.highest)
+            words::load(self.highest, self.unit)
         )
     }
 }
@@ -55,6 +57,7 @@ pub fn caveats<'a>(trials: &[&'a StoredTrial]) -> Vec<RaisedCaveat<'a>> {
                 times: 0,
                 of: trials.len(),
                 highest: 0,
+                unit: stored.trial.load_unit,
                 text: &caveat.text,
             });
             entry.times += 1;
@@ -139,7 +142,7 @@ pub fn both_clocks(bracket: &Bracket, trials: &[&StoredTrial]) -> Option<String>
     (!pairs.is_empty()).then(|| {
         format!(
             "Oldest p95 at {} from the schedule and from the write: {}.",
-            words::sessions(load),
+            words::load(load, bracket.load_unit),
             pairs.join("; ")
         )
     })

@@ -1,7 +1,8 @@
 //! How to measure the same again.
 
 use plimsoll_core::profile::Profile;
-use plimsoll_core::record::Trial;
+use plimsoll_core::record::{Trial, WsRecord};
+use plimsoll_core::slo::Slo;
 
 use super::trial::cores;
 use crate::words::{self, number};
@@ -21,7 +22,7 @@ impl Repeat {
     /// Of a trial, or of the search that it shows the conditions of: `verb` is the command, `sessions` the load of a trial.
     #[must_use]
     pub fn of(trial: &Trial, verb: &str, sessions: Option<u32>, seed: u64) -> Self {
-        let own_gates = if trial.slo == trial.workload {
+        let own_gates = if is_default(trial) {
             Vec::new()
         } else {
             let gates = trial.gates.iter();
@@ -35,6 +36,56 @@ impl Repeat {
             own_gates,
         }
     }
+}
+
+/// Whether the SLO is the one that the workload has by itself; workload `ws` has one for each test.
+fn is_default(trial: &Trial) -> bool {
+    let of_test = |ws: &WsRecord| Slo::ws(&ws.test).name == trial.slo;
+    trial.slo == trial.workload || trial.ws.as_ref().is_some_and(of_test)
+}
+
+/// What a trial of workload `ws` was told beside its load, as flags. A matrix, and a trial of each format, is measured as a whole.
+#[must_use]
+pub fn ws_flags(ws: &WsRecord) -> String {
+    let one_cell = !["matrix", "formats"].contains(&ws.test.as_str());
+    let mut flags = vec![
+        format!("--test {}", quoted(&ws.test)),
+        format!("--dialect {}", quoted(&ws.dialect)),
+    ];
+    let connections = ws
+        .connections
+        .map(|number| format!("--connections {number}"));
+    flags.extend(connections);
+    if one_cell {
+        let bytes = ws
+            .message_bytes
+            .map(|bytes| format!("--message-bytes {bytes}"));
+        let format = ws
+            .format
+            .as_deref()
+            .map(|name| format!("--format {}", quoted(name)));
+        flags.extend(bytes.into_iter().chain(format));
+    }
+    let numbers = [
+        ("period-ms", ws.period_ms),
+        ("rate", ws.published_per_s),
+        ("linger-ms", ws.linger_ms),
+    ];
+    let given = |(name, value): (&str, Option<f64>)| Some(format!("--{name} {}", value?));
+    flags.extend(numbers.into_iter().filter_map(given));
+    if ws.spacing.as_deref() == Some("poisson") {
+        flags.push("--poisson".to_owned());
+    }
+    if !ws.source_addresses.is_empty() {
+        flags.push(format!(
+            "--source-addresses {}",
+            quoted(&ws.source_addresses.join(","))
+        ));
+    }
+    if ws.closed_loop.is_some() {
+        flags.push("--closed-loop".to_owned());
+    }
+    flags.join(" ")
 }
 
 fn command(trial: &Trial, verb: &str, sessions: Option<u32>, seed: u64) -> String {
@@ -63,12 +114,17 @@ fn command(trial: &Trial, verb: &str, sessions: Option<u32>, seed: u64) -> Strin
         }
     }
     flag("seed", seed.to_string());
+    words.extend(trial.ws.as_ref().map(ws_flags));
     words.join(" ")
 }
 
 fn changed_profile(trial: &Trial) -> Option<String> {
     let phases = &trial.phases;
-    let as_named = Profile::by_name(&trial.profile).map(|profile| profile.of_length(trial.length));
+    let as_named = Profile::by_name(&trial.profile).map(|profile| {
+        let mut profile = profile.of_length(trial.length);
+        trial.load_unit.shape(&mut profile);
+        profile
+    });
     (as_named.as_ref() != Some(phases)).then(|| {
         format!(
             "with the profile changed by hand: ramp {} s, warm-up {} s, measured {} s, grace {} s, start spread {} ms.",
@@ -94,7 +150,36 @@ fn quoted(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::quoted;
+    use plimsoll_core::record::WsRecord;
+
+    use super::{quoted, ws_flags};
+
+    #[test]
+    fn what_a_ws_test_was_told_is_told_again() {
+        let mut ws = WsRecord {
+            test: "hold".to_owned(),
+            dialect: "echo".to_owned(),
+            message_bytes: Some(64),
+            period_ms: Some(5_000.0),
+            source_addresses: vec!["127.0.0.1".to_owned(), "127.0.0.2".to_owned()],
+            ..WsRecord::default()
+        };
+        assert_eq!(
+            ws_flags(&ws),
+            "--test hold --dialect echo --message-bytes 64 --period-ms 5000 --source-addresses 127.0.0.1,127.0.0.2"
+        );
+        ws = WsRecord {
+            test: "storm".to_owned(),
+            dialect: "wse".to_owned(),
+            linger_ms: Some(0.0),
+            spacing: Some("poisson".to_owned()),
+            ..WsRecord::default()
+        };
+        assert_eq!(
+            ws_flags(&ws),
+            "--test storm --dialect wse --linger-ms 0 --poisson"
+        );
+    }
 
     #[test]
     fn a_shell_sees_one_word() {

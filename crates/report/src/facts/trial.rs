@@ -1,11 +1,10 @@
 //! The facts of one trial, row by row: ledger, client, target, simulator, machine.
 
 use plimsoll_core::latency::{LagQuantiles, Quantiles};
-use plimsoll_core::ledger::Ledger;
 use plimsoll_core::record::{Client, Inference, TargetResources, Trial};
 
 use super::{cpu_time, near_whole, process, sockets};
-use crate::words::{bytes, count, given, maybe, ms_digits, number, percent, us, whole_bytes};
+use crate::words::{self, bytes, count, given, maybe, ms_digits, number, percent, us, whole_bytes};
 
 /// Heads of the table of latencies; one that begins with `>` is of numbers.
 pub(crate) const LATENCY_COLUMNS: [&str; 9] = [
@@ -41,27 +40,57 @@ pub type Fact = (String, String);
 
 /// What became of every frame.
 #[must_use]
-pub fn ledger(ledger: &Ledger) -> Vec<(&'static str, u64)> {
-    vec![
-        ("frames due in the measured window", ledger.frames_due),
-        ("frames sent", ledger.frames_sent),
-        ("frames answered", ledger.frames_answered),
-        ("frames errored", ledger.frames_errored),
-        ("frames lost", ledger.frames_lost),
-        ("frames duplicated", ledger.frames_duplicated),
-        ("frames out of order", ledger.frames_out_of_order),
-        ("sessions started", ledger.sessions_started),
-        ("sessions failed", ledger.sessions_failed),
-        ("sessions died", ledger.sessions_died),
-        ("partials", ledger.partials),
+pub fn ledger(trial: &Trial) -> Vec<(String, u64)> {
+    let ledger = &trial.ledger;
+    let frames = words::frames(trial);
+    let sent = if frames == "arrivals" {
+        "begun"
+    } else {
+        "sent"
+    };
+    let (sessions, partials) = match trial.ws {
+        Some(_) => ("connections", "answers"),
+        None => ("sessions", "partials"),
+    };
+    let of_frames = [
+        ("due in the measured window", ledger.frames_due),
+        (sent, ledger.frames_sent),
+        ("answered", ledger.frames_answered),
+        ("errored", ledger.frames_errored),
+        ("lost", ledger.frames_lost),
+        ("duplicated", ledger.frames_duplicated),
+        ("out of order", ledger.frames_out_of_order),
+    ];
+    let of_sessions = [
+        ("started", ledger.sessions_started),
+        ("failed", ledger.sessions_failed),
+        ("died", ledger.sessions_died),
+    ];
+    let mut rows = Vec::new();
+    let mut add = |name: String, value: u64| rows.push((name, value));
+    for (what, value) in of_frames {
+        add(format!("{frames} {what}"), value);
+    }
+    for (what, value) in of_sessions {
+        add(format!("{sessions} {what}"), value);
+    }
+    for (name, value) in [
+        (partials, ledger.partials),
         ("errors", ledger.errors),
         ("protocol faults", ledger.protocol_faults),
         ("answers recomputed", ledger.content_checked),
         ("answers wrong", ledger.content_wrong),
-        ("frames sent in the whole trial", ledger.frames_sent_in_all),
-        ("bytes sent in the whole trial", ledger.bytes_sent),
-        ("bytes received in the whole trial", ledger.bytes_received),
-    ]
+    ] {
+        add(name.to_owned(), value);
+    }
+    let whole = "in the whole trial";
+    add(
+        format!("{frames} {sent} {whole}"),
+        ledger.frames_sent_in_all,
+    );
+    add(format!("bytes sent {whole}"), ledger.bytes_sent);
+    add(format!("bytes received {whole}"), ledger.bytes_received);
+    rows
 }
 
 /// The load engine: whether it was on time, and what that cost.
@@ -78,6 +107,8 @@ pub fn client(client: &Client) -> Vec<Fact> {
             maybe(client.steal_share, percent),
         ),
     ]);
+    let processes = client.processes.map(|processes| processes.to_string());
+    rows.extend(known([("processes that shared the sessions", processes)]));
     rows.extend(lag("send lag", &client.send_lag));
     rows.extend(lag("send wait", &client.send_wait));
     rows.extend(known([
@@ -94,13 +125,13 @@ pub fn client(client: &Client) -> Vec<Fact> {
     rows
 }
 
-/// The target; `vcpu` is what it was given.
+/// What the target of a trial used.
 #[must_use]
-pub fn target(resources: &TargetResources, vcpu: Option<f64>) -> Vec<Fact> {
-    let share_of = format!("CPU, share of {}", given(vcpu));
+pub fn target(trial: &Trial, resources: &TargetResources) -> Vec<Fact> {
+    let share_of = format!("CPU, share of {}", given(trial.vcpu));
     let mut rows = facts([
         (
-            "CPU per session-second",
+            words::cpu_cost(trial.load_unit),
             maybe(resources.cpu_us_per_session_second, us),
         ),
         (&share_of, percent(resources.cpu_share)),
@@ -108,7 +139,7 @@ pub fn target(resources: &TargetResources, vcpu: Option<f64>) -> Vec<Fact> {
         ("CPU in kernel mode", cpu_time(resources.cpu_system_us)),
         ("RSS, peak", whole_bytes(resources.rss_peak_bytes)),
         (
-            "RSS per session",
+            words::rss_per_one(trial.load_unit),
             maybe(resources.rss_bytes_per_session, bytes),
         ),
         (

@@ -74,7 +74,9 @@ fn is_live(live: &Live, now: SystemTime) -> bool {
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    use plimsoll_core::record::{LiveBracket, LiveCommand, LiveGate, LivePhases, LiveTrial, Phase};
+    use plimsoll_core::record::{
+        LiveBracket, LiveCommand, LiveGate, LivePhases, LiveTrial, LoadUnit, Phase,
+    };
 
     use super::*;
 
@@ -93,6 +95,7 @@ mod tests {
             pid: 17,
             vcpu: Some(0.25),
             phases: LivePhases::default(),
+            load_unit: LoadUnit::Sessions,
             trial: Some(LiveTrial {
                 number: 2,
                 sessions,

@@ -5,13 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use plimsoll_core::record::{
-    Bracket, Calibration, Comparison, Ranking, SCHEMA_VERSION, SearchPlan, Trial,
+    Bracket, Calibration, Comparison, Ranking, SCHEMA_VERSION, SearchPlan, Trial, WsCalibration,
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{
-    BRACKET, CALIBRATION, CHECK, COMPARISON, RANKING, SEARCH_PLAN, further_bracket,
+    BRACKET, CALIBRATION, CHECK, COMPARISON, RANKING, SEARCH_PLAN, WS_CALIBRATION, further_bracket,
     is_further_bracket, names, trial_number,
 };
 use crate::check::Check;
@@ -35,6 +35,8 @@ pub struct Results {
     pub ranking: Option<Ranking>,
     /// The calibration, where there was one.
     pub calibration: Option<Calibration>,
+    /// The calibration for workload `ws`, where there was one.
+    pub ws_calibration: Option<WsCalibration>,
     /// Conformance, where it was checked.
     pub check: Option<Check>,
 }
@@ -106,6 +108,7 @@ pub fn load(path: impl Into<PathBuf>) -> Result<Results, ReportError> {
         comparison: optional(&path, &names, COMPARISON)?,
         ranking: optional(&path, &names, RANKING)?,
         calibration: optional(&path, &names, CALIBRATION)?,
+        ws_calibration: optional(&path, &names, WS_CALIBRATION)?,
         check: None,
         path,
     };
@@ -136,6 +139,7 @@ pub fn load(path: impl Into<PathBuf>) -> Result<Results, ReportError> {
         && results.comparison.is_none()
         && results.ranking.is_none()
         && results.calibration.is_none()
+        && results.ws_calibration.is_none()
         && results.check.is_none();
     if nothing {
         return Err(ReportError::NoResult(results.path));
@@ -161,6 +165,7 @@ pub(super) fn holds_a_result(path: &Path, names: &[String]) -> bool {
                 BRACKET,
                 COMPARISON,
                 CALIBRATION,
+                WS_CALIBRATION,
                 CHECK,
                 RANKING,
                 SEARCH_PLAN,

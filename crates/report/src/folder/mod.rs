@@ -23,7 +23,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use plimsoll_core::record::{Bracket, Calibration, Comparison, Ranking, SearchPlan, Second, Trial};
+use plimsoll_core::record::{
+    Bracket, Calibration, Comparison, Ranking, SearchPlan, Second, Trial, WsCalibration,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -43,6 +45,8 @@ pub const COMPARISON: &str = "comparison.json";
 pub const RANKING: &str = "ranking.json";
 /// What this machine's client can generate.
 pub const CALIBRATION: &str = "calibration.json";
+/// The same for workload `ws`.
+pub const WS_CALIBRATION: &str = "calibration-ws.json";
 /// How a search was begun.
 pub const SEARCH_PLAN: &str = "search.json";
 /// Conformance, case by case.
@@ -174,6 +178,15 @@ impl ResultFolder {
     /// When the system refuses, or the record is not one that could be read again.
     pub fn write_calibration(&self, calibration: &Calibration) -> Result<(), ReportError> {
         atomic::write(&self.path, CALIBRATION, &to_json(CALIBRATION, calibration)?)
+    }
+
+    /// Writes `calibration-ws.json`.
+    ///
+    /// # Errors
+    /// When the system refuses, or the record is not one that could be read again.
+    pub fn write_ws_calibration(&self, calibration: &WsCalibration) -> Result<(), ReportError> {
+        let json = to_json(WS_CALIBRATION, calibration)?;
+        atomic::write(&self.path, WS_CALIBRATION, &json)
     }
 
     /// Writes `check.json`.

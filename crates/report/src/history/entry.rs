@@ -4,12 +4,14 @@ use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use plimsoll_core::record::{
-    Bracket, Calibration, Comparison, CostPoint, Edge, RankedTarget, Ranking, Trial, Verdict,
+    Bracket, Calibration, Comparison, CostPoint, Edge, LoadUnit, RankedTarget, Ranking, Trial,
+    Verdict, WsCalibration, WsRecord,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Check, Outcome};
-use crate::folder::{CHECK, Results, SearchView};
+use crate::facts::client_cost;
+use crate::folder::{CHECK, Results, SearchView, StoredTrial};
 use crate::markdown::check::verdict as check_in_words;
 use crate::words::{self, count, plain, sessions};
 
@@ -86,6 +88,12 @@ pub struct Entry {
     pub verdict: Option<String>,
     /// The answer in a sentence; text from outside in it is on one line.
     pub claim: String,
+    /// What loads count.
+    #[serde(default, skip_serializing_if = "LoadUnit::is_sessions")]
+    pub load_unit: LoadUnit,
+    /// Which test of workload `ws`; not there for others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<String>,
     /// The load, of a trial.
     pub sessions: Option<u32>,
     /// The load line, of a search; of a calibration, what the client can drive.
@@ -119,26 +127,35 @@ impl Entry {
         humantime::parse_rfc3339_weak(&self.started_at).ok()
     }
 
-    /// The answer in a few words, for a column: `1,650 sessions`, `pass at 500`, `worse`.
+    /// The answer in a few words, for a column: `1,650 sessions`, `pass at 500`, `worse`. A load that does not count sessions says what it counts.
     #[must_use]
     pub fn in_short(&self) -> String {
         match self.kind {
             Kind::Find | Kind::Calibrate => match (self.load_line, self.lower_bound_only) {
-                (Some(load), false) => sessions(load),
-                (Some(load), true) => format!("at least {}", sessions(load)),
+                (Some(load), false) => words::load(load, self.load_unit),
+                (Some(load), true) => {
+                    format!("at least {}", words::load(load, self.load_unit))
+                }
                 (None, _) => "no load line".to_owned(),
             },
             Kind::Run => format!(
                 "{} at {}",
                 self.verdict.as_deref().unwrap_or("?"),
                 self.sessions
-                    .map_or_else(|| "?".to_owned(), |load| count(load.into()))
+                    .map_or_else(|| "?".to_owned(), |load| self.load_in_short(load))
             ),
             Kind::Ranking => match self.targets.len() {
                 1 => "1 target".to_owned(),
                 many => format!("{many} targets"),
             },
             Kind::Compare | Kind::Check => self.verdict.clone().unwrap_or_default(),
+        }
+    }
+
+    fn load_in_short(&self, load: u32) -> String {
+        match self.load_unit {
+            LoadUnit::Sessions => count(load.into()),
+            unit => words::load(load, unit),
         }
     }
 }
@@ -153,7 +170,7 @@ pub fn of(folder: &str, results: &Results) -> Vec<Entry> {
         results
             .comparison
             .iter()
-            .map(|it| of_comparison(&blank, it)),
+            .map(|it| of_comparison(&blank, it, results)),
     );
     let searches = results.searches();
     entries.extend(searches.iter().map(|view| of_search(&blank, view)));
@@ -167,6 +184,12 @@ pub fn of(folder: &str, results: &Results) -> Vec<Entry> {
             .calibration
             .iter()
             .map(|it| of_calibration(&blank, it)),
+    );
+    entries.extend(
+        results
+            .ws_calibration
+            .iter()
+            .map(|it| of_ws_calibration(&blank, it)),
     );
     entries
 }
@@ -189,6 +212,8 @@ fn blank(folder: &str, results: &Results) -> Entry {
         started_at: String::new(),
         verdict: None,
         claim: String::new(),
+        load_unit: LoadUnit::default(),
+        test: None,
         sessions: None,
         load_line: None,
         edge: None,
@@ -212,6 +237,8 @@ fn of_search(blank: &Entry, view: &SearchView<'_>) -> Entry {
         vcpu: bracket.vcpu,
         started_at: bracket.started_at.clone(),
         claim: words::headline(bracket, &view.trials).claim,
+        load_unit: bracket.load_unit,
+        test: test_of(view.of_search().first().copied()),
         load_line: bracket.confirmed,
         edge: bracket.edge,
         lower_bound_only: bracket.lower_bound_only,
@@ -220,6 +247,12 @@ fn of_search(blank: &Entry, view: &SearchView<'_>) -> Entry {
         trials: bracket.trials.len(),
         ..blank.clone()
     }
+}
+
+/// The test of workload `ws` that a trial is of.
+fn test_of(stored: Option<&StoredTrial>) -> Option<String> {
+    let name = |ws: &WsRecord| ws.test.clone();
+    stored?.trial.ws.as_ref().map(name)
 }
 
 /// The cost at the load line, or at the highest load below it where that is known.
@@ -242,6 +275,8 @@ fn of_trial(blank: &Entry, trial: &Trial) -> Entry {
         started_at: trial.started_at.clone(),
         verdict: Some(trial.verdict.word().to_owned()),
         claim: words::outcome(trial),
+        load_unit: trial.load_unit,
+        test: trial.ws.as_ref().map(|ws| ws.test.clone()),
         sessions: Some(trial.sessions),
         interrupted: trial.interrupted,
         cost: cost.map(|cost| CostPoint {
@@ -257,7 +292,7 @@ fn of_trial(blank: &Entry, trial: &Trial) -> Entry {
     }
 }
 
-fn of_comparison(blank: &Entry, comparison: &Comparison) -> Entry {
+fn of_comparison(blank: &Entry, comparison: &Comparison, results: &Results) -> Entry {
     Entry {
         kind: Kind::Compare,
         targets: vec![comparison.a.name.clone(), comparison.b.name.clone()],
@@ -267,6 +302,8 @@ fn of_comparison(blank: &Entry, comparison: &Comparison) -> Entry {
         started_at: comparison.started_at.clone(),
         verdict: Some(comparison.conclusion.word().to_owned()),
         claim: plain(&comparison.explanation),
+        load_unit: comparison.load_unit,
+        test: test_of(results.trials.first()),
         interrupted: comparison.interrupted,
         trials: comparison.a.trials.len() + comparison.b.trials.len(),
         ..blank.clone()
@@ -285,7 +322,7 @@ fn of_ranking(blank: &Entry, ranking: &Ranking) -> Entry {
         let name = plain(&row.bracket.target.name);
         Some(format!(
             "; {name} has the highest load line, {at_least}{}",
-            sessions(load)
+            words::load(load, ranking.load_unit)
         ))
     });
     Entry {
@@ -301,6 +338,7 @@ fn of_ranking(blank: &Entry, ranking: &Ranking) -> Entry {
             words::ranking::headline(ranking),
             first.unwrap_or_default()
         ),
+        load_unit: ranking.load_unit,
         interrupted: ranking.interrupted,
         trials: ranking
             .rows
@@ -346,6 +384,20 @@ fn of_calibration(blank: &Entry, calibration: &Calibration) -> Entry {
             "this client can honestly drive {}",
             sessions(calibration.max_sessions)
         ),
+        ..blank.clone()
+    }
+}
+
+/// Of its loads the first stands for all: messages in JSON, one at a write.
+fn of_ws_calibration(blank: &Entry, calibration: &WsCalibration) -> Entry {
+    let first = calibration.costs.first();
+    Entry {
+        kind: Kind::Calibrate,
+        workload: "ws".to_owned(),
+        started_at: calibration.started_at.clone(),
+        load_unit: first.map(|cost| cost.load_unit).unwrap_or_default(),
+        load_line: first.and_then(|cost| cost.on_time_load),
+        claim: client_cost::claim(calibration),
         ..blank.clone()
     }
 }

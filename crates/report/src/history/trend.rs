@@ -1,6 +1,6 @@
 //! How one target's load line changed over time.
 
-use plimsoll_core::record::{CostPoint, Edge};
+use plimsoll_core::record::{CostPoint, Edge, LoadUnit};
 use serde::Serialize;
 
 use super::Entry;
@@ -11,6 +11,12 @@ use crate::words::{given, plain};
 pub struct Conditions {
     /// Name of the workload.
     pub workload: String,
+    /// Which test of workload `ws`; not there for others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub test: Option<String>,
+    /// What the loads count.
+    #[serde(skip_serializing_if = "LoadUnit::is_sessions")]
+    pub load_unit: LoadUnit,
     /// Name of the profile.
     pub profile: String,
     /// Name of the SLO.
@@ -29,6 +35,8 @@ impl Conditions {
     pub fn of(entry: &Entry) -> Self {
         Self {
             workload: entry.workload.clone(),
+            test: entry.test.clone(),
+            load_unit: entry.load_unit,
             profile: entry.profile.clone(),
             slo: entry.slo.clone(),
             vcpu: entry.vcpu,
@@ -50,8 +58,12 @@ impl Conditions {
             ("", cores) => format!("{} cores", plain(cores)),
             (model, cores) => format!("on {}, {} cores", plain(model), plain(cores)),
         };
+        let test = self
+            .test
+            .as_ref()
+            .map_or_else(String::new, |test| format!(", test {}", plain(test)));
         format!(
-            "workload {}, profile {}, SLO {}, {vcpu}, {machine}",
+            "workload {}{test}, profile {}, SLO {}, {vcpu}, {machine}",
             plain(&self.workload),
             plain(&self.profile),
             plain(&self.slo)

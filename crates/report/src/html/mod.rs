@@ -122,6 +122,9 @@ fn body(page: &Page<'_>, contents: &mut Contents) -> Html {
     if let Some(calibration) = &results.calibration {
         sections::calibration::write(&mut html, contents, calibration, next());
     }
+    if let Some(calibration) = &results.ws_calibration {
+        sections::calibration::write_ws(&mut html, contents, calibration, next());
+    }
     html
 }
 

@@ -5,7 +5,9 @@ use serde::Serialize;
 use super::order::Ranked;
 use super::parts;
 use super::write::{Html, harmless};
-use crate::folder::{BRACKET, CALIBRATION, CHECK, COMPARISON, RANKING, Results, further_bracket};
+use crate::folder::{
+    BRACKET, CALIBRATION, CHECK, COMPARISON, RANKING, Results, WS_CALIBRATION, further_bracket,
+};
 use crate::words::count;
 
 /// Room for all records, in bytes.
@@ -36,6 +38,7 @@ pub(super) fn of(results: &Results, order: &[Ranked]) -> Raw {
     }
     raw.add_known(CHECK, results.check.as_ref());
     raw.add_known(CALIBRATION, results.calibration.as_ref());
+    raw.add_known(WS_CALIBRATION, results.ws_calibration.as_ref());
     for ranked in order {
         let stem = &ranked.stored.stem;
         // As it is on disk, not as one SLO of several judges it.

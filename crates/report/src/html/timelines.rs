@@ -4,7 +4,7 @@ use crate::chart::timeline;
 use crate::error::ReportError;
 use crate::folder::{Results, StoredTrial};
 use crate::trial_files;
-use crate::words::{plain, sessions};
+use crate::words::{load_of, plain};
 
 use super::order::Ranked;
 use super::write::Html;
@@ -117,7 +117,7 @@ impl Timelines {
 fn title(stored: &StoredTrial) -> String {
     let trial = &stored.trial;
     let verdict = trial.verdict.word();
-    format!("{}: {}, {verdict}", stored.stem, sessions(trial.sessions))
+    format!("{}: {}, {verdict}", stored.stem, load_of(trial))
 }
 
 fn id(one: &Shown) -> String {

@@ -4,9 +4,9 @@ use plimsoll_core::record::{Comparison, Conclusion};
 use plimsoll_core::stats::Ratio;
 
 use super::document::{Case, Outcome, Reason, Suite};
-use super::{class, known};
+use super::{class, known, load_unit};
 use crate::facts;
-use crate::words::comparison as say;
+use crate::words::{self, comparison as say};
 
 /// What a ratio says by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +77,7 @@ pub(super) fn suite(comparison: &Comparison) -> Suite {
         case(
             "cost",
             cost,
-            ratio("CPU per session-second", comparison.cost_ratio),
+            ratio(words::cpu_cost(comparison.load_unit), comparison.cost_ratio),
         ),
         case(
             "load line",
@@ -85,7 +85,8 @@ pub(super) fn suite(comparison: &Comparison) -> Suite {
             ratio("load line", comparison.load_line_ratio),
         ),
     ];
-    let in_words = comparison.carried.as_ref().map(say::carried);
+    let carried = comparison.carried.as_ref();
+    let in_words = carried.map(|carried| say::carried(carried, comparison.load_unit));
     cases.extend(in_words.map(|text| case("carrying", carrying, text)));
     Suite {
         name: format!("compare {a} {b}"),
@@ -115,6 +116,7 @@ fn properties(comparison: &Comparison) -> Vec<(&'static str, String)> {
         ("pairs", comparison.pairs.len().to_string()),
         ("seed", comparison.seed.to_string()),
     ];
+    properties.extend(load_unit(comparison.load_unit));
     properties.extend(known([
         ("cost_ratio", cost.map(|ratio| ratio.value)),
         ("cost_ratio_low", cost.map(|ratio| ratio.low)),

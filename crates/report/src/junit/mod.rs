@@ -8,7 +8,9 @@ mod document;
 mod ranking;
 
 use plimsoll_core::caveat::Caveat;
-use plimsoll_core::record::{Bracket, Calibration, GateResult, Trial, Verdict};
+use plimsoll_core::record::{
+    Bracket, Calibration, ClientCost, GateResult, LoadUnit, Trial, Verdict, WsCalibration,
+};
 
 use crate::check::{self, Check};
 use crate::facts;
@@ -33,6 +35,8 @@ pub fn of(results: &Results) -> String {
     }
     suites.extend(results.check.as_ref().map(conformance));
     suites.extend(results.calibration.as_ref().map(calibration));
+    let costs = results.ws_calibration.iter();
+    suites.extend(costs.flat_map(|it| it.costs.iter().map(|cost| client_cost(it, cost))));
     document::write(&suites)
 }
 
@@ -96,7 +100,7 @@ fn trial(stored: &StoredTrial) -> Suite {
     output.extend(trial.bottleneck.iter().map(|b| format!("bottleneck: {b}")));
     output.extend(caveat_lines(trial.caveats.iter()));
     output.extend(words::ledger_gap(trial));
-    let at = words::sessions(trial.sessions);
+    let at = words::load_of(trial);
     Suite {
         name: format!("run {} at {at}, SLO {}", trial.target.name, trial.slo),
         started_at: trial.started_at.clone(),
@@ -127,8 +131,20 @@ fn properties(trial: &Trial) -> Vec<(&'static str, String)> {
         ("slo", trial.slo.clone()),
         ("seed", trial.seed.to_string()),
     ];
+    properties.extend(load_unit(trial.load_unit));
+    properties.extend(trial.ws.iter().flat_map(|ws| {
+        [
+            ("test", plain(&ws.test)),
+            ("delivered", facts::ws::delivered_in_a_line(ws)),
+        ]
+    }));
     properties.extend(known(numbers));
     properties
+}
+
+/// What the loads count, where that is not sessions.
+fn load_unit(unit: LoadUnit) -> Option<(&'static str, String)> {
+    (!unit.is_sessions()).then(|| ("load_unit", unit.name().to_owned()))
 }
 
 /// Plain decimal numbers, for tools.
@@ -206,6 +222,7 @@ fn bracket_properties(bracket: &Bracket) -> Vec<(&'static str, String)> {
         ("trials", bracket.trials.len().to_string()),
         ("seed", bracket.seed.to_string()),
     ];
+    properties.extend(load_unit(bracket.load_unit));
     properties.extend(known([
         ("confirmed", bracket.confirmed.map(f64::from)),
         ("first_fail", bracket.first_fail.map(f64::from)),
@@ -236,6 +253,24 @@ fn calibration(calibration: &Calibration) -> Suite {
             ("bare_us_per_frame", Some(calibration.bare_us_per_frame)),
             ("engine_us_per_frame", Some(calibration.engine_us_per_frame)),
             ("ratio", Some(calibration.ratio)),
+        ])
+        .chain([("engine_backend", plain(&calibration.engine_backend))])
+        .collect(),
+        ..Suite::default()
+    }
+}
+
+/// The same for a kind of work of workload `ws`.
+fn client_cost(calibration: &WsCalibration, cost: &ClientCost) -> Suite {
+    Suite {
+        name: format!("calibrate ws: {}", facts::client_cost::what(cost)),
+        started_at: calibration.started_at.clone(),
+        properties: known([
+            ("load", Some(cost.load.into())),
+            ("bare_cpu_us", Some(cost.bare_cpu_us.median)),
+            ("engine_cpu_us", Some(cost.engine_cpu_us.median)),
+            ("ratio", Some(cost.ratio.median)),
+            ("on_time_load", cost.on_time_load.map(f64::from)),
         ])
         .chain([("engine_backend", plain(&calibration.engine_backend))])
         .collect(),

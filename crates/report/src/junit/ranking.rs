@@ -2,9 +2,9 @@
 
 use plimsoll_core::record::{RankedTarget, Ranking};
 
-use super::class;
 use super::document::{Case, Outcome, Reason, Suite};
-use crate::words::ranking as say;
+use super::{class, load_unit};
+use crate::words::{self, ranking as say};
 
 pub(super) fn suite(ranking: &Ranking) -> Suite {
     let measured = ranking.rows.iter().map(|row| Case {
@@ -17,20 +17,24 @@ pub(super) fn suite(ranking: &Ranking) -> Suite {
         name: "load line".to_owned(),
         outcome: Outcome::Skipped(left.reason.clone()),
     });
+    let cost = words::cpu_cost(ranking.load_unit);
     let told = say::rows(ranking).into_iter().map(|row| {
         format!(
-            "{}: load line {}, edge {}, CPU per session-second {}",
+            "{}: load line {}, edge {}, {cost} {}",
             row.name, row.load_line, row.edge, row.cost
         )
     });
     Suite {
         name: "ranking".to_owned(),
         started_at: ranking.started_at.clone(),
-        properties: vec![
+        properties: [
             ("workload", ranking.workload.clone()),
             ("profile", ranking.profile.clone()),
             ("vcpu", ranking.vcpu.to_string()),
-        ],
+        ]
+        .into_iter()
+        .chain(load_unit(ranking.load_unit))
+        .collect(),
         cases: measured.chain(left_out).collect(),
         output: told.collect(),
     }

@@ -1,12 +1,12 @@
 //! The section of a comparison.
 
-use plimsoll_core::record::{Comparison, Pair};
+use plimsoll_core::record::{Comparison, LoadUnit, Pair, WsRecord};
 
 use super::{Page, Table, code, escape};
 use crate::words::{self, comparison as say, count, maybe, us};
 
 /// The conclusion with its numbers, then what it rests on, then how to repeat it.
-pub(super) fn section(page: &mut Page, comparison: &Comparison) {
+pub(super) fn section(page: &mut Page, comparison: &Comparison, ws: Option<&WsRecord>) {
     let (a, b) = (&comparison.a, &comparison.b);
     page.heading(
         1,
@@ -24,7 +24,7 @@ pub(super) fn section(page: &mut Page, comparison: &Comparison) {
     ));
     ratios(page, comparison);
     if let Some(carried) = &comparison.carried {
-        page.paragraph(&format!("{}.", say::carried(carried)));
+        page.paragraph(&format!("{}.", say::carried(carried, comparison.load_unit)));
     }
     page.list(
         &comparison
@@ -37,20 +37,24 @@ pub(super) fn section(page: &mut Page, comparison: &Comparison) {
     sides(page, comparison);
     if !comparison.pairs.is_empty() {
         page.heading(2, "Pairs");
-        pairs(page, &comparison.pairs);
+        pairs(page, &comparison.pairs, comparison.load_unit);
     }
     if !comparison.loads.is_empty() {
         page.heading(2, "Loads in common");
         loads(page, comparison);
     }
     page.heading(2, "How to repeat");
-    repeat(page, comparison);
+    repeat(page, comparison, ws);
 }
 
 fn ratios(page: &mut Page, comparison: &Comparison) {
     let mut table = Table::new(&["B / A", ">ratio", ">interval", "shows"]);
     for (name, ratio, less_is_better) in [
-        ("CPU per session-second", comparison.cost_ratio, true),
+        (
+            words::cpu_cost(comparison.load_unit),
+            comparison.cost_ratio,
+            true,
+        ),
         ("load line", comparison.load_line_ratio, false),
     ] {
         table.row([
@@ -76,7 +80,7 @@ fn sides(page: &mut Page, comparison: &Comparison) {
         ">load line",
         ">first fail",
         ">edge",
-        ">CPU/session/s",
+        &format!(">{}", words::cpu_cost_in_brief(comparison.load_unit)),
         ">trials",
         "from",
     ]);
@@ -107,13 +111,14 @@ fn sides(page: &mut Page, comparison: &Comparison) {
     page.list(&ends);
 }
 
-fn pairs(page: &mut Page, pairs: &[Pair]) {
-    page.paragraph(
-        "Trials of both at the same load with the same seed, one right after the other; CPU per session-second.",
-    );
+fn pairs(page: &mut Page, pairs: &[Pair], unit: LoadUnit) {
+    page.paragraph(&format!(
+        "Trials of both at the same load with the same seed, one right after the other; {}.",
+        words::cpu_cost(unit)
+    ));
     let mut table = Table::new(&[
         ">pair",
-        ">sessions",
+        &format!(">{}", unit.name()),
         "order",
         ">A",
         ">B",
@@ -142,8 +147,13 @@ fn pairs(page: &mut Page, pairs: &[Pair]) {
 }
 
 fn loads(page: &mut Page, comparison: &Comparison) {
-    page.paragraph("Trials that pass, of equal length; CPU per session-second.");
-    let mut table = Table::new(&[">sessions", "length", ">A", ">B"]);
+    let unit = comparison.load_unit;
+    page.paragraph(&format!(
+        "Trials that pass, of equal length; {}.",
+        words::cpu_cost(unit)
+    ));
+    let head = format!(">{}", unit.name());
+    let mut table = Table::new(&[&head, "length", ">A", ">B"]);
     let listed = |costs: &[f64]| {
         let costs: Vec<String> = costs.iter().map(|cost| us(*cost)).collect();
         costs.join(", ")
@@ -159,7 +169,7 @@ fn loads(page: &mut Page, comparison: &Comparison) {
     page.table(&table);
 }
 
-fn repeat(page: &mut Page, comparison: &Comparison) {
-    page.code_block(&say::command(comparison));
+fn repeat(page: &mut Page, comparison: &Comparison, ws: Option<&WsRecord>) {
+    page.code_block(&say::command(comparison, ws));
     page.paragraph(&format!("Begun at {}.", escape(&comparison.started_at)));
 }

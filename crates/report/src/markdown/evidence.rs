@@ -1,7 +1,7 @@
 //! What a find rests on: caveats, checks of the measurement, one row per load, the machine, the command.
 
 use plimsoll_core::profile::Length;
-use plimsoll_core::record::{Bracket, GateResult, Trial};
+use plimsoll_core::record::{Bracket, GateResult, LoadUnit, Trial};
 
 use super::{Page, Table, code, escape};
 use crate::facts;
@@ -97,8 +97,9 @@ pub(super) fn gates(page: &mut Page, trial: &Trial) {
 }
 
 /// One row per load.
-pub(super) fn table(page: &mut Page, loads: &[Load]) {
-    let mut table = Table::new(&Load::COLUMNS);
+pub(super) fn table(page: &mut Page, loads: &[Load], unit: LoadUnit) {
+    let columns = Load::columns(unit);
+    let mut table = Table::new(&columns.each_ref().map(String::as_str));
     for load in loads {
         let against: Vec<_> = load.what_failed().iter().map(|name| escape(name)).collect();
         table.row(load.measured().into_iter().chain([against.join(", ")]));

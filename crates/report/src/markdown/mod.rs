@@ -7,11 +7,13 @@ pub(crate) mod ranking;
 mod resources;
 pub(crate) mod search;
 mod trial;
+pub(crate) mod ws;
 
 use std::fmt::Write;
 
-use plimsoll_core::record::Calibration;
+use plimsoll_core::record::{Calibration, WsCalibration};
 
+use crate::facts::client_cost;
 use crate::folder::Results;
 use crate::words::{self, count, number, plain, us};
 
@@ -23,13 +25,19 @@ pub fn of(results: &Results) -> String {
         ranking::section(&mut page, ranking);
     }
     if let Some(comparison) = &results.comparison {
-        comparison::section(&mut page, comparison);
+        let ws = words::comparison::ws(&results.trials);
+        comparison::section(&mut page, comparison, ws);
     }
     for (number, view) in results.searches().iter().enumerate() {
         search::section(&mut page, view, number == 0);
     }
     // A folder can hold trials of its own beside those of a search.
-    for stored in results.other_trials() {
+    let others: Vec<_> = results.other_trials().collect();
+    if others.len() > 1 && others.iter().any(|stored| stored.trial.ws.is_some()) {
+        page.heading(1, "Trials side by side");
+        ws::side_by_side(&mut page, &others);
+    }
+    for stored in others {
         trial::section(&mut page, stored);
     }
     if let Some(check) = &results.check {
@@ -37,6 +45,9 @@ pub fn of(results: &Results) -> String {
     }
     if let Some(calibration) = &results.calibration {
         calibration_section(&mut page, calibration);
+    }
+    if let Some(calibration) = &results.ws_calibration {
+        ws_calibration_section(&mut page, calibration);
     }
     page.text
 }
@@ -69,6 +80,24 @@ fn calibration_section(page: &mut Page, calibration: &Calibration) {
     table.row(["engine backend", &escape(&calibration.engine_backend)]);
     page.table(&table);
     page.paragraph(&format!("Measured at {}.", escape(&calibration.started_at)));
+}
+
+fn ws_calibration_section(page: &mut Page, calibration: &WsCalibration) {
+    page.heading(1, client_cost::HEADING);
+    let claim = escape(&client_cost::claim(calibration));
+    page.paragraph(&format!("**{claim}.**"));
+    client_costs(page, calibration);
+}
+
+/// The costs, and how they were measured.
+pub(crate) fn client_costs(page: &mut Page, calibration: &WsCalibration) {
+    let mut table = Table::new(&client_cost::COLUMNS);
+    for row in client_cost::rows(calibration) {
+        table.row(row.map(|cell| escape(&cell)));
+    }
+    page.table(&table);
+    page.paragraph(client_cost::NOTE);
+    page.paragraph(&escape(&client_cost::conditions(calibration)));
 }
 
 /// The page in the making: blocks with one empty line between them.

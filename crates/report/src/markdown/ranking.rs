@@ -46,10 +46,8 @@ pub(super) fn section(page: &mut Page, ranking: &Ranking) {
 
 /// One row per target.
 pub(crate) fn table(ranking: &Ranking) -> Table {
-    let cost = match ranking.common_load {
-        Some(load) => format!(">CPU per session-second at {load}"),
-        None => ">CPU per session-second".to_owned(),
-    };
+    let cost = format!(">{}", say::cost_head(ranking));
+    let memory = format!(">{}", say::memory_head(ranking));
     let mut table = Table::new(&[
         ">place",
         "target",
@@ -58,7 +56,7 @@ pub(crate) fn table(ranking: &Ranking) -> Table {
         ">edge",
         ">per vCPU",
         &cost,
-        ">memory per session",
+        &memory,
         ">lines of code",
         "broke first",
     ]);

@@ -26,7 +26,7 @@ pub(super) fn target(page: &mut Page, trial: &Trial) {
         page.paragraph("Not measured.");
         return;
     };
-    page.table(&table(&facts::trial::target(resources, trial.vcpu)));
+    page.table(&table(&facts::trial::target(trial, resources)));
     page.paragraph(&format!("Source: {}.", escape(&resources.source)));
 }
 

@@ -1,8 +1,8 @@
 //! The section of a search: the load line, whether it can be believed, the evidence load by load, the cost curve, how to repeat it.
 
-use plimsoll_core::record::{Bracket, CostPoint, LoadEvidence};
+use plimsoll_core::record::Bracket;
 
-use super::{Page, Table, code, escape, evidence};
+use super::{Page, Table, code, escape, evidence, ws};
 use crate::folder::SearchView;
 use crate::words::{self, bytes, count, maybe, number, us};
 use crate::{facts, loads, render};
@@ -24,14 +24,16 @@ pub(super) fn section(page: &mut Page, view: &SearchView<'_>, first: bool) {
     if let Some(trial) = exemplar {
         evidence::gates(page, trial);
     }
-    load_evidence(page, &bracket.evidence);
-    evidence::table(page, &loads::of_bracket(bracket));
+    load_evidence(page, bracket);
+    evidence::table(page, &loads::of_bracket(bracket), bracket.load_unit);
+    ws::side_by_side(page, &trials);
     if !trials.is_empty() {
         let chart = render::chart_name(bracket, first);
-        page.paragraph(&format!("![Latency against sessions]({chart}.svg)"));
+        let unit = bracket.load_unit.name();
+        page.paragraph(&format!("![Latency against {unit}]({chart}.svg)"));
     }
     if first {
-        cost_curve(page, &bracket.cost_curve);
+        cost_curve(page, bracket);
         if let Some(trial) = exemplar {
             page.heading(2, "Environment");
             evidence::environment(page, trial);
@@ -61,7 +63,8 @@ fn headline(page: &mut Page, view: &SearchView<'_>, first: bool) {
     page.paragraph(&format!("**{}**{bounds}.", escape(&headline.claim)));
     let mut told = Vec::new();
     if let Some(density) = bracket.sessions_per_vcpu {
-        told.push(format!("{} sessions per vCPU.", number(density)));
+        let unit = bracket.load_unit.name();
+        told.push(format!("{} {unit} per vCPU.", number(density)));
     }
     if let Some(edge) = &bracket.edge {
         told.push(format!(
@@ -93,9 +96,9 @@ fn borderline(bracket: &Bracket) -> String {
 }
 
 /// How often each load passed and failed, and what the search makes of that.
-pub(crate) fn load_evidence_table(evidence: &[LoadEvidence]) -> Table {
+pub(crate) fn load_evidence_table(bracket: &Bracket) -> Table {
     let mut table = Table::new(&[
-        ">sessions",
+        &format!(">{}", bracket.load_unit.name()),
         ">passed",
         ">failed",
         ">short passed",
@@ -103,7 +106,7 @@ pub(crate) fn load_evidence_table(evidence: &[LoadEvidence]) -> Table {
         ">invalid",
         "the load is",
     ]);
-    for load in evidence {
+    for load in &bracket.evidence {
         let mut cells = vec![count(load.sessions.into())];
         cells.extend(facts::evidence_counts(load));
         cells.push(load.class.word().to_owned());
@@ -112,26 +115,28 @@ pub(crate) fn load_evidence_table(evidence: &[LoadEvidence]) -> Table {
     table
 }
 
-fn load_evidence(page: &mut Page, evidence: &[LoadEvidence]) {
-    if !evidence.is_empty() {
+fn load_evidence(page: &mut Page, bracket: &Bracket) {
+    if !bracket.evidence.is_empty() {
         page.paragraph(
             "Trials at each load, and what the search makes of them, neighbouring loads considered:",
         );
-        page.table(&load_evidence_table(evidence));
+        page.table(&load_evidence_table(bracket));
     }
 }
 
-fn cost_curve(page: &mut Page, points: &[CostPoint]) {
+fn cost_curve(page: &mut Page, bracket: &Bracket) {
+    let (points, unit) = (&bracket.cost_curve, bracket.load_unit);
     if points.is_empty() {
         return;
     }
+    let cost = words::cpu_cost(unit);
     page.heading(2, "Cost over the load");
     let mut table = Table::new(&[
-        ">sessions",
-        ">CPU per session-second",
+        &format!(">{}", unit.name()),
+        &format!(">{cost}"),
         ">least",
         ">greatest",
-        ">RSS per session",
+        &format!(">{}", words::rss_per_one(unit)),
         ">trials",
     ]);
     for point in points {
@@ -145,9 +150,13 @@ fn cost_curve(page: &mut Page, points: &[CostPoint]) {
         ]);
     }
     page.table(&table);
-    page.paragraph("Means over the valid trials of a load; what a session costs at the load line need not be what it costs when the target has little to do.");
     page.paragraph(&format!(
-        "![CPU per session-second against sessions]({})",
+        "Means over the valid trials of a load; what {} costs at the load line need not be what it costs when the target has little to do.",
+        words::what_costs(unit)
+    ));
+    page.paragraph(&format!(
+        "![{cost} against {}]({})",
+        unit.name(),
         render::COST_SVG
     ));
 }

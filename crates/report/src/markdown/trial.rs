@@ -3,7 +3,7 @@
 use plimsoll_core::profile::Length;
 use plimsoll_core::record::{GateResult, Trial};
 
-use super::{Page, Table, code, escape, evidence, resources};
+use super::{Page, Table, code, escape, evidence, resources, ws};
 use crate::facts::{
     self,
     trial::{LATENCY_COLUMNS, latency_cells},
@@ -19,7 +19,7 @@ pub(super) fn section(page: &mut Page, stored: &StoredTrial) {
         &format!(
             "{} at {}: {}",
             escape(&trial.target.name),
-            words::sessions(trial.sessions),
+            words::load_of(trial),
             trial.verdict.word()
         ),
     );
@@ -57,6 +57,7 @@ pub(super) fn section(page: &mut Page, stored: &StoredTrial) {
         );
         gates(page, &further.gates);
     }
+    ws::section(page, trial);
     drift(page, trial);
     page.heading(2, "Ledger");
     ledger(page, trial);
@@ -123,7 +124,7 @@ fn sanity(page: &mut Page, trial: &Trial) {
 
 /// How latency and memory changed over the window.
 fn drift(page: &mut Page, trial: &Trial) {
-    let rows = trial.drift.iter().flat_map(facts::drift);
+    let rows = facts::drift_of(trial);
     let mut table = Table::new(&["what", ">change", ">interval", "reading"]);
     let mut any = false;
     for row in rows {
@@ -147,16 +148,15 @@ fn gates(page: &mut Page, gates: &[GateResult]) {
 }
 
 fn ledger(page: &mut Page, trial: &Trial) {
-    let ledger = &trial.ledger;
     let mut table = Table::new(&["what", ">count"]);
-    for (name, value) in facts::trial::ledger(ledger) {
-        table.row([name, &count(value)]);
+    for (name, value) in facts::trial::ledger(trial) {
+        table.row([name, count(value)]);
     }
     page.table(&table);
     resources::reasons(
         page,
         "Why sessions failed or died, and what the protocol faults were:",
-        &ledger.reasons,
+        &trial.ledger.reasons,
     );
 }
 

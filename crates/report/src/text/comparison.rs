@@ -25,7 +25,9 @@ pub fn comparison(comparison: &Comparison, color: bool) -> String {
             words::percent(comparison.confidence)
         ),
     ];
-    lines.extend(comparison.carried.as_ref().map(say::carried));
+    let unit = comparison.load_unit;
+    let carried = comparison.carried.as_ref();
+    lines.extend(carried.map(|carried| say::carried(carried, unit)));
     if comparison.interrupted {
         lines.push("interrupted: this is what was known by then".to_owned());
     }
@@ -52,7 +54,7 @@ fn sides(comparison: &Comparison) -> Table {
         ("load line", Align::Right),
         ("first fail", Align::Right),
         ("edge", Align::Right),
-        ("CPU/session/s", Align::Right),
+        (words::cpu_cost_in_brief(comparison.load_unit), Align::Right),
         ("trials", Align::Right),
     ]);
     let load = |load: Option<u32>| {
@@ -75,7 +77,7 @@ fn sides(comparison: &Comparison) -> Table {
 fn pairs(comparison: &Comparison) -> Table {
     let mut table = Table::new(&[
         ("pair", Align::Right),
-        ("sessions", Align::Right),
+        (comparison.load_unit.name(), Align::Right),
         ("order", Align::Left),
         ("A", Align::Right),
         ("B", Align::Right),
@@ -102,7 +104,7 @@ fn pairs(comparison: &Comparison) -> Table {
 
 fn loads(comparison: &Comparison) -> Table {
     let mut table = Table::new(&[
-        ("sessions", Align::Right),
+        (comparison.load_unit.name(), Align::Right),
         ("length", Align::Left),
         ("A", Align::Left),
         ("B", Align::Left),

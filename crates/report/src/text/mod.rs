@@ -1,13 +1,15 @@
 //! Plain text for terminals: the verdict first, then the evidence, aligned. Colour only on demand, and never the only sign of anything.
 
+mod client_cost;
 mod comparison;
 mod ranking;
 mod table;
 mod trial;
+mod ws;
 
 use std::collections::BTreeMap;
 
-use plimsoll_core::record::{Bracket, LoadClass, Verdict};
+use plimsoll_core::record::{Bracket, LoadClass, LoadUnit, Verdict};
 
 use crate::facts;
 use crate::folder::StoredTrial;
@@ -15,9 +17,11 @@ use crate::loads::{self, Load};
 use crate::words::{self, count, maybe, ms, percent, plain, range, us};
 use table::{Align, Table};
 
+pub use client_cost::client_costs;
 pub use comparison::comparison;
 pub use ranking::ranking;
 pub use trial::trial;
+pub use ws::side_by_side;
 
 /// Whether to colour, and how.
 #[derive(Debug, Clone, Copy)]
@@ -73,7 +77,8 @@ pub fn bracket(bracket: &Bracket, trials: &[StoredTrial], color: bool) -> String
     }
     lines.push(plain(&bracket.conclusion));
     lines.push(String::new());
-    lines.extend(loads_table(&loads::of_bracket(bracket), paint).lines());
+    let loads = loads::of_bracket(bracket);
+    lines.extend(loads_table(&loads, bracket.load_unit, paint).lines());
     lines.push(
         "  (target, client: share of the CPU that each was given; send lag: the client's own, p99.9)"
             .to_owned(),
@@ -82,13 +87,13 @@ pub fn bracket(bracket: &Bracket, trials: &[StoredTrial], color: bool) -> String
     join(&lines)
 }
 
-fn loads_table(loads: &[Load], paint: Paint) -> Table {
+fn loads_table(loads: &[Load], unit: LoadUnit, paint: Paint) -> Table {
     let mut table = Table::new(&[
-        ("sessions", Align::Right),
+        (unit.name(), Align::Right),
         ("verdict", Align::Left),
         ("newest p95", Align::Right),
         ("oldest p95", Align::Right),
-        ("CPU/session/s", Align::Right),
+        (words::cpu_cost_in_brief(unit), Align::Right),
         ("target", Align::Right),
         ("client", Align::Right),
         ("send lag", Align::Right),
@@ -149,6 +154,14 @@ fn caveat_lines<'a>(trials: impl Iterator<Item = &'a StoredTrial>) -> Vec<String
 /// A latency cell without its unit.
 fn ms_cell(value: Option<f64>) -> String {
     maybe(value, words::ms_digits)
+}
+
+/// A column of numbers, whose name begins with `>`, is aligned to the right.
+fn head(column: &'static str) -> (&'static str, Align) {
+    match column.strip_prefix('>') {
+        Some(name) => (name, Align::Right),
+        None => (column, Align::Left),
+    }
 }
 
 fn join(lines: &[String]) -> String {

@@ -4,7 +4,7 @@ use plimsoll_core::record::Ranking;
 
 use super::table::{Align, Table};
 use super::{Paint, join};
-use crate::words::{plain, ranking as say};
+use crate::words::{self, plain, ranking as say};
 
 /// The block for a ranking: the table, and what was left out.
 #[must_use]
@@ -14,7 +14,9 @@ pub fn ranking(ranking: &Ranking, color: bool) -> String {
     let at = ranking
         .common_load
         .map_or_else(String::new, |load| format!(" at {load}"));
-    let cost = format!("CPU/session/s{at}");
+    let unit = ranking.load_unit;
+    let cost = format!("{}{at}", words::cpu_cost_in_brief(unit));
+    let memory = format!("memory/{}", words::holder(unit));
     let mut table = Table::new(&[
         ("place", Align::Right),
         ("target", Align::Left),
@@ -22,7 +24,7 @@ pub fn ranking(ranking: &Ranking, color: bool) -> String {
         ("load line", Align::Right),
         ("edge", Align::Right),
         (&cost, Align::Right),
-        ("memory/session", Align::Right),
+        (&memory, Align::Right),
         ("lines", Align::Right),
         ("broke first", Align::Left),
     ]);

@@ -4,7 +4,7 @@ use plimsoll_core::latency::Quantiles;
 use plimsoll_core::record::{GateResult, Inference, TargetResources, Trial};
 
 use super::table::{Align, Table};
-use super::{Paint, join, ms_cell};
+use super::{Paint, join, ms_cell, ws};
 use crate::facts;
 use crate::words::{self, bytes, count, maybe, number, percent, plain, us};
 
@@ -42,6 +42,7 @@ pub fn trial(trial: &Trial, color: bool) -> String {
     lines.push(String::new());
     lines.extend(latencies(trial).lines());
     lines.push(String::new());
+    lines.extend(ws::lines(trial));
     lines.extend(ledger(trial));
     lines.push(client(trial));
     lines.push(target(trial));
@@ -62,8 +63,8 @@ pub fn trial(trial: &Trial, color: bool) -> String {
 
 /// How latency and memory changed over the window.
 fn drift(trial: &Trial) -> Vec<String> {
-    let rows = trial.drift.iter().flat_map(facts::drift);
-    rows.enumerate()
+    facts::drift_of(trial)
+        .enumerate()
         .map(|(index, row)| {
             let head = if index == 0 { "drift" } else { "" };
             let facts::DriftRow {
@@ -152,9 +153,14 @@ fn latencies(trial: &Trial) -> Table {
 
 fn ledger(trial: &Trial) -> Vec<String> {
     let ledger = &trial.ledger;
+    let frames = words::frames(trial);
+    let (started, partials) = match trial.ws {
+        Some(_) => ("connected", "messages"),
+        None => ("sessions", "partials"),
+    };
     let mut lines = vec![
         format!(
-            "  frames     {} due, {} sent, {} answered, {} errored, {} lost, {} duplicated, {} out of order",
+            "  {frames:<10} {} due, {} sent, {} answered, {} errored, {} lost, {} duplicated, {} out of order",
             count(ledger.frames_due),
             count(ledger.frames_sent),
             count(ledger.frames_answered),
@@ -164,13 +170,13 @@ fn ledger(trial: &Trial) -> Vec<String> {
             count(ledger.frames_out_of_order),
         ),
         format!(
-            "  sessions   {} started, {} failed, {} died",
+            "  {started:<10} {} started, {} failed, {} died",
             count(ledger.sessions_started),
             count(ledger.sessions_failed),
             count(ledger.sessions_died),
         ),
         format!(
-            "  answers    {} partials, {} errors, {} protocol faults, {} recomputed, {} of them wrong",
+            "  answers    {} {partials}, {} errors, {} protocol faults, {} recomputed, {} of them wrong",
             count(ledger.partials),
             count(ledger.errors),
             count(ledger.protocol_faults),
@@ -220,14 +226,16 @@ fn target(trial: &Trial) -> String {
         ..
     } = resources;
     let per_session = rss_bytes_per_session.map_or_else(String::new, |per_session| {
-        format!(" ({} per session)", bytes(per_session))
+        let holder = words::holder(trial.load_unit);
+        format!(" ({} per {holder})", bytes(per_session))
     });
     let throttled = throttled_share.map_or_else(String::new, |share| {
         format!(", throttled in {} of periods", percent(share))
     });
     format!(
-        "  target     {} CPU per session and second, {} of {}, RSS peak {}{per_session}{throttled}",
+        "  target     {} CPU {}, {} of {}, RSS peak {}{per_session}{throttled}",
         maybe(*cpu_us_per_session_second, us),
+        words::per_one_and_second(trial.load_unit),
         percent(*cpu_share),
         words::given(trial.vcpu),
         words::whole_bytes(*rss_peak_bytes),

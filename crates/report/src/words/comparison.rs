@@ -1,10 +1,12 @@
 //! A comparison in words and numbers.
 
 use plimsoll_core::profile::Length;
-use plimsoll_core::record::{Carried, Comparison, Conclusion, Pair, Side};
+use plimsoll_core::record::{Carried, Comparison, Conclusion, LoadUnit, Pair, Side, WsRecord};
 use plimsoll_core::stats::Ratio;
 
 use super::{UNKNOWN, count};
+use crate::facts::repeat;
+use crate::folder::StoredTrial;
 
 /// What it comes to, in words.
 #[must_use]
@@ -69,7 +71,7 @@ pub fn of_pair(pair: &Pair) -> Option<f64> {
 
 /// Who carried the load of the pairs: `Carrying 400 sessions, by pairs of valid trials: both 0, only A 8, only B 0, neither 0 (exact sign test, p = 0.0078): worse`.
 #[must_use]
-pub fn carried(carried: &Carried) -> String {
+pub fn carried(carried: &Carried, unit: LoadUnit) -> String {
     let p = match carried.p_value {
         p if p >= 1.0 => "p = 1".to_owned(),
         p if p >= 0.000_1 => format!("p = {p:.4}"),
@@ -77,7 +79,7 @@ pub fn carried(carried: &Carried) -> String {
     };
     format!(
         "Carrying {}, by pairs of valid trials: both {}, only A {}, only B {}, neither {} (exact sign test, {p}): {}",
-        super::sessions(carried.sessions),
+        super::load(carried.sessions, unit),
         count(carried.both.into()),
         count(carried.only_a.into()),
         count(carried.only_b.into()),
@@ -92,7 +94,7 @@ pub fn edge(side: &Side) -> String {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "a load, shown to the session"
+        reason = "a load, shown as a whole number"
     )]
     let load = |load: f64| count(load.max(0.0).round() as u64);
     side.edge.map_or_else(
@@ -113,9 +115,15 @@ pub fn length(length: Length) -> &'static str {
     }
 }
 
-/// The command that compares the same again, as far as the record knows it.
+/// What the trials of a comparison say of workload `ws`; `None` for others.
 #[must_use]
-pub fn command(comparison: &Comparison) -> String {
+pub fn ws(trials: &[StoredTrial]) -> Option<&WsRecord> {
+    trials.first()?.trial.ws.as_ref()
+}
+
+/// The command that compares the same again, as far as the record, and what its trials say of workload `ws`, know it.
+#[must_use]
+pub fn command(comparison: &Comparison, ws: Option<&WsRecord>) -> String {
     let what = |side: &Side| shell_word(side.folder.as_ref().unwrap_or(&side.name));
     let mut words = vec![
         "plimsoll compare".to_owned(),
@@ -126,6 +134,7 @@ pub fn command(comparison: &Comparison) -> String {
     if measured && !comparison.workload.is_empty() {
         words.push(format!("--workload {}", comparison.workload));
     }
+    words.extend(ws.filter(|_| measured).map(repeat::ws_flags));
     if measured && ["quick", "standard", "soak"].contains(&comparison.profile.as_str()) {
         words.push(format!("--profile {}", comparison.profile));
     }

@@ -3,7 +3,7 @@
 use plimsoll_core::ranking::places;
 use plimsoll_core::record::{CostAtLoad, RankedTarget, Ranking};
 
-use super::{UNKNOWN, bytes, count, maybe, number, plain, sessions, us};
+use super::{UNKNOWN, bytes, count, maybe, number, plain, us};
 use crate::facts;
 
 /// What was measured, in a line.
@@ -110,16 +110,35 @@ fn cost_of(cost: &CostAtLoad) -> String {
     text
 }
 
+/// The head of the column of costs: `CPU per session-second at 300`.
+#[must_use]
+pub fn cost_head(ranking: &Ranking) -> String {
+    let cost = super::cpu_cost(ranking.load_unit);
+    match ranking.common_load {
+        Some(load) => format!("{cost} at {load}"),
+        None => cost.to_owned(),
+    }
+}
+
+/// The head of the column of memory.
+#[must_use]
+pub fn memory_head(ranking: &Ranking) -> String {
+    format!("memory per {}", super::holder(ranking.load_unit))
+}
+
 /// What the columns mean, in sentences.
 #[must_use]
 pub fn legend(ranking: &Ranking) -> Vec<String> {
     let mut told = vec![
         "Load line: the highest load classified as passing every gate. Edge: the load at which half of the trials pass, with its interval; targets whose intervals overlap share their places.".to_owned(),
     ];
+    let unit = ranking.load_unit;
     told.push(match ranking.common_load {
         Some(load) => format!(
-            "CPU per session-second and memory per session: at {} for every target that carries them, mean of the passing trials of {} rounds with one trial of each target in drawn order; in brackets the least and the greatest.",
-            sessions(load),
+            "{} and memory per {}: at {} for every target that carries them, mean of the passing trials of {} rounds with one trial of each target in drawn order; in brackets the least and the greatest.",
+            super::cpu_cost(unit),
+            super::holder(unit),
+            super::load(load, unit),
             ranking.rounds
         ),
         None => "There was no load that every target carries, so no cost is compared.".to_owned(),

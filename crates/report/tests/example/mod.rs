@@ -7,6 +7,8 @@
 
 pub(crate) mod evidence;
 pub(crate) mod many;
+mod targets;
+pub(crate) mod ws;
 
 use std::collections::BTreeMap;
 
@@ -15,11 +17,14 @@ use plimsoll_core::latency::{Dual, LagQuantiles, Latency, LatencySet, Quantiles,
 use plimsoll_core::ledger::Ledger;
 use plimsoll_core::profile::{Length, NS_PER_MS, Profile};
 use plimsoll_core::record::{
-    Bracket, Calibration, Client, CostAtLoad, Edge, Environment, Inference, LeftOut, RankedTarget,
-    Ranking, SCHEMA_VERSION, Second, Target, TargetResources, Trial, TrialSummary, Verdict,
+    Bracket, Calibration, Client, ClientCost, Edge, Environment, Inference, LoadUnit,
+    SCHEMA_VERSION, Second, Spread, Target, TargetResources, Trial, TrialSummary, Verdict,
+    WsCalibration,
 };
 use plimsoll_core::slo::Slo;
 use plimsoll_report::IntervalHistograms;
+
+pub(crate) use targets::ranking;
 
 /// A trial whose verdict follows from its latencies and caveats, as in a real run.
 pub(crate) fn trial(sessions: u32, latency: Latency, doubts: &[Doubt]) -> Trial {
@@ -36,6 +41,7 @@ pub(crate) fn trial(sessions: u32, latency: Latency, doubts: &[Doubt]) -> Trial 
         phases: Profile::quick(),
         slo: "stt".to_owned(),
         sessions,
+        load_unit: LoadUnit::Sessions,
         target: target(),
         vcpu: Some(1.0),
         environment: environment(),
@@ -58,6 +64,7 @@ pub(crate) fn trial(sessions: u32, latency: Latency, doubts: &[Doubt]) -> Trial 
         length: Length::Full,
         bottleneck: None,
         sanity: Vec::new(),
+        ws: None,
         drift: None,
         further_slos: Vec::new(),
     }
@@ -172,94 +179,6 @@ fn lag(p50: f64, p99: f64, p999: f64, max: f64) -> LagQuantiles {
         p99_us: Some(p99),
         p999_us: Some(p999),
         max_us: Some(max),
-    }
-}
-
-/// Three targets, two of which cannot be told apart, and one that this machine cannot run.
-pub(crate) fn ranking() -> Ranking {
-    let row =
-        |name: &str, tier: &str, confirmed: Option<u32>, edge: Option<Edge>, cost: Option<f64>| {
-            let bracket = Bracket {
-                target: Target {
-                    name: name.to_owned(),
-                    tier: tier.to_owned(),
-                    ..target()
-                },
-                confirmed,
-                sessions_per_vcpu: confirmed.map(f64::from),
-                edge,
-                trials: Vec::new(),
-                evidence: Vec::new(),
-                cost_curve: Vec::new(),
-                ..find().bracket
-            };
-            RankedTarget {
-                folder: name.to_owned(),
-                language: "Language".to_owned(),
-                description: "a library & another".to_owned(),
-                lines_of_code: Some(1_234),
-                bracket,
-                at_common_load: cost.map(|cost| CostAtLoad {
-                    cpu_us_per_session_second: cost,
-                    low: cost * 0.97,
-                    high: cost * 1.05,
-                    rss_bytes_per_session: Some(48_200.0),
-                    newest_p95_ms: Some(140.0),
-                    trials: vec!["trial-011.json".to_owned(), "trial-012.json".to_owned()],
-                    left_out: u32::from(cost > 500.0),
-                }),
-            }
-        };
-    let edge = |low: f64, value: f64, high: Option<f64>| {
-        Some(Edge {
-            value,
-            low,
-            high,
-            confidence: 0.95,
-        })
-    };
-    let mut at_least = row(
-        "rust-epoll",
-        "engine",
-        Some(4_100),
-        edge(4_100.0, 4_400.0, None),
-        Some(92.0),
-    );
-    at_least.bracket.lower_bound_only = true;
-    at_least.bracket.failing_gate = None;
-    Ranking {
-        schema_version: SCHEMA_VERSION,
-        workload: "stt".to_owned(),
-        profile: "quick".to_owned(),
-        slo: "stt".to_owned(),
-        vcpu: 1.0,
-        common_load: Some(300),
-        rounds: 3,
-        rows: vec![
-            at_least,
-            row(
-                "rust-axum",
-                "idiomatic",
-                Some(1_600),
-                edge(1_580.0, 1_640.0, Some(1_700.0)),
-                Some(310.0),
-            ),
-            row(
-                "go-nethttp",
-                "idiomatic",
-                Some(1_500),
-                edge(1_450.0, 1_560.0, Some(1_650.0)),
-                Some(520.0),
-            ),
-            row("python-asgi", "idiomatic", None, None, None),
-        ],
-        left_out: vec![LeftOut {
-            name: "python-asgi-ft".to_owned(),
-            reason: "needs CPython 3.13t: sh build-cpython.sh".to_owned(),
-        }],
-        interrupted: false,
-        seed: 1,
-        started_at: "2026-01-02T03:04:05Z".to_owned(),
     }
 }
 
@@ -403,6 +322,7 @@ fn bracket(trials: &[Trial]) -> Bracket {
         profile: "quick".to_owned(),
         slo: "stt".to_owned(),
         vcpu: Some(1.0),
+        load_unit: LoadUnit::Sessions,
         confirmed: None,
         borderline: Vec::new(),
         first_fail: None,
@@ -463,6 +383,54 @@ pub(crate) fn calibration() -> Calibration {
         sessions: 1_000,
         engine_backend: "epoll".to_owned(),
         started_at: "2026-01-02T03:04:05Z".to_owned(),
+    }
+}
+
+/// What workload `ws` costs a client.
+pub(crate) fn ws_calibration() -> WsCalibration {
+    let spread = |least: f64, median: f64, greatest: f64| Spread {
+        median,
+        least,
+        greatest,
+    };
+    let messages = |messages_per_write: u32, connections: u32, load: u32| ClientCost {
+        work: "json".to_owned(),
+        load_unit: LoadUnit::MessagesPerSecond,
+        load,
+        connections: Some(connections),
+        message_bytes: Some(175),
+        messages_per_write: Some(messages_per_write),
+        bare_cpu_us: spread(3.9, 4.0, 4.3),
+        engine_cpu_us: spread(4.8, 5.0, 5.2),
+        ratio: spread(1.21, 1.25, 1.31),
+        bare_per_core_second: 250_000.0,
+        engine_per_core_second: 200_000.0,
+        on_time_load: Some(172_500),
+        send_lag_p99_us: Some(1_100.0),
+    };
+    let connections = ClientCost {
+        work: "connections".to_owned(),
+        load_unit: LoadUnit::ConnectionsPerSecond,
+        connections: None,
+        message_bytes: None,
+        messages_per_write: None,
+        load: 2_000,
+        on_time_load: None,
+        send_lag_p99_us: None,
+        ..messages(1, 100, 0)
+    };
+    WsCalibration {
+        schema_version: SCHEMA_VERSION,
+        costs: vec![
+            messages(1, 100, 50_000),
+            messages(8, 25, 400_000),
+            connections,
+        ],
+        timer_error_p99_us: 58.0,
+        rounds: 5,
+        seconds: 3.0,
+        engine_backend: "epoll".to_owned(),
+        started_at: "2026-01-03T03:04:05Z".to_owned(),
     }
 }
 

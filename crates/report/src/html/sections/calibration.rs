@@ -1,8 +1,9 @@
 //! What this machine's client can honestly generate.
 
-use plimsoll_core::record::Calibration;
+use plimsoll_core::record::{Calibration, WsCalibration};
 
-use crate::html::parts::{self, Contents, Levels};
+use crate::facts::client_cost;
+use crate::html::parts::{self, Cell, Contents, Levels};
 use crate::html::write::Html;
 use crate::words::{count, number, sessions, us};
 
@@ -39,5 +40,27 @@ pub(in crate::html) fn write(
         let rows = rows.map(|(name, value)| (name.to_owned(), value));
         parts::facts(html, "Calibration of this machine's client", &rows);
         parts::note(html, &format!("Measured at {}.", calibration.started_at));
+    });
+}
+
+/// The same for workload `ws`.
+pub(in crate::html) fn write_ws(
+    html: &mut Html,
+    contents: &mut Contents,
+    calibration: &WsCalibration,
+    level: Levels,
+) {
+    html.inside("article", &[("aria-labelledby", "client-costs")], |html| {
+        contents.push("client-costs", client_cost::HEADING);
+        let heading = [("id", "client-costs"), ("data-test", "claim")];
+        html.element(level.result, &heading, &client_cost::claim(calibration));
+        let rows = client_cost::rows(calibration);
+        let rows = rows.into_iter().map(|row| row.map(Cell::Text).into());
+        html.inside("div", &[("data-test", "client-costs")], |html| {
+            let caption = client_cost::HEADING;
+            parts::table(html, caption, &client_cost::COLUMNS, rows);
+        });
+        parts::note(html, client_cost::NOTE);
+        parts::note(html, &client_cost::conditions(calibration));
     });
 }

@@ -1,6 +1,6 @@
 //! A comparison: the conclusion with its numbers, then what it rests on.
 
-use plimsoll_core::record::{Comparison, Conclusion, LoadCosts, Pair, Side};
+use plimsoll_core::record::{Comparison, Conclusion, LoadCosts, LoadUnit, Pair, Side};
 
 use crate::folder::StoredTrial;
 use crate::html::Page;
@@ -41,16 +41,17 @@ pub(in crate::html) fn write(
         html.inside("div", &[("data-test", "evidence")], |html| {
             if !comparison.pairs.is_empty() {
                 let title = ("comparison-pairs", "Pairs", level.part);
-                part(html, contents, title, |html| pairs(html, &comparison.pairs));
+                part(html, contents, title, |html| pairs(html, &comparison.pairs, comparison.load_unit));
             }
             if !comparison.loads.is_empty() {
                 let title = ("comparison-loads", "Loads in common", level.part);
-                part(html, contents, title, |html| loads(html, &comparison.loads));
+                part(html, contents, title, |html| loads(html, &comparison.loads, comparison.load_unit));
             }
         });
         let title = ("comparison-repeat", "How to repeat", level.part);
         parts::unlisted_part(html, title, |html| {
-            parts::command(html, &say::command(comparison));
+            let ws = say::ws(&page.results.trials);
+            parts::command(html, &say::command(comparison, ws));
         });
         parts::note(html, &format!("Begun at {}.", comparison.started_at));
     });
@@ -70,8 +71,9 @@ fn answer(html: &mut Html, comparison: &Comparison, level: Levels) {
     if comparison.interrupted {
         parts::paragraph(html, say::INTERRUPTED);
     }
+    let cost = words::cpu_cost(comparison.load_unit);
     let rows = [
-        ("CPU per session-second", comparison.cost_ratio, true),
+        (cost, comparison.cost_ratio, true),
         ("load line", comparison.load_line_ratio, false),
     ]
     .map(|(name, ratio, less_is_better)| {
@@ -93,7 +95,10 @@ fn answer(html: &mut Html, comparison: &Comparison, level: Levels) {
         rows,
     );
     if let Some(carried) = &comparison.carried {
-        parts::paragraph(html, &format!("{}.", say::carried(carried)));
+        parts::paragraph(
+            html,
+            &format!("{}.", say::carried(carried, comparison.load_unit)),
+        );
     }
     parts::list(html, &[("data-test", "caveats")], &comparison.notes);
 }
@@ -118,13 +123,14 @@ fn sides(html: &mut Html, comparison: &Comparison) {
         .map(Cell::Text)
         .into()
     };
+    let cost = format!(">{}", words::cpu_cost(comparison.load_unit));
     let columns = [
         "side",
         "target",
         ">load line",
         ">first fail",
         ">edge",
-        ">CPU per session-second",
+        &cost,
         ">trials",
         "from",
     ];
@@ -133,7 +139,7 @@ fn sides(html: &mut Html, comparison: &Comparison) {
     parts::list(html, &[], &say::search_ends(comparison));
 }
 
-fn pairs(html: &mut Html, pairs: &[Pair]) {
+fn pairs(html: &mut Html, pairs: &[Pair], unit: LoadUnit) {
     let rows = pairs.iter().enumerate().map(|(index, pair)| {
         let files = [&pair.a_file, &pair.b_file].into_iter();
         let files: Vec<_> = files.filter(|file| !file.is_empty()).cloned().collect();
@@ -150,9 +156,10 @@ fn pairs(html: &mut Html, pairs: &[Pair]) {
         .map(Cell::Text)
         .into()
     });
+    let head = format!(">{}", unit.name());
     let columns = [
         ">pair",
-        ">sessions",
+        &head,
         "order",
         ">A",
         ">B",
@@ -160,11 +167,14 @@ fn pairs(html: &mut Html, pairs: &[Pair]) {
         "files",
         "left out because",
     ];
-    let caption = "CPU per session-second of trials of both at the same load with the same seed, one right after the other";
-    parts::table(html, caption, &columns, rows);
+    let caption = format!(
+        "{} of trials of both at the same load with the same seed, one right after the other",
+        words::cpu_cost(unit)
+    );
+    parts::table(html, &caption, &columns, rows);
 }
 
-fn loads(html: &mut Html, loads: &[LoadCosts]) {
+fn loads(html: &mut Html, loads: &[LoadCosts], unit: LoadUnit) {
     let listed = |costs: &[f64]| {
         let costs: Vec<String> = costs.iter().map(|cost| us(*cost)).collect();
         costs.join(", ")
@@ -179,6 +189,10 @@ fn loads(html: &mut Html, loads: &[LoadCosts]) {
         .map(Cell::Text)
         .into()
     });
-    let caption = "CPU per session-second of trials that pass, of equal length";
-    parts::table(html, caption, &[">sessions", "length", ">A", ">B"], rows);
+    let caption = format!(
+        "{} of trials that pass, of equal length",
+        words::cpu_cost(unit)
+    );
+    let head = format!(">{}", unit.name());
+    parts::table(html, &caption, &[&head, "length", ">A", ">B"], rows);
 }

@@ -8,3 +8,4 @@ pub(super) mod ranking;
 pub(super) mod search;
 mod trial;
 pub(super) mod trials;
+mod ws;

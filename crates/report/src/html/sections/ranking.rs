@@ -6,7 +6,7 @@ use crate::html::Page;
 use crate::html::parts::{self, Cell, Contents, Levels, part};
 use crate::html::write::Html;
 use crate::render;
-use crate::words::ranking as say;
+use crate::words::{self, ranking as say};
 
 pub(in crate::html) fn write(
     html: &mut Html,
@@ -20,8 +20,11 @@ pub(in crate::html) fn write(
         let heading = [("id", "ranking"), ("data-test", "claim")];
         html.element(level.result, &heading, &format!("Ranking: {}", say::headline(ranking)));
         if let Some(svg) = page.chart(render::RANKING) {
-            let caption = "Load lines with the intervals of the edges, and what a session costs at the common load.";
-            parts::figure(html, "chart-ranking", svg, caption);
+            let caption = format!(
+                "Load lines with the intervals of the edges, and what {} costs at the common load.",
+                words::what_costs(ranking.load_unit)
+            );
+            parts::figure(html, "chart-ranking", svg, &caption);
         }
         tables(html, ranking);
         for sentence in say::legend(ranking) {
@@ -48,10 +51,8 @@ pub(in crate::html) fn write(
 
 /// What was measured, one row per target, whose name leads to its own page; then what the targets are.
 fn tables(html: &mut Html, ranking: &Ranking) {
-    let cost = match ranking.common_load {
-        Some(load) => format!(">CPU per session-second at {load}"),
-        None => ">CPU per session-second".to_owned(),
-    };
+    let cost = format!(">{}", say::cost_head(ranking));
+    let memory = format!(">{}", say::memory_head(ranking));
     let columns = [
         "target",
         ">place",
@@ -59,7 +60,7 @@ fn tables(html: &mut Html, ranking: &Ranking) {
         ">edge",
         ">per vCPU",
         &cost,
-        ">memory per session",
+        &memory,
         "broke first",
     ];
     let (mut measured, mut described) = (Vec::new(), Vec::new());

@@ -1,8 +1,8 @@
 //! A search: the load line, whether it can be believed, and all that it rests on.
 
-use plimsoll_core::record::{Bracket, CostPoint, LoadEvidence};
+use plimsoll_core::record::{Bracket, LoadUnit};
 
-use super::{environment, trial};
+use super::{environment, trial, ws};
 use crate::choice;
 use crate::facts::belief::{self, RaisedCaveat};
 use crate::folder::{SearchView, StoredTrial};
@@ -204,16 +204,21 @@ impl Search<'_> {
     }
 
     fn cost(&self, html: &mut Html, contents: &mut Contents, page: &Page<'_>) {
-        let points = &self.view.bracket.cost_curve;
-        if points.is_empty() {
+        let bracket = self.view.bracket;
+        if bracket.cost_curve.is_empty() {
             return;
         }
         self.part(html, contents, ("cost", "Cost"), |html| {
             if let Some(svg) = page.chart(render::COST) {
-                let caption = "CPU time of the target per second and session. What a session costs at the load line need not be what it costs when the target has little to do.";
-                parts::figure(html, "chart-cost", svg, caption);
+                let unit = bracket.load_unit;
+                let caption = format!(
+                    "CPU time of the target {}. What {} costs at the load line need not be what it costs when the target has little to do.",
+                    words::per_second_and_one(unit),
+                    words::what_costs(unit)
+                );
+                parts::figure(html, "chart-cost", svg, &caption);
             }
-            cost_table(html, points);
+            cost_table(html, bracket);
         });
     }
 
@@ -244,9 +249,10 @@ impl Search<'_> {
             }
             html.inside("div", &[("data-test", "evidence")], |html| {
                 if !bracket.evidence.is_empty() {
-                    evidence_table(html, &bracket.evidence);
+                    evidence_table(html, bracket);
                 }
-                loads_table(html, &loads::of_bracket(bracket));
+                loads_table(html, &loads::of_bracket(bracket), bracket.load_unit);
+                ws::side_by_side(html, &self.trials);
             });
         });
     }
@@ -268,18 +274,19 @@ fn terms(bracket: &Bracket, several_slos: bool) -> Vec<Term<'static>> {
     } else {
         ""
     };
+    let unit = bracket.load_unit;
     let mut terms: Vec<Term<'static>> = Vec::new();
     let mut term = |name, value: Option<String>, hook| {
         terms.extend(value.map(|value| (name, value, hook)));
     };
     let line = bracket
         .confirmed
-        .map(|load| format!("{at_least}{}", words::sessions(load)));
+        .map(|load| format!("{at_least}{}", words::load(load, unit)));
     term("load line", line, "load-line");
     term("edge", bracket.edge.as_ref().map(facts::edge), "edge");
     let density = bracket
         .sessions_per_vcpu
-        .map(|density| format!("{at_least}{} sessions", number(density)));
+        .map(|density| format!("{at_least}{} {}", number(density), unit.name()));
     term("per vCPU", density, "per-vcpu");
     term("broke first", bracket.failing_gate.clone(), "broke-first");
     let borderline: Vec<String> = bracket
@@ -321,16 +328,19 @@ fn gates(gates: &[plimsoll_core::record::GateResult]) -> String {
     format!("A trial passes when every gate holds: {}.", told.join(", "))
 }
 
-fn cost_table(html: &mut Html, points: &[CostPoint]) {
+fn cost_table(html: &mut Html, bracket: &Bracket) {
+    let unit = bracket.load_unit;
+    let heads = [unit.name(), words::cpu_cost(unit), words::rss_per_one(unit)]
+        .map(|name| format!(">{name}"));
     let columns = [
-        ">sessions",
-        ">CPU per session-second",
+        heads[0].as_str(),
+        &heads[1],
         ">least",
         ">greatest",
-        ">RSS per session",
+        &heads[2],
         ">trials",
     ];
-    let rows = points.iter().map(|point| {
+    let rows = bracket.cost_curve.iter().map(|point| {
         [
             count(point.sessions.into()),
             us(point.cpu_us_per_session_second),
@@ -342,15 +352,18 @@ fn cost_table(html: &mut Html, points: &[CostPoint]) {
         .map(Cell::Text)
         .into()
     });
-    let caption =
-        "What a session costs: mean over the valid trials of a load, the least and the greatest";
-    parts::table(html, caption, &columns, rows);
+    let caption = format!(
+        "What {} costs: mean over the valid trials of a load, the least and the greatest",
+        words::what_costs(unit)
+    );
+    parts::table(html, &caption, &columns, rows);
 }
 
 /// How often each load passed and failed, and what the search makes of that.
-fn evidence_table(html: &mut Html, evidence: &[LoadEvidence]) {
+fn evidence_table(html: &mut Html, bracket: &Bracket) {
+    let head = format!(">{}", bracket.load_unit.name());
     let columns = [
-        ">sessions",
+        head.as_str(),
         ">passed",
         ">failed",
         ">short passed",
@@ -358,7 +371,7 @@ fn evidence_table(html: &mut Html, evidence: &[LoadEvidence]) {
         ">invalid",
         "the load is",
     ];
-    let rows = evidence.iter().map(|load| {
+    let rows = bracket.evidence.iter().map(|load| {
         let mut cells = vec![Cell::Text(count(load.sessions.into()))];
         cells.extend(facts::evidence_counts(load).map(Cell::Text));
         cells.push(load.class.word().into());
@@ -370,11 +383,17 @@ fn evidence_table(html: &mut Html, evidence: &[LoadEvidence]) {
 }
 
 /// One row per load.
-pub(in crate::html) fn loads_table(html: &mut Html, loads: &[Load]) {
+pub(in crate::html) fn loads_table(html: &mut Html, loads: &[Load], unit: LoadUnit) {
+    let columns = Load::columns(unit);
     let rows = loads.iter().map(|load| {
         let against = load.what_failed().join(", ");
         let cells = load.measured().into_iter().chain([against]);
         cells.map(Cell::Text).collect()
     });
-    parts::table(html, "What was measured at each load", &Load::COLUMNS, rows);
+    parts::table(
+        html,
+        "What was measured at each load",
+        &columns.each_ref().map(String::as_str),
+        rows,
+    );
 }

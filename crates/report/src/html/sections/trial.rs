@@ -3,7 +3,7 @@
 use plimsoll_core::profile::Length;
 use plimsoll_core::record::{GateResult, SanityCheck, Trial, Verdict};
 
-use super::environment;
+use super::{environment, ws};
 use crate::facts::{
     self,
     trial::{LATENCY_COLUMNS, latency_cells},
@@ -46,6 +46,7 @@ pub(super) fn write(
                     percentiles(html, page)
                 });
             }
+            ws::of_trial(trial, &mut part);
             part("timeline", "Second by second", &|html| {
                 page.timelines.write(html, &[stored])
             });
@@ -202,7 +203,7 @@ fn percentiles(html: &mut Html, page: &Page<'_>) {
 
 /// How latency and memory changed over the window, where that could be told.
 fn drift(trial: &Trial, part: &mut impl FnMut(&str, &str, &dyn Fn(&mut Html))) {
-    let drift: Vec<_> = trial.drift.iter().flat_map(facts::drift).collect();
+    let drift: Vec<_> = facts::drift_of(trial).collect();
     if drift.is_empty() {
         return;
     }
@@ -229,13 +230,15 @@ pub(super) fn ledgers(html: &mut Html, trials: &[&StoredTrial]) {
         .collect();
     let ledgers: Vec<_> = trials
         .iter()
-        .map(|stored| facts::trial::ledger(&stored.trial.ledger))
+        .map(|stored| facts::trial::ledger(&stored.trial))
         .collect();
     let first = ledgers.first().map(Vec::as_slice).unwrap_or_default();
     let rows = first.iter().enumerate().map(|(index, (what, _))| {
         let values = ledgers.iter().filter_map(|ledger| ledger.get(index));
         let values = values.map(|(_, value)| Cell::Text(count(*value)));
-        std::iter::once(Cell::from(*what)).chain(values).collect()
+        std::iter::once(Cell::from(what.as_str()))
+            .chain(values)
+            .collect()
     });
     let caption = "Every frame due is answered, errored or lost";
     parts::table(html, caption, &columns, rows);
@@ -285,5 +288,5 @@ fn target(html: &mut Html, trial: &Trial) {
         return;
     };
     let caption = format!("What the target used, by {}", resources.source);
-    parts::facts(html, &caption, &facts::trial::target(resources, trial.vcpu));
+    parts::facts(html, &caption, &facts::trial::target(trial, resources));
 }

@@ -1,6 +1,8 @@
 //! Trials without a search: one with everything, or several under what they have in common.
 
-use super::{search, trial};
+use plimsoll_core::record::LoadUnit;
+
+use super::{search, trial, ws};
 use crate::folder::StoredTrial;
 use crate::html::Page;
 use crate::html::parts::{self, Contents, Levels};
@@ -58,7 +60,14 @@ fn several(
             }
         }
         html.inside("div", &[("data-test", "evidence")], |html| {
-            search::loads_table(html, &loads::of_trials(trials));
+            // Cells of a matrix have one load, and differ in something else.
+            if loads::differ_by_load_only(trials) {
+                let unit = trials
+                    .first()
+                    .map_or_else(LoadUnit::default, |first| first.trial.load_unit);
+                search::loads_table(html, &loads::of_trials(trials), unit);
+            }
+            ws::side_by_side(html, trials);
         });
     });
     let mut room = ROOM_BYTES;

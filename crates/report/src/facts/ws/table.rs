@@ -1,0 +1,416 @@
+//! Trials of one test side by side: the table that is usual for the test, and beside each figure how far the load came, what the client used, and the verdict.
+
+use plimsoll_core::latency::Quantiles;
+use plimsoll_core::record::{LoadUnit, TargetResources, WsRecord};
+
+use super::{decode_in_a_word, outcomes_in_a_line, per_second, share};
+use crate::facts::{length, near_whole};
+use crate::folder::StoredTrial;
+use crate::words::{UNKNOWN, bytes, count, maybe, number, percent, plain, us};
+
+/// Trials of one test of one target, one row each.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TestTable {
+    /// What they are of: `Test throughput of node-ws, dialect echo`.
+    pub title: String,
+    /// Names of the columns; one that begins with `>` is of numbers.
+    pub columns: Vec<&'static str>,
+    /// The cells, as they are: what is from outside is not escaped.
+    pub rows: Vec<Vec<String>>,
+    /// What the columns mean.
+    pub note: String,
+    /// For each column whether a terminal, which is narrow, shows it too.
+    brief: Vec<bool>,
+}
+
+impl TestTable {
+    /// The same with the columns that a terminal shows.
+    #[must_use]
+    pub fn in_brief(&self) -> Self {
+        let kept = |cells: &[String]| -> Vec<String> {
+            let with = cells.iter().zip(&self.brief);
+            with.filter(|(_, brief)| **brief)
+                .map(|(cell, _)| cell.clone())
+                .collect()
+        };
+        let columns = self.columns.iter().zip(&self.brief);
+        let columns: Vec<_> = columns.filter(|(_, brief)| **brief).collect();
+        Self {
+            title: self.title.clone(),
+            columns: columns.iter().map(|(column, _)| **column).collect(),
+            rows: self.rows.iter().map(|row| kept(row)).collect(),
+            note: self.note.clone(),
+            brief: vec![true; columns.len()],
+        }
+    }
+}
+
+/// The trials of workload `ws` among these, a table for each test, dialect and target, in order of appearance.
+#[must_use]
+pub fn tables(trials: &[&StoredTrial]) -> Vec<TestTable> {
+    let mut groups: Vec<Vec<Row<'_>>> = Vec::new();
+    for stored in trials {
+        let Some(ws) = &stored.trial.ws else {
+            continue;
+        };
+        let row = Row {
+            stored,
+            ws,
+            json_cpu_us: None,
+        };
+        match groups.iter_mut().find(|group| group[0].is_like(&row)) {
+            Some(group) => group.push(row),
+            None => groups.push(vec![row]),
+        }
+    }
+    groups.into_iter().map(table).collect()
+}
+
+fn table(mut rows: Vec<Row<'_>>) -> TestTable {
+    let test = rows[0].ws.test.clone();
+    // Sizes ascend; formats stay in the order in which they were measured.
+    rows.sort_by_key(|row| {
+        let bytes = row.ws.message_bytes.filter(|_| test == "matrix");
+        (row.stored.trial.sessions, bytes)
+    });
+    let json: Vec<_> = rows.iter().filter_map(Row::as_json).collect();
+    for row in &mut rows {
+        let load = row.stored.trial.sessions;
+        let at_load = json.iter().find(|(sessions, _)| *sessions == load);
+        row.json_cpu_us = at_load.map(|(_, cpu_us)| *cpu_us);
+    }
+    let columns = columns(&test);
+    let cells = |row: &Row<'_>| -> Vec<String> {
+        columns.iter().map(|column| (column.value)(row)).collect()
+    };
+    TestTable {
+        title: format!(
+            "Test {} of {}, dialect {}",
+            plain(&test),
+            plain(&rows[0].stored.trial.target.name),
+            plain(&rows[0].ws.dialect)
+        ),
+        columns: columns.iter().map(|column| column.head).collect(),
+        rows: rows.iter().map(cells).collect(),
+        note: note(&test),
+        brief: columns.iter().map(|column| column.brief).collect(),
+    }
+}
+
+fn note(test: &str) -> String {
+    let proof = super::steps(test).proof;
+    let mut told = vec![
+        "Latencies in ms, of the newest frame from the schedule; what was never answered is in them with at least the time that was waited.",
+        proof,
+    ];
+    if has_processed(test) {
+        told.push(
+            "Processed: the application's own count, as a share of what was written in the whole trial.",
+        );
+    }
+    if test == "hold" {
+        told.push(
+            "Survival: of the connections that were asked for, those that were there at the end.",
+        );
+    }
+    if ["throughput", "matrix", "formats"].contains(&test) {
+        told.push("MB are 10^6 bytes of payload.");
+    }
+    told.join(" ")
+}
+
+/// A trial, and what it is held against.
+struct Row<'a> {
+    stored: &'a StoredTrial,
+    ws: &'a WsRecord,
+    /// What a message costs in JSON at the same load.
+    json_cpu_us: Option<f64>,
+}
+
+impl Row<'_> {
+    fn is_like(&self, other: &Row<'_>) -> bool {
+        let of = |row: &Row<'_>| {
+            let name = row.stored.trial.target.name.clone();
+            (name, row.ws.test.clone(), row.ws.dialect.clone())
+        };
+        of(self) == of(other)
+    }
+
+    /// Load and cost, of a row in JSON.
+    fn as_json(&self) -> Option<(u32, f64)> {
+        let is_json = self.ws.format.as_deref() == Some("json");
+        let cpu_us = self.resources()?.cpu_us_per_session_second?;
+        is_json.then_some((self.stored.trial.sessions, cpu_us))
+    }
+
+    fn resources(&self) -> Option<&TargetResources> {
+        self.stored.trial.target_resources.as_ref()
+    }
+
+    fn newest(&self) -> &Quantiles {
+        &self.stored.trial.latency.newest.from_schedule
+    }
+
+    fn read_per_s(&self) -> Option<f64> {
+        per_second(self.ws.delivered.read, &self.stored.trial)
+    }
+}
+
+/// A column: its name, whether a terminal shows it, and its cell for a trial.
+#[derive(Clone, Copy)]
+struct Column {
+    head: &'static str,
+    brief: bool,
+    value: fn(&Row<'_>) -> String,
+}
+
+const fn shown(head: &'static str, value: fn(&Row<'_>) -> String) -> Column {
+    Column {
+        head,
+        brief: true,
+        value,
+    }
+}
+
+/// One for which a terminal has no room.
+const fn wide(head: &'static str, value: fn(&Row<'_>) -> String) -> Column {
+    Column {
+        head,
+        brief: false,
+        value,
+    }
+}
+
+/// Arrivals and deliveries are no messages that an application is handed.
+fn has_processed(test: &str) -> bool {
+    !["storm", "fanout"].contains(&test)
+}
+
+fn columns(test: &str) -> Vec<Column> {
+    let steps = match test {
+        "storm" => [wide(">begun", written), shown(">opened", read)],
+        "fanout" => [wide(">published", written), shown(">delivered", read)],
+        "ping" | "hold" | "limit" => [wide(">written", written), shown(">answered", read)],
+        _ => [wide(">written", written), shown(">read", read)],
+    };
+    let mut columns = load_columns(test);
+    columns.push(shown(">offered", offered));
+    columns.extend(steps);
+    if has_processed(test) {
+        columns.push(shown(">processed", processed));
+    }
+    columns.extend(own_columns(test));
+    columns.extend([
+        shown(">p50", |row| digits(row.newest().p50_ms)),
+        wide(">p95", |row| digits(row.newest().p95_ms)),
+        shown(">p99", |row| digits(row.newest().p99_ms)),
+        wide(">p99.9", |row| digits(row.newest().p999_ms)),
+        shown(">max", |row| digits(row.newest().max_ms)),
+        wide(cost_head(test), cpu),
+        wide(">target CPU", target_cpu),
+        shown(">client CPU", client_cpu),
+        shown("verdict", verdict),
+        shown("against it", against),
+        wide("file", |row| plain(&row.stored.stem)),
+    ]);
+    columns
+}
+
+/// What tells the rows apart.
+fn load_columns(test: &str) -> Vec<Column> {
+    let load = |unit: LoadUnit| match unit {
+        LoadUnit::ConnectionsPerSecond => shown(">connections/s", load),
+        LoadUnit::MessagesPerSecond => shown(">messages/s", load),
+        LoadUnit::Receivers => shown(">receivers", load),
+        LoadUnit::Connections | LoadUnit::Sessions => shown(">connections", load),
+    };
+    let bytes = shown(">message bytes", message_bytes);
+    let connections = wide(">connections", connections);
+    match test {
+        "storm" => vec![load(LoadUnit::ConnectionsPerSecond)],
+        "throughput" => vec![load(LoadUnit::MessagesPerSecond), connections],
+        "matrix" => vec![bytes, load(LoadUnit::MessagesPerSecond), connections],
+        "formats" => vec![
+            shown("format", format),
+            bytes,
+            shown("decoded", |row| decode_in_a_word(row.ws).to_owned()),
+            load(LoadUnit::MessagesPerSecond),
+            connections,
+        ],
+        "fanout" => vec![load(LoadUnit::Receivers)],
+        _ => vec![load(LoadUnit::Connections)],
+    }
+}
+
+/// What only this test has.
+fn own_columns(test: &str) -> Vec<Column> {
+    let per_s = shown(">read/s", |row| maybe(row.read_per_s(), number));
+    let died = shown(">died", |row| count(row.stored.trial.ledger.sessions_died));
+    let unanswered = shown(">unanswered", |row| count(row.newest().censored));
+    let memory = shown(">RSS/connection", rss);
+    match test {
+        "storm" => vec![
+            shown(">opened/s", |row| maybe(row.read_per_s(), number)),
+            shown(">failed", not_read),
+            wide("how they failed", how_failed),
+        ],
+        "throughput" | "matrix" => {
+            vec![per_s, shown(">MB/s", megabytes), wide(">read/s each", each)]
+        }
+        "formats" => vec![
+            per_s,
+            shown(">MB/s", megabytes),
+            shown(">CPU vs JSON", versus_json),
+        ],
+        "hold" => vec![shown(">survival", survival), died, unanswered, memory],
+        "limit" => vec![
+            shown(">failed", |row| {
+                count(row.stored.trial.ledger.sessions_failed)
+            }),
+            died,
+            unanswered,
+            memory,
+        ],
+        "fanout" => vec![
+            shown(">delivered/s", |row| maybe(row.read_per_s(), number)),
+            shown(">lost", |row| count(row.stored.trial.ledger.frames_lost)),
+            wide(">twice", |row| {
+                count(row.stored.trial.ledger.frames_duplicated)
+            }),
+            wide(">out of order", |row| {
+                count(row.stored.trial.ledger.frames_out_of_order)
+            }),
+        ],
+        _ => vec![unanswered],
+    }
+}
+
+fn cost_head(test: &str) -> &'static str {
+    match test {
+        "storm" => ">CPU/connection",
+        "throughput" | "matrix" | "formats" => ">CPU/message",
+        "fanout" => ">CPU/receiver/s",
+        _ => ">CPU/connection/s",
+    }
+}
+
+fn digits(value: Option<f64>) -> String {
+    maybe(value, number)
+}
+
+fn load(row: &Row<'_>) -> String {
+    count(row.stored.trial.sessions.into())
+}
+
+fn connections(row: &Row<'_>) -> String {
+    known(row.ws.connections.map(u64::from))
+}
+
+fn message_bytes(row: &Row<'_>) -> String {
+    known(row.ws.message_bytes)
+}
+
+fn known(number: Option<u64>) -> String {
+    number.map_or_else(|| UNKNOWN.to_owned(), count)
+}
+
+fn format(row: &Row<'_>) -> String {
+    let format = row.ws.format.as_deref();
+    format.map_or_else(|| UNKNOWN.to_owned(), plain)
+}
+
+fn offered(row: &Row<'_>) -> String {
+    count(row.ws.delivered.offered)
+}
+
+fn written(row: &Row<'_>) -> String {
+    count(row.ws.delivered.written)
+}
+
+fn read(row: &Row<'_>) -> String {
+    count(row.ws.delivered.read)
+}
+
+fn not_read(row: &Row<'_>) -> String {
+    let delivered = &row.ws.delivered;
+    count(delivered.offered.saturating_sub(delivered.read))
+}
+
+fn processed(row: &Row<'_>) -> String {
+    let delivered = &row.ws.delivered;
+    match delivered.processed {
+        Some(processed) => near_whole(share(processed, delivered.written_in_all)),
+        None => "not told".to_owned(),
+    }
+}
+
+fn how_failed(row: &Row<'_>) -> String {
+    outcomes_in_a_line(row.ws)
+}
+
+/// Payload that was read, in 10^6 bytes a second.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a size of a message, far below 2^53"
+)]
+fn megabytes(row: &Row<'_>) -> String {
+    let both = row.read_per_s().zip(row.ws.message_bytes);
+    maybe(both.map(|(rate, bytes)| rate * bytes as f64 / 1e6), number)
+}
+
+/// What was read of each connection in a second.
+fn each(row: &Row<'_>) -> String {
+    let both = row.read_per_s().zip(row.ws.connections);
+    let each = both
+        .and_then(|(rate, connections)| (connections > 0).then(|| rate / f64::from(connections)));
+    maybe(each, number)
+}
+
+fn survival(row: &Row<'_>) -> String {
+    let trial = &row.stored.trial;
+    let ledger = &trial.ledger;
+    let there = ledger.sessions_started.saturating_sub(ledger.sessions_died);
+    near_whole(share(there, trial.sessions.into()))
+}
+
+fn rss(row: &Row<'_>) -> String {
+    let resources = row.resources();
+    maybe(resources.and_then(|used| used.rss_bytes_per_session), bytes)
+}
+
+fn cpu(row: &Row<'_>) -> String {
+    let resources = row.resources();
+    maybe(
+        resources.and_then(|used| used.cpu_us_per_session_second),
+        us,
+    )
+}
+
+fn versus_json(row: &Row<'_>) -> String {
+    let resources = row.resources();
+    let own = resources.and_then(|used| used.cpu_us_per_session_second);
+    let ratio = own.zip(row.json_cpu_us.filter(|json| *json > 0.0));
+    maybe(ratio.map(|(own, json)| own / json), percent)
+}
+
+fn target_cpu(row: &Row<'_>) -> String {
+    maybe(row.resources().map(|used| used.cpu_share), percent)
+}
+
+fn client_cpu(row: &Row<'_>) -> String {
+    percent(row.stored.trial.client.cpu_share)
+}
+
+fn verdict(row: &Row<'_>) -> String {
+    let trial = &row.stored.trial;
+    format!("{}{}", length(trial.length), trial.verdict.word())
+}
+
+/// Gates that did not hold, then caveats, by name.
+fn against(row: &Row<'_>) -> String {
+    let trial = &row.stored.trial;
+    let gates = trial.gates.iter().filter(|gate| !gate.pass);
+    let gates = gates.map(|gate| plain(&gate.name));
+    let caveats = trial.caveats.iter().map(|caveat| plain(&caveat.id));
+    gates.chain(caveats).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,96 @@
+//! Several targets.
+
+use plimsoll_core::record::{
+    Bracket, CostAtLoad, Edge, LeftOut, LoadUnit, RankedTarget, Ranking, SCHEMA_VERSION, Target,
+};
+
+use super::{find, target};
+
+/// Three targets, two of which cannot be told apart, and one that this machine cannot run.
+pub(crate) fn ranking() -> Ranking {
+    let row =
+        |name: &str, tier: &str, confirmed: Option<u32>, edge: Option<Edge>, cost: Option<f64>| {
+            let bracket = Bracket {
+                target: Target {
+                    name: name.to_owned(),
+                    tier: tier.to_owned(),
+                    ..target()
+                },
+                confirmed,
+                sessions_per_vcpu: confirmed.map(f64::from),
+                edge,
+                trials: Vec::new(),
+                evidence: Vec::new(),
+                cost_curve: Vec::new(),
+                ..find().bracket
+            };
+            RankedTarget {
+                folder: name.to_owned(),
+                language: "Language".to_owned(),
+                description: "a library & another".to_owned(),
+                lines_of_code: Some(1_234),
+                bracket,
+                at_common_load: cost.map(|cost| CostAtLoad {
+                    cpu_us_per_session_second: cost,
+                    low: cost * 0.97,
+                    high: cost * 1.05,
+                    rss_bytes_per_session: Some(48_200.0),
+                    newest_p95_ms: Some(140.0),
+                    trials: vec!["trial-011.json".to_owned(), "trial-012.json".to_owned()],
+                    left_out: u32::from(cost > 500.0),
+                }),
+            }
+        };
+    let edge = |low: f64, value: f64, high: Option<f64>| {
+        Some(Edge {
+            value,
+            low,
+            high,
+            confidence: 0.95,
+        })
+    };
+    let mut at_least = row(
+        "rust-epoll",
+        "engine",
+        Some(4_100),
+        edge(4_100.0, 4_400.0, None),
+        Some(92.0),
+    );
+    at_least.bracket.lower_bound_only = true;
+    at_least.bracket.failing_gate = None;
+    Ranking {
+        schema_version: SCHEMA_VERSION,
+        workload: "stt".to_owned(),
+        profile: "quick".to_owned(),
+        slo: "stt".to_owned(),
+        vcpu: 1.0,
+        load_unit: LoadUnit::Sessions,
+        common_load: Some(300),
+        rounds: 3,
+        rows: vec![
+            at_least,
+            row(
+                "rust-axum",
+                "idiomatic",
+                Some(1_600),
+                edge(1_580.0, 1_640.0, Some(1_700.0)),
+                Some(310.0),
+            ),
+            row(
+                "go-nethttp",
+                "idiomatic",
+                Some(1_500),
+                edge(1_450.0, 1_560.0, Some(1_650.0)),
+                Some(520.0),
+            ),
+            row("python-asgi", "idiomatic", None, None, None),
+        ],
+        left_out: vec![LeftOut {
+            name: "python-asgi-ft".to_owned(),
+            reason: "needs CPython 3.13t: sh build-cpython.sh".to_owned(),
+        }],
+        interrupted: false,
+        seed: 1,
+        started_at: "2026-01-02T03:04:05Z".to_owned(),
+    }
+}

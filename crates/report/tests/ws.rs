@@ -1,0 +1,312 @@
+//! Workload `ws`: renderings against checked-in files, words by what a load counts, and trials of one test side by side. After a change that is meant:
+//! `PLIMSOLL_UPDATE=1 cargo test -p plimsoll-report`, then look at the difference.
+
+mod example;
+mod page;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use page::{HOSTILE, assert_sound, folder_of, found, page_of, text_of};
+use plimsoll_core::record::{Bracket, LoadUnit, Trial};
+use plimsoll_report::facts::ws::table::{TestTable, tables};
+use plimsoll_report::history::{Conditions, Entry, entry};
+use plimsoll_report::{StoredTrial, load, render_all, text, words};
+
+fn crate_folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+#[track_caller]
+fn assert_golden(name: &str, now: &str) {
+    let file = crate_folder().join("tests/golden").join(name);
+    if std::env::var_os("PLIMSOLL_UPDATE").is_some() {
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, now).unwrap();
+    }
+    let then = fs::read_to_string(&file).unwrap_or_default();
+    assert!(
+        now == then,
+        "{} differs; now:\n{now}\nif that is meant: PLIMSOLL_UPDATE=1 cargo test -p plimsoll-report",
+        file.display()
+    );
+}
+
+/// Renders a folder, holds these files against those checked in, and none of them counts sessions.
+fn assert_renderings(name: &str, trials: &[Trial], bracket: Option<&Bracket>, files: &[&str]) {
+    let place = folder_of(trials, bracket, &[], &[]);
+    render_all(place.path()).unwrap();
+    for file in files {
+        let now = fs::read_to_string(place.path().join(file)).unwrap();
+        assert_golden(&format!("{name}/{file}"), &now);
+        assert_counts_no_sessions(file, &now);
+    }
+    let page = fs::read_to_string(place.path().join("report.html")).unwrap();
+    assert_sound(&page);
+    assert_counts_no_sessions("report.html", visible(&page));
+}
+
+/// The page without the records at its end, whose fields keep their names.
+fn visible(page: &str) -> &str {
+    page.split("id=\"raw-json\"").next().unwrap_or_default()
+}
+
+#[track_caller]
+fn assert_counts_no_sessions(file: &str, text: &str) {
+    for odd in [
+        "session-second",
+        "session and second",
+        "second and session",
+        "CPU/session",
+        "RSS per session",
+        "memory per session",
+        "a session costs",
+        "load (sessions",
+        "against sessions",
+        "sessions per vCPU",
+        "| sessions |",
+        ">sessions<",
+        "0 sessions",
+    ] {
+        assert!(!text.contains(odd), "{odd} in {file}");
+    }
+}
+
+fn stored(trials: Vec<Trial>) -> Vec<StoredTrial> {
+    let numbered = |(index, trial)| StoredTrial {
+        stem: format!("trial-{:03}", index + 1),
+        trial,
+    };
+    trials.into_iter().enumerate().map(numbered).collect()
+}
+
+fn table_of(trials: Vec<Trial>) -> TestTable {
+    let trials = stored(trials);
+    let all: Vec<_> = trials.iter().collect();
+    let mut tables = tables(&all);
+    assert_eq!(tables.len(), 1);
+    tables.remove(0)
+}
+
+/// The column of that name.
+#[track_caller]
+fn column<'a>(table: &'a TestTable, name: &str) -> Vec<&'a str> {
+    let at = table.columns.iter().position(|column| *column == name);
+    let at = at.unwrap_or_else(|| panic!("no {name} in {:?}", table.columns));
+    table.rows.iter().map(|row| row[at].as_str()).collect()
+}
+
+#[test]
+fn a_run_with_all_that_can_be_said() {
+    let run = example::ws::throughput();
+    let files = ["summary.md", "step-summary.md", "junit.xml", "chart.svg"];
+    assert_renderings("ws-throughput", std::slice::from_ref(&run), None, &files);
+    let plain = text::trial(&run, false);
+    assert_golden("ws-throughput/terminal.txt", &plain);
+    assert_counts_no_sessions("the terminal", &plain);
+    assert!(plain.contains("did not carry 20,000 messages per second on 1 vCPU"));
+}
+
+#[test]
+fn a_search_by_arrivals_a_second() {
+    let find = example::ws::storm();
+    let files = [
+        "summary.md",
+        "step-summary.md",
+        "junit.xml",
+        "chart.svg",
+        "cost.svg",
+        "badge.svg",
+    ];
+    assert_renderings("ws-storm", &find.trials, Some(&find.bracket), &files);
+    let plain = text::bracket(&find.bracket, &stored(find.trials), false);
+    assert_golden("ws-storm/terminal.txt", &plain);
+    assert!(
+        plain.starts_with("node-ws accepts 600 connections per second on 1 vCPU (600 per vCPU)")
+    );
+}
+
+#[test]
+fn the_cells_of_a_matrix_stand_side_by_side_and_are_no_loads() {
+    let trials = example::ws::matrix();
+    let files = ["summary.md", "step-summary.md", "junit.xml"];
+    assert_renderings("ws-matrix", &trials, None, &files);
+    let place = folder_of(&trials, None, &[], &[]);
+    let page = assert_sound(&page_of(place.path()));
+    assert!(!place.path().join("chart.svg").exists());
+    assert!(!place.path().join("percentiles.svg").exists());
+    let rows = found(&page, "[data-test=test-table] tbody th");
+    let sizes: Vec<String> = rows.into_iter().map(page::text).collect();
+    assert_eq!(sizes, ["64", "1,024", "65,536"]);
+    assert_eq!(found(&page, "[data-test=evidence] table").len(), 1);
+    let told = text::side_by_side(&load(place.path()).unwrap().trials);
+    assert_golden("ws-matrix/terminal.txt", &told);
+    let table = table_of(trials);
+    assert_eq!(table.title, "Test matrix of node-ws, dialect echo");
+    assert_eq!(column(&table, ">processed"), ["100 %"; 3]);
+    assert_eq!(column(&table, "verdict"), ["pass", "pass", "fail"]);
+    let brief = table.in_brief();
+    assert!(brief.columns.len() < table.columns.len());
+    assert!(
+        brief
+            .rows
+            .iter()
+            .all(|row| row.len() == brief.columns.len())
+    );
+    assert_eq!(column(&brief, ">MB/s"), column(&table, ">MB/s"));
+}
+
+#[test]
+fn a_format_that_is_not_decoded_is_opaque_and_costs_are_held_against_json() {
+    let table = table_of(example::ws::formats());
+    assert_eq!(column(&table, "format"), ["json", "msgpack", "zlib"]);
+    let decoded = column(&table, "decoded");
+    assert_eq!(decoded, ["decoded", "decoded", "opaque"]);
+    assert_eq!(column(&table, ">CPU vs JSON"), ["100 %", "75 %", "75 %"]);
+    assert_eq!(column(&table, "against it"), ["", "", "format-opaque"]);
+    assert_eq!(column(&table, ">processed"), ["not told"; 3]);
+}
+
+#[test]
+fn trials_of_two_tests_are_two_tables_and_others_are_in_none() {
+    let mut trials = example::ws::formats();
+    trials.push(example::ws::throughput());
+    trials.push(example::failed_run());
+    let trials = stored(trials);
+    let all: Vec<_> = trials.iter().collect();
+    let counts: Vec<usize> = tables(&all).iter().map(|table| table.rows.len()).collect();
+    assert_eq!(counts, [3, 1]);
+    let none = stored(vec![example::failed_run()]);
+    assert_eq!(text::side_by_side(&none), "");
+}
+
+#[test]
+fn every_test_has_its_columns_and_every_row_a_cell_for_each() {
+    for (test, unit, own) in [
+        ("storm", LoadUnit::ConnectionsPerSecond, ">failed"),
+        ("ping", LoadUnit::Connections, ">unanswered"),
+        ("throughput", LoadUnit::MessagesPerSecond, ">MB/s"),
+        ("matrix", LoadUnit::MessagesPerSecond, ">message bytes"),
+        ("formats", LoadUnit::MessagesPerSecond, "decoded"),
+        ("hold", LoadUnit::Connections, ">survival"),
+        ("limit", LoadUnit::Connections, ">RSS/connection"),
+        ("fanout", LoadUnit::Receivers, ">lost"),
+    ] {
+        let trial = example::ws::trial(test, unit, 100, (0.4, 1.5));
+        let table = table_of(vec![trial]);
+        assert_eq!(table.rows[0].len(), table.columns.len(), "{test}");
+        for name in [
+            own,
+            ">offered",
+            ">p99",
+            ">client CPU",
+            "verdict",
+            "against it",
+        ] {
+            assert_eq!(column(&table, name).len(), 1);
+        }
+    }
+}
+
+#[test]
+fn hostile_names_are_text_wherever_they_stand() {
+    let mut trials = example::ws::formats();
+    for trial in &mut trials {
+        let ws = example::ws::record(trial);
+        HOSTILE.clone_into(&mut ws.test);
+        HOSTILE.clone_into(&mut ws.dialect);
+        ws.format = Some(format!("{HOSTILE} | `x`"));
+        ws.outcomes = vec![plimsoll_core::record::WsOutcome {
+            name: format!("{HOSTILE}\u{1b}[31m"),
+            count: 1,
+        }];
+    }
+    let place = folder_of(&trials, None, &[], &[]);
+    assert_sound(&page_of(place.path()));
+    for file in ["summary.md", "step-summary.md"] {
+        let told = fs::read_to_string(place.path().join(file)).unwrap();
+        assert!(!told.contains('\u{1b}'), "{file}");
+        // Within a block of code nothing is markup.
+        let text = told.lines().filter(|line| !line.starts_with("plimsoll "));
+        assert!(!text.collect::<String>().contains("<img"), "{file}");
+    }
+    let told = text::side_by_side(&stored(trials.clone())) + &text::trial(&trials[0], false);
+    assert!(!told.contains('\u{1b}'));
+}
+
+#[test]
+fn records_hold_to_the_schema_and_come_back() {
+    let path = crate_folder().join("schema/trial.json");
+    let schema = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    for trial in [example::ws::throughput(), example::failed_run()] {
+        let record = serde_json::to_value(&trial).unwrap();
+        validator.validate(&record).unwrap();
+        // What other workloads write did not change.
+        assert_eq!(record.get("ws").is_some(), trial.ws.is_some());
+        assert_eq!(record.get("load_unit").is_some(), trial.ws.is_some());
+        assert_eq!(serde_json::from_value::<Trial>(record).unwrap(), trial);
+    }
+}
+
+#[test]
+fn a_trial_is_repeated_with_what_it_was_told() {
+    let run = example::ws::throughput();
+    let place = folder_of(std::slice::from_ref(&run), None, &[], &[]);
+    let page = assert_sound(&page_of(place.path()));
+    let command = text_of(&page, "pre code");
+    for told in [
+        "plimsoll run node-ws --sessions 20000 --workload ws",
+        "--test throughput --dialect wse --connections 100 --message-bytes 175 --format json --closed-loop",
+    ] {
+        assert!(command.contains(told), "{told} in {command}");
+    }
+    assert!(!text_of(&page, "main").contains("with --slo and a file"));
+    // One cell of a matrix is not measured by itself.
+    let cells = example::ws::matrix();
+    let place = folder_of(&cells[..1], None, &[], &[]);
+    let page = assert_sound(&page_of(place.path()));
+    let command = text_of(&page, "pre code");
+    assert!(command.ends_with("--test matrix --dialect echo --connections 100"));
+}
+
+fn entries(folder: &Path) -> Vec<Entry> {
+    entry::of("a-folder", &load(folder).unwrap())
+}
+
+#[test]
+fn the_history_tells_the_load_in_its_unit_and_keeps_tests_apart() {
+    let find = example::ws::storm();
+    let place = folder_of(&find.trials, Some(&find.bracket), &[], &[]);
+    let found = &entries(place.path())[0];
+    assert_eq!(found.in_short(), "600 connections per second");
+    assert_eq!(found.test.as_deref(), Some("storm"));
+    let conditions = Conditions::of(found);
+    assert!(
+        conditions
+            .words()
+            .starts_with("workload ws, test storm, profile quick")
+    );
+    let run = example::ws::throughput();
+    let place = folder_of(std::slice::from_ref(&run), None, &[], &[]);
+    let ran = &entries(place.path())[0];
+    assert_eq!(ran.in_short(), "fail at 20,000 messages per second");
+    assert_eq!(ran.claim, words::outcome(&run));
+    assert_ne!(Conditions::of(ran), conditions);
+    // What is written of other workloads did not change.
+    let place = folder_of(&[example::failed_run()], None, &[], &[]);
+    let record = serde_json::to_value(&entries(place.path())[0]).unwrap();
+    assert!(record.get("test").is_none() && record.get("load_unit").is_none());
+    let again: Entry = serde_json::from_value(record).unwrap();
+    assert_eq!(again.in_short(), "fail at 1,600");
+}
+
+#[test]
+fn the_cells_of_a_matrix_have_names_of_their_own() {
+    let trials = example::ws::matrix();
+    let loads: Vec<String> = trials.iter().map(words::load_of).collect();
+    assert_eq!(loads[0], "10,000 messages per second of 64 B");
+    let formats = example::ws::formats();
+    let in_msgpack = words::load_of(&formats[1]);
+    assert_eq!(in_msgpack, "10,000 messages per second in msgpack");
+}

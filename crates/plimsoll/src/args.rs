@@ -1,8 +1,15 @@
 //! The command line as it is written. Names and meanings are those of `docs/`; what belongs together is checked in [`crate::setup`].
 
+mod ws;
+
 use std::path::PathBuf;
 
+pub(crate) use ws::WsArgs;
+
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+/// The greatest load that can be asked for.
+pub(crate) const LOAD_MAX: u32 = 1_000_000;
 
 /// Finds the load line of a real-time server: how many sessions it carries per vCPU while every gate of its SLO holds.
 #[derive(Debug, Parser)]
@@ -34,6 +41,9 @@ pub(crate) enum Command {
     History(HistoryArgs),
     /// The same as local web pages, with what is being measured now
     Serve(ServeArgs),
+    /// One process of a client of several: the command starts itself so
+    #[command(hide = true, name = plimsoll_lab::trial::processes::SUBCOMMAND)]
+    Engine,
 }
 
 /// Which target.
@@ -59,6 +69,8 @@ pub(crate) enum WorkloadName {
     Stt,
     /// Any RFC 6455 server that sends every message back
     Echo,
+    /// General WebSocket servers: eight tests, see --test
+    Ws,
 }
 
 impl WorkloadName {
@@ -66,6 +78,7 @@ impl WorkloadName {
         match self {
             Self::Stt => "stt",
             Self::Echo => "echo",
+            Self::Ws => "ws",
         }
     }
 }
@@ -111,12 +124,12 @@ pub(crate) struct LoadArgs {
     /// What speech-to-text sessions say: a WAV file, 16 kHz mono 16 bit (default: synthetic frames)
     #[arg(long, value_name = "FILE.wav")]
     pub(crate) audio: Option<PathBuf>,
-    /// Bytes of an echo message
-    #[arg(long, value_name = "N", default_value_t = 128)]
-    pub(crate) message_bytes: usize,
-    /// Milliseconds between two echo messages of a session
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    pub(crate) period_ms: u64,
+    /// Bytes of a message [default: echo 128, ws by its test]
+    #[arg(long, value_name = "N")]
+    pub(crate) message_bytes: Option<usize>,
+    /// Milliseconds between two messages of a session [default: echo 100, ws by its test]
+    #[arg(long, value_name = "N")]
+    pub(crate) period_ms: Option<u64>,
     /// Where targets send their batches: `sim`, or the URL of a server of yours
     #[arg(long, value_name = "sim|URL", default_value = "sim")]
     pub(crate) inference: String,
@@ -138,6 +151,8 @@ pub(crate) struct LoadArgs {
     /// Control group whose resources are the target's, for --url
     #[arg(long, value_name = "PATH")]
     pub(crate) cgroup: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) ws: WsArgs,
 }
 
 /// What becomes of the result.
@@ -176,12 +191,15 @@ pub(crate) struct DoctorArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct CalibrateArgs {
+    /// What the client does
+    #[arg(long, value_enum, default_value_t = Calibrated::Stt)]
+    pub(crate) workload: Calibrated,
     /// Cores of the client (default: all but the last)
     #[arg(long, value_name = "LIST")]
     pub(crate) client_cpus: Option<String>,
-    /// Sessions on which the costs are measured
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(10..=100_000))]
-    pub(crate) sessions: u32,
+    /// Sessions on which the costs are measured [default: stt 1000; ws 100 connections, each with 500 messages a second]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(10..=100_000))]
+    pub(crate) sessions: Option<u32>,
     /// How often bare loop and engine take turns
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) rounds: u32,
@@ -190,6 +208,15 @@ pub(crate) struct CalibrateArgs {
     pub(crate) seconds: f64,
     #[command(flatten)]
     pub(crate) out: OutArgs,
+}
+
+/// What can be calibrated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Calibrated {
+    /// Audio frames of speech-to-text sessions, and how many of those the client can drive
+    Stt,
+    /// Messages, echoes and connections of general WebSocket servers, and how many of each a core is on time with
+    Ws,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -220,8 +247,8 @@ pub(crate) struct RunArgs {
     /// Name of a target, as `plimsoll list` shows it
     #[arg(required_unless_present_any = ["url", "manifest"], conflicts_with_all = ["url", "manifest"])]
     pub(crate) target: Option<String>,
-    /// How many sessions
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    /// How many sessions; with --workload ws the load of its test
+    #[arg(long, visible_alias = "load", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=LOAD_MAX.into()))]
     pub(crate) sessions: u32,
     #[command(flatten)]
     pub(crate) which: Which,
@@ -236,11 +263,11 @@ pub(crate) struct RunArgs {
 /// How a load line is searched.
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct SearchArgs {
-    /// The load to begin with [default: 400]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    /// The load to begin with [default: 400; ws: storm 200, throughput 10000, fanout 100]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=LOAD_MAX.into()))]
     pub(crate) start: Option<u32>,
     /// The greatest load to try (default: what descriptors and ports allow)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=LOAD_MAX.into()))]
     pub(crate) max: Option<u32>,
     /// How narrow the edge's interval must be, high / low - 1 (default: 0.05 quick, 0.02 otherwise)
     #[arg(long, value_name = "SHARE")]
@@ -262,7 +289,7 @@ pub(crate) struct FindArgs {
     #[arg(long, conflicts_with_all = ["url", "manifest"])]
     pub(crate) all: bool,
     /// The load at which the costs of several targets are compared; 0 for none (default: 80 % of the lowest load line, rounded down)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=LOAD_MAX.into()))]
     pub(crate) common_load: Option<u32>,
     /// Rounds of trials at the common load, one trial of each target in each
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -290,7 +317,7 @@ pub(crate) struct CompareArgs {
     /// What is held against it: likewise
     pub(crate) b: String,
     /// Compare at this load only: what it costs, and who carries it; search no load lines
-    #[arg(long, value_name = "N", conflicts_with_all = ["start", "max", "width", "repeats", "time_budget"], value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, visible_alias = "load", value_name = "N", conflicts_with_all = ["start", "max", "width", "repeats", "time_budget"], value_parser = clap::value_parser!(u32).range(1..=LOAD_MAX.into()))]
     pub(crate) sessions: Option<u32>,
     /// Pairs of trials for the cost [default: 8: if a trial's cost scatters by 2 %, they show a difference of 5 % in 95 of 100 cases]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..=1000))]
@@ -410,5 +437,6 @@ mod tests {
         assert!(parse("plimsoll run --sessions 5").is_err());
         assert!(parse("plimsoll run x --url ws://h:1/ --sessions 5").is_err());
         assert!(parse("plimsoll run x --sessions 0").is_err());
+        assert!(parse("plimsoll run x --load 5").is_ok());
     }
 }

@@ -73,5 +73,9 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
         Command::Report(report) => commands::report::run(report),
         Command::History(history) => commands::history::run(history),
         Command::Serve(serve) => commands::serve::run(serve, &stop),
+        Command::Engine => {
+            plimsoll_lab::trial::processes::serve(&stop)?;
+            Ok(ExitCode::SUCCESS)
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_core::record::{LiveCommand, LiveEnded, LivePhases, Second, Trial, Verdict};
+use plimsoll_core::record::{LiveCommand, LiveEnded, LivePhases, LoadUnit, Second, Trial, Verdict};
 use plimsoll_lab::timestamp;
 use plimsoll_lab::trial::{Conditions, Subject, TrialSecond};
 use plimsoll_report::{ResultFolder, words};
@@ -61,8 +61,10 @@ impl Progress {
             slo: conditions.slo.clone(),
             profile: conditions.profile.clone(),
             vcpu: started.then_some(conditions.placement.vcpu),
+            load_unit: conditions.load.unit(),
         };
         self.plain.phases = LivePhases::of(&measuring.profile);
+        self.plain.unit = measuring.load_unit;
         self.shared.tell(|state| state.measuring(measuring));
         if self.outlets.is_none() {
             let cpus = &conditions.placement.client_cpus;
@@ -136,6 +138,8 @@ impl Progress {
 #[derive(Debug, Default)]
 struct Plain {
     phases: LivePhases,
+    /// What loads count.
+    unit: LoadUnit,
     /// What the current trial is, in a few words.
     trial: String,
     /// This one included.
@@ -156,9 +160,10 @@ impl Plain {
             .into_iter()
             .filter(|part| !part.is_empty())
             .collect();
+        let load = format!("{sessions} {}", self.unit.name());
         self.trial = match what.join(", ") {
-            what if what.is_empty() => format!("trial {number}: {sessions} sessions"),
-            what => format!("trial {number}: {sessions} sessions ({what})"),
+            what if what.is_empty() => format!("trial {number}: {load}"),
+            what => format!("trial {number}: {load} ({what})"),
         };
         self.trials_left = begins.trials_left.max(1);
         self.errors = 0;
@@ -179,8 +184,8 @@ impl Plain {
             second.phase.replace('_', "-"),
             second.at_s,
             second.sessions_open,
-            ms(second.newest_p50_ms),
-            ms(second.newest_p95_ms),
+            ms(second.newest_p50_ms, self.unit),
+            ms(second.newest_p95_ms, self.unit),
             self.errors,
             second.client_cpu_share * 100.0,
             self.time_left(second.at_s),
@@ -196,38 +201,57 @@ impl Plain {
 }
 
 fn ends_line(trial: &Trial) -> String {
+    let unit = trial.load_unit;
     let newest = &trial.latency.newest.from_schedule;
     let cost = trial
         .target_resources
         .as_ref()
         .and_then(|r| r.cpu_us_per_session_second)
-        .map_or(String::new(), |us| format!("  {us:.0} µs CPU/session-s"));
-    let why = match trial.verdict {
-        Verdict::Pass => String::new(),
-        Verdict::Fail => trial
-            .gates
-            .iter()
-            .filter(|gate| !gate.pass)
-            .map(|gate| format!("  {}", gate.name))
-            .collect(),
-        Verdict::Invalid => trial
-            .caveats
-            .iter()
-            .filter(|caveat| caveat.blocking)
-            .map(|caveat| format!("  {}", caveat.id))
-            .collect(),
-    };
+        .map_or(String::new(), |us| format!("  {}", cost(us, unit)));
+    let against: String = against(trial)
+        .iter()
+        .map(|name| format!("  {name}"))
+        .collect();
     format!(
-        "{:>7} sessions  {:<7}  newest p50/p95 {}/{} ms{cost}{why}",
+        "{:>7} {}  {:<7}  newest p50/p95 {}/{} ms{cost}{against}",
         trial.sessions,
+        unit.name(),
         trial.verdict.word(),
-        ms(newest.p50_ms),
-        ms(newest.p95_ms),
+        ms(newest.p50_ms, unit),
+        ms(newest.p95_ms, unit),
     )
 }
 
-fn ms(value: Option<f64>) -> String {
-    value.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.0}"))
+fn cost(us: f64, unit: LoadUnit) -> String {
+    if unit.is_sessions() {
+        format!("{us:.0} µs CPU/session-s")
+    } else {
+        format!("{} {}", words::us(us), words::cpu_cost_in_brief(unit))
+    }
+}
+
+/// What stands against a trial: gates that did not hold, or what makes it invalid.
+fn against(trial: &Trial) -> Vec<&str> {
+    match trial.verdict {
+        Verdict::Pass => Vec::new(),
+        Verdict::Fail => {
+            let failed = trial.gates.iter().filter(|gate| !gate.pass);
+            failed.map(|gate| gate.name.as_str()).collect()
+        }
+        Verdict::Invalid => {
+            let blocking = trial.caveats.iter().filter(|caveat| caveat.blocking);
+            blocking.map(|caveat| caveat.id.as_str()).collect()
+        }
+    }
+}
+
+/// Milliseconds without their unit: whole ones for sessions, whose answers take many; a WebSocket's echo takes fractions of one.
+fn ms(value: Option<f64>, unit: LoadUnit) -> String {
+    match value {
+        None => "-".to_owned(),
+        Some(ms) if unit.is_sessions() => format!("{ms:.0}"),
+        Some(ms) => words::ms_digits(ms),
+    }
 }
 
 #[cfg(test)]
@@ -269,6 +293,34 @@ mod tests {
             begins("", "rust-axum", "cost at the common load"),
             "trial 3: 750 sessions (rust-axum, cost at the common load), about 0:52 left"
         );
+    }
+
+    #[test]
+    fn plain_lines_have_the_unit_of_the_load() {
+        let mut plain = Plain {
+            unit: LoadUnit::MessagesPerSecond,
+            ..plain("", "", "256 B")
+        };
+        plain.trial_begins(&Begins {
+            number: 2,
+            sessions: 10_000,
+            target: "",
+            letter: "",
+            why: "256 B",
+            trials_left: 1,
+        });
+        assert!(
+            plain
+                .begins_line()
+                .starts_with("trial 2: 10000 messages per second (256 B), "),
+            "{}",
+            plain.begins_line()
+        );
+        assert_eq!(ms(Some(99.6), LoadUnit::Sessions), "100");
+        assert_eq!(ms(None, LoadUnit::Connections), "-");
+        assert_eq!(ms(Some(0.42), LoadUnit::Connections), "0.4");
+        assert!(cost(12.0, LoadUnit::MessagesPerSecond).ends_with(" CPU/message"));
+        assert_eq!(cost(333.4, LoadUnit::Sessions), "333 µs CPU/session-s");
     }
 
     #[test]

@@ -1,10 +1,13 @@
-//! What the command line says, made into what the laboratory takes: checked, resolved, with defaults.
+//! What the command line says, made into what the laboratory takes: checked, resolved, with defaults. [`ws`] does it for that workload.
+
+pub(crate) mod ws;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use plimsoll_core::drift::WINDOW_MIN_S;
 use plimsoll_core::profile::Profile;
+use plimsoll_core::record::LoadUnit;
 use plimsoll_core::slo::Slo;
 use plimsoll_lab::build::build;
 use plimsoll_lab::isolation::{CpuList, GroupView, Layout, Placement};
@@ -18,6 +21,11 @@ use plimsoll_lab::trial::{Conditions, Inference, Load, Subject, TargetUrl};
 
 use crate::args::{LoadArgs, Where, Which, WorkloadName};
 use crate::failure::Failure;
+
+/// Bytes of an echo message.
+const ECHO_MESSAGE_BYTES: usize = 128;
+/// Time between two echo messages of a session.
+const ECHO_PERIOD_MS: u64 = 100;
 
 /// The manifest of a target by name or by file.
 pub(crate) fn manifest_of(target: Option<&str>, which: &Which) -> Result<Manifest, Failure> {
@@ -56,7 +64,7 @@ pub(crate) fn subject(
         }
         return Ok(Subject::Started(Box::new(manifest)));
     };
-    let default_path = workload(which.workload, load).default_path();
+    let default_path = workload(which.workload, load, None)?.default_path();
     let resources = match (load.pid, &load.cgroup) {
         (Some(pid), _) if !Path::new(&format!("/proc/{pid}")).exists() => {
             return Err(Failure::Usage(format!("--pid {pid}: no such process")));
@@ -91,23 +99,32 @@ pub(crate) fn bring_up_to_date(
     Ok(())
 }
 
-/// What all trials have in common.
+/// What all trials of this subject have in common.
 pub(crate) fn conditions(
+    subject: &Subject,
     which: &Which,
     place: &Where,
     load: &LoadArgs,
     log_folder: PathBuf,
 ) -> Result<Conditions, Failure> {
-    let workload = workload(which.workload, load);
-    if let Load::Stt { audio } = &workload {
+    let manifest = match subject {
+        Subject::Started(manifest) => Some(&**manifest),
+        Subject::Running { .. } => None,
+    };
+    let mut workload = workload(which.workload, load, manifest)?;
+    match &mut workload {
         // A file of another format is better refused before anything is started.
-        audio.table()?;
+        Load::Stt { audio } => drop(audio.table()?),
+        Load::Echo { .. } => {}
+        Load::Ws(ws) => ws::spread_over_addresses(ws, subject),
     }
+    let mut profile = profile(load)?;
+    workload.shape(&mut profile);
     let mut slos = slos(&load.slo)?.into_iter();
     Ok(Conditions {
         slo: slos.next().unwrap_or_else(|| workload.default_slo()),
         further_slos: slos.collect(),
-        profile: profile(load)?,
+        profile,
         seed: load.seed,
         nodelay: !load.no_nodelay,
         tick_us: load.tick_us,
@@ -150,8 +167,16 @@ pub(crate) fn cpus(flag: &str, list: Option<&str>) -> Result<Option<CpuList>, Fa
     .transpose()
 }
 
-fn workload(name: WorkloadName, load: &LoadArgs) -> Load {
-    match name {
+/// What the sessions do, with a target that has this manifest, or with a server that runs already.
+fn workload(
+    name: WorkloadName,
+    load: &LoadArgs,
+    manifest: Option<&Manifest>,
+) -> Result<Load, Failure> {
+    if name != WorkloadName::Ws {
+        ws::must_be_unused(name, load)?;
+    }
+    let workload = match name {
         WorkloadName::Stt => Load::Stt {
             audio: match &load.audio {
                 Some(file) => AudioSource::File(file.clone()),
@@ -159,9 +184,20 @@ fn workload(name: WorkloadName, load: &LoadArgs) -> Load {
             },
         },
         WorkloadName::Echo => Load::Echo {
-            message_bytes: load.message_bytes,
-            period_ms: load.period_ms,
+            message_bytes: load.message_bytes.unwrap_or(ECHO_MESSAGE_BYTES),
+            period_ms: load.period_ms.unwrap_or(ECHO_PERIOD_MS),
         },
+        WorkloadName::Ws => Load::Ws(Box::new(ws::load(load, manifest)?)),
+    };
+    workload.check()?;
+    Ok(workload)
+}
+
+/// What a load of this workload counts.
+pub(crate) fn unit(workload: WorkloadName, load: &LoadArgs) -> LoadUnit {
+    match workload {
+        WorkloadName::Stt | WorkloadName::Echo => LoadUnit::Sessions,
+        WorkloadName::Ws => load.ws.test().load_unit(),
     }
 }
 
@@ -263,6 +299,7 @@ mod tests {
     use super::*;
     use crate::args::{Args, Command};
     use clap::Parser;
+    use plimsoll_core::schedule::Spacing;
 
     fn load_args(line: &str) -> LoadArgs {
         let words = format!("plimsoll run x --sessions 5 {line}");
@@ -271,6 +308,11 @@ mod tests {
             Command::Run(run) => run.load,
             other => panic!("{other:?}"),
         }
+    }
+
+    /// The load of workload `ws` against a server that runs already.
+    fn ws_load(line: &str) -> Result<Load, String> {
+        workload(WorkloadName::Ws, &load_args(line), None).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -310,5 +352,92 @@ mod tests {
             })
         );
         assert!(headers(&["nonsense".to_owned()]).is_err());
+    }
+
+    #[test]
+    fn a_test_of_ws_has_its_own_defaults() {
+        for (line, path, unit) in [
+            ("", "/", LoadUnit::Connections),
+            ("--test storm", "/", LoadUnit::ConnectionsPerSecond),
+            ("--test fanout", "/fanout", LoadUnit::Receivers),
+            (
+                "--test throughput --dialect wse --format msgpack",
+                "/wse?format=msgpack&protocol_version=1",
+                LoadUnit::MessagesPerSecond,
+            ),
+        ] {
+            let load = ws_load(line).unwrap();
+            assert_eq!((load.default_path(), load.unit()), (path, unit), "{line}");
+            let told = unit_of(line);
+            assert_eq!(told, unit, "{line}");
+        }
+        let Load::Ws(ws) = ws_load("--test hold --period-ms 250 --message-bytes 99").unwrap()
+        else {
+            panic!("a load of ws");
+        };
+        assert_eq!((ws.period_ns, ws.message_bytes), (250_000_000, 99));
+        let Load::Ws(ws) = ws_load("--test storm --linger-ms 0 --poisson").unwrap() else {
+            panic!("a load of ws");
+        };
+        assert_eq!((ws.linger_ns, ws.spacing), (0, Spacing::Poisson));
+    }
+
+    fn unit_of(line: &str) -> LoadUnit {
+        unit(WorkloadName::Ws, &load_args(line))
+    }
+
+    #[test]
+    fn a_flag_that_the_test_has_no_use_for_is_refused() {
+        for (line, words) in [
+            ("--rate 5", "--rate is for --test fanout, this is ping"),
+            (
+                "--test storm --connections 5",
+                "throughput, matrix, formats",
+            ),
+            ("--test formats --format zlib", "--test throughput"),
+            ("--test matrix --message-bytes 99", "--message-bytes"),
+            ("--test hold --closed-loop", "--test ping, throughput"),
+            ("--test throughput --period-ms 5", "--period-ms"),
+            (
+                "--test throughput --dialect wse --format msgpack --message-bytes 99",
+                "those of msgpack have 137",
+            ),
+            ("--dialect wse --message-bytes 99", "leave the flag out"),
+            ("--token-secret x", "--dialect wse"),
+            ("--dialect wse --token-secret x", "32"),
+            ("--message-bytes 5", "--message-bytes"),
+            ("--audio x.wav", "--workload stt"),
+            ("--test fanout --rate 0", "--rate 0"),
+            ("--period-ms 0", "--period-ms 0"),
+            ("--test storm --ramp 1", "from the warm-up on"),
+        ] {
+            let text = ws_load(line).unwrap_err();
+            assert!(
+                text.contains(words) && !text.contains('\n'),
+                "{line}: {text}"
+            );
+        }
+        let text = workload(WorkloadName::Echo, &load_args("--test storm"), None);
+        let text = text.unwrap_err().to_string();
+        assert_eq!(text, "--test is for --workload ws, this is echo");
+    }
+
+    #[test]
+    fn several_loads_in_one_are_no_search() {
+        let refused = |line: &str| {
+            let load = load_args(line);
+            ws::must_be_one_load(WorkloadName::Ws, &load, "a search takes")
+                .map_err(|error| error.to_string())
+        };
+        assert!(refused("--test throughput").is_ok());
+        let text = refused("--test matrix").unwrap_err();
+        assert!(
+            text.ends_with("--test throughput --message-bytes N"),
+            "{text}"
+        );
+        let text = refused("--test formats").unwrap_err();
+        assert!(text.ends_with("--test throughput --format F"), "{text}");
+        let text = refused("--test ping --closed-loop").unwrap_err();
+        assert!(text.ends_with("with `plimsoll run`"), "{text}");
     }
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use past_results::{copy, on_day};
 use plimsoll_core::record::{
-    Live, LiveBracket, LiveCommand, LivePhases, LiveTrial, Phase, SCHEMA_VERSION,
+    Live, LiveBracket, LiveCommand, LivePhases, LiveTrial, LoadUnit, Phase, SCHEMA_VERSION,
 };
 use plimsoll_report::ResultFolder;
 
@@ -129,6 +129,7 @@ fn live(sessions: u32) -> Live {
         pid: 1,
         vcpu: Some(0.25),
         phases: LivePhases::default(),
+        load_unit: LoadUnit::Sessions,
         trial: Some(LiveTrial {
             number: 1,
             sessions,

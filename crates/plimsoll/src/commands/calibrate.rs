@@ -2,14 +2,16 @@
 
 use std::process::ExitCode;
 
+use plimsoll_lab::calibrate::ws::Work;
 use plimsoll_lab::calibrate::{self, Settings, Step};
 use plimsoll_lab::isolation::{CpuList, Placement};
 use plimsoll_lab::machine::Limits;
 use plimsoll_lab::signals::Stop;
 use plimsoll_lab::timestamp;
 use plimsoll_lab::trial::Inference;
+use plimsoll_report::{ResultFolder, text};
 
-use crate::args::{CalibrateArgs, Where};
+use crate::args::{CalibrateArgs, Calibrated, Where};
 use crate::failure::Failure;
 use crate::output::{self, say};
 use crate::setup;
@@ -18,6 +20,11 @@ use crate::setup;
 /// `cargo bench -p plimsoll-inference`; here only to warn early, never for a verdict.
 const SIMULATOR_US_PER_SESSION_SECOND: f64 = 80.0;
 
+/// Sessions of speech that costs are measured on.
+const STT_SESSIONS: u32 = 1_000;
+/// Connections that costs are measured on for workload `ws`: as many as share its messages in a trial.
+const WS_CONNECTIONS: u32 = 100;
+
 pub(crate) fn run(args: &CalibrateArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     if !(0.5..=600.0).contains(&args.seconds) {
         return Err(Failure::Usage(format!(
@@ -25,6 +32,10 @@ pub(crate) fn run(args: &CalibrateArgs, stop: &Stop) -> Result<ExitCode, Failure
             args.seconds
         )));
     }
+    let sessions = match args.workload {
+        Calibrated::Stt => STT_SESSIONS,
+        Calibrated::Ws => WS_CONNECTIONS,
+    };
     let placement = setup::placement(&Where {
         vcpu: 1.0,
         quota_period_ms: 10,
@@ -35,7 +46,7 @@ pub(crate) fn run(args: &CalibrateArgs, stop: &Stop) -> Result<ExitCode, Failure
     let settings = Settings {
         client_cpus: placement.client_cpus.clone(),
         sink_cpus: placement.target_cpus.clone(),
-        sessions: args.sessions,
+        sessions: args.sessions.unwrap_or(sessions),
         rounds: args.rounds,
         seconds: args.seconds,
         sessions_max: sessions_max(),
@@ -46,49 +57,94 @@ pub(crate) fn run(args: &CalibrateArgs, stop: &Stop) -> Result<ExitCode, Failure
             placement.client_cpus
         );
     }
-    let calibration = calibrate::calibrate(&settings, timestamp::now(), stop, show)?;
-    folder.write_calibration(&calibration)?;
-    output::render(folder.path())?;
-    if args.out.json {
-        output::print_json(&calibration)?;
-    } else {
-        say!(
-            "bare loop        {:>8.2} µs of CPU per frame ({} connections)",
-            calibration.bare_us_per_frame,
-            calibration.sessions
-        );
-        say!(
-            "engine           {:>8.2} µs of CPU per frame (sending, receiving, accounting; {})",
-            calibration.engine_us_per_frame,
-            calibration.engine_backend
-        );
-        say!("engine / bare    {:>8.2}", calibration.ratio);
-        say!(
-            "timer error p99  {:>8.0} µs",
-            calibration.timer_error_p99_us
-        );
-        say!(
-            "most sessions    {:>8} on CPU {} (send lag p99 {:.2} ms)",
-            calibration.max_sessions,
-            placement.client_cpus,
-            calibration.send_lag_p99_us / 1e3
-        );
+    match args.workload {
+        Calibrated::Stt => of_stt(args, &settings, &folder, stop)?,
+        Calibrated::Ws => of_ws(args, &settings, &folder, stop)?,
+    }
+    if !args.out.json {
         say!("result: {}", folder.path().display());
     }
     Ok(ExitCode::SUCCESS)
 }
 
+fn of_stt(
+    args: &CalibrateArgs,
+    settings: &Settings,
+    folder: &ResultFolder,
+    stop: &Stop,
+) -> Result<(), Failure> {
+    let calibration = calibrate::calibrate(settings, timestamp::now(), stop, show)?;
+    folder.write_calibration(&calibration)?;
+    output::render(folder.path())?;
+    if args.out.json {
+        return output::print_json(&calibration);
+    }
+    say!(
+        "bare loop        {:>8.2} µs of CPU per frame ({} connections)",
+        calibration.bare_us_per_frame,
+        calibration.sessions
+    );
+    say!(
+        "engine           {:>8.2} µs of CPU per frame (sending, receiving, accounting; {})",
+        calibration.engine_us_per_frame,
+        calibration.engine_backend
+    );
+    say!("engine / bare    {:>8.2}", calibration.ratio);
+    say!(
+        "timer error p99  {:>8.0} µs",
+        calibration.timer_error_p99_us
+    );
+    say!(
+        "most sessions    {:>8} on CPU {} (send lag p99 {:.2} ms)",
+        calibration.max_sessions,
+        settings.client_cpus,
+        calibration.send_lag_p99_us / 1e3
+    );
+    Ok(())
+}
+
+fn of_ws(
+    args: &CalibrateArgs,
+    settings: &Settings,
+    folder: &ResultFolder,
+    stop: &Stop,
+) -> Result<(), Failure> {
+    let calibration = calibrate::ws::calibrate(settings, timestamp::now(), stop, show_ws)?;
+    folder.write_ws_calibration(&calibration)?;
+    output::render(folder.path())?;
+    if args.out.json {
+        return output::print_json(&calibration);
+    }
+    output::print(&text::client_costs(&calibration));
+    Ok(())
+}
+
 fn show(step: &Step) {
+    eprintln!("  {}", told(step, "frame", "sessions"));
+}
+
+fn show_ws(work: Work, step: &Step) {
+    let at_a_write = work.messages_per_write();
+    let at_a_write = at_a_write.map_or_else(String::new, |count| format!(", {count} at a write"));
+    let one = match work {
+        Work::Messages { .. } | Work::Echoes => "message",
+        Work::Connections => "connection",
+    };
+    let told = told(step, one, work.load_unit().name());
+    eprintln!("  {}{at_a_write}: {told}", work.name());
+}
+
+fn told(step: &Step, one: &str, unit: &str) -> String {
     match step {
-        Step::Bare { us_per_frame } => eprintln!("  bare loop {us_per_frame:.2} µs per frame"),
-        Step::Engine { us_per_frame } => eprintln!("  engine    {us_per_frame:.2} µs per frame"),
+        Step::Bare { us_per_frame } => format!("bare loop {us_per_frame:.2} µs per {one}"),
+        Step::Engine { us_per_frame } => format!("engine    {us_per_frame:.2} µs per {one}"),
         Step::Load {
-            sessions,
+            load,
             send_lag_p99_us,
             busy_share,
             honest,
-        } => eprintln!(
-            "  {sessions} sessions: send lag p99 {:.2} ms, thread busy {:.0} %: {}",
+        } => format!(
+            "{load} {unit}: send lag p99 {:.2} ms, thread busy {:.0} %: {}",
             send_lag_p99_us / 1e3,
             busy_share * 100.0,
             if *honest { "honest" } else { "too much" }

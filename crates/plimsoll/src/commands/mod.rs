@@ -7,6 +7,7 @@ pub(crate) mod doctor;
 pub(crate) mod find;
 pub(crate) mod history;
 pub(crate) mod list;
+pub(crate) mod matrix;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod serve;

@@ -27,6 +27,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
             "ranking": results.ranking,
             "check": results.check,
             "calibration": results.calibration,
+            "ws_calibration": results.ws_calibration,
         }))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -42,6 +43,9 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
     }
     for stored in results.other_trials() {
         output::print(&text::trial(&stored.trial, output::color()));
+    }
+    if let Some(calibration) = &results.ws_calibration {
+        output::print(&text::client_costs(calibration));
     }
     for file in written {
         say!("wrote {}", file.display());

@@ -1,4 +1,4 @@
-//! `plimsoll run`: one trial at one load.
+//! `plimsoll run`: one trial at one load, or one for each row of a matrix.
 
 use std::process::ExitCode;
 
@@ -9,6 +9,7 @@ use plimsoll_lab::trial;
 use plimsoll_report::{ResultFolder, text};
 
 use crate::args::RunArgs;
+use crate::commands::matrix;
 use crate::failure::Failure;
 use crate::live::keeper::Keeper;
 use crate::live::state::Begins;
@@ -21,9 +22,10 @@ pub(crate) fn run(args: &RunArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     let subject_name = name.or(args.which.url.as_deref()).unwrap_or("manifest");
     let path = output::path(&args.out, "run", subject_name);
     let logs = path.join("logs");
-    let conditions = setup::conditions(&args.which, &args.place, &args.load, logs.clone())?;
     let subject = setup::subject(name, &args.which, &args.load)?;
-    trial::must_be_possible(&subject, args.sessions)?;
+    let conditions =
+        setup::conditions(&subject, &args.which, &args.place, &args.load, logs.clone())?;
+    trial::must_be_possible(&conditions, &subject, args.sessions)?;
     // All that can be refused at once is refused by now, so the folder is not made in vain.
     let folder = ResultFolder::create(path)?;
     setup::bring_up_to_date(&subject, &logs, stop)?;
@@ -31,6 +33,10 @@ pub(crate) fn run(args: &RunArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     let mut progress = Progress::new(LiveCommand::Run, targets, &folder, !args.out.no_live);
     progress.measuring(&subject, &conditions);
     conditions.placement.client_cpus.bind_this_thread()?;
+    let rows = matrix::rows(&conditions.load);
+    if !rows.is_empty() {
+        return matrix::run(args, &conditions, &subject, &rows, progress, &folder, stop);
+    }
     let mut keeper = Keeper::new(&mut progress, std::slice::from_ref(&folder));
     keeper.begins(
         0,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use plimsoll_core::latency::LatencySet;
 use plimsoll_core::profile::Profile;
-use plimsoll_core::record::{LiveCommand, Second, Verdict};
+use plimsoll_core::record::{LiveCommand, LoadUnit, Second, Verdict};
 use plimsoll_core::slo::Slo;
 use plimsoll_report::{ResultFolder, read_live};
 
@@ -30,6 +30,7 @@ fn shared() -> Shared {
         slo: Slo::stt(),
         profile: Profile::quick(),
         vcpu: None,
+        load_unit: LoadUnit::Sessions,
     });
     Shared::new(state)
 }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 use plimsoll_core::latency::{LatencySet, Series, quantile_us};
 use plimsoll_core::profile::Profile;
 use plimsoll_core::record::{
-    Live, LiveBracket, LiveCommand, LiveEnded, LiveGate, LivePhases, LiveSecond, LiveTrial, Phase,
-    SCHEMA_VERSION, Second,
+    Live, LiveBracket, LiveCommand, LiveEnded, LiveGate, LivePhases, LiveSecond, LiveTrial,
+    LoadUnit, Phase, SCHEMA_VERSION, Second,
 };
 use plimsoll_core::slo::{Metric, Percentile, Slo};
 
@@ -32,6 +32,8 @@ pub(crate) struct Measuring {
     pub(crate) profile: Profile,
     /// `None` where the target is not ours to hold.
     pub(crate) vcpu: Option<f64>,
+    /// What loads count.
+    pub(crate) load_unit: LoadUnit,
 }
 
 /// A trial that begins.
@@ -174,6 +176,7 @@ impl LiveState {
             slo,
             profile,
             vcpu,
+            load_unit,
         } = self.measuring.as_ref()?;
         let phases = LivePhases::of(profile);
         let at_s = self.trial.as_ref().map_or(0, |trial| trial.at_s);
@@ -189,6 +192,7 @@ impl LiveState {
             pid: self.facts.pid,
             vcpu: *vcpu,
             phases,
+            load_unit: *load_unit,
             trial: self.trial.clone(),
             gates: self.gates(slo),
             seconds: self.seconds.iter().copied().collect(),

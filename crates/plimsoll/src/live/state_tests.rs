@@ -2,7 +2,9 @@
 
 use plimsoll_core::latency::{LatencySet, Series};
 use plimsoll_core::profile::{NS_PER_MS, Profile};
-use plimsoll_core::record::{Live, LiveCommand, LiveEnded, Phase, Second, Trial, Verdict};
+use plimsoll_core::record::{
+    Live, LiveCommand, LiveEnded, LoadUnit, Phase, Second, Trial, Verdict,
+};
 use plimsoll_core::slo::Slo;
 
 use super::state::{Begins, Facts, LiveState, Measuring, ended, time_left_s};
@@ -26,6 +28,7 @@ fn measuring(target: &str, slo: Slo) -> Measuring {
         slo,
         profile: Profile::quick(),
         vcpu: Some(0.25),
+        load_unit: LoadUnit::Sessions,
     }
 }
 

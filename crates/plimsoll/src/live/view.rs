@@ -1,6 +1,6 @@
 //! What a terminal shows of [`Live`], as lines. A pure function: the same snapshot gives the same lines.
 
-use plimsoll_core::record::{Live, LiveBracket, LiveCommand, LiveGate, LiveSecond};
+use plimsoll_core::record::{Live, LiveBracket, LiveCommand, LiveGate, LiveSecond, LoadUnit};
 use plimsoll_report::words;
 
 use super::axis;
@@ -48,7 +48,7 @@ fn trial(live: &Live) -> Line {
     let Some(trial) = &live.trial else {
         return Line::default().with(Paint::Dim, "between two trials");
     };
-    let load = words::sessions(trial.sessions);
+    let load = words::load(trial.sessions, live.load_unit);
     let line = Line::default().with(Paint::Plain, format!("trial {}: {load}", trial.number));
     match trial.why.as_str() {
         "" => line,
@@ -146,9 +146,14 @@ fn newest_p95(live: &Live, columns: usize) -> Line {
         .with(Paint::Dim, most)
 }
 
+/// How many are open, of those that the load asks for; a rate asks for no number.
 fn sessions(live: &Live) -> Line {
     let open = live.seconds.last().map_or(0, |second| second.sessions_open);
-    let line = Line::default().with(Paint::Plain, format!("sessions {}", words::count(open)));
+    let what = match live.load_unit {
+        unit if unit.is_rate() => LoadUnit::Connections.name(),
+        unit => unit.name(),
+    };
+    let line = Line::default().with(Paint::Plain, format!("{what} {}", words::count(open)));
     let Some(trial) = &live.trial else {
         return line;
     };
@@ -156,8 +161,12 @@ fn sessions(live: &Live) -> Line {
         let paint = if count > 0 { Paint::Bad } else { Paint::Plain };
         line.with(paint, format!("  {what} {}", words::count(count)))
     };
-    let asked = words::count(u64::from(trial.sessions));
-    let line = line.with(Paint::Plain, format!(" of {asked}"));
+    let asked = if live.load_unit.is_rate() {
+        String::new()
+    } else {
+        format!(" of {}", words::count(u64::from(trial.sessions)))
+    };
+    let line = line.with(Paint::Plain, asked);
     let line = counted(line, "errors", trial.errors);
     counted(line, "lost", trial.sessions_lost)
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use plimsoll_core::profile::Profile;
 use plimsoll_core::record::{
-    Live, LiveBracket, LiveCommand, LiveGate, LivePhases, LiveSecond, LiveTrial, Phase,
+    Live, LiveBracket, LiveCommand, LiveGate, LivePhases, LiveSecond, LiveTrial, LoadUnit, Phase,
     SCHEMA_VERSION, Second, Verdict,
 };
 
@@ -48,6 +48,7 @@ fn live() -> Live {
         pid: 17,
         vcpu: Some(0.25),
         phases: LivePhases::of(&Profile::quick()),
+        load_unit: LoadUnit::Sessions,
         trial: Some(LiveTrial {
             number: 5,
             sessions: 825,
@@ -157,6 +158,36 @@ fn before_anything_is_known_nothing_is_made_up() {
         ..nothing
     };
     assert!(lines(&between, 99, 22).len() > 5);
+}
+
+#[test]
+fn a_load_has_its_unit_and_a_rate_is_no_number_of_connections() {
+    let of = |load_unit| {
+        let live = Live {
+            load_unit,
+            ..live()
+        };
+        text(&live, 99, 22)
+    };
+    let connections = of(LoadUnit::Connections);
+    assert!(
+        connections.contains("trial 5: 825 connections"),
+        "{connections}"
+    );
+    assert!(
+        connections.contains("connections 825 of 825"),
+        "{connections}"
+    );
+    let receivers = of(LoadUnit::Receivers);
+    assert!(receivers.contains("receivers 825 of 825"), "{receivers}");
+    for unit in [LoadUnit::MessagesPerSecond, LoadUnit::ConnectionsPerSecond] {
+        let rate = of(unit);
+        assert!(
+            rate.contains(&format!("trial 5: 825 {}", unit.name())),
+            "{rate}"
+        );
+        assert!(rate.contains("connections 825  errors"), "{rate}");
+    }
 }
 
 #[test]

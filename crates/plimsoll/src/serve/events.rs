@@ -122,7 +122,7 @@ impl Told {
 #[cfg(test)]
 pub(super) mod tests {
     use plimsoll_core::record::{
-        LiveBracket, LiveCommand, LiveEnded, LiveGate, LivePhases, LiveTrial, Phase,
+        LiveBracket, LiveCommand, LiveEnded, LiveGate, LivePhases, LiveTrial, LoadUnit, Phase,
         SCHEMA_VERSION, Verdict,
     };
     use plimsoll_report::ResultFolder;
@@ -143,6 +143,7 @@ pub(super) mod tests {
             pid: 17,
             vcpu: Some(0.25),
             phases: LivePhases::default(),
+            load_unit: LoadUnit::Sessions,
             trial: Some(LiveTrial {
                 number: 2,
                 sessions: 800,

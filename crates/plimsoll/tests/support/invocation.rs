@@ -150,6 +150,16 @@ fn reader(mut from: impl Read + Send + 'static) -> JoinHandle<String> {
     })
 }
 
+/// The names in a folder, in order; none where there is no such folder.
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
 /// A call that runs.
 pub(crate) struct Running {
     child: Child,
@@ -185,6 +195,18 @@ impl Running {
     /// The processes of this call that are there now: the command itself, its simulator, its target, and what those started.
     pub(crate) fn processes(&self) -> Vec<String> {
         processes::with(&self.mark)
+    }
+
+    /// The ids of those whose command line has these words.
+    pub(crate) fn pids_of(&self, words: &str) -> Vec<u32> {
+        let all = processes::by_id(&self.mark).into_iter();
+        let named = all.filter(|(_, line)| line.contains(words));
+        named.map(|(pid, _)| pid).collect()
+    }
+
+    /// The names in the result folder, unfinished ones too.
+    pub(crate) fn result_files(&self) -> Vec<String> {
+        names_in(&self.scratch.path().join(OUT))
     }
 
     /// Ctrl-C in a terminal: SIGINT to the whole group.
@@ -299,6 +321,11 @@ impl Ended {
     /// The result folder.
     pub(crate) fn folder(&self) -> PathBuf {
         self.scratch.path().join(OUT)
+    }
+
+    /// The names in it, unfinished ones too.
+    pub(crate) fn result_files(&self) -> Vec<String> {
+        names_in(&self.folder())
     }
 
     /// A file of the result folder.

@@ -10,6 +10,7 @@ pub(crate) mod manifests;
 pub(crate) mod processes;
 pub(crate) mod records;
 pub(crate) mod turns;
+pub(crate) mod ws_server;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -25,17 +25,24 @@ impl Mark {
 
 /// The command lines of the processes with this mark. A process that ended but was not reaped has no environment any more, so it does not count.
 pub(crate) fn with(mark: &Mark) -> Vec<String> {
+    by_id(mark).into_iter().map(|(_, line)| line).collect()
+}
+
+/// The same with their process ids.
+pub(crate) fn by_id(mark: &Mark) -> Vec<(u32, String)> {
     let wanted = format!("{}={}", mark.variable(), mark.value());
     let entries = std::fs::read_dir("/proc").expect("/proc is there");
     entries
         .filter_map(|entry| {
             let folder = entry.ok()?.path();
+            let pid = folder.file_name()?.to_str()?.parse().ok()?;
             let environment = std::fs::read(folder.join("environ")).ok()?;
             let marked = environment
                 .split(|byte| *byte == 0)
                 .any(|variable| variable == wanted.as_bytes());
             let line = std::fs::read(folder.join("cmdline")).ok()?;
-            marked.then(|| String::from_utf8_lossy(&line).replace('\0', " "))
+            let line = String::from_utf8_lossy(&line).replace('\0', " ");
+            marked.then_some((pid, line))
         })
         .collect()
 }

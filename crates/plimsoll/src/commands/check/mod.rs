@@ -21,7 +21,7 @@ use crate::setup;
 pub(crate) fn run(args: &CheckArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     if args.which.workload != WorkloadName::Stt {
         return Err(Failure::Usage(format!(
-            "workload {} has no contract to check; only stt has one so far",
+            "workload {} has no cases to check; only stt has some so far",
             args.which.workload.word()
         )));
     }

@@ -30,6 +30,7 @@ const SHARE_OF_LOAD_LINE: f64 = 0.7;
 
 pub(crate) fn run(args: &CompareArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     confidence_of(args.confidence)?;
+    setup::ws::must_be_one_load(args.workload, &args.load, "a comparison takes")?;
     let which = which(args);
     let both = (What::named(&args.a, &which)?, What::named(&args.b, &which)?);
     match both {
@@ -63,6 +64,7 @@ pub(crate) fn confidence_of(share: f64) -> Result<f64, Failure> {
 
 /// Two targets.
 fn targets(args: &CompareArgs, manifests: [Manifest; 2], stop: &Stop) -> Result<ExitCode, Failure> {
+    setup::ws::must_speak_alike(args.workload, &manifests)?;
     let names = format!("{}-{}", manifests[0].name, manifests[1].name);
     let subjects = manifests.map(|manifest| {
         let which = args::Which {
@@ -75,13 +77,19 @@ fn targets(args: &CompareArgs, manifests: [Manifest; 2], stop: &Stop) -> Result<
     let subjects = [a?, b?];
     let path = output::path(&args.out, "compare", &names);
     let logs = path.join("logs");
-    let conditions = setup::conditions(&which(args), &args.place, &args.load, logs.clone())?;
+    let conditions = setup::conditions(
+        &subjects[0],
+        &which(args),
+        &args.place,
+        &args.load,
+        logs.clone(),
+    )?;
     let mut search = find::plan(&args.search, args.load.seed, &conditions)?;
     for subject in &subjects {
         let most = args
             .sessions
-            .unwrap_or_else(|| find::most_asked(&args.search));
-        trial::must_be_possible(subject, most)?;
+            .unwrap_or_else(|| find::most_asked(&args.search, conditions.load.unit()));
+        trial::must_be_possible(&conditions, subject, most)?;
     }
     // All that can be refused at once is refused by now, so the folder is not made in vain.
     let folder = ResultFolder::create(path)?;

@@ -7,15 +7,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use plimsoll_core::record::{Bracket, LiveCommand};
+use plimsoll_core::record::{Bracket, LiveCommand, LoadUnit};
 use plimsoll_core::search::{Search, Settings, Why};
 use plimsoll_lab::find::{Found, Observer, Plan, find};
-use plimsoll_lab::machine::Limits;
 use plimsoll_lab::signals::Stop;
 use plimsoll_lab::trial::{self, Conditions, Outcome, Subject, TrialSecond};
 use plimsoll_report::{ResultFolder, text};
 
-use crate::args::{FindArgs, SearchArgs};
+use crate::args::{FindArgs, LOAD_MAX, SearchArgs};
 use crate::commands::calibrate;
 use crate::failure::Failure;
 use crate::live::keeper::Keeper;
@@ -25,8 +24,6 @@ use crate::progress::Progress;
 use crate::setup;
 use resume::Begun;
 
-/// The load that a search begins with.
-const START: u32 = 400;
 /// Trials that decide about a load at the edge.
 const REPEATS: u32 = 3;
 /// Trials that a search may take before it says what it knows.
@@ -37,6 +34,7 @@ const QUICK_MINUTES: f64 = 6.0;
 const CONFIDENCE: f64 = 0.95;
 
 pub(crate) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
+    setup::ws::must_be_one_load(args.which.workload, &args.load, "a search takes")?;
     if let Some(folder) = &args.resume {
         let begun = resume::read(folder)?;
         let name = begun.name.as_deref();
@@ -75,11 +73,13 @@ fn one(
 ) -> Result<Vec<Bracket>, Failure> {
     let subject_name = name.or(args.which.url.as_deref()).unwrap_or("manifest");
     let logs = path.join("logs");
-    let conditions = setup::conditions(&args.which, &args.place, &args.load, logs.clone())?;
-    let mut plan = plan(&args.search, args.load.seed, &conditions)?;
     let subject = setup::subject(name, &args.which, &args.load)?;
+    let conditions =
+        setup::conditions(&subject, &args.which, &args.place, &args.load, logs.clone())?;
+    let mut plan = plan(&args.search, args.load.seed, &conditions)?;
     // The search must be able to try the greatest load that it may come to: to find out half way would waste the trials before.
-    trial::must_be_possible(&subject, most_asked(&args.search))?;
+    let most = most_asked(&args.search, conditions.load.unit());
+    trial::must_be_possible(&conditions, &subject, most)?;
     // All that can be refused at once is refused by now, so the folder is not made in vain.
     let folder = ResultFolder::create(path)?;
     let mut own;
@@ -155,9 +155,19 @@ fn kept_and_shown(
     }
 }
 
+/// The load that a search begins with unless told otherwise.
+fn usual_start(unit: LoadUnit) -> u32 {
+    match unit {
+        LoadUnit::Sessions | LoadUnit::Connections => 400,
+        LoadUnit::ConnectionsPerSecond => 200,
+        LoadUnit::MessagesPerSecond => 10_000,
+        LoadUnit::Receivers => 100,
+    }
+}
+
 /// The greatest load that a search was told of.
-pub(super) fn most_asked(args: &SearchArgs) -> u32 {
-    let start = args.start.unwrap_or(START);
+pub(super) fn most_asked(args: &SearchArgs, unit: LoadUnit) -> u32 {
+    let start = args.start.unwrap_or_else(|| usual_start(unit));
     args.max.unwrap_or(start).max(start)
 }
 
@@ -175,9 +185,13 @@ pub(super) fn plan(args: &SearchArgs, seed: u64, conditions: &Conditions) -> Res
     };
     let time_budget = time_budget.map(|minutes| Duration::from_secs_f64(minutes * 60.0));
     let settings = Settings {
-        start: args.start.unwrap_or(START),
+        start: args
+            .start
+            .unwrap_or_else(|| usual_start(conditions.load.unit())),
         min: 1,
-        max: args.max.unwrap_or_else(most_sessions),
+        max: args
+            .max
+            .unwrap_or_else(|| trial::most_possible(conditions, LOAD_MAX).max(1)),
         relative_width: width,
         repeats: args.repeats.unwrap_or(REPEATS),
         max_trials: TRIALS_MAX,
@@ -193,17 +207,8 @@ pub(super) fn plan(args: &SearchArgs, seed: u64, conditions: &Conditions) -> Res
     })
 }
 
-/// What descriptors and ports allow: a session needs one of each, and some are needed besides.
-fn most_sessions() -> u32 {
-    let limits = Limits::of_this_process();
-    let ports = limits.ports.map_or(u64::MAX, |(low, high)| {
-        u64::from(high.saturating_sub(low)) + 1
-    });
-    let most = limits.fd_soft.min(ports).saturating_sub(1024).max(1);
-    u32::try_from(most).unwrap_or(1_000_000).min(1_000_000)
-}
-
-/// Says before the search how far this client will reach, and keeps the search from loads far beyond that: they would be invalid, each more than once.
+/// Says before the search how far this client will reach, and keeps the search from loads far beyond that: they would be invalid, each more than once. What is
+/// known of the client's reach is of sessions that say something all the time, so nothing is said of other loads.
 pub(super) fn warn_early(
     conditions: &Conditions,
     plan: &mut Plan,
@@ -211,6 +216,15 @@ pub(super) fn warn_early(
     progress: &Progress,
     stop: &Stop,
 ) -> Result<(), Failure> {
+    if !conditions.load.unit().is_sessions() {
+        progress.say(&format!(
+            "client on CPU {}; the target gets {} vCPU on CPU {}",
+            conditions.placement.client_cpus,
+            conditions.placement.vcpu,
+            conditions.placement.target_cpus,
+        ));
+        return Ok(());
+    }
     let reach = calibrate::quick_reach(&conditions.placement, &conditions.inference, stop)?;
     progress.say(&format!(
         "client on CPU {}: about {:.1} µs of CPU per frame, so it can drive about {} sessions; the target gets {} vCPU on CPU {}",

@@ -12,7 +12,7 @@ use plimsoll_lab::trial::{Conditions, Outcome, Subject, TrialSecond};
 use plimsoll_lab::{source_lines, timestamp};
 use plimsoll_report::{ResultFolder, text};
 
-use crate::args::{FindArgs, Which};
+use crate::args::{FindArgs, Which, WorkloadName};
 use crate::catalogue::{self, Catalogue};
 use crate::failure::Failure;
 use crate::live::keeper::Keeper;
@@ -54,6 +54,7 @@ pub(super) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
             profile: args.load.profile.clone(),
             slo: String::new(),
             vcpu: args.place.vcpu,
+            load_unit: setup::unit(args.which.workload, &args.load),
             common_load: None,
             rounds: 0,
             rows: Vec::new(),
@@ -86,7 +87,11 @@ pub(super) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
 /// The targets to measure. All are resolved before the first is: a misspelt name costs no time.
 fn targets(args: &FindArgs) -> Result<Catalogue, Failure> {
     if args.all {
-        return catalogue::all(&args.which);
+        let catalogue = catalogue::all(&args.which)?;
+        return match args.which.workload {
+            WorkloadName::Ws => setup::ws::of_one_dialect(catalogue, args.load.ws.dialect),
+            WorkloadName::Stt | WorkloadName::Echo => Ok(catalogue),
+        };
     }
     let mut targets: Vec<Manifest> = Vec::new();
     for name in &args.targets {
@@ -98,6 +103,7 @@ fn targets(args: &FindArgs) -> Result<Catalogue, Failure> {
         }
         targets.push(manifest);
     }
+    setup::ws::must_speak_alike(args.which.workload, &targets)?;
     Ok(Catalogue {
         targets,
         left_out: Vec::new(),
@@ -261,8 +267,10 @@ impl Several<'_> {
             ..self.args.which.clone()
         };
         let logs = folder.join("logs");
-        let conditions = setup::conditions(&which, &self.args.place, &self.args.load, logs)?;
-        Ok((setup::subject(None, &which, &self.args.load)?, conditions))
+        let (place, load) = (&self.args.place, &self.args.load);
+        let subject = setup::subject(None, &which, load)?;
+        let conditions = setup::conditions(&subject, &which, place, load, logs)?;
+        Ok((subject, conditions))
     }
 
     /// Writes the ranking, renders it, and says what was found.

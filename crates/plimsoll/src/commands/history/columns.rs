@@ -1,4 +1,8 @@
-//! Aligned columns.
+//! Aligned columns, and what stands in them.
+
+use plimsoll_core::record::CostPoint;
+use plimsoll_report::history::Entry;
+use plimsoll_report::words::{UNKNOWN, cpu_cost_in_brief, us};
 
 /// Lines of cells, each column as wide as its widest cell; the columns of those numbers are aligned to the right. Widths are counted in characters.
 pub(super) fn aligned<const N: usize>(rows: &[[String; N]], right: &[usize]) -> String {
@@ -25,6 +29,23 @@ pub(super) fn aligned<const N: usize>(rows: &[[String; N]], right: &[usize]) -> 
         text.push('\n');
     }
     text
+}
+
+/// What a result cost, in a column that is headed `CPU/session/s`: one whose load counts something else says what. `12 µs/message`.
+pub(crate) fn cost(entry: &Entry) -> String {
+    let Some(CostPoint {
+        cpu_us_per_session_second: cost_us,
+        ..
+    }) = entry.cost
+    else {
+        return UNKNOWN.to_owned();
+    };
+    let per = if entry.load_unit.is_sessions() {
+        ""
+    } else {
+        cpu_cost_in_brief(entry.load_unit).trim_start_matches("CPU")
+    };
+    format!("{}{per}", us(cost_us))
 }
 
 #[cfg(test)]

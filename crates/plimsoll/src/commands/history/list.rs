@@ -2,9 +2,9 @@
 
 use plimsoll_report::facts;
 use plimsoll_report::history::{Broken, Entry, Filter, History};
-use plimsoll_report::words::{UNKNOWN, maybe, number, plain, us};
+use plimsoll_report::words::{UNKNOWN, maybe, number, plain};
 
-use super::columns::aligned;
+use super::columns::{aligned, cost};
 use crate::failure::Failure;
 use crate::output;
 
@@ -55,7 +55,6 @@ fn table(results: &[Entry], broken: &[Broken]) -> String {
 }
 
 fn row(entry: &Entry) -> [String; 8] {
-    let cost = entry.cost.as_ref();
     let interrupted = if entry.interrupted {
         ", interrupted"
     } else {
@@ -71,7 +70,7 @@ fn row(entry: &Entry) -> [String; 8] {
             .edge
             .as_ref()
             .map_or_else(|| UNKNOWN.to_owned(), facts::edge),
-        maybe(cost.map(|cost| cost.cpu_us_per_session_second), us),
+        cost(entry),
         plain(&entry.folder),
     ]
 }

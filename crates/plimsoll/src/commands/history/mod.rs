@@ -1,7 +1,7 @@
 //! `plimsoll history`: the results so far, how a target's load line changed, and whether the newest result is worse than an earlier one.
 
 mod against;
-mod columns;
+pub(crate) mod columns;
 mod list;
 mod pairing;
 mod trend;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use plimsoll_report::history::{Conditions, Entry, Kind};
-use plimsoll_report::words::{plain, sessions};
+use plimsoll_report::words::{self, plain};
 
 /// A search or a single trial of one target, and where it is.
 #[derive(Debug, Clone, PartialEq)]
@@ -187,7 +187,9 @@ fn is_better(one: &Entry, other: &Entry) -> bool {
 
 fn what(entry: &Entry) -> String {
     match (entry.kind, entry.sessions) {
-        (Kind::Run, Some(load)) => format!("trial at {}", sessions(load)),
+        (Kind::Run, Some(load)) => {
+            format!("trial at {}", words::load(load, entry.load_unit))
+        }
         _ => "search".to_owned(),
     }
 }

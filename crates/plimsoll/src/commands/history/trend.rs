@@ -2,7 +2,7 @@
 
 use plimsoll_report::facts;
 use plimsoll_report::history::{Filter, History, TrendGroup, TrendPoint};
-use plimsoll_report::words::{UNKNOWN, count, maybe, plain, us};
+use plimsoll_report::words::{UNKNOWN, count, cpu_cost_in_brief, maybe, plain, us};
 
 use super::columns::aligned;
 use crate::failure::Failure;
@@ -33,14 +33,8 @@ pub(super) fn show(
 fn text(target: &str, group: &TrendGroup) -> String {
     let axis = Axis::of(&group.points);
     let ends = axis.as_ref().map_or_else(String::new, Axis::ends);
-    let header = [
-        "WHEN",
-        "LOAD LINE",
-        "EDGE",
-        &ends,
-        "CPU/SESSION/S",
-        "FOLDER",
-    ];
+    let cost = cpu_cost_in_brief(group.conditions.load_unit).to_uppercase();
+    let header = ["WHEN", "LOAD LINE", "EDGE", &ends, &cost, "FOLDER"];
     let rows = group.points.iter().map(|point| {
         let at_least = if point.lower_bound_only {
             "at least "
@@ -201,6 +195,8 @@ mod tests {
     fn a_group_names_its_conditions_and_one_line_for_each_result() {
         let group = TrendGroup {
             conditions: Conditions {
+                test: None,
+                load_unit: plimsoll_core::record::LoadUnit::default(),
                 workload: "stt".to_owned(),
                 profile: "quick".to_owned(),
                 slo: "stt".to_owned(),

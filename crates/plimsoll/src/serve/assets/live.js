@@ -45,6 +45,16 @@
     return make('table', { 'aria-labelledby': titleId }, make('thead', {}, head), make('tbody', {}, ...body));
   };
 
+  /** What a load counts, and what CPU time is told per. Sessions are not named. */
+  const UNITS = {
+    sessions: ['sessions', 'CPU/session/s'],
+    connections: ['connections', 'CPU/connection/s'],
+    connections_per_second: ['connections per second', 'CPU/connection'],
+    messages_per_second: ['messages per second', 'CPU/message'],
+    receivers: ['receivers', 'CPU/receiver/s'],
+  };
+  const unitOf = (live) => UNITS[live.load_unit] || UNITS.sessions;
+
   const PHASES = { starting: 'starting', ramp: 'ramp', warm_up: 'warm-up', measured: 'measured', grace: 'grace' };
 
   const drawTrial = (live) => {
@@ -55,7 +65,7 @@
       return;
     }
     const why = trial.why ? ` (${trial.why})` : '';
-    const at = `Trial ${trial.number} of ${live.target}: ${shown(trial.sessions)} sessions${why}, `
+    const at = `Trial ${trial.number} of ${live.target}: ${shown(trial.sessions)} ${unitOf(live)[0]}${why}, `
       + `${PHASES[trial.phase] || trial.phase}, second ${trial.at_s}`;
     const phases = live.phases || {};
     const lasts = (phases.ramp_s || 0) + (phases.warm_up_s || 0) + (phases.measured_s || 0);
@@ -119,7 +129,7 @@
   const SERIES = [
     ['newest-p95', 'newest p95', 'ms', (s) => s.newest_p95_ms, 'newest_p95_ms'],
     ['oldest-p95', 'oldest p95', 'ms', (s) => s.oldest_p95_ms, 'oldest_p95_ms'],
-    ['sessions', 'sessions open', '', (s) => s.sessions_open],
+    ['sessions', (live) => (unitOf(live) === UNITS.sessions ? 'sessions open' : 'connections open'), '', (s) => s.sessions_open],
     ['faults', 'errors, faults, lost sessions', '', faults],
     ['send-lag', 'send lag p99 (the client’s own)', 'µs', (s) => s.send_lag_p99_us],
     ['send-wait', 'send wait p99 (back-pressure)', 'µs', (s) => s.send_wait_p99_us],
@@ -145,7 +155,8 @@
     return found;
   };
 
-  const sparkline = (live, [id, name, unit, of, gateName]) => {
+  const sparkline = (live, [id, naming, unit, of, gateName]) => {
+    const name = typeof naming === 'function' ? naming(live) : naming;
     const values = list(live.seconds).map(of);
     const there = values.filter(known);
     const last = there.length > 0 ? there[there.length - 1] : null;
@@ -177,7 +188,8 @@
       make('td', { class: trial.verdict === 'pass' ? 'good' : 'bad' }, String(trial.verdict)),
       shown(trial.newest_p50_ms, 'ms'), shown(trial.newest_p95_ms, 'ms'), shown(trial.cpu_us_per_session_second, 'µs'),
     ]);
-    const columns = ['trial', 'target', 'sessions', 'verdict', 'newest p50', 'newest p95', 'CPU/session/s'];
+    const [counted, cost] = unitOf(live);
+    const columns = ['trial', 'target', counted, 'verdict', 'newest p50', 'newest p95', cost];
     part('trials').replaceChildren(rows.length > 0 ? table('trials-title', columns, rows) : make('p', {}, 'None yet.'));
   };
 

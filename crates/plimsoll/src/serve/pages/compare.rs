@@ -13,7 +13,7 @@ use plimsoll_report::facts;
 use plimsoll_report::history::{Conditions, Entry, Kind, entry};
 use plimsoll_report::html::Html;
 use plimsoll_report::load;
-use plimsoll_report::words::{UNKNOWN, count, sessions, us};
+use plimsoll_report::words::{self, UNKNOWN, count, us};
 
 use super::{frame, load_lines};
 use crate::commands::compare::folders;
@@ -179,7 +179,8 @@ fn claims(html: &mut Html, entries: &[&Entry]) {
                 let edge = entry.edge.as_ref();
                 edge.map_or_else(|| UNKNOWN.to_owned(), facts::edge)
             });
-            row("CPU per session-second", &cost);
+            let unit = entries.first().map(|entry| entry.load_unit);
+            row(words::cpu_cost(unit.unwrap_or_default()), &cost);
             row("trials", &|entry| count(entry.trials as u64));
         });
     });
@@ -202,7 +203,8 @@ fn cost(entry: &Entry) -> String {
         _ => format!(" ({} to {})", us(cost.low), us(cost.high)),
     };
     let mean = us(cost.cpu_us_per_session_second);
-    format!("{mean}{range} at {}", sessions(cost.sessions))
+    let load = words::load(cost.sessions, entry.load_unit);
+    format!("{mean}{range} at {load}")
 }
 
 /// The conditions that differ, with what each result had, and the others in a line.

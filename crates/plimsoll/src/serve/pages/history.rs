@@ -8,9 +8,10 @@ use plimsoll_core::record::Live;
 use plimsoll_report::facts;
 use plimsoll_report::history::{Broken, Entry, Filter, Kind, since};
 use plimsoll_report::html::Html;
-use plimsoll_report::words::{UNKNOWN, count, maybe, number as digits, us};
+use plimsoll_report::words::{UNKNOWN, load, maybe, number as digits};
 
 use super::frame;
+use crate::commands::history::columns::cost;
 use crate::serve::problem::Problem;
 use crate::serve::{Answer, Site, page, url};
 
@@ -147,10 +148,10 @@ fn live(html: &mut Html, live: &[(String, Live)]) {
 fn at_work(shown: &Live) -> String {
     shown.trial.as_ref().map_or_else(String::new, |trial| {
         format!(
-            ": trial {} of {} at {} sessions, {}",
+            ": trial {} of {} at {}, {}",
             trial.number,
             shown.target,
-            count(trial.sessions.into()),
+            load(trial.sessions, shown.load_unit),
             trial.phase.word()
         )
     })
@@ -268,9 +269,7 @@ fn row(html: &mut Html, entry: &Entry, first_of_folder: bool) {
         });
         let edge = entry.edge.as_ref();
         frame::cell(html, &edge.map_or_else(|| UNKNOWN.to_owned(), facts::edge));
-        let cost = entry.cost.as_ref();
-        let cost = maybe(cost.map(|cost| cost.cpu_us_per_session_second), us);
-        frame::number(html, &cost);
+        frame::number(html, &cost(entry));
         let conditions = [&entry.workload, &entry.profile, &entry.slo];
         let told: Vec<&str> = conditions
             .into_iter()

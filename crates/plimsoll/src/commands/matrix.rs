@@ -1,0 +1,208 @@
+//! `plimsoll run --workload ws --test matrix|formats`: a trial for each size or format at one rate, all in one result folder.
+
+use std::process::ExitCode;
+
+use plimsoll_core::profile::Length;
+use plimsoll_core::record::{Trial, Verdict};
+use plimsoll_lab::signals::Stop;
+use plimsoll_lab::trial::{self, Conditions, Load, Outcome, Subject, TargetUrl};
+use plimsoll_report::{ResultFolder, StoredTrial, text, words};
+use plimsoll_workloads::ws::{Format, Test};
+
+use crate::args::RunArgs;
+use crate::failure::Failure;
+use crate::live::keeper::Keeper;
+use crate::live::state::Begins;
+use crate::output::{self, say};
+use crate::progress::Progress;
+
+/// The sizes of the public suite, here exact to the byte.
+const SIZES_BYTES: [usize; 6] = [64, 256, 1_024, 4_096, 16_384, 65_536];
+/// What a `wse` server is said to take. The suite's own prefix of MessagePack is no format of its own: `--test throughput --format msgpack-prefixed`.
+const FORMATS: [Format; 3] = [Format::Json, Format::Msgpack, Format::Zlib];
+
+/// A row of the table: one trial.
+#[derive(Debug)]
+pub(super) struct Row {
+    name: String,
+    load: Load,
+}
+
+/// The rows of a load; none where it is one load.
+pub(super) fn rows(load: &Load) -> Vec<Row> {
+    let Load::Ws(ws) = load else {
+        return Vec::new();
+    };
+    match ws.test {
+        Test::Matrix => SIZES_BYTES
+            .into_iter()
+            .map(|message_bytes| {
+                let mut ws = ws.clone();
+                ws.message_bytes = message_bytes;
+                Row {
+                    name: format!("{} B", words::count(message_bytes as u64)),
+                    load: Load::Ws(ws),
+                }
+            })
+            .collect(),
+        Test::Formats => FORMATS
+            .into_iter()
+            .map(|format| {
+                let mut ws = ws.clone();
+                ws.format = format;
+                Row {
+                    name: format.name().to_owned(),
+                    load: Load::Ws(ws),
+                }
+            })
+            .collect(),
+        Test::Storm | Test::Ping | Test::Throughput | Test::Hold | Test::Limit | Test::Fanout => {
+            Vec::new()
+        }
+    }
+}
+
+/// Measures the rows one after the other. What was measured is kept and shown, whatever ends it.
+pub(super) fn run(
+    args: &RunArgs,
+    conditions: &Conditions,
+    subject: &Subject,
+    rows: &[Row],
+    mut progress: Progress,
+    folder: &ResultFolder,
+    stop: &Stop,
+) -> Result<ExitCode, Failure> {
+    let mut keeper = Keeper::new(&mut progress, std::slice::from_ref(folder));
+    let mut trials: Vec<StoredTrial> = Vec::new();
+    let mut cut_short = None;
+    for ((number, trials_left), row) in (1..).zip((1..=count(rows)).rev()).zip(rows) {
+        keeper.begins(
+            0,
+            &Begins {
+                number,
+                sessions: args.sessions,
+                target: "",
+                letter: "",
+                why: &row.name,
+                trials_left,
+            },
+        );
+        match one(args.sessions, conditions, subject, row, &mut keeper, stop) {
+            Ok(outcome) => {
+                let file = keeper.trial_over(&outcome).map_err(Failure::Usage)?;
+                let interrupted = outcome.trial.interrupted;
+                trials.push(StoredTrial {
+                    stem: file.trim_end_matches(".json").to_owned(),
+                    trial: outcome.trial,
+                });
+                if interrupted {
+                    break;
+                }
+            }
+            // Nothing is known yet, so there is nothing to show.
+            Err(error) if trials.is_empty() => return Err(error.into()),
+            Err(error) => {
+                cut_short = Some(error);
+                break;
+            }
+        }
+    }
+    drop(keeper);
+    drop(progress);
+    output::render(folder.path())?;
+    if args.out.json {
+        let trials: Vec<&Trial> = trials.iter().map(|stored| &stored.trial).collect();
+        output::print_json(&trials)?;
+    } else {
+        output::print(&text::side_by_side(&trials));
+        say!("result: {}", folder.path().display());
+    }
+    match cut_short {
+        Some(error) => Err(error.into()),
+        None => Ok(ExitCode::from(code_number_of(&trials))),
+    }
+}
+
+fn count(rows: &[Row]) -> u32 {
+    u32::try_from(rows.len()).unwrap_or(u32::MAX)
+}
+
+fn one(
+    load: u32,
+    conditions: &Conditions,
+    subject: &Subject,
+    row: &Row,
+    keeper: &mut Keeper<'_>,
+    stop: &Stop,
+) -> plimsoll_lab::Result<Outcome> {
+    let mut conditions = conditions.clone();
+    conditions.load = row.load.clone();
+    let subject = match subject {
+        // The path of a URL that names none says what a session is to speak.
+        Subject::Running { url, resources } => Subject::Running {
+            url: TargetUrl::parse(&url.text, row.load.default_path())?,
+            resources: resources.clone(),
+        },
+        Subject::Started(_) => subject.clone(),
+    };
+    trial::run(
+        &conditions,
+        &subject,
+        load,
+        Length::Full,
+        stop,
+        &mut |second| keeper.second_over(second),
+    )
+}
+
+/// 130 when interrupted, 3 when a row could not be measured, 1 when one failed, else 0.
+fn code_number_of(trials: &[StoredTrial]) -> u8 {
+    let any = |verdict| trials.iter().any(|stored| stored.trial.verdict == verdict);
+    if trials.iter().any(|stored| stored.trial.interrupted) {
+        130
+    } else if any(Verdict::Invalid) {
+        3
+    } else if any(Verdict::Fail) {
+        1
+    } else {
+        0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_lab::trial::WsLoad;
+    use plimsoll_workloads::ws::Dialect;
+
+    fn rows_of(test: Test) -> Vec<Row> {
+        rows(&Load::Ws(Box::new(WsLoad::new(test, Dialect::Wse))))
+    }
+
+    #[test]
+    fn a_matrix_has_a_row_for_each_size_and_formats_for_each_format() {
+        let names = |test| -> Vec<String> {
+            let rows = rows_of(test);
+            rows.into_iter().map(|row| row.name).collect()
+        };
+        assert_eq!(
+            names(Test::Matrix),
+            [
+                "64 B", "256 B", "1,024 B", "4,096 B", "16,384 B", "65,536 B"
+            ]
+        );
+        assert_eq!(names(Test::Formats), ["json", "msgpack", "zlib"]);
+        assert_eq!(names(Test::Throughput), Vec::<String>::new());
+        for test in [Test::Matrix, Test::Formats] {
+            for row in rows_of(test) {
+                row.load.check().expect("every row can be measured");
+            }
+        }
+        // A session of MessagePack is asked for by its path.
+        let paths: Vec<_> = rows_of(Test::Formats)
+            .iter()
+            .map(|row| row.load.default_path())
+            .collect();
+        assert_ne!(paths[0], paths[1]);
+    }
+}

@@ -1,0 +1,167 @@
+//! A client of several processes by the real command: more connections than one process has descriptors for, and what becomes of a trial when one of the
+//! processes ends, or all are asked to.
+
+mod support;
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use support::invocation::Running;
+use support::manifests::file;
+use support::ws_server::{Manner, Server};
+use support::{Ended, Plimsoll, records, turn, undisturbed};
+
+/// Latencies that a machine under test load can hold.
+const SLO: &str = "[gates]
+newest_p50_ms = 100
+newest_p95_ms = 500
+error_rate = 0.00001
+frames_lost = 0
+sessions_failed = 0
+sessions_died = 0
+";
+
+/// Descriptors of a process: 44 connections, beside the 256 that are kept for other things.
+const FILES: u32 = 300;
+
+/// 600 connections at 44 each.
+const CONNECTIONS: u64 = 600;
+const PROCESSES: u64 = 14;
+
+/// A test of as many connections with few descriptors.
+fn call(server: &Server, slo: &std::path::Path, test: &str) -> Plimsoll {
+    let line = format!(
+        "run --url {} --workload ws --test {test} --sessions {CONNECTIONS} --period-ms 1000 \
+         --ramp 2 --warm-up 1.5 --measured 3 --grace 2 --slo {}",
+        server.url,
+        slo.display()
+    );
+    let words: Vec<&str> = line.split_whitespace().collect();
+    Plimsoll::after(&format!("ulimit -n {FILES}"), &words).keeping_results()
+}
+
+/// Runs `each` on calls that have a server with descriptors enough and the machine to themselves.
+fn with_server<T>(each: impl Fn(&dyn Fn(&str) -> Plimsoll) -> T) -> T {
+    let _turn = turn();
+    // The server is in this process: two for each connection.
+    plimsoll_lab::machine::raise_fd_limit();
+    let server = Server::start(Manner::Echo);
+    let files = tempfile::tempdir().expect("a scratch folder");
+    let slo = file(files.path(), "roomy.toml", SLO);
+    each(&|test| call(&server, &slo, test))
+}
+
+/// Waits until the trial goes on with all of its processes, and gives their ids.
+fn while_it_runs(running: &Running) -> Vec<u32> {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let engines = running.pids_of("plimsoll engine");
+        let shown = running.result_files();
+        // A row of a second is kept once all have told it.
+        if engines.len() as u64 == PROCESSES && shown.iter().any(|name| name.contains("hlog")) {
+            return engines;
+        }
+        assert!(Instant::now() < deadline, "{engines:?} {shown:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[track_caller]
+fn expect_no_result(ended: &Ended) {
+    let names = ended.result_files();
+    let half = |name: &&String| !["logs", "live.json"].contains(&name.as_str());
+    assert_eq!(names.iter().find(half), None, "{names:?}");
+    assert!(!names.contains(&"live.json".to_owned()), "{names:?}");
+}
+
+/// Nothing is left of a call that ended, or was killed a moment ago.
+#[track_caller]
+fn expect_all_gone(left: impl Fn() -> Vec<String>) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !left().is_empty() {
+        assert!(Instant::now() < deadline, "left behind: {:?}", left());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn more_connections_than_a_process_has_descriptors_for() {
+    for test in ["limit", "hold"] {
+        let ended = with_server(|call| undisturbed(|| call(test)));
+        ended.expect_code(0);
+        ended.expect_nothing_left_running();
+        let trial = ended.trial();
+        records::expect_valid(&trial.0, "trial.json");
+        trial.expect_every_frame_accounted_for();
+        assert_eq!(trial.ledger("sessions_started"), CONNECTIONS);
+        assert_eq!(trial.ledger("frames_due"), CONNECTIONS * 3);
+        assert_eq!(trial.ledger("frames_answered"), CONNECTIONS * 3);
+        assert_eq!(trial.at("client.processes"), PROCESSES);
+        // Those of all processes: at least a descriptor for each connection, a thread for each process, and a resident set of some size.
+        let used = |name: &str| trial.number(&format!("client.resources.{name}"));
+        assert!(used("fds_peak") > 600.0, "{}", used("fds_peak"));
+        assert!(used("threads_peak") > 2.0 * 14.0);
+        assert!(used("rss_peak_bytes") > 14e6);
+        assert!(trial.number("client.cpu_us_per_frame") > 0.0);
+        assert!(!trial.caveats().contains(&"machine-bound"));
+        // Every second has the totals of all.
+        let rows = ended.text_of("trial-001.csv");
+        assert!(rows.lines().any(|row| row.contains(",600,")), "{rows}");
+    }
+}
+
+#[test]
+fn a_process_that_is_killed_ends_the_trial_in_one_line() {
+    let ended = with_server(|call| {
+        let running = call("limit").start();
+        let engines = while_it_runs(&running);
+        let killed = engines[3].to_string();
+        let sent = Command::new("kill").args(["-KILL", &killed]).status();
+        assert!(sent.expect("kill runs").success());
+        running.wait()
+    });
+    ended.expect_code(3);
+    let said = |line: &&str| line.starts_with("plimsoll: ");
+    let said: Vec<&str> = ended.stderr.lines().filter(said).collect();
+    assert_eq!(said.len(), 1, "{}", ended.stderr);
+    for words in ["client process", "of 14", "SIGKILL"] {
+        assert!(said[0].contains(words), "{}", said[0]);
+    }
+    assert_eq!(ended.stderr.lines().last(), Some(said[0]));
+    ended.expect_nothing_left_running();
+    expect_no_result(&ended);
+}
+
+#[test]
+fn an_interruption_reaches_all_and_a_crash_leaves_none() {
+    let ended = with_server(|call| {
+        let running = call("limit").start();
+        while_it_runs(&running);
+        running.ctrl_c();
+        running.wait()
+    });
+    ended.expect_code(130);
+    let trial = ended.trial();
+    assert_eq!(trial.at("interrupted"), true);
+    assert_eq!(trial.at("client.processes"), PROCESSES);
+    trial.expect_every_frame_accounted_for();
+    ended.expect_nothing_left_running();
+
+    with_server(|call| {
+        let running = call("limit").start();
+        while_it_runs(&running);
+        // The command's group only: each of its processes leads one of its own.
+        running.kill();
+        expect_all_gone(|| running.processes());
+    });
+}
+
+#[test]
+fn nobody_calls_it_by_hand() {
+    let ended = Plimsoll::plain(["engine"]).run();
+    ended.expect_code(2);
+    assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+    assert!(ended.stderr.contains("for Plimsoll itself"));
+    let help = Plimsoll::plain(["--help"]).run();
+    assert!(!help.stdout.contains("engine"), "{}", help.stdout);
+}

@@ -48,6 +48,18 @@ impl KernelAccount {
         })
     }
 
+    /// Those of all sockets that ever were; `None` unless every one of them is still there and the kernel tells.
+    pub(crate) fn of_all<'a>(
+        sockets: impl Iterator<Item = Option<&'a OwnedFd>>,
+    ) -> Option<KernelBytes> {
+        let kernel = Self::open()?;
+        let mut total = KernelBytes::default();
+        for socket in sockets {
+            total.merge(&kernel.of(socket?)?);
+        }
+        Some(total)
+    }
+
     /// The bytes that went through a connected socket; `None` when the kernel does not tell.
     pub(crate) fn of(&self, socket: &OwnedFd) -> Option<KernelBytes> {
         let local = SocketAddr::try_from(getsockname(socket).ok()?).ok()?;

@@ -8,7 +8,7 @@
 //! - [`worker`]: asks it what to write, and writes that with one vectored write. A full socket leaves the frame due, and never stops reading.
 //! - [`readiness`]: waits for sockets, behind a seam.
 //! - [`run`]: divides the sessions among threads, merges what they record each second, and reports. Of several processes each has its [`run::Part`] of the
-//!   sessions and tells its seconds and its report (`wire`) to the one that merges them by the same [`report`] and [`seconds`].
+//!   sessions and tells its seconds and its report (`wire`) to the one that merges them by the same [`report`] and [`seconds`]; [`company`] is what it asks of the others.
 //!
 //! What it says of itself is kept twice where that costs nothing: unanswered frames are integrated over time (`gauge`), and the bytes are asked of the
 //! kernel at the end (`kernel_account`).
@@ -18,6 +18,7 @@
 
 pub mod calendar;
 pub mod clock;
+pub mod company;
 mod gauge;
 mod kernel_account;
 mod meter;
@@ -31,7 +32,8 @@ pub mod socket;
 mod wire;
 mod worker;
 
+pub use company::{Alone, Company};
 pub use precedence::{be_punctual, prefer_process};
 pub use report::{CoreShares, EngineSecond, Report};
-pub use run::{EngineError, Options, Part, run, run_from};
+pub use run::{EngineError, Options, Part, run, run_in};
 pub use seconds::Seconds;

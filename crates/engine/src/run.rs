@@ -10,6 +10,7 @@ use plimsoll_core::session::{Session, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
+use crate::company::{Alone, Company, Ending};
 use crate::readiness::{Epoll, Readiness};
 use crate::report::{CoreShares, EngineSecond, Report};
 use crate::seconds::Seconds;
@@ -101,28 +102,29 @@ pub fn run<W: Workload>(
     stop: &AtomicBool,
     on_second: impl FnMut(EngineSecond),
 ) -> Result<Report, EngineError> {
-    run_from(workload, options, || Ok(Clock::start()), stop, on_second)
+    run_in(&Alone, workload, options, stop, on_second)
 }
 
-/// The same with a beginning that others share: when all sessions are built `begin` is asked for the clock, whose zero may be yet to come.
+/// The same where others drive the other parts of the trial's sessions.
 ///
 /// # Errors
-/// As [`run`], and what `begin` says.
-pub fn run_from<W: Workload>(
+/// As [`run`], and when there is no beginning.
+pub fn run_in<W: Workload>(
+    company: &dyn Company,
     workload: &W,
     options: &Options,
-    begin: impl FnOnce() -> std::io::Result<Clock>,
     stop: &AtomicBool,
     mut on_second: impl FnMut(EngineSecond),
 ) -> Result<Report, EngineError> {
     let threads = options.cpus.len().max(1);
     let (sender, receiver) = channel();
+    let ending = Ending::new(company, threads);
     std::thread::scope(|scope| {
         let shares: Vec<_> = (0..threads)
             .map(|thread| share_of(workload, options, thread, threads))
             .collect();
         // All sessions are built; only now does the trial's time begin.
-        let clock = begin()?;
+        let clock = company.begin()?;
         let handles: Vec<_> = (0..)
             .zip(shares)
             .map(|(thread, share): (usize, _)| {
@@ -130,9 +132,9 @@ pub fn run_from<W: Workload>(
                     thread,
                     cpu: options.cpus.get(thread).copied(),
                 };
-                let sender = sender.clone();
+                let (sender, ending) = (sender.clone(), &ending);
                 let work = move || {
-                    Worker::<W, Epoll>::new(share, options, place, sender)?.run(clock, stop)
+                    Worker::<W, Epoll>::new(share, options, place, sender)?.run(clock, stop, ending)
                 };
                 std::thread::Builder::new()
                     .name(format!("engine-{thread}"))

@@ -19,6 +19,7 @@ use plimsoll_core::session::{Disconnect, Phase, Session, Workload};
 
 use crate::calendar::Calendar;
 use crate::clock::Clock;
+use crate::company::Ending;
 use crate::gauge::Gauge;
 use crate::kernel_account::KernelAccount;
 use crate::meter::{Meter, WindowCost};
@@ -86,6 +87,7 @@ pub(crate) struct Worker<W: Workload, R> {
     zero_waits: u64,
     gauge: Gauge,
     frames_owed: Option<u64>,
+    settled: bool,
 }
 
 impl<W: Workload, R: Readiness> Worker<W, R> {
@@ -115,11 +117,17 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
             zero_waits: 0,
             gauge: Gauge::default(),
             frames_owed: None,
+            settled: false,
         })
     }
 
     /// The loop: write what is due, tell the second, wait until something is due or ready, read.
-    pub(crate) fn run(mut self, clock: Clock, stop: &AtomicBool) -> std::io::Result<()> {
+    pub(crate) fn run(
+        mut self,
+        clock: Clock,
+        stop: &AtomicBool,
+        ending: &Ending<'_>,
+    ) -> std::io::Result<()> {
         settle_in(self.place.cpu);
         clock.wait();
         let mut events = Vec::with_capacity(1024);
@@ -144,7 +152,7 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
                 break;
             }
             if now_ns >= next_end_check_ns {
-                if self.settled() {
+                if self.settled(ending) && ending.may_come() {
                     break;
                 }
                 next_end_check_ns = now_ns + END_CHECK_NS;
@@ -408,24 +416,14 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
             .sum()
     }
 
-    /// Bytes on all sockets that ever were, as the kernel counts them; `None` unless every one of them is still there.
-    fn kernel_bytes(&self) -> Option<KernelBytes> {
-        let kernel = KernelAccount::open()?;
-        let mut total = KernelBytes::default();
-        for slot in self
-            .slots
-            .iter()
-            .filter(|slot| slot.state != State::NeverWas)
-        {
-            total.merge(&kernel.of(slot.socket.as_ref()?)?);
+    /// Whether every measured frame is answered; once it is, no other follows.
+    fn settled(&mut self, ending: &Ending<'_>) -> bool {
+        let done = |slot: &Slot<W::Session>| slot.state >= State::Over || slot.session.settled();
+        if !self.settled && self.slots.iter().all(done) {
+            self.settled = true;
+            ending.settled();
         }
-        Some(total)
-    }
-
-    fn settled(&self) -> bool {
-        self.slots
-            .iter()
-            .all(|slot| slot.state >= State::Over || slot.session.settled())
+        self.settled
     }
 
     fn tell_second(&mut self, index: u64, busy_share: f64) {
@@ -472,17 +470,17 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
                 let _ = self.pump(id, now_ns, clock);
             }
         }
-        let kernel_bytes = self.kernel_bytes();
-        let never_was = self
+        let (never_was, were): (Vec<_>, Vec<_>) = self
             .slots
             .iter()
-            .filter(|slot| slot.state == State::NeverWas);
+            .partition(|slot| slot.state == State::NeverWas);
+        let kernel_bytes = KernelAccount::of_all(were.iter().map(|slot| slot.socket.as_ref()));
         let finished = Finished {
             cpu: self.place.cpu,
             sessions: self.slots.len() as u64,
             window: meter.cost(),
             frames_owed: self.frames_owed,
-            sessions_never_opened: never_was.count() as u64,
+            sessions_never_opened: never_was.len() as u64,
             kernel_bytes,
             latency: self.total,
             recorder: self.recorder,

@@ -6,8 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use plimsoll_core::record::ClosedLoopRecord;
 use plimsoll_core::session::Workload;
-use plimsoll_engine::clock::Clock;
-use plimsoll_engine::{EngineSecond, Options, Report};
+use plimsoll_engine::{Alone, Company, EngineSecond, Options, Report};
 use plimsoll_workloads::connection::Endpoint;
 use plimsoll_workloads::echo::Echo;
 use plimsoll_workloads::stt::Stt;
@@ -130,9 +129,8 @@ fn drive_ws(
     let peer = peer(ws, endpoint);
     let report = match (ws.test, ws.dialect) {
         (Test::Ping | Test::Hold | Test::Limit, _) => {
-            let begin = || Ok(Clock::start());
             let pings = Pings::of(ws, peer.endpoint);
-            pings.run_from(engine.options, begin, &engine.stop, on_second)
+            pings.run_in(&Alone, engine.options, &engine.stop, on_second)
         }
         (Test::Throughput | Test::Matrix | Test::Formats, Dialect::Wse) => {
             let period_ns = ws.message_period_ns(load);
@@ -282,11 +280,11 @@ impl Pings {
         }
     }
 
-    /// Runs the engine with them; `begin` is asked for the clock when all of them are built.
-    pub(super) fn run_from(
+    /// Runs the engine with them.
+    pub(super) fn run_in(
         &self,
+        company: &dyn Company,
         options: &Options,
-        begin: impl FnOnce() -> std::io::Result<Clock>,
         stop: &AtomicBool,
         on_second: Seconds<'_>,
     ) -> Result<Report> {
@@ -296,7 +294,7 @@ impl Pings {
                 period_ns,
             } => {
                 let pings = WsePings::new(endpoint.clone(), *period_ns);
-                plimsoll_engine::run_from(&pings, options, begin, stop, on_second)
+                plimsoll_engine::run_in(company, &pings, options, stop, on_second)
             }
             Self::Echo {
                 endpoint,
@@ -305,7 +303,7 @@ impl Pings {
             } => {
                 let content = WsLoad::ping_content(*message_bytes)?;
                 let pings = EchoMessages::new(endpoint.clone(), content, *period_ns);
-                plimsoll_engine::run_from(&pings, options, begin, stop, on_second)
+                plimsoll_engine::run_in(company, &pings, options, stop, on_second)
             }
         };
         run.map_err(|error| Error::Usage(error.to_string()))

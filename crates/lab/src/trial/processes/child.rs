@@ -1,9 +1,13 @@
 //! One process of a client of several.
 
-use std::io::{BufRead, stdin, stdout};
-use std::sync::atomic::Ordering;
+use std::io::{stdin, stdout};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Order, Said, read_line, write_line};
+use plimsoll_engine::Company;
+use plimsoll_engine::clock::Clock;
+
+use super::{End, Order, Said, read_line, write_line};
 use crate::error::{Error, Result};
 use crate::signals::Stop;
 
@@ -17,43 +21,67 @@ pub fn serve(stop: &Stop) -> Result<()> {
             "this is for Plimsoll itself, which starts it with an order on stdin: {error}"
         ))
     })?;
-    let begin = || {
-        say(&Said::Ready)?;
-        let clock = read_line(&mut stdin().lock())?;
-        stop_when_left_alone(stop)?;
-        Ok(clock)
+    let others = Others {
+        stop: stop.clone(),
+        may_end: Arc::default(),
     };
+    let mut on_second = |second| others.tell(&Said::Second(Box::new(second)));
     let flag = stop.flag();
-    let report = order
-        .pings
-        .run_from(&order.options, begin, &flag, &mut |second| {
-            // Nobody is there to be told: the command has died, or given up.
-            if say(&Said::Second(Box::new(second))).is_err() {
-                flag.store(true, Ordering::Relaxed);
-            }
-        })?;
+    let pings = order.pings;
+    let report = pings.run_in(&others, &order.options, &flag, &mut on_second)?;
     say(&Said::Report(Box::new(report))).map_err(|source| Error::Io {
         what: "telling the report".to_owned(),
         source,
     })
 }
 
-fn say(said: &Said) -> std::io::Result<()> {
-    write_line(&mut stdout().lock(), said)
+/// The other processes, by way of the command.
+struct Others {
+    stop: Stop,
+    may_end: Arc<AtomicBool>,
 }
 
-/// Stops the engine at the end of the input.
-fn stop_when_left_alone(stop: &Stop) -> std::io::Result<()> {
-    let stop = stop.clone();
-    let listen = move || {
-        let mut line = String::new();
-        while matches!(stdin().lock().read_line(&mut line), Ok(1..)) {
-            line.clear();
+impl Others {
+    fn tell(&self, said: &Said) {
+        // Nobody is there to be told: the command has died, or given up.
+        if say(said).is_err() {
+            self.stop.request();
         }
-        stop.request();
-    };
-    std::thread::Builder::new()
-        .name("engine-stdin".to_owned())
-        .spawn(listen)
-        .map(drop)
+    }
+
+    /// Stops the engine at the end of the input.
+    fn listen(&self) -> std::io::Result<()> {
+        let (stop, may_end) = (self.stop.clone(), Arc::clone(&self.may_end));
+        let listen = move || {
+            while let Ok(End) = read_line(&mut stdin().lock()) {
+                may_end.store(true, Ordering::Relaxed);
+            }
+            stop.request();
+        };
+        std::thread::Builder::new()
+            .name("engine-stdin".to_owned())
+            .spawn(listen)
+            .map(drop)
+    }
+}
+
+impl Company for Others {
+    fn begin(&self) -> std::io::Result<Clock> {
+        say(&Said::Ready)?;
+        let clock = read_line(&mut stdin().lock())?;
+        self.listen()?;
+        Ok(clock)
+    }
+
+    fn settled(&self) {
+        self.tell(&Said::Settled);
+    }
+
+    fn may_end(&self) -> bool {
+        self.may_end.load(Ordering::Relaxed)
+    }
+}
+
+fn say(said: &Said) -> std::io::Result<()> {
+    write_line(&mut stdout().lock(), said)
 }

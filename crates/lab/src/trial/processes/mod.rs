@@ -7,8 +7,9 @@
 //! - [`parent`]: starts them, begins with all of them at once, merges, ends them;
 //! - [`child`]: one of them.
 //!
-//! They speak in lines of JSON. The command writes an [`Order`], and when everybody is ready the clock by which all begin. A process writes what it has to
-//! [`Said`]. The end of its input tells it to stop: the command closes it when it is asked to stop, and the kernel when the command dies.
+//! They speak in lines of JSON. The command writes an [`Order`], when everybody is ready the clock by which all begin, and when everybody has its answers
+//! that all may end. A process writes what it has to [`Said`]. The end of its input tells it to stop: the command closes it when it is asked to stop, and the
+//! kernel when the command dies.
 
 mod child;
 mod division;
@@ -37,6 +38,10 @@ pub(super) struct Order {
     pub(super) pings: Pings,
 }
 
+/// That it may end.
+#[derive(Debug, Serialize, Deserialize)]
+struct End;
+
 /// What it says.
 #[derive(Debug, Serialize, Deserialize)]
 enum Said {
@@ -44,6 +49,8 @@ enum Said {
     Ready,
     /// A second is over.
     Second(Box<EngineSecond>),
+    /// Every measured frame is answered.
+    Settled,
     /// It is done.
     Report(Box<Report>),
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use plimsoll_engine::clock::Clock;
 use plimsoll_engine::{EngineSecond, Report, Seconds};
 
-use super::{Order, SUBCOMMAND, Said, read_line, write_line};
+use super::{End, Order, SUBCOMMAND, Said, read_line, write_line};
 use crate::error::{Error, Result};
 use crate::isolation::CpuList;
 use crate::process::{Child, Launch, Piped};
@@ -36,6 +36,7 @@ struct Member {
     child: Child,
     /// Closed when it is to stop.
     stdin: Option<ChildStdin>,
+    settled: bool,
     reported: bool,
 }
 
@@ -92,6 +93,7 @@ impl ClientProcesses {
             all.members.push(Member {
                 child,
                 stdin: Some(stdin),
+                settled: false,
                 reported: false,
             });
             listen(number, stdout, sender.clone())?;
@@ -143,6 +145,11 @@ impl ClientProcesses {
                     self.members[number].reported = true;
                     seconds.over(number)
                 }
+                Some((number, Said::Settled)) => {
+                    self.members[number].settled = true;
+                    self.end_together();
+                    Vec::new()
+                }
                 Some((_, Said::Ready)) | None => Vec::new(),
             };
             complete.into_iter().for_each(&mut *on_second);
@@ -173,6 +180,16 @@ impl ClientProcesses {
             }
         }
         Ok(())
+    }
+
+    /// Tells all that they may end, once nobody waits for answers. Where somebody does until the grace is over, all end with it.
+    fn end_together(&mut self) {
+        if self.members.iter().all(|member| member.settled) {
+            for stdin in self.members.iter_mut().flat_map(|member| &mut member.stdin) {
+                // One that hears nothing any more has come to the end of the grace, or its silence will tell.
+                let _ = write_line(stdin, &End);
+            }
+        }
     }
 
     fn tell(&mut self, number: usize, what: &impl serde::Serialize) -> Result<()> {
@@ -282,6 +299,7 @@ mod tests {
             let script = script
                 .replace("{ready}", &ready)
                 .replace("{second}", &format!("echo '{second}'"))
+                .replace("{settled}", &format!("echo '{}'", line(&Said::Settled)))
                 .replace("{report}", &format!("echo '{report}'"));
             let command = ["sh", "-c", &script].map(str::to_owned);
             let log = logs.path().join(format!("client-{number}.log"));
@@ -303,7 +321,8 @@ mod tests {
 
     #[test]
     fn what_several_say_is_one_report() {
-        let honest = "{ready}; read clock; {second}; {report}";
+        // One ends when all may.
+        let honest = "{ready}; read clock; {second}; {settled}; read end; {report}";
         let (seen, report) = run(&[honest, honest, honest], &Stop::new());
         let report = report.expect("all are done");
         assert_eq!((report.ledger.frames_due, report.sessions), (15, 3));

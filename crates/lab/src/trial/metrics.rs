@@ -234,12 +234,7 @@ mod tests {
 
     #[test]
     fn an_answer_that_does_not_come_is_asked_for_again() {
-        let target = target(&[
-            "",
-            "stt_sessions_total 7\n",
-            "",
-            "stt_sessions_total 9\n",
-        ]);
+        let target = target(&["", "stt_sessions_total 7\n", "", "stt_sessions_total 9\n"]);
         let metrics = TargetMetrics::before(&target, &SPEECH).expect("metrics");
         let checks = metrics.held_against(&CLIENT, 0).checks;
         assert_eq!((checks.len(), checks[0].holds), (1, true));

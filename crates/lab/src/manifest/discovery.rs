@@ -104,6 +104,11 @@ pub fn find(root: &Path, workload: &str, name: &str) -> Result<Manifest> {
     if plain && file.is_file() {
         return Manifest::read(&file).and_then(|manifest| in_its_place(manifest, &family, &folder));
     }
+    if plain && let Some(other) = workload_of(root, name) {
+        return Err(Error::Usage(format!(
+            "{name} is a target of workload {other}, not of {workload}: add --workload {other}"
+        )));
+    }
     let there: Vec<String> = folders(&family)
         .unwrap_or_default()
         .iter()
@@ -118,6 +123,14 @@ pub fn find(root: &Path, workload: &str, name: &str) -> Result<Manifest> {
     Err(Error::Usage(format!(
         "no target {name:?} of workload {workload}; {choice}"
     )))
+}
+
+/// The workload that has a target of this name.
+fn workload_of(root: &Path, name: &str) -> Option<String> {
+    let families = folders(&root.join("targets")).ok()?;
+    let has_it = |family: &&PathBuf| family.join(name).join(FILE_NAME).is_file();
+    let family = families.iter().find(has_it)?;
+    Some(family.file_name()?.to_string_lossy().into_owned())
 }
 
 /// A discovered manifest must say what its path says: the path is what users type.
@@ -214,7 +227,11 @@ mod tests {
             .to_string();
         assert_eq!(error, "no target \"b\" of workload ws; there are: a");
         assert!(find(root.path(), "ws", "../ws/a").is_err());
-        assert!(find(root.path(), "stt", "a").is_err());
+        let error = find(root.path(), "stt", "a").expect_err("of another");
+        assert_eq!(
+            error.to_string(),
+            "a is a target of workload ws, not of stt: add --workload ws"
+        );
     }
 
     #[test]

@@ -108,7 +108,7 @@ impl Store {
     }
 
     fn make_ready(&mut self) -> Result<(), ReportError> {
-        match self.done(contents(&self.connection))? {
+        match self.done(contents_at_once(&self.connection))? {
             Contents::Ours(VERSION) => Ok(()),
             Contents::Ours(version) if version > VERSION => Err(unusable(
                 &self.file,
@@ -277,6 +277,14 @@ fn contents(connection: &Connection) -> rusqlite::Result<Contents> {
         (0, 0, 0) => Contents::Empty,
         _ => Contents::Foreign,
     })
+}
+
+/// The same as of one moment: another command may be making the tables right now.
+fn contents_at_once(connection: &Connection) -> rusqlite::Result<Contents> {
+    let transaction = connection.unchecked_transaction()?;
+    let contents = contents(&transaction)?;
+    transaction.commit()?;
+    Ok(contents)
 }
 
 /// Makes the tables, unless another command was faster. Those of an earlier version are dropped: the folders have it all.

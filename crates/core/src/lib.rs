@@ -12,9 +12,11 @@
 //! - [`slo`] turns them into gates, [`caveat`] into reasons for doubt, and both together into a [`record::Verdict`];
 //! - [`drift`] tells what changed over a trial's window, and when that is a leak;
 //! - [`ranking`] says at which load several targets are compared, and in which order they are ranked;
-//! - [`search`] decides which load to try next; [`stats`] and [`comparison`] hold results against each other; [`record`] is what a result folder holds.
+//! - [`search`] decides which load to try next; [`broken_gate`] and [`bottleneck`] tell what gave way there and what ran out;
+//! - [`stats`] and [`comparison`] hold results against each other; [`record`] is what a result folder holds.
 
 pub mod bottleneck;
+pub mod broken_gate;
 pub mod caveat;
 pub mod comparison;
 pub mod cost;

@@ -1,11 +1,10 @@
 //! The trials so far, and the brackets that they make.
 
 use plimsoll_core::bottleneck::bottleneck;
+use plimsoll_core::broken_gate::first_broken;
 use plimsoll_core::caveat::Caveat;
 use plimsoll_core::cost::cost_curve;
-use plimsoll_core::record::{
-    Bracket, GateResult, SCHEMA_VERSION, Target, Trial, TrialSummary, Verdict,
-};
+use plimsoll_core::record::{Bracket, SCHEMA_VERSION, Target, Trial, TrialSummary, Verdict};
 use plimsoll_core::search::Outcome;
 
 use super::Plan;
@@ -111,7 +110,8 @@ impl Kept {
                 .rfind(|trial| trial.verdict == Verdict::Fail)
         };
         if let Some(trial) = outcome.first_fail.and_then(at_the_edge) {
-            return (first_broken_gate(&trial), bottleneck(&trial));
+            let gate = first_broken(&trial.gates).map(|gate| gate.name.clone());
+            return (gate, bottleneck(&trial));
         }
         let ran_out = |(_, trial): &(String, Trial)| {
             judged_by(trial, slo)
@@ -139,19 +139,4 @@ fn by(trial: &Trial, slo: &str) -> Trial {
         trial.caveats = judged.caveats;
     }
     trial
-}
-
-/// The gate that a failed trial broke first: of those on latency the one exceeded by the greatest factor, for they give way before anything is lost;
-/// otherwise the first of the others.
-fn first_broken_gate(trial: &Trial) -> Option<String> {
-    let excess = |gate: &GateResult| match gate.observed {
-        Some(value) if gate.threshold > 0.0 => value / gate.threshold,
-        _ => f64::INFINITY,
-    };
-    let failed = || trial.gates.iter().filter(|gate| !gate.pass);
-    failed()
-        .filter(|gate| gate.name.ends_with("_ms"))
-        .max_by(|a, b| excess(a).total_cmp(&excess(b)))
-        .or_else(|| failed().next())
-        .map(|gate| gate.name.clone())
 }

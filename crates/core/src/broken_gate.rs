@@ -1,0 +1,94 @@
+//! Which of the gates that a trial broke is the one to tell of.
+
+use crate::record::GateResult;
+use crate::slo::Metric;
+
+/// What no load excuses: an answer that is wrong, came twice or came out of its order.
+const FAULTS_OF_ANSWERS: [Metric; 3] = [
+    Metric::ContentWrong,
+    Metric::FramesDuplicated,
+    Metric::FramesOutOfOrder,
+];
+
+/// The gate that gave way first, of those that are broken.
+///
+/// Wrong, doubled and reordered answers come before all others: a target that gives them does so at any load, and how late they were is of no use to anybody. Then the
+/// latency that is exceeded by the greatest factor, for under load answers are late before anything is lost. Then the first of the others.
+#[must_use]
+pub fn first_broken(gates: &[GateResult]) -> Option<&GateResult> {
+    let broken = || gates.iter().filter(|gate| !gate.pass);
+    let fault = |gate: &&GateResult| {
+        let mut faults = FAULTS_OF_ANSWERS.iter();
+        faults.any(|metric| metric.name() == gate.name)
+    };
+    let excess = |gate: &GateResult| match gate.observed {
+        Some(value) if gate.threshold > 0.0 => value / gate.threshold,
+        _ => f64::INFINITY,
+    };
+    broken()
+        .find(fault)
+        .or_else(|| {
+            broken()
+                .filter(|gate| gate.name.ends_with("_ms"))
+                .max_by(|a, b| excess(a).total_cmp(&excess(b)))
+        })
+        .or_else(|| broken().next())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gate(name: &str, threshold: f64, observed: f64) -> GateResult {
+        GateResult {
+            name: name.to_owned(),
+            threshold,
+            observed: Some(observed),
+            pass: observed <= threshold,
+        }
+    }
+
+    fn told(gates: &[GateResult]) -> Option<&str> {
+        first_broken(gates).map(|gate| gate.name.as_str())
+    }
+
+    #[test]
+    fn nothing_where_all_gates_hold() {
+        assert_eq!(told(&[gate("newest_p50_ms", 200.0, 199.0)]), None);
+    }
+
+    #[test]
+    fn the_latency_that_is_exceeded_most_comes_before_what_is_lost() {
+        let gates = [
+            gate("frames_lost", 0.0, 7.0),
+            gate("newest_p50_ms", 200.0, 300.0),
+            gate("newest_p95_ms", 350.0, 900.0),
+            gate("oldest_p50_ms", 1_200.0, 1_100.0),
+        ];
+        assert_eq!(told(&gates), Some("newest_p95_ms"));
+    }
+
+    #[test]
+    fn wrong_answers_come_before_late_ones() {
+        let gates = [
+            gate("newest_p95_ms", 350.0, 9_000.0),
+            gate("error_rate", 1e-5, 0.5),
+            gate("content_wrong", 0.0, 1.0),
+        ];
+        assert_eq!(told(&gates), Some("content_wrong"));
+    }
+
+    #[test]
+    fn a_latency_that_was_not_observed_is_exceeded_without_end() {
+        let mut never = gate("newest_p50_ms", 200.0, 0.0);
+        (never.observed, never.pass) = (None, false);
+        let gates = [gate("newest_p95_ms", 350.0, 9_000.0), never];
+        assert_eq!(told(&gates), Some("newest_p50_ms"));
+    }
+
+    #[test]
+    fn without_a_late_answer_the_first_of_the_counts() {
+        let gates = [gate("error_rate", 1e-5, 0.5), gate("frames_lost", 0.0, 3.0)];
+        assert_eq!(told(&gates), Some("error_rate"));
+    }
+}

@@ -52,6 +52,23 @@ impl Options {
     /// The tick that is used unless told otherwise: send lag stays well below a millisecond, and a loaded core sleeps rarely enough that waking up is a
     /// small part of a frame's cost (`docs/methodology.md` has the figures).
     pub const DEFAULT_TICK_US: u64 = 500;
+
+    /// All sessions of a trial with seed 1, on one thread wherever the kernel puts it; everything else as it is unless told otherwise.
+    #[must_use]
+    pub fn new(address: SocketAddr, sessions: u32, profile: Profile) -> Self {
+        Self {
+            address,
+            sessions,
+            part: Part::WHOLE,
+            profile,
+            seed: 1,
+            nodelay: true,
+            cpus: Vec::new(),
+            tick_us: Self::DEFAULT_TICK_US,
+            source_addresses: Vec::new(),
+            send_buffer_bytes: Self::SEND_BUFFER_BYTES,
+        }
+    }
 }
 
 /// Which sessions of a trial a process drives: `index`, `index + of`, `index + 2 of`, …. A session's schedule does not depend on it.

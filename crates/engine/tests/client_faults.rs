@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_core::profile::Profile;
-use plimsoll_engine::{Options, Part, run};
+use plimsoll_engine::{Options, run};
 use plimsoll_workloads::connection::Endpoint;
 use plimsoll_workloads::echo::Echo;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -18,18 +18,7 @@ fn sessions_without_a_descriptor_are_the_clients_fault() {
     (profile.ramp_s, profile.warm_up_s) = (0.1, 0.1);
     (profile.measured_s, profile.grace_s) = (0.2, 0.1);
     profile.session_start_spread_ms = 50.0;
-    let options = Options {
-        address,
-        sessions: 20,
-        part: Part::WHOLE,
-        profile,
-        seed: 1,
-        nodelay: true,
-        cpus: Vec::new(),
-        tick_us: Options::DEFAULT_TICK_US,
-        source_addresses: Vec::new(),
-        send_buffer_bytes: Options::SEND_BUFFER_BYTES,
-    };
+    let options = Options::new(address, 20, profile);
     let endpoint = Endpoint {
         host: address.to_string(),
         path: "/".to_owned(),

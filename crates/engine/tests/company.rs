@@ -16,18 +16,7 @@ fn options(address: SocketAddr) -> Options {
     let mut profile = Profile::quick();
     (profile.ramp_s, profile.warm_up_s) = (0.1, 0.1);
     (profile.measured_s, profile.grace_s) = (0.2, 2.0);
-    Options {
-        address,
-        sessions: SESSIONS,
-        part: Part::WHOLE,
-        profile,
-        seed: 1,
-        nodelay: true,
-        cpus: Vec::new(),
-        tick_us: Options::DEFAULT_TICK_US,
-        source_addresses: Vec::new(),
-        send_buffer_bytes: Options::SEND_BUFFER_BYTES,
-    }
+    Options::new(address, SESSIONS, profile)
 }
 
 fn workload(address: SocketAddr) -> Echo {

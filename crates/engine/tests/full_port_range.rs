@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_core::profile::Profile;
-use plimsoll_engine::{Options, Part, run};
+use plimsoll_engine::{Options, run};
 use plimsoll_workloads::connection::Endpoint;
 use plimsoll_workloads::echo::Echo;
 use rustix::io::Errno;
@@ -96,16 +96,8 @@ fn options(address: SocketAddr) -> Options {
     (profile.measured_s, profile.grace_s) = (0.2, 0.1);
     profile.session_start_spread_ms = 50.0;
     Options {
-        address,
-        sessions: 20,
-        part: Part::WHOLE,
-        profile,
-        seed: 1,
-        nodelay: true,
-        cpus: Vec::new(),
-        tick_us: Options::DEFAULT_TICK_US,
         source_addresses: vec![SOURCE],
-        send_buffer_bytes: Options::SEND_BUFFER_BYTES,
+        ..Options::new(address, 20, profile)
     }
 }
 

@@ -14,7 +14,7 @@ use plimsoll_core::recorder::{Ages, Recorder};
 use plimsoll_core::sanity::{Residence, kernel_bytes, littles_law};
 use plimsoll_core::schedule::{Arrivals, Periodic, SessionPlan, Spacing};
 use plimsoll_core::session::{Disconnect, Phase, Session, Transmit, Workload};
-use plimsoll_engine::{Options, Part, Report, run};
+use plimsoll_engine::{Options, Report, run};
 
 const MESSAGE_BYTES: usize = 4096;
 static MESSAGE: [u8; MESSAGE_BYTES] = [7; MESSAGE_BYTES];
@@ -242,18 +242,7 @@ fn options(address: SocketAddr, sessions: u32) -> Options {
     profile.measured_s = 1.0;
     profile.grace_s = 1.0;
     profile.session_start_spread_ms = 100.0;
-    Options {
-        address,
-        sessions,
-        part: Part::WHOLE,
-        profile,
-        seed: 1,
-        nodelay: true,
-        cpus: Vec::new(),
-        tick_us: Options::DEFAULT_TICK_US,
-        source_addresses: Vec::new(),
-        send_buffer_bytes: Options::SEND_BUFFER_BYTES,
-    }
+    Options::new(address, sessions, profile)
 }
 
 /// Accepts for ever and gives each connection to a thread.

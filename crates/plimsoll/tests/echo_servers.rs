@@ -5,30 +5,17 @@ mod support;
 use std::time::Duration;
 
 use support::echo_server::{Manner, start};
-use support::{Ended, Plimsoll, manifests, short_phases, turn, undisturbed};
+use support::{Ended, Plimsoll, ROOMY_SLO, manifests, short_phases, turn, undisturbed};
 
 const SESSIONS: u64 = 20;
 const MESSAGES_PER_S: u64 = 10;
 const WINDOW_S: u64 = 3;
 
-/// The gates of the workload with latencies that a machine under test load can hold: the server's threads share the client's cores.
-const SLO: &str = "[gates]
-newest_p50_ms = 100
-newest_p95_ms = 250
-error_rate = 0.00001
-frames_lost = 0
-frames_duplicated = 0
-frames_out_of_order = 0
-sessions_failed = 0
-sessions_died = 0
-content_wrong = 0
-";
-
 fn trial_of(manner: Manner) -> Ended {
     let _turn = turn();
     let url = start(manner);
     let files = tempfile::tempdir().expect("a scratch folder");
-    let slo = manifests::file(files.path(), "roomy.toml", SLO);
+    let slo = manifests::file(files.path(), "roomy.toml", ROOMY_SLO);
     undisturbed(|| {
         let sessions = SESSIONS.to_string();
         let mut call = Plimsoll::measuring(["run", "--workload", "echo", "--url", &url]);

@@ -14,20 +14,7 @@ use serde_json::Value;
 use support::manifests::file;
 use support::records::{self, Trial};
 use support::ws_server::{Manner, Server};
-use support::{Ended, Plimsoll, root, short_phases, turn, undisturbed};
-
-/// Latencies that a machine under test load can hold, by percentiles that a short window has samples for.
-const SLO: &str = "[gates]
-newest_p50_ms = 100
-newest_p95_ms = 250
-error_rate = 0.00001
-frames_lost = 0
-frames_duplicated = 0
-frames_out_of_order = 0
-sessions_failed = 0
-sessions_died = 0
-content_wrong = 0
-";
+use support::{Ended, Plimsoll, ROOMY_SLO, root, short_phases, turn, undisturbed};
 
 /// A target of this project that echoes, and the machine's own limit.
 const TARGET: &str = "rust-epoll-echo";
@@ -51,7 +38,7 @@ fn phases(line: &str) -> impl Iterator<Item = String> {
 fn run(line: &str) -> Ended {
     let _turn = turn();
     let files = tempfile::tempdir().expect("a scratch folder");
-    let slo = file(files.path(), "roomy.toml", SLO);
+    let slo = file(files.path(), "roomy.toml", ROOMY_SLO);
     undisturbed(|| call(&slo, &format!("run {line}")))
 }
 
@@ -372,7 +359,7 @@ fn descriptors_that_run_out_are_the_machines() {
     let _turn = turn();
     let server = Server::start(Manner::Echo);
     let files = tempfile::tempdir().expect("a scratch folder");
-    let slo = file(files.path(), "roomy.toml", SLO);
+    let slo = file(files.path(), "roomy.toml", ROOMY_SLO);
     let limited = |line: &str| {
         let phases: Vec<String> = phases(line).collect();
         let line = format!("run --workload ws --slo {} {line}", slo.display());
@@ -413,7 +400,7 @@ fn a_search_of_a_rate_says_at_least() {
     let _turn = turn();
     let server = Server::start(Manner::Echo);
     let files = tempfile::tempdir().expect("a scratch folder");
-    let slo = file(files.path(), "roomy.toml", SLO);
+    let slo = file(files.path(), "roomy.toml", ROOMY_SLO);
     let line = format!(
         "find --url {} --test throughput --connections 10 --start 200 --max 300 --repeats 1",
         server.url

@@ -2,11 +2,13 @@
 //! `PLIMSOLL_UPDATE=1 cargo test -p plimsoll-report`, then look at the difference.
 
 mod example;
+mod golden_files;
 mod page;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use golden_files::assert_golden;
 use plimsoll_core::profile::Length;
 use plimsoll_core::record::{
     Carried, Comparison, Conclusion, Edge, LoadClass, LoadCosts, LoadEvidence, LoadUnit, Pair,
@@ -18,21 +20,6 @@ use plimsoll_report::{ReportError, ResultFolder, load, render_all, text};
 
 fn crate_folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-}
-
-#[track_caller]
-fn assert_golden(name: &str, now: &str) {
-    let file = crate_folder().join("tests/golden").join(name);
-    if std::env::var_os("PLIMSOLL_UPDATE").is_some() {
-        fs::create_dir_all(file.parent().unwrap()).unwrap();
-        fs::write(&file, now).unwrap();
-    }
-    let then = fs::read_to_string(&file).unwrap_or_default();
-    assert!(
-        now == then,
-        "{} differs; now:\n{now}\nif that is meant: PLIMSOLL_UPDATE=1 cargo test -p plimsoll-report",
-        file.display()
-    );
 }
 
 /// Eight trials of two targets at 400 sessions: four pairs, the last one left out.

@@ -2,10 +2,11 @@
 //! then look at the difference, and at the charts.
 
 mod example;
+mod golden_files;
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
+use golden_files::assert_golden;
 use plimsoll_core::record::{Bracket, Trial};
 use plimsoll_report::{ResultFolder, Results, load, render_all, text};
 
@@ -38,30 +39,6 @@ fn rendered_with(
         folder: place,
         results,
     }
-}
-
-fn golden(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/golden")
-        .join(name)
-}
-
-fn assert_golden(name: &str, now: &str) {
-    let file = golden(name);
-    if std::env::var_os("PLIMSOLL_UPDATE").is_some() {
-        fs::create_dir_all(file.parent().unwrap()).unwrap();
-        fs::write(&file, now).unwrap();
-    }
-    let then = fs::read_to_string(&file).unwrap_or_default();
-    let differing = now
-        .lines()
-        .zip(then.lines())
-        .find(|(now, then)| now != then);
-    assert!(
-        now == then,
-        "{} differs, first here (now, then): {differing:#?}; if that is meant: PLIMSOLL_UPDATE=1 cargo test -p plimsoll-report",
-        file.display()
-    );
 }
 
 fn assert_renderings(name: &str, rendered: &Rendered) {

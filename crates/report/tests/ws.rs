@@ -2,11 +2,13 @@
 //! `PLIMSOLL_UPDATE=1 cargo test -p plimsoll-report`, then look at the difference.
 
 mod example;
+mod golden_files;
 mod page;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use golden_files::assert_golden;
 use page::{HOSTILE, assert_sound, folder_of, found, page_of, text_of};
 use plimsoll_core::record::{Bracket, LoadUnit, Trial};
 use plimsoll_report::facts::ws::table::{TestTable, tables};
@@ -15,21 +17,6 @@ use plimsoll_report::{StoredTrial, load, render_all, text, words};
 
 fn crate_folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-}
-
-#[track_caller]
-fn assert_golden(name: &str, now: &str) {
-    let file = crate_folder().join("tests/golden").join(name);
-    if std::env::var_os("PLIMSOLL_UPDATE").is_some() {
-        fs::create_dir_all(file.parent().unwrap()).unwrap();
-        fs::write(&file, now).unwrap();
-    }
-    let then = fs::read_to_string(&file).unwrap_or_default();
-    assert!(
-        now == then,
-        "{} differs; now:\n{now}\nif that is meant: PLIMSOLL_UPDATE=1 cargo test -p plimsoll-report",
-        file.display()
-    );
 }
 
 /// Renders a folder, holds these files against those checked in, and none of them counts sessions.

@@ -160,6 +160,17 @@ impl FrameAccount {
         }
     }
 
+    /// An answer came for this one frame (from 1); counts it too. Whether that frame was ever sent.
+    pub fn answered<C>(&mut self, seq: u64, now_ns: u64, recorder: &mut Recorder<C>) -> bool {
+        match self.named(seq, seq, Naming::Answered, now_ns, recorder) {
+            Concerned::Measured => recorder.ledger.partials += 1,
+            Concerned::Others => {}
+            Concerned::NeverSent => return false,
+        }
+        recorder.ledger.partials_in_all += 1;
+        true
+    }
+
     /// The session is open: frames are due from the next slot of its schedule on.
     fn open(&mut self, now_ns: u64) {
         self.schedule = self.schedule.starting_at(now_ns);

@@ -20,7 +20,7 @@ use plimsoll_core::latency::{Series, quantile_us};
 use plimsoll_core::profile::Profile;
 use plimsoll_core::record::{Calibration, SCHEMA_VERSION};
 use plimsoll_core::session::Workload;
-use plimsoll_engine::{Options, Part, Report};
+use plimsoll_engine::{Options, Report};
 use plimsoll_workloads::connection::Endpoint;
 use plimsoll_workloads::stt::{Audio, Stt};
 
@@ -262,16 +262,8 @@ struct Engine<'a> {
 impl Engine<'_> {
     fn run<W: Workload>(self, workload: &W, sessions: u32) -> Result<Report> {
         let options = Options {
-            address: self.address,
-            sessions,
-            part: Part::WHOLE,
-            profile: self.profile,
-            seed: 1,
-            nodelay: true,
             cpus: self.cpus.iter().map(|cpu| *cpu as usize).collect(),
-            tick_us: Options::DEFAULT_TICK_US,
-            source_addresses: Vec::new(),
-            send_buffer_bytes: Options::SEND_BUFFER_BYTES,
+            ..Options::new(self.address, sessions, self.profile)
         };
         let flag: &AtomicBool = &self.stop.flag();
         plimsoll_engine::run(workload, &options, flag, |_| {})

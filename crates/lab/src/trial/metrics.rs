@@ -8,6 +8,7 @@ use plimsoll_core::sanity::{self, ClientCounts, MetricNames, Possible, TargetCou
 use plimsoll_workloads::ws::{Dialect, Test};
 
 use super::conditions::Load;
+use super::judge::whole;
 use super::ws::WsLoad;
 use crate::http::{self, Metrics};
 
@@ -123,15 +124,6 @@ impl Account {
         let messages = matches!(self, Self::Messages { .. });
         counts.frames.filter(|_| messages).map(whole)
     }
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a count, not negative"
-)]
-fn whole(count: f64) -> u64 {
-    count.max(0.0).round() as u64
 }
 
 impl TargetMetrics {

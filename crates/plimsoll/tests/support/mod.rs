@@ -20,6 +20,19 @@ pub(crate) use invocation::{Ended, Plimsoll};
 pub(crate) use records::Trial;
 pub(crate) use turns::turn;
 
+/// Gates with latencies that a machine under test load can hold, by percentiles that a short window has samples for: the server's threads share the client's cores.
+pub(crate) const ROOMY_SLO: &str = "[gates]
+newest_p50_ms = 100
+newest_p95_ms = 250
+error_rate = 0.00001
+frames_lost = 0
+frames_duplicated = 0
+frames_out_of_order = 0
+sessions_failed = 0
+sessions_died = 0
+content_wrong = 0
+";
+
 /// The project's root.
 pub(crate) fn root() -> PathBuf {
     let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));

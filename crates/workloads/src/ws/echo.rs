@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_core::ledger::{Audit, Naming};
+use plimsoll_core::ledger::Audit;
 use plimsoll_core::profile::Profile;
 use plimsoll_core::recorder::Recorder;
 use plimsoll_core::schedule::{SessionPlan, session_plan_over};
@@ -13,7 +13,7 @@ use plimsoll_core::session::Workload;
 use super::payload::{Content, TooSmall};
 use super::wire::{Head, NUMBER_BYTES, Numbered, burst_of, number_of};
 use crate::connection::Endpoint;
-use crate::paced::{Concerned, Dialogue, FrameAccount, Message, PacedSession, Written};
+use crate::paced::{Dialogue, FrameAccount, Message, PacedSession, Written};
 use crate::websocket::Opcode;
 
 /// The workload.
@@ -157,12 +157,9 @@ impl Dialogue for EchoDialogue {
         if connection != self.connection {
             return recorder.protocol_fault("echo of another connection's message");
         }
-        match frames.named(seq, seq, Naming::Answered, now_ns, recorder) {
-            Concerned::Measured => recorder.ledger.partials += 1,
-            Concerned::Others => {}
-            Concerned::NeverSent => return,
+        if !frames.answered(seq, now_ns, recorder) {
+            return;
         }
-        recorder.ledger.partials_in_all += 1;
         recorder.ledger.content_checked += 1;
         recorder.ledger.content_wrong += u64::from(payload[NUMBER_BYTES..] != content.bytes);
     }

@@ -169,8 +169,8 @@ pub(super) fn float(count: u64) -> f64 {
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "microseconds of a trial, not negative"
+    reason = "microseconds and counts of a trial, not negative"
 )]
-fn whole(value: f64) -> u64 {
+pub(super) fn whole(value: f64) -> u64 {
     value.max(0.0).round() as u64
 }

@@ -53,17 +53,10 @@ mod tests {
     use std::collections::BTreeMap;
 
     fn options(sessions: u32, cores: usize) -> Options {
+        let address = "127.0.0.1:1".parse().expect("an address");
         Options {
-            address: "127.0.0.1:1".parse().expect("an address"),
-            sessions,
-            part: Part::WHOLE,
-            profile: Profile::quick(),
-            seed: 1,
-            nodelay: true,
             cpus: (10..10 + cores).collect(),
-            tick_us: 500,
-            source_addresses: Vec::new(),
-            send_buffer_bytes: 1,
+            ..Options::new(address, sessions, Profile::quick())
         }
     }
 

@@ -10,6 +10,8 @@ mod stream;
 pub use pings::{PingDialogue, WsePings};
 pub use stream::{DecodeProof, StreamDialogue, WseMessages};
 
+use plimsoll_core::recorder::Recorder;
+
 use super::formats::Format;
 use super::jwt::Credentials;
 use super::wire::append_message;
@@ -88,6 +90,29 @@ impl Line {
             _ => {}
         }
         Ok(heard)
+    }
+
+    /// The same where only pongs matter: the number of the session's ping that is answered. What is wrong is a protocol fault.
+    pub(super) fn pong<C>(
+        &mut self,
+        message: Message<'_>,
+        ids: PingIds,
+        recorder: &mut Recorder<C>,
+    ) -> Option<u64> {
+        match self.hear(message) {
+            Ok(Heard::Pong(timestamp)) => {
+                let number = ids.number(timestamp);
+                if number.is_none() {
+                    recorder.protocol_fault("pong for no ping of this session");
+                }
+                number
+            }
+            Ok(_) => None,
+            Err(fault) => {
+                recorder.protocol_fault(&fault);
+                None
+            }
+        }
     }
 
     /// Adds a message to the outbox.

@@ -2,16 +2,15 @@
 //!
 //! A frame of the load is a ping; its answer is the pong that carries its own timestamp.
 
-use plimsoll_core::ledger::{Audit, Naming};
+use plimsoll_core::ledger::Audit;
 use plimsoll_core::profile::Profile;
 use plimsoll_core::recorder::Recorder;
 use plimsoll_core::schedule::{SessionPlan, session_plan_over};
 use plimsoll_core::session::Workload;
 
-use super::messages::Heard;
 use super::{Line, PingIds};
 use crate::connection::Endpoint;
-use crate::paced::{Concerned, Dialogue, FrameAccount, Message, Opening, PacedSession};
+use crate::paced::{Dialogue, FrameAccount, Message, Opening, PacedSession};
 use crate::websocket::Opcode;
 use crate::ws::formats::Format;
 use crate::ws::wire::append_message;
@@ -126,20 +125,10 @@ impl Dialogue for PingDialogue {
         frames: &mut FrameAccount,
         recorder: &mut Recorder<()>,
     ) {
-        let timestamp = match self.line.hear(message) {
-            Ok(Heard::Pong(timestamp)) => timestamp,
-            Ok(_) => return,
-            Err(fault) => return recorder.protocol_fault(&fault),
+        let Some(seq) = self.line.pong(message, self.ids, recorder) else {
+            return;
         };
-        let Some(seq) = self.ids.number(timestamp) else {
-            return recorder.protocol_fault("pong for no ping of this session");
-        };
-        match frames.named(seq, seq, Naming::Answered, now_ns, recorder) {
-            Concerned::Measured => recorder.ledger.partials += 1,
-            Concerned::Others => {}
-            Concerned::NeverSent => return,
-        }
-        recorder.ledger.partials_in_all += 1;
+        frames.answered(seq, now_ns, recorder);
     }
 }
 

@@ -14,7 +14,6 @@ use plimsoll_core::recorder::Recorder;
 use plimsoll_core::schedule::{SessionPlan, session_plan_over};
 use plimsoll_core::session::Workload;
 
-use super::messages::Heard;
 use super::{Line, PingIds};
 use crate::connection::Endpoint;
 use crate::paced::{Concerned, Dialogue, FrameAccount, Message, Opening, PacedSession, Written};
@@ -221,13 +220,8 @@ impl Dialogue for StreamDialogue {
         frames: &mut FrameAccount,
         recorder: &mut Recorder<()>,
     ) {
-        let timestamp = match self.line.hear(message) {
-            Ok(Heard::Pong(timestamp)) => timestamp,
-            Ok(_) => return,
-            Err(fault) => return recorder.protocol_fault(&fault),
-        };
-        let Some(number) = self.ids.number(timestamp) else {
-            return recorder.protocol_fault("pong for no ping of this session");
+        let Some(number) = self.line.pong(message, self.ids, recorder) else {
+            return;
         };
         if number == PROOF {
             if !std::mem::replace(&mut self.decoded, true) {

@@ -16,23 +16,34 @@ const FAULTS_OF_ANSWERS: [Metric; 3] = [
 /// latency that is exceeded by the greatest factor, for under load answers are late before anything is lost. Then the first of the others.
 #[must_use]
 pub fn first_broken(gates: &[GateResult]) -> Option<&GateResult> {
-    let broken = || gates.iter().filter(|gate| !gate.pass);
-    let fault = |gate: &&GateResult| {
-        let mut faults = FAULTS_OF_ANSWERS.iter();
-        faults.any(|metric| metric.name() == gate.name)
-    };
+    let broken = || broken(gates);
     let excess = |gate: &GateResult| match gate.observed {
         Some(value) if gate.threshold > 0.0 => value / gate.threshold,
         _ => f64::INFINITY,
     };
     broken()
-        .find(fault)
+        .find(|gate| is_fault_of_answers(gate))
         .or_else(|| {
             broken()
                 .filter(|gate| gate.name.ends_with("_ms"))
                 .max_by(|a, b| excess(a).total_cmp(&excess(b)))
         })
         .or_else(|| broken().next())
+}
+
+/// Whether somebody who was late can be why gates are broken: some are, and none of them is on the answers themselves.
+#[must_use]
+pub fn by_lateness(gates: &[GateResult]) -> bool {
+    broken(gates).next().is_some() && !broken(gates).any(is_fault_of_answers)
+}
+
+fn broken(gates: &[GateResult]) -> impl Iterator<Item = &GateResult> {
+    gates.iter().filter(|gate| !gate.pass)
+}
+
+fn is_fault_of_answers(gate: &GateResult) -> bool {
+    let mut faults = FAULTS_OF_ANSWERS.iter();
+    faults.any(|metric| metric.name() == gate.name)
 }
 
 #[cfg(test)]
@@ -54,7 +65,9 @@ mod tests {
 
     #[test]
     fn nothing_where_all_gates_hold() {
-        assert_eq!(told(&[gate("newest_p50_ms", 200.0, 199.0)]), None);
+        let gates = [gate("newest_p50_ms", 200.0, 199.0)];
+        assert_eq!(told(&gates), None);
+        assert!(!by_lateness(&gates));
     }
 
     #[test]
@@ -76,6 +89,7 @@ mod tests {
             gate("content_wrong", 0.0, 1.0),
         ];
         assert_eq!(told(&gates), Some("content_wrong"));
+        assert!(!by_lateness(&gates) && by_lateness(&gates[..2]));
     }
 
     #[test]

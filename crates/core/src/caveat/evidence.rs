@@ -29,6 +29,8 @@ pub struct Evidence {
     pub client_steal_share: Option<f64>,
     /// The same of the target's; `None` when it is not known where it runs.
     pub target_steal_share: Option<f64>,
+    /// What others used of the CPU time that the target was given, where that can be why it would fail.
+    pub target_starved: Option<Starved>,
     /// A clock that was set, or sleep.
     pub clock_jump: Option<ClockJump>,
     /// Target and client share cores.
@@ -51,6 +53,29 @@ pub struct Evidence {
     pub interrupted: bool,
     /// The samples that each gated percentile rests on; empty when the verdict does not rest on percentiles.
     pub samples: Vec<GateSamples>,
+}
+
+/// A party that others kept from its cores.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Starved {
+    /// Share of the CPU time it was given that others used.
+    pub taken_share: f64,
+    /// Time its threads were ready and waited for a core, as a share of the window.
+    pub wait_share: f64,
+}
+
+impl Starved {
+    /// What others took of a party that was given the time of `given` CPUs out of `cpus`, when they used `others_share` of all that those had.
+    ///
+    /// Where it was given less than its CPUs have, others may use what is over: it lacks only what they used beyond.
+    #[must_use]
+    pub fn of(others_share: f64, cpus: f64, given: f64, wait_share: f64) -> Self {
+        let lacking = (others_share * cpus - (cpus - given)).max(0.0);
+        Self {
+            taken_share: lacking / given,
+            wait_share,
+        }
+    }
 }
 
 /// What a gated percentile rests on.
@@ -79,10 +104,14 @@ pub struct Limits {
     pub inference_p99_ms: f64,
     /// Share of CPU time, the client's or the target's.
     pub steal_share: f64,
+    /// Share of the target's CPU time, and of the window that it waited.
+    pub target_starved_share: f64,
 }
 
 /// A latency of so many times its gate's threshold is far beyond it.
 const FAR_EXCEEDED: f64 = 3.0;
+/// What a target must lack for it to be why it lost answers or sessions; a twentieth makes it late, and no more.
+const MUCH_STARVED: f64 = 0.25;
 
 impl Limits {
     /// Limits for a verdict that rests on these gates, held against an SLO whose tightest latency gate is `tightest_ms`.
@@ -100,10 +129,18 @@ impl Limits {
         let worst_ms = gates.iter().filter_map(far_exceeded_ms).reduce(f64::max);
         let strict = Self::for_gate(tightest_ms);
         let relaxed = Self::for_gate(worst_ms);
-        match worst_ms {
+        let limits = match worst_ms {
             Some(_) if relaxed.send_lag_p999_us > strict.send_lag_p999_us => relaxed,
             _ => strict,
+        };
+        let a_count = |gate: &GateResult| !gate.pass && !gate.name.ends_with("_ms");
+        if gates.iter().any(a_count) {
+            return Self {
+                target_starved_share: MUCH_STARVED,
+                ..limits
+            };
         }
+        limits
     }
 
     /// Limits for an SLO whose tightest latency gate is `tightest_ms`: the client and the simulator may bend what is measured by a twentieth of it,
@@ -118,6 +155,7 @@ impl Limits {
             achieved_share: 0.999,
             inference_p99_ms: twentieth_ms,
             steal_share: 0.05,
+            target_starved_share: 0.05,
         }
     }
 }
@@ -132,12 +170,7 @@ pub fn doubts(evidence: &Evidence, limits: &Limits) -> Vec<Doubt> {
     client(evidence, limits, &mut found);
     simulator(evidence, limits, &mut found);
     machine(evidence, limits, &mut found);
-    for check in evidence.sanity.iter().filter(|check| !check.holds) {
-        found.extend(Account::of(check).map(|account| Doubt::AccountsDisagree {
-            account,
-            check: check.clone(),
-        }));
-    }
+    accounts(evidence, &mut found);
     if !evidence.interrupted {
         found.extend(too_few(&evidence.samples).map(Doubt::TooFewSamples));
     }
@@ -225,7 +258,32 @@ fn machine(evidence: &Evidence, limits: &Limits, found: &mut Vec<Doubt>) {
             });
         }
     }
+    let limit = limits.target_starved_share;
+    // Both: others on its cores while it rests take nothing from it, and its own threads wait for one another.
+    let starved = |s: &Starved| s.taken_share > limit && s.wait_share > limit;
+    if let Some(starved) = evidence.target_starved.filter(starved) {
+        found.push(Doubt::TargetStarved {
+            taken_share: starved.taken_share,
+            wait_share: starved.wait_share,
+            limit,
+        });
+    }
     found.extend(evidence.clock_jump.map(Doubt::ClockJump));
+}
+
+fn accounts(evidence: &Evidence, found: &mut Vec<Doubt>) {
+    let starved = |doubt: &Doubt| matches!(doubt, Doubt::ClientStarved { .. });
+    let client_starved = found.iter().any(starved);
+    for check in evidence.sanity.iter().filter(|check| !check.holds) {
+        let account = Account::of(check);
+        // An engine thread that is kept from its core between a write and the look at the clock stamps both sides of the law apart: no fault of the account.
+        let account =
+            account.filter(|account| !(client_starved && *account == Account::LittlesLaw));
+        found.extend(account.map(|account| Doubt::AccountsDisagree {
+            account,
+            check: check.clone(),
+        }));
+    }
 }
 
 /// What the target answered for without doing it.

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use clock_jump::ClockJump;
-pub use evidence::{Evidence, GateSamples, Limits, doubts};
+pub use evidence::{Evidence, GateSamples, Limits, Starved, doubts};
 
 use crate::record::{LoadUnit, SanityCheck};
 use crate::sanity::{Account, MetricNames};
@@ -31,7 +31,7 @@ pub struct Caveat {
 }
 
 /// The client or the machine ran out before the target did.
-const CLIENT_RAN_OUT: [&str; 9] = [
+const CLIENT_RAN_OUT: [&str; 10] = [
     "send-lag",
     "client-busy",
     "client-starved",
@@ -40,6 +40,7 @@ const CLIENT_RAN_OUT: [&str; 9] = [
     "inference-queued",
     "client-fault",
     "steal",
+    "target-starved",
     "machine-bound",
 ];
 
@@ -151,6 +152,15 @@ pub enum Doubt {
         /// The most that is allowed.
         limit: f64,
     },
+    /// Other programs had the target's cores, and it was late.
+    TargetStarved {
+        /// Share of the CPU time it was given that others used.
+        taken_share: f64,
+        /// Time its threads waited for a core, as a share of the window.
+        wait_share: f64,
+        /// The most that is allowed of either.
+        limit: f64,
+    },
     /// A clock was set, or the machine slept, during the trial.
     ClockJump(ClockJump),
     /// Two accounts of one thing, kept by two parties or in two ways, do not agree.
@@ -210,6 +220,7 @@ impl Doubt {
             Self::InferenceQueued { .. } => "inference-queued",
             Self::ClientFault { .. } => "client-fault",
             Self::Steal { .. } => "steal",
+            Self::TargetStarved { .. } => "target-starved",
             Self::ClockJump(_) => "clock-jump",
             Self::AccountsDisagree { account, .. } => account.caveat_id(),
             Self::MachineBound { .. } => "machine-bound",
@@ -237,6 +248,7 @@ impl Doubt {
             | Self::InferenceQueued { .. }
             | Self::ClientFault { .. }
             | Self::Steal { .. }
+            | Self::TargetStarved { .. }
             | Self::ClockJump(_)
             | Self::AccountsDisagree { .. }
             | Self::MachineBound { .. }

@@ -53,6 +53,10 @@ fn one_of_each() -> Vec<Doubt> {
         client_faults: [("EMFILE".to_owned(), 2)].into(),
         client_steal_share: Some(0.06),
         target_steal_share: Some(0.07),
+        target_starved: Some(Starved {
+            taken_share: 0.06,
+            wait_share: 0.07,
+        }),
         clock_jump: Some(ClockJump {
             clock: clock_jump::Moved::WallClock,
             by_ms: -80.0,
@@ -60,7 +64,6 @@ fn one_of_each() -> Vec<Doubt> {
         machine_bound: vec!["open files".to_owned()],
         shared_cores: true,
         sanity: vec![
-            check("littles_law", 98.0, 102.0, 90.0),
             check("metrics_frames", 90.0, 100.0, 110.0),
             check("kernel_bytes_sent", 10.0, 10.0, 9.0),
             check("back_end_bytes", 640.0, 1280.0, 0.0),
@@ -75,6 +78,11 @@ fn one_of_each() -> Vec<Doubt> {
         samples: vec![samples("newest_p95_ms", 199, 200)],
     };
     let mut found = doubts(&evidence, &Limits::for_gate(Some(200.0)));
+    let account_wrong = Evidence {
+        sanity: vec![check("littles_law", 98.0, 102.0, 90.0)],
+        ..sound()
+    };
+    found.extend(doubts(&account_wrong, &Limits::for_gate(Some(200.0))));
     found.push(Doubt::Interrupted);
     found
 }
@@ -89,6 +97,10 @@ fn a_sound_trial_has_no_doubts() {
         achieved_share: Some(0.999),
         client_steal_share: Some(0.05),
         target_steal_share: Some(0.05),
+        target_starved: Some(Starved {
+            taken_share: 0.05,
+            wait_share: 3.0,
+        }),
         // Read are those that a barrier proves; it may have processed what came after the last one.
         read_and_processed: Some((1_000, 1_001)),
         ..sound()
@@ -102,6 +114,27 @@ fn a_sound_trial_has_no_doubts() {
         ..sound()
     };
     assert_eq!(ids(&nothing_known), [""; 0]);
+}
+
+#[test]
+fn a_target_is_starved_of_what_it_was_given_and_wanted() {
+    let of = |others, cpus, given, wait_share| {
+        let target_starved = Some(Starved::of(others, cpus, given, wait_share));
+        ids(&Evidence {
+            target_starved,
+            ..sound()
+        })
+    };
+    // A whole core, of which others have a tenth.
+    assert_eq!(of(0.1, 1.0, 1.0, 0.2), ["target-starved"]);
+    // It wanted none of it then.
+    assert_eq!(of(0.1, 1.0, 1.0, 0.02), [""; 0]);
+    // A quarter of a core: others may have the other three quarters, and no more.
+    assert_eq!(of(0.75, 1.0, 0.25, 2.0), [""; 0]);
+    assert_eq!(of(0.8, 1.0, 0.25, 2.0), ["target-starved"]);
+    // Two cores, with one program on one of them.
+    assert_eq!(of(0.5, 2.0, 2.0, 0.3), ["target-starved"]);
+    assert_eq!(of(0.5, 2.0, 1.0, 0.3), [""; 0]);
 }
 
 #[test]
@@ -122,8 +155,8 @@ fn each_limit_raises_its_doubt() {
             "shared-cores",
             "steal",
             "steal",
+            "target-starved",
             "clock-jump",
-            "littles-law",
             "metrics-disagree",
             "bytes-disagree",
             "back-end-bypassed",
@@ -134,9 +167,23 @@ fn each_limit_raises_its_doubt() {
             "back-end-unchecked",
             "no-quota",
             "no-resources",
+            "littles-law",
             "interrupted"
         ]
     );
+}
+
+#[test]
+fn a_starved_client_explains_why_littles_law_does_not_hold() {
+    let starved = Evidence {
+        client_wait_share: Some(0.3),
+        sanity: vec![
+            check("littles_law", 98.0, 102.0, 90.0),
+            check("metrics_frames", 90.0, 100.0, 110.0),
+        ],
+        ..sound()
+    };
+    assert_eq!(ids(&starved), ["client-starved", "metrics-disagree"]);
 }
 
 #[test]
@@ -174,7 +221,8 @@ fn who_ran_out_and_what_is_hopeless() {
             "inference-saturated",
             "machine-bound",
             "send-lag",
-            "steal"
+            "steal",
+            "target-starved"
         ]
     );
     assert_eq!(
@@ -312,5 +360,10 @@ fn a_latency_far_beyond_its_gate_is_not_explained_by_a_little_lag() {
         observed: Some(9e9),
         pass: false,
     };
-    assert_eq!(limit_ms(&[lost]), 10.0);
+    assert_eq!(limit_ms(std::slice::from_ref(&lost)), 10.0);
+    // And what is lost needs a target that lacked more than one that is only late.
+    let starved =
+        |gates: &[GateResult]| Limits::for_verdict(Some(200.0), gates).target_starved_share;
+    assert_eq!(starved(&[latency_gate(6_000.0)]), 0.05);
+    assert_eq!(starved(&[latency_gate(6_000.0), lost]), 0.25);
 }

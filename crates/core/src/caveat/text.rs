@@ -60,6 +60,16 @@ pub(super) fn of(doubt: &Doubt, terms: &Terms) -> String {
             share,
             limit,
         } => stolen(*party, *share, *limit),
+        Doubt::TargetStarved {
+            taken_share,
+            wait_share,
+            limit,
+        } => format!(
+            "other programs used {:.0} % of the CPU time that the target was given, and its threads waited for a core for {:.0} % of the window, allowed {:.0} % each, so its answers may be late by their doing; end what else runs on the target's cores (--target-cpus chooses them), or measure on a quieter machine",
+            taken_share * 100.0,
+            wait_share * 100.0,
+            limit * 100.0
+        ),
         Doubt::ClockJump(jump) => format!(
             "{} by {:.0} ms during the trial; stop what sets the clock in steps (chronyd or ntpd may slew it), keep the machine awake, and run the trial again",
             jump.what(),

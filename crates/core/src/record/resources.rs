@@ -55,6 +55,9 @@ pub struct TargetResources {
     pub throttled_share: Option<f64>,
     /// Time its threads waited for a core, as a share of the window; can exceed 1 with several threads.
     pub run_queue_wait_share: Option<f64>,
+    /// What other programs used of the time of the target's CPUs, as a share of all that those have; `null` where it is not known on which it runs.
+    #[serde(default)]
+    pub others_cpu_share: Option<f64>,
     /// Where these numbers come from: `cgroup v1`, `cgroup v2` or `process tree`.
     pub source: String,
     /// CPUs kept busy on average.

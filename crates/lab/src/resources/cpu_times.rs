@@ -33,6 +33,13 @@ impl Ticks {
         self.shares().steal
     }
 
+    /// The share that programs used, in user and in kernel mode, 0 to 1; interrupts are nobody's.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)] // Ticks stay far below 2^53.
+    pub fn programs_share(&self) -> f64 {
+        (self.user + self.system) as f64 / self.total().max(1) as f64
+    }
+
     /// Every kind as a share of all, 0 to 1.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // Ticks stay far below 2^53.

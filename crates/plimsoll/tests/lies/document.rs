@@ -27,9 +27,9 @@ rounded where it was seen.
 ";
 
 const STARVED: &str = "
-## An honest target and a client that is starved
+## An honest target, and somebody who is starved
 
-The opposite: whatever the client could not do must not be charged to the target. `invalid`, never `fail`; and a search never ends
+The opposite: what the client could not do, and what others kept the target from, must not be charged to the target. `invalid`, never `fail`; and a search never ends
 with a load line that is the client's.
 
 ";

@@ -1,4 +1,4 @@
-//! An honest target and a client that is starved of CPU, or of descriptors: `invalid`, never `fail`.
+//! An honest target and a client, or a target, that is starved of CPU, or of descriptors: `invalid`, never `fail`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -38,6 +38,11 @@ pub(crate) fn rows() -> Vec<Row> {
             "**invalid** by a caveat of the client",
         ),
         row(
+            "a_target_with_a_burner_on_its_core",
+            "a loop of real-time priority on the target's core, while it is measured",
+            "**invalid**; caveat `target-starved`",
+        ),
+        row(
             "a_client_with_half_a_core",
             "the whole command in a control group with half a core, at a load that needs more",
             "**invalid** by a caveat of the client",
@@ -60,13 +65,29 @@ pub(crate) fn rows() -> Vec<Row> {
     ]
 }
 
-/// Three loops that want the client's core all the time, before it where that is allowed.
+/// Loops that want a core all the time.
 struct Burners(Vec<Child>);
 
 impl Burners {
+    /// Three, before everybody else where that is allowed.
     fn on_cpu_0() -> Self {
-        let one = || {
-            let line = "taskset -c 0 nice -n -15 sh -c 'while :; do :; done'";
+        Self::start(3, "taskset -c 0 nice -n -15")
+    }
+
+    /// One that the scheduler always prefers (it leaves others a twentieth of each second, `sched_rt_runtime_us`): by nice values alone a control group has its fair
+    /// half, whatever is beside it.
+    fn of_real_time_on_cpu_1() -> Self {
+        Self::start(1, "chrt --fifo 1 taskset -c 1")
+    }
+
+    fn may_be_of_real_time() -> bool {
+        let tried = Command::new("chrt").args(["--fifo", "1", "true"]).status();
+        tried.is_ok_and(|status| status.success())
+    }
+
+    fn start(count: u32, prefix: &str) -> Self {
+        let one = |_| {
+            let line = format!("{prefix} sh -c 'while :; do :; done'");
             Command::new("sh")
                 .args(["-c", &format!("exec {line}")])
                 .stdin(Stdio::null())
@@ -74,7 +95,7 @@ impl Burners {
                 .spawn()
                 .expect("sh runs")
         };
-        Self((0..3).map(|_| one()).collect())
+        Self((0..count).map(one).collect())
     }
 }
 
@@ -108,6 +129,36 @@ fn a_client_with_a_burner_on_its_core() {
         "a_client_with_a_burner_on_its_core",
         &caveats_of(&ended.trial()),
     );
+}
+
+/// The other way round: it is late by the loop's doing, and its own thread is seen to wait.
+#[test]
+fn a_target_with_a_burner_on_its_core() {
+    let _turn = turn();
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        eprintln!("skipped: one core, nobody can have one of his own");
+        return;
+    }
+    if !Burners::may_be_of_real_time() {
+        eprintln!("skipped: `chrt --fifo 1` is not allowed here");
+        return;
+    }
+    let line = format!("run lying-server --sessions 100 --client-cpus 0 --target-cpus 1 {PHASES}");
+    let running = Plimsoll::measuring(line.split(' ')).start();
+    running.wait_for_line(&["trial 1"]);
+    let burners = Burners::of_real_time_on_cpu_1();
+    running.wait_for_line(&["trial 1", " 5 s "]);
+    drop(burners);
+    let ended = running.wait();
+    ended.expect_code(3);
+    let trial = ended.trial();
+    assert_eq!(trial.verdict(), "invalid");
+    let caveats = trial.blocking_caveats();
+    let named = caveats.iter().any(|id| id == "target-starved");
+    assert!(named, "{caveats:?}");
+    let others = trial.at("target_resources.others_cpu_share").as_f64();
+    assert!(others.is_some_and(|share| share > 0.5), "{others:?}");
+    document::write("a_target_with_a_burner_on_its_core", &caveats_of(&trial));
 }
 
 /// All of it, the command, the simulator and the target, as in a container with a limit of half a core.

@@ -261,9 +261,10 @@ pub(crate) struct Ended {
 }
 
 /// What a busy machine does to a trial: neighbours that take its time. Everything else that blocks a verdict is of somebody's doing.
-const OF_THE_MACHINE: [&str; 7] = [
+const OF_THE_MACHINE: [&str; 8] = [
     "send-lag",
     "steal",
+    "target-starved",
     "client-starved",
     "client-busy",
     "inference-saturated",

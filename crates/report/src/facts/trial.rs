@@ -161,6 +161,10 @@ fn more_of_target(resources: &TargetResources) -> Vec<Fact> {
     known([
         ("CPUs kept busy", resources.cpus_busy.map(number)),
         (
+            "used by others, share of its CPUs",
+            resources.others_cpu_share.map(percent),
+        ),
+        (
             "busiest thread, share of one core",
             resources.busiest_thread_share.map(percent),
         ),

@@ -1,12 +1,14 @@
 //! What a trial shows about its own soundness, gathered for [`plimsoll_core::caveat::doubts`].
 
-use plimsoll_core::caveat::{Evidence, GateSamples};
+use plimsoll_core::broken_gate;
+use plimsoll_core::caveat::{Evidence, GateSamples, Starved};
 use plimsoll_core::latency::{LatencySet, Series};
 use plimsoll_core::record::{Client, GateResult, Inference, TargetResources};
 use plimsoll_core::slo::{Gate, Metric, Slo};
 
 use super::ws;
 use crate::isolation::{CpuList, Wanted};
+use crate::resources::Ticks;
 use crate::trial::Measured;
 use crate::trial::conditions::Conditions;
 use crate::trial::stage::Stage;
@@ -42,6 +44,9 @@ pub(super) fn evidence(
         client_faults: report.client_faults.clone(),
         client_steal_share: used.client.steal_share,
         target_steal_share: target_steal_share(conditions, measured),
+        target_starved: broken_gate::by_lateness(gates)
+            .then(|| target_starved(conditions, stage, measured, used.target))
+            .flatten(),
         clock_jump: measured.soundness.clock_jump,
         shared_cores: shared_cores(conditions, measured),
         machine_bound: ws::machine_bound(conditions, stage, measured, used.target, gates),
@@ -79,9 +84,39 @@ pub(super) fn steal_share(
     measured: &Measured,
     cpus: &CpuList,
 ) -> Option<f64> {
+    cpu_ticks(conditions, measured, cpus).map(|ticks| ticks.steal_share())
+}
+
+/// What these CPUs did in the measured window.
+pub(super) fn cpu_ticks(
+    conditions: &Conditions,
+    measured: &Measured,
+    cpus: &CpuList,
+) -> Option<Ticks> {
     let (from_ns, to_ns) = super::resources::window_ns(conditions, measured);
     let passed = measured.recorded.machine.between(from_ns, to_ns)?;
-    Some(passed.sum(|cpu| cpus.contains(cpu)).steal_share())
+    Some(passed.sum(|cpu| cpus.contains(cpu)))
+}
+
+/// What others took of the target's CPU time.
+fn target_starved(
+    conditions: &Conditions,
+    stage: &Stage,
+    measured: &Measured,
+    target: Option<&TargetResources>,
+) -> Option<Starved> {
+    let target = target?;
+    let cpus = measured.soundness.target_cpus.as_ref()?;
+    let cpus = f64::from(u32::try_from(cpus.count()).ok()?);
+    let held = stage.group().is_some() && no_quota(conditions, stage).is_none();
+    let given = if held {
+        conditions.placement.vcpu.min(cpus)
+    } else {
+        cpus
+    };
+    let others_share = target.others_cpu_share?;
+    let wait_share = target.run_queue_wait_share?;
+    Some(Starved::of(others_share, cpus, given, wait_share))
 }
 
 /// Whether the target may run where the client runs.

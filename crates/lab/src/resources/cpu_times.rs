@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use nix::unistd::{SysconfVar, sysconf};
+
 use crate::error::{Error, Result};
 
-/// Time of one CPU (or of all), by kind, in clock ticks since boot. Ticks are hundredths of a second on every machine of today, but
-/// only their ratios are used here.
+/// Time of one CPU (or of all), by kind, in clock ticks since boot. A tick is a hundredth of a second on
+/// every machine of today: [`tick_us`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ticks {
     /// Programs, niced ones included. (Guests of ours are in it already.)
@@ -28,30 +30,12 @@ impl Ticks {
     }
 
     /// The share that was stolen, 0 to 1; 0 when no time has passed.
+    ///
+    /// Of times since boot, where columns of two kinds even out: see [`Passed`].
     #[must_use]
+    #[allow(clippy::cast_precision_loss)] // Ticks stay far below 2^53.
     pub fn steal_share(&self) -> f64 {
-        self.shares().steal
-    }
-
-    /// The share that programs used, in user and in kernel mode, 0 to 1; interrupts are nobody's.
-    #[must_use]
-    #[allow(clippy::cast_precision_loss)] // Ticks stay far below 2^53.
-    pub fn programs_share(&self) -> f64 {
-        (self.user + self.system) as f64 / self.total().max(1) as f64
-    }
-
-    /// Every kind as a share of all, 0 to 1.
-    #[must_use]
-    #[allow(clippy::cast_precision_loss)] // Ticks stay far below 2^53.
-    pub fn shares(&self) -> CpuShares {
-        let total = self.total().max(1) as f64;
-        let share = |ticks: u64| ticks as f64 / total;
-        CpuShares {
-            busy: share(self.user + self.system + self.interrupt),
-            interrupt: share(self.interrupt),
-            idle: share(self.idle),
-            steal: share(self.steal),
-        }
+        self.steal as f64 / self.total().max(1) as f64
     }
 
     fn since(&self, earlier: &Self) -> Self {
@@ -74,17 +58,51 @@ impl Ticks {
     }
 }
 
-/// Shares of a CPU's time, 0 to 1.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct CpuShares {
-    /// Worked, interrupts included.
-    pub busy: f64,
-    /// Worked on interrupts.
-    pub interrupt: f64,
-    /// Had nothing to do.
-    pub idle: f64,
-    /// Was taken by the hypervisor.
-    pub steal: f64,
+/// What the machine's CPUs did between two moments.
+///
+/// Its shares are of the time that passed, not of the columns' sum: kernels of today count idle and stolen time exactly, but charge a whole tick of user, system or
+/// interrupt time to whoever runs when the tick comes. Work that is done in step with the tick is then seen always or never: a target that used 14 % of its core was seen to use
+/// 1 % and 49 % in two runs that were alike. So what a CPU did is what is left of the time when it was not idle.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Passed {
+    /// From this moment, ns of the samples' clock,
+    pub from_ns: u64,
+    /// to this one.
+    pub to_ns: u64,
+    /// What each CPU did.
+    pub cpus: CpuTimes,
+}
+
+impl Passed {
+    /// The share of these CPUs' time that the hypervisor took; `None` when none of them is known or no time has passed.
+    #[must_use]
+    pub fn steal_share(&self, of: impl Fn(u32) -> bool) -> Option<f64> {
+        self.share(&of, |ticks| ticks.steal)
+    }
+
+    /// The share that was neither idle nor stolen nor, as far as that is known, spent on interrupts.
+    #[must_use]
+    pub fn busy_share(&self, of: impl Fn(u32) -> bool) -> Option<f64> {
+        let other = self.share(&of, |ticks| ticks.idle + ticks.steal + ticks.interrupt)?;
+        Some((1.0 - other).max(0.0))
+    }
+
+    #[allow(clippy::cast_precision_loss)] // Ticks and CPUs stay far below 2^53.
+    fn share(&self, of: &impl Fn(u32) -> bool, kind: impl Fn(&Ticks) -> u64) -> Option<f64> {
+        let count = self.cpus.cpus.keys().filter(|cpu| of(**cpu)).count() as f64;
+        let time_us = count * self.to_ns.checked_sub(self.from_ns)? as f64 / 1e3;
+        let ticks_us = kind(&self.cpus.sum(of)) * tick_us();
+        (time_us > 0.0).then(|| (ticks_us as f64 / time_us).min(1.0))
+    }
+}
+
+/// The unit of the kernel's CPU times (`sysconf(_SC_CLK_TCK)`), µs.
+pub(super) fn tick_us() -> u64 {
+    let ticks_per_second = sysconf(SysconfVar::CLK_TCK).ok().flatten();
+    let ticks_per_second = ticks_per_second
+        .and_then(|ticks| u64::try_from(ticks).ok())
+        .unwrap_or(100);
+    1_000_000 / ticks_per_second.max(1)
 }
 
 /// All CPUs at one moment.
@@ -200,17 +218,37 @@ mod tests {
             1,
             "a CPU that came on meanwhile does not count"
         );
-        let shares = passed.total().shares();
-        assert_eq!(
-            (shares.busy, shares.interrupt, shares.idle, shares.steal),
-            (0.55, 0.05, 0.4, 0.05)
-        );
+        assert_eq!(passed.total().steal_share(), 0.05);
         assert_eq!(
             before.since(&after).total(),
             Ticks::default(),
             "steps back count as none"
         );
-        assert_eq!(Ticks::default().shares(), CpuShares::default());
+        assert_eq!(Ticks::default().steal_share(), 0.0);
+    }
+
+    #[test]
+    fn shares_are_of_the_time_that_passed() {
+        let ticks_per_second = 1_000_000 / tick_us();
+        assert_eq!(ticks_per_second, 100, "the numbers below are hundredths");
+        // Ten seconds of two CPUs. The first was idle for 8.3 of them, 0.1 were stolen and 0.1 spent on interrupts; that its work was in step with the tick makes the columns add up to 15.
+        let cpus =
+            CpuTimes::parse("cpu0 173 0 477 830 0 0 10 10 0 0\ncpu1 0 0 0 1000 0 0 0 0 0 0\n");
+        let passed = Passed {
+            from_ns: 5_000_000_000,
+            to_ns: 15_000_000_000,
+            cpus,
+        };
+        let close = |seen: Option<f64>, expected: f64| {
+            assert!((seen.expect("known") - expected).abs() < 1e-9, "{seen:?}");
+        };
+        close(passed.steal_share(|cpu| cpu == 0), 0.01);
+        close(passed.steal_share(|_| true), 0.005);
+        close(passed.busy_share(|cpu| cpu == 0), 0.15);
+        close(passed.busy_share(|_| true), 0.075);
+        close(passed.busy_share(|cpu| cpu == 1), 0.0);
+        assert_eq!(passed.busy_share(|cpu| cpu == 2), None);
+        assert_eq!(Passed::default().steal_share(|_| true), None);
     }
 
     #[test]

@@ -18,7 +18,7 @@ mod sampler;
 mod series;
 mod sockets;
 
-pub use cpu_times::{CpuShares, CpuTimes, Ticks};
+pub use cpu_times::{CpuTimes, Passed, Ticks};
 pub use monitor::{DEFAULT_INTERVAL, Monitor, Recorded, Watched};
 pub use sampler::{Detail, Sample, Sampler, Source, process_cpu_us};
 pub use series::{MachineSeries, Series, Usage};

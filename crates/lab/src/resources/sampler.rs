@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use nix::time::{ClockId, clock_getcpuclockid};
-use nix::unistd::{Pid, SysconfVar, sysconf};
+use nix::unistd::Pid;
 
+use super::cpu_times::tick_us;
 use super::members::Members;
 use super::parse;
 use crate::isolation::{GroupLimits, GroupMemory, GroupView, Layout, Throttling};
@@ -132,16 +133,11 @@ impl Sampler {
     /// A sampler whose times count from `epoch`, which must be that of everything it will be compared with.
     #[must_use]
     pub fn new(source: Source, epoch: Instant) -> Self {
-        let ticks_per_second = sysconf(SysconfVar::CLK_TCK).ok().flatten();
-        let ticks_per_second = ticks_per_second
-            .and_then(|ticks| u64::try_from(ticks).ok())
-            .unwrap_or(100)
-            .max(1);
         Self {
             limits: source.limits(),
             source,
             epoch,
-            tick_us: 1_000_000 / ticks_per_second,
+            tick_us: tick_us(),
             processes: Members::default(),
             threads: Members::default(),
             busiest: BusiestThread::default(),

@@ -1,6 +1,6 @@
 //! Samples over time, and what was used between two moments.
 
-use super::cpu_times::CpuTimes;
+use super::cpu_times::{CpuTimes, Passed};
 use super::sampler::{Detail, Sample};
 
 /// What a target used in a window. Counters are interpolated at the window's edges, so that a window need not begin at a sample.
@@ -197,14 +197,18 @@ impl MachineSeries {
     /// What passed between the last sample before `from_ns` and the first after `to_ns`. (Ticks are too coarse to interpolate.)
     /// `None` when the samples do not reach over both ends.
     #[must_use]
-    pub fn between(&self, from_ns: u64, to_ns: u64) -> Option<CpuTimes> {
-        let (_, before) = self
+    pub fn between(&self, from_ns: u64, to_ns: u64) -> Option<Passed> {
+        let (from_ns, before) = self
             .samples
             .iter()
             .rev()
             .find(|(at_ns, _)| *at_ns <= from_ns)?;
-        let (_, after) = self.samples.iter().find(|(at_ns, _)| *at_ns >= to_ns)?;
-        Some(after.since(before))
+        let (to_ns, after) = self.samples.iter().find(|(at_ns, _)| *at_ns >= to_ns)?;
+        Some(Passed {
+            from_ns: *from_ns,
+            to_ns: *to_ns,
+            cpus: after.since(before),
+        })
     }
 }
 
@@ -364,8 +368,11 @@ mod tests {
                 CpuTimes::parse(&format!("cpu0 {user} 0 0 0 0 0 0 0 0 0\n")),
             );
         }
-        assert_eq!(machine.between(11, 19).expect("covered").total().user, 6);
-        assert_eq!(machine.between(5, 15).expect("covered").total().user, 11);
+        let passed = machine.between(11, 19).expect("covered");
+        assert_eq!((passed.from_ns, passed.to_ns), (10, 20));
+        assert_eq!(passed.cpus.total().user, 6);
+        let passed = machine.between(5, 15).expect("covered");
+        assert_eq!(passed.cpus.total().user, 11);
         assert!(machine.between(5, 21).is_none());
         for (at_ns, share) in [(0, 0.1), (10, 0.9), (20, 0.8)] {
             machine.push_memory_available(at_ns, share);

@@ -8,7 +8,6 @@ use plimsoll_core::slo::{Gate, Metric, Slo};
 
 use super::ws;
 use crate::isolation::{CpuList, Wanted};
-use crate::resources::Ticks;
 use crate::trial::Measured;
 use crate::trial::conditions::Conditions;
 use crate::trial::stage::Stage;
@@ -84,18 +83,9 @@ pub(super) fn steal_share(
     measured: &Measured,
     cpus: &CpuList,
 ) -> Option<f64> {
-    cpu_ticks(conditions, measured, cpus).map(|ticks| ticks.steal_share())
-}
-
-/// What these CPUs did in the measured window.
-pub(super) fn cpu_ticks(
-    conditions: &Conditions,
-    measured: &Measured,
-    cpus: &CpuList,
-) -> Option<Ticks> {
     let (from_ns, to_ns) = super::resources::window_ns(conditions, measured);
     let passed = measured.recorded.machine.between(from_ns, to_ns)?;
-    Some(passed.sum(|cpu| cpus.contains(cpu)))
+    passed.steal_share(|cpu| cpus.contains(cpu))
 }
 
 /// What others took of the target's CPU time.

@@ -3,7 +3,7 @@
 use plimsoll_core::latency::{LagQuantiles, Series};
 use plimsoll_core::record::{Client, Inference, ProcessResources, TargetResources};
 
-use super::evidence::{cpu_ticks, steal_share};
+use super::evidence::steal_share;
 use super::{float, whole};
 use crate::resources::Usage;
 use crate::simulator::Quantiles;
@@ -60,11 +60,17 @@ pub(super) fn client(conditions: &Conditions, measured: &Measured) -> Client {
     }
 }
 
-/// What other programs used of the time of the target's CPUs. Interrupts are left out, for they are charged to whoever they interrupt.
-fn others_cpu_share(conditions: &Conditions, measured: &Measured, target: &Usage) -> Option<f64> {
+/// What other programs used of the time of the target's CPUs.
+fn others_cpu_share(conditions: &Conditions, measured: &Measured) -> Option<f64> {
     let cpus = measured.soundness.target_cpus.as_ref()?;
-    let all = cpu_ticks(conditions, measured, cpus)?.programs_share();
-    let own = target.cpus_busy / f64::from(u32::try_from(cpus.count()).ok()?);
+    let (from_ns, to_ns) = window_ns(conditions, measured);
+    let recorded = &measured.recorded;
+    let passed = recorded.machine.between(from_ns, to_ns)?;
+    let all = passed.busy_share(|cpu| cpus.contains(cpu))?;
+    // Over the very same time.
+    let target = recorded.series.get(TARGET)?;
+    let used = target.between(passed.from_ns, passed.to_ns)?;
+    let own = used.share_of(f64::from(u32::try_from(cpus.count()).ok()?));
     Some((all - own).clamp(0.0, 1.0))
 }
 
@@ -103,7 +109,7 @@ pub(super) fn target(
         rss_bytes_per_session: grown.zip(open_last).map(|(grown, open)| grown / open),
         throttled_share: usage.throttled_share,
         run_queue_wait_share: usage.runqueue_wait_share,
-        others_cpu_share: others_cpu_share(conditions, measured, &usage),
+        others_cpu_share: others_cpu_share(conditions, measured),
         source: stage.source_name().unwrap_or("unknown").to_owned(),
         cpus_busy: Some(usage.cpus_busy),
         voluntary_switches_per_s: usage.voluntary_switches_per_s,

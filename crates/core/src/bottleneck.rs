@@ -21,8 +21,6 @@ const BACK_END_ERROR_SHARE: f64 = 0.5;
 /// Bytes unread in one connection that are worth telling: about a quarter of a second of speech.
 const UNREAD_BYTES: u64 = 8 * 1024;
 
-/// The caveat that says that the machine ran out.
-const MACHINE_CAVEAT: &str = "machine-bound";
 /// How the caveats begin that say that the back end ran out, late, queued or gone.
 const BACK_END_CAVEATS: &str = "inference-";
 /// Stages of an `error` in which the gateway waits for its back end; section 7 of the speech contract.
@@ -91,7 +89,7 @@ pub fn diagnose(trial: &Trial) -> Option<(Bottleneck, String)> {
         return None;
     }
     let blocking = || trial.caveats.iter().filter(|caveat| caveat.blocking);
-    if let Some(caveat) = blocking().find(|caveat| caveat.id == MACHINE_CAVEAT) {
+    if let Some(caveat) = blocking().find(|caveat| caveat.machine_ran_out()) {
         return Some((Bottleneck::Machine, caveat.text.clone()));
     }
     let of_back_end = |caveat: &&Caveat| caveat.id.starts_with(BACK_END_CAVEATS);

@@ -162,6 +162,19 @@ fn a_machine_that_ran_out_is_named_before_the_client_that_felt_it() {
 }
 
 #[test]
+fn a_starved_target_lacked_what_the_machine_did_not_have() {
+    let starved = Doubt::TargetStarved {
+        taken_share: 0.4,
+        wait_share: 0.5,
+        limit: 0.05,
+    };
+    assert_eq!(
+        told(&with_doubt(&starved)),
+        (Bottleneck::Machine, starved.text())
+    );
+}
+
+#[test]
 fn a_caveat_that_does_not_block_is_no_bottleneck() {
     let mut trial = failed();
     trial.caveats = vec![Caveat {

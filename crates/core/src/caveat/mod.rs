@@ -44,6 +44,9 @@ const CLIENT_RAN_OUT: [&str; 10] = [
     "machine-bound",
 ];
 
+/// Of these, where it was not the client but what both parties share.
+const MACHINE_RAN_OUT: [&str; 2] = ["target-starved", "machine-bound"];
+
 /// At every other load it would be the same.
 const HOPELESS: [&str; 3] = ["shared-cores", "back-end-bypassed", "interrupted"];
 
@@ -71,6 +74,12 @@ impl Caveat {
     #[must_use]
     pub fn client_ran_out(&self) -> bool {
         self.blocking && CLIENT_RAN_OUT.contains(&self.id.as_str())
+    }
+
+    /// Whether it was the machine, and not the client.
+    #[must_use]
+    pub fn machine_ran_out(&self) -> bool {
+        self.blocking && MACHINE_RAN_OUT.contains(&self.id.as_str())
     }
 
     /// Whether no other load would cure it, so that a search need not go on.

@@ -113,14 +113,21 @@ impl Kept {
             let gate = first_broken(&trial.gates).map(|gate| gate.name.clone());
             return (gate, bottleneck(&trial));
         }
-        let ran_out = |(_, trial): &(String, Trial)| {
-            judged_by(trial, slo)
-                .is_some_and(|(_, caveats)| caveats.iter().any(Caveat::client_ran_out))
-        };
         // A lower bound also comes of a search that was not allowed to try more; that is no bottleneck of anybody.
-        let client = outcome.lower_bound_only && self.trials.iter().any(ran_out);
-        let text = "client: it ran out before the target did";
-        (None, client.then(|| text.to_owned()))
+        if !outcome.lower_bound_only {
+            return (None, None);
+        }
+        let who_ran_out = |(_, trial): &(String, Trial)| {
+            let (_, caveats) = judged_by(trial, slo)?;
+            if caveats.iter().any(Caveat::machine_ran_out) {
+                return Some("machine");
+            }
+            let client = caveats.iter().any(Caveat::client_ran_out);
+            client.then_some("client")
+        };
+        let who = self.trials.iter().rev().find_map(who_ran_out);
+        let text = |who| format!("{who}: it ran out before the target did");
+        (None, who.map(text))
     }
 }
 

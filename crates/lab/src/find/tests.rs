@@ -258,6 +258,38 @@ fn short_trials_of_a_rate_go_by_its_answers() {
 }
 
 #[test]
+fn a_lower_bound_says_who_ran_out() {
+    let bottleneck = |caveat: &str| {
+        let mut conditions = conditions();
+        conditions.further_slos = Vec::new();
+        let searches = Searches::new(&conditions, SETTINGS).expect("sound settings");
+        let (slo, mut outcome) = searches.outcomes().remove(0);
+        outcome.lower_bound_only = true;
+        let mut invalid = trial(400, Length::Full);
+        invalid.verdict = Verdict::Invalid;
+        invalid.caveats = vec![Caveat {
+            id: caveat.to_owned(),
+            blocking: true,
+            text: String::new(),
+        }];
+        let mut kept = Kept::default();
+        kept.add(&invalid, "trial-001.json".to_owned());
+        let plan = Plan {
+            settings: SETTINGS,
+            time_budget: None,
+        };
+        let bracket = kept.bracket(&conditions, slo, &outcome, false, "now", &plan);
+        bracket.bottleneck
+    };
+    let ran_out = |who: &str| Some(format!("{who}: it ran out before the target did"));
+    assert_eq!(bottleneck("send-lag"), ran_out("client"));
+    assert_eq!(bottleneck("machine-bound"), ran_out("machine"));
+    assert_eq!(bottleneck("target-starved"), ran_out("machine"));
+    // A search that was not allowed to try more is no bottleneck of anybody.
+    assert_eq!(bottleneck("too-few-samples"), None);
+}
+
+#[test]
 fn a_bracket_says_what_its_loads_count() {
     let mut conditions = conditions();
     conditions.load = Load::Ws(Box::new(WsLoad::new(Test::Storm, Dialect::Echo)));

@@ -276,7 +276,7 @@ fn accounts(evidence: &Evidence, found: &mut Vec<Doubt>) {
     let client_starved = found.iter().any(starved);
     for check in evidence.sanity.iter().filter(|check| !check.holds) {
         let account = Account::of(check);
-        // An engine thread that is kept from its core between a write and the look at the clock stamps both sides of the law apart: no fault of the account.
+        // Seen with engine threads that were kept from their core: the two sides of the law are stamped at moments that then lie apart. No fault of the account.
         let account =
             account.filter(|account| !(client_starved && *account == Account::LittlesLaw));
         found.extend(account.map(|account| Doubt::AccountsDisagree {

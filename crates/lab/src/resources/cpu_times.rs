@@ -6,8 +6,8 @@ use nix::unistd::{SysconfVar, sysconf};
 
 use crate::error::{Error, Result};
 
-/// Time of one CPU (or of all), by kind, in clock ticks since boot. A tick is a hundredth of a second on
-/// every machine of today: [`tick_us`].
+/// Time of one CPU (or of all), by kind, in the kernel's clock ticks since boot: hundredths of a second on
+/// every machine of today.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ticks {
     /// Programs, niced ones included. (Guests of ours are in it already.)

@@ -262,7 +262,8 @@ fn a_lower_bound_says_who_ran_out() {
     let bottleneck = |caveat: &str| {
         let mut conditions = conditions();
         conditions.further_slos = Vec::new();
-        let searches = Searches::new(&conditions, SETTINGS).expect("sound settings");
+        let mut searches = Searches::new(&conditions, SETTINGS).expect("sound settings");
+        searches.interrupt();
         let (slo, mut outcome) = searches.outcomes().remove(0);
         outcome.lower_bound_only = true;
         let mut invalid = trial(400, Length::Full);

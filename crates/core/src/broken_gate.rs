@@ -25,7 +25,7 @@ pub fn first_broken(gates: &[GateResult]) -> Option<&GateResult> {
         .find(|gate| is_fault_of_answers(gate))
         .or_else(|| {
             broken()
-                .filter(|gate| gate.name.ends_with("_ms"))
+                .filter(|gate| gate.is_on_latency())
                 .max_by(|a, b| excess(a).total_cmp(&excess(b)))
         })
         .or_else(|| broken().next())

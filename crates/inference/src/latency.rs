@@ -1,4 +1,4 @@
-//! The latency model of `docs/stt-contract.md`, section 5: pure, seeded by whoever passes the generator in.
+//! The latency model of `docs/stt/contract.md`, section 5: pure, seeded by whoever passes the generator in.
 
 use std::time::Duration;
 

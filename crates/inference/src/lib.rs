@@ -1,6 +1,6 @@
 //! The inference simulator: the back end of the streaming speech-to-text workload.
 //!
-//! It answers `POST /infer` as `docs/stt-contract.md` (section 5) words it, over HTTP/2 prior knowledge and HTTP/1.1
+//! It answers `POST /infer` as `docs/stt/contract.md` (section 5) words it, over HTTP/2 prior knowledge and HTTP/1.1
 //! keep-alive on one port, after a latency drawn from a seeded model. It is a part of the measurement, so it shows
 //! when it is itself the bottleneck: how busy its loop is, how long requests queue, how late its answers are.
 //!

@@ -1,4 +1,4 @@
-//! What the laboratory must know of the targets' contracts (`docs/stt-contract.md`, section 8; `docs/ws-contract.md`, sections 1 and 4).
+//! What the laboratory must know of the targets' contracts (`docs/stt/contract.md`, section 8; `docs/ws/contract.md`, sections 1 and 4).
 
 /// Every variable of the contracts, and those by which common runtimes are turned verbose or tuned. The user's shell must not change what a target does.
 pub(crate) const CONTRACT_VARIABLES: [&str; 24] = [

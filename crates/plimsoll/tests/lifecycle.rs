@@ -2,9 +2,10 @@
 
 mod support;
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use support::burners::Burners;
 use support::manifests::Root;
 use support::{Plimsoll, Trial, records, turn, undisturbed};
 
@@ -151,32 +152,6 @@ fn a_target_that_never_becomes_ready_is_told_with_its_last_words() {
     ended.expect_nothing_left_running();
 }
 
-/// Busy loops on one core, as urgent as we may make them; they end with this value.
-struct Burners(Vec<Child>);
-
-impl Burners {
-    fn on_core(core: &str) -> Self {
-        let burner = || {
-            Command::new("taskset")
-                .args(["-c", core, "nice", "-n", "-20", "sh", "-c"])
-                .arg("while :; do :; done")
-                .stderr(Stdio::null())
-                .spawn()
-                .expect("taskset (util-linux) is installed")
-        };
-        Self((0..6).map(|_| burner()).collect())
-    }
-}
-
-impl Drop for Burners {
-    fn drop(&mut self) {
-        for burner in &mut self.0 {
-            let _ = burner.kill();
-            let _ = burner.wait();
-        }
-    }
-}
-
 /// Six busy loops on the client's core, each at least as urgent as the engine's thread, for three of six seconds of the window: the engine gets a seventh of its
 /// core at best and must wait for its turn, some milliseconds each time. Its frames are late by its own fault, so the trial says nothing about
 /// the target.
@@ -187,7 +162,7 @@ fn a_starved_client_makes_a_trial_invalid_and_never_a_failure() {
     let running = Plimsoll::measuring(line.split(' ')).start();
     let said = running.wait_for_line(&[" 5 s ", "open 60"]);
     assert!(said.contains("measured"), "{said}");
-    let burners = Burners::on_core("0");
+    let burners = Burners::start(6, "taskset -c 0 nice -n -20");
     std::thread::sleep(Duration::from_secs(3));
     drop(burners);
     let ended = running.wait();

@@ -89,7 +89,7 @@ pub struct GateSamples {
     pub needed: u64,
 }
 
-/// What is still allowed. `docs/methodology.md`, section 9, gives the reasons.
+/// What is still allowed. `docs/explanation/methodology.md`, section 9, gives the reasons.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
     /// Send lag, 99.9th percentile.
@@ -123,22 +123,18 @@ impl Limits {
     #[must_use]
     pub fn for_verdict(tightest_ms: Option<f64>, gates: &[GateResult]) -> Self {
         let far_exceeded_ms = |gate: &GateResult| {
-            let observed = gate.observed.filter(|_| gate.name.ends_with("_ms"))?;
+            let observed = gate.observed.filter(|_| gate.is_on_latency())?;
             (!gate.pass && observed >= gate.threshold * FAR_EXCEEDED).then_some(observed)
         };
         let worst_ms = gates.iter().filter_map(far_exceeded_ms).reduce(f64::max);
         let strict = Self::for_gate(tightest_ms);
         let relaxed = Self::for_gate(worst_ms);
-        let limits = match worst_ms {
+        let mut limits = match worst_ms {
             Some(_) if relaxed.send_lag_p999_us > strict.send_lag_p999_us => relaxed,
             _ => strict,
         };
-        let a_count = |gate: &GateResult| !gate.pass && !gate.name.ends_with("_ms");
-        if gates.iter().any(a_count) {
-            return Self {
-                target_starved_share: MUCH_STARVED,
-                ..limits
-            };
+        if gates.iter().any(|gate| !gate.pass && !gate.is_on_latency()) {
+            limits.target_starved_share = MUCH_STARVED;
         }
         limits
     }

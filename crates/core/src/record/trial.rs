@@ -62,6 +62,14 @@ pub struct GateResult {
     pub pass: bool,
 }
 
+impl GateResult {
+    /// Whether it is on a latency, and not on a count or a rate.
+    #[must_use]
+    pub fn is_on_latency(&self) -> bool {
+        self.name.ends_with("_ms")
+    }
+}
+
 /// One run at one load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Trial {

@@ -51,6 +51,13 @@ impl CpuList {
         self.0.len()
     }
 
+    /// How many vCPU that is: all of the time of each.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)] // A count of CPUs.
+    pub fn vcpu(&self) -> f64 {
+        self.count() as f64
+    }
+
     /// Whether `cpu` is in it.
     #[must_use]
     pub fn contains(&self, cpu: u32) -> bool {
@@ -277,9 +284,8 @@ impl Placement {
 
     /// The target must be held below the CPUs it runs on, so a quota is needed.
     #[must_use]
-    #[allow(clippy::cast_precision_loss)] // A count of CPUs.
     pub fn needs_quota(&self) -> bool {
-        self.vcpu < self.target_cpus.count() as f64
+        self.vcpu < self.target_cpus.vcpu()
     }
 
     /// The pairs (target CPU, client CPU) that are hardware threads of one core, by `siblings_of` (the kernel's

@@ -1,4 +1,4 @@
-//! `docs/lying-servers.md`: with `PLIMSOLL_UPDATE=1` every test writes its own row of it, from the record of the trial that it just held against the table. So each row is a
+//! `docs/explanation/lying-servers.md`: with `PLIMSOLL_UPDATE=1` every test writes its own row of it, from the record of the trial that it just held against the table. So each row is a
 //! run that passed.
 
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use crate::entry::{Counter, Lie};
 use crate::support::{Trial, root};
 use crate::{starved, table};
 
-const FILE: &str = "docs/lying-servers.md";
+const FILE: &str = "docs/explanation/lying-servers.md";
 
 const HEAD: &str = "# The lying servers
 

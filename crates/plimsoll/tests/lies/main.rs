@@ -2,7 +2,7 @@
 //! [`table`] says must be told: the verdict, all failed gates, the caveats, the counters with numbers derived by hand, and nothing else. And the opposite: an honest target
 //! on a starved client ([`starved`]).
 //!
-//! `cargo test -p plimsoll --test lies skip_flush` tells one. With `PLIMSOLL_UPDATE=1` each also writes its row of `docs/lying-servers.md`.
+//! `cargo test -p plimsoll --test lies skip_flush` tells one. With `PLIMSOLL_UPDATE=1` each also writes its row of `docs/explanation/lying-servers.md`.
 
 mod document;
 mod entry;
@@ -67,6 +67,6 @@ fn the_document_has_every_row_as_the_table_has_it() {
     let missing = document::missing();
     assert!(
         missing.is_empty(),
-        "docs/lying-servers.md is behind: PLIMSOLL_UPDATE=1 cargo test -p plimsoll --test lies; {missing:?}"
+        "docs/explanation/lying-servers.md is behind: PLIMSOLL_UPDATE=1 cargo test -p plimsoll --test lies; {missing:?}"
     );
 }

@@ -1,10 +1,11 @@
 //! An honest target and a client, or a target, that is starved of CPU, or of descriptors: `invalid`, never `fail`.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::document::{self, Row};
+use crate::support::burners::Burners;
 use crate::support::{Ended, Plimsoll, Trial, turn};
 
 /// Caveats that say that the client was the limit.
@@ -65,65 +66,37 @@ pub(crate) fn rows() -> Vec<Row> {
     ]
 }
 
-/// Loops that want a core all the time.
-struct Burners(Vec<Child>);
-
-impl Burners {
-    /// Three, before everybody else where that is allowed.
-    fn on_cpu_0() -> Self {
-        Self::start(3, "taskset -c 0 nice -n -15")
-    }
-
-    /// One that the scheduler always prefers (it leaves others a twentieth of each second, `sched_rt_runtime_us`): by nice values alone a control group has its fair
-    /// half, whatever is beside it.
-    fn of_real_time_on_cpu_1() -> Self {
-        Self::start(1, "chrt --fifo 1 taskset -c 1")
-    }
-
-    fn may_be_of_real_time() -> bool {
-        let tried = Command::new("chrt").args(["--fifo", "1", "true"]).status();
-        tried.is_ok_and(|status| status.success())
-    }
-
-    fn start(count: u32, prefix: &str) -> Self {
-        let one = |_| {
-            let line = format!("{prefix} sh -c 'while :; do :; done'");
-            Command::new("sh")
-                .args(["-c", &format!("exec {line}")])
-                .stdin(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn()
-                .expect("sh runs")
-        };
-        Self((0..count).map(one).collect())
-    }
+/// A trial of so many sessions, the client on the first core and the target on the second, with loops that come when it begins and go when the command says that 5 s of it
+/// are over: the window is `1.2..5.2`.
+fn burned(sessions: u32, loops: u32, place: &str) -> Ended {
+    let line =
+        format!("run lying-server --sessions {sessions} --client-cpus 0 --target-cpus 1 {PHASES}");
+    let running = Plimsoll::measuring(line.split(' ')).start();
+    running.wait_for_line(&["trial 1"]);
+    let burners = Burners::start(loops, place);
+    running.wait_for_line(&["trial 1", " 5 s "]);
+    drop(burners);
+    running.wait()
 }
 
-impl Drop for Burners {
-    fn drop(&mut self) {
-        for burner in &mut self.0 {
-            let _ended = burner.kill();
-            let _reaped = burner.wait();
-        }
+/// Whether client and target can have a core each; says so where they cannot.
+fn a_core_for_each() -> bool {
+    let enough = std::thread::available_parallelism().map_or(1, usize::from) >= 2;
+    if !enough {
+        eprintln!("skipped: one core, nobody can have one of his own");
     }
+    enough
 }
 
 /// The target has a core of its own and is honest. The client's core is taken by others: three loops of weight 29,154 leave an engine thread of nice −10 (9,548) a tenth of
-/// it, and it needs more. They come when the trial begins and go when the command says that 5 s of it are over: the window is `1.2..5.2`.
+/// it, and it needs more.
 #[test]
 fn a_client_with_a_burner_on_its_core() {
     let _turn = turn();
-    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
-        eprintln!("skipped: one core, nobody can have one of his own");
+    if !a_core_for_each() {
         return;
     }
-    let line = format!("run lying-server --sessions 400 --client-cpus 0 --target-cpus 1 {PHASES}");
-    let running = Plimsoll::measuring(line.split(' ')).start();
-    running.wait_for_line(&["trial 1"]);
-    let burners = Burners::on_cpu_0();
-    running.wait_for_line(&["trial 1", " 5 s "]);
-    drop(burners);
-    let ended = running.wait();
+    let ended = burned(400, 3, "taskset -c 0 nice -n -15");
     expect_invalid_by_the_client(&ended);
     document::write(
         "a_client_with_a_burner_on_its_core",
@@ -131,25 +104,20 @@ fn a_client_with_a_burner_on_its_core() {
     );
 }
 
-/// The other way round: it is late by the loop's doing, and its own thread is seen to wait.
+/// The other way round: it is late by the loop's doing, and its own thread is seen to wait. The scheduler always prefers a loop of real-time priority (and leaves others a
+/// twentieth of each second, `sched_rt_runtime_us`); by nice values alone a control group has its fair half, whatever is beside it.
 #[test]
 fn a_target_with_a_burner_on_its_core() {
     let _turn = turn();
-    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
-        eprintln!("skipped: one core, nobody can have one of his own");
+    if !a_core_for_each() {
         return;
     }
-    if !Burners::may_be_of_real_time() {
+    let tried = Command::new("chrt").args(["--fifo", "1", "true"]).status();
+    if !tried.is_ok_and(|status| status.success()) {
         eprintln!("skipped: `chrt --fifo 1` is not allowed here");
         return;
     }
-    let line = format!("run lying-server --sessions 100 --client-cpus 0 --target-cpus 1 {PHASES}");
-    let running = Plimsoll::measuring(line.split(' ')).start();
-    running.wait_for_line(&["trial 1"]);
-    let burners = Burners::of_real_time_on_cpu_1();
-    running.wait_for_line(&["trial 1", " 5 s "]);
-    drop(burners);
-    let ended = running.wait();
+    let ended = burned(100, 1, "chrt --fifo 1 taskset -c 1");
     ended.expect_code(3);
     let trial = ended.trial();
     assert_eq!(trial.verdict(), "invalid");

@@ -4,6 +4,7 @@
 //! and said to have been. A `fail` is never run again: nothing but the target may cause one.
 #![allow(dead_code)] // Each test file uses its part.
 
+pub(crate) mod burners;
 pub(crate) mod echo_server;
 pub(crate) mod invocation;
 pub(crate) mod manifests;

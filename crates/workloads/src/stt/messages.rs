@@ -1,4 +1,4 @@
-//! What a gateway says to its client (`docs/stt-contract.md`, sections 6 and 7), read strictly: exactly these fields.
+//! What a gateway says to its client (`docs/stt/contract.md`, sections 6 and 7), read strictly: exactly these fields.
 
 use std::borrow::Cow;
 

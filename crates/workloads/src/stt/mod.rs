@@ -1,4 +1,4 @@
-//! Streaming speech-to-text: what every gateway in `targets/stt/` speaks (`docs/stt-contract.md`).
+//! Streaming speech-to-text: what every gateway in `targets/stt/` speaks (`docs/stt/contract.md`).
 
 pub mod audio;
 pub mod messages;

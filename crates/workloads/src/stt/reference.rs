@@ -1,6 +1,6 @@
 //! The reference computation: what an inference server answers for a batch of PCM.
 //!
-//! The source of every fact here is `docs/stt-contract.md`, section 5. Two ways to the same answer:
+//! The source of every fact here is `docs/stt/contract.md`, section 5. Two ways to the same answer:
 //!
 //! - [`compute`] follows the text of the contract, sample by sample, and is the definition;
 //! - [`compute_interleaved`] answers several batches at once and is what a busy simulator (and a client that

@@ -1,7 +1,7 @@
 //! Synthetic audio: frames that anyone can compute from a session's number and a frame's number.
 //!
 //! Sample `i` of frame `q` of session `s` is `((q*320 + s + i) * 17 mod 20000) - 10000`
-//! (`docs/stt-contract.md`, section 5). The formula depends on `q*320 + s + i` only, and repeats every 20,000
+//! (`docs/stt/contract.md`, section 5). The formula depends on `q*320 + s + i` only, and repeats every 20,000
 //! samples: so the audio of all sessions is one periodic table, every frame is a window of it, and consecutive
 //! frames of a session are consecutive windows. A client sends straight from the table, and can keep the answers it
 //! expects by the window's place in it.

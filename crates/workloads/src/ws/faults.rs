@@ -1,4 +1,4 @@
-//! The faults of the public suite, one by one (`docs/ws.md`): for each a test that shows that these machines do not have it, as far as that shows without
+//! The faults of the public suite, one by one (`docs/ws/guide.md`): for each a test that shows that these machines do not have it, as far as that shows without
 //! sockets. Faults 8 (one run per cell, no intervals) and 9's batches are the search's and the schedule's; the sizes of fault 6 are tested in `payload`.
 
 use plimsoll_core::latency::Series;

@@ -1,4 +1,4 @@
-//! General WebSocket servers: eight tests that tell the server's limit from the client's (`docs/ws.md`).
+//! General WebSocket servers: eight tests that tell the server's limit from the client's (`docs/ws/guide.md`).
 //!
 //! | test | load | machine | a frame of the load | answered when |
 //! |---|---|---|---|---|

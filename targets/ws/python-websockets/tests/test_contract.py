@@ -1,4 +1,4 @@
-"""The contract of docs/ws-contract.md, over real sockets."""
+"""The contract of docs/ws/contract.md, over real sockets."""
 
 import json
 import socket

@@ -1,4 +1,4 @@
-/** The contract of docs/ws-contract.md, over real sockets. */
+/** The contract of docs/ws/contract.md, over real sockets. */
 
 import { afterEach, describe, expect, test } from "bun:test";
 import { frame, OPCODE, RawSocket } from "./support/raw-socket.ts";

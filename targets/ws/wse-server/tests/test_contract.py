@@ -1,4 +1,4 @@
-"""Section 4 of docs/ws-contract.md, over real sockets: what the engine does, and what this launcher adds."""
+"""Section 4 of docs/ws/contract.md, over real sockets: what the engine does, and what this launcher adds."""
 
 import contextlib
 import json

@@ -96,8 +96,7 @@ fn target_starved(
     target: Option<&TargetResources>,
 ) -> Option<Starved> {
     let target = target?;
-    let cpus = measured.soundness.target_cpus.as_ref()?;
-    let cpus = f64::from(u32::try_from(cpus.count()).ok()?);
+    let cpus = measured.soundness.target_cpus.as_ref()?.vcpu();
     let held = stage.group().is_some() && no_quota(conditions, stage).is_none();
     let given = if held {
         conditions.placement.vcpu.min(cpus)

@@ -70,8 +70,7 @@ fn others_cpu_share(conditions: &Conditions, measured: &Measured) -> Option<f64>
     // Over the very same time.
     let target = recorded.series.get(TARGET)?;
     let used = target.between(passed.from_ns, passed.to_ns)?;
-    let own = used.share_of(f64::from(u32::try_from(cpus.count()).ok()?));
-    Some((all - own).clamp(0.0, 1.0))
+    Some((all - used.share_of(cpus.vcpu())).clamp(0.0, 1.0))
 }
 
 pub(super) fn target(

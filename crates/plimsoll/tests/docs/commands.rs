@@ -51,7 +51,9 @@ fn lines(text: &str) -> Vec<String> {
     let joined = text.replace("\\\n", " ");
     let uncommented = joined.lines().map(|line| {
         let comment = line.find(" #").unwrap_or(line.len());
-        line[..comment].trim().to_owned()
+        // A step of a workflow is a command too.
+        let line = line[..comment].trim().trim_start_matches("- ");
+        line.trim_start_matches("run: ").to_owned()
     });
     uncommented
         .filter(|line| !line.is_empty() && !line.starts_with('#'))
@@ -113,9 +115,10 @@ pub(crate) fn unmarked(page: &Page) -> Vec<String> {
         .collect()
 }
 
-/// Commands that the parser does not take: unknown flags, values that cannot be. `--help` at the end keeps them from being carried out.
+/// Commands, of shell and of workflows, that the parser does not take: unknown flags, values that cannot be. `--help` at the end keeps them from being carried out.
 pub(crate) fn refused(page: &Page) -> Vec<String> {
-    let shown = |block: &&Block| [Some(RUN), Some(EXAMPLE)].contains(&block.info.as_deref());
+    let kinds = [RUN, EXAMPLE, "yaml"].map(Some);
+    let shown = |block: &&Block| kinds.contains(&block.info.as_deref());
     let in_blocks = page.blocks.iter().filter(shown).flat_map(calls);
     let in_text = page.spans.iter().filter(|span| arguments(span).is_some());
     in_blocks

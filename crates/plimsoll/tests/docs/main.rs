@@ -4,8 +4,8 @@
 //!
 //! - `sh`: run by [`every_command_block_runs`] from the root of the repository, with `plimsoll` on the path. It must exit with 0, or with the code in a
 //!   comment `# exit N`;
-//! - `sh example`: not run, but every `plimsoll …` line must be one that the command line takes;
-//! - anything else (`text`, `console`, `yaml`, …): not looked at. A block without a word, or an indented one, may not hold a command.
+//! - `sh example`, `yaml`: not run, but every `plimsoll …` line must be one that the command line takes;
+//! - anything else (`text`, `console`, `toml`, …): not looked at. A block without a word, or an indented one, may not hold a command.
 //!
 //! After a change of flags: `PLIMSOLL_UPDATE=1 cargo test -p plimsoll --test docs`.
 

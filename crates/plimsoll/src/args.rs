@@ -41,6 +41,9 @@ pub(crate) enum Command {
     History(HistoryArgs),
     /// The same as local web pages, with what is being measured now
     Serve(ServeArgs),
+    /// What is made from this command line's parser: manual pages, completions of shells, the reference page
+    #[command(hide = true)]
+    Generate(GenerateArgs),
     /// One process of a client of several: the command starts itself so
     #[command(hide = true, name = plimsoll_lab::trial::processes::SUBCOMMAND)]
     Engine,
@@ -230,6 +233,9 @@ pub(crate) struct CheckArgs {
     /// How many targets are checked at a time, with --all [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) jobs: Option<u32>,
+    /// Leave this target out of --all; may be given several times
+    #[arg(long, value_name = "TARGET", requires = "all")]
+    pub(crate) except: Vec<String>,
     #[command(flatten)]
     pub(crate) which: Which,
     /// Bearer token, for a URL that demands one
@@ -417,6 +423,30 @@ pub(crate) struct ServeArgs {
     /// Demand this token, at least 16 characters of A-Z, a-z, 0-9, - and _ (default: one is made up where it is needed)
     #[arg(long, value_name = "TOKEN")]
     pub(crate) token: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct GenerateArgs {
+    #[command(subcommand)]
+    pub(crate) what: Generated,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Generated {
+    /// One manual page for the command and one for each subcommand
+    Man {
+        /// The folder that the pages are written to
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+    },
+    /// One file of completions for each of bash, zsh, fish, elvish and PowerShell
+    Completions {
+        /// The folder that the files are written to
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+    },
+    /// The reference page docs/reference/cli.md, on stdout
+    Markdown,
 }
 
 #[cfg(test)]

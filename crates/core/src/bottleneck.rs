@@ -127,7 +127,7 @@ fn of_the_target(
     let throttled = resources.throttled_share.unwrap_or(0.0);
     if throttled >= THROTTLED_SHARE {
         let evidence = format!(
-            "held back in {} of the quota's periods, and {used}",
+            "throttled in {} of the quota's periods, and {used}",
             percent(throttled)
         );
         return (Bottleneck::QuotaThrottling, evidence);

@@ -259,11 +259,11 @@ fn a_workload_is_spoken_of_in_its_own_terms() {
         .map(|doubt| Caveat::of(doubt, &terms).text + "\n")
         .collect();
     for said in [
-        "or ask for fewer messages per second\n",
+        "or use fewer messages per second\n",
         "use more messages per second or",
         "the target's ws_messages_received_total rose by 110",
         "the machine ran out of open files, so",
-        "read 1000 messages, but its application was handed only 999",
+        "read 1000 messages, but its application received only 999",
         "decodes msgpack",
     ] {
         assert!(all.contains(said), "{said}: {all}");

@@ -129,6 +129,9 @@ fn meaning(arg: &Arg) -> String {
         .get_help()
         .map(|help| cell(&help.to_string()))
         .unwrap_or_default();
+    for alias in arg.get_visible_aliases().unwrap_or_default() {
+        let _ = write!(text, ". Also `--{alias}`");
+    }
     let takes_value = arg.get_action().takes_values();
     let values: Vec<String> = arg
         .get_possible_values()
@@ -179,6 +182,7 @@ mod tests {
             }
         }
         assert!(page.contains("| `--sessions <N>` |"), "{page}");
+        assert!(page.contains(". Also `--load`"), "{page}");
         assert!(
             !page.contains("generate\n"),
             "hidden subcommands are not for users"

@@ -127,9 +127,16 @@ pub(crate) fn refused(page: &Page) -> Vec<String> {
         .collect()
 }
 
+/// What stands for a number in a text.
+const ANY_NUMBER: [&str; 2] = ["N", "X"];
+
 fn refusal(line: &str) -> Option<String> {
+    let number = |word: String| match ANY_NUMBER.contains(&word.as_str()) {
+        true => "100".to_owned(),
+        false => word,
+    };
     let output = Command::new(PLIMSOLL)
-        .args(arguments(line)?)
+        .args(arguments(line)?.into_iter().map(number))
         .arg("--help")
         .output()
         .expect("the command runs");

@@ -3,7 +3,7 @@
 # make build   the command, at target/release/plimsoll
 
 PLIMSOLL = target/release/plimsoll
-# A quarter of a core for the target: one client core then reaches well beyond its edge. See docs/explanation/methodology.md.
+# A quarter of a core for the target: one client core then reaches well beyond its edge. See docs/explanation/cpu-and-isolation.md.
 BENCH_VCPU = 0.25
 
 .PHONY: build bench test calibrate tools

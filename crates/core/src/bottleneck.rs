@@ -1,7 +1,7 @@
 //! What ran out first in a trial that did not pass, told from the trial's own record.
 //!
 //! The rules are tried in the order of [`diagnose`]; the first that applies names the bottleneck. Who measured comes before who was
-//! measured: a client or a back end that ran out says nothing about the target. Each threshold is in `docs/explanation/methodology.md`, section 7.
+//! measured: a client or a back end that ran out says nothing about the target. Each threshold is in `docs/explanation/cpu-and-isolation.md`.
 
 use std::fmt;
 
@@ -127,7 +127,7 @@ fn of_the_target(
     let throttled = resources.throttled_share.unwrap_or(0.0);
     if throttled >= THROTTLED_SHARE {
         let evidence = format!(
-            "held back in {} of the quota's periods, and {used}",
+            "throttled in {} of the quota's periods, and {used}",
             percent(throttled)
         );
         return (Bottleneck::QuotaThrottling, evidence);

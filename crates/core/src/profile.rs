@@ -33,9 +33,9 @@ pub struct Profile {
     pub warm_up_s: f64,
     /// The measured window: frames due in it are accounted for.
     pub measured_s: f64,
-    /// How long answers to measured frames are waited for after the window.
+    /// How long the client waits for answers to measured frames after the window.
     pub grace_s: f64,
-    /// Each session's first frame is due this much after its connection at most, evenly spread, so that frames are no herd.
+    /// Each session's first frame is due this much after its connection at most, evenly spread, so that frames do not come in bursts.
     pub session_start_spread_ms: f64,
     /// Whether drift and leaks are gated as well ([`crate::drift`]). A change of its phases by hand leaves a soak a soak.
     #[serde(default)]

@@ -13,7 +13,7 @@ use crate::record::SanityCheck;
 pub const SPEECH_FRAME_BYTES: u64 = 640;
 
 /// How far the two sides of Little's law may be apart, beyond the tick. Both are kept to the nanosecond of a turn of the loop, and were 0.01 % apart in the
-/// trial that this was chosen by (`docs/explanation/methodology.md`, section 9); an account that loses a frame in fifty, or whose clock runs 2 % fast, is found.
+/// trial that this was chosen by (`docs/explanation/verdict.md`); an account that loses a frame in fifty, or whose clock runs 2 % fast, is found.
 const LITTLE_TOLERANCE: f64 = 0.02;
 
 /// An account that is kept twice.

@@ -466,4 +466,71 @@ mod tests {
             Err(SloError::Syntax(_))
         ));
     }
+
+    const PAGE: &str = include_str!("../../../docs/reference/slo.md");
+
+    /// The cells of the rows of the table below a heading.
+    fn rows(heading: &str) -> Vec<Vec<&'static str>> {
+        let (_, section) = PAGE.split_once(heading).expect(heading);
+        let section = section.split("\n## ").next().unwrap_or_default();
+        let lines = section.lines().filter(|line| line.starts_with("| "));
+        let cells = |line: &'static str| line.trim_matches('|').split('|').map(str::trim).collect();
+        lines.skip(1).map(cells).collect()
+    }
+
+    /// What stands in code quotes.
+    fn quoted(text: &str) -> Vec<&str> {
+        text.split('`').skip(1).step_by(2).collect()
+    }
+
+    #[test]
+    fn the_reference_page_has_every_metric_and_no_other() {
+        let mut on_page: Vec<&str> = rows("\n## Metrics\n")
+            .iter()
+            .flat_map(|row| quoted(row[0]))
+            .collect();
+        let mut known: Vec<String> = Metric::all().map(Metric::name).collect();
+        on_page.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(on_page, known);
+    }
+
+    #[test]
+    fn the_reference_page_has_the_samples_that_each_percentile_needs() {
+        let mut on_page = BTreeMap::new();
+        for row in rows("\n## Samples needed\n") {
+            let needed: u64 = row[1].parse().expect("a number");
+            on_page.extend(row[0].split(", ").map(|name| (name, needed)));
+        }
+        let known = Percentile::ALL.map(|(percentile, name)| (name, percentile.samples_needed()));
+        assert_eq!(on_page, known.into());
+    }
+
+    #[test]
+    fn the_reference_page_has_the_gates_of_every_built_in_slo() {
+        let rows = rows("\n## Built-in SLOs\n");
+        let tests = [
+            "ping",
+            "hold",
+            "limit",
+            "throughput",
+            "matrix",
+            "formats",
+            "fanout",
+            "storm",
+        ];
+        let known: Vec<Slo> = [Slo::stt(), Slo::echo()]
+            .into_iter()
+            .chain(tests.map(Slo::ws))
+            .collect();
+        assert_eq!(rows.len(), known.len());
+        for (row, slo) in rows.iter().zip(known) {
+            assert_eq!(quoted(row[0]), [slo.name.as_str()]);
+            let gates = slo.gates.iter().filter(|gate| gate.threshold > 0.0);
+            let gates: Vec<String> = gates
+                .map(|gate| format!("`{}` {}", gate.metric.name(), gate.threshold))
+                .collect();
+            assert_eq!(row[2], gates.join(", "), "{}", slo.name);
+        }
+    }
 }

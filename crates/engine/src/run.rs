@@ -50,7 +50,7 @@ impl Options {
     pub const SEND_BUFFER_BYTES: usize = 32 * 1024;
 
     /// The tick that is used unless told otherwise: send lag stays well below a millisecond, and a loaded core sleeps rarely enough that waking up is a
-    /// small part of a frame's cost (`docs/explanation/methodology.md` has the figures).
+    /// small part of a frame's cost (`docs/explanation/time-and-latency.md` has the figures).
     pub const DEFAULT_TICK_US: u64 = 500;
 
     /// All sessions of a trial with seed 1, on one thread wherever the kernel puts it; everything else as it is unless told otherwise.

@@ -21,26 +21,29 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Targets, their tier, and whether this machine can build and run each (why not, if not)
+    /// List targets, their tier, and whether this machine can build and run each
     List(ListArgs),
-    /// What is wrong with this machine, and the line that mends it
+    /// Check this machine, and show the command that fixes each problem
     Doctor(DoctorArgs),
-    /// What this machine's client can honestly generate
+    /// Measure what this machine's client can generate
     Calibrate(CalibrateArgs),
-    /// Conformance to the contract, case by case
+    /// Test conformance to the contract, case by case
     Check(CheckArgs),
-    /// One trial at one load
+    /// Run one trial at one load
     Run(RunArgs),
-    /// The load line of each target
+    /// Find the load line of each target
     Find(FindArgs),
-    /// Two targets, their trials interleaved, or two result folders: ratios of cost and load line with their intervals
+    /// Compare two targets, with alternating trials, or two result folders: ratios of cost and load line with intervals
     Compare(CompareArgs),
-    /// Every rendering of a result folder again
+    /// Make every rendering of a result folder again
     Report(ReportArgs),
-    /// The results so far; how a target's load line changed; whether the newest is worse than an earlier one
+    /// List results, show how a target's load line changed, or compare the newest result with an earlier one
     History(HistoryArgs),
-    /// The same as local web pages, with what is being measured now
+    /// Show results as local web pages, with what is being measured now
     Serve(ServeArgs),
+    /// What is made from this command line's parser: manual pages, completions of shells, the reference page
+    #[command(hide = true)]
+    Generate(GenerateArgs),
     /// One process of a client of several: the command starts itself so
     #[command(hide = true, name = plimsoll_lab::trial::processes::SUBCOMMAND)]
     Engine,
@@ -115,7 +118,7 @@ pub(crate) struct LoadArgs {
     /// Seconds of the measured window, in place of the profile's
     #[arg(long, value_name = "SECONDS")]
     pub(crate) measured: Option<f64>,
-    /// Seconds that answers are waited for after the window, in place of the profile's
+    /// Seconds to wait for answers after the window, in place of the profile's
     #[arg(long, value_name = "SECONDS")]
     pub(crate) grace: Option<f64>,
     /// Gates in place of the workload's: a TOML file with a table [gates]. May be repeated: all share one set of trials
@@ -200,7 +203,7 @@ pub(crate) struct CalibrateArgs {
     /// Sessions on which the costs are measured [default: stt 1000; ws 100 connections, each with 500 messages a second]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(10..=100_000))]
     pub(crate) sessions: Option<u32>,
-    /// How often bare loop and engine take turns
+    /// How often bare loop and engine alternate
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) rounds: u32,
     /// Seconds that each of them runs
@@ -230,6 +233,9 @@ pub(crate) struct CheckArgs {
     /// How many targets are checked at a time, with --all [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) jobs: Option<u32>,
+    /// Leave this target out of --all; may be given several times
+    #[arg(long, value_name = "TARGET", requires = "all")]
+    pub(crate) except: Vec<String>,
     #[command(flatten)]
     pub(crate) which: Which,
     /// Bearer token, for a URL that demands one
@@ -314,7 +320,7 @@ pub(crate) struct FindArgs {
 pub(crate) struct CompareArgs {
     /// The baseline: a target's name, a target.toml (or its folder), or a result folder
     pub(crate) a: String,
-    /// What is held against it: likewise
+    /// What to compare with it: likewise
     pub(crate) b: String,
     /// Compare at this load only: what it costs, and who carries it; search no load lines
     #[arg(long, visible_alias = "load", value_name = "N", conflicts_with_all = ["start", "max", "width", "repeats", "time_budget"], value_parser = clap::value_parser!(u32).range(1..=LOAD_MAX.into()))]
@@ -366,7 +372,7 @@ pub(crate) struct ReportArgs {
     pub(crate) json: bool,
 }
 
-/// The filters say which results are looked at.
+/// The filters choose the results.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct HistoryArgs {
     /// The folder of results; result folders are found anywhere below it
@@ -381,7 +387,7 @@ pub(crate) struct HistoryArgs {
     /// Only results of this kind
     #[arg(long, value_name = "KIND", value_parser = ["find", "run", "compare", "ranking", "calibrate", "check"])]
     pub(crate) kind: Option<String>,
-    /// Only results begun since then: a date (2026-01-31), or how long ago (7d, 12h)
+    /// Only results started since then: a date (2026-01-31), or how long ago (7d, 12h)
     #[arg(long, value_name = "WHEN")]
     pub(crate) since: Option<String>,
     /// Only results with this many vCPU for the target
@@ -393,10 +399,10 @@ pub(crate) struct HistoryArgs {
     /// The load lines of this target over time, with their intervals; what was measured under other conditions is a group of its own
     #[arg(long, value_name = "TARGET", conflicts_with_all = ["against", "target", "kind", "limit"])]
     pub(crate) trend: Option<String>,
-    /// Hold the newest result of each target against this: a result folder, `last` or `best` (of the same target under the same conditions)
+    /// Compare the newest result of each target with this: a result folder, `last` or `best` (of the same target under the same conditions)
     #[arg(long, value_name = "BASELINE", conflicts_with = "limit")]
     pub(crate) against: Option<String>,
-    /// Hold this result folder against it instead of the newest
+    /// Compare this result folder instead of the newest
     #[arg(long, value_name = "DIR", requires = "against")]
     pub(crate) result: Option<PathBuf>,
     /// Exit with 1 when a result is this
@@ -405,7 +411,7 @@ pub(crate) struct HistoryArgs {
     /// The confidence with which the intervals of a comparison hold together [default: 0.95]
     #[arg(long, value_name = "SHARE", requires = "against")]
     pub(crate) confidence: Option<f64>,
-    /// Make the index anew from the result folders first
+    /// Rebuild the index from the result folders first
     #[arg(long)]
     pub(crate) rebuild: bool,
     /// As JSON on stdout, and nothing else there
@@ -424,6 +430,30 @@ pub(crate) struct ServeArgs {
     /// Demand this token, at least 16 characters of A-Z, a-z, 0-9, - and _ (default: one is made up where it is needed)
     #[arg(long, value_name = "TOKEN")]
     pub(crate) token: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct GenerateArgs {
+    #[command(subcommand)]
+    pub(crate) what: Generated,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Generated {
+    /// One manual page for the command and one for each subcommand
+    Man {
+        /// The folder that the pages are written to
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+    },
+    /// One file of completions for each of bash, zsh, fish, elvish and PowerShell
+    Completions {
+        /// The folder that the files are written to
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+    },
+    /// The reference page docs/reference/cli.md, on stdout
+    Markdown,
 }
 
 #[cfg(test)]

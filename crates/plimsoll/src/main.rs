@@ -73,6 +73,7 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
         Command::Report(report) => commands::report::run(report),
         Command::History(history) => commands::history::run(history),
         Command::Serve(serve) => commands::serve::run(serve, &stop),
+        Command::Generate(generate) => commands::generate::run(generate),
         Command::Engine => {
             plimsoll_lab::trial::processes::serve(&stop)?;
             Ok(ExitCode::SUCCESS)

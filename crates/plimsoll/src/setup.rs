@@ -76,7 +76,7 @@ pub(crate) fn subject(
         )?)),
         (None, None) if Profile::by_name(&load.profile).is_some_and(|profile| profile.soak) => {
             return Err(Failure::Usage(
-                "a soak looks for leaks: give --pid or --cgroup, so that the memory of the server is seen (or --profile standard --measured 1800, without that gate)".to_owned(),
+                "a soak looks for leaks: give --pid or --cgroup, to measure the server's memory (or --profile standard --measured 1800, without that gate)".to_owned(),
             ));
         }
         (None, None) => None,
@@ -230,7 +230,7 @@ fn profile(load: &LoadArgs) -> Result<Profile, Failure> {
     }
     if profile.soak && profile.measured_s < WINDOW_MIN_S {
         return Err(Failure::Usage(format!(
-            "--measured {}: a soak tells a leak from noise in no less than {WINDOW_MIN_S} s",
+            "--measured {}: a soak needs at least {WINDOW_MIN_S} s to tell a leak from noise",
             profile.measured_s
         )));
     }

@@ -199,10 +199,10 @@ fn what_cannot_be_told_is_3_and_says_why() {
         });
     // Not of like conditions: named.
     let unlike = place.history("--against first --fail-if worse");
-    unlike.expect(3, &["nothing can be told", "vCPU (0.25 against 0.5)"]);
+    unlike.expect(3, &["no conclusion", "vCPU (0.25 against 0.5)"]);
     // Nothing of like conditions came before.
     let none = place.history("--against last --fail-if worse");
-    none.expect(3, &["nothing can be told", "no search of rust-axum before"]);
+    none.expect(3, &["no conclusion", "no search of rust-axum before"]);
     let newest = place.history("--against half --fail-if worse");
     newest.expect(3, &["is newer than results/half"]);
     let empty = Place::new();

@@ -212,6 +212,21 @@ mod tests {
     }
 
     #[test]
+    fn the_reference_page_has_every_column_in_its_order() {
+        let page = include_str!("../../../docs/reference/results.md");
+        let (_, section) = page.split_once("\n## trial-NNN.csv\n").expect("a section");
+        let section = section.split("\n## ").next().unwrap_or_default();
+        let rows = section.lines().filter(|line| line.starts_with("| `"));
+        let first_cells = rows.filter_map(|row| row.split(" | ").next());
+        let on_page: Vec<&str> = first_cells
+            .flat_map(|cell| cell.split('`').skip(1).step_by(2))
+            .collect();
+        let text = of(&[]);
+        let columns: Vec<&str> = text.trim().split(',').collect();
+        assert_eq!(on_page, columns);
+    }
+
+    #[test]
     fn fewer_columns_are_unknown_and_further_ones_are_passed_over() {
         let seconds = read("colour,phase,at_s,newest_p95_ms\nred,measured,3,\nblue,grace,4,7.5\n");
         let seconds = seconds.unwrap();

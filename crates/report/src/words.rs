@@ -359,7 +359,7 @@ pub fn outcome(trial: &Trial) -> String {
             let blocking = trial.caveats.iter().filter(|caveat| caveat.blocking);
             let names: Vec<_> = blocking.map(|caveat| plain(&caveat.id)).collect();
             format!(
-                "nothing can be said about {target} at {load}, for the measurement itself is in doubt: {}",
+                "no statement about {target} at {load}: the measurement itself is in doubt ({})",
                 names.join(", ")
             )
         }

@@ -151,7 +151,7 @@ fn a_format_that_is_not_decoded_is_opaque_and_costs_are_held_against_json() {
     assert_eq!(decoded, ["decoded", "decoded", "opaque"]);
     assert_eq!(column(&table, ">CPU vs JSON"), ["100 %", "75 %", "75 %"]);
     assert_eq!(column(&table, "against it"), ["", "", "format-opaque"]);
-    assert_eq!(column(&table, ">processed"), ["not told"; 3]);
+    assert_eq!(column(&table, ">processed"), ["unknown"; 3]);
 }
 
 #[test]

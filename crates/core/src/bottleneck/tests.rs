@@ -247,7 +247,7 @@ fn a_throttled_target_is_limited_by_its_quota_even_if_busy() {
     });
     assert_eq!(
         bottleneck(&trial).expect("told"),
-        "quota throttling: held back in 5 % of the quota's periods, and the target used 97 % of the CPU time it was given"
+        "quota throttling: throttled in 5 % of the quota's periods, and the target used 97 % of the CPU time it was given"
     );
     let seldom = failed_with(|r| {
         r.cpu_share = 0.97;

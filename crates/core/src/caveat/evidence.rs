@@ -89,7 +89,7 @@ pub struct GateSamples {
     pub needed: u64,
 }
 
-/// What is still allowed. `docs/explanation/methodology.md`, section 9, gives the reasons.
+/// What is still allowed. `docs/explanation/verdict.md` and `docs/reference/caveats.md` give the reasons.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
     /// Send lag, 99.9th percentile.

@@ -1,3 +1,5 @@
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::*;
 use crate::record::GateResult;
 
@@ -257,11 +259,11 @@ fn a_workload_is_spoken_of_in_its_own_terms() {
         .map(|doubt| Caveat::of(doubt, &terms).text + "\n")
         .collect();
     for said in [
-        "or ask for fewer messages per second\n",
+        "or use fewer messages per second\n",
         "use more messages per second or",
         "the target's ws_messages_received_total rose by 110",
         "the machine ran out of open files, so",
-        "read 1000 messages, but its application was handed only 999",
+        "read 1000 messages, but its application received only 999",
         "decodes msgpack",
     ] {
         assert!(all.contains(said), "{said}: {all}");
@@ -366,4 +368,60 @@ fn a_latency_far_beyond_its_gate_is_not_explained_by_a_little_lag() {
         |gates: &[GateResult]| Limits::for_verdict(Some(200.0), gates).target_starved_share;
     assert_eq!(starved(&[latency_gate(6_000.0)]), 0.05);
     assert_eq!(starved(&[latency_gate(6_000.0), lost]), 0.25);
+}
+
+/// A new kind of doubt does not compile without a line here, and then is missing in [`one_of_each`] until it is there too.
+fn kind(doubt: &Doubt) -> usize {
+    match doubt {
+        Doubt::SendLag { .. } => 0,
+        Doubt::ClientBusy { .. } => 1,
+        Doubt::ClientStarved { .. } => 2,
+        Doubt::AchievedLoad { .. } => 3,
+        Doubt::InferenceSaturated { .. } => 4,
+        Doubt::InferenceGone => 5,
+        Doubt::InferenceQueued { .. } => 6,
+        Doubt::ClientFault { .. } => 7,
+        Doubt::Steal { .. } => 8,
+        Doubt::TargetStarved { .. } => 9,
+        Doubt::ClockJump(_) => 10,
+        Doubt::AccountsDisagree { .. } => 11,
+        Doubt::MachineBound { .. } => 12,
+        Doubt::Unprocessed { .. } => 13,
+        Doubt::FormatOpaque { .. } => 14,
+        Doubt::SharedCores => 15,
+        Doubt::BackEndUnchecked => 16,
+        Doubt::NoQuota { .. } => 17,
+        Doubt::NoResources => 18,
+        Doubt::Interrupted => 19,
+        Doubt::TooFewSamples(_) => 20,
+    }
+}
+
+#[test]
+fn the_reference_page_has_every_caveat_and_no_other() {
+    let kinds: BTreeSet<usize> = one_of_each().iter().map(kind).collect();
+    assert_eq!(kinds, (0..=20).collect(), "one_of_each lacks a kind");
+    let known: BTreeMap<String, bool> = one_of_each()
+        .iter()
+        .map(|doubt| (doubt.id().to_owned(), doubt.blocking()))
+        .collect();
+
+    let page = include_str!("../../../../docs/reference/caveats.md");
+    let section = |text: &str| {
+        let id = text.split('`').next().unwrap_or_default().to_owned();
+        for part in ["- **When**", "- **Why**: ", "- **Remedy**: "] {
+            assert!(text.contains(part), "`{id}` has no {part}");
+        }
+        let yes = text.contains("- **Blocking**: yes\n");
+        assert!(yes || text.contains("- **Blocking**: no\n"), "{id}");
+        (id, yes)
+    };
+    let written: Vec<(String, bool)> = page.split("\n### `").skip(1).map(section).collect();
+    let written_once: BTreeMap<String, bool> = written.iter().cloned().collect();
+    assert_eq!(written.len(), written_once.len(), "a section stands twice");
+    assert_eq!(written_once, known);
+    for ran_out in CLIENT_RAN_OUT.iter().chain(&HOPELESS) {
+        let head = page.split("\n## ").next().unwrap_or_default();
+        assert!(head.contains(&format!("`{ran_out}`")), "{ran_out}");
+    }
 }

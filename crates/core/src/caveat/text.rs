@@ -5,15 +5,14 @@ use crate::record::SanityCheck;
 use crate::sanity::Account;
 
 const SHARED_CORES: &str = "target and client share cores, so each slows the other; give them their own with --target-cpus and --client-cpus (a server that runs already: `taskset -acp CPUS PID`, or its control group's cpuset.cpus)";
-const BACK_END_UNCHECKED: &str = "the target's manifest says that it never asks its back end (asks_inference = false), so that is not checked; nothing to do for a target that tests Plimsoll";
-const NO_RESOURCES: &str = "the target's CPU and memory were not measured, nor is it known whether it shares cores with the client; name it with --pid or --cgroup";
-const INTERRUPTED: &str =
-    "the trial was interrupted; what was measured until then is kept, run it again for a verdict";
-const INFERENCE_GONE: &str = "the inference simulator ended or no longer answered during the trial; its log is in the result folder's logs/, run the trial again";
+const BACK_END_UNCHECKED: &str = "the target's manifest says that it never asks its back end (asks_inference = false), so this is not checked; no action is needed for a target that tests Plimsoll";
+const NO_RESOURCES: &str = "the target's CPU and memory were not measured, and it may share cores with the client; name it with --pid or --cgroup";
+const INTERRUPTED: &str = "the trial was interrupted; the data up to that point is kept, run the trial again for a verdict";
+const INFERENCE_GONE: &str = "the inference simulator exited or stopped answering during the trial; read its log in the result folder's logs/ and run the trial again";
 
 pub(super) fn of(doubt: &Doubt, terms: &Terms) -> String {
     let more_client = format!(
-        "give the client more cores (--client-cpus) or ask for fewer {}",
+        "give the client more cores (--client-cpus) or use fewer {}",
         terms.load_unit.name()
     );
     match doubt {
@@ -28,12 +27,12 @@ pub(super) fn of(doubt: &Doubt, terms: &Terms) -> String {
             limit * 100.0
         ),
         Doubt::ClientStarved { share, limit } => format!(
-            "an engine thread was ready and waited for its core for {:.0} % of the window, allowed {:.0} %; end what else runs on the client's cores, lift the client's CPU quota, or {more_client}",
+            "an engine thread was ready and waited for its core for {:.0} % of the window, allowed {:.0} %; stop other programs on the client's cores, lift the client's CPU quota, or {more_client}",
             share * 100.0,
             limit * 100.0
         ),
         Doubt::AchievedLoad { share, limit } => format!(
-            "the client wrote only {:.2} % of the load that was asked for, {:.1} % is needed; {more_client}",
+            "the client wrote only {:.2} % of the requested load, {:.1} % is needed; {more_client}",
             // Rounded down: a share that misses the limit must not be shown as the limit.
             (share * 1e4).floor() / 1e2,
             limit * 100.0
@@ -42,7 +41,7 @@ pub(super) fn of(doubt: &Doubt, terms: &Terms) -> String {
             lateness_p99_ms,
             limit_ms,
         } => format!(
-            "the inference simulator answered late by its own fault: p99 {lateness_p99_ms:.1} ms, allowed {limit_ms:.1} ms; give the client more cores (--client-cpus) or run the simulator elsewhere (--inference URL)"
+            "the inference simulator itself answered late: p99 {lateness_p99_ms:.1} ms, allowed {limit_ms:.1} ms; give the client more cores (--client-cpus) or run the simulator elsewhere (--inference URL)"
         ),
         Doubt::InferenceGone => INFERENCE_GONE.to_owned(),
         Doubt::InferenceQueued {
@@ -65,7 +64,7 @@ pub(super) fn of(doubt: &Doubt, terms: &Terms) -> String {
             wait_share,
             limit,
         } => format!(
-            "other programs used {:.0} % of the CPU time that the target was given, and its threads waited for a core for {:.0} % of the window, allowed {:.0} % each, so its answers may be late by their doing; end what else runs on the target's cores (--target-cpus chooses them), or measure on a quieter machine",
+            "other programs used {:.0} % of the CPU time that the target was given, and its threads waited for a core for {:.0} % of the window, allowed {:.0} % each, so its answers may be late because of them; stop other programs on the target's cores (--target-cpus chooses the cores), or measure on a quieter machine",
             taken_share * 100.0,
             wait_share * 100.0,
             limit * 100.0
@@ -79,7 +78,7 @@ pub(super) fn of(doubt: &Doubt, terms: &Terms) -> String {
         Doubt::MachineBound { what } => machine_bound(what, terms),
         Doubt::Unprocessed { read, processed } => unprocessed(*read, *processed),
         Doubt::FormatOpaque { format } => format!(
-            "nothing shows that the target decodes {format}, so it may hand such messages on as opaque bytes; hold this trial against no format that it decodes"
+            "nothing shows that the target decodes {format}, so it may pass such messages on as opaque bytes; do not compare this trial with a format that it decodes"
         ),
         Doubt::SharedCores => SHARED_CORES.to_owned(),
         Doubt::BackEndUnchecked => BACK_END_UNCHECKED.to_owned(),
@@ -106,20 +105,20 @@ fn stolen(party: Party, share: f64, limit: f64) -> String {
 
 fn machine_bound(what: &str, terms: &Terms) -> String {
     format!(
-        "the machine ran out of {what}, so it ended this load and not the target; raise that limit (`plimsoll doctor` tells how), take a larger machine, or ask for fewer {}",
+        "the machine ran out of {what}, so the machine ended this load, not the target; raise that limit (`plimsoll doctor` shows how), use a larger machine, or use fewer {}",
         terms.load_unit.name()
     )
 }
 
 fn unprocessed(read: u64, processed: u64) -> String {
     format!(
-        "the target read {read} messages, but its application was handed only {processed}, so what is measured is less than its work; give it a handler that takes every message, or take these figures for those of its parser"
+        "the target read {read} messages, but its application received only {processed}, so this trial measures less than the whole work; give the target a handler that takes every message, or treat these figures as those of its parser"
     )
 }
 
 fn too_few(few: &GateSamples, terms: &Terms) -> String {
     format!(
-        "gate {} rests on only {} samples, at least {} are needed; use more {} or a longer profile",
+        "gate {} has only {} samples, at least {} are needed; use more {} or a longer profile",
         few.gate,
         few.samples,
         few.needed,
@@ -142,28 +141,28 @@ fn disagreement(account: Account, check: &SanityCheck, terms: &Terms) -> String 
     };
     match account {
         Account::LittlesLaw => format!(
-            "Little's law does not hold: {observed:.2} frames were unanswered on average, but rate and latency make {low:.2} to {high:.2}; this is a fault in Plimsoll's own account, run again and report it with the result folder"
+            "Little's law does not hold: {observed:.2} frames were unanswered on average, but rate and latency give {low:.2} to {high:.2}; this is a fault in Plimsoll's own account: run again, and report it with the result folder"
         ),
         Account::MetricsFrames | Account::MetricsSessions | Account::MetricsPartials => {
             let (metric, seen) = account.metric(&terms.metrics);
             let who = if observed > high {
-                "somebody else loads the target as well, or it counts what never was: end the other load"
+                "somebody else loads the target too, or it counts too much: stop the other load"
             } else {
-                "it does not count all that it answers: its /metrics must sum over all its processes"
+                "it does not count everything that it answers: its /metrics must sum over all its processes"
             };
             format!(
-                "the target's {metric} rose by {observed:.0}, but {range} by what the client {seen}; {who}, then run again"
+                "the target's {metric} rose by {observed:.0}, but {range} from what the client {seen}; {who}, then run again"
             )
         }
         Account::KernelBytesSent | Account::KernelBytesReceived => format!(
-            "the kernel counts {observed:.0} bytes on the client's sockets ({}), but {range} by the client's own account; this is a fault in Plimsoll's own account, run again and report it with the result folder",
+            "the kernel counts {observed:.0} bytes on the client's sockets ({}), but {range} from the client's own account; this is a fault in Plimsoll's own account: run again, and report it with the result folder",
             check.name
         ),
         Account::BackEndTooMuch => format!(
-            "the inference simulator was sent {observed:.0} bytes of audio, more than the {high:.0} that the client sent; somebody else uses it, or the target asks more than once: end the other load, or mend the target"
+            "the inference simulator was sent {observed:.0} bytes of audio, more than the {high:.0} that the client sent; somebody else uses it, or the target asks more than once: stop the other load, or fix the target"
         ),
         Account::BackEndTooLittle => format!(
-            "the inference simulator was sent only {observed:.0} bytes of audio, but the frames answered hold {low:.0}; the target answers without asking its back end: mend it (every batch is one request)"
+            "the inference simulator was sent only {observed:.0} bytes of audio, but the answered frames hold {low:.0}; the target answers without asking its back end: fix the target (every batch is one request)"
         ),
     }
 }
@@ -175,7 +174,7 @@ fn client_fault_remedy(what: &str) -> &'static str {
             "widen the port range (sysctl net.ipv4.ip_local_port_range)"
         }
         "bind" => {
-            "name only addresses of this machine, of the target's family (--source-addresses)"
+            "use only addresses of this machine and of the target's address family (--source-addresses)"
         }
         "ENOBUFS" | "ENOMEM" => "give the machine more memory for sockets",
         _ => "see `plimsoll doctor`",

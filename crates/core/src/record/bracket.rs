@@ -20,7 +20,7 @@ pub struct Bracket {
     pub profile: String,
     /// Name of the SLO.
     pub slo: String,
-    /// What the target was given, in vCPU; `null` when Plimsoll did not start it.
+    /// CPU time that the target was given, in vCPU; `null` when Plimsoll did not start it.
     pub vcpu: Option<f64>,
     /// What the loads count.
     #[serde(default, skip_serializing_if = "LoadUnit::is_sessions")]

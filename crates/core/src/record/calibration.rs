@@ -1,11 +1,11 @@
-//! What this machine's client can honestly generate.
+//! What this machine's client can generate soundly.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::LoadUnit;
 
-/// What this machine's client can honestly generate.
+/// What this machine's client can generate soundly.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Calibration {
     /// Version of this schema.
@@ -30,7 +30,7 @@ pub struct Calibration {
     pub started_at: String,
 }
 
-/// What this machine's client can honestly generate for workload `ws`.
+/// What this machine's client can generate soundly for workload `ws`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WsCalibration {
     /// Version of this schema.

@@ -125,9 +125,9 @@ pub struct Comparison {
     pub schema_version: u32,
     /// The baseline.
     pub a: Side,
-    /// What is held against it.
+    /// The side compared with the baseline.
     pub b: Side,
-    /// CPU time per session-second of `b` over that of `a`; `null` when it could not be told. Below 1 is better.
+    /// CPU time per session-second of `b` over that of `a`; `null` when it is unknown. Below 1 is better.
     pub cost_ratio: Option<Ratio>,
     /// Load line of `b` over that of `a`; `null` when none was searched, or one is a lower bound only. Above 1 is better.
     pub load_line_ratio: Option<Ratio>,
@@ -137,7 +137,7 @@ pub struct Comparison {
     /// The confidence, 0 to 1, with which all that is stated here holds together: each of `n` statements (the two ratios, and `carried` where
     /// its pairs are enough to show anything) is made at `1 - (1 - confidence) / n`.
     pub confidence: f64,
-    /// What it comes to.
+    /// The conclusion.
     pub conclusion: Conclusion,
     /// Why, in a sentence.
     pub explanation: String,

@@ -228,7 +228,7 @@ pub struct LiveSecond {
     pub target_cpu_cores: Option<f64>,
     /// Resident set of the target.
     pub target_rss_bytes: Option<u64>,
-    /// Share of its quota periods in which the target was held back; `null` without a quota.
+    /// Share of its quota periods in which the target was throttled; `null` without a quota.
     pub target_throttled_share: Option<f64>,
     /// Time that the target's threads waited for a core per time.
     pub target_run_queue_wait_share: Option<f64>,

@@ -51,7 +51,7 @@ pub struct TargetResources {
     pub rss_peak_bytes: u64,
     /// Resident set at the window's end, less that before the first session, per session; `null` where it did not grow.
     pub rss_bytes_per_session: Option<f64>,
-    /// Share of quota periods in which the target was held back.
+    /// Share of quota periods in which the target was throttled.
     pub throttled_share: Option<f64>,
     /// Time its threads waited for a core, as a share of the window; can exceed 1 with several threads.
     pub run_queue_wait_share: Option<f64>,
@@ -81,7 +81,7 @@ pub struct TargetResources {
     /// Times that the limiting group's memory controller had to refuse or reclaim in the window, killed processes included.
     #[serde(default)]
     pub memory_pressure_events: Option<u64>,
-    /// The target's ends of the sessions' connections; `null` when they could not be seen.
+    /// The target's ends of the sessions' connections; `null` when they were not visible.
     #[serde(default)]
     pub sockets: Option<SocketResources>,
     /// CPU time of the busiest thread as a share of one core: mean over the window's seconds, of each second's own busiest.
@@ -120,13 +120,13 @@ pub struct ProcessResources {
 pub struct SocketResources {
     /// The most connections seen at once.
     pub connections_peak: u64,
-    /// Segments that the target's end sent again; `null` where the kernel does not tell.
+    /// Segments that the target's end sent again; `null` where the kernel does not report it.
     pub retransmits: Option<u64>,
-    /// The most bytes that lay unread in one connection: what the client sent and the target did not take.
+    /// The most unread bytes of one connection: what the client sent and the target did not read.
     pub receive_queue_peak_bytes: u64,
     /// The same, mean over connections and samples.
     pub receive_queue_mean_bytes: f64,
-    /// The most bytes that one connection had not yet got acknowledged: what the target sent and the client did not take.
+    /// The most bytes of one connection that were not yet acknowledged: what the target sent and the client did not take.
     pub send_queue_peak_bytes: u64,
     /// The same, mean over connections and samples.
     pub send_queue_mean_bytes: f64,

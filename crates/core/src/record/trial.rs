@@ -56,7 +56,7 @@ pub struct GateResult {
     pub name: String,
     /// The most that passes.
     pub threshold: f64,
-    /// What the trial showed; `null` when it was never observed.
+    /// What the trial showed; `null` when it was not observed.
     pub observed: Option<f64>,
     /// Whether it held.
     pub pass: bool,
@@ -99,7 +99,7 @@ pub struct Trial {
     pub length: Length,
     /// The system under test.
     pub target: Target,
-    /// What the target was given, in vCPU; `null` when Plimsoll did not start it.
+    /// CPU time that the target was given, in vCPU; `null` when Plimsoll did not start it.
     pub vcpu: Option<f64>,
     /// The machine and the placement.
     pub environment: Environment,
@@ -122,10 +122,10 @@ pub struct Trial {
     /// What limited the target, or the measurement, with the evidence; `null` when every gate held.
     #[serde(default)]
     pub bottleneck: Option<String>,
-    /// Accounts that were kept twice, by two parties or in two ways, held against each other.
+    /// Quantities that are known from two independent accounts, compared.
     #[serde(default)]
     pub sanity: Vec<SanityCheck>,
-    /// What workload `ws` says besides; `null` for others.
+    /// Further results of workload `ws`; `null` for others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ws: Option<WsRecord>,
     /// How latency and memory changed over the window; `null` when it was too short to say.
@@ -149,7 +149,7 @@ pub struct SloVerdict {
     pub caveats: Vec<Caveat>,
 }
 
-/// One account that was kept twice: what the one says must lie within what the other allows.
+/// A quantity that is known from two accounts: one value must lie within the range that the other allows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SanityCheck {
     /// `littles_law`, `metrics_frames`, `metrics_sessions`, `metrics_partials`, `kernel_bytes_sent`, `back_end_bytes`, ….

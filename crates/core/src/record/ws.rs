@@ -28,11 +28,11 @@ pub struct WsRecord {
     pub source_addresses: Vec<String>,
     /// How far the load came.
     pub delivered: Delivered,
-    /// What became of arrivals that did not come to be open, by name, the most frequent first; a storm's.
+    /// Why arrivals did not open, by name, the most frequent first; a storm's.
     pub outcomes: Vec<Outcome>,
     /// Whether the server decodes what it is sent; `null` where that is not asked.
     pub decode: Option<DecodeRecord>,
-    /// What a closed loop says of the same server; it decides nothing. `null` unless asked for.
+    /// What a closed loop measures on the same server; it decides nothing. `null` without `--closed-loop`.
     pub closed_loop: Option<ClosedLoopRecord>,
 }
 
@@ -45,9 +45,9 @@ pub struct Delivered {
     pub written: u64,
     /// Of those, proven to be read by the server: echoed, or before a barrier that was answered.
     pub read: u64,
-    /// Messages of the whole trial that the server's application was handed, as it counts them; `null` where it does not tell, or the test has none.
+    /// Messages of the whole trial that the server's application received, by its own count; `null` where it does not report this, or the test has no such count.
     pub processed: Option<u64>,
-    /// Messages of the whole trial that were written: what `processed` is to be held against.
+    /// Messages of the whole trial that were written: compare `processed` with this.
     pub written_in_all: u64,
 }
 

@@ -440,6 +440,49 @@ command = ["sh", "test.sh"]
         assert_eq!(error.exit_code(), 2);
     }
 
+    /// The keys of a table, from what the parser says of one that it does not know.
+    fn known_keys(header: &str, prefix: &str) -> Vec<String> {
+        let text = match header {
+            "" => format!("unheard_of = 1\n{RUST_AXUM}"),
+            header => RUST_AXUM.replacen(header, &format!("{header}unheard_of = 1\n"), 1),
+        };
+        let error = parse(&text).expect_err("an unknown key");
+        let (_, expected) = error
+            .split_once("unknown field `unheard_of`, expected")
+            .unwrap_or_else(|| panic!("{error}"));
+        let keys = expected.split('`').skip(1).step_by(2);
+        keys.map(|key| format!("{prefix}{key}")).collect()
+    }
+
+    #[test]
+    fn the_reference_page_has_every_key_and_no_other() {
+        let mut known = known_keys("", "");
+        assert!(known.len() > 10, "{known:?}");
+        for (header, prefix) in [
+            ("[build]\n", "build."),
+            ("[[build.needs]]\n", "build.needs."),
+            ("[run]\n", "run."),
+            ("[test]\n", "test."),
+        ] {
+            known.extend(known_keys(header, prefix));
+        }
+        let page = include_str!("../../../../docs/reference/manifest.md");
+        let (_, keys) = page.split_once("\n## Keys\n").expect("a section");
+        let rows = keys.lines().filter_map(|line| line.strip_prefix("| `"));
+        let mut on_page: Vec<&str> = rows.filter_map(|row| row.split('`').next()).collect();
+        known.sort_unstable();
+        on_page.sort_unstable();
+        assert_eq!(on_page, known);
+    }
+
+    #[test]
+    fn the_example_of_the_reference_page_is_a_manifest() {
+        let page = include_str!("../../../../docs/reference/manifest.md");
+        let (_, example) = page.split_once("```toml\n").expect("an example");
+        let example = example.split("```").next().unwrap_or_default();
+        assert_eq!(parse(example).expect("valid").name, "go-nethttp");
+    }
+
     #[test]
     fn programs_with_a_slash_are_relative_to_the_folder() {
         let folder = Path::new("/t/x");

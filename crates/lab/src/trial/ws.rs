@@ -299,7 +299,7 @@ pub(super) fn must_reach(source_addresses: &[IpAddr], target: IpAddr) -> Result<
     let other_kind = |source: &&IpAddr| source.is_ipv4() != target.is_ipv4();
     match source_addresses.iter().find(other_kind) {
         Some(source) => Err(Error::Usage(format!(
-            "--source-addresses: from {source} nobody reaches {target}; give addresses of the same kind"
+            "--source-addresses: {source} cannot reach {target}; use addresses of the same kind"
         ))),
         None => Ok(()),
     }
@@ -479,7 +479,7 @@ mod tests {
         assert!(must_reach(&[], four).is_ok());
         let six: IpAddr = "::1".parse().unwrap();
         let text = must_reach(&sources, six).unwrap_err().to_string();
-        assert!(text.contains("from 127.0.0.2 nobody reaches ::1"), "{text}");
+        assert!(text.contains("127.0.0.2 cannot reach ::1"), "{text}");
     }
 
     #[test]

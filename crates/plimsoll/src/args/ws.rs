@@ -28,10 +28,10 @@ pub(crate) struct WsArgs {
     /// Milliseconds that a connection stays open: storm [default: 1000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=600_000))]
     pub(crate) linger_ms: Option<u64>,
-    /// Arrivals as a Poisson process has them, in place of even ones: storm
+    /// Arrivals as a Poisson process, instead of evenly spaced ones: storm
     #[arg(long)]
     pub(crate) poisson: bool,
-    /// Afterwards the same as a closed loop, for comparison: ping, throughput. It decides nothing
+    /// Then also run the same as a closed loop, for comparison: ping, throughput. It decides nothing
     #[arg(long)]
     pub(crate) closed_loop: bool,
     /// Addresses that the client connects from, in turn, for example 127.0.0.1,127.0.0.2: each has ports of its own
@@ -60,7 +60,9 @@ fn about(test: Test) -> &'static str {
         Test::Throughput => "Messages at a rate; the load is messages per second",
         Test::Matrix => "The same in six sizes, a trial for each",
         Test::Formats => "The same in three formats, a trial for each",
-        Test::Hold => "Who survives: a ping per connection every 5 s; the load is connections",
+        Test::Hold => {
+            "Which connections survive: a ping per connection every 5 s; the load is connections"
+        }
         Test::Limit => "How many there can be: a ping every 10 s; the load is connections",
         Test::Fanout => "One publishes, all receive; the load is receivers",
     }

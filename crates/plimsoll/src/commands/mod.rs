@@ -5,6 +5,7 @@ pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod doctor;
 pub(crate) mod find;
+pub(crate) mod generate;
 pub(crate) mod history;
 pub(crate) mod list;
 pub(crate) mod matrix;

@@ -143,7 +143,7 @@ pub fn target(trial: &Trial, resources: &TargetResources) -> Vec<Fact> {
             maybe(resources.rss_bytes_per_session, bytes),
         ),
         (
-            "quota periods in which it was held back",
+            "quota periods in which it was throttled",
             maybe(resources.throttled_share, percent),
         ),
         (

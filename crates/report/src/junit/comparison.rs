@@ -64,7 +64,7 @@ pub(super) fn suite(comparison: &Comparison) -> Suite {
             _ if nothing => {
                 Outcome::Error(reason("invalid", "nothing could be compared", comparison))
             }
-            None => Outcome::Skipped("could not be told".to_owned()),
+            None => Outcome::Skipped("no value".to_owned()),
             Some(leaning) if fails(leaning) => Outcome::Failed(reason("worse", &text, comparison)),
             Some(_) => Outcome::Passed,
         },

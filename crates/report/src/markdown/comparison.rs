@@ -171,5 +171,5 @@ fn loads(page: &mut Page, comparison: &Comparison) {
 
 fn repeat(page: &mut Page, comparison: &Comparison, ws: Option<&WsRecord>) {
     page.code_block(&say::command(comparison, ws));
-    page.paragraph(&format!("Begun at {}.", escape(&comparison.started_at)));
+    page.paragraph(&format!("Started at {}.", escape(&comparison.started_at)));
 }

@@ -72,7 +72,7 @@ fn sanity(trials: &[&StoredTrial]) -> Option<String> {
         format!("**some do not agree**: {}", broken.join("; "))
     };
     Some(format!(
-        "Accounts that were kept twice ({}): {} comparisons, {outcome}.",
+        "Cross-checks of two accounts ({}): {} comparisons, {outcome}.",
         names.join(", "),
         count(accounts.compared)
     ))

@@ -29,7 +29,7 @@ pub(super) fn section(page: &mut Page, stored: &StoredTrial) {
         escape(&words::outcome(trial))
     ));
     if trial.interrupted {
-        page.paragraph("The trial was interrupted: this is what was measured until then.");
+        page.paragraph("The trial was interrupted: these are the measurements up to that point.");
     }
     if trial.length == Length::Short {
         page.paragraph(&format!(
@@ -107,7 +107,7 @@ fn sanity(page: &mut Page, trial: &Trial) {
     if trial.sanity.is_empty() {
         return;
     }
-    page.paragraph("Accounts that were kept twice, held against each other:");
+    page.paragraph("Cross-checks: quantities known from two accounts.");
     let mut table = Table::new(&["account", ">observed", ">consistent from", ">to", "agrees"]);
     for check in &trial.sanity {
         let agrees = if check.holds { "yes" } else { "**no**" };

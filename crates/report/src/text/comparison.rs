@@ -29,7 +29,7 @@ pub fn comparison(comparison: &Comparison, color: bool) -> String {
     let carried = comparison.carried.as_ref();
     lines.extend(carried.map(|carried| say::carried(carried, unit)));
     if comparison.interrupted {
-        lines.push("interrupted: this is what was known by then".to_owned());
+        lines.push("interrupted: this is the state at that point".to_owned());
     }
     for note in &comparison.notes {
         lines.push(plain(note));

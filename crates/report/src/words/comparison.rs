@@ -19,7 +19,7 @@ pub fn conclusion(conclusion: Conclusion) -> &'static str {
 }
 
 /// Said of a comparison that was ended early.
-pub const INTERRUPTED: &str = "It was interrupted: this is what was known by then.";
+pub const INTERRUPTED: &str = "It was interrupted: this is the state at that point.";
 
 /// What an interval shows by itself: of costs less is better, of load lines more.
 #[must_use]

@@ -14,7 +14,7 @@ pub fn headline(ranking: &Ranking) -> String {
         many => format!("{many} targets"),
     };
     let interrupted = if ranking.interrupted {
-        " (interrupted: this is what was known by then)"
+        " (interrupted: this is the state at that point)"
     } else {
         ""
     };

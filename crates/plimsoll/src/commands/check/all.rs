@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Mutex;
 
+use plimsoll_core::record::LeftOut;
 use plimsoll_lab::build::build;
 use plimsoll_lab::check::{CheckReport, Laboratory};
 use plimsoll_lab::isolation::{CpuList, Placement};
@@ -18,7 +19,7 @@ use crate::failure::Failure;
 use crate::output::{self, say};
 
 pub(super) fn run(args: &CheckArgs, stop: &Stop) -> Result<ExitCode, Failure> {
-    let Catalogue { targets, left_out } = catalogue::all(&args.which)?;
+    let Catalogue { targets, left_out } = without(&args.except, catalogue::all(&args.which)?)?;
     let binary = simulator_binary(args)?;
     let path = output::path(&args.out, "check", "all");
     for left in &left_out {
@@ -51,6 +52,30 @@ pub(super) fn run(args: &CheckArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     } else {
         code.max(failed)
     }))
+}
+
+/// The catalogue less the targets that the user excludes.
+fn without(except: &[String], mut catalogue: Catalogue) -> Result<Catalogue, Failure> {
+    for name in except {
+        let known = catalogue.targets.iter().any(|target| target.name == *name)
+            || catalogue.left_out.iter().any(|left| left.name == *name);
+        if !known {
+            return Err(Failure::Usage(format!(
+                "--except {name}: no such target; `plimsoll list` shows them"
+            )));
+        }
+    }
+    catalogue
+        .targets
+        .retain(|target| !except.contains(&target.name));
+    catalogue
+        .left_out
+        .retain(|left| !except.contains(&left.name));
+    catalogue.left_out.extend(except.iter().map(|name| LeftOut {
+        name: name.clone(),
+        reason: "named by --except".to_owned(),
+    }));
+    Ok(catalogue)
 }
 
 /// Builds a target. One that does not build does not keep the others from their check.
@@ -112,4 +137,32 @@ fn each(
     let mut reports = reports.into_inner().unwrap_or_default();
     reports.sort_by_key(|(place, _)| *place);
     Ok(reports.into_iter().map(|(_, report)| report).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn catalogue() -> Catalogue {
+        Catalogue {
+            targets: Vec::new(),
+            left_out: vec![LeftOut {
+                name: "absent".to_owned(),
+                reason: "no compiler".to_owned(),
+            }],
+        }
+    }
+
+    #[test]
+    fn an_excluded_target_is_named_with_its_reason_once() {
+        let rest = without(&["absent".to_owned()], catalogue()).unwrap();
+        let reasons: Vec<_> = rest.left_out.iter().map(|left| &left.reason[..]).collect();
+        assert_eq!(reasons, ["named by --except"]);
+    }
+
+    #[test]
+    fn an_unknown_excluded_target_is_a_usage_error() {
+        let refused = without(&["abesnt".to_owned()], catalogue()).err().unwrap();
+        assert!(refused.to_string().contains("--except abesnt"), "{refused}");
+    }
 }

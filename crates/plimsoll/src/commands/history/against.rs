@@ -71,7 +71,7 @@ pub(super) fn judge(
             output::print(&told(judged));
         }
         if judged.is_empty() {
-            output::print("nothing can be told: there is no search and no trial to judge\n");
+            output::print("no conclusion: there is no search and no trial to judge\n");
         }
     }
     Ok(ExitCode::from(code_of(&judged)))
@@ -136,7 +136,7 @@ fn told(judged: &Judged) -> String {
         text.push_str(&text::comparison(comparison, output::color()));
     }
     if let Some(why) = &judged.cannot_tell {
-        text.push_str(&format!("nothing can be told: {}\n", plain(why)));
+        text.push_str(&format!("no conclusion: {}\n", plain(why)));
     }
     text.push('\n');
     text

@@ -137,7 +137,7 @@ fn conclusion(html: &mut Html, compared: &Result<Comparison, String>) {
                 }
             }
             Err(why) => {
-                html.element("p", &[("class", "conclusion")], "Nothing can be told");
+                html.element("p", &[("class", "conclusion")], "No conclusion");
                 html.element("p", &[], why);
             }
         },

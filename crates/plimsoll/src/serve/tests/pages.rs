@@ -89,7 +89,7 @@ fn results_side_by_side_say_what_they_came_to() {
     unlike.expect(
         200,
         &[
-            "Nothing can be told",
+            "No conclusion",
             "not measured under the same conditions",
             "<td class=\"differs\">0.25</td>",
         ],

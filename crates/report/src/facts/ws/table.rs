@@ -340,7 +340,7 @@ fn processed(row: &Row<'_>) -> String {
     let delivered = &row.ws.delivered;
     match delivered.processed {
         Some(processed) => near_whole(share(processed, delivered.written_in_all)),
-        None => "not told".to_owned(),
+        None => "unknown".to_owned(),
     }
 }
 

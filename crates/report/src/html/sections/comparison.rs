@@ -53,7 +53,7 @@ pub(in crate::html) fn write(
             let ws = say::ws(&page.results.trials);
             parts::command(html, &say::command(comparison, ws));
         });
-        parts::note(html, &format!("Begun at {}.", comparison.started_at));
+        parts::note(html, &format!("Started at {}.", comparison.started_at));
     });
 }
 

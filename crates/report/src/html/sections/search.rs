@@ -175,7 +175,7 @@ impl Search<'_> {
                 "see above for those that do not agree"
             };
             format!(
-                "Accounts that were kept twice ({}): {} comparisons, {outcome}.",
+                "Cross-checks of two accounts ({}): {} comparisons, {outcome}.",
                 names.join(", "),
                 count(accounts.compared)
             )

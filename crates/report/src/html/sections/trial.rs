@@ -101,7 +101,7 @@ fn answer(html: &mut Html, page: &Page<'_>, stored: &StoredTrial, level: Levels)
             let heading = [("id", id.as_str()), ("data-test", "claim")];
             html.element(level.result, &heading, &words::outcome(trial));
             if trial.interrupted {
-                parts::paragraph(html, "The trial was interrupted: this is what was measured until then.");
+                parts::paragraph(html, "The trial was interrupted: these are the measurements up to that point.");
             }
             if trial.length == Length::Short {
                 let measured = number(trial.phases.measured_s);
@@ -149,7 +149,7 @@ fn belief(html: &mut Html, stored: &StoredTrial, level: Levels) {
         parts::list(html, &[("class", "bad")], &broken);
         if !trial.sanity.is_empty() {
             html.inside("details", &[], |html| {
-                html.element("summary", &[], "Accounts that were kept twice");
+                html.element("summary", &[], "Cross-checks of two accounts");
                 sanity(html, trial);
             });
         }
@@ -175,7 +175,7 @@ fn sanity(html: &mut Html, trial: &Trial) {
         ]
     });
     let columns = ["account", ">observed", ">consistent from", ">to", "agrees"];
-    parts::table(html, "Held against each other", &columns, rows);
+    parts::table(html, "Compared", &columns, rows);
 }
 
 fn gates(html: &mut Html, caption: &str, gates: &[GateResult]) {

@@ -1,0 +1,133 @@
+//! The pages keep their promises: links lead somewhere, commands work, flags exist, what is generated is up to date.
+//!
+//! How a page marks its code:
+//!
+//! - `sh`: run by [`every_command_block_runs`] from the root of the repository, with `plimsoll` on the path. It must exit with 0, or with the code in a
+//!   comment `# exit N`;
+//! - `sh example`, `yaml`: not run, but every `plimsoll …` line must be one that the command line takes;
+//! - anything else (`text`, `console`, `toml`, …): not looked at. A block without a word, or an indented one, may not hold a command.
+//!
+//! After a change of flags: `PLIMSOLL_UPDATE=1 cargo test -p plimsoll --test docs`.
+
+mod commands;
+mod links;
+mod page;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use page::Page;
+
+/// The repository's root.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .expect("the repository")
+}
+
+/// Files that git has, or would take: those that a reader of the repository finds.
+fn files() -> BTreeSet<String> {
+    let output = Command::new("git")
+        .args([
+            "ls-files",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+            "-z",
+        ])
+        .current_dir(root())
+        .output()
+        .expect("git lists the files; these tests need a git checkout");
+    assert!(output.status.success(), "git ls-files: {output:?}");
+    let listed = String::from_utf8(output.stdout).expect("plain names");
+    let there = |name: &&str| root().join(name).exists();
+    listed
+        .split('\0')
+        .filter(|name| !name.is_empty())
+        .filter(there)
+        .map(str::to_owned)
+        .collect()
+}
+
+/// All pages.
+fn pages() -> Vec<Page> {
+    let names = files();
+    // What a test compares with is a picture of a page, not one of ours.
+    let ours = |name: &&String| name.ends_with(".md") && !name.contains("/tests/golden/");
+    let names = names.iter().filter(ours);
+    let pages: Vec<Page> = names.map(|name| Page::read(&root(), name)).collect();
+    assert!(pages.len() > 20, "where are the pages? {}", pages.len());
+    pages
+}
+
+/// Those that tell a user what to type. Results are records of what was typed; a target's page speaks of other programs too.
+fn manual() -> Vec<Page> {
+    let mut pages = pages();
+    pages.retain(|page| {
+        let of_docs = page.name.starts_with("docs/") && !page.name.starts_with("docs/results/");
+        of_docs || !page.name.contains('/')
+    });
+    pages
+}
+
+fn fail(what: &str, found: &[String]) {
+    assert!(found.is_empty(), "{what}:\n{}", found.join("\n"));
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    fail("broken links", &links::broken(&pages(), &files()));
+}
+
+#[test]
+fn every_block_with_a_command_is_marked() {
+    let unmarked: Vec<String> = manual().iter().flat_map(commands::unmarked).collect();
+    fail(
+        "a command stands in a block that is marked neither `sh` nor `sh example`",
+        &unmarked,
+    );
+}
+
+#[test]
+fn every_command_is_one_that_the_command_line_takes() {
+    let refused: Vec<String> = manual()
+        .iter()
+        .flat_map(|page| commands::refused(page))
+        .collect();
+    fail("the command line does not take", &refused);
+}
+
+#[test]
+fn every_flag_that_is_named_exists() {
+    let known = commands::known_flags(&commands::reference());
+    assert!(known.len() > 50 && known.contains("--time-budget"));
+    let unknown: Vec<String> = manual()
+        .iter()
+        .flat_map(|page| commands::unknown_flags(page, &known))
+        .collect();
+    fail("there is no such flag", &unknown);
+}
+
+#[test]
+fn every_command_block_runs() {
+    let failed: Vec<String> = manual()
+        .iter()
+        .flat_map(|page| commands::run(page, &root()))
+        .collect();
+    fail("a block marked `sh` did not end as it should", &failed);
+}
+
+#[test]
+fn the_reference_of_the_command_line_is_that_of_the_parser() {
+    let file = root().join("docs/reference/cli.md");
+    let page = commands::reference();
+    if std::env::var_os("PLIMSOLL_UPDATE").is_some() {
+        std::fs::write(&file, &page).expect("docs/ can be written");
+    }
+    assert!(
+        std::fs::read_to_string(&file).unwrap_or_default() == page,
+        "docs/reference/cli.md is behind: PLIMSOLL_UPDATE=1 cargo test -p plimsoll --test docs"
+    );
+}

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Measures again what docs/stt/findings.md tells: every figure there is from a folder that this script makes, below results/findings (or the folder given).
+# Measures again what docs/stt/findings.md says: every figure there is from a folder that this script makes, below results/findings (or the folder given).
 #
 #   sh scripts/findings.sh                    all questions, about an hour on a quiet machine
 #   sh scripts/findings.sh pace nodelay       only these

@@ -358,8 +358,15 @@ pub(crate) enum FailIf {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ReportArgs {
-    /// The result folder
-    pub(crate) dir: PathBuf,
+    /// The result folder, or a file with packed records
+    #[arg(value_name = "PATH")]
+    pub(crate) path: PathBuf,
+    /// Where the pages go (default: into the result folder)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Pack the folder's records into records.tar.gz, in place of the loose files, for keeping and passing on
+    #[arg(long, conflicts_with = "out")]
+    pub(crate) pack: bool,
     /// The records as one JSON object on stdout, and nothing else there
     #[arg(long)]
     pub(crate) json: bool,

@@ -47,7 +47,12 @@ fn default_path(verb: &str, subject: &str) -> PathBuf {
 
 /// Makes all renderings of a result folder, and shows the result on the page of the workflow run where there is one. The files that were written.
 pub(crate) fn render(folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
-    let written = plimsoll_report::render_all(folder)?;
+    render_to(folder, folder)
+}
+
+/// The same into another folder than that of the records.
+pub(crate) fn render_to(records: &Path, folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
+    let written = plimsoll_report::render_to(records, folder)?;
     let page = std::env::var_os(STEP_SUMMARY_VARIABLE).filter(|path| !path.is_empty());
     if let Some(page) = page.map(PathBuf::from)
         && let Err(error) = append_step_summary(folder, &page)

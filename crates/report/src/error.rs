@@ -58,6 +58,31 @@ pub enum ReportError {
         .0.display()
     )]
     NoResult(PathBuf),
+    /// Records loose and packed in one folder.
+    #[error(
+        "{} has {loose} beside records.tar.gz, and the two differ; remove the one that does not count",
+        .folder.display()
+    )]
+    PackedAndLoose {
+        /// The folder.
+        folder: PathBuf,
+        /// One of the loose files.
+        loose: String,
+    },
+    /// A folder that cannot take more trials as it is.
+    #[error(
+        "the records of {} are packed; unpack them first (tar -xzf records.tar.gz && rm records.tar.gz), or name another folder",
+        .0.display()
+    )]
+    IsPacked(PathBuf),
+    /// A folder that cannot be packed.
+    #[error("{} cannot be packed: {why}", .folder.display())]
+    NotPacked {
+        /// The folder.
+        folder: PathBuf,
+        /// Why, and what helps.
+        why: String,
+    },
     /// A record would not be readable once written: a fault of the caller, caught before it becomes a file.
     #[error("the record for {file} cannot be written: {why}; please report this as a bug")]
     Record {
@@ -100,6 +125,42 @@ impl ReportError {
         Self::Broken {
             path: path.to_owned(),
             why: why.to_string(),
+        }
+    }
+
+    pub(crate) fn not_packed(folder: &Path, why: &str) -> Self {
+        Self::NotPacked {
+            folder: folder.to_owned(),
+            why: why.to_owned(),
+        }
+    }
+
+    /// The same with paths below `place`, which nobody knows, as paths within the archive that was unpacked there.
+    pub(crate) fn within(self, place: &Path, archive: &Path) -> Self {
+        let named = |path: PathBuf| {
+            let inside = path.strip_prefix(place).map(Path::to_owned);
+            match inside {
+                Ok(name) if name.as_os_str().is_empty() => archive.to_owned(),
+                Ok(name) => archive.join(name),
+                Err(_) => path,
+            }
+        };
+        match self {
+            Self::Broken { path, why } => Self::Broken {
+                path: named(path),
+                why,
+            },
+            Self::Newer { path, found, known } => Self::Newer {
+                path: named(path),
+                found,
+                known,
+            },
+            Self::Read { path, source } => Self::Read {
+                path: named(path),
+                source,
+            },
+            Self::NoResult(path) => Self::NoResult(named(path)),
+            other => other,
         }
     }
 

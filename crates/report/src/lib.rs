@@ -36,7 +36,8 @@ mod xml;
 
 pub use error::ReportError;
 pub use folder::{
-    ResultFolder, Results, SearchView, StoredTrial, TrialLog, load, load_search_plan, read_live,
+    PACKED, Packing, ResultFolder, Results, SearchView, StoredTrial, TrialLog, load,
+    load_search_plan, pack, read_live,
 };
 pub use hlog::{IntervalHistograms, IntervalLog};
-pub use render::render_all;
+pub use render::{render_all, render_to};

@@ -60,8 +60,16 @@ pub(crate) struct Chart {
 /// # Errors
 /// When the folder cannot be read or written, or one of its records, or of the files beside them, is broken.
 pub fn render_all(folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
-    let results = load(folder)?;
-    let folder = ResultFolder::of(&results);
+    render_to(folder, folder)
+}
+
+/// The same into another folder, which is made where there is none.
+///
+/// # Errors
+/// As [`render_all`].
+pub fn render_to(records: &Path, out: &Path) -> Result<Vec<PathBuf>, ReportError> {
+    let results = load(records)?;
+    let folder = ResultFolder::for_renderings(out)?;
     let mut written = Vec::new();
     let mut write = |name: &str, bytes: &[u8]| {
         folder.write_rendering(name, bytes)?;
@@ -145,7 +153,7 @@ fn percentiles(
     };
     let mut curves = Vec::new();
     for stored in trials {
-        curves.extend(chart::Curve::of(stored, &results.path)?);
+        curves.extend(chart::Curve::of(stored, results.files())?);
     }
     Ok(chart::percentiles_svg(&curves))
 }
@@ -163,7 +171,7 @@ fn timeline(
     let Some(stored) = choice::most_telling(bracket, &trials) else {
         return Ok(None);
     };
-    let seconds = trial_files::seconds(&results.path, &stored.stem)?;
+    let seconds = trial_files::seconds(results.files(), &stored.stem)?;
     Ok(timeline::svg(stored, &seconds))
 }
 

@@ -16,7 +16,7 @@ use crate::live::state::Begins;
 use crate::output::{self, say};
 use crate::progress::Progress;
 
-/// The sizes of the public suite, here exact to the byte.
+/// The sizes, exact to the byte.
 const SIZES_BYTES: [usize; 6] = [64, 256, 1_024, 4_096, 16_384, 65_536];
 /// What a `wse` server is said to take. The suite's own prefix of MessagePack is no format of its own: `--test throughput --format msgpack-prefixed`.
 const FORMATS: [Format; 3] = [Format::Json, Format::Msgpack, Format::Zlib];

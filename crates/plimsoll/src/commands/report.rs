@@ -12,10 +12,24 @@ use crate::failure::Failure;
 use crate::output::{self, say};
 
 pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
-    let mut written = output::render(&args.dir)?;
-    let results = plimsoll_report::load(&args.dir)?;
-    for folder in own_folders(&args.dir, results.ranking.as_ref()) {
-        written.extend(plimsoll_report::render_all(&folder)?);
+    let out = pages_folder(args)?;
+    let mut written = output::render_to(&args.path, out)?;
+    let results = plimsoll_report::load(&args.path)?;
+    let own = own_folders(&args.path, results.ranking.as_ref());
+    for (name, folder) in &own {
+        written.extend(plimsoll_report::render_to(folder, &out.join(name))?);
+    }
+    if args.pack {
+        for folder in own.iter().map(|(_, folder)| folder).chain([&args.path]) {
+            let packing = plimsoll_report::pack(folder)?;
+            eprintln!(
+                "packed {} files of {} bytes into {}, {} bytes",
+                packing.records,
+                packing.bytes_before,
+                packing.file.display(),
+                packing.bytes
+            );
+        }
     }
     if args.json {
         let trials: Vec<_> = results.trials.iter().map(|stored| &stored.trial).collect();
@@ -53,13 +67,25 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where the targets of a ranking have their own results, to which its page leads: folders within its own, and only such.
-fn own_folders(folder: &Path, ranking: Option<&Ranking>) -> Vec<PathBuf> {
+/// Where the pages go.
+fn pages_folder(args: &ReportArgs) -> Result<&Path, Failure> {
+    match &args.out {
+        Some(out) => Ok(out),
+        None if args.path.is_file() => Err(Failure::Usage(format!(
+            "{} is a file; say where its pages go (--out DIR), or name the result folder",
+            args.path.display()
+        ))),
+        None => Ok(&args.path),
+    }
+}
+
+/// Where the targets of a ranking have their own results, to which its page leads: folders within its own, and only such. Each with its name.
+fn own_folders(folder: &Path, ranking: Option<&Ranking>) -> Vec<(String, PathBuf)> {
     let rows = ranking.map_or(&[][..], |ranking| &ranking.rows);
     let within = |name: &&str| Path::new(name).file_name() == Some(OsStr::new(name));
     let names = rows.iter().map(|row| row.folder.as_str()).filter(within);
     names
-        .map(|name| folder.join(name))
-        .filter(|own| own.is_dir())
+        .map(|name| (name.to_owned(), folder.join(name)))
+        .filter(|(_, own)| own.is_dir())
         .collect()
 }

@@ -3,16 +3,18 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use plimsoll_core::record::{
     Bracket, Calibration, Comparison, Ranking, SCHEMA_VERSION, SearchPlan, Trial, WsCalibration,
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tempfile::TempDir;
 
 use super::{
     BRACKET, CALIBRATION, CHECK, COMPARISON, RANKING, SEARCH_PLAN, WS_CALIBRATION, further_bracket,
-    is_further_bracket, names, trial_number,
+    is_further_bracket, is_record, names, packed, trial_number,
 };
 use crate::check::Check;
 use crate::error::ReportError;
@@ -21,7 +23,7 @@ use crate::{facts, words};
 /// All records of a result folder.
 #[derive(Debug, Clone)]
 pub struct Results {
-    /// Where they are from.
+    /// Where they are from: a result folder, or a file with packed records.
     pub path: PathBuf,
     /// Trials by number.
     pub trials: Vec<StoredTrial>,
@@ -39,9 +41,18 @@ pub struct Results {
     pub ws_calibration: Option<WsCalibration>,
     /// Conformance, where it was checked.
     pub check: Option<Check>,
+    /// Where packed records were unpacked; gone with the last copy of the results.
+    unpacked: Option<Arc<TempDir>>,
 }
 
 impl Results {
+    /// The folder in which the files beside the records can be read.
+    pub(crate) fn files(&self) -> &Path {
+        self.unpacked
+            .as_ref()
+            .map_or(self.path.as_path(), |unpacked| unpacked.path())
+    }
+
     /// The searches: one, or one for each SLO of a search with several, the first one first.
     #[must_use]
     pub fn searches(&self) -> Vec<SearchView<'_>> {
@@ -94,12 +105,24 @@ pub struct StoredTrial {
     pub trial: Trial,
 }
 
-/// Reads all records of a result folder. What a crash left behind and files that are not records are passed over.
+/// Reads all records of a result folder, loose or packed, or of a file with packed records. What a crash left behind and files that are not records are passed over.
 ///
 /// # Errors
 /// When the folder cannot be read, holds no result, or one of its records is broken, missing or from a later Plimsoll.
 pub fn load(path: impl Into<PathBuf>) -> Result<Results, ReportError> {
     let path = path.into();
+    let Some(archive) = packed::of(&path)? else {
+        return load_loose(path);
+    };
+    let unpacked = packed::unpack(&archive)?;
+    let mut results = load_loose(unpacked.path().to_owned())
+        .map_err(|error| error.within(unpacked.path(), &archive))?;
+    results.path = path;
+    results.unpacked = Some(Arc::new(unpacked));
+    Ok(results)
+}
+
+fn load_loose(path: PathBuf) -> Result<Results, ReportError> {
     let names: BTreeSet<String> = names(&path)?.into_iter().collect();
     let mut results = Results {
         trials: trials(&path, &names)?,
@@ -110,6 +133,7 @@ pub fn load(path: impl Into<PathBuf>) -> Result<Results, ReportError> {
         calibration: optional(&path, &names, CALIBRATION)?,
         ws_calibration: optional(&path, &names, WS_CALIBRATION)?,
         check: None,
+        unpacked: None,
         path,
     };
     if names.contains(CHECK) {
@@ -152,27 +176,16 @@ pub fn load(path: impl Into<PathBuf>) -> Result<Results, ReportError> {
 /// # Errors
 /// When the folder cannot be read, or the record is broken or from a later Plimsoll.
 pub fn load_search_plan(path: &Path) -> Result<Option<SearchPlan>, ReportError> {
+    if packed::of(path)?.is_some() {
+        return Err(ReportError::IsPacked(path.to_owned()));
+    }
     let names: BTreeSet<String> = names(path)?.into_iter().collect();
     optional(path, &names, SEARCH_PLAN)
 }
 
 /// Whether one of these files is a record of ours, in whatever version.
 pub(super) fn holds_a_result(path: &Path, names: &[String]) -> bool {
-    let is_record = |name: &&String| {
-        is_trial(name)
-            || is_further_bracket(name)
-            || [
-                BRACKET,
-                COMPARISON,
-                CALIBRATION,
-                WS_CALIBRATION,
-                CHECK,
-                RANKING,
-                SEARCH_PLAN,
-            ]
-            .contains(&name.as_str())
-    };
-    names.iter().filter(is_record).any(|name| {
+    names.iter().filter(|name| is_record(name)).any(|name| {
         let json = fs::read(path.join(name)).unwrap_or_default();
         let record: Value = serde_json::from_slice(&json).unwrap_or_default();
         record.get("schema_version").is_some() || (name == CHECK && check_of(&json).is_ok())

@@ -6,6 +6,7 @@
 //! trial-001.csv    one row per second              calibration.json   what the client can generate
 //! check.json       conformance, case by case       comparison.json    two targets, or two results, held against each other
 //! ranking.json     several targets, whose own results are in folders below
+//! records.tar.gz   all of the above packed, in their place (`plimsoll report DIR --pack`)
 //! live.json        what a running command shows; gone when it ends, and no part of the result
 //! report.html, summary.md, junit.xml, step-summary.md, badge.svg, and as svg and as png chart, cost, percentiles, timeline, ranking, overlay and ratios: renderings, made
 //! from the above
@@ -16,6 +17,7 @@
 mod atomic;
 mod live;
 mod load;
+mod packed;
 pub(crate) mod slug;
 mod trial_log;
 
@@ -31,6 +33,7 @@ use serde::de::DeserializeOwned;
 
 pub use live::{LIVE, read_live};
 pub use load::{Results, SearchView, StoredTrial, load, load_search_plan};
+pub use packed::{PACKED, Packing, pack};
 pub use trial_log::TrialLog;
 
 use crate::csv;
@@ -79,6 +82,9 @@ impl ResultFolder {
         let nothing_else = names
             .iter()
             .all(|name| atomic::is_leftover(name) || name == LOGS || name == LIVE);
+        if names.iter().any(|name| name == PACKED) {
+            return Err(ReportError::IsPacked(path));
+        }
         if nothing_else || load::holds_a_result(&path, &names) {
             Ok(Self { path })
         } else {
@@ -214,11 +220,14 @@ impl ResultFolder {
         }
     }
 
-    /// A folder that is known to hold results.
-    pub(crate) fn of(results: &Results) -> Self {
-        Self {
-            path: results.path.clone(),
+    /// A folder for renderings alone; made where there is none.
+    pub(crate) fn for_renderings(path: &Path) -> Result<Self, ReportError> {
+        if !path.is_dir() {
+            make(path)?;
         }
+        Ok(Self {
+            path: path.to_owned(),
+        })
     }
 
     /// The greatest number among files of trials, complete or not: a trial that a crash cut short keeps its number.
@@ -242,6 +251,28 @@ pub(crate) fn further_bracket(slo: &str) -> String {
 
 fn is_further_bracket(name: &str) -> bool {
     name.starts_with(FURTHER_BRACKET) && name.ends_with(".json")
+}
+
+/// Whether a file of that name is a record, or lies beside that of a trial.
+fn is_record_file(name: &str) -> bool {
+    let plain = !name.contains(['/', '\\', '\0']);
+    plain && (trial_number(name).is_some() || is_record(name))
+}
+
+/// Whether a file of that name is a record.
+fn is_record(name: &str) -> bool {
+    let others = [
+        BRACKET,
+        COMPARISON,
+        CALIBRATION,
+        WS_CALIBRATION,
+        CHECK,
+        RANKING,
+        SEARCH_PLAN,
+    ];
+    (name.ends_with(".json") && trial_number(name).is_some())
+        || is_further_bracket(name)
+        || others.contains(&name)
 }
 
 /// The number in `trial-001.json` and its siblings.

@@ -358,7 +358,7 @@ fn of_check(blank: &Entry, results: &Results, check: &Check) -> Entry {
         (false, false) => Verdict::Invalid,
     };
     // The record does not say when; its file does.
-    let written = fs::metadata(results.path.join(CHECK)).and_then(|file| file.modified());
+    let written = fs::metadata(results.files().join(CHECK)).and_then(|file| file.modified());
     let written = written.map_or_else(|_| String::new(), rfc3339);
     Entry {
         kind: Kind::Check,

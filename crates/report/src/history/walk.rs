@@ -6,17 +6,17 @@ use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use crate::error::ReportError;
-use crate::folder::LIVE;
+use crate::folder::{LIVE, PACKED};
 
 /// Deeper than any result lies: `results/<ranking>/<target>`, with room for folders that a user sorts results into.
 const DEPTH_MAX: u32 = 8;
 
-/// A folder with JSON files in it.
+/// A folder with JSON files or packed records in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Seen {
     /// Its path relative to the folder of results, with `/` between its parts.
     pub(super) name: String,
-    /// Name, size and time of every JSON file but `live.json`: another stamp, other records.
+    /// Name, size and time of every JSON file but `live.json`, and of packed records: another stamp, other records.
     pub(super) stamp: String,
     /// Whether a `live.json` is in it.
     pub(super) live: bool,
@@ -128,7 +128,8 @@ impl Found {
             return;
         }
         // A hidden one is what a write in progress, or one that a crash cut short, has its bytes in.
-        let json = |name: &&str| name.ends_with(".json") && !name.starts_with('.');
+        let json =
+            |name: &&str| (name.ends_with(".json") || *name == PACKED) && !name.starts_with('.');
         let Some(name) = name.to_str().filter(json) else {
             return;
         };

@@ -48,7 +48,7 @@ impl Timelines {
                 timelines.left_out.push((stored.stem.clone(), *why));
                 continue;
             }
-            let seconds = trial_files::seconds(&results.path, &stored.stem)?;
+            let seconds = trial_files::seconds(results.files(), &stored.stem)?;
             match timeline::svg(stored, &seconds) {
                 None => timelines.left_out.push((stored.stem.clone(), NO_ROWS)),
                 Some(svg) if svg.len() > room => {

@@ -1,4 +1,4 @@
-//! Two tests as the public suite does them, so that the difference can be shown on one server. Nothing of this enters a ledger.
+//! Two tests as a closed loop does them, so that the difference can be shown on one server. Nothing of this enters a ledger.
 //!
 //! - [`ClosedPings`]: each connection sends its next ping when the last was answered, or given up after 5 s. What was given up is in no percentile, any pong
 //!   counts for the ping that is waiting, and a slow server is asked less: the omissions that the open loop does not have.
@@ -21,13 +21,13 @@ use super::wse::PingIds;
 use super::{Dialect, Peer};
 use crate::websocket::close;
 
-/// Pings that a connection sends, in the public suite.
+/// Pings that a connection sends.
 pub const PINGS_PER_CONNECTION: u32 = 50;
 
 /// How long a ping is waited for before it vanishes.
 const PING_TIMEOUT_NS: u64 = 5 * NS_PER_S;
 
-/// Messages after which a flooding connection lets the others have their turn, as the public suite does. A turn is a tick of the engine.
+/// Messages after which a flooding connection lets the others have their turn. A turn is a tick of the engine.
 const FLOOD_TURN_MESSAGES: u64 = 1_000;
 
 /// What the closed loop says.

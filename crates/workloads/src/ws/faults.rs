@@ -1,4 +1,4 @@
-//! The faults of the public suite, one by one (`docs/ws/guide.md`): for each a test that shows that these machines do not have it, as far as that shows without
+//! The faults that a test of WebSocket servers can have, one by one (`docs/ws/guide.md`): for each a test that shows that these machines do not have it, as far as that shows without
 //! sockets. Faults 8 (one run per cell, no intervals) and 9's batches are the search's and the schedule's; the sizes of fault 6 are tested in `payload`.
 
 use plimsoll_core::latency::Series;
@@ -327,7 +327,7 @@ fn a_late_pong_answers_its_own_ping_only() {
     assert_eq!(rig.recorder.ledger.frames_duplicated, 1);
 }
 
-/// Fault 10 again: the engine of the public suite's field sends a pong that carries no ping's timestamp. It answers nothing.
+/// Fault 10 again: the WSE engine sends a pong that carries no ping's timestamp. It answers nothing.
 #[test]
 fn a_pong_without_a_pings_timestamp_answers_nothing() {
     let (mut rig, _) = Rig::new(&pings()).greeted();

@@ -12,7 +12,7 @@ use super::msgpack::Writer;
 use super::payload::{Content, TRADE_UPDATE};
 use crate::websocket::Opcode;
 
-/// The public suite's level.
+/// The level that clients of the WSE engine use.
 const ZLIB_LEVEL: u32 = 6;
 
 /// How a message is encoded.
@@ -21,7 +21,7 @@ pub enum Format {
     /// JSON in a text message.
     #[default]
     Json,
-    /// `M:` and MessagePack in a binary message, on an ordinary session: what the public suite sends.
+    /// `M:` and MessagePack in a binary message, on an ordinary session, as some clients send it.
     MsgpackPrefixed,
     /// MessagePack in a binary message, on a session that asked for it.
     Msgpack,
@@ -44,7 +44,7 @@ impl Format {
         }
     }
 
-    /// The object of the public suite in this format.
+    /// The message in this format.
     #[must_use]
     pub fn trade_update(self) -> Content {
         self.content(TRADE_UPDATE, || {
@@ -133,7 +133,7 @@ mod tests {
         }
     }
 
-    /// Fault 3 of the public suite: rows are compared that do not say the same.
+    /// Fault 3: rows are compared that do not say the same.
     #[test]
     fn every_format_says_the_same() {
         let object: serde_json::Value = serde_json::from_str(TRADE_UPDATE).unwrap();

@@ -25,7 +25,7 @@ pub struct Credentials {
 }
 
 impl Default for Credentials {
-    /// Those of the public suite's test server. They protect nothing.
+    /// Those of a test server. They protect nothing.
     fn default() -> Self {
         Self {
             secret: "bench-secret-key-for-testing-only".to_owned(),

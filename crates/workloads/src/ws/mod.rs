@@ -8,7 +8,7 @@
 //! | `fanout` | receivers | [`Fanout`] | a delivery | it is there |
 //!
 //! Two dialects: `echo`, any RFC 6455 server that sends every message back, and [`wse`], the protocol of the WSE engine. [`closed_loop`] does two of the
-//! tests as the public suite does them, for comparison: its figures never enter a ledger.
+//! tests as a closed loop does them, for comparison: its figures never enter a ledger.
 //!
 //! Shared: [`payload`] and [`formats`] say what messages contain, `wire` how they are kept masked and ready, `link` is a connection for the machines that are
 //! no paced sessions.

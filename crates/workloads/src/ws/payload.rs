@@ -1,10 +1,10 @@
-//! What the messages of a load contain: the object of the public suite, and messages of a size that is exact to the byte.
+//! What the messages of a load contain: a small JSON object, and messages of a size that is exact to the byte.
 
 use thiserror::Error;
 
 use crate::websocket::Opcode;
 
-/// The object of the public suite as JSON text: 175 bytes.
+/// The object as JSON text: 175 bytes.
 pub const TRADE_UPDATE: &str = concat!(
     r#"{"t":"trade_update","p":{"symbol":"ETH-USDC","side":"buy","price":3187.42,"qty":250,"ts":1700000000000,"#,
     r#""account":"bench-account-00007","tags":["algo","limit"],"score":0.8731}}"#,
@@ -35,7 +35,7 @@ pub struct TooSmall {
 }
 
 impl Content {
-    /// The object of the public suite.
+    /// That object.
     #[must_use]
     pub fn trade_update() -> Self {
         Self::text(TRADE_UPDATE.to_owned())
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(object["p"]["tags"].as_array().unwrap().len(), 2);
     }
 
-    /// Fault 6 of the public suite: there a nominal 64 is 54, 1024 is 1014, and so on.
+    /// Fault 6: a nominal 64 that is 54, 1024 that is 1014, and so on.
     #[test]
     fn sizes_are_exact() {
         for bytes in [64, 256, 1_024, 4_096, 16_384, 65_536] {

@@ -1,7 +1,7 @@
 //! Connection storm: connections that arrive at a rate, each by its own schedule.
 //!
 //! A frame of the load is an arrival. It is due when it should connect, written when its connecting begins, and answered when it is open: upgraded and, in
-//! dialect `wse`, the server ready and the hello written, as the public suite counts it. That is its newest latency; the oldest is until the server took
+//! dialect `wse`, the server ready and the hello written. That is its newest latency; the oldest is until the server took
 //! the hello. An open connection stays for a while, then says its farewell and lets the server close.
 
 use std::sync::Arc;
@@ -368,7 +368,7 @@ impl Session for StormSession {
             recorder.session_failed(&outcome.name());
             self.arrival.lost(now_ns, recorder);
         }
-        // It is open all the same, as the public suite counts; the second latency is at least this.
+        // It is open all the same; the second latency is at least this.
         if self.greeted(now_ns, recorder) {
             recorder.ledger.because("no_server_hello");
         }

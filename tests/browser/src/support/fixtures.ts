@@ -1,5 +1,6 @@
 // Result folders to render: copies of results that are checked in, so that nothing here changes those.
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -55,14 +56,17 @@ export function recordNames(folder: string): string[] {
   return readdirSync(folder).filter((name) => name.endsWith(".json"));
 }
 
+/** Records that are checked in are packed. Here they are loose, so that tests can change them. */
 function copyRecords(from: string, to: string, change: Change): void {
   mkdirSync(to, { recursive: true });
   for (const entry of readdirSync(from, { withFileTypes: true })) {
-    const [source, copy] = [join(from, entry.name), join(to, entry.name)];
-    if (entry.isDirectory()) copyRecords(source, copy, change);
-    else if (entry.name.endsWith(".json")) {
-      const changed = change(JSON.parse(readFileSync(source, "utf8")) as Json, entry.name);
-      writeFileSync(copy, JSON.stringify(changed));
-    } else if (/^trial-.*\.(csv|hlog)$/.test(entry.name)) cpSync(source, copy);
+    const path = join(from, entry.name);
+    if (entry.isDirectory()) copyRecords(path, join(to, entry.name), change);
+    else if (entry.name === "records.tar.gz") execFileSync("tar", ["-xzf", path, "-C", to]);
+  }
+  for (const name of recordNames(to)) {
+    const file = join(to, name);
+    const changed = change(JSON.parse(readFileSync(file, "utf8")) as Json, name);
+    writeFileSync(file, JSON.stringify(changed));
   }
 }

@@ -8,7 +8,7 @@ use axum::http::HeaderValue;
 use axum::http::header::CONTENT_SECURITY_POLICY;
 use axum::response::{IntoResponse, Redirect, Response};
 use plimsoll_report::render::{BADGE, CHART_STEMS, REPORT};
-use plimsoll_report::{ReportError, html, load};
+use plimsoll_report::{PACKED, ReportError, html, load};
 
 use crate::serve::problem::Problem;
 use crate::serve::{Answer, Site, folder, reply, url};
@@ -75,7 +75,8 @@ fn fresh_report(folder: &Path) -> Option<PathBuf> {
     let entries = fs::read_dir(folder).ok()?.flatten();
     let mut records = entries.map(|entry| entry.path()).filter(|path| {
         let extension = path.extension();
-        extension.is_some_and(|it| it == "json" || it == "csv" || it == "hlog")
+        let packed = path.file_name().is_some_and(|name| name == PACKED);
+        extension.is_some_and(|it| it == "json" || it == "csv" || it == "hlog") || packed
     });
     let fresh = records.all(|record| changed(&record).is_none_or(|at| at <= written));
     fresh.then_some(report)

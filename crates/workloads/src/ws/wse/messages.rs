@@ -80,7 +80,7 @@ enum Kind {
 impl Kind {
     fn of(t: &str) -> Self {
         match t {
-            // The server writes it in capitals; the public suite takes any case.
+            // The server writes it in capitals; other clients take any case.
             _ if t.eq_ignore_ascii_case("pong") => Self::Pong,
             "ping" => Self::Ping,
             "fanout" => Self::Tick,

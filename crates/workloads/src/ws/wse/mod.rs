@@ -1,6 +1,6 @@
 //! Dialect `wse`: the protocol of the WSE engine (PyPI `wse-server`), as a load client needs it (`docs/ws/contract.md`).
 //!
-//! A session is open when the server said `server_ready` and the client its hello, as the public suite counts it. From then on the client must answer the
+//! A session is open when the server said `server_ready` and the client its hello. From then on the client must answer the
 //! server's pings, or it is closed after a minute.
 
 pub(super) mod messages;

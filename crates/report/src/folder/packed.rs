@@ -1,0 +1,224 @@
+//! `records.tar.gz`: the records of a folder in one file, for keeping and passing on. It stands in the folder for the files that it holds.
+//!
+//! An archive may come from a stranger. So it holds plain files with the names of records and nothing else: no folder, no link, no path, nothing twice;
+//! and there are limits on what it unpacks to. Headers are read raw, since the long names of other tar dialects have no limit.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+use flate2::bufread::GzDecoder;
+use flate2::{Compression, GzBuilder};
+use tempfile::TempDir;
+
+use super::{LIVE, atomic, is_record_file, names};
+use crate::error::ReportError;
+
+/// The packed records of a folder.
+pub const PACKED: &str = "records.tar.gz";
+
+/// The most that an archive may unpack to. A soak of a day has 90 MB.
+const UNPACKED_MAX_BYTES: u64 = 1 << 30;
+/// The most files in an archive.
+const FILES_MAX: usize = 10_000;
+
+/// What packing came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Packing {
+    /// The archive.
+    pub file: PathBuf,
+    /// How many records it holds.
+    pub records: usize,
+    /// Their size before.
+    pub bytes_before: u64,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// Packs the records of a folder into `records.tar.gz` and removes the loose files, once the archive has been read back. The same files give the same
+/// archive, byte for byte.
+///
+/// # Errors
+/// When the folder holds no records, is packed already, is being written to, or the system refuses. The loose files are then all there.
+pub fn pack(folder: &Path) -> Result<Packing, ReportError> {
+    let all = names(folder)?;
+    let mut records: Vec<&String> = all.iter().filter(|name| is_record_file(name)).collect();
+    records.sort();
+    let archive = folder.join(PACKED);
+    if all.iter().any(|name| name == LIVE) {
+        let why = "something is being measured into it; wait until that has ended";
+        return Err(ReportError::not_packed(folder, why));
+    }
+    if all.iter().any(|name| name == PACKED) {
+        if records.is_empty() {
+            return Err(ReportError::not_packed(folder, "it is packed already"));
+        }
+        // What a crash between writing and removing leaves; anything else is not ours to decide.
+        must_hold_the_same(&archive, folder, &records)?;
+    } else {
+        if records.is_empty() {
+            return Err(ReportError::NoResult(folder.to_owned()));
+        }
+        // Checked as a whole first: what cannot be loaded is not worth keeping, and hard to see once it is packed.
+        super::load(folder)?;
+        atomic::write(folder, PACKED, &archived(folder, &records)?)?;
+        must_hold_the_same(&archive, folder, &records)?;
+    }
+    let size = |file: &Path| {
+        fs::metadata(file)
+            .map(|it| it.len())
+            .map_err(|error| ReportError::read(file, error))
+    };
+    let mut bytes_before = 0;
+    for name in &records {
+        let file = folder.join(name);
+        bytes_before += size(&file)?;
+        fs::remove_file(&file).map_err(|error| ReportError::write(&file, error))?;
+    }
+    atomic::sync_folder(folder)?;
+    Ok(Packing {
+        records: records.len(),
+        bytes_before,
+        bytes: size(&archive)?,
+        file: archive,
+    })
+}
+
+fn archived(folder: &Path, records: &[&String]) -> Result<Vec<u8>, ReportError> {
+    let encoder = GzBuilder::new().write(Vec::new(), Compression::best());
+    let mut tar = tar::Builder::new(encoder);
+    for name in records {
+        let file = folder.join(name);
+        let read = |error| ReportError::read(&file, error);
+        let bytes = fs::read(&file).map_err(read)?;
+        let mut header = tar::Header::new_ustar();
+        header.set_size(bytes.len() as u64);
+        header.set_mode(0o644);
+        // A check does not say when it was made; its file does.
+        header.set_mtime(changed_s(&file).map_err(read)?);
+        let added = tar.append_data(&mut header, name, bytes.as_slice());
+        added.map_err(|error| ReportError::not_packed(folder, &error.to_string()))?;
+    }
+    let whole = tar.into_inner().and_then(flate2::write::GzEncoder::finish);
+    whole.map_err(|error| ReportError::write(&folder.join(PACKED), error))
+}
+
+fn changed_s(file: &Path) -> io::Result<u64> {
+    let changed = fs::metadata(file)?.modified()?;
+    Ok(changed
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs()))
+}
+
+fn must_hold_the_same(
+    archive: &Path,
+    folder: &Path,
+    records: &[&String],
+) -> Result<(), ReportError> {
+    let unpacked = unpack(archive)?;
+    for name in records {
+        let loose = folder.join(name);
+        let packed = fs::read(unpacked.path().join(name)).ok();
+        let same = fs::read(&loose).map_err(|error| ReportError::read(&loose, error))?;
+        if packed.as_ref() != Some(&same) {
+            return Err(ReportError::PackedAndLoose {
+                folder: folder.to_owned(),
+                loose: (*name).clone(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The archive that a path names: itself, or that of a folder without loose records.
+///
+/// # Errors
+/// When a folder has both: nobody can say which of them count.
+pub(super) fn of(path: &Path) -> Result<Option<PathBuf>, ReportError> {
+    if path.is_file() {
+        return Ok(Some(path.to_owned()));
+    }
+    let names = names(path)?;
+    if !names.iter().any(|name| name == PACKED) {
+        return Ok(None);
+    }
+    match names.into_iter().find(|name| is_record_file(name)) {
+        Some(loose) => Err(ReportError::PackedAndLoose {
+            folder: path.to_owned(),
+            loose,
+        }),
+        None => Ok(Some(path.join(PACKED))),
+    }
+}
+
+/// Unpacks an archive into a folder that is gone when it is dropped.
+///
+/// # Errors
+/// When it cannot be read, is no archive of records, or unpacks to more than the limits.
+pub(super) fn unpack(archive: &Path) -> Result<TempDir, ReportError> {
+    let broken = |why: &str| ReportError::broken(archive, why);
+    let file = File::open(archive).map_err(|error| ReportError::read(archive, error))?;
+    let place = tempfile::Builder::new()
+        .prefix("plimsoll-records-")
+        .tempdir();
+    let place = place.map_err(|error| ReportError::write(&std::env::temp_dir(), error))?;
+    let unzipped = Limited {
+        inner: GzDecoder::new(io::BufReader::new(file)),
+        left: UNPACKED_MAX_BYTES,
+    };
+    let mut tar = tar::Archive::new(unzipped);
+    let unreadable = |error: io::Error| broken(&error.to_string());
+    let mut seen = BTreeSet::new();
+    for entry in tar.entries().map_err(unreadable)?.raw(true) {
+        let mut entry = entry.map_err(unreadable)?;
+        let shown = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        if !entry.header().entry_type().is_file() || !is_record_file(&shown) {
+            return Err(broken(&format!(
+                "it holds {shown:?}, which is not the plain file of a record"
+            )));
+        }
+        if seen.len() == FILES_MAX {
+            return Err(broken(&format!("it holds more than {FILES_MAX} files")));
+        }
+        let to = place.path().join(&shown);
+        if !seen.insert(shown.clone()) {
+            return Err(broken(&format!("it holds {shown} twice")));
+        }
+        write(&mut entry, &to).map_err(unreadable)?;
+    }
+    if seen.is_empty() {
+        return Err(broken("it holds no record"));
+    }
+    Ok(place)
+}
+
+fn write<R: Read>(entry: &mut tar::Entry<'_, R>, to: &Path) -> io::Result<()> {
+    let changed = UNIX_EPOCH.checked_add(Duration::from_secs(entry.header().mtime()?));
+    let mut file = OpenOptions::new().write(true).create_new(true).open(to)?;
+    let wanted = entry.size();
+    if io::copy(entry, &mut file)? != wanted {
+        return Err(io::Error::other("it ends in the middle of a file"));
+    }
+    file.flush()?;
+    changed.map_or(Ok(()), |at| file.set_modified(at))
+}
+
+/// Ends with an error, where `take` would end as if the file did.
+struct Limited<R> {
+    inner: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Limited<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
+            io::Error::other(format!(
+                "it unpacks to more than {UNPACKED_MAX_BYTES} bytes"
+            ))
+        })?;
+        Ok(read)
+    }
+}

@@ -127,11 +127,13 @@ pub(crate) fn refused(page: &Page) -> Vec<String> {
         .collect()
 }
 
-/// What stands for a number in a text.
-const ANY_NUMBER: [&str; 2] = ["N", "X"];
+/// Whether it stands for a number: a variable of the shell, or a placeholder in a text.
+fn any_number(word: &str) -> bool {
+    word.starts_with('$') || ["N", "X"].contains(&word)
+}
 
 fn refusal(line: &str) -> Option<String> {
-    let number = |word: String| match ANY_NUMBER.contains(&word.as_str()) {
+    let number = |word: String| match any_number(&word) {
         true => "100".to_owned(),
         false => word,
     };

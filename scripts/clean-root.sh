@@ -20,6 +20,7 @@ mirror=${MIRROR:-$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/nu
 [ -n "$mirror" ] || { echo "clean-root: no Debian mirror in this machine's package sources; name one in MIRROR" >&2; exit 1; }
 log=$root.log
 
+# shellcheck disable=SC2317  # by trap
 unmount() {
     for place in dev/pts dev/shm dev sys/fs/cgroup sys proc; do
         ! mountpoint -q "$root/$place" || umount -R "$root/$place" 2>/dev/null || umount -l "$root/$place"
@@ -33,16 +34,23 @@ mkdir -p "$root/root"
 cp /etc/resolv.conf "$root/etc/resolv.conf"
 # What this machine's package manager needs to reach its mirror, a proxy say.
 for settings in /etc/apt/apt.conf.d/*proxy*; do [ ! -f "$settings" ] || cp "$settings" "$root/etc/apt/apt.conf.d/"; done
+# Certificates that this machine's owner added, without which its network's names cannot be verified.
+if ls /usr/local/share/ca-certificates/*.crt >/dev/null 2>&1; then
+    mkdir -p "$root/usr/local/share/ca-certificates"
+    cp /usr/local/share/ca-certificates/*.crt "$root/usr/local/share/ca-certificates/"
+fi
 mount -t proc proc "$root/proc"
 mount --rbind /sys "$root/sys"
 mount --make-rslave "$root/sys"
 mount --rbind /dev "$root/dev"
 mount --make-rslave "$root/dev"
 inside() { chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb LANG=C.UTF-8 "$@"; }
+# shellcheck disable=SC2016  # dpkg's own variable
 packages() { inside dpkg-query -W -f '${Package}\n' | LC_ALL=C sort; }
 
 inside apt-get -qq update
 inside env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends git make >"$log.apt" 2>&1
+[ ! -x "$root/usr/sbin/update-ca-certificates" ] || inside update-ca-certificates >/dev/null 2>&1
 packages >"$root/packages-before"
 rm -rf "$root/root/plimsoll"
 git clone -q --no-local "$(pwd)" "$root/root/plimsoll"
@@ -51,7 +59,7 @@ git clone -q --no-local "$(pwd)" "$root/root/plimsoll"
     echo "== a root of $suite with git and make; a clean clone of $(git rev-parse --short HEAD); $(date -u +%FT%TZ)"
     echo "== before: cargo $(inside sh -c 'command -v cargo || echo absent'), cc $(inside sh -c 'command -v cc || echo absent'), home: $(find "$root/root" -mindepth 1 -maxdepth 1 -printf '%f ')"
     if [ -n "${RUST_FROM:-}" ]; then
-        echo "== https://sh.rustup.rs is replaced: .cargo and .rustup are copies of those of $(hostname 2>/dev/null || echo 'this machine')"
+        echo "== https://sh.rustup.rs is replaced: .cargo and .rustup are copies of those of this machine (RUST_FROM)"
         # The registry's cache stays behind: the root fetches its crates itself.
         mkdir -p "$root/root/.cargo" "$root/root/.rustup"
         cp -a "$RUST_FROM/.cargo/bin" "$root/root/.cargo/"

@@ -15,10 +15,15 @@ have_components() { RUSTUP_AUTO_INSTALL=0 cargo fmt --version >/dev/null 2>&1 &&
 
 missing=
 have cc || missing="$missing gcc libc6-dev"
-if ! have_rust && ! have rustup; then
-    have curl || missing="$missing curl"
-    [ -e /etc/ssl/certs/ca-certificates.crt ] || missing="$missing ca-certificates"
-fi
+# cargo and curl verify their peers by the system's certificates.
+have_certificates() {
+    for bundle in "${SSL_CERT_FILE:-}" /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem; do
+        [ ! -f "$bundle" ] || return 0
+    done
+    return 1
+}
+have_certificates || missing="$missing ca-certificates"
+have_rust || have rustup || have curl || missing="$missing curl"
 if [ "${1:-}" = test ]; then
     have shellcheck || missing="$missing shellcheck"
     have python3 || missing="$missing python3"

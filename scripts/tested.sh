@@ -4,7 +4,8 @@
 #   sh scripts/tested.sh keys                    WORKLOAD/NAME OWN CONFORMANCE, a line for each target
 #   sh scripts/tested.sh changed own|conformance the targets whose key is not the recorded one, a line each: WORKLOAD/NAME
 #   sh scripts/tested.sh unchanged own|conformance   the others, a line each: WORKLOAD/NAME COMMIT DATE
-#   sh scripts/tested.sh record [WORKLOAD/NAME…]     writes the keys of all targets but the named ones; only a run of `make test-all` that passed does this
+#   sh scripts/tested.sh record FILE [WORKLOAD/NAME…]   records the keys that FILE has, of all targets but the named ones and those that changed meanwhile;
+#                                                only a run of `make test-all` that passed does this, with the keys from its beginning
 #
 # OWN is a hash of what a target's own tests depend on: its folder, the folders beside it that its files name, its contract and the vectors. CONFORMANCE adds the
 # checker, the simulator and the shared vectors' code. Both are of the files as they lie here, so an edit that is not committed counts, and a rebase does not.
@@ -15,6 +16,7 @@ recorded=${TESTED:-targets/tested.txt}
 
 # A hash of the names and contents of all files below these paths that git tracks or would track.
 hash_of() {
+    # shellcheck disable=SC2016  # expanded by the inner shell
     git ls-files -z --cached --others --exclude-standard -- "$@" | LC_ALL=C sort -zu |
         xargs -0 sh -c 'for file do [ ! -f "$file" ] || printf "%s\0" "$file"; done' sh |
         xargs -0 sha256sum | sha256sum | cut -c 1-16
@@ -57,16 +59,21 @@ record() {
     commit=$(git rev-parse --short=12 HEAD)
     [ -z "$(git status --porcelain)" ] || commit=$commit+changes
     old=$(grep -v '^#' "$recorded" 2>/dev/null || true)
+    now=$(keys)
+    tested=$1
+    shift
     {
         echo "# What the last run of \`make test-all\` that passed tested: target, key of its own tests, key of its conformance, commit, day."
         echo "# Only that run writes this file (scripts/tested.sh). \`make test\` leaves out what is unchanged since."
-        keys | while read -r target own conformance; do
-            case " $* " in
-                # This run could not test it: what an earlier run said stays.
-                *" $target "*) echo "$old" | grep "^$target " || true ;;
-                *) echo "$target $own $conformance $commit $(date -u +%Y-%m-%d)" ;;
-            esac
-        done
+        while read -r target own conformance; do
+            case " $* " in *" $target "*) left=yes ;; *) left=no ;; esac
+            if [ $left = yes ] || ! echo "$now" | grep -qx "$target $own $conformance"; then
+                # This run did not test it as it is now: what an earlier run said stays.
+                echo "$old" | grep "^$target " || true
+            else
+                echo "$target $own $conformance $commit $(date -u +%Y-%m-%d)"
+            fi
+        done <"$tested"
     } >"$recorded.new"
     mv "$recorded.new" "$recorded"
 }

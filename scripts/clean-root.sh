@@ -29,7 +29,8 @@ unmount() {
 trap unmount EXIT
 trap 'exit 130' INT TERM
 
-[ -x "$root/bin/sh" ] || debootstrap --variant=minbase "$suite" "$root" "$mirror" >"$log.debootstrap"
+[ ! -e "$root" ] || { echo "clean-root: $root is there; name a folder that is not, so that it is clean" >&2; exit 2; }
+debootstrap --variant=minbase "$suite" "$root" "$mirror" >"$log.debootstrap"
 mkdir -p "$root/root"
 cp /etc/resolv.conf "$root/etc/resolv.conf"
 # What this machine's package manager needs to reach its mirror, a proxy say.
@@ -52,7 +53,6 @@ inside apt-get -qq update
 inside env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends git make >"$log.apt" 2>&1
 [ ! -x "$root/usr/sbin/update-ca-certificates" ] || inside update-ca-certificates >/dev/null 2>&1
 packages >"$root/packages-before"
-rm -rf "$root/root/plimsoll"
 git clone -q --no-local "$(pwd)" "$root/root/plimsoll"
 
 {

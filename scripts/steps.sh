@@ -1,6 +1,6 @@
 # Sourced by scripts/test.sh: runs steps one after the other, whatever became of those before, and tells at the end how long each took, what failed and what was skipped.
 # $logs is a scratch folder; each step's output is shown, and kept in $logs/all for the sums.
-# shellcheck shell=sh
+# shellcheck shell=sh disable=SC2154  # logs is the caller's
 
 began=$(date +%s)
 number=0

@@ -17,4 +17,6 @@ have_maven || packages="maven"
 have_jdk || packages="$packages openjdk-17-jdk-headless"
 # shellcheck disable=SC2086 # words on purpose
 sh ../../../scripts/apt-install.sh scala-pekko $packages
-have_jdk && have_maven || fail "installed $packages, and still there is no JDK or no Maven"
+if ! have_jdk || ! have_maven; then
+    fail "installed $packages, and still there is no JDK or no Maven"
+fi

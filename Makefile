@@ -1,12 +1,19 @@
-# make bench   the load line of rust-axum on this machine, quickly
-# make test    everything: formatters, linters, unit, property and end-to-end tests, the targets' own tests
-# make build   the command, at target/release/plimsoll
+# make bench     the load line of rust-axum on this machine, quickly
+# make test      formatters, linters, unit, property and end-to-end tests, and the tests of the targets that changed
+# make test-all  the same with the tests of all targets, and the release; writes targets/tested.txt when it passes
+# make build     the command, at target/release/plimsoll
+# make release   binaries, manual pages and completions in one archive, at target/dist
+#
+# These install what is missing, and say so before they do; PLIMSOLL_INSTALL=no forbids it.
 
 PLIMSOLL = target/release/plimsoll
 # A quarter of a core for the target: one client core then reaches well beyond its edge. See docs/explanation/cpu-and-isolation.md.
 BENCH_VCPU = 0.25
 
-.PHONY: build bench test calibrate tools
+# Where rustup puts cargo: a shell that was started before Rust was installed does not know it.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+
+.PHONY: build bench test test-all calibrate release tools
 
 build: tools
 	cargo build --release --locked -p plimsoll -p plimsoll-inference
@@ -18,8 +25,16 @@ bench: build
 calibrate: build
 	$(PLIMSOLL) calibrate
 
-test: tools
+test:
+	@sh scripts/install-tools.sh test
 	sh scripts/test.sh
+
+test-all:
+	@sh scripts/install-tools.sh test
+	sh scripts/test.sh all
+
+release: tools
+	sh scripts/release.sh
 
 tools:
 	@sh scripts/install-tools.sh

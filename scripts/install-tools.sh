@@ -1,38 +1,55 @@
 #!/bin/sh
-# Installs what building and testing need and is not here: a C compiler and make by the system's packages, Rust's own components by rustup. Does
-# nothing, and asks nobody, when all is here.
+# Installs what building needs and is not here: a C linker by the system's packages, Rust by rustup. With `test`, also what scripts/test.sh runs.
+# Says what it installs before it does (PLIMSOLL_INSTALL=no: names it and fails). Does nothing, and asks nobody, when all is here.
 set -eu
+cd "$(dirname "$0")/.."
+PATH=$PATH:$HOME/.cargo/bin
+export PATH
 
 have() { command -v "$1" >/dev/null 2>&1; }
 
-as_root() {
-    if [ "$(id -u)" = 0 ]; then "$@"; elif have sudo; then sudo "$@"; else
-        echo "install-tools: needs root for: $*" >&2
-        exit 1
-    fi
-}
+channel=$(sed -n 's/^channel = "\(.*\)"$/\1/p' rust-toolchain.toml)
+# The toolchain's own answer, in this folder: rustup's stand-ins are there without it.
+have_rust() { have cargo && RUSTUP_AUTO_INSTALL=0 cargo --version >/dev/null 2>&1; }
+have_components() { RUSTUP_AUTO_INSTALL=0 cargo fmt --version >/dev/null 2>&1 && RUSTUP_AUTO_INSTALL=0 cargo clippy --version >/dev/null 2>&1; }
 
 missing=
 have cc || missing="$missing gcc libc6-dev"
-have curl || missing="$missing curl"
-if [ -n "$missing" ]; then
-    have apt-get || { echo "install-tools: install these and run again:$missing" >&2; exit 1; }
-    as_root apt-get update -qq
-    # shellcheck disable=SC2086  # a list of packages
-    as_root apt-get install -y -qq --no-install-recommends $missing
+# cargo and curl verify their peers by the system's certificates.
+have_certificates() {
+    for bundle in "${SSL_CERT_FILE:-}" /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem; do
+        [ ! -f "$bundle" ] || return 0
+    done
+    return 1
+}
+have_certificates || missing="$missing ca-certificates"
+have_rust || have rustup || have curl || missing="$missing curl"
+if [ "${1:-}" = test ]; then
+    have shellcheck || missing="$missing shellcheck"
+    have python3 || missing="$missing python3"
 fi
+# All of it in advance, so that a user can still say no.
+[ -z "$missing" ] || echo "install-tools: this machine lacks, and gets from the system's packages:$missing"
+have_rust || echo "install-tools: this machine lacks Rust $channel, and gets it by rustup, in ~/.cargo and ~/.rustup"
 
-if ! have cargo; then
-    if [ -x "$HOME/.cargo/bin/cargo" ]; then
-        echo "install-tools: cargo is in ~/.cargo/bin, which is not in PATH; run: . \"\$HOME/.cargo/env\"" >&2
-    else
-        echo "install-tools: Rust 1.88 or newer is needed; install it from https://rustup.rs" >&2
+# shellcheck disable=SC2086  # a list of packages
+[ -z "$missing" ] || sh scripts/apt-install.sh install-tools $missing
+
+if ! have_rust; then
+    sh scripts/may-install.sh install-tools "Rust $channel by rustup, in ~/.cargo and ~/.rustup"
+    if ! have rustup; then
+        rustup_init=$(mktemp)
+        trap 'rm -f "$rustup_init"' EXIT
+        curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs -o "$rustup_init" || {
+            echo "install-tools: https://sh.rustup.rs cannot be reached; install Rust $channel by other means and run again" >&2
+            exit 1
+        }
+        sh "$rustup_init" -y --no-modify-path --default-toolchain none
     fi
-    exit 1
+    rustup toolchain install "$channel" --profile minimal --component rustfmt --component clippy
 fi
-for component in rustfmt clippy; do
-    case $component in clippy) tool=cargo-clippy ;; *) tool=$component ;; esac
-    have "$tool" && continue
-    have rustup || { echo "install-tools: $tool is missing; install the Rust component $component" >&2; exit 1; }
-    rustup component add "$component"
-done
+if [ "${1:-}" = test ] && ! have_components; then
+    have rustup || { echo "install-tools: cargo fmt or cargo clippy is missing; install the Rust components rustfmt and clippy" >&2; exit 1; }
+    sh scripts/may-install.sh install-tools "the Rust components rustfmt and clippy"
+    rustup component add rustfmt clippy
+fi

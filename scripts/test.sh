@@ -1,16 +1,22 @@
 #!/bin/sh
-# Everything that must hold: formatters and linters (warnings are errors), unit and property tests, each target's own tests, the conformance of every target, the
-# end-to-end tests through the real binary, and last its pages in a real browser.
+# Everything that must hold: formatters and linters (warnings are errors), unit and property tests, the targets' own tests and their conformance, the end-to-end
+# tests through the real binary, and last its pages in a real browser. A step that fails does not keep the others from running; the end lists what failed.
+#
+#   sh scripts/test.sh        of the targets those whose content is not what targets/tested.txt records (scripts/tested.sh)
+#   sh scripts/test.sh all    all targets, and the release; records them when everything passed
 set -eu
 cd "$(dirname "$0")/.."
+all=${1:-}
+case $all in '' | all) ;; *) echo "test: all or nothing, not $all" >&2; exit 2 ;; esac
 
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
-log=$logs/all
-
-began=$(date +%s)
-free_mib() { df -Pm . | awk 'NR == 2 { print $4 }'; }
-step() { printf '\n== %s  (after %s s; %s MiB of disk free)\n' "$*" "$(($(date +%s) - began))" "$(free_mib)"; }
+trap 'exit 130' INT TERM
+touch "$logs/all" "$logs/steps" "$logs/skipped" "$logs/left-out"
+# Tests and targets' scripts that find that they can test nothing here append a line: `NAME: reason`.
+export PLIMSOLL_SKIPPED_LOG="$logs/skipped"
+# shellcheck source=scripts/steps.sh
+. scripts/steps.sh
 
 # A full disk shows as a linker's bus error, which names nothing. What is built already needs no more room: so a warning, not a refusal.
 needed_mib=6000
@@ -18,46 +24,93 @@ if [ "$(free_mib)" -lt $needed_mib ]; then
     echo "warning: $(free_mib) MiB of disk are free here, and a first run writes about $needed_mib: if a compiler or linker fails, free some" >&2
 fi
 
-# Runs a test command, shows its output, keeps it for the sum at the end, and stops at the first failure.
-tests() {
-    step "$*"
-    status=$logs/status
-    { "$@" 2>&1 && echo 0 >"$status" || echo 1 >"$status"; } | tee -a "$log"
-    [ "$(cat "$status")" = 0 ] || { echo "FAILED: $*" >&2; exit 1; }
+# What is tested of the targets: `WORKLOAD/NAME`, a line each.
+sh scripts/tested.sh keys >"$logs/keys"
+if [ "$all" = all ]; then
+    find targets -mindepth 3 -maxdepth 3 -name target.toml | sed 's|^targets/||; s|/target.toml$||' | sort >"$logs/own"
+    cp "$logs/own" "$logs/conformance"
+else
+    sh scripts/tested.sh changed own >"$logs/own"
+    # One is always checked: the checker itself must run.
+    { sh scripts/tested.sh changed conformance; echo stt/rust-axum; } | sort -u >"$logs/conformance"
+    sh scripts/tested.sh unchanged own | sed 's/\([^ ]*\) \(.*\)/\1: own tests, unchanged since \2/' >>"$logs/left-out"
+    sh scripts/tested.sh unchanged conformance | grep -v '^stt/rust-axum \|^ws/' |
+        sed 's/\([^ ]*\) \(.*\)/\1: conformance, it and the checker unchanged since \2/' >>"$logs/left-out" || true
+fi
+
+own_tests() {
+    # Each makes what it prints one block, so that two do not mix their lines.
+    sed 's|^|targets/|; s|$|/test.sh|' "$logs/own" | while read -r script; do [ ! -f "$script" ] || echo "$script"; done |
+        xargs -r -n 1 -P 2 sh scripts/test-target.sh
 }
 
-step cargo fmt --check
-cargo fmt --all --check
-step cargo clippy
-cargo clippy --workspace --all-targets --locked -- -D warnings
+toolchains() {
+    # The end-to-end tests start targets in Rust only, which need none beyond the workspace's own.
+    # shellcheck disable=SC2046  # names without blanks
+    sh scripts/install-targets.sh $(cat "$logs/own" "$logs/conformance" | sort -u | sed 's|.*/||')
+}
 
-# The programs that end-to-end tests start.
-step cargo build
-cargo build --workspace --locked
+conformance() {
+    # shellcheck disable=SC2046  # names without blanks
+    target/debug/plimsoll check --all --jobs 2 --out "$logs/check" $(
+        for manifest in targets/stt/*/target.toml; do
+            name=$(basename "$(dirname "$manifest")")
+            grep -q '^tier = "test"' "$manifest" || grep -qx "stt/$name" "$logs/conformance" || printf -- '--except %s ' "$name"
+        done
+    )
+}
 
-tests cargo test --workspace --exclude plimsoll --locked
+shell_scripts() { git ls-files -z -- '*.sh' .ci/run | xargs -0 shellcheck --external-sources --source-path=SCRIPTDIR; }
 
-step "the targets' toolchains"
-sh scripts/install-targets.sh
+browser() {
+    sh scripts/install-browser.sh && sh tests/browser/test.sh
+}
 
-step "the targets' own tests, two at a time"
-# Each makes what it prints one block, so that two do not mix their lines.
-find targets -mindepth 3 -maxdepth 3 -name test.sh | sort |
-    xargs -n 1 -P 2 sh scripts/test-target.sh >"$logs/targets" 2>&1 || failed=1
-cat "$logs/targets"
-cat "$logs/targets" >>"$log"
-[ -z "${failed:-}" ] || { echo "FAILED: the tests of a target, see above" >&2; exit 1; }
+step "formatter" cargo fmt --all --check
+step "shell scripts" shell_scripts
+step "clippy" cargo clippy --workspace --all-targets --locked -- -D warnings
+# Tests, benches and the programs that end-to-end tests start, all at once: the runs below then compile nothing.
+step "build" cargo build --workspace --all-targets --locked
+built=$result
+step "tests of scripts" sh scripts/tests/steps.sh
 
-tests target/debug/plimsoll check --all --jobs 2 --out "$logs/check"
+if [ "$built" = ok ]; then
+    step "unit and property tests" cargo test --workspace --lib --bins --locked --no-fail-fast
+    for check in scripts/check-*; do
+        [ ! -x "$check" ] || step "$check" "$check"
+    done
+else
+    not_run "unit and property tests" "the build failed"
+fi
 
-tests cargo test -p plimsoll --locked
+if [ -s "$logs/own" ] || [ -s "$logs/conformance" ]; then
+    step "the targets' toolchains" toolchains
+fi
+if [ -s "$logs/own" ]; then
+    step "the targets' own tests, two at a time" own_tests
+else
+    not_run "the targets' own tests" "no target has changed"
+fi
 
-step "the browser"
-sh scripts/install-browser.sh
-tests sh tests/browser/test.sh
+if [ "$built" = ok ]; then
+    step "conformance of targets, two at a time" conformance
+    step "end-to-end tests" cargo test --workspace --test '*' --locked --no-fail-fast
+    step "tests in the documentation of code" cargo test --workspace --doc --locked --no-fail-fast
+    step "the pages in a browser" browser
+    [ "$all" != all ] || step "the release" sh scripts/tests/release.sh
+else
+    for name in "conformance of targets" "end-to-end tests" "the pages in a browser"; do
+        not_run "$name" "the build failed"
+    done
+fi
 
-# The runners above printed their own sums, targets and conformance as `NAME: N passed, N failed`; this is the sum of those.
-step "done"
-sed -n 's/^test result: [a-zA-Z]*\. \([0-9]*\) passed; \([0-9]*\) failed;.*/\1 \2/p
-s/^[a-z][a-z0-9-]*: \([0-9]*\) passed, \([0-9]*\) failed\(, .*\)\{0,1\}$/\1 \2/p' "$log" |
-    awk '{ passed += $1; failed += $2 } END { printf "\ntotal: %d passed, %d failed\n", passed, failed }'
+passed=yes
+finish >"$logs/end" || passed=no
+if [ "$all" = all ] && [ $passed = yes ]; then
+    # What could not be tested here is not recorded as tested.
+    # shellcheck disable=SC2046  # names without blanks
+    sh scripts/tested.sh record "$logs/keys" $(sed -n 's|^targets/\([^:]*\):.*|\1|p' "$logs/skipped")
+    echo "recorded in targets/tested.txt; commit it"
+fi
+cat "$logs/end"
+[ $passed = yes ]

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what building and testing this gateway needs, on Debian bookworm, as root. Says and does nothing when all is
+# Installs what building and testing this gateway needs, on Debian bookworm. Says and does nothing when all is
 # there. `install.sh --check` installs nothing and prints the versions of the libraries.
 set -eu
 
@@ -36,18 +36,7 @@ fail() {
     echo "cpp-beast: $1" >&2
     exit 1
 }
-command -v apt-get >/dev/null || fail "no apt-get; install these Debian packages by other means: $packages"
-[ "$(id -u)" = 0 ] || fail "run as root, or: apt-get install $packages"
-export DEBIAN_FRONTEND=noninteractive
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-try() {
-    # Twice: another installation beside this one may have emptied the cache of packages under its feet.
-    "$@" >"$log" 2>&1 || { sleep 2; "$@" >"$log" 2>&1; }
-}
-try apt-get -o DPkg::Lock::Timeout=600 update || fail "apt-get update failed: $(tail -n 1 "$log")"
 # shellcheck disable=SC2086  # a list of words
-try apt-get -o DPkg::Lock::Timeout=600 install -y --no-install-recommends $packages ||
-    fail "apt-get install failed: $(grep -m 1 '^E:' "$log" || tail -n 1 "$log")"
+sh "$(dirname "$0")/../../../scripts/apt-install.sh" cpp-beast $packages
 absent=$(missing)
 [ -z "$absent" ] || fail "still missing after the installation (Debian bookworm has them): $absent"

@@ -49,11 +49,11 @@ apt() {
 
 if ! have_packages; then
     # shellcheck disable=SC2086
-    DEBIAN_FRONTEND=noninteractive apt install -y --no-install-recommends $packages ||
-        { apt update && DEBIAN_FRONTEND=noninteractive apt install -y --no-install-recommends $packages; } ||
-        fail "apt-get install $packages: $(tail -n 1 "$log")"
+    sh ../../../scripts/apt-install.sh elixir-otp $packages
 fi
 
+# The libraries stay within this folder.
+[ "${PLIMSOLL_INSTALL:-}" != list ] || exit 0
 if ! have_libraries; then
     rm -rf vendor
     mkdir -p vendor/package vendor/lib

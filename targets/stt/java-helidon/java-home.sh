@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # Sourced: sets JAVA_HOME to a JDK 25 or newer. Leaves it as it is when that is one, then looks at the usual place for JDKs, then at PATH.
 is_new_enough() {
     [ -x "$1/bin/javac" ] && [ -r "$1/release" ] || return 1

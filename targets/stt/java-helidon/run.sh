@@ -14,6 +14,7 @@ esac
 cache=target/java-helidon.aot
 [ ! -f "$cache" ] || set -- "$@" -XX:AOTCache="$cache" -Xlog:aot=off,cds=off
 
+# shellcheck disable=SC2086  # flags are words
 exec "$JAVA_HOME/bin/java" \
     -Djdk.virtualThreadScheduler.parallelism="$workers" -Djdk.pollerMode=1 \
     -XX:+UseSerialGC -Xms512m -Xmx1g \

@@ -1,3 +1,4 @@
+# shellcheck shell=sh disable=SC2034  # jdk_flags is for those who source this
 # Sourced by the other scripts: sets JAVA_HOME to the JDK to use, 25 where there is one.
 # With --version, for `[[build.needs]]`: prints its version.
 find_jdk() {

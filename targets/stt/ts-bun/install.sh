@@ -9,10 +9,7 @@ fail() {
     exit 1
 }
 
-if ! npm --version >/dev/null 2>&1; then
-    command -v apt-get >/dev/null || fail "npm is missing; install Node.js 18 or newer with npm"
-    apt-get -o DPkg::Lock::Timeout=600 -qq update >/dev/null || fail "apt-get update failed"
-    apt-get -o DPkg::Lock::Timeout=600 -qq -y --no-install-recommends install nodejs npm >/dev/null ||
-        fail "apt-get could not install nodejs and npm"
-fi
+npm --version >/dev/null 2>&1 || sh ../../../scripts/apt-install.sh ts-bun nodejs npm
+# What comes by npm stays within this folder.
+[ "${PLIMSOLL_INSTALL:-}" != list ] || exit 0
 sh build.sh >/dev/null 2>&1 || fail "npm ci failed; build.sh in this folder shows why"

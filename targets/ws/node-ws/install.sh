@@ -12,10 +12,12 @@ has_node() {
     command -v npm >/dev/null 2>&1 && node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' 2>/dev/null
 }
 
-if ! has_node && command -v apt-get >/dev/null 2>&1; then
-    apt-get -o DPkg::Lock::Timeout=600 -qq update >/dev/null || fail "apt-get update failed"
-    apt-get -o DPkg::Lock::Timeout=600 -qq -y --no-install-recommends install nodejs npm >/dev/null ||
-        fail "apt-get could not install nodejs and npm"
+# Debian 13 has a new enough one, 12 has not.
+major=$(apt-cache policy nodejs 2>/dev/null | sed -n 's/^ *Candidate: \([0-9]*\).*/\1/p')
+if ! has_node && [ "${major:-0}" -ge 20 ]; then
+    sh ../../../scripts/apt-install.sh node-ws nodejs npm
 fi
 has_node || fail "needs Node.js 20 or newer with npm, which this system's packages lack; install it and run this again"
+# What comes by npm stays within this folder.
+[ "${PLIMSOLL_INSTALL:-}" != list ] || exit 0
 sh build.sh >/dev/null 2>&1 || fail "npm ci failed; build.sh in this folder shows why"

@@ -35,6 +35,7 @@ install_headers() {
 # The mirror that this machine uses for its own release, so that no host need be written here.
 mirror() {
     release=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+    # shellcheck disable=SC2016  # apt's own variables
     apt-get indextargets --no-release-info --format '$(RELEASE) $(COMPONENT) $(REPO_URI)' 2>/dev/null |
         awk -v release="$release" '$1 == release && $2 == "main" { print $3; exit }'
 }
@@ -59,6 +60,7 @@ mkdir -p "$work"
 ls "$work"/"$package"_*.orig.tar.* >/dev/null 2>&1 || fetch
 rm -rf "$work/tree"
 mkdir "$work/tree"
+# shellcheck disable=SC2010  # names of Debian's packages have no blanks
 tar -xf "$(ls "$work"/"$package"_*.orig.tar.* | grep -v '\.asc$' | tail -n 1)" -C "$work/tree" --strip-components=1
 cd "$work/tree"
 { ./configure --quiet --prefix="$here/build/python" --without-static-libpython --disable-test-modules --with-ensurepip=install CFLAGS=-O3 &&

@@ -11,12 +11,9 @@ candidate() {
 }
 
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-    # A fresh machine has no package lists yet.
-    [ -n "$(candidate)" ] || apt-get -o DPkg::Lock::Timeout=600 -qq update
     newest=$(candidate)
     if [ "${newest:-0}" -ge 12 ]; then
-        apt-get -o DPkg::Lock::Timeout=600 -qq update
-        apt-get -o DPkg::Lock::Timeout=600 install -y -qq --no-install-recommends python3 python3-venv >/dev/null
+        sh ../../../scripts/apt-install.sh wse-server python3 python3-venv
         sh build.sh --interpreter >/dev/null && exit 0
     fi
 fi

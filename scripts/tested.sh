@@ -1,0 +1,87 @@
+#!/bin/sh
+# Which targets need a test: those whose content is not what the last complete run tested.
+#
+#   sh scripts/tested.sh keys                    WORKLOAD/NAME OWN CONFORMANCE, a line for each target
+#   sh scripts/tested.sh changed own|conformance the targets whose key is not the recorded one, a line each: WORKLOAD/NAME
+#   sh scripts/tested.sh unchanged own|conformance   the others, a line each: WORKLOAD/NAME COMMIT DATE
+#   sh scripts/tested.sh record FILE [WORKLOAD/NAME…]   records the keys that FILE has, of all targets but the named ones and those that changed meanwhile;
+#                                                only a run of `make test-all` that passed does this, with the keys from its beginning
+#
+# OWN is a hash of what a target's own tests depend on: its folder, the folders beside it that its files name, its contract and the vectors. CONFORMANCE adds the
+# checker, the simulator and the shared vectors' code. Both are of the files as they lie here, so an edit that is not committed counts, and a rebase does not.
+# Without git there are no keys, and every target counts as changed. TESTED names another file than targets/tested.txt.
+set -eu
+cd "$(dirname "$0")/.."
+recorded=${TESTED:-targets/tested.txt}
+
+# A hash of the names and contents of all files below these paths that git tracks or would track.
+hash_of() {
+    # shellcheck disable=SC2016  # expanded by the inner shell
+    git ls-files -z --cached --others --exclude-standard -- "$@" | LC_ALL=C sort -zu |
+        xargs -0 sh -c 'for file do [ ! -f "$file" ] || printf "%s\0" "$file"; done' sh |
+        xargs -0 sha256sum | sha256sum | cut -c 1-16
+}
+
+# The target's folder and those beside it that its manifest or scripts name, which it builds from or tests with.
+folders_of() {
+    echo "$1"
+    cat "$1"/target.toml "$1"/*.sh | grep -o '\.\./[a-z][a-z0-9-]*' | LC_ALL=C sort -u | while read -r beside; do
+        folder=$(dirname "$1")/${beside#../}
+        [ ! -d "$folder" ] || echo "$folder"
+    done
+}
+
+keys() {
+    git rev-parse --is-inside-work-tree >/dev/null 2>&1 || return 0
+    checker=$(hash_of crates/lab/src/check crates/inference/src crates/inference/Cargo.toml crates/workloads/src)
+    for manifest in targets/*/*/target.toml; do
+        folder=$(dirname "$manifest")
+        workload=$(basename "$(dirname "$folder")")
+        paths="$(folders_of "$folder") docs/$workload/contract.md targets/$workload/vectors"
+        [ ! -f "$folder/Cargo.toml" ] || paths="$paths rust-toolchain.toml"
+        # shellcheck disable=SC2086  # paths without blanks
+        own=$(hash_of $paths)
+        echo "$workload/${folder##*/} $own $(echo "$own $checker" | sha256sum | cut -c 1-16)"
+    done
+}
+
+# Joins the keys of now with the recorded ones: TARGET same|other COMMIT DATE
+state() {
+    case $1 in own) column=2 ;; conformance) column=3 ;; *) echo "tested: own or conformance, not $1" >&2; exit 2 ;; esac
+    now=$(keys)
+    [ -n "$now" ] || { for manifest in targets/*/*/target.toml; do dirname "${manifest#targets/}"; done | sed 's/$/ other/'; return; }
+    echo "$now" | awk -v column="$column" -v recorded="$recorded" '
+        BEGIN { while ((getline line < recorded) > 0) { split(line, field, " "); key[field[1]] = field[column]; when[field[1]] = field[4] " " field[5] } }
+        { print $1, (key[$1] == $column ? "same " when[$1] : "other") }'
+}
+
+record() {
+    commit=$(git rev-parse --short=12 HEAD)
+    [ -z "$(git status --porcelain)" ] || commit=$commit+changes
+    old=$(grep -v '^#' "$recorded" 2>/dev/null || true)
+    now=$(keys)
+    tested=$1
+    shift
+    {
+        echo "# What the last run of \`make test-all\` that passed tested: target, key of its own tests, key of its conformance, commit, day."
+        echo "# Only that run writes this file (scripts/tested.sh). \`make test\` leaves out what is unchanged since."
+        while read -r target own conformance; do
+            case " $* " in *" $target "*) left=yes ;; *) left=no ;; esac
+            if [ $left = yes ] || ! echo "$now" | grep -qx "$target $own $conformance"; then
+                # This run did not test it as it is now: what an earlier run said stays.
+                echo "$old" | grep "^$target " || true
+            else
+                echo "$target $own $conformance $commit $(date -u +%Y-%m-%d)"
+            fi
+        done <"$tested"
+    } >"$recorded.new"
+    mv "$recorded.new" "$recorded"
+}
+
+case ${1:-} in
+    keys) keys ;;
+    changed) state "${2:-}" | sed -n 's/ other$//p' ;;
+    unchanged) state "${2:-}" | sed -n 's/ same / /p' ;;
+    record) shift; record "$@" ;;
+    *) sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+esac

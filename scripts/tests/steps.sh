@@ -1,0 +1,116 @@
+#!/bin/sh
+# Tests of scripts/steps.sh, scripts/tested.sh and scripts/may-install.sh. The last line is `scripts: N passed, N failed`.
+set -eu
+scripts=$(cd "$(dirname "$0")/.." && pwd)
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+passed=0
+failed=0
+
+# expect WHAT FILE PATTERN: the file has a line that matches.
+expect() {
+    if grep -Eq -- "$3" "$2"; then passed=$((passed + 1)); else
+        failed=$((failed + 1))
+        echo "scripts: $1: no line matches $3 in:"
+        cat "$2"
+    fi
+}
+# equal WHAT GOT WANTED
+equal() {
+    if [ "$2" = "$3" ]; then passed=$((passed + 1)); else
+        failed=$((failed + 1))
+        printf 'scripts: %s\n  got:    %s\n  wanted: %s\n' "$1" "$2" "$3"
+    fi
+}
+
+# A run in which the first step fails, the second passes and skips, and the third is impossible.
+cat >"$scratch/run.sh" <<'RUN'
+set -eu
+logs=$1
+. "$2/steps.sh"
+touch "$logs/all" "$logs/steps" "$logs/skipped" "$logs/left-out"
+one() { echo "test a::b ... FAILED"; echo "test result: FAILED. 3 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.50s"; return 101; }
+two() {
+    echo "     Running tests/slow.rs (target/debug/deps/slow-0123456789abcdef)"
+    echo "test c::d ... ignored, too slow here"
+    echo "test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 12.25s"
+    echo "ok 2 - a page # SKIP no browser"
+    echo "some-target: 7 passed, 0 failed, 2 skipped"
+    echo "other-target: 4 passed, 0 failed, 3 disturbed, 1 not run"
+    echo "  disturbed: deferred-keeps-schedule"
+    echo "slow::starved: no control group" >>"$logs/skipped"
+    echo "targets/stt/absent: no interpreter" >>"$logs/skipped"
+    echo "targets/stt/known: own tests, unchanged since abc 2026-01-01" >>"$logs/left-out"
+}
+step first one
+[ "$result" = FAILED ]
+step second two
+[ "$result" = ok ]
+not_run third "the first failed"
+finish
+RUN
+mkdir "$scratch/logs"
+status=0
+sh "$scratch/run.sh" "$scratch/logs" "$scripts" >"$scratch/out" 2>&1 || status=$?
+equal "a failed step fails the whole" "$status" 1
+expect "the step after a failed one runs" "$scratch/out" '^ +[0-9]+ s  ok +second$'
+expect "the table has the failed step" "$scratch/out" '^ +[0-9]+ s  FAILED +first$'
+expect "the table has the step that did not run, and why" "$scratch/out" '^ +[0-9]+ s  not run +third \(the first failed\)$'
+expect "the failed test is listed" "$scratch/out" '^test a::b \.\.\. FAILED$'
+expect "cargo's skip is listed" "$scratch/out" '^c::d: ignored too slow here$'
+expect "node's skip is listed" "$scratch/out" '^a page: skipped no browser$'
+expect "a logged skip is listed" "$scratch/out" '^slow::starved: no control group$'
+expect "disturbed cases are counted" "$scratch/out" '^disturbed or inconclusive: 3 '
+expect "disturbed cases are listed" "$scratch/out" '^ *disturbed: deferred-keeps-schedule$'
+expect "what was left out is listed" "$scratch/out" 'unchanged since abc'
+expect "the slowest program" "$scratch/out" '^ +12\.2 s  tests/slow\.rs \(slow\)$|^ +12\.3 s  tests/slow\.rs \(slow\)$'
+# 3 + 5 + 7 + 4 less the logged one; 1 failed; 1 of cargo, 2 of some-target, 2 logged.
+equal "the sum is the last line" "$(tail -n 1 "$scratch/out")" "total: 18 passed, 1 failed, 5 skipped"
+
+# A repository with two targets, of which one builds the other.
+mkdir -p "$scratch/repo/scripts" "$scratch/repo/docs/stt" "$scratch/repo/targets/stt/vectors" "$scratch/repo/targets/stt/base" "$scratch/repo/targets/stt/user" \
+    "$scratch/repo/crates/lab/src/check" "$scratch/repo/crates/inference/src" "$scratch/repo/crates/workloads/src"
+cd "$scratch/repo"
+cp "$scripts/tested.sh" scripts/
+for file in docs/stt/contract.md targets/stt/vectors/start.json crates/lab/src/check/mod.rs crates/inference/src/main.rs crates/workloads/src/lib.rs \
+    targets/stt/base/target.toml targets/stt/base/main.c; do echo one >"$file"; done
+echo 'command = ["../base/run"]' >targets/stt/user/target.toml
+echo true >targets/stt/base/test.sh
+echo true >targets/stt/user/test.sh
+git init -q .
+git add .
+git -c user.name=test -c user.email=test@localhost commit -qm one
+changed() { sh scripts/tested.sh changed "$1" | tr '\n' ' '; }
+record() { sh scripts/tested.sh keys >"$scratch/keys"; sh scripts/tested.sh record "$scratch/keys" "$@"; }
+equal "nothing is recorded yet" "$(changed own)" "stt/base stt/user "
+record
+equal "recorded is unchanged" "$(changed own)$(changed conformance)" ""
+echo two >targets/stt/user/main.c
+equal "a file that is not committed counts" "$(changed own)" "stt/user "
+rm targets/stt/user/main.c
+equal "and is gone with its removal" "$(changed own)" ""
+echo two >targets/stt/base/main.c
+equal "who builds a target changes with it" "$(changed own)" "stt/base stt/user "
+record stt/base
+equal "what could not be tested is not recorded" "$(changed own)" "stt/base "
+record
+sh scripts/tested.sh keys >"$scratch/keys"
+echo three >targets/stt/base/main.c
+sh scripts/tested.sh record "$scratch/keys"
+equal "what changed during the run is not recorded" "$(changed own)" "stt/base stt/user "
+record
+echo two >docs/stt/contract.md
+equal "the contract is everybody's" "$(changed own)" "stt/base stt/user "
+record
+echo two >crates/lab/src/check/mod.rs
+equal "the checker is nothing to a target's own tests" "$(changed own)" ""
+equal "but all to its conformance" "$(changed conformance)" "stt/base stt/user "
+rm -rf .git
+equal "without git everything is tested" "$(changed own)" "stt/base stt/user "
+
+status=0
+PLIMSOLL_INSTALL=no sh "$scripts/may-install.sh" somebody "a compiler" 2>"$scratch/refusal" || status=$?
+equal "installing can be forbidden" "$status $(cat "$scratch/refusal")" "1 somebody: missing, and PLIMSOLL_INSTALL=no forbids to install it: a compiler"
+
+echo "scripts: $passed passed, $failed failed"
+[ "$failed" = 0 ]

@@ -57,7 +57,7 @@ impl Choice<'_> {
             return self.opening();
         };
         if let Some(load) = self.known.doubtful_reach {
-            return Ok((load, Length::Short, Why::Confirm));
+            return Ok((load, self.short_if_telling(load), Why::Confirm));
         }
         if let Some(load) = self.last_chance() {
             return Ok((load, Length::Full, Why::Confirm));
@@ -95,7 +95,7 @@ impl Choice<'_> {
         let &Settings {
             start, min, max, ..
         } = self.settings;
-        let probe = |load| (load, Length::Short, Why::Probe);
+        let probe = |load| (load, self.short_if_telling(load), Why::Probe);
         if let Some(load) = self.known.out_of_reach {
             return self.below(load).map(probe).ok_or(Ended::OutOfReach);
         }
@@ -135,18 +135,19 @@ impl Choice<'_> {
     /// Nothing passes: below everything that was tried, and at the lowest load until that is sure.
     fn downwards(&self, lowest: u32) -> Result<Trial, Ended> {
         if let Some(load) = self.below(lowest) {
-            return Ok((load, Length::Short, Why::Probe));
+            return Ok((load, self.short_if_telling(load), Why::Probe));
         }
         let ended = if lowest <= self.settings.min {
             Ended::AtMinimum
         } else {
             Ended::Unmeasurable
         };
-        self.settle(lowest).ok_or(ended)
+        self.settle(lowest.max(self.settings.min)).ok_or(ended)
     }
 
     /// Nothing fails: twice the highest load, up to what may be tried or can be reached.
     fn upwards(&self, pass: u32) -> Result<Trial, Ended> {
+        let pass = pass.max(self.settings.min);
         if let Some(limit) = self.known.out_of_reach.filter(|limit| *limit > pass) {
             return self.towards(limit, pass);
         }
@@ -158,7 +159,7 @@ impl Choice<'_> {
             steps.into_iter().flatten().find(|l| self.measurable(*l))
         });
         if let Some(load) = up {
-            return Ok((load, Length::Short, Why::Probe));
+            return Ok((load, self.short_if_telling(load), Why::Probe));
         }
         let ended = if pass >= max {
             Ended::AtMaximum
@@ -182,7 +183,7 @@ impl Choice<'_> {
         }
         let once_more = self.tallies.get(&limit).is_some_and(Tally::only_just_spent);
         if once_more {
-            Ok((limit, Length::Short, Why::Confirm))
+            Ok((limit, self.short_if_telling(limit), Why::Confirm))
         } else {
             Err(Ended::OutOfReach)
         }
@@ -206,22 +207,24 @@ impl Choice<'_> {
             // Higher than anything tried: what failed below was a disturbance.
             let above = grid::grow(highest, ceiling).filter(|load| self.measurable(*load));
             if let Some(load) = above {
-                return Ok((load, Length::Short, Why::Probe));
+                return Ok((load, self.short_if_telling(load), Why::Probe));
             }
-            let pass = self.known.highest_pass.unwrap_or(highest);
+            let pass = self.known.highest_pass.unwrap_or(highest).max(min);
             return match self.known.out_of_reach.filter(|limit| *limit > pass) {
                 Some(limit) => self.towards(limit, pass),
                 None => self.settle(pass).ok_or(Ended::AtMaximum),
             };
         }
         if median < f64::from(lowest) {
-            let below = self.below(lowest).map(|l| (l, Length::Short, Why::Probe));
+            let below = self.below(lowest).map(|l| (l, self.short_if_telling(l), Why::Probe));
             let ended = if lowest <= min {
                 Ended::AtMinimum
             } else {
                 Ended::Unmeasurable
             };
-            return below.or_else(|| self.settle(lowest)).ok_or(ended);
+            return below
+                .or_else(|| self.settle(lowest.max(min)))
+                .ok_or(ended);
         }
         let edge = posterior.interval(self.settings.confidence);
         let width = edge
@@ -358,6 +361,15 @@ impl Choice<'_> {
         grid::step_of(posterior.quantile(0.5) * self.settings.relative_width / 4.0)
     }
 
+    /// A short trial, where it can give a verdict.
+    fn short_if_telling(&self, load: u32) -> Length {
+        if load < self.settings.least(Length::Short) {
+            Length::Full
+        } else {
+            Length::Short
+        }
+    }
+
     fn length(&self, load: u32, width: f64) -> Length {
         let short_trials = self
             .tallies
@@ -365,7 +377,7 @@ impl Choice<'_> {
             .map_or(0, |tally| tally.short_passed + tally.short_failed);
         let enough = short_trials < SHORT_AT_MOST && self.settings.short_share < 1.0;
         if enough && width > SHORT_ABOVE_WIDTH {
-            Length::Short
+            self.short_if_telling(load)
         } else {
             Length::Full
         }
@@ -373,7 +385,7 @@ impl Choice<'_> {
 
     /// Whether a trial at `load` may still give something new.
     fn measurable(&self, load: u32) -> bool {
-        self.tallies.get(&load).is_none_or(|tally| !tally.spent())
+        load >= self.settings.min && self.tallies.get(&load).is_none_or(|tally| !tally.spent())
     }
 
     /// The next measurable load on the way down from `load`.

@@ -148,10 +148,7 @@ mod tests {
                 threshold: 0.0,
             }],
         };
-        assert_eq!(
-            of_sessions(&counts, &Profile::quick()),
-            (Some(1), Some(1))
-        );
+        assert_eq!(of_sessions(&counts, &Profile::quick()), (Some(1), Some(1)));
     }
 
     #[test]

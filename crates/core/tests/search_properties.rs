@@ -250,10 +250,7 @@ fn slo() -> impl Strategy<Value = Slo> {
         let latencies = percentiles.into_iter().map(Metric::Newest);
         Slo {
             name: "random".to_owned(),
-            gates: latencies
-                .chain([Metric::FramesLost])
-                .map(gate)
-                .collect(),
+            gates: latencies.chain([Metric::FramesLost]).map(gate).collect(),
         }
     })
 }

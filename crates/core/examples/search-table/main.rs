@@ -1,7 +1,7 @@
 //! How good the search is on synthetic servers of known edge and noise, next to plain bisection.
 //!
 //! `cargo run --release -p plimsoll-core --example search-table`, optionally with a number of servers a row (default 200, of
-//! which each is searched five times).
+//! which each is searched five times), then with a part of the names of the rows that are wanted, or `budget` for the searches that a time budget ends.
 
 #[path = "../../tests/synthetic_server/mod.rs"]
 mod synthetic_server;
@@ -114,9 +114,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         None => SERVERS,
     };
     let filter = std::env::args().nth(2);
-    let wanted = |name: &str| filter.as_ref().is_none_or(|word| name.contains(word));
-    budget::tables(servers, &wanted)?;
-    if std::env::args().nth(3).is_some() { return Ok(()); }
+    if filter.as_deref() == Some("budget") {
+        return Ok(budget::tables(servers)?);
+    }
     println!(
         "{servers} servers a row, each searched {SEARCHES} times; edges 200 to 8,000 (log-uniform); start {START}; at most 60 trials."
     );
@@ -158,6 +158,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             row(settings, &kind, servers, full_s)?;
         }
         println!();
+    }
+    if filter.is_none() {
+        budget::tables(servers)?;
     }
     Ok(())
 }

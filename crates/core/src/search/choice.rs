@@ -26,6 +26,11 @@ const TAIL_NOT_TRIED: f64 = 0.03;
 const CANDIDATES_MAX: u32 = 10;
 /// When so few trials are left and no load is confirmed, they go to confirming one.
 const LAST_TRIALS: u32 = 6;
+/// So many trials before a time budget ends, the load line is raised as far as the interval allows. The limit of trials has no such end: it is for searches
+/// that do not converge, and those have confirmed what they can by then.
+const RAISING_TRIALS: u32 = 2;
+/// What a load must be higher than the load line for that, as a share of it.
+const LEAST_RAISE: f64 = 0.01;
 /// A load is safe against the last trials if the edge lies below it with no more than this share of the doubt.
 const SAFE_SHARE: f64 = 0.1;
 /// A load that much lower than the highest safe one is good enough an answer.
@@ -45,6 +50,8 @@ pub(super) struct Choice<'a> {
     pub(super) known: &'a Knowledge,
     /// Trials that the budget still allows.
     pub(super) trials_left: u32,
+    /// Trials that the time budget alone still allows.
+    pub(super) time_left: u32,
 }
 
 impl Choice<'_> {
@@ -112,10 +119,24 @@ impl Choice<'_> {
         load.map(probe).ok_or(Ended::Unmeasurable)
     }
 
-    /// When the budget nears its end: a full trial at a load that surely passes, so that there is an answer whatever the last
-    /// trials do to the interval.
+    /// When the budget nears its end: a full trial that makes the answer sure, or a better one.
     fn last_chance(&self) -> Option<u32> {
         let posterior = self.known.posterior.as_ref()?;
+        self.raised(posterior).or_else(|| self.secured(posterior))
+    }
+
+    /// The last trials of a time budget: at the highest load that would count as passing, for the load line may stand far below it.
+    fn raised(&self, posterior: &EdgePosterior) -> Option<u32> {
+        let low = posterior.interval(self.settings.confidence).low;
+        let load = grid::round_down(low, self.step(posterior));
+        let line = f64::from(self.known.confirmed.unwrap_or(0));
+        let higher = f64::from(load) > line * (1.0 + LEAST_RAISE);
+        let may_raise = self.time_left <= RAISING_TRIALS && higher && self.known.any_fail;
+        (may_raise && self.measurable(load) && self.lacks_full_trials(load)).then_some(load)
+    }
+
+    /// A load that surely passes, so that there is an answer whatever the last trials do to the interval.
+    fn secured(&self, posterior: &EdgePosterior) -> Option<u32> {
         if self.trials_left > LAST_TRIALS {
             return None;
         }
@@ -216,15 +237,15 @@ impl Choice<'_> {
             };
         }
         if median < f64::from(lowest) {
-            let below = self.below(lowest).map(|l| (l, self.short_if_telling(l), Why::Probe));
+            let below = self
+                .below(lowest)
+                .map(|l| (l, self.short_if_telling(l), Why::Probe));
             let ended = if lowest <= min {
                 Ended::AtMinimum
             } else {
                 Ended::Unmeasurable
             };
-            return below
-                .or_else(|| self.settle(lowest.max(min)))
-                .ok_or(ended);
+            return below.or_else(|| self.settle(lowest.max(min))).ok_or(ended);
         }
         let edge = posterior.interval(self.settings.confidence);
         let width = edge

@@ -16,7 +16,7 @@
 //!    edge for its time; until the interval is as narrow as `relative_width`, or within one session.
 //! 3. **Confirm.** A load within half a width below the interval must then have a majority of `repeats` full trials that pass, and
 //!    one above it of such that fail. Which side comes first is drawn from the seed. The last trials of a budget see to it that
-//!    some load surely below the edge has passed a full trial.
+//!    some load surely below the edge has passed a full trial, and the very last ones of a time budget raise the load line.
 //! 4. **Class.** A load is passing when it lies below the interval and most of its own trials passed; failing when it lies above
 //!    and most of its own failed; else borderline if its trials disagree, or undecided. `confirmed` is the highest passing load
 //!    below `first_fail` that passed most of its own *full* trials: a load that was never tried is never confirmed.
@@ -272,6 +272,7 @@ impl Search {
             tallies: &self.tallies,
             known,
             trials_left: self.trials_left(),
+            time_left: self.time_for.saturating_sub(self.trials),
         };
         choice.next()
     }

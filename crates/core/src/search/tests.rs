@@ -366,6 +366,50 @@ fn the_last_trials_of_a_budget_confirm() {
 }
 
 #[test]
+fn the_last_trials_of_a_time_budget_raise_the_line() {
+    for trials in 9..=20 {
+        let mut search = search(settings());
+        let mut ran = 0;
+        let last = loop {
+            search.expect_time_for(trials - ran);
+            let Step::Trial { load, length, .. } = search.next() else {
+                panic!("it ends before its time");
+            };
+            let Step::Done(before) = outcome_now(&search) else {
+                panic!("it was interrupted");
+            };
+            search.record(load, length, pass_if(load <= 730));
+            ran += 1;
+            if ran == trials {
+                break (load, length, before);
+            }
+        };
+        let (load, length, before) = last;
+        let Step::Done(outcome) = outcome_now(&search) else {
+            panic!("it was interrupted");
+        };
+        let (line, low) = (outcome.confirmed.unwrap(), outcome.edge.unwrap().low);
+        // Where the line stood below the interval, the last trial was for the answer: it raised the line or moved the interval.
+        assert!(f64::from(line) <= 730.0);
+        let before_line = f64::from(before.confirmed.unwrap_or(0));
+        let before_low = before.edge.unwrap().low;
+        if before_line < before_low * 0.98 {
+            assert_eq!(length, Length::Full, "{trials}");
+            assert!(f64::from(load) > before_line && f64::from(load) <= before_low);
+            assert_eq!(line, load, "{trials}: {outcome:?}");
+        }
+        assert!(f64::from(line) > low * 0.85, "{trials}: {outcome:?}");
+    }
+}
+
+/// What the search would say if it ended now.
+fn outcome_now(search: &Search) -> Step {
+    let mut search = search.clone();
+    search.interrupt();
+    search.next()
+}
+
+#[test]
 fn when_time_is_up_it_says_what_is_known() {
     let mut search = search(settings());
     for load in [100, 200] {

@@ -22,6 +22,7 @@ pub mod comparison;
 pub mod cost;
 pub mod drift;
 pub mod latency;
+pub mod least_load;
 pub mod ledger;
 pub mod profile;
 pub mod ranking;

@@ -103,13 +103,18 @@ impl Profile {
         }
     }
 
+    /// From the trial's beginning to the end of the measured window, in seconds.
+    #[must_use]
+    pub fn lasts_s(&self) -> f64 {
+        self.ramp_s + self.warm_up_s + self.measured_s
+    }
+
     /// What a short trial takes of a full one's time, up to the end of the measured window.
     #[must_use]
     pub fn short_share(&self) -> f64 {
-        let lasts_s = |profile: &Self| profile.ramp_s + profile.warm_up_s + profile.measured_s;
-        let full_s = lasts_s(self);
+        let full_s = self.lasts_s();
         if full_s > 0.0 {
-            lasts_s(&self.of_length(Length::Short)) / full_s
+            self.of_length(Length::Short).lasts_s() / full_s
         } else {
             1.0
         }

@@ -2,9 +2,11 @@
 
 mod synthetic_server;
 
-use plimsoll_core::profile::Length;
+use plimsoll_core::least_load::LeastLoads;
+use plimsoll_core::profile::{Length, Profile};
 use plimsoll_core::search::edge::EdgePosterior;
 use plimsoll_core::search::{Ended, LoadClass, Outcome, Search, Settings, Step, TrialVerdict};
+use plimsoll_core::slo::{Gate, Metric, Percentile, Slo};
 use proptest::prelude::*;
 use synthetic_server::{Shape, Spent, SyntheticServer, run, uniform};
 
@@ -13,7 +15,7 @@ const SHORT_SHARE: f64 = 0.5;
 
 fn settings() -> impl Strategy<Value = Settings> {
     (
-        1_u32..200,
+        (1_u32..200, 0_u32..400),
         200_u32..100_000,
         1_u32..100_000,
         0.02..0.2_f64,
@@ -21,9 +23,10 @@ fn settings() -> impl Strategy<Value = Settings> {
         any::<u64>(),
     )
         .prop_map(
-            |(min, max, start, relative_width, repeats, seed)| Settings {
+            |((min, above), max, start, relative_width, repeats, seed)| Settings {
                 start,
                 min,
+                short_min: min + above,
                 max,
                 relative_width,
                 confidence: 0.95,
@@ -40,6 +43,7 @@ fn quick(seed: u64) -> Settings {
     Settings {
         start: 100,
         min: 1,
+        short_min: 1,
         max: 100_000,
         relative_width: 0.05,
         confidence: 0.95,
@@ -153,6 +157,7 @@ proptest! {
             };
             prop_assert!(left >= 1);
             prop_assert!((settings.min..=settings.max).contains(&load));
+            prop_assert!(length == Length::Full || load >= settings.short_min);
             let draw = uniform(seed, trial) * (shares.0 + shares.1 + shares.2 + 0.1);
             search.record(load, length, if draw < shares.0 {
                 TrialVerdict::Pass
@@ -224,6 +229,106 @@ proptest! {
         });
         prop_assert_eq!((outcome.confirmed, outcome.first_fail, outcome.edge), (undisturbed.confirmed, undisturbed.first_fail, undisturbed.edge));
         prop_assert_eq!(disturbed.trials, 2 * spent.trials);
+    }
+}
+
+/// An SLO of one to three percentiles, and a gate on a count.
+fn slo() -> impl Strategy<Value = Slo> {
+    let percentile = prop::sample::select(vec![
+        Percentile::P50,
+        Percentile::P90,
+        Percentile::P95,
+        Percentile::P99,
+        Percentile::P999,
+        Percentile::Max,
+    ]);
+    prop::collection::vec(percentile, 0..3).prop_map(|percentiles| {
+        let gate = |metric| Gate {
+            metric,
+            threshold: 100.0,
+        };
+        let latencies = percentiles.into_iter().map(Metric::Newest);
+        Slo {
+            name: "random".to_owned(),
+            gates: latencies.chain([Metric::FramesLost]).map(gate).collect(),
+        }
+    })
+}
+
+proptest! {
+    // Each case is a whole search.
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn no_trial_runs_at_a_load_at_which_no_verdict_is_possible(
+        slo in slo(),
+        profile in prop::sample::select(vec![Profile::quick(), Profile::standard()]),
+        measured_s in 1.0..60.0_f64,
+        each_per_s in 0.1..20.0_f64,
+        edge in 0.5..20_000.0_f64,
+        (softness, false_fails, invalid, wrong) in (0.0..0.1_f64, 0.0..0.3_f64, 0.0..0.5_f64, any::<bool>()),
+        (start, budget, seed) in (1_u32..3_000, 1_u32..40, any::<u64>()),
+        // What the search of another SLO tried below.
+        foreign in prop::collection::vec((1_u32..200, 0..3_u32), 0..4),
+    ) {
+        let profile = Profile { measured_s, ..profile };
+        let most = 100_000;
+        let least = LeastLoads::of(&slo, &profile, most, |load| f64::from(load) * each_per_s);
+        let Some(min) = least.full else { return Ok(()) };
+        let settings = Settings {
+            start,
+            min,
+            short_min: least.short.unwrap_or(u32::MAX),
+            max: most,
+            short_share: profile.short_share(),
+            ..quick(seed)
+        };
+        let server = SyntheticServer { softness, false_fails, ..SyntheticServer::sharp(edge, seed) };
+        let mut search = Search::new(settings).unwrap();
+        for (load, what) in foreign {
+            search.record(load, Length::Full, match what {
+                0 => TrialVerdict::Fail,
+                1 => TrialVerdict::Pass,
+                _ => TrialVerdict::Invalid { client_ran_out: load % 2 == 0 },
+            });
+        }
+        for trial in 0_u32.. {
+            search.expect_time_for(budget.saturating_sub(trial));
+            let (load, length) = match search.next() {
+                Step::Trial { load, length, .. } => (load, length),
+                Step::Done(outcome) => {
+                    is_consistent(&outcome)?;
+                    break;
+                }
+            };
+            let answers = f64::from(load) * each_per_s * profile.of_length(length).measured_s;
+            prop_assert!(answers >= slo.samples_needed() as f64, "{load} {length:?} {answers}");
+            let verdict = server.verdict(load, length, trial, 0.0);
+            search.record(load, length, match verdict {
+                _ if uniform(!seed, trial) < invalid => TrialVerdict::Invalid { client_ran_out: trial % 2 == 0 },
+                _ if wrong => TrialVerdict::Fail,
+                verdict => verdict,
+            });
+        }
+    }
+
+    #[test]
+    fn an_edge_below_the_least_load_ends_the_search_early(
+        (min, above) in (2_u32..2_000, 0_u32..3_000),
+        edge in 0.0..1.0_f64,
+        (start, seed, repeats) in (1_u32..10_000, any::<u64>(), 1_u32..6),
+    ) {
+        let settings = Settings { start, min, short_min: min + above, repeats, ..quick(seed) };
+        let (outcome, spent) = search(&settings, exact((f64::from(min) * edge) as u32));
+        is_consistent(&outcome)?;
+        if f64::from(min) * edge < f64::from(min) {
+            prop_assert_eq!((outcome.confirmed, outcome.first_fail), (None, Some(min)));
+            prop_assert_eq!((outcome.ended, outcome.lower_bound_only), (Ended::AtMinimum, false));
+            prop_assert!(outcome.conclusion.contains(&format!("{min} is the least load")), "{}", outcome.conclusion);
+            // A halving takes a trial, two significant digits a little more; then the majority at the least load.
+            let halvings = (f64::from(settings.start.max(min)) / f64::from(min)).log2().ceil() as u32;
+            prop_assert!(spent.trials <= halvings + 3 + repeats, "{spent:?}");
+        }
     }
 }
 

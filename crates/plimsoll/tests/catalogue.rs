@@ -41,7 +41,7 @@ command = [{gateway:?}]
 fn all_that_runs_here_is_ranked_and_the_rest_named_with_its_reason() {
     let _turn = turn();
     let catalogue = catalogue();
-    let line = "find --all --start 40 --max 40 --repeats 1 --rounds 1 --ramp 0.2 --warm-up 1 --measured 4 --grace 2 --time-budget 0.25";
+    let line = "find --all --start 70 --max 70 --repeats 1 --rounds 1 --ramp 0.2 --warm-up 1 --measured 4 --grace 2 --time-budget 0.25";
     let ended = Plimsoll::measuring(line.split(' '))
         .env("PLIMSOLL_ROOT", catalogue.path())
         .run();
@@ -89,8 +89,8 @@ fn all_that_runs_here_is_ranked_and_the_rest_named_with_its_reason() {
         .iter()
         .map(|row| row["bracket"]["confirmed"].as_u64())
         .collect();
-    if lines.iter().all(|line| *line == Some(40)) {
-        assert_eq!(ranking["common_load"], 30);
+    if lines.iter().all(|line| *line == Some(70)) {
+        assert_eq!(ranking["common_load"], 50);
         for row in ranking["rows"].as_array().expect("a list") {
             let Some(cost) = row["at_common_load"].as_object() else {
                 eprintln!(

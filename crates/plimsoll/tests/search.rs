@@ -89,23 +89,80 @@ fn a_search_that_meets_no_limit_says_at_least() {
     );
 }
 
-/// Where nothing passes the search goes down to the smallest load, and says what failed. (The smallest of the three may have been disturbed: the send lag's p99.9 of a
-/// session alone is its worst frame.)
+/// Where nothing passes the search goes down to the least load at which 4 s hold 200 answers of one a second, and no further: it ends there, long before its
+/// trials or its time do, and says what failed and how to try less.
 #[test]
-fn a_target_that_carries_nothing_is_told_as_such() {
+fn a_target_that_fails_everywhere_ends_the_search_at_the_least_load() {
     let _turn = turn();
-    let line = "find lying-server --start 4 --max 4 --repeats 1 --ramp 0.1 --warm-up 1 --measured 3 --grace 1";
+    let line = format!("find lying-server --start 110 --max 110 --repeats 3 {PHASES}");
     let ended = Plimsoll::measuring(line.split(' '))
         .env("LIE", "wrong_content")
         .env("LIE_EVERY", "1")
         .run();
     ended.expect_code(1);
     let bracket = ended.json_of("bracket.json");
+    records::expect_valid(&bracket, "bracket.json");
     assert!(bracket["confirmed"].is_null());
-    let first_fail = bracket["first_fail"].as_u64().expect("a load");
-    assert!([1, 2, 4].contains(&first_fail), "{first_fail}");
+    assert_eq!(bracket["first_fail"], 50, "{}", bracket["conclusion"]);
     assert_eq!(bracket["failing_gate"], "content_wrong");
     assert_eq!(bracket["lower_bound_only"], false);
+    let trials = bracket["trials"].as_array().expect("a list");
+    let valid = |trial: &&serde_json::Value| trial["verdict"] != "invalid";
+    // 110, 55, and two at 50.
+    assert_eq!(trials.iter().filter(valid).count(), 4, "{trials:?}");
+    for trial in trials {
+        assert!(trial["sessions"].as_u64() >= Some(50), "{trial}");
+    }
+    let why = "50 is the least load at which this profile can give a verdict; measure for longer to try lower loads (--profile standard, or --measured)";
+    let pages = [
+        ended.stdout.clone(),
+        ended.text_of("summary.md"),
+        ended.text_of("report.html"),
+    ];
+    for page in pages {
+        let words: Vec<&str> = page.split_whitespace().collect();
+        assert!(words.join(" ").replace('\\', "").contains(why), "{page}");
+    }
+}
+
+/// A load too low for a verdict: a search is refused or begins higher, a trial says so before it begins.
+#[test]
+fn a_load_too_low_for_a_verdict_is_named_with_the_remedy() {
+    let _turn = turn();
+    let why = "8 sessions cannot give a verdict by the SLO stt: its percentiles need 200 answers, and 4 s give about 32; use at least 50, or --measured 25";
+    let line = format!("find lying-server --start 4 --max 8 {PHASES}");
+    let refused = Plimsoll::measuring(line.split(' ')).run();
+    refused.expect_code(2);
+    assert_eq!(refused.stderr.lines().count(), 1, "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains(&format!("--max 8: {why}")),
+        "{}",
+        refused.stderr
+    );
+
+    let line = format!("find lying-server --start 8 --max 50 --repeats 1 {PHASES}");
+    let higher = Plimsoll::measuring(line.split(' ')).run();
+    assert!(
+        higher
+            .stderr
+            .contains(&format!("begins higher than --start: {why}")),
+        "{}",
+        higher.stderr
+    );
+    let trials = higher.json_of("bracket.json")["trials"].clone();
+    for trial in trials.as_array().expect("a list") {
+        assert_eq!(trial["sessions"], 50);
+    }
+
+    let line = format!("run lying-server --sessions 8 {PHASES}");
+    let ran = Plimsoll::measuring(line.split(' ')).run();
+    ran.expect_code(3);
+    let early = ran
+        .stderr
+        .find(&format!("this trial will be invalid: {why}"))
+        .expect("the warning");
+    let late = ran.stderr.find("second 1").or(ran.stderr.find(" 1 s"));
+    assert!(late.is_none_or(|late| early < late), "{}", ran.stderr);
 }
 
 /// A target that starts once and never again: the trial that there is, is kept, and so is the reason.

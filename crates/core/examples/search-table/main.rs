@@ -1,12 +1,13 @@
 //! How good the search is on synthetic servers of known edge and noise, next to plain bisection.
 //!
 //! `cargo run --release -p plimsoll-core --example search-table`, optionally with a number of servers a row (default 200, of
-//! which each is searched five times).
+//! which each is searched five times), then with a part of the names of the rows that are wanted, or `budget` for the searches that a time budget ends.
 
 #[path = "../../tests/synthetic_server/mod.rs"]
 mod synthetic_server;
 
 mod bisection;
+mod budget;
 
 use std::error::Error;
 use std::thread;
@@ -113,6 +114,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         None => SERVERS,
     };
     let filter = std::env::args().nth(2);
+    if filter.as_deref() == Some("budget") {
+        return Ok(budget::tables(servers)?);
+    }
     println!(
         "{servers} servers a row, each searched {SEARCHES} times; edges 200 to 8,000 (log-uniform); start {START}; at most 60 trials."
     );
@@ -130,6 +134,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let settings = Settings {
             start: START,
             min: 1,
+            short_min: 1,
             max: MAX,
             relative_width,
             confidence: 0.95,
@@ -154,6 +159,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         println!();
     }
+    if filter.is_none() {
+        budget::tables(servers)?;
+    }
     Ok(())
 }
 
@@ -167,9 +175,10 @@ fn server(kind: &Kind, number: u64) -> SyntheticServer {
 }
 
 /// One answer per search, by all cores.
-fn answers<F>(count: u64, answer: F) -> Result<Vec<Answer>, SettingsError>
+fn in_parallel<T, F>(count: u64, answer: F) -> Result<Vec<T>, SettingsError>
 where
-    F: Fn(u64) -> Result<Answer, SettingsError> + Sync,
+    T: Send,
+    F: Fn(u64) -> Result<T, SettingsError> + Sync,
 {
     let threads = thread::available_parallelism().map_or(1, |n| n.get() as u64);
     let part = |thread: u64| {
@@ -296,7 +305,7 @@ fn share(answers: &[Answer], holds: impl Fn(&Answer) -> bool) -> f64 {
 /// Prints a row: the search, and the bisection that is as exact.
 fn row(settings: Settings, kind: &Kind, servers: u64, full_s: f64) -> Result<(), SettingsError> {
     let count = servers * SEARCHES;
-    let found = answers(count, |number| searched(settings, &server(kind, number)))?;
+    let found = in_parallel(count, |number| searched(settings, &server(kind, number)))?;
     let errors = of(&found, |a| a.error.abs());
     let lines = of(&found, |a| a.confirmed_error.abs());
     let spreads: Vec<f64> = found

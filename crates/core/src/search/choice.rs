@@ -26,6 +26,11 @@ const TAIL_NOT_TRIED: f64 = 0.03;
 const CANDIDATES_MAX: u32 = 10;
 /// When so few trials are left and no load is confirmed, they go to confirming one.
 const LAST_TRIALS: u32 = 6;
+/// So many trials before a time budget ends, the load line is raised as far as the interval allows. The limit of trials has no such end: it is for searches
+/// that do not converge, and those have confirmed what they can by then.
+const RAISING_TRIALS: u32 = 2;
+/// What a load must be higher than the load line for that, as a share of it.
+const LEAST_RAISE: f64 = 0.01;
 /// A load is safe against the last trials if the edge lies below it with no more than this share of the doubt.
 const SAFE_SHARE: f64 = 0.1;
 /// A load that much lower than the highest safe one is good enough an answer.
@@ -45,6 +50,8 @@ pub(super) struct Choice<'a> {
     pub(super) known: &'a Knowledge,
     /// Trials that the budget still allows.
     pub(super) trials_left: u32,
+    /// Trials that the time budget alone still allows.
+    pub(super) time_left: u32,
 }
 
 impl Choice<'_> {
@@ -57,7 +64,7 @@ impl Choice<'_> {
             return self.opening();
         };
         if let Some(load) = self.known.doubtful_reach {
-            return Ok((load, Length::Short, Why::Confirm));
+            return Ok((load, self.short_if_telling(load), Why::Confirm));
         }
         if let Some(load) = self.last_chance() {
             return Ok((load, Length::Full, Why::Confirm));
@@ -95,7 +102,7 @@ impl Choice<'_> {
         let &Settings {
             start, min, max, ..
         } = self.settings;
-        let probe = |load| (load, Length::Short, Why::Probe);
+        let probe = |load| (load, self.short_if_telling(load), Why::Probe);
         if let Some(load) = self.known.out_of_reach {
             return self.below(load).map(probe).ok_or(Ended::OutOfReach);
         }
@@ -112,10 +119,24 @@ impl Choice<'_> {
         load.map(probe).ok_or(Ended::Unmeasurable)
     }
 
-    /// When the budget nears its end: a full trial at a load that surely passes, so that there is an answer whatever the last
-    /// trials do to the interval.
+    /// When the budget nears its end: a full trial that makes the answer sure, or a better one.
     fn last_chance(&self) -> Option<u32> {
         let posterior = self.known.posterior.as_ref()?;
+        self.raised(posterior).or_else(|| self.secured(posterior))
+    }
+
+    /// The last trials of a time budget: at the highest load that would count as passing, for the load line may stand far below it.
+    fn raised(&self, posterior: &EdgePosterior) -> Option<u32> {
+        let low = posterior.interval(self.settings.confidence).low;
+        let load = grid::round_down(low, self.step(posterior));
+        let line = f64::from(self.known.confirmed.unwrap_or(0));
+        let higher = f64::from(load) > line * (1.0 + LEAST_RAISE);
+        let may_raise = self.time_left <= RAISING_TRIALS && higher && self.known.any_fail;
+        (may_raise && self.measurable(load) && self.lacks_full_trials(load)).then_some(load)
+    }
+
+    /// A load that surely passes, so that there is an answer whatever the last trials do to the interval.
+    fn secured(&self, posterior: &EdgePosterior) -> Option<u32> {
         if self.trials_left > LAST_TRIALS {
             return None;
         }
@@ -135,18 +156,19 @@ impl Choice<'_> {
     /// Nothing passes: below everything that was tried, and at the lowest load until that is sure.
     fn downwards(&self, lowest: u32) -> Result<Trial, Ended> {
         if let Some(load) = self.below(lowest) {
-            return Ok((load, Length::Short, Why::Probe));
+            return Ok((load, self.short_if_telling(load), Why::Probe));
         }
         let ended = if lowest <= self.settings.min {
             Ended::AtMinimum
         } else {
             Ended::Unmeasurable
         };
-        self.settle(lowest).ok_or(ended)
+        self.settle(lowest.max(self.settings.min)).ok_or(ended)
     }
 
     /// Nothing fails: twice the highest load, up to what may be tried or can be reached.
     fn upwards(&self, pass: u32) -> Result<Trial, Ended> {
+        let pass = pass.max(self.settings.min);
         if let Some(limit) = self.known.out_of_reach.filter(|limit| *limit > pass) {
             return self.towards(limit, pass);
         }
@@ -158,7 +180,7 @@ impl Choice<'_> {
             steps.into_iter().flatten().find(|l| self.measurable(*l))
         });
         if let Some(load) = up {
-            return Ok((load, Length::Short, Why::Probe));
+            return Ok((load, self.short_if_telling(load), Why::Probe));
         }
         let ended = if pass >= max {
             Ended::AtMaximum
@@ -182,7 +204,7 @@ impl Choice<'_> {
         }
         let once_more = self.tallies.get(&limit).is_some_and(Tally::only_just_spent);
         if once_more {
-            Ok((limit, Length::Short, Why::Confirm))
+            Ok((limit, self.short_if_telling(limit), Why::Confirm))
         } else {
             Err(Ended::OutOfReach)
         }
@@ -206,22 +228,24 @@ impl Choice<'_> {
             // Higher than anything tried: what failed below was a disturbance.
             let above = grid::grow(highest, ceiling).filter(|load| self.measurable(*load));
             if let Some(load) = above {
-                return Ok((load, Length::Short, Why::Probe));
+                return Ok((load, self.short_if_telling(load), Why::Probe));
             }
-            let pass = self.known.highest_pass.unwrap_or(highest);
+            let pass = self.known.highest_pass.unwrap_or(highest).max(min);
             return match self.known.out_of_reach.filter(|limit| *limit > pass) {
                 Some(limit) => self.towards(limit, pass),
                 None => self.settle(pass).ok_or(Ended::AtMaximum),
             };
         }
         if median < f64::from(lowest) {
-            let below = self.below(lowest).map(|l| (l, Length::Short, Why::Probe));
+            let below = self
+                .below(lowest)
+                .map(|l| (l, self.short_if_telling(l), Why::Probe));
             let ended = if lowest <= min {
                 Ended::AtMinimum
             } else {
                 Ended::Unmeasurable
             };
-            return below.or_else(|| self.settle(lowest)).ok_or(ended);
+            return below.or_else(|| self.settle(lowest.max(min))).ok_or(ended);
         }
         let edge = posterior.interval(self.settings.confidence);
         let width = edge
@@ -358,6 +382,15 @@ impl Choice<'_> {
         grid::step_of(posterior.quantile(0.5) * self.settings.relative_width / 4.0)
     }
 
+    /// A short trial, where it can give a verdict.
+    fn short_if_telling(&self, load: u32) -> Length {
+        if load < self.settings.least(Length::Short) {
+            Length::Full
+        } else {
+            Length::Short
+        }
+    }
+
     fn length(&self, load: u32, width: f64) -> Length {
         let short_trials = self
             .tallies
@@ -365,7 +398,7 @@ impl Choice<'_> {
             .map_or(0, |tally| tally.short_passed + tally.short_failed);
         let enough = short_trials < SHORT_AT_MOST && self.settings.short_share < 1.0;
         if enough && width > SHORT_ABOVE_WIDTH {
-            Length::Short
+            self.short_if_telling(load)
         } else {
             Length::Full
         }
@@ -373,7 +406,7 @@ impl Choice<'_> {
 
     /// Whether a trial at `load` may still give something new.
     fn measurable(&self, load: u32) -> bool {
-        self.tallies.get(&load).is_none_or(|tally| !tally.spent())
+        load >= self.settings.min && self.tallies.get(&load).is_none_or(|tally| !tally.spent())
     }
 
     /// The next measurable load on the way down from `load`.

@@ -23,10 +23,7 @@ pub(super) fn sentence(
             settings.max
         ),
         Ended::OutOfReach => out_of_reach(tallies, known, &words),
-        Ended::AtMinimum => format!(
-            "{words}, and {} is the lowest load that this search may try; lower its minimum or give the target more",
-            settings.min
-        ),
+        Ended::AtMinimum => at_minimum(settings, &words),
         Ended::Unmeasurable => unmeasurable(tallies, known, &words),
         Ended::TrialBudget => format!(
             "ended by the limit of {} trials before the answer was as narrow and as sure as asked: {words}",
@@ -103,6 +100,16 @@ fn nothing_known(tallies: &Tallies) -> String {
             "nothing is known: {invalid} of {} trials were invalid, and where the client ran out the fails of the others may be its own",
             invalid + valid
         )
+    }
+}
+
+/// Nothing lower can be tried: because there is no lower load, or because no trial could give a verdict there.
+fn at_minimum(settings: &Settings, words: &str) -> String {
+    match settings.min {
+        1 => format!("{words}, and no load is lower; give the target more"),
+        least => format!(
+            "{words}, and {least} is the least load at which this profile can give a verdict; measure for longer to try lower loads (--profile standard, or --measured), or give the target more"
+        ),
     }
 }
 

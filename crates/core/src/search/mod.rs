@@ -16,7 +16,7 @@
 //!    edge for its time; until the interval is as narrow as `relative_width`, or within one session.
 //! 3. **Confirm.** A load within half a width below the interval must then have a majority of `repeats` full trials that pass, and
 //!    one above it of such that fail. Which side comes first is drawn from the seed. The last trials of a budget see to it that
-//!    some load surely below the edge has passed a full trial.
+//!    some load surely below the edge has passed a full trial, and the very last ones of a time budget raise the load line.
 //! 4. **Class.** A load is passing when it lies below the interval and most of its own trials passed; failing when it lies above
 //!    and most of its own failed; else borderline if its trials disagree, or undecided. `confirmed` is the highest passing load
 //!    below `first_fail` that passed most of its own *full* trials: a load that was never tried is never confirmed.
@@ -26,7 +26,9 @@
 //!    unless two valid trials at or above it show otherwise; fails out of reach, and fails among more invalid trials, count for
 //!    nothing. The search narrows towards what is out of reach, has one more look at it, and the answer is "at least". A load with
 //!    three invalid trials for other reasons is left, and the search goes around it.
-//! 7. **Budget.** `max_trials`, or [`Search::expect_time_for`] when the caller's time runs out, ends the search with what is known.
+//! 7. **Least load.** No trial runs below `min`, and no short one below `short_min`: there the measured window holds too few answers
+//!    for a verdict. A target that fails at `min` ends the search.
+//! 8. **Budget.** `max_trials`, or [`Search::expect_time_for`] when the caller's time runs out, ends the search with what is known.
 //!
 //! `cargo run --release -p plimsoll-core --example search-table` prints how exact that is on synthetic servers.
 
@@ -204,14 +206,19 @@ impl Search {
     }
 
     /// Takes the verdict of a trial of that length at `load`. Trials that the search did not ask for count as well; load 0 is ignored.
+    ///
+    /// An invalid trial at a load too low for a verdict shows nothing that was not known, so it only counts as a trial: another SLO's search asked for it.
     pub fn record(&mut self, load: u32, length: Length, verdict: TrialVerdict) {
-        if load > 0 {
-            self.tallies
-                .entry(load)
-                .or_default()
-                .record(length, verdict);
-            self.trials = self.trials.saturating_add(1);
+        if load == 0 {
+            return;
         }
+        self.trials = self.trials.saturating_add(1);
+        let invalid = matches!(verdict, TrialVerdict::Invalid { .. });
+        if invalid && load < self.settings.least(length) {
+            return;
+        }
+        let tally = self.tallies.entry(load).or_default();
+        tally.record(length, verdict);
     }
 
     /// The caller's time lasts for about so many trials more: the last of them go to confirming what is known. With 0 the time is up, and [`Search::next`] is `Done`.
@@ -265,6 +272,7 @@ impl Search {
             tallies: &self.tallies,
             known,
             trials_left: self.trials_left(),
+            time_left: self.time_for.saturating_sub(self.trials),
         };
         choice.next()
     }
@@ -282,6 +290,22 @@ impl Search {
             evidence: known.evidence,
         }
     }
+}
+
+/// How many trials the rest of a time budget lasts for, after `ran` of them: as long ones as those so far on average, but the last ones are full, and those take
+/// at least `full_s`.
+#[must_use]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a number of trials, not negative; a fraction of one is none"
+)]
+pub fn trials_in(budget_s: f64, elapsed_s: f64, ran: u32, full_s: f64) -> u32 {
+    let mean_s = match ran {
+        0 => full_s,
+        ran => elapsed_s / f64::from(ran),
+    };
+    ((budget_s - elapsed_s).max(0.0) / mean_s.max(full_s)).ceil() as u32
 }
 
 #[cfg(test)]

@@ -1,12 +1,16 @@
 //! What bounds a search, and whether that makes sense.
 
+use crate::profile::Length;
+
 /// What bounds a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
     /// The first load tried; moved into `min..=max`.
     pub start: u32,
-    /// The lowest load tried, at least 1.
+    /// The lowest load tried, at least 1: the least at which a full trial can pass ([`crate::least_load`]).
     pub min: u32,
+    /// The lowest load tried by short trials; below it trials are full.
+    pub short_min: u32,
     /// The highest load tried.
     pub max: u32,
     /// How narrow the bracket must be: `first_fail / confirmed - 1`. 0.05 for the profile `quick`, 0.02 for `standard`.
@@ -32,7 +36,7 @@ pub enum SettingsError {
     ZeroMin,
     /// No load lies between.
     #[error(
-        "the lowest load of a search ({min}) is above the highest ({max}); lower the one or raise the other"
+        "the highest load of a search is {max}, but the least at which a trial can give a verdict is {min}; raise the highest load (--max), or measure for longer (--measured)"
     )]
     EmptyRange {
         /// The lowest load.
@@ -59,6 +63,14 @@ pub enum SettingsError {
 }
 
 impl Settings {
+    /// The lowest load tried by trials of that length.
+    pub(super) fn least(&self, length: Length) -> u32 {
+        match length {
+            Length::Full => self.min,
+            Length::Short => self.short_min.max(self.min),
+        }
+    }
+
     /// The same with `start` moved into range, if they make sense.
     pub(super) fn checked(self) -> Result<Self, SettingsError> {
         let Self { min, max, .. } = self;

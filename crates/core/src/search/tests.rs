@@ -8,6 +8,7 @@ fn settings() -> Settings {
     Settings {
         start: 100,
         min: 1,
+        short_min: 1,
         max: 10_000,
         relative_width: 0.05,
         confidence: 0.95,
@@ -283,13 +284,61 @@ fn a_server_that_carries_nothing() {
         (outcome.ended, outcome.edge, outcome.lower_bound_only),
         (Ended::AtMinimum, None, false)
     );
-    assert!(
-        outcome
-            .conclusion
-            .starts_with("No load passes: 10 fails (2 of 2 full trials)"),
-        "{}",
-        outcome.conclusion
+    assert_eq!(
+        outcome.conclusion,
+        "No load passes: 10 fails (2 of 2 full trials), and 10 is the least load at which this profile can give a verdict; measure for longer to try lower loads (--profile standard, or --measured), or give the target more."
     );
+    let mut search = self::search(settings());
+    let (_, outcome) = drive(&mut search, |_, _| TrialVerdict::Fail);
+    assert_eq!(
+        outcome.conclusion,
+        "No load passes: 1 fails (2 of 2 full trials), and no load is lower; give the target more."
+    );
+}
+
+#[test]
+fn below_the_least_load_of_short_trials_they_are_full() {
+    let least = || {
+        search(Settings {
+            min: 20,
+            short_min: 75,
+            ..settings()
+        })
+    };
+    let (steps, outcome) = drive(&mut least(), |load, _| pass_if(load <= 33));
+    assert_found(&outcome, 33.5, 0.05);
+    assert!(
+        steps
+            .iter()
+            .all(|step| step.0 >= 75 || step.1 == Length::Full),
+        "{steps:?}"
+    );
+    assert_eq!(steps[0], (100, Length::Short, Why::Probe));
+    assert_eq!(steps[1], (50, Length::Full, Why::Probe));
+}
+
+#[test]
+fn trials_of_another_search_below_the_least_load_do_no_harm() {
+    let mut search = search(Settings {
+        min: 100,
+        short_min: 400,
+        ..settings()
+    });
+    let invalid = TrialVerdict::Invalid {
+        client_ran_out: true,
+    };
+    // Too few answers for this SLO, and answers that a count condemns.
+    for (load, verdict) in [
+        (50, invalid),
+        (50, invalid),
+        (60, TrialVerdict::Fail),
+        (60, invalid),
+    ] {
+        search.record(load, Length::Full, verdict);
+    }
+    let (steps, outcome) = drive(&mut search, |load, _| pass_if(load <= 730));
+    assert_found(&outcome, 730.5, 0.05);
+    assert!(steps.iter().all(|step| step.0 >= 100), "{steps:?}");
 }
 
 #[test]
@@ -314,6 +363,50 @@ fn the_last_trials_of_a_budget_confirm() {
             outcome.conclusion
         );
     }
+}
+
+#[test]
+fn the_last_trials_of_a_time_budget_raise_the_line() {
+    for trials in 9..=20 {
+        let mut search = search(settings());
+        let mut ran = 0;
+        let last = loop {
+            search.expect_time_for(trials - ran);
+            let Step::Trial { load, length, .. } = search.next() else {
+                panic!("it ends before its time");
+            };
+            let Step::Done(before) = outcome_now(&search) else {
+                panic!("it was interrupted");
+            };
+            search.record(load, length, pass_if(load <= 730));
+            ran += 1;
+            if ran == trials {
+                break (load, length, before);
+            }
+        };
+        let (load, length, before) = last;
+        let Step::Done(outcome) = outcome_now(&search) else {
+            panic!("it was interrupted");
+        };
+        let (line, low) = (outcome.confirmed.unwrap(), outcome.edge.unwrap().low);
+        // Where the line stood below the interval, the last trial was for the answer: it raised the line or moved the interval.
+        assert!(f64::from(line) <= 730.0);
+        let before_line = f64::from(before.confirmed.unwrap_or(0));
+        let before_low = before.edge.unwrap().low;
+        if before_line < before_low * 0.98 {
+            assert_eq!(length, Length::Full, "{trials}");
+            assert!(f64::from(load) > before_line && f64::from(load) <= before_low);
+            assert_eq!(line, load, "{trials}: {outcome:?}");
+        }
+        assert!(f64::from(line) > low * 0.85, "{trials}: {outcome:?}");
+    }
+}
+
+/// What the search would say if it ended now.
+fn outcome_now(search: &Search) -> Step {
+    let mut search = search.clone();
+    search.interrupt();
+    search.next()
 }
 
 #[test]
@@ -373,6 +466,18 @@ fn the_estimate_of_what_is_left_ends_at_zero() {
         done += 1;
     }
     assert_eq!(search.remaining_trials_estimate(), 0);
+}
+
+#[test]
+fn a_time_budget_lasts_for_as_many_trials_as_their_mean_says() {
+    // Nothing ran yet: full trials of 16 s.
+    assert_eq!(trials_in(240.0, 0.0, 0, 16.0), 15);
+    // Ten took 20 s each; 40 s are left.
+    assert_eq!(trials_in(240.0, 200.0, 10, 16.0), 2);
+    // Short ones so far; the last ones will be full.
+    assert_eq!(trials_in(240.0, 80.0, 10, 16.0), 10);
+    assert_eq!(trials_in(240.0, 240.0, 10, 16.0), 0);
+    assert_eq!(trials_in(240.0, 250.0, 10, 16.0), 0);
 }
 
 #[test]

@@ -266,7 +266,8 @@ fn measure(bench: &mut dyn Bench, plan: &Plan, known: &mut Known) -> Result<()> 
             share,
         } => {
             searches::search(bench, *settings, *time_budget, plan, known)?;
-            load_of_pairs(known, *share)
+            // Below the least load of a search no pair could count.
+            load_of_pairs(known, *share).map(|load| load.max(settings.min))
         }
     };
     match load {

@@ -259,6 +259,7 @@ fn searched() -> Plan {
             settings: Settings {
                 start: 400,
                 min: 1,
+                short_min: 1,
                 max: 20_000,
                 relative_width: 0.05,
                 confidence: 0.95,

@@ -1,19 +1,20 @@
 //! The search for the load line: trials at the loads that [`plimsoll_core::search`] asks for, until the edge is known.
 //!
 //! - `searches`: one search for each SLO, all fed from the same trials;
-//! - `kept`: the trials so far, and the brackets that they make.
+//! - `kept`: the trials so far, and the brackets that they make;
+//! - `least`: the least load at which a trial can give a verdict.
 
 mod kept;
+mod least;
 mod searches;
 #[cfg(test)]
 pub(crate) mod tests;
 
 use std::time::{Duration, Instant};
 
-use plimsoll_core::profile::Length;
 use plimsoll_core::record::{Bracket, Trial};
 use plimsoll_core::schedule::mix;
-use plimsoll_core::search::{Settings, Why};
+use plimsoll_core::search::{Settings, Why, trials_in};
 
 use crate::error::{Error, Result};
 use crate::signals::Stop;
@@ -88,10 +89,10 @@ pub fn find(
     let interrupted = loop {
         if let Some(budget) = plan.time_budget {
             searches.expect_time_for(trials_in(
-                budget,
-                began.elapsed(),
+                budget.as_secs_f64(),
+                began.elapsed().as_secs_f64(),
                 kept.count() - resumed,
-                conditions,
+                conditions.profile.lasts_s(),
             ));
         }
         let Some(wanted) = searches.next() else {
@@ -137,23 +138,6 @@ pub fn find(
     })
 }
 
-/// How many trials the rest of a time budget lasts for: as long ones as those so far on average, but the last ones are full.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a number of trials, not negative; a fraction of one is none"
-)]
-fn trials_in(budget: Duration, elapsed: Duration, ran: u32, conditions: &Conditions) -> u32 {
-    let profile = &conditions.profile;
-    let full_s = profile.ramp_s + profile.warm_up_s + profile.measured_s;
-    let mean_s = match ran {
-        0 => full_s,
-        ran => elapsed.as_secs_f64() / f64::from(ran),
-    };
-    let left_s = budget.saturating_sub(elapsed).as_secs_f64();
-    (left_s / mean_s.max(full_s)).ceil() as u32
-}
-
 fn one_trial(
     conditions: &Conditions,
     subject: &Subject,
@@ -178,22 +162,4 @@ fn drawn_anew(conditions: &Conditions, trials_before: u32) -> Conditions {
     let mut conditions = conditions.clone();
     conditions.seed = mix(conditions.seed ^ u64::from(trials_before)) >> 32;
     conditions
-}
-
-impl Conditions {
-    /// The length of a trial for which a search wants `wanted`: a short one only where it gives samples enough for every gated percentile.
-    pub(crate) fn length_for(&self, load: u32, wanted: Length) -> Length {
-        /// Answers come in batches and at their own phase: a window may miss one of each session.
-        const SPARE: f64 = 1.5;
-        let answers =
-            self.load.answers_per_second(load) * self.profile.of_length(Length::Short).measured_s;
-        let needed = std::iter::once(&self.slo)
-            .chain(&self.further_slos)
-            .map(plimsoll_core::slo::Slo::samples_needed)
-            .max()
-            .unwrap_or(0);
-        #[expect(clippy::cast_precision_loss, reason = "samples of a percentile")]
-        let enough = answers >= needed as f64 * SPARE;
-        if enough { wanted } else { Length::Full }
-    }
 }

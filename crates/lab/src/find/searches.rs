@@ -4,6 +4,7 @@ use plimsoll_core::caveat::Caveat;
 use plimsoll_core::profile::Length;
 use plimsoll_core::record::{Trial, Verdict};
 use plimsoll_core::search::{Outcome, Search, Settings, Step, TrialVerdict, Why};
+use plimsoll_core::slo::Slo;
 
 use crate::error::{Error, Result};
 use crate::trial::Conditions;
@@ -26,21 +27,20 @@ pub(super) struct Searches {
 
 impl Searches {
     pub(super) fn new(conditions: &Conditions, settings: Settings) -> Result<Self> {
-        let names: Vec<&str> = std::iter::once(&conditions.slo)
-            .chain(&conditions.further_slos)
-            .map(|slo| slo.name.as_str())
-            .collect();
-        let count = u32::try_from(names.len()).unwrap_or(u32::MAX);
-        // Every search counts the trials that the others asked for.
-        let settings = Settings {
-            max_trials: settings.max_trials.saturating_mul(count),
-            ..settings
-        };
-        let search = |name: &str| {
+        let count = u32::try_from(conditions.slos().count()).unwrap_or(u32::MAX);
+        let search = |slo: &Slo| {
+            let least = conditions.least_loads(slo);
+            let settings = Settings {
+                min: least.full.unwrap_or(u32::MAX),
+                short_min: least.short.unwrap_or(u32::MAX),
+                // Every search counts the trials that the others asked for.
+                max_trials: settings.max_trials.saturating_mul(count),
+                ..settings
+            };
             let search = Search::new(settings).map_err(|error| Error::Usage(error.to_string()))?;
-            Ok((name.to_owned(), search))
+            Ok((slo.name.clone(), search))
         };
-        let all = names.into_iter().map(search).collect::<Result<_>>()?;
+        let all = conditions.slos().map(search).collect::<Result<_>>()?;
         Ok(Self { all })
     }
 

@@ -10,7 +10,7 @@ use plimsoll_core::record::{
     Client, Environment as EnvironmentRecord, GateResult, LoadUnit, SCHEMA_VERSION, SloVerdict,
     Target, Trial, Verdict,
 };
-use plimsoll_core::search::Settings;
+use plimsoll_core::search::{Ended, Settings};
 use plimsoll_core::slo::Slo;
 use plimsoll_workloads::ws::{Dialect, Test};
 
@@ -59,6 +59,7 @@ pub(crate) fn conditions() -> Conditions {
 const SETTINGS: Settings = Settings {
     start: 400,
     min: 1,
+    short_min: 1,
     max: 20_000,
     relative_width: 0.05,
     confidence: 0.95,
@@ -233,10 +234,125 @@ fn another_build_of_the_target_does_not_go_on_with_a_search() {
 #[test]
 fn short_trials_are_for_loads_that_give_samples_enough() {
     // p95 needs 200 samples; 4 s of one answer a second, with half as many to spare.
-    let conditions = conditions();
+    let mut conditions = conditions();
     assert_eq!(conditions.length_for(75, Length::Short), Length::Short);
     assert_eq!(conditions.length_for(74, Length::Short), Length::Full);
     assert_eq!(conditions.length_for(1_000, Length::Full), Length::Full);
+    // A full trial would be no help to the SLO that cannot be passed at this load anyway.
+    conditions.further_slos = vec![Slo::ws("ping")];
+    assert_eq!(conditions.length_for(90, Length::Short), Length::Short);
+    assert_eq!(conditions.length_for(100, Length::Short), Length::Full);
+    assert_eq!(conditions.length_for(375, Length::Short), Length::Short);
+}
+
+#[test]
+fn each_workload_has_its_least_load() {
+    let mut conditions = conditions();
+    conditions.further_slos = Vec::new();
+    let mut full_and_short = |load: Load, slo: Slo| {
+        conditions.load = load;
+        let least = conditions.least_loads(&slo);
+        (least.full, least.short)
+    };
+    let stt = Load::Stt {
+        audio: AudioSource::Synthetic,
+    };
+    let echo = Load::Echo {
+        message_bytes: 128,
+        period_ms: 100,
+    };
+    assert_eq!(full_and_short(stt, Slo::stt()), (Some(20), Some(75)));
+    assert_eq!(full_and_short(echo, Slo::echo()), (Some(2), Some(8)));
+    let ws = |test, dialect, connections| {
+        let mut ws = WsLoad::new(test, dialect);
+        ws.connections = connections;
+        Load::Ws(Box::new(ws))
+    };
+    let wse = Dialect::Wse;
+    for (test, dialect, connections, least) in [
+        (Test::Ping, wse, 100, (Some(100), Some(375))),
+        (Test::Hold, wse, 100, (Some(100), Some(375))),
+        (Test::Limit, wse, 100, (Some(200), Some(750))),
+        (Test::Storm, wse, 100, (Some(100), Some(375))),
+        (Test::Fanout, Dialect::Echo, 100, (Some(10), Some(38))),
+        (Test::Throughput, Dialect::Echo, 1, (Some(100), Some(375))),
+        // Ten barriers of each connection and second are all that there is.
+        (Test::Throughput, wse, 10, (Some(100), None)),
+        (Test::Throughput, wse, 9, (None, None)),
+    ] {
+        let slo = Slo::ws(test.name());
+        let found = full_and_short(ws(test, dialect, connections), slo);
+        assert_eq!(found, least, "{test:?} {connections}");
+    }
+}
+
+#[test]
+fn a_load_too_low_for_a_verdict_comes_with_the_remedy() {
+    let mut conditions = conditions();
+    conditions.slo.name = "stt".to_owned();
+    assert_eq!(conditions.no_verdict_at(20), [""; 0]);
+    assert_eq!(
+        conditions.no_verdict_at(8),
+        [
+            "8 sessions cannot give a verdict by the SLO stt: its percentiles need 200 answers, and 10 s give about 80; use at least 20, or --measured 25"
+        ]
+    );
+    conditions.further_slos = vec![Slo::ws("ping")];
+    assert_eq!(conditions.no_verdict_at(20).len(), 1);
+    assert_eq!(conditions.no_verdict_at_all(20), None);
+    assert_eq!(conditions.no_verdict_at(19).len(), 2);
+    let line = conditions.no_verdict_at_all(19).expect("too low for both");
+    assert!(line.starts_with("19 sessions"), "{line}");
+    conditions.further_slos = Vec::new();
+    let mut ws = WsLoad::new(Test::Throughput, Dialect::Wse);
+    ws.connections = 5;
+    conditions.load = Load::Ws(Box::new(ws));
+    conditions.slo = Slo::ws("throughput");
+    assert_eq!(
+        conditions.no_verdict_at(1_000),
+        [
+            "1000 messages per second cannot give a verdict by the SLO ws-throughput: its percentiles need 1000 answers, and 10 s give about 500; use --measured 20"
+        ]
+    );
+}
+
+#[test]
+fn a_target_that_fails_everywhere_ends_its_searches_at_their_least_loads() {
+    let mut conditions = conditions();
+    // Twenty sessions are enough for the one, a hundred for the other.
+    conditions.further_slos = vec![Slo {
+        name: "strict".to_owned(),
+        ..Slo::ws("ping")
+    }];
+    let mut searches = Searches::new(&conditions, SETTINGS).expect("sound settings");
+    let mut tried = Vec::new();
+    while let Some(wanted) = searches.next() {
+        assert!(tried.len() < 20, "{tried:?}");
+        let length = conditions.length_for(wanted.load, wanted.length);
+        let mut trial = trial(wanted.load, length);
+        trial.verdict = Verdict::Fail;
+        trial.further_slos[0].verdict = if wanted.load < 100 {
+            Verdict::Invalid
+        } else {
+            Verdict::Fail
+        };
+        searches.record(&trial).expect("judged by both");
+        tried.push((wanted.load, length));
+    }
+    let least = tried.iter().map(|(load, _)| *load).min();
+    assert_eq!(least, Some(20), "{tried:?}");
+    let ends: Vec<_> = searches
+        .outcomes()
+        .into_iter()
+        .map(|(_, outcome)| (outcome.confirmed, outcome.first_fail, outcome.ended))
+        .collect();
+    assert_eq!(
+        ends,
+        [
+            (None, Some(20), Ended::AtMinimum),
+            (None, Some(100), Ended::AtMinimum)
+        ]
+    );
 }
 
 #[test]

@@ -32,6 +32,9 @@ pub(crate) fn run(args: &RunArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     let targets = vec![subject.name().to_owned()];
     let mut progress = Progress::new(LiveCommand::Run, targets, &folder, !args.out.no_live);
     progress.measuring(&subject, &conditions);
+    for why in conditions.no_verdict_at(args.sessions) {
+        progress.say(&format!("this trial will be invalid: {why}"));
+    }
     conditions.placement.client_cpus.bind_this_thread()?;
     let rows = matrix::rows(&conditions.load);
     if !rows.is_empty() {

@@ -107,7 +107,12 @@ fn targets(args: &CompareArgs, manifests: [Manifest; 2], stop: &Stop) -> Result<
     }
     conditions.placement.client_cpus.bind_this_thread()?;
     let at = match args.sessions {
-        Some(load) => At::Load(load),
+        Some(load) => {
+            for why in conditions.no_verdict_at(load) {
+                progress.say(&format!("these trials will be invalid: {why}"));
+            }
+            At::Load(load)
+        }
         None => {
             find::warn_early(&conditions, &mut search, args.search.max, &progress, stop)?;
             At::ShareOfLoadLine {

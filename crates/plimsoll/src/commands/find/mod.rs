@@ -184,14 +184,25 @@ pub(super) fn plan(args: &SearchArgs, seed: u64, conditions: &Conditions) -> Res
         None => quick.then_some(QUICK_MINUTES),
     };
     let time_budget = time_budget.map(|minutes| Duration::from_secs_f64(minutes * 60.0));
+    let max = args
+        .max
+        .unwrap_or_else(|| trial::most_possible(conditions, LOAD_MAX).max(1));
+    if let Some(why) = conditions.no_verdict_at(max).into_iter().next() {
+        let most = if args.max.is_some() {
+            format!("--max {max}")
+        } else {
+            format!("this machine has room for {max} at most")
+        };
+        return Err(Failure::Usage(format!("{most}: {why}")));
+    }
+    let least = conditions.least_loads(&conditions.slo);
     let settings = Settings {
         start: args
             .start
             .unwrap_or_else(|| usual_start(conditions.load.unit())),
-        min: 1,
-        max: args
-            .max
-            .unwrap_or_else(|| trial::most_possible(conditions, LOAD_MAX).max(1)),
+        min: least.full.unwrap_or(max),
+        short_min: least.short.unwrap_or(u32::MAX),
+        max,
         relative_width: width,
         repeats: args.repeats.unwrap_or(REPEATS),
         max_trials: TRIALS_MAX,
@@ -207,7 +218,7 @@ pub(super) fn plan(args: &SearchArgs, seed: u64, conditions: &Conditions) -> Res
     })
 }
 
-/// Says before the search how far this client will reach, and keeps the search from loads far beyond that: they would be invalid, each more than once. What is
+/// Says before the search where it begins, if that is not where it was told to, and how far this client will reach, and keeps the search from loads far beyond that: they would be invalid, each more than once. What is
 /// known of the client's reach is of sessions that say something all the time, so nothing is said of other loads.
 pub(super) fn warn_early(
     conditions: &Conditions,
@@ -216,6 +227,9 @@ pub(super) fn warn_early(
     progress: &Progress,
     stop: &Stop,
 ) -> Result<(), Failure> {
+    if let Some(why) = conditions.no_verdict_at_all(plan.settings.start) {
+        progress.say(&format!("begins higher than --start: {why}"));
+    }
     if !conditions.load.unit().is_sessions() {
         progress.say(&format!(
             "client on CPU {}; the target gets {} vCPU on CPU {}",

@@ -21,9 +21,6 @@ use crate::output::{self, say};
 use crate::progress::Progress;
 use crate::setup;
 
-/// A quick trial below this load has too few samples for a 95th percentile.
-const SESSIONS_MIN: u32 = 20;
-
 pub(super) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     let Catalogue { targets, left_out } = targets(args)?;
     let subject = if args.all {
@@ -178,11 +175,22 @@ impl Several<'_> {
 
     /// Measures what each costs at the common load. What ended that before its time, if it was not a signal.
     fn costs(&mut self) -> Result<Option<plimsoll_lab::Error>, Failure> {
-        let brackets = self.ranking.rows.iter().map(|row| &row.bracket);
-        let load = match self.args.common_load {
-            Some(0) => None,
-            Some(load) => Some(load),
-            None => common_load(brackets, SESSIONS_MIN),
+        let load = match (self.args.common_load, self.measured.first()) {
+            (Some(0), _) | (_, None) => None,
+            (Some(load), Some(first)) => {
+                let (_, conditions) = self.prepared(first, &self.path)?;
+                for why in conditions.no_verdict_at(load) {
+                    let told = format!("--common-load {load}: {why}");
+                    self.progress.say(&told);
+                }
+                Some(load)
+            }
+            (None, Some(first)) => {
+                let (_, conditions) = self.prepared(first, &self.path)?;
+                let brackets = self.ranking.rows.iter().map(|row| &row.bracket);
+                let least = conditions.least_loads(&conditions.slo).full;
+                least.and_then(|least| common_load(brackets, least))
+            }
         };
         let several_carry = |load: &u32| {
             let rows = self.ranking.rows.iter();

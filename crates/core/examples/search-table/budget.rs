@@ -1,0 +1,207 @@
+//! Searches that a time budget ends, as it ends nearly every published one.
+
+use plimsoll_core::profile::{Length, Profile};
+use plimsoll_core::search::{
+    Outcome, Search, Settings, SettingsError, Step, TrialVerdict, trials_in,
+};
+
+use crate::synthetic_server::{SyntheticServer, uniform};
+use crate::{Kind, MAX, SEARCHES, at, in_parallel, kinds, server};
+
+/// The load that `plimsoll find` begins with.
+const START: u32 = 400;
+/// Start and end of the target and of the simulator, beside the trial itself: what the records of fast targets show.
+const OVERHEAD_S: f64 = 2.0;
+/// Above this, as a share of the edge, answers are missing and the grace is waited for.
+const OVERLOAD: f64 = 1.1;
+/// Trials that are invalid because the machine took the client's time: 7 of the 27 of the quickstart's record.
+const INVALID: f64 = 0.25;
+
+/// A search as it is asked for.
+struct Plan {
+    title: &'static str,
+    profile: Profile,
+    relative_width: f64,
+    minutes: f64,
+}
+
+fn plans() -> Vec<Plan> {
+    let plan = |title, profile, relative_width, minutes| Plan {
+        title,
+        profile,
+        relative_width,
+        minutes,
+    };
+    let mut ranking = Profile::quick();
+    ranking.warm_up_s = 12.0;
+    vec![
+        plan("quick, 4 minutes", Profile::quick(), 0.05, 4.0),
+        plan("quick, 6 minutes", Profile::quick(), 0.05, 6.0),
+        plan(
+            "quick with a warm-up of 12 s, 4 minutes",
+            ranking,
+            0.02,
+            4.0,
+        ),
+        plan("standard, 30 minutes", Profile::standard(), 0.02, 30.0),
+        plan("standard, 60 minutes", Profile::standard(), 0.02, 60.0),
+    ]
+}
+
+/// What one search came to.
+struct Answer {
+    /// Whether its interval contains the edge; `None` where it has none, or only a lower end.
+    contains: Option<bool>,
+    /// The estimate against the true edge, and the load line likewise, in per cent; `None` where there is none.
+    edge_error: Option<f64>,
+    line_error: Option<f64>,
+    /// high / low - 1, in per cent.
+    width: Option<f64>,
+    at_least: bool,
+    trials: f64,
+}
+
+/// Prints a table for each plan, as Markdown.
+pub(crate) fn tables(servers: u64) -> Result<(), SettingsError> {
+    println!(
+        "Ended by a time budget: {servers} servers a row, each searched {SEARCHES} times; edges 200 to 8,000 (log-uniform); start {START}; at most 60 trials."
+    );
+    println!(
+        "A trial takes its phases and {OVERHEAD_S:.0} s, and the grace of 5 s where the load is above {OVERLOAD} of the edge. {:.0} % of the trials are invalid, except where a row says otherwise.\n",
+        INVALID * 100.0
+    );
+    for plan in plans() {
+        let mut rows: Vec<(String, Kind, f64)> = kinds()
+            .into_iter()
+            .filter(|kind| KINDS.contains(&kind.name))
+            .map(|kind| (kind.name.to_owned(), kind, INVALID))
+            .collect();
+        let undisturbed = kinds()
+            .into_iter()
+            .filter(|kind| UNDISTURBED.contains(&kind.name));
+        rows.extend(undisturbed.map(|kind| (format!("{}, none invalid", kind.name), kind, 0.0)));
+        println!("{}\n", plan.title);
+        println!(
+            "| server | has both ends | of those, contain the edge | width p50, p95 | edge error p50, p95, worst | load line error p50, p95, worst | line above the edge | no line | at least | trials p50, least, most |"
+        );
+        println!("|---|---|---|---|---|---|---|---|---|---|");
+        for (name, kind, invalid) in rows {
+            let answers = in_parallel(servers * SEARCHES, |number| {
+                searched(&plan, &server(&kind, number), invalid)
+            })?;
+            println!("{}", row(&name, &answers));
+        }
+        println!();
+    }
+    Ok(())
+}
+
+/// Rows that are there without invalid trials as well.
+const UNDISTURBED: [&str; 3] = ["sharp", "soft 1 %", "soft 5 %"];
+
+/// The kinds that are searched.
+const KINDS: [&str; 8] = [
+    "sharp",
+    "soft 1 %",
+    "soft 2 %",
+    "soft 5 %",
+    "soft 1 %, 2 % false fails",
+    "soft 2 %, 10 % false fails",
+    "soft 1 %, short +3 %",
+    "soft 1 %, drift 3 %",
+];
+
+fn searched(plan: &Plan, server: &SyntheticServer, invalid: f64) -> Result<Answer, SettingsError> {
+    let mut search = Search::new(Settings {
+        start: START,
+        min: 1,
+        short_min: 1,
+        max: MAX,
+        relative_width: plan.relative_width,
+        confidence: 0.95,
+        repeats: 3,
+        max_trials: 60,
+        seed: server.seed,
+        short_share: plan.profile.short_share(),
+    })?;
+    let (outcome, trials) = run(&mut search, plan, server, invalid);
+    let edge = server.half_passes();
+    let error = |value: f64| (value / edge - 1.0) * 100.0;
+    let ends = outcome
+        .edge
+        .and_then(|found| Some((found.low, found.high?)));
+    Ok(Answer {
+        contains: ends.map(|(low, high)| low <= edge && edge <= high),
+        edge_error: outcome
+            .edge
+            .filter(|found| found.high.is_some())
+            .map(|found| error(found.value)),
+        line_error: outcome.confirmed.map(|load| error(f64::from(load))),
+        width: ends.map(|(low, high)| (high / low - 1.0) * 100.0),
+        at_least: outcome.lower_bound_only,
+        trials: f64::from(trials),
+    })
+}
+
+/// Runs a search as `plimsoll find` does, by a clock that only its trials move.
+fn run(search: &mut Search, plan: &Plan, server: &SyntheticServer, invalid: f64) -> (Outcome, u32) {
+    let (budget_s, full_s) = (plan.minutes * 60.0, plan.profile.lasts_s());
+    let (mut elapsed_s, mut trials) = (0.0, 0);
+    loop {
+        search.expect_time_for(trials_in(budget_s, elapsed_s, trials, full_s));
+        let (load, length) = match search.next() {
+            Step::Done(outcome) => return (outcome, trials),
+            Step::Trial { load, length, .. } => (load, length),
+        };
+        let verdict = if uniform(server.seed ^ 0x1234_5678, trials) < invalid {
+            TrialVerdict::Invalid {
+                client_ran_out: true,
+            }
+        } else {
+            server.verdict(load, length, trials, elapsed_s / full_s)
+        };
+        search.record(load, length, verdict);
+        elapsed_s += trial_s(plan, length, f64::from(load) > OVERLOAD * server.edge);
+        trials += 1;
+    }
+}
+
+fn trial_s(plan: &Plan, length: Length, overload: bool) -> f64 {
+    let grace_s = if overload { plan.profile.grace_s } else { 0.0 };
+    plan.profile.of_length(length).lasts_s() + OVERHEAD_S + grace_s
+}
+
+fn row(name: &str, answers: &[Answer]) -> String {
+    let share = |count: usize, of: usize| count as f64 / of.max(1) as f64 * 100.0;
+    let count = |holds: &dyn Fn(&Answer) -> bool| answers.iter().filter(|a| holds(a)).count();
+    let of = |value: &dyn Fn(&Answer) -> Option<f64>| -> Vec<f64> {
+        answers.iter().filter_map(value).collect()
+    };
+    let both_ends = count(&|a| a.contains.is_some());
+    let contain = count(&|a| a.contains == Some(true));
+    let edge = of(&|a| a.edge_error.map(f64::abs));
+    let line = of(&|a| a.line_error.map(f64::abs));
+    let width = of(&|a| a.width);
+    let trials = of(&|a| Some(a.trials));
+    let above = count(&|a| a.line_error.is_some_and(|error| error > 0.0));
+
+    format!(
+        "| {name} | {:.1} % | {:.1} % | {:.1}, {:.1} % | {:.2}, {:.2}, {:.1} % | {:.1}, {:.1}, {:.1} % | {:.1} % | {:.1} % | {:.1} % | {:.0}, {:.0}, {:.0} |",
+        share(both_ends, answers.len()),
+        share(contain, both_ends),
+        at(&width, 0.5),
+        at(&width, 0.95),
+        at(&edge, 0.5),
+        at(&edge, 0.95),
+        at(&edge, 1.0),
+        at(&line, 0.5),
+        at(&line, 0.95),
+        at(&line, 1.0),
+        share(above, answers.len()),
+        share(count(&|a| a.line_error.is_none()), answers.len()),
+        share(count(&|a| a.at_least), answers.len()),
+        at(&trials, 0.5),
+        at(&trials, 0.0),
+        at(&trials, 1.0),
+    )
+}

@@ -154,6 +154,7 @@ pub fn compare(
     };
     let mut known = Known {
         load_unit: conditions.load.unit(),
+        build: conditions.build.clone(),
         ..Known::default()
     };
     let ended = measure(&mut bench, plan, &mut known);
@@ -250,6 +251,7 @@ impl Bench for RealBench<'_> {
 struct Known {
     /// What the loads count.
     load_unit: LoadUnit,
+    build: Build,
     sides: [Side; 2],
     /// Whether a side's answer is "at least".
     lower_bound_only: [bool; 2],
@@ -329,6 +331,7 @@ impl Known {
             side.cpu_us_per_session_second = Mean::of(&costs).map(|mean| mean.value);
         }
         Comparison {
+            build: self.build,
             schema_version: SCHEMA_VERSION,
             a,
             b,

@@ -140,7 +140,7 @@ fn one(
     let subject = match subject {
         // The path of a URL that names none says what a session is to speak.
         Subject::Running { url, resources } => Subject::Running {
-            url: TargetUrl::parse(&url.text, row.load.default_path())?,
+            url: url.with_default_path(row.load.default_path())?,
             resources: resources.clone(),
         },
         Subject::Started(_) => subject.clone(),

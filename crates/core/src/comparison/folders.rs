@@ -152,8 +152,8 @@ pub fn compare_measured(
         conclusion: judgement.conclusion,
         explanation: judgement.explanation,
         notes: [
-            build_notes(a, b),
             notes(&loads, cost_ratio.is_some(), load_line_ratio.is_some()),
+            build_notes(a, b),
         ]
         .concat(),
         workload: first_of_a.workload.clone(),

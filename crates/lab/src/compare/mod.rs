@@ -15,7 +15,8 @@ use plimsoll_core::caveat::Caveat;
 use plimsoll_core::comparison::{conclude, edge_of, findings_of_pairs, unanimous_pairs_needed};
 use plimsoll_core::profile::Length;
 use plimsoll_core::record::{
-    Carried, Comparison, Conclusion, LoadUnit, Pair, SCHEMA_VERSION, Side, TrialSummary, Verdict,
+    Build, Carried, Comparison, Conclusion, LoadUnit, Pair, SCHEMA_VERSION, Side, TrialSummary,
+    Verdict,
 };
 use plimsoll_core::search::Settings;
 use plimsoll_core::stats::Mean;

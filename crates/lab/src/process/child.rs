@@ -10,6 +10,7 @@ use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 use plimsoll_core::secret::Secrets;
 
+use super::cap::Watched;
 use super::log::{first_json_line, last_lines, scrub};
 use super::spawn::describe;
 use super::tree::{descendants, start_time_ticks};
@@ -42,6 +43,8 @@ pub struct Ended {
 pub struct Child {
     name: String,
     log: PathBuf,
+    /// Held while it may write.
+    _watched: Watched,
     child: std::process::Child,
     ended: Option<ExitStatus>,
     /// Taken out of its log once it has ended.
@@ -49,10 +52,16 @@ pub struct Child {
 }
 
 impl Child {
-    pub(super) fn new(name: String, log: PathBuf, child: std::process::Child) -> Self {
+    pub(super) fn new(
+        name: String,
+        log: PathBuf,
+        watched: Watched,
+        child: std::process::Child,
+    ) -> Self {
         Self {
             name,
             log,
+            _watched: watched,
             child,
             ended: None,
             secrets: Secrets::default(),

@@ -13,8 +13,8 @@ use super::close::CloseFrame;
 use super::frame::Opcode;
 
 /// A buffer larger than this is given back once its message was handed on, so that one large message does not
-/// cost memory for the rest of the session.
-const KEPT_BUFFER_BYTES: usize = 128 * 1024;
+/// cost memory for the rest of the session. Kept ones count against `HELD_MAX_BYTES`, which 65,536 sessions with one of this size just fill.
+pub(crate) const KEPT_BUFFER_BYTES: usize = 4 * 1024;
 
 /// The longest header of a server frame: it has no mask.
 const HEADER_MAX_BYTES: usize = 10;
@@ -157,6 +157,12 @@ impl Decoder {
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.frame.is_none() && self.header_len == 0 && self.fragmented.is_none()
+    }
+
+    /// The memory that parts of messages take.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.message.capacity() + self.control.capacity()
     }
 
     /// Takes the next bytes and calls `on_event` for each event that they complete.

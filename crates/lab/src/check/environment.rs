@@ -7,10 +7,10 @@ use super::registry::{Case, Trial};
 use super::subject::{Bench, Environment};
 
 /// A gateway must have refused by then. The contract sets no time, and a virtual machine on a busy core takes its time to start.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(30);
 
 /// A delay of less can hardly make a refusal too late.
-const TOLERANCE: Duration = Duration::from_secs(20);
+const TOLERANCE: Duration = Duration::from_secs(10);
 
 /// Each variable with values that it must not take.
 const BAD_VALUES: [(&str, &[&str]); 17] = [

@@ -124,7 +124,10 @@ impl Watch {
                 let late = match witnesses {
                     Witnesses::WithChecker => late_sleeps(),
                     #[cfg(test)]
-                    Witnesses::ProcessesOnly => late_sleeps() * 0,
+                    Witnesses::ProcessesOnly => {
+                        late_sleeps();
+                        Duration::ZERO
+                    }
                 };
                 let cpus = CpuTimes::read().unwrap_or_default();
                 let to = Instant::now();

@@ -1,6 +1,7 @@
 //! What the threads of a process and of its descendants ran, and how long they were ready and waited for a core: light enough to be read twenty times a second.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use nix::sched::{CpuSet, sched_getaffinity};
 use nix::unistd::Pid;
@@ -30,7 +31,7 @@ pub struct Waited {
     pub wait_ns: u64,
     /// Running.
     pub on_cpu_ns: u64,
-    /// A signal has stopped the process at the root: SIGSTOP, a debugger.
+    /// A signal has stopped one of the processes: SIGSTOP, a debugger.
     pub stopped: bool,
 }
 
@@ -73,11 +74,14 @@ impl RunQueue {
             }
         }
         let [wait_ns, on_cpu_ns] = self.threads.update(threads);
-        let stat = read(std::path::Path::new(&format!("/proc/{}/stat", self.root)));
+        let stopped = |pid: &i32| {
+            read(Path::new(&format!("/proc/{pid}/stat")))
+                .is_some_and(|stat| parse::is_stopped(&stat))
+        };
         Waited {
             wait_ns,
             on_cpu_ns,
-            stopped: stat.is_some_and(|stat| parse::is_stopped(&stat)),
+            stopped: self.processes.iter().any(stopped),
         }
     }
 }

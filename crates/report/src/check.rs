@@ -13,11 +13,14 @@ pub struct Check {
     pub cases: Vec<Case>,
     /// Cases that ran and passed.
     pub passed: u64,
-    /// Cases that ran and did not pass.
+    /// Cases that ran and did not pass, undisturbed.
     pub failed: u64,
     /// Cases that did not run.
     #[serde(default)]
     pub skipped: u64,
+    /// Cases that did not pass, but were disturbed whenever they ran: nothing is known of them.
+    #[serde(default)]
+    pub disturbed: u64,
     /// The build of Plimsoll that made this.
     #[serde(default, skip_serializing_if = "Build::is_unknown")]
     pub build: Build,
@@ -39,6 +42,12 @@ pub struct Case {
     /// Why the case did not run; absent when it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
+    /// What kept a process of the case from its core, in each of its attempts, so that not to pass says nothing about the target; absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbed: Option<String>,
+    /// How often it ran; absent when once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u32>,
 }
 
 /// How a case ended.
@@ -46,6 +55,8 @@ pub struct Case {
 pub enum Outcome {
     /// It ran and did not pass.
     Failed,
+    /// It did not pass, and a process of it was kept from its core each time: nothing is known.
+    Disturbed,
     /// It did not run.
     Skipped,
     /// It ran and passed.
@@ -56,10 +67,21 @@ impl Case {
     /// How it ended; a case that did not run did not pass, whatever it says.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
-        match (&self.skipped, self.pass) {
-            (Some(_), _) => Outcome::Skipped,
-            (None, true) => Outcome::Passed,
-            (None, false) => Outcome::Failed,
+        match (&self.skipped, self.pass, &self.disturbed) {
+            (Some(_), _, _) => Outcome::Skipped,
+            (None, true, _) => Outcome::Passed,
+            (None, false, Some(_)) => Outcome::Disturbed,
+            (None, false, None) => Outcome::Failed,
+        }
+    }
+
+    /// What is shown as seen: why it did not run, or what the target did and what disturbed it.
+    #[must_use]
+    pub fn seen_in_words(&self) -> String {
+        match (self.outcome(), &self.skipped, &self.disturbed) {
+            (Outcome::Skipped, Some(why), _) => why.clone(),
+            (Outcome::Disturbed, _, Some(why)) => format!("{} ({why})", self.seen),
+            _ => self.seen.clone(),
         }
     }
 }

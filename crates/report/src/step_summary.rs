@@ -277,8 +277,9 @@ fn check_section(page: &mut Page, report: &Check) {
     page.heading(3, &format!("Conformance of {}", escape(&report.target)));
     page.paragraph(&format!("**{}**", check::verdict(report)));
     let any = |outcome| report.cases.iter().any(|case| case.outcome() == outcome);
-    if any(Outcome::Failed) {
-        page.table(&check::table(report, &[Outcome::Failed]));
+    if any(Outcome::Failed) || any(Outcome::Disturbed) {
+        let shown = [Outcome::Failed, Outcome::Disturbed];
+        page.table(&check::table(report, &shown));
     }
     if any(Outcome::Skipped) || any(Outcome::Passed) {
         page.folded("Cases that passed or did not run", |page| {

@@ -11,6 +11,9 @@ use super::setup::{DRAIN, SHORT_DRAIN};
 /// What an exit may take beyond the drain itself.
 const EXIT_MARGIN: Duration = Duration::from_millis(1000);
 
+/// A gateway may take this long to notice the signal.
+const SIGNAL_SEEN: Duration = Duration::from_millis(150);
+
 pub(super) fn cases() -> Vec<Case> {
     vec![
         case(
@@ -26,7 +29,8 @@ pub(super) fn cases() -> Vec<Case> {
             "503 or no connection, for both",
             refuses,
         )
-        .in_setup(&DRAIN),
+        .in_setup(&DRAIN)
+        .failed_by_delay_of(SIGNAL_SEEN),
         case(
             "drain-exit",
             "After SIGTERM the gateway exits with 0",
@@ -63,7 +67,7 @@ fn refuses(site: &Site<'_>) -> Verdict {
     wait_for_request(site)?;
     site.gateway()?.terminate()?;
     // The request in flight keeps the drain going; a signal is not seen at once.
-    thread::sleep(Duration::from_millis(150));
+    thread::sleep(SIGNAL_SEEN);
     let health = site
         .get("/health")
         .map_or("no connection".to_owned(), |answer| {

@@ -18,8 +18,8 @@ use crate::process::{Child, Launch, choose_port};
 use crate::signals::Stop;
 use crate::simulator::{self, SeenRequest, Stats};
 
-/// Until a gateway is ready: a virtual machine on a busy machine takes its time.
-const READY_TIMEOUT: Duration = Duration::from_secs(20);
+/// Until a gateway is ready. The contract sets no time, and a virtual machine that shares its core with a compiler takes its time.
+const READY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Requests that are asked of the simulator: all that it remembers.
 const REMEMBERED_REQUESTS: usize = 1024;
@@ -176,6 +176,10 @@ impl Gateway for Process {
         self.address
     }
 
+    fn process(&self) -> Option<i32> {
+        Some(self.pid)
+    }
+
     fn output(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
@@ -200,6 +204,10 @@ impl Gateway for Process {
 impl Simulator for simulator::Simulator {
     fn url(&self) -> String {
         self.url().to_owned()
+    }
+
+    fn process(&self) -> Option<i32> {
+        Some(self.pid())
     }
 
     fn set_faults(&self, faults: &serde_json::Value) -> Result<(), String> {

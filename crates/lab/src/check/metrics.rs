@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::client::Verdict;
 use super::registry::{Case, Series, Site, case, value};
-use super::setup::FAULTS;
+use super::setup::COUNTERS;
 use crate::http::Metrics;
 
 pub(super) fn cases() -> Vec<Case> {
@@ -40,7 +40,7 @@ pub(super) fn cases() -> Vec<Case> {
             histograms,
         ),
     ]
-    .map(|case| case.in_setup(&FAULTS))
+    .map(|case| case.in_setup(&COUNTERS))
     .into()
 }
 

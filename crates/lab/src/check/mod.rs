@@ -8,7 +8,8 @@
 //!   `http_surface`, `start`, `frames`, `rejected_frames`, `flush`, `in_flight`, `inference_request`, `inference_errors`,
 //!   `overflow`, `limits`, `drain`, `metrics`, `environment`.
 //! - `setup`: the environments that cases need. Cases with the same one share a gateway and its simulator.
-//! - `runner`: starts the setups and runs their cases.
+//! - `runner`: starts the setups (`running`), runs their cases and repeats disturbed ones.
+//! - `watch`: whether the processes of a case were kept from their cores meanwhile.
 //! - `client`, `messages`: what cases are written with.
 
 mod client;
@@ -28,9 +29,11 @@ mod overflow;
 mod registry;
 mod rejected_frames;
 mod runner;
+mod running;
 mod setup;
 mod start;
 pub mod subject;
+mod watch;
 
 use serde::Serialize;
 
@@ -54,6 +57,12 @@ pub struct CaseResult {
     /// Why the case did not run; absent when it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
+    /// What kept a process of the case from its core, in each of its attempts, so that not to pass says nothing about the target; absent otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disturbed: Option<String>,
+    /// How often it ran; absent when once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u32>,
 }
 
 /// What all cases showed, in the order of the registry.
@@ -65,22 +74,26 @@ pub struct CheckReport {
     pub cases: Vec<CaseResult>,
     /// Cases that ran and passed.
     pub passed: usize,
-    /// Cases that ran and did not pass.
+    /// Cases that ran and did not pass, undisturbed.
     pub failed: usize,
     /// Cases that did not run.
     pub skipped: usize,
+    /// Cases that did not pass, but were disturbed whenever they ran: nothing is known of them.
+    pub disturbed: usize,
 }
 
 impl CheckReport {
     fn new(target: String, cases: Vec<CaseResult>) -> Self {
         let skipped = cases.iter().filter(|case| case.skipped.is_some()).count();
         let passed = cases.iter().filter(|case| case.pass).count();
+        let disturbed = cases.iter().filter(|case| case.disturbed.is_some()).count();
         Self {
-            failed: cases.len() - passed - skipped,
+            failed: cases.len() - passed - skipped - disturbed,
             target,
             cases,
             passed,
             skipped,
+            disturbed,
         }
     }
 }

@@ -1,15 +1,20 @@
 //! Sections 7 and 8 of the contract: a full input buffer, by policy. Nothing is lost silently.
 
+use std::time::Duration;
+
 use super::client::{AT_ONCE, Session, Verdict};
 use super::in_flight::wait_for_request;
 use super::messages::{ErrorMessage, Message};
 use super::registry::{Case, Series, Site, case, value};
 use super::setup::{CLOSE_ON_OVERFLOW, DROP_NEWEST, DROP_OLDEST};
 
+/// All frames must be in the buffer before the first tick, FLUSH_INTERVAL_MS=400 after the start.
+const BEFORE_THE_TICK: Duration = Duration::from_millis(300);
+
 const DROPPED: Series = ("stt_frames_dropped_total", &[]);
 
 pub(super) fn cases() -> Vec<Case> {
-    vec![
+    [
         case(
             "overflow-drop-oldest",
             "drop_oldest drops the oldest frames of a full buffer, and names them once",
@@ -60,6 +65,8 @@ pub(super) fn cases() -> Vec<Case> {
         )
         .in_setup(&CLOSE_ON_OVERFLOW),
     ]
+    .map(|case| case.failed_by_delay_of(BEFORE_THE_TICK))
+    .into()
 }
 
 /// Sends 50 frames at once to a buffer of 20, before the first tick; what names them must be exactly this.

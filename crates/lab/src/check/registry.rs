@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::client::{Connection, Session, Upgrade, Verdict};
+use super::client::{AT_ONCE, Connection, Session, Upgrade, Verdict};
 use super::setup::{BASE, Setup};
 use super::subject::{Bench, Gateway, Simulator};
 use super::{
@@ -34,6 +34,8 @@ pub(super) struct Case {
     pub(super) id: Cow<'static, str>,
     pub(super) title: Cow<'static, str>,
     pub(super) expected: Cow<'static, str>,
+    /// The shortest delay, of whatever process, that can turn a pass into a failure.
+    pub(super) tolerance: Duration,
     pub(super) trial: Trial,
 }
 
@@ -72,6 +74,7 @@ pub(super) fn case(
         id: id.into(),
         title: title.into(),
         expected: expected.into(),
+        tolerance: AT_ONCE,
         trial: Trial::OnSite {
             setup: &BASE,
             needs: Needs::Address,
@@ -86,6 +89,12 @@ impl Case {
         if let Trial::OnSite { setup, needs, .. } = &mut self.trial {
             (*setup, *needs) = (special, Needs::Start);
         }
+        self
+    }
+
+    /// The same case, when a delay shorter than [`AT_ONCE`], the deadline of most, can fail it.
+    pub(super) fn failed_by_delay_of(mut self, tolerance: Duration) -> Self {
+        self.tolerance = tolerance;
         self
     }
 

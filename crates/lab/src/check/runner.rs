@@ -1,19 +1,38 @@
-//! Starts the setups and runs their cases.
+//! Starts the setups, runs their cases, and repeats those that did not pass while something kept a process from its core.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Mutex, PoisonError, RwLock};
 use std::thread;
+use std::time::{Duration, Instant};
 
-use super::registry::{Case, Needs, Site, Started, Trial, all};
+use super::registry::{Case, Needs, Site, Trial, all};
+use super::running::{Running, Target};
 use super::setup::{BASE, DEFAULTS, Setup, Sharing};
 use super::subject::{Bench, Subject};
+use super::watch::{Kept, Watch, Witnesses};
 use super::{CaseResult, CheckReport};
-use crate::manifest::InferenceTransport;
 use crate::signals::Stop;
 
 /// Cases that run at a time, where they share a gateway.
 const CASES_AT_ONCE: usize = 6;
+
+/// Setups that run at a time, each with a gateway of its own. Nearly all of their time the cases wait.
+const SETUPS_AT_ONCE: usize = 6;
+
+/// The pauses before a case is repeated: what disturbed it may end meanwhile.
+const PAUSES: [Duration; 3] = [
+    Duration::from_millis(200),
+    Duration::from_millis(1000),
+    Duration::from_millis(3000),
+];
+
+/// The kernel counts a wait when it ends, and a case may end before the wait that failed it.
+const SETTLE: Duration = Duration::from_millis(300);
+
+/// Cases of all checks of this process share the machine; one that is repeated has it alone.
+static MACHINE: RwLock<()> = RwLock::new(());
 
 /// The ids of all cases, in the order of the contract.
 #[must_use]
@@ -28,6 +47,18 @@ pub struct Options<'a> {
     pub only: Option<&'a (dyn Fn(&str) -> bool + Sync)>,
     /// When it is requested, no further case is begun: the rest is reported as not run.
     pub stop: Option<&'a Stop>,
+    /// What counts as a disturbance.
+    #[cfg(test)]
+    pub(super) witnesses: Witnesses,
+}
+
+impl Options<'_> {
+    fn witnesses(&self) -> Witnesses {
+        #[cfg(test)]
+        return self.witnesses;
+        #[cfg(not(test))]
+        Witnesses::default()
+    }
 }
 
 /// Runs every case, hands each result to `on_case` as it comes, and reports all in the registry's order.
@@ -50,6 +81,7 @@ pub fn run(
             stop: options.stop,
             sender,
             session_numbers: AtomicU64::new(0),
+            witnesses: options.witnesses(),
         };
         scope.spawn(move || runner.run(subject));
         for (place, result) in receiver {
@@ -69,13 +101,23 @@ struct Runner<'a> {
     stop: Option<&'a Stop>,
     sender: Sender<(usize, CaseResult)>,
     session_numbers: AtomicU64,
+    witnesses: Witnesses,
 }
 
 /// How one case ended.
 enum End {
     Pass(String),
     Fail(String),
+    /// It did not pass, and why that says nothing.
+    Disturbed(String, Kept),
     NotRun(String),
+}
+
+/// Whether other cases run against the same gateway.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Company {
+    Alone,
+    Others,
 }
 
 impl Runner<'_> {
@@ -84,16 +126,23 @@ impl Runner<'_> {
             Subject::Url { url, token } => self.run_url(url, token.as_deref()),
             Subject::Target {
                 transport, bench, ..
-            } => self.run_target(*bench, *transport),
+            } => self.run_target(&Target {
+                bench: *bench,
+                transport: *transport,
+                session_numbers: &self.session_numbers,
+                witnesses: self.witnesses,
+                starting: Mutex::new(()),
+            }),
         }
     }
 
-    fn report(&self, place: usize, end: End) {
+    fn report(&self, place: usize, end: End, attempts: u32) {
         let case = &self.cases[place];
-        let (pass, seen, skipped) = match end {
-            End::Pass(seen) => (true, seen, None),
-            End::Fail(seen) => (false, seen, None),
-            End::NotRun(reason) => (false, "not run".to_owned(), Some(reason)),
+        let (pass, seen, skipped, disturbed) = match end {
+            End::Pass(seen) => (true, seen, None, None),
+            End::Fail(seen) => (false, seen, None, None),
+            End::Disturbed(seen, kept) => (false, seen, None, Some(kept.to_string())),
+            End::NotRun(reason) => (false, "not run".to_owned(), Some(reason), None),
         };
         let result = CaseResult {
             id: case.id.to_string(),
@@ -102,6 +151,8 @@ impl Runner<'_> {
             expected: case.expected.to_string(),
             seen,
             skipped,
+            disturbed,
+            attempts: (attempts > 1).then_some(attempts),
         };
         // The receiver outlives the runner; were it gone, nobody would want the result.
         let _ = self.sender.send((place, result));
@@ -109,7 +160,7 @@ impl Runner<'_> {
 
     fn report_all(&self, places: &[usize], end: impl Fn() -> End) {
         for place in places {
-            self.report(*place, end());
+            self.report(*place, end(), 1);
         }
     }
 
@@ -118,7 +169,7 @@ impl Runner<'_> {
             |place| matches!(&self.cases[*place].trial, Trial::OnSite { needs, .. } if *needs == Needs::Address),
         );
         for place in rest {
-            self.report(place, End::NotRun(self.why_not_on_url(place)));
+            self.report(place, End::NotRun(self.why_not_on_url(place)), 1);
         }
         match resolve(url) {
             Err(error) => self.report_all(&possible, || End::Fail(error.clone())),
@@ -131,7 +182,12 @@ impl Runner<'_> {
                     started: None,
                     session_numbers: &self.session_numbers,
                 };
-                self.run_on_site(&possible, &site);
+                let watch = Watch::new(None, None, self.witnesses);
+                for place in self.first_attempts(&possible, &site, &watch) {
+                    self.repeat(place, |place| {
+                        self.on_site(place, &site, &watch, Company::Alone)
+                    });
+                }
             }
         }
     }
@@ -148,113 +204,201 @@ impl Runner<'_> {
         format!("the target was given by its URL, and this case {why}")
     }
 
-    fn run_target(&self, bench: &dyn Bench, transport: Option<InferenceTransport>) {
-        let mut alone: Vec<usize> = Vec::new();
+    /// Runs every case once, several setups at a time; then repeats what was disturbed, case by case.
+    fn run_target(&self, target: &Target<'_>) {
+        let (setups, on_bench) = self.by_setup();
+        let again = Mutex::new(Vec::new());
+        in_threads(&setups, SETUPS_AT_ONCE, |(setup, places)| {
+            let _shared = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
+            let (running, disturbed) = self.run_setup(*setup, places, target);
+            if !disturbed.is_empty() {
+                let mut again = again.lock().unwrap_or_else(PoisonError::into_inner);
+                again.push((*setup, running, disturbed));
+            }
+        });
+        let again = again.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for (setup, running, places) in again {
+            for place in places {
+                self.repeat(place, |place| match &running {
+                    Some(running) => {
+                        self.on_site(place, &running.site(target), &running.watch, Company::Alone)
+                    }
+                    None => match Running::start(setup, target) {
+                        Ok(fresh) => {
+                            self.on_site(place, &fresh.site(target), &fresh.watch, Company::Alone)
+                        }
+                        Err(error) => End::Fail(error),
+                    },
+                });
+            }
+        }
+        self.run_on_bench(&on_bench, target.bench);
+    }
+
+    /// The cases of each setup, and those that start gateways themselves. A case whose setup is not shared has it for itself.
+    fn by_setup(&self) -> (Vec<(&'static Setup, Vec<usize>)>, Vec<usize>) {
+        let mut on_bench: Vec<usize> = Vec::new();
         let mut setups: Vec<(&'static Setup, Vec<usize>)> = Vec::new();
         for (place, case) in self.cases.iter().enumerate() {
             match &case.trial {
-                Trial::OnBench(_) => alone.push(place),
-                Trial::OnSite { setup, .. } if setup.sharing == Sharing::Alone => {
-                    setups.push((setup, vec![place]))
+                Trial::OnBench(_) => on_bench.push(place),
+                Trial::OnSite { setup, .. } => {
+                    let known = setups
+                        .iter_mut()
+                        .filter(|_| setup.sharing != Sharing::Alone)
+                        .find(|(known, _)| known.name == setup.name);
+                    match known {
+                        Some((_, places)) => places.push(place),
+                        None => setups.push((setup, vec![place])),
+                    }
                 }
-                Trial::OnSite { setup, .. } => match setups
-                    .iter_mut()
-                    .find(|(known, _)| known.name == setup.name)
-                {
-                    Some((_, places)) => places.push(place),
-                    None => setups.push((setup, vec![place])),
-                },
             }
         }
-        for (setup, places) in setups {
-            self.run_setup(setup, &places, bench, transport);
-        }
-        self.each(&alone, CASES_AT_ONCE, |place| {
-            match &self.cases[place].trial {
-                Trial::OnBench(run) => run(bench),
-                Trial::OnSite { .. } => Err("this case needs a running gateway".to_owned()),
-            }
-        });
+        (setups, on_bench)
     }
 
+    /// Runs the cases of a setup once; the disturbed ones, with what still runs when they are to be repeated there.
     fn run_setup(
         &self,
         setup: &'static Setup,
         places: &[usize],
-        bench: &dyn Bench,
-        transport: Option<InferenceTransport>,
-    ) {
+        target: &Target<'_>,
+    ) -> (Option<Running>, Vec<usize>) {
         if self.is_stopped() {
-            return self.report_all(places, interrupted);
+            self.report_all(places, interrupted);
+            return (None, Vec::new());
         }
-        let simulator = match bench.start_simulator(&setup.simulator_environment()) {
-            Ok(simulator) => simulator,
+        match Running::start(setup, target) {
             Err(error) => {
-                return self.report_all(places, || {
-                    End::Fail(format!("the simulator did not start: {error}"))
-                });
+                self.report_all(places, || End::Fail(error.clone()));
+                (None, Vec::new())
             }
-        };
-        let gateway = match bench.start_gateway(&setup.gateway_environment(&simulator.url())) {
-            Ok(gateway) => gateway,
-            Err(error) => {
-                let with = setup.variables();
-                return self.report_all(places, || {
-                    End::Fail(format!("it did not start with {with}: {error}"))
-                });
+            Ok(running) => {
+                let again = self.first_attempts(places, &running.site(target), &running.watch);
+                let kept = Some(running).filter(|_| setup.sharing != Sharing::Alone);
+                (kept, again)
             }
-        };
-        let site = Site {
-            address: gateway.address(),
-            setup,
-            token: None,
-            transport,
-            started: Some(Started {
-                gateway: &*gateway,
-                simulator: &*simulator,
-            }),
-            session_numbers: &self.session_numbers,
-        };
-        self.run_on_site(places, &site);
+        }
     }
 
-    fn run_on_site(&self, places: &[usize], site: &Site<'_>) {
-        let at_once = match site.setup.sharing {
-            Sharing::Together => CASES_AT_ONCE,
-            Sharing::InTurn | Sharing::Alone => 1,
+    /// Runs each case once and reports it, unless it was disturbed: those are returned.
+    fn first_attempts(&self, places: &[usize], site: &Site<'_>, watch: &Watch) -> Vec<usize> {
+        let (at_once, company) = match site.setup.sharing {
+            Sharing::Together => (CASES_AT_ONCE, Company::Others),
+            Sharing::InTurn | Sharing::Alone => (1, Company::Alone),
         };
-        self.each(places, at_once, |place| match &self.cases[place].trial {
-            Trial::OnSite { run, .. } => run(site),
-            Trial::OnBench(_) => Err("this case starts its own gateway".to_owned()),
-        });
+        self.each_once(places, at_once, |place| {
+            self.on_site(place, site, watch, company)
+        })
     }
 
-    /// Runs the cases of `places`, several at once, and reports each.
-    fn each(
+    fn each_once(
         &self,
         places: &[usize],
         at_once: usize,
-        run: impl Fn(usize) -> Result<String, String> + Sync,
-    ) {
-        let next = AtomicUsize::new(0);
-        thread::scope(|scope| {
-            for _ in 0..at_once.min(places.len()) {
-                scope.spawn(|| {
-                    while let Some(place) = places.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let end = match self.is_stopped() {
-                            true => interrupted(),
-                            false => run(*place).map_or_else(End::Fail, End::Pass),
-                        };
-                        self.report(*place, end);
-                    }
-                });
+        run: impl Fn(usize) -> End + Sync,
+    ) -> Vec<usize> {
+        let again = Mutex::new(Vec::new());
+        in_threads(places, at_once, |place| match run(*place) {
+            End::Disturbed(..) => {
+                let mut again = again.lock().unwrap_or_else(PoisonError::into_inner);
+                again.push(*place);
             }
+            end => self.report(*place, end, 1),
         });
+        again.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs a disturbed case again until it passes, or fails undisturbed, or has been disturbed too often.
+    fn repeat(&self, place: usize, run: impl Fn(usize) -> End) {
+        let _alone = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
+        let mut attempts = 1;
+        let mut last = interrupted();
+        for pause in PAUSES {
+            if self.is_stopped() {
+                break;
+            }
+            thread::sleep(pause);
+            attempts += 1;
+            last = run(place);
+            if !matches!(last, End::Disturbed(..)) {
+                break;
+            }
+        }
+        self.report(place, last, attempts);
+    }
+
+    fn on_site(&self, place: usize, site: &Site<'_>, watch: &Watch, company: Company) -> End {
+        self.attempt(place, watch, company, || match &self.cases[place].trial {
+            Trial::OnSite { run, .. } => run(site),
+            Trial::OnBench(_) => Err("this case starts its own gateway".to_owned()),
+        })
+    }
+
+    fn run_on_bench(&self, places: &[usize], bench: &dyn Bench) {
+        let watch = Watch::new(None, None, self.witnesses);
+        let run = |place: usize| {
+            self.attempt(place, &watch, Company::Alone, || {
+                match &self.cases[place].trial {
+                    Trial::OnBench(run) => run(bench),
+                    Trial::OnSite { .. } => Err("this case needs a running gateway".to_owned()),
+                }
+            })
+        };
+        let again = {
+            let _shared = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
+            self.each_once(places, CASES_AT_ONCE, run)
+        };
+        for place in again {
+            self.repeat(place, run);
+        }
+    }
+
+    /// Runs a case. A pass stands, whatever disturbed it: a delay makes a gateway seem later, and all but two cases demand that something is not late. (The two,
+    /// `first-flush` and `start-timeout`, also demand that it is not early; a delay hides at most its own length there.)
+    fn attempt(
+        &self,
+        place: usize,
+        watch: &Watch,
+        company: Company,
+        run: impl FnOnce() -> Result<String, String>,
+    ) -> End {
+        if self.is_stopped() {
+            return interrupted();
+        }
+        let since = Instant::now();
+        match run() {
+            Ok(seen) => End::Pass(seen),
+            Err(seen) => {
+                thread::sleep(SETTLE);
+                let tolerance = self.cases[place].tolerance;
+                let kept = watch.kept_since(since, tolerance, company == Company::Others);
+                if kept.disturbs(tolerance) {
+                    End::Disturbed(seen, kept)
+                } else {
+                    End::Fail(seen)
+                }
+            }
+        }
     }
 
     fn is_stopped(&self) -> bool {
         self.stop.is_some_and(Stop::requested)
     }
+}
+
+/// Runs `run` with each of `items`, several at once.
+fn in_threads<T: Sync>(items: &[T], at_once: usize, run: impl Fn(&T) + Sync) {
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..at_once.min(items.len()) {
+            scope.spawn(|| {
+                while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    run(item);
+                }
+            });
+        }
+    });
 }
 
 fn interrupted() -> End {

@@ -108,9 +108,22 @@ pub(super) static SLOW_MODEL: Setup = Setup {
     simulator_delay_ms: 625,
 };
 
-/// Faults of the simulator, and counters: one case at a time, a small buffer, a short time-out.
+/// Faults of the simulator: one case at a time, a small buffer, a short time-out.
 pub(super) static FAULTS: Setup = Setup {
     name: "faults",
+    sharing: Sharing::InTurn,
+    gateway: &[
+        ("FLUSH_INTERVAL_MS", "250"),
+        ("FLUSH_PHASE_JITTER_MS", "0"),
+        ("INFERENCE_TIMEOUT_MS", "500"),
+        ("MAX_BUFFER_FRAMES", "20"),
+    ],
+    simulator_delay_ms: 20,
+};
+
+/// Counters. The same variables, but a gateway of its own, so that its cases need not wait for those of the faults.
+pub(super) static COUNTERS: Setup = Setup {
+    name: "counters",
     sharing: Sharing::InTurn,
     gateway: &[
         ("FLUSH_INTERVAL_MS", "250"),

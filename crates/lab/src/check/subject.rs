@@ -71,6 +71,11 @@ pub trait Gateway: Send + Sync {
     /// Where it listens.
     fn address(&self) -> SocketAddr;
 
+    /// Its process, when it has one here: the checker then sees whether it was kept from its core.
+    fn process(&self) -> Option<i32> {
+        None
+    }
+
     /// What it has printed so far.
     fn output(&self) -> String;
 
@@ -91,6 +96,11 @@ pub trait Gateway: Send + Sync {
 pub trait Simulator: Send + Sync {
     /// Its base URL, for `INFERENCE_URL`.
     fn url(&self) -> String;
+
+    /// Its process, when it has one here.
+    fn process(&self) -> Option<i32> {
+        None
+    }
 
     /// Switches faults on: the body of `PUT /faults`. `{}` switches all off.
     ///

@@ -113,6 +113,12 @@ pub struct CpuTimes {
 }
 
 impl CpuTimes {
+    /// The unit of these times, µs.
+    #[must_use]
+    pub fn tick_us() -> u64 {
+        tick_us()
+    }
+
     /// Reads `/proc/stat`.
     ///
     /// # Errors

@@ -8,18 +8,21 @@
 //! sockets   the target's ends of its connections: queues, retransmits
 //! monitor   a thread that samples at 10 Hz
 //! cpu_times the machine's CPUs: busy, idle, stolen
+//! run_queue how long a process tree waited for a core, read often
 //! ```
 
 mod cpu_times;
 mod members;
 mod monitor;
 mod parse;
+mod run_queue;
 mod sampler;
 mod series;
 mod sockets;
 
 pub use cpu_times::{CpuTimes, Passed, Ticks};
 pub use monitor::{DEFAULT_INTERVAL, Monitor, Recorded, Watched};
+pub use run_queue::{RunQueue, Waited};
 pub use sampler::{Detail, Sample, Sampler, Source, process_cpu_us};
 pub use series::{MachineSeries, Series, Usage};
 pub use sockets::{SocketSample, SocketSeries, SocketWatch};

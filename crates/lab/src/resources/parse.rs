@@ -42,6 +42,12 @@ pub(super) fn stat(text: &str) -> Option<Stat> {
     })
 }
 
+/// Whether `/proc/<pid>/stat` says that a signal or a tracer has stopped the process: state `T` or `t`.
+pub(super) fn is_stopped(text: &str) -> bool {
+    let state = text.rsplit_once(')').map(|(_, fields)| fields.trim_start());
+    state.is_some_and(|state| state.starts_with(['T', 't']))
+}
+
 /// Absent lines count 0: a process that is just ending has no memory lines any more.
 pub(super) fn status(text: &str) -> Status {
     let mut status = Status::default();
@@ -115,6 +121,14 @@ mod tests {
     }
 
     #[test]
+    fn a_stopped_process_has_its_state_behind_the_name() {
+        assert!(is_stopped("3972 (a ) b) T 3957 3957"));
+        assert!(is_stopped("3972 (traced) t 3957 3957"));
+        assert!(!is_stopped("3972 (T) S 3957 3957"));
+        assert!(!is_stopped(""));
+    }
+
+    #[test]
     fn status_in_bytes() {
         let text = "Name:\tcat\nVmHWM:\t    1712 kB\nVmRSS:\t    1700 kB\nRssAnon:\t 116 kB\nvoluntary_ctxt_switches:\t3\nnonvoluntary_ctxt_switches:\t4\n";
         let expected = Status {
@@ -152,7 +166,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_makes_them_panic(text in r"[a-zA-Z0-9() :\n]{0,200}") {
-            let _ = (stat(&text), status(&text), schedstat(&text), memory_available_share(&text));
+            let _ = (is_stopped(&text), stat(&text), status(&text), schedstat(&text), memory_available_share(&text));
         }
     }
 }

@@ -307,7 +307,7 @@ pub fn process_cpu_us(pid: i32) -> Option<u64> {
     Some(seconds * 1_000_000 + nanoseconds / 1000)
 }
 
-fn threads_of(pid: i32) -> Vec<(i32, PathBuf)> {
+pub(super) fn threads_of(pid: i32) -> Vec<(i32, PathBuf)> {
     let entries = std::fs::read_dir(format!("/proc/{pid}/task"))
         .into_iter()
         .flatten()
@@ -326,7 +326,7 @@ fn open_files(pid: i32) -> Option<u64> {
     }
 }
 
-fn read(path: &Path) -> Option<String> {
+pub(super) fn read(path: &Path) -> Option<String> {
     std::fs::read_to_string(path).ok()
 }
 

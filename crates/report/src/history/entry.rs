@@ -352,7 +352,11 @@ fn of_ranking(blank: &Entry, ranking: &Ranking) -> Entry {
 fn of_check(blank: &Entry, results: &Results, check: &Check) -> Entry {
     let failed = check.cases.iter().any(|it| it.outcome() == Outcome::Failed);
     let passed = check.cases.iter().any(|it| it.outcome() == Outcome::Passed);
-    let verdict = match (failed, passed) {
+    let disturbed = check
+        .cases
+        .iter()
+        .any(|it| it.outcome() == Outcome::Disturbed);
+    let verdict = match (failed, passed && !disturbed) {
         (true, _) => Verdict::Fail,
         (false, true) => Verdict::Pass,
         (false, false) => Verdict::Invalid,

@@ -45,6 +45,20 @@ fn class(verb: &str, name: &str) -> String {
     format!("plimsoll.{verb}.{}", name.replace('.', "_"))
 }
 
+/// What a case demanded and what was seen instead.
+fn unmet(kind: &str, case: &check::Case) -> Reason {
+    let mut lines = vec![
+        format!("expected: {}", case.expected),
+        format!("seen:     {}", case.seen),
+    ];
+    lines.extend(case.disturbed.iter().map(|why| format!("disturbed: {why}")));
+    let seen = case.seen_in_words();
+    Reason {
+        lines,
+        ..Reason::new(kind, format!("expected {}, seen {seen}", case.expected))
+    }
+}
+
 /// A conformance check: a case each.
 fn conformance(check: &Check) -> Suite {
     let case = |case: &check::Case| Case {
@@ -53,16 +67,8 @@ fn conformance(check: &Check) -> Suite {
         outcome: match (case.outcome(), &case.skipped) {
             (check::Outcome::Skipped, Some(why)) => Outcome::Skipped(why.clone()),
             (check::Outcome::Passed, _) => Outcome::Passed,
-            _ => Outcome::Failed(Reason {
-                lines: vec![
-                    format!("expected: {}", case.expected),
-                    format!("seen:     {}", case.seen),
-                ],
-                ..Reason::new(
-                    "conformance",
-                    format!("expected {}, seen {}", case.expected, case.seen),
-                )
-            }),
+            (check::Outcome::Disturbed, _) => Outcome::Error(unmet("disturbed", case)),
+            _ => Outcome::Failed(unmet("conformance", case)),
         },
     };
     Suite {

@@ -4,12 +4,17 @@ use super::{Page, Table, code, escape};
 use crate::check::{Case, Check, Outcome};
 use crate::words::count;
 
-/// The verdict in words, then every case: first those that failed, then those that did not run, then those that passed.
+/// The verdict in words, then every case: first those that failed, then those of which nothing is known, then those that passed.
 pub(super) fn section(page: &mut Page, check: &Check) {
     page.heading(1, &format!("Conformance of {}", escape(&check.target)));
     page.paragraph(&format!("**{}**", verdict(check)));
     // What failed is what the reader is here for.
-    let order = [Outcome::Failed, Outcome::Skipped, Outcome::Passed];
+    let order = [
+        Outcome::Failed,
+        Outcome::Disturbed,
+        Outcome::Skipped,
+        Outcome::Passed,
+    ];
     page.table(&table(check, &order));
 }
 
@@ -32,31 +37,48 @@ pub(crate) fn verdict(check: &Check) -> String {
         cases.count() as u64
     };
     let (failed, skipped) = (counted(Outcome::Failed), counted(Outcome::Skipped));
-    let ran = count(check.cases.len() as u64 - skipped);
-    let not_run = match skipped {
-        0 => String::new(),
-        skipped => format!(" {} did not run.", count(skipped)),
-    };
-    if ran == "0" {
-        format!("No case ran: nothing is known.{not_run}")
-    } else if failed == 0 {
-        format!("All {ran} cases that ran passed.{not_run}")
+    let disturbed = counted(Outcome::Disturbed);
+    let ran = check.cases.len() as u64 - skipped;
+    let mut unknown = String::new();
+    if disturbed > 0 {
+        unknown += &format!(
+            " {} did not pass and {} disturbed: nothing is known of {}.",
+            count(disturbed),
+            if disturbed == 1 { "was" } else { "were" },
+            if disturbed == 1 { "it" } else { "them" },
+        );
+    }
+    if skipped > 0 {
+        unknown += &format!(" {} did not run.", count(skipped));
+    }
+    if ran == 0 {
+        format!("No case ran: nothing is known.{unknown}")
+    } else if failed > 0 {
+        format!(
+            "{} of {} cases that ran failed.{unknown}",
+            count(failed),
+            count(ran)
+        )
+    } else if disturbed > 0 {
+        let passed = count(ran - disturbed);
+        format!("{passed} of {} cases that ran passed.{unknown}", count(ran))
     } else {
-        format!("{} of {ran} cases that ran failed.{not_run}", count(failed))
+        format!("All {} cases that ran passed.{unknown}", count(ran))
     }
 }
 
 fn row(case: &Case) -> [String; 5] {
-    let (word, seen) = match (case.outcome(), &case.skipped) {
-        (Outcome::Skipped, Some(why)) => ("not run", why),
-        (Outcome::Passed, _) => ("yes", &case.seen),
-        (_, _) => ("**no**", &case.seen),
+    let word = match case.outcome() {
+        Outcome::Skipped => "not run",
+        Outcome::Disturbed => "disturbed",
+        Outcome::Passed => "yes",
+        Outcome::Failed => "**no**",
     };
     [
         format!("`{}`", code(&case.id)),
         escape(&case.title),
         word.to_owned(),
         escape(&case.expected),
-        escape(seen),
+        escape(&case.seen_in_words()),
     ]
 }

@@ -437,18 +437,22 @@ pub(crate) fn ws_calibration() -> WsCalibration {
     }
 }
 
-/// A check with a case that failed.
+/// A check with a case that failed, one that was disturbed, and one that passed when it was repeated.
 pub(crate) fn check() -> serde_json::Value {
     serde_json::json!({
         "target": "rust-axum",
         "cases": [
             {"id": "health", "title": "GET /health", "pass": true, "expected": "200", "seen": "200"},
             {"id": "drain", "title": "SIGTERM drains", "pass": false, "expected": "close 1001", "seen": "", "skipped": "Plimsoll did not start it"},
+            {"id": "cadence", "title": "flushes keep their schedule", "pass": false, "expected": "no drift over 60 ms", "seen": "drift 90 ms",
+             "disturbed": "within 200 ms the gateway was kept from its core for 88 ms", "attempts": 4},
+            {"id": "ping", "title": "a ping is answered", "pass": true, "expected": "a pong", "seen": "a pong", "attempts": 2},
             {"id": "size", "title": "a binary message of 639 bytes", "pass": false, "expected": "close 1003", "seen": "close 1002 | \"bad\""},
         ],
-        "passed": 1,
+        "passed": 2,
         "failed": 1,
         "skipped": 1,
+        "disturbed": 1,
     })
 }
 

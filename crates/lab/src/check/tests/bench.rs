@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use plimsoll_workloads::stt::reference::{self, Answer};
 
 use super::Defect;
 use super::gateway::{self, Settings};
+use super::hold::Hold;
 use crate::check::subject::{Bench, Ended, Environment, Gateway, Simulator};
 use crate::simulator::{SeenRequest, Stats};
 
@@ -17,6 +18,7 @@ use crate::simulator::{SeenRequest, Stats};
 pub(super) struct FakeBench {
     defect: Defect,
     starts: bool,
+    hold: Option<Arc<Hold>>,
     simulators: Mutex<HashMap<String, Arc<Model>>>,
     next: AtomicU64,
 }
@@ -26,8 +28,17 @@ impl FakeBench {
         Self {
             defect,
             starts: true,
+            hold: None,
             simulators: Mutex::default(),
             next: AtomicU64::new(0),
+        }
+    }
+
+    /// One whose gateways stand still while a process does.
+    pub(super) fn held(defect: Defect, hold: Hold) -> Self {
+        Self {
+            hold: Some(Arc::new(hold)),
+            ..Self::new(defect)
         }
     }
 
@@ -48,6 +59,7 @@ impl Bench for FakeBench {
         let model = Arc::new(Model {
             delay: Duration::from_millis(delay_ms.map_err(|error| format!("{error}"))?),
             state: Mutex::default(),
+            started: Instant::now(),
         });
         self.simulators
             .lock()
@@ -65,7 +77,7 @@ impl Bench for FakeBench {
         let model = simulators
             .get(&settings.inference_url)
             .ok_or("no such simulator")?;
-        gateway::start(settings, Arc::clone(model), self.defect)
+        gateway::start(settings, Arc::clone(model), self.defect, self.hold.clone())
     }
 
     fn start_refused(&self, environment: &Environment, _limit: Duration) -> Result<Ended, String> {
@@ -83,6 +95,7 @@ impl Bench for FakeBench {
 pub(super) struct Model {
     delay: Duration,
     state: Mutex<State>,
+    started: Instant,
 }
 
 #[derive(Default)]
@@ -116,7 +129,7 @@ impl Model {
             state.stats.inflight_max = state.stats.inflight_max.max(state.stats.inflight);
             let inflight = state.stats.inflight;
             state.seen.push(SeenRequest {
-                at_us: 0,
+                at_us: u64::try_from(self.started.elapsed().as_micros()).expect("short"),
                 http_version: http_version.to_owned(),
                 content_type: Some(content_type.to_owned()),
                 cpu_passes: Some(passes),

@@ -11,6 +11,7 @@ use plimsoll_workloads::websocket::handshake::accept_for;
 
 use super::Defect;
 use super::bench::Model;
+use super::hold::Hold;
 use super::session::FakeSession;
 use super::wire::Request;
 use crate::check::subject::{Environment, Gateway};
@@ -82,11 +83,13 @@ pub(super) struct Shared {
     pub(super) settings: Settings,
     pub(super) model: Arc<Model>,
     pub(super) defect: Defect,
+    pub(super) hold: Option<Arc<Hold>>,
     pub(super) counters: Counters,
 }
 
 struct FakeGateway {
     address: SocketAddr,
+    hold: Option<Arc<Hold>>,
     stop: Arc<AtomicBool>,
 }
 
@@ -95,6 +98,7 @@ pub(super) fn start(
     settings: Settings,
     model: Arc<Model>,
     defect: Defect,
+    hold: Option<Arc<Hold>>,
 ) -> Result<Box<dyn Gateway>, String> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
     let address = listener.local_addr().map_err(|error| error.to_string())?;
@@ -104,6 +108,7 @@ pub(super) fn start(
         settings,
         model,
         defect,
+        hold: hold.clone(),
         counters: Counters::default(),
     });
     thread::spawn(move || {
@@ -115,12 +120,20 @@ pub(super) fn start(
             thread::spawn(move || serve(stream, &shared));
         }
     });
-    Ok(Box::new(FakeGateway { address, stop }))
+    Ok(Box::new(FakeGateway {
+        address,
+        hold,
+        stop,
+    }))
 }
 
 impl Gateway for FakeGateway {
     fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    fn process(&self) -> Option<i32> {
+        self.hold.as_ref().map(|hold| hold.process())
     }
 
     fn output(&self) -> String {
@@ -243,6 +256,9 @@ fn upgrade_or_refuse(mut stream: TcpStream, request: Request, shared: &Shared) {
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {}\r\n\r\n",
         accept_for(key)
     );
+    if let Some(hold) = &shared.hold {
+        hold.on_upgrade();
+    }
     FakeSession::new(stream, request.rest, shared).run();
     counters.sessions.fetch_sub(1, Ordering::SeqCst);
 }

@@ -3,7 +3,9 @@
 //! The real gateways are checked by `plimsoll check`; this shows that the cases can fail.
 
 mod bench;
+mod disturbed;
 mod gateway;
+mod hold;
 mod session;
 mod wire;
 
@@ -13,7 +15,7 @@ use std::thread;
 
 use bench::FakeBench;
 
-use super::{CheckReport, Options, Subject, run};
+use super::{CaseResult, CheckReport, Options, Subject, run};
 use crate::manifest::InferenceTransport;
 
 /// What is wrong with a gateway of these tests.
@@ -86,7 +88,7 @@ fn check(defect: Defect, ids: &[&str]) -> CheckReport {
     let only = |id: &str| ids.contains(&id);
     let options = Options {
         only: Some(&only),
-        stop: None,
+        ..Options::default()
     };
     let mut told = 0;
     let report = run(&subject, &options, |_| told += 1);
@@ -97,38 +99,33 @@ fn check(defect: Defect, ids: &[&str]) -> CheckReport {
 
 #[track_caller]
 fn assert_all_pass(report: &CheckReport) {
-    let failed: Vec<_> = report.cases.iter().filter(|case| !case.pass).collect();
+    let (disturbed, failed): (Vec<_>, Vec<_>) = report
+        .cases
+        .iter()
+        .filter(|case| !case.pass)
+        .partition(|case| case.disturbed.is_some());
     assert!(failed.is_empty(), "{failed:#?}");
-    assert_eq!(
-        (report.passed, report.failed, report.skipped),
-        (report.cases.len(), 0, 0)
-    );
+    // These gateways are threads of this process: a machine that is busy enough keeps them from the core, and says so.
+    eprintln!("disturbed: {disturbed:#?}");
+    assert_eq!(report.passed + disturbed.len(), report.cases.len());
+    assert_eq!((report.disturbed, report.skipped), (disturbed.len(), 0));
+    assert!(report.passed * 2 > report.cases.len(), "mostly disturbed");
 }
 
 /// A gateway with the defect fails every one of `ids` and still passes `others`.
 fn assert_shown_by(defect: Defect, ids: &[&str], others: &[&str]) {
     let all: Vec<&str> = ids.iter().chain(others).copied().collect();
     let report = check(defect, &all);
-    let passed: BTreeMap<&str, (bool, &str)> = report
-        .cases
-        .iter()
-        .map(|case| (&*case.id, (case.pass, &*case.seen)))
-        .collect();
+    let cases: BTreeMap<&str, &CaseResult> =
+        report.cases.iter().map(|case| (&*case.id, case)).collect();
     for id in ids {
-        assert!(
-            !passed[id].0,
-            "{id} passed with {defect:?}: {}",
-            passed[id].1
-        );
+        assert!(!cases[id].pass, "with {defect:?}: {:#?}", cases[id]);
     }
     for id in others {
-        assert!(
-            passed[id].0,
-            "{id} failed with {defect:?}: {}",
-            passed[id].1
-        );
+        let kept = cases[id].pass || cases[id].disturbed.is_some();
+        assert!(kept, "with {defect:?}: {:#?}", cases[id]);
     }
-    assert_eq!(report.failed, ids.len());
+    assert!(report.failed <= ids.len());
 }
 
 /// Cases that the gateway of these tests can pass. Overflow, jobs, outbox and drain it does not have.
@@ -301,7 +298,7 @@ fn against_a_url_cases_that_start_the_target_are_skipped_with_the_reason() {
     let only = |id: &str| ids.contains(&id);
     let options = Options {
         only: Some(&only),
-        stop: None,
+        ..Options::default()
     };
     let report = run(&subject, &options, |_| ());
     assert_eq!((report.passed, report.failed, report.skipped), (1, 0, 3));
@@ -331,7 +328,7 @@ fn a_gateway_that_does_not_start_fails_its_cases() {
     let only = |id: &str| id == "health-ready";
     let options = Options {
         only: Some(&only),
-        stop: None,
+        ..Options::default()
     };
     let report = run(&subject, &options, |_| ());
     assert_eq!((report.passed, report.failed, report.skipped), (0, 1, 0));
@@ -353,8 +350,8 @@ fn an_interrupted_check_reports_the_rest_as_not_run() {
     let stop = crate::signals::Stop::new();
     stop.request();
     let options = Options {
-        only: None,
         stop: Some(&stop),
+        ..Options::default()
     };
     let report = run(&subject, &options, |_| ());
     assert_eq!(report.skipped, report.cases.len());
@@ -376,7 +373,7 @@ fn the_report_is_written_as_the_design_says() {
                 "expected": "status 200",
                 "seen": "status 200",
             }],
-            "passed": 1, "failed": 0, "skipped": 0,
+            "passed": 1, "failed": 0, "skipped": 0, "disturbed": 0,
         })
     );
 }

@@ -101,6 +101,9 @@ impl<'a> FakeSession<'a> {
 
     /// One turn: frames, answers, the tick, and a short wait for bytes.
     fn turn(&mut self) -> Result<(), Ended> {
+        if let Some(hold) = &self.shared.hold {
+            hold.wait();
+        }
         let defect = self.shared.defect;
         let allowed = Strictness {
             unmasked: defect == Defect::TakesUnmasked,

@@ -46,11 +46,12 @@ pub(super) fn run(args: &CheckArgs, stop: &Stop) -> Result<ExitCode, Failure> {
         }
         say!("result: {}", path.display());
     }
-    let failed = checked.iter().map(code_number_of).max().unwrap_or(2);
     Ok(ExitCode::from(if stop.requested() {
         130
     } else {
-        code.max(failed)
+        // Without any report nothing is known.
+        let nothing = if checked.is_empty() { 2 } else { 0 };
+        code_of_all(checked.iter().map(code_number_of).chain([code, nothing]))
     }))
 }
 
@@ -76,6 +77,12 @@ fn without(except: &[String], mut catalogue: Catalogue) -> Result<Catalogue, Fai
         reason: "named by --except".to_owned(),
     }));
     Ok(catalogue)
+}
+
+/// A target that cannot be checked weighs most, then one that failed, then one that was disturbed.
+fn code_of_all(codes: impl Iterator<Item = u8>) -> u8 {
+    let weight = |code: &u8| [2, 1, 3].iter().rev().position(|known| known == code);
+    codes.max_by_key(weight).unwrap_or(0)
 }
 
 /// Builds a target. One that does not build does not keep the others from their check.

@@ -115,8 +115,8 @@ fn kept(folder: &ResultFolder, report: &CheckReport) -> Result<(), Failure> {
 
 fn counts(report: &CheckReport) -> String {
     format!(
-        "{}: {} passed, {} failed, {} not run",
-        report.target, report.passed, report.failed, report.skipped
+        "{}: {} passed, {} failed, {} disturbed, {} not run",
+        report.target, report.passed, report.failed, report.disturbed, report.skipped
     )
 }
 
@@ -159,15 +159,26 @@ fn show(case: &CaseResult, json: bool) {
     if json {
         return;
     }
-    match &case.skipped {
-        Some(reason) => say!("not run  {}: {} ({reason})", case.id, case.title),
-        None if case.pass => say!("ok       {}: {}", case.id, case.title),
-        None => {
-            say!("FAILED   {}: {}", case.id, case.title);
-            say!("           expected: {}", case.expected);
-            say!("           seen:     {}", case.seen);
+    let attempts = case.attempts.map(|times| format!(" (attempt {times})"));
+    let attempts = attempts.unwrap_or_default();
+    match (&case.skipped, &case.disturbed) {
+        (Some(reason), _) => say!("not run  {}: {} ({reason})", case.id, case.title),
+        _ if case.pass => say!("ok       {}: {}{attempts}", case.id, case.title),
+        (None, None) => {
+            say!("FAILED   {}: {}{attempts}", case.id, case.title);
+            not_as_expected(case);
+        }
+        (None, Some(why)) => {
+            say!("DISTURBED {}: {}{attempts}", case.id, case.title);
+            not_as_expected(case);
+            say!("           so nothing is known: {why}");
         }
     }
+}
+
+fn not_as_expected(case: &CaseResult) {
+    say!("           expected: {}", case.expected);
+    say!("           seen:     {}", case.seen);
 }
 
 fn code_of(report: &CheckReport, stop: &Stop) -> ExitCode {
@@ -181,6 +192,8 @@ fn code_of(report: &CheckReport, stop: &Stop) -> ExitCode {
 fn code_number_of(report: &CheckReport) -> u8 {
     if report.failed > 0 {
         1
+    } else if report.disturbed > 0 {
+        3
     } else if report.passed == 0 {
         // Nothing ran, so nothing is known.
         2

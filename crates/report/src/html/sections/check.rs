@@ -10,7 +10,7 @@ pub(in crate::html) fn title(check: &Check) -> String {
     format!("Conformance of {}", check.target)
 }
 
-/// The verdict, then every case: first those that failed, then those that did not run, then those that passed.
+/// The verdict, then every case: first those that failed, then those of which nothing is known, then those that passed.
 pub(in crate::html) fn write(
     html: &mut Html,
     contents: &mut Contents,
@@ -21,9 +21,11 @@ pub(in crate::html) fn write(
         contents.push("check", "Conformance");
         let failed = of(check, Outcome::Failed).count();
         let passed = of(check, Outcome::Passed).count();
-        let (good, word) = match (failed, passed) {
-            (0, 0) => (None, "not known"),
-            (0, _) => (Some(true), "pass"),
+        let disturbed = of(check, Outcome::Disturbed).count();
+        let (good, word) = match (failed, disturbed, passed) {
+            (0, 0, 0) => (None, "not known"),
+            (0, 0, _) => (Some(true), "pass"),
+            (0, _, _) => (None, "disturbed"),
             _ => (Some(false), "fail"),
         };
         parts::pill(html, good, word);
@@ -32,6 +34,7 @@ pub(in crate::html) fn write(
         parts::paragraph(html, &verdict(check));
         for (outcome, caption) in [
             (Outcome::Failed, "Cases that failed"),
+            (Outcome::Disturbed, "Cases that were disturbed"),
             (Outcome::Skipped, "Cases that did not run"),
             (Outcome::Passed, "Cases that passed"),
         ] {
@@ -53,9 +56,10 @@ fn cases(html: &mut Html, check: &Check, outcome: Outcome, caption: &str) {
     let rows = of(check, outcome).map(|case| {
         let passed = match outcome {
             Outcome::Skipped => Cell::from("not run"),
+            Outcome::Disturbed => Cell::from("disturbed"),
             Outcome::Passed | Outcome::Failed => yes_or_no(outcome == Outcome::Passed),
         };
-        let seen = case.skipped.as_ref().unwrap_or(&case.seen);
+        let seen = case.seen_in_words();
         vec![
             Cell::from(case.id.as_str()),
             Cell::from(case.title.as_str()),

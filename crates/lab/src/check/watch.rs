@@ -1,0 +1,356 @@
+//! Whether the processes of a case were kept from their cores while it ran: a late answer then says nothing about the gateway.
+//!
+//! Three witnesses, twenty times a second:
+//!
+//! - The threads of the gateway and of the simulator count how long they were ready and waited for a core. A thread also waits for another thread of its own process, and that is
+//!   the gateway's own doing: so such a wait counts only as far as *others* used the core meanwhile, the hypervisor among them.
+//! - A process that a signal has stopped is kept from its core, too.
+//! - The checker asks for short sleeps and measures how late they end.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crate::resources::{CpuTimes, RunQueue, Waited};
+
+const SLEEP: Duration = Duration::from_millis(10);
+
+/// A sleep ends up to this late on an idle machine.
+const USUAL_LATENESS: Duration = Duration::from_millis(1);
+
+const SLEEPS_PER_LOOK: u32 = 5;
+
+/// The kernel counts idle time in steps of 10 ms, so a shorter stretch would show little.
+const STRETCH_MIN: Duration = Duration::from_millis(200);
+
+/// Delays of gateway, simulator and checker add up, and an answer takes some time even undisturbed: so a part of the tolerance is enough to put a case in doubt.
+const LIMIT_PART: u32 = 4;
+
+/// Whose delays count beside those of the gateway and the simulator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Witnesses {
+    #[default]
+    WithChecker,
+    /// For tests of the checker, whose outcome must not depend on the machine's noise.
+    #[cfg(test)]
+    ProcessesOnly,
+}
+
+/// Watches two processes and the checker itself until it is dropped.
+pub(super) struct Watch {
+    moments: Arc<Mutex<Vec<Moment>>>,
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What one look showed of the time since the look before.
+#[derive(Debug, Clone, Copy)]
+struct Moment {
+    from: Instant,
+    to: Instant,
+    /// How much later than asked the checker's own sleeps ended, together.
+    late: Duration,
+    gateway: Window,
+    simulator: Window,
+}
+
+/// The same of one process, ns.
+#[derive(Debug, Clone, Copy, Default)]
+struct Window {
+    waited: i64,
+    /// What its CPUs did for others. Idle time is counted in steps, so one of these may be below 0; their sum is right.
+    others: i64,
+    on_cpu: i64,
+    stopped: i64,
+}
+
+/// How long each was kept from its core, in the worst stretch of a case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Kept {
+    pub(super) gateway: Duration,
+    pub(super) simulator: Duration,
+    pub(super) checker: Duration,
+    /// The gateway's core was busy with what other cases asked of it.
+    pub(super) company: Duration,
+    stretch: Duration,
+}
+
+impl Kept {
+    /// Whether this may have turned a pass into a failure, for a case that a delay of `tolerance` can fail.
+    pub(super) fn disturbs(&self, tolerance: Duration) -> bool {
+        self.sum() >= tolerance / LIMIT_PART
+    }
+
+    fn sum(&self) -> Duration {
+        self.gateway + self.simulator + self.checker + self.company
+    }
+}
+
+impl fmt::Display for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [
+            ("the gateway was kept from its core for", self.gateway),
+            ("the simulator for", self.simulator),
+            ("the checker for", self.checker),
+            ("the gateway was busy with other cases for", self.company),
+        ];
+        let parts: Vec<String> = parts
+            .iter()
+            .filter(|(_, time)| !time.is_zero())
+            .map(|(who, time)| format!("{who} {} ms", time.as_millis()))
+            .collect();
+        write!(
+            f,
+            "within {} ms {}",
+            self.stretch.as_millis(),
+            parts.join(", ")
+        )
+    }
+}
+
+impl Watch {
+    /// Watches the gateway's and the simulator's process, as far as they are known, and this one.
+    pub(super) fn new(gateway: Option<i32>, simulator: Option<i32>, witnesses: Witnesses) -> Self {
+        let moments = Arc::new(Mutex::new(Vec::new()));
+        let over = Arc::new(AtomicBool::new(false));
+        let (kept, ended) = (Arc::clone(&moments), Arc::clone(&over));
+        let thread = thread::spawn(move || {
+            let mut gateway = gateway.map(Process::new);
+            let mut simulator = simulator.map(Process::new);
+            let mut from = Instant::now();
+            while !ended.load(Ordering::Relaxed) {
+                let late = match witnesses {
+                    Witnesses::WithChecker => late_sleeps(),
+                    #[cfg(test)]
+                    Witnesses::ProcessesOnly => {
+                        late_sleeps();
+                        Duration::ZERO
+                    }
+                };
+                let cpus = CpuTimes::read().unwrap_or_default();
+                let to = Instant::now();
+                let window = |process: &mut Option<Process>| {
+                    process.as_mut().map_or_else(Window::default, |process| {
+                        process.window(&cpus, nanos(to - from))
+                    })
+                };
+                let moment = Moment {
+                    from,
+                    to,
+                    late,
+                    gateway: window(&mut gateway),
+                    simulator: window(&mut simulator),
+                };
+                lock(&kept).push(moment);
+                from = to;
+            }
+        });
+        Self {
+            moments,
+            over,
+            thread: Some(thread),
+        }
+    }
+
+    /// The worst stretch since then, for a case with this tolerance. `company`: other cases ran against the same gateway.
+    pub(super) fn kept_since(&self, since: Instant, tolerance: Duration, company: bool) -> Kept {
+        let stretch = (2 * tolerance).max(STRETCH_MIN);
+        let moments = lock(&self.moments);
+        let first = moments.partition_point(|moment| moment.to <= since);
+        worst(&moments[first..], stretch, company)
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // It has nothing to tell: a watch that failed saw nothing.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn lock(moments: &Mutex<Vec<Moment>>) -> std::sync::MutexGuard<'_, Vec<Moment>> {
+    moments.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Sleeps a few times; how late the sleeps ended beyond what is usual.
+fn late_sleeps() -> Duration {
+    (0..SLEEPS_PER_LOOK)
+        .map(|_| {
+            let begun = Instant::now();
+            thread::sleep(SLEEP);
+            begun.elapsed().saturating_sub(SLEEP + USUAL_LATENESS)
+        })
+        .sum()
+}
+
+fn nanos(time: Duration) -> i64 {
+    i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// One of the two processes.
+struct Process {
+    queue: RunQueue,
+    last: Option<(Waited, CpuTimes)>,
+}
+
+impl Process {
+    fn new(pid: i32) -> Self {
+        Self {
+            queue: RunQueue::of_tree(pid),
+            last: None,
+        }
+    }
+
+    fn window(&mut self, cpus: &CpuTimes, passed: i64) -> Window {
+        let now = self.queue.look();
+        let before = self.last.replace((now, cpus.clone()));
+        let (Some((before, cpus_before)), Some(own)) = (before, self.queue.cpus()) else {
+            return Window::default();
+        };
+        let grown = |now: u64, before: u64| i64::try_from(now.saturating_sub(before)).unwrap_or(0);
+        let spent = cpus.since(&cpus_before).sum(|cpu| own.contains(cpu));
+        let idle = i64::try_from(spent.idle * CpuTimes::tick_us() * 1000).unwrap_or(i64::MAX);
+        let cores = i64::try_from(own.count()).unwrap_or(1);
+        let on_cpu = grown(now.on_cpu_ns, before.on_cpu_ns);
+        Window {
+            waited: grown(now.wait_ns, before.wait_ns),
+            others: passed * cores - idle - on_cpu,
+            on_cpu,
+            stopped: if now.stopped { passed } else { 0 },
+        }
+    }
+}
+
+/// The stretch of at most this length in which the processes were kept most.
+fn worst(moments: &[Moment], stretch: Duration, company: bool) -> Kept {
+    let from = |first: usize| {
+        let begun = moments[first].from;
+        let within = moments[first..]
+            .iter()
+            .take_while(|moment| moment.to - begun <= stretch);
+        let mut sum = [Window::default(); 2];
+        let mut late = Duration::ZERO;
+        for moment in within {
+            late += moment.late;
+            sum[0].add(&moment.gateway);
+            sum[1].add(&moment.simulator);
+        }
+        let busy = if company { sum[0].on_cpu } else { 0 };
+        Kept {
+            gateway: sum[0].kept(stretch),
+            simulator: sum[1].kept(stretch),
+            checker: late,
+            company: Duration::from_nanos(busy.unsigned_abs()),
+            stretch,
+        }
+    };
+    (0..moments.len())
+        .map(from)
+        .max_by_key(Kept::sum)
+        .unwrap_or(Kept {
+            stretch,
+            ..Kept::default()
+        })
+}
+
+impl Window {
+    fn add(&mut self, other: &Self) {
+        self.waited += other.waited;
+        self.others += other.others;
+        self.on_cpu += other.on_cpu;
+        self.stopped += other.stopped;
+    }
+
+    /// Waits of its threads as far as others used its CPUs; nobody is kept for longer than the time that passed.
+    fn kept(&self, stretch: Duration) -> Duration {
+        let waited = self.waited.min(self.others).max(0);
+        Duration::from_nanos((waited + self.stopped).unsigned_abs()).min(stretch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TOLERANCE: Duration = Duration::from_millis(400);
+
+    const MS: i64 = 1_000_000;
+
+    /// Looks 50 ms apart, each with a gateway's window in ms (waited, others, on the CPU).
+    fn looks(windows: &[(i64, i64, i64)]) -> Vec<Moment> {
+        let begun = Instant::now();
+        let at =
+            |index: usize| begun + Duration::from_millis(50) * u32::try_from(index).unwrap_or(0);
+        let moment = |(index, (waited, others, on_cpu)): (usize, &(i64, i64, i64))| Moment {
+            from: at(index),
+            to: at(index + 1),
+            late: Duration::ZERO,
+            gateway: Window {
+                waited: waited * MS,
+                others: others * MS,
+                on_cpu: on_cpu * MS,
+                stopped: 0,
+            },
+            simulator: Window::default(),
+        };
+        windows.iter().enumerate().map(moment).collect()
+    }
+
+    fn kept_ms(windows: &[(i64, i64, i64)]) -> u128 {
+        let kept = worst(&looks(windows), 2 * TOLERANCE, false);
+        kept.gateway.as_millis()
+    }
+
+    #[test]
+    fn waits_count_only_as_far_as_others_used_the_core() {
+        assert_eq!(kept_ms(&[(40, 0, 50), (45, 0, 50)]), 0, "its own threads");
+        assert_eq!(kept_ms(&[(40, 50, 0), (45, 50, 0)]), 85);
+        assert_eq!(kept_ms(&[(0, 50, 0), (0, 50, 0)]), 0, "it was not ready");
+        // A wait is counted when it ends, so all of a long one stands in one look; idle time comes in steps.
+        assert_eq!(kept_ms(&[(0, 50, 0), (0, 50, 0), (95, 50, 0)]), 95);
+        assert_eq!(kept_ms(&[(20, -5, 5), (20, 15, 5)]), 10);
+        assert_eq!(kept_ms(&[]), 0);
+    }
+
+    #[test]
+    fn the_worst_stretch_decides_not_the_sum_of_a_long_case() {
+        let mut long = vec![(2, 50, 10); 200];
+        assert_eq!(kept_ms(&long), 32, "16 looks of 50 ms");
+        let kept = worst(&looks(&long), 2 * TOLERANCE, false);
+        assert!(!kept.disturbs(TOLERANCE));
+        long[150] = (90, 50, 0);
+        let kept = worst(&looks(&long), 2 * TOLERANCE, false);
+        assert!(kept.disturbs(TOLERANCE), "{kept}");
+        assert!(!kept.disturbs(10 * TOLERANCE), "{kept}");
+    }
+
+    #[test]
+    fn company_counts_only_beside_other_cases() {
+        let busy = looks(&[(0, 0, 50), (0, 0, 50), (0, 0, 50)]);
+        let alone = worst(&busy, 2 * TOLERANCE, false);
+        assert!(!alone.disturbs(TOLERANCE), "{alone}");
+        let beside = worst(&busy, 2 * TOLERANCE, true);
+        assert_eq!(beside.company, Duration::from_millis(150));
+        assert!(beside.disturbs(TOLERANCE), "{beside}");
+        assert_eq!(
+            beside.to_string(),
+            "within 800 ms the gateway was busy with other cases for 150 ms"
+        );
+    }
+
+    #[test]
+    fn a_stopped_process_and_a_late_checker_are_kept() {
+        let mut moments = looks(&[(0, 0, 0); 4]);
+        moments[1].simulator.stopped = 50 * MS;
+        moments[2].late = Duration::from_millis(70);
+        let kept = worst(&moments, 2 * TOLERANCE, false);
+        assert_eq!(kept.simulator, Duration::from_millis(50));
+        assert_eq!(kept.checker, Duration::from_millis(70));
+        assert!(kept.disturbs(TOLERANCE));
+    }
+}

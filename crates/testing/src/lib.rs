@@ -4,6 +4,7 @@
 //! (no control groups, one core) or that a disturbed machine gave it no conclusive answer, says so by [`skipped!`] and returns: the runner
 //! counts it as passed, and `scripts/test.sh` takes it from that count, and lists it with its reason at the end.
 
+use std::cell::Cell;
 use std::fs::OpenOptions;
 use std::io::Write;
 
@@ -18,12 +19,21 @@ macro_rules! skipped {
     };
 }
 
+thread_local! {
+    /// Whether the test that runs on this thread has been written down.
+    static NOTED: Cell<bool> = const { Cell::new(false) };
+}
+
 /// Appends the line: what [`skipped!`] does.
 pub fn note(of: &str, reason: &str) {
     // The runner names a test's thread after the test.
     let thread = std::thread::current();
     let line = line_of(of, thread.name().unwrap_or("a thread of it"), reason);
     eprintln!("SKIPPED: {line}");
+    // A test is counted once, whatever else it could not test.
+    if NOTED.replace(true) {
+        return;
+    }
     if let Some(log) = std::env::var_os(LOG_VARIABLE).filter(|log| !log.is_empty()) {
         let opened = OpenOptions::new().create(true).append(true).open(&log);
         // One write, so that two tests at once do not mix their lines. A skip that nobody counts would be a pass: hence the panic.

@@ -126,6 +126,7 @@ pub(crate) fn inconclusive(disturbances: &[String]) {
 }
 
 /// The value of an attempt that was conclusive; without one the test (or the helper) ends here.
+#[allow(unused_macros)] // Each test file uses its part.
 macro_rules! conclusive {
     ($attempt:expr) => {
         match $attempt {
@@ -134,4 +135,5 @@ macro_rules! conclusive {
         }
     };
 }
+#[allow(unused_imports)]
 pub(crate) use conclusive;

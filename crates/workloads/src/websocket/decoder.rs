@@ -330,6 +330,7 @@ impl Decoder {
             self.control.extend_from_slice(part);
             return Ok(());
         }
+        make_room(&mut self.message, part.len(), frame.remaining as usize);
         self.message.extend_from_slice(part);
         self.check_utf8_so_far(self.kind_of(frame.opcode), false)
     }
@@ -452,6 +453,16 @@ fn message_event(kind: MessageKind, payload: &[u8]) -> Result<Event<'_>, Violati
         MessageKind::Text => std::str::from_utf8(payload)
             .map(Event::Text)
             .map_err(|_| Violation::TextNotUtf8),
+    }
+}
+
+/// Makes room for a part of a frame of which so much remains, the part included: twice as much as before, as usual, but never more than the frame needs.
+fn make_room(message: &mut Vec<u8>, part_len: usize, remaining: usize) {
+    let needed = message.len() + part_len;
+    if needed > message.capacity() {
+        let whole = message.len() + remaining;
+        let room = needed.max(2 * message.capacity()).min(whole);
+        message.reserve_exact(room - message.len());
     }
 }
 

@@ -6,6 +6,7 @@ use plimsoll_lab::http;
 use plimsoll_lab::isolation::CpuList;
 use plimsoll_lab::signals::Stop;
 use plimsoll_lab::simulator::{BINARY_NAME, Simulator};
+use plimsoll_testing::skipped;
 
 /// `target/<profile>/plimsoll-inference`, seen from `target/<profile>/deps/<this test>`.
 fn built() -> Option<PathBuf> {
@@ -14,7 +15,7 @@ fn built() -> Option<PathBuf> {
     if place.is_file() {
         return Some(place);
     }
-    eprintln!("not tested: there is no {}", place.display());
+    skipped!("there is no {}", place.display());
     None
 }
 

@@ -117,7 +117,7 @@ mod tests {
         if let Some(by_files) = by_children_files(pid) {
             assert_eq!(by_files, by_scan);
         } else {
-            eprintln!("not checked: this kernel has no /proc/PID/task/TID/children");
+            plimsoll_testing::skipped!("this kernel has no /proc/PID/task/TID/children");
         }
         assert!(start_time_ticks(pid).expect("alive") > 0);
         for pid in by_scan {

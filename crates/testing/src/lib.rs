@@ -1,0 +1,71 @@
+//! What tests of all crates share.
+//!
+//! The test runner knows only passed and failed, and keeps what a passing test prints to itself. A test that finds that it cannot test anything here
+//! (no control groups, one core) or that a disturbed machine gave it no conclusive answer, says so by [`skipped!`] and returns: the runner
+//! counts it as passed, and `scripts/test.sh` takes it from that count, and lists it with its reason at the end.
+
+use std::cell::Cell;
+use std::fs::OpenOptions;
+use std::io::Write;
+
+/// Names the file to which skips are appended, a line each: `NAME: reason`.
+pub const LOG_VARIABLE: &str = "PLIMSOLL_SKIPPED_LOG";
+
+/// Says that the running test could not test anything, and why. The test then returns.
+#[macro_export]
+macro_rules! skipped {
+    ($($reason:tt)*) => {
+        $crate::note(env!("CARGO_CRATE_NAME"), &format!($($reason)*))
+    };
+}
+
+thread_local! {
+    /// Whether the test that runs on this thread has been written down.
+    static NOTED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Appends the line: what [`skipped!`] does.
+pub fn note(of: &str, reason: &str) {
+    // The runner names a test's thread after the test.
+    let thread = std::thread::current();
+    let line = line_of(of, thread.name().unwrap_or("a thread of it"), reason);
+    eprintln!("SKIPPED: {line}");
+    // A test is counted once, whatever else it could not test.
+    if NOTED.replace(true) {
+        return;
+    }
+    if let Some(log) = std::env::var_os(LOG_VARIABLE).filter(|log| !log.is_empty()) {
+        let opened = OpenOptions::new().create(true).append(true).open(&log);
+        // One write, so that two tests at once do not mix their lines. A skip that nobody counts would be a pass: hence the panic.
+        let written = opened.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
+        written.unwrap_or_else(|error| panic!("{LOG_VARIABLE}={}: {error}", log.display()));
+    }
+}
+
+/// One line, whatever the reason holds.
+fn line_of(of: &str, test: &str, reason: &str) -> String {
+    let reason: Vec<&str> = reason.split_whitespace().collect();
+    format!("{of}::{test}: {}", reason.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_skip_is_one_line_with_the_tests_name() {
+        let line = line_of("lies", "starved::a_search", "no control group:\n  refused");
+        assert_eq!(line, "lies::starved::a_search: no control group: refused");
+    }
+
+    #[test]
+    fn the_runner_names_the_thread_after_the_test() {
+        let name = std::thread::current().name().map(str::to_owned);
+        let expected = "tests::the_runner_names_the_thread_after_the_test";
+        // With --test-threads=1 it runs them on its own thread.
+        assert!(
+            [expected, "main"].contains(&name.as_deref().unwrap_or("")),
+            "{name:?}"
+        );
+    }
+}

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -12,6 +12,7 @@ use nix::unistd::Pid;
 use super::cpus::{CpuList, Placement};
 use super::layout::{Controller, Layout};
 use super::means::{Means, Missing, means, missing};
+use super::sweep::Maker;
 use super::view::GroupView;
 use super::{v1, v2};
 use crate::error::{Error, Result};
@@ -24,8 +25,6 @@ const QUOTA_MIN_US: u64 = 1_000;
 
 /// How long a group may take to empty after its processes were killed.
 const EMPTY_TIMEOUT: Duration = Duration::from_secs(5);
-
-const NAME_PREFIX: &str = "plimsoll-";
 
 /// What a group's CPU controllers are told.
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +54,7 @@ impl Cgroup {
     pub fn create(placement: &Placement, period_us: u64, layout: &Layout) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(1);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{NAME_PREFIX}{}-{number}", std::process::id());
+        let name = Maker::us().name(number);
         let limits = CpuLimits {
             quota_us: placement
                 .needs_quota()
@@ -98,7 +97,7 @@ impl Cgroup {
         }
     }
 
-    /// The group's unique name, `plimsoll-<pid>-<n>`.
+    /// The group's unique name, `plimsoll-<namespace>-<pid>-<start>-<n>`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -147,32 +146,34 @@ impl Cgroup {
     /// # Errors
     /// When it does not become empty: a process hangs in the kernel.
     pub fn kill_all(&self) -> Result<()> {
-        if let Some(folder) = &self.view.v2 {
-            // Since Linux 5.14; the loop below does the same less atomically.
-            let _ = write_value(folder, "cgroup.kill", "1");
+        kill_all_in(&self.view, &self.name)
+    }
+}
+
+/// Kills every process in the folders of the view and waits until they are empty.
+pub(super) fn kill_all_in(view: &GroupView, name: &str) -> Result<()> {
+    if let Some(folder) = &view.v2 {
+        // Since Linux 5.14; the loop below does the same less atomically.
+        let _ = write_value(folder, "cgroup.kill", "1");
+    }
+    let us = Pid::this();
+    let deadline = Instant::now() + EMPTY_TIMEOUT;
+    loop {
+        let left = view.processes_anywhere();
+        if left.is_empty() {
+            return Ok(());
         }
-        let us = Pid::this();
-        let deadline = Instant::now() + EMPTY_TIMEOUT;
-        loop {
-            let left = self.view.processes_anywhere();
-            if left.is_empty() {
-                return Ok(());
-            }
-            if Instant::now() > deadline {
-                return Err(Error::Io {
-                    what: format!(
-                        "emptying the control group {} (processes {left:?} do not die)",
-                        self.name
-                    ),
-                    source: std::io::ErrorKind::TimedOut.into(),
-                });
-            }
-            for pid in left.into_iter().map(Pid::from_raw).filter(|pid| *pid != us) {
-                // It fails only when the process is gone by now.
-                let _ = kill(pid, Signal::SIGKILL);
-            }
-            std::thread::sleep(Duration::from_millis(1));
+        if Instant::now() > deadline {
+            return Err(Error::Io {
+                what: format!("emptying the control group {name} (processes {left:?} do not die)"),
+                source: std::io::ErrorKind::TimedOut.into(),
+            });
         }
+        for pid in left.into_iter().map(Pid::from_raw).filter(|pid| *pid != us) {
+            // It fails only when the process is gone by now.
+            let _ = kill(pid, Signal::SIGKILL);
+        }
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -188,48 +189,16 @@ impl Drop for Cgroup {
             .map(|folder| remove_group(folder))
             .filter(Result::is_err)
             .last();
-        // There is no one to return an error to; a group left behind is swept by a later run.
+        // There is no one to return an error to; a group left behind is swept by a later run (see [`super::sweep_stale`]).
         if let Some(error) = emptied.err().or_else(|| removed.and_then(Result::err)) {
             eprintln!("plimsoll: {error}");
         }
     }
 }
 
-/// Removes groups that an earlier Plimsoll left behind because it was killed: named like ours, their maker gone, older than a
-/// minute, and empty (a group with processes is left alone, for they might be somebody's). Returns how many.
-pub fn sweep_stale(layout: &Layout) -> usize {
-    let parents = layout
-        .v1
-        .values()
-        .chain(&layout.v2)
-        .map(|hierarchy| hierarchy.own_folder());
-    let groups =
-        parents.flat_map(|parent| std::fs::read_dir(parent).into_iter().flatten().flatten());
-    let stale = groups.filter(|entry| {
-        let maker = maker_of(&entry.file_name().to_string_lossy());
-        let gone = maker.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists());
-        let age = entry
-            .metadata()
-            .and_then(|metadata| metadata.modified())
-            .ok();
-        let age = age.and_then(|modified| SystemTime::now().duration_since(modified).ok());
-        gone && age.is_some_and(|age| age > Duration::from_secs(60))
-    });
-    stale
-        .filter(|entry| std::fs::remove_dir(entry.path()).is_ok())
-        .count()
-}
-
-/// The process that made the group of this name; `None` when the name is not one of ours.
-fn maker_of(name: &str) -> Option<u32> {
-    let (pid, number) = name.strip_prefix(NAME_PREFIX)?.split_once('-')?;
-    number.parse::<u32>().ok()?;
-    pid.parse().ok()
-}
-
 /// A group's folder is removed by `rmdir`, its files are not real. Groups that the target made within go first. The kernel lets
 /// go of dead processes a moment after they are gone from the list, hence the patience.
-fn remove_group(folder: &Path) -> Result<()> {
+pub(super) fn remove_group(folder: &Path) -> Result<()> {
     for child in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         if child.file_type().is_ok_and(|kind| kind.is_dir()) {
             remove_group(&child.path())?;
@@ -327,49 +296,5 @@ mod tests {
         assert_eq!(quota_us(0.5, 100_000), 50_000);
         assert_eq!(quota_us(1.5, 100_000), 150_000);
         assert_eq!(quota_us(0.01, 10_000), QUOTA_MIN_US);
-    }
-
-    #[test]
-    fn names_of_ours_tell_their_maker() {
-        assert_eq!(maker_of("plimsoll-17-3"), Some(17));
-        for other in [
-            "plimsoll-17",
-            "plimsoll-self",
-            "plimsoll-a-1",
-            "docker",
-            "plimsoll-1-1.scope",
-        ] {
-            assert_eq!(maker_of(other), None, "{other}");
-        }
-    }
-
-    #[test]
-    fn only_old_empty_groups_of_dead_makers_are_swept() {
-        let mount = tempfile::tempdir().expect("temp");
-        let hierarchy = Hierarchy {
-            mount: mount.path().into(),
-            own: "/".into(),
-        };
-        let layout = Layout {
-            v1: [(Controller::Cpu, hierarchy)].into(),
-            v2: None,
-        };
-        let ours = format!("plimsoll-{}-1", std::process::id());
-        // Process ids stay below 2^22, so this one is nobody's.
-        let dead = "plimsoll-4194305-1";
-        let hour_ago = SystemTime::now() - Duration::from_secs(3600);
-        for name in [dead, "plimsoll-4194305-2", &ours, "docker"] {
-            let folder = mount.path().join(name);
-            std::fs::create_dir(&folder).expect("mkdir");
-            if name == "plimsoll-4194305-2" {
-                std::fs::write(folder.join("cgroup.procs"), "").expect("write");
-            }
-            let handle = File::open(&folder).expect("open");
-            handle.set_modified(hour_ago).expect("set the time");
-        }
-        std::fs::create_dir(mount.path().join("plimsoll-4194305-3")).expect("young");
-        assert_eq!(sweep_stale(&layout), 1);
-        assert!(!mount.path().join(dead).exists());
-        assert_eq!(std::fs::read_dir(mount.path()).expect("read").count(), 4);
     }
 }

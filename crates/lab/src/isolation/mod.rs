@@ -5,6 +5,7 @@
 //! layout  which control group controllers this machine has, and where (version 1, version 2, or both)
 //! cgroup  one group for one target: made, joined, emptied, removed
 //! means   by which means the target is isolated and measured, and what is missing
+//! sweep   groups that a killed run left behind, and what is still in them
 //! v1, v2  how each version makes such a group
 //! view    reading any group: CPU time, memory, processes
 //! limits  what limits a group, itself or from above: quota and throttling, memory limit and its events
@@ -15,13 +16,15 @@ mod cpus;
 mod layout;
 mod limits;
 mod means;
+mod sweep;
 mod v1;
 mod v2;
 mod view;
 
-pub use cgroup::{Cgroup, DEFAULT_PERIOD_US, sweep_stale};
+pub use cgroup::{Cgroup, DEFAULT_PERIOD_US};
 pub use cpus::{Bound, CpuList, Placement, siblings_of, whole_cpus};
 pub use layout::{Controller, Hierarchy, Layout};
 pub use limits::{GroupLimits, Throttling};
 pub use means::{How, Means, Missing, Wanted};
+pub use sweep::{Swept, sweep_stale};
 pub use view::{GroupCpu, GroupMemory, GroupView};

@@ -1,0 +1,226 @@
+//! Groups that a killed run left behind.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use nix::unistd::Pid;
+
+use super::cgroup::{kill_all_in, remove_group};
+use super::layout::{Hierarchy, Layout};
+use super::view::GroupView;
+use crate::process::start_time_ticks;
+
+const NAME_PREFIX: &str = "plimsoll-";
+
+/// What a sweep found and ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Swept {
+    /// Control groups that are gone now.
+    pub groups: usize,
+    /// Processes in them that were killed.
+    pub processes: usize,
+}
+
+/// Ends what an earlier Plimsoll left behind because it was killed: its control groups, and the processes in them, which lost their parents
+/// and so escaped the signal that their parent's death sends. Only groups that bear our name are touched, and only when their maker is
+/// dead for certain: its id and the moment of its start are in the name, and the process id namespace in which they are true.
+#[must_use]
+pub fn sweep_stale(layout: &Layout) -> Swept {
+    let parents: BTreeSet<PathBuf> = layout
+        .v1
+        .values()
+        .chain(&layout.v2)
+        .map(Hierarchy::own_folder)
+        .collect();
+    let mut names = BTreeSet::new();
+    let mut processes = BTreeSet::new();
+    for entry in parents
+        .iter()
+        .flat_map(|parent| std::fs::read_dir(parent).into_iter().flatten().flatten())
+    {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let stale = Maker::of(&name).is_some_and(|maker| maker.is_dead());
+        if !stale || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        // One folder at a time: the same group in another hierarchy comes by itself.
+        let view = GroupView {
+            v1: BTreeMap::new(),
+            v2: Some(entry.path()),
+        };
+        processes.extend(view.processes_anywhere());
+        if kill_all_in(&view, &name).is_ok() && remove_group(&entry.path()).is_ok() {
+            names.insert(name);
+        }
+    }
+    Swept {
+        groups: names.len(),
+        processes: processes.len(),
+    }
+}
+
+/// The process that made a group, as the group's name tells: an id alone may be another's by now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Maker {
+    /// The number of the process id namespace.
+    namespace: u64,
+    pid: i32,
+    /// Clock ticks since boot.
+    started: u64,
+}
+
+impl Maker {
+    /// This process.
+    pub(super) fn us() -> Self {
+        let pid = Pid::this().as_raw();
+        Self {
+            namespace: pid_namespace(),
+            pid,
+            started: start_time_ticks(pid).unwrap_or(0),
+        }
+    }
+
+    /// `None` when the name is not one of ours.
+    fn of(name: &str) -> Option<Self> {
+        let mut parts = name.strip_prefix(NAME_PREFIX)?.split('-');
+        let maker = Self {
+            namespace: parts.next()?.parse().ok()?,
+            pid: parts.next()?.parse().ok()?,
+            started: parts.next()?.parse().ok()?,
+        };
+        parts.next()?.parse::<u32>().ok()?;
+        parts.next().is_none().then_some(maker)
+    }
+
+    /// What cannot be known (another container's processes, a start that could not be read) is taken for alive.
+    fn is_dead(self) -> bool {
+        self.namespace == pid_namespace()
+            && self.started > 0
+            && self.pid > 0
+            && start_time_ticks(self.pid) != Some(self.started)
+    }
+
+    /// The name of its group of this number.
+    pub(super) fn name(self, number: u32) -> String {
+        let Self {
+            namespace,
+            pid,
+            started,
+        } = self;
+        format!("{NAME_PREFIX}{namespace}-{pid}-{started}-{number}")
+    }
+}
+
+/// The number of our process id namespace; 0 where the kernel has none.
+fn pid_namespace() -> u64 {
+    let link = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    let text = link.to_string_lossy().into_owned();
+    let number = text
+        .strip_prefix("pid:[")
+        .and_then(|text| text.strip_suffix(']'));
+    number.and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::isolation::layout::Controller;
+
+    #[test]
+    fn names_of_ours_tell_their_maker() {
+        let maker = Maker {
+            namespace: 4_026_531_836,
+            pid: 17,
+            started: 99,
+        };
+        assert_eq!(maker.name(3), "plimsoll-4026531836-17-99-3");
+        assert_eq!(Maker::of(&maker.name(3)), Some(maker));
+        for other in [
+            "plimsoll-17-3",
+            "plimsoll-self",
+            "plimsoll-1-2-3-a",
+            "plimsoll-1-2-3-4-5",
+            "docker",
+            "plimsoll-1-2-3-4.scope",
+        ] {
+            assert_eq!(Maker::of(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_maker_is_dead_only_when_that_is_certain() {
+        let us = Maker::us();
+        assert!(us.started > 0 && us.namespace > 0);
+        assert!(!us.is_dead());
+        // Our id at another time was another process; and process ids stay below 2^22.
+        let earlier = Maker {
+            started: us.started - 1,
+            ..us
+        };
+        let nobody = Maker {
+            pid: 4_194_305,
+            ..us
+        };
+        assert!(earlier.is_dead() && nobody.is_dead());
+        let elsewhere = Maker {
+            namespace: 1,
+            ..nobody
+        };
+        let unknown = Maker {
+            started: 0,
+            ..nobody
+        };
+        assert!(!elsewhere.is_dead() && !unknown.is_dead());
+    }
+
+    #[test]
+    fn only_groups_of_dead_makers_are_swept() {
+        let mount = tempfile::tempdir().expect("temp");
+        let hierarchy = Hierarchy {
+            mount: mount.path().into(),
+            own: "/".into(),
+        };
+        let layout = Layout {
+            v1: [(Controller::Cpu, hierarchy)].into(),
+            v2: None,
+        };
+        let us = Maker::us();
+        let dead = Maker {
+            pid: 4_194_305,
+            ..us
+        };
+        let elsewhere = Maker {
+            namespace: 1,
+            ..dead
+        };
+        let ours = us.name(1);
+        let kept = [
+            ours.as_str(),
+            "docker",
+            "plimsoll-4194305-1",
+            &elsewhere.name(1),
+        ];
+        for name in kept
+            .into_iter()
+            .chain([dead.name(1).as_str(), &dead.name(2)])
+        {
+            std::fs::create_dir(mount.path().join(name)).expect("mkdir");
+        }
+        let swept = sweep_stale(&layout);
+        assert_eq!((swept.groups, swept.processes), (2, 0));
+        let mut left: Vec<_> = std::fs::read_dir(mount.path())
+            .expect("read")
+            .map(|entry| {
+                entry
+                    .expect("entry")
+                    .file_name()
+                    .into_string()
+                    .expect("UTF-8")
+            })
+            .collect();
+        left.sort();
+        let mut kept = kept.map(str::to_owned);
+        kept.sort();
+        assert_eq!(left, kept);
+    }
+}

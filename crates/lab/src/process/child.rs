@@ -9,6 +9,7 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 
+use super::cap::Watched;
 use super::log::{first_json_line, last_lines};
 use super::spawn::describe;
 use super::tree::{descendants, start_time_ticks};
@@ -41,15 +42,23 @@ pub struct Ended {
 pub struct Child {
     name: String,
     log: PathBuf,
+    /// Held while it may write.
+    _watched: Watched,
     child: std::process::Child,
     ended: Option<ExitStatus>,
 }
 
 impl Child {
-    pub(super) fn new(name: String, log: PathBuf, child: std::process::Child) -> Self {
+    pub(super) fn new(
+        name: String,
+        log: PathBuf,
+        watched: Watched,
+        child: std::process::Child,
+    ) -> Self {
         Self {
             name,
             log,
+            _watched: watched,
             child,
             ended: None,
         }

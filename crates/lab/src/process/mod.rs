@@ -4,16 +4,19 @@
 //! spawn  the launch: log, environment, group, affinity, and the thread that forks
 //! child  a running child: ready, ended, killed
 //! log    the end of a log, and its first JSON line
+//! cap    how long a log may become
 //! ports  a free port, and whether one is taken
 //! tree   the descendants of a process
 //! ```
 
+mod cap;
 mod child;
 mod log;
 mod ports;
 mod spawn;
 mod tree;
 
+pub use cap::LOG_MAX_BYTES;
 pub use child::{Child, Ended};
 pub use log::{first_json_line, last_lines};
 pub use ports::{choose_port, port_taken};

@@ -12,6 +12,7 @@ use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, getppid};
 
+use super::cap::Watched;
 use super::child::Child;
 use crate::error::{Error, Result};
 use crate::isolation::{Cgroup, CpuList};
@@ -30,7 +31,7 @@ pub struct Launch {
     pub env: Vec<(String, String)>,
     /// Taken out of its environment, so that a variable of the user's shell does not change what is measured.
     pub env_remove: Vec<String>,
-    /// Its stdout and stderr, in one file that is made anew.
+    /// Its stdout and stderr, in one file that is made anew, and cut back beyond [`super::LOG_MAX_BYTES`].
     pub log: PathBuf,
     /// The CPUs it may run on; `None`: as we may.
     pub cpus: Option<CpuList>,
@@ -69,13 +70,13 @@ impl Launch {
     /// The log cannot be made, or the program cannot be started.
     pub fn start(&self, group: Option<&Cgroup>) -> Result<Child> {
         let log = self.make_log()?;
-        let error_log = log
-            .try_clone()
-            .map_err(|error| Error::io("opening the log", &self.log, error))?;
         let mut command = self.prepare(group)?;
-        command.stdin(Stdio::null()).stdout(log).stderr(error_log);
+        command
+            .stdin(Stdio::null())
+            .stdout(self.writer(&log)?)
+            .stderr(self.writer(&log)?);
         let child = self.spawn(command)?;
-        Ok(Child::new(self.name.clone(), self.log.clone(), child))
+        Ok(Child::new(self.name.clone(), self.log.clone(), log, child))
     }
 
     /// The same for a child that we talk with: only its stderr goes to the log, and its stdin ends when we die, too.
@@ -88,10 +89,10 @@ impl Launch {
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(log);
+            .stderr(self.writer(&log)?);
         let mut child = self.spawn(command)?;
         let pipes = child.stdin.take().zip(child.stdout.take());
-        let child = Child::new(self.name.clone(), self.log.clone(), child);
+        let child = Child::new(self.name.clone(), self.log.clone(), log, child);
         let (stdin, stdout) = pipes.ok_or_else(|| self.failed("has no pipes"))?;
         Ok(Piped {
             child,
@@ -100,12 +101,17 @@ impl Launch {
         })
     }
 
-    fn make_log(&self) -> Result<File> {
+    fn make_log(&self) -> Result<Watched> {
         if let Some(folder) = self.log.parent() {
             std::fs::create_dir_all(folder)
                 .map_err(|error| Error::io("making the folder", folder, error))?;
         }
-        File::create(&self.log).map_err(|error| Error::io("making the log", &self.log, error))
+        Watched::make(&self.log)
+    }
+
+    fn writer(&self, log: &Watched) -> Result<File> {
+        log.file()
+            .map_err(|error| Error::io("opening the log", &self.log, error))
     }
 
     fn spawn(&self, command: Command) -> Result<std::process::Child> {

@@ -67,14 +67,35 @@ pub struct Ledger {
     pub reasons: BTreeMap<String, u64>,
 }
 
+/// Different reasons that a ledger keeps; further ones are counted as [`OTHER_REASONS`].
+const REASONS_MAX: usize = 100;
+/// How much of a reason is kept.
+const REASON_MAX_CHARS: usize = 200;
+const OTHER_REASONS: &str = "other reasons";
+
 impl Ledger {
     /// Counts one more case of a reason.
     pub fn because(&mut self, reason: &str) {
-        if let Some(count) = self.reasons.get_mut(reason) {
-            *count += 1;
-        } else {
-            self.reasons.insert(reason.to_owned(), 1);
+        self.because_of(reason, 1);
+    }
+
+    /// Some reasons have words of the target in them: a hostile one must not fill memory and record with them.
+    fn because_of(&mut self, reason: &str, count: u64) {
+        if let Some(counted) = self.reasons.get_mut(reason) {
+            *counted += count;
+            return;
         }
+        let reason = match reason.char_indices().nth(REASON_MAX_CHARS) {
+            Some((end, _)) => format!("{}…", &reason[..end]),
+            None => reason.to_owned(),
+        };
+        let known = self.reasons.contains_key(&reason);
+        let reason = if known || self.reasons.len() < REASONS_MAX {
+            reason
+        } else {
+            OTHER_REASONS.to_owned()
+        };
+        *self.reasons.entry(reason).or_default() += count;
     }
 
     /// Errors and protocol faults per partial; `None` when there was neither partial nor fault.
@@ -114,7 +135,7 @@ impl Ledger {
         self.bytes_sent += other.bytes_sent;
         self.bytes_received += other.bytes_received;
         for (reason, count) in &other.reasons {
-            *self.reasons.entry(reason.clone()).or_default() += count;
+            self.because_of(reason, *count);
         }
     }
 }

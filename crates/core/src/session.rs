@@ -34,6 +34,13 @@ pub enum Phase {
     Ended,
 }
 
+/// The most memory of the client that all sessions of a trial together may hold because of the target: parts of messages that it has not finished, and
+/// answers to its pings that it does not read. Each engine thread of each client process has its share. A session that grows beyond what is left is
+/// ended, by [`Disconnect::HoldsTooMuch`]. A session has at most a message of 1 MiB under way, so without this 19,000 sessions could hold 19 GB.
+///
+/// Honest targets stay far below it: of a message that is torn between two reads the client keeps the first part until the rest comes, mostly microseconds.
+pub const HELD_MAX_BYTES: usize = 256 << 20;
+
 /// Why a connection ended, as the engine saw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Disconnect {
@@ -47,6 +54,8 @@ pub enum Disconnect {
     TimedOut,
     /// Another socket error.
     Failed,
+    /// The engine ended it: with this session all of them held more than [`HELD_MAX_BYTES`].
+    HoldsTooMuch,
 }
 
 impl Disconnect {
@@ -59,6 +68,9 @@ impl Disconnect {
             Self::Closed => "connection closed by the target",
             Self::TimedOut => "not open in time",
             Self::Failed => "socket error",
+            Self::HoldsTooMuch => {
+                "unfinished messages of the target, or answers that it does not read, take more than 256 MiB of the client's memory"
+            }
         }
     }
 }
@@ -89,7 +101,12 @@ pub trait Session: Send {
     /// Bytes arrived.
     fn received(&mut self, now_ns: u64, bytes: &[u8], recorder: &mut Recorder<Self::Claim>);
 
-    /// The connection ended, and not by our wish.
+    /// How much memory the session holds because of what the target sent, or does not read. It grows only in [`Session::received`].
+    fn held_bytes(&self) -> usize {
+        0
+    }
+
+    /// The connection ended, and not by our wish; what the session held for it is let go.
     fn disconnected(&mut self, now_ns: u64, how: Disconnect, recorder: &mut Recorder<Self::Claim>);
 
     /// Whether every measured frame has been answered, so that nothing more is waited for.
@@ -115,4 +132,15 @@ pub trait Workload: Sync {
 
     /// Recomputes the content of the answers that the sessions kept. Called after the trial, off the hot path.
     fn audit(&self, claims: &[<Self::Session as Session>::Claim]) -> Audit;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_names_the_limit() {
+        let limit = format!("{} MiB", HELD_MAX_BYTES >> 20);
+        assert!(Disconnect::HoldsTooMuch.reason().contains(&limit));
+    }
 }

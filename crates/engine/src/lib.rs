@@ -11,7 +11,7 @@
 //!   sessions and tells its seconds and its report (`wire`) to the one that merges them by the same [`report`] and [`seconds`]; [`company`] is what it asks of the others.
 //!
 //! What it says of itself is kept twice where that costs nothing: unanswered frames are integrated over time (`gauge`), and the bytes are asked of the
-//! kernel at the end (`kernel_account`).
+//! kernel at the end (`kernel_account`). What a target can make the client hold is bounded (`held`).
 //!
 //! Every frame's lateness is split in two: **send lag**, the client's own, and **send wait**, the time that a due frame waited for a full
 //! socket, which is the target's back-pressure. See [`worker`] for where the line is drawn.
@@ -20,6 +20,7 @@ pub mod calendar;
 pub mod clock;
 pub mod company;
 mod gauge;
+mod held;
 mod kernel_account;
 mod meter;
 mod precedence;

@@ -19,6 +19,8 @@ pub(crate) struct Slot<S> {
     pub(crate) blocked_since_ns: Option<u64>,
     /// When it last said that there is room again.
     pub(crate) unblocked_at_ns: u64,
+    /// What the session held when it was looked at last.
+    pub(crate) held_bytes: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,6 +46,7 @@ impl<S> Slot<S> {
             written: 0,
             blocked_since_ns: None,
             unblocked_at_ns: 0,
+            held_bytes: 0,
         }
     }
 }

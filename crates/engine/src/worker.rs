@@ -21,6 +21,7 @@ use crate::calendar::Calendar;
 use crate::clock::Clock;
 use crate::company::Ending;
 use crate::gauge::Gauge;
+use crate::held::Held;
 use crate::kernel_account::KernelAccount;
 use crate::meter::{Meter, WindowCost};
 use crate::precedence::settle_in;
@@ -86,6 +87,7 @@ pub(crate) struct Worker<W: Workload, R> {
     /// Measured frames in this interval that did not wait at all, added to the record in one go.
     zero_waits: u64,
     gauge: Gauge,
+    held: Held,
     frames_owed: Option<u64>,
     settled: bool,
 }
@@ -116,6 +118,7 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
             total: LatencySet::new(),
             zero_waits: 0,
             gauge: Gauge::default(),
+            held: Held::share_of(options),
             frames_owed: None,
             settled: false,
         })
@@ -265,8 +268,34 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
         self.close(id);
     }
 
+    /// Whether the session has just taken more than the target may make all of them hold.
+    fn holds_too_much(&mut self, id: u32) -> bool {
+        let slot = &mut self.slots[id as usize];
+        let now = slot.session.held_bytes();
+        let before = std::mem::replace(&mut slot.held_bytes, now);
+        now != before && self.held.changed(before, now)
+    }
+
+    /// Ends a session for what the target made it hold: a fault of the target, with its reason in the record.
+    fn end_holder(&mut self, id: u32, now_ns: u64) {
+        let reason = Disconnect::HoldsTooMuch.reason();
+        let ledger = &self.recorder.ledger;
+        let counted = ledger.reasons.get(reason).copied();
+        self.disconnect(id, now_ns, Disconnect::HoldsTooMuch);
+        let ledger = &mut self.recorder.ledger;
+        ledger.protocol_faults += 1;
+        // A workload may have a name of its own for how a connection failed.
+        if ledger.reasons.get(reason).copied() == counted {
+            ledger.because(reason);
+        }
+    }
+
     fn close(&mut self, id: u32) {
         let slot = &mut self.slots[id as usize];
+        // What it keeps all the same still counts.
+        let kept = slot.session.held_bytes();
+        self.held
+            .changed(std::mem::replace(&mut slot.held_bytes, kept), kept);
         slot.socket = None;
         slot.state = State::Over;
         self.calendar.cancel(id);
@@ -312,6 +341,10 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
                         .received(now_ns, &self.read_buffer[..count], &mut self.recorder);
                     if slot.session.phase() == Phase::Ended {
                         self.close(id);
+                        return false;
+                    }
+                    if self.holds_too_much(id) {
+                        self.end_holder(id, now_ns);
                         return false;
                     }
                     // A short read on a stream socket has emptied it (epoll(7)), and the next bytes raise a new edge; but a close that came with these

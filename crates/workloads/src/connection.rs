@@ -153,6 +153,23 @@ impl Connection {
         self.stage = Stage::Over;
     }
 
+    /// The memory that it takes by what the target sent or does not read.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        let incoming = match &self.stage {
+            Stage::Handshake(handshake) => handshake.held_bytes(),
+            Stage::Open(decoder) => decoder.held_bytes(),
+            Stage::Over => 0,
+        };
+        incoming + self.out.capacity()
+    }
+
+    /// Its socket is gone: lets go of all that is held.
+    pub fn abandon(&mut self) {
+        self.stage = Stage::Over;
+        self.out = Vec::new();
+    }
+
     /// Bytes came in.
     pub fn received(&mut self, bytes: &[u8], mut on_incoming: impl FnMut(Incoming<'_>)) {
         let mut rest = bytes;
@@ -325,6 +342,25 @@ mod tests {
             ["Over(\"closed by the target with code 1000\")"]
         );
         assert_eq!(connection.control(), said);
+    }
+
+    #[test]
+    fn what_a_target_makes_it_hold_is_counted_and_let_go() {
+        let mut connection = opened();
+        let before = connection.held_bytes();
+        // A message of 64 KiB that lacks its end, and pings whose pongs are not written.
+        let ping = RawFrame::server(Opcode::Ping, &[0; 100]).to_vec();
+        for _ in 0..100 {
+            feed(&mut connection, &ping);
+        }
+        let pongs = connection.held_bytes() - before;
+        assert!(pongs >= 100 * 100, "{pongs}");
+        let message = RawFrame::server(Opcode::Binary, &[0; 65_536]).to_vec();
+        feed(&mut connection, &message[..65_000]);
+        let held = connection.held_bytes() - before;
+        assert!((pongs + 60_000..400_000).contains(&held), "{held}");
+        connection.abandon();
+        assert_eq!(connection.held_bytes(), 0);
     }
 
     #[test]

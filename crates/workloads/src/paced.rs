@@ -448,8 +448,13 @@ impl<D: Dialogue> Session for PacedSession<D> {
         }
     }
 
+    fn held_bytes(&self) -> usize {
+        self.connection.held_bytes()
+    }
+
     fn disconnected(&mut self, _now_ns: u64, how: Disconnect, recorder: &mut Recorder<D::Claim>) {
         self.over(how.reason(), recorder);
+        self.connection.abandon();
     }
 
     fn settled(&self) -> bool {

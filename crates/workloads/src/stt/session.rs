@@ -68,7 +68,7 @@ impl Workload for Stt {
             audits: Audits {
                 seed: plan.seed,
                 base,
-                first_done: false,
+                newest: 0,
             },
             shared: Arc::clone(&self.shared),
         };
@@ -136,16 +136,22 @@ pub struct SttDialogue {
 struct Audits {
     seed: u64,
     base: u32,
-    first_done: bool,
+    /// The newest frame of the partial that was kept last; 0: none was.
+    newest: u64,
 }
 
 impl Audits {
     fn claim(&mut self, partial: &Partial<'_>) -> Option<Claim> {
-        let drawn = mix(self.seed ^ partial.newest_frame_seq).is_multiple_of(AUDIT_ONE_IN);
-        if self.first_done && !drawn {
+        let newest = partial.newest_frame_seq;
+        // Each once: a target that repeats a partial for ever must not fill the client's memory. (Repeating is a fault that the ledger counts.)
+        if newest <= self.newest {
             return None;
         }
-        self.first_done = true;
+        let drawn = mix(self.seed ^ newest).is_multiple_of(AUDIT_ONE_IN);
+        if self.newest > 0 && !drawn {
+            return None;
+        }
+        self.newest = newest;
         Some(Claim {
             base: self.base,
             oldest: partial.oldest_frame_seq,

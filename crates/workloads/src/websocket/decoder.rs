@@ -13,8 +13,8 @@ use super::close::CloseFrame;
 use super::frame::Opcode;
 
 /// A buffer larger than this is given back once its message was handed on, so that one large message does not
-/// cost memory for the rest of the session.
-const KEPT_BUFFER_BYTES: usize = 128 * 1024;
+/// cost memory for the rest of the session. Kept ones count against `HELD_MAX_BYTES`, which 65,536 sessions with one of this size just fill.
+pub(crate) const KEPT_BUFFER_BYTES: usize = 4 * 1024;
 
 /// The longest header of a server frame: it has no mask.
 const HEADER_MAX_BYTES: usize = 10;
@@ -157,6 +157,12 @@ impl Decoder {
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.frame.is_none() && self.header_len == 0 && self.fragmented.is_none()
+    }
+
+    /// The memory that parts of messages take.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.message.capacity() + self.control.capacity()
     }
 
     /// Takes the next bytes and calls `on_event` for each event that they complete.
@@ -324,6 +330,7 @@ impl Decoder {
             self.control.extend_from_slice(part);
             return Ok(());
         }
+        make_room(&mut self.message, part.len(), frame.remaining as usize);
         self.message.extend_from_slice(part);
         self.check_utf8_so_far(self.kind_of(frame.opcode), false)
     }
@@ -446,6 +453,16 @@ fn message_event(kind: MessageKind, payload: &[u8]) -> Result<Event<'_>, Violati
         MessageKind::Text => std::str::from_utf8(payload)
             .map(Event::Text)
             .map_err(|_| Violation::TextNotUtf8),
+    }
+}
+
+/// Makes room for a part of a frame of which so much remains, the part included: twice as much as before, as usual, but never more than the frame needs.
+fn make_room(message: &mut Vec<u8>, part_len: usize, remaining: usize) {
+    let needed = message.len() + part_len;
+    if needed > message.capacity() {
+        let whole = message.len() + remaining;
+        let room = needed.max(2 * message.capacity()).min(whole);
+        message.reserve_exact(room - message.len());
     }
 }
 

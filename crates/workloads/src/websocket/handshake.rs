@@ -185,6 +185,12 @@ impl Handshake {
         }
     }
 
+    /// The memory that the answer so far takes.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.head.capacity()
+    }
+
     /// Takes the next bytes. `None` means that the head is not complete yet.
     ///
     /// Informational answers (100, 103 …) before the real one are skipped, as HTTP demands.

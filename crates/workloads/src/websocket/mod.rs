@@ -22,6 +22,7 @@ pub mod frame;
 pub mod handshake;
 
 pub use close::CloseFrame;
+pub(crate) use decoder::KEPT_BUFFER_BYTES;
 pub use decoder::{Decoder, Event, Violation};
 pub use frame::{Opcode, RawFrame, append_client_frame, client_header, mask_in_place};
 pub use handshake::{Handshake, HandshakeError, Outcome, upgrade_request};

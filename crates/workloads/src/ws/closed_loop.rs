@@ -434,8 +434,13 @@ impl Session for ClosedSession {
         }
     }
 
+    fn held_bytes(&self) -> usize {
+        self.link.held_bytes()
+    }
+
     fn disconnected(&mut self, _now_ns: u64, how: Disconnect, recorder: &mut Recorder<Finding>) {
         self.over(how.reason(), recorder);
+        self.link.abandon();
     }
 
     fn settled(&self) -> bool {

@@ -365,8 +365,13 @@ impl Session for FanoutSession {
         }
     }
 
+    fn held_bytes(&self) -> usize {
+        self.link.held_bytes()
+    }
+
     fn disconnected(&mut self, now_ns: u64, how: Disconnect, recorder: &mut Recorder<()>) {
         self.over(how.reason(), now_ns, recorder);
+        self.link.abandon();
     }
 
     fn settled(&self) -> bool {

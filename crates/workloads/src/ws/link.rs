@@ -88,6 +88,16 @@ impl Link {
         self.connection.begin_close(code);
     }
 
+    /// The memory that it takes by what the server sent or does not read.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.connection.held_bytes()
+    }
+
+    /// Its socket is gone: lets go of all that is held.
+    pub(super) fn abandon(&mut self) {
+        self.connection.abandon();
+    }
+
     /// Bytes came in.
     pub(super) fn received(&mut self, bytes: &[u8], mut on_news: impl FnMut(News<'_>)) {
         let Self {

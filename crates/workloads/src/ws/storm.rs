@@ -351,6 +351,10 @@ impl Session for StormSession {
         }
     }
 
+    fn held_bytes(&self) -> usize {
+        self.link.as_ref().map_or(0, |link| link.held_bytes())
+    }
+
     fn disconnected(&mut self, now_ns: u64, how: Disconnect, recorder: &mut Recorder<()>) {
         self.over(how.reason(), Some(how), now_ns, recorder);
     }

@@ -17,7 +17,7 @@ use super::jwt::Credentials;
 use super::wire::append_message;
 use crate::connection::Endpoint;
 use crate::paced::{Message, Opening};
-use crate::websocket::Opcode;
+use crate::websocket::{KEPT_BUFFER_BYTES, Opcode};
 use messages::{Heard, hear};
 
 /// The close code that follows a refused token.
@@ -63,7 +63,9 @@ pub(super) struct Line {
 impl Line {
     /// Takes a message before the session is open.
     pub(super) fn opening(&mut self, message: Message<'_>) -> Opening {
-        match hear(message, &mut self.scratch) {
+        let heard = hear(message, &mut self.scratch);
+        self.scratch = Vec::new();
+        match heard {
             Ok(Heard::Ready) => {
                 self.say(Opcode::Text, CLIENT_HELLO.as_bytes());
                 Opening::Open
@@ -83,7 +85,12 @@ impl Line {
     /// # Errors
     /// The message cannot be read, or is the server's word that it could not read ours.
     pub(super) fn hear(&mut self, message: Message<'_>) -> Result<Heard, String> {
-        let heard = hear(message, &mut self.scratch)?;
+        let heard = hear(message, &mut self.scratch);
+        if self.scratch.capacity() > KEPT_BUFFER_BYTES {
+            // A message can unpack to a thousand times its size: that must not stay in every session.
+            self.scratch = Vec::new();
+        }
+        let heard = heard?;
         match &heard {
             Heard::Ping => self.say(Opcode::Text, PONG.as_bytes()),
             Heard::Error(code) => return Err(format!("error message: {code}")),

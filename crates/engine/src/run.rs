@@ -97,7 +97,7 @@ pub enum EngineError {
     #[error("the load engine could not start: {0}; see `plimsoll doctor`")]
     Start(#[from] std::io::Error),
     /// An engine thread panicked: a bug.
-    #[error("an engine thread panicked; this is a bug in Plimsoll, please report it")]
+    #[error("a thread of the load engine panicked")]
     Panicked,
 }
 

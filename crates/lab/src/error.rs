@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use plimsoll_engine::EngineError;
+
 /// What can go wrong in the laboratory.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -78,7 +80,16 @@ pub enum Error {
     /// A signal asked us to stop.
     #[error("interrupted while {0}")]
     Interrupted(String),
+
+    /// Plimsoll itself is at fault, not the target, the machine or the user (exit code 70). One line.
+    #[error(
+        "{0}; this is a fault of Plimsoll itself: please report it with the lines above and the command"
+    )]
+    Fault(String),
 }
+
+/// The exit code of a fault of Plimsoll itself: `EX_SOFTWARE` of sysexits(3).
+pub const FAULT: u8 = 70;
 
 /// The result type of the laboratory.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -92,8 +103,16 @@ impl Error {
         }
     }
 
-    /// The exit code that the command gives for this error: 2 for usage and configuration, 130 when interrupted, and 3 for
-    /// everything that makes a measurement impossible.
+    /// What the load engine could not do: only a panic of its own is Plimsoll's fault.
+    pub(crate) fn of_engine(error: &EngineError) -> Self {
+        match error {
+            EngineError::Start(_) => Self::Usage(error.to_string()),
+            EngineError::Panicked => Self::Fault(error.to_string()),
+        }
+    }
+
+    /// The exit code that the command gives for this error: 2 for usage and configuration, 130 when interrupted, 70 for a fault of
+    /// Plimsoll itself, and 3 for everything else that makes a measurement impossible.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -102,6 +121,7 @@ impl Error {
             | Self::MissingTool { .. }
             | Self::BuildFailed { .. } => 2,
             Self::Interrupted(_) => 130,
+            Self::Fault(_) => FAULT,
             Self::Child { .. } | Self::Io { .. } | Self::Http { .. } => 3,
         }
     }
@@ -127,6 +147,19 @@ mod tests {
             "rust-axum needs cargo, which is not here: install Rust with rustup (https://rustup.rs)"
         );
         assert_eq!(error.exit_code(), 2);
+    }
+
+    #[test]
+    fn a_panic_of_the_engine_is_no_mistake_of_the_user() {
+        let error = Error::of_engine(&EngineError::Panicked);
+        assert_eq!(error.exit_code(), 70);
+        let text = error.to_string();
+        assert!(
+            text.contains("load engine panicked") && text.contains("please report"),
+            "{text}"
+        );
+        let refused = EngineError::Start(std::io::ErrorKind::OutOfMemory.into());
+        assert_eq!(Error::of_engine(&refused).exit_code(), 2);
     }
 
     #[test]

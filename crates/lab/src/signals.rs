@@ -1,9 +1,9 @@
-//! SIGINT and SIGTERM as a value that is passed down: a trial looks at it, stops early, and keeps what was measured.
+//! SIGINT, SIGTERM and SIGHUP as a value that is passed down: a trial looks at it, stops early, and keeps what was measured.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::error::{Error, Result};
 
@@ -39,20 +39,39 @@ impl Stop {
 /// From now on SIGINT and SIGTERM set the returned [`Stop`] instead of ending the process. A second signal ends the process
 /// at once with code 130, for the user whose first Ctrl-C was not enough; children die with us (see [`crate::process`]).
 ///
+/// SIGHUP (the terminal or the ssh connection is gone) sets it too, and never ends the process at once: the kernel and the shell both
+/// send it, and what was measured is to be kept. Under `nohup`, which ignores it, it stays ignored.
+///
 /// # Errors
 /// When the handlers cannot be installed.
 pub fn stop_on_signals() -> Result<Stop> {
     let stop = Stop::new();
+    let failed = |signal: i32, source| Error::Io {
+        what: format!("installing the handler of signal {signal}"),
+        source,
+    };
     for signal in [SIGINT, SIGTERM] {
         // The order matters: the shutdown handler sees the flag as it was before this signal set it.
         signal_hook::flag::register_conditional_shutdown(signal, 130, stop.flag())
             .and_then(|_| signal_hook::flag::register(signal, stop.flag()))
-            .map_err(|source| Error::Io {
-                what: format!("installing the handler of signal {signal}"),
-                source,
-            })?;
+            .map_err(|source| failed(signal, source))?;
+    }
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    if !ignores(&status, SIGHUP) {
+        signal_hook::flag::register(SIGHUP, stop.flag())
+            .map_err(|source| failed(SIGHUP, source))?;
     }
     Ok(stop)
+}
+
+/// Whether a process with this `/proc/PID/status` ignores the signal.
+fn ignores(status: &str, signal: i32) -> bool {
+    let mask = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    // Bit 0 is signal 1.
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 #[cfg(test)]
@@ -64,12 +83,24 @@ mod tests {
     fn a_signal_sets_the_flag_and_the_process_goes_on() {
         let stop = stop_on_signals().expect("handlers install");
         assert!(!stop.requested());
-        nix::sys::signal::raise(nix::sys::signal::Signal::SIGTERM).expect("raise");
+        // One after the other, as the kernel and a shell send it: the second must not end us at once.
+        for _ in 0..2 {
+            nix::sys::signal::raise(nix::sys::signal::Signal::SIGHUP).expect("raise");
+        }
         let deadline = Instant::now() + Duration::from_secs(5);
         while !stop.requested() && Instant::now() < deadline {
             std::thread::yield_now();
         }
         assert!(stop.requested());
+    }
+
+    #[test]
+    fn what_nohup_ignores_is_seen() {
+        let status = |mask: &str| format!("Name:\tx\nSigBlk:\t01\nSigIgn:\t{mask}\nSigCgt:\t01\n");
+        assert!(ignores(&status("0000000000001001"), SIGHUP));
+        assert!(!ignores(&status("0000000000001002"), SIGHUP));
+        assert!(ignores(&status("0000000000001002"), SIGINT));
+        assert!(!ignores("", SIGHUP));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use plimsoll_lab::manifest::{self, Manifest, Tier};
 
 use crate::args::Which;
 use crate::failure::Failure;
+use crate::output::note;
 
 /// What `--all` means here.
 pub(crate) struct Catalogue {
@@ -33,7 +34,7 @@ pub(crate) fn all(which: &Which) -> Result<Catalogue, Failure> {
         }
     }
     for broken in found.broken {
-        eprintln!("plimsoll: {broken}");
+        note!("plimsoll: {broken}");
     }
     if catalogue.targets.is_empty() {
         let reasons: Vec<_> = catalogue

@@ -1,12 +1,14 @@
 //! The command: parse, validate, call.
 //!
 //! [`args`] is the command line as written, [`setup`] makes of it what the laboratory takes, [`commands`] has one file per verb, [`progress`] shows what
-//! is going on. Exit codes: 0 pass, 1 the SLO or a check failed, 2 usage or configuration, 3 invalid measurement, 130 interrupted.
+//! is going on. Exit codes: 0 pass, 1 the SLO or a check failed, 2 usage or configuration, 3 invalid measurement, 70 a fault of
+//! Plimsoll itself, 130 interrupted.
 
 mod args;
 mod catalogue;
 mod commands;
 mod failure;
+mod fault;
 mod live;
 mod output;
 mod progress;
@@ -21,19 +23,23 @@ use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
 
 use args::{Args, Command};
 use failure::Failure;
+use output::note;
+use plimsoll_lab::isolation::{Layout, sweep_stale};
 
 fn main() -> ExitCode {
-    let args = match Args::try_parse() {
-        Ok(args) => args,
-        Err(error) => return refused(&error),
-    };
-    match run(&args) {
-        Ok(code) => code,
-        Err(failure) => {
-            eprintln!("plimsoll: {failure}");
-            ExitCode::from(failure.exit_code())
+    fault::guarded(|| {
+        let args = match Args::try_parse() {
+            Ok(args) => args,
+            Err(error) => return refused(&error),
+        };
+        match run(&args) {
+            Ok(code) => code,
+            Err(failure) => {
+                note!("plimsoll: {failure}");
+                ExitCode::from(failure.exit_code())
+            }
         }
-    }
+    })
 }
 
 /// Help and version, where they belong; anything else is a mistake in the command line, told in one line like every other.
@@ -52,7 +58,7 @@ fn refused(error: &clap::Error) -> ExitCode {
         .unwrap_or_default();
     let words: Vec<&str> = said.split_whitespace().collect();
     let line = words.join(" ");
-    eprintln!(
+    note!(
         "plimsoll: {}; see --help",
         line.strip_prefix("error: ").unwrap_or(&line)
     );
@@ -62,6 +68,11 @@ fn refused(error: &clap::Error) -> ExitCode {
 fn run(args: &Args) -> Result<ExitCode, Failure> {
     plimsoll_lab::machine::raise_fd_limit();
     let stop = plimsoll_lab::signals::stop_on_signals()?;
+    if let Command::Check(_) | Command::Run(_) | Command::Find(_) | Command::Compare(_) =
+        &args.command
+    {
+        sweep();
+    }
     match &args.command {
         Command::List(list) => commands::list::run(list),
         Command::Doctor(doctor) => commands::doctor::run(doctor),
@@ -77,5 +88,19 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
             plimsoll_lab::trial::processes::serve(&stop)?;
             Ok(ExitCode::SUCCESS)
         }
+    }
+}
+
+/// Ends what earlier runs left behind because they were killed: it would take CPU time from what is measured now.
+fn sweep() {
+    let swept = sweep_stale(&Layout::of_this_machine());
+    if swept.processes > 0 {
+        note!(
+            "plimsoll: killed {} left behind by an earlier run that was itself killed",
+            match swept.processes {
+                1 => "a process".to_owned(),
+                more => format!("{more} processes"),
+            }
+        );
     }
 }

@@ -53,7 +53,7 @@ pub(crate) fn render(folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
         && let Err(error) = append_step_summary(folder, &page)
     {
         // The result itself is whole: a page that cannot be written must not make a passing run fail.
-        eprintln!(
+        note!(
             "plimsoll: cannot append to {}, named by {STEP_SUMMARY_VARIABLE}: {error}; the same text is in {}",
             page.display(),
             folder.join(STEP_SUMMARY).display()
@@ -96,9 +96,19 @@ pub(crate) fn print(text: &str) {
     if let Err(error) = written
         && error.kind() != ErrorKind::BrokenPipe
     {
-        eprintln!("plimsoll: cannot write to stdout: {error}");
+        note!("plimsoll: cannot write to stdout: {error}");
     }
 }
+
+/// `eprintln!` that does not panic where stderr is gone: after a SIGHUP the terminal is, and what was measured must be kept all the same.
+macro_rules! note {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        // Nobody is left to be told of a failure here.
+        let _ = writeln!(std::io::stderr().lock(), $($text)*);
+    }};
+}
+pub(crate) use note;
 
 /// `println!` that does not panic when nobody reads any more: see [`print`].
 macro_rules! say {

@@ -11,6 +11,7 @@ use plimsoll_report::{ResultFolder, words};
 use crate::live::outlets::{self, Outlets};
 use crate::live::shared::Shared;
 use crate::live::state::{Begins, Facts, LiveState, Measuring, time_left_s};
+use crate::output::note;
 
 /// Plain lines are written every this many seconds of a trial.
 const PLAIN_EVERY_S: u64 = 5;
@@ -82,7 +83,7 @@ impl Progress {
             if shown {
                 self.shared.say(line);
             } else {
-                eprintln!("{line}");
+                note!("{line}");
             }
         }
     }

@@ -267,7 +267,7 @@ impl Engine<'_> {
         };
         let flag: &AtomicBool = &self.stop.flag();
         plimsoll_engine::run(workload, &options, flag, |_| {})
-            .map_err(|error| Error::Usage(error.to_string()))
+            .map_err(|error| Error::of_engine(&error))
     }
 }
 

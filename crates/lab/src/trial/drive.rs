@@ -247,7 +247,7 @@ struct Engine<'a> {
 impl Engine<'_> {
     fn run<W: Workload>(&self, workload: &W, on_second: Seconds<'_>) -> Result<Report> {
         plimsoll_engine::run(workload, self.options, &self.stop, on_second)
-            .map_err(|error| Error::Usage(error.to_string()))
+            .map_err(|error| Error::of_engine(&error))
     }
 }
 
@@ -306,7 +306,7 @@ impl Pings {
                 plimsoll_engine::run_in(company, &pings, options, stop, on_second)
             }
         };
-        run.map_err(|error| Error::Usage(error.to_string()))
+        run.map_err(|error| Error::of_engine(&error))
     }
 }
 

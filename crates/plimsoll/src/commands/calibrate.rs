@@ -13,7 +13,7 @@ use plimsoll_report::{ResultFolder, text};
 
 use crate::args::{CalibrateArgs, Calibrated, Where};
 use crate::failure::Failure;
-use crate::output::{self, say};
+use crate::output::{self, note, say};
 use crate::setup;
 
 /// What a session-second costs the client's cores besides the engine when the simulator runs there too: one batch, in µs of CPU. Measured by
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &CalibrateArgs, stop: &Stop) -> Result<ExitCode, Failure
         sessions_max: sessions_max(),
     };
     if placement.shared() {
-        eprintln!(
+        note!(
             "client and sink share CPU {}: the costs include each other's disturbance",
             placement.client_cpus
         );
@@ -120,7 +120,7 @@ fn of_ws(
 }
 
 fn show(step: &Step) {
-    eprintln!("  {}", told(step, "frame", "sessions"));
+    note!("  {}", told(step, "frame", "sessions"));
 }
 
 fn show_ws(work: Work, step: &Step) {
@@ -131,7 +131,7 @@ fn show_ws(work: Work, step: &Step) {
         Work::Connections => "connection",
     };
     let told = told(step, one, work.load_unit().name());
-    eprintln!("  {}{at_a_write}: {told}", work.name());
+    note!("  {}{at_a_write}: {told}", work.name());
 }
 
 fn told(step: &Step, one: &str, unit: &str) -> String {

@@ -11,7 +11,7 @@ use plimsoll_report::history::History;
 
 use crate::args::ServeArgs;
 use crate::failure::Failure;
-use crate::output::say;
+use crate::output::{note, say};
 use crate::serve::guard::{Guard, Token};
 use crate::serve::{Site, router};
 
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &ServeArgs, stop: &Stop) -> Result<ExitCode, Failure> {
         guard: Guard::new(host_of(&args.listen), address.ip(), address.port(), token),
     };
     say!("http://{}/{shown}", reachable(&args.listen, address));
-    eprintln!("showing {}; Ctrl-C ends it", args.results.display());
+    note!("showing {}; Ctrl-C ends it", args.results.display());
     served(listener, site, stop).map_err(|error| cannot_listen(&args.listen, &error))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -10,7 +10,7 @@ use plimsoll_engine::clock::Clock;
 use plimsoll_engine::{EngineSecond, Report, Seconds};
 
 use super::{End, Order, SUBCOMMAND, Said, read_line, write_line};
-use crate::error::{Error, Result};
+use crate::error::{Error, FAULT, Result};
 use crate::isolation::CpuList;
 use crate::process::{Child, Launch, Piped};
 use crate::signals::Stop;
@@ -231,7 +231,16 @@ impl ClientProcesses {
         let deadline = Instant::now() + Duration::from_secs(2);
         loop {
             match child.must_run() {
-                Err(error) => return error,
+                Err(error) => {
+                    let ended = child.try_ended().ok().flatten();
+                    let code = ended.and_then(|status| status.code());
+                    // It runs nothing but Plimsoll itself.
+                    return if code == Some(i32::from(FAULT)) {
+                        Error::Fault(error.to_string())
+                    } else {
+                        error
+                    };
+                }
                 Ok(()) if Instant::now() > deadline => {
                     return Error::Child {
                         name: child.name().to_owned(),
@@ -344,6 +353,15 @@ mod tests {
             assert!(text.starts_with("client process 1: "), "{text}");
             assert!(text.contains(words) && !text.contains('\n'), "{text}");
         }
+    }
+
+    #[test]
+    fn one_that_panicked_is_plimsolls_own_fault() {
+        let honest = "{ready}; read clock; {second}; read end; {report}";
+        let (_, report) = run(&[honest, "{ready}; exit 70"], &Stop::new());
+        let error = report.expect_err("half a trial");
+        assert_eq!(error.exit_code(), 70, "{error}");
+        assert!(error.to_string().contains("please report"), "{error}");
     }
 
     #[test]

@@ -15,14 +15,14 @@ use super::{cases_told, code_number_of, counts, kept, show, simulator_binary};
 use crate::args::CheckArgs;
 use crate::catalogue::{self, Catalogue};
 use crate::failure::Failure;
-use crate::output::{self, say};
+use crate::output::{self, note, say};
 
 pub(super) fn run(args: &CheckArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     let Catalogue { targets, left_out } = catalogue::all(&args.which)?;
     let binary = simulator_binary(args)?;
     let path = output::path(&args.out, "check", "all");
     for left in &left_out {
-        eprintln!("not checked: {}: {}", left.name, left.reason);
+        note!("not checked: {}: {}", left.name, left.reason);
     }
     let mut code = 0;
     let built: Vec<Manifest> = targets
@@ -58,7 +58,7 @@ fn ready(manifest: &Manifest, path: &Path, stop: &Stop) -> bool {
     let logs = path.join(&manifest.name).join("logs");
     let built = build(manifest, &logs, stop);
     if let Err(error) = &built {
-        eprintln!("plimsoll: {}: {error}", manifest.name);
+        note!("plimsoll: {}: {error}", manifest.name);
     }
     built.is_ok()
 }
@@ -93,7 +93,7 @@ fn each(
                 }
             });
             kept(&ResultFolder::create(folder)?, &report)?;
-            eprintln!("{} is checked", manifest.name);
+            note!("{} is checked", manifest.name);
             if let Ok(mut reports) = reports.lock() {
                 reports.push((place, report));
             }

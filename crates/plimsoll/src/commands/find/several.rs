@@ -17,7 +17,7 @@ use crate::catalogue::{self, Catalogue};
 use crate::failure::Failure;
 use crate::live::keeper::Keeper;
 use crate::live::state::Begins;
-use crate::output::{self, say};
+use crate::output::{self, note, say};
 use crate::progress::Progress;
 use crate::setup;
 
@@ -65,7 +65,7 @@ pub(super) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
         },
     };
     for left in &several.ranking.left_out {
-        eprintln!("not measured: {}: {}", left.name, left.reason);
+        note!("not measured: {}: {}", left.name, left.reason);
     }
     several.searches(&targets)?;
     let cut_short = if stop.requested() {

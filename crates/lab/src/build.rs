@@ -64,13 +64,8 @@ pub fn build(manifest: &Manifest, log_folder: &Path, stop: &Stop) -> Result<Buil
         return Err(failed(status.to_string()));
     }
     // A build that succeeds without making what is to be run would only show later, as a start that fails.
-    if let Readiness::Missing { .. } | Readiness::NeedsBuild = manifest.readiness_of_program()
-        && manifest.run.command[0].contains('/')
-    {
-        return Err(failed(format!(
-            "it succeeded, but there is no {}",
-            manifest.run.command[0]
-        )));
+    if let Some(product) = manifest.missing_product() {
+        return Err(failed(format!("it succeeded, but there is no {product}")));
     }
     Ok(built(Some(log)))
 }

@@ -318,20 +318,16 @@ fn simulator_present(seen: &Observed) -> Finding {
 fn target(target: &ObservedTarget) -> Finding {
     let id = format!("target {}", target.name);
     match &target.readiness {
-        Readiness::Ready => Finding::good(id, "ready"),
-        Readiness::NeedsBuild => Finding::good(id, "can be built"),
+        Readiness::Ready | Readiness::NeedsBuild { .. } => {
+            Finding::good(id, target.readiness.to_string())
+        }
         Readiness::Missing { tool, install } => {
             let level = if target.optional {
                 Level::Info
             } else {
                 Level::Warning
             };
-            Finding::bad(
-                id,
-                level,
-                format!("needs {tool}, which is not here"),
-                install,
-            )
+            Finding::bad(id, level, format!("missing tool {tool}"), install)
         }
     }
 }
@@ -386,7 +382,9 @@ mod tests {
             targets: vec![ObservedTarget {
                 name: "stt/rust-axum".into(),
                 optional: false,
-                readiness: Readiness::NeedsBuild,
+                readiness: Readiness::NeedsBuild {
+                    command: "cargo build".into(),
+                },
             }],
             broken_manifests: Vec::new(),
             simulator: Ok("/x/plimsoll-inference".into()),
@@ -461,6 +459,24 @@ mod tests {
             );
             assert!(!bad[0].text.contains('\n'), "{id}");
         }
+    }
+
+    #[test]
+    fn only_a_built_target_is_called_ready() {
+        let mut seen = good_machine();
+        let told = |seen: &Observed| findings(seen).last().expect("one").text.clone();
+        assert_eq!(
+            told(&seen),
+            "not built; the next run builds it: cargo build"
+        );
+        seen.targets[0].readiness = Readiness::Ready;
+        assert_eq!(told(&seen), "ready");
+        seen.targets[0].optional = true;
+        seen.targets[0].readiness = Readiness::Missing {
+            tool: "gleam".into(),
+            install: "see gleam.run".into(),
+        };
+        assert_eq!(told(&seen), "missing tool gleam");
     }
 
     #[test]

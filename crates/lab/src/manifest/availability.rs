@@ -1,6 +1,7 @@
 //! Whether this machine can build and run a target, and with which versions.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -14,10 +15,14 @@ const VERSION_TIMEOUT: Duration = Duration::from_secs(30);
 /// What stands between this machine and a running target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Readiness {
-    /// The program to run is here. (A build may still find something to do.)
+    /// It is built: the program to run is here, and so is all that the manifest says a build makes. (Where a source changed since, the next run
+    /// builds again.)
     Ready,
-    /// Every tool is here, the program is not built yet, or nobody can tell but the build command.
-    NeedsBuild,
+    /// Every tool is here, and it is not built; or nobody can tell but the build command.
+    NeedsBuild {
+        /// The build command, as a line.
+        command: String,
+    },
     /// A tool is absent, or there is nothing to run.
     Missing {
         /// The tool.
@@ -32,8 +37,30 @@ impl Readiness {
     #[must_use]
     pub fn missing(&self) -> Option<String> {
         match self {
-            Self::Ready | Self::NeedsBuild => None,
+            Self::Ready | Self::NeedsBuild { .. } => None,
             Self::Missing { tool, install } => Some(format!("needs {tool}: {install}")),
+        }
+    }
+
+    /// One word for scripts: `ready`, `not built` or `missing tool`.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::NeedsBuild { .. } => "not built",
+            Self::Missing { .. } => "missing tool",
+        }
+    }
+}
+
+/// For people: the word, and what follows from it.
+impl fmt::Display for Readiness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())?;
+        match self {
+            Self::Ready => Ok(()),
+            Self::NeedsBuild { command } => write!(f, "; the next run builds it: {command}"),
+            Self::Missing { tool, install } => write!(f, " {tool}: {install}"),
         }
     }
 }
@@ -70,31 +97,61 @@ pub(super) fn of(manifest: &Manifest) -> Availability {
     }
 }
 
-pub(super) fn readiness_of_program(manifest: &Manifest) -> Readiness {
+fn readiness_of_program(manifest: &Manifest) -> Readiness {
     let program = &manifest.run.command[0];
-    let has_build = manifest.build.is_some();
-    if program.contains('/') {
-        let path = program_path(manifest.folder(), program);
-        return match (path.is_file(), has_build) {
-            (true, _) => Readiness::Ready,
-            (false, true) => Readiness::NeedsBuild,
-            (false, false) => Readiness::Missing {
-                tool: program.clone(),
-                install: format!(
-                    "{} is not there and the manifest has no [build]",
-                    path.display()
-                ),
-            },
+    let Some(build) = &manifest.build else {
+        return unbuilt_program(manifest.folder(), program);
+    };
+    let in_folder = program.contains('/');
+    if !in_folder && !in_path(program) {
+        return not_in_path(program);
+    }
+    // An interpreter is here before any build, so only what the build makes can tell.
+    let told = in_folder || !build.makes.is_empty();
+    if told && missing_product(manifest).is_none() {
+        return Readiness::Ready;
+    }
+    Readiness::NeedsBuild {
+        command: build.command.join(" "),
+    }
+}
+
+/// The first thing that a finished build leaves and that is not there; paths are relative to the target's folder.
+pub(super) fn missing_product(manifest: &Manifest) -> Option<&str> {
+    let program = &manifest.run.command[0];
+    let makes = manifest.build.iter().flat_map(|build| &build.makes);
+    std::iter::once(program)
+        .filter(|program| program.contains('/'))
+        .chain(makes)
+        .find(|path| !manifest.folder().join(path).is_file())
+        .map(String::as_str)
+}
+
+fn unbuilt_program(folder: &Path, program: &str) -> Readiness {
+    if !program.contains('/') {
+        return if in_path(program) {
+            Readiness::Ready
+        } else {
+            not_in_path(program)
         };
     }
-    match (in_path(program), has_build) {
-        (false, _) => Readiness::Missing {
-            tool: program.clone(),
-            install: format!("install {program} so that it is found in PATH"),
-        },
-        // An interpreter is here, but only the build command knows whether its packages are.
-        (true, true) => Readiness::NeedsBuild,
-        (true, false) => Readiness::Ready,
+    let path = program_path(folder, program);
+    if path.is_file() {
+        return Readiness::Ready;
+    }
+    Readiness::Missing {
+        tool: program.to_owned(),
+        install: format!(
+            "{} is not there and the manifest has no [build]",
+            path.display()
+        ),
+    }
+}
+
+fn not_in_path(program: &str) -> Readiness {
+    Readiness::Missing {
+        tool: program.to_owned(),
+        install: format!("install {program} so that it is found in PATH"),
     }
 }
 
@@ -181,11 +238,63 @@ mod tests {
             "[\"sh\", \"-c\", \"echo; echo tool 1.2; echo more\"]",
         );
         let before = manifest.availability();
-        assert_eq!(before.readiness, Readiness::NeedsBuild);
+        let not_built = "not built; the next run builds it: cargo build --release --locked";
+        assert_eq!(before.readiness.to_string(), not_built);
         assert_eq!(before.versions["cargo"], "tool 1.2");
         std::fs::create_dir_all(folder.path().join("target/release")).expect("mkdir");
         std::fs::write(folder.path().join("target/release/rust-axum"), "").expect("write");
         assert_eq!(manifest.availability().readiness, Readiness::Ready);
+    }
+
+    /// An interpreter and a script are there before any build: neither makes a target ready.
+    #[test]
+    fn what_a_build_makes_tells_whether_there_was_one() {
+        let folder = tempfile::tempdir().expect("temp");
+        std::fs::write(folder.path().join("run.sh"), "").expect("write");
+        let version = "[\"sh\", \"-c\", \"echo 1\"]";
+        for run in ["[\"sh\", \"run.sh\"]", "[\"./run.sh\"]"] {
+            let build = "command = [\"cargo\", \"build\", \"--release\", \"--locked\"]";
+            let with_makes = |makes: &str| {
+                let text = RUST_AXUM
+                    .replace("[\"cargo\", \"--version\"]", version)
+                    .replace("[\"target/release/rust-axum\"]", run)
+                    .replace(build, &format!("{build}\n{makes}"));
+                let file = folder.path().join("target.toml");
+                std::fs::write(&file, text).expect("write");
+                Manifest::read(&file)
+                    .expect("valid")
+                    .availability()
+                    .readiness
+            };
+            if run.contains("\"sh\"") {
+                assert_eq!(with_makes("").word(), "not built", "nobody can tell");
+            }
+            let makes = "makes = [\"out/.built\"]";
+            assert_eq!(with_makes(makes).word(), "not built");
+            std::fs::create_dir_all(folder.path().join("out")).expect("mkdir");
+            std::fs::write(folder.path().join("out/.built"), "").expect("write");
+            assert_eq!(with_makes(makes), Readiness::Ready);
+            std::fs::remove_file(folder.path().join("out/.built")).expect("rm");
+        }
+    }
+
+    /// Every target of this repository that runs an interpreter or a script says how it is known to be built.
+    #[test]
+    fn every_target_here_tells_when_it_is_built() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let found = crate::manifest::discover(&root).expect("targets");
+        assert!(found.targets.len() > 10 && found.broken.is_empty());
+        for manifest in found.targets {
+            let Some(build) = &manifest.build else {
+                continue;
+            };
+            let program = &manifest.run.command[0];
+            let tracked = !program.contains('/')
+                || [".sh", "bin/python", ".bin/bun"]
+                    .iter()
+                    .any(|end| program.ends_with(end));
+            assert!(!tracked || !build.makes.is_empty(), "{}", manifest.name);
+        }
     }
 
     #[test]
@@ -224,7 +333,7 @@ mod tests {
             "optional = true\nversion_command = [\"no-such-tool-anywhere\"]",
         );
         let availability = manifest.availability();
-        assert_eq!(availability.readiness, Readiness::NeedsBuild);
+        assert_eq!(availability.readiness.word(), "not built");
         assert!(availability.versions.is_empty());
     }
 

@@ -76,6 +76,10 @@ pub struct Need {
 pub struct Build {
     /// The command; it must be cheap when nothing changed.
     pub command: Vec<String>,
+    /// Files, relative to the target's folder, that a finished build leaves there, beside the program to run: where they are not, the target is not
+    /// built. Needed where the program is an interpreter or a script, which are there before any build.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub makes: Vec<String>,
     /// The tools that it needs.
     #[serde(default)]
     pub needs: Vec<Need>,
@@ -226,9 +230,9 @@ impl Manifest {
         availability::of(self)
     }
 
-    /// The part of [`Manifest::availability`] that looks only at the program to run.
-    pub(crate) fn readiness_of_program(&self) -> Readiness {
-        availability::readiness_of_program(self)
+    /// What a build of it should have made and has not, where the manifest tells.
+    pub(crate) fn missing_product(&self) -> Option<&str> {
+        availability::missing_product(self)
     }
 }
 

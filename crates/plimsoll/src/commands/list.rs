@@ -6,7 +6,7 @@ use plimsoll_lab::manifest::{self, Manifest, Readiness};
 
 use crate::args::ListArgs;
 use crate::failure::Failure;
-use crate::output::{self, say};
+use crate::output::{self, note, say};
 
 pub(crate) fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
     let root = manifest::root_of_this_process(args.root.as_deref())?;
@@ -18,7 +18,8 @@ pub(crate) fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
             .map(|row| {
                 serde_json::json!({
                     "name": row.name, "workload": row.workload, "tier": row.tier, "language": row.language,
-                    "description": row.description, "runs_here": row.runs_here, "state": row.state,
+                    "description": row.description, "runs_here": row.readiness.missing().is_none(),
+                    "built": row.readiness == Readiness::Ready, "state": row.readiness.to_string(),
                 })
             })
             .collect();
@@ -27,7 +28,7 @@ pub(crate) fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
         print_table(&rows);
     }
     for broken in &found.broken {
-        eprintln!("plimsoll: {broken}");
+        note!("plimsoll: {broken}");
     }
     Ok(ExitCode::from(if found.broken.is_empty() { 0 } else { 2 }))
 }
@@ -38,41 +39,34 @@ struct Row {
     tier: &'static str,
     language: String,
     description: String,
-    runs_here: bool,
-    state: String,
+    readiness: Readiness,
 }
 
 impl Row {
     fn of(manifest: &Manifest) -> Self {
         let readiness = manifest.availability().readiness;
-        let missing = readiness.missing();
-        let runs_here = missing.is_none();
-        let state = missing.unwrap_or_else(|| match readiness {
-            Readiness::NeedsBuild => "builds here".to_owned(),
-            _ => "ready".to_owned(),
-        });
         Self {
             name: manifest.name.clone(),
             workload: manifest.workload.clone(),
             tier: manifest.tier.word(),
             language: manifest.language.clone(),
             description: manifest.description.clone(),
-            runs_here,
-            state,
+            readiness,
         }
     }
 }
 
 fn print_table(rows: &[Row]) {
     let header = ["TARGET", "WORKLOAD", "TIER", "LANGUAGE", "HERE"];
+    let states: Vec<String> = rows.iter().map(|row| row.readiness.to_string()).collect();
     let cells: Vec<[&str; 5]> = std::iter::once(header)
-        .chain(rows.iter().map(|row| {
+        .chain(rows.iter().zip(&states).map(|(row, state)| {
             [
                 row.name.as_str(),
                 &row.workload,
                 row.tier,
                 &row.language,
-                &row.state,
+                state,
             ]
         }))
         .collect();

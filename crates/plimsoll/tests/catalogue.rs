@@ -4,7 +4,7 @@ mod support;
 
 use serde_json::Value;
 use support::manifests::Root;
-use support::{Plimsoll, records, root, turn};
+use support::{Plimsoll, inconclusive, records, root, searched, turn};
 
 /// Two targets that are rust-axum by other names, one whose tool nobody has, and one of tier test.
 fn catalogue() -> Root {
@@ -42,9 +42,11 @@ fn all_that_runs_here_is_ranked_and_the_rest_named_with_its_reason() {
     let _turn = turn();
     let catalogue = catalogue();
     let line = "find --all --start 40 --max 40 --repeats 1 --rounds 1 --ramp 0.2 --warm-up 1 --measured 4 --grace 2 --time-budget 0.25";
-    let ended = Plimsoll::measuring(line.split(' '))
-        .env("PLIMSOLL_ROOT", catalogue.path())
-        .run();
+    let (ended, disturbances) = searched(|| {
+        Plimsoll::measuring(line.split(' '))
+            .env("PLIMSOLL_ROOT", catalogue.path())
+            .run()
+    });
     let ranking = ended.json_of("ranking.json");
     records::expect_valid(&ranking, "ranking.json");
     let names = |list: &str, of: fn(&Value) -> &Value| -> Vec<String> {
@@ -93,10 +95,8 @@ fn all_that_runs_here_is_ranked_and_the_rest_named_with_its_reason() {
         assert_eq!(ranking["common_load"], 30);
         for row in ranking["rows"].as_array().expect("a list") {
             let Some(cost) = row["at_common_load"].as_object() else {
-                eprintln!(
-                    "disturbed: no valid trial of {} at the common load",
-                    row["folder"]
-                );
+                assert!(!disturbances.is_empty(), "{row:#}");
+                inconclusive(&disturbances);
                 continue;
             };
             assert!(
@@ -111,7 +111,8 @@ fn all_that_runs_here_is_ranked_and_the_rest_named_with_its_reason() {
             assert_eq!(trial["sessions"], 30);
         }
     } else {
-        eprintln!("disturbed: {lines:?}");
+        assert!(!disturbances.is_empty(), "{lines:?}");
+        inconclusive(&disturbances);
     }
     let summary = ended.text_of("summary.md");
     assert!(

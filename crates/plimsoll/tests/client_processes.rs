@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use support::invocation::Running;
 use support::manifests::file;
 use support::ws_server::{Manner, Server};
-use support::{Ended, Plimsoll, records, turn, undisturbed};
+use support::{Ended, Plimsoll, conclusive, records, turn, undisturbed};
 
 /// Latencies that a machine under test load can hold.
 const SLO: &str = "[gates]
@@ -87,7 +87,7 @@ fn expect_all_gone(left: impl Fn() -> Vec<String>) {
 #[test]
 fn more_connections_than_a_process_has_descriptors_for() {
     for test in ["limit", "hold"] {
-        let ended = with_server(|call| undisturbed(|| call(test)));
+        let ended = conclusive!(with_server(|call| undisturbed(|| call(test))));
         ended.expect_code(0);
         ended.expect_nothing_left_running();
         let trial = ended.trial();

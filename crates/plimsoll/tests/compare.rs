@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use support::manifests::file;
-use support::{Ended, Plimsoll, records, root, turn};
+use support::{Ended, Plimsoll, inconclusive, records, root, searched, turn};
 
 const PHASES: &str = "--ramp 0.2 --warm-up 1 --measured 5 --grace 1";
 
@@ -107,7 +107,7 @@ fn compare_folders(a: &Path, b: &Path, flags: &str) -> Ended {
 fn a_target_against_itself_and_then_its_folders() {
     let _turn = turn();
     let line = format!("lying-server lying-server --sessions 40 --pairs 3 --json {PHASES}");
-    let ended = compare(&line).run();
+    let (ended, disturbances) = searched(|| compare(&line).run());
     let comparison = ended.json_of("comparison.json");
     records::expect_valid(&comparison, "comparison.json");
     let said: Value = serde_json::from_str(&ended.stdout).expect("stdout is one JSON document");
@@ -117,7 +117,11 @@ fn a_target_against_itself_and_then_its_folders() {
         .iter()
         .filter(|pair| pair["left_out"].is_null())
         .collect();
-    // A machine that disturbs every pair twice leaves nothing to conclude from, and says so.
+    // A machine that disturbs a pair twice leaves nothing to conclude from, and says so; nothing else leaves one out.
+    if counted.len() < 3 {
+        assert!(!disturbances.is_empty(), "{pairs:#?}");
+        inconclusive(&disturbances);
+    }
     ended.expect_code(if counted.len() == 3 { 0 } else { 3 });
     assert_eq!(comparison["cost_ratio"].is_object(), counted.len() == 3);
     assert!(comparison["load_line_ratio"].is_null(), "none was searched");
@@ -215,7 +219,7 @@ fn without_a_load_both_load_lines_are_searched_first() {
         "lying-server {} --start 60 --max 60 --pairs 3 --time-budget 0.7 {PHASES}",
         manifest.display()
     );
-    let ended = compare(&line).run();
+    let (ended, disturbances) = searched(|| compare(&line).run());
     let comparison = ended.json_of("comparison.json");
     records::expect_valid(&comparison, "comparison.json");
     assert!(comparison["load_line_ratio"].is_null());
@@ -230,5 +234,7 @@ fn without_a_load_both_load_lines_are_searched_first() {
     } else {
         // The machine disturbed every trial of one search; nothing is known then, and it says so.
         ended.expect_code(3);
+        assert!(!disturbances.is_empty(), "{comparison:#}");
+        inconclusive(&disturbances);
     }
 }

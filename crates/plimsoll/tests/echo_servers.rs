@@ -5,13 +5,13 @@ mod support;
 use std::time::Duration;
 
 use support::echo_server::{Manner, start};
-use support::{Ended, Plimsoll, ROOMY_SLO, manifests, short_phases, turn, undisturbed};
+use support::{Ended, Plimsoll, ROOMY_SLO, conclusive, manifests, short_phases, turn, undisturbed};
 
 const SESSIONS: u64 = 20;
 const MESSAGES_PER_S: u64 = 10;
 const WINDOW_S: u64 = 3;
 
-fn trial_of(manner: Manner) -> Ended {
+fn trial_of(manner: Manner) -> Option<Ended> {
     let _turn = turn();
     let url = start(manner);
     let files = tempfile::tempdir().expect("a scratch folder");
@@ -29,7 +29,7 @@ fn trial_of(manner: Manner) -> Ended {
 
 #[test]
 fn an_honest_echo_server_passes() {
-    let ended = trial_of(Manner::Honest);
+    let ended = conclusive!(trial_of(Manner::Honest));
     ended.expect_code(0);
     let trial = ended.trial();
     trial.expect_flawless_ledger();
@@ -48,7 +48,7 @@ fn an_honest_echo_server_passes() {
 
 #[test]
 fn a_swallowed_message_is_a_lost_frame() {
-    let ended = trial_of(Manner::SwallowsEveryTenth);
+    let ended = conclusive!(trial_of(Manner::SwallowsEveryTenth));
     ended.expect_code(1);
     let trial = ended.trial();
     trial.expect_failed_by("frames_lost");
@@ -63,7 +63,7 @@ fn a_swallowed_message_is_a_lost_frame() {
 
 #[test]
 fn a_late_echo_fails_by_its_latency_and_nothing_else() {
-    let ended = trial_of(Manner::Late(Duration::from_millis(300)));
+    let ended = conclusive!(trial_of(Manner::Late(Duration::from_millis(300))));
     ended.expect_code(1);
     let trial = ended.trial();
     trial.expect_failed_by("newest_p95_ms");

@@ -3,20 +3,20 @@
 mod support;
 
 use serde_json::Value;
-use support::{Ended, Plimsoll, Trial, records, short_phases, turn, undisturbed};
+use support::{Ended, Plimsoll, Trial, conclusive, records, short_phases, turn, undisturbed};
 
 const FRAMES_PER_S: u64 = 50;
 
 #[test]
 fn an_honest_server_passes_and_its_result_folder_is_complete() {
     let _turn = turn();
-    let ended = undisturbed(|| {
+    let ended = conclusive!(undisturbed(|| {
         let mut call = Plimsoll::measuring(["run", "lying-server", "--sessions", "60"]);
         for argument in short_phases(4) {
             call = call.arg(argument);
         }
         call
-    });
+    }));
     ended.expect_code(0);
     let trial = ended.trial();
     assert_eq!(trial.verdict(), "pass");
@@ -120,23 +120,23 @@ fn expect_the_fields_of_the_design(trial: &Trial) {
 #[test]
 fn without_nodelay_the_record_says_so() {
     let _turn = turn();
-    let ended = undisturbed(|| {
+    let ended = conclusive!(undisturbed(|| {
         let line =
             "run lying-server --sessions 60 --no-nodelay --ramp 0.2 --warm-up 1 --measured 4";
         Plimsoll::measuring(line.split(' '))
-    });
+    }));
     assert_eq!(ended.trial().at("environment.nodelay"), &Value::Bool(false));
 }
 
 #[test]
 fn a_real_gateway_with_the_real_simulator_and_real_speech_passes() {
     let _turn = turn();
-    let ended = undisturbed(|| {
+    let ended = conclusive!(undisturbed(|| {
         let line =
             "run rust-axum --sessions 60 --ramp 0.2 --warm-up 1 --measured 4 --grace 2 --audio";
         let speech = support::root().join("audio/speech.wav");
         Plimsoll::measuring(line.split(' ')).arg(speech)
-    });
+    }));
     ended.expect_code(0);
     let trial = ended.trial();
     trial.expect_flawless_ledger();

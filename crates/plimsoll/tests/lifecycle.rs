@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use support::burners::Burners;
 use support::manifests::Root;
-use support::{Plimsoll, Trial, records, turn, undisturbed};
+use support::{Plimsoll, Trial, conclusive, records, turn, undisturbed};
 
 /// A trial that is in its measured window when the line of its fifth second is written.
 const LONG: &str = "--ramp 0.5 --warm-up 1 --measured 30 --grace 2";
@@ -76,10 +76,10 @@ fn ctrl_c_in_a_search_keeps_its_trials_and_its_bracket() {
 #[test]
 fn json_is_one_document_on_stdout_and_progress_is_on_stderr() {
     let _turn = turn();
-    let ended = undisturbed(|| {
+    let ended = conclusive!(undisturbed(|| {
         let line = "run lying-server --sessions 60 --json --ramp 0.2 --warm-up 1 --measured 4";
         Plimsoll::measuring(line.split(' '))
-    });
+    }));
     ended.expect_code(0);
     let document: serde_json::Value =
         serde_json::from_str(&ended.stdout).expect("stdout is one JSON document");
@@ -166,11 +166,11 @@ fn a_starved_client_makes_a_trial_invalid_and_never_a_failure() {
     std::thread::sleep(Duration::from_secs(3));
     drop(burners);
     let ended = running.wait();
-    ended.expect_code(3);
     let trial = ended.trial();
+    ended.expect_code(3);
     assert_eq!(trial.verdict(), "invalid");
     let blocking = trial.blocking_caveats();
-    let own = |id: &String| id == "send-lag" || id == "client-busy";
+    let own = |id: &String| ["send-lag", "client-busy", "client-starved"].contains(&id.as_str());
     assert!(blocking.iter().any(own), "{blocking:?}");
     // Late or not, every frame is accounted for.
     trial.expect_every_frame_accounted_for();

@@ -1,10 +1,11 @@
 //! `docs/explanation/lying-servers.md`: with `PLIMSOLL_UPDATE=1` every test writes its own row of it, from the record of the trial that it just held against the table. So each row is a
 //! run that passed.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 
-use crate::entry::{Counter, Lie};
+use crate::entry::{Counter, Lie, SOAK, Verdict};
 use crate::support::{Trial, root};
 use crate::{starved, table};
 
@@ -14,15 +15,16 @@ const HEAD: &str = "# The lying servers
 
 `targets/stt/lying-server` is a gateway that is honest until `LIE` names a fault; then it has that one fault and no other. Each row is
 a trial by the real command over real sockets, in `crates/plimsoll/tests/lies`, where the arithmetic behind every number stands beside
-it; a test fails when the verdict, a failed gate, a caveat or a counter is another, or when anything is told that is not named here.
-A fault of the server's list without a row is a failed test too. The rows are written by the run itself:
+it. A test fails when the verdict, a failed gate, a caveat or a counter differs from its row, or when the record reports anything that the row does not name.
+A fault of the server's list without a row is a failed test too.
+
+A trial that a busy machine disturbs is `invalid`, whatever the target does; it is run again, four times in all. A row that was disturbed each time is
+*inconclusive*: `make test` counts it as skipped and lists it with the reason. No verdict is ever changed. The rows are written by the run itself, each from a conclusive trial:
 
     PLIMSOLL_UPDATE=1 cargo test -p plimsoll --test lies
 
 Gates that did not hold are *not held*; `±` marks those that hold or not as the jitter falls. What varies is given as a range, and
 rounded where it was seen.
-
-## A target that lies
 
 ";
 
@@ -34,7 +36,17 @@ with a load line that is the client's.
 
 ";
 
-const TABLE: &str = "| test | fault | expected | seen | caught |\n|---|---|---|---|---|\n";
+/// What the last column means.
+const LEGEND: &str = "*verdict*: the lie changes the verdict. *soak only*: the trial passes, and a soak of the same fault fails. *shown as cost*: the trial passes, and the record shows what
+the lie costs. *placement*: `invalid` for a reason that holds without the lie, too.
+
+";
+
+const LIES_TABLE: &str =
+    "| test | fault | expected | seen | how it is caught |\n|---|---|---|---|---|\n";
+const STARVED_TABLE: &str = "| test | fault | expected | seen |\n|---|---|---|---|\n";
+
+const INCONCLUSIVE: &str = "*inconclusive*";
 
 /// One row.
 #[derive(Debug, Clone)]
@@ -47,6 +59,94 @@ pub(crate) struct Row {
 impl Row {
     fn start(&self) -> String {
         format!("| `{}` | {} | {} |", self.name, self.fault, self.expected)
+    }
+
+    /// What a document says was seen; nothing where the row is not there, or its fault or expectation was changed since.
+    fn seen_in<'a>(&self, document: &'a str) -> Option<&'a str> {
+        let start = self.start();
+        let rest = document
+            .lines()
+            .find_map(|line| line.strip_prefix(&start))?;
+        rest.split('|').next().map(str::trim)
+    }
+}
+
+/// How a lie is caught, which the table decides and not the author of the document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Caught {
+    NothingToCatch,
+    ByVerdict,
+    InASoakOnly,
+    AsCost,
+    ByPlacement,
+    Not,
+}
+
+impl Caught {
+    pub(crate) fn of(lie: &Lie) -> Self {
+        let in_a_soak = |other: &Lie| {
+            other.lie == lie.lie && other.flags == SOAK && other.verdict != Verdict::Pass
+        };
+        let cost = |counter: &Counter| counter.path.contains("cpu_us_per_session_second");
+        match lie.verdict {
+            // Two on one core are `invalid` whatever they do.
+            Verdict::Invalid if lie.caveats == ["shared-cores"] => Self::ByPlacement,
+            Verdict::Fail | Verdict::Invalid => Self::ByVerdict,
+            Verdict::Pass if lie.lie == "none" => Self::NothingToCatch,
+            Verdict::Pass if table::all().any(in_a_soak) => Self::InASoakOnly,
+            Verdict::Pass if lie.counters.iter().any(cost) => Self::AsCost,
+            Verdict::Pass => Self::Not,
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::NothingToCatch => "nothing to catch",
+            Self::ByVerdict => "verdict",
+            Self::InASoakOnly => "soak only",
+            Self::AsCost => "shown as cost",
+            Self::ByPlacement => "placement",
+            Self::Not => "**no**",
+        }
+    }
+}
+
+/// How many lies there are and how they are caught, each by the best of its rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Sum {
+    pub(crate) lies: usize,
+    pub(crate) by_verdict: usize,
+    /// Of those, such as only a soak tells.
+    pub(crate) in_a_soak_only: usize,
+    pub(crate) as_cost: usize,
+}
+
+impl Sum {
+    pub(crate) fn of_the_table() -> Self {
+        let mut sum = Self::default();
+        let lies: BTreeSet<&str> = table::all().map(|lie| lie.lie).collect();
+        for name in lies.into_iter().filter(|name| *name != "none") {
+            let rows = || table::all().filter(|lie| lie.lie == name);
+            let short = rows().any(|lie| lie.flags != SOAK && Caught::of(lie) == Caught::ByVerdict);
+            let any = rows().any(|lie| Caught::of(lie) == Caught::ByVerdict);
+            sum.lies += 1;
+            sum.by_verdict += usize::from(any);
+            sum.in_a_soak_only += usize::from(any && !short);
+            sum.as_cost += usize::from(!any && rows().any(|lie| Caught::of(lie) == Caught::AsCost));
+        }
+        sum
+    }
+
+    fn sentence(self) -> String {
+        let Self {
+            lies,
+            by_verdict,
+            in_a_soak_only,
+            as_cost,
+        } = self;
+        format!(
+            "There are {lies} lies. {by_verdict} change a verdict ({in_a_soak_only} of them only in a soak); {as_cost} does not, and is shown as cost.\n\n"
+        )
     }
 }
 
@@ -62,41 +162,81 @@ pub(crate) fn note(lie: &Lie, trial: &Trial) {
 
 /// Writes what was seen into the row of that name, when rows are to be written.
 pub(crate) fn write(name: &str, seen: &str) {
+    update(Some((name, seen)));
+}
+
+/// A row that the machine disturbed each time keeps what an earlier, conclusive run has seen.
+pub(crate) fn inconclusive(name: &str, disturbances: &[String]) {
+    let seen = format!("{INCONCLUSIVE}: `{}`", disturbances.join("`, `"));
+    let known = |text: &str| {
+        let rows = rows();
+        let row = rows.iter().flatten().find(|row| row.name == name);
+        let seen = row.and_then(|row| row.seen_in(text));
+        seen.is_some_and(|seen| !seen.starts_with(INCONCLUSIVE))
+    };
+    if !known(&text()) {
+        update(Some((name, &seen)));
+    }
+}
+
+/// Writes the document again, with what it knows and one more row, when rows are to be written.
+pub(crate) fn update(news: Option<(&str, &str)>) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     if std::env::var_os("PLIMSOLL_UPDATE").is_none() {
         return;
     }
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let path = root().join(FILE);
-    let old = std::fs::read_to_string(&path).unwrap_or_default();
-    let section = |rows: &[Row]| {
-        let mut text = TABLE.to_owned();
-        for row in rows {
-            let start = row.start();
-            if row.name == name {
-                writeln!(text, "{start} {seen} | yes |").expect("a string");
-            } else if let Some(line) = old.lines().find(|line| line.starts_with(&start)) {
-                // A row whose fault or expectation was changed since is gone until it is run again.
-                writeln!(text, "{line}").expect("a string");
-            }
-        }
-        text
-    };
-    let [lies, clients] = rows();
-    let text = format!("{HEAD}{}{STARVED}{}", section(&lies), section(&clients));
+    let text = made_of(&text(), news);
     let temporary = path.with_extension("md.new");
     std::fs::write(&temporary, text).expect("docs/ can be written");
     std::fs::rename(&temporary, &path).expect("docs/ can be written");
 }
 
+pub(crate) fn text() -> String {
+    std::fs::read_to_string(root().join(FILE)).unwrap_or_default()
+}
+
+/// The document as it should be, with the rows that the old one knows.
+pub(crate) fn made_of(old: &str, news: Option<(&str, &str)>) -> String {
+    let rows_of = |rows: &[Row]| {
+        let mut text = String::new();
+        for row in rows {
+            let new = news.filter(|(name, _)| *name == row.name);
+            let Some(seen) = new.map(|(_, seen)| seen).or_else(|| row.seen_in(old)) else {
+                continue;
+            };
+            write!(text, "{} {seen} |", row.start()).expect("a string");
+            if let Some(lie) = table::all().find(|lie| lie.name == row.name) {
+                let caught = Caught::of(lie).words();
+                let caught = if seen.starts_with(INCONCLUSIVE) {
+                    ""
+                } else {
+                    caught
+                };
+                write!(text, " {caught} |").expect("a string");
+            }
+            text.push('\n');
+        }
+        text
+    };
+    let [lies, clients] = rows();
+    format!(
+        "{HEAD}## A target that lies\n\n{}{LEGEND}{LIES_TABLE}{}{STARVED}{STARVED_TABLE}{}",
+        Sum::of_the_table().sentence(),
+        rows_of(&lies),
+        rows_of(&clients)
+    )
+}
+
 /// Rows that the document should have and has not: never run, or run before the table was changed.
 pub(crate) fn missing() -> Vec<&'static str> {
-    let text = std::fs::read_to_string(root().join(FILE)).unwrap_or_default();
+    let text = text();
     let rows = rows();
-    let absent = rows.iter().flatten().filter(|row| {
-        let start = row.start();
-        !text.lines().any(|line| line.starts_with(&start))
-    });
+    let absent = rows
+        .iter()
+        .flatten()
+        .filter(|row| row.seen_in(&text).is_none());
     absent.map(|row| row.name).collect()
 }
 

@@ -58,15 +58,47 @@ fn every_lie_of_the_server_has_a_row() {
     assert_eq!(listed, told);
 }
 
-/// With `PLIMSOLL_UPDATE=1` rows come one by one, so it is only asked without.
+/// With `PLIMSOLL_UPDATE=1` rows come one by one, so then it is only written.
 #[test]
 fn the_document_has_every_row_as_the_table_has_it() {
     if std::env::var_os("PLIMSOLL_UPDATE").is_some() {
-        return;
+        return document::update(None);
     }
     let missing = document::missing();
     assert!(
         missing.is_empty(),
         "docs/explanation/lying-servers.md is behind: PLIMSOLL_UPDATE=1 cargo test -p plimsoll --test lies; {missing:?}"
     );
+    let text = document::text();
+    let behind = "docs/explanation/lying-servers.md is behind: PLIMSOLL_UPDATE=1 cargo test -p plimsoll --test lies the_document";
+    assert_eq!(document::made_of(&text, None), text, "{behind}");
+}
+
+/// What README and documentation say of the table.
+#[test]
+fn the_lies_are_caught_as_they_are_said_to_be() {
+    use document::{Caught, Sum};
+    let sum = Sum {
+        lies: 27,
+        by_verdict: 26,
+        in_a_soak_only: 1,
+        as_cost: 1,
+    };
+    assert_eq!(Sum::of_the_table(), sum);
+    let of = |name: &str| Caught::of(table::named(name));
+    for (name, caught) in [
+        ("none", Caught::NothingToCatch),
+        ("honest_soak", Caught::NothingToCatch),
+        ("stall_once", Caught::ByVerdict),
+        ("bypass", Caught::ByVerdict),
+        ("leak_memory", Caught::InASoakOnly),
+        ("grow_latency_slowly", Caught::InASoakOnly),
+        ("grow_latency_slowly_in_a_soak", Caught::ByVerdict),
+        ("burn_core", Caught::AsCost),
+        ("burn_core_of_the_client", Caught::ByPlacement),
+    ] {
+        assert_eq!(of(name), caught, "{name}");
+    }
+    let uncaught = table::all().find(|lie| Caught::of(lie) == Caught::Not);
+    assert!(uncaught.is_none(), "{uncaught:?}");
 }

@@ -6,7 +6,7 @@ use crate::document;
 use crate::entry::{Counter, Lie, Manifest};
 use crate::support::manifests::file;
 use crate::support::turns::shared_turn;
-use crate::support::{Ended, Plimsoll, Trial, built_lying_server, records, turn};
+use crate::support::{Ended, Plimsoll, Trial, built_lying_server, inconclusive, records, turn};
 use crate::table;
 
 /// A machine that was busy with something else is no reason to fail: as often as this a trial is run again when a caveat blocks it that the lie does not explain.
@@ -15,10 +15,17 @@ const ATTEMPTS: u32 = 4;
 /// Lies that take more of the machine than their few sessions.
 const WANTS_A_CORE: [&str; 2] = ["burn_core", "flood"];
 
-/// Runs the lie of that name and expects exactly what the table says.
+/// Runs the lie of that name and expects exactly what the table says. Where the machine disturbs every attempt the row is inconclusive: nothing is expected of it, and it is
+/// counted as skipped, with the reason.
 pub(crate) fn told(name: &str) {
     let lie = table::named(name);
-    let ended = undisturbed(lie);
+    let ended = match undisturbed(lie) {
+        Ok(ended) => ended,
+        Err(disturbances) => {
+            inconclusive(&disturbances);
+            return document::inconclusive(lie.name, &disturbances);
+        }
+    };
     ended.expect_code(lie.verdict.code());
     let trial = ended.trial();
     expect_verdict(lie, &trial);
@@ -32,31 +39,26 @@ pub(crate) fn told(name: &str) {
     document::note(lie, &trial);
 }
 
-fn undisturbed(lie: &Lie) -> Ended {
-    let mut attempt = 1;
-    loop {
+/// The first trial that the machine did not disturb; else what it did to the last one.
+fn undisturbed(lie: &Lie) -> Result<Ended, Vec<String>> {
+    let expected: Vec<&str> = expected_caveats(lie).collect();
+    let mut disturbances = Vec::new();
+    for attempt in 1..=ATTEMPTS {
         // Where it was disturbed, the other trial may have been what did it.
         let alone = attempt > 1 || WANTS_A_CORE.contains(&lie.lie);
         let turn = if alone { turn() } else { shared_turn() };
         let ended = call(lie);
         drop(turn);
-        let unexplained: Vec<_> = ended
-            .blocking_caveats()
-            .into_iter()
-            .filter(|id| !expected_caveats(lie).any(|expected| expected == id))
-            .collect();
-        if unexplained.is_empty() {
-            return ended;
-        }
-        if attempt == ATTEMPTS {
-            return ended.leaving_the_machine_out(unexplained);
+        disturbances = ended.disturbances(&expected);
+        if disturbances.is_empty() {
+            return Ok(ended);
         }
         eprintln!(
-            "{}: attempt {attempt} was disturbed by the machine, again: {unexplained:?}",
+            "{}: attempt {attempt} was disturbed by the machine: {disturbances:?}",
             lie.name
         );
-        attempt += 1;
     }
+    Err(disturbances)
 }
 
 fn call(lie: &Lie) -> Ended {

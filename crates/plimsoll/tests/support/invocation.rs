@@ -211,15 +211,22 @@ impl Running {
 
     /// Ctrl-C in a terminal: SIGINT to the whole group.
     pub(crate) fn ctrl_c(&self) {
-        let group = format!("-{}", self.child.id());
-        let sent = Command::new("kill").args(["-INT", "--", &group]).status();
-        assert!(sent.expect("kill runs").success());
+        self.signal("-INT");
+    }
+
+    /// The terminal is gone.
+    pub(crate) fn hang_up(&self) {
+        self.signal("-HUP");
     }
 
     /// A crash: SIGKILL to the whole group, so that nobody can put anything in order.
     pub(crate) fn kill(&self) {
+        self.signal("-KILL");
+    }
+
+    fn signal(&self, signal: &str) {
         let group = format!("-{}", self.child.id());
-        let sent = Command::new("kill").args(["-KILL", "--", &group]).status();
+        let sent = Command::new("kill").args([signal, "--", &group]).status();
         assert!(sent.expect("kill runs").success());
     }
 
@@ -244,7 +251,6 @@ impl Running {
             stderr: self.stderr.join().expect("read"),
             scratch: self.scratch,
             mark: self.mark,
-            left_out: Vec::new(),
         }
     }
 }
@@ -256,8 +262,6 @@ pub(crate) struct Ended {
     pub(crate) stderr: String,
     scratch: TempDir,
     mark: Mark,
-    /// Caveats of the machine that are left out of the record: see [`Ended::leaving_the_machine_out`].
-    left_out: Vec<String>,
 }
 
 /// What a busy machine does to a trial: neighbours that take its time. Everything else that blocks a verdict is of somebody's doing.
@@ -274,30 +278,45 @@ const OF_THE_MACHINE: [&str; 8] = [
 
 impl Ended {
     pub(crate) fn code(&self) -> Option<i32> {
-        if self.left_out.is_empty() {
-            return self.status.code();
-        }
-        Some(match self.trial().verdict() {
-            "pass" => 0,
-            "fail" => 1,
-            _ => 3,
-        })
+        self.status.code()
     }
 
-    /// On a machine that disturbs every attempt there is no verdict to be had, and rightly so. Then the trial is looked at as its gates have it: the caveats of the
-    /// machine are left out, which is told, and gates, counters and all other caveats must be as expected.
-    pub(crate) fn leaving_the_machine_out(mut self, disturbances: Vec<String>) -> Self {
-        if disturbances
-            .iter()
-            .all(|id| OF_THE_MACHINE.contains(&id.as_str()))
-        {
-            eprintln!(
-                "this machine is too busy for a verdict ({}); expected are the gates and counters alone",
-                disturbances.join(", ")
-            );
-            self.left_out = disturbances;
+    /// What a busy machine did to the one trial of a `run`: the caveats that block its verdict, where all of them but the `expected` ones are of the machine's doing.
+    /// Empty: its verdict stands, whatever it is.
+    pub(crate) fn disturbances(&self, expected: &[&str]) -> Vec<String> {
+        let unexplained: Vec<String> = self
+            .blocking_caveats()
+            .into_iter()
+            .filter(|id| !expected.contains(&id.as_str()))
+            .collect();
+        let of_the_machine = |id: &String| OF_THE_MACHINE.contains(&id.as_str());
+        if unexplained.iter().all(of_the_machine) {
+            unexplained
+        } else {
+            Vec::new()
         }
-        self
+    }
+
+    /// The same for all trials of a call, wherever in its result folder they lie.
+    pub(crate) fn disturbances_throughout(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut folders = vec![self.folder()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                if entry.path().is_dir() {
+                    folders.push(entry.path());
+                } else if name.starts_with("trial-") && name.ends_with(".json") {
+                    let text = std::fs::read_to_string(entry.path()).expect("a record");
+                    let trial = Trial(serde_json::from_str(&text).expect("JSON"));
+                    found.extend(trial.blocking_caveats());
+                }
+            }
+        }
+        found.retain(|id| OF_THE_MACHINE.contains(&id.as_str()));
+        found.sort();
+        found.dedup();
+        found
     }
 
     /// The exit code, with all that was said when it is another.
@@ -341,9 +360,7 @@ impl Ended {
 
     /// The one trial of a `run`.
     pub(crate) fn trial(&self) -> Trial {
-        let mut trial = Trial(self.json_of("trial-001.json"));
-        trial.leave_out(&self.left_out);
-        trial
+        Trial(self.json_of("trial-001.json"))
     }
 
     /// Names of what stands in the way of a verdict.

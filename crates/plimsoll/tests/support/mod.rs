@@ -1,7 +1,8 @@
 //! What the end-to-end tests share: the real binary, run as a user runs it, and its results read as a user's script would read them.
 //!
-//! Trials take turns ([`turn`]), for each wants the machine to itself. A trial that the machine disturbed comes out `invalid`, by design; such a one is run again,
-//! and said to have been. A `fail` is never run again: nothing but the target may cause one.
+//! Trials take turns ([`turn`]), for each wants the machine to itself. A trial that the machine disturbed comes out `invalid`, by design; such a one is run again
+//! ([`undisturbed`]), and where that does not help the test is counted and listed as skipped: *inconclusive*. A verdict is never changed, and a `fail` is never run again:
+//! nothing but the target may cause one.
 #![allow(dead_code)] // Each test file uses its part.
 
 pub(crate) mod burners;
@@ -84,22 +85,55 @@ pub(crate) fn short_phases(measured_s: u32) -> Vec<String> {
     line.split(' ').map(str::to_owned).collect()
 }
 
-/// Runs what `invocation` makes until its verdict is not `invalid` any more, at most three times; the last one as its gates have it.
-pub(crate) fn undisturbed(invocation: impl Fn() -> Plimsoll) -> Ended {
-    for attempt in 1.. {
+/// How often a trial is run that the machine disturbs.
+const ATTEMPTS: u32 = 3;
+
+/// Runs what `invocation` makes until the machine does not disturb it, at most [`ATTEMPTS`] times. `None`: it did each time, which is said; there is nothing to hold against
+/// anything then, and the test ends ([`conclusive`]).
+pub(crate) fn undisturbed(invocation: impl Fn() -> Plimsoll) -> Option<Ended> {
+    let mut disturbances = Vec::new();
+    for attempt in 1..=ATTEMPTS {
         let ended = invocation().run();
-        let disturbed = ended.code() == Some(3) && !ended.blocking_caveats().is_empty();
-        if !disturbed {
-            return ended;
+        disturbances = ended.disturbances(&[]);
+        if disturbances.is_empty() {
+            return Some(ended);
         }
-        if attempt == 3 {
-            let disturbances = ended.blocking_caveats();
-            return ended.leaving_the_machine_out(disturbances);
-        }
-        eprintln!(
-            "attempt {attempt} was disturbed by the machine, again: {:?}",
-            ended.blocking_caveats()
-        );
+        eprintln!("attempt {attempt} was disturbed by the machine: {disturbances:?}");
     }
-    unreachable!("the third attempt returns")
+    inconclusive(&disturbances);
+    None
 }
+
+/// Runs a search (or whatever has several trials) until the machine disturbs none of its trials, at most twice; the last one, disturbed or not, with what disturbed it.
+pub(crate) fn searched(search: impl Fn() -> Ended) -> (Ended, Vec<String>) {
+    let first = search();
+    let disturbances = first.disturbances_throughout();
+    if disturbances.is_empty() {
+        return (first, disturbances);
+    }
+    eprintln!("disturbed by the machine, again: {disturbances:?}");
+    let second = search();
+    let disturbances = second.disturbances_throughout();
+    (second, disturbances)
+}
+
+/// The machine disturbed the trial each time.
+pub(crate) fn inconclusive(disturbances: &[String]) {
+    plimsoll_testing::skipped!(
+        "inconclusive: this machine disturbed every attempt ({})",
+        disturbances.join(", ")
+    );
+}
+
+/// The value of an attempt that was conclusive; without one the test (or the helper) ends here.
+#[allow(unused_macros)] // Each test file uses its part.
+macro_rules! conclusive {
+    ($attempt:expr) => {
+        match $attempt {
+            Some(ended) => ended,
+            None => return Default::default(),
+        }
+    };
+}
+#[allow(unused_imports)]
+pub(crate) use conclusive;

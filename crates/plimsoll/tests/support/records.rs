@@ -61,23 +61,6 @@ impl Trial {
             .unwrap_or_else(|| panic!("`{name}` is no count: {value}"))
     }
 
-    /// As if those caveats had not been raised.
-    pub(crate) fn leave_out(&mut self, caveats: &[String]) {
-        if caveats.is_empty() {
-            return;
-        }
-        let left_out = |caveat: &Value| caveats.iter().any(|id| caveat["id"] == *id.as_str());
-        let list = self.0["caveats"].as_array_mut().expect("a list");
-        list.retain(|caveat| !left_out(caveat));
-        let blocked = list.iter().any(|caveat| caveat["blocking"] == true);
-        let verdict = match (blocked, self.failed_gates().is_empty()) {
-            (true, _) => "invalid",
-            (false, true) => "pass",
-            (false, false) => "fail",
-        };
-        self.0["verdict"] = verdict.into();
-    }
-
     #[track_caller]
     pub(crate) fn verdict(&self) -> &str {
         self.at("verdict").as_str().expect("a word")

@@ -19,7 +19,7 @@ use crate::signals::Stop;
 const CASES_AT_ONCE: usize = 6;
 
 /// Setups that run at a time, each with a gateway of its own. Nearly all of their time the cases wait.
-const SETUPS_AT_ONCE: usize = 6;
+const SETUPS_AT_ONCE: usize = 8;
 
 /// The pauses before a case is repeated: what disturbed it may end meanwhile.
 const PAUSES: [Duration; 3] = [
@@ -254,6 +254,7 @@ impl Runner<'_> {
                 }
             }
         }
+        setups.sort_by_key(|(setup, _)| !setup.lasts_long);
         (setups, on_bench)
     }
 

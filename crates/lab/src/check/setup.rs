@@ -11,7 +11,7 @@ pub(super) enum Sharing {
     Together,
     /// One case after the other, because they set faults, fill limits or read counters.
     InTurn,
-    /// A fresh gateway and simulator for each case, because it ends them.
+    /// A fresh gateway and simulator for each case, because it ends them or takes long.
     Alone,
 }
 
@@ -20,6 +20,8 @@ pub(super) enum Sharing {
 pub(super) struct Setup {
     pub(super) name: &'static str,
     pub(super) sharing: Sharing,
+    /// Its cases last longer than those of others, together: so they begin first.
+    pub(super) lasts_long: bool,
     gateway: &'static [(&'static str, &'static str)],
     /// The simulator's answer takes exactly this long.
     simulator_delay_ms: u32,
@@ -78,6 +80,7 @@ impl Setup {
 pub(super) static DEFAULTS: Setup = Setup {
     name: "defaults",
     sharing: Sharing::Together,
+    lasts_long: true,
     gateway: &[],
     simulator_delay_ms: 75,
 };
@@ -86,6 +89,7 @@ pub(super) static DEFAULTS: Setup = Setup {
 pub(super) static BASE: Setup = Setup {
     name: "base",
     sharing: Sharing::Together,
+    lasts_long: true,
     gateway: &[
         ("FLUSH_INTERVAL_MS", "250"),
         ("FLUSH_PHASE_JITTER_MS", "250"),
@@ -99,6 +103,7 @@ pub(super) static BASE: Setup = Setup {
 pub(super) static SLOW_MODEL: Setup = Setup {
     name: "slow-model",
     sharing: Sharing::InTurn,
+    lasts_long: true,
     gateway: &[
         ("FLUSH_INTERVAL_MS", "250"),
         ("FLUSH_PHASE_JITTER_MS", "0"),
@@ -112,6 +117,7 @@ pub(super) static SLOW_MODEL: Setup = Setup {
 pub(super) static FAULTS: Setup = Setup {
     name: "faults",
     sharing: Sharing::InTurn,
+    lasts_long: false,
     gateway: &[
         ("FLUSH_INTERVAL_MS", "250"),
         ("FLUSH_PHASE_JITTER_MS", "0"),
@@ -125,6 +131,7 @@ pub(super) static FAULTS: Setup = Setup {
 pub(super) static COUNTERS: Setup = Setup {
     name: "counters",
     sharing: Sharing::InTurn,
+    lasts_long: false,
     gateway: &[
         ("FLUSH_INTERVAL_MS", "250"),
         ("FLUSH_PHASE_JITTER_MS", "0"),
@@ -138,6 +145,7 @@ pub(super) static COUNTERS: Setup = Setup {
 pub(super) static DROP_OLDEST: Setup = Setup {
     name: "drop-oldest",
     sharing: Sharing::InTurn,
+    lasts_long: false,
     gateway: &[
         ("FLUSH_INTERVAL_MS", "400"),
         ("FLUSH_PHASE_JITTER_MS", "0"),
@@ -151,6 +159,7 @@ pub(super) static DROP_OLDEST: Setup = Setup {
 pub(super) static DROP_NEWEST: Setup = Setup {
     name: "drop-newest",
     sharing: Sharing::InTurn,
+    lasts_long: false,
     gateway: &[
         ("FLUSH_INTERVAL_MS", "400"),
         ("FLUSH_PHASE_JITTER_MS", "0"),
@@ -164,6 +173,7 @@ pub(super) static DROP_NEWEST: Setup = Setup {
 pub(super) static CLOSE_ON_OVERFLOW: Setup = Setup {
     name: "close-on-overflow",
     sharing: Sharing::InTurn,
+    lasts_long: false,
     gateway: &[
         ("FLUSH_INTERVAL_MS", "400"),
         ("FLUSH_PHASE_JITTER_MS", "0"),
@@ -177,6 +187,7 @@ pub(super) static CLOSE_ON_OVERFLOW: Setup = Setup {
 pub(super) static ONE_JOB: Setup = Setup {
     name: "one-job",
     sharing: Sharing::InTurn,
+    lasts_long: false,
     gateway: &[
         ("FLUSH_INTERVAL_MS", "250"),
         ("FLUSH_PHASE_JITTER_MS", "0"),
@@ -188,7 +199,8 @@ pub(super) static ONE_JOB: Setup = Setup {
 /// A small outbox, and flushes so fast that a client that does not read fills it within seconds.
 pub(super) static SMALL_OUTBOX: Setup = Setup {
     name: "small-outbox",
-    sharing: Sharing::InTurn,
+    sharing: Sharing::Alone,
+    lasts_long: true,
     gateway: &[
         ("FLUSH_INTERVAL_MS", "10"),
         ("FLUSH_PHASE_JITTER_MS", "0"),
@@ -202,6 +214,7 @@ pub(super) static SMALL_OUTBOX: Setup = Setup {
 pub(super) static TWO_SESSIONS: Setup = Setup {
     name: "two-sessions",
     sharing: Sharing::InTurn,
+    lasts_long: false,
     gateway: &[("MAX_SESSIONS", "2")],
     simulator_delay_ms: 60,
 };
@@ -213,6 +226,7 @@ pub(super) const TOKEN: &str = "load-line-0123456789";
 pub(super) static WITH_TOKEN: Setup = Setup {
     name: "with-token",
     sharing: Sharing::Together,
+    lasts_long: false,
     gateway: &[("AUTH_TOKEN", TOKEN)],
     simulator_delay_ms: 60,
 };
@@ -221,6 +235,7 @@ pub(super) static WITH_TOKEN: Setup = Setup {
 pub(super) static DRAIN: Setup = Setup {
     name: "drain",
     sharing: Sharing::Alone,
+    lasts_long: false,
     gateway: &[
         ("FLUSH_INTERVAL_MS", "200"),
         ("FLUSH_PHASE_JITTER_MS", "0"),
@@ -233,6 +248,7 @@ pub(super) static DRAIN: Setup = Setup {
 pub(super) static SHORT_DRAIN: Setup = Setup {
     name: "short-drain",
     sharing: Sharing::Alone,
+    lasts_long: false,
     gateway: &[
         ("FLUSH_INTERVAL_MS", "200"),
         ("FLUSH_PHASE_JITTER_MS", "0"),

@@ -313,7 +313,7 @@ mod tests {
         assert_eq!(kept_ms(&[(0, 50, 0), (0, 50, 0)]), 0, "it was not ready");
         // A wait is counted when it ends, so all of a long one stands in one look; idle time comes in steps.
         assert_eq!(kept_ms(&[(0, 50, 0), (0, 50, 0), (95, 50, 0)]), 95);
-        assert_eq!(kept_ms(&[(20, -5, 5), (20, 15, 5)]), 10);
+        assert_eq!(kept_ms(&[(20, 15, 5), (20, -5, 5)]), 10);
         assert_eq!(kept_ms(&[]), 0);
     }
 

@@ -1,6 +1,7 @@
 //! A real process that the fake gateway stands still with, as if it were its own.
 
 use std::process::{Child, Command};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -15,6 +16,8 @@ pub(super) struct Hold {
     /// Sessions yet to come at whose begin it is stopped.
     sessions: AtomicU32,
     time: Duration,
+    /// Counts the stops: only the latest ends by itself.
+    stops: Arc<AtomicU32>,
 }
 
 impl Hold {
@@ -25,6 +28,7 @@ impl Hold {
             child,
             sessions: AtomicU32::new(sessions),
             time,
+            stops: Arc::default(),
         }
     }
 
@@ -43,11 +47,14 @@ impl Hold {
             return;
         }
         kill(self.pid, Signal::SIGSTOP).expect("stopped");
-        let (pid, time) = (self.pid, self.time);
+        let (pid, time, stops) = (self.pid, self.time, Arc::clone(&self.stops));
+        let own = stops.fetch_add(1, Ordering::SeqCst);
         thread::spawn(move || {
             thread::sleep(time);
-            // The test may be over, and its process with it.
-            let _ = kill(pid, Signal::SIGCONT);
+            if stops.load(Ordering::SeqCst) == own + 1 {
+                // The test may be over, and its process with it.
+                let _ = kill(pid, Signal::SIGCONT);
+            }
         });
     }
 

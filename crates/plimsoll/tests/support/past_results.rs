@@ -24,7 +24,10 @@ pub(crate) fn copy(to: &Path, change: impl Fn(&mut Value)) {
     archive.unpack(to).expect("an archive of ours");
     for entry in fs::read_dir(to).expect("it was made").flatten() {
         let path = entry.path();
-        if path.extension().is_some_and(|extension| extension == "json") {
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "json")
+        {
             let text = fs::read_to_string(&path).expect("read");
             let mut record: Value = serde_json::from_str(&text).expect("JSON");
             change(&mut record);

@@ -6,6 +6,8 @@ folder=$(dirname "$script")
 name=$(basename "$folder")
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
+# One folder for what the targets in Rust have in common, in the profile of their tests; what is measured is built in each one's own.
+[ ! -f "$folder/Cargo.toml" ] || export CARGO_TARGET_DIR="$PWD/build/rust-targets"
 began=$(date +%s)
 code=0
 (cd "$folder" && sh test.sh) >"$log" 2>&1 </dev/null || code=$?

@@ -27,5 +27,6 @@ output=$(node --test --test-concurrency=1 --test-reporter=tap $files 2>&1) || st
 printf '%s\n' "$output"
 passed=$(printf '%s\n' "$output" | sed -n 's/^# pass //p')
 failed=$(printf '%s\n' "$output" | sed -n 's/^# fail //p')
-echo "browser: ${passed:-0} passed, ${failed:-1} failed"
+skipped=$(printf '%s\n' "$output" | sed -n 's/^# skipped //p')
+echo "browser: ${passed:-0} passed, ${failed:-1} failed, ${skipped:-0} skipped"
 exit "$status"

@@ -30,6 +30,7 @@ xargs -d '\n' -r -n 3 -P 2 sh -c '
 
 passed=0
 failed=0
+skipped=0
 for suite in core_tests rim_tests; do
     log=$build/$suite.log
     status=0
@@ -40,6 +41,8 @@ for suite in core_tests rim_tests; do
     [ "$status" = 0 ] || { cat "$log" >&2; [ -n "$bad" ] || bad=1; }
     passed=$((passed + ${ok:-0}))
     failed=$((failed + ${bad:-0}))
+    left=$(sed -n 's/^\[  SKIPPED \] \([0-9]*\) tests\{0,1\}, listed below:$/\1/p' "$log")
+    skipped=$((skipped + ${left:-0}))
 done
-echo "cpp-beast: $passed passed, $failed failed"
+echo "cpp-beast: $passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]

@@ -26,6 +26,8 @@ cat "$log"
 summary=$(grep -E '^[0-9]+ tests?, [0-9]+ failures?' "$log" | tail -n 1)
 total=$(echo "$summary" | sed -E 's/^([0-9]+) tests?,.*/\1/')
 failed=$(echo "$summary" | sed -E 's/.*, ([0-9]+) failures?.*/\1/')
+# ExUnit counts what it skipped or excluded among the tests.
+skipped=$(echo "$summary" | grep -oE '[0-9]+ (skipped|excluded)' | awk '{ sum += $1 } END { print sum + 0 }')
 [ -n "$summary" ] || { status=1 total=0 failed=0; }
-echo "elixir-otp: $((total - failed)) passed, $failed failed"
+echo "elixir-otp: $((total - failed - skipped)) passed, $failed failed, $skipped skipped"
 exit "$status"

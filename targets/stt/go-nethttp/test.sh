@@ -19,6 +19,7 @@ status=0
 go test -mod=readonly -count=1 -race -v ./... >"$log" 2>&1 || status=$?
 passed=$(grep -c '^ *--- PASS' "$log" || true)
 failed=$(grep -c '^ *--- FAIL' "$log" || true)
+skipped=$(grep -c '^ *--- SKIP' "$log" || true)
 if [ "$status" != 0 ]; then
     cat "$log"
     # A package that does not build, or a race outside of a test, has no line of its own.
@@ -26,5 +27,5 @@ if [ "$status" != 0 ]; then
 else
     grep -E '^(ok|---.*SKIP)' "$log" || true
 fi
-echo "go-nethttp: $passed passed, $failed failed"
+echo "go-nethttp: $passed passed, $failed failed, $skipped skipped"
 exit "$status"

@@ -20,5 +20,5 @@ fi
 set -- ${counts:-0 0 1 0}
 failed=$(($2 + $3))
 [ "$status" = 0 ] || [ "$failed" != 0 ] || failed=1
-echo "java-helidon: $(($1 - $2 - $3 - $4)) passed, $failed failed"
+echo "java-helidon: $(($1 - $2 - $3 - $4)) passed, $failed failed, $4 skipped"
 [ "$failed" = 0 ]

@@ -7,7 +7,7 @@ name=$1 python=$2 kind=$3
 report=$(mktemp)
 trap 'rm -f "$report"' EXIT
 code=0
-TEST_WORKER_KIND=$kind PYTHONDONTWRITEBYTECODE=1 "$python" -m pytest --junit-xml="$report" -o junit_family=xunit2 || code=$?
+TEST_WORKER_KIND=$kind PYTHONDONTWRITEBYTECODE=1 "$python" -m pytest -rs --junit-xml="$report" -o junit_family=xunit2 || code=$?
 "$python" - "$name" "$report" <<'PYTHON'
 import sys
 from xml.etree import ElementTree
@@ -19,6 +19,6 @@ try:
     failed += int(suite.get("errors", "0"))
 except ElementTree.ParseError:
     tests, failed, skipped = 1, 1, 0
-print(f"{name}: {tests - failed - skipped} passed, {failed} failed")
+print(f"{name}: {tests - failed - skipped} passed, {failed} failed, {skipped} skipped")
 PYTHON
 exit "$code"

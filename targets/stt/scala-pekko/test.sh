@@ -24,5 +24,5 @@ fi
 set -- $totals
 failures=$(($2 + $3))
 [ "$failed" = 0 ] || [ "$failures" -gt 0 ] || failures=1
-echo "scala-pekko: $(($1 - $2 - $3 - $4)) passed, $failures failed"
+echo "scala-pekko: $(($1 - $2 - $3 - $4)) passed, $failures failed, $4 skipped"
 [ "$failures" = 0 ]

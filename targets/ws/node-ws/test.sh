@@ -11,5 +11,6 @@ output=$(node --test --test-reporter=tap tests/*.test.js 2>&1) || status=$?
 printf '%s\n' "$output"
 passed=$(printf '%s\n' "$output" | sed -n 's/^# pass //p')
 failed=$(printf '%s\n' "$output" | sed -n 's/^# fail //p')
-echo "node-ws: ${passed:-0} passed, ${failed:-1} failed"
+skipped=$(printf '%s\n' "$output" | sed -n 's/^# skipped //p')
+echo "node-ws: ${passed:-0} passed, ${failed:-1} failed, ${skipped:-0} skipped"
 exit "$status"

@@ -10,7 +10,7 @@ sh build.sh --dev
 report=$(mktemp)
 trap 'rm -f "$report"' EXIT
 code=0
-PYTHONDONTWRITEBYTECODE=1 .venv/bin/python -m pytest --junit-xml="$report" -o junit_family=xunit2 || code=$?
+PYTHONDONTWRITEBYTECODE=1 .venv/bin/python -m pytest -rs --junit-xml="$report" -o junit_family=xunit2 || code=$?
 .venv/bin/python - "$report" <<'PYTHON'
 import sys
 from xml.etree import ElementTree
@@ -21,6 +21,6 @@ try:
     failed += int(suite.get("errors", "0"))
 except ElementTree.ParseError:
     tests, failed, skipped = 1, 1, 0
-print(f"python-websockets: {tests - failed - skipped} passed, {failed} failed")
+print(f"python-websockets: {tests - failed - skipped} passed, {failed} failed, {skipped} skipped")
 PYTHON
 exit "$code"

@@ -13,6 +13,7 @@ node_modules/.bin/bun test --dots >"$log" 2>&1 || status=$?
 cat "$log"
 passed=$(sed -n 's/^ *\([0-9][0-9]*\) pass$/\1/p' "$log")
 failed=$(sed -n 's/^ *\([0-9][0-9]*\) fail$/\1/p' "$log")
-echo "ts-bun-echo: ${passed:-0} passed, ${failed:-0} failed"
+skipped=$(sed -n 's/^ *\([0-9][0-9]*\) skip$/\1/p' "$log")
+echo "ts-bun-echo: ${passed:-0} passed, ${failed:-0} failed, ${skipped:-0} skipped"
 # No count is a runner that did not come to its end.
 [ "$status" -eq 0 ] && [ -n "$passed" ] && [ "${failed:-0}" -eq 0 ]

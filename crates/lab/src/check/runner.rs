@@ -210,7 +210,7 @@ impl Runner<'_> {
         let again = Mutex::new(Vec::new());
         in_threads(&setups, SETUPS_AT_ONCE, |(setup, places)| {
             let _shared = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
-            let (running, disturbed) = self.run_setup(*setup, places, target);
+            let (running, disturbed) = self.run_setup(setup, places, target);
             if !disturbed.is_empty() {
                 let mut again = again.lock().unwrap_or_else(PoisonError::into_inner);
                 again.push((*setup, running, disturbed));

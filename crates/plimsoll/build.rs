@@ -8,7 +8,8 @@ use std::process::Command;
 
 /// What the programs are built from, as git names it from the project's root. Other files may change without making a build another one.
 const SOURCES: [&str; 4] = [
-    "crates/*/src",
+    // With a wildcard the whole path must match, so a folder alone names nothing.
+    "crates/*/src/**",
     "crates/*/Cargo.toml",
     "Cargo.toml",
     "Cargo.lock",
@@ -68,7 +69,8 @@ fn of_checkout(root: &Path) -> Option<(String, &'static str)> {
 
 /// Has cargo ask again when another commit is checked out or made, and when a source changes: not for every file of the checkout.
 fn watch(root: &Path) {
-    let mut references = vec!["HEAD".to_owned(), "packed-refs".to_owned()];
+    // The log of HEAD grows with every commit, also where a packed reference becomes a file of its own.
+    let mut references = ["HEAD", "logs/HEAD", "packed-refs"].map(str::to_owned).to_vec();
     references.extend(git(root, &["symbolic-ref", "--quiet", "HEAD"]));
     for reference in references {
         // In a worktree some of these lie in a folder of its own, some in the common one.

@@ -28,9 +28,6 @@ const PAUSES: [Duration; 3] = [
     Duration::from_millis(3000),
 ];
 
-/// The kernel counts a wait when it ends, and a case may end before the wait that failed it.
-const SETTLE: Duration = Duration::from_millis(300);
-
 /// Cases of all checks of this process share the machine; one that is repeated has it alone.
 static MACHINE: RwLock<()> = RwLock::new(());
 
@@ -371,7 +368,7 @@ impl Runner<'_> {
         match run() {
             Ok(seen) => End::Pass(seen),
             Err(seen) => {
-                thread::sleep(SETTLE);
+                watch.settle(Instant::now());
                 let tolerance = self.cases[place].tolerance;
                 let kept = watch.kept_since(since, tolerance, company == Company::Others);
                 if kept.disturbs(tolerance) {

@@ -25,6 +25,12 @@ const SLEEPS_PER_LOOK: u32 = 5;
 /// The kernel counts idle time in steps of 10 ms, so a shorter stretch would show little.
 const STRETCH_MIN: Duration = Duration::from_millis(200);
 
+/// A thread that is kept longer than this behind a case's end is not seen to be.
+const SETTLE: Duration = Duration::from_millis(250);
+
+/// The watch may be kept from its core itself; it is not waited for longer than this.
+const SETTLE_LIMIT: Duration = Duration::from_secs(10);
+
 /// Delays of gateway, simulator and checker add up, and an answer takes some time even undisturbed: so a part of the tolerance is enough to put a case in doubt.
 const LIMIT_PART: u32 = 4;
 
@@ -154,6 +160,18 @@ impl Watch {
         }
     }
 
+    /// Waits until a whole look lies behind this moment. The kernel counts a wait when it ends, and a case may end before the wait that failed it.
+    pub(super) fn settle(&self, end: Instant) {
+        let deadline = end + SETTLE_LIMIT;
+        let settled = |moments: &[Moment]| {
+            let last = moments.last();
+            last.is_some_and(|moment| moment.from >= end + SETTLE)
+        };
+        while !settled(&lock(&self.moments)) && Instant::now() < deadline {
+            thread::sleep(SLEEP);
+        }
+    }
+
     /// The worst stretch since then, for a case with this tolerance. `company`: other cases ran against the same gateway.
     pub(super) fn kept_since(&self, since: Instant, tolerance: Duration, company: bool) -> Kept {
         let stretch = (2 * tolerance).max(STRETCH_MIN);
@@ -226,13 +244,13 @@ impl Process {
     }
 }
 
-/// The stretch of at most this length in which the processes were kept most.
+/// The stretch of about this length in which the processes were kept most. A look that was late itself is longer than that and counts, too.
 fn worst(moments: &[Moment], stretch: Duration, company: bool) -> Kept {
     let from = |first: usize| {
         let begun = moments[first].from;
         let within = moments[first..]
             .iter()
-            .take_while(|moment| moment.to - begun <= stretch);
+            .take_while(|moment| moment.from - begun < stretch);
         let mut sum = [Window::default(); 2];
         let mut late = Duration::ZERO;
         for moment in within {
@@ -244,8 +262,8 @@ fn worst(moments: &[Moment], stretch: Duration, company: bool) -> Kept {
         Kept {
             gateway: sum[0].kept(stretch),
             simulator: sum[1].kept(stretch),
-            checker: late,
-            company: Duration::from_nanos(busy.unsigned_abs()),
+            checker: late.min(stretch),
+            company: Duration::from_nanos(busy.unsigned_abs()).min(stretch),
             stretch,
         }
     };
@@ -341,6 +359,16 @@ mod tests {
             beside.to_string(),
             "within 800 ms the gateway was busy with other cases for 150 ms"
         );
+    }
+
+    #[test]
+    fn a_look_that_was_late_itself_counts_though_it_is_longer_than_the_stretch() {
+        let mut moments = looks(&[(0, 0, 0); 2]);
+        moments[1].to += Duration::from_secs(5);
+        moments[1].late = Duration::from_secs(5);
+        let kept = worst(&moments, STRETCH_MIN, false);
+        assert_eq!(kept.checker, STRETCH_MIN);
+        assert!(kept.disturbs(TOLERANCE), "{kept}");
     }
 
     #[test]

@@ -292,6 +292,7 @@ fn each_workload_has_its_least_load() {
 fn a_load_too_low_for_a_verdict_comes_with_the_remedy() {
     let mut conditions = conditions();
     conditions.slo.name = "stt".to_owned();
+    conditions.further_slos = Vec::new();
     assert_eq!(conditions.no_verdict_at(20), [""; 0]);
     assert_eq!(
         conditions.no_verdict_at(8),

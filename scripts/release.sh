@@ -15,7 +15,9 @@ limit_mib=25
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
 export SOURCE_DATE_EPOCH
 export CARGO_INCREMENTAL=0
-export RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=$(pwd)=/plimsoll --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo --remap-path-prefix=$(rustc --print sysroot)=/rust"
+sysroot=$(rustc --print sysroot)
+RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=$PWD=/plimsoll --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo --remap-path-prefix=$sysroot=/rust"
+export RUSTFLAGS
 build=${CARGO_TARGET_DIR:-target}
 cargo build --profile dist --locked -p plimsoll -p plimsoll-inference
 

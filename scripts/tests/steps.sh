@@ -4,6 +4,7 @@ set -eu
 scripts=$(cd "$(dirname "$0")/.." && pwd)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
+unset TESTED PLIMSOLL_INSTALL
 passed=0
 failed=0
 

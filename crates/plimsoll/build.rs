@@ -70,7 +70,9 @@ fn of_checkout(root: &Path) -> Option<(String, &'static str)> {
 /// Has cargo ask again when another commit is checked out or made, and when a source changes: not for every file of the checkout.
 fn watch(root: &Path) {
     // The log of HEAD grows with every commit, also where a packed reference becomes a file of its own.
-    let mut references = ["HEAD", "logs/HEAD", "packed-refs"].map(str::to_owned).to_vec();
+    let mut references = ["HEAD", "logs/HEAD", "packed-refs"]
+        .map(str::to_owned)
+        .to_vec();
     references.extend(git(root, &["symbolic-ref", "--quiet", "HEAD"]));
     for reference in references {
         // In a worktree some of these lie in a folder of its own, some in the common one.

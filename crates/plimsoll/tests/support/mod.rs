@@ -3,7 +3,7 @@
 //! Trials take turns ([`turn`]), for each wants the machine to itself. A trial that the machine disturbed comes out `invalid`, by design; such a one is run again
 //! ([`undisturbed`]), and where that does not help the test is counted and listed as skipped: *inconclusive*. A verdict is never changed, and a `fail` is never run again:
 //! nothing but the target may cause one.
-#![allow(dead_code)] // Each test file uses its part.
+#![allow(dead_code, unused_imports)] // Each test file uses its part.
 
 pub(crate) mod burners;
 pub(crate) mod echo_server;

@@ -1,11 +1,12 @@
 //! Which build it is: `--version` says the commit, whether the sources were changed, the compiler and its profile.
 
-mod support;
-
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use support::{Plimsoll, root};
+/// The project's root.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
 
 fn git(folder: &Path, arguments: &[&str]) -> String {
     let output = Command::new("git")
@@ -20,9 +21,13 @@ fn git(folder: &Path, arguments: &[&str]) -> String {
 
 #[test]
 fn it_names_commit_compiler_and_profile() {
-    let said = Plimsoll::plain(["--version"]).run();
-    said.expect_code(0);
-    let line = said.stdout.trim();
+    let said = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .arg("--version")
+        .output()
+        .expect("it runs");
+    assert_eq!(said.status.code(), Some(0));
+    let line = String::from_utf8_lossy(&said.stdout);
+    let line = line.trim();
     assert!(
         line.starts_with(concat!("plimsoll ", env!("CARGO_PKG_VERSION"), " (commit ")),
         "{line}"

@@ -13,7 +13,8 @@
 //! - [`drift`] tells what changed over a trial's window, and when that is a leak;
 //! - [`ranking`] says at which load several targets are compared, and in which order they are ranked;
 //! - [`search`] decides which load to try next; [`broken_gate`] and [`bottleneck`] tell what gave way there and what ran out;
-//! - [`stats`] and [`comparison`] hold results against each other; [`record`] is what a result folder holds.
+//! - [`stats`] and [`comparison`] hold results against each other; [`record`] is what a result folder holds;
+//! - [`secret`] keeps headers, tokens and passwords out of all of it.
 
 pub mod bottleneck;
 pub mod broken_gate;
@@ -30,6 +31,7 @@ pub mod recorder;
 pub mod sanity;
 pub mod schedule;
 pub mod search;
+pub mod secret;
 pub mod session;
 pub mod slo;
 pub mod stats;

@@ -27,3 +27,20 @@ pub(crate) const CONTRACT_VARIABLES: [&str; 24] = [
     "RUST_LOG",
     "NODE_OPTIONS",
 ];
+
+/// Variables in which the command itself is given secrets. They are for no process that it starts.
+pub const SECRET_VARIABLES: [&str; 4] = [
+    HEADERS_VARIABLE,
+    TOKEN_SECRET_VARIABLE,
+    TOKEN_VARIABLE,
+    SERVE_TOKEN_VARIABLE,
+];
+
+/// Headers of the upgrade request, lines of `Name: value`.
+pub const HEADERS_VARIABLE: &str = "PLIMSOLL_HEADERS";
+/// What tokens are signed with.
+pub const TOKEN_SECRET_VARIABLE: &str = "PLIMSOLL_TOKEN_SECRET";
+/// The bearer token of `plimsoll check --url`.
+pub const TOKEN_VARIABLE: &str = "PLIMSOLL_TOKEN";
+/// The token that the pages of `plimsoll serve` demand.
+pub const SERVE_TOKEN_VARIABLE: &str = "PLIMSOLL_SERVE_TOKEN";

@@ -27,7 +27,7 @@ pub mod calibrate;
 pub mod check;
 pub mod common_load;
 pub mod compare;
-mod contract;
+pub mod contract;
 pub mod doctor;
 pub mod error;
 pub mod find;

@@ -131,6 +131,7 @@ fn trial_of(ws: WsLoad, load: u32, logs: &Path) -> Trial {
         nodelay: true,
         tick_us: 500,
         headers: Vec::new(),
+        secrets: plimsoll_core::secret::Secrets::default(),
         placement: Placement::choose(1.0, &CpuList::allowed_to_us().expect("CPUs"), None, None)
             .expect("a placement"),
         quota_period_us: 10_000,
@@ -138,6 +139,7 @@ fn trial_of(ws: WsLoad, load: u32, logs: &Path) -> Trial {
         configured: false,
         log_folder: logs.to_path_buf(),
         machine: Environment::of_this_machine(),
+        build: plimsoll_core::record::Build::default(),
         load: load_of,
     };
     let subject = Subject::Running {

@@ -6,17 +6,71 @@ use std::path::PathBuf;
 
 pub(crate) use ws::WsArgs;
 
-use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{
+    ArgMatches, Args as ClapArgs, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
+};
+use plimsoll_core::secret::Secret;
 
 /// The greatest load that can be asked for.
 pub(crate) const LOAD_MAX: u32 = 1_000_000;
 
 /// Finds the load line of a real-time server: how many sessions it carries per vCPU while every gate of its SLO holds.
 #[derive(Debug, Parser)]
-#[command(name = "plimsoll", version, max_term_width = 100)]
+#[command(name = "plimsoll", version = crate::build::VERSION, max_term_width = 100)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// What may be said beside `find --resume`: that it may start what it starts, and the secrets that are not kept.
+const BESIDE_RESUME: [&str; 7] = [
+    "resume",
+    "yes",
+    "url",
+    "header",
+    "header_file",
+    "token_secret",
+    "token_secret_file",
+];
+
+impl Args {
+    /// Reads a command line.
+    pub(crate) fn of<W>(words: impl IntoIterator<Item = W>) -> Result<Self, clap::Error>
+    where
+        W: Into<std::ffi::OsString> + Clone,
+    {
+        let mut command = Self::command();
+        let matches = command.try_get_matches_from_mut(words)?;
+        if let Some(flag) = unwanted_beside_resume(&command, &matches) {
+            let text = format!(
+                "--resume goes on with the flags that the search was begun with; leave {flag} out"
+            );
+            return Err(command.error(ErrorKind::ArgumentConflict, text));
+        }
+        Self::from_arg_matches(&matches)
+    }
+}
+
+fn unwanted_beside_resume(command: &clap::Command, matches: &ArgMatches) -> Option<String> {
+    let ("find", given) = matches.subcommand()? else {
+        return None;
+    };
+    given.get_one::<PathBuf>("resume")?;
+    let unwanted = command
+        .find_subcommand("find")?
+        .get_arguments()
+        .find(|argument| {
+            let id = argument.get_id().as_str();
+            !BESIDE_RESUME.contains(&id)
+                && given.ids().any(|known| known == argument.get_id())
+                && given.value_source(id) == Some(ValueSource::CommandLine)
+        })?;
+    Some(match unwanted.get_long() {
+        Some(long) => format!("--{long}"),
+        None => "the target".to_owned(),
+    })
 }
 
 #[derive(Debug, Subcommand)]
@@ -133,9 +187,12 @@ pub(crate) struct LoadArgs {
     /// Where targets send their batches: `sim`, or the URL of a server of yours
     #[arg(long, value_name = "sim|URL", default_value = "sim")]
     pub(crate) inference: String,
-    /// A further header of the upgrade request, "Name: value"; may be repeated
+    /// A further header of the upgrade request, "Name: value"; may be repeated. Others can read it in the process list
     #[arg(long, value_name = "HEADER")]
-    pub(crate) header: Vec<String>,
+    pub(crate) header: Vec<Secret>,
+    /// Further headers in a file, a line "Name: value" each; # begins a comment. Or in the environment: PLIMSOLL_HEADERS
+    #[arg(long, value_name = "FILE")]
+    pub(crate) header_file: Vec<PathBuf>,
     /// Leave Nagle's algorithm on in the client's sockets, to show what it costs
     #[arg(long)]
     pub(crate) no_nodelay: bool,
@@ -232,9 +289,12 @@ pub(crate) struct CheckArgs {
     pub(crate) jobs: Option<u32>,
     #[command(flatten)]
     pub(crate) which: Which,
-    /// Bearer token, for a URL that demands one
-    #[arg(long, value_name = "TOKEN")]
-    pub(crate) token: Option<String>,
+    /// Bearer token, for a URL that demands one; others can read it in the process list
+    #[arg(long, value_name = "TOKEN", conflicts_with = "token_file")]
+    pub(crate) token: Option<Secret>,
+    /// The same, in a file. Or in the environment: PLIMSOLL_TOKEN
+    #[arg(long, value_name = "FILE", conflicts_with = "all")]
+    pub(crate) token_file: Option<PathBuf>,
     /// Only the cases whose id contains this
     #[arg(long, value_name = "TEXT")]
     pub(crate) only: Option<String>,
@@ -294,9 +354,12 @@ pub(crate) struct FindArgs {
     /// Rounds of trials at the common load, one trial of each target in each
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) rounds: u32,
-    /// Go on with a search that was interrupted: its result folder. All other flags are those it was begun with
-    #[arg(long, value_name = "DIR", exclusive = true)]
+    /// Go on with a search that was interrupted: its result folder. All other flags are those it was begun with, but for the secrets, which are not kept
+    #[arg(long, value_name = "DIR")]
     pub(crate) resume: Option<PathBuf>,
+    /// With --resume: start what it names, though you did not begin that search on this machine
+    #[arg(long, requires = "resume")]
+    pub(crate) yes: bool,
     #[command(flatten)]
     pub(crate) search: SearchArgs,
     #[command(flatten)]
@@ -414,9 +477,12 @@ pub(crate) struct ServeArgs {
     /// Where to listen; any address but one of this machine's own demands the token
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7878")]
     pub(crate) listen: String,
-    /// Demand this token, at least 16 characters of A-Z, a-z, 0-9, - and _ (default: one is made up where it is needed)
-    #[arg(long, value_name = "TOKEN")]
-    pub(crate) token: Option<String>,
+    /// Demand this token, at least 16 characters of A-Z, a-z, 0-9, - and _ (default: one is made up where it is needed). Others can read it in the process list
+    #[arg(long, value_name = "TOKEN", conflicts_with = "token_file")]
+    pub(crate) token: Option<Secret>,
+    /// The same, in a file. Or in the environment: PLIMSOLL_SERVE_TOKEN
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
 }
 
 #[cfg(test)]
@@ -438,5 +504,27 @@ mod tests {
         assert!(parse("plimsoll run x --url ws://h:1/ --sessions 5").is_err());
         assert!(parse("plimsoll run x --sessions 0").is_err());
         assert!(parse("plimsoll run x --load 5").is_ok());
+    }
+
+    #[test]
+    fn only_secrets_and_yes_go_beside_resume() {
+        let parse = |line: &str| Args::of(line.split(' '));
+        for fine in [
+            "plimsoll find --resume d",
+            "plimsoll find --resume d --yes --header-file f",
+            "plimsoll find --resume d --url ws://h/?token=x --token-secret-file f",
+            "plimsoll find x --seed 2",
+        ] {
+            assert!(parse(fine).is_ok(), "{fine}");
+        }
+        for (line, flag) in [
+            ("plimsoll find --resume d --seed 2", "--seed"),
+            ("plimsoll find x --resume d", "the target"),
+            ("plimsoll find --json --resume d", "--json"),
+        ] {
+            let text = parse(line).unwrap_err().to_string();
+            assert!(text.contains(flag) && text.contains("--resume"), "{text}");
+        }
+        assert!(parse("plimsoll find x --yes").is_err());
     }
 }

@@ -4,26 +4,27 @@
 //! is going on. Exit codes: 0 pass, 1 the SLO or a check failed, 2 usage or configuration, 3 invalid measurement, 130 interrupted.
 
 mod args;
+mod build;
 mod catalogue;
 mod commands;
 mod failure;
 mod live;
 mod output;
 mod progress;
+mod secrets;
 mod serve;
 mod setup;
 mod trial_files;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
 
 use args::{Args, Command};
 use failure::Failure;
 
 fn main() -> ExitCode {
-    let args = match Args::try_parse() {
+    let args = match Args::of(std::env::args_os()) {
         Ok(args) => args,
         Err(error) => return refused(&error),
     };

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use plimsoll_core::drift::WINDOW_MIN_S;
 use plimsoll_core::profile::Profile;
 use plimsoll_core::record::LoadUnit;
+use plimsoll_core::secret::redacted_url;
 use plimsoll_core::slo::Slo;
-use plimsoll_lab::build::build;
+use plimsoll_lab::build::build as build_target;
 use plimsoll_lab::isolation::{CpuList, GroupView, Layout, Placement};
 use plimsoll_lab::machine::Environment;
 use plimsoll_lab::manifest::{self, Manifest};
@@ -21,6 +22,7 @@ use plimsoll_lab::trial::{Conditions, Inference, Load, Subject, TargetUrl};
 
 use crate::args::{LoadArgs, Where, Which, WorkloadName};
 use crate::failure::Failure;
+use crate::{build, secrets};
 
 /// Bytes of an echo message.
 const ECHO_MESSAGE_BYTES: usize = 128;
@@ -87,6 +89,15 @@ pub(crate) fn subject(
     })
 }
 
+/// What is measured, as folders and messages name it: the target's name, or the URL without its secrets.
+pub(crate) fn subject_name(target: Option<&str>, which: &Which) -> String {
+    match (target, &which.url) {
+        (Some(name), _) => name.to_owned(),
+        (None, Some(url)) => redacted_url(url),
+        (None, None) => "manifest".to_owned(),
+    }
+}
+
 /// Builds a target that has a manifest.
 pub(crate) fn bring_up_to_date(
     subject: &Subject,
@@ -94,7 +105,7 @@ pub(crate) fn bring_up_to_date(
     stop: &Stop,
 ) -> Result<(), Failure> {
     if let Subject::Started(manifest) = subject {
-        build(manifest, log_folder, stop)?;
+        build_target(manifest, log_folder, stop)?;
     }
     Ok(())
 }
@@ -121,6 +132,12 @@ pub(crate) fn conditions(
     let mut profile = profile(load)?;
     workload.shape(&mut profile);
     let mut slos = slos(&load.slo)?.into_iter();
+    let headers = secrets::headers(load)?;
+    let token_secret = secrets::token_secret(&load.ws)?;
+    let inference = inference(which, load)?;
+    let placement = placement(place)?;
+    // What can be refused is refused by now, in one line.
+    secrets::warn_of_the_process_list();
     Ok(Conditions {
         slo: slos.next().unwrap_or_else(|| workload.default_slo()),
         further_slos: slos.collect(),
@@ -128,13 +145,15 @@ pub(crate) fn conditions(
         seed: load.seed,
         nodelay: !load.no_nodelay,
         tick_us: load.tick_us,
-        headers: headers(&load.header)?,
-        placement: placement(place)?,
+        secrets: secrets::known(&headers, token_secret.as_ref(), which.url.as_deref()),
+        headers,
+        placement,
         quota_period_us: quota_period_us(place),
-        inference: inference(which, load)?,
+        inference,
         configured: which.url.is_none(),
         log_folder,
         machine: Environment::of_this_machine(),
+        build: build::of_this_program(),
         load: workload,
     })
 }
@@ -260,30 +279,18 @@ fn slo(file: &Path) -> Result<Slo, Failure> {
     Slo::parse(&text, &name).map_err(|error| refuse(error.to_string()))
 }
 
-fn headers(lines: &[String]) -> Result<Vec<(String, String)>, Failure> {
-    lines
-        .iter()
-        .map(|line| match line.split_once(':') {
-            Some((name, value)) if !name.trim().is_empty() => {
-                Ok((name.trim().to_owned(), value.trim().to_owned()))
-            }
-            _ => Err(Failure::Usage(format!(
-                "--header {line:?}: write \"Name: value\""
-            ))),
-        })
-        .collect()
-}
-
 fn inference(which: &Which, load: &LoadArgs) -> Result<Inference, Failure> {
     if which.url.is_some() || which.workload != WorkloadName::Stt {
         // A running server has its own back end.
         return Ok(Inference::None);
     }
     if load.inference != "sim" {
-        if !load.inference.starts_with("http://") {
+        let authority = load.inference.strip_prefix("http://");
+        // Targets are handed this URL, log it, and send no user, password or query along.
+        if authority.is_none_or(|rest| rest.contains(['@', '?', '#'])) {
             return Err(Failure::Usage(format!(
-                "--inference {}: write `sim` or a URL, http://HOST:PORT",
-                load.inference
+                "--inference {}: write `sim` or a URL without user, password and query, http://HOST:PORT",
+                redacted_url(&load.inference)
             )));
         }
         return Ok(Inference::Url(load.inference.clone()));
@@ -346,12 +353,6 @@ mod tests {
             let text = profile(&load_args(line)).unwrap_err().to_string();
             assert!(text.starts_with("--") && !text.contains('\n'), "{text}");
         }
-        assert!(
-            headers(&["Authorization: Bearer x:y".to_owned()]).is_ok_and(|headers| {
-                headers == [("Authorization".to_owned(), "Bearer x:y".to_owned())]
-            })
-        );
-        assert!(headers(&["nonsense".to_owned()]).is_err());
     }
 
     #[test]

@@ -65,7 +65,10 @@ fn values_that_make_no_sense_are_refused_with_what_does() {
         ("--client-cpus x", ["--client-cpus x", "0-1,3"]),
         ("--measured 0", ["--measured 0", "1 to 86400"]),
         ("--measured -3", ["-3", "--help"]),
-        ("--header nonsense", ["nonsense", "Name: value"]),
+        (
+            "--header nonsense",
+            ["--header: not a header", "Name: value"],
+        ),
         ("--inference ftp://x", ["ftp://x", "http://HOST:PORT"]),
         ("--nonsense", ["--nonsense", "--help"]),
         ("--pid 1", ["--pid", "--url"]),

@@ -1,5 +1,6 @@
 //! What `check.json` holds: a conformance check, case by case. The laboratory writes it; this is how it is read, and its schema.
 
+use plimsoll_core::record::Build;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +18,9 @@ pub struct Check {
     /// Cases that did not run.
     #[serde(default)]
     pub skipped: u64,
+    /// The build of Plimsoll that made this.
+    #[serde(default, skip_serializing_if = "Build::is_unknown")]
+    pub build: Build,
 }
 
 /// One case of a check.

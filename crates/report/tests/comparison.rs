@@ -92,6 +92,7 @@ fn of_targets() -> Comparison {
     pairs[3].b_verdict = Some(Verdict::Invalid);
     let trials = trials();
     Comparison {
+        build: plimsoll_core::record::Build::default(),
         schema_version: SCHEMA_VERSION,
         a: side("rust-axum", 590, 250.7, &trials, 0),
         b: side("taxed|axum", 560, 262.8, &trials, 1),

@@ -1,8 +1,10 @@
 //! A WebSocket client connection without I/O: handshake, pongs and closes, so that a session machine deals with messages only.
 
+use std::fmt;
 use std::ops::ControlFlow;
 
 use plimsoll_core::schedule::mix;
+use plimsoll_core::secret::redacted_url;
 use serde::{Deserialize, Serialize};
 
 use crate::websocket::close::payload;
@@ -19,7 +21,7 @@ const MESSAGE_MAX_BYTES: u32 = 1 << 20;
 const CONTROL_MASK: [u8; 4] = [0x4C, 0x4F, 0x41, 0x44];
 
 /// Where upgrade requests go: what is the same for every session.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub struct Endpoint {
     /// `name` or `name:port`, for the Host field.
     pub host: String,
@@ -27,6 +29,18 @@ pub struct Endpoint {
     pub path: String,
     /// Further fields, such as Authorization.
     pub headers: Vec<(String, String)>,
+}
+
+/// Without the secrets that path and headers may hold. It is serialized with them, for a client process reads it from a pipe.
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_struct("Endpoint")
+            .field("host", &self.host)
+            .field("path", &redacted_url(&self.path))
+            .field("headers", &names)
+            .finish()
+    }
 }
 
 impl Endpoint {

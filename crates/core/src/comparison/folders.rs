@@ -8,7 +8,7 @@ use super::{
 };
 use crate::profile::Length;
 use crate::record::{
-    Bracket, Comparison, LoadClass, LoadCosts, LoadEvidence, SCHEMA_VERSION, Side, Trial,
+    Bracket, Build, Comparison, LoadClass, LoadCosts, LoadEvidence, SCHEMA_VERSION, Side, Trial,
     TrialSummary, Verdict,
 };
 
@@ -55,6 +55,35 @@ pub enum Incomparable {
         /// In what they differ.
         differences: Vec<Difference>,
     },
+}
+
+/// What to say where the two were measured by builds of Plimsoll that are not surely the same, or one of them by several.
+fn build_notes(a: &Measured, b: &Measured) -> Vec<String> {
+    let builds = |measured: &Measured| {
+        let mut builds: Vec<Build> = Vec::new();
+        for (_, trial) in &measured.trials {
+            if !builds.contains(&trial.environment.build) {
+                builds.push(trial.environment.build.clone());
+            }
+        }
+        builds
+    };
+    let (of_a, of_b) = (builds(a), builds(b));
+    let mut notes = Vec::new();
+    for (side, builds) in [(a, &of_a), (b, &of_b)] {
+        if builds.len() > 1 {
+            let all: Vec<String> = builds.iter().map(ToString::to_string).collect();
+            notes.push(format!(
+                "{} has trials of {} builds of Plimsoll: {}",
+                side.folder,
+                all.len(),
+                all.join("; ")
+            ));
+        }
+    }
+    let firsts = of_a.first().zip(of_b.first());
+    notes.extend(firsts.and_then(|(of_a, of_b)| of_a.warning(&a.folder, of_b, &b.folder)));
+    notes
 }
 
 fn listed(differences: &[Difference]) -> String {
@@ -112,6 +141,7 @@ pub fn compare_measured(
     };
     let judgement = conclude(&side_a.name, &side_b.name, &findings);
     Ok(Comparison {
+        build: Build::default(),
         schema_version: SCHEMA_VERSION,
         a: side_a,
         b: side_b,
@@ -121,7 +151,11 @@ pub fn compare_measured(
         confidence,
         conclusion: judgement.conclusion,
         explanation: judgement.explanation,
-        notes: notes(&loads, cost_ratio.is_some(), load_line_ratio.is_some()),
+        notes: [
+            notes(&loads, cost_ratio.is_some(), load_line_ratio.is_some()),
+            build_notes(a, b),
+        ]
+        .concat(),
         workload: first_of_a.workload.clone(),
         profile: first_of_a.profile.clone(),
         vcpu: first_of_a.vcpu,

@@ -8,8 +8,8 @@ use crate::latency::Latency;
 use crate::ledger::Ledger;
 use crate::profile::{Length, Profile};
 use crate::record::{
-    Client, Comparison, Conclusion, Environment, GateResult, LoadClass, LoadEvidence, LoadUnit,
-    SCHEMA_VERSION, Target, TargetResources, Trial, Verdict, WsRecord,
+    Build, Client, Comparison, Conclusion, Environment, GateResult, LoadClass, LoadEvidence,
+    LoadUnit, SCHEMA_VERSION, Target, TargetResources, Trial, Verdict, WsRecord,
 };
 use crate::schedule::mix;
 use crate::stats::Ratio;
@@ -425,6 +425,41 @@ fn folders_are_compared_at_the_loads_in_common() {
     assert_eq!(comparison.a.folder.as_deref(), Some("old"));
     assert_eq!(comparison.a.trials.len(), 5);
     assert!((comparison.a.cpu_us_per_session_second.expect("known") - 262.75).abs() < 1e-9);
+}
+
+#[test]
+fn folders_of_two_builds_are_compared_with_a_warning_that_names_both() {
+    let of_build = |folder: &str, commit: &str, dirty: bool| {
+        let mut folder = measured(folder, &[(400, 250.0), (400, 251.0), (400, 252.0)]);
+        for (_, trial) in &mut folder.trials {
+            trial.environment.build = Build {
+                commit: Some(commit.to_owned()),
+                dirty: Some(dirty),
+                ..Build::default()
+            };
+        }
+        folder
+    };
+    let notes = |a: &Measured, b: &Measured| {
+        let comparison = compared(a, b).expect("a difference of builds refuses nothing");
+        comparison.notes.join("\n")
+    };
+    let old = of_build("old", "aaa", false);
+    assert!(!notes(&old, &of_build("new", "aaa", false)).contains("build"));
+    let of_two = notes(&old, &of_build("new", "bbb", false));
+    assert!(
+        of_two.contains("old is of commit aaa") && of_two.contains("new of commit bbb"),
+        "{of_two}"
+    );
+    let dirty = of_build("new", "aaa", true);
+    assert!(notes(&old, &dirty).contains("commit aaa (dirty)"));
+    let both_dirty = notes(&of_build("old", "aaa", true), &dirty);
+    assert!(both_dirty.contains("changed sources"), "{both_dirty}");
+    let unknown = measured("new", &[(400, 250.0)]);
+    assert!(notes(&old, &unknown).contains("commit unknown"));
+    let mut mixed = old.clone();
+    mixed.trials[1].1.environment.build = Build::default();
+    assert!(notes(&mixed, &old).contains("old has trials of 2 builds"));
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::record::{Edge, LoadUnit, SCHEMA_VERSION, Target};
 
 fn bracket(name: &str, confirmed: Option<u32>, edge: Option<(f64, f64, f64)>) -> Bracket {
     Bracket {
+        build: crate::record::Build::default(),
         schema_version: SCHEMA_VERSION,
         target: Target {
             name: name.to_owned(),

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::build::Build;
 use super::load_unit::LoadUnit;
 use super::trial::{Target, Trial, Verdict};
 use crate::profile::Length;
@@ -54,6 +55,9 @@ pub struct Bracket {
     pub cost_curve: Vec<CostPoint>,
     /// Seed of the search.
     pub seed: u64,
+    /// The build of Plimsoll that made this.
+    #[serde(default, skip_serializing_if = "Build::is_unknown")]
+    pub build: Build,
     /// When the search began, RFC 3339 in UTC.
     pub started_at: String,
     /// The trials in the order in which they ran.

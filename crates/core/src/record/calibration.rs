@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::LoadUnit;
+use super::{Build, LoadUnit};
 
 /// What this machine's client can honestly generate.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -26,6 +26,9 @@ pub struct Calibration {
     pub sessions: u32,
     /// How the engine waits for sockets.
     pub engine_backend: String,
+    /// The build of Plimsoll that made this.
+    #[serde(default, skip_serializing_if = "Build::is_unknown")]
+    pub build: Build,
     /// When, RFC 3339 in UTC.
     pub started_at: String,
 }
@@ -45,6 +48,9 @@ pub struct WsCalibration {
     pub seconds: f64,
     /// How the engine waits for sockets.
     pub engine_backend: String,
+    /// The build of Plimsoll that made this.
+    #[serde(default, skip_serializing_if = "Build::is_unknown")]
+    pub build: Build,
     /// When, RFC 3339 in UTC.
     pub started_at: String,
 }

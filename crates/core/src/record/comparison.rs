@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Verdict;
 use super::bracket::{Edge, LoadEvidence, TrialSummary};
+use super::build::Build;
 use super::load_unit::LoadUnit;
 use crate::profile::Length;
 use crate::stats::Ratio;
@@ -165,6 +166,9 @@ pub struct Comparison {
     pub interrupted: bool,
     /// Seed of everything drawn.
     pub seed: u64,
+    /// The build of Plimsoll that made this.
+    #[serde(default, skip_serializing_if = "Build::is_unknown")]
+    pub build: Build,
     /// When it began, RFC 3339 in UTC.
     pub started_at: String,
 }

@@ -4,6 +4,7 @@
 //! older results can still be read.
 
 mod bracket;
+mod build;
 mod calibration;
 mod comparison;
 mod live;
@@ -16,6 +17,7 @@ mod trial;
 mod ws;
 
 pub use bracket::{Bracket, CostPoint, Edge, LoadClass, LoadEvidence, TrialSummary};
+pub use build::Build;
 pub use calibration::{Calibration, ClientCost, Spread, WsCalibration};
 pub use comparison::{Carried, Comparison, Conclusion, LoadCosts, Pair, Side};
 pub use live::{

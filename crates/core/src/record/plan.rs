@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct SearchPlan {
     /// Version of this schema.
     pub schema_version: u32,
-    /// The words of the command line behind the program's name.
+    /// The words of the command line behind the program's name, without secrets: see [`crate::secret`].
     pub command: Vec<String>,
     /// The folder in which it was given: relative paths in it count from there.
     pub working_folder: String,
@@ -20,4 +20,13 @@ pub struct SearchPlan {
     pub trials_before: u32,
     /// When it began, RFC 3339 in UTC.
     pub started_at: String,
+    /// Names of the headers that were sent, wherever they came from. Their values are not kept.
+    #[serde(default)]
+    pub headers: Vec<String>,
+    /// Whether tokens were signed with a secret of the user's. It is not kept.
+    #[serde(default)]
+    pub token_secret: bool,
+    /// By which the user who began the search knows it again: a code over all of the above, made with a key of that user on that machine. Empty where there is no such key.
+    #[serde(default)]
+    pub seal: String,
 }

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bracket::Bracket;
+use super::build::Build;
 use super::load_unit::LoadUnit;
 
 /// Several targets, ranked by their load lines.
@@ -34,6 +35,9 @@ pub struct Ranking {
     pub interrupted: bool,
     /// Seed of the searches and of the order of the rounds.
     pub seed: u64,
+    /// The build of Plimsoll that made this.
+    #[serde(default, skip_serializing_if = "Build::is_unknown")]
+    pub build: Build,
     /// When it began, RFC 3339 in UTC.
     pub started_at: String,
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::build::Build;
 use super::load_unit::LoadUnit;
 use super::resources::{Client, Inference, TargetResources};
 use super::ws::WsRecord;
@@ -216,6 +217,9 @@ pub struct Environment {
     pub quota_period_ms: Option<f64>,
     /// Version of Plimsoll.
     pub plimsoll_version: String,
+    /// Its build.
+    #[serde(default, skip_serializing_if = "Build::is_unknown")]
+    pub build: Build,
     /// How the engine waits for sockets: `epoll` or `io_uring`.
     pub engine_backend: String,
     /// Width of the engine's tick: frames due within one were written together at its end.

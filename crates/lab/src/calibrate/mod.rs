@@ -111,6 +111,7 @@ pub fn calibrate(
     let (max_sessions, send_lag_p99_us) =
         most_sessions(settings, engine_us_per_frame, stop, &mut on_step)?;
     Ok(Calibration {
+        build: plimsoll_core::record::Build::default(),
         schema_version: SCHEMA_VERSION,
         bare_us_per_frame: rounds.bare_us().median,
         engine_us_per_frame,

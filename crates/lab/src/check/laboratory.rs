@@ -88,6 +88,7 @@ impl<'a> Laboratory<'a> {
         launch.env.push(("PORT".into(), port.to_string()));
         launch.env.extend(pairs(environment));
         launch.cpus.clone_from(&self.target_cpus);
+        launch.secrets.add_of_environment(&self.manifest.run.env);
         let child = launch.start(None).map_err(|error| error.to_string())?;
         Ok((child, SocketAddr::from((Ipv4Addr::LOCALHOST, port))))
     }

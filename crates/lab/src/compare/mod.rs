@@ -15,7 +15,8 @@ use plimsoll_core::caveat::Caveat;
 use plimsoll_core::comparison::{conclude, edge_of, findings_of_pairs, unanimous_pairs_needed};
 use plimsoll_core::profile::Length;
 use plimsoll_core::record::{
-    Carried, Comparison, Conclusion, LoadUnit, Pair, SCHEMA_VERSION, Side, TrialSummary, Verdict,
+    Build, Carried, Comparison, Conclusion, LoadUnit, Pair, SCHEMA_VERSION, Side, TrialSummary,
+    Verdict,
 };
 use plimsoll_core::search::Settings;
 use plimsoll_core::stats::Mean;
@@ -154,6 +155,7 @@ pub fn compare(
     };
     let mut known = Known {
         load_unit: conditions.load.unit(),
+        build: conditions.build.clone(),
         ..Known::default()
     };
     let ended = measure(&mut bench, plan, &mut known);
@@ -250,6 +252,7 @@ impl Bench for RealBench<'_> {
 struct Known {
     /// What the loads count.
     load_unit: LoadUnit,
+    build: Build,
     sides: [Side; 2],
     /// Whether a side's answer is "at least".
     lower_bound_only: [bool; 2],
@@ -329,6 +332,7 @@ impl Known {
             side.cpu_us_per_session_second = Mean::of(&costs).map(|mean| mean.value);
         }
         Comparison {
+            build: self.build,
             schema_version: SCHEMA_VERSION,
             a,
             b,

@@ -69,6 +69,7 @@ impl Kept {
             )
         };
         Bracket {
+            build: conditions.build.clone(),
             schema_version: SCHEMA_VERSION,
             target: last.map(|trial| trial.target.clone()).unwrap_or_default(),
             workload: conditions.load.name().to_owned(),

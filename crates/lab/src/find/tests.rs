@@ -41,6 +41,7 @@ pub(crate) fn conditions() -> Conditions {
         nodelay: true,
         tick_us: 500,
         headers: Vec::new(),
+        secrets: plimsoll_core::secret::Secrets::default(),
         placement: Placement::choose(
             1.0,
             &CpuList::allowed_to_us().expect("a machine"),
@@ -53,6 +54,7 @@ pub(crate) fn conditions() -> Conditions {
         configured: true,
         log_folder: PathBuf::new(),
         machine: Environment::of_this_machine(),
+        build: plimsoll_core::record::Build::default(),
     }
 }
 

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::{Manifest, Need, program_path};
+use crate::contract::SECRET_VARIABLES;
 
 /// A version command that takes longer than this counts as absent. Generous: some toolchains set themselves up at their first call.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(30);
@@ -108,7 +109,11 @@ fn in_path(program: &str) -> bool {
 /// `None`: not found, failed, or took too long. A shim that exists but has nothing behind it fails, so it counts as absent.
 fn version_of(need: &Need, folder: &Path) -> Option<String> {
     let (program, arguments) = need.version_command.split_first()?;
-    let mut child = Command::new(program_path(folder, program))
+    let mut command = Command::new(program_path(folder, program));
+    for name in SECRET_VARIABLES {
+        command.env_remove(name);
+    }
+    let mut child = command
         .args(arguments)
         .current_dir(folder)
         .stdin(Stdio::null())

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
+use plimsoll_core::secret::Secrets;
 
-use super::log::{first_json_line, last_lines};
+use super::log::{first_json_line, last_lines, scrub};
 use super::spawn::describe;
 use super::tree::{descendants, start_time_ticks};
 use crate::error::{Error, Result};
@@ -43,6 +44,8 @@ pub struct Child {
     log: PathBuf,
     child: std::process::Child,
     ended: Option<ExitStatus>,
+    /// Taken out of its log once it has ended.
+    secrets: Secrets,
 }
 
 impl Child {
@@ -52,7 +55,14 @@ impl Child {
             log,
             child,
             ended: None,
+            secrets: Secrets::default(),
         }
+    }
+
+    /// The same child, whose log is to be without these.
+    pub(super) fn without(mut self, secrets: &Secrets) -> Self {
+        self.secrets = secrets.clone();
+        self
     }
 
     /// Its process id, also that of its process group.
@@ -100,6 +110,7 @@ impl Child {
         let status = self.child.wait();
         self.ended =
             Some(status.map_err(|error| self.failed(&format!("cannot be waited for: {error}")))?);
+        scrub(&self.log, &self.secrets);
         Ok(self.ended)
     }
 
@@ -243,7 +254,10 @@ impl Child {
             name: self.name.clone(),
             text: text.into(),
             log: self.log.clone(),
-            tail: last_lines(&self.log, TAIL_LINES),
+            tail: last_lines(&self.log, TAIL_LINES)
+                .iter()
+                .map(|line| self.secrets.scrub(line).into_owned())
+                .collect(),
         }
     }
 }
@@ -256,6 +270,7 @@ impl Drop for Child {
             self.kill_group();
             kill_those(&below);
             let _ = self.child.wait();
+            scrub(&self.log, &self.secrets);
         }
     }
 }

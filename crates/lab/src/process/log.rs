@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
+use plimsoll_core::secret::Secrets;
+
 /// Logs can be long; their end is in the last part of this size.
 const TAIL_BYTES: u64 = 64 * 1024;
 
@@ -57,6 +59,22 @@ pub fn first_json_line(log: &Path) -> Option<serde_json::Value> {
     }
 }
 
+/// Takes these out of a log that nobody writes any more. One that cannot be written again without them is emptied: a lost log is better than a published secret.
+pub(super) fn scrub(log: &Path, secrets: &Secrets) {
+    if secrets.is_empty() {
+        return;
+    }
+    let Ok(bytes) = std::fs::read(log) else {
+        return;
+    };
+    if let Some(clean) = secrets.scrubbed_bytes(&bytes)
+        && std::fs::write(log, clean).is_err()
+    {
+        // Nobody is left to be told of a failure here.
+        let _ = File::create(log);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,6 +92,17 @@ mod tests {
         assert!(last_lines(Path::new("/nowhere"), 2).is_empty());
         let long = "x".repeat(100_000) + "\nend\n";
         assert_eq!(last_lines(log(&long).path(), 1), ["end"]);
+    }
+
+    #[test]
+    fn a_secret_does_not_stay_in_a_log() {
+        let mut secrets = Secrets::default();
+        secrets.add("Bearer canary");
+        let told = log("GET / Authorization: Bearer canary\nok\n");
+        scrub(told.path(), &secrets);
+        let left = std::fs::read_to_string(told.path()).expect("there");
+        assert_eq!(left, "GET / Authorization: [redacted]\nok\n");
+        scrub(Path::new("/nowhere"), &secrets);
     }
 
     #[test]

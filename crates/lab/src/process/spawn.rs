@@ -11,8 +11,10 @@ use std::sync::mpsc::{Sender, channel, sync_channel};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, getppid};
+use plimsoll_core::secret::Secrets;
 
 use super::child::Child;
+use crate::contract::SECRET_VARIABLES;
 use crate::error::{Error, Result};
 use crate::isolation::{Cgroup, CpuList};
 use crate::manifest::program_path;
@@ -34,6 +36,8 @@ pub struct Launch {
     pub log: PathBuf,
     /// The CPUs it may run on; `None`: as we may.
     pub cpus: Option<CpuList>,
+    /// Taken out of its log once it has ended.
+    pub secrets: Secrets,
 }
 
 /// A child that we talk with.
@@ -59,6 +63,7 @@ impl Launch {
             env_remove: Vec::new(),
             log: log.into(),
             cpus: None,
+            secrets: Secrets::default(),
         }
     }
 
@@ -75,7 +80,7 @@ impl Launch {
         let mut command = self.prepare(group)?;
         command.stdin(Stdio::null()).stdout(log).stderr(error_log);
         let child = self.spawn(command)?;
-        Ok(Child::new(self.name.clone(), self.log.clone(), child))
+        Ok(Child::new(self.name.clone(), self.log.clone(), child).without(&self.secrets))
     }
 
     /// The same for a child that we talk with: only its stderr goes to the log, and its stdin ends when we die, too.
@@ -91,7 +96,7 @@ impl Launch {
             .stderr(log);
         let mut child = self.spawn(command)?;
         let pipes = child.stdin.take().zip(child.stdout.take());
-        let child = Child::new(self.name.clone(), self.log.clone(), child);
+        let child = Child::new(self.name.clone(), self.log.clone(), child).without(&self.secrets);
         let (stdin, stdout) = pipes.ok_or_else(|| self.failed("has no pipes"))?;
         Ok(Piped {
             child,
@@ -136,7 +141,9 @@ impl Launch {
             .args(arguments)
             .current_dir(&folder)
             .process_group(0);
-        for name in &self.env_remove {
+        // What the command was given for itself is nobody else's.
+        let ours = SECRET_VARIABLES.iter().copied();
+        for name in self.env_remove.iter().map(String::as_str).chain(ours) {
             command.env_remove(name);
         }
         command.envs(self.env.iter().map(|(name, value)| (name, value)));

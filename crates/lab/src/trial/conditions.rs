@@ -4,7 +4,8 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use plimsoll_core::profile::Profile;
-use plimsoll_core::record::LoadUnit;
+use plimsoll_core::record::{Build, LoadUnit};
+use plimsoll_core::secret::{Secret, Secrets};
 use plimsoll_core::slo::Slo;
 use plimsoll_workloads::stt::Audio;
 
@@ -35,8 +36,10 @@ pub struct Conditions {
     pub nodelay: bool,
     /// Width of the engine's tick.
     pub tick_us: u64,
-    /// Further fields of the upgrade request.
-    pub headers: Vec<(String, String)>,
+    /// Further fields of the upgrade request. Their values are secrets, for any of them may be.
+    pub headers: Vec<(String, Secret)>,
+    /// The secrets of this call: taken out of whatever a server or a target writes before it is kept.
+    pub secrets: Secrets,
     /// Who runs where.
     pub placement: Placement,
     /// Period of the target's CPU quota, where it needs one.
@@ -49,6 +52,8 @@ pub struct Conditions {
     pub log_folder: PathBuf,
     /// The machine.
     pub machine: Environment,
+    /// The build of Plimsoll that measures.
+    pub build: Build,
 }
 
 impl Conditions {

@@ -230,7 +230,11 @@ fn endpoint(conditions: &Conditions, url: &TargetUrl) -> Result<Endpoint> {
     let endpoint = Endpoint {
         host: url.host.clone(),
         path: url.path.clone(),
-        headers: conditions.headers.clone(),
+        headers: conditions
+            .headers
+            .iter()
+            .map(|(name, value)| (name.clone(), value.expose().to_owned()))
+            .collect(),
     };
     endpoint
         .check()

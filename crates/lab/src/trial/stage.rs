@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use plimsoll_core::record::Target;
+use plimsoll_core::secret::Secrets;
 use plimsoll_workloads::ws::Dialect;
 
 use super::conditions::{CPU_PASSES, Conditions, Inference, Load, MODEL_DELAY_MS};
@@ -33,6 +34,8 @@ pub(super) struct Stage {
     pub(super) http_host: String,
     pub(super) target: Target,
     pub(super) simulator: Option<Simulator>,
+    /// Those of the call, and of the target's manifest.
+    pub(super) secrets: Secrets,
     started: Option<Started>,
     /// Where the target's resources are read.
     source: Option<Source>,
@@ -72,17 +75,20 @@ impl Stage {
         match subject {
             Subject::Started(manifest) => {
                 let ports = Ports::choose(manifest)?;
-                let started =
-                    Started::start(conditions, manifest, ports, inference_url.as_deref(), stop)?;
+                let mut secrets = conditions.secrets.clone();
+                secrets.add_of_environment(&manifest.run.env);
+                let told = environment(conditions, manifest, ports, inference_url.as_deref());
+                let started = Started::start(conditions, manifest, ports, told, &secrets, stop)?;
                 Ok(Self {
                     url: TargetUrl::of_port(ports.load, conditions.load.default_path()),
                     http_host: format!("127.0.0.1:{}", ports.http()),
                     target: Target {
                         name: manifest.name.clone(),
                         tier: manifest.tier.word().to_owned(),
-                        versions: versions(&started.child),
+                        versions: versions(&started.child, &secrets),
                     },
                     simulator,
+                    secrets,
                     source: Some(started.source()),
                     started: Some(started),
                 })
@@ -96,6 +102,7 @@ impl Stage {
                     versions: BTreeMap::new(),
                 },
                 simulator,
+                secrets: conditions.secrets.clone(),
                 started: None,
                 source: resources.clone(),
             }),
@@ -170,7 +177,8 @@ impl Started {
         conditions: &Conditions,
         manifest: &Manifest,
         ports: Ports,
-        inference_url: Option<&str>,
+        told: Vec<(String, String)>,
+        secrets: &Secrets,
         stop: &Stop,
     ) -> Result<Self> {
         if let Some(port) = ports.taken() {
@@ -191,8 +199,9 @@ impl Started {
             &log,
         );
         launch.env_remove = CONTRACT_VARIABLES.map(str::to_owned).to_vec();
-        launch.env = environment(conditions, manifest, ports, inference_url);
+        launch.env = told;
         launch.cpus = Some(conditions.placement.target_cpus.clone());
+        launch.secrets = secrets.clone();
         let mut child = launch.start(Some(&group))?;
         let health = format!(
             "http://127.0.0.1:{}{}",
@@ -273,11 +282,11 @@ fn environment(
         // What the target must know to believe the client's tokens.
         let who = &ws.credentials;
         let known = [
-            ("WSE_SECRET", &who.secret),
+            ("WSE_SECRET", who.secret.expose()),
             ("WSE_ISSUER", &who.issuer),
             ("WSE_AUDIENCE", &who.audience),
         ];
-        variables.extend(known.map(|(name, value)| (name.to_owned(), value.clone())));
+        variables.extend(known.map(|(name, value)| (name.to_owned(), value.to_owned())));
     }
     // What the manifest fixes goes before what we would choose.
     for (name, value) in &manifest.run.env {
@@ -288,7 +297,7 @@ fn environment(
 }
 
 /// The versions that the target's start line names: every text of its JSON object.
-fn versions(child: &Child) -> BTreeMap<String, String> {
+fn versions(child: &Child, secrets: &Secrets) -> BTreeMap<String, String> {
     let Some(serde_json::Value::Object(line)) = child.first_json_line() else {
         return BTreeMap::new();
     };
@@ -296,7 +305,11 @@ fn versions(child: &Child) -> BTreeMap<String, String> {
     for (name, value) in line {
         flatten(&mut versions, name, &value);
     }
+    let scrubbed = |text: String| secrets.scrub(&text).into_owned();
     versions
+        .into_iter()
+        .map(|(name, text)| (scrubbed(name), scrubbed(text)))
+        .collect()
 }
 
 fn flatten(into: &mut BTreeMap<String, String>, name: String, value: &serde_json::Value) {

@@ -1,7 +1,10 @@
 //! What is measured: a target that we start afresh for each trial, or one that runs already.
 
+use std::fmt;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
+
+use plimsoll_core::secret::{Secret, redacted_url};
 
 use crate::error::{Error, Result};
 use crate::manifest::Manifest;
@@ -35,10 +38,12 @@ impl Subject {
 }
 
 /// A WebSocket URL without TLS, resolved.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct TargetUrl {
-    /// As the user gave it.
+    /// As the user gave it, without secrets: its name in results.
     pub text: String,
+    /// As the user gave it.
+    given: Secret,
     /// `name:port`, for the Host field.
     pub host: String,
     /// Path and query.
@@ -47,13 +52,21 @@ pub struct TargetUrl {
     pub address: SocketAddr,
 }
 
+/// Without the secrets that its query may hold.
+impl fmt::Debug for TargetUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TargetUrl({} at {})", self.text, self.address)
+    }
+}
+
 impl TargetUrl {
     /// Reads `ws://host:port/path` (also `http://`); without a path it is `default_path`.
     ///
     /// # Errors
     /// One line: not such a URL, TLS, or a name that does not resolve.
     pub fn parse(text: &str, default_path: &str) -> Result<Self> {
-        let refuse = |why: &str| Error::Usage(format!("--url {text}: {why}"));
+        let shown = redacted_url(text);
+        let refuse = |why: &str| Error::Usage(format!("--url {shown}: {why}"));
         let rest = match text.split_once("://") {
             Some(("ws" | "http", rest)) => rest,
             Some(("wss" | "https", _)) => {
@@ -67,6 +80,11 @@ impl TargetUrl {
             Some(slash) => rest.split_at(slash),
             None => (rest, default_path),
         };
+        if authority.contains('@') {
+            return Err(refuse(
+                "user and password of a URL are not sent; put them into a header, for example Authorization in --header-file FILE",
+            ));
+        }
         if authority.is_empty() {
             return Err(refuse("names no host; write ws://HOST:PORT/PATH"));
         }
@@ -85,11 +103,20 @@ impl TargetUrl {
             .next()
             .ok_or_else(|| refuse("the host has no address"))?;
         Ok(Self {
-            text: text.to_owned(),
+            text: shown,
+            given: Secret::new(text),
             host,
             path: if path == "/" { default_path } else { path }.to_owned(),
             address,
         })
+    }
+
+    /// The same URL where a URL without a path means another one.
+    ///
+    /// # Errors
+    /// Its host does not resolve any more.
+    pub fn with_default_path(&self, default_path: &str) -> Result<Self> {
+        Self::parse(self.given.expose(), default_path)
     }
 
     /// The URL of a target that we start on this port.
@@ -97,6 +124,7 @@ impl TargetUrl {
     pub fn of_port(port: u16, path: &str) -> Self {
         let host = format!("127.0.0.1:{port}");
         Self {
+            given: Secret::new(format!("ws://{host}{path}")),
             text: format!("ws://{host}{path}"),
             path: path.to_owned(),
             address: SocketAddr::from(([127, 0, 0, 1], port)),
@@ -139,6 +167,22 @@ mod tests {
         );
         let six = TargetUrl::parse("ws://[::1]:99/", "/x").unwrap();
         assert_eq!((six.address.port(), six.path.as_str()), (99, "/x"));
+    }
+
+    #[test]
+    fn a_url_shows_no_secret() {
+        let url = TargetUrl::parse("ws://127.0.0.1:3000/a?token=canary", "/").unwrap();
+        assert_eq!(url.text, "ws://127.0.0.1:3000/a?token=[redacted]");
+        assert_eq!(url.path, "/a?token=canary", "the server is asked with it");
+        assert_eq!(url.with_default_path("/x").unwrap().path, url.path);
+        assert!(!format!("{url:?}").contains("canary"));
+        for text in ["ws://u:canary@127.0.0.1:1/", "wss://h/?token=canary"] {
+            let error = TargetUrl::parse(text, "/").unwrap_err().to_string();
+            assert!(
+                !error.contains("canary") && !error.contains('\n'),
+                "{error}"
+            );
+        }
     }
 
     #[test]

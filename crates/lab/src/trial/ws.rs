@@ -259,7 +259,8 @@ impl WsLoad {
                 "--closed-loop is for the tests ping and throughput; leave it out of {name}"
             ));
         }
-        if self.dialect == Dialect::Wse && self.credentials.secret.len() < SECRET_MIN_BYTES {
+        if self.dialect == Dialect::Wse && self.credentials.secret.expose().len() < SECRET_MIN_BYTES
+        {
             return refuse(format!(
                 "--token-secret: give {SECRET_MIN_BYTES} bytes or more"
             ));
@@ -310,6 +311,7 @@ mod tests {
     use super::*;
     use crate::trial::Load;
     use plimsoll_core::record::LoadUnit;
+    use plimsoll_core::secret::Secret;
 
     fn load(test: Test, dialect: Dialect) -> WsLoad {
         let load = WsLoad::new(test, dialect);
@@ -463,7 +465,9 @@ mod tests {
                 "ping and throughput",
             ),
             (
-                changed(Test::Storm, wse, |l| l.credentials.secret.truncate(31)),
+                changed(Test::Storm, wse, |l| {
+                    l.credentials.secret = Secret::new("x".repeat(31))
+                }),
                 "32 bytes",
             ),
         ] {

@@ -1,9 +1,11 @@
 //! Flags of workload `ws`. Which of them go together is checked in [`crate::setup`].
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use plimsoll_core::secret::Secret;
 use plimsoll_workloads::ws::{Dialect, Format, Test};
 
 /// What is done to a general WebSocket server.
@@ -37,9 +39,12 @@ pub(crate) struct WsArgs {
     /// Addresses that the client connects from, in turn, for example 127.0.0.1,127.0.0.2: each has ports of its own
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) source_addresses: Vec<IpAddr>,
-    /// Secret that tokens are signed with, for --url and dialect wse [default: that of the contract]
-    #[arg(long, value_name = "SECRET")]
-    pub(crate) token_secret: Option<String>,
+    /// Secret that tokens are signed with, for --url and dialect wse; others can read it in the process list [default: that of the contract]
+    #[arg(long, value_name = "SECRET", conflicts_with = "token_secret_file")]
+    pub(crate) token_secret: Option<Secret>,
+    /// The same, in a file. Or in the environment: PLIMSOLL_TOKEN_SECRET
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_secret_file: Option<PathBuf>,
 }
 
 impl WsArgs {

@@ -14,7 +14,7 @@ use plimsoll_report::{ResultFolder, text};
 use crate::args::{CalibrateArgs, Calibrated, Where};
 use crate::failure::Failure;
 use crate::output::{self, say};
-use crate::setup;
+use crate::{build, setup};
 
 /// What a session-second costs the client's cores besides the engine when the simulator runs there too: one batch, in µs of CPU. Measured by
 /// `cargo bench -p plimsoll-inference`; here only to warn early, never for a verdict.
@@ -73,7 +73,8 @@ fn of_stt(
     folder: &ResultFolder,
     stop: &Stop,
 ) -> Result<(), Failure> {
-    let calibration = calibrate::calibrate(settings, timestamp::now(), stop, show)?;
+    let mut calibration = calibrate::calibrate(settings, timestamp::now(), stop, show)?;
+    calibration.build = build::of_this_program();
     folder.write_calibration(&calibration)?;
     output::render(folder.path())?;
     if args.out.json {
@@ -109,7 +110,8 @@ fn of_ws(
     folder: &ResultFolder,
     stop: &Stop,
 ) -> Result<(), Failure> {
-    let calibration = calibrate::ws::calibrate(settings, timestamp::now(), stop, show_ws)?;
+    let mut calibration = calibrate::ws::calibrate(settings, timestamp::now(), stop, show_ws)?;
+    calibration.build = build::of_this_program();
     folder.write_ws_calibration(&calibration)?;
     output::render(folder.path())?;
     if args.out.json {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use plimsoll_core::profile::Length;
 use plimsoll_core::record::{Trial, Verdict};
 use plimsoll_lab::signals::Stop;
-use plimsoll_lab::trial::{self, Conditions, Load, Outcome, Subject, TargetUrl};
+use plimsoll_lab::trial::{self, Conditions, Load, Outcome, Subject};
 use plimsoll_report::{ResultFolder, StoredTrial, text, words};
 use plimsoll_workloads::ws::{Format, Test};
 
@@ -140,7 +140,7 @@ fn one(
     let subject = match subject {
         // The path of a URL that names none says what a session is to speak.
         Subject::Running { url, resources } => Subject::Running {
-            url: TargetUrl::parse(&url.text, row.load.default_path())?,
+            url: url.with_default_path(row.load.default_path())?,
             resources: resources.clone(),
         },
         Subject::Started(_) => subject.clone(),

@@ -19,8 +19,8 @@ use crate::setup;
 
 pub(crate) fn run(args: &RunArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     let name = args.target.as_deref();
-    let subject_name = name.or(args.which.url.as_deref()).unwrap_or("manifest");
-    let path = output::path(&args.out, "run", subject_name);
+    let subject_name = setup::subject_name(name, &args.which);
+    let path = output::path(&args.out, "run", &subject_name);
     let logs = path.join("logs");
     let subject = setup::subject(name, &args.which, &args.load)?;
     let conditions =

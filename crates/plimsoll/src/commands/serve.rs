@@ -6,12 +6,14 @@ use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use plimsoll_lab::contract::SERVE_TOKEN_VARIABLE;
 use plimsoll_lab::signals::Stop;
 use plimsoll_report::history::History;
 
 use crate::args::ServeArgs;
 use crate::failure::Failure;
 use crate::output::say;
+use crate::secrets;
 use crate::serve::guard::{Guard, Token};
 use crate::serve::{Site, router};
 
@@ -30,8 +32,22 @@ pub(crate) fn run(args: &ServeArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     }
     // What would be told on every page is told here.
     History::open(&args.results)?.refresh()?;
-    let chosen = args.token.as_deref().map(chosen).transpose()?;
+    let given = match &args.token {
+        Some(token) => Some(token.clone()),
+        None => secrets::in_file_or_environment(
+            "--token-file",
+            args.token_file.as_deref(),
+            SERVE_TOKEN_VARIABLE,
+        )?,
+    };
+    let chosen = given
+        .as_ref()
+        .map(|token| chosen(token.expose()))
+        .transpose()?;
+    // Who chose a token knows it; one that was made up is to be had here alone.
+    let known = chosen.is_some();
     let listener = listen(&args.listen)?;
+    secrets::warn_of_the_process_list();
     let address = listener
         .local_addr()
         .map_err(|error| cannot_listen(&args.listen, &error))?;
@@ -41,6 +57,7 @@ pub(crate) fn run(args: &ServeArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     };
     let shown = token
         .as_ref()
+        .filter(|_| !known)
         .map_or_else(String::new, |token| format!("?token={}", token.text()));
     let site = Site {
         results: args.results.clone(),

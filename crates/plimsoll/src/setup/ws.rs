@@ -14,6 +14,7 @@ use plimsoll_workloads::ws::{Dialect, Format, Test};
 use crate::args::{LOAD_MAX, LoadArgs, WorkloadName};
 use crate::catalogue::Catalogue;
 use crate::failure::Failure;
+use crate::secrets;
 
 /// Connections that go from one address: a little less than the ports that Linux hands out by itself.
 const CONNECTIONS_PER_ADDRESS: u64 = 25_000;
@@ -32,6 +33,7 @@ pub(super) fn must_be_unused(workload: WorkloadName, load: &LoadArgs) -> Result<
         ("--closed-loop", ws.closed_loop),
         ("--source-addresses", !ws.source_addresses.is_empty()),
         ("--token-secret", ws.token_secret.is_some()),
+        ("--token-secret-file", ws.token_secret_file.is_some()),
     ];
     match given.into_iter().find(|(_, given)| *given) {
         Some((flag, _)) => Err(Failure::Usage(format!(
@@ -61,8 +63,9 @@ pub(super) fn load(args: &LoadArgs, manifest: Option<&Manifest>) -> Result<WsLoa
     if ws.poisson {
         load.spacing = Spacing::Poisson;
     }
-    if let Some(secret) = &ws.token_secret {
-        load.credentials.secret.clone_from(secret);
+    let takes_tokens = dialect == Dialect::Wse && manifest.is_none();
+    if let Some(secret) = secrets::token_secret(ws)?.filter(|_| takes_tokens) {
+        load.credentials.secret = secret;
     }
     load.source_addresses.clone_from(&ws.source_addresses);
     load.closed_loop = ws.closed_loop;
@@ -148,9 +151,10 @@ fn must_fit(
     if args.audio.is_some() {
         return Err(refuse("--audio is for --workload stt, this is ws"));
     }
-    if ws.token_secret.is_some() && (dialect != Dialect::Wse || manifest.is_some()) {
+    let signed = ws.token_secret.is_some() || ws.token_secret_file.is_some();
+    if signed && (dialect != Dialect::Wse || manifest.is_some()) {
         return Err(refuse(
-            "--token-secret is for a server that runs already (--url) and speaks wse (--dialect wse)",
+            "--token-secret and --token-secret-file are for a server that runs already (--url) and speaks wse (--dialect wse)",
         ));
     }
     let pings = matches!(test, Ping | Hold | Limit);

@@ -77,6 +77,8 @@ impl Plimsoll {
             .current_dir(scratch.path())
             .env("PLIMSOLL_ROOT", root())
             .env("PLIMSOLL_INFERENCE_BIN", inference_binary())
+            // The key by which a search is known again is not put into the home of whoever runs the tests.
+            .env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"))
             .env(mark.variable(), mark.value())
             .env_remove("NO_COLOR")
             .stdin(Stdio::null())

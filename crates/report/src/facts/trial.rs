@@ -1,7 +1,7 @@
 //! The facts of one trial, row by row: ledger, client, target, simulator, machine.
 
 use plimsoll_core::latency::{LagQuantiles, Quantiles};
-use plimsoll_core::record::{Client, Inference, TargetResources, Trial};
+use plimsoll_core::record::{Client, Environment, Inference, TargetResources, Trial};
 
 use super::{cpu_time, near_whole, process, sockets};
 use crate::words::{self, bytes, count, given, maybe, ms_digits, number, percent, us, whole_bytes};
@@ -233,11 +233,20 @@ pub fn environment(trial: &Trial) -> Vec<Fact> {
     );
     let nodelay = if environment.nodelay { "yes" } else { "no" };
     rows.extend(facts([
-        ("plimsoll", environment.plimsoll_version.clone()),
+        ("plimsoll", plimsoll(environment)),
         ("engine", engine),
         ("TCP_NODELAY at the client", nodelay.to_owned()),
     ]));
     rows
+}
+
+/// The version, and the build where the record says which.
+fn plimsoll(environment: &Environment) -> String {
+    let version = environment.plimsoll_version.clone();
+    if environment.build.is_unknown() {
+        return version;
+    }
+    format!("{version}, {}", environment.build)
 }
 
 /// Cores as a list.

@@ -316,6 +316,7 @@ pub(crate) fn nothing_passed() -> Find {
 fn bracket(trials: &[Trial]) -> Bracket {
     let summary = |(index, trial)| TrialSummary::of(trial, &format!("trial-{:03}.json", index + 1));
     Bracket {
+        build: plimsoll_core::record::Build::default(),
         schema_version: SCHEMA_VERSION,
         target: target(),
         workload: "stt".to_owned(),
@@ -373,6 +374,7 @@ pub(crate) fn failed_run() -> Trial {
 /// What a client can generate.
 pub(crate) fn calibration() -> Calibration {
     Calibration {
+        build: plimsoll_core::record::Build::default(),
         schema_version: SCHEMA_VERSION,
         bare_us_per_frame: 2.9,
         engine_us_per_frame: 4.1,
@@ -420,6 +422,7 @@ pub(crate) fn ws_calibration() -> WsCalibration {
         ..messages(1, 100, 0)
     };
     WsCalibration {
+        build: plimsoll_core::record::Build::default(),
         schema_version: SCHEMA_VERSION,
         costs: vec![
             messages(1, 100, 50_000),

@@ -59,6 +59,7 @@ pub(crate) fn ranking() -> Ranking {
     at_least.bracket.lower_bound_only = true;
     at_least.bracket.failing_gate = None;
     Ranking {
+        build: plimsoll_core::record::Build::default(),
         schema_version: SCHEMA_VERSION,
         workload: "stt".to_owned(),
         profile: "quick".to_owned(),

@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use plimsoll_core::secret::redacted_url;
 use sha1::{Digest as _, Sha1};
 use thiserror::Error;
 
@@ -77,7 +78,7 @@ pub fn upgrade_request(
         return Err(InvalidRequest::Host(host.to_owned()));
     }
     if !path.starts_with('/') || !path.bytes().all(|b| b.is_ascii_graphic() && b != b'#') {
-        return Err(InvalidRequest::Path(path.to_owned()));
+        return Err(InvalidRequest::Path(redacted_url(path)));
     }
     let mut request = format!(
         "GET {path} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\

@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
 use hmac::{Hmac, KeyInit as _, Mac as _};
+use plimsoll_core::secret::Secret;
 use serde::Serialize;
 use sha2::Sha256;
 
@@ -15,7 +16,7 @@ const LIFETIME_S: u64 = 3600;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credentials {
     /// The secret that both sides know, at least 32 bytes.
-    pub secret: String,
+    pub secret: Secret,
     /// Claim `iss`.
     pub issuer: String,
     /// Claim `aud`.
@@ -28,7 +29,7 @@ impl Default for Credentials {
     /// Those of the public suite's test server. They protect nothing.
     fn default() -> Self {
         Self {
-            secret: "bench-secret-key-for-testing-only".to_owned(),
+            secret: Secret::new("bench-secret-key-for-testing-only"),
             issuer: "wse-bench".to_owned(),
             audience: "wse-bench".to_owned(),
             subject: "bench-user".to_owned(),
@@ -57,7 +58,7 @@ impl Credentials {
             exp: issued_at_s + LIFETIME_S,
         })
         .unwrap_or_else(|_| unreachable!("texts and numbers are JSON"));
-        signed(HEADER, &claims, self.secret.as_bytes())
+        signed(HEADER, &claims, self.secret.expose().as_bytes())
     }
 }
 
@@ -104,6 +105,6 @@ mod tests {
             std::str::from_utf8(&claims).unwrap(),
             r#"{"sub":"bench-user","iss":"wse-bench","aud":"wse-bench","iat":1700000000,"exp":1700003600}"#
         );
-        assert!(Credentials::default().secret.len() >= 32);
+        assert!(Credentials::default().secret.expose().len() >= 32);
     }
 }

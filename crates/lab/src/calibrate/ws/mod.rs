@@ -62,6 +62,7 @@ pub fn calibrate(
         costs.push(cost(*work, settings.sessions, rounds, most));
     }
     Ok(WsCalibration {
+        build: plimsoll_core::record::Build::default(),
         schema_version: SCHEMA_VERSION,
         costs,
         timer_error_p99_us,

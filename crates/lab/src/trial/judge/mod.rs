@@ -13,8 +13,10 @@ mod ws;
 use plimsoll_core::bottleneck::bottleneck;
 use plimsoll_core::caveat::{Caveat, Limits, Terms, doubts};
 use plimsoll_core::latency::Latency;
+use plimsoll_core::ledger::Ledger;
 use plimsoll_core::profile::Length;
 use plimsoll_core::record::{Environment, GateResult, SCHEMA_VERSION, SloVerdict, Trial, Verdict};
+use plimsoll_core::secret::Secrets;
 use plimsoll_core::slo::Slo;
 use plimsoll_engine::Report;
 
@@ -64,7 +66,7 @@ pub(super) fn judge(
         seed: conditions.seed,
         started_at,
         interrupted: report.interrupted,
-        ledger: report.ledger.clone(),
+        ledger: scrubbed(&report.ledger, &stage.secrets),
         latency,
         client,
         target_resources,
@@ -80,6 +82,17 @@ pub(super) fn judge(
         trial,
         seconds: measured.seconds,
     }
+}
+
+/// The ledger without secrets: a server chooses the words of its errors, and may say back what it was sent.
+fn scrubbed(ledger: &Ledger, secrets: &Secrets) -> Ledger {
+    let mut scrubbed = ledger.clone();
+    scrubbed.reasons.clear();
+    for (reason, count) in &ledger.reasons {
+        let reason = secrets.scrub(reason).into_owned();
+        *scrubbed.reasons.entry(reason).or_default() += count;
+    }
+    scrubbed
 }
 
 /// A trial's verdict by one SLO.
@@ -152,6 +165,7 @@ fn environment(conditions: &Conditions, stage: &Stage, report: &Report) -> Envir
             .filter(|group| matches!(group.means().quota, How::CgroupV1 | How::CgroupV2))
             .map(|_| float(conditions.quota_period_us) / 1e3),
         plimsoll_version: env!("CARGO_PKG_VERSION").to_owned(),
+        build: conditions.build.clone(),
         engine_backend: report.backend.clone(),
         engine_tick_us: conditions.tick_us,
         nodelay: conditions.nodelay,

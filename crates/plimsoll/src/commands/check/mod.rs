@@ -5,8 +5,10 @@ mod all;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use plimsoll_lab::build::build;
+use plimsoll_core::secret::{Secret, Secrets, redacted_url};
+use plimsoll_lab::build::build as build_target;
 use plimsoll_lab::check::{self, CaseResult, CheckReport, Laboratory, Options, Subject};
+use plimsoll_lab::contract::TOKEN_VARIABLE;
 use plimsoll_lab::isolation::{CpuList, Placement};
 use plimsoll_lab::manifest;
 use plimsoll_lab::signals::Stop;
@@ -16,7 +18,7 @@ use plimsoll_report::ResultFolder;
 use crate::args::{CheckArgs, WorkloadName};
 use crate::failure::Failure;
 use crate::output::{self, say};
-use crate::setup;
+use crate::{build, secrets, setup};
 
 pub(crate) fn run(args: &CheckArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     if args.which.workload != WorkloadName::Stt {
@@ -26,9 +28,10 @@ pub(crate) fn run(args: &CheckArgs, stop: &Stop) -> Result<ExitCode, Failure> {
         )));
     }
     // clap drops a `requires` whose argument is in conflict with one that is there.
-    if args.token.is_some() && args.which.url.is_none() {
+    let token_given = args.token.is_some() || args.token_file.is_some();
+    if token_given && args.which.url.is_none() {
         return Err(Failure::Usage(
-            "--token is for a server that runs already (--url); a target that Plimsoll starts gets one of Plimsoll's own".to_owned(),
+            "--token and --token-file are for a server that runs already (--url); a target that Plimsoll starts gets one of Plimsoll's own".to_owned(),
         ));
     }
     if args.all {
@@ -40,17 +43,10 @@ pub(crate) fn run(args: &CheckArgs, stop: &Stop) -> Result<ExitCode, Failure> {
         ));
     }
     let name = args.target.as_deref();
-    let subject_name = name.or(args.which.url.as_deref()).unwrap_or("manifest");
-    let folder = output::folder(&args.out, "check", subject_name)?;
+    let subject_name = setup::subject_name(name, &args.which);
+    let folder = output::folder(&args.out, "check", &subject_name)?;
     let report = match &args.which.url {
-        Some(url) => cases(
-            args,
-            stop,
-            &Subject::Url {
-                url: url.clone(),
-                token: args.token.clone(),
-            },
-        ),
+        Some(url) => of_url(args, url, stop)?,
         None => target(args, &folder, stop)?,
     };
     kept(&folder, &report)?;
@@ -63,10 +59,55 @@ pub(crate) fn run(args: &CheckArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     Ok(code_of(&report, stop))
 }
 
+/// Checks a gateway that runs already. What it says back of the token is left out.
+fn of_url(args: &CheckArgs, url: &str, stop: &Stop) -> Result<CheckReport, Failure> {
+    let (url, token) = (plain_url(url)?, token(args)?);
+    let mut secrets = Secrets::default();
+    token.iter().for_each(|token| secrets.add(token.expose()));
+    secrets::warn_of_the_process_list();
+    let subject = Subject::Url {
+        url,
+        token: token.map(|token| token.expose().to_owned()),
+    };
+    let scrubbed = |case: &CaseResult| CaseResult {
+        seen: secrets.scrub(&case.seen).into_owned(),
+        ..case.clone()
+    };
+    let mut report = cases_told(args, stop, &subject, |case| {
+        show(&scrubbed(case), args.out.json);
+    });
+    report.cases = report.cases.iter().map(scrubbed).collect();
+    Ok(report)
+}
+
+/// The bearer token, from the flag, its file or the environment.
+fn token(args: &CheckArgs) -> Result<Option<Secret>, Failure> {
+    match &args.token {
+        Some(token) => Ok(Some(token.clone())),
+        None => secrets::in_file_or_environment(
+            "--token-file",
+            args.token_file.as_deref(),
+            TOKEN_VARIABLE,
+        ),
+    }
+}
+
+/// The URL, which is the name of what is checked: only its host and port are used, so nothing that may be a secret is taken.
+fn plain_url(url: &str) -> Result<String, Failure> {
+    if url.contains(['@', '?']) {
+        return Err(Failure::Usage(format!(
+            "--url {}: a check asks HOST:PORT without user, password and query; leave them out, and give a token with --token-file FILE",
+            redacted_url(url)
+        )));
+    }
+    Ok(url.to_owned())
+}
+
 /// Writes the report and its renderings.
 fn kept(folder: &ResultFolder, report: &CheckReport) -> Result<(), Failure> {
-    let json = serde_json::to_value(report)
+    let mut json = serde_json::to_value(report)
         .map_err(|error| Failure::Usage(format!("the report cannot be written: {error}")))?;
+    json["build"] = serde_json::json!(build::of_this_program());
     folder.write_check(&json)?;
     output::render(folder.path())?;
     Ok(())
@@ -84,7 +125,7 @@ fn target(args: &CheckArgs, folder: &ResultFolder, stop: &Stop) -> Result<CheckR
     let logs = folder.path().join("logs");
     let manifest = setup::manifest_of(args.target.as_deref(), &args.which)?;
     let binary = simulator_binary(args)?;
-    build(&manifest, &logs, stop)?;
+    build_target(&manifest, &logs, stop)?;
     let placement = Placement::choose(1.0, &CpuList::allowed_to_us()?, None, None)?;
     let laboratory = Laboratory::new(&manifest, &binary, &logs, stop)
         .on_cpus(placement.target_cpus, placement.client_cpus);

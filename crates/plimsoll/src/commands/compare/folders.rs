@@ -7,6 +7,7 @@ use plimsoll_core::record::Comparison;
 use plimsoll_lab::timestamp;
 
 use crate::args::CompareArgs;
+use crate::build;
 use crate::failure::Failure;
 
 pub(super) fn compare(args: &CompareArgs, a: &Path, b: &Path) -> Result<Comparison, Failure> {
@@ -25,14 +26,16 @@ pub(super) fn compare(args: &CompareArgs, a: &Path, b: &Path) -> Result<Comparis
             )));
         }
     }
-    compare_measured(
+    let mut comparison = compare_measured(
         &measured(a)?,
         &measured(b)?,
         args.confidence,
         args.load.seed,
         timestamp::now(),
     )
-    .map_err(|error| Failure::Usage(error.to_string()))
+    .map_err(|error| Failure::Usage(error.to_string()))?;
+    comparison.build = build::of_this_program();
+    Ok(comparison)
 }
 
 /// What a result folder holds of one target.

@@ -1,6 +1,7 @@
 //! `plimsoll find`: the load line of each target.
 
 mod resume;
+mod seal;
 mod several;
 
 use std::path::PathBuf;
@@ -36,7 +37,7 @@ const CONFIDENCE: f64 = 0.95;
 pub(crate) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     setup::ws::must_be_one_load(args.which.workload, &args.load, "a search takes")?;
     if let Some(folder) = &args.resume {
-        let begun = resume::read(folder)?;
+        let begun = resume::read(folder, args)?;
         let name = begun.name.as_deref();
         let path = output::path(&begun.args.out, "find", "");
         let brackets = one(&begun.args, name, path, Some(&begun), None, stop)?;
@@ -46,8 +47,7 @@ pub(crate) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
         return several::run(args, stop);
     }
     let name = args.targets.first().map(String::as_str);
-    let subject = name.or(args.which.url.as_deref()).unwrap_or("manifest");
-    let path = output::path(&args.out, "find", subject);
+    let path = output::path(&args.out, "find", &setup::subject_name(name, &args.which));
     told(args, &one(args, name, path, None, None, stop)?)
 }
 
@@ -71,7 +71,7 @@ fn one(
     progress: Option<&mut Progress>,
     stop: &Stop,
 ) -> Result<Vec<Bracket>, Failure> {
-    let subject_name = name.or(args.which.url.as_deref()).unwrap_or("manifest");
+    let subject_name = setup::subject_name(name, &args.which);
     let logs = path.join("logs");
     let subject = setup::subject(name, &args.which, &args.load)?;
     let conditions =
@@ -112,7 +112,14 @@ fn one(
         begun.earlier.clone()
     } else {
         warn_early(&conditions, &mut plan, args.search.max, progress, stop)?;
-        folder.write_search_plan(&resume::plan(subject_name, plan.settings.max, &folder)?)?;
+        let max = plan.settings.max;
+        folder.write_search_plan(&resume::plan(
+            &subject_name,
+            max,
+            &conditions,
+            &args.load.ws,
+            &folder,
+        )?)?;
         Vec::new()
     };
     let mut keeper = Keeper::new(progress, std::slice::from_ref(&folder));

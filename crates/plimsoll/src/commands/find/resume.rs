@@ -2,15 +2,18 @@
 
 use std::path::Path;
 
-use clap::Parser;
-use plimsoll_core::record::{SCHEMA_VERSION, SearchPlan, Trial};
+use plimsoll_core::record::{Bracket, SCHEMA_VERSION, SearchPlan, Trial};
+use plimsoll_core::secret::{REDACTED, Secret, redacted_command, redacted_url};
 use plimsoll_lab::find::Earlier;
 use plimsoll_lab::machine::Environment;
 use plimsoll_lab::timestamp;
+use plimsoll_lab::trial::Conditions;
 use plimsoll_report::{ResultFolder, load, load_search_plan};
 
-use crate::args::{Args, Command, FindArgs};
+use super::seal;
+use crate::args::{Args, Command, FindArgs, LoadArgs, WsArgs};
 use crate::failure::Failure;
+use crate::{build, secrets, setup};
 
 /// A search that was begun before: its flags, and what it measured.
 pub(super) struct Begun {
@@ -22,8 +25,9 @@ pub(super) struct Begun {
     pub(super) earlier: Vec<Earlier>,
 }
 
-/// Reads what the search in `folder` was, and goes to where it was begun, for its relative paths count from there.
-pub(super) fn read(folder: &Path) -> Result<Begun, Failure> {
+/// Reads what the search in `folder` was, and goes to where it was begun, for its relative paths count from there. `beside` is the call that wants to go on:
+/// it brings the secrets that were not kept.
+pub(super) fn read(folder: &Path, beside: &FindArgs) -> Result<Begun, Failure> {
     let refuse = |why: &str| Failure::Usage(format!("--resume {}: {why}", folder.display()));
     let folder = &folder
         .canonicalize()
@@ -31,33 +35,17 @@ pub(super) fn read(folder: &Path) -> Result<Begun, Failure> {
     let plan = load_search_plan(folder)?.ok_or_else(|| {
         refuse("there is no search in it; name the result folder of a `plimsoll find`")
     })?;
-    let mut earlier = Vec::new();
-    // A crash before the first trial leaves nothing but the plan.
-    if ResultFolder::create(folder)?.last_trial_number()? > plan.trials_before {
-        let results = load(folder)?;
-        let ended = |bracket: &plimsoll_core::record::Bracket| {
-            !bracket.interrupted && bracket.started_at >= plan.started_at
-        };
-        if results.bracket.as_ref().is_some_and(ended) {
-            return Err(refuse(
-                "that search has ended; there is nothing to go on with",
-            ));
-        }
-        earlier = results
-            .trials
-            .into_iter()
-            .filter(|stored| number_of(&stored.stem) > plan.trials_before)
-            .filter(|stored| !stored.trial.interrupted)
-            .map(|stored| Earlier {
-                file: format!("{}.json", stored.stem),
-                trial: stored.trial,
-            })
-            .collect();
-    }
+    let earlier = earlier(folder, &plan, &refuse)?;
+    let load = LoadArgs {
+        // Their paths count from here, not from where the search was begun.
+        header_file: secrets::absolute(&beside.load.header_file),
+        ..beside.load.clone()
+    };
+    let token_secret = secrets::token_secret(&load.ws)?;
     std::env::set_current_dir(&plan.working_folder)
         .map_err(|error| refuse(&format!("it was begun in {}: {error}", plan.working_folder)))?;
     let words = std::iter::once("plimsoll".to_owned()).chain(plan.command.clone());
-    let parsed = Args::try_parse_from(words).map_err(|_| {
+    let parsed = Args::of(words).map_err(|_| {
         refuse("its flags are not those of this version of Plimsoll; begin a new search")
     })?;
     let Command::Find(mut args) = parsed.command else {
@@ -69,6 +57,19 @@ pub(super) fn read(folder: &Path) -> Result<Begun, Failure> {
     if let Some(earlier) = earlier.first() {
         must_be_this_machine(&earlier.trial).map_err(|why| refuse(&why))?;
     }
+    let program = what_is_started(name.as_deref(), &args)?;
+    if !beside.yes && !seal::is_ours(&plan) {
+        return Err(refuse(&format!(
+            "you did not begin this search on this machine, or its key is gone; it {program}, in {}: add --yes if you trust that",
+            plan.working_folder
+        )));
+    }
+    let url = beside.which.url.as_deref();
+    with_secrets(&mut args, &plan, &load, token_secret, url).map_err(|why| refuse(&why))?;
+    eprintln!("--resume {program}, in {}", plan.working_folder);
+    if let Some(warning) = of_another_build(&earlier) {
+        eprintln!("plimsoll: {warning}");
+    }
     Ok(Begun {
         args,
         name,
@@ -77,22 +78,146 @@ pub(super) fn read(folder: &Path) -> Result<Begun, Failure> {
     })
 }
 
-/// What is written down before a search's first trial.
-pub(super) fn plan(subject: &str, max: u32, folder: &ResultFolder) -> Result<SearchPlan, Failure> {
+/// The trials of that search.
+fn earlier(
+    folder: &Path,
+    plan: &SearchPlan,
+    refuse: &dyn Fn(&str) -> Failure,
+) -> Result<Vec<Earlier>, Failure> {
+    // A crash before the first trial leaves nothing but the plan.
+    if ResultFolder::create(folder)?.last_trial_number()? <= plan.trials_before {
+        return Ok(Vec::new());
+    }
+    let results = load(folder)?;
+    let ended = |bracket: &Bracket| !bracket.interrupted && bracket.started_at >= plan.started_at;
+    if results.bracket.as_ref().is_some_and(ended) {
+        return Err(refuse(
+            "that search has ended; there is nothing to go on with",
+        ));
+    }
+    Ok(results
+        .trials
+        .into_iter()
+        .filter(|stored| number_of(&stored.stem) > plan.trials_before)
+        .filter(|stored| !stored.trial.interrupted)
+        .map(|stored| Earlier {
+            file: format!("{}.json", stored.stem),
+            trial: stored.trial,
+        })
+        .collect())
+}
+
+/// What going on starts, in words: a folder from elsewhere may name anything.
+fn what_is_started(name: Option<&str>, args: &FindArgs) -> Result<String, Failure> {
+    if let Some(url) = &args.which.url {
+        return Ok(format!(
+            "starts no program, and connects to {}",
+            redacted_url(url)
+        ));
+    }
+    let manifest = setup::manifest_of(name, &args.which)?;
+    let built = manifest.build.as_ref().map_or_else(String::new, |build| {
+        format!("builds with {:?} and ", build.command.join(" "))
+    });
+    Ok(format!(
+        "{built}starts {:?} of {}",
+        manifest.run.command.join(" "),
+        manifest.file.display()
+    ))
+}
+
+/// Puts the secrets where the plan has none. The error says which are missing and how to give them.
+fn with_secrets(
+    args: &mut FindArgs,
+    plan: &SearchPlan,
+    given: &LoadArgs,
+    token_secret: Option<Secret>,
+    url: Option<&str>,
+) -> Result<(), String> {
+    let is_kept = |line: &Secret| !line.expose().contains(REDACTED);
+    args.load.header.retain(is_kept);
+    args.load.header.extend(given.header.iter().cloned());
+    if !given.header_file.is_empty() {
+        args.load.header_file.clone_from(&given.header_file);
+    }
+    let headers = secrets::headers(&args.load).map_err(|error| error.to_string())?;
+    let is_missing = |name: &&String| {
+        !headers
+            .iter()
+            .any(|(known, _)| known.eq_ignore_ascii_case(name))
+    };
+    let missing: Vec<&str> = plan
+        .headers
+        .iter()
+        .filter(is_missing)
+        .map(String::as_str)
+        .collect();
+    if !missing.is_empty() {
+        return Err(format!(
+            "values of headers are not kept ({}); give them again beside it with --header-file FILE, or in PLIMSOLL_HEADERS",
+            missing.join(", ")
+        ));
+    }
+    let ws = &mut args.load.ws;
+    if token_secret.is_some() {
+        (ws.token_secret, ws.token_secret_file) = (token_secret, None);
+    }
+    let signed = secrets::token_secret(ws).map_err(|error| error.to_string())?;
+    if plan.token_secret && !signed.as_ref().is_some_and(is_kept) {
+        return Err("the token secret is not kept; give it again beside it with --token-secret-file FILE, or in PLIMSOLL_TOKEN_SECRET".to_owned());
+    }
+    match (&args.which.url, url) {
+        (Some(kept), Some(given)) if *kept == redacted_url(given) => {
+            args.which.url = Some(given.to_owned());
+            Ok(())
+        }
+        (_, Some(_)) => {
+            Err("--url is not that of the search; give the same, or leave it out".to_owned())
+        }
+        (Some(kept), None) if kept.contains(REDACTED) => Err(format!(
+            "what is secret in its URL is not kept; give --url again beside it: {kept}"
+        )),
+        (_, None) => Ok(()),
+    }
+}
+
+/// What to say when trials of two builds come together.
+fn of_another_build(earlier: &[Earlier]) -> Option<String> {
+    let then = &earlier.first()?.trial.environment.build;
+    then.warning(
+        "the search so far",
+        &build::of_this_program(),
+        "this Plimsoll",
+    )
+}
+
+/// What is written down before a search's first trial: without secrets, sealed by this user.
+pub(super) fn plan(
+    subject: &str,
+    max: u32,
+    conditions: &Conditions,
+    ws: &WsArgs,
+    folder: &ResultFolder,
+) -> Result<SearchPlan, Failure> {
     let here = std::env::current_dir()
         .map_err(|error| Failure::Usage(format!("the working folder cannot be told: {error}")))?;
-    let words = std::env::args_os().skip(1);
-    Ok(SearchPlan {
+    let words: Vec<String> = std::env::args_os()
+        .skip(1)
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let names = conditions.headers.iter().map(|(name, _)| name.clone());
+    Ok(seal::sealed(SearchPlan {
         schema_version: SCHEMA_VERSION,
-        command: words
-            .map(|word| word.to_string_lossy().into_owned())
-            .collect(),
+        command: redacted_command(&words),
         working_folder: here.to_string_lossy().into_owned(),
         target: subject.to_owned(),
         max,
         trials_before: folder.last_trial_number()?,
         started_at: timestamp::now(),
-    })
+        headers: names.collect(),
+        token_secret: secrets::token_secret(ws)?.is_some(),
+        seal: String::new(),
+    }))
 }
 
 fn number_of(stem: &str) -> u32 {

@@ -19,13 +19,15 @@ use crate::live::keeper::Keeper;
 use crate::live::state::Begins;
 use crate::output::{self, say};
 use crate::progress::Progress;
-use crate::setup;
+use crate::{build, secrets, setup};
 
 /// A quick trial below this load has too few samples for a 95th percentile.
 const SESSIONS_MIN: u32 = 20;
 
 pub(super) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     let Catalogue { targets, left_out } = targets(args)?;
+    // Before the live view, which a line would tear.
+    secrets::warn_of_the_process_list();
     let subject = if args.all {
         "all".to_owned()
     } else {
@@ -49,6 +51,7 @@ pub(super) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
         measured: Vec::new(),
         exit_code: 0,
         ranking: Ranking {
+            build: build::of_this_program(),
             schema_version: SCHEMA_VERSION,
             workload: args.which.workload.word().to_owned(),
             profile: args.load.profile.clone(),

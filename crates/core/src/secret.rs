@@ -1,0 +1,428 @@
+//! What must not be written down: values of headers, tokens, passwords. The one place that says what counts as a secret and how it is left out.
+//!
+//! - [`Secret`] holds such a value; whatever prints or stores it gets [`REDACTED`] instead;
+//! - [`redacted_url`] and [`redacted_command`] take the secrets out of what a user typed, and leave the rest as it was;
+//! - [`Secrets`] are the values that a call knows; [`Secrets::scrub`] takes them out of text that somebody else wrote, such as a server's log.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+/// What stands in the place of a secret.
+pub const REDACTED: &str = "[redacted]";
+
+/// Parts of a name by which a query field or an environment variable is taken for a secret. Names are compared in lower case, without signs.
+const SECRET_PARTS: [&str; 15] = [
+    "token",
+    "secret",
+    "password",
+    "passwd",
+    "passphrase",
+    "pwd",
+    "apikey",
+    "accesskey",
+    "privatekey",
+    "auth",
+    "signature",
+    "credential",
+    "session",
+    "jwt",
+    "bearer",
+];
+
+/// Short names that are too common as parts of others.
+const SECRET_NAMES: [&str; 6] = ["key", "sig", "pass", "pw", "sid", "code"];
+
+/// Flags whose value is a secret as a whole.
+const SECRET_FLAGS: [&str; 2] = ["--token", "--token-secret"];
+
+/// The flag whose value is a name, a colon and a secret.
+const HEADER_FLAG: &str = "--header";
+
+/// A value shorter than this is not looked for in other people's text: `1` or `gzip` is there for other reasons.
+const SCRUBBED_MIN_BYTES: usize = 6;
+
+/// A value that is used and never shown.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Keeps it.
+    #[must_use]
+    pub fn new(value: impl Into<String>) -> Self {
+        Self(value.into())
+    }
+
+    /// The value itself: for the socket or the process that it is meant for, and for nothing else.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for Secret {
+    fn from(value: String) -> Self {
+        Self(value)
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(REDACTED)
+    }
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(REDACTED)
+    }
+}
+
+impl Serialize for Secret {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(REDACTED)
+    }
+}
+
+/// The secrets that a call knows.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Secrets(Vec<String>);
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} secrets", self.0.len())
+    }
+}
+
+impl Secrets {
+    /// Adds a value, and its words, for a server may write down `Bearer X` or `X` alone.
+    pub fn add(&mut self, value: &str) {
+        let words = value.split(|c: char| c.is_whitespace() || ";,".contains(c));
+        let behind_names = words
+            .clone()
+            .filter_map(|word| Some(word.split_once('=')?.1));
+        for part in words.chain(behind_names).chain([value.trim()]) {
+            if part.len() >= SCRUBBED_MIN_BYTES && !self.0.iter().any(|known| known == part) {
+                self.0.push(part.to_owned());
+            }
+        }
+        // The whole goes before its parts, so that nothing of it is left.
+        self.0.sort_by_key(|known| std::cmp::Reverse(known.len()));
+    }
+
+    /// Adds what [`redacted_url`] would leave out.
+    pub fn add_of_url(&mut self, url: &str) {
+        for_each_secret_of(url, |secret| self.add(secret));
+    }
+
+    /// Adds the values of environment variables that are secrets by their names.
+    pub fn add_of_environment<'a>(
+        &mut self,
+        variables: impl IntoIterator<Item = (&'a String, &'a String)>,
+    ) {
+        for (name, value) in variables {
+            if is_secret_name(name) {
+                self.add(value);
+            }
+            self.add_of_url(value);
+        }
+    }
+
+    /// Whether there is anything to look for.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The text without them.
+    #[must_use]
+    pub fn scrub<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let mut text = Cow::Borrowed(text);
+        for secret in &self.0 {
+            if text.contains(secret.as_str()) {
+                text = Cow::Owned(text.replace(secret.as_str(), REDACTED));
+            }
+        }
+        text
+    }
+
+    /// The same for bytes that may be no text; `None` where there is nothing to take out.
+    #[must_use]
+    pub fn scrubbed_bytes(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let mut scrubbed: Option<Vec<u8>> = None;
+        for secret in &self.0 {
+            let found = without(scrubbed.as_deref().unwrap_or(bytes), secret.as_bytes());
+            scrubbed = found.or(scrubbed);
+        }
+        scrubbed
+    }
+}
+
+/// The bytes with every place of `secret` redacted; `None` without one.
+fn without(bytes: &[u8], secret: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    let (mut at, mut kept) = (0, 0);
+    while at + secret.len() <= bytes.len() {
+        if bytes[at] == secret[0] && bytes[at..].starts_with(secret) {
+            out.extend_from_slice(&bytes[kept..at]);
+            out.extend_from_slice(REDACTED.as_bytes());
+            at += secret.len();
+            kept = at;
+        } else {
+            at += 1;
+        }
+    }
+    (kept > 0).then(|| {
+        out.extend_from_slice(&bytes[kept..]);
+        out
+    })
+}
+
+/// Whether the value of a query field or an environment variable with this name is taken for a secret.
+#[must_use]
+pub fn is_secret_name(name: &str) -> bool {
+    let plain: String = percent_decoded(name)
+        .chars()
+        .filter(char::is_ascii_alphanumeric)
+        .map(|c| c.to_ascii_lowercase())
+        .collect();
+    SECRET_NAMES.contains(&plain.as_str()) || SECRET_PARTS.iter().any(|part| plain.contains(part))
+}
+
+fn percent_decoded(text: &str) -> String {
+    let mut parts = text.split('%');
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let code = part
+            .get(..2)
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match code {
+            Some(code) => {
+                out.push(char::from(code));
+                out.push_str(&part[2..]);
+            }
+            None => out.push_str(part),
+        }
+    }
+    out
+}
+
+/// Whether this is a JSON Web Token, under whatever name.
+fn is_token(value: &str) -> bool {
+    value.starts_with("eyJ") && value.matches('.').count() == 2
+}
+
+/// A URL, or a path with a query, without user, password and the values of query fields that are secrets by their name or look like a token.
+#[must_use]
+pub fn redacted_url(url: &str) -> String {
+    rebuilt(url, |_| REDACTED)
+}
+
+fn for_each_secret_of(url: &str, mut see: impl FnMut(&str)) {
+    rebuilt(url, |secret| {
+        see(secret);
+        REDACTED
+    });
+}
+
+/// The URL with what `replace` gives in the place of each secret.
+fn rebuilt<'a>(url: &'a str, mut replace: impl FnMut(&'a str) -> &'a str) -> String {
+    let mut out = String::with_capacity(url.len());
+    let mut rest = url;
+    if let Some((scheme, behind)) = url.split_once("://") {
+        out.push_str(scheme);
+        out.push_str("://");
+        rest = behind;
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        if let Some((user, _)) = rest[..end].rsplit_once('@') {
+            // A password may be without a user, and a token may be the user.
+            for part in user.split(':').filter(|part| !part.is_empty()) {
+                replace(part);
+            }
+            out.push_str(REDACTED);
+            rest = &rest[user.len()..];
+        }
+    }
+    let Some((path, query)) = rest.split_once('?') else {
+        out.push_str(rest);
+        return out;
+    };
+    out.push_str(path);
+    for (number, field) in query.split('&').enumerate() {
+        out.push(if number == 0 { '?' } else { '&' });
+        match field.split_once('=') {
+            Some((name, value))
+                if !value.is_empty() && (is_secret_name(name) || is_token(value)) =>
+            {
+                out.push_str(name);
+                out.push('=');
+                out.push_str(replace(value));
+            }
+            _ => out.push_str(field),
+        }
+    }
+    out
+}
+
+/// `Name: value` with the name alone. A text without a colon is redacted as a whole: which part of it is the value cannot be told.
+#[must_use]
+pub fn redacted_header(line: &str) -> String {
+    match line.split_once(':') {
+        Some((name, _)) => format!("{}: {REDACTED}", name.trim()),
+        None => REDACTED.to_owned(),
+    }
+}
+
+/// The words of a command line without its secrets: values of headers keep their names, URLs all that is none.
+#[must_use]
+pub fn redacted_command<S: AsRef<str>>(words: &[S]) -> Vec<String> {
+    let mut flag = None;
+    let redact = |word: &S| {
+        let word = word.as_ref();
+        if let Some(flag) = flag.take() {
+            return redacted_value(flag, word);
+        }
+        if let Some((name, value)) = word.split_once('=')
+            && let Some(known) = flag_with_secret(name)
+        {
+            return format!("{name}={}", redacted_value(known, value));
+        }
+        flag = flag_with_secret(word);
+        redacted_url(word)
+    };
+    words.iter().map(redact).collect()
+}
+
+fn flag_with_secret(word: &str) -> Option<&'static str> {
+    let all = SECRET_FLAGS.iter().chain([&HEADER_FLAG]);
+    all.copied().find(|flag| *flag == word)
+}
+
+fn redacted_value(flag: &str, value: &str) -> String {
+    if flag == HEADER_FLAG {
+        redacted_header(value)
+    } else {
+        REDACTED.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_shown_nowhere() {
+        let secret = Secret::new("hunter2-canary");
+        let shown = [
+            format!("{secret}"),
+            format!("{secret:?}"),
+            serde_json::to_string(&secret).unwrap(),
+        ];
+        assert!(shown.iter().all(|text| text.contains(REDACTED)));
+        assert!(!shown.concat().contains("canary"));
+        assert_eq!(secret.expose(), "hunter2-canary");
+    }
+
+    #[test]
+    fn a_url_keeps_what_is_no_secret() {
+        for (url, redacted) in [
+            ("ws://h:1/a?b=c&format=json", "ws://h:1/a?b=c&format=json"),
+            ("ws://u:p@h:1/a", "ws://[redacted]@h:1/a"),
+            ("http://token@h", "http://[redacted]@h"),
+            ("ws://h/a?token=x", "ws://h/a?token=[redacted]"),
+            (
+                "ws://h?a=1&API-Key=x&b=2",
+                "ws://h?a=1&API-Key=[redacted]&b=2",
+            ),
+            ("/a?%74oken=x&sig=y", "/a?%74oken=[redacted]&sig=[redacted]"),
+            ("/a?v=eyJh.eyJz.c2ln", "/a?v=[redacted]"),
+            ("/a?token=&token", "/a?token=&token"),
+            ("/a@b?c=d", "/a@b?c=d"),
+            (
+                "ws://h/a?access_token=a=b",
+                "ws://h/a?access_token=[redacted]",
+            ),
+        ] {
+            assert_eq!(redacted_url(url), redacted);
+            assert_eq!(redacted_url(redacted), redacted, "once is enough");
+        }
+    }
+
+    #[test]
+    fn a_command_line_keeps_flags_and_names() {
+        let words = [
+            "find",
+            "--url=ws://h/?token=S1",
+            "--header",
+            "Authorization: Bearer S2",
+            "--header=X-Key:S3",
+            "--header",
+            "S4",
+            "--token-secret",
+            "S5",
+            "--token=S6",
+            "--inference",
+            "http://u:S7@h",
+            "--header-file",
+            "headers.txt",
+            "--max",
+            "5",
+        ];
+        assert_eq!(
+            redacted_command(&words),
+            [
+                "find",
+                "--url=ws://h/?token=[redacted]",
+                "--header",
+                "Authorization: [redacted]",
+                "--header=X-Key: [redacted]",
+                "--header",
+                "[redacted]",
+                "--token-secret",
+                "[redacted]",
+                "--token=[redacted]",
+                "--inference",
+                "http://[redacted]@h",
+                "--header-file",
+                "headers.txt",
+                "--max",
+                "5",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_a_server_wrote_is_scrubbed() {
+        let mut secrets = Secrets::default();
+        assert!(secrets.is_empty());
+        secrets.add("Bearer canary-1");
+        secrets.add("access_token=canary-2; theme=dark");
+        secrets.add_of_url("ws://h/?token=canary-3&n=1");
+        secrets.add("gzip");
+        let text = "GET /?token=canary-3&n=1 canary-1 gzip theme=light Bearer canary-1 canary-2";
+        let clean = "GET /?token=[redacted]&n=1 [redacted] gzip theme=light [redacted] [redacted]";
+        assert_eq!(secrets.scrub(text), clean);
+        let bytes = secrets.scrubbed_bytes(text.as_bytes()).expect("some");
+        assert_eq!(String::from_utf8(bytes).unwrap(), clean);
+        assert_eq!(secrets.scrubbed_bytes(b"\xFFnothing"), None);
+        assert!(!format!("{secrets:?}").contains("canary"));
+    }
+
+    #[test]
+    fn names_are_told_by_what_is_in_them() {
+        for name in ["AUTH_TOKEN", "apiKey", "key", "X-Session-Id", "DB_PASSWORD"] {
+            assert!(is_secret_name(name), "{name}");
+        }
+        for name in [
+            "format",
+            "protocol_version",
+            "monkey",
+            "keyboard",
+            "PORT",
+            "MALLOC_ARENA_MAX",
+        ] {
+            assert!(!is_secret_name(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Where secrets come in: flags, files, and the environment. How they are kept out of everything else is [`plimsoll_core::secret`]'s matter.
+//!
+//! Each has three ways. A file and the environment are read by this process alone; a flag can be read by everybody on the machine, in the process list. The environment
+//! has a variable for each thing, and no notation within a value (`$NAME`): a value that begins so may be meant as it is.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Once;
+
+use plimsoll_core::secret::{Secret, Secrets, redacted_command};
+use plimsoll_lab::contract::{HEADERS_VARIABLE, TOKEN_SECRET_VARIABLE};
+
+use crate::args::{LoadArgs, WsArgs};
+use crate::failure::Failure;
+
+/// Name and value of each header.
+pub(crate) type Headers = Vec<(String, Secret)>;
+
+/// The headers of the upgrade request. Where a name is given in several ways, a flag goes before a file, and a file before the environment.
+pub(crate) fn headers(load: &LoadArgs) -> Result<Headers, Failure> {
+    let mut all = Headers::new();
+    if let Some(lines) = variable(HEADERS_VARIABLE)? {
+        all = lines_of(lines.expose(), HEADERS_VARIABLE)?;
+    }
+    for file in &load.header_file {
+        let shown = format!("--header-file {}", file.display());
+        let text = read("--header-file", file)?;
+        supersede(&mut all, lines_of(text.expose(), &shown)?);
+    }
+    let of_flags: Result<Headers, Failure> = load
+        .header
+        .iter()
+        .map(|line| header(line.expose()).ok_or_else(|| malformed("--header")))
+        .collect();
+    supersede(&mut all, of_flags?);
+    Ok(all)
+}
+
+fn supersede(all: &mut Headers, nearer: Headers) {
+    let is_given = |name: &str| {
+        nearer
+            .iter()
+            .any(|(given, _)| given.eq_ignore_ascii_case(name))
+    };
+    all.retain(|(name, _)| !is_given(name));
+    all.extend(nearer);
+}
+
+/// Lines of `Name: value`; empty ones and those that begin with # are left out.
+fn lines_of(text: &str, from: &str) -> Result<Headers, Failure> {
+    text.lines()
+        .enumerate()
+        .map(|(number, line)| (number + 1, line.trim()))
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+        .map(|(number, line)| {
+            header(line).ok_or_else(|| malformed(&format!("{from}, line {number}")))
+        })
+        .collect()
+}
+
+fn header(line: &str) -> Option<(String, Secret)> {
+    let (name, value) = line.split_once(':')?;
+    let name = name.trim();
+    (!name.is_empty()).then(|| (name.to_owned(), Secret::new(value.trim())))
+}
+
+/// The line itself is not repeated: messages end up in logs.
+fn malformed(from: &str) -> Failure {
+    Failure::Usage(format!("{from}: not a header; write \"Name: value\""))
+}
+
+/// What tokens are signed with, where the user says so.
+pub(crate) fn token_secret(ws: &WsArgs) -> Result<Option<Secret>, Failure> {
+    match &ws.token_secret {
+        Some(secret) => Ok(Some(secret.clone())),
+        None => in_file_or_environment(
+            "--token-secret-file",
+            ws.token_secret_file.as_deref(),
+            TOKEN_SECRET_VARIABLE,
+        ),
+    }
+}
+
+/// A single value from its file, else from its variable.
+pub(crate) fn in_file_or_environment(
+    flag: &str,
+    file: Option<&Path>,
+    name: &str,
+) -> Result<Option<Secret>, Failure> {
+    let Some(file) = file else {
+        return variable(name);
+    };
+    let text = read(flag, file)?;
+    match text.expose().trim() {
+        "" => Err(Failure::Usage(format!(
+            "{flag} {}: it is empty; write the value into it",
+            file.display()
+        ))),
+        value => Ok(Some(Secret::new(value))),
+    }
+}
+
+fn variable(name: &str) -> Result<Option<Secret>, Failure> {
+    match std::env::var(name) {
+        Ok(value) if value.trim().is_empty() => Ok(None),
+        Ok(value) => Ok(Some(Secret::new(value.trim()))),
+        Err(std::env::VarError::NotPresent) => Ok(None),
+        Err(std::env::VarError::NotUnicode(_)) => Err(Failure::Usage(format!(
+            "{name}: its value is not UTF-8; write it in UTF-8"
+        ))),
+    }
+}
+
+fn read(flag: &str, file: &Path) -> Result<Secret, Failure> {
+    std::fs::read_to_string(file)
+        .map(Secret::new)
+        .map_err(|error| Failure::Usage(format!("{flag} {}: {error}", file.display())))
+}
+
+/// All that this call must not let out.
+pub(crate) fn known(
+    headers: &Headers,
+    token_secret: Option<&Secret>,
+    url: Option<&str>,
+) -> Secrets {
+    let mut secrets = Secrets::default();
+    let values = headers.iter().map(|(_, value)| value).chain(token_secret);
+    values.for_each(|value| secrets.add(value.expose()));
+    url.into_iter().for_each(|url| secrets.add_of_url(url));
+    secrets
+}
+
+/// Says once, before anything is measured, which flags of this call show a secret in the process list, and what to use instead.
+pub(crate) fn warn_of_the_process_list() {
+    static SAID: Once = Once::new();
+    SAID.call_once(|| {
+        let words: Vec<String> = std::env::args_os()
+            .skip(1)
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect();
+        for (flag, remedy) in shown_by(&words) {
+            eprintln!(
+                "plimsoll: everyone on this machine can read the value of {flag} in the process list; if it is a secret, {remedy}"
+            );
+        }
+    });
+}
+
+fn shown_by(words: &[String]) -> BTreeMap<String, &'static str> {
+    let redacted = redacted_command(words);
+    let mut shown = BTreeMap::new();
+    for (at, (word, redacted)) in words.iter().zip(&redacted).enumerate() {
+        if word == redacted {
+            continue;
+        }
+        let before = at.checked_sub(1).map(|at| &words[at]);
+        let flag = match word.split_once('=') {
+            Some((flag, _)) if flag.starts_with("--") => flag.to_owned(),
+            _ => before
+                .filter(|word| word.starts_with("--"))
+                .cloned()
+                .unwrap_or_default(),
+        };
+        let remedy = match flag.as_str() {
+            "--header" => "give it with --header-file FILE",
+            "--token-secret" => "give it with --token-secret-file FILE",
+            "--token" => "give it with --token-file FILE",
+            _ => "send it in a header, with --header-file FILE",
+        };
+        shown.insert(flag, remedy);
+    }
+    shown
+}
+
+/// The file of a flag, wherever the command goes from here.
+pub(crate) fn absolute(files: &[PathBuf]) -> Vec<PathBuf> {
+    let absolute = |file: &PathBuf| std::path::absolute(file).unwrap_or_else(|_| file.clone());
+    files.iter().map(absolute).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_headers_has_comments() {
+        let text = "# for the staging server\nAuthorization: Bearer x:y\n\n  X-Key:z  \n";
+        let headers = lines_of(text, "--header-file f").unwrap();
+        let told: Vec<_> = headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.expose()))
+            .collect();
+        assert_eq!(told, [("Authorization", "Bearer x:y"), ("X-Key", "z")]);
+        let error = lines_of("A: b\ncanary", "--header-file f").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "--header-file f, line 2: not a header; write \"Name: value\""
+        );
+    }
+
+    #[test]
+    fn the_nearer_header_goes_before_the_farther() {
+        let mut all = lines_of("Cookie: a\nX: 1\nx: 2", "f").unwrap();
+        supersede(&mut all, lines_of("COOKIE: b\nY: 3", "f").unwrap());
+        let told: Vec<_> = all
+            .iter()
+            .map(|(name, value)| format!("{name}={}", value.expose()))
+            .collect();
+        assert_eq!(told, ["X=1", "x=2", "COOKIE=b", "Y=3"]);
+    }
+
+    #[test]
+    fn a_warning_names_the_flag_and_the_safer_form() {
+        let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let shown = shown_by(&words(
+            "run --header A:b --url ws://h/?token=x --token-secret=y",
+        ));
+        let flags: Vec<&String> = shown.keys().collect();
+        assert_eq!(flags, ["--header", "--token-secret", "--url"]);
+        assert!(shown["--header"].contains("--header-file"));
+        assert!(shown_by(&words("run --url ws://h/?a=b --header-file f")).is_empty());
+    }
+}

@@ -204,7 +204,7 @@ fn check_and_calibration_are_tables() {
         .into_iter()
         .map(text)
         .collect();
-    assert_eq!(cases, ["size", "drain", "health"]);
+    assert_eq!(cases, ["size", "cadence", "drain", "health", "ping"]);
     assert!(text_of(&page, "main").contains("This client can honestly drive 4,200 sessions"));
 }
 

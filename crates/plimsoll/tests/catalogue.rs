@@ -108,7 +108,7 @@ fn all_that_runs_here_is_ranked_and_the_rest_named_with_its_reason() {
                 "{}/{file}",
                 row["folder"].as_str().expect("a folder")
             ));
-            assert_eq!(trial["sessions"], 30);
+            assert_eq!(trial["sessions"], 50);
         }
     } else {
         assert!(!disturbances.is_empty(), "{lines:?}");

@@ -8,7 +8,7 @@ use serde_json::Value;
 use support::manifests::file;
 use support::{Ended, Plimsoll, inconclusive, records, root, searched, turn};
 
-const PHASES: &str = "--ramp 0.2 --warm-up 1 --measured 5 --grace 1";
+const PHASES: &str = "--ramp 0.2 --warm-up 1 --measured 5 --grace 2";
 
 fn compare(line: &str) -> Plimsoll {
     Plimsoll::measuring(format!("compare {line}").split_whitespace())
@@ -216,7 +216,7 @@ fn without_a_load_both_load_lines_are_searched_first() {
     let _turn = turn();
     let manifest = root().join("targets/stt/lying-server/target.toml");
     let line = format!(
-        "lying-server {} --start 60 --max 60 --pairs 3 --time-budget 0.7 {PHASES}",
+        "lying-server {} --start 60 --max 60 --pairs 3 --time-budget 2 {PHASES}",
         manifest.display()
     );
     let (ended, disturbances) = searched(|| compare(&line).run());

@@ -107,12 +107,13 @@ fn a_target_that_prints_without_end_fills_no_disk() {
     // What it said at its start was read, and is still there.
     let versions = trial.at("target.versions").as_object().expect("names");
     assert!(!versions.is_empty());
-    let logs = std::fs::read_dir(ended.folder().join("logs")).expect("logs");
-    let logs: Vec<_> = logs.flatten().map(|entry| entry.path()).collect();
-    let log = logs
-        .iter()
-        .max_by_key(|log| log.metadata().map_or(0, |metadata| metadata.len()))
-        .expect("a log");
+    // Each trial has a folder of its own.
+    let trials = std::fs::read_dir(ended.folder().join("logs")).expect("logs");
+    let log = &trials
+        .flatten()
+        .map(|trial| trial.path().join("chatty.log"))
+        .find(|log| log.is_file())
+        .expect("the target's log");
     let text = std::fs::read_to_string(log).expect("text");
     assert!(text.len() <= 16 << 20, "{} bytes", text.len());
     assert!(text.starts_with('{'), "{}", &text[..80]);

@@ -59,11 +59,20 @@ fn parents() -> BTreeMap<i32, i32> {
         .collect()
 }
 
-/// When the process started, in clock ticks since boot; with the id it names a process for good, ids being used again.
+/// When the process started, in clock ticks since boot; with the id it names a process for good, ids being used again. `None` when it has
+/// ended, also while nobody has waited for it.
 #[must_use]
 pub fn start_time_ticks(pid: i32) -> Option<u64> {
-    // Field 22; the first one after the name is field 3.
-    after_name(&read_stat(pid)?).nth(19)?.parse().ok()
+    start_time_in(&read_stat(pid)?)
+}
+
+fn start_time_in(stat: &str) -> Option<u64> {
+    let mut fields = after_name(stat);
+    // Fields 3 and 22: zombies and the dead run no more.
+    if matches!(fields.next()?, "Z" | "X") {
+        return None;
+    }
+    fields.nth(18)?.parse().ok()
 }
 
 fn read_stat(pid: i32) -> Option<String> {
@@ -120,6 +129,9 @@ mod tests {
             plimsoll_testing::skipped!("this kernel has no /proc/PID/task/TID/children");
         }
         assert!(start_time_ticks(pid).expect("alive") > 0);
+        let of = |state| format!("7 (a) b) {state} 1 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 4711 0");
+        assert_eq!(start_time_in(&of('S')), Some(4711));
+        assert_eq!(start_time_in(&of('Z')), None);
         for pid in by_scan {
             nix::sys::signal::kill(
                 nix::unistd::Pid::from_raw(pid),

@@ -284,7 +284,7 @@ fn a_search_asks_for_its_secrets_again() {
     let aviary = Aviary::new();
     let (address, heard) = parrot::start();
     let url = format!("ws://{address}/?token={CANARY}-of-query");
-    let line = format!("find --workload echo --start 2 --max 2 --repeats 1 --url {url}");
+    let line = format!("find --workload echo --start 20 --max 20 --repeats 1 --url {url}");
     let running = aviary.with_headers(measuring(&line)).start();
     running.wait_for_line(&["trial 1:"]);
     running.kill();

@@ -98,6 +98,9 @@ fn trials_each(budget: Duration, elapsed: Duration, ran: u64) -> u32 {
     if left_s == 0.0 {
         return 0;
     }
+    if ran == 0 {
+        return u32::MAX;
+    }
     let mean_s = elapsed.as_secs_f64() / ran as f64;
     if mean_s > 0.0 {
         (left_s / mean_s / 2.0).ceil() as u32

@@ -74,7 +74,7 @@ git clone -q --no-local "$(pwd)" "$root/root/plimsoll"
 } | tee "$log"
 began=$(date +%s)
 status=$log.status
-{ inside sh -c 'cd /root/plimsoll && exec "$@"' sh "$@" 2>&1 && echo 0 >"$status" || echo $? >"$status"; } </dev/null | tee -a "$log"
+{ inside sh -c 'cd ~/plimsoll && exec "$@"' sh "$@" 2>&1 && echo 0 >"$status" || echo $? >"$status"; } </dev/null | tee -a "$log"
 {
     echo "== ended with $(cat "$status") after $(($(date +%s) - began)) s"
     echo "== packages that it installed:"

@@ -8,7 +8,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use support::manifests::{Root, file};
+use support::manifests::{Root, file, manifest_of_gateway};
 use support::{Plimsoll, ROOMY_SLO, built_lying_server, conclusive, records, turn, undisturbed};
 
 const PHASES: &str = "--ramp 0.2 --warm-up 1 --measured 4 --grace 2";
@@ -16,18 +16,7 @@ const PHASES: &str = "--ramp 0.2 --warm-up 1 --measured 4 --grace 2";
 /// A manifest of a target that is the lying server behind this shell line.
 fn behind(name: &str, line: &str) -> Root {
     let line = format!("{line} exec {}", built_lying_server().display());
-    let manifest = format!(
-        r#"name = "{name}"
-workload = "stt"
-tier = "test"
-language = "Rust"
-description = "the lying server, started by a shell"
-asks_inference = false
-inference_transport = "h2c"
-[run]
-command = ["sh", "-c", {line:?}]
-"#
-    );
+    let manifest = manifest_of_gateway(name, "the lying server, started by a shell", &line);
     Root::new().with("stt", name, &manifest)
 }
 

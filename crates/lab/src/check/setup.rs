@@ -113,17 +113,20 @@ pub(super) static SLOW_MODEL: Setup = Setup {
     simulator_delay_ms: 625,
 };
 
-/// Faults of the simulator: one case at a time, a small buffer, a short time-out.
+/// A small buffer, a short time-out.
+const SMALL_AND_HASTY: &[(&str, &str)] = &[
+    ("FLUSH_INTERVAL_MS", "250"),
+    ("FLUSH_PHASE_JITTER_MS", "0"),
+    ("INFERENCE_TIMEOUT_MS", "500"),
+    ("MAX_BUFFER_FRAMES", "20"),
+];
+
+/// Faults of the simulator: one case at a time.
 pub(super) static FAULTS: Setup = Setup {
     name: "faults",
     sharing: Sharing::InTurn,
     lasts_long: false,
-    gateway: &[
-        ("FLUSH_INTERVAL_MS", "250"),
-        ("FLUSH_PHASE_JITTER_MS", "0"),
-        ("INFERENCE_TIMEOUT_MS", "500"),
-        ("MAX_BUFFER_FRAMES", "20"),
-    ],
+    gateway: SMALL_AND_HASTY,
     simulator_delay_ms: 20,
 };
 
@@ -132,12 +135,7 @@ pub(super) static COUNTERS: Setup = Setup {
     name: "counters",
     sharing: Sharing::InTurn,
     lasts_long: false,
-    gateway: &[
-        ("FLUSH_INTERVAL_MS", "250"),
-        ("FLUSH_PHASE_JITTER_MS", "0"),
-        ("INFERENCE_TIMEOUT_MS", "500"),
-        ("MAX_BUFFER_FRAMES", "20"),
-    ],
+    gateway: SMALL_AND_HASTY,
     simulator_delay_ms: 20,
 };
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use plimsoll_core::schedule::mix;
-use plimsoll_core::search::{Outcome, Search, Settings, Step, TrialVerdict};
+use plimsoll_core::search::{Outcome, Search, Settings, Step, TrialVerdict, trials_in};
 
 use super::{Bench, Known, Plan, Wanted, Which};
 use crate::error::{Error, Result};
@@ -45,9 +45,16 @@ fn take_turns(
     } else {
         Which::A
     };
-    for number in 0_u64.. {
+    for ran in 0_u32.. {
         if let Some(budget) = time_budget {
-            let trials = trials_each(budget, began.elapsed(), number);
+            // Of both together, and each trial as long as those so far: before the first nobody knows.
+            let trials = trials_in(
+                budget.as_secs_f64(),
+                began.elapsed().as_secs_f64(),
+                ran,
+                0.0,
+            );
+            let trials = trials.div_ceil(2);
             for search in searches.iter_mut() {
                 search.expect_time_for(trials);
             }
@@ -62,7 +69,7 @@ fn take_turns(
                 side,
                 sessions: load,
                 length,
-                seed: mix(plan.seed ^ number) >> 32,
+                seed: mix(plan.seed ^ u64::from(ran)) >> 32,
                 what_for: why.word(),
                 trials_left,
             }),
@@ -84,29 +91,6 @@ fn take_turns(
         turn = wanted.side.other();
     }
     Ok(())
-}
-
-/// How many trials of each of the two the rest of a time budget lasts for, were all as long as those so far; before the first nobody knows.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_precision_loss,
-    clippy::cast_sign_loss,
-    reason = "a number of trials, not negative; a fraction of one is none"
-)]
-fn trials_each(budget: Duration, elapsed: Duration, ran: u64) -> u32 {
-    let left_s = budget.saturating_sub(elapsed).as_secs_f64();
-    if left_s == 0.0 {
-        return 0;
-    }
-    if ran == 0 {
-        return u32::MAX;
-    }
-    let mean_s = elapsed.as_secs_f64() / ran as f64;
-    if mean_s > 0.0 {
-        (left_s / mean_s / 2.0).ceil() as u32
-    } else {
-        u32::MAX
-    }
 }
 
 fn keep(known: &mut Known, which: Which, outcome: Outcome) {

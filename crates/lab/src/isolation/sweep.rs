@@ -147,20 +147,25 @@ mod tests {
         }
     }
 
+    /// Process ids stay below 2^22.
+    fn nobody() -> Maker {
+        Maker {
+            pid: 4_194_305,
+            ..Maker::us()
+        }
+    }
+
     #[test]
     fn a_maker_is_dead_only_when_that_is_certain() {
         let us = Maker::us();
         assert!(us.started > 0 && us.namespace > 0);
         assert!(!us.is_dead());
-        // Our id at another time was another process; and process ids stay below 2^22.
+        // Our id at another time was another process.
         let earlier = Maker {
             started: us.started - 1,
             ..us
         };
-        let nobody = Maker {
-            pid: 4_194_305,
-            ..us
-        };
+        let nobody = nobody();
         assert!(earlier.is_dead() && nobody.is_dead());
         let elsewhere = Maker {
             namespace: 1,
@@ -185,10 +190,7 @@ mod tests {
             v2: None,
         };
         let us = Maker::us();
-        let dead = Maker {
-            pid: 4_194_305,
-            ..us
-        };
+        let dead = nobody();
         let elsewhere = Maker {
             namespace: 1,
             ..dead

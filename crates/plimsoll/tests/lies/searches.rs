@@ -1,7 +1,7 @@
 //! Lies that only a search can fall for.
 
 use crate::document;
-use crate::support::manifests::Root;
+use crate::support::manifests::{Root, manifest_of_gateway};
 use crate::support::{Ended, Plimsoll, built_lying_server, inconclusive, searched, turn};
 
 /// `stall_rarely` over repeated trials: the first trial of the search is struck and no other (each trial starts the target afresh, and this one remembers that it was
@@ -25,19 +25,10 @@ fn search() -> Ended {
         "if [ -e struck ]; then export LIE_SHARE=0; else touch struck; export LIE_SHARE=1; fi; echo '{{}}'; exec {} > start-line",
         program.display()
     );
-    let manifest = format!(
-        r#"name = "stalls-once-in-a-while"
-workload = "stt"
-tier = "test"
-language = "Rust"
-description = "the lying server; only its first start is struck"
-asks_inference = false
-inference_transport = "h2c"
-[run]
-command = ["sh", "-c", {line:?}]
-"#
-    );
-    let targets = Root::new().with("stt", "stalls-once-in-a-while", &manifest);
+    let name = "stalls-once-in-a-while";
+    let description = "the lying server; only its first start is struck";
+    let manifest = manifest_of_gateway(name, description, &line);
+    let targets = Root::new().with("stt", name, &manifest);
     let line = "find stalls-once-in-a-while --start 120 --max 140 --ramp 0.2 --warm-up 1 --measured 4 --grace 2";
     Plimsoll::measuring(line.split(' '))
         .arg("--root")

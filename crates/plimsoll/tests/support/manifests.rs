@@ -47,6 +47,22 @@ command = ["sh", "-c", {line:?}]
     )
 }
 
+/// The manifest of a speech gateway that is the lying server, started by this shell line, whose program asks no back end.
+pub(crate) fn manifest_of_gateway(name: &str, description: &str, line: &str) -> String {
+    format!(
+        r#"name = "{name}"
+workload = "stt"
+tier = "test"
+language = "Rust"
+description = "{description}"
+asks_inference = false
+inference_transport = "h2c"
+[run]
+command = ["sh", "-c", {line:?}]
+"#
+    )
+}
+
 /// A file in `folder`.
 pub(crate) fn file(folder: &Path, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
     let path = folder.join(name);

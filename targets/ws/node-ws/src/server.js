@@ -72,7 +72,7 @@ export class EchoServer {
   listen() {
     return new Promise((resolve, reject) => {
       this.#http.once("error", reject);
-      this.#http.listen({ port: this.#config.port, host: "127.0.0.1", backlog: BACKLOG }, () => resolve());
+      this.#http.listen({ port: this.#config.port, host: "0.0.0.0", backlog: BACKLOG }, () => resolve());
     });
   }
 

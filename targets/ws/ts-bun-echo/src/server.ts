@@ -54,7 +54,7 @@ export class EchoServer implements EchoWorker {
     this.#counters = new Counters(memory);
     this.#row = this.#counters.row(number);
     this.#server = Bun.serve<Connection, string>({
-      hostname: "127.0.0.1",
+      hostname: "0.0.0.0",
       port: config.port,
       reusePort: config.workerThreads > 1,
       development: false,

@@ -52,7 +52,7 @@ def _bind(port: int, *, is_shared: bool) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if is_shared:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    listener.bind(("127.0.0.1", port))
+    listener.bind(("", port))
     listener.setblocking(False)
     return listener
 

@@ -40,7 +40,7 @@ class Launcher:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._server = RustWSEServer(
-            "127.0.0.1",
+            "0.0.0.0",
             config.port,
             max_connections=CONNECTIONS_MAX,
             jwt_secret=config.jwt_secret,
@@ -59,7 +59,7 @@ class Launcher:
         ports = self._config.port, self._config.metrics_port
         try:
             # The engine only logs that its port is taken, so it is tried first.
-            socket.create_server(("127.0.0.1", ports[0])).close()
+            socket.create_server(("", ports[0])).close()
             surface = Surface(ports[1], self._is_ready, self._render)
         except OSError as error:
             print(f"ports {ports[0]} and {ports[1]}: {error.strerror}", file=sys.stderr)

@@ -40,7 +40,7 @@ class Surface:
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the base class has it so
                 """Requests are not logged."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        self._server = ThreadingHTTPServer(("", port), Handler)
         self._server.daemon_threads = True
 
     def start(self) -> None:

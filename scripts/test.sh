@@ -94,7 +94,8 @@ fi
 
 if [ "$built" = ok ]; then
     step "conformance of targets, two at a time" conformance
-    step "end-to-end tests" cargo test --workspace --test '*' --locked --no-fail-fast
+    # More tests at once than cores: a small trial mostly waits (crates/plimsoll/tests/support/turns.rs).
+    step "end-to-end tests" env RUST_TEST_THREADS=3 cargo test --workspace --test '*' --locked --no-fail-fast
     step "tests in the documentation of code" cargo test --workspace --doc --locked --no-fail-fast
     step "the pages in a browser" browser
     [ "$all" != all ] || step "the release" sh scripts/tests/release.sh

@@ -11,6 +11,7 @@ use plimsoll_lab::Error;
 use plimsoll_lab::isolation::CpuList;
 use plimsoll_lab::process::{Child, Launch, last_lines};
 use plimsoll_lab::signals::Stop;
+use plimsoll_testing::eventually;
 
 /// Far longer than anything here takes; only a failure waits for it.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -22,14 +23,6 @@ fn launch(folder: &Path, script: &str) -> Launch {
 
 fn start(folder: &Path, script: &str) -> Child {
     launch(folder, script).start(None).expect("starts")
-}
-
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 /// Waits until the log has `count` lines, and returns them.

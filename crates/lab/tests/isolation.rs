@@ -1,16 +1,14 @@
 //! Isolation for real, by whatever this machine offers; what it does not offer is printed and the fallback tested instead.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use plimsoll_lab::isolation::{
     Cgroup, CpuList, DEFAULT_PERIOD_US, GroupView, How, Layout, Placement, Wanted,
 };
 use plimsoll_lab::process::{Child, Launch, last_lines};
 use plimsoll_lab::resources::{Sampler, Source};
-use plimsoll_testing::skipped;
-
-const PATIENCE: Duration = Duration::from_secs(20);
+use plimsoll_testing::{eventually, skipped};
 
 fn placement(vcpu: f64) -> Placement {
     let allowed = CpuList::allowed_to_us().expect("allowed");
@@ -37,14 +35,6 @@ fn start(folder: &Path, script: &str, group: &Cgroup) -> Child {
     let mut launch = Launch::new("the child", &command, folder, &folder.join("child.log"));
     launch.cpus = Some(group.placement().target_cpus.clone());
     launch.start(Some(group)).expect("starts")
-}
-
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 fn lacks(group: &Cgroup, what: Wanted) -> bool {

@@ -12,7 +12,9 @@ use plimsoll_core::record::{LoadUnit, Trial};
 use plimsoll_lab::isolation::{CpuList, Placement};
 use plimsoll_lab::machine::Environment;
 use plimsoll_lab::signals::Stop;
-use plimsoll_lab::trial::{self, Conditions, Inference, Load, Subject, TargetUrl, WsLoad};
+use plimsoll_lab::trial::{
+    self, Conditions, Inference, Load, NetworkPlan, Subject, TargetUrl, WsLoad,
+};
 use plimsoll_workloads::websocket::handshake::accept_for;
 use plimsoll_workloads::websocket::{Opcode, RawFrame, mask_in_place};
 use plimsoll_workloads::ws::{Dialect, Test};
@@ -134,6 +136,9 @@ fn trial_of(ws: WsLoad, load: u32, logs: &Path) -> Trial {
         secrets: plimsoll_core::secret::Secrets::default(),
         placement: Placement::choose(1.0, &CpuList::allowed_to_us().expect("CPUs"), None, None)
             .expect("a placement"),
+        network: NetworkPlan::Loopback {
+            why: "a test".to_owned(),
+        },
         quota_period_us: 10_000,
         inference: Inference::None,
         configured: false,

@@ -155,6 +155,17 @@ pub(crate) struct Where {
     /// Cores of the load engine and the simulator (default: the others)
     #[arg(long, value_name = "LIST")]
     pub(crate) client_cpus: Option<String>,
+    /// The network of a target that Plimsoll starts [default: own where it can be had]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) network: Option<NetworkName>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NetworkName {
+    /// A namespace of its own behind a pair of virtual cards: each side's cores receive what comes to it
+    Own,
+    /// The loopback: the sender's cores do the receiver's work
+    Loopback,
 }
 
 /// What is done to the target.

@@ -11,16 +11,16 @@ use plimsoll_core::record::LoadUnit;
 use plimsoll_core::secret::redacted_url;
 use plimsoll_core::slo::Slo;
 use plimsoll_lab::build::build as build_target;
-use plimsoll_lab::isolation::{CpuList, GroupView, Layout, Placement};
+use plimsoll_lab::isolation::{CpuList, GroupView, Layout, Placement, can_be_own};
 use plimsoll_lab::machine::Environment;
 use plimsoll_lab::manifest::{self, Manifest};
 use plimsoll_lab::resources::Source;
 use plimsoll_lab::signals::Stop;
 use plimsoll_lab::simulator;
 use plimsoll_lab::trial::conditions::AudioSource;
-use plimsoll_lab::trial::{Conditions, Inference, Load, Subject, TargetUrl};
+use plimsoll_lab::trial::{Conditions, Inference, Load, NetworkPlan, Subject, TargetUrl};
 
-use crate::args::{LoadArgs, Where, Which, WorkloadName};
+use crate::args::{LoadArgs, NetworkName, Where, Which, WorkloadName};
 use crate::failure::Failure;
 use crate::{build, secrets};
 
@@ -136,6 +136,7 @@ pub(crate) fn conditions(
     let token_secret = secrets::token_secret(&load.ws)?;
     let inference = inference(which, load)?;
     let placement = placement(place)?;
+    let network = network(subject, place, load, &inference, &placement)?;
     // What can be refused is refused by now, in one line.
     secrets::warn_of_the_process_list();
     Ok(Conditions {
@@ -148,6 +149,7 @@ pub(crate) fn conditions(
         secrets: secrets::known(&headers, token_secret.as_ref(), which.url.as_deref()),
         headers,
         placement,
+        network,
         quota_period_us: quota_period_us(place),
         inference,
         configured: which.url.is_none(),
@@ -164,6 +166,47 @@ pub(crate) fn placement(place: &Where) -> Result<Placement, Failure> {
     let target = cpus("--target-cpus", place.target_cpus.as_deref())?;
     let client = cpus("--client-cpus", place.client_cpus.as_deref())?;
     Ok(Placement::choose(place.vcpu, &allowed, target, client)?)
+}
+
+/// The network of a target that we start: one of its own, unless that was not asked for and cannot be had.
+fn network(
+    subject: &Subject,
+    place: &Where,
+    load: &LoadArgs,
+    inference: &Inference,
+    placement: &Placement,
+) -> Result<NetworkPlan, Failure> {
+    let loopback = |why: &str| NetworkPlan::Loopback {
+        why: why.to_owned(),
+    };
+    let asked = place.network;
+    if asked == Some(NetworkName::Loopback) {
+        return Ok(loopback("--network loopback"));
+    }
+    if matches!(subject, Subject::Running { .. }) {
+        return match asked {
+            Some(_) => Err(Failure::Usage(
+                "--network own is for a target that Plimsoll starts; a server that runs already (--url) is reached as it is".to_owned(),
+            )),
+            None => Ok(loopback("it runs already")),
+        };
+    }
+    let possible = if let Inference::Url(url) = inference {
+        Err(format!(
+            "a network of its own does not lead to --inference {url}"
+        ))
+    } else if load.ws.source_addresses.is_empty() {
+        can_be_own(&placement.client_cpus, &placement.target_cpus)
+    } else {
+        Err("a network of its own does not have the addresses of --source-addresses".to_owned())
+    };
+    match (possible, asked) {
+        (Ok(()), _) => Ok(NetworkPlan::Own),
+        (Err(why), None) => Ok(loopback(&why)),
+        (Err(why), Some(_)) => Err(Failure::Usage(format!(
+            "--network own: {why}; run as root with iproute2 installed, or measure with --network loopback"
+        ))),
+    }
 }
 
 /// The quota's period: as asked, or longer where so small a quota would be below the millisecond that the kernel demands.

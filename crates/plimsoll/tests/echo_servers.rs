@@ -5,18 +5,19 @@ mod support;
 use std::time::Duration;
 
 use support::echo_server::{Manner, start};
-use support::{Ended, Plimsoll, ROOMY_SLO, conclusive, manifests, short_phases, turn, undisturbed};
+use support::{
+    Ended, Plimsoll, ROOMY_SLO, conclusive, manifests, short_phases, undisturbed_beside_another,
+};
 
 const SESSIONS: u64 = 20;
 const MESSAGES_PER_S: u64 = 10;
 const WINDOW_S: u64 = 3;
 
 fn trial_of(manner: Manner) -> Option<Ended> {
-    let _turn = turn();
     let url = start(manner);
     let files = tempfile::tempdir().expect("a scratch folder");
     let slo = manifests::file(files.path(), "roomy.toml", ROOMY_SLO);
-    undisturbed(|| {
+    undisturbed_beside_another(|| {
         let sessions = SESSIONS.to_string();
         let mut call = Plimsoll::measuring(["run", "--workload", "echo", "--url", &url]);
         call = call.arg("--sessions").arg(sessions).arg("--slo").arg(&slo);

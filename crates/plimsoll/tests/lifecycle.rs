@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use support::burners::Burners;
 use support::manifests::Root;
-use support::{Plimsoll, Trial, conclusive, records, turn, undisturbed};
+use support::{Plimsoll, Trial, conclusive, records, shared_turn, turn, undisturbed};
 
 /// A trial that is in its measured window when the line of its fifth second is written.
 const LONG: &str = "--ramp 0.5 --warm-up 1 --measured 30 --grace 2";
 
 #[test]
 fn ctrl_c_in_the_window_keeps_what_was_measured_and_leaves_nobody_behind() {
-    let _turn = turn();
+    let _turn = shared_turn();
     let line = format!("run rust-axum --sessions 20 {LONG}");
     let running = Plimsoll::measuring(line.split(' ')).start();
     let said = running.wait_for_line(&[" 5 s ", "open 20"]);
@@ -50,7 +50,7 @@ fn ctrl_c_in_the_window_keeps_what_was_measured_and_leaves_nobody_behind() {
 
 #[test]
 fn ctrl_c_in_a_search_keeps_its_trials_and_its_bracket() {
-    let _turn = turn();
+    let _turn = shared_turn();
     let line = "find lying-server --start 60 --ramp 0.5 --warm-up 1 --measured 6 --grace 2";
     let running = Plimsoll::measuring(line.split(' ')).start();
     running.wait_for_line(&["trial 2", " 5 s "]);
@@ -75,7 +75,7 @@ fn ctrl_c_in_a_search_keeps_its_trials_and_its_bracket() {
 
 #[test]
 fn json_is_one_document_on_stdout_and_progress_is_on_stderr() {
-    let _turn = turn();
+    let _turn = shared_turn();
     let ended = conclusive!(undisturbed(|| {
         let line = "run lying-server --sessions 60 --json --ramp 0.2 --warm-up 1 --measured 4";
         Plimsoll::measuring(line.split(' '))
@@ -116,7 +116,7 @@ fn on_a_terminal(folder: &std::path::Path, no_color: Option<&str>) -> String {
 
 #[test]
 fn colour_is_for_terminals_and_no_color_is_obeyed() {
-    let _turn = turn();
+    let _turn = shared_turn();
     let line = "run lying-server --sessions 5 --ramp 0 --warm-up 1 --measured 1 --grace 1";
     let ended = Plimsoll::measuring(line.split(' ')).run();
     assert!(!ended.stdout.contains('\u{1b}'));

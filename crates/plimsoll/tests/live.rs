@@ -15,7 +15,7 @@ use plimsoll_core::record::{Live, LiveCommand, Phase};
 use plimsoll_report::read_live;
 use screen::Emulated;
 use support::echo_server::{Manner, start};
-use support::{Plimsoll, records, turn};
+use support::{Plimsoll, records, shared_turn};
 
 const SESSIONS: u32 = 20;
 /// Long enough to look at, short enough to wait for.
@@ -42,7 +42,7 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
 
 #[test]
 fn a_run_is_live_until_it_ends() {
-    let _turn = turn();
+    let _turn = shared_turn();
     let place = tempfile::tempdir().expect("a scratch folder");
     let folder = place.path().join("out");
     let url = start(Manner::Honest);
@@ -82,7 +82,7 @@ fn a_run_is_live_until_it_ends() {
 
 #[test]
 fn nothing_is_live_after_ctrl_c_or_a_target_that_does_not_start() {
-    let _turn = turn();
+    let _turn = shared_turn();
     let place = tempfile::tempdir().expect("a scratch folder");
     let folder = place.path().join("out");
     let url = start(Manner::Honest);
@@ -107,7 +107,7 @@ fn nothing_is_live_after_ctrl_c_or_a_target_that_does_not_start() {
 
 #[test]
 fn without_live_there_are_lines_only() {
-    let _turn = turn();
+    let _turn = shared_turn();
     let place = tempfile::tempdir().expect("a scratch folder");
     let folder = place.path().join("out");
     let url = start(Manner::Honest);
@@ -208,7 +208,7 @@ fn assert_terminal_is_as_it_was(lines: &[String]) {
 
 #[test]
 fn on_a_terminal_there_is_a_view_and_at_the_end_it_is_gone() {
-    let _turn = turn();
+    let _turn = shared_turn();
     let place = tempfile::tempdir().expect("a scratch folder");
     let folder = place.path().join("out");
     let url = start(Manner::Honest);
@@ -238,7 +238,7 @@ fn on_a_terminal_there_is_a_view_and_at_the_end_it_is_gone() {
 
 #[test]
 fn ctrl_c_leaves_the_terminal_whole() {
-    let _turn = turn();
+    let _turn = shared_turn();
     let place = tempfile::tempdir().expect("a scratch folder");
     let folder = place.path().join("out");
     let url = start(Manner::Honest);

@@ -3,7 +3,7 @@
 mod support;
 
 use serde_json::Value;
-use support::{Plimsoll, records, turn};
+use support::{Plimsoll, records, shared_turn};
 
 const SEARCH: &str =
     "find lying-server --start 60 --max 100 --ramp 0.2 --warm-up 1 --measured 6 --grace 2";
@@ -17,7 +17,7 @@ fn trials_of(bracket: &Value) -> Vec<String> {
 
 #[test]
 fn an_interrupted_search_goes_on_where_it_was() {
-    let _turn = turn();
+    let _turn = shared_turn();
     let running = Plimsoll::measuring(SEARCH.split(' ')).start();
     running.wait_for_line(&["trial 2", " 5 s "]);
     running.ctrl_c();
@@ -79,7 +79,7 @@ fn an_interrupted_search_goes_on_where_it_was() {
 /// A crash leaves no bracket, only the plan and whole trials.
 #[test]
 fn a_search_that_was_killed_goes_on_from_its_whole_trials() {
-    let _turn = turn();
+    let _turn = shared_turn();
     let running = Plimsoll::measuring(SEARCH.split(' ')).start();
     running.wait_for_line(&["trial 2:"]);
     running.kill();

@@ -14,7 +14,9 @@ use serde_json::Value;
 use support::manifests::file;
 use support::records::{self, Trial};
 use support::ws_server::{Manner, Server};
-use support::{Ended, Plimsoll, ROOMY_SLO, conclusive, root, short_phases, turn, undisturbed};
+use support::{
+    Ended, Plimsoll, ROOMY_SLO, conclusive, root, short_phases, turn, undisturbed_beside_another,
+};
 
 /// A target of this project that echoes, and the machine's own limit.
 const TARGET: &str = "rust-epoll-echo";
@@ -36,18 +38,16 @@ fn phases(line: &str) -> impl Iterator<Item = String> {
 }
 
 fn run(line: &str) -> Option<Ended> {
-    let _turn = turn();
     let files = tempfile::tempdir().expect("a scratch folder");
     let slo = file(files.path(), "roomy.toml", ROOMY_SLO);
-    undisturbed(|| call(&slo, &format!("run {line}")))
+    undisturbed_beside_another(|| call(&slo, &format!("run {line}")))
 }
 
 /// Each attempt has a server of its own, for what one does may depend on when it was started.
 fn run_url(manner: Manner, line: &str) -> Option<Ended> {
-    let _turn = turn();
     let files = tempfile::tempdir().expect("a scratch folder");
     let slo = file(files.path(), "roomy.toml", ROOMY_SLO);
-    undisturbed(|| {
+    undisturbed_beside_another(|| {
         let server = Server::start(manner);
         call(&slo, &format!("run --url {} {line}", server.url))
     })

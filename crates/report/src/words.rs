@@ -5,7 +5,7 @@ pub mod ranking;
 mod unit;
 
 use plimsoll_core::latency::{Latency, Quantiles};
-use plimsoll_core::record::{Bracket, GateResult, LoadUnit, Trial, Verdict};
+use plimsoll_core::record::{Bracket, GateResult, LoadUnit, TargetResources, Trial, Verdict};
 
 use crate::folder::StoredTrial;
 use crate::loads::Range;
@@ -17,6 +17,24 @@ pub use unit::{
 
 /// What stands where a value was not observed.
 pub const UNKNOWN: &str = "–";
+
+/// The two accounts of a target's CPU are told apart where they differ by more than this share.
+const ACCOUNTS_DIFFER: f64 = 0.1;
+
+/// What the core account has beyond the charged one, where that is more than a tenth of it.
+#[must_use]
+pub fn beyond_charged(resources: &TargetResources) -> Option<String> {
+    let beyond = resources.beyond_charged()?;
+    let sum_us = beyond.others_us + beyond.packets_and_wake_ups_us;
+    let differ = sum_us > ACCOUNTS_DIFFER * resources.cpu_us_per_session_second?;
+    differ.then(|| {
+        format!(
+            "{} more for packets and wake-ups, {} for other programs",
+            us(beyond.packets_and_wake_ups_us),
+            us(beyond.others_us)
+        )
+    })
+}
 
 /// A whole number with commas: `1,650`.
 #[must_use]

@@ -7,6 +7,7 @@
 use std::cell::Cell;
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::time::{Duration, Instant};
 
 /// Names the file to which skips are appended, a line each: `NAME: reason`.
 pub const LOG_VARIABLE: &str = "PLIMSOLL_SKIPPED_LOG";
@@ -40,6 +41,30 @@ pub fn note(of: &str, reason: &str) {
         let written = opened.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
         written.unwrap_or_else(|error| panic!("{LOG_VARIABLE}={}: {error}", log.display()));
     }
+}
+
+/// Waits until something holds; a test that waits in vain fails with what it waited for.
+///
+/// # Panics
+/// It does not hold within half a minute.
+pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Whether this process ignores SIGHUP, and with it every child that does not say otherwise: under `nohup`. Then a hangup shows nothing.
+#[must_use]
+pub fn hangups_are_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    // SIGHUP is signal 1, bit 0.
+    ignored.is_some_and(|mask| mask & 1 == 1)
 }
 
 /// One line, whatever the reason holds.

@@ -47,6 +47,8 @@ pub struct Evidence {
     pub back_end_unchecked: bool,
     /// A quota that was needed and could not be set: what was asked for, and why not.
     pub no_quota: Option<(f64, String)>,
+    /// The target that we started is on the loopback: why.
+    pub on_loopback: Option<String>,
     /// The target's resources are unknown.
     pub no_resources: bool,
     /// The trial was ended early.
@@ -179,6 +181,9 @@ pub fn doubts(evidence: &Evidence, limits: &Limits) -> Vec<Doubt> {
             vcpu: *vcpu,
             why: why.clone(),
         });
+    }
+    if let Some(why) = &evidence.on_loopback {
+        found.push(Doubt::ClientPaysReceive { why: why.clone() });
     }
     if evidence.no_resources {
         found.push(Doubt::NoResources);

@@ -207,6 +207,11 @@ pub enum Doubt {
         /// Why not.
         why: String,
     },
+    /// Target and client are on the loopback, where the sender's core does the receiver's work.
+    ClientPaysReceive {
+        /// Why they are.
+        why: String,
+    },
     /// The target was not started by Plimsoll, so its resources are unknown, and whether it shares the client's cores.
     NoResources,
     /// Ctrl-C or a signal ended the trial early.
@@ -238,6 +243,7 @@ impl Doubt {
             Self::SharedCores => "shared-cores",
             Self::BackEndUnchecked => "back-end-unchecked",
             Self::NoQuota { .. } => "no-quota",
+            Self::ClientPaysReceive { .. } => "client-pays-receive",
             Self::NoResources => "no-resources",
             Self::Interrupted => "interrupted",
             Self::TooFewSamples(_) => "too-few-samples",
@@ -268,6 +274,7 @@ impl Doubt {
             | Self::FormatOpaque { .. }
             | Self::BackEndUnchecked
             | Self::NoQuota { .. }
+            | Self::ClientPaysReceive { .. }
             | Self::NoResources => false,
         }
     }

@@ -75,6 +75,7 @@ fn one_of_each() -> Vec<Doubt> {
         opaque_format: Some("msgpack".to_owned()),
         back_end_unchecked: true,
         no_quota: Some((0.5, "read-only".to_owned())),
+        on_loopback: Some("--network loopback".to_owned()),
         no_resources: true,
         interrupted: false,
         samples: vec![samples("newest_p95_ms", 199, 200)],
@@ -168,6 +169,7 @@ fn each_limit_raises_its_doubt() {
             "format-opaque",
             "back-end-unchecked",
             "no-quota",
+            "client-pays-receive",
             "no-resources",
             "littles-law",
             "interrupted"
@@ -235,6 +237,7 @@ fn who_ran_out_and_what_is_hopeless() {
         of(|doubt| !doubt.blocking()),
         [
             "back-end-unchecked",
+            "client-pays-receive",
             "format-opaque",
             "no-quota",
             "no-resources",
@@ -394,13 +397,14 @@ fn kind(doubt: &Doubt) -> usize {
         Doubt::NoResources => 18,
         Doubt::Interrupted => 19,
         Doubt::TooFewSamples(_) => 20,
+        Doubt::ClientPaysReceive { .. } => 21,
     }
 }
 
 #[test]
 fn the_reference_page_has_every_caveat_and_no_other() {
     let kinds: BTreeSet<usize> = one_of_each().iter().map(kind).collect();
-    assert_eq!(kinds, (0..=20).collect(), "one_of_each lacks a kind");
+    assert_eq!(kinds, (0..=21).collect(), "one_of_each lacks a kind");
     let known: BTreeMap<String, bool> = one_of_each()
         .iter()
         .map(|doubt| (doubt.id().to_owned(), doubt.blocking()))

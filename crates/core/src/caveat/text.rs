@@ -85,6 +85,9 @@ pub(super) fn of(doubt: &Doubt, terms: &Terms) -> String {
         Doubt::NoQuota { vcpu, why } => format!(
             "a quota of {vcpu} vCPU could not be set ({why}), so the target had whole cores; run where cgroups are writable, for example as root"
         ),
+        Doubt::ClientPaysReceive { why } => format!(
+            "the client's cores received what the client sent, because both sides are on the loopback ({why}), so the target's CPU cost is too low and the client's too high; run as root with iproute2 installed, for a network of the target's own (--network own)"
+        ),
         Doubt::NoResources => NO_RESOURCES.to_owned(),
         Doubt::Interrupted => INTERRUPTED.to_owned(),
         Doubt::TooFewSamples(few) => too_few(few, terms),

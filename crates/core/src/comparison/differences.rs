@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::drift;
 use crate::profile::{Length, Profile};
-use crate::record::{Trial, WsRecord};
+use crate::record::{Environment, Trial, WsRecord};
 
 /// A condition that two trials do not share.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +57,7 @@ pub fn differences(a: &Trial, b: &Trial) -> Vec<Difference> {
     found.compare("target CPUs", &cpus(&x.target_cpus), &cpus(&y.target_cpus));
     found.compare("client CPUs", &cpus(&x.client_cpus), &cpus(&y.client_cpus));
     found.compare("isolation", &x.isolation, &y.isolation);
+    found.compare("network", network(x), network(y));
     found.compare(
         "quota period in ms",
         &maybe(x.quota_period_ms),
@@ -100,6 +101,12 @@ pub fn differences_of_targets(a: &Trial, b: &Trial) -> Vec<Difference> {
         found.compare(&format!("version of {name}"), &of(a), &of(b));
     }
     found.0
+}
+
+/// Results of 0.1 name none: theirs was the loopback.
+fn network(environment: &Environment) -> &'static str {
+    let mode = environment.network.as_ref().map(|network| network.mode);
+    mode.unwrap_or_default().name()
 }
 
 #[derive(Default)]

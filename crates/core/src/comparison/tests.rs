@@ -9,7 +9,8 @@ use crate::ledger::Ledger;
 use crate::profile::{Length, Profile};
 use crate::record::{
     Build, Client, Comparison, Conclusion, Environment, GateResult, LoadClass, LoadEvidence,
-    LoadUnit, SCHEMA_VERSION, Target, TargetResources, Trial, Verdict, WsRecord,
+    LoadUnit, Network, NetworkMode, SCHEMA_VERSION, Target, TargetResources, Trial, Verdict,
+    WsRecord,
 };
 use crate::schedule::mix;
 use crate::stats::Ratio;
@@ -207,7 +208,7 @@ fn trial() -> Trial {
 #[test]
 fn every_condition_that_differs_is_named_with_both_values() {
     type Change = fn(&mut Trial);
-    let changes: [(&str, Change); 18] = [
+    let changes: [(&str, Change); 19] = [
         ("workload", |t| t.workload = "echo".into()),
         ("profile", |t| t.profile = "standard".into()),
         ("phases", |t| t.phases.measured_s = 11.0),
@@ -242,6 +243,12 @@ fn every_condition_that_differs_is_named_with_both_values() {
         ("target CPUs", |t| t.environment.target_cpus.clear()),
         ("client CPUs", |t| t.environment.client_cpus.push(3)),
         ("isolation", |t| t.environment.isolation = "affinity".into()),
+        ("network", |t| {
+            t.environment.network = Some(Network {
+                mode: NetworkMode::Own,
+                ..Network::default()
+            });
+        }),
         ("quota period in ms", |t| {
             t.environment.quota_period_ms = Some(100.0)
         }),

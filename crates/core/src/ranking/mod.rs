@@ -75,11 +75,15 @@ pub fn cost_at_load(trials: &[(Trial, String)]) -> Option<CostAtLoad> {
     let memory = counted
         .iter()
         .filter_map(|(_, resources, ..)| resources.rss_bytes_per_session);
+    let cores = counted
+        .iter()
+        .filter_map(|(_, resources, ..)| resources.core_us_per_session_second);
     let latencies = counted
         .iter()
         .filter_map(|(trial, ..)| trial.latency.newest.from_schedule.p95_ms);
     Some(CostAtLoad {
         cpu_us_per_session_second: mean(&costs)?,
+        core_us_per_session_second: mean(&cores.collect::<Vec<_>>()),
         low: costs.iter().copied().reduce(f64::min)?,
         high: costs.iter().copied().reduce(f64::max)?,
         rss_bytes_per_session: mean(&memory.collect::<Vec<_>>()),

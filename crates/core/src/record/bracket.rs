@@ -128,8 +128,11 @@ pub struct LoadEvidence {
 pub struct CostPoint {
     /// The load.
     pub sessions: u32,
-    /// CPU time per second and open session: mean over the valid trials.
+    /// CPU time per second and open session, as charged: mean over the valid trials.
     pub cpu_us_per_session_second: f64,
+    /// The same of the target's cores, where they were its own: mean over the same trials.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core_us_per_session_second: Option<f64>,
     /// The least of them.
     pub low: f64,
     /// The greatest of them.

@@ -9,6 +9,7 @@ mod calibration;
 mod comparison;
 mod live;
 mod load_unit;
+mod network;
 mod plan;
 mod ranking;
 mod resources;
@@ -24,9 +25,12 @@ pub use live::{
     Live, LiveBracket, LiveCommand, LiveEnded, LiveGate, LivePhases, LiveSecond, LiveTrial, Phase,
 };
 pub use load_unit::LoadUnit;
+pub use network::{Network, NetworkEnd, NetworkMode};
 pub use plan::SearchPlan;
 pub use ranking::{CostAtLoad, LeftOut, RankedTarget, Ranking};
-pub use resources::{Client, Inference, ProcessResources, SocketResources, TargetResources};
+pub use resources::{
+    BeyondCharged, Client, Inference, ProcessResources, SocketResources, TargetResources,
+};
 pub use second::Second;
 pub use trial::{
     Drift, Environment, GateResult, SanityCheck, SloVerdict, Slope, Target, Trial, Verdict,

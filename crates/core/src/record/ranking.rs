@@ -62,8 +62,11 @@ pub struct RankedTarget {
 /// What a target costs at one load: over the trials that passed there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CostAtLoad {
-    /// CPU time per second and open session: mean.
+    /// CPU time per second and open session, as charged: mean.
     pub cpu_us_per_session_second: f64,
+    /// The same of the target's cores, where they were its own: mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core_us_per_session_second: Option<f64>,
     /// The least of them.
     pub low: f64,
     /// The greatest of them.

@@ -39,8 +39,12 @@ pub struct Client {
 /// The target's resources over the measured window.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TargetResources {
-    /// CPU time per second and open session.
+    /// CPU time per second and open session, as charged to the target: what its own threads ran.
     pub cpu_us_per_session_second: Option<f64>,
+    /// What the target's CPUs did when they were not idle, per second and open session: its threads, others' threads, the packets that came to it, and waking up.
+    /// `null` unless the target had whole CPUs of its own.
+    #[serde(default)]
+    pub core_us_per_session_second: Option<f64>,
     /// CPU time as a share of what the target was given (of one core, when that is unknown).
     pub cpu_share: f64,
     /// CPU time in user mode.
@@ -90,6 +94,34 @@ pub struct TargetResources {
     /// The least share of the machine's memory that was available for programs.
     #[serde(default)]
     pub machine_memory_available_share: Option<f64>,
+}
+
+/// What the core account has beyond the charged one, µs per second and open session.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BeyondCharged {
+    /// Threads of other programs.
+    pub others_us: f64,
+    /// The rest: packets that came while no thread ran, and the way out of idle and back.
+    pub packets_and_wake_ups_us: f64,
+}
+
+impl TargetResources {
+    /// What the two accounts of CPU differ by; `None` where one is missing.
+    #[must_use]
+    pub fn beyond_charged(&self) -> Option<BeyondCharged> {
+        let (charged_us, core_us) = self
+            .cpu_us_per_session_second
+            .zip(self.core_us_per_session_second)?;
+        // With whole CPUs of its own, both shares are of the same time.
+        let others_share = self.others_cpu_share.filter(|_| self.cpu_share > 0.0);
+        let others_us = others_share.unwrap_or(0.0) / self.cpu_share.max(1e-9) * charged_us;
+        let beyond_us = core_us - charged_us;
+        let others_us = others_us.min(beyond_us).max(0.0);
+        Some(BeyondCharged {
+            others_us,
+            packets_and_wake_ups_us: beyond_us - others_us,
+        })
+    }
 }
 
 /// What a process of ours used over the measured window.
@@ -153,4 +185,28 @@ pub struct Inference {
     /// The simulator's process.
     #[serde(default)]
     pub resources: Option<ProcessResources>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_difference_of_the_two_accounts_is_told_apart() {
+        let mut used = TargetResources {
+            cpu_us_per_session_second: Some(300.0),
+            core_us_per_session_second: Some(400.0),
+            cpu_share: 0.6,
+            others_cpu_share: Some(0.02),
+            ..TargetResources::default()
+        };
+        let beyond = used.beyond_charged().expect("both are known");
+        assert!((beyond.others_us - 10.0).abs() < 1e-9, "{beyond:?}");
+        assert!((beyond.packets_and_wake_ups_us - 90.0).abs() < 1e-9);
+        used.others_cpu_share = Some(0.9);
+        let beyond = used.beyond_charged().expect("both are known");
+        assert_eq!(beyond.packets_and_wake_ups_us, 0.0, "no more than there is");
+        used.core_us_per_session_second = None;
+        assert_eq!(used.beyond_charged(), None);
+    }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::build::Build;
 use super::load_unit::LoadUnit;
+use super::network::Network;
 use super::resources::{Client, Inference, TargetResources};
 use super::ws::WsRecord;
 use crate::caveat::Caveat;
@@ -226,4 +227,7 @@ pub struct Environment {
     pub engine_tick_us: u64,
     /// Whether the client's sockets had `TCP_NODELAY`.
     pub nodelay: bool,
+    /// How packets went between the client and a target that Plimsoll started; `null` where it did not, and in results of 0.1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<Network>,
 }

@@ -74,6 +74,7 @@ pub fn findings(seen: &Observed) -> Vec<Finding> {
     all.extend([clock(seen), load(seen), steal(seen)]);
     all.extend(governor(seen));
     all.extend(cgroups(seen));
+    all.push(network(seen));
     all.extend([open_files(seen), ports(seen)]);
     all.extend(queues(seen));
     all.extend(conntrack(seen));
@@ -195,6 +196,20 @@ fn cgroups(seen: &Observed) -> Vec<Finding> {
         Finding::bad("cgroup", Level::Warning, text, missing.remedy())
     });
     missing.collect()
+}
+
+fn network(seen: &Observed) -> Finding {
+    match &seen.network {
+        Ok(()) => Finding::good("network", "a target can have a network of its own"),
+        Err(why) => Finding::bad(
+            "network",
+            Level::Warning,
+            format!(
+                "a target cannot have a network of its own ({why}), so the client pays for what the target receives"
+            ),
+            "run as root and install iproute2 (apt-get install iproute2)",
+        ),
+    }
 }
 
 fn open_files(seen: &Observed) -> Finding {
@@ -376,6 +391,7 @@ mod tests {
                 memory: How::CgroupV2,
             },
             missing: Vec::new(),
+            network: Ok(()),
             syn_backlog: Some(4096),
             time_wait_reuse: Some(2),
             conntrack_max: None,

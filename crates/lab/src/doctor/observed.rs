@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use crate::isolation::{
-    Cgroup, CpuList, DEFAULT_PERIOD_US, How, Layout, Means, Missing, Placement, siblings_of,
+    Cgroup, CpuList, DEFAULT_PERIOD_US, How, Layout, Means, Missing, Placement, can_be_own,
+    siblings_of,
 };
 use crate::machine::{Environment, Limits};
 use crate::manifest::{Discovered, Manifest, Readiness};
@@ -35,6 +36,8 @@ pub struct Observed {
     pub means: Means,
     /// What would be missing.
     pub missing: Vec<Missing>,
+    /// Why a target cannot have a network of its own, if it cannot.
+    pub network: Result<(), String>,
     /// `net.ipv4.tcp_max_syn_backlog`.
     pub syn_backlog: Option<u64>,
     /// `net.ipv4.tcp_tw_reuse`: 0 off, 1 on, 2 on the loopback.
@@ -50,7 +53,7 @@ pub struct Observed {
 }
 
 impl Observed {
-    /// Looks at this machine. Makes and removes a control group, and runs every target's version commands, so it takes a moment.
+    /// Looks at this machine. Makes and removes a control group and a network namespace, and runs every target's version commands, so it takes a moment.
     #[must_use]
     pub fn of_this_machine(root: Option<&Path>, discovered: &Discovered) -> Self {
         let layout = Layout::of_this_machine();
@@ -66,6 +69,10 @@ impl Observed {
             }
             None => (NO_MEANS, Vec::new()),
         };
+        let network = match &placement {
+            Some(placement) => can_be_own(&placement.client_cpus, &placement.target_cpus),
+            None => Err("no CPU may be used".to_owned()),
+        };
         let number = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse().ok();
         Self {
             environment: Environment::of_this_machine(),
@@ -75,6 +82,7 @@ impl Observed {
                 .and_then(|placement| placement.shared_cores(siblings_of).first().copied()),
             means,
             missing,
+            network,
             syn_backlog: number("/proc/sys/net/ipv4/tcp_max_syn_backlog"),
             time_wait_reuse: number("/proc/sys/net/ipv4/tcp_tw_reuse"),
             conntrack_max: number("/proc/sys/net/netfilter/nf_conntrack_max"),

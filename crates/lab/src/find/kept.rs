@@ -3,7 +3,7 @@
 use plimsoll_core::bottleneck::bottleneck;
 use plimsoll_core::broken_gate::first_broken;
 use plimsoll_core::caveat::Caveat;
-use plimsoll_core::cost::cost_curve;
+use plimsoll_core::cost::{TrialCost, cost_curve};
 use plimsoll_core::record::{Bracket, SCHEMA_VERSION, Target, Trial, TrialSummary, Verdict};
 use plimsoll_core::search::Outcome;
 
@@ -61,12 +61,13 @@ impl Kept {
         let (failing_gate, bottleneck) = self.what_gave_way(slo, outcome);
         let cost = |trial: &Trial| {
             let resources = trial.target_resources.as_ref();
-            (
-                trial.sessions,
-                trial.verdict,
-                resources.and_then(|used| used.cpu_us_per_session_second),
-                resources.and_then(|used| used.rss_bytes_per_session),
-            )
+            TrialCost {
+                sessions: trial.sessions,
+                verdict: trial.verdict,
+                cpu_us: resources.and_then(|used| used.cpu_us_per_session_second),
+                core_us: resources.and_then(|used| used.core_us_per_session_second),
+                rss_bytes: resources.and_then(|used| used.rss_bytes_per_session),
+            }
         };
         Bracket {
             build: conditions.build.clone(),

@@ -20,7 +20,7 @@ use super::searches::Searches;
 use crate::isolation::{CpuList, Placement};
 use crate::machine::Environment;
 use crate::trial::conditions::AudioSource;
-use crate::trial::{Conditions, Inference, Load, WsLoad};
+use crate::trial::{Conditions, Inference, Load, NetworkPlan, WsLoad};
 
 fn slo(name: &str) -> Slo {
     Slo {
@@ -49,6 +49,9 @@ pub(crate) fn conditions() -> Conditions {
             None,
         )
         .expect("a placement"),
+        network: NetworkPlan::Loopback {
+            why: "a test".to_owned(),
+        },
         quota_period_us: 10_000,
         inference: Inference::None,
         configured: true,

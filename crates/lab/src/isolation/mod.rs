@@ -5,7 +5,9 @@
 //! layout  which control group controllers this machine has, and where (version 1, version 2, or both)
 //! cgroup  one group for one target: made, joined, emptied, removed
 //! means   by which means the target is isolated and measured, and what is missing
-//! sweep   groups that a killed run left behind, and what is still in them
+//! network a network namespace for one target, and the virtual cards that join it to ours
+//! offloads what a network card does in place of the kernel's stack
+//! sweep   groups and cards that a killed run left behind, and what is still in the groups
 //! v1, v2  how each version makes such a group
 //! view    reading any group: CPU time, memory, processes
 //! limits  what limits a group, itself or from above: quota and throttling, memory limit and its events
@@ -16,6 +18,8 @@ mod cpus;
 mod layout;
 mod limits;
 mod means;
+mod network;
+mod offloads;
 mod sweep;
 mod v1;
 mod v2;
@@ -26,5 +30,6 @@ pub use cpus::{Bound, CpuList, Placement, siblings_of, whole_cpus};
 pub use layout::{Controller, Hierarchy, Layout};
 pub use limits::{GroupLimits, Throttling};
 pub use means::{How, Means, Missing, Wanted};
+pub use network::{OwnNetwork, can_be_own};
 pub use sweep::{Swept, sweep_stale};
 pub use view::{GroupCpu, GroupMemory, GroupView};

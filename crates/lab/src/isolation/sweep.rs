@@ -1,4 +1,4 @@
-//! Groups that a killed run left behind.
+//! Groups and network cards that a killed run left behind.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -7,6 +7,7 @@ use nix::unistd::Pid;
 
 use super::cgroup::{kill_all_in, remove_group};
 use super::layout::{Hierarchy, Layout};
+use super::network::sweep_cards;
 use super::view::GroupView;
 use crate::process::start_time_ticks;
 
@@ -19,10 +20,12 @@ pub struct Swept {
     pub groups: usize,
     /// Processes in them that were killed.
     pub processes: usize,
+    /// Pairs of network cards that are gone now.
+    pub card_pairs: usize,
 }
 
-/// Ends what an earlier Plimsoll left behind because it was killed: its control groups, and the processes in them, which lost their parents
-/// and so escaped the signal that their parent's death sends. Only groups that bear our name are touched, and only when their maker is
+/// Ends what an earlier Plimsoll left behind because it was killed: its control groups, the processes in them, which lost their parents
+/// and so escaped the signal that their parent's death sends, and its network cards. Only what bears our name is touched, and only when its maker is
 /// dead for certain: its id and the moment of its start are in the name, and the process id namespace in which they are true.
 #[must_use]
 pub fn sweep_stale(layout: &Layout) -> Swept {
@@ -56,6 +59,7 @@ pub fn sweep_stale(layout: &Layout) -> Swept {
     Swept {
         groups: names.len(),
         processes: processes.len(),
+        card_pairs: sweep_cards(),
     }
 }
 
@@ -64,7 +68,7 @@ pub fn sweep_stale(layout: &Layout) -> Swept {
 pub(super) struct Maker {
     /// The number of the process id namespace.
     namespace: u64,
-    pid: i32,
+    pub(super) pid: i32,
     /// Clock ticks since boot.
     started: u64,
 }
@@ -81,7 +85,7 @@ impl Maker {
     }
 
     /// `None` when the name is not one of ours.
-    fn of(name: &str) -> Option<Self> {
+    pub(super) fn of(name: &str) -> Option<Self> {
         let mut parts = name.strip_prefix(NAME_PREFIX)?.split('-');
         let maker = Self {
             namespace: parts.next()?.parse().ok()?,
@@ -93,7 +97,7 @@ impl Maker {
     }
 
     /// What cannot be known (another container's processes, a start that could not be read) is taken for alive.
-    fn is_dead(self) -> bool {
+    pub(super) fn is_dead(self) -> bool {
         self.namespace == pid_namespace()
             && self.started > 0
             && self.pid > 0

@@ -139,19 +139,33 @@ impl Child {
     /// # Errors
     /// It ended, or was not ready in time, or we were asked to stop; the end of its log is with it.
     pub fn wait_ready(&mut self, url: &str, timeout: Duration, stop: &Stop) -> Result<()> {
+        self.wait_ready_unless(url, timeout, stop, &mut || None)
+    }
+
+    /// The same, but given up when `hopeless`, which is asked after each time that nothing answered, says why.
+    ///
+    /// # Errors
+    /// As [`Child::wait_ready`], and what `hopeless` says.
+    pub fn wait_ready_unless(
+        &mut self,
+        url: &str,
+        timeout: Duration,
+        stop: &Stop,
+        hopeless: &mut dyn FnMut() -> Option<Error>,
+    ) -> Result<()> {
         let mut last_answer = String::from("nothing answered");
         let ready = self.wait_until(timeout, stop, || match http::get(url, HEALTH_TIMEOUT) {
-            Ok(response) if response.status == 200 => Some(()),
+            Ok(response) if response.status == 200 => Some(Ok(())),
             Ok(response) => {
                 last_answer = format!("the last answer was {}", response.status);
                 None
             }
-            Err(_) => None,
+            Err(_) => hopeless().map(Err),
         })?;
-        ready.ok_or_else(|| {
-            self.failed(&format!(
+        ready.unwrap_or_else(|| {
+            Err(self.failed(&format!(
                 "was not ready within {timeout:?}: GET {url}: {last_answer}"
-            ))
+            )))
         })
     }
 

@@ -5,10 +5,10 @@ use std::io::Write;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::OnceLock;
 use std::sync::mpsc::{Sender, channel, sync_channel};
+use std::sync::{Arc, OnceLock};
 
-use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sched::{CloneFlags, CpuSet, sched_setaffinity, setns};
 use nix::sys::signal::Signal;
 use nix::unistd::{Pid, getppid};
 use plimsoll_core::secret::Secrets;
@@ -39,6 +39,8 @@ pub struct Launch {
     pub cpus: Option<CpuList>,
     /// Taken out of its log once it has ended.
     pub secrets: Secrets,
+    /// The network namespace that it lives in; `None`: ours.
+    pub network: Option<Arc<File>>,
 }
 
 /// A child that we talk with.
@@ -65,6 +67,7 @@ impl Launch {
             log: log.into(),
             cpus: None,
             secrets: Secrets::default(),
+            network: None,
         }
     }
 
@@ -154,7 +157,7 @@ impl Launch {
             command.env_remove(name);
         }
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
-        take_place_before_exec(&mut command, join, affinity);
+        take_place_before_exec(&mut command, join, affinity, self.network.clone());
         Ok(command)
     }
 
@@ -168,9 +171,14 @@ impl Launch {
     }
 }
 
-/// Has the child, between fork and exec, join its control group, bind itself to its CPUs, and ask to be killed when we die.
+/// Has the child, between fork and exec, join its control group, bind itself to its CPUs, enter its network, and ask to be killed when we die.
 #[allow(unsafe_code)]
-fn take_place_before_exec(command: &mut Command, join: Vec<File>, affinity: Option<CpuSet>) {
+fn take_place_before_exec(
+    command: &mut Command,
+    join: Vec<File>,
+    affinity: Option<CpuSet>,
+    network: Option<Arc<File>>,
+) {
     let parent = Pid::this();
     let take_place = move || -> std::io::Result<()> {
         nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
@@ -187,10 +195,13 @@ fn take_place_before_exec(command: &mut Command, join: Vec<File>, affinity: Opti
         if let Some(affinity) = &affinity {
             sched_setaffinity(Pid::from_raw(0), affinity)?;
         }
+        if let Some(network) = &network {
+            setns(network, CloneFlags::CLONE_NEWNET)?;
+        }
         Ok(())
     };
     // SAFETY: the closure runs in the forked child of a process with several threads, so it may do only what is safe in a signal
-    // handler. It calls prctl, getppid, write and sched_setaffinity, which are plain system calls; the files were opened and the CPU
+    // handler. It calls prctl, getppid, write, sched_setaffinity and setns, which are plain system calls; the files were opened and the CPU
     // set built before the fork; errors are carried as numbers. It neither allocates nor frees, and takes no lock.
     unsafe {
         command.pre_exec(take_place);

@@ -1,10 +1,13 @@
 //! The machine's CPUs, from `/proc/stat`: how busy each is, and how much the hypervisor took.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use nix::unistd::{SysconfVar, sysconf};
 
 use crate::error::{Error, Result};
+use crate::isolation::{Controller, Layout};
 
 /// Time of one CPU (or of all), by kind, in the kernel's clock ticks since boot: hundredths of a second on
 /// every machine of today.
@@ -87,6 +90,26 @@ impl Passed {
         Some((1.0 - other).max(0.0))
     }
 
+    /// The share that was neither idle nor stolen: programs, and what the kernel did of its own, such as receiving packets and waking up.
+    #[must_use]
+    pub fn awake_share(&self, of: impl Fn(u32) -> bool) -> Option<f64> {
+        let rest = self.share(&of, |ticks| ticks.idle + ticks.steal)?;
+        Some((1.0 - rest).max(0.0))
+    }
+
+    /// The share in which threads ran, to the nanosecond; `None` where the kernel does not tell it of each of these CPUs.
+    ///
+    /// What [`Passed::awake_share`] has beyond it are interrupts of an idle CPU and its ways out of idling and back.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)] // Nanoseconds of hours stay below 2^53.
+    pub fn threads_share(&self, of: impl Fn(u32) -> bool) -> Option<f64> {
+        let cpus = self.cpus.cpus.keys().filter(|cpu| of(**cpu));
+        let threads: Vec<Option<&u64>> = cpus.map(|cpu| self.cpus.threads_ns.get(cpu)).collect();
+        let time_ns = threads.len() as f64 * self.to_ns.checked_sub(self.from_ns)? as f64;
+        let threads_ns: u64 = threads.into_iter().sum::<Option<u64>>()?;
+        (time_ns > 0.0).then(|| threads_ns as f64 / time_ns)
+    }
+
     #[allow(clippy::cast_precision_loss)] // Ticks and CPUs stay far below 2^53.
     fn share(&self, of: &impl Fn(u32) -> bool, kind: impl Fn(&Ticks) -> u64) -> Option<f64> {
         let count = self.cpus.cpus.keys().filter(|cpu| of(**cpu)).count() as f64;
@@ -110,6 +133,8 @@ pub(super) fn tick_us() -> u64 {
 pub struct CpuTimes {
     /// CPU number → its time.
     pub cpus: BTreeMap<u32, Ticks>,
+    /// CPU number → the time that threads ran on it, ns; empty where the kernel does not tell.
+    pub threads_ns: BTreeMap<u32, u64>,
 }
 
 impl CpuTimes {
@@ -127,7 +152,9 @@ impl CpuTimes {
         let path = std::path::Path::new("/proc/stat");
         let text =
             std::fs::read_to_string(path).map_err(|error| Error::io("reading", path, error))?;
-        Ok(Self::parse(&text))
+        let mut times = Self::parse(&text);
+        times.threads_ns = threads_ns();
+        Ok(times)
     }
 
     /// Parses the text of `/proc/stat`. Lines that are not of a CPU are passed over.
@@ -135,6 +162,7 @@ impl CpuTimes {
     pub fn parse(text: &str) -> Self {
         Self {
             cpus: text.lines().filter_map(parse_line).collect(),
+            threads_ns: BTreeMap::new(),
         }
     }
 
@@ -161,10 +189,53 @@ impl CpuTimes {
             .cpus
             .iter()
             .filter_map(|(cpu, now)| Some((*cpu, now.since(earlier.cpus.get(cpu)?))));
+        let threads = self.threads_ns.iter();
+        let threads = threads.filter_map(|(cpu, now)| {
+            Some((*cpu, now.saturating_sub(*earlier.threads_ns.get(cpu)?)))
+        });
         Self {
             cpus: both.collect(),
+            threads_ns: threads.collect(),
         }
     }
+}
+
+/// The time that threads ran on each CPU, from `/proc/schedstat`, or where the kernel has none from the root of version 1's `cpuacct`.
+fn threads_ns() -> BTreeMap<u32, u64> {
+    static OF_ALL_GROUPS: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let of_schedstat = std::fs::read_to_string("/proc/schedstat")
+        .map(|text| parse_schedstat(&text))
+        .unwrap_or_default();
+    if !of_schedstat.is_empty() {
+        return of_schedstat;
+    }
+    let path = OF_ALL_GROUPS.get_or_init(|| {
+        let layout = Layout::of_this_machine();
+        let mount = &layout.v1.get(&Controller::Cpuacct)?.mount;
+        // Only the root of all groups has this file; a container's own group may be mounted there instead.
+        let is_root = mount.join("release_agent").exists();
+        is_root.then(|| mount.join("cpuacct.usage_percpu"))
+    });
+    let text = path.as_ref().map(std::fs::read_to_string);
+    text.and_then(std::io::Result::ok)
+        .map(|text| parse_usage_percpu(&text))
+        .unwrap_or_default()
+}
+
+/// `cpu0 0 0 40 20 10 5 123456789 55 40`: the seventh number is the time in which threads ran, ns (the kernel's `Documentation/scheduler/sched-stats.rst`).
+fn parse_schedstat(text: &str) -> BTreeMap<u32, u64> {
+    let line = |line: &str| {
+        let mut words = line.strip_prefix("cpu")?.split_ascii_whitespace();
+        Some((words.next()?.parse().ok()?, words.nth(6)?.parse().ok()?))
+    };
+    text.lines().filter_map(line).collect()
+}
+
+/// One number for each CPU, in their order, ns.
+fn parse_usage_percpu(text: &str) -> BTreeMap<u32, u64> {
+    let numbers = text.split_ascii_whitespace();
+    let numbers = numbers.map_while(|word| word.parse().ok());
+    (0..).zip(numbers).collect()
 }
 
 /// `cpu0 user nice system idle iowait irq softirq steal guest guest_nice`; guest times are part of user and nice.
@@ -255,6 +326,42 @@ mod tests {
         close(passed.busy_share(|cpu| cpu == 1), 0.0);
         assert_eq!(passed.busy_share(|cpu| cpu == 2), None);
         assert_eq!(Passed::default().steal_share(|_| true), None);
+    }
+
+    #[test]
+    fn what_threads_had_is_told_apart_from_what_the_kernel_did_of_its_own() {
+        let schedstat = "version 15\ntimestamp 4294\ncpu0 0 0 40 20 10 5 3000000000 55 40\ndomain0 3 0 0\ncpu1 0 0 1 2 3 4 500000000 6 7\n";
+        assert_eq!(
+            parse_schedstat(schedstat),
+            [(0, 3_000_000_000), (1, 500_000_000)].into()
+        );
+        assert_eq!(
+            parse_usage_percpu("3000000000 500000000 \n"),
+            parse_schedstat(schedstat)
+        );
+        assert!(parse_schedstat("version 15\ncpu").is_empty());
+        let cpus = CpuTimes {
+            threads_ns: parse_schedstat(schedstat),
+            ..CpuTimes::parse("cpu0 300 0 0 600 0 0 0 50 0 0\ncpu1 0 0 0 1000 0 0 0 0 0 0\n")
+        };
+        let earlier = CpuTimes {
+            threads_ns: [(0, 0), (1, 0)].into(),
+            ..CpuTimes::parse("cpu0 0 0 0 0 0 0 0 0 0 0\ncpu1 0 0 0 0 0 0 0 0 0 0\n")
+        };
+        let mut passed = Passed {
+            from_ns: 0,
+            to_ns: 10_000_000_000,
+            cpus: cpus.since(&earlier),
+        };
+        let close = |seen: Option<f64>, expected: f64| {
+            assert!((seen.expect("known") - expected).abs() < 1e-9, "{seen:?}");
+        };
+        close(passed.awake_share(|cpu| cpu == 0), 0.35);
+        close(passed.threads_share(|cpu| cpu == 0), 0.3);
+        close(passed.threads_share(|_| true), 0.175);
+        passed.cpus.threads_ns.remove(&1);
+        assert_eq!(passed.threads_share(|_| true), None);
+        assert!(!CpuTimes::read().expect("linux").cpus.is_empty());
     }
 
     #[test]

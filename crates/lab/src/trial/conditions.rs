@@ -42,6 +42,8 @@ pub struct Conditions {
     pub secrets: Secrets,
     /// Who runs where.
     pub placement: Placement,
+    /// The network of a target that we start.
+    pub network: NetworkPlan,
     /// Period of the target's CPU quota, where it needs one.
     pub quota_period_us: u64,
     /// Where targets send their batches.
@@ -74,6 +76,18 @@ impl Conditions {
         let cpus = self.placement.client_cpus.as_slice();
         cpus.iter().map(|cpu| *cpu as usize).collect()
     }
+}
+
+/// The network between the client and a target that we start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NetworkPlan {
+    /// A namespace of the target's own.
+    Own,
+    /// The loopback.
+    Loopback {
+        /// Why, as the end of a sentence.
+        why: String,
+    },
 }
 
 /// A workload with its parameters.

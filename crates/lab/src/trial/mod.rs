@@ -40,7 +40,7 @@ use crate::signals::Stop;
 use crate::simulator::Stats;
 use crate::timestamp;
 
-pub use conditions::{Conditions, Inference, Load};
+pub use conditions::{Conditions, Inference, Load, NetworkPlan};
 use drive::{Client, Driven, closed_loop, drive};
 use room::Room;
 pub use room::{most_possible, must_be_possible};
@@ -166,7 +166,7 @@ fn options(conditions: &Conditions, stage: &Stage, room: &Room) -> Options {
         nodelay: conditions.nodelay,
         cpus: conditions.engine_cpus(),
         tick_us: conditions.tick_us,
-        source_addresses: conditions.load.source_addresses().to_vec(),
+        source_addresses: stage.source_addresses(conditions),
         send_buffer_bytes: conditions
             .load
             .send_buffer_bytes(Options::SEND_BUFFER_BYTES),

@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn no_load_is_refused() {
         let subject = Subject::Running {
-            url: crate::trial::TargetUrl::of_port(1, "/"),
+            url: crate::trial::TargetUrl::at(([127, 0, 0, 1], 1).into(), "/"),
             resources: None,
         };
         let refused = must_be_possible(&of(Test::Ping), &subject, 0).expect_err("nothing");

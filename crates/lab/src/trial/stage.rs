@@ -1,17 +1,18 @@
 //! Simulator and target, started for one trial and gone after it.
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use plimsoll_core::record::Target;
+use plimsoll_core::record::{Network, NetworkMode, Target};
 use plimsoll_core::secret::Secrets;
 use plimsoll_workloads::ws::Dialect;
 
-use super::conditions::{CPU_PASSES, Conditions, Inference, Load, MODEL_DELAY_MS};
+use super::conditions::{CPU_PASSES, Conditions, Inference, Load, MODEL_DELAY_MS, NetworkPlan};
 use super::subject::{Subject, TargetUrl};
 use crate::contract::CONTRACT_VARIABLES;
 use crate::error::{Error, Result};
-use crate::isolation::{Cgroup, Layout};
+use crate::isolation::{Cgroup, Layout, OwnNetwork};
 use crate::manifest::Manifest;
 use crate::process::{Child, Launch, choose_port, port_taken};
 use crate::resources::{DEFAULT_INTERVAL, Monitor, Sampler, SocketWatch, Source, Watched};
@@ -39,6 +40,8 @@ pub(super) struct Stage {
     started: Option<Started>,
     /// Where the target's resources are read.
     source: Option<Source>,
+    // After those who use it, so that it is dropped after them.
+    network: Option<OwnNetwork>,
 }
 
 /// A target that we started.
@@ -53,12 +56,15 @@ struct Started {
 impl Stage {
     /// Starts simulator and target and waits until they are ready.
     pub(super) fn set(conditions: &Conditions, subject: &Subject, stop: &Stop) -> Result<Self> {
+        let network = network(conditions, subject)?;
         let simulator = match &conditions.inference {
             Inference::Simulator(binary) => {
-                let settings = [
+                let mut settings = vec![
                     ("MODEL_SEED".to_owned(), conditions.seed.to_string()),
                     ("MODEL_DELAY_MS".to_owned(), MODEL_DELAY_MS.to_string()),
                 ];
+                let address = network.as_ref().map(OwnNetwork::client_address);
+                settings.extend(address.map(|address| ("BIND".to_owned(), address.to_string())));
                 let cpus = Some(conditions.placement.client_cpus.clone());
                 let simulator =
                     Simulator::start(binary, &settings, cpus, &conditions.log_folder, stop)?;
@@ -78,10 +84,14 @@ impl Stage {
                 let mut secrets = conditions.secrets.clone();
                 secrets.add_of_environment(&manifest.run.env);
                 let told = environment(conditions, manifest, ports, inference_url.as_deref());
-                let started = Started::start(conditions, manifest, ports, told, &secrets, stop)?;
+                let at = Place {
+                    ports,
+                    network: network.as_ref(),
+                };
+                let started = Started::start(conditions, manifest, &at, told, &secrets, stop)?;
                 Ok(Self {
-                    url: TargetUrl::of_port(ports.load, conditions.load.default_path()),
-                    http_host: format!("127.0.0.1:{}", ports.http()),
+                    url: TargetUrl::at(at.load(), conditions.load.default_path()),
+                    http_host: at.http().to_string(),
                     target: Target {
                         name: manifest.name.clone(),
                         tier: manifest.tier.word().to_owned(),
@@ -91,6 +101,7 @@ impl Stage {
                     secrets,
                     source: Some(started.source()),
                     started: Some(started),
+                    network,
                 })
             }
             Subject::Running { url, resources } => Ok(Self {
@@ -105,6 +116,7 @@ impl Stage {
                 secrets: conditions.secrets.clone(),
                 started: None,
                 source: resources.clone(),
+                network,
             }),
         }
     }
@@ -129,10 +141,47 @@ impl Stage {
             .collect();
         let watched = Watched {
             samplers,
-            sockets: Some(SocketWatch::new(self.url.address)),
+            sockets: Some(self.socket_watch()?),
         };
         let cpus = Some(conditions.placement.client_cpus.clone());
         Monitor::start(watched, epoch, DEFAULT_INTERVAL, cpus)
+    }
+
+    /// Opened where the target's ends of the connections are.
+    fn socket_watch(&self) -> Result<SocketWatch> {
+        let open = || SocketWatch::new(self.url.address);
+        match &self.network {
+            Some(network) => network.within(open).map_err(|why| no_network(&why)),
+            None => Ok(open()),
+        }
+    }
+
+    /// The network to a target that we started, as it stands in its results.
+    pub(super) fn network_record(&self, conditions: &Conditions) -> Option<Network> {
+        self.started.as_ref()?;
+        let loopback = match &conditions.network {
+            NetworkPlan::Loopback { why } => Some(why.clone()),
+            NetworkPlan::Own => None,
+        };
+        let on_loopback = Network {
+            mode: NetworkMode::Loopback,
+            why: loopback,
+            ..Network::default()
+        };
+        Some(
+            self.network
+                .as_ref()
+                .map_or(on_loopback, OwnNetwork::record),
+        )
+    }
+
+    /// The addresses that connections come from; none where the kernel chooses.
+    pub(super) fn source_addresses(&self, conditions: &Conditions) -> Vec<IpAddr> {
+        let asked = conditions.load.source_addresses();
+        match &self.network {
+            Some(network) if !asked.is_empty() => network.client_addresses().to_vec(),
+            _ => asked.to_vec(),
+        }
     }
 
     /// Where the target's numbers come from.
@@ -176,12 +225,12 @@ impl Started {
     fn start(
         conditions: &Conditions,
         manifest: &Manifest,
-        ports: Ports,
+        at: &Place<'_>,
         told: Vec<(String, String)>,
         secrets: &Secrets,
         stop: &Stop,
     ) -> Result<Self> {
-        if let Some(port) = ports.taken() {
+        if let Some(port) = at.taken() {
             return Err(Error::Usage(format!(
                 "port {port} is taken; free it or run again"
             )));
@@ -202,13 +251,15 @@ impl Started {
         launch.env = told;
         launch.cpus = Some(conditions.placement.target_cpus.clone());
         launch.secrets = secrets.clone();
+        launch.network = at.network.map(OwnNetwork::namespace);
         let mut child = launch.start(Some(&group))?;
-        let health = format!(
-            "http://127.0.0.1:{}{}",
-            ports.http(),
-            conditions.load.health_path()
-        );
-        child.wait_ready(&health, READY_TIMEOUT, stop)?;
+        let health = format!("http://{}{}", at.http(), conditions.load.health_path());
+        let mut listens_inside = 0;
+        child.wait_ready_unless(&health, READY_TIMEOUT, stop, &mut || {
+            listens_inside += u32::from(at.listens_inside());
+            // Not at the first time: it may have begun to listen between the two looks.
+            (listens_inside > 2).then(|| not_reached(&manifest.name))
+        })?;
         let mut started = Self {
             child,
             group,
@@ -227,6 +278,67 @@ impl Started {
             Source::Group(view.clone())
         }
     }
+}
+
+/// Where a target that we start is reached.
+#[derive(Debug, Clone, Copy)]
+struct Place<'a> {
+    ports: Ports,
+    /// `None`: on the loopback.
+    network: Option<&'a OwnNetwork>,
+}
+
+impl Place<'_> {
+    fn ip(&self) -> Ipv4Addr {
+        self.network
+            .map_or(Ipv4Addr::LOCALHOST, OwnNetwork::target_address)
+    }
+
+    fn load(&self) -> SocketAddr {
+        (self.ip(), self.ports.load).into()
+    }
+
+    fn http(&self) -> SocketAddr {
+        (self.ip(), self.ports.http()).into()
+    }
+
+    /// A port that somebody else has taken meanwhile. In a network of its own there is nobody else.
+    fn taken(&self) -> Option<u16> {
+        self.ports.taken().filter(|_| self.network.is_none())
+    }
+
+    /// Whether a target with a network of its own listens there, for whoever is in it.
+    fn listens_inside(&self) -> bool {
+        let port = self.ports.http();
+        let listens = || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok();
+        let found = self.network.map(|network| network.within(listens));
+        matches!(found, Some(Ok(true)))
+    }
+}
+
+fn not_reached(name: &str) -> Error {
+    Error::Usage(format!(
+        "{name} listens on 127.0.0.1 only, which is not reached from outside its network; have it listen on 0.0.0.0, or measure with --network loopback"
+    ))
+}
+
+/// The network of a target that we start, where it is to have one of its own.
+fn network(conditions: &Conditions, subject: &Subject) -> Result<Option<OwnNetwork>> {
+    let own = conditions.network == NetworkPlan::Own;
+    if !own || matches!(subject, Subject::Running { .. }) {
+        return Ok(None);
+    }
+    let placement = &conditions.placement;
+    let addresses = conditions.load.source_addresses().len();
+    OwnNetwork::make(&placement.client_cpus, &placement.target_cpus, addresses)
+        .map(Some)
+        .map_err(|why| no_network(&why))
+}
+
+fn no_network(why: &str) -> Error {
+    Error::Usage(format!(
+        "--network own: {why}; run as root with iproute2 installed, or measure with --network loopback"
+    ))
 }
 
 /// The ports of a target that we start.

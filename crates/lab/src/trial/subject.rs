@@ -119,15 +119,15 @@ impl TargetUrl {
         Self::parse(self.given.expose(), default_path)
     }
 
-    /// The URL of a target that we start on this port.
+    /// The URL of a target that we start, at this address.
     #[must_use]
-    pub fn of_port(port: u16, path: &str) -> Self {
-        let host = format!("127.0.0.1:{port}");
+    pub fn at(address: SocketAddr, path: &str) -> Self {
+        let host = address.to_string();
         Self {
             given: Secret::new(format!("ws://{host}{path}")),
             text: format!("ws://{host}{path}"),
             path: path.to_owned(),
-            address: SocketAddr::from(([127, 0, 0, 1], port)),
+            address,
             host,
         }
     }

@@ -41,6 +41,7 @@ pub(crate) fn run(args: &CalibrateArgs, stop: &Stop) -> Result<ExitCode, Failure
         quota_period_ms: 10,
         target_cpus: None,
         client_cpus: args.client_cpus.clone(),
+        network: None,
     })?;
     let folder = output::folder(&args.out, "calibrate", "client")?;
     let settings = Settings {

@@ -26,7 +26,7 @@ pub(crate) fn start() -> (String, Heard) {
 pub(crate) fn be_the_target() -> ! {
     let port = std::env::var("PORT").expect("told by Plimsoll");
     let password = std::env::var(PASSWORD).expect("told by its manifest");
-    let listener = TcpListener::bind(format!("127.0.0.1:{port}")).expect("its port");
+    let listener = TcpListener::bind(format!("0.0.0.0:{port}")).expect("its port");
     // The test harness has begun a line.
     println!();
     println!("{{\"runtime\": \"parrot\", \"login\": \"user:{password}\"}}");

@@ -20,7 +20,7 @@ use std::sync::OnceLock;
 
 pub(crate) use invocation::{Ended, Plimsoll};
 pub(crate) use records::Trial;
-pub(crate) use turns::turn;
+pub(crate) use turns::{Turn, shared_turn, turn};
 
 /// Gates with latencies that a machine under test load can hold, by percentiles that a short window has samples for: the server's threads share the client's cores.
 pub(crate) const ROOMY_SLO: &str = "[gates]
@@ -91,9 +91,24 @@ const ATTEMPTS: u32 = 3;
 /// Runs what `invocation` makes until the machine does not disturb it, at most [`ATTEMPTS`] times. `None`: it did each time, which is said; there is nothing to hold against
 /// anything then, and the test ends ([`conclusive`]).
 pub(crate) fn undisturbed(invocation: impl Fn() -> Plimsoll) -> Option<Ended> {
+    undisturbed_in(|_| None, invocation)
+}
+
+/// The same for a trial so small that another one may run beside it: so it is tried first, and alone where that disturbed it. It takes its turns itself.
+pub(crate) fn undisturbed_beside_another(invocation: impl Fn() -> Plimsoll) -> Option<Ended> {
+    let turn_of = |attempt| Some(if attempt == 1 { shared_turn() } else { turn() });
+    undisturbed_in(turn_of, invocation)
+}
+
+fn undisturbed_in(
+    turn_of: impl Fn(u32) -> Option<Turn>,
+    invocation: impl Fn() -> Plimsoll,
+) -> Option<Ended> {
     let mut disturbances = Vec::new();
     for attempt in 1..=ATTEMPTS {
+        let turn = turn_of(attempt);
         let ended = invocation().run();
+        drop(turn);
         disturbances = ended.disturbances(&[]);
         if disturbances.is_empty() {
             return Some(ended);

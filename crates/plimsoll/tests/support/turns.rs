@@ -2,8 +2,8 @@
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// All of the machine.
-const ALL: u32 = 2;
+/// All of the machine: as many small trials as run side by side. `scripts/test.sh` lets so many tests run at once.
+const ALL: u32 = 3;
 
 static FREE: Mutex<u32> = Mutex::new(ALL);
 static GIVEN_BACK: Condvar = Condvar::new();
@@ -16,7 +16,7 @@ pub(crate) fn turn() -> Turn {
     take(ALL)
 }
 
-/// The same for a trial so small that two do not disturb one another: some thirty sessions take a few hundredths of a core.
+/// The same for a trial so small that three do not disturb one another: some thirty sessions take a few hundredths of a core.
 pub(crate) fn shared_turn() -> Turn {
     take(1)
 }

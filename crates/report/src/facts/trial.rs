@@ -1,7 +1,9 @@
 //! The facts of one trial, row by row: ledger, client, target, simulator, machine.
 
 use plimsoll_core::latency::{LagQuantiles, Quantiles};
-use plimsoll_core::record::{Client, Environment, Inference, TargetResources, Trial};
+use plimsoll_core::record::{
+    Client, Environment, Inference, Network, NetworkEnd, TargetResources, Trial,
+};
 
 use super::{cpu_time, near_whole, process, sockets};
 use crate::words::{self, bytes, count, given, maybe, ms_digits, number, percent, us, whole_bytes};
@@ -151,6 +153,13 @@ pub fn target(trial: &Trial, resources: &TargetResources) -> Vec<Fact> {
             maybe(resources.run_queue_wait_share, percent),
         ),
     ]);
+    if let Some(core_us) = resources.core_us_per_session_second {
+        let beyond =
+            words::beyond_charged(resources).map_or_else(String::new, |text| format!(" ({text})"));
+        // Behind what is charged, which it goes with.
+        let name = format!("{}, its cores", words::cpu_cost(trial.load_unit));
+        rows.insert(1, (name, us(core_us) + &beyond));
+    }
     rows.extend(more_of_target(resources));
     rows.extend(facts(resources.sockets.iter().flat_map(sockets)));
     rows
@@ -224,6 +233,7 @@ pub fn environment(trial: &Trial) -> Vec<Fact> {
         ("vCPU of the target", maybe(trial.vcpu, number)),
         ("target tier", trial.target.tier.clone()),
     ]));
+    rows.extend(environment.network.iter().map(network));
     for (name, version) in &trial.target.versions {
         rows.push((format!("target: {name}"), version.clone()));
     }
@@ -238,6 +248,33 @@ pub fn environment(trial: &Trial) -> Vec<Fact> {
         ("TCP_NODELAY at the client", nodelay.to_owned()),
     ]));
     rows
+}
+
+/// The network to the target.
+fn network(network: &Network) -> Fact {
+    let end = |end: &NetworkEnd| {
+        let cpus: Vec<_> = end.receive_cpus.iter().map(u32::to_string).collect();
+        format!("{} received by CPU {}", end.address, cpus.join(","))
+    };
+    let mut parts = vec![network.mode.name().to_owned()];
+    parts.extend(network.why.clone());
+    parts.extend(
+        network
+            .client
+            .as_ref()
+            .map(|client| format!("client {}", end(client))),
+    );
+    parts.extend(
+        network
+            .target
+            .as_ref()
+            .map(|target| format!("target {}", end(target))),
+    );
+    parts.extend(network.mtu_bytes.map(|bytes| format!("MTU {bytes}")));
+    if let Some(target) = &network.target {
+        parts.extend(target.offloads.iter().cloned());
+    }
+    ("network".to_owned(), parts.join(", "))
 }
 
 /// The version, and the build where the record says which.

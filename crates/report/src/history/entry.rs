@@ -282,6 +282,7 @@ fn of_trial(blank: &Entry, trial: &Trial) -> Entry {
         cost: cost.map(|cost| CostPoint {
             sessions: trial.sessions,
             cpu_us_per_session_second: cost,
+            core_us_per_session_second: resources.and_then(|used| used.core_us_per_session_second),
             low: cost,
             high: cost,
             trials: 1,

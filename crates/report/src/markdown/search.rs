@@ -136,6 +136,7 @@ fn cost_curve(page: &mut Page, bracket: &Bracket) {
         &format!(">{cost}"),
         ">least",
         ">greatest",
+        ">of its cores",
         &format!(">{}", words::rss_per_one(unit)),
         ">trials",
     ]);
@@ -145,6 +146,7 @@ fn cost_curve(page: &mut Page, bracket: &Bracket) {
             us(point.cpu_us_per_session_second),
             us(point.low),
             us(point.high),
+            maybe(point.core_us_per_session_second, us),
             maybe(point.rss_bytes_per_session, bytes),
             count(point.trials.into()),
         ]);

@@ -232,8 +232,15 @@ fn target(trial: &Trial) -> String {
     let throttled = throttled_share.map_or_else(String::new, |share| {
         format!(", throttled in {} of periods", percent(share))
     });
+    let core = resources
+        .core_us_per_session_second
+        .map_or_else(String::new, |core_us| {
+            let beyond = words::beyond_charged(resources)
+                .map_or_else(String::new, |text| format!(": {text}"));
+            format!(" ({} of its cores{beyond})", us(core_us))
+        });
     format!(
-        "  target     {} CPU {}, {} of {}, RSS peak {}{per_session}{throttled}",
+        "  target     {} CPU {}{core}, {} of {}, RSS peak {}{per_session}{throttled}",
         maybe(*cpu_us_per_session_second, us),
         words::per_one_and_second(trial.load_unit),
         percent(*cpu_share),

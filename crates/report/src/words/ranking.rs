@@ -104,6 +104,9 @@ fn cost_of(cost: &CostAtLoad) -> String {
     if cost.trials.len() > 1 {
         text.push_str(&format!(" ({}–{})", digits(cost.low), digits(cost.high)));
     }
+    if let Some(core_us) = cost.core_us_per_session_second {
+        text.push_str(&format!(", {} of its cores", us(core_us)));
+    }
     if cost.left_out > 0 {
         text.push_str(&format!(", {} left out", cost.left_out));
     }

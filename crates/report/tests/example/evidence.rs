@@ -209,6 +209,7 @@ fn relaxed(trials: &[Trial]) -> Bracket {
             .map(|(sessions, cost)| CostPoint {
                 sessions,
                 cpu_us_per_session_second: cost,
+                core_us_per_session_second: None,
                 low: cost - 9.0,
                 high: cost + 14.0,
                 trials: 2,

@@ -161,6 +161,8 @@ fn client(sessions: u32) -> Client {
 fn resources(sessions: u32) -> TargetResources {
     TargetResources {
         cpu_us_per_session_second: Some(560.0 + 20.0 * (f64::from(sessions) / 1_000.0)),
+        core_us_per_session_second: Some(690.0),
+        others_cpu_share: Some(0.01),
         cpu_share: (f64::from(sessions) * 6e-4).min(1.0),
         cpu_user_us: 4_100_000,
         cpu_system_us: 5_300_000,

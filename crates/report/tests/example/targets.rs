@@ -32,6 +32,7 @@ pub(crate) fn ranking() -> Ranking {
                 bracket,
                 at_common_load: cost.map(|cost| CostAtLoad {
                     cpu_us_per_session_second: cost,
+                    core_us_per_session_second: None,
                     low: cost * 0.97,
                     high: cost * 1.05,
                     rss_bytes_per_session: Some(48_200.0),

@@ -229,6 +229,7 @@ fn bracket_of_storm(trials: &[Trial]) -> Bracket {
             .map(|(sessions, cost)| CostPoint {
                 sessions,
                 cpu_us_per_session_second: cost,
+                core_us_per_session_second: None,
                 low: cost - 9.0,
                 high: cost + 14.0,
                 trials: 2,

@@ -58,6 +58,9 @@ pub(super) fn evidence(
         opaque_format: ws::opaque_format(conditions, measured),
         back_end_unchecked: measured.soundness.back_end_unchecked,
         no_quota: no_quota(conditions, stage),
+        on_loopback: stage
+            .network_record(conditions)
+            .and_then(|network| network.why),
         no_resources: used.target.is_none(),
         interrupted: report.interrupted,
         samples: if a_count_failed {

@@ -73,7 +73,7 @@ pub(super) fn judge(
         inference,
         bottleneck: None,
         sanity: measured.soundness.checks.clone(),
-        ws: ws::record(conditions, &measured),
+        ws: ws::record(conditions, stage, &measured),
         drift: drift::drift(&measured),
         further_slos: further.into_iter().map(Verdicts::record).collect(),
     };
@@ -169,6 +169,7 @@ fn environment(conditions: &Conditions, stage: &Stage, report: &Report) -> Envir
         engine_backend: report.backend.clone(),
         engine_tick_us: conditions.tick_us,
         nodelay: conditions.nodelay,
+        network: stage.network_record(conditions),
     }
 }
 

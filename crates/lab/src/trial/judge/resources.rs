@@ -60,13 +60,29 @@ pub(super) fn client(conditions: &Conditions, measured: &Measured) -> Client {
     }
 }
 
+/// The CPUs that the target's CPUs were on average when they were not idle, where they are whole ones and its own.
+fn cores_awake(conditions: &Conditions, stage: &Stage, measured: &Measured) -> Option<f64> {
+    stage.group()?;
+    let placement = &conditions.placement;
+    let cpus = &placement.target_cpus;
+    let whole = (placement.vcpu - cpus.vcpu()).abs() < 1e-9;
+    if !whole || placement.shared() {
+        return None;
+    }
+    let (from_ns, to_ns) = window_ns(conditions, measured);
+    let passed = measured.recorded.machine.between(from_ns, to_ns)?;
+    let share = passed.awake_share(|cpu| cpus.contains(cpu))?;
+    Some(share * cpus.vcpu())
+}
+
 /// What other programs used of the time of the target's CPUs.
 fn others_cpu_share(conditions: &Conditions, measured: &Measured) -> Option<f64> {
     let cpus = measured.soundness.target_cpus.as_ref()?;
     let (from_ns, to_ns) = window_ns(conditions, measured);
     let recorded = &measured.recorded;
     let passed = recorded.machine.between(from_ns, to_ns)?;
-    let all = passed.busy_share(|cpu| cpus.contains(cpu))?;
+    let ours = |cpu| cpus.contains(cpu);
+    let all = passed.threads_share(ours).or(passed.busy_share(ours))?;
     // Over the very same time.
     let target = recorded.series.get(TARGET)?;
     let used = target.between(passed.from_ns, passed.to_ns)?;
@@ -101,6 +117,9 @@ pub(super) fn target(
         .filter(|grown| *grown > 0.0);
     Some(TargetResources {
         cpu_us_per_session_second: divisor.map(|divisor| usage.cpus_busy * 1e6 / divisor),
+        core_us_per_session_second: cores_awake(conditions, stage, measured)
+            .zip(divisor)
+            .map(|(cores, divisor)| cores * 1e6 / divisor),
         cpu_share: usage.share_of(given),
         cpu_user_us: whole(usage.cpu_user_us),
         cpu_system_us: whole(usage.cpu_system_us),

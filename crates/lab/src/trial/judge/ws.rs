@@ -20,15 +20,22 @@ const MEMORY_SHARE_MIN: f64 = 0.05;
 /// Share of its open files from which on a process is at their end.
 const FILES_SHARE: f64 = 0.99;
 
-pub(super) fn record(conditions: &Conditions, measured: &Measured) -> Option<WsRecord> {
+pub(super) fn record(
+    conditions: &Conditions,
+    stage: &Stage,
+    measured: &Measured,
+) -> Option<WsRecord> {
     let ws = of(conditions)?;
-    Some(record_of(
+    let mut record = record_of(
         ws,
         &measured.report,
         measured.soundness.processed,
         measured.decode,
         measured.closed_loop,
-    ))
+    );
+    let from = stage.source_addresses(conditions);
+    record.source_addresses = from.iter().map(IpAddr::to_string).collect();
+    Some(record)
 }
 
 fn of(conditions: &Conditions) -> Option<&WsLoad> {
@@ -56,7 +63,7 @@ fn record_of(
         published_per_s: (ws.test == Test::Fanout).then_some(ws.rate_per_s),
         linger_ms: (ws.test == Test::Storm).then(|| ms(ws.linger_ns)),
         spacing: (ws.test == Test::Storm).then(|| ws.spacing.name().to_owned()),
-        source_addresses: ws.source_addresses.iter().map(IpAddr::to_string).collect(),
+        source_addresses: Vec::new(),
         delivered: Delivered {
             offered: ledger.frames_due,
             written: ledger.frames_sent,

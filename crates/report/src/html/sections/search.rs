@@ -337,6 +337,7 @@ fn cost_table(html: &mut Html, bracket: &Bracket) {
         &heads[1],
         ">least",
         ">greatest",
+        ">of its cores",
         &heads[2],
         ">trials",
     ];
@@ -346,6 +347,7 @@ fn cost_table(html: &mut Html, bracket: &Bracket) {
             us(point.cpu_us_per_session_second),
             us(point.low),
             us(point.high),
+            maybe(point.core_us_per_session_second, us),
             maybe(point.rss_bytes_per_session, bytes),
             count(point.trials.into()),
         ]

@@ -1,0 +1,401 @@
+//! A network of the target's own: a namespace that only the target is in, joined to ours by a pair of virtual cards (veth).
+//!
+//! On the loopback the core that sends a segment also does the receiver's work for it. Between two cards that work can be moved: with
+//! receive steering (`rps_cpus`) of each card set to the CPUs of its owner, each side pays for what it receives. `docs/explanation/cpu-and-isolation.md`
+//! shows what the loopback hides.
+//!
+//! Nothing outside the pair is changed. The namespace has no name, so it ends with the last process in it; the pair is deleted with the trial, and what a
+//! killed run left is found by the maker's name in the card's alias ([`sweep_cards`]).
+//!
+//! Sources: `network_namespaces(7)`, `veth(4)`, the kernel's `Documentation/networking/scaling.rst` (receive packet steering), RFC 2544 section C.2.2
+//! and RFC 6890 (198.18.0.0/15 is for benchmarks).
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use nix::sched::{CloneFlags, setns, unshare};
+use plimsoll_core::record::{Network, NetworkEnd, NetworkMode};
+
+use super::cpus::CpuList;
+use super::offloads;
+use super::sweep::Maker;
+
+/// What an Ethernet has.
+const MTU_BYTES: u32 = 1_500;
+/// The range for benchmarks, 198.18.0.0/15, is cut into networks of 256 addresses.
+const RANGE: u32 = u32::from_be_bytes([198, 18, 0, 0]);
+const NETWORKS: u32 = 512;
+/// The last byte of the client's card, of the target's, and of the first of the further addresses that connections may come from.
+const CLIENT: u32 = 1;
+const TARGET: u32 = 2;
+const FURTHER: u32 = 3;
+/// The most addresses of the client's card: the others of its network are the target's and the broadcast address.
+const CLIENT_ADDRESSES_MAX: usize = 252;
+const CARDS: &str = "/sys/class/net";
+
+/// The pair and the namespace behind it. Dropping it deletes both.
+#[derive(Debug)]
+pub struct OwnNetwork {
+    namespace: Arc<File>,
+    client: Card,
+    target: Card,
+    client_addresses: Vec<IpAddr>,
+}
+
+/// One end of the pair.
+#[derive(Debug)]
+struct Card {
+    name: String,
+    address: Ipv4Addr,
+    receive_cpus: CpuList,
+    offloads: Vec<String>,
+}
+
+impl OwnNetwork {
+    /// Makes namespace and pair. Each card's received packets are worked on by its owner's CPUs. The client's card gets this many addresses.
+    ///
+    /// # Errors
+    /// Why it cannot be had here, as the end of a sentence.
+    pub fn make(
+        client_cpus: &CpuList,
+        target_cpus: &CpuList,
+        client_addresses: usize,
+    ) -> Result<Self, String> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let maker = Maker::us();
+        let network = free_network(maker.pid.unsigned_abs().wrapping_add(number))?;
+        let card = |end: &str, address: u32, cpus: &CpuList| Card {
+            // A card's name has at most 15 bytes.
+            name: format!("pl{}-{}{end}", maker.pid, number % 1000),
+            address: Ipv4Addr::from(network + address),
+            receive_cpus: cpus.clone(),
+            offloads: Vec::new(),
+        };
+        let further = client_addresses.clamp(1, CLIENT_ADDRESSES_MAX) - 1;
+        let further = (FURTHER..).take(further).map(|last| network + last);
+        let addresses = [network + CLIENT].into_iter().chain(further);
+        let mut made = Self {
+            namespace: Arc::new(namespace()?),
+            client: card("c", CLIENT, client_cpus),
+            target: card("t", TARGET, target_cpus),
+            client_addresses: addresses.map(|ip| Ipv4Addr::from(ip).into()).collect(),
+        };
+        made.set_up(&maker.name(number))?;
+        Ok(made)
+    }
+
+    fn set_up(&mut self, alias: &str) -> Result<(), String> {
+        let (client, target) = (self.client.name.clone(), self.target.name.clone());
+        // Without addresses of IPv6 the cards send nothing by themselves.
+        ip(&format!(
+            "link add {client} mtu {MTU_BYTES} type veth peer name {target} mtu {MTU_BYTES}\n\
+             link set {client} alias {alias} addrgenmode none\n\
+             link set {target} alias {alias} addrgenmode none\n"
+        ))?;
+        // Before the move: the folder of a card shows only in its own namespace, and its steering goes with it.
+        for card in [&mut self.client, &mut self.target] {
+            card.steer()?;
+            card.offloads = offloads::of(&card.name);
+        }
+        let namespace = format!(
+            "/proc/{}/fd/{}",
+            std::process::id(),
+            self.namespace.as_raw_fd()
+        );
+        let addresses: String = self
+            .client_addresses
+            .iter()
+            .map(|address| format!("addr add {address}/24 dev {client}\n"))
+            .collect();
+        ip(&format!(
+            "link set {target} netns {namespace}\n{addresses}link set {client} up\n"
+        ))?;
+        let inside = format!(
+            "addr add {}/24 dev {target}\nlink set {target} up\nlink set lo up\n",
+            self.target.address
+        );
+        self.within(|| ip(&inside))?
+    }
+
+    /// Does something on a thread that is in the namespace: what opens sockets there, they stay in it.
+    ///
+    /// # Errors
+    /// The namespace cannot be entered.
+    pub fn within<T: Send>(&self, something: impl FnOnce() -> T + Send) -> Result<T, String> {
+        let namespace = &*self.namespace;
+        let on_thread = || {
+            setns(namespace, CloneFlags::CLONE_NEWNET)
+                .map_err(|error| format!("its namespace cannot be entered: {error}"))?;
+            Ok(something())
+        };
+        std::thread::scope(|scope| scope.spawn(on_thread).join())
+            .map_err(|_| "the thread in its namespace panicked".to_owned())?
+    }
+
+    /// The namespace, for a child that is to live in it.
+    #[must_use]
+    pub fn namespace(&self) -> Arc<File> {
+        Arc::clone(&self.namespace)
+    }
+
+    /// Where the target is reached.
+    #[must_use]
+    pub fn target_address(&self) -> Ipv4Addr {
+        self.target.address
+    }
+
+    /// Where the target reaches what stands on the client's side.
+    #[must_use]
+    pub fn client_address(&self) -> Ipv4Addr {
+        self.client.address
+    }
+
+    /// The addresses of the client's card.
+    #[must_use]
+    pub fn client_addresses(&self) -> &[IpAddr] {
+        &self.client_addresses
+    }
+
+    /// As it stands in a result.
+    #[must_use]
+    pub fn record(&self) -> Network {
+        let end = |card: &Card| NetworkEnd {
+            address: card.address.to_string(),
+            receive_cpus: card.receive_cpus.as_slice().to_vec(),
+            offloads: card.offloads.clone(),
+        };
+        Network {
+            mode: NetworkMode::Own,
+            why: None,
+            mtu_bytes: Some(MTU_BYTES),
+            client: Some(end(&self.client)),
+            target: Some(end(&self.target)),
+        }
+    }
+}
+
+impl Drop for OwnNetwork {
+    fn drop(&mut self) {
+        // Deleting one end deletes the other. One that is gone already, or was never made, is as it should be.
+        let _ = ip(&format!("link delete {}\n", self.client.name));
+    }
+}
+
+impl Card {
+    /// Has the packets that come to it worked on by its owner's CPUs.
+    fn steer(&self) -> Result<(), String> {
+        let path = Path::new(CARDS)
+            .join(&self.name)
+            .join("queues/rx-0/rps_cpus");
+        std::fs::write(&path, mask(&self.receive_cpus))
+            .map_err(|error| format!("{} cannot be written: {error}", path.display()))
+    }
+}
+
+/// Why a target cannot have a network of its own here, if it cannot: it is tried.
+///
+/// # Errors
+/// The reason, as the end of a sentence.
+pub fn can_be_own(client_cpus: &CpuList, target_cpus: &CpuList) -> Result<(), String> {
+    OwnNetwork::make(client_cpus, target_cpus, 1).map(drop)
+}
+
+/// Deletes the cards that a killed run left behind, known by their makers' names. Returns how many pairs there were.
+pub(super) fn sweep_cards() -> usize {
+    let cards = std::fs::read_dir(CARDS).into_iter().flatten().flatten();
+    let stale = cards.filter(|card| {
+        let alias = std::fs::read_to_string(card.path().join("ifalias")).unwrap_or_default();
+        Maker::of(alias.trim()).is_some_and(|maker| maker.is_dead())
+    });
+    let names = stale.map(|card| card.file_name().to_string_lossy().into_owned());
+    names
+        .filter(|name| ip(&format!("link delete {name}\n")).is_ok())
+        .count()
+}
+
+/// A new network namespace, without a name.
+fn namespace() -> Result<File, String> {
+    // Of a thread that ends at once: what remains of its namespace is the file.
+    let make = || {
+        unshare(CloneFlags::CLONE_NEWNET)
+            .map_err(|error| format!("a network namespace cannot be made: {error}"))?;
+        File::open("/proc/thread-self/ns/net")
+            .map_err(|error| format!("/proc/thread-self/ns/net cannot be opened: {error}"))
+    };
+    std::thread::scope(|scope| scope.spawn(make).join())
+        .map_err(|_| "the thread that makes a namespace panicked".to_owned())?
+}
+
+/// The first address of a network of the range that no route leads to, from the `first` on.
+fn free_network(first: u32) -> Result<u32, String> {
+    let routes = std::fs::read_to_string("/proc/net/route").unwrap_or_default();
+    let taken = taken(&routes);
+    (0..NETWORKS)
+        .map(|step| first.wrapping_add(step) % NETWORKS)
+        .find(|number| !taken.contains(number))
+        .map(|number| RANGE + (number << 8))
+        .ok_or_else(|| "every network of 198.18.0.0/15 has a route already".to_owned())
+}
+
+/// The networks of the range that a line of `/proc/net/route` leads to. A default route leads to none of them in particular.
+fn taken(routes: &str) -> BTreeSet<u32> {
+    let destination_and_mask = |line: &str| {
+        let mut fields = line.split_ascii_whitespace();
+        // The numbers are in the machine's byte order, as they lie in memory.
+        let mut number = |at| {
+            u32::from_str_radix(fields.nth(at)?, 16)
+                .ok()
+                .map(u32::to_be)
+        };
+        Some((number(1)?, number(5)?))
+    };
+    let routes = routes.lines().skip(1).filter_map(destination_and_mask);
+    let mut taken = BTreeSet::new();
+    for (destination, mask) in routes.filter(|(_, mask)| *mask != 0) {
+        let leads_to = |number: &u32| {
+            let network = RANGE + (number << 8);
+            let narrower = mask & 0xffff_ff00;
+            (network ^ destination) & narrower == 0
+        };
+        taken.extend((0..NETWORKS).filter(leads_to));
+    }
+    taken
+}
+
+/// The form in which the kernel takes a set of CPUs: hexadecimal words of 32 bits, the highest first.
+fn mask(cpus: &CpuList) -> String {
+    let words = cpus.as_slice().last().map_or(1, |last| last / 32 + 1);
+    let word = |number: u32| {
+        let bits = cpus.as_slice().iter().filter(|cpu| **cpu / 32 == number);
+        bits.fold(0u32, |word, cpu| word | 1 << (cpu % 32))
+    };
+    let words: Vec<String> = (0..words)
+        .rev()
+        .map(|number| format!("{:08x}", word(number)))
+        .collect();
+    words.join(",")
+}
+
+/// Has `ip` do these lines, in the namespace of the calling thread.
+fn ip(lines: &str) -> Result<(), String> {
+    let mut command = Command::new("ip");
+    command.args(["-batch", "-"]);
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| match error.kind() {
+        ErrorKind::NotFound => "the program `ip` is missing (package iproute2)".to_owned(),
+        _ => format!("the program `ip` cannot be started: {error}"),
+    })?;
+    // One that ends early says why on stderr.
+    if let Some(mut stdin) = child.stdin.take() {
+        let _ = stdin.write_all(lines.as_bytes());
+    }
+    let output = child
+        .wait_with_output()
+        .map_err(|error| format!("the program `ip` cannot be waited for: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let first = said.lines().next().unwrap_or("no reason");
+    Err(format!("`ip` says: {first}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cpus(text: &str) -> CpuList {
+        text.parse().expect("CPUs")
+    }
+
+    #[test]
+    fn masks_are_words_of_32_bits_with_the_highest_first() {
+        assert_eq!(mask(&cpus("0")), "00000001");
+        assert_eq!(mask(&cpus("1,4-5")), "00000032");
+        assert_eq!(mask(&cpus("31-32,64")), "00000001,00000001,80000000");
+    }
+
+    /// 198.18.3.0/24 and 198.19.0.0/16, a default route and a network elsewhere, as a little-endian kernel prints them.
+    #[cfg(target_endian = "little")]
+    #[test]
+    fn networks_with_a_route_are_left_alone() {
+        const ROUTES: &str = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n\
+            eth0\t00000000\t0100000A\t0003\t0\t0\t0\t00000000\t0\t0\t0\n\
+            eth0\t0000000A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n\
+            lab0\t000312C6\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n\
+            lab1\t000013C6\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0\n";
+        let found = taken(ROUTES);
+        assert!(found.contains(&3) && !found.contains(&2) && !found.contains(&4));
+        assert_eq!(found.len(), 1 + 256);
+        assert!((256..512).all(|number| found.contains(&number)));
+        // A part of one of our networks is enough.
+        let part = "\nx\t800512C6\t0\t1\t0\t0\t0\tC0FFFFFF\t0\t0\t0\n";
+        assert_eq!(taken(part), [5].into());
+        assert!(taken("").is_empty());
+    }
+
+    #[test]
+    fn a_network_of_its_own_carries_and_goes() {
+        let ours = CpuList::allowed_to_us().expect("allowed");
+        let network = match OwnNetwork::make(&ours, &ours, 3) {
+            Ok(network) => network,
+            Err(why) => {
+                plimsoll_testing::skipped!("a network of its own cannot be had: {why}");
+                return;
+            }
+        };
+        let target = network.target_address();
+        let listener = network
+            .within(|| std::net::TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)))
+            .expect("entered")
+            .expect("bound inside");
+        let port = listener.local_addr().expect("bound").port();
+        // The same address is nobody's outside, and a connection from each of ours arrives.
+        assert!(std::net::TcpListener::bind((target, 0)).is_err());
+        assert_eq!(network.client_addresses().len(), 3);
+        for address in network.client_addresses() {
+            let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)
+                .expect("socket");
+            socket
+                .bind(&std::net::SocketAddr::new(*address, 0).into())
+                .expect("ours");
+            socket
+                .connect(&std::net::SocketAddr::from((target, port)).into())
+                .expect("reaches it");
+            let (_, from) = listener.accept().expect("arrives");
+            assert_eq!(from.ip(), *address);
+        }
+        let card = Path::new(CARDS).join(&network.client.name);
+        let steered = std::fs::read_to_string(card.join("queues/rx-0/rps_cpus")).expect("steering");
+        assert!(
+            steered
+                .trim()
+                .ends_with(mask(&ours).trim_start_matches('0')),
+            "{steered}"
+        );
+        let record = network.record();
+        assert_eq!(record.target.expect("an end").address, target.to_string());
+        // Its maker lives.
+        sweep_cards();
+        assert!(card.exists());
+        drop(network);
+        assert!(!card.exists());
+    }
+
+    #[test]
+    fn what_ip_refuses_is_told_in_one_line() {
+        let why = ip("link delete plimsoll-nowhere\n").expect_err("no such card");
+        assert!(!why.contains('\n') && why.len() > 10, "{why}");
+    }
+}

@@ -1,0 +1,71 @@
+//! What a network card does in place of the kernel's stack, asked of the kernel.
+//!
+//! Source: `SIOCETHTOOL` in `netdevice(7)`, and the commands of the kernel's `linux/ethtool.h`.
+
+use std::os::fd::AsRawFd;
+
+use nix::libc::{c_char, ifreq};
+
+/// `ethtool_value`: a command and what it answers.
+#[repr(C)]
+struct Value {
+    command: u32,
+    data: u32,
+}
+
+/// Name, as `ethtool -k` has it, and the command that asks for it.
+const OFFLOADS: [(&str, u32); 5] = [
+    ("rx-checksumming", 0x14),
+    ("tx-checksumming", 0x16),
+    ("tcp-segmentation-offload", 0x1e),
+    ("generic-segmentation-offload", 0x23),
+    ("generic-receive-offload", 0x2b),
+];
+
+nix::ioctl_readwrite_bad!(ethtool, nix::libc::SIOCETHTOOL, ifreq);
+
+/// The offloads of a card of our namespace that are on. One that the kernel does not tell counts as off.
+pub(super) fn of(card: &str) -> Vec<String> {
+    let Ok(socket) = std::net::UdpSocket::bind((std::net::Ipv4Addr::LOCALHOST, 0)) else {
+        return Vec::new();
+    };
+    let is_on = |command| ask(&socket, card, command) == Some(1);
+    let on = OFFLOADS.iter().filter(|(_, command)| is_on(*command));
+    on.map(|(name, _)| (*name).to_owned()).collect()
+}
+
+#[allow(unsafe_code)]
+fn ask(socket: &std::net::UdpSocket, card: &str, command: u32) -> Option<u32> {
+    let mut value = Value { command, data: 0 };
+    // SAFETY: an `ifreq` is plain numbers and a union of such and of a pointer, for all of which zeroes are a value.
+    let mut request: ifreq = unsafe { std::mem::zeroed() };
+    let name = card.as_bytes();
+    // The last byte stays the terminating zero.
+    if name.len() >= request.ifr_name.len() {
+        return None;
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(name) {
+        *to = from.cast_signed() as c_char;
+    }
+    request.ifr_ifru.ifru_data = (&raw mut value).cast();
+    // SAFETY: the socket is open; `request` names a card by a text with its zero, and points to a `Value`, which lives until the call
+    // returns and has the layout that these commands read and write.
+    unsafe { ethtool(socket.as_raw_fd(), &raw mut request) }.ok()?;
+    Some(value.data)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loopback_segments_and_an_unknown_card_says_nothing() {
+        let found = of("lo");
+        assert!(
+            found.iter().any(|name| name.contains("segmentation")),
+            "{found:?}"
+        );
+        assert!(of("nowhere0").is_empty());
+        assert!(of("a-name-that-is-much-too-long").is_empty());
+    }
+}

@@ -1,0 +1,162 @@
+//! The network between client and target, and the two accounts of CPU that go with it.
+
+mod support;
+
+use plimsoll_testing::skipped;
+use support::manifests::{Root, manifest_of_gateway};
+use support::{Ended, Plimsoll, built_lying_server, conclusive, records, turn, undisturbed};
+
+const LINE: &str = "--sessions 60 --ramp 0.2 --warm-up 1 --measured 4 --grace 2";
+
+fn run(words: &str) -> Plimsoll {
+    let line = format!("run {words} {LINE}");
+    let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+    Plimsoll::measuring(words)
+}
+
+/// Whether a target can have a network of its own here; where not, that is said.
+fn can_be_own() -> bool {
+    let doctor = Plimsoll::plain(["doctor", "--json"]).run();
+    let findings: serde_json::Value = serde_json::from_str(&doctor.stdout).expect("JSON");
+    let all = findings.as_array().expect("a list");
+    let network = all
+        .iter()
+        .find(|finding| finding["id"] == "network")
+        .expect("a finding of the network");
+    let possible = network["ok"] == true;
+    if !possible {
+        skipped!("{}", network["text"]);
+    }
+    possible
+}
+
+#[test]
+fn a_target_that_is_started_has_a_network_of_its_own() {
+    let _turn = turn();
+    if !can_be_own() {
+        return;
+    }
+    let ended = conclusive!(undisturbed(|| run("lying-server")));
+    ended.expect_code(0);
+    let trial = ended.trial();
+    trial.expect_flawless_ledger();
+    records::expect_valid(&trial.0, "trial.json");
+    let network = trial.at("environment.network");
+    assert_eq!(network["mode"], "own");
+    let address = network["target"]["address"].as_str().expect("an address");
+    assert!(address.starts_with("198.18.") || address.starts_with("198.19."));
+    // Each side receives what comes to it.
+    for side in ["client", "target"] {
+        let cpus = trial.at(&format!("environment.{side}_cpus"));
+        assert_eq!(&network[side]["receive_cpus"], cpus, "{side}");
+    }
+    assert!(!trial.caveats().contains(&"client-pays-receive"));
+    // The sockets are in the target's namespace, and were seen there.
+    assert_eq!(trial.at("target_resources.sockets.connections_peak"), 60);
+    // The cores do all that the target is charged for, and more.
+    let (charged, core) = accounts(&ended);
+    assert!(core > charged, "{core} {charged}");
+    let cards = std::fs::read_dir("/sys/class/net")
+        .expect("cards")
+        .flatten();
+    let ours = cards.filter(|card| {
+        let alias = std::fs::read_to_string(card.path().join("ifalias")).unwrap_or_default();
+        alias.starts_with("plimsoll-")
+    });
+    assert_eq!(ours.count(), 0, "the cards are gone with the trial");
+}
+
+#[test]
+fn on_the_loopback_the_result_says_who_pays() {
+    let _turn = turn();
+    let ended = conclusive!(undisturbed(|| run("lying-server --network loopback")));
+    ended.expect_code(0);
+    let trial = ended.trial();
+    assert_eq!(trial.at("environment.network.mode"), "loopback");
+    assert!(trial.caveats().contains(&"client-pays-receive"));
+    for page in ["summary.md", "report.html", "junit.xml"] {
+        assert!(
+            ended.text_of(page).contains("client-pays-receive"),
+            "{page}"
+        );
+    }
+    assert!(ended.stdout.contains("client-pays-receive"));
+}
+
+#[test]
+fn a_server_that_only_its_own_network_reaches_is_named() {
+    let _turn = turn();
+    if !can_be_own() {
+        return;
+    }
+    let script = "exec python3 -c 'import http.server, os; http.server.HTTPServer((\"127.0.0.1\", int(os.environ[\"PORT\"])), http.server.SimpleHTTPRequestHandler).serve_forever()'";
+    let targets = Root::new().with(
+        "stt",
+        "shut-in",
+        &manifest_of_gateway("shut-in", "a server on 127.0.0.1", script),
+    );
+    let ended = run("shut-in").arg("--root").arg(targets.path()).run();
+    ended.expect_code(2);
+    assert!(
+        ended.stderr.contains("shut-in listens on 127.0.0.1 only")
+            && ended.stderr.contains("--network loopback"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn what_cannot_have_a_network_of_its_own_is_refused_in_one_line() {
+    for (words, expected) in [
+        (
+            "run --network own --url ws://127.0.0.1:9/ --sessions 1",
+            "a server that runs already",
+        ),
+        (
+            "run lying-server --network own --inference http://127.0.0.1:9 --sessions 1",
+            "does not lead to --inference",
+        ),
+    ] {
+        let ended = Plimsoll::measuring(words.split(' ')).run();
+        ended.expect_code(2);
+        assert!(ended.stderr.contains(expected), "{}", ended.stderr);
+    }
+}
+
+/// A loop in the target's group takes what the target leaves of its core: both accounts are then the whole core, whatever a session costs.
+#[test]
+fn a_core_that_is_never_idle_is_all_charged() {
+    let _turn = turn();
+    let burns = format!(
+        "(while :; do :; done) & exec {}",
+        built_lying_server().display()
+    );
+    let targets = Root::new().with(
+        "stt",
+        "burning",
+        &manifest_of_gateway("burning", "the lying server beside a loop", &burns),
+    );
+    // The loop makes the server late, which is not what is looked at.
+    let ended = run("burning").arg("--root").arg(targets.path()).run();
+    let (charged, core) = accounts(&ended);
+    let share = |us: f64| us * 60.0 / 1e6;
+    if core == 0.0 {
+        skipped!("the target had no whole core of its own");
+        return;
+    }
+    assert!((0.97..1.02).contains(&share(core)), "{}", share(core));
+    assert!((0.90..1.02).contains(&share(charged)), "{}", share(charged));
+}
+
+/// Charged, and of its cores, µs per session and second; 0 where it is not known.
+fn accounts(ended: &Ended) -> (f64, f64) {
+    let trial = ended.trial();
+    let of = |name: &str| {
+        let value = trial.at(&format!("target_resources.{name}"));
+        value.as_f64().unwrap_or(0.0)
+    };
+    (
+        of("cpu_us_per_session_second"),
+        of("core_us_per_session_second"),
+    )
+}

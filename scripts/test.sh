@@ -2,7 +2,7 @@
 # Everything that must hold: formatters and linters (warnings are errors), unit and property tests, the targets' own tests and their conformance, the end-to-end
 # tests through the real binary, and last its pages in a real browser. A step that fails does not keep the others from running; the end lists what failed.
 #
-#   sh scripts/test.sh        of the targets those whose content is not what targets/tested.txt records (scripts/tested.sh)
+#   sh scripts/test.sh        of the targets and the pages those whose content is not what targets/tested.txt records (scripts/tested.sh)
 #   sh scripts/test.sh all    all targets, and the release; records them when everything passed
 set -eu
 cd "$(dirname "$0")/.."
@@ -29,12 +29,15 @@ sh scripts/tested.sh keys >"$logs/keys"
 if [ "$all" = all ]; then
     find targets -mindepth 3 -maxdepth 3 -name target.toml | sed 's|^targets/||; s|/target.toml$||' | sort >"$logs/own"
     cp "$logs/own" "$logs/conformance"
+    echo pages >"$logs/pages"
 else
-    sh scripts/tested.sh changed own >"$logs/own"
+    sh scripts/tested.sh changed own >"$logs/changed"
+    grep / "$logs/changed" >"$logs/own" || true
+    grep -x pages "$logs/changed" >"$logs/pages" || true
     # One is always checked: the checker itself must run.
-    { sh scripts/tested.sh changed conformance; echo stt/rust-axum; } | sort -u >"$logs/conformance"
+    { sh scripts/tested.sh changed conformance | grep / || true; echo stt/rust-axum; } | sort -u >"$logs/conformance"
     sh scripts/tested.sh unchanged own | sed 's/\([^ ]*\) \(.*\)/\1: own tests, unchanged since \2/' >>"$logs/left-out"
-    sh scripts/tested.sh unchanged conformance | grep -v '^stt/rust-axum \|^ws/' |
+    sh scripts/tested.sh unchanged conformance | grep -v '^stt/rust-axum \|^ws/\|^pages ' |
         sed 's/\([^ ]*\) \(.*\)/\1: conformance, it and the checker unchanged since \2/' >>"$logs/left-out" || true
 fi
 
@@ -97,7 +100,11 @@ if [ "$built" = ok ]; then
     # More tests at once than cores: a small trial mostly waits (crates/plimsoll/tests/support/turns.rs).
     step "end-to-end tests" env RUST_TEST_THREADS=3 cargo test --workspace --test '*' --locked --no-fail-fast
     step "tests in the documentation of code" cargo test --workspace --doc --locked --no-fail-fast
-    step "the pages in a browser" browser
+    if [ -s "$logs/pages" ]; then
+        step "the pages in a browser" browser
+    else
+        not_run "the pages in a browser" "neither they nor their tests have changed"
+    fi
     [ "$all" != all ] || step "the release" sh scripts/tests/release.sh
 else
     for name in "conformance of targets" "end-to-end tests" "the pages in a browser"; do

@@ -1,14 +1,14 @@
 #!/bin/sh
-# Which targets need a test: those whose content is not what the last complete run tested.
+# Which targets need a test: those whose content is not what the last complete run tested. And whether the pages need one in a browser: they are the line `pages`.
 #
-#   sh scripts/tested.sh keys                    WORKLOAD/NAME OWN CONFORMANCE, a line for each target
+#   sh scripts/tested.sh keys                    WORKLOAD/NAME OWN CONFORMANCE, a line for each target, and one for `pages`
 #   sh scripts/tested.sh changed own|conformance the targets whose key is not the recorded one, a line each: WORKLOAD/NAME
 #   sh scripts/tested.sh unchanged own|conformance   the others, a line each: WORKLOAD/NAME COMMIT DATE
 #   sh scripts/tested.sh record FILE [WORKLOAD/NAME…]   records the keys that FILE has, of all targets but the named ones and those that changed meanwhile;
 #                                                only a run of `make test-all` that passed does this, with the keys from its beginning
 #
 # OWN is a hash of what a target's own tests depend on: its folder, the folders beside it that its files name, its contract and the vectors. CONFORMANCE adds the
-# checker, the simulator and the shared vectors' code. Both are of the files as they lie here, so an edit that is not committed counts, and a rebase does not.
+# checker, the simulator and the shared vectors' code. That of the pages is of the tests and of what writes and serves pages. All are of the files as they lie here, so an edit that is not committed counts, and a rebase does not.
 # Without git there are no keys, and every target counts as changed. TESTED names another file than targets/tested.txt.
 set -eu
 cd "$(dirname "$0")/.."
@@ -43,13 +43,17 @@ keys() {
         own=$(hash_of $paths)
         echo "$workload/${folder##*/} $own $(echo "$own $checker" | sha256sum | cut -c 1-16)"
     done
+    if [ -d tests/browser ]; then
+        pages=$(hash_of tests/browser crates/report crates/core/src/record crates/plimsoll/src docs/results)
+        echo "pages $pages $pages"
+    fi
 }
 
 # Joins the keys of now with the recorded ones: TARGET same|other COMMIT DATE
 state() {
     case $1 in own) column=2 ;; conformance) column=3 ;; *) echo "tested: own or conformance, not $1" >&2; exit 2 ;; esac
     now=$(keys)
-    [ -n "$now" ] || { for manifest in targets/*/*/target.toml; do dirname "${manifest#targets/}"; done | sed 's/$/ other/'; return; }
+    [ -n "$now" ] || { { for manifest in targets/*/*/target.toml; do dirname "${manifest#targets/}"; done; [ ! -d tests/browser ] || echo pages; } | sed 's/$/ other/'; return; }
     echo "$now" | awk -v column="$column" -v recorded="$recorded" '
         BEGIN { while ((getline line < recorded) > 0) { split(line, field, " "); key[field[1]] = field[column]; when[field[1]] = field[4] " " field[5] } }
         { print $1, (key[$1] == $column ? "same " when[$1] : "other") }'

@@ -106,8 +106,15 @@ record
 echo two >crates/lab/src/check/mod.rs
 equal "the checker is nothing to a target's own tests" "$(changed own)" ""
 equal "but all to its conformance" "$(changed conformance)" "stt/base stt/user "
+mkdir -p tests/browser crates/report
+echo one >tests/browser/test.sh
+equal "pages that were never tested are to be" "$(changed own)" "pages "
+record
+equal "and are not again" "$(changed own)" ""
+echo two >crates/report/page.rs
+equal "until what writes them changes" "$(changed own)" "pages "
 rm -rf .git
-equal "without git everything is tested" "$(changed own)" "stt/base stt/user "
+equal "without git everything is tested" "$(changed own)" "stt/base stt/user pages "
 
 status=0
 PLIMSOLL_INSTALL=no sh "$scripts/may-install.sh" somebody "a compiler" 2>"$scratch/refusal" || status=$?

@@ -371,7 +371,7 @@ pub(crate) struct FindArgs {
     /// Rounds of trials at the common load, one trial of each target in each
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) rounds: u32,
-    /// Go on with a search that was interrupted: its result folder. All other flags are those it was begun with, but for the secrets, which are not kept
+    /// Continue an interrupted search: its result folder. All other flags are those it was started with, except secrets, which are not kept
     #[arg(long, value_name = "DIR")]
     pub(crate) resume: Option<PathBuf>,
     /// With --resume: start what it names, though you did not begin that search on this machine

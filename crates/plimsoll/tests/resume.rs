@@ -23,7 +23,7 @@ fn an_interrupted_search_goes_on_where_it_was() {
     running.ctrl_c();
     let ended = running.wait();
     ended.expect_code(130);
-    let line = "to go on with it: plimsoll find --resume";
+    let line = "to continue: plimsoll find --resume";
     assert!(ended.stdout.contains(line), "{}", ended.stdout);
     let first = ended.text_of("trial-001.json");
     let cut_short = trials_of(&ended.json_of("bracket.json"));

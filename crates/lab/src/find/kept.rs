@@ -40,7 +40,7 @@ impl Kept {
         }
         let told = |target: &Target| format!("{} {:?}", target.name, target.versions);
         Err(Error::Usage(format!(
-            "the target is not what it was: {} before, {} now; begin a new search",
+            "the target changed: {} before, {} now; start a new search",
             told(&first.target),
             told(&trial.target)
         )))

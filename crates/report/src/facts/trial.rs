@@ -188,11 +188,11 @@ fn more_of_target(resources: &TargetResources) -> Vec<Fact> {
         ("open files, peak", resources.fds_peak.map(count)),
         ("threads, peak", resources.threads_peak.map(count)),
         (
-            "memory that it may use",
+            "memory limit",
             resources.memory_limit_bytes.map(whole_bytes),
         ),
         (
-            "times that memory was refused or reclaimed",
+            "times memory was refused or reclaimed",
             resources.memory_pressure_events.map(count),
         ),
         (

@@ -151,7 +151,7 @@ fn kept_and_shown(
         say!("result: {}", folder.path().display());
         if found.brackets.iter().any(|bracket| bracket.interrupted) {
             say!(
-                "to go on with it: plimsoll find --resume {}",
+                "to continue: plimsoll find --resume {}",
                 folder.path().display()
             );
         }

@@ -42,11 +42,15 @@ pub(super) fn read(folder: &Path, beside: &FindArgs) -> Result<Begun, Failure> {
         ..beside.load.clone()
     };
     let token_secret = secrets::token_secret(&load.ws)?;
-    std::env::set_current_dir(&plan.working_folder)
-        .map_err(|error| refuse(&format!("it was begun in {}: {error}", plan.working_folder)))?;
+    std::env::set_current_dir(&plan.working_folder).map_err(|error| {
+        refuse(&format!(
+            "it was started in {}: {error}",
+            plan.working_folder
+        ))
+    })?;
     let words = std::iter::once("plimsoll".to_owned()).chain(plan.command.clone());
     let parsed = Args::of(words).map_err(|_| {
-        refuse("its flags are not those of this version of Plimsoll; begin a new search")
+        refuse("its flags are not those of this version of Plimsoll; start a new search")
     })?;
     let Command::Find(mut args) = parsed.command else {
         return Err(refuse("its plan is not that of a search"));
@@ -234,7 +238,7 @@ fn must_be_this_machine(earlier: &Trial) -> Result<(), String> {
         if was != is {
             let told = |value: Option<&String>| value.map_or("unknown", String::as_str).to_owned();
             return Err(format!(
-                "it was begun on another machine ({fact}: {} then, {} now); begin a new search",
+                "it was started on another machine ({fact}: {} then, {} now); start a new search",
                 told(was),
                 told(is)
             ));
@@ -245,7 +249,7 @@ fn must_be_this_machine(earlier: &Trial) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "it was begun by Plimsoll {}, this is {now}; begin a new search",
+        "it was started by Plimsoll {}, this is {now}; start a new search",
         earlier.environment.plimsoll_version
     ))
 }

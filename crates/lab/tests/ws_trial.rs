@@ -136,6 +136,7 @@ fn trial_of(ws: WsLoad, load: u32, logs: &Path) -> Trial {
         secrets: plimsoll_core::secret::Secrets::default(),
         placement: Placement::choose(1.0, &CpuList::allowed_to_us().expect("CPUs"), None, None)
             .expect("a placement"),
+        probe: None,
         network: NetworkPlan::Loopback {
             why: "a test".to_owned(),
         },

@@ -12,7 +12,7 @@ use plimsoll_core::secret::redacted_url;
 use plimsoll_core::slo::Slo;
 use plimsoll_lab::build::build as build_target;
 use plimsoll_lab::isolation::{CpuList, GroupView, Layout, Placement, can_be_own};
-use plimsoll_lab::machine::Environment;
+use plimsoll_lab::machine::{Environment, probe};
 use plimsoll_lab::manifest::{self, Manifest};
 use plimsoll_lab::resources::Source;
 use plimsoll_lab::signals::Stop;
@@ -148,6 +148,7 @@ pub(crate) fn conditions(
         tick_us: load.tick_us,
         secrets: secrets::known(&headers, token_secret.as_ref(), which.url.as_deref()),
         headers,
+        probe: Some(probe(&placement)?),
         placement,
         network,
         quota_period_us: quota_period_us(place),

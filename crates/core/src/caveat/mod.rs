@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub use clock_jump::ClockJump;
 pub use evidence::{Evidence, GateSamples, Limits, Starved, doubts};
 
-use crate::record::{LoadUnit, SanityCheck};
+use crate::record::{LoadUnit, Moved, SanityCheck};
 use crate::sanity::{Account, MetricNames};
 
 /// A reason for doubt as it stands in a result.
@@ -207,6 +207,8 @@ pub enum Doubt {
         /// Why not.
         why: String,
     },
+    /// The same small work takes another time than when the measurement began.
+    MachineMoved(Moved),
     /// Target and client are on the loopback, where the sender's core does the receiver's work.
     ClientPaysReceive {
         /// Why they are.
@@ -243,6 +245,7 @@ impl Doubt {
             Self::SharedCores => "shared-cores",
             Self::BackEndUnchecked => "back-end-unchecked",
             Self::NoQuota { .. } => "no-quota",
+            Self::MachineMoved(_) => "machine-moved",
             Self::ClientPaysReceive { .. } => "client-pays-receive",
             Self::NoResources => "no-resources",
             Self::Interrupted => "interrupted",
@@ -274,6 +277,7 @@ impl Doubt {
             | Self::FormatOpaque { .. }
             | Self::BackEndUnchecked
             | Self::NoQuota { .. }
+            | Self::MachineMoved(_)
             | Self::ClientPaysReceive { .. }
             | Self::NoResources => false,
         }

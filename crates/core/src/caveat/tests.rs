@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
-use crate::record::GateResult;
+use crate::record::{GateResult, Probe};
 
 fn check(name: &str, low: f64, high: f64, observed: f64) -> SanityCheck {
     SanityCheck {
@@ -87,6 +87,10 @@ fn one_of_each() -> Vec<Doubt> {
     };
     found.extend(doubts(&account_wrong, &Limits::for_gate(Some(200.0))));
     found.push(Doubt::Interrupted);
+    found.push(Doubt::MachineMoved(Moved {
+        from: Probe::default().figures()[3],
+        to: 80.0,
+    }));
     found
 }
 
@@ -172,7 +176,8 @@ fn each_limit_raises_its_doubt() {
             "client-pays-receive",
             "no-resources",
             "littles-law",
-            "interrupted"
+            "interrupted",
+            "machine-moved"
         ]
     );
 }
@@ -239,6 +244,7 @@ fn who_ran_out_and_what_is_hopeless() {
             "back-end-unchecked",
             "client-pays-receive",
             "format-opaque",
+            "machine-moved",
             "no-quota",
             "no-resources",
             "unprocessed"
@@ -398,13 +404,14 @@ fn kind(doubt: &Doubt) -> usize {
         Doubt::Interrupted => 19,
         Doubt::TooFewSamples(_) => 20,
         Doubt::ClientPaysReceive { .. } => 21,
+        Doubt::MachineMoved(_) => 22,
     }
 }
 
 #[test]
 fn the_reference_page_has_every_caveat_and_no_other() {
     let kinds: BTreeSet<usize> = one_of_each().iter().map(kind).collect();
-    assert_eq!(kinds, (0..=21).collect(), "one_of_each lacks a kind");
+    assert_eq!(kinds, (0..=22).collect(), "one_of_each lacks a kind");
     let known: BTreeMap<String, bool> = one_of_each()
         .iter()
         .map(|doubt| (doubt.id().to_owned(), doubt.blocking()))

@@ -85,6 +85,13 @@ pub(super) fn of(doubt: &Doubt, terms: &Terms) -> String {
         Doubt::NoQuota { vcpu, why } => format!(
             "a quota of {vcpu} vCPU could not be set ({why}), so the target had whole cores; run where cgroups are writable, for example as root"
         ),
+        Doubt::MachineMoved(moved) => format!(
+            "the machine changed since the measurement began: a probe of it ({}) took {:.1} {unit} then and {:.1} {unit} at this trial, with nothing else to do; measure again when it is steady, and do not compare costs across the change",
+            moved.from.name,
+            moved.from.value,
+            moved.to,
+            unit = moved.from.unit
+        ),
         Doubt::ClientPaysReceive { why } => format!(
             "the client's cores received what the client sent, because both sides are on the loopback ({why}), so the target's CPU cost is too low and the client's too high; run as root with iproute2 installed, for a network of the target's own (--network own)"
         ),

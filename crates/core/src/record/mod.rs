@@ -11,6 +11,7 @@ mod live;
 mod load_unit;
 mod network;
 mod plan;
+mod probe;
 mod ranking;
 mod resources;
 mod second;
@@ -27,6 +28,7 @@ pub use live::{
 pub use load_unit::LoadUnit;
 pub use network::{Network, NetworkEnd, NetworkMode};
 pub use plan::SearchPlan;
+pub use probe::{Moved, Probe, ProbeFigure, Probes};
 pub use ranking::{CostAtLoad, LeftOut, RankedTarget, Ranking};
 pub use resources::{
     BeyondCharged, Client, Inference, ProcessResources, SocketResources, TargetResources,

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::build::Build;
 use super::load_unit::LoadUnit;
 use super::network::Network;
+use super::probe::Probes;
 use super::resources::{Client, Inference, TargetResources};
 use super::ws::WsRecord;
 use crate::caveat::Caveat;
@@ -230,4 +231,7 @@ pub struct Environment {
     /// How packets went between the client and a target that Plimsoll started; `null` where it did not, and in results of 0.1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
+    /// What the machine did with the same small work before and after the trial; `null` in results of 0.1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probes: Option<Probes>,
 }

@@ -49,6 +49,7 @@ pub(crate) fn conditions() -> Conditions {
             None,
         )
         .expect("a placement"),
+        probe: None,
         network: NetworkPlan::Loopback {
             why: "a test".to_owned(),
         },

@@ -2,11 +2,14 @@
 //!
 //! ```text
 //! facts   what is read, and parsed, from /proc, /sys and /etc
+//! probe   the same small work, timed before and after each trial
 //! limits  file descriptors and ports: raised, and checked before a trial
 //! ```
 
 mod facts;
 mod limits;
+mod probe;
 
 pub use facts::{Environment, ephemeral_ports};
 pub use limits::{Limits, Need, Room, preflight, raise_fd_limit};
+pub use probe::probe;

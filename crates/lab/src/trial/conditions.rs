@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use plimsoll_core::profile::Profile;
-use plimsoll_core::record::{Build, LoadUnit};
+use plimsoll_core::record::{Build, LoadUnit, Probe};
 use plimsoll_core::secret::{Secret, Secrets};
 use plimsoll_core::slo::Slo;
 use plimsoll_workloads::stt::Audio;
@@ -54,6 +54,8 @@ pub struct Conditions {
     pub log_folder: PathBuf,
     /// The machine.
     pub machine: Environment,
+    /// What the machine did with the same small work when this measurement began; `None`: nobody looked.
+    pub probe: Option<Probe>,
     /// The build of Plimsoll that measures.
     pub build: Build,
 }

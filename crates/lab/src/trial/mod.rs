@@ -28,13 +28,15 @@ mod ws;
 use std::ops::Deref;
 use std::time::Instant;
 
+use plimsoll_core::caveat::{Caveat, Doubt};
 use plimsoll_core::latency::LatencySet;
 use plimsoll_core::profile::Length;
-use plimsoll_core::record::{ClosedLoopRecord, Second, Trial};
+use plimsoll_core::record::{ClosedLoopRecord, Probes, Second, Trial};
 use plimsoll_engine::{EngineSecond, Options, Part, Report};
 use plimsoll_workloads::ws::DecodeProof;
 
 use crate::error::Result;
+use crate::machine::probe;
 use crate::resources::Recorded;
 use crate::signals::Stop;
 use crate::simulator::Stats;
@@ -117,6 +119,7 @@ pub fn run(
     conditions.profile = conditions.profile.of_length(length);
     let conditions = &conditions;
     let room = Room::of(conditions, load)?;
+    let before = probe(&conditions.placement)?;
     let mut stage = Stage::set(conditions, subject, stop)?;
     let watch = Watch::begin(conditions, subject, &stage);
     let mut second_over = |row: &Second, latency: &LatencySet| {
@@ -141,9 +144,36 @@ pub fn run(
     } else if !measured.report.interrupted {
         measured.closed_loop = closed_loop(&asked, &stage.url)?;
     }
-    let outcome = judge::judge(conditions, &stage, load, length, started_at, measured);
+    let mut outcome = judge::judge(conditions, &stage, load, length, started_at, measured);
     stage.clear()?;
+    let after = if outcome.trial.interrupted {
+        None
+    } else {
+        Some(probe(&conditions.placement)?)
+    };
+    let probes = Probes { before, after };
+    note_a_moving_machine(&mut outcome.trial, &probes, conditions);
+    outcome.trial.environment.probes = Some(probes);
     Ok(outcome)
+}
+
+/// By so much a probe may differ from that at the beginning. Wake-ups and timers vary by a fifth from one moment to the next on a virtual machine at rest.
+const MOVED: f64 = 1.4;
+
+/// Of the two probes, the one that differs more from that at the beginning; of a single trial, the second from the first.
+fn note_a_moving_machine(trial: &mut Trial, probes: &Probes, conditions: &Conditions) {
+    let beginning = conditions.probe.unwrap_or(probes.before);
+    let later = probes.after.unwrap_or(probes.before);
+    let moved = beginning.moved_to(&later, MOVED);
+    let Some(moved) = moved.or_else(|| beginning.moved_to(&probes.before, MOVED)) else {
+        return;
+    };
+    // It blocks nothing, so no verdict has to be made again.
+    let caveat = Caveat::from(&Doubt::MachineMoved(moved));
+    for further in &mut trial.further_slos {
+        further.caveats.push(caveat.clone());
+    }
+    trial.caveats.push(caveat);
 }
 
 /// What the engine is asked for.

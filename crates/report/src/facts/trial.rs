@@ -2,7 +2,8 @@
 
 use plimsoll_core::latency::{LagQuantiles, Quantiles};
 use plimsoll_core::record::{
-    Client, Environment, Inference, Network, NetworkEnd, TargetResources, Trial,
+    Client, Environment, Inference, Network, NetworkEnd, ProbeFigure, Probes, TargetResources,
+    Trial,
 };
 
 use super::{cpu_time, near_whole, process, sockets};
@@ -234,6 +235,7 @@ pub fn environment(trial: &Trial) -> Vec<Fact> {
         ("target tier", trial.target.tier.clone()),
     ]));
     rows.extend(environment.network.iter().map(network));
+    rows.extend(environment.probes.iter().flat_map(probes));
     for (name, version) in &trial.target.versions {
         rows.push((format!("target: {name}"), version.clone()));
     }
@@ -248,6 +250,21 @@ pub fn environment(trial: &Trial) -> Vec<Fact> {
         ("TCP_NODELAY at the client", nodelay.to_owned()),
     ]));
     rows
+}
+
+/// What the machine did with the same small work, before and after.
+fn probes(probes: &Probes) -> Vec<Fact> {
+    let after = probes.after.map(|after| after.figures());
+    let row = |(index, figure): (usize, ProbeFigure)| {
+        let mut value = format!("{} {}", number(figure.value), figure.unit);
+        if let Some(after) = after {
+            let after = number(after[index].value);
+            value.push_str(&format!(", after the trial {after} {}", figure.unit));
+        }
+        (format!("probe: {}", figure.name), value)
+    };
+    let before = probes.before.figures().into_iter();
+    before.enumerate().map(row).collect()
 }
 
 /// The network to the target.

@@ -17,9 +17,9 @@ use plimsoll_core::latency::{Dual, LagQuantiles, Latency, LatencySet, Quantiles,
 use plimsoll_core::ledger::Ledger;
 use plimsoll_core::profile::{Length, NS_PER_MS, Profile};
 use plimsoll_core::record::{
-    Bracket, Calibration, Client, ClientCost, Edge, Environment, Inference, LoadUnit,
-    SCHEMA_VERSION, Second, Spread, Target, TargetResources, Trial, TrialSummary, Verdict,
-    WsCalibration,
+    Bracket, Calibration, Client, ClientCost, Edge, Environment, Inference, LoadUnit, Network,
+    NetworkEnd, NetworkMode, Probe, Probes, SCHEMA_VERSION, Second, Spread, Target,
+    TargetResources, Trial, TrialSummary, Verdict, WsCalibration,
 };
 use plimsoll_core::slo::Slo;
 use plimsoll_report::IntervalHistograms;
@@ -138,7 +138,43 @@ fn environment() -> Environment {
         engine_tick_us: 500,
         quota_period_ms: Some(10.0),
         nodelay: true,
+        network: Some(network()),
+        probes: Some(probes()),
         ..Environment::default()
+    }
+}
+
+fn network() -> Network {
+    let end = |address: &str, cpus: &[u32]| NetworkEnd {
+        address: address.to_owned(),
+        receive_cpus: cpus.to_vec(),
+        offloads: vec!["tcp-segmentation-offload".to_owned()],
+    };
+    Network {
+        mode: NetworkMode::Own,
+        why: None,
+        mtu_bytes: Some(1_500),
+        client: Some(end("198.18.7.1", &[2, 3])),
+        target: Some(end("198.18.7.2", &[0])),
+    }
+}
+
+fn probes() -> Probes {
+    let before = Probe {
+        arithmetic_ns: 1.31,
+        memory_ns: 22.4,
+        system_call_ns: 98.0,
+        wake_up_us: 51.7,
+        timer_late_us: 61.2,
+        timer_cpu_us: 14.9,
+    };
+    let after = Probe {
+        wake_up_us: 58.3,
+        ..before
+    };
+    Probes {
+        before,
+        after: Some(after),
     }
 }
 

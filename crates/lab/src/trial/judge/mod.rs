@@ -170,6 +170,8 @@ fn environment(conditions: &Conditions, stage: &Stage, report: &Report) -> Envir
         engine_tick_us: conditions.tick_us,
         nodelay: conditions.nodelay,
         network: stage.network_record(conditions),
+        // The second one is taken when all of this trial is gone.
+        probes: None,
     }
 }
 

@@ -1,0 +1,115 @@
+//! What the machine did with the same small work before and after a trial.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a machine at rest takes for small work that is always the same: each a median, so that one interruption does not count.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Probe {
+    /// A multiplication that waits for the one before it, on the target's first CPU.
+    pub arithmetic_ns: f64,
+    /// A read of memory beyond the core's own caches whose address is the result of the one before it, on the target's first CPU.
+    pub memory_ns: f64,
+    /// The shortest system call, on the target's first CPU.
+    pub system_call_ns: f64,
+    /// A blocked thread on the target's first CPU is woken by one on the client's, and wakes that in turn: both ways together.
+    pub wake_up_us: f64,
+    /// How late a sleep of 500 µs on the target's first CPU ends.
+    pub timer_late_us: f64,
+    /// CPU time that such a sleep takes: going to sleep and coming back.
+    pub timer_cpu_us: f64,
+}
+
+/// The probes of one trial.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Probes {
+    /// Before the target was started.
+    pub before: Probe,
+    /// After it had ended; `null` when the trial was interrupted.
+    pub after: Option<Probe>,
+}
+
+/// A figure of a probe.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ProbeFigure {
+    /// In words.
+    pub name: &'static str,
+    /// Its value.
+    pub value: f64,
+    /// The value's unit.
+    pub unit: &'static str,
+}
+
+/// A figure that another probe saw otherwise.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Moved {
+    /// What it was.
+    pub from: ProbeFigure,
+    /// What it is.
+    pub to: f64,
+}
+
+impl Probe {
+    /// Its figures.
+    #[must_use]
+    pub fn figures(&self) -> [ProbeFigure; 6] {
+        let figure = |name, value, unit| ProbeFigure { name, value, unit };
+        [
+            figure("multiplication", self.arithmetic_ns, "ns"),
+            figure("read of memory", self.memory_ns, "ns"),
+            figure("system call", self.system_call_ns, "ns"),
+            figure("wake-up across cores and back", self.wake_up_us, "µs"),
+            figure("lateness of a timer", self.timer_late_us, "µs"),
+            figure("CPU of a timer", self.timer_cpu_us, "µs"),
+        ]
+    }
+
+    /// The figure that moved most from here to there, either way, where it moved by more than the factor `limit`.
+    #[must_use]
+    pub fn moved_to(&self, other: &Self, limit: f64) -> Option<Moved> {
+        let pairs = self.figures().into_iter().zip(other.figures());
+        let known = pairs.filter(|(from, to)| from.value > 0.0 && to.value > 0.0);
+        let factor = |from: f64, to: f64| (to / from).max(from / to);
+        known
+            .map(|(from, to)| Moved { from, to: to.value })
+            .filter(|moved| factor(moved.from.value, moved.to) > limit)
+            .max_by(|a, b| factor(a.from.value, a.to).total_cmp(&factor(b.from.value, b.to)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_moved_most_is_told_and_what_moved_little_is_not() {
+        let rest = Probe {
+            arithmetic_ns: 1.0,
+            memory_ns: 80.0,
+            system_call_ns: 100.0,
+            wake_up_us: 50.0,
+            timer_late_us: 60.0,
+            timer_cpu_us: 0.0,
+        };
+        let moved = |other: Probe| rest.moved_to(&other, 1.3).map(|moved| moved.from.name);
+        assert_eq!(moved(rest), None);
+        let wake_ups = Probe {
+            wake_up_us: 80.0,
+            system_call_ns: 140.0,
+            // Unknown there, so nothing is said.
+            timer_cpu_us: 9.0,
+            ..rest
+        };
+        assert_eq!(moved(wake_ups), Some("wake-up across cores and back"));
+        let faster = Probe {
+            memory_ns: 40.0,
+            ..rest
+        };
+        assert_eq!(moved(faster), Some("read of memory"));
+        let a_little = Probe {
+            wake_up_us: 64.0,
+            ..rest
+        };
+        assert_eq!(moved(a_little), None);
+    }
+}

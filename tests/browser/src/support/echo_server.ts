@@ -15,7 +15,7 @@ export async function startEcho(port: number): Promise<{ port: number; server: S
     socket.on("error", () => socket.terminate());
     socket.on("message", (data, isBinary) => socket.send(data, { binary: isBinary }));
   });
-  server.listen(port, "127.0.0.1");
+  server.listen(port, "0.0.0.0");
   await once(server, "listening");
   const end = () => {
     for (const socket of sockets.clients) socket.terminate();

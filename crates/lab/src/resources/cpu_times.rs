@@ -133,7 +133,7 @@ pub(super) fn tick_us() -> u64 {
 pub struct CpuTimes {
     /// CPU number → its time.
     pub cpus: BTreeMap<u32, Ticks>,
-    /// CPU number → the time that threads ran on it, ns; empty where the kernel does not tell.
+    /// CPU number → the time that threads ran on it, ns, but for the kernel's own that receives; empty where the kernel does not tell.
     pub threads_ns: BTreeMap<u32, u64>,
 }
 
@@ -154,6 +154,12 @@ impl CpuTimes {
             std::fs::read_to_string(path).map_err(|error| Error::io("reading", path, error))?;
         let mut times = Self::parse(&text);
         times.threads_ns = threads_ns();
+        for (cpu, ns) in deferred_interrupts_ns() {
+            times
+                .threads_ns
+                .entry(cpu)
+                .and_modify(|threads| *threads = threads.saturating_sub(ns));
+        }
         Ok(times)
     }
 
@@ -220,6 +226,30 @@ fn threads_ns() -> BTreeMap<u32, u64> {
     text.and_then(std::io::Result::ok)
         .map(|text| parse_usage_percpu(&text))
         .unwrap_or_default()
+}
+
+/// What the kernel's thread for deferred interrupts (`ksoftirqd/N`) ran on each CPU. That is the work of receiving, put off while much comes: it belongs to whoever
+/// the packets come to, and not to other programs. Empty where kernel threads are not visible, as in a container.
+fn deferred_interrupts_ns() -> Vec<(u32, u64)> {
+    static THREADS: OnceLock<Vec<(u32, PathBuf)>> = OnceLock::new();
+    let threads = THREADS.get_or_init(|| {
+        let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let of_a_cpu = |path: PathBuf| {
+            let name = std::fs::read_to_string(path.join("comm")).ok()?;
+            let cpu = name.trim().strip_prefix("ksoftirqd/")?.parse().ok()?;
+            // A program may call itself so; kernel threads have no command line.
+            let command = std::fs::read(path.join("cmdline")).ok()?;
+            command.is_empty().then(|| (cpu, path.join("schedstat")))
+        };
+        processes
+            .filter_map(|entry| of_a_cpu(entry.path()))
+            .collect()
+    });
+    let ran = |(cpu, path): &(u32, PathBuf)| {
+        let text = std::fs::read_to_string(path).ok()?;
+        Some((*cpu, text.split_ascii_whitespace().next()?.parse().ok()?))
+    };
+    threads.iter().filter_map(ran).collect()
 }
 
 /// `cpu0 0 0 40 20 10 5 123456789 55 40`: the seventh number is the time in which threads ran, ns (the kernel's `Documentation/scheduler/sched-stats.rst`).

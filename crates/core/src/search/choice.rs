@@ -57,29 +57,6 @@ pub(super) struct Choice<'a> {
 impl Choice<'_> {
     /// The next trial, or why there is none.
     pub(super) fn next(&self) -> Result<Trial, Ended> {
-        self.towards_the_edge()
-            .or_else(|ended| self.lower_bound(ended).ok_or(ended))
-    }
-
-    /// Before the search gives up at what cannot be tried: where trials passed and none failed, some load must be sure, for that is the answer. The highest with a
-    /// pass that can still be tried; else the next one below all.
-    fn lower_bound(&self, ended: Ended) -> Option<Trial> {
-        let gives_up = matches!(
-            ended,
-            Ended::AtMaximum | Ended::OutOfReach | Ended::Unmeasurable
-        );
-        let unsure = self.known.confirmed.is_none() && !self.known.any_fail;
-        let (lowest, _) = self.known.valid_loads?;
-        if !(gives_up && unsure) || self.known.highest_pass.is_none() {
-            return None;
-        }
-        let mut passed = self.tallies.iter().rev().filter(|(_, t)| t.any_pass());
-        passed
-            .find_map(|(load, _)| self.settle(*load))
-            .or_else(|| Some((self.below(lowest)?, Length::Full, Why::Confirm)))
-    }
-
-    fn towards_the_edge(&self) -> Result<Trial, Ended> {
         if let Some(trial) = self.repetition() {
             return Ok(trial);
         }

@@ -56,12 +56,18 @@ pub fn stop_on_signals() -> Result<Stop> {
             .and_then(|_| signal_hook::flag::register(signal, stop.flag()))
             .map_err(|source| failed(signal, source))?;
     }
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    if !ignores(&status, SIGHUP) {
+    if !hangups_are_ignored() {
         signal_hook::flag::register(SIGHUP, stop.flag())
             .map_err(|source| failed(SIGHUP, source))?;
     }
     Ok(stop)
+}
+
+/// Whether this process ignores SIGHUP, and with it every child that does not say otherwise: under `nohup`.
+#[must_use]
+pub fn hangups_are_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    ignores(&status, SIGHUP)
 }
 
 /// Whether a process with this `/proc/PID/status` ignores the signal.
@@ -81,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_signal_sets_the_flag_and_the_process_goes_on() {
-        if plimsoll_testing::hangups_are_ignored() {
+        if hangups_are_ignored() {
             plimsoll_testing::skipped!("hangups are ignored here, as under nohup");
             return;
         }

@@ -11,7 +11,7 @@ use plimsoll_core::record::LoadUnit;
 use plimsoll_core::secret::redacted_url;
 use plimsoll_core::slo::Slo;
 use plimsoll_lab::build::build as build_target;
-use plimsoll_lab::isolation::{CpuList, GroupView, Layout, Placement, can_be_own};
+use plimsoll_lab::isolation::{CpuList, GroupView, Layout, Placement, can_be_own, no_own_network};
 use plimsoll_lab::machine::{Environment, probe};
 use plimsoll_lab::manifest::{self, Manifest};
 use plimsoll_lab::resources::Source;
@@ -204,9 +204,7 @@ fn network(
     match (possible, asked) {
         (Ok(()), _) => Ok(NetworkPlan::Own),
         (Err(why), None) => Ok(loopback(&why)),
-        (Err(why), Some(_)) => Err(Failure::Usage(format!(
-            "--network own: {why}; run as root with iproute2 installed, or measure with --network loopback"
-        ))),
+        (Err(why), Some(_)) => Err(no_own_network(&why).into()),
     }
 }
 

@@ -4,7 +4,9 @@ mod support;
 
 use plimsoll_testing::skipped;
 use support::manifests::{Root, manifest_of_gateway};
-use support::{Ended, Plimsoll, built_lying_server, conclusive, records, turn, undisturbed};
+use support::{
+    Ended, Plimsoll, built_lying_server, cards_of, conclusive, records, turn, undisturbed,
+};
 
 const LINE: &str = "--sessions 60 --ramp 0.2 --warm-up 1 --measured 4 --grace 2";
 
@@ -56,14 +58,8 @@ fn a_target_that_is_started_has_a_network_of_its_own() {
     // The cores do all that the target is charged for, and more.
     let (charged, core) = accounts(&ended);
     assert!(core > charged, "{core} {charged}");
-    let cards = std::fs::read_dir("/sys/class/net")
-        .expect("cards")
-        .flatten();
-    let ours = cards.filter(|card| {
-        let alias = std::fs::read_to_string(card.path().join("ifalias")).unwrap_or_default();
-        alias.starts_with("plimsoll-")
-    });
-    assert_eq!(ours.count(), 0, "the cards are gone with the trial");
+    let cards = cards_of("plimsoll-");
+    assert_eq!(cards, Vec::<String>::new(), "they are gone with the trial");
 }
 
 #[test]

@@ -8,10 +8,12 @@ use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 use std::time::Duration;
 
-use plimsoll_testing::{eventually, hangups_are_ignored, skipped};
+use plimsoll_lab::signals::hangups_are_ignored;
+use plimsoll_testing::{eventually, skipped};
 use support::manifests::{Root, file, manifest_of_gateway};
 use support::{
-    Plimsoll, ROOMY_SLO, built_lying_server, conclusive, records, shared_turn, turn, undisturbed,
+    Plimsoll, ROOMY_SLO, built_lying_server, cards_of, conclusive, records, shared_turn, turn,
+    undisturbed,
 };
 
 const PHASES: &str = "--ramp 0.2 --warm-up 1 --measured 4 --grace 2";
@@ -220,19 +222,6 @@ fn what_a_killed_run_left_behind_is_gone_after_the_next_start() {
     assert_eq!(running.processes(), Vec::<String>::new());
     assert_eq!(folders_of(&group), "");
     assert_eq!(cards_of(maker), Vec::<String>::new());
-}
-
-/// The network cards that this Plimsoll made.
-fn cards_of(maker: &str) -> Vec<String> {
-    let cards = std::fs::read_dir("/sys/class/net")
-        .expect("cards")
-        .flatten();
-    let made = cards.filter(|card| {
-        let alias = std::fs::read_to_string(card.path().join("ifalias")).unwrap_or_default();
-        alias.starts_with(maker)
-    });
-    made.map(|card| card.file_name().to_string_lossy().into_owned())
-        .collect()
 }
 
 /// Where control groups of this name are.

@@ -55,18 +55,6 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Whether this process ignores SIGHUP, and with it every child that does not say otherwise: under `nohup`. Then a hangup shows nothing.
-#[must_use]
-pub fn hangups_are_ignored() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status
-        .lines()
-        .find_map(|line| line.strip_prefix("SigIgn:"))
-        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    // SIGHUP is signal 1, bit 0.
-    ignored.is_some_and(|mask| mask & 1 == 1)
-}
-
 /// One line, whatever the reason holds.
 fn line_of(of: &str, test: &str, reason: &str) -> String {
     let reason: Vec<&str> = reason.split_whitespace().collect();

@@ -26,6 +26,7 @@ use plimsoll_core::record::{Network, NetworkEnd, NetworkMode};
 use super::cpus::CpuList;
 use super::offloads;
 use super::sweep::Maker;
+use crate::error::Error;
 
 /// What an Ethernet has.
 const MTU_BYTES: u32 = 1_500;
@@ -200,6 +201,14 @@ impl Card {
     }
 }
 
+/// That a target cannot have a network of its own, for this reason, with the remedy.
+#[must_use]
+pub fn no_own_network(why: &str) -> Error {
+    Error::Usage(format!(
+        "--network own: {why}; run as root with iproute2 installed, or measure with --network loopback"
+    ))
+}
+
 /// Why a target cannot have a network of its own here, if it cannot: it is tried.
 ///
 /// # Errors
@@ -208,17 +217,16 @@ pub fn can_be_own(client_cpus: &CpuList, target_cpus: &CpuList) -> Result<(), St
     OwnNetwork::make(client_cpus, target_cpus, 1).map(drop)
 }
 
-/// Deletes the cards that a killed run left behind, known by their makers' names. Returns how many pairs there were.
-pub(super) fn sweep_cards() -> usize {
+/// Deletes the cards that a killed run left behind, known by their makers' names.
+pub(super) fn sweep_cards() {
     let cards = std::fs::read_dir(CARDS).into_iter().flatten().flatten();
-    let stale = cards.filter(|card| {
+    for card in cards {
         let alias = std::fs::read_to_string(card.path().join("ifalias")).unwrap_or_default();
-        Maker::of(alias.trim()).is_some_and(|maker| maker.is_dead())
-    });
-    let names = stale.map(|card| card.file_name().to_string_lossy().into_owned());
-    names
-        .filter(|name| ip(&format!("link delete {name}\n")).is_ok())
-        .count()
+        if Maker::of(alias.trim()).is_some_and(|maker| maker.is_dead()) {
+            // One that cannot be deleted is in nobody's way: each network has names and addresses of its own.
+            let _ = ip(&format!("link delete {}\n", card.file_name().display()));
+        }
+    }
 }
 
 /// A new network namespace, without a name.

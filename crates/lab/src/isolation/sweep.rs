@@ -20,8 +20,6 @@ pub struct Swept {
     pub groups: usize,
     /// Processes in them that were killed.
     pub processes: usize,
-    /// Pairs of network cards that are gone now.
-    pub card_pairs: usize,
 }
 
 /// Ends what an earlier Plimsoll left behind because it was killed: its control groups, the processes in them, which lost their parents
@@ -56,10 +54,11 @@ pub fn sweep_stale(layout: &Layout) -> Swept {
             names.insert(name);
         }
     }
+    // After the processes, which may be the last ones in a network of their own.
+    sweep_cards();
     Swept {
         groups: names.len(),
         processes: processes.len(),
-        card_pairs: sweep_cards(),
     }
 }
 

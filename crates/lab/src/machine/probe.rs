@@ -6,12 +6,13 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use nix::time::ClockId;
 use nix::unistd::getppid;
 use plimsoll_core::record::Probe;
+use plimsoll_core::stats;
 
 use crate::error::{Error, Result};
 use crate::isolation::{CpuList, Placement};
+use crate::resources::thread_cpu;
 
 /// Blocks of each kind of work; the median block counts.
 const BLOCKS: usize = 9;
@@ -122,11 +123,6 @@ fn timer() -> (f64, f64) {
     (median(late_us), median(cpu_us))
 }
 
-fn thread_cpu() -> Duration {
-    let time = ClockId::CLOCK_THREAD_CPUTIME_ID.now();
-    time.map_or(Duration::ZERO, Duration::from)
-}
-
 /// The median round trip between a thread on each CPU, µs.
 fn wake_up_us(target: &CpuList, client: &CpuList) -> Result<f64> {
     let times = std::thread::scope(|scope| scope.spawn(|| round_trips_us(target, client)).join());
@@ -171,9 +167,8 @@ fn round_trips_us(target: &CpuList, client: &CpuList) -> Result<Vec<f64>> {
     })
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
+fn median(values: Vec<f64>) -> f64 {
+    stats::median(&values).unwrap_or(0.0)
 }
 
 #[cfg(test)]

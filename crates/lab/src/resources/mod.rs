@@ -21,6 +21,7 @@ mod series;
 mod sockets;
 
 pub use cpu_times::{CpuTimes, Passed, Ticks};
+pub(crate) use monitor::thread_cpu;
 pub use monitor::{DEFAULT_INTERVAL, Monitor, Recorded, Watched};
 pub use run_queue::{RunQueue, Waited};
 pub use sampler::{Detail, Sample, Sampler, Source, process_cpu_us};

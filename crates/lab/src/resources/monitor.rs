@@ -235,18 +235,15 @@ impl Round {
                 .map(|(_, series, name)| (name, series))
                 .collect(),
             machine: self.machine,
-            cost_cpu_us: thread_cpu_us(),
+            cost_cpu_us: u64::try_from(thread_cpu().as_micros()).unwrap_or(u64::MAX),
         }
     }
 }
 
-fn thread_cpu_us() -> u64 {
+/// CPU time of the calling thread; none where the clock cannot be read.
+pub(crate) fn thread_cpu() -> Duration {
     let time = nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID.now();
-    let time = time.map(|time| (u64::try_from(time.tv_sec()), u64::try_from(time.tv_nsec())));
-    match time {
-        Ok((Ok(seconds), Ok(nanoseconds))) => seconds * 1_000_000 + nanoseconds / 1000,
-        _ => 0,
-    }
+    time.map_or(Duration::ZERO, Duration::from)
 }
 
 #[cfg(test)]

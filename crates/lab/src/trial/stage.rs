@@ -12,7 +12,7 @@ use super::conditions::{CPU_PASSES, Conditions, Inference, Load, MODEL_DELAY_MS,
 use super::subject::{Subject, TargetUrl};
 use crate::contract::CONTRACT_VARIABLES;
 use crate::error::{Error, Result};
-use crate::isolation::{Cgroup, Layout, OwnNetwork};
+use crate::isolation::{Cgroup, Layout, OwnNetwork, no_own_network};
 use crate::manifest::Manifest;
 use crate::process::{Child, Launch, choose_port, port_taken};
 use crate::resources::{DEFAULT_INTERVAL, Monitor, Sampler, SocketWatch, Source, Watched};
@@ -151,7 +151,7 @@ impl Stage {
     fn socket_watch(&self) -> Result<SocketWatch> {
         let open = || SocketWatch::new(self.url.address);
         match &self.network {
-            Some(network) => network.within(open).map_err(|why| no_network(&why)),
+            Some(network) => network.within(open).map_err(|why| no_own_network(&why)),
             None => Ok(open()),
         }
     }
@@ -332,13 +332,7 @@ fn network(conditions: &Conditions, subject: &Subject) -> Result<Option<OwnNetwo
     let addresses = conditions.load.source_addresses().len();
     OwnNetwork::make(&placement.client_cpus, &placement.target_cpus, addresses)
         .map(Some)
-        .map_err(|why| no_network(&why))
-}
-
-fn no_network(why: &str) -> Error {
-    Error::Usage(format!(
-        "--network own: {why}; run as root with iproute2 installed, or measure with --network loopback"
-    ))
+        .map_err(|why| no_own_network(&why))
 }
 
 /// The ports of a target that we start.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::document::{self, Row};
 use crate::support::burners::Burners;
-use crate::support::{Ended, Plimsoll, Trial, conclusive, inconclusive, turn};
+use crate::support::{Ended, Plimsoll, Trial, attempts, conclusive, or_inconclusive, turn};
 use plimsoll_testing::skipped;
 
 /// Caveats that say that the client was the limit.
@@ -94,17 +94,7 @@ fn a_core_for_each() -> bool {
 
 /// A trial in which nobody but the burners disturbed: what the machine adds (`others`) is no fault of Plimsoll's. `None`, which is said, where it always did.
 fn burned_only(expected: &[&str], trial: impl Fn() -> Ended) -> Option<Ended> {
-    let mut disturbances = Vec::new();
-    for _ in 0..3 {
-        let ended = trial();
-        disturbances = ended.disturbances(expected);
-        if disturbances.is_empty() {
-            return Some(ended);
-        }
-        eprintln!("disturbed by more than the test does: {disturbances:?}");
-    }
-    inconclusive(&disturbances);
-    None
+    or_inconclusive(attempts(3, |_| None, expected, trial))
 }
 
 /// The target has a core of its own and is honest. The client's core is taken by others: three loops of weight 29,154 leave an engine thread of nice −10 (9,548) a tenth of

@@ -5,8 +5,9 @@ use std::path::Path;
 use crate::document;
 use crate::entry::{Counter, Lie, Manifest};
 use crate::support::manifests::file;
-use crate::support::turns::shared_turn;
-use crate::support::{Ended, Plimsoll, Trial, built_lying_server, inconclusive, records, turn};
+use crate::support::{
+    Ended, Plimsoll, Trial, attempts, built_lying_server, inconclusive, records, shared_turn, turn,
+};
 use crate::table;
 
 /// A machine that was busy with something else is no reason to fail: as often as this a trial is run again when a caveat blocks it that the lie does not explain.
@@ -42,23 +43,12 @@ pub(crate) fn told(name: &str) {
 /// The first trial that the machine did not disturb; else what it did to the last one.
 fn undisturbed(lie: &Lie) -> Result<Ended, Vec<String>> {
     let expected: Vec<&str> = expected_caveats(lie).collect();
-    let mut disturbances = Vec::new();
-    for attempt in 1..=ATTEMPTS {
+    let turn_of = |attempt| {
         // Where it was disturbed, the other trial may have been what did it.
         let alone = attempt > 1 || WANTS_A_CORE.contains(&lie.lie);
-        let turn = if alone { turn() } else { shared_turn() };
-        let ended = call(lie);
-        drop(turn);
-        disturbances = ended.disturbances(&expected);
-        if disturbances.is_empty() {
-            return Ok(ended);
-        }
-        eprintln!(
-            "{}: attempt {attempt} was disturbed by the machine: {disturbances:?}",
-            lie.name
-        );
-    }
-    Err(disturbances)
+        Some(if alone { turn() } else { shared_turn() })
+    };
+    attempts(ATTEMPTS, turn_of, &expected, || call(lie))
 }
 
 fn call(lie: &Lie) -> Ended {

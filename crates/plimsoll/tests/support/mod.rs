@@ -91,32 +91,52 @@ const ATTEMPTS: u32 = 3;
 /// Runs what `invocation` makes until the machine does not disturb it, at most [`ATTEMPTS`] times. `None`: it did each time, which is said; there is nothing to hold against
 /// anything then, and the test ends ([`conclusive`]).
 pub(crate) fn undisturbed(invocation: impl Fn() -> Plimsoll) -> Option<Ended> {
-    undisturbed_in(|_| None, invocation)
+    or_inconclusive(attempts(ATTEMPTS, |_| None, &[], || invocation().run()))
 }
 
 /// The same for a trial so small that another one may run beside it: so it is tried first, and alone where that disturbed it. It takes its turns itself.
 pub(crate) fn undisturbed_beside_another(invocation: impl Fn() -> Plimsoll) -> Option<Ended> {
     let turn_of = |attempt| Some(if attempt == 1 { shared_turn() } else { turn() });
-    undisturbed_in(turn_of, invocation)
+    or_inconclusive(attempts(ATTEMPTS, turn_of, &[], || invocation().run()))
 }
 
-fn undisturbed_in(
+/// The first trial that was disturbed by nothing but what is `expected`; else what disturbed the last one. An attempt has the turn that `turn_of` takes for it.
+pub(crate) fn attempts(
+    most: u32,
     turn_of: impl Fn(u32) -> Option<Turn>,
-    invocation: impl Fn() -> Plimsoll,
-) -> Option<Ended> {
+    expected: &[&str],
+    trial: impl Fn() -> Ended,
+) -> Result<Ended, Vec<String>> {
     let mut disturbances = Vec::new();
-    for attempt in 1..=ATTEMPTS {
+    for attempt in 1..=most {
         let turn = turn_of(attempt);
-        let ended = invocation().run();
+        let ended = trial();
         drop(turn);
-        disturbances = ended.disturbances(&[]);
+        disturbances = ended.disturbances(expected);
         if disturbances.is_empty() {
-            return Some(ended);
+            return Ok(ended);
         }
         eprintln!("attempt {attempt} was disturbed by the machine: {disturbances:?}");
     }
-    inconclusive(&disturbances);
-    None
+    Err(disturbances)
+}
+
+/// The trial, where one was not disturbed; else it is said what did.
+pub(crate) fn or_inconclusive(attempts: Result<Ended, Vec<String>>) -> Option<Ended> {
+    attempts.map_err(|by| inconclusive(&by)).ok()
+}
+
+/// The network cards whose maker's name, which is their alias, begins so.
+pub(crate) fn cards_of(maker: &str) -> Vec<String> {
+    let cards = std::fs::read_dir("/sys/class/net")
+        .expect("cards")
+        .flatten();
+    let made = cards.filter(|card| {
+        let alias = std::fs::read_to_string(card.path().join("ifalias")).unwrap_or_default();
+        alias.starts_with(maker)
+    });
+    made.map(|card| card.file_name().to_string_lossy().into_owned())
+        .collect()
 }
 
 /// Runs a search (or whatever has several trials) until the machine disturbs none of its trials, at most twice; the last one, disturbed or not, with what disturbed it.

@@ -270,8 +270,8 @@ fn probes(probes: &Probes) -> Vec<Fact> {
 /// The network to the target.
 fn network(network: &Network) -> Fact {
     let end = |end: &NetworkEnd| {
-        let cpus: Vec<_> = end.receive_cpus.iter().map(u32::to_string).collect();
-        format!("{} received by CPU {}", end.address, cpus.join(","))
+        let cpus = cores(&end.receive_cpus);
+        format!("{} received by CPU {cpus}", end.address)
     };
     let mut parts = vec![network.mode.name().to_owned()];
     parts.extend(network.why.clone());
@@ -304,8 +304,8 @@ fn plimsoll(environment: &Environment) -> String {
 }
 
 /// Cores as a list.
-pub(crate) fn cores(cores: &[usize]) -> String {
-    let cores: Vec<_> = cores.iter().map(usize::to_string).collect();
+pub(crate) fn cores(cores: &[impl ToString]) -> String {
+    let cores: Vec<_> = cores.iter().map(ToString::to_string).collect();
     match cores.len() {
         0 => "not placed".to_owned(),
         _ => cores.join(","),

@@ -119,7 +119,8 @@ fn a_client_with_a_burner_on_its_core() {
 }
 
 /// The other way round: it is late by the loop's doing, and its own thread is seen to wait. The scheduler always prefers a loop of real-time priority (and leaves others a
-/// twentieth of each second, `sched_rt_runtime_us`); by nice values alone a control group has its fair half, whatever is beside it.
+/// twentieth of each second, `sched_rt_runtime_us`); by nice values alone a control group has its fair half, whatever is beside it. The sessions are so many that the target
+/// needs well over that twentieth: kernels since 6.8 may hand it out the moment somebody asks, and a target that needs less is then never late.
 #[test]
 fn a_target_with_a_burner_on_its_core() {
     let _turn = turn();
@@ -131,7 +132,7 @@ fn a_target_with_a_burner_on_its_core() {
         skipped!("`chrt --fifo 1` is not allowed here");
         return;
     }
-    let ended = burned(100, 1, "chrt --fifo 1 taskset -c 1");
+    let ended = burned(300, 1, "chrt --fifo 1 taskset -c 1");
     ended.expect_code(3);
     let trial = ended.trial();
     assert_eq!(trial.verdict(), "invalid");

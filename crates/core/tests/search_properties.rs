@@ -8,7 +8,7 @@ use plimsoll_core::search::edge::EdgePosterior;
 use plimsoll_core::search::{Ended, LoadClass, Outcome, Search, Settings, Step, TrialVerdict};
 use plimsoll_core::slo::{Gate, Metric, Percentile, Slo};
 use proptest::prelude::*;
-use synthetic_server::{Shape, Spent, SyntheticServer, run, uniform};
+use synthetic_server::{Shape, Spent, SyntheticServer, Wander, run, uniform};
 
 /// The share of a short trial in these tests.
 const SHORT_SHARE: f64 = 0.5;
@@ -368,6 +368,11 @@ fn intervals_contain_the_edge_and_lines_lie_near_it() {
         short_optimism: 0.03,
         ..soft(0.01, 0.0)
     };
+    let drifts = |drift, wander| SyntheticServer {
+        drift,
+        wander,
+        ..soft(0.01, 0.0)
+    };
     // The seeds are fixed, so these counts do not change by chance; nine in ten leave room for a change of the search.
     for (name, servers, like, share) in [
         ("sharp", 10, sharp, 0.06),
@@ -375,6 +380,9 @@ fn intervals_contain_the_edge_and_lines_lie_near_it() {
         ("disturbed", 40, soft(0.01, 0.1), 0.08),
         ("normal", 10, normal, 0.06),
         ("short trials that flatter", 10, flattering, 0.06),
+        ("drift 5 %", 20, drifts(0.05, Wander::Sine), 0.15),
+        ("drift 15 %", 20, drifts(0.15, Wander::Sine), 0.3),
+        ("two states", 20, drifts(0.05, Wander::TwoStates), 0.15),
     ] {
         let (contain, near) = hits(servers, like, share);
         let least = servers as usize * 9 / 10;

@@ -100,7 +100,7 @@ pub(crate) fn tables(servers: u64) -> Result<(), SettingsError> {
 const UNDISTURBED: [&str; 3] = ["sharp", "soft 1 %", "soft 5 %"];
 
 /// The kinds that are searched.
-const KINDS: [&str; 8] = [
+const KINDS: [&str; 12] = [
     "sharp",
     "soft 1 %",
     "soft 2 %",
@@ -109,6 +109,10 @@ const KINDS: [&str; 8] = [
     "soft 2 %, 10 % false fails",
     "soft 1 %, short +3 %",
     "soft 1 %, drift 3 %",
+    "soft 1 %, drift 5 %",
+    "soft 1 %, drift 15 %",
+    "soft 1 %, two states, 5 % to either side",
+    "soft 1 %, two states, 15 % to either side",
 ];
 
 fn searched(plan: &Plan, server: &SyntheticServer, invalid: f64) -> Result<Answer, SettingsError> {

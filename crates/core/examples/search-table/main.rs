@@ -16,7 +16,7 @@ use bisection::bisect;
 use plimsoll_core::profile::{Length, Profile};
 use plimsoll_core::search::{Ended, Search, Settings, SettingsError, TrialVerdict};
 use plimsoll_core::stats::quantile;
-use synthetic_server::{Shape, SyntheticServer, run, uniform};
+use synthetic_server::{Shape, SyntheticServer, Wander, run, uniform};
 
 /// Servers a row.
 const SERVERS: u64 = 200;
@@ -89,6 +89,36 @@ fn kinds() -> Vec<Kind> {
             "soft 1 %, drift 3 %",
             SyntheticServer {
                 drift: 0.03,
+                ..soft(0.01, 0.0)
+            },
+        ),
+        row(
+            "soft 1 %, drift 5 %",
+            SyntheticServer {
+                drift: 0.05,
+                ..soft(0.01, 0.0)
+            },
+        ),
+        row(
+            "soft 1 %, drift 15 %",
+            SyntheticServer {
+                drift: 0.15,
+                ..soft(0.01, 0.0)
+            },
+        ),
+        row(
+            "soft 1 %, two states, 5 % to either side",
+            SyntheticServer {
+                drift: 0.05,
+                wander: Wander::TwoStates,
+                ..soft(0.01, 0.0)
+            },
+        ),
+        row(
+            "soft 1 %, two states, 15 % to either side",
+            SyntheticServer {
+                drift: 0.15,
+                wander: Wander::TwoStates,
                 ..soft(0.01, 0.0)
             },
         ),

@@ -39,7 +39,8 @@ const SAFE_BAND: f64 = 0.05;
 const LEAST_GAIN: f64 = 0.001;
 /// How much the seed sways the choice between loads that tell about the same.
 const SWAY: f64 = 0.05;
-
+/// So many times the usual full trials make the highest load allowed sure, or nothing does.
+const AT_MAXIMUM: u32 = 3;
 /// Round loads tried beside the interval before a side is given up.
 const SIDE_STEPS: usize = 12;
 
@@ -57,6 +58,43 @@ pub(super) struct Choice<'a> {
 impl Choice<'_> {
     /// The next trial, or why there is none.
     pub(super) fn next(&self) -> Result<Trial, Ended> {
+        self.towards_the_edge()
+            .or_else(|ended| self.lower_bound(ended).ok_or(ended))
+    }
+
+    /// Before the search gives up at what cannot be tried: what makes the lower bound sure, for that is the answer. Where trials passed, none failed and no load is
+    /// sure, that is the highest with a pass that can still be tried, else the next one below all. A highest load allowed that passed, while a fail elsewhere
+    /// leaves a doubt, is tried on: no other load tells more.
+    fn lower_bound(&self, ended: Ended) -> Option<Trial> {
+        let surer = self.sure_at_maximum();
+        if ended == Ended::AtMaximum && surer.is_some() {
+            return surer;
+        }
+        let gives_up = matches!(
+            ended,
+            Ended::AtMaximum | Ended::OutOfReach | Ended::Unmeasurable
+        );
+        let unsure = self.known.confirmed.is_none() && !self.known.any_fail;
+        let (lowest, _) = self.known.valid_loads?;
+        if !(gives_up && unsure) || self.known.highest_pass.is_none() {
+            return None;
+        }
+        let mut passed = self.tallies.iter().rev().filter(|(_, t)| t.any_pass());
+        passed
+            .find_map(|(load, _)| self.settle(*load))
+            .or_else(|| Some((self.below(lowest)?, Length::Full, Why::Confirm)))
+    }
+
+    /// A full trial at the highest load allowed, where its trials passed but do not make it sure yet.
+    fn sure_at_maximum(&self) -> Option<Trial> {
+        let max = self.settings.max;
+        let tally = self.tallies.get(&max)?;
+        let unsure = self.known.confirmed != Some(max) && tally.mostly_passed();
+        let few = tally.passed + tally.failed < self.settings.repeats * AT_MAXIMUM;
+        (unsure && few && self.measurable(max)).then_some((max, Length::Full, Why::Confirm))
+    }
+
+    fn towards_the_edge(&self) -> Result<Trial, Ended> {
         if let Some(trial) = self.repetition() {
             return Ok(trial);
         }
@@ -270,6 +308,10 @@ impl Choice<'_> {
         ceiling: u32,
     ) -> Option<(u32, Length)> {
         let top = grid::grow(highest, ceiling).unwrap_or(ceiling);
+        if top < self.settings.min {
+            // The client ran out below the least load, in trials of another SLO's search.
+            return None;
+        }
         let quantile = |q: f64| {
             let load = posterior.quantile(q);
             load.clamp(f64::from(self.settings.min), f64::from(top))

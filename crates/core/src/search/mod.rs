@@ -24,8 +24,9 @@
 //!    What is tried next decides. So no false fail bounds the search for ever.
 //! 6. **Invalid.** An invalid trial is run again. Two at a load in which the client ran out put it and those above out of reach,
 //!    unless two valid trials at or above it show otherwise; fails out of reach, and fails among more invalid trials, count for
-//!    nothing. The search narrows towards what is out of reach, has one more look at it, and the answer is "at least". A load with
-//!    three invalid trials for other reasons is left, and the search goes around it.
+//!    nothing. The search narrows towards what is out of reach, has one more look at it, and the answer is "at least"; where no load
+//!    is sure by then, it first confirms the highest one with a pass that can still be tried. A load with three invalid trials for
+//!    other reasons is left, and the search goes around it.
 //! 7. **Least load.** No trial runs below `min`, and no short one below `short_min`: there the measured window holds too few answers
 //!    for a verdict. A target that fails at `min` ends the search.
 //! 8. **Budget.** `max_trials`, or [`Search::expect_time_for`] when the caller's time runs out, ends the search with what is known.

@@ -87,6 +87,26 @@ fn assert_found(outcome: &Outcome, edge: f64, width: f64) {
     assert!(passing.passed >= 2 && failing.failed >= 2, "{outcome:?}");
 }
 
+/// A doubt that one false fail leaves is not settled by two passes at the highest load; there is none above to learn from.
+#[test]
+fn the_highest_load_allowed_is_tried_until_it_is_sure() {
+    let mut search = search(Settings {
+        start: 120,
+        max: 140,
+        ..settings()
+    });
+    let mut first = true;
+    let (steps, outcome) = drive(&mut search, |_, _| {
+        if std::mem::take(&mut first) {
+            TrialVerdict::Fail
+        } else {
+            TrialVerdict::Pass
+        }
+    });
+    assert_eq!(outcome.confirmed, Some(140), "{steps:?}");
+    assert!(outcome.lower_bound_only, "{steps:?}");
+}
+
 #[test]
 fn settings_without_sense_are_named() {
     let refused = |change: fn(&mut Settings)| {

@@ -15,9 +15,11 @@ pub(crate) struct SyntheticServer {
     pub(crate) softness: f64,
     /// Share of trials that fail at any load, by disturbance.
     pub(crate) false_fails: f64,
-    /// The edge wanders by this share of it to either side, as a sine.
+    /// The edge wanders by this share of it to either side,
     pub(crate) drift: f64,
-    /// One period of that sine, in full trials.
+    /// in this way.
+    pub(crate) wander: Wander,
+    /// One period of it, in full trials.
     pub(crate) drift_period: f64,
     /// By how much the edge of short trials lies higher.
     pub(crate) short_optimism: f64,
@@ -34,6 +36,15 @@ pub(crate) enum Shape {
     Normal,
 }
 
+/// How an edge wanders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wander {
+    /// As a sine.
+    Sine,
+    /// Between two states: each lasts for a quarter to three quarters of the period, drawn anew each time.
+    TwoStates,
+}
+
 impl SyntheticServer {
     /// Without noise.
     pub(crate) fn sharp(edge: f64, seed: u64) -> Self {
@@ -43,6 +54,7 @@ impl SyntheticServer {
             softness: 0.0,
             false_fails: 0.0,
             drift: 0.0,
+            wander: Wander::Sine,
             drift_period: 20.0,
             short_optimism: 0.0,
             seed,
@@ -78,13 +90,11 @@ impl SyntheticServer {
         trial: u32,
         elapsed: f64,
     ) -> TrialVerdict {
-        let phase = uniform(!self.seed, 0);
-        let angle = std::f64::consts::TAU * (elapsed / self.drift_period + phase);
         let short_edge = match length {
             Length::Full => 1.0,
             Length::Short => 1.0 + self.short_optimism,
         };
-        let edge = self.edge * (1.0 + self.drift * angle.sin()) * short_edge;
+        let edge = self.edge * (1.0 + self.drift * self.wandered(elapsed)) * short_edge;
         let room = (edge / f64::from(load)).ln();
         let carries = if self.softness <= 0.0 {
             f64::from(u8::from(room >= 0.0))
@@ -98,6 +108,29 @@ impl SyntheticServer {
             TrialVerdict::Pass
         } else {
             TrialVerdict::Fail
+        }
+    }
+}
+
+impl SyntheticServer {
+    /// Where the edge is after this time, -1 to 1.
+    fn wandered(&self, elapsed: f64) -> f64 {
+        let phase = uniform(!self.seed, 0);
+        match self.wander {
+            Wander::Sine => (std::f64::consts::TAU * (elapsed / self.drift_period + phase)).sin(),
+            Wander::TwoStates => {
+                let mut state = if phase < 0.5 { -1.0 } else { 1.0 };
+                // It began some time before the search did.
+                let mut until = -self.drift_period * uniform(!self.seed, 1);
+                for turn in 2.. {
+                    until += self.drift_period * (0.25 + 0.5 * uniform(!self.seed, turn));
+                    if elapsed < until {
+                        break;
+                    }
+                    state = -state;
+                }
+                state
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Invalid trials: repeats, loads out of reach, loads to go around.
 
 use super::*;
+use crate::schedule::mix;
 
 const RAN_OUT: TrialVerdict = TrialVerdict::Invalid {
     client_ran_out: true,
@@ -252,4 +253,29 @@ fn a_load_that_mostly_fails_where_the_client_runs_out_does_not_pass() {
         "{}",
         outcome.conclusion
     );
+}
+
+/// Seen with a start near the client's limit: what passed was at loads that turned out to be beyond it, and the search ended without a word on the loads below.
+#[test]
+fn where_loads_passed_and_none_failed_there_is_a_lower_bound() {
+    for seed in 0..400u64 {
+        let chance = 40 + seed % 5 * 10;
+        let mut search = search(Settings {
+            start: 1_200,
+            max: 2_199,
+            seed,
+            ..settings()
+        });
+        let (_, outcome) = drive(&mut search, |load, nth| {
+            let drawn = mix(mix(seed) ^ mix(u64::from(load) << 32 | u64::from(nth))) % 100;
+            if load > 1_100 && drawn < chance {
+                RAN_OUT
+            } else {
+                TrialVerdict::Pass
+            }
+        });
+        let confirmed = outcome.confirmed;
+        assert!(confirmed.is_some(), "{seed}: {outcome:?}");
+        assert!(outcome.lower_bound_only, "{seed}: {outcome:?}");
+    }
 }

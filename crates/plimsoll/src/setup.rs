@@ -197,7 +197,7 @@ fn network(
             "a network of its own does not lead to --inference {url}"
         ))
     } else if load.ws.source_addresses.is_empty() {
-        can_be_own(&placement.client_cpus, &placement.target_cpus)
+        can_be_own(placement)
     } else {
         Err("a network of its own does not have the addresses of --source-addresses".to_owned())
     };

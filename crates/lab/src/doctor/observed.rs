@@ -70,7 +70,7 @@ impl Observed {
             None => (NO_MEANS, Vec::new()),
         };
         let network = match &placement {
-            Some(placement) => can_be_own(&placement.client_cpus, &placement.target_cpus),
+            Some(placement) => can_be_own(placement),
             None => Err("no CPU may be used".to_owned()),
         };
         let number = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse().ok();

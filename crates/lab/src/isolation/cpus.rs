@@ -75,8 +75,13 @@ impl CpuList {
     /// # Errors
     /// When none of them may be used.
     pub fn bind_this_thread(&self) -> Result<()> {
+        self.bind_thread(0)
+    }
+
+    /// The same for any thread, by id; 0 is the calling one.
+    pub(super) fn bind_thread(&self, thread: i32) -> Result<()> {
         self.to_kernel()
-            .and_then(|set| sched_setaffinity(Pid::from_raw(0), &set))
+            .and_then(|set| sched_setaffinity(Pid::from_raw(thread), &set))
             .map_err(|error| Error::Io {
                 what: format!("binding a thread to CPUs {self}"),
                 source: error.into(),

@@ -30,6 +30,7 @@ pub use cpus::{Bound, CpuList, Placement, siblings_of, whole_cpus};
 pub use layout::{Controller, Hierarchy, Layout};
 pub use limits::{GroupLimits, Throttling};
 pub use means::{How, Means, Missing, Wanted};
+pub(crate) use network::receive_threads;
 pub use network::{OwnNetwork, can_be_own, no_own_network};
 pub use sweep::{Swept, sweep_stale};
 pub use view::{GroupCpu, GroupMemory, GroupView};

@@ -1,13 +1,19 @@
 //! A network of the target's own: a namespace that only the target is in, joined to ours by a pair of virtual cards (veth).
 //!
-//! On the loopback the core that sends a segment also does the receiver's work for it. Between two cards that work can be moved: with
-//! receive steering (`rps_cpus`) of each card set to the CPUs of its owner, each side pays for what it receives. `docs/explanation/cpu-and-isolation.md`
-//! shows what the loopback hides.
+//! On the loopback the core that sends a segment also does the receiver's work for it. Between two cards that work can be moved to the CPUs of the card's owner, so each
+//! side pays for what it receives. `docs/explanation/cpu-and-isolation.md` shows what the loopback hides. There are two ways:
+//!
+//! - *Steering* (`rps_cpus`): the sender interrupts a CPU of the receiver whenever that is not at work on packets already. On a virtual machine each such interrupt leaves
+//!   the guest on both CPUs; with 80,000 frames a second there were 40,000 of them, and they took about a third of both cores.
+//! - A *thread* (threaded NAPI): a kernel thread on the receiver's CPU takes what has gathered, and looks again [`RECEIVE_DELAY_US`] later, as a real card holds back its
+//!   interrupts. So receives a target with one whole CPU: one with several would need several queues, and one with a quota would receive outside of it. The client keeps
+//!   steering, for a target whose card does not segment sends a batch in 22 packets, and what they cost the client is more than it saves.
 //!
 //! Nothing outside the pair is changed. The namespace has no name, so it ends with the last process in it; the pair is deleted with the trial, and what a
 //! killed run left is found by the maker's name in the card's alias ([`sweep_cards`]).
 //!
-//! Sources: `network_namespaces(7)`, `veth(4)`, the kernel's `Documentation/networking/scaling.rst` (receive packet steering), RFC 2544 section C.2.2
+//! Sources: `network_namespaces(7)`, `veth(4)`, the kernel's `Documentation/networking/scaling.rst` (receive packet steering) and `napi.rst` (threaded NAPI, which a
+//! veth has where it joins what it receives and its peer does not segment: `veth_skb_is_eligible_for_gro` in `drivers/net/veth.c`), RFC 2544 section C.2.2
 //! and RFC 6890 (198.18.0.0/15 is for benchmarks).
 
 use std::collections::BTreeSet;
@@ -17,13 +23,13 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use nix::sched::{CloneFlags, setns, unshare};
-use plimsoll_core::record::{Network, NetworkEnd, NetworkMode};
+use plimsoll_core::record::{Network, NetworkEnd, NetworkMode, NetworkReceive};
 
-use super::cpus::CpuList;
+use super::cpus::{CpuList, Placement};
 use super::offloads;
 use super::sweep::Maker;
 use crate::error::Error;
@@ -40,6 +46,10 @@ const FURTHER: u32 = 3;
 /// The most addresses of the client's card: the others of its network are the target's and the broadcast address.
 const CLIENT_ADDRESSES_MAX: usize = 252;
 const CARDS: &str = "/sys/class/net";
+/// How long a thread that receives waits before it looks again, while packets come: what cards wait before the next interrupt.
+const RECEIVE_DELAY_US: u32 = 100;
+/// So often it finds nothing before a sender has to wake it again.
+const EMPTY_LOOKS: u32 = 2;
 
 /// The pair and the namespace behind it. Dropping it deletes both.
 #[derive(Debug)]
@@ -48,6 +58,17 @@ pub struct OwnNetwork {
     client: Card,
     target: Card,
     client_addresses: Vec<IpAddr>,
+    /// The kernel thread that receives for the target.
+    thread: Option<i32>,
+}
+
+/// The kernel threads that receive for targets, each with its CPU: what they run is no other program's.
+static THREADS: Mutex<Vec<(i32, u32)>> = Mutex::new(Vec::new());
+
+/// See [`THREADS`].
+pub(crate) fn receive_threads() -> Vec<(i32, u32)> {
+    let threads = THREADS.lock().unwrap_or_else(PoisonError::into_inner);
+    threads.clone()
 }
 
 /// One end of the pair.
@@ -56,6 +77,7 @@ struct Card {
     name: String,
     address: Ipv4Addr,
     receive_cpus: CpuList,
+    receive: NetworkReceive,
     offloads: Vec<String>,
 }
 
@@ -64,20 +86,34 @@ impl OwnNetwork {
     ///
     /// # Errors
     /// Why it cannot be had here, as the end of a sentence.
-    pub fn make(
-        client_cpus: &CpuList,
-        target_cpus: &CpuList,
+    pub fn make(placement: &Placement, client_addresses: usize) -> Result<Self, String> {
+        let one_whole_cpu = placement.target_cpus.as_slice().len() == 1 && !placement.needs_quota();
+        if one_whole_cpu {
+            // Kernels before 5.13 have no such thread.
+            let by_thread = Self::receiving(NetworkReceive::Thread, placement, client_addresses);
+            if by_thread.is_ok() {
+                return by_thread;
+            }
+        }
+        Self::receiving(NetworkReceive::Steering, placement, client_addresses)
+    }
+
+    /// The same with the target's packets received in that way.
+    fn receiving(
+        receive: NetworkReceive,
+        placement: &Placement,
         client_addresses: usize,
     ) -> Result<Self, String> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let maker = Maker::us();
         let network = free_network(maker.pid.unsigned_abs().wrapping_add(number))?;
-        let card = |end: &str, address: u32, cpus: &CpuList| Card {
-            // A card's name has at most 15 bytes.
-            name: format!("pl{}-{}{end}", maker.pid, number % 1000),
+        let card = |end: &str, address: u32, cpus: &CpuList, receive| Card {
+            // A card's name has at most 15 bytes, and its thread shows the first ten.
+            name: format!("pl{end}{}-{}", maker.pid, number % 1000),
             address: Ipv4Addr::from(network + address),
             receive_cpus: cpus.clone(),
+            receive,
             offloads: Vec::new(),
         };
         let further = client_addresses.clamp(1, CLIENT_ADDRESSES_MAX) - 1;
@@ -85,9 +121,15 @@ impl OwnNetwork {
         let addresses = [network + CLIENT].into_iter().chain(further);
         let mut made = Self {
             namespace: Arc::new(namespace()?),
-            client: card("c", CLIENT, client_cpus),
-            target: card("t", TARGET, target_cpus),
+            client: card(
+                "c",
+                CLIENT,
+                &placement.client_cpus,
+                NetworkReceive::Steering,
+            ),
+            target: card("t", TARGET, &placement.target_cpus, receive),
             client_addresses: addresses.map(|ip| Ipv4Addr::from(ip).into()).collect(),
+            thread: None,
         };
         made.set_up(&maker.name(number))?;
         Ok(made)
@@ -101,9 +143,14 @@ impl OwnNetwork {
              link set {client} alias {alias} addrgenmode none\n\
              link set {target} alias {alias} addrgenmode none\n"
         ))?;
-        // Before the move: the folder of a card shows only in its own namespace, and its steering goes with it.
+        // Before the move: the folder of a card shows only in its own namespace, and its settings go with it.
+        for (card, peer) in [(&self.client, &target), (&self.target, &client)] {
+            match card.receive {
+                NetworkReceive::Steering => card.steer()?,
+                NetworkReceive::Thread => card.receive_by_thread(peer)?,
+            }
+        }
         for card in [&mut self.client, &mut self.target] {
-            card.steer()?;
             card.offloads = offloads::of(&card.name);
         }
         let namespace = format!(
@@ -123,7 +170,11 @@ impl OwnNetwork {
             "addr add {}/24 dev {target}\nlink set {target} up\nlink set lo up\n",
             self.target.address
         );
-        self.within(|| ip(&inside))?
+        self.within(|| ip(&inside))??;
+        if self.target.receive == NetworkReceive::Thread {
+            self.thread = Some(self.target.place_thread()?);
+        }
+        Ok(())
     }
 
     /// Does something on a thread that is in the namespace: what opens sockets there, they stay in it.
@@ -171,6 +222,8 @@ impl OwnNetwork {
         let end = |card: &Card| NetworkEnd {
             address: card.address.to_string(),
             receive_cpus: card.receive_cpus.as_slice().to_vec(),
+            receive: card.receive,
+            receive_delay_us: (card.receive == NetworkReceive::Thread).then_some(RECEIVE_DELAY_US),
             offloads: card.offloads.clone(),
         };
         Network {
@@ -185,6 +238,9 @@ impl OwnNetwork {
 
 impl Drop for OwnNetwork {
     fn drop(&mut self) {
+        let mut threads = THREADS.lock().unwrap_or_else(PoisonError::into_inner);
+        threads.retain(|(pid, _)| Some(*pid) != self.thread);
+        drop(threads);
         // Deleting one end deletes the other. One that is gone already, or was never made, is as it should be.
         let _ = ip(&format!("link delete {}\n", self.client.name));
     }
@@ -198,6 +254,41 @@ impl Card {
             .join("queues/rx-0/rps_cpus");
         std::fs::write(&path, mask(&self.receive_cpus))
             .map_err(|error| format!("{} cannot be written: {error}", path.display()))
+    }
+
+    /// Has a kernel thread receive what the peer sends. The kernel makes it when the card is up; a peer that segments by itself would go around it.
+    fn receive_by_thread(&self, peer: &str) -> Result<(), String> {
+        let card = &self.name;
+        if !(offloads::set_segmentation(peer, false) && offloads::set_receive_joining(card, true)) {
+            return Err("the offloads of its cards cannot be set".to_owned());
+        }
+        // Only a card that is up has what the thread is made for.
+        ip(&format!("link set {card} up\n"))?;
+        for (name, value) in [
+            ("threaded", 1),
+            ("napi_defer_hard_irqs", EMPTY_LOOKS),
+            ("gro_flush_timeout", RECEIVE_DELAY_US * 1_000),
+        ] {
+            let path = Path::new(CARDS).join(card).join(name);
+            std::fs::write(&path, value.to_string())
+                .map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
+        }
+        Ok(())
+    }
+
+    /// Holds its thread on its CPU.
+    fn place_thread(&self) -> Result<i32, String> {
+        let (Some(pid), [cpu]) = (thread_of(&self.name), self.receive_cpus.as_slice()) else {
+            return Err(format!(
+                "the kernel's thread of {} is not to be seen",
+                self.name
+            ));
+        };
+        let bound = self.receive_cpus.bind_thread(pid);
+        bound.map_err(|error| error.to_string())?;
+        let mut threads = THREADS.lock().unwrap_or_else(PoisonError::into_inner);
+        threads.push((pid, *cpu));
+        Ok(pid)
     }
 }
 
@@ -213,8 +304,23 @@ pub fn no_own_network(why: &str) -> Error {
 ///
 /// # Errors
 /// The reason, as the end of a sentence.
-pub fn can_be_own(client_cpus: &CpuList, target_cpus: &CpuList) -> Result<(), String> {
-    OwnNetwork::make(client_cpus, target_cpus, 1).map(drop)
+pub fn can_be_own(placement: &Placement) -> Result<(), String> {
+    OwnNetwork::make(placement, 1).map(drop)
+}
+
+/// The kernel thread of a card: `napi/NAME-NUMBER`, of which older kernels show the first 15 bytes.
+fn thread_of(card: &str) -> Option<i32> {
+    let whole = format!("napi/{card}-");
+    let shown = &whole[..whole.len().min(15)];
+    let processes = std::fs::read_dir("/proc").ok()?.flatten();
+    let mut threads = processes.filter_map(|entry| {
+        let name = std::fs::read_to_string(entry.path().join("comm")).ok()?;
+        // A program may call itself so; kernel threads have no command line.
+        let command = std::fs::read(entry.path().join("cmdline")).ok()?;
+        let is_it = name.starts_with(shown) && command.is_empty();
+        is_it.then(|| entry.file_name().to_str()?.parse().ok())?
+    });
+    threads.next()
 }
 
 /// Deletes the cards that a killed run left behind, known by their makers' names.
@@ -356,7 +462,13 @@ mod tests {
     #[test]
     fn a_network_of_its_own_carries_and_goes() {
         let ours = CpuList::allowed_to_us().expect("allowed");
-        let network = match OwnNetwork::make(&ours, &ours, 3) {
+        let placement = Placement {
+            client_cpus: ours.clone(),
+            target_cpus: ours.clone(),
+            vcpu: ours.vcpu(),
+        };
+        let made = OwnNetwork::receiving(NetworkReceive::Steering, &placement, 3);
+        let network = match made {
             Ok(network) => network,
             Err(why) => {
                 plimsoll_testing::skipped!("a network of its own cannot be had: {why}");
@@ -399,6 +511,50 @@ mod tests {
         assert!(card.exists());
         drop(network);
         assert!(!card.exists());
+    }
+
+    #[test]
+    fn a_thread_of_the_kernel_receives_for_a_target_with_one_cpu() {
+        let ours = CpuList::allowed_to_us().expect("allowed");
+        let cpu = CpuList::new(vec![ours.as_slice()[0]]).expect("one");
+        let placement = Placement {
+            client_cpus: ours,
+            target_cpus: cpu.clone(),
+            vcpu: 1.0,
+        };
+        let network = match OwnNetwork::receiving(NetworkReceive::Thread, &placement, 1) {
+            Ok(network) => network,
+            Err(why) => {
+                plimsoll_testing::skipped!("no thread can receive for a target: {why}");
+                return;
+            }
+        };
+        let thread = network.thread.expect("placed");
+        assert!(receive_threads().contains(&(thread, cpu.as_slice()[0])));
+        let status = std::fs::read_to_string(format!("/proc/{thread}/status")).expect("lives");
+        let allowed = format!("Cpus_allowed_list:\t{cpu}\n");
+        assert!(status.contains(&allowed), "{status}");
+        let end = network.record().target.expect("an end");
+        assert_eq!(end.receive_delay_us, Some(RECEIVE_DELAY_US));
+        // What comes to it arrives, more than one packet long.
+        let listener = network
+            .within(|| std::net::TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)))
+            .expect("entered")
+            .expect("bound inside");
+        let port = listener.local_addr().expect("bound").port();
+        let sent: Vec<u8> = (0..60_000u32).map(|i| i.to_le_bytes()[0]).collect();
+        let mut client =
+            std::net::TcpStream::connect((network.target_address(), port)).expect("reaches it");
+        let (mut accepted, _) = listener.accept().expect("arrives");
+        let reader = std::thread::spawn(move || {
+            let mut read = Vec::new();
+            std::io::Read::read_to_end(&mut accepted, &mut read).map(|_| read)
+        });
+        client.write_all(&sent).expect("sent");
+        drop(client);
+        assert_eq!(reader.join().expect("ends").expect("read"), sent);
+        drop(network);
+        assert!(receive_threads().iter().all(|(pid, _)| *pid != thread));
     }
 
     #[test]

@@ -24,19 +24,36 @@ const OFFLOADS: [(&str, u32); 5] = [
 
 nix::ioctl_readwrite_bad!(ethtool, nix::libc::SIOCETHTOOL, ifreq);
 
+/// Has a card of our namespace segment what is sent for the stack, or not.
+pub(super) fn set_segmentation(card: &str, on: bool) -> bool {
+    const SET_TSO: u32 = 0x1f;
+    set(card, SET_TSO, on)
+}
+
+/// Has a card of our namespace join what it receives, or not.
+pub(super) fn set_receive_joining(card: &str, on: bool) -> bool {
+    const SET_GRO: u32 = 0x2c;
+    set(card, SET_GRO, on)
+}
+
+fn set(card: &str, command: u32, on: bool) -> bool {
+    let socket = std::net::UdpSocket::bind((std::net::Ipv4Addr::LOCALHOST, 0));
+    socket.is_ok_and(|socket| call(&socket, card, command, on.into()).is_some())
+}
+
 /// The offloads of a card of our namespace that are on. One that the kernel does not tell counts as off.
 pub(super) fn of(card: &str) -> Vec<String> {
     let Ok(socket) = std::net::UdpSocket::bind((std::net::Ipv4Addr::LOCALHOST, 0)) else {
         return Vec::new();
     };
-    let is_on = |command| ask(&socket, card, command) == Some(1);
+    let is_on = |command| call(&socket, card, command, 0) == Some(1);
     let on = OFFLOADS.iter().filter(|(_, command)| is_on(*command));
     on.map(|(name, _)| (*name).to_owned()).collect()
 }
 
 #[allow(unsafe_code)]
-fn ask(socket: &std::net::UdpSocket, card: &str, command: u32) -> Option<u32> {
-    let mut value = Value { command, data: 0 };
+fn call(socket: &std::net::UdpSocket, card: &str, command: u32, data: u32) -> Option<u32> {
+    let mut value = Value { command, data };
     // SAFETY: an `ifreq` is plain numbers and a union of such and of a pointer, for all of which zeroes are a value.
     let mut request: ifreq = unsafe { std::mem::zeroed() };
     let name = card.as_bytes();

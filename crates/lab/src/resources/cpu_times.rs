@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use nix::unistd::{SysconfVar, sysconf};
 
 use crate::error::{Error, Result};
-use crate::isolation::{Controller, Layout};
+use crate::isolation::{Controller, Layout, receive_threads};
 
 /// Time of one CPU (or of all), by kind, in the kernel's clock ticks since boot: hundredths of a second on
 /// every machine of today.
@@ -228,7 +228,7 @@ fn threads_ns() -> BTreeMap<u32, u64> {
         .unwrap_or_default()
 }
 
-/// What the kernel's thread for deferred interrupts (`ksoftirqd/N`) ran on each CPU. That is the work of receiving, put off while much comes: it belongs to whoever
+/// What the kernel's threads for receiving ran on each CPU: that for deferred interrupts (`ksoftirqd/N`), and those of targets' network cards. That is the work of receiving, put off while much comes: it belongs to whoever
 /// the packets come to, and not to other programs. Empty where kernel threads are not visible, as in a container.
 fn deferred_interrupts_ns() -> Vec<(u32, u64)> {
     static THREADS: OnceLock<Vec<(u32, PathBuf)>> = OnceLock::new();
@@ -249,7 +249,15 @@ fn deferred_interrupts_ns() -> Vec<(u32, u64)> {
         let text = std::fs::read_to_string(path).ok()?;
         Some((*cpu, text.split_ascii_whitespace().next()?.parse().ok()?))
     };
-    threads.iter().filter_map(ran).collect()
+    let of_cards = receive_threads().into_iter();
+    let of_cards =
+        of_cards.map(|(pid, cpu)| (cpu, PathBuf::from(format!("/proc/{pid}/schedstat"))));
+    threads
+        .iter()
+        .cloned()
+        .chain(of_cards)
+        .filter_map(|thread| ran(&thread))
+        .collect()
 }
 
 /// `cpu0 0 0 40 20 10 5 123456789 55 40`: the seventh number is the time in which threads ran, ns (the kernel's `Documentation/scheduler/sched-stats.rst`).

@@ -330,7 +330,7 @@ fn network(conditions: &Conditions, subject: &Subject) -> Result<Option<OwnNetwo
     }
     let placement = &conditions.placement;
     let addresses = conditions.load.source_addresses().len();
-    OwnNetwork::make(&placement.client_cpus, &placement.target_cpus, addresses)
+    OwnNetwork::make(placement, addresses)
         .map(Some)
         .map_err(|why| no_own_network(&why))
 }

@@ -39,6 +39,7 @@ for settings in /etc/apt/apt.conf.d/*proxy*; do [ ! -f "$settings" ] || cp "$set
 if ls /usr/local/share/ca-certificates/*.crt >/dev/null 2>&1; then
     mkdir -p "$root/usr/local/share/ca-certificates"
     cp /usr/local/share/ca-certificates/*.crt "$root/usr/local/share/ca-certificates/"
+    echo "clean-root: copied the certificates that this machine added (/usr/local/share/ca-certificates): downloads from inside go the same way"
 fi
 mount -t proc proc "$root/proc"
 mount --rbind /sys "$root/sys"

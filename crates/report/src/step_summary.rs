@@ -294,9 +294,9 @@ fn comparison_section(page: &mut Page, comparison: &Comparison) {
     page.heading(3, &format!("{conclusion}: {b} (B) against {a} (A)"));
     page.paragraph(&escape(&capital(&comparison.explanation)));
     let mut table = Table::new(&["B / A", ">ratio (interval)", "better is"]);
-    let cost = words::cpu_cost(comparison.load_unit);
+    let cost = words::comparison::cost(comparison);
     for (name, ratio, better) in [
-        (cost, comparison.cost_ratio, "below 1"),
+        (cost.as_str(), comparison.cost_ratio, "below 1"),
         ("load line", comparison.load_line_ratio, "above 1"),
     ] {
         let ratio = ratio.as_ref().map(facts::ratio);

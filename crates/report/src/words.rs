@@ -11,8 +11,8 @@ use crate::folder::StoredTrial;
 use crate::loads::Range;
 
 pub use unit::{
-    carried, carries, cpu_cost, cpu_cost_in_brief, frames, holder, load, load_axis, load_of,
-    per_one_and_second, per_second_and_one, rss_per_one, what_costs,
+    carried, carries, cpu_cost, cpu_cost_by, cpu_cost_in_brief, frames, holder, load, load_axis,
+    load_of, per_one_and_second, per_second_and_one, rss_per_one, what_costs,
 };
 
 /// What stands where a value was not observed.

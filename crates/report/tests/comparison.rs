@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use golden_files::assert_golden;
 use plimsoll_core::profile::Length;
 use plimsoll_core::record::{
-    Carried, Comparison, Conclusion, Edge, LoadClass, LoadCosts, LoadEvidence, LoadUnit, Pair,
-    SCHEMA_VERSION, Side, Trial, TrialSummary, Verdict,
+    Carried, Comparison, Conclusion, CostAccount, Edge, LoadClass, LoadCosts, LoadEvidence,
+    LoadUnit, Pair, SCHEMA_VERSION, Side, Trial, TrialSummary, Verdict,
 };
 use plimsoll_core::stats::Ratio;
 use plimsoll_report::words::comparison as say;
@@ -58,6 +58,7 @@ fn side(name: &str, confirmed: u32, cost: f64, trials: &[Trial], first: usize) -
             confidence: 0.95,
         }),
         cpu_us_per_session_second: Some(cost),
+        core_us_per_session_second: Some(cost + 41.0),
         search: Some("The interval is as narrow as asked for.".to_owned()),
         evidence: vec![
             evidence(confirmed, 2, 0, LoadClass::Passing),
@@ -77,6 +78,8 @@ fn of_targets() -> Comparison {
         b_file: format!("trial-{:03}.json", 2 * number + 2),
         a_cpu_us_per_session_second: Some(a),
         b_cpu_us_per_session_second: Some(b),
+        a_core_us_per_session_second: Some(a + 40.0),
+        b_core_us_per_session_second: Some(b + 42.0),
         a_verdict: Some(Verdict::Pass),
         b_verdict: Some(Verdict::Pass),
         left_out: None,
@@ -89,6 +92,7 @@ fn of_targets() -> Comparison {
     ];
     pairs[3].left_out = Some("the trial of B was invalid (send-lag)".to_owned());
     pairs[3].b_cpu_us_per_session_second = None;
+    pairs[3].b_core_us_per_session_second = None;
     pairs[3].b_verdict = Some(Verdict::Invalid);
     let trials = trials();
     Comparison {
@@ -101,6 +105,7 @@ fn of_targets() -> Comparison {
             low: 1.0312,
             high: 1.0666,
         }),
+        cost_account: CostAccount::Core,
         load_line_ratio: Some(Ratio {
             value: 0.95,
             low: 0.89,
@@ -117,7 +122,7 @@ fn of_targets() -> Comparison {
         }),
         confidence: 0.95,
         conclusion: Conclusion::Worse,
-        explanation: "taxed|axum costs 1.049 times the CPU of rust-axum (1.031 to 1.067), and taxed|axum carries 0.950 times the load of rust-axum (0.890 to 1.010): worse".to_owned(),
+        explanation: "taxed|axum costs 1.049 times the core time of rust-axum (1.031 to 1.067), and taxed|axum carries 0.950 times the load of rust-axum (0.890 to 1.010): worse".to_owned(),
         notes: Vec::new(),
         workload: "stt".to_owned(),
         profile: "quick".to_owned(),
@@ -143,6 +148,7 @@ fn of_folders() -> Comparison {
         a: side("results/last week"),
         b: side("results/today"),
         cost_ratio: None,
+        cost_account: CostAccount::Charged,
         load_line_ratio: None,
         carried: None,
         conclusion: Conclusion::NoDifferenceShown,
@@ -154,6 +160,8 @@ fn of_folders() -> Comparison {
             length: Length::Short,
             a_cpu_us_per_session_second: vec![250.0, 251.0],
             b_cpu_us_per_session_second: vec![262.0],
+            a_core_us_per_session_second: Vec::new(),
+            b_core_us_per_session_second: Vec::new(),
         }],
         interrupted: true,
         ..targets

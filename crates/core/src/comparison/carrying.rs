@@ -134,6 +134,8 @@ mod tests {
             b_file: String::new(),
             a_cpu_us_per_session_second: None,
             b_cpu_us_per_session_second: None,
+            a_core_us_per_session_second: None,
+            b_core_us_per_session_second: None,
             a_verdict: a,
             b_verdict: b,
             left_out: Some("its costs are no costs of carrying it".to_owned()),

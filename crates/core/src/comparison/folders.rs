@@ -8,8 +8,8 @@ use super::{
 };
 use crate::profile::Length;
 use crate::record::{
-    Bracket, Build, Comparison, LoadClass, LoadCosts, LoadEvidence, SCHEMA_VERSION, Side, Trial,
-    TrialSummary, Verdict,
+    Bracket, Build, Comparison, CostAccount, LoadClass, LoadCosts, LoadEvidence, Probe,
+    SCHEMA_VERSION, Side, Trial, TrialSummary, Verdict,
 };
 
 /// What was measured of one target.
@@ -86,6 +86,21 @@ fn build_notes(a: &Measured, b: &Measured) -> Vec<String> {
     notes
 }
 
+/// What to say where the machine did the same small work otherwise while the two were measured: then the ratios are of machines too.
+fn probe_note(a: &Measured, b: &Measured) -> Option<String> {
+    let (of_a, of_b) = (a.probe()?, b.probe()?);
+    let moved = of_a.moved_to(&of_b, Probe::MOVED)?;
+    Some(format!(
+        "The machine was not the same: a probe of it ({}) took {:.1} {unit} in {} and {:.1} {unit} in {}, so do not compare the costs; compare the targets themselves (`plimsoll compare A B`).",
+        moved.from.name,
+        moved.from.value,
+        a.folder,
+        moved.to,
+        b.folder,
+        unit = moved.from.unit
+    ))
+}
+
 fn listed(differences: &[Difference]) -> String {
     let listed: Vec<String> = differences.iter().map(ToString::to_string).collect();
     listed.join(", ")
@@ -117,24 +132,39 @@ pub fn compare_measured(
     // Fewer than three trials more than loads: no interval is made of them, so none can cry wolf.
     let intervals = 1 + u32::from(edges.is_some());
     let each = confidence_of_each(confidence, intervals);
+    let account = account_of(&loads);
     let costs: Vec<CostsAtLoad> = loads
         .iter()
-        .map(|load| CostsAtLoad {
-            a: load.a_cpu_us_per_session_second.clone(),
-            b: load.b_cpu_us_per_session_second.clone(),
+        .map(|load| {
+            let (a, b) = load.costs(account);
+            CostsAtLoad {
+                a: a.to_vec(),
+                b: b.to_vec(),
+            }
         })
         .collect();
     let cost_ratio = unpaired_cost_ratio(&costs, each);
     let load_line_ratio = edges.and_then(|(of_a, of_b)| {
         load_line_ratio(|q| of_a.quantile(q), |q| of_b.quantile(q), each, seed)
     });
-    let mut sides = [a.side(), b.side()];
-    let all = |of: fn(&LoadCosts) -> &Vec<f64>| loads.iter().flat_map(of).copied().collect();
-    sides[0].cpu_us_per_session_second = mean(all(|load| &load.a_cpu_us_per_session_second));
-    sides[1].cpu_us_per_session_second = mean(all(|load| &load.b_cpu_us_per_session_second));
-    let [side_a, side_b] = sides;
+    let [mut side_a, mut side_b] = [a.side(), b.side()];
+    let means = |account| {
+        let (a, b): (Vec<_>, Vec<_>) = loads.iter().map(|load| load.costs(account)).unzip();
+        (mean(&a.concat()), mean(&b.concat()))
+    };
+    (
+        side_a.cpu_us_per_session_second,
+        side_b.cpu_us_per_session_second,
+    ) = means(CostAccount::Charged);
+    if account == CostAccount::Core {
+        (
+            side_a.core_us_per_session_second,
+            side_b.core_us_per_session_second,
+        ) = means(CostAccount::Core);
+    }
     let findings = Findings {
         cost: cost_ratio,
+        account,
         load_line: load_line_ratio,
         carried: None,
         load_unit: first_of_a.load_unit,
@@ -146,6 +176,7 @@ pub fn compare_measured(
         a: side_a,
         b: side_b,
         cost_ratio,
+        cost_account: account,
         load_line_ratio,
         carried: None,
         confidence,
@@ -154,6 +185,7 @@ pub fn compare_measured(
         notes: [
             notes(&loads, cost_ratio.is_some(), load_line_ratio.is_some()),
             build_notes(a, b),
+            probe_note(a, b).into_iter().collect(),
         ]
         .concat(),
         workload: first_of_a.workload.clone(),
@@ -223,6 +255,15 @@ impl Measured {
         }
     }
 
+    /// The median of the probes before its trials.
+    fn probe(&self) -> Option<Probe> {
+        let probes = self.trials.iter().filter_map(|(_, trial)| {
+            let probes = trial.environment.probes.as_ref()?;
+            Some(&probes.before)
+        });
+        Probe::median(probes)
+    }
+
     fn side(&self) -> Side {
         let bracket = self.bracket.as_ref();
         let name = self.trials.first().map(|(_, trial)| &trial.target.name);
@@ -233,6 +274,7 @@ impl Measured {
             first_fail: bracket.and_then(|bracket| bracket.first_fail),
             edge: bracket.and_then(|bracket| bracket.edge),
             cpu_us_per_session_second: None,
+            core_us_per_session_second: None,
             search: bracket.map(|bracket| bracket.conclusion.clone()),
             evidence: self.evidence(),
             trials: self
@@ -275,33 +317,62 @@ impl Measured {
 
     /// Costs of trials that pass, by load and length. What a target spends on a load that it does not carry is not the cost of
     /// carrying it.
-    fn costs(&self) -> BTreeMap<(u32, bool), Vec<f64>> {
-        let mut costs = BTreeMap::<_, Vec<f64>>::new();
+    fn costs(&self) -> BTreeMap<(u32, bool), Costs> {
+        let mut costs = BTreeMap::<_, Costs>::new();
         for (_, trial) in &self.trials {
             let resources = trial.target_resources.as_ref();
             let cost = resources.and_then(|used| used.cpu_us_per_session_second);
             if let (Verdict::Pass, Some(cost)) = (trial.verdict, cost) {
                 let key = (trial.sessions, trial.length == Length::Short);
-                costs.entry(key).or_default().push(cost);
+                let costs = costs.entry(key).or_default();
+                costs.charged_us.push(cost);
+                let core = resources.and_then(|used| used.core_us_per_session_second);
+                costs.core_us.extend(core);
             }
         }
         costs
     }
 }
 
+/// Of the trials at one load that count.
+#[derive(Default)]
+struct Costs {
+    charged_us: Vec<f64>,
+    core_us: Vec<f64>,
+}
+
+/// That of the cores where every trial that counts knows it; else what was charged.
+fn account_of(loads: &[LoadCosts]) -> CostAccount {
+    let known = |load: &LoadCosts| {
+        let (charged, core) = (
+            load.costs(CostAccount::Charged),
+            load.costs(CostAccount::Core),
+        );
+        charged.0.len() == core.0.len() && charged.1.len() == core.1.len()
+    };
+    if !loads.is_empty() && loads.iter().all(known) {
+        CostAccount::Core
+    } else {
+        CostAccount::Charged
+    }
+}
+
 fn costs_in_common(a: &Measured, b: &Measured) -> Vec<LoadCosts> {
     let mut of_b = b.costs();
-    let in_common = |((sessions, short), of_a): ((u32, bool), Vec<f64>)| {
+    let in_common = |((sessions, short), of_a): ((u32, bool), Costs)| {
+        let of_b = of_b.remove(&(sessions, short))?;
         Some(LoadCosts {
             sessions,
             length: if short { Length::Short } else { Length::Full },
-            a_cpu_us_per_session_second: of_a,
-            b_cpu_us_per_session_second: of_b.remove(&(sessions, short))?,
+            a_cpu_us_per_session_second: of_a.charged_us,
+            b_cpu_us_per_session_second: of_b.charged_us,
+            a_core_us_per_session_second: of_a.core_us,
+            b_core_us_per_session_second: of_b.core_us,
         })
     };
     a.costs().into_iter().filter_map(in_common).collect()
 }
 
-fn mean(values: Vec<f64>) -> Option<f64> {
-    crate::stats::Mean::of(&values).map(|mean| mean.value)
+fn mean(values: &[f64]) -> Option<f64> {
+    crate::stats::Mean::of(values).map(|mean| mean.value)
 }

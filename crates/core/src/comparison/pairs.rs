@@ -5,7 +5,7 @@ use super::{
     Findings, carried, confidence_of_each, load_line_ratio, paired_cost_ratio,
     unanimous_pairs_needed,
 };
-use crate::record::{LoadUnit, Pair};
+use crate::record::{CostAccount, LoadUnit, Pair};
 use crate::search::edge::EdgePosterior;
 
 /// What pairs of trials at one load show, and the edges where both are bounded (`a`, then `b`), all of it together with
@@ -26,7 +26,7 @@ pub fn findings_of_pairs(
     confidence: f64,
     seed: u64,
 ) -> Findings {
-    let costs: Vec<(f64, f64)> = pairs.iter().filter_map(costs_that_count).collect();
+    let (account, costs) = costs_that_count(pairs);
     let others = u32::from(costs.len() >= PAIRS_MIN) + u32::from(edges.is_some());
     let beside_carrying = confidence_of_each(confidence, others + 1);
     let speaks = carried(pairs, beside_carrying).filter(|carried| {
@@ -38,6 +38,7 @@ pub fn findings_of_pairs(
     };
     Findings {
         cost: paired_cost_ratio(&costs, each),
+        account,
         load_line: edges
             .and_then(|(a, b)| load_line_ratio(|q| a.quantile(q), |q| b.quantile(q), each, seed)),
         // Where it cannot speak it shows nothing at this confidence either.
@@ -46,12 +47,21 @@ pub fn findings_of_pairs(
     }
 }
 
-/// The costs of a pair, if both sides carried the load and both are known.
-fn costs_that_count(pair: &Pair) -> Option<(f64, f64)> {
-    let costs = pair
-        .a_cpu_us_per_session_second
-        .zip(pair.b_cpu_us_per_session_second);
-    costs.filter(|_| pair.left_out.is_none())
+/// The costs of the pairs in which both sides carried the load and both costs are known, by the account that is used: that of the cores where every such pair knows
+/// it, for it leaves nothing out; else what was charged.
+#[must_use]
+pub fn costs_that_count(pairs: &[Pair]) -> (CostAccount, Vec<(f64, f64)>) {
+    let counts = |pair: &&Pair| pair.left_out.is_none();
+    let costs = |account| -> Vec<(f64, f64)> {
+        let pairs = pairs.iter().filter(counts);
+        pairs.filter_map(|pair| pair.costs(account)).collect()
+    };
+    let (charged, core) = (costs(CostAccount::Charged), costs(CostAccount::Core));
+    if core.is_empty() || core.len() < charged.len() {
+        (CostAccount::Charged, charged)
+    } else {
+        (CostAccount::Core, core)
+    }
 }
 
 #[cfg(test)]
@@ -90,6 +100,8 @@ mod tests {
                 b_file: String::new(),
                 a_cpu_us_per_session_second: Some(a_cost),
                 b_cpu_us_per_session_second: Some(b_cost),
+                a_core_us_per_session_second: None,
+                b_core_us_per_session_second: None,
                 a_verdict: Some(a_verdict),
                 b_verdict: Some(b_verdict),
                 left_out: (!both).then(|| "not carried".to_owned()),
@@ -140,10 +152,34 @@ mod tests {
     #[test]
     fn where_both_carry_the_load_the_cost_pays_nothing() {
         let pairs = pairs(1, 8, (1.0, 1.0), 0.0);
-        let costs: Vec<(f64, f64)> = pairs.iter().filter_map(costs_that_count).collect();
+        let (_, costs) = costs_that_count(&pairs);
         let findings = findings_of_pairs(&pairs, None, 0.95, 1);
         assert_eq!(findings.cost, paired_cost_ratio(&costs, 0.95));
         assert_eq!(findings.carried.map(|carried| carried.both), Some(8));
+    }
+
+    #[test]
+    fn the_cores_account_is_used_where_every_pair_that_counts_has_it() {
+        let mut pairs = pairs(1, 4, (1.0, 1.0), 0.0);
+        assert_eq!(costs_that_count(&pairs).0, CostAccount::Charged);
+        for pair in &mut pairs {
+            pair.a_core_us_per_session_second = pair.a_cpu_us_per_session_second;
+            pair.b_core_us_per_session_second =
+                pair.a_cpu_us_per_session_second.map(|cost| cost * 2.0);
+        }
+        let findings = findings_of_pairs(&pairs, None, 0.95, 1);
+        assert_eq!(findings.account, CostAccount::Core);
+        let ratio = findings.cost.expect("four pairs");
+        assert!((ratio.value - 2.0).abs() < 1e-9, "{ratio:?}");
+        let told = conclude("a", "b", &findings).explanation;
+        assert!(told.contains("2.000 times the core time of a"), "{told}");
+        // One that lacks it: the others are not held against it by another account.
+        pairs[2].b_core_us_per_session_second = None;
+        assert_eq!(costs_that_count(&pairs).0, CostAccount::Charged);
+        // It does not count, so it decides nothing.
+        pairs[2].left_out = Some("B did not carry this load".to_owned());
+        assert_eq!(costs_that_count(&pairs).0, CostAccount::Core);
+        assert_eq!(costs_that_count(&[]).1, []);
     }
 
     #[test]
@@ -154,7 +190,7 @@ mod tests {
         let findings = findings_of_pairs(&all, None, 0.95, 1);
         let shows = |findings: &Findings| findings.carried.map(|carried| carried.shows);
         assert_eq!(shows(&findings), Some(Conclusion::NoDifferenceShown));
-        let costs: Vec<(f64, f64)> = all.iter().filter_map(costs_that_count).collect();
+        let (_, costs) = costs_that_count(&all);
         assert_eq!(findings.cost, paired_cost_ratio(&costs, 0.95));
         all.extend(pairs(3, 1, (1.0, 0.0), 0.0));
         let findings = findings_of_pairs(&all, None, 0.95, 1);

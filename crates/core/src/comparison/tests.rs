@@ -93,10 +93,9 @@ fn share(of: Conclusion, n: u32, cost: f64, load_line: f64, noise: fn(u64) -> f6
             found.high * load_line,
         );
         let findings = Findings {
-            load_unit: crate::record::LoadUnit::default(),
             cost,
             load_line,
-            carried: None,
+            ..Findings::default()
         };
         conclude("a", "b", &findings).conclusion == of
     };

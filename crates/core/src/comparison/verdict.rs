@@ -1,6 +1,6 @@
 //! What all findings together come to.
 
-use crate::record::{Carried, Conclusion, LoadUnit};
+use crate::record::{Carried, Conclusion, CostAccount, LoadUnit};
 use crate::stats::Ratio;
 
 /// What was found, each finding with its share of the confidence ([`super::confidence_of_each`]).
@@ -8,6 +8,8 @@ use crate::stats::Ratio;
 pub struct Findings {
     /// CPU time per session-second, `b / a`.
     pub cost: Option<Ratio>,
+    /// Which account of CPU time `cost` is of.
+    pub account: CostAccount,
     /// Load lines, `b / a`.
     pub load_line: Option<Ratio>,
     /// Who carries the load of the pairs.
@@ -103,8 +105,12 @@ fn found(a: &str, b: &str, findings: &Findings) -> Vec<String> {
         }
     }
     if let Some(ratio) = findings.cost {
+        let cpu = match findings.account {
+            CostAccount::Charged => "CPU",
+            CostAccount::Core => "core time",
+        };
         found.push(format!(
-            "{b} costs {:.3} times the CPU of {a} {}",
+            "{b} costs {:.3} times the {cpu} of {a} {}",
             ratio.value,
             numbers(ratio)
         ));
@@ -162,7 +168,7 @@ mod tests {
                 cost,
                 load_line,
                 carried,
-                load_unit: LoadUnit::default(),
+                ..Findings::default()
             },
         )
     }

@@ -169,6 +169,9 @@ pub struct TrialSummary {
     pub oldest_p95_ms: Option<f64>,
     /// CPU time of the target per second and session.
     pub cpu_us_per_session_second: Option<f64>,
+    /// The same of the target's cores, where they were its own.
+    #[serde(default)]
+    pub core_us_per_session_second: Option<f64>,
     /// CPU time of the target as a share of what it was given.
     pub target_cpu_share: Option<f64>,
     /// Share of its core that the busiest engine thread used.
@@ -200,6 +203,7 @@ impl TrialSummary {
             oldest_p50_ms: latency.oldest.from_schedule.p50_ms,
             oldest_p95_ms: latency.oldest.from_schedule.p95_ms,
             cpu_us_per_session_second: resources.and_then(|r| r.cpu_us_per_session_second),
+            core_us_per_session_second: resources.and_then(|r| r.core_us_per_session_second),
             target_cpu_share: resources.map(|r| r.cpu_share),
             client_cpu_share: trial.client.cpu_share,
             send_lag_p999_us: trial.client.send_lag.p999_us,

@@ -34,6 +34,17 @@ impl Conclusion {
     }
 }
 
+/// Which account of CPU time a cost is of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CostAccount {
+    /// What the kernel charged to the target's processes (`cpu_us_per_session_second`).
+    #[default]
+    Charged,
+    /// What the target's CPUs did when they were not idle (`core_us_per_session_second`).
+    Core,
+}
+
 /// One side of a comparison.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Side {
@@ -50,6 +61,9 @@ pub struct Side {
     pub edge: Option<Edge>,
     /// Mean CPU time per second and session over the pairs that count, or over the loads in common.
     pub cpu_us_per_session_second: Option<f64>,
+    /// The same of its cores; `null` where a trial of either side does not know it.
+    #[serde(default)]
+    pub core_us_per_session_second: Option<f64>,
     /// Why the search for its load line ended, in a sentence; `null` when none was searched.
     #[serde(default)]
     pub search: Option<String>,
@@ -76,6 +90,12 @@ pub struct Pair {
     pub a_cpu_us_per_session_second: Option<f64>,
     /// CPU time of `b` per second and session.
     pub b_cpu_us_per_session_second: Option<f64>,
+    /// CPU time of the cores of `a` per second and session; `null` where they were not its own.
+    #[serde(default)]
+    pub a_core_us_per_session_second: Option<f64>,
+    /// CPU time of the cores of `b` per second and session.
+    #[serde(default)]
+    pub b_core_us_per_session_second: Option<f64>,
     /// What the trial of `a` came to; `null` when the pair ended before it.
     #[serde(default)]
     pub a_verdict: Option<Verdict>,
@@ -84,6 +104,24 @@ pub struct Pair {
     pub b_verdict: Option<Verdict>,
     /// Why the pair does not count for the cost, if it does not. With two valid verdicts it counts for `carried` all the same.
     pub left_out: Option<String>,
+}
+
+impl Pair {
+    /// The costs of `a` and `b` by that account, where both are known.
+    #[must_use]
+    pub fn costs(&self, account: CostAccount) -> Option<(f64, f64)> {
+        let (a, b) = match account {
+            CostAccount::Charged => (
+                self.a_cpu_us_per_session_second,
+                self.b_cpu_us_per_session_second,
+            ),
+            CostAccount::Core => (
+                self.a_core_us_per_session_second,
+                self.b_core_us_per_session_second,
+            ),
+        };
+        a.zip(b)
+    }
 }
 
 /// Which side carried the load of the pairs: those with two valid trials, whether or not they count for the cost.
@@ -117,6 +155,29 @@ pub struct LoadCosts {
     pub a_cpu_us_per_session_second: Vec<f64>,
     /// CPU time per second and session of each trial of `b`.
     pub b_cpu_us_per_session_second: Vec<f64>,
+    /// The same of the cores of `a`; empty where a trial does not know it.
+    #[serde(default)]
+    pub a_core_us_per_session_second: Vec<f64>,
+    /// The same of the cores of `b`.
+    #[serde(default)]
+    pub b_core_us_per_session_second: Vec<f64>,
+}
+
+impl LoadCosts {
+    /// The costs of `a` and of `b` by that account, a value per trial.
+    #[must_use]
+    pub fn costs(&self, account: CostAccount) -> (&[f64], &[f64]) {
+        match account {
+            CostAccount::Charged => (
+                &self.a_cpu_us_per_session_second,
+                &self.b_cpu_us_per_session_second,
+            ),
+            CostAccount::Core => (
+                &self.a_core_us_per_session_second,
+                &self.b_core_us_per_session_second,
+            ),
+        }
+    }
 }
 
 /// Two targets, or two result folders, held against each other. Ratios are `b / a`: `a` is the baseline.
@@ -128,8 +189,11 @@ pub struct Comparison {
     pub a: Side,
     /// The side compared with the baseline.
     pub b: Side,
-    /// CPU time per session-second of `b` over that of `a`; `null` when it is unknown. Below 1 is better.
+    /// CPU time per session-second of `b` over that of `a`, by `cost_account`; `null` when it is unknown. Below 1 is better.
     pub cost_ratio: Option<Ratio>,
+    /// The account of CPU time behind `cost_ratio`: `core` where every trial that counts knows it, else `charged`.
+    #[serde(default)]
+    pub cost_account: CostAccount,
     /// Load line of `b` over that of `a`; `null` when none was searched, or one is a lower bound only. Above 1 is better.
     pub load_line_ratio: Option<Ratio>,
     /// Which side carried the load of the pairs; `null` without a pair of valid trials, and for folders.

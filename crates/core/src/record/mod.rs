@@ -21,12 +21,12 @@ mod ws;
 pub use bracket::{Bracket, CostPoint, Edge, LoadClass, LoadEvidence, TrialSummary};
 pub use build::Build;
 pub use calibration::{Calibration, ClientCost, Spread, WsCalibration};
-pub use comparison::{Carried, Comparison, Conclusion, LoadCosts, Pair, Side};
+pub use comparison::{Carried, Comparison, Conclusion, CostAccount, LoadCosts, Pair, Side};
 pub use live::{
     Live, LiveBracket, LiveCommand, LiveEnded, LiveGate, LivePhases, LiveSecond, LiveTrial, Phase,
 };
 pub use load_unit::LoadUnit;
-pub use network::{Network, NetworkEnd, NetworkMode};
+pub use network::{Network, NetworkEnd, NetworkMode, NetworkReceive};
 pub use plan::SearchPlan;
 pub use probe::{Moved, Probe, ProbeFigure, Probes};
 pub use ranking::{CostAtLoad, LeftOut, RankedTarget, Ranking};

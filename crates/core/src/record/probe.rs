@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::stats;
+
 /// What a machine at rest takes for small work that is always the same: each a median, so that one interruption does not count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Probe {
@@ -52,6 +54,28 @@ pub struct Moved {
 }
 
 impl Probe {
+    /// A figure that differs by more than this factor is told. On a virtual machine with neighbours, wake-ups and timers had two states, one of which took twice as
+    /// long as the other.
+    pub const MOVED: f64 = 2.0;
+
+    /// The median of each figure; `None` without a probe.
+    #[must_use]
+    pub fn median<'a>(probes: impl Iterator<Item = &'a Self>) -> Option<Self> {
+        let probes: Vec<&Self> = probes.collect();
+        let of = |figure: fn(&Self) -> f64| {
+            let values: Vec<f64> = probes.iter().map(|probe| figure(probe)).collect();
+            stats::median(&values)
+        };
+        Some(Self {
+            arithmetic_ns: of(|probe| probe.arithmetic_ns)?,
+            memory_ns: of(|probe| probe.memory_ns)?,
+            system_call_ns: of(|probe| probe.system_call_ns)?,
+            wake_up_us: of(|probe| probe.wake_up_us)?,
+            timer_late_us: of(|probe| probe.timer_late_us)?,
+            timer_cpu_us: of(|probe| probe.timer_cpu_us)?,
+        })
+    }
+
     /// Its figures.
     #[must_use]
     pub fn figures(&self) -> [ProbeFigure; 6] {
@@ -84,6 +108,18 @@ impl Probe {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_median_is_that_of_each_figure() {
+        let with = |wake_up_us, timer_cpu_us| Probe {
+            wake_up_us,
+            timer_cpu_us,
+            ..Probe::default()
+        };
+        let probes = [with(50.0, 30.0), with(90.0, 10.0), with(60.0, 20.0)];
+        assert_eq!(Probe::median(probes.iter()), Some(with(60.0, 20.0)));
+        assert_eq!(Probe::median([].iter()), None);
+    }
 
     #[test]
     fn what_moved_most_is_told_and_what_moved_little_is_not() {

@@ -15,8 +15,8 @@ use plimsoll_core::caveat::Caveat;
 use plimsoll_core::comparison::{conclude, edge_of, findings_of_pairs, unanimous_pairs_needed};
 use plimsoll_core::profile::Length;
 use plimsoll_core::record::{
-    Build, Carried, Comparison, Conclusion, LoadUnit, Pair, SCHEMA_VERSION, Side, TrialSummary,
-    Verdict,
+    Build, Carried, Comparison, Conclusion, CostAccount, LoadUnit, Pair, SCHEMA_VERSION, Side,
+    TrialSummary, Verdict,
 };
 use plimsoll_core::search::Settings;
 use plimsoll_core::stats::Mean;
@@ -305,15 +305,12 @@ impl Known {
         interrupted: bool,
         started_at: String,
     ) -> Comparison {
-        let counted: Vec<(f64, f64)> = self
-            .pairs
-            .iter()
-            .filter(|pair| pair.left_out.is_none())
-            .filter_map(|pair| {
-                pair.a_cpu_us_per_session_second
-                    .zip(pair.b_cpu_us_per_session_second)
-            })
-            .collect();
+        let costs_by = |account| -> (Vec<f64>, Vec<f64>) {
+            let counted = self.pairs.iter().filter(|pair| pair.left_out.is_none());
+            counted.filter_map(|pair| pair.costs(account)).unzip()
+        };
+        let charged = costs_by(CostAccount::Charged);
+        let core = costs_by(CostAccount::Core);
         let edges = edge_of(&self.sides[0].evidence)
             .zip(edge_of(&self.sides[1].evidence))
             .filter(|_| self.lower_bound_only == [false, false]);
@@ -321,16 +318,21 @@ impl Known {
             findings_of_pairs(&self.pairs, edges.as_ref(), plan.confidence, plan.seed);
         findings.load_unit = self.load_unit;
         let judgement = conclude(names[0], names[1], &findings);
-        self.note_what_is_missing(names, plan, counted.len());
+        self.note_what_is_missing(names, plan, charged.0.len());
         if let Some(carried) = &findings.carried {
             let note = what_carrying_does_not_show(carried, self.load_unit, plan.confidence);
             self.notes.extend(note);
         }
-        let (of_a, of_b): (Vec<f64>, Vec<f64>) = counted.into_iter().unzip();
         let [mut a, mut b] = self.sides;
-        for (side, name, costs) in [(&mut a, names[0], of_a), (&mut b, names[1], of_b)] {
+        let mean = |costs: &[f64]| Mean::of(costs).map(|mean| mean.value);
+        let by_core = findings.account == CostAccount::Core;
+        for (side, name, charged, core) in [
+            (&mut a, names[0], charged.0, core.0),
+            (&mut b, names[1], charged.1, core.1),
+        ] {
             name.clone_into(&mut side.name);
-            side.cpu_us_per_session_second = Mean::of(&costs).map(|mean| mean.value);
+            side.cpu_us_per_session_second = mean(&charged);
+            side.core_us_per_session_second = mean(&core).filter(|_| by_core);
         }
         Comparison {
             build: self.build,
@@ -338,6 +340,7 @@ impl Known {
             a,
             b,
             cost_ratio: findings.cost,
+            cost_account: findings.account,
             load_line_ratio: findings.load_line,
             carried: findings.carried,
             confidence: plan.confidence,

@@ -62,6 +62,8 @@ fn one(bench: &mut dyn Bench, numbers: Numbers, plan: &Plan, known: &mut Known) 
         b_file: String::new(),
         a_cpu_us_per_session_second: None,
         b_cpu_us_per_session_second: None,
+        a_core_us_per_session_second: None,
+        b_core_us_per_session_second: None,
         a_verdict: None,
         b_verdict: None,
         left_out: Some("it was not finished".to_owned()),
@@ -124,19 +126,22 @@ fn fill(
 }
 
 fn enter(pair: &mut Pair, side: Which, summary: &TrialSummary) {
-    let (file, cost, verdict) = match side {
+    let (file, charged, core, verdict) = match side {
         Which::A => (
             &mut pair.a_file,
             &mut pair.a_cpu_us_per_session_second,
+            &mut pair.a_core_us_per_session_second,
             &mut pair.a_verdict,
         ),
         Which::B => (
             &mut pair.b_file,
             &mut pair.b_cpu_us_per_session_second,
+            &mut pair.b_core_us_per_session_second,
             &mut pair.b_verdict,
         ),
     };
     *verdict = Some(summary.verdict);
     file.clone_from(&summary.file);
-    *cost = summary.cpu_us_per_session_second;
+    *charged = summary.cpu_us_per_session_second;
+    *core = summary.core_us_per_session_second;
 }

@@ -31,7 +31,7 @@ use std::time::Instant;
 use plimsoll_core::caveat::{Caveat, Doubt};
 use plimsoll_core::latency::LatencySet;
 use plimsoll_core::profile::Length;
-use plimsoll_core::record::{ClosedLoopRecord, Probes, Second, Trial};
+use plimsoll_core::record::{ClosedLoopRecord, Probe, Probes, Second, Trial};
 use plimsoll_engine::{EngineSecond, Options, Part, Report};
 use plimsoll_workloads::ws::DecodeProof;
 
@@ -157,16 +157,12 @@ pub fn run(
     Ok(outcome)
 }
 
-/// By this factor a probe may differ from that at the beginning. On a virtual machine with neighbours wake-ups and timers had two states, one of which took twice as long as
-/// the other.
-const MOVED: f64 = 2.0;
-
 /// Of the two probes, the one that differs more from that at the beginning; of a single trial, the second from the first.
 fn note_a_moving_machine(trial: &mut Trial, probes: &Probes, conditions: &Conditions) {
     let beginning = conditions.probe.unwrap_or(probes.before);
     let later = probes.after.unwrap_or(probes.before);
-    let moved = beginning.moved_to(&later, MOVED);
-    let Some(moved) = moved.or_else(|| beginning.moved_to(&probes.before, MOVED)) else {
+    let moved = beginning.moved_to(&later, Probe::MOVED);
+    let Some(moved) = moved.or_else(|| beginning.moved_to(&probes.before, Probe::MOVED)) else {
         return;
     };
     // It blocks nothing, so no verdict has to be made again.

@@ -1,7 +1,7 @@
 //! A comparison as ratios: each pair, the mean of the pairs with its interval, and the ratio of the load lines, all against the line at 1.
 
 use plimsoll_core::record::{Comparison, LoadCosts};
-use plimsoll_core::stats::Ratio;
+use plimsoll_core::stats::{Mean, Ratio};
 
 use super::SIZE_PX;
 use super::draw::Mark;
@@ -12,7 +12,7 @@ use super::scale::Scale;
 use super::svg::Drawing;
 use crate::facts;
 use crate::words::comparison as say;
-use crate::words::{count, cpu_cost, load_axis, percent, plain};
+use crate::words::{count, load_axis, percent, plain};
 
 /// Where pairs end and ratios with intervals begin.
 const PAIRS_END_PX: f64 = 470.0;
@@ -121,7 +121,7 @@ fn subtitles(comparison: &Comparison) -> [String; 2] {
         plain(&comparison.b.name),
         percent(comparison.confidence)
     );
-    let name = cpu_cost(comparison.load_unit);
+    let name = say::cost(comparison);
     let cost = told(&format!("B / A: {name}"), comparison.cost_ratio);
     let load_line = told("load line", comparison.load_line_ratio);
     [format!("{cost}; {load_line}"), sides]
@@ -129,16 +129,17 @@ fn subtitles(comparison: &Comparison) -> [String; 2] {
 
 /// The pairs that have a ratio; for two folders the loads in common.
 fn steps(comparison: &Comparison) -> Vec<Step> {
+    let account = comparison.cost_account;
     let pair = |(index, pair): (usize, &plimsoll_core::record::Pair)| {
         Some(Step {
             name: count(index as u64 + 1),
-            ratio: say::of_pair(pair)?,
+            ratio: say::of_pair(pair, account)?,
             counts: pair.left_out.is_none(),
         })
     };
     let load = |load: &LoadCosts| {
-        let a = plimsoll_core::stats::Mean::of(&load.a_cpu_us_per_session_second)?;
-        let b = plimsoll_core::stats::Mean::of(&load.b_cpu_us_per_session_second)?;
+        let (a, b) = load.costs(account);
+        let (a, b) = (Mean::of(a)?, Mean::of(b)?);
         (a.value > 0.0).then(|| Step {
             name: count(load.sessions.into()),
             ratio: b.value / a.value,
@@ -192,7 +193,7 @@ fn interval(drawing: &mut Drawing, x: f64, ratio: &Ratio, y: &Scale, color: &str
 fn legend(drawing: &mut Drawing, comparison: &Comparison, steps: &[Step]) {
     let mut marks = Legend::row(0);
     if !steps.is_empty() {
-        marks.entry(drawing, cpu_cost(comparison.load_unit), |drawing, at| {
+        marks.entry(drawing, &say::cost(comparison), |drawing, at| {
             Mark::Pass.draw(drawing, at, COST, 1.0);
         });
     }

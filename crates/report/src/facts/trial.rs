@@ -2,8 +2,8 @@
 
 use plimsoll_core::latency::{LagQuantiles, Quantiles};
 use plimsoll_core::record::{
-    Client, Environment, Inference, Network, NetworkEnd, ProbeFigure, Probes, TargetResources,
-    Trial,
+    Client, CostAccount, Environment, Inference, Network, NetworkEnd, NetworkReceive, ProbeFigure,
+    Probes, TargetResources, Trial,
 };
 
 use super::{cpu_time, near_whole, process, sockets};
@@ -158,7 +158,7 @@ pub fn target(trial: &Trial, resources: &TargetResources) -> Vec<Fact> {
         let beyond =
             words::beyond_charged(resources).map_or_else(String::new, |text| format!(" ({text})"));
         // Behind what is charged, which it goes with.
-        let name = format!("{}, its cores", words::cpu_cost(trial.load_unit));
+        let name = words::cpu_cost_by(CostAccount::Core, trial.load_unit);
         rows.insert(1, (name, us(core_us) + &beyond));
     }
     rows.extend(more_of_target(resources));
@@ -271,7 +271,11 @@ fn probes(probes: &Probes) -> Vec<Fact> {
 fn network(network: &Network) -> Fact {
     let end = |end: &NetworkEnd| {
         let cpus = cores(&end.receive_cpus);
-        format!("{} received by CPU {cpus}", end.address)
+        let by = match end.receive {
+            NetworkReceive::Steering => "CPU",
+            NetworkReceive::Thread => "a thread on CPU",
+        };
+        format!("{} received by {by} {cpus}", end.address)
     };
     let mut parts = vec![network.mode.name().to_owned()];
     parts.extend(network.why.clone());

@@ -4,8 +4,8 @@ use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use plimsoll_core::record::{
-    Bracket, Calibration, Comparison, CostPoint, Edge, LoadUnit, RankedTarget, Ranking, Trial,
-    Verdict, WsCalibration, WsRecord,
+    Bracket, Calibration, Comparison, CostPoint, Edge, LoadUnit, Probe, RankedTarget, Ranking,
+    Trial, Verdict, WsCalibration, WsRecord,
 };
 use serde::{Deserialize, Serialize};
 
@@ -110,6 +110,9 @@ pub struct Entry {
     pub cpu_model: String,
     /// How many cores the machine has; empty when it is not known.
     pub cores: String,
+    /// What the machine took for small work before the trials: the median of each figure; `null` where it was not probed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe: Option<Probe>,
     /// How many trials it rests on.
     pub trials: usize,
 }
@@ -222,6 +225,10 @@ fn blank(folder: &str, results: &Results) -> Entry {
         cost: None,
         cpu_model: fact("cpu_model"),
         cores: fact("cores"),
+        probe: Probe::median(results.trials.iter().filter_map(|stored| {
+            let probes = stored.trial.environment.probes.as_ref()?;
+            Some(&probes.before)
+        })),
         trials: 0,
     }
 }

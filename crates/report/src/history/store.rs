@@ -19,8 +19,8 @@ use crate::words::plain;
 
 /// Tells our file from that of another program: `PLIM` in ASCII.
 const APPLICATION_ID: i64 = 0x504c_494d;
-/// Version of the tables.
-const VERSION: i64 = 1;
+/// Version of the tables and of what is in them.
+const VERSION: i64 = 2;
 /// How long a command waits for another one that is writing.
 const BUSY: Duration = Duration::from_secs(5);
 

@@ -1,6 +1,6 @@
 //! How one target's load line changed over time.
 
-use plimsoll_core::record::{CostPoint, Edge, LoadUnit};
+use plimsoll_core::record::{CostPoint, Edge, LoadUnit, Probe};
 use serde::Serialize;
 
 use super::Entry;
@@ -88,6 +88,9 @@ pub struct TrendPoint {
     pub interrupted: bool,
     /// What a session costs at the load line, or at the highest load below it where that is known.
     pub cost: Option<CostPoint>,
+    /// What the machine took for small work before the trials, the median of each figure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probe: Option<Probe>,
 }
 
 /// Load lines that were found under like conditions.
@@ -113,6 +116,7 @@ pub fn groups(entries: Vec<Entry>) -> Vec<TrendGroup> {
             lower_bound_only: entry.lower_bound_only,
             interrupted: entry.interrupted,
             cost: entry.cost,
+            probe: entry.probe,
         };
         match groups.iter_mut().find(|g| g.conditions == conditions) {
             Some(group) => group.points.push(point),

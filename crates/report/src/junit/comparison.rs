@@ -6,7 +6,7 @@ use plimsoll_core::stats::Ratio;
 use super::document::{Case, Outcome, Reason, Suite};
 use super::{class, known, load_unit};
 use crate::facts;
-use crate::words::{self, comparison as say};
+use crate::words::comparison as say;
 
 /// What a ratio says by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +77,7 @@ pub(super) fn suite(comparison: &Comparison) -> Suite {
         case(
             "cost",
             cost,
-            ratio(words::cpu_cost(comparison.load_unit), comparison.cost_ratio),
+            ratio(&say::cost(comparison), comparison.cost_ratio),
         ),
         case(
             "load line",

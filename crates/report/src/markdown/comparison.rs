@@ -1,6 +1,6 @@
 //! The section of a comparison.
 
-use plimsoll_core::record::{Comparison, LoadUnit, Pair, WsRecord};
+use plimsoll_core::record::{Comparison, WsRecord};
 
 use super::{Page, Table, code, escape};
 use crate::words::{self, comparison as say, count, maybe, us};
@@ -37,7 +37,7 @@ pub(super) fn section(page: &mut Page, comparison: &Comparison, ws: Option<&WsRe
     sides(page, comparison);
     if !comparison.pairs.is_empty() {
         page.heading(2, "Pairs");
-        pairs(page, &comparison.pairs, comparison.load_unit);
+        pairs(page, comparison);
     }
     if !comparison.loads.is_empty() {
         page.heading(2, "Loads in common");
@@ -50,11 +50,7 @@ pub(super) fn section(page: &mut Page, comparison: &Comparison, ws: Option<&WsRe
 fn ratios(page: &mut Page, comparison: &Comparison) {
     let mut table = Table::new(&["B / A", ">ratio", ">interval", "shows"]);
     for (name, ratio, less_is_better) in [
-        (
-            words::cpu_cost(comparison.load_unit),
-            comparison.cost_ratio,
-            true,
-        ),
+        (say::cost(comparison).as_str(), comparison.cost_ratio, true),
         ("load line", comparison.load_line_ratio, false),
     ] {
         table.row([
@@ -81,6 +77,7 @@ fn sides(page: &mut Page, comparison: &Comparison) {
         ">first fail",
         ">edge",
         &format!(">{}", words::cpu_cost_in_brief(comparison.load_unit)),
+        ">of its cores",
         ">trials",
         "from",
     ]);
@@ -99,6 +96,7 @@ fn sides(page: &mut Page, comparison: &Comparison) {
             load(side.first_fail),
             say::edge(side),
             maybe(side.cpu_us_per_session_second, us),
+            maybe(side.core_us_per_session_second, us),
             count(side.trials.len() as u64),
             from,
         ]);
@@ -111,14 +109,15 @@ fn sides(page: &mut Page, comparison: &Comparison) {
     page.list(&ends);
 }
 
-fn pairs(page: &mut Page, pairs: &[Pair], unit: LoadUnit) {
+fn pairs(page: &mut Page, comparison: &Comparison) {
+    let account = comparison.cost_account;
     page.paragraph(&format!(
         "Trials of both at the same load with the same seed, one right after the other; {}.",
-        words::cpu_cost(unit)
+        say::cost(comparison)
     ));
     let mut table = Table::new(&[
         ">pair",
-        &format!(">{}", unit.name()),
+        &format!(">{}", comparison.load_unit.name()),
         "order",
         ">A",
         ">B",
@@ -126,19 +125,20 @@ fn pairs(page: &mut Page, pairs: &[Pair], unit: LoadUnit) {
         "files",
         "left out because",
     ]);
-    for (index, pair) in pairs.iter().enumerate() {
+    for (index, pair) in comparison.pairs.iter().enumerate() {
         let files: Vec<String> = [&pair.a_file, &pair.b_file]
             .into_iter()
             .filter(|file| !file.is_empty())
             .map(|file| format!("`{}`", code(file)))
             .collect();
+        let [of_a, of_b] = say::costs_of_pair(pair, account);
         table.row([
             count(index as u64 + 1),
             count(pair.sessions.into()),
             if pair.b_first { "B, A" } else { "A, B" }.to_owned(),
-            maybe(pair.a_cpu_us_per_session_second, us),
-            maybe(pair.b_cpu_us_per_session_second, us),
-            maybe(say::of_pair(pair), say::ratio),
+            of_a,
+            of_b,
+            maybe(say::of_pair(pair, account), say::ratio),
             files.join(", "),
             pair.left_out.as_deref().map(escape).unwrap_or_default(),
         ]);
@@ -147,23 +147,19 @@ fn pairs(page: &mut Page, pairs: &[Pair], unit: LoadUnit) {
 }
 
 fn loads(page: &mut Page, comparison: &Comparison) {
-    let unit = comparison.load_unit;
     page.paragraph(&format!(
         "Trials that pass, of equal length; {}.",
-        words::cpu_cost(unit)
+        say::cost(comparison)
     ));
-    let head = format!(">{}", unit.name());
+    let head = format!(">{}", comparison.load_unit.name());
     let mut table = Table::new(&[&head, "length", ">A", ">B"]);
-    let listed = |costs: &[f64]| {
-        let costs: Vec<String> = costs.iter().map(|cost| us(*cost)).collect();
-        costs.join(", ")
-    };
     for load in &comparison.loads {
+        let [of_a, of_b] = say::costs_of_load(load, comparison.cost_account);
         table.row([
             count(load.sessions.into()),
             say::length(load.length).to_owned(),
-            listed(&load.a_cpu_us_per_session_second),
-            listed(&load.b_cpu_us_per_session_second),
+            of_a,
+            of_b,
         ]);
     }
     page.table(&table);

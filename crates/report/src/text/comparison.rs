@@ -1,6 +1,6 @@
 //! The block for a comparison.
 
-use plimsoll_core::record::{Comparison, Conclusion, Verdict};
+use plimsoll_core::record::{Comparison, Conclusion, CostAccount, Verdict};
 
 use super::table::{Align, Table};
 use super::{Paint, join};
@@ -55,6 +55,7 @@ fn sides(comparison: &Comparison) -> Table {
         ("first fail", Align::Right),
         ("edge", Align::Right),
         (words::cpu_cost_in_brief(comparison.load_unit), Align::Right),
+        ("its cores", Align::Right),
         ("trials", Align::Right),
     ]);
     let load = |load: Option<u32>| {
@@ -68,6 +69,7 @@ fn sides(comparison: &Comparison) -> Table {
             load(side.first_fail).into(),
             say::edge(side).into(),
             maybe(side.cpu_us_per_session_second, us).into(),
+            maybe(side.core_us_per_session_second, us).into(),
             count(side.trials.len() as u64).into(),
         ]);
     }
@@ -75,23 +77,26 @@ fn sides(comparison: &Comparison) -> Table {
 }
 
 fn pairs(comparison: &Comparison) -> Table {
+    let account = comparison.cost_account;
+    let [a, b] = heads(account);
     let mut table = Table::new(&[
         ("pair", Align::Right),
         (comparison.load_unit.name(), Align::Right),
         ("order", Align::Left),
-        ("A", Align::Right),
-        ("B", Align::Right),
+        (&a, Align::Right),
+        (&b, Align::Right),
         ("B / A", Align::Right),
         ("left out because", Align::Left),
     ]);
     for (index, pair) in comparison.pairs.iter().enumerate() {
+        let [of_a, of_b] = say::costs_of_pair(pair, account);
         table.row(vec![
             count(index as u64 + 1).into(),
             count(pair.sessions.into()).into(),
             if pair.b_first { "B, A" } else { "A, B" }.into(),
-            maybe(pair.a_cpu_us_per_session_second, us).into(),
-            maybe(pair.b_cpu_us_per_session_second, us).into(),
-            maybe(say::of_pair(pair), say::ratio).into(),
+            of_a.into(),
+            of_b.into(),
+            maybe(say::of_pair(pair, account), say::ratio).into(),
             pair.left_out
                 .as_deref()
                 .map(plain)
@@ -103,23 +108,30 @@ fn pairs(comparison: &Comparison) -> Table {
 }
 
 fn loads(comparison: &Comparison) -> Table {
+    let account = comparison.cost_account;
+    let [a, b] = heads(account);
     let mut table = Table::new(&[
         (comparison.load_unit.name(), Align::Right),
         ("length", Align::Left),
-        ("A", Align::Left),
-        ("B", Align::Left),
+        (&a, Align::Left),
+        (&b, Align::Left),
     ]);
-    let listed = |costs: &[f64]| {
-        let costs: Vec<String> = costs.iter().map(|cost| us(*cost)).collect();
-        costs.join(", ")
-    };
     for load in &comparison.loads {
+        let [of_a, of_b] = say::costs_of_load(load, account);
         table.row(vec![
             count(load.sessions.into()).into(),
             say::length(load.length).into(),
-            listed(&load.a_cpu_us_per_session_second).into(),
-            listed(&load.b_cpu_us_per_session_second).into(),
+            of_a.into(),
+            of_b.into(),
         ]);
     }
     table
+}
+
+/// The heads of the columns of costs: those of cores say so.
+fn heads(account: CostAccount) -> [String; 2] {
+    ["A", "B"].map(|side| match account {
+        CostAccount::Charged => side.to_owned(),
+        CostAccount::Core => format!("cores of {side}"),
+    })
 }

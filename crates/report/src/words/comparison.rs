@@ -1,7 +1,9 @@
 //! A comparison in words and numbers.
 
 use plimsoll_core::profile::Length;
-use plimsoll_core::record::{Carried, Comparison, Conclusion, LoadUnit, Pair, Side, WsRecord};
+use plimsoll_core::record::{
+    Carried, Comparison, Conclusion, CostAccount, LoadCosts, LoadUnit, Pair, Side, WsRecord,
+};
 use plimsoll_core::stats::Ratio;
 
 use super::{UNKNOWN, count};
@@ -60,13 +62,44 @@ pub fn interval(of: Ratio) -> String {
     format!("{} to {}", ratio(of.low), ratio(of.high))
 }
 
+/// What is compared as cost: `CPU per session-second, its cores`.
+#[must_use]
+pub fn cost(comparison: &Comparison) -> String {
+    super::cpu_cost_by(comparison.cost_account, comparison.load_unit)
+}
+
 /// The ratio of a pair's costs.
 #[must_use]
-pub fn of_pair(pair: &Pair) -> Option<f64> {
-    let (a, b) = pair
-        .a_cpu_us_per_session_second
-        .zip(pair.b_cpu_us_per_session_second)?;
+pub fn of_pair(pair: &Pair, account: CostAccount) -> Option<f64> {
+    let (a, b) = pair.costs(account)?;
     (a > 0.0).then(|| b / a)
+}
+
+/// The costs of a pair, each alone where the other is not known.
+#[must_use]
+pub fn costs_of_pair(pair: &Pair, account: CostAccount) -> [String; 2] {
+    let costs = match account {
+        CostAccount::Charged => [
+            pair.a_cpu_us_per_session_second,
+            pair.b_cpu_us_per_session_second,
+        ],
+        CostAccount::Core => [
+            pair.a_core_us_per_session_second,
+            pair.b_core_us_per_session_second,
+        ],
+    };
+    costs.map(|cost| super::maybe(cost, super::us))
+}
+
+/// The costs of a load on either side: `301 µs, 306 µs`.
+#[must_use]
+pub fn costs_of_load(load: &LoadCosts, account: CostAccount) -> [String; 2] {
+    let listed = |costs: &[f64]| {
+        let costs: Vec<String> = costs.iter().map(|cost| super::us(*cost)).collect();
+        costs.join(", ")
+    };
+    let (a, b) = load.costs(account);
+    [listed(a), listed(b)]
 }
 
 /// Who carried the load of the pairs: `Carrying 400 sessions, by pairs of valid trials: both 0, only A 8, only B 0, neither 0 (exact sign test, p = 0.0078): worse`.

@@ -1,6 +1,6 @@
 //! Words by what a load counts: the load itself, and what costs are told per.
 
-use plimsoll_core::record::{LoadUnit, Trial};
+use plimsoll_core::record::{CostAccount, LoadUnit, Trial};
 
 use super::{count, plain};
 
@@ -82,6 +82,15 @@ pub fn cpu_cost(unit: LoadUnit) -> &'static str {
         LoadUnit::ConnectionsPerSecond => "CPU per connection opened",
         LoadUnit::MessagesPerSecond => "CPU per message",
         LoadUnit::Receivers => "CPU per receiver-second",
+    }
+}
+
+/// The same by an account: of the target's cores it says so.
+#[must_use]
+pub fn cpu_cost_by(account: CostAccount, unit: LoadUnit) -> String {
+    match account {
+        CostAccount::Charged => cpu_cost(unit).to_owned(),
+        CostAccount::Core => format!("{}, its cores", cpu_cost(unit)),
     }
 }
 

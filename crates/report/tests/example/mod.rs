@@ -18,7 +18,7 @@ use plimsoll_core::ledger::Ledger;
 use plimsoll_core::profile::{Length, NS_PER_MS, Profile};
 use plimsoll_core::record::{
     Bracket, Calibration, Client, ClientCost, Edge, Environment, Inference, LoadUnit, Network,
-    NetworkEnd, NetworkMode, Probe, Probes, SCHEMA_VERSION, Second, Spread, Target,
+    NetworkEnd, NetworkMode, NetworkReceive, Probe, Probes, SCHEMA_VERSION, Second, Spread, Target,
     TargetResources, Trial, TrialSummary, Verdict, WsCalibration,
 };
 use plimsoll_core::slo::Slo;
@@ -149,13 +149,17 @@ fn network() -> Network {
         address: address.to_owned(),
         receive_cpus: cpus.to_vec(),
         offloads: vec!["tcp-segmentation-offload".to_owned()],
+        ..NetworkEnd::default()
     };
+    let mut target = end("198.18.7.2", &[0]);
+    target.receive = NetworkReceive::Thread;
+    target.receive_delay_us = Some(100);
     Network {
         mode: NetworkMode::Own,
         why: None,
         mtu_bytes: Some(1_500),
         client: Some(end("198.18.7.1", &[2, 3])),
-        target: Some(end("198.18.7.2", &[0])),
+        target: Some(target),
     }
 }
 

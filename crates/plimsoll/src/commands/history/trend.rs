@@ -34,7 +34,17 @@ fn text(target: &str, group: &TrendGroup) -> String {
     let axis = Axis::of(&group.points);
     let ends = axis.as_ref().map_or_else(String::new, Axis::ends);
     let cost = cpu_cost_in_brief(group.conditions.load_unit).to_uppercase();
-    let header = ["WHEN", "LOAD LINE", "EDGE", &ends, &cost, "FOLDER"];
+    let header = [
+        "WHEN",
+        "LOAD LINE",
+        "EDGE",
+        &ends,
+        &cost,
+        "ITS CORES",
+        "WAKE-UP",
+        "TIMER",
+        "FOLDER",
+    ];
     let rows = group.points.iter().map(|point| {
         let at_least = if point.lower_bound_only {
             "at least "
@@ -59,6 +69,9 @@ fn text(target: &str, group: &TrendGroup) -> String {
             axis.as_ref()
                 .map_or_else(String::new, |axis| axis.bar(point)),
             maybe(cost.map(|cost| cost.cpu_us_per_session_second), us),
+            maybe(cost.and_then(|cost| cost.core_us_per_session_second), us),
+            maybe(point.probe.map(|probe| probe.wake_up_us), us),
+            maybe(point.probe.map(|probe| probe.timer_cpu_us), us),
             format!("{}{interrupted}", plain(&point.folder)),
         ]
     });
@@ -69,7 +82,7 @@ fn text(target: &str, group: &TrendGroup) -> String {
         "{}: {}\n{}\n",
         plain(target),
         group.conditions.words(),
-        aligned(&rows, &[1, 4])
+        aligned(&rows, &[1, 4, 5, 6, 7])
     )
 }
 
@@ -168,6 +181,7 @@ mod tests {
             lower_bound_only: high.is_none(),
             interrupted: false,
             cost: None,
+            probe: None,
         }
     }
 

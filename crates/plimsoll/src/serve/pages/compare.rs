@@ -181,6 +181,12 @@ fn claims(html: &mut Html, entries: &[&Entry]) {
             });
             let unit = entries.first().map(|entry| entry.load_unit);
             row(words::cpu_cost(unit.unwrap_or_default()), &cost);
+            row("probe of the machine: wake-up, CPU of a timer", &|entry| {
+                entry.probe.map_or_else(
+                    || UNKNOWN.to_owned(),
+                    |probe| format!("{}, {}", us(probe.wake_up_us), us(probe.timer_cpu_us)),
+                )
+            });
             row("trials", &|entry| count(entry.trials as u64));
         });
     });
@@ -204,7 +210,11 @@ fn cost(entry: &Entry) -> String {
     };
     let mean = us(cost.cpu_us_per_session_second);
     let load = words::load(cost.sessions, entry.load_unit);
-    format!("{mean}{range} at {load}")
+    let cores = cost.core_us_per_session_second;
+    let cores = cores.map_or_else(String::new, |core_us| {
+        format!(", {} of its cores", us(core_us))
+    });
+    format!("{mean}{range}{cores} at {load}")
 }
 
 /// The conditions that differ, with what each result had, and the others in a line.

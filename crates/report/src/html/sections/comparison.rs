@@ -1,6 +1,6 @@
 //! A comparison: the conclusion with its numbers, then what it rests on.
 
-use plimsoll_core::record::{Comparison, Conclusion, LoadCosts, LoadUnit, Pair, Side};
+use plimsoll_core::record::{Comparison, Conclusion, Side};
 
 use crate::folder::StoredTrial;
 use crate::html::Page;
@@ -41,11 +41,11 @@ pub(in crate::html) fn write(
         html.inside("div", &[("data-test", "evidence")], |html| {
             if !comparison.pairs.is_empty() {
                 let title = ("comparison-pairs", "Pairs", level.part);
-                part(html, contents, title, |html| pairs(html, &comparison.pairs, comparison.load_unit));
+                part(html, contents, title, |html| pairs(html, comparison));
             }
             if !comparison.loads.is_empty() {
                 let title = ("comparison-loads", "Loads in common", level.part);
-                part(html, contents, title, |html| loads(html, &comparison.loads, comparison.load_unit));
+                part(html, contents, title, |html| loads(html, comparison));
             }
         });
         let title = ("comparison-repeat", "How to repeat", level.part);
@@ -71,9 +71,9 @@ fn answer(html: &mut Html, comparison: &Comparison, level: Levels) {
     if comparison.interrupted {
         parts::paragraph(html, say::INTERRUPTED);
     }
-    let cost = words::cpu_cost(comparison.load_unit);
+    let cost = say::cost(comparison);
     let rows = [
-        (cost, comparison.cost_ratio, true),
+        (cost.as_str(), comparison.cost_ratio, true),
         ("load line", comparison.load_line_ratio, false),
     ]
     .map(|(name, ratio, less_is_better)| {
@@ -115,6 +115,7 @@ fn sides(html: &mut Html, comparison: &Comparison) {
             load(side.first_fail),
             say::edge(side),
             maybe(side.cpu_us_per_session_second, us),
+            maybe(side.core_us_per_session_second, us),
             count(side.trials.len() as u64),
             side.folder
                 .clone()
@@ -131,6 +132,7 @@ fn sides(html: &mut Html, comparison: &Comparison) {
         ">first fail",
         ">edge",
         &cost,
+        ">of its cores",
         ">trials",
         "from",
     ];
@@ -139,24 +141,26 @@ fn sides(html: &mut Html, comparison: &Comparison) {
     parts::list(html, &[], &say::search_ends(comparison));
 }
 
-fn pairs(html: &mut Html, pairs: &[Pair], unit: LoadUnit) {
-    let rows = pairs.iter().enumerate().map(|(index, pair)| {
+fn pairs(html: &mut Html, comparison: &Comparison) {
+    let account = comparison.cost_account;
+    let rows = comparison.pairs.iter().enumerate().map(|(index, pair)| {
         let files = [&pair.a_file, &pair.b_file].into_iter();
         let files: Vec<_> = files.filter(|file| !file.is_empty()).cloned().collect();
+        let [of_a, of_b] = say::costs_of_pair(pair, account);
         [
             count(index as u64 + 1),
             count(pair.sessions.into()),
             if pair.b_first { "B, A" } else { "A, B" }.to_owned(),
-            maybe(pair.a_cpu_us_per_session_second, us),
-            maybe(pair.b_cpu_us_per_session_second, us),
-            maybe(say::of_pair(pair), say::ratio),
+            of_a,
+            of_b,
+            maybe(say::of_pair(pair, account), say::ratio),
             files.join(", "),
             pair.left_out.clone().unwrap_or_default(),
         ]
         .map(Cell::Text)
         .into()
     });
-    let head = format!(">{}", unit.name());
+    let head = format!(">{}", comparison.load_unit.name());
     let columns = [
         ">pair",
         &head,
@@ -169,30 +173,27 @@ fn pairs(html: &mut Html, pairs: &[Pair], unit: LoadUnit) {
     ];
     let caption = format!(
         "{} of trials of both at the same load with the same seed, one right after the other",
-        words::cpu_cost(unit)
+        say::cost(comparison)
     );
     parts::table(html, &caption, &columns, rows);
 }
 
-fn loads(html: &mut Html, loads: &[LoadCosts], unit: LoadUnit) {
-    let listed = |costs: &[f64]| {
-        let costs: Vec<String> = costs.iter().map(|cost| us(*cost)).collect();
-        costs.join(", ")
-    };
-    let rows = loads.iter().map(|load| {
+fn loads(html: &mut Html, comparison: &Comparison) {
+    let rows = comparison.loads.iter().map(|load| {
+        let [of_a, of_b] = say::costs_of_load(load, comparison.cost_account);
         [
             count(load.sessions.into()),
             say::length(load.length).to_owned(),
-            listed(&load.a_cpu_us_per_session_second),
-            listed(&load.b_cpu_us_per_session_second),
+            of_a,
+            of_b,
         ]
         .map(Cell::Text)
         .into()
     });
     let caption = format!(
         "{} of trials that pass, of equal length",
-        words::cpu_cost(unit)
+        say::cost(comparison)
     );
-    let head = format!(">{}", unit.name());
+    let head = format!(">{}", comparison.load_unit.name());
     parts::table(html, &caption, &[&head, "length", ">A", ">B"], rows);
 }

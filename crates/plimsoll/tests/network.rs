@@ -119,7 +119,8 @@ fn what_cannot_have_a_network_of_its_own_is_refused_in_one_line() {
     }
 }
 
-/// A loop in the target's group takes what the target leaves of its core: both accounts are then the whole core, whatever a session costs.
+/// A loop in the target's group takes what the target leaves of its core: the cores' account is then the whole core, whatever a session costs, and what is charged lacks only
+/// what the kernel's thread that receives for the target took.
 #[test]
 fn a_core_that_is_never_idle_is_all_charged() {
     let _turn = turn();
@@ -141,7 +142,7 @@ fn a_core_that_is_never_idle_is_all_charged() {
         return;
     }
     assert!((0.97..1.02).contains(&share(core)), "{}", share(core));
-    assert!((0.90..1.02).contains(&share(charged)), "{}", share(charged));
+    assert!((0.80..1.02).contains(&share(charged)), "{}", share(charged));
 }
 
 /// Charged, and of its cores, µs per session and second; 0 where it is not known.

@@ -48,8 +48,8 @@ const CLIENT_ADDRESSES_MAX: usize = 252;
 const CARDS: &str = "/sys/class/net";
 /// How long a thread that receives waits before it looks again, while packets come: what cards wait before the next interrupt.
 const RECEIVE_DELAY_US: u32 = 100;
-/// So often it finds nothing before a sender has to wake it again.
-const EMPTY_LOOKS: u32 = 2;
+/// So often it finds nothing before a sender has to wake it again. Each look in vain wakes an idle core.
+const EMPTY_LOOKS: u32 = 1;
 
 /// The pair and the namespace behind it. Dropping it deletes both.
 #[derive(Debug)]

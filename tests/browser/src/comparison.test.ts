@@ -36,9 +36,10 @@ test("the conclusion and its numbers are the record's", async () => {
 test("both sides and every pair are there, with the record's numbers", async () => {
   const sides = await bodyOf(visit.page, "#comparison-sides table");
   for (const [index, side] of [comparison.a, comparison.b].entries()) {
-    const [letter, name, , , , cost, trials] = sides[index] ?? [];
+    const [letter, name, , , , cost, core, trials] = sides[index] ?? [];
     assert.deepEqual([letter, name], [index === 0 ? "A" : "B", side.name]);
     assertShows(cost, MICROSECONDS, side.cpu_us_per_session_second);
+    assertShows(core, MICROSECONDS, side.core_us_per_session_second ?? null);
     assertShows(trials, PLAIN, side.trials.length);
   }
   const pairs = await bodyOf(visit.page, "#comparison-pairs table");
@@ -48,8 +49,9 @@ test("both sides and every pair are there, with the record's numbers", async () 
     assertShows(number, PLAIN, index + 1);
     assertShows(sessions, PLAIN, pair.sessions);
     assert.equal(order, pair.b_first ? "B, A" : "A, B");
-    assertShows(a, MICROSECONDS, pair.a_cpu_us_per_session_second);
-    assertShows(b, MICROSECONDS, pair.b_cpu_us_per_session_second);
+    const [costOfA, costOfB] = costsOf(pair);
+    assertShows(a, MICROSECONDS, costOfA);
+    assertShows(b, MICROSECONDS, costOfB);
     assertShows(ratio, PLAIN, ratioOf(pair));
     assert.equal(files, `${pair.a_file}, ${pair.b_file}`);
     assert.equal(leftOut, pair.left_out ?? "");
@@ -81,7 +83,14 @@ test("the plot has every pair's ratio where it is, and the mean with its interva
   }
 });
 
+/** By the account that the comparison uses; records from before there were two have what was charged. */
+function costsOf(pair: Comparison["pairs"][number]): [number | null, number | null] {
+  return comparison.cost_account === "core"
+    ? [pair.a_core_us_per_session_second ?? null, pair.b_core_us_per_session_second ?? null]
+    : [pair.a_cpu_us_per_session_second, pair.b_cpu_us_per_session_second];
+}
+
 function ratioOf(pair: Comparison["pairs"][number]): number | null {
-  const { a_cpu_us_per_session_second: a, b_cpu_us_per_session_second: b } = pair;
+  const [a, b] = costsOf(pair);
   return a === null || b === null ? null : b / a;
 }

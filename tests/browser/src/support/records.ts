@@ -92,8 +92,19 @@ export interface Ratio {
 }
 
 export interface Comparison {
-  a: { name: string; cpu_us_per_session_second: number | null; trials: unknown[] };
-  b: { name: string; cpu_us_per_session_second: number | null; trials: unknown[] };
+  cost_account?: "charged" | "core";
+  a: {
+    name: string;
+    cpu_us_per_session_second: number | null;
+    core_us_per_session_second?: number | null;
+    trials: unknown[];
+  };
+  b: {
+    name: string;
+    cpu_us_per_session_second: number | null;
+    core_us_per_session_second?: number | null;
+    trials: unknown[];
+  };
   conclusion: string;
   explanation: string;
   cost_ratio: Ratio | null;
@@ -105,6 +116,8 @@ export interface Comparison {
     b_file: string;
     a_cpu_us_per_session_second: number | null;
     b_cpu_us_per_session_second: number | null;
+    a_core_us_per_session_second?: number | null;
+    b_core_us_per_session_second?: number | null;
     left_out: string | null;
   }[];
 }

@@ -119,8 +119,8 @@ fn what_cannot_have_a_network_of_its_own_is_refused_in_one_line() {
     }
 }
 
-/// A loop in the target's group takes what the target leaves of its core: the cores' account is then the whole core, whatever a session costs, and what is charged lacks only
-/// what the kernel's thread that receives for the target took.
+/// A loop in the target's group takes what the target leaves of its core: both accounts are then the whole core, whatever a session costs. On the loopback, for behind a card the
+/// kernel's thread that receives for the target is charged to nobody.
 #[test]
 fn a_core_that_is_never_idle_is_all_charged() {
     let _turn = turn();
@@ -134,7 +134,12 @@ fn a_core_that_is_never_idle_is_all_charged() {
         &manifest_of_gateway("burning", "the lying server beside a loop", &burns),
     );
     // The loop makes the server late, which is not what is looked at.
-    let ended = run("burning").arg("--root").arg(targets.path()).run();
+    let ended = run("burning")
+        .arg("--root")
+        .arg(targets.path())
+        .arg("--network")
+        .arg("loopback")
+        .run();
     let (charged, core) = accounts(&ended);
     let share = |us: f64| us * 60.0 / 1e6;
     if core == 0.0 {
@@ -142,7 +147,7 @@ fn a_core_that_is_never_idle_is_all_charged() {
         return;
     }
     assert!((0.97..1.02).contains(&share(core)), "{}", share(core));
-    assert!((0.80..1.02).contains(&share(charged)), "{}", share(charged));
+    assert!((0.90..1.02).contains(&share(charged)), "{}", share(charged));
 }
 
 /// Charged, and of its cores, µs per session and second; 0 where it is not known.

@@ -88,7 +88,8 @@ fn build_notes(a: &Measured, b: &Measured) -> Vec<String> {
 
 /// What to say where the machine did the same small work otherwise while the two were measured: then the ratios are of machines too.
 fn probe_note(a: &Measured, b: &Measured) -> Option<String> {
-    let (of_a, of_b) = (a.probe()?, b.probe()?);
+    let probe = |side: &Measured| Probe::before(side.trials.iter().map(|(_, trial)| trial));
+    let (of_a, of_b) = (probe(a)?, probe(b)?);
     let moved = of_a.moved_to(&of_b, Probe::MOVED)?;
     Some(format!(
         "The machine was not the same: a probe of it ({}) took {:.1} {unit} in {} and {:.1} {unit} in {}, so do not compare the costs; compare the targets themselves (`plimsoll compare A B`).",
@@ -253,15 +254,6 @@ impl Measured {
             }),
             None => Ok(first),
         }
-    }
-
-    /// The median of the probes before its trials.
-    fn probe(&self) -> Option<Probe> {
-        let probes = self.trials.iter().filter_map(|(_, trial)| {
-            let probes = trial.environment.probes.as_ref()?;
-            Some(&probes.before)
-        });
-        Probe::median(probes)
     }
 
     fn side(&self) -> Side {

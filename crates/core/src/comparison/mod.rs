@@ -33,7 +33,7 @@ pub use differences::{Difference, differences, differences_of_targets};
 pub use folders::{Incomparable, Measured, compare_measured};
 pub use load_line::{edge_of, load_line_ratio};
 pub use order::b_goes_first;
-pub use pairs::{costs_that_count, findings_of_pairs};
+pub use pairs::{costs_of_pairs, findings_of_pairs};
 pub use verdict::{Findings, Judgement, conclude};
 
 /// The confidence of each of `statements` statements so that all of them hold together with `confidence`: by Bonferroni's

@@ -47,15 +47,16 @@ pub fn findings_of_pairs(
     }
 }
 
-/// The costs of the pairs in which both sides carried the load and both costs are known, by the account that is used: that of the cores where every such pair knows
-/// it, for it leaves nothing out; else what was charged.
+/// The costs, by that account, of the pairs in which both sides carried the load and both costs are known.
 #[must_use]
-pub fn costs_that_count(pairs: &[Pair]) -> (CostAccount, Vec<(f64, f64)>) {
-    let counts = |pair: &&Pair| pair.left_out.is_none();
-    let costs = |account| -> Vec<(f64, f64)> {
-        let pairs = pairs.iter().filter(counts);
-        pairs.filter_map(|pair| pair.costs(account)).collect()
-    };
+pub fn costs_of_pairs(pairs: &[Pair], account: CostAccount) -> Vec<(f64, f64)> {
+    let counted = pairs.iter().filter(|pair| pair.left_out.is_none());
+    counted.filter_map(|pair| pair.costs(account)).collect()
+}
+
+/// The same by the account that is used: that of the cores where every such pair knows it, for it leaves nothing out; else what was charged.
+fn costs_that_count(pairs: &[Pair]) -> (CostAccount, Vec<(f64, f64)>) {
+    let costs = |account| costs_of_pairs(pairs, account);
     let (charged, core) = (costs(CostAccount::Charged), costs(CostAccount::Core));
     if core.is_empty() || core.len() < charged.len() {
         (CostAccount::Charged, charged)

@@ -107,19 +107,25 @@ pub struct Pair {
 }
 
 impl Pair {
+    /// The cost of `a` and that of `b` by that account, as far as they are known.
+    #[must_use]
+    pub fn each_cost(&self, account: CostAccount) -> [Option<f64>; 2] {
+        match account {
+            CostAccount::Charged => [
+                self.a_cpu_us_per_session_second,
+                self.b_cpu_us_per_session_second,
+            ],
+            CostAccount::Core => [
+                self.a_core_us_per_session_second,
+                self.b_core_us_per_session_second,
+            ],
+        }
+    }
+
     /// The costs of `a` and `b` by that account, where both are known.
     #[must_use]
     pub fn costs(&self, account: CostAccount) -> Option<(f64, f64)> {
-        let (a, b) = match account {
-            CostAccount::Charged => (
-                self.a_cpu_us_per_session_second,
-                self.b_cpu_us_per_session_second,
-            ),
-            CostAccount::Core => (
-                self.a_core_us_per_session_second,
-                self.b_core_us_per_session_second,
-            ),
-        };
+        let [a, b] = self.each_cost(account);
         a.zip(b)
     }
 }

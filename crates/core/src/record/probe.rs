@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Trial;
 use crate::stats;
 
 /// What a machine at rest takes for small work that is always the same: each a median, so that one interruption does not count.
@@ -58,9 +59,14 @@ impl Probe {
     /// long as the other.
     pub const MOVED: f64 = 2.0;
 
-    /// The median of each figure; `None` without a probe.
+    /// What the machine did before these trials: the median of each figure; `None` where none was probed.
     #[must_use]
-    pub fn median<'a>(probes: impl Iterator<Item = &'a Self>) -> Option<Self> {
+    pub fn before<'a>(trials: impl Iterator<Item = &'a Trial>) -> Option<Self> {
+        let probes = trials.filter_map(|trial| trial.environment.probes.as_ref());
+        Self::median(probes.map(|probes| &probes.before))
+    }
+
+    fn median<'a>(probes: impl Iterator<Item = &'a Self>) -> Option<Self> {
         let probes: Vec<&Self> = probes.collect();
         let of = |figure: fn(&Self) -> f64| {
             let values: Vec<f64> = probes.iter().map(|probe| figure(probe)).collect();

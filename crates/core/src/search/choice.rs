@@ -66,9 +66,10 @@ impl Choice<'_> {
     /// sure, that is the highest with a pass that can still be tried, else the next one below all. A highest load allowed that passed, while a fail elsewhere
     /// leaves a doubt, is tried on: no other load tells more.
     fn lower_bound(&self, ended: Ended) -> Option<Trial> {
-        let surer = self.sure_at_maximum();
-        if ended == Ended::AtMaximum && surer.is_some() {
-            return surer;
+        if ended == Ended::AtMaximum
+            && let Some(trial) = self.sure_at_maximum()
+        {
+            return Some(trial);
         }
         let gives_up = matches!(
             ended,

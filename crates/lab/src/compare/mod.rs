@@ -12,7 +12,9 @@ mod searches;
 use std::time::Duration;
 
 use plimsoll_core::caveat::Caveat;
-use plimsoll_core::comparison::{conclude, edge_of, findings_of_pairs, unanimous_pairs_needed};
+use plimsoll_core::comparison::{
+    conclude, costs_of_pairs, edge_of, findings_of_pairs, unanimous_pairs_needed,
+};
 use plimsoll_core::profile::Length;
 use plimsoll_core::record::{
     Build, Carried, Comparison, Conclusion, CostAccount, LoadUnit, Pair, SCHEMA_VERSION, Side,
@@ -306,8 +308,7 @@ impl Known {
         started_at: String,
     ) -> Comparison {
         let costs_by = |account| -> (Vec<f64>, Vec<f64>) {
-            let counted = self.pairs.iter().filter(|pair| pair.left_out.is_none());
-            counted.filter_map(|pair| pair.costs(account)).unzip()
+            costs_of_pairs(&self.pairs, account).into_iter().unzip()
         };
         let charged = costs_by(CostAccount::Charged);
         let core = costs_by(CostAccount::Core);

@@ -7,6 +7,7 @@
 //! means   by which means the target is isolated and measured, and what is missing
 //! network a network namespace for one target, and the virtual cards that join it to ours
 //! offloads what a network card does in place of the kernel's stack
+//! receive who works on the packets that come to a network card
 //! sweep   groups and cards that a killed run left behind, and what is still in the groups
 //! v1, v2  how each version makes such a group
 //! view    reading any group: CPU time, memory, processes
@@ -20,6 +21,7 @@ mod limits;
 mod means;
 mod network;
 mod offloads;
+mod receive;
 mod sweep;
 mod v1;
 mod v2;
@@ -30,7 +32,7 @@ pub use cpus::{Bound, CpuList, Placement, siblings_of, whole_cpus};
 pub use layout::{Controller, Hierarchy, Layout};
 pub use limits::{GroupLimits, Throttling};
 pub use means::{How, Means, Missing, Wanted};
-pub(crate) use network::receive_threads;
 pub use network::{OwnNetwork, can_be_own, no_own_network};
+pub(crate) use receive::threads as receive_threads;
 pub use sweep::{Swept, sweep_stale};
 pub use view::{GroupCpu, GroupMemory, GroupView};

@@ -21,16 +21,16 @@ use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::AsRawFd;
-use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use nix::sched::{CloneFlags, setns, unshare};
 use plimsoll_core::record::{Network, NetworkEnd, NetworkMode, NetworkReceive};
 
 use super::cpus::{CpuList, Placement};
 use super::offloads;
+use super::receive::{self, RECEIVE_DELAY_US, ReceiveThread};
 use super::sweep::Maker;
 use crate::error::Error;
 
@@ -45,11 +45,7 @@ const TARGET: u32 = 2;
 const FURTHER: u32 = 3;
 /// The most addresses of the client's card: the others of its network are the target's and the broadcast address.
 const CLIENT_ADDRESSES_MAX: usize = 252;
-const CARDS: &str = "/sys/class/net";
-/// How long a thread that receives waits before it looks again, while packets come: what cards wait before the next interrupt.
-const RECEIVE_DELAY_US: u32 = 100;
-/// So often it finds nothing before a sender has to wake it again. Each look in vain wakes an idle core.
-const EMPTY_LOOKS: u32 = 1;
+pub(super) const CARDS: &str = "/sys/class/net";
 
 /// The pair and the namespace behind it. Dropping it deletes both.
 #[derive(Debug)]
@@ -58,17 +54,8 @@ pub struct OwnNetwork {
     client: Card,
     target: Card,
     client_addresses: Vec<IpAddr>,
-    /// The kernel thread that receives for the target.
-    thread: Option<i32>,
-}
-
-/// The kernel threads that receive for targets, each with its CPU: what they run is no other program's.
-static THREADS: Mutex<Vec<(i32, u32)>> = Mutex::new(Vec::new());
-
-/// See [`THREADS`].
-pub(crate) fn receive_threads() -> Vec<(i32, u32)> {
-    let threads = THREADS.lock().unwrap_or_else(PoisonError::into_inner);
-    threads.clone()
+    /// Who receives for the target, where that is a thread.
+    thread: Option<ReceiveThread>,
 }
 
 /// One end of the pair.
@@ -146,8 +133,8 @@ impl OwnNetwork {
         // Before the move: the folder of a card shows only in its own namespace, and its settings go with it.
         for (card, peer) in [(&self.client, &target), (&self.target, &client)] {
             match card.receive {
-                NetworkReceive::Steering => card.steer()?,
-                NetworkReceive::Thread => card.receive_by_thread(peer)?,
+                NetworkReceive::Steering => receive::steer(&card.name, &card.receive_cpus)?,
+                NetworkReceive::Thread => receive::by_thread(&card.name, peer)?,
             }
         }
         for card in [&mut self.client, &mut self.target] {
@@ -172,7 +159,10 @@ impl OwnNetwork {
         );
         self.within(|| ip(&inside))??;
         if self.target.receive == NetworkReceive::Thread {
-            self.thread = Some(self.target.place_thread()?);
+            let Card {
+                name, receive_cpus, ..
+            } = &self.target;
+            self.thread = Some(ReceiveThread::place(name, receive_cpus)?);
         }
         Ok(())
     }
@@ -238,57 +228,8 @@ impl OwnNetwork {
 
 impl Drop for OwnNetwork {
     fn drop(&mut self) {
-        let mut threads = THREADS.lock().unwrap_or_else(PoisonError::into_inner);
-        threads.retain(|(pid, _)| Some(*pid) != self.thread);
-        drop(threads);
         // Deleting one end deletes the other. One that is gone already, or was never made, is as it should be.
         let _ = ip(&format!("link delete {}\n", self.client.name));
-    }
-}
-
-impl Card {
-    /// Has the packets that come to it worked on by its owner's CPUs.
-    fn steer(&self) -> Result<(), String> {
-        let path = Path::new(CARDS)
-            .join(&self.name)
-            .join("queues/rx-0/rps_cpus");
-        std::fs::write(&path, mask(&self.receive_cpus))
-            .map_err(|error| format!("{} cannot be written: {error}", path.display()))
-    }
-
-    /// Has a kernel thread receive what the peer sends. The kernel makes it when the card is up; a peer that segments by itself would go around it.
-    fn receive_by_thread(&self, peer: &str) -> Result<(), String> {
-        let card = &self.name;
-        if !(offloads::set_segmentation(peer, false) && offloads::set_receive_joining(card, true)) {
-            return Err("the offloads of its cards cannot be set".to_owned());
-        }
-        // Only a card that is up has what the thread is made for.
-        ip(&format!("link set {card} up\n"))?;
-        for (name, value) in [
-            ("threaded", 1),
-            ("napi_defer_hard_irqs", EMPTY_LOOKS),
-            ("gro_flush_timeout", RECEIVE_DELAY_US * 1_000),
-        ] {
-            let path = Path::new(CARDS).join(card).join(name);
-            std::fs::write(&path, value.to_string())
-                .map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
-        }
-        Ok(())
-    }
-
-    /// Holds its thread on its CPU.
-    fn place_thread(&self) -> Result<i32, String> {
-        let (Some(pid), [cpu]) = (thread_of(&self.name), self.receive_cpus.as_slice()) else {
-            return Err(format!(
-                "the kernel's thread of {} is not to be seen",
-                self.name
-            ));
-        };
-        let bound = self.receive_cpus.bind_thread(pid);
-        bound.map_err(|error| error.to_string())?;
-        let mut threads = THREADS.lock().unwrap_or_else(PoisonError::into_inner);
-        threads.push((pid, *cpu));
-        Ok(pid)
     }
 }
 
@@ -306,21 +247,6 @@ pub fn no_own_network(why: &str) -> Error {
 /// The reason, as the end of a sentence.
 pub fn can_be_own(placement: &Placement) -> Result<(), String> {
     OwnNetwork::make(placement, 1).map(drop)
-}
-
-/// The kernel thread of a card: `napi/NAME-NUMBER`, of which older kernels show the first 15 bytes.
-fn thread_of(card: &str) -> Option<i32> {
-    let whole = format!("napi/{card}-");
-    let shown = &whole[..whole.len().min(15)];
-    let processes = std::fs::read_dir("/proc").ok()?.flatten();
-    let mut threads = processes.filter_map(|entry| {
-        let name = std::fs::read_to_string(entry.path().join("comm")).ok()?;
-        // A program may call itself so; kernel threads have no command line.
-        let command = std::fs::read(entry.path().join("cmdline")).ok()?;
-        let is_it = name.starts_with(shown) && command.is_empty();
-        is_it.then(|| entry.file_name().to_str()?.parse().ok())?
-    });
-    threads.next()
 }
 
 /// Deletes the cards that a killed run left behind, known by their makers' names.
@@ -384,22 +310,8 @@ fn taken(routes: &str) -> BTreeSet<u32> {
     taken
 }
 
-/// The form in which the kernel takes a set of CPUs: hexadecimal words of 32 bits, the highest first.
-fn mask(cpus: &CpuList) -> String {
-    let words = cpus.as_slice().last().map_or(1, |last| last / 32 + 1);
-    let word = |number: u32| {
-        let bits = cpus.as_slice().iter().filter(|cpu| **cpu / 32 == number);
-        bits.fold(0u32, |word, cpu| word | 1 << (cpu % 32))
-    };
-    let words: Vec<String> = (0..words)
-        .rev()
-        .map(|number| format!("{:08x}", word(number)))
-        .collect();
-    words.join(",")
-}
-
 /// Has `ip` do these lines, in the namespace of the calling thread.
-fn ip(lines: &str) -> Result<(), String> {
+pub(super) fn ip(lines: &str) -> Result<(), String> {
     let mut command = Command::new("ip");
     command.args(["-batch", "-"]);
     command
@@ -427,18 +339,9 @@ fn ip(lines: &str) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::{Path, PathBuf};
+
     use super::*;
-
-    fn cpus(text: &str) -> CpuList {
-        text.parse().expect("CPUs")
-    }
-
-    #[test]
-    fn masks_are_words_of_32_bits_with_the_highest_first() {
-        assert_eq!(mask(&cpus("0")), "00000001");
-        assert_eq!(mask(&cpus("1,4-5")), "00000032");
-        assert_eq!(mask(&cpus("31-32,64")), "00000001,00000001,80000000");
-    }
 
     /// 198.18.3.0/24 and 198.19.0.0/16, a default route and a network elsewhere, as a little-endian kernel prints them.
     #[cfg(target_endian = "little")]
@@ -501,7 +404,7 @@ mod tests {
         assert!(
             steered
                 .trim()
-                .ends_with(mask(&ours).trim_start_matches('0')),
+                .ends_with(receive::mask(&ours).trim_start_matches('0')),
             "{steered}"
         );
         let record = network.record();
@@ -529,8 +432,11 @@ mod tests {
                 return;
             }
         };
-        let thread = network.thread.expect("placed");
-        assert!(receive_threads().contains(&(thread, cpu.as_slice()[0])));
+        let thread = network.thread.as_ref().expect("placed").pid();
+        let ours = |of: &(u32, PathBuf)| {
+            of.1.starts_with(format!("/proc/{thread}")) && of.0 == cpu.as_slice()[0]
+        };
+        assert!(receive::threads().iter().any(ours));
         let status = std::fs::read_to_string(format!("/proc/{thread}/status")).expect("lives");
         let allowed = format!("Cpus_allowed_list:\t{cpu}\n");
         assert!(status.contains(&allowed), "{status}");
@@ -554,7 +460,7 @@ mod tests {
         drop(client);
         assert_eq!(reader.join().expect("ends").expect("read"), sent);
         drop(network);
-        assert!(receive_threads().iter().all(|(pid, _)| *pid != thread));
+        assert!(!receive::threads().iter().any(ours));
     }
 
     #[test]

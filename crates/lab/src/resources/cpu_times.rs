@@ -154,7 +154,7 @@ impl CpuTimes {
             std::fs::read_to_string(path).map_err(|error| Error::io("reading", path, error))?;
         let mut times = Self::parse(&text);
         times.threads_ns = threads_ns();
-        for (cpu, ns) in deferred_interrupts_ns() {
+        for (cpu, ns) in receiving_ns() {
             times
                 .threads_ns
                 .entry(cpu)
@@ -228,36 +228,14 @@ fn threads_ns() -> BTreeMap<u32, u64> {
         .unwrap_or_default()
 }
 
-/// What the kernel's threads for receiving ran on each CPU: that for deferred interrupts (`ksoftirqd/N`), and those of targets' network cards. That is the work of receiving, put off while much comes: it belongs to whoever
-/// the packets come to, and not to other programs. Empty where kernel threads are not visible, as in a container.
-fn deferred_interrupts_ns() -> Vec<(u32, u64)> {
-    static THREADS: OnceLock<Vec<(u32, PathBuf)>> = OnceLock::new();
-    let threads = THREADS.get_or_init(|| {
-        let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-        let of_a_cpu = |path: PathBuf| {
-            let name = std::fs::read_to_string(path.join("comm")).ok()?;
-            let cpu = name.trim().strip_prefix("ksoftirqd/")?.parse().ok()?;
-            // A program may call itself so; kernel threads have no command line.
-            let command = std::fs::read(path.join("cmdline")).ok()?;
-            command.is_empty().then(|| (cpu, path.join("schedstat")))
-        };
-        processes
-            .filter_map(|entry| of_a_cpu(entry.path()))
-            .collect()
-    });
-    let ran = |(cpu, path): &(u32, PathBuf)| {
-        let text = std::fs::read_to_string(path).ok()?;
-        Some((*cpu, text.split_ascii_whitespace().next()?.parse().ok()?))
+/// What the kernel's threads for receiving ran, each with its CPU.
+fn receiving_ns() -> Vec<(u32, u64)> {
+    let ran = |(cpu, folder): (u32, PathBuf)| {
+        let text = std::fs::read_to_string(folder.join("schedstat")).ok()?;
+        Some((cpu, text.split_ascii_whitespace().next()?.parse().ok()?))
     };
-    let of_cards = receive_threads().into_iter();
-    let of_cards =
-        of_cards.map(|(pid, cpu)| (cpu, PathBuf::from(format!("/proc/{pid}/schedstat"))));
-    threads
-        .iter()
-        .cloned()
-        .chain(of_cards)
-        .filter_map(|thread| ran(&thread))
-        .collect()
+    let threads = receive_threads().into_iter();
+    threads.filter_map(ran).collect()
 }
 
 /// `cpu0 0 0 40 20 10 5 123456789 55 40`: the seventh number is the time in which threads ran, ns (the kernel's `Documentation/scheduler/sched-stats.rst`).

@@ -225,10 +225,7 @@ fn blank(folder: &str, results: &Results) -> Entry {
         cost: None,
         cpu_model: fact("cpu_model"),
         cores: fact("cores"),
-        probe: Probe::median(results.trials.iter().filter_map(|stored| {
-            let probes = stored.trial.environment.probes.as_ref()?;
-            Some(&probes.before)
-        })),
+        probe: Probe::before(results.trials.iter().map(|stored| &stored.trial)),
         trials: 0,
     }
 }

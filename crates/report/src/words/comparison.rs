@@ -78,17 +78,8 @@ pub fn of_pair(pair: &Pair, account: CostAccount) -> Option<f64> {
 /// The costs of a pair, each alone where the other is not known.
 #[must_use]
 pub fn costs_of_pair(pair: &Pair, account: CostAccount) -> [String; 2] {
-    let costs = match account {
-        CostAccount::Charged => [
-            pair.a_cpu_us_per_session_second,
-            pair.b_cpu_us_per_session_second,
-        ],
-        CostAccount::Core => [
-            pair.a_core_us_per_session_second,
-            pair.b_core_us_per_session_second,
-        ],
-    };
-    costs.map(|cost| super::maybe(cost, super::us))
+    pair.each_cost(account)
+        .map(|cost| super::maybe(cost, super::us))
 }
 
 /// The costs of a load on either side: `301 µs, 306 µs`.

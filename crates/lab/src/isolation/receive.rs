@@ -1,0 +1,131 @@
+//! Who works on the packets that come to a network card: the CPUs of the card's owner, by steering or by a kernel thread (see [`network`](super::network)).
+
+use std::path::{Path, PathBuf};
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use super::cpus::CpuList;
+use super::network::{CARDS, ip};
+use super::offloads;
+
+/// How long a thread that receives waits before it looks again, while packets come: what cards wait before the next interrupt.
+pub(super) const RECEIVE_DELAY_US: u32 = 100;
+/// So often it finds nothing before a sender has to wake it again. Each look in vain wakes an idle core.
+const EMPTY_LOOKS: u32 = 1;
+
+/// The threads that receive for targets, each with its CPU.
+static OF_TARGETS: Mutex<Vec<(u32, i32)>> = Mutex::new(Vec::new());
+
+/// Has the packets that come to a card worked on by these CPUs.
+pub(super) fn steer(card: &str, cpus: &CpuList) -> Result<(), String> {
+    set(card, "queues/rx-0/rps_cpus", &mask(cpus))
+}
+
+/// Has a kernel thread receive what the peer sends. The kernel makes it when the card is up; a peer that segments by itself would go around it.
+pub(super) fn by_thread(card: &str, peer: &str) -> Result<(), String> {
+    if !(offloads::set_segmentation(peer, false) && offloads::set_receive_joining(card, true)) {
+        return Err("the offloads of its cards cannot be set".to_owned());
+    }
+    // Only a card that is up has what the thread is made for.
+    ip(&format!("link set {card} up\n"))?;
+    set(card, "threaded", "1")?;
+    set(card, "napi_defer_hard_irqs", &EMPTY_LOOKS.to_string())?;
+    let delay_ns = RECEIVE_DELAY_US * 1_000;
+    set(card, "gro_flush_timeout", &delay_ns.to_string())
+}
+
+fn set(card: &str, name: &str, value: &str) -> Result<(), String> {
+    let path = Path::new(CARDS).join(card).join(name);
+    std::fs::write(&path, value)
+        .map_err(|error| format!("{} cannot be written: {error}", path.display()))
+}
+
+/// The kernel thread that receives for a target. What it runs is no other program's, as long as this lives.
+#[derive(Debug)]
+pub(super) struct ReceiveThread(i32);
+
+impl ReceiveThread {
+    /// Finds the thread of a card and holds it on its owner's CPU.
+    pub(super) fn place(card: &str, cpus: &CpuList) -> Result<Self, String> {
+        // Its name is `napi/CARD-NUMBER`, of which older kernels show the first 15 bytes.
+        let whole = format!("napi/{card}-");
+        let found = kernel_threads(&whole[..whole.len().min(15)]).pop();
+        let ([cpu], Some((_, pid))) = (cpus.as_slice(), found) else {
+            return Err(format!("the kernel's thread of {card} is not to be seen"));
+        };
+        cpus.bind_thread(pid).map_err(|error| error.to_string())?;
+        let mut threads = OF_TARGETS.lock().unwrap_or_else(PoisonError::into_inner);
+        threads.push((*cpu, pid));
+        Ok(Self(pid))
+    }
+
+    #[cfg(test)]
+    pub(super) fn pid(&self) -> i32 {
+        self.0
+    }
+}
+
+impl Drop for ReceiveThread {
+    fn drop(&mut self) {
+        let mut threads = OF_TARGETS.lock().unwrap_or_else(PoisonError::into_inner);
+        threads.retain(|(_, pid)| *pid != self.0);
+    }
+}
+
+/// The kernel's threads for receiving, each with its CPU and its folder below `/proc`: that for deferred interrupts of each CPU (`ksoftirqd/N`), and those of targets' cards. Their work
+/// belongs to whoever the packets come to, and not to other programs. Empty where kernel threads are not visible, as in a container.
+pub(crate) fn threads() -> Vec<(u32, PathBuf)> {
+    static DEFERRED: LazyLock<Vec<(u32, i32)>> = LazyLock::new(|| {
+        let threads = kernel_threads("ksoftirqd/").into_iter();
+        let of_a_cpu = |(name, pid): (String, i32)| {
+            let cpu = name.strip_prefix("ksoftirqd/")?.parse().ok()?;
+            Some((cpu, pid))
+        };
+        threads.filter_map(of_a_cpu).collect()
+    });
+    let of_targets = OF_TARGETS.lock().unwrap_or_else(PoisonError::into_inner);
+    let threads = DEFERRED.iter().chain(of_targets.iter());
+    threads
+        .map(|(cpu, pid)| (*cpu, PathBuf::from(format!("/proc/{pid}"))))
+        .collect()
+}
+
+/// The threads of the kernel whose names begin so, each with its number.
+fn kernel_threads(prefix: &str) -> Vec<(String, i32)> {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let is_one = |path: PathBuf| {
+        let name = std::fs::read_to_string(path.join("comm")).ok()?;
+        // A program may call itself so; kernel threads have no command line.
+        let is_it =
+            name.starts_with(prefix) && std::fs::read(path.join("cmdline")).ok()?.is_empty();
+        let pid = path.file_name()?.to_str()?.parse().ok()?;
+        is_it.then(|| (name.trim().to_owned(), pid))
+    };
+    processes.filter_map(|entry| is_one(entry.path())).collect()
+}
+
+/// The form in which the kernel takes a set of CPUs: hexadecimal words of 32 bits, the highest first.
+pub(super) fn mask(cpus: &CpuList) -> String {
+    let words = cpus.as_slice().last().map_or(1, |last| last / 32 + 1);
+    let word = |number: u32| {
+        let bits = cpus.as_slice().iter().filter(|cpu| **cpu / 32 == number);
+        bits.fold(0u32, |word, cpu| word | 1 << (cpu % 32))
+    };
+    let words: Vec<String> = (0..words)
+        .rev()
+        .map(|number| format!("{:08x}", word(number)))
+        .collect();
+    words.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_are_words_of_32_bits_with_the_highest_first() {
+        let cpus = |text: &str| -> CpuList { text.parse().expect("CPUs") };
+        assert_eq!(mask(&cpus("0")), "00000001");
+        assert_eq!(mask(&cpus("1,4-5")), "00000032");
+        assert_eq!(mask(&cpus("31-32,64")), "00000001,00000001,80000000");
+    }
+}

@@ -4,13 +4,14 @@
 # make build     the command, at target/release/plimsoll
 # make release   binaries, manual pages and completions in one archive, at target/dist
 #
-# These install what is missing, and say so before they do; PLIMSOLL_INSTALL=no forbids it.
+# These commands install what is missing, and say so before they do. PLIMSOLL_INSTALL=no forbids it.
 
 PLIMSOLL = target/release/plimsoll
-# A quarter of a core for the target: one client core then reaches well beyond its edge. See docs/explanation/cpu-and-isolation.md.
+# The target gets a quarter of a core, so one client core reaches well beyond its edge. See
+# docs/explanation/cpu-and-isolation.md.
 BENCH_VCPU = 0.25
 
-# Where rustup puts cargo: a shell that was started before Rust was installed does not know it.
+# Where rustup puts cargo: a shell that was started before Rust was installed does not have it in its path.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .PHONY: build bench test test-all calibrate release tools

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs Debian packages: says which, then does it. PLIMSOLL_INSTALL=no forbids it (scripts/may-install.sh).
+# Installs Debian packages, after saying which. PLIMSOLL_INSTALL=no forbids it (scripts/may-install.sh).
 #
 #   sh scripts/apt-install.sh WHO PACKAGE…
 set -eu
@@ -15,7 +15,7 @@ fi
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 apt() {
-    # Twice: another installation beside this one may hold a file that this one needs.
+    # Tries twice, because another installation at the same time may hold a file that this one needs.
     $as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 "$@" >"$log" 2>&1 </dev/null ||
         { sleep 2; $as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 "$@" >"$log" 2>&1 </dev/null; }
 }

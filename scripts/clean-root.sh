@@ -1,11 +1,15 @@
 #!/bin/sh
-# Shows what a newcomer sees: a fresh Debian below FOLDER, without Rust and without a compiler, with an empty home; there a clean clone of HEAD, and in it `make bench`.
+# Shows what a new user sees. Creates a fresh Debian below FOLDER with an empty home, without Rust and without a
+# compiler. Makes a clean clone of HEAD there, and runs `make bench` in it.
 #
 #   sh scripts/clean-root.sh FOLDER [COMMAND…]      as root; COMMAND instead of `make bench`, for example: make test
 #
-# The root gets git and make, for without them nobody has a clone to run make in; all else is up to the repository's own scripts. The transcript is FOLDER.log.
-# MIRROR and SUITE name the Debian to take; else it is the mirror of this machine's own package sources, and bookworm.
-# RUST_FROM=HOME lends the root the .cargo and .rustup of that home, for a machine that cannot reach https://sh.rustup.rs. The transcript then says so.
+# The root gets git and make, because without them nobody has a clone to run make in. The repository's own scripts
+# install everything else. The transcript is FOLDER.log.
+# MIRROR and SUITE name the Debian to use. The defaults are the mirror in this machine's own package sources, and
+# bookworm.
+# RUST_FROM=HOME copies .cargo and .rustup from that home into the root, for a machine that cannot reach
+# https://sh.rustup.rs. The transcript then says so.
 set -eu
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || { sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2; exit 2; }
@@ -33,9 +37,9 @@ trap 'exit 130' INT TERM
 debootstrap --variant=minbase "$suite" "$root" "$mirror" >"$log.debootstrap"
 mkdir -p "$root/root"
 cp /etc/resolv.conf "$root/etc/resolv.conf"
-# What this machine's package manager needs to reach its mirror, a proxy say.
+# Settings that this machine's package manager needs to reach its mirror, such as a proxy.
 for settings in /etc/apt/apt.conf.d/*proxy*; do [ ! -f "$settings" ] || cp "$settings" "$root/etc/apt/apt.conf.d/"; done
-# Certificates that this machine's owner added, without which its network's names cannot be verified.
+# Certificates added on this machine, without which the names in its network cannot be verified.
 if ls /usr/local/share/ca-certificates/*.crt >/dev/null 2>&1; then
     mkdir -p "$root/usr/local/share/ca-certificates"
     cp /usr/local/share/ca-certificates/*.crt "$root/usr/local/share/ca-certificates/"
@@ -61,12 +65,12 @@ git clone -q --no-local "$(pwd)" "$root/root/plimsoll"
     echo "== before: cargo $(inside sh -c 'command -v cargo || echo absent'), cc $(inside sh -c 'command -v cc || echo absent'), home: $(find "$root/root" -mindepth 1 -maxdepth 1 -printf '%f ')"
     if [ -n "${RUST_FROM:-}" ]; then
         echo "== https://sh.rustup.rs is replaced: .cargo and .rustup are copies of those of this machine (RUST_FROM)"
-        # The registry's cache stays behind: the root fetches its crates itself.
+        # The registry's cache is not copied: the root fetches its crates itself.
         mkdir -p "$root/root/.cargo" "$root/root/.rustup"
         cp -a "$RUST_FROM/.cargo/bin" "$root/root/.cargo/"
         [ ! -f "$RUST_FROM/.cargo/config.toml" ] || cp "$RUST_FROM/.cargo/config.toml" "$root/root/.cargo/"
         cp -a "$RUST_FROM/.rustup/." "$root/root/.rustup/"
-        # A toolchain may be a link by its full path.
+        # A toolchain may be a link with an absolute path.
         find "$root/root/.rustup/toolchains" -maxdepth 1 -type l | while read -r link; do
             ln -sfn "$(basename "$(readlink "$link")")" "$link"
         done

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Measures again what docs/stt/findings.md says: every figure there is from a folder that this script makes, below results/findings (or the folder given).
+# Repeats the measurements of docs/stt/findings.md. Every figure there is from a folder that this script creates below
+# results/findings (or the given folder).
 #
 #   sh scripts/findings.sh                    all questions, about an hour on a quiet machine
 #   sh scripts/findings.sh pace nodelay       only these
@@ -15,14 +16,15 @@ plimsoll=target/release/plimsoll
 out=${OUT:-results/findings}
 [ -x "$plimsoll" ] || make build
 
-# variant TARGET SUFFIX VARIABLE=VALUE…: a manifest beside the target's own that starts it with these variables; prints its path.
+# variant TARGET SUFFIX VARIABLE=VALUE…: writes a manifest next to the target's own that starts the target with these
+# variables, and prints its path.
 variant() {
     target=$1 suffix=$2
     shift 2
     folder=targets/stt/$target
     file=$folder/variant-$suffix.toml
     sed "s/^name = .*/name = \"$target-$suffix\"/" "$folder/target.toml" >"$file"
-    # A line of its own counts only below its table's head.
+    # A variable counts only below the head of its table.
     grep -q '^\[run\.env\]' "$file" || printf '\n[run.env]\n' >>"$file"
     for pair in "$@"; do
         sed -i "s|^\[run\.env\]|[run.env]\n${pair%%=*} = \"${pair#*=}\"|" "$file"
@@ -30,19 +32,20 @@ variant() {
     echo "$file"
 }
 
-# compare NAME A B FLAGS…: trials in turns; a machine that cannot run one of them says so, and the others go on.
+# compare NAME A B FLAGS…: runs trials of A and B in turns. If this machine cannot run one of them, it says so and
+# continues with the next comparison.
 compare() {
     name=$1 a=$2 b=$3
     shift 3
     echo "== $name"
     code=0
     "$plimsoll" compare "$a" "$b" --out "$out/$name" "$@" || code=$?
-    # 1 and 3 are answers: worse, or not shown. 130 is the user's.
+    # Exit codes 1 and 3 are answers: worse, or not shown. 130 means that the user interrupted it.
     [ "$code" != 130 ] || exit 130
     case $code in 0 | 1 | 3) ;; *) echo "findings: $name was not measured (exit code $code)" >&2 ;; esac
 }
 
-# compare_costs NAME A B: short trials, for what is compared is the cost of a frame, and each pair has its own beginning.
+# compare_costs NAME A B: short trials, because they compare the cost of a frame, and each pair has its own start.
 compare_costs() {
     compare "$@" --vcpu 1 --sessions 300 --pairs 3 --ramp 2 --warm-up 3 --measured 6
 }
@@ -69,7 +72,8 @@ free_threading() {
     compare_costs free-threading "$own_loop" python-asgi-ft
 }
 
-# Two workers on the one core that the target has: what it costs to be divided. What two cores would give, a machine with two cores cannot tell, for the client needs one.
+# Two workers on the target's one core: what the division costs. A machine with two cores cannot show what two cores
+# would give, because the client needs one of them.
 workers() {
     for target in $divided; do
         file=$(variant "$target" two-workers)
@@ -87,8 +91,8 @@ nodelay() {
     done
 }
 
-# 1,500 connects in 3 s, the process just started. A header that makes the handshake unusual keeps scala-pekko from its short cut: each connection then gets a stream of
-# Pekko HTTP, as it does in any server on it.
+# 1,500 connects in 3 s, to a process that has just started. A header that makes the handshake unusual keeps scala-pekko
+# from its short cut. Each connection then gets a stream of Pekko HTTP, as in any server built on it.
 bursts() {
     burst="--vcpu 1 --sessions 1500 --ramp 3 --warm-up 2 --measured 4"
     for round in 1 2 3; do
@@ -99,7 +103,7 @@ bursts() {
     done
 }
 
-# Where the BEAM's time goes: its own accounts in a running gateway, and what a process per connection costs apart from all else.
+# Where the BEAM's time goes: its own accounts in a running gateway, and the cost of a process per connection by itself.
 beam() {
     mkdir -p "$out/beam"
     accounts=$(realpath "$out/beam")/msacc.txt
@@ -108,7 +112,7 @@ beam() {
     sh targets/stt/elixir-otp/bench/process-per-connection.sh 300 8 5 | tee "$out/beam/process-per-connection.jsonl"
 }
 
-# Twice the load line: no crash, bounded memory, every frame named; then a few sessions on the same process.
+# Twice the load line: no crash, bounded memory, every frame named. Then a few sessions on the same process.
 overload() {
     for target in $overloaded; do
         echo "== overload $target"

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs what tests/browser needs beyond scripts/install-tools.sh: Chromium, and the font that charts are laid out for. Does nothing, and asks nobody, when both are here.
+# Installs what tests/browser needs beyond scripts/install-tools.sh: Chromium, and the font for which charts are laid
+# out. Does nothing, and asks nothing, if both are there.
 set -eu
 
 missing=

@@ -1,6 +1,8 @@
 #!/bin/sh
-# Installs what targets need beyond scripts/install-tools.sh: runs each target's own install.sh, one after the other, for they share the system's package manager.
-# With names, only those. Says first what all of them will install (PLIMSOLL_INSTALL=no: names it and fails). A script does nothing when all is there.
+# Installs what targets need beyond scripts/install-tools.sh. Runs each target's own install.sh, one after another,
+# because they share the system's package manager.
+# With names, only theirs. First says what all of them will install (PLIMSOLL_INSTALL=no: names it and fails). A script
+# does nothing if everything is there.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -8,7 +10,7 @@ cd "$(dirname "$0")/.."
 scripts=
 for name in "$@"; do
     found=no
-    # The name may be the pattern for all.
+    # The name may be the pattern that matches all targets.
     # shellcheck disable=SC2231  # the pattern is wanted
     for manifest in targets/*/$name/target.toml; do
         [ -f "$manifest" ] || continue
@@ -27,7 +29,7 @@ fi
 failed=
 for script in $scripts; do
     echo "$script"
-    # One that cannot be installed does not keep the others from theirs.
+    # One target that cannot be installed does not stop the others.
     sh "$script" || failed="$failed $(basename "$(dirname "$script")")"
 done
 [ -z "$failed" ] || { echo "install-targets: not installed:$failed" >&2; exit 1; }

@@ -1,6 +1,8 @@
 #!/bin/sh
-# Installs what building needs and is not here: a C linker by the system's packages, Rust by rustup. With `test`, also what scripts/test.sh runs.
-# Says what it installs before it does (PLIMSOLL_INSTALL=no: names it and fails). Does nothing, and asks nobody, when all is here.
+# Installs what the build needs and this machine lacks: a C linker from the system's packages, Rust by rustup. With
+# `test`, also what scripts/test.sh runs.
+# Says what it installs before it does (PLIMSOLL_INSTALL=no: names it and fails). Does nothing, and asks nothing, if
+# everything is there.
 set -eu
 cd "$(dirname "$0")/.."
 PATH=$PATH:$HOME/.cargo/bin
@@ -9,13 +11,13 @@ export PATH
 have() { command -v "$1" >/dev/null 2>&1; }
 
 channel=$(sed -n 's/^channel = "\(.*\)"$/\1/p' rust-toolchain.toml)
-# The toolchain's own answer, in this folder: rustup's stand-ins are there without it.
+# Asks the toolchain itself, in this folder: rustup's stand-ins exist even without a toolchain.
 have_rust() { have cargo && RUSTUP_AUTO_INSTALL=0 cargo --version >/dev/null 2>&1; }
 have_components() { RUSTUP_AUTO_INSTALL=0 cargo fmt --version >/dev/null 2>&1 && RUSTUP_AUTO_INSTALL=0 cargo clippy --version >/dev/null 2>&1; }
 
 missing=
 have cc || missing="$missing gcc libc6-dev"
-# cargo and curl verify their peers by the system's certificates.
+# cargo and curl verify their peers with the system's certificates.
 have_certificates() {
     for bundle in "${SSL_CERT_FILE:-}" /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem; do
         [ ! -f "$bundle" ] || return 0
@@ -28,7 +30,7 @@ if [ "${1:-}" = test ]; then
     have shellcheck || missing="$missing shellcheck"
     have python3 || missing="$missing python3"
 fi
-# All of it in advance, so that a user can still say no.
+# Lists everything in advance, so that the user can still say no.
 [ -z "$missing" ] || echo "install-tools: this machine lacks, and gets from the system's packages:$missing"
 have_rust || echo "install-tools: this machine lacks Rust $channel, and gets it by rustup, in ~/.cargo and ~/.rustup"
 

@@ -1,10 +1,11 @@
 #!/bin/sh
-# Says what is about to be installed on this machine, and whether it may be: every script that installs something asks here first.
+# Says what is about to be installed on this machine, and decides whether it may be. Every script that installs
+# something asks here first.
 #
 #   sh scripts/may-install.sh WHO WHAT
 #
 # PLIMSOLL_INSTALL=no    refuses: nothing outside this folder is changed, and the line says what is missing
-# PLIMSOLL_INSTALL=list  refuses too, with exit code 3: the line is all that is wanted
+# PLIMSOLL_INSTALL=list  also refuses, with exit code 3: the caller only wants the line
 set -eu
 case ${PLIMSOLL_INSTALL:-yes} in
     list) echo "$1: $2"; exit 3 ;;

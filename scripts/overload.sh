@@ -1,11 +1,14 @@
 #!/bin/sh
-# One process of a target under far more than it carries, then under little: does it live, is its memory bounded, is every frame named, and does it recover?
+# Puts one process of a target under far more load than it carries, then under little. Does it survive, is its memory
+# bounded, is every frame named, and does it recover?
 #
 #   sh scripts/overload.sh TARGET FOLDER [SESSIONS [LATER [QUOTA]]]
 #
-# SESSIONS (1000) are about twice what QUOTA (0.25) of a core carries, LATER (50) come afterwards to the same process. Results: FOLDER/trial-001 under the overload,
-# FOLDER/trial-002 afterwards. Both are trials of a running server (--url, --pid), so their verdicts carry the caveats of one; the ledger and the memory are what is read here.
-# The quota is a control group's (v1: cpu, v2: cpu.max), so this wants root; without one the script says so and gives the target a whole core.
+# SESSIONS (1000) is about twice what QUOTA (0.25) of a core carries. LATER (50) sessions then go to the same process.
+# Results: FOLDER/trial-001 under the overload, FOLDER/trial-002 afterwards. Both are trials of a running server (--url,
+# --pid), so their verdicts carry the caveats of such trials. Here only the ledger and the memory count.
+# The quota is that of a control group (v1: cpu, v2: cpu.max), so this needs root. Without a control group the script
+# says so and gives the target a whole core.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -31,7 +34,7 @@ cleanup() {
 }
 trap cleanup EXIT INT TERM
 
-# A check of one case builds the target, and says whether it runs at all.
+# A check of one case builds the target, and shows whether it runs at all.
 "$plimsoll" check "$target" --only health --out "$scratch/check" >"$scratch/check.log" 2>&1 || { cat "$scratch/check.log" >&2; exit 2; }
 
 free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
@@ -43,7 +46,7 @@ last=$((cores - 1))
 target/release/plimsoll-inference --port "$inference" >"$scratch/simulator.log" 2>&1 &
 simulator_pid=$!
 
-# The run command and its variables, as the manifest has them.
+# The run command and its variables, as in the manifest.
 python3 - "$folder/target.toml" >"$scratch/start.sh" <<'PYTHON'
 import shlex, sys, tomllib
 with open(sys.argv[1], "rb") as file:
@@ -89,7 +92,7 @@ run() {
     [ "$code" != 2 ] || { cat "$scratch/run.log" >&2; exit 2; }
 }
 run "$sessions"
-# What is left of the overload is worked off, or timed out.
+# Meanwhile the rest of the overload is processed, or times out.
 sleep 10
 alive=yes
 kill -0 "$target_pid" 2>/dev/null || alive=no

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Makes what is handed out: one archive with the two programs, their manual pages, completions for shells, licence and change log, and a file of checksums.
-# In target/dist, or the folder given. The same commit, compiler and folder of the checkout give the same bytes; the paths of this machine are not in them.
+# Builds what is distributed: one archive with the two programs, their manual pages, shell completions, licence and
+# change log, and a checksum file. The output folder is target/dist, or the given one. The same commit, compiler and
+# checkout folder give the same bytes. The paths of this machine are not in them.
 #
 #   sh scripts/release.sh [FOLDER]
 set -eu
@@ -11,7 +12,7 @@ machine=$(rustc -vV | sed -n 's/^host: //p')
 name=plimsoll-$version-$machine
 limit_mib=25
 
-# A time for every file of the archive: that of the commit.
+# The time of every file in the archive is that of the commit.
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
 export SOURCE_DATE_EPOCH
 export CARGO_INCREMENTAL=0

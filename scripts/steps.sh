@@ -1,12 +1,13 @@
-# Sourced by scripts/test.sh: runs steps one after the other, whatever became of those before, and tells at the end how long each took, what failed and what was skipped.
-# $logs is a scratch folder; each step's output is shown, and kept in $logs/all for the sums.
+# Sourced by scripts/test.sh. Runs steps one after another, whatever the result of those before. At the end it shows how
+# long each took, what failed and what was skipped.
+# $logs is a scratch folder. Each step's output is shown, and kept in $logs/all for the totals.
 # shellcheck shell=sh disable=SC2154  # logs is the caller's
 
 began=$(date +%s)
 number=0
 free_mib() { df -Pm . | awk 'NR == 2 { print $4 }'; }
 
-# begin NAME: the line that a step starts with.
+# begin NAME: prints the line with which a step starts.
 begin() {
     number=$((number + 1))
     name=$1
@@ -14,28 +15,29 @@ begin() {
     printf '\n== %s  (after %s s; %s MiB of disk free)\n' "$name" "$((step_began - began))" "$(free_mib)"
 }
 
-# end ok|FAILED|…: keeps the result and the seconds of the step that begin named.
+# end ok|FAILED|…: stores the result and the seconds of the step that begin named.
 end() { printf '%s\t%s\t%s\n' "$(($(date +%s) - step_began))" "$1" "$name" >>"$logs/steps"; }
 
-# step NAME COMMAND…: runs it; $result is then `ok` or `FAILED`.
+# step NAME COMMAND…: runs the command. $result is then `ok` or `FAILED`.
 step() {
     begin "$1"
     shift
-    # What a step leaves running in its output's pipe would keep tee waiting; so the status goes by a file.
+    # A process that a step leaves running keeps the output pipe open and tee waiting, so the status goes through a
+    # file.
     echo 1 >"$logs/status"
     { "$@" 2>&1 </dev/null && echo 0 >"$logs/status"; } | tee "$logs/step-$number" | tee -a "$logs/all"
     if [ "$(cat "$logs/status")" = 0 ]; then result=ok; else result=FAILED; echo "FAILED: $name"; fi
     end "$result"
 }
 
-# not_run NAME REASON: a step that an earlier failure makes impossible, or that has nothing to do.
+# not_run NAME REASON: records a step that an earlier failure makes impossible, or that has nothing to do.
 not_run() {
     begin "$1"
     echo "not run: $2"
     end "not run: $2"
 }
 
-# Each test program and page of the runs of cargo, slowest first: `SECONDS PROGRAM`.
+# Each test program and page that cargo ran, slowest first: `SECONDS PROGRAM`.
 slowest_programs() {
     awk '
         /^ *Running (unittests |tests\/|benches\/)/ { program = $0; sub(/^ *Running /, "", program); sub(/ \(.*\/debug\/deps\//, " (", program); sub(/-[0-9a-f]*\)$/, ")", program) }
@@ -43,7 +45,8 @@ slowest_programs() {
     ' "$logs/all" | sort -rn | head -n 12
 }
 
-# What runners themselves skipped, one a line: cargo ("ignored"), go, TAP of node, pytest with -rs, googletest. The rest is in $PLIMSOLL_SKIPPED_LOG.
+# What runners themselves skipped, one per line: cargo ("ignored"), go, TAP of node, pytest with -rs, googletest. The
+# other skips are in $PLIMSOLL_SKIPPED_LOG.
 skips_of_runners() {
     sed -n '
         s/^test \(.*\) \.\.\. ignored\(, \)\{0,1\}\(.*\)$/\1: ignored \3/p
@@ -54,8 +57,10 @@ skips_of_runners() {
     ' "$logs/all"
 }
 
-# The sum of all runners. Those of cargo print `test result: …`, all others `NAME: N passed, N failed[, N skipped][, N disturbed]…`.
-# A Rust test that skips itself counts as passed with its runner, so its line in the log of skips is taken from there; a target's line (targets/…) has counted nowhere.
+# The total over all runners. Those of cargo print `test result: …`, all others
+# `NAME: N passed, N failed[, N skipped][, N disturbed]…`. A Rust test that skips itself counts as passed with its
+# runner, so its line in the log of skips is subtracted from the passed. A target's line (targets/…) has not been
+# counted anywhere.
 sums() {
     sed -n 's/^test result: [a-zA-Z]*\. \([0-9]*\) passed; \([0-9]*\) failed; \([0-9]*\) ignored;.*/\1 passed, \2 failed, \3 skipped/p
 s/^[a-z][a-z0-9-]*: \([0-9]* passed, [0-9]* failed\)\(\(, [0-9]* [a-z ]*\)*\)$/\1\2/p' "$logs/all" |
@@ -67,7 +72,7 @@ s/^[a-z][a-z0-9-]*: \([0-9]* passed, [0-9]* failed\)\(\(, [0-9]* [a-z ]*\)*\)$/\
             }'
 }
 
-# finish: the tables; the sum is the last line. Fails when a step did.
+# finish: prints the tables, with the total as the last line. Fails if a step failed.
 finish() {
     printf '\n== steps, in %s s\n' "$(($(date +%s) - began))"
     awk -F '\t' '{ printf "%6d s  %-8s %s\n", $1, ($2 ~ /^not run/ ? "not run" : $2), $3 ($2 ~ /^not run: / ? " (" substr($2, 10) ")" : "") }' "$logs/steps"

@@ -1,15 +1,18 @@
 #!/bin/sh
-# Which targets need a test: those whose content is not what the last complete run tested. And whether the pages need one in a browser: they are the line `pages`.
+# Which targets need a test: those whose content differs from what the last complete run tested. Also whether the pages
+# need a test in a browser: they are the line `pages`.
 #
 #   sh scripts/tested.sh keys                    WORKLOAD/NAME OWN CONFORMANCE, a line for each target, and one for `pages`
-#   sh scripts/tested.sh changed own|conformance the targets whose key is not the recorded one, a line each: WORKLOAD/NAME
+#   sh scripts/tested.sh changed own|conformance the targets whose key differs from the recorded one, a line each: WORKLOAD/NAME
 #   sh scripts/tested.sh unchanged own|conformance   the others, a line each: WORKLOAD/NAME COMMIT DATE
-#   sh scripts/tested.sh record FILE [WORKLOAD/NAME…]   records the keys that FILE has, of all targets but the named ones and those that changed meanwhile;
-#                                                only a run of `make test-all` that passed does this, with the keys from its beginning
+#   sh scripts/tested.sh record FILE [WORKLOAD/NAME…]   records the keys in FILE, of all targets except the named ones and those that changed meanwhile;
+#                                                only a run of `make test-all` that passed does this, with the keys from its start
 #
-# OWN is a hash of what a target's own tests depend on: its folder, the folders beside it that its files name, its contract and the vectors. CONFORMANCE adds the
-# checker, the simulator and the shared vectors' code. That of the pages is of the tests and of what writes and serves pages. All are of the files as they lie here, so an edit that is not committed counts, and a rebase does not.
-# Without git there are no keys, and every target counts as changed. TESTED names another file than targets/tested.txt.
+# OWN is a hash of what a target's own tests depend on: its folder, the folders next to it that its files name, its
+# contract and the vectors. CONFORMANCE adds the checker, the simulator and the shared vectors' code. The key of the
+# pages covers the tests and the code that writes and serves pages. All keys are of the files as they are in this
+# folder, so an uncommitted edit counts, and a rebase does not.
+# Without git there are no keys, and every target counts as changed. TESTED names a file other than targets/tested.txt.
 set -eu
 cd "$(dirname "$0")/.."
 recorded=${TESTED:-targets/tested.txt}
@@ -22,7 +25,8 @@ hash_of() {
         xargs -0 sha256sum | sha256sum | cut -c 1-16
 }
 
-# The target's folder and those beside it that its manifest or scripts name, which it builds from or tests with.
+# The target's folder, and the folders next to it that its manifest or scripts name, because it builds from them or
+# tests with them.
 folders_of() {
     echo "$1"
     cat "$1"/target.toml "$1"/*.sh | grep -o '\.\./[a-z][a-z0-9-]*' | LC_ALL=C sort -u | while read -r beside; do
@@ -49,7 +53,7 @@ keys() {
     fi
 }
 
-# Joins the keys of now with the recorded ones: TARGET same|other COMMIT DATE
+# Joins the current keys with the recorded ones: TARGET same|other COMMIT DATE
 state() {
     case $1 in own) column=2 ;; conformance) column=3 ;; *) echo "tested: own or conformance, not $1" >&2; exit 2 ;; esac
     now=$(keys)
@@ -72,7 +76,7 @@ record() {
         while read -r target own conformance; do
             case " $* " in *" $target "*) left=yes ;; *) left=no ;; esac
             if [ $left = yes ] || ! echo "$now" | grep -qx "$target $own $conformance"; then
-                # This run did not test it as it is now: what an earlier run said stays.
+                # This run did not test its present state, so the result of an earlier run stays.
                 echo "$old" | grep "^$target " || true
             else
                 echo "$target $own $conformance $commit $(date -u +%Y-%m-%d)"

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Formatter and linter, compiler, and the pages in a real browser. The last line holds the runner's own numbers.
-# With names, only those: test.sh report keyboard. PLIMSOLL names the command to test, CHROMIUM the browser.
+# Runs the formatter and linter, the compiler, and the tests of the pages in a real browser. The last line has the
+# runner's own numbers.
+# With names, runs only those: test.sh report keyboard. PLIMSOLL names the command to test, CHROMIUM the browser.
 set -eu
 PLIMSOLL=$(realpath "${PLIMSOLL:-$(dirname "$0")/../../target/debug/plimsoll}")
 if [ ! -x "$PLIMSOLL" ]; then
@@ -21,7 +22,7 @@ else
     files=$(echo dist/*.test.js)
 fi
 status=0
-# One file after the other: trials want the machine to themselves, and one browser is enough for it.
+# One file after another: trials need the machine to themselves, and one browser at a time is enough for it.
 # shellcheck disable=SC2086  # a list of files, whose names are ours
 output=$(node --test --test-concurrency=1 --test-reporter=tap $files 2>&1) || status=$?
 printf '%s\n' "$output"

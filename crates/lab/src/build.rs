@@ -1,4 +1,4 @@
-//! Bringing a target up to date before it is measured.
+//! Brings a target up to date before it is measured.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -8,29 +8,30 @@ use crate::manifest::{Manifest, Readiness};
 use crate::process::{Launch, last_lines};
 use crate::signals::Stop;
 
-/// Lines of the build's output that an error shows.
+/// How many lines of the build's output an error shows.
 const TAIL_LINES: usize = 20;
 
-/// Variables of the caller's environment that would put a build's output elsewhere than where `run.command` looks for it.
+/// Variables of the caller's environment that would make a build write its output to a place where `run.command` does
+/// not look.
 const REMOVED_VARIABLES: [&str; 2] = ["CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR"];
 
 /// A finished build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Built {
-    /// Its whole output; `None` when the target has nothing to build.
+    /// The log file with its whole output; `None` if the target has nothing to build.
     pub log: Option<PathBuf>,
     /// How long it took.
     pub took: Duration,
-    /// Tool → version, of the tools that the manifest needs.
+    /// Versions of the tools that the manifest needs, by tool name.
     pub versions: std::collections::BTreeMap<String, String>,
 }
 
-/// Runs the target's build command in its folder, with the output in `<log_folder>/build-<name>.log`. Call it before every
-/// measurement: when nothing changed it costs little, and what is measured is then what the source says.
+/// Runs the target's build command in the target's folder, with the output in `<log_folder>/build-<name>.log`. Call it
+/// before every measurement, so that the measured program matches its source. If nothing changed, this costs little.
 ///
 /// # Errors
-/// A needed tool is absent (with the line that installs it), the command fails (with the end of its output), or we were asked to
-/// stop.
+/// A needed tool is missing (the error says how to install it), the command fails (the error shows the end of its
+/// output), or we were asked to stop.
 pub fn build(manifest: &Manifest, log_folder: &Path, stop: &Stop) -> Result<Built> {
     let started = Instant::now();
     let availability = manifest.availability();
@@ -63,7 +64,8 @@ pub fn build(manifest: &Manifest, log_folder: &Path, stop: &Stop) -> Result<Buil
     if !status.success() {
         return Err(failed(status.to_string()));
     }
-    // A build that succeeds without making what is to be run would only show later, as a start that fails.
+    // Without this check, a build that succeeds but does not make the program to run would show only later, as a failed
+    // start.
     if let Some(product) = manifest.missing_product() {
         return Err(failed(format!("it succeeded, but there is no {product}")));
     }

@@ -1,4 +1,5 @@
-//! Several targets at one load: rounds in which each has one trial, in an order drawn anew for every round, so that what the machine does meets all alike.
+//! Measures several targets at one load, in rounds. In each round every target has one trial, in a newly drawn order,
+//! so that changes of the machine affect all targets alike.
 
 use plimsoll_core::caveat::Caveat;
 use plimsoll_core::profile::Length;
@@ -10,36 +11,36 @@ use crate::error::{Error, Result};
 use crate::signals::Stop;
 use crate::trial::{self, Conditions, Outcome, Subject, TrialSecond};
 
-/// One of the targets.
+/// One of the targets to measure.
 #[derive(Debug, Clone, Copy)]
 pub struct Contender<'a> {
     /// The target.
     pub subject: &'a Subject,
-    /// Conditions that are the same for all, but for where the logs go.
+    /// The conditions of its trials. They are the same for all targets, except for the log folder.
     pub conditions: &'a Conditions,
 }
 
-/// What is to be measured.
+/// What to measure.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     /// The load.
     pub sessions: u32,
-    /// How many rounds.
+    /// The number of rounds.
     pub rounds: u32,
-    /// Of the order and of the trials.
+    /// The seed of the order and of the trials.
     pub seed: u64,
 }
 
-/// What the caller is told; `which` counts the contenders from 0.
+/// Receives the progress of a measurement. `which` is the contender's index, from 0.
 pub trait Observer {
     /// A trial begins.
     fn trial_begins(&mut self, which: usize, trials_left: u32);
-    /// A second of it is over; its latencies are gone afterwards.
+    /// A second of the trial is over. Its latencies are available only during this call.
     fn second(&mut self, second: &TrialSecond<'_>);
-    /// It is over; returns the name under which it was kept.
+    /// The trial is over. Returns the name under which it was kept.
     ///
     /// # Errors
-    /// When it could not be kept.
+    /// The trial could not be kept.
     fn trial_ends(&mut self, which: usize, outcome: Outcome)
     -> std::result::Result<String, String>;
 }
@@ -47,15 +48,15 @@ pub trait Observer {
 /// What was measured.
 #[derive(Debug)]
 pub struct Measured {
-    /// Of each contender, in the order in which they were given: its trials, each with the name under which it was kept.
+    /// The trials of each contender, in the order of the contenders. Each comes with the name under which it was kept.
     pub trials: Vec<Vec<(Trial, String)>>,
-    /// Whether something ended it before its time.
+    /// Whether something ended the measurement early.
     pub interrupted: bool,
-    /// What did, if it was not a signal.
+    /// The error that ended it early, unless it was a signal.
     pub cut_short: Option<Error>,
 }
 
-/// Runs the rounds. A trial that was invalid is run again once at the end of its round, unless no further one can be better.
+/// Runs the rounds. An invalid trial is repeated once at the end of its round, unless no further trial can be better.
 #[must_use]
 pub fn measure(
     contenders: &[Contender<'_>],
@@ -80,7 +81,7 @@ pub fn measure(
     }
 }
 
-/// What the order of the rounds depends on, and the trial itself.
+/// A trial that has run, with what decides whether it is repeated.
 struct Ran<T> {
     invalid: bool,
     /// No further trial of this contender can be better.
@@ -88,9 +89,9 @@ struct Ran<T> {
     kept: T,
 }
 
-/// Where trials are run: the machine, or a table in tests.
+/// Where trials run: on the machine, or from a table in tests.
 trait Bench<T> {
-    /// Runs a trial of one contender. One that was cut short by a signal is an error, once it is kept.
+    /// Runs a trial of one contender. If a signal cut the trial short, it is kept and an error is returned.
     fn run(&mut self, which: usize, seed: u64, trials_left: u32) -> Result<Ran<T>>;
 }
 
@@ -141,7 +142,7 @@ fn rounds<T>(bench: &mut dyn Bench<T>, plan: Plan, trials: &mut [Vec<T>]) -> Res
     for round in 0..plan.rounds {
         let left_after = (plan.rounds - round - 1) * all;
         let mut again = Vec::new();
-        // All trials of a round have the same seed, and no other round's.
+        // The first trials of a round share a seed, and so do its repetitions. No other round has these seeds.
         let seed =
             |attempt: u64| mix(plan.seed ^ (u64::from(round) << 8 | attempt | 1 << 41)) >> 32;
         for (left, which) in (0..all).rev().zip(turns(count, round, plan.seed)) {
@@ -167,9 +168,9 @@ fn rounds<T>(bench: &mut dyn Bench<T>, plan: Plan, trials: &mut [Vec<T>]) -> Res
 mod tests {
     use super::*;
 
-    /// Answers from a table, and notes who was asked.
+    /// Answers from a table, and records which contender was asked.
     struct Table {
-        /// Contender 1 is invalid in its first so many trials.
+        /// How many of contender 1's first trials are invalid.
         invalid: usize,
         hopeless: bool,
         asked: Vec<(usize, u64)>,

@@ -1,6 +1,8 @@
-//! What the laboratory must know of the targets' contracts (`docs/stt/contract.md`, section 8; `docs/ws/contract.md`, sections 1 and 4).
+//! What the laboratory needs to know about the targets' contracts (`docs/stt/contract.md`, section 8;
+//! `docs/ws/contract.md`, sections 1 and 4).
 
-/// Every variable of the contracts, and those by which common runtimes are turned verbose or tuned. The user's shell must not change what a target does.
+/// All environment variables of the contracts, and those that make common runtimes verbose or tune them. Plimsoll
+/// removes them from a target's environment, because the user's shell must not change what a target does.
 pub(crate) const CONTRACT_VARIABLES: [&str; 24] = [
     "PORT",
     "WORKER_THREADS",
@@ -28,7 +30,7 @@ pub(crate) const CONTRACT_VARIABLES: [&str; 24] = [
     "NODE_OPTIONS",
 ];
 
-/// Variables in which the command itself is given secrets. They are for no process that it starts.
+/// Variables through which the command itself receives secrets. No process that it starts gets them.
 pub const SECRET_VARIABLES: [&str; 4] = [
     HEADERS_VARIABLE,
     TOKEN_SECRET_VARIABLE,
@@ -36,11 +38,11 @@ pub const SECRET_VARIABLES: [&str; 4] = [
     SERVE_TOKEN_VARIABLE,
 ];
 
-/// Headers of the upgrade request, lines of `Name: value`.
+/// Headers for the upgrade request, one `Name: value` per line.
 pub const HEADERS_VARIABLE: &str = "PLIMSOLL_HEADERS";
-/// What tokens are signed with.
+/// The secret that signs tokens.
 pub const TOKEN_SECRET_VARIABLE: &str = "PLIMSOLL_TOKEN_SECRET";
 /// The bearer token of `plimsoll check --url`.
 pub const TOKEN_VARIABLE: &str = "PLIMSOLL_TOKEN";
-/// The token that the pages of `plimsoll serve` demand.
+/// The token that the pages of `plimsoll serve` require.
 pub const SERVE_TOKEN_VARIABLE: &str = "PLIMSOLL_SERVE_TOKEN";

@@ -1,4 +1,5 @@
-//! The one error type of the laboratory: each text is a clear line that names the thing and, where there is one, the remedy.
+//! The error type of the laboratory. Each message is one clear line that names what failed and, if there is one, the
+//! remedy.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +8,7 @@ use plimsoll_engine::EngineError;
 /// What can go wrong in the laboratory.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The user asked for something impossible or wrote something wrong (exit code 2). One line.
+    /// The user asked for something impossible or made a mistake in the input (exit code 2). One line.
     #[error("{0}")]
     Usage(String),
 
@@ -31,29 +32,30 @@ pub enum Error {
         install: String,
     },
 
-    /// A build command ran and failed. Several lines: the end of its output follows the first.
+    /// A build command ran and failed. The message has several lines: the end of the output follows the first line.
     #[error("building {target} failed ({status}); the whole log: {}{}", log.display(), indented(tail))]
     BuildFailed {
         /// The target's name.
         target: String,
         /// How the command ended.
         status: String,
-        /// The whole output.
+        /// The log file with the whole output.
         log: PathBuf,
-        /// Its last lines.
+        /// The last lines of the output.
         tail: Vec<String>,
     },
 
-    /// A child did not start, did not become ready, or ended when it should run. The end of its log follows the first line.
+    /// A child did not start, did not become ready, or ended when it should have kept running. The end of its log
+    /// follows the first line.
     #[error("{name}: {text}; its log: {}{}", log.display(), indented(tail))]
     Child {
-        /// What the child is called.
+        /// The child's name in messages.
         name: String,
         /// What happened.
         text: String,
-        /// Its log.
+        /// The path of its log.
         log: PathBuf,
-        /// The last lines of it.
+        /// The last lines of the log.
         tail: Vec<String>,
     },
 
@@ -62,16 +64,16 @@ pub enum Error {
     Io {
         /// What was being done, with the path.
         what: String,
-        /// The system's answer.
+        /// The error from the operating system.
         source: std::io::Error,
     },
 
-    /// An HTTP request of ours failed or was answered by something unusable.
+    /// One of our HTTP requests failed or got an unusable answer.
     #[error("{method} {url}: {text}")]
     Http {
-        /// The method.
+        /// The HTTP method.
         method: &'static str,
-        /// The address.
+        /// The URL.
         url: String,
         /// What happened.
         text: String,
@@ -88,7 +90,7 @@ pub enum Error {
     Fault(String),
 }
 
-/// The exit code of a fault of Plimsoll itself: `EX_SOFTWARE` of sysexits(3).
+/// The exit code for a fault of Plimsoll itself: `EX_SOFTWARE` from sysexits(3).
 pub const FAULT: u8 = 70;
 
 /// The result type of the laboratory.
@@ -103,7 +105,7 @@ impl Error {
         }
     }
 
-    /// What the load engine could not do: only a panic of its own is Plimsoll's fault.
+    /// Converts an error of the load engine. Only a panic of the engine is Plimsoll's fault.
     pub(crate) fn of_engine(error: &EngineError) -> Self {
         match error {
             EngineError::Start(_) => Self::Usage(error.to_string()),
@@ -111,7 +113,7 @@ impl Error {
         }
     }
 
-    /// The exit code that the command gives for this error: 2 for usage and configuration, 130 when interrupted, 70 for a fault of
+    /// The command's exit code for this error: 2 for usage and configuration, 130 when interrupted, 70 for a fault of
     /// Plimsoll itself, and 3 for everything else that makes a measurement impossible.
     #[must_use]
     pub fn exit_code(&self) -> u8 {

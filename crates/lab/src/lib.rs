@@ -1,26 +1,28 @@
 //! The laboratory: targets, isolation, resource sampling, trials.
 //!
-//! Everything here touches the operating system; every decision and every parser is a plain function of text and values
-//! with its tests beside it, so that what runs only on a real machine stays thin.
+//! This crate touches the operating system. Each decision and each parser is nevertheless a plain function of text and
+//! values, with its tests next to it. So only a thin layer needs a real machine.
 //!
 //! - [`manifest`]: `target.toml`, where targets are found, and whether this machine can build and run one.
-//! - [`build`]: brings a target up to date, with a log.
-//! - [`check`]: the conformance of a gateway to its contract, case by case.
-//! - [`isolation`]: which CPUs the target and the client get, and the control group that enforces it.
-//! - [`process`]: starts a child in its place, waits until it is ready, and ends it with everything that it started.
-//! - [`simulator`]: the inference simulator as such a child, with its control surface.
-//! - [`resources`]: what a target (or ourselves, or the whole machine) spends: CPU, memory, waiting, throttling.
-//! - [`machine`]: facts of this machine for the result, its limits, and the check before a trial that they suffice.
-//! - [`doctor`]: what is wrong with this machine and the line that mends it.
+//! - [`build`]: brings a target up to date and logs the output.
+//! - [`check`]: tests a gateway's conformance to its contract, case by case.
+//! - [`isolation`]: decides which CPUs the target and the client get, and enforces it with a control group.
+//! - [`process`]: starts a child where it belongs, waits until it is ready, and ends it with everything that it
+//!   started.
+//! - [`simulator`]: runs the inference simulator as such a child, and controls it.
+//! - [`resources`]: what a target, Plimsoll itself or the whole machine uses: CPU, memory, waiting, throttling.
+//! - [`machine`]: facts about this machine for the result, its limits, and the check before a trial that they are
+//!   enough.
+//! - [`doctor`]: finds what is wrong with this machine, and says how to fix it.
 //! - [`trial`]: one run at one load, from a fresh target to a judged record.
-//! - [`find`]: trials at the loads that the search asks for, until the edge is known.
-//! - [`compare`]: trials of two targets that take turns, and what they come to.
-//! - [`common_load`]: rounds of trials of several targets at one load.
-//! - [`source_lines`]: how long a target's source is.
-//! - [`calibrate`]: what this machine's client can honestly generate.
-//! - [`http`]: one request with a time-out, and the Prometheus text format.
-//! - [`timestamp`]: the time of day as records carry it.
-//! - [`signals`]: Ctrl-C as a value that is passed down.
+//! - [`find`]: runs trials at the loads that the search asks for, until the edge is known.
+//! - [`compare`]: runs trials of two targets in turns, and draws the conclusion.
+//! - [`common_load`]: runs rounds of trials of several targets at one load.
+//! - [`source_lines`]: counts a target's lines of code.
+//! - [`calibrate`]: measures what this machine's client can generate soundly.
+//! - [`http`]: one HTTP request with a timeout, and the Prometheus text format.
+//! - [`timestamp`]: the time of day, in the format of records.
+//! - [`signals`]: turns Ctrl-C into a value that callers pass down.
 
 pub mod build;
 pub mod calibrate;

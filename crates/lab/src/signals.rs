@@ -1,4 +1,5 @@
-//! SIGINT, SIGTERM and SIGHUP as a value that is passed down: a trial looks at it, stops early, and keeps what was measured.
+//! Turns SIGINT, SIGTERM and SIGHUP into a value that callers pass down. A trial checks it, stops early, and keeps what
+//! it has measured.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,12 +8,12 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::error::{Error, Result};
 
-/// Says whether we were asked to stop. Clones share the same flag.
+/// Whether we were asked to stop. Clones share one flag.
 #[derive(Debug, Clone, Default)]
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// A stop that only [`Stop::request`] sets: for tests, and for stopping a part of a run.
+    /// A stop that only [`Stop::request`] sets: for tests, and for stopping part of a run.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -36,14 +37,16 @@ impl Stop {
     }
 }
 
-/// From now on SIGINT and SIGTERM set the returned [`Stop`] instead of ending the process. A second signal ends the process
-/// at once with code 130, for the user whose first Ctrl-C was not enough; children die with us (see [`crate::process`]).
+/// After this call, SIGINT and SIGTERM set the returned [`Stop`] instead of ending the process. A second signal ends
+/// the process at once with code 130, in case the first Ctrl-C was not enough. Children die with us (see
+/// [`crate::process`]).
 ///
-/// SIGHUP (the terminal or the ssh connection is gone) sets it too, and never ends the process at once: the kernel and the shell both
-/// send it, and what was measured is to be kept. Under `nohup`, which ignores it, it stays ignored.
+/// SIGHUP (the terminal or the ssh connection is gone) also sets it, but never ends the process at once. The kernel and
+/// the shell both send SIGHUP, and the measurements so far must be kept. Under `nohup`, which ignores SIGHUP, it stays
+/// ignored.
 ///
 /// # Errors
-/// When the handlers cannot be installed.
+/// The handlers cannot be installed.
 pub fn stop_on_signals() -> Result<Stop> {
     let stop = Stop::new();
     let failed = |signal: i32, source| Error::Io {
@@ -63,7 +66,7 @@ pub fn stop_on_signals() -> Result<Stop> {
     Ok(stop)
 }
 
-/// Whether this process ignores SIGHUP, and with it every child that does not say otherwise: under `nohup`.
+/// Whether this process ignores SIGHUP, as under `nohup`. Its children then ignore it too, unless they say otherwise.
 #[must_use]
 pub fn hangups_are_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -93,7 +96,7 @@ mod tests {
         }
         let stop = stop_on_signals().expect("handlers install");
         assert!(!stop.requested());
-        // One after the other, as the kernel and a shell send it: the second must not end us at once.
+        // Twice in a row, as the kernel and a shell send it. The second must not end us at once.
         for _ in 0..2 {
             nix::sys::signal::raise(nix::sys::signal::Signal::SIGHUP).expect("raise");
         }

@@ -1,7 +1,7 @@
-//! The inference simulator as a child of ours, and its control surface.
+//! The inference simulator as a child of ours, and its control requests.
 //!
-//! It is the program `plimsoll-inference`; see its crate for what it does. It shares the client's CPUs, so what it costs and how late
-//! it is are part of whether a measurement can be believed.
+//! It is the program `plimsoll-inference`; that crate says what it does. It shares the client's CPUs, so its cost and
+//! its lateness help decide whether a measurement can be trusted.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub const BINARY_NAME: &str = "plimsoll-inference";
 const START_TIMEOUT: Duration = Duration::from_secs(10);
 const STOP_GRACE: Duration = Duration::from_secs(2);
 
-/// Its control requests share one event loop with its work, so under load they take a while.
+/// It handles control requests on the event loop that does its work, so under load they take a while.
 const CONTROL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Variables of the user's shell that would silently change the simulated model.
@@ -39,29 +39,29 @@ const MODEL_VARIABLES: [&str; 8] = [
     "MODEL_SEED",
 ];
 
-/// Quantiles of a waiting time.
+/// Quantiles of a duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Quantiles {
     /// Median, µs.
     pub p50_us: u64,
     /// 99th percentile, µs.
     pub p99_us: u64,
-    /// Greatest, µs.
+    /// Maximum, µs.
     pub max_us: u64,
 }
 
-/// `GET /stats`: of the window since the last reset, where not said otherwise.
+/// The answer to `GET /stats`. Unless stated otherwise, a value covers the window since the last reset.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Stats {
-    /// Requests read.
+    /// Number of requests read.
     pub requests: u64,
     /// Bytes of audio in them.
     #[serde(default)]
     pub request_bytes: u64,
-    /// Bytes of audio in all requests since it started, whatever the window.
+    /// Bytes of audio in all requests since it started, regardless of the window.
     #[serde(default)]
     pub request_bytes_in_all: u64,
-    /// Time that its event loop was busy, µs.
+    /// Time for which its event loop was busy, µs.
     pub busy_us: u64,
     /// The window's length, µs.
     pub window_us: u64,
@@ -69,22 +69,22 @@ pub struct Stats {
     pub cpu_us: u64,
     /// Time since it started, µs.
     pub uptime_us: u64,
-    /// Waits for one of the model's places.
+    /// How long requests waited for one of the model's places.
     pub queue_wait: Quantiles,
-    /// Lateness of answers against their drawn deadlines.
+    /// How late answers were, compared with their drawn deadlines.
     pub answer_lateness: Quantiles,
-    /// In flight now.
+    /// Requests in flight now.
     pub inflight: u64,
-    /// The most at once.
+    /// The most requests in flight at once.
     pub inflight_max: u64,
-    /// Fault → how often it was met.
+    /// How often each fault was applied, by the fault's name.
     pub faults: BTreeMap<String, u64>,
 }
 
 impl Stats {
     /// The share of the window in which its one thread was busy, 0 to 1.
     #[must_use]
-    #[allow(clippy::cast_precision_loss)] // µs of hours.
+    #[allow(clippy::cast_precision_loss)] // Hours in µs are far below 2^53.
     pub fn busy_share(&self) -> f64 {
         self.busy_us as f64 / self.window_us.max(1) as f64
     }
@@ -93,19 +93,19 @@ impl Stats {
 /// A request that the simulator saw.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeenRequest {
-    /// When it had been read, µs since the simulator started.
+    /// When it was read, µs since the simulator started.
     pub at_us: u64,
     /// `HTTP/1.1` or `HTTP/2.0`.
     pub http_version: String,
     /// Its `content-type`.
     pub content_type: Option<String>,
-    /// Its `x-cpu-passes`, when that could be used.
+    /// Its `x-cpu-passes`, if the value was usable.
     pub cpu_passes: Option<u32>,
     /// Length of its body.
     pub audio_bytes: u64,
     /// The answer's checksum, once computed.
     pub checksum: Option<u32>,
-    /// Requests in flight then, itself included.
+    /// Requests in flight at that time, this one included.
     pub inflight: u64,
 }
 
@@ -118,11 +118,11 @@ pub struct Simulator {
 }
 
 impl Simulator {
-    /// Starts `binary` on a free port of the loopback, on these CPUs, with these settings (`MODEL_SEED`, …), and waits until it
-    /// answers. Its log is `<log_folder>/inference.log`.
+    /// Starts `binary` on a free port of the loopback, on these CPUs and with these settings (`MODEL_SEED`, …), and
+    /// waits until it answers. Its log is `<log_folder>/inference.log`.
     ///
     /// # Errors
-    /// It does not start, with the end of its log.
+    /// It does not start. The error shows the end of its log.
     pub fn start(
         binary: &Path,
         settings: &[(String, String)],
@@ -166,7 +166,7 @@ impl Simulator {
         &self.url
     }
 
-    /// The line it printed at its start: its name, version, address and settings.
+    /// The line that it printed when it started: its name, version, address and settings.
     #[must_use]
     pub fn start_line(&self) -> &serde_json::Value {
         &self.start_line
@@ -178,23 +178,23 @@ impl Simulator {
         self.child.pid()
     }
 
-    /// An error when it has ended by itself.
+    /// Fails if it has ended by itself.
     ///
     /// # Errors
-    /// That error.
+    /// It has ended by itself.
     pub fn must_run(&mut self) -> Result<()> {
         self.child.must_run()
     }
 
-    /// What it says of itself in the window since the last [`Simulator::reset_stats`].
+    /// Its own statistics for the window since the last [`Simulator::reset_stats`].
     ///
     /// # Errors
-    /// It does not answer, or not as expected.
+    /// It does not answer, or not in the expected format.
     pub fn stats(&self) -> Result<Stats> {
         self.get_json("/stats")
     }
 
-    /// Begins a new window.
+    /// Begins a new window of statistics.
     ///
     /// # Errors
     /// It does not answer.
@@ -207,10 +207,11 @@ impl Simulator {
         )
     }
 
-    /// Sets the shares of requests that meet faults, as its `PUT /faults` takes them (`{"never": 0.5}`); `{}` sets them back.
+    /// Sets the share of requests that each fault applies to, in the format of its `PUT /faults` (`{"never": 0.5}`);
+    /// `{}` resets them.
     ///
     /// # Errors
-    /// It refuses them (its line is in the error), or does not answer.
+    /// It rejects them (the error has its message), or does not answer.
     pub fn set_faults(&self, shares: &serde_json::Value) -> Result<()> {
         let url = format!("{}/faults", self.url);
         let body = shares.to_string();
@@ -229,16 +230,16 @@ impl Simulator {
         self.get_json(&format!("/requests?last={count}"))
     }
 
-    /// CPU time that it has used since its start, µs, from the kernel and not from itself; `None` when it is gone.
+    /// CPU time that it has used since its start, µs, as counted by the kernel and not by itself; `None` if it is gone.
     #[must_use]
     pub fn cpu_us(&self) -> Option<u64> {
         crate::resources::process_cpu_us(self.child.pid())
     }
 
-    /// Ends it.
+    /// Stops it.
     ///
     /// # Errors
-    /// When the system will not tell how it ended.
+    /// The system does not report how it ended.
     pub fn stop(mut self) -> Result<Ended> {
         self.child.terminate(STOP_GRACE)
     }
@@ -263,11 +264,11 @@ fn accepted(method: &'static str, url: &str, response: &Response) -> Result<()> 
     Err(http::failed(method, url, &text))
 }
 
-/// Finds the program: the variable `PLIMSOLL_INFERENCE_BIN`, else beside the running executable, else in the root's
-/// `target/release` and `target/debug`.
+/// Finds the program. The variable `PLIMSOLL_INFERENCE_BIN` names it if set. Otherwise it is next to the running
+/// executable, or in the root's `target/release` or `target/debug`.
 ///
 /// # Errors
-/// One line with the places looked at.
+/// The program is not there: one line with the places searched.
 pub fn find_binary(root: Option<&Path>) -> Result<PathBuf> {
     let variable = std::env::var_os(BINARY_VARIABLE)
         .filter(|value| !value.is_empty())

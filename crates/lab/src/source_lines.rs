@@ -1,7 +1,10 @@
-//! How long a target's source is: lines that are neither blank nor comment. A number to put beside others, not a measure of anything else.
+//! How long a target's source is, in lines that are neither blank nor comment. The number is for comparison with other
+//! targets; it measures nothing else.
 //!
-//! Counted are files in the languages that targets are written in. Left out is what a target has beside its source: hidden folders, what its builds and package managers
-//! put there ([`BUILT`]), tests ([`TESTS`] and names such as `gateway_test.go`), and in Rust the test module at a file's end. Markup, manifests and scripts are not counted.
+//! The count includes files in the languages that targets are written in. It leaves out what else a target's folder
+//! holds: hidden folders, what builds and package managers put there ([`BUILT`]), tests ([`TESTS`] and names such as
+//! `gateway_test.go`), and in Rust the test module at the end of a file. It also leaves out markup, manifests and
+//! scripts.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,7 +13,7 @@ use std::path::Path;
 
 use crate::manifest::Manifest;
 
-/// Folders that builds and package managers make.
+/// Folders that builds and package managers create.
 const BUILT: [&str; 11] = [
     "_build",
     "bin",
@@ -30,13 +33,13 @@ const TESTS: [&str; 6] = ["bench", "benches", "spec", "test", "tests", "__tests_
 /// How a language writes comments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Comments {
-    /// `//` to the line's end, and `/* … */`.
+    /// `//` to the end of the line, and `/* … */`.
     Slashes,
-    /// `#` to the line's end, and text between triple quotes that stands as a statement of its own.
+    /// `#` to the end of the line, and triple-quoted text that is a statement by itself.
     Hash,
 }
 
-/// The language of a file, if it is one that is counted.
+/// How a file's language writes comments; `None` if the language is not counted.
 fn comments_in(file: &Path) -> Option<Comments> {
     match file.extension()?.to_str()? {
         "rs" | "c" | "cc" | "cpp" | "h" | "hpp" | "java" | "scala" | "go" | "ts" | "js" | "mjs"
@@ -46,10 +49,10 @@ fn comments_in(file: &Path) -> Option<Comments> {
     }
 }
 
-/// Lines of code of a target.
+/// Counts a target's lines of code.
 ///
 /// # Errors
-/// When its source cannot be read.
+/// Its source cannot be read.
 pub fn of(manifest: &Manifest) -> io::Result<u64> {
     let mut lines = 0;
     for source in &manifest.source {
@@ -114,7 +117,7 @@ fn in_file(file: &Path) -> io::Result<u64> {
     })
 }
 
-/// By the custom of Rust the tests are the last thing in a file.
+/// By convention, the tests come last in a Rust file.
 fn before_test_module(text: &str) -> &str {
     let begins = text.find("\n#[cfg(test)]\nmod ");
     begins.map_or(text, |begins| &text[..=begins])
@@ -139,7 +142,8 @@ fn with_slashes(text: &str) -> u64 {
                 in_comment = true;
                 rest = after;
             } else {
-                // Whatever follows, the line has code. A comment that begins behind it and goes on below is rare enough to look only at its beginning.
+                // The line has code, whatever follows. A comment that begins after the code and continues on the next
+                // line is rare, so a look at its opening is enough.
                 code = true;
                 in_comment = rest.rfind("/*").is_some_and(|at| {
                     !rest[at..].contains("*/") && !rest[..at].contains(['"', '\''])
@@ -177,7 +181,8 @@ fn with_hash(text: &str) -> u64 {
     lines
 }
 
-/// What quotes a text that stands for itself, and what follows on its line: Python's `\"\"\"…`, Elixir's `@doc \"\"\"…`.
+/// Recognises documentation text that stands by itself: Python's `"""…`, Elixir's `@doc """…`. Returns its quote and
+/// the rest of the line after it.
 fn document(line: &str) -> Option<(&'static str, &str)> {
     let attributes = ["@moduledoc", "@doc", "@typedoc"];
     let text = attributes

@@ -1,6 +1,6 @@
-//! The time of day as records carry it. Nothing is measured by it: that is the monotonic clock's.
+//! The time of day, as written in records. Measurements use the monotonic clock instead.
 
-/// Now, RFC 3339 in UTC, to the second.
+/// The current time in UTC, in RFC 3339 format, to the second.
 #[must_use]
 pub fn now() -> String {
     humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string()

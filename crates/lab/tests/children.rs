@@ -1,4 +1,4 @@
-//! Children for real: started, watched, ended, with what they started.
+//! Tests real children: started, watched, and ended with everything that they started.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -13,7 +13,7 @@ use plimsoll_lab::process::{Child, Launch, last_lines};
 use plimsoll_lab::signals::Stop;
 use plimsoll_testing::eventually;
 
-/// Far longer than anything here takes; only a failure waits for it.
+/// Far longer than anything here takes. Only a failing test waits this long.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn launch(folder: &Path, script: &str) -> Launch {
@@ -104,7 +104,7 @@ fn a_child_is_ready_when_its_health_is_200() {
     child.must_run().expect("runs");
 }
 
-/// Answers `refusals` times 503, then 200.
+/// Answers 503 `refusals` times, then 200.
 fn health_server(refusals: u32) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
     let url = format!("http://{}/health", listener.local_addr().expect("address"));
@@ -122,7 +122,7 @@ fn health_server(refusals: u32) -> String {
                 "200 OK"
             };
             let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
-            // The asker may have given up.
+            // The client may have given up.
             let _ = stream.write_all(answer.as_bytes());
         }
     });
@@ -169,7 +169,7 @@ fn a_child_that_ignores_sigterm_is_killed_after_the_grace() {
     assert_eq!(ended.status.signal(), Some(9));
 }
 
-/// One grandchild in the process group, one that left it for a session of its own.
+/// One grandchild in the process group, and one that left it for its own session.
 const GRANDCHILDREN: &str =
     "sleep 600 & echo $!; setsid sh -c 'echo $$; exec sleep 600' & sleep 600";
 
@@ -260,7 +260,7 @@ fn a_child_outlives_the_thread_that_started_it() {
     child.must_run().expect("runs");
 }
 
-/// Not a test by itself: the process that dies in the next one.
+/// Not a test by itself: this is the process that dies in the next test.
 #[test]
 #[ignore = "started by children_die_with_us"]
 fn a_process_that_waits_to_be_killed() {

@@ -1,4 +1,5 @@
-//! Isolation for real, by whatever this machine offers; what it does not offer is printed and the fallback tested instead.
+//! Tests isolation for real, with whatever this machine offers. If something is missing, the test prints it and tests
+//! the fallback instead.
 
 use std::path::Path;
 use std::time::Instant;
@@ -24,7 +25,7 @@ fn group(vcpu: f64) -> Cgroup {
     )
 }
 
-/// Why less than all of a test could be tested here.
+/// Why only part of a test could run here.
 fn lacking(group: &Cgroup) -> String {
     let lacking = group.missing().iter().map(ToString::to_string);
     lacking.collect::<Vec<_>>().join("; ")
@@ -97,7 +98,7 @@ fn a_quota_throttles_and_the_group_counts_the_time() {
         let throttling = sampler.sample().and_then(|sample| sample.throttling);
         throttling.is_some_and(|seen| seen.throttled_periods >= 2 && seen.throttled_us > 0)
     });
-    // Two periods at the least have passed, with a fifth of each to run, however busy this machine is.
+    // At least two periods have passed, each with a fifth to run, however busy this machine is.
     let usage = group.view().cpu().expect("counted");
     assert!(
         usage.total_us > 0 && usage.user_us + usage.system_us > 0,
@@ -118,7 +119,7 @@ fn a_dropped_group_kills_what_is_left_and_is_gone() {
         skipped!("no control group: {}", lacking(&group));
         return;
     }
-    // It leaves the process group and loses its parent, so that only the control group still knows it.
+    // The daemon leaves the process group and loses its parent, so that only the control group still knows it.
     let script = "setsid sh -c 'echo $$; exec sleep 600' & exit 0";
     let mut child = start(folder.path(), script, &group);
     eventually("the daemon writes", || {
@@ -156,7 +157,8 @@ fn a_group_that_exists_can_be_read_by_name() {
     assert_eq!(view.processes(), [child.pid()].into());
 }
 
-/// On a hybrid machine version 2 has no controllers, yet its groups count CPU time, kill and go away as anywhere.
+/// On a hybrid machine, version 2 has no controllers. Its groups still count CPU time, kill, and go away as anywhere
+/// else.
 #[test]
 fn version_2_alone_counts_and_kills() {
     let layout = Layout {

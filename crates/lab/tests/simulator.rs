@@ -1,4 +1,4 @@
-//! The inference simulator for real, when it is built: `cargo test --workspace` builds it beside these tests.
+//! Tests the real inference simulator, if it is built. `cargo test --workspace` builds it with these tests.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! Trials of workload `ws` against a server of this process that echoes and counts: what the laboratory makes of a load whose unit is not sessions, of a target's
-//! own counters, and of a closed loop.
+//! Trials of workload `ws` against a server in this process that echoes and counts. They test how the laboratory
+//! handles a load whose unit is not sessions, a target's own counters, and a closed loop.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -19,14 +19,14 @@ use plimsoll_workloads::websocket::handshake::accept_for;
 use plimsoll_workloads::websocket::{Opcode, RawFrame, mask_in_place};
 use plimsoll_workloads::ws::{Dialect, Test};
 
-/// What the server counts of itself.
+/// The server's own counters.
 #[derive(Default)]
 struct Counters {
     accepted: AtomicU64,
     received: AtomicU64,
 }
 
-/// Serves as long as the process lives; returns its address.
+/// Starts a server that runs as long as the process. Returns its address.
 fn echo_server() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
     let address = listener.local_addr().expect("address").to_string();
@@ -40,7 +40,7 @@ fn echo_server() -> String {
     address
 }
 
-/// One connection, to its end.
+/// Serves one connection to its end.
 fn serve(mut stream: TcpStream, counters: &Counters) -> Option<()> {
     let _ = stream.set_nodelay(true);
     let mut bytes = Vec::new();
@@ -95,7 +95,7 @@ fn read_more(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// Takes a whole client frame from the front, unmasked. None of these tests has one of 64 KiB.
+/// Takes a complete client frame from the front and unmasks it. No test here has a frame of 64 KiB.
 fn take_frame(bytes: &mut Vec<u8>) -> Option<(Opcode, Vec<u8>)> {
     let (first, second) = (*bytes.first()?, *bytes.get(1)?);
     let (length, at) = match second & 0x7F {
@@ -112,7 +112,7 @@ fn take_frame(bytes: &mut Vec<u8>) -> Option<(Opcode, Vec<u8>)> {
     Some((Opcode::from_bits(first & 0x0F)?, payload))
 }
 
-/// A short trial of the load against a fresh server.
+/// Runs a short trial of the load against a fresh server.
 fn trial_of(ws: WsLoad, load: u32, logs: &Path) -> Trial {
     let address = echo_server();
     let load_of = Load::Ws(Box::new(ws));
@@ -201,7 +201,7 @@ fn pings_and_a_closed_loop_beside_them() {
     let delivered = record.delivered;
     assert_eq!(delivered.read, delivered.offered);
     let processed = delivered.processed.expect("it counts");
-    // What the closed loop sent afterwards is in neither account.
+    // Neither account has what the closed loop sent afterwards.
     assert!(
         (trial.ledger.frames_answered_in_all..=delivered.written_in_all).contains(&processed),
         "{delivered:?}"
@@ -226,7 +226,7 @@ fn messages_at_a_rate_and_a_flood_beside_them() {
         (500, LoadUnit::MessagesPerSecond)
     );
     assert_eq!(trial.ledger.sessions_started, 5);
-    // 1.5 s of them, but for where each connection's schedule begins.
+    // Messages for 1.5 s. The exact count depends on where each connection's schedule begins.
     assert!((745..=755).contains(&trial.ledger.frames_due));
     let record = trial.ws.expect("a record");
     assert_eq!(
@@ -251,7 +251,7 @@ fn arrivals_at_a_rate() {
         (trial.sessions, trial.load_unit),
         (40, LoadUnit::ConnectionsPerSecond)
     );
-    // No ramp: they arrive in warm-up and window.
+    // There is no ramp: connections arrive in warm-up and window.
     assert_eq!(trial.phases.ramp_s.to_bits(), 0.0_f64.to_bits());
     assert_eq!(trial.ledger.sessions_started, 80);
     assert!((59..=61).contains(&trial.ledger.frames_due));

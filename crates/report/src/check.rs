@@ -1,4 +1,5 @@
-//! What `check.json` holds: a conformance check, case by case. The laboratory writes it; this is how it is read, and its schema.
+//! The content of `check.json`: a conformance check, case by case. The laboratory writes it; this module defines how to
+//! read it, and its schema.
 
 use plimsoll_core::record::Build;
 use schemars::JsonSchema;
@@ -9,19 +10,19 @@ use serde::{Deserialize, Serialize};
 pub struct Check {
     /// The target's name, or its URL.
     pub target: String,
-    /// Every case, those that did not run included.
+    /// Every case, including those that did not run.
     pub cases: Vec<Case>,
     /// Cases that ran and passed.
     pub passed: u64,
-    /// Cases that ran and did not pass, undisturbed.
+    /// Cases that ran undisturbed and did not pass.
     pub failed: u64,
     /// Cases that did not run.
     #[serde(default)]
     pub skipped: u64,
-    /// Cases that did not pass, but were disturbed whenever they ran: nothing is known of them.
+    /// Cases that did not pass, but were disturbed every time they ran: they show nothing about the target.
     #[serde(default)]
     pub disturbed: u64,
-    /// The build of Plimsoll that made this.
+    /// The build of Plimsoll that ran the check.
     #[serde(default, skip_serializing_if = "Build::is_unknown")]
     pub build: Build,
 }
@@ -29,11 +30,11 @@ pub struct Check {
 /// One case of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Case {
-    /// Its name.
+    /// The name of the case.
     pub id: String,
     /// The sentence of the contract.
     pub title: String,
-    /// Whether the target does as the sentence says.
+    /// Whether the target does what the sentence says.
     pub pass: bool,
     /// What the contract demands.
     pub expected: String,
@@ -42,10 +43,11 @@ pub struct Case {
     /// Why the case did not run; absent when it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
-    /// What kept a process of the case from its core, in each of its attempts, so that not to pass says nothing about the target; absent otherwise.
+    /// What kept a process of the case from its core in each attempt, so that not passing shows nothing about the
+    /// target; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbed: Option<String>,
-    /// How often it ran; absent when once.
+    /// How many times the case ran; absent when it ran once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
 }
@@ -55,7 +57,7 @@ pub struct Case {
 pub enum Outcome {
     /// It ran and did not pass.
     Failed,
-    /// It did not pass, and a process of it was kept from its core each time: nothing is known.
+    /// It did not pass, and a process of it was kept from its core each time: it shows nothing about the target.
     Disturbed,
     /// It did not run.
     Skipped,
@@ -64,7 +66,7 @@ pub enum Outcome {
 }
 
 impl Case {
-    /// How it ended; a case that did not run did not pass, whatever it says.
+    /// How the case ended. A case that did not run did not pass, whatever `pass` says.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         match (&self.skipped, self.pass, &self.disturbed) {
@@ -75,7 +77,7 @@ impl Case {
         }
     }
 
-    /// What is shown as seen: why it did not run, or what the target did and what disturbed it.
+    /// What reports show as seen: why the case did not run, or what the target did and what disturbed the case.
     #[must_use]
     pub fn seen_in_words(&self) -> String {
         match (self.outcome(), &self.skipped, &self.disturbed) {

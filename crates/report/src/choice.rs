@@ -1,4 +1,4 @@
-//! Which trials tell most: those around the edge, one for each load.
+//! Chooses the most informative trials: those around the edge, one for each load.
 
 use plimsoll_core::profile::Length;
 use plimsoll_core::record::{Bracket, Verdict};
@@ -6,17 +6,18 @@ use plimsoll_core::record::{Bracket, Verdict};
 use crate::folder::{SearchView, StoredTrial};
 use crate::loads;
 
-/// The most loads that are shown side by side: more curves than that are not told apart.
+/// The most loads shown side by side. More curves could not be told apart.
 pub(crate) const LOADS_MAX: usize = 5;
 
-/// One trial for each of the loads around the edge, ascending: the load line and the first fail, then those nearest to the edge.
+/// One trial for each of the loads around the edge, ascending: the load line and the first fail, then the loads nearest
+/// to the edge.
 pub(crate) fn around_edge<'a>(view: &'a SearchView<'_>) -> Vec<&'a StoredTrial> {
     let bracket = view.bracket;
     let mut chosen = one_of_each_load(&view.of_search());
     let must = |sessions: u32| [bracket.confirmed, bracket.first_fail].contains(&Some(sessions));
     let far = |sessions: u32| match centre(bracket) {
         Some(centre) => (f64::from(sessions) - centre).abs(),
-        // Nothing is known of an edge: the highest loads tell most.
+        // Without a known edge, the highest loads tell the most.
         None => -f64::from(sessions),
     };
     chosen.sort_by(|a, b| {
@@ -32,8 +33,8 @@ pub(crate) fn around_edge<'a>(view: &'a SearchView<'_>) -> Vec<&'a StoredTrial> 
     chosen
 }
 
-/// One trial for each of the highest loads of trials without a search, ascending. None where they are of several targets, or differ
-/// in more than their loads: their curves do not belong together.
+/// One trial for each of the highest loads of trials without a search, ascending. Empty where the trials have several
+/// targets or differ in more than their loads, because their curves do not belong together.
 pub(crate) fn of_trials<'a>(trials: &[&'a StoredTrial]) -> Vec<&'a StoredTrial> {
     let names = trials.iter().map(|stored| &stored.trial.target.name);
     if names
@@ -48,7 +49,7 @@ pub(crate) fn of_trials<'a>(trials: &[&'a StoredTrial]) -> Vec<&'a StoredTrial> 
     chosen
 }
 
-/// The trial whose seconds are drawn: that of the load line; without one the last of the search, or of the folder.
+/// The trial whose seconds are drawn: that at the load line, or the last trial where there is none.
 pub(crate) fn most_telling<'a>(
     bracket: Option<&Bracket>,
     trials: &[&'a StoredTrial],
@@ -60,7 +61,7 @@ pub(crate) fn most_telling<'a>(
     of_line.or(trials.last().copied())
 }
 
-/// Where the edge lies, as far as it is known.
+/// Where the edge lies, as far as this is known.
 fn centre(bracket: &Bracket) -> Option<f64> {
     let of_edge = bracket.edge.map(|edge| edge.value);
     let between = match (bracket.confirmed, bracket.first_fail) {
@@ -70,8 +71,8 @@ fn centre(bracket: &Bracket) -> Option<f64> {
     of_edge.or(between)
 }
 
-/// For each load the trial that stands for it, ascending by load: of the valid ones where there are such, of the full ones where there are such, the one in the middle
-/// by its newest p95.
+/// For each load the trial that represents it, ascending by load. Valid trials come before invalid ones, full trials
+/// before short ones. Of the remaining trials it is the one with the median newest p95.
 fn one_of_each_load<'a>(trials: &[&'a StoredTrial]) -> Vec<&'a StoredTrial> {
     let mut loads: Vec<u32> = trials.iter().map(|stored| stored.trial.sessions).collect();
     loads.sort_unstable();
@@ -108,7 +109,7 @@ mod tests {
 
     use super::*;
 
-    /// A trial as little as a record can be.
+    /// A trial with as little as a record can have.
     fn stored(number: usize, sessions: u32, verdict: Verdict, p95_ms: f64) -> StoredTrial {
         let profile = plimsoll_core::profile::Profile::quick();
         let mut trial: Trial = serde_json::from_value(serde_json::json!({

@@ -1,11 +1,13 @@
-//! One row per second of a trial, for spreadsheets and scripts: written, and read back for the timeline.
+//! One row per second of a trial, for spreadsheets and scripts. This module writes the file, and reads it back for the
+//! timeline.
 
 use std::fmt::{Display, Write};
 use std::str::FromStr;
 
 use plimsoll_core::record::Second;
 
-/// The file's text: a header of field names, then one row per second. What is unknown is an empty cell; numbers are plain.
+/// The file's text: a header of field names, then one row per second. An unknown value is an empty cell; numbers are
+/// plain.
 #[must_use]
 pub fn of(seconds: &[Second]) -> String {
     let names: Vec<_> = cells(&Second::default())
@@ -22,7 +24,8 @@ pub fn of(seconds: &[Second]) -> String {
     text
 }
 
-/// Every field with its name. The pattern has no `..` on purpose: a field added to [`Second`] is added here, or this does not compile.
+/// Every field with its name. The pattern has no `..` on purpose: a field added to [`Second`] must be added here, or
+/// this does not compile.
 fn cells(second: &Second) -> Vec<(&'static str, String)> {
     macro_rules! cells_of {
         ($($name:ident: $kind:ident,)+) => {{
@@ -56,10 +59,12 @@ fn cells(second: &Second) -> Vec<(&'static str, String)> {
     }
 }
 
-/// Reads the text of such a file. A column that is not there, as in files of earlier versions, is unknown in every row; one that is not known here is passed over.
+/// Reads the text of such a file. A missing column, as in files of earlier versions, is unknown in every row. An
+/// unknown column is skipped.
 ///
 /// # Errors
-/// When it has no header with `at_s` and `phase`, or a cell is not what its column promises; the sentence names line and column.
+/// When there is no header with `at_s` and `phase`, or a cell does not match its column. The message names line and
+/// column.
 pub fn read(text: &str) -> Result<Vec<Second>, String> {
     let mut lines = text.lines();
     let header: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
@@ -88,7 +93,7 @@ struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// The literal has no `..` on purpose: a field added to [`Second`] is read here, or this does not compile.
+    /// The literal has no `..` on purpose: a field added to [`Second`] must be read here, or this does not compile.
     fn second(&self) -> Result<Second, String> {
         let (cells, names) = (self.cells.len(), self.header.len());
         if cells != names {
@@ -120,7 +125,7 @@ impl Row<'_> {
         })
     }
 
-    /// The cell of a column; `None` when it is empty, or there is no such column.
+    /// The cell of a column; `None` when it is empty or there is no such column.
     fn cell(&self, name: &str) -> Option<&str> {
         let at = self.header.iter().position(|found| *found == name)?;
         self.cells.get(at).copied().filter(|cell| !cell.is_empty())
@@ -137,7 +142,7 @@ impl Row<'_> {
         self.cell(name).map(parse).transpose()
     }
 
-    /// A count; nothing was counted where there is none.
+    /// A count; 0 where the cell is empty.
     fn whole(&self, name: &str) -> Result<u64, String> {
         Ok(self.parsed(name)?.unwrap_or_default())
     }
@@ -156,7 +161,7 @@ impl Row<'_> {
     }
 }
 
-/// The phases of a trial, in their order.
+/// The phases of a trial, in order.
 const PHASES: [&str; 4] = ["ramp", "warm_up", "measured", "grace"];
 
 fn whole(value: u64) -> String {
@@ -168,7 +173,7 @@ fn word(value: &str) -> String {
     value.to_owned()
 }
 
-/// Plain decimal; what is not a number is not known.
+/// Plain decimal. A value that is not finite is unknown.
 fn real(value: f64) -> String {
     if value.is_finite() {
         value.to_string()

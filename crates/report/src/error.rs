@@ -1,4 +1,4 @@
-//! Why a result could not be written, read or rendered: one line that names the thing and the remedy.
+//! Why a result could not be written, read or rendered: one line that names the problem and the remedy.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 /// Why a result could not be written, read or rendered.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// The folder holds something else.
+    /// The folder holds something other than results.
     #[error(
         "the folder {} is not empty and holds no Plimsoll result; name another folder, or empty this one",
         .0.display()
     )]
     NotOurs(PathBuf),
-    /// The path is there, and is no folder.
+    /// The path exists but is not a folder.
     #[error("{} is not a folder; name another path", .0.display())]
     NotAFolder(PathBuf),
     /// The system refused to write.
     #[error("cannot write {}: {source}; {}", .path.display(), write_remedy(source))]
     Write {
-        /// The file or folder.
+        /// What the system says.
         path: PathBuf,
         /// What the system says.
         source: io::Error,
@@ -31,7 +31,7 @@ pub enum ReportError {
         /// What the system says.
         source: io::Error,
     },
-    /// A file is not what its name promises.
+    /// A file does not hold what its name says.
     #[error("{} is broken: {why}; restore it, or remove it and measure again", .path.display())]
     Broken {
         /// The file.
@@ -47,18 +47,18 @@ pub enum ReportError {
     Newer {
         /// The file.
         path: PathBuf,
-        /// Its version.
+        /// Its schema version.
         found: u64,
-        /// The latest version known here.
+        /// The latest version this build knows.
         known: u32,
     },
-    /// Nothing to show.
+    /// There is nothing to show.
     #[error(
         "{} holds no Plimsoll result (no trial-*.json, bracket.json, comparison.json, calibration.json or check.json); name a result folder",
         .0.display()
     )]
     NoResult(PathBuf),
-    /// Records loose and packed in one folder.
+    /// One folder holds both loose and packed records.
     #[error(
         "{} has {loose} beside records.tar.gz, and the two differ; remove the one that does not count",
         .folder.display()
@@ -69,7 +69,7 @@ pub enum ReportError {
         /// One of the loose files.
         loose: String,
     },
-    /// A folder that cannot take more trials as it is.
+    /// A folder that cannot take more trials in its present state.
     #[error(
         "the records of {} are packed; unpack them first (tar -xzf records.tar.gz && rm records.tar.gz), or name another folder",
         .0.display()
@@ -80,10 +80,10 @@ pub enum ReportError {
     NotPacked {
         /// The folder.
         folder: PathBuf,
-        /// Why, and what helps.
+        /// The reason and the remedy.
         why: String,
     },
-    /// A record would not be readable once written: a fault of the caller, caught before it becomes a file.
+    /// A record could not be read back once written. This is a bug of the caller, caught before it becomes a file.
     #[error("the record for {file} cannot be written: {why}; please report this as a bug")]
     Record {
         /// The file that was to be written.
@@ -91,14 +91,14 @@ pub enum ReportError {
         /// What is wrong with the record.
         why: String,
     },
-    /// The index of the history is no use; the result folders are not touched by that.
+    /// The history's index cannot be used. The result folders are not affected.
     #[error("the index {} cannot be used: {why}; {remedy}", .path.display())]
     Index {
-        /// Its file.
+        /// The file of the index.
         path: PathBuf,
         /// What is wrong with it.
         why: String,
-        /// What helps.
+        /// What to do about it.
         remedy: &'static str,
     },
     /// The chart could not be turned into an image.
@@ -135,7 +135,8 @@ impl ReportError {
         }
     }
 
-    /// The same with paths below `place`, which nobody knows, as paths within the archive that was unpacked there.
+    /// The same error with paths below `place`, which mean nothing to the reader, as paths within the archive that was
+    /// unpacked there.
     pub(crate) fn within(self, place: &Path, archive: &Path) -> Self {
         let named = |path: PathBuf| {
             let inside = path.strip_prefix(place).map(Path::to_owned);

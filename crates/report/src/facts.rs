@@ -1,4 +1,5 @@
-//! Facts of a record as rows of words: what the page, the terminal, the step summary and the test report say in the same way.
+//! Facts of a record as rows of words. The page, the terminal, the step summary and the test report all use them, so
+//! they say the same.
 
 pub mod belief;
 pub mod client_cost;
@@ -22,7 +23,8 @@ use crate::words::{
 /// A name and its value.
 pub type Row = (&'static str, String);
 
-/// Where the edge lies, with its interval: `985 (950 to 1,020, 95 %)`. Where nothing failed, a best estimate would be a guess: `at least 950 (95 %)`.
+/// Where the edge lies, with its interval: `985 (950 to 1,020, 95 %)`. Where nothing failed, a best estimate would be a
+/// guess, so it is `at least 950 (95 %)`.
 #[must_use]
 pub fn edge(edge: &Edge) -> String {
     let [value, low] = [edge.value, edge.low].map(|load| number(load.round()));
@@ -42,7 +44,7 @@ pub fn ratio(ratio: &Ratio) -> String {
     format!("{} ({})", say::ratio(ratio.value), say::interval(*ratio))
 }
 
-/// How long a trial was, in a word, where that is worth one.
+/// The length of a trial in one word; empty for a full trial.
 #[must_use]
 pub fn length(length: Length) -> &'static str {
     match length {
@@ -51,7 +53,8 @@ pub fn length(length: Length) -> &'static str {
     }
 }
 
-/// The trials at a load in numbers: full ones that passed and failed, short ones that did, those that were invalid.
+/// The trials at a load in numbers: full trials that passed and failed, short trials that passed and failed, and
+/// invalid trials.
 #[must_use]
 pub fn evidence_counts(evidence: &LoadEvidence) -> [String; 5] {
     [
@@ -64,16 +67,16 @@ pub fn evidence_counts(evidence: &LoadEvidence) -> [String; 5] {
     .map(|trials| count(trials.into()))
 }
 
-/// One quantity that may have drifted over the window.
+/// A quantity that may have drifted over the window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DriftRow {
-    /// What.
+    /// The quantity.
     pub name: &'static str,
-    /// Change per hour.
+    /// Its change per hour.
     pub slope: String,
-    /// Its interval with the confidence.
+    /// The interval of the change, with its confidence.
     pub interval: String,
-    /// `rises`, `falls` or `no change shown`: whether the interval leaves zero out.
+    /// `rises`, `falls` or `no change shown`: whether the interval excludes zero.
     pub reading: &'static str,
 }
 
@@ -126,7 +129,7 @@ fn reading(slope: Slope) -> &'static str {
     }
 }
 
-/// An account that was kept twice: what was observed, and what is consistent with the other party's account.
+/// An account kept twice: the observed value, and the range that the other party's account allows.
 #[must_use]
 pub fn sanity(check: &SanityCheck) -> String {
     format!(
@@ -142,7 +145,7 @@ pub fn disagreeing(trial: &Trial) -> impl Iterator<Item = &SanityCheck> {
     trial.sanity.iter().filter(|check| !check.holds)
 }
 
-/// What a process of ours used.
+/// The resources that one of our processes used.
 #[must_use]
 pub fn process(process: &ProcessResources) -> Vec<Row> {
     let mut rows = vec![
@@ -214,7 +217,7 @@ pub fn cpu_time(total_us: u64) -> String {
     format!("{} s", number(total_us as f64 / 1e6))
 }
 
-/// A share near one with enough decimals to tell it from 99.9 %.
+/// A share near one, with enough decimals to tell it from 99.9 %.
 #[must_use]
 pub fn near_whole(share: Option<f64>) -> String {
     maybe(share, |share| {
@@ -222,19 +225,20 @@ pub fn near_whole(share: Option<f64>) -> String {
     })
 }
 
-/// Three decimals, rounded down: 99.9996 % is not all.
+/// Three decimals, rounded down, because 99.9996 % is not everything.
 fn number_of_places(percent: f64) -> String {
     let down = (percent * 1e3).floor() / 1e3;
     let text = format!("{down:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// A row whose value is known.
+/// A row, if its value is known.
 pub(crate) fn row_if_known((name, value): (&'static str, Option<String>)) -> Option<Row> {
     value.map(|value| (name, value))
 }
 
-/// The trials as the SLO of that name judges them: a search with several SLOs has one set of trials and several judgements.
+/// The trials as the SLO of that name judges them. A search with several SLOs has one set of trials and several
+/// judgements.
 #[must_use]
 pub fn judged_by(slo: &str, trials: &[StoredTrial]) -> Vec<StoredTrial> {
     let judged = |stored: &StoredTrial| {

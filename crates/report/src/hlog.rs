@@ -1,10 +1,12 @@
-//! Latencies per second as an HdrHistogram interval log, version 1.3, that HdrHistogram tools in any language read.
+//! Latencies per second as an HdrHistogram interval log, version 1.3, which HdrHistogram tools in any language can
+//! read.
 //!
-//! One line per series and second, tagged with the series' name; an interval without samples has an empty histogram. Values are microseconds.
-//! Interval times are seconds since the trial began: both `StartTime` and `BaseTime` give that moment, so that no reader has to guess.
+//! The log has one line per series and second, tagged with the series' name. An interval without samples has an empty
+//! histogram. Values are microseconds. Interval times are seconds since the trial began: both `StartTime` and
+//! `BaseTime` give that moment, so no reader has to guess.
 //!
-//! [`sum`] reads a log back. Only frames of the measured window are in it, whenever they were answered, so the sum over all its intervals is what the percentiles of the
-//! trial's record are of.
+//! [`sum`] reads a log back. The log contains only frames of the measured window, whenever they were answered. So the
+//! sum over all intervals has the percentiles of the trial's record.
 
 use std::time::{Duration, SystemTime};
 
@@ -20,21 +22,21 @@ use plimsoll_core::latency::{LatencySet, Series};
 
 use crate::error::ReportError;
 
-/// What the file is called in messages about it.
+/// The name of the file in messages.
 const FILE: &str = "trial-*.hlog";
 
-/// The latencies that one interval of a trial recorded.
+/// The latencies recorded in one interval of a trial.
 #[derive(Debug, Clone)]
 pub struct IntervalHistograms {
     /// When the interval began, in seconds since the trial began.
     pub start_s: f64,
-    /// How long it was, in seconds.
+    /// The length of the interval, in seconds.
     pub duration_s: f64,
-    /// What was recorded in it.
+    /// The latencies recorded.
     pub set: LatencySet,
 }
 
-/// An interval log in the making: filled one interval at a time, each compressed at once.
+/// An interval log under construction. Each interval is compressed when it is added.
 #[derive(Debug)]
 pub struct IntervalLog {
     bytes: Vec<u8>,
@@ -59,7 +61,7 @@ impl IntervalLog {
         Ok(Self { bytes })
     }
 
-    /// Adds an interval that began at `start_s` since the trial began and lasted `duration_s`: one line per series.
+    /// Adds an interval that began `start_s` after the trial began and lasted `duration_s`: one line per series.
     ///
     /// # Errors
     /// When its times are negative or not finite.
@@ -85,17 +87,18 @@ impl IntervalLog {
         Ok(())
     }
 
-    /// What was added since this was last called; all of it, one after the other, is the file.
+    /// The bytes added since the last call. All of them in sequence make up the file.
     #[must_use]
     pub fn take_bytes(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
     }
 }
 
-/// What a log recorded of one series, over all its intervals: values in microseconds. A log without that series, or without intervals, is an empty histogram.
+/// What a log recorded of one series, over all intervals: values in microseconds. The histogram is empty for a log
+/// without that series or without intervals.
 ///
 /// # Errors
-/// When it is no interval log, or one of the histograms is broken; the sentence says where.
+/// When it is not an interval log, or a histogram is broken. The message says where.
 pub fn sum(log: &[u8], series: Series) -> Result<Histogram<u64>, String> {
     let mut total = LatencySet::new().histogram(series).clone();
     for entry in IntervalLogIterator::new(log) {
@@ -130,7 +133,7 @@ fn decoded(interval: &IntervalLogHistogram<'_>) -> Result<Histogram<u64>, String
         .map_err(|error| error.to_string())
 }
 
-/// The column names that other writers of this format put before the first interval; readers pass over them.
+/// The column names that other writers of this format put before the first interval. Readers skip them.
 const LEGEND: &str =
     "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n";
 

@@ -1,17 +1,19 @@
 //! Result folders: files, schema and renderers.
 //!
-//! A result folder is the product; every rendering is made from what is in it, never from anything else.
+//! A result folder is the product. Every rendering is made only from the content of the folder.
 //!
 //! - [`folder`] writes and reads the folder: a file is there as a whole or not at all;
-//! - [`hlog`] and [`csv`] are the two formats beside JSON: latencies per second for HdrHistogram tools, and one row per second;
+//! - [`hlog`] and [`csv`] are the two formats besides JSON: latencies per second for HdrHistogram tools, and one row
+//!   per second;
 //! - [`check`] is the record of a conformance check, the only one that `plimsoll-core` does not define;
 //! - [`schema`] is the JSON Schema of the records, generated from the record types and checked in;
-//! - [`loads`] groups trials by their load, [`words`] says results in words and numbers, and [`facts`] lists the facts of a record: what all renderers
-//!   share;
-//! - the renderers, one module each: [`html`] (`report.html`), [`markdown`] (`summary.md`), [`chart`] (the SVG files, the same as PNG, and `badge.svg`), [`text`] (terminals),
-//!   [`junit`] (`junit.xml`, for build servers), [`step_summary`] (`step-summary.md`, for the pages of GitHub's workflow runs);
+//! - [`loads`] groups trials by their load, [`words`] puts results into words and numbers, and [`facts`] lists the
+//!   facts of a record. All renderers share these three;
+//! - the renderers, one module each: [`html`] (`report.html`), [`markdown`] (`summary.md`), [`chart`] (the SVG files,
+//!   the same as PNG, and `badge.svg`), [`text`] (terminals), [`junit`] (`junit.xml`, for build servers),
+//!   [`step_summary`] (`step-summary.md`, for the pages of GitHub's workflow runs);
 //! - [`render`] writes all renderings of a folder;
-//! - [`history`] finds the results below a folder of results again.
+//! - [`history`] finds the results below a folder of results.
 
 pub mod chart;
 pub mod check;

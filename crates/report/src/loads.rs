@@ -1,4 +1,4 @@
-//! Trials grouped by their load: one row of evidence per load, however often it was tried.
+//! Groups trials by load: one row of evidence per load, however often it was tried.
 
 use plimsoll_core::record::{
     Bracket, Delivered, LoadClass, LoadEvidence, LoadUnit, TrialSummary, Verdict, WsRecord,
@@ -13,25 +13,25 @@ use crate::words::{self, count, ms, percent, range, us};
 pub struct Load {
     /// The load.
     pub sessions: u32,
-    /// Whether the search found it to disagree with itself.
+    /// Whether the trials of the load disagree, according to the search.
     pub borderline: bool,
-    /// What the search makes of it; `None` in results that do not say.
+    /// The class that the search gave the load; `None` in results without classes.
     pub class: Option<LoadClass>,
-    /// Its trials in the order in which they ran.
+    /// The trials in the order in which they ran.
     pub trials: Vec<TrialSummary>,
 }
 
-/// The least and the greatest of a value over the trials of a load.
+/// The least and the greatest value over the trials of a load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Range {
-    /// The least.
+    /// The least value.
     pub low: f64,
-    /// The greatest.
+    /// The greatest value.
     pub high: f64,
 }
 
 impl Load {
-    /// Heads of a table with a row per load; one that begins with `>` is of numbers.
+    /// Heads of a table with one row per load. A head that begins with `>` is of a column of numbers.
     pub(crate) fn columns(unit: LoadUnit) -> [String; 11] {
         [
             &format!(">{}", unit.name()),
@@ -49,7 +49,8 @@ impl Load {
         .map(str::to_owned)
     }
 
-    /// What was measured, in the order of [`Load::columns`], but for the last: names that each renderer escapes for itself.
+    /// What was measured, in the order of [`Load::columns`] without the last column: its names must be escaped by each
+    /// renderer.
     pub(crate) fn measured(&self) -> [String; 10] {
         [
             count(self.sessions.into()),
@@ -83,7 +84,7 @@ impl Load {
             })
     }
 
-    /// The median of a value over the trials that observed it and count: what an invalid trial shows says nothing about the target.
+    /// The median of a value over the valid trials that observed it. Invalid trials show nothing about the target.
     #[must_use]
     pub fn median(&self, value: impl Fn(&TrialSummary) -> Option<f64>) -> Option<f64> {
         let counting = self.trials.iter().filter(|t| t.verdict != Verdict::Invalid);
@@ -98,8 +99,8 @@ impl Load {
         }
     }
 
-    /// The verdicts in words, in the order in which the trials ran: `pass, fail`; `pass ×3` for some that agree in a row; `short pass` for a trial
-    /// shorter than the profile; and what the search makes of the load where that does not go without saying.
+    /// The verdicts in words, in the order in which the trials ran: `pass, fail`; `pass ×3` for several equal ones in a
+    /// row; `short pass` for a trial shorter than the profile. The class of the load follows where it is not obvious.
     #[must_use]
     pub fn verdicts(&self) -> String {
         let mut runs: Vec<(String, usize)> = Vec::new();
@@ -124,7 +125,7 @@ impl Load {
         text
     }
 
-    /// The class of the load, unless all trials that count say the same.
+    /// The class of the load, unless all valid trials say the same.
     fn class_worth_saying(&self) -> Option<LoadClass> {
         let verdicts = || {
             let verdicts = self.trials.iter().map(|trial| trial.verdict);
@@ -140,7 +141,8 @@ impl Load {
         }
     }
 
-    /// What spoke against the load, each once, in order of appearance: gates that did not hold where a trial failed, caveats where it is invalid.
+    /// What spoke against the load, each name once, in order of appearance: failed gates of failed trials, and caveats
+    /// of invalid ones.
     #[must_use]
     pub fn what_failed(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
@@ -160,7 +162,7 @@ impl Load {
     }
 }
 
-/// Groups trials by load, lowest first, each load with what the search makes of it.
+/// Groups trials by load, lowest first, each load with the class that the search gave it.
 #[must_use]
 pub fn by_load(
     trials: &[TrialSummary],
@@ -200,12 +202,13 @@ pub fn of_trials(trials: &[&StoredTrial]) -> Vec<Load> {
     by_load(&trials, &[], &[])
 }
 
-/// Whether all of these trials are of one kind: none differs from the others in what it was told of workload `ws`, as the cells of a matrix do.
+/// Whether all of these trials are of one kind: none differs from the others in its settings for workload `ws`, as the
+/// cells of a matrix do.
 #[must_use]
 pub fn differ_by_load_only(trials: &[&StoredTrial]) -> bool {
     let kind = |stored: &StoredTrial| {
         let ws = stored.trial.ws.as_ref()?;
-        // All but what it came to.
+        // Everything except the outcome.
         Some(WsRecord {
             delivered: Delivered::default(),
             outcomes: Vec::new(),

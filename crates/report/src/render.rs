@@ -1,4 +1,4 @@
-//! All renderings of a result folder.
+//! Writes all renderings of a result folder.
 
 use std::path::{Path, PathBuf};
 
@@ -11,31 +11,31 @@ use crate::{choice, html, junit, markdown, step_summary, trial_files};
 
 /// The summary.
 pub const SUMMARY: &str = "summary.md";
-/// The page for people: everything, in one file.
+/// The page for people, with everything in one file.
 pub const REPORT: &str = "report.html";
 /// The load line as a badge.
 pub const BADGE: &str = "badge.svg";
-/// The chart of latencies. Its image has the same name with `png`, and is twice its size.
+/// The chart of latencies. The image has the same name with `png`, and twice the size.
 pub const CHART_SVG: &str = "chart.svg";
-/// What a session costs over the load.
+/// The cost of a session over the load.
 pub const COST_SVG: &str = "cost.svg";
-/// Several targets, ranked.
+/// The ranking of several targets.
 pub const RANKING_SVG: &str = "ranking.svg";
 /// The result as a test report, for build servers.
 pub const JUNIT: &str = "junit.xml";
-/// The result in short, for the page of a workflow run.
+/// The result in brief, for the page of a workflow run.
 pub const STEP_SUMMARY: &str = "step-summary.md";
 
-/// Twice the size, so that the image is sharp on dense screens.
+/// Images have twice the size, so that they are sharp on dense screens.
 const PNG_SCALE: f32 = 2.0;
 
 /// Stems of the charts' file names: latencies over the load.
 pub(crate) const CHART: &str = "chart";
-/// What a session costs over the load.
+/// The cost of a session over the load.
 pub(crate) const COST: &str = "cost";
 /// Latency by percentile, for the loads around the edge.
 pub(crate) const PERCENTILES: &str = "percentiles";
-/// The trial that tells most, second by second.
+/// The most informative trial, second by second.
 pub(crate) const TIMELINE: &str = "timeline";
 /// Two targets: the ratios of the pairs.
 pub(crate) const RATIOS: &str = "ratios";
@@ -44,7 +44,7 @@ pub(crate) const RANKING: &str = "ranking";
 /// Several targets: latency and cost over the load.
 pub(crate) const OVERLAY: &str = "overlay";
 
-/// Stems of all charts' file names, those of further SLOs aside; each is there as `.svg` and as `.png`.
+/// Stems of all charts' file names, except those of further SLOs. Each chart exists as `.svg` and as `.png`.
 pub const CHART_STEMS: [&str; 7] = [CHART, COST, PERCENTILES, TIMELINE, RATIOS, RANKING, OVERLAY];
 
 /// A drawing and the stem of its file names.
@@ -54,16 +54,17 @@ pub(crate) struct Chart {
     pub(crate) svg: String,
 }
 
-/// Writes every rendering that a folder has the records for, and gives their paths: `summary.md`, `step-summary.md`, `junit.xml` and `report.html` always; the
-/// charts and their images, and the badge, where there is what they show. One from earlier that no longer belongs to the records is removed.
+/// Writes every rendering that the folder's records allow, and returns their paths: `summary.md`, `step-summary.md`,
+/// `junit.xml` and `report.html` always; the charts, their images and the badge where there is something to show. An
+/// older rendering that no longer matches the records is removed.
 ///
 /// # Errors
-/// When the folder cannot be read or written, or one of its records, or of the files beside them, is broken.
+/// When the folder cannot be read or written, or one of its records or of the files beside them is broken.
 pub fn render_all(folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
     render_to(folder, folder)
 }
 
-/// The same into another folder, which is made where there is none.
+/// The same into another folder, which is created if it does not exist.
 ///
 /// # Errors
 /// As [`render_all`].
@@ -102,7 +103,7 @@ pub fn render_to(records: &Path, out: &Path) -> Result<Vec<PathBuf>, ReportError
 /// Every chart, in the order in which the files are written.
 ///
 /// # Errors
-/// When the rows per second or the interval logs beside the records cannot be read, or are broken.
+/// When the rows per second or the interval logs beside the records cannot be read or are broken.
 pub(crate) fn charts(results: &Results) -> Result<Vec<Chart>, ReportError> {
     let searches = results.searches();
     let mut charts = Charts::default();
@@ -141,7 +142,7 @@ impl Charts {
     }
 }
 
-/// Of the loads around the edge; without a search of the highest loads.
+/// For the loads around the edge, or without a search for the highest loads.
 fn percentiles(
     results: &Results,
     search: Option<&SearchView<'_>>,
@@ -158,7 +159,7 @@ fn percentiles(
     Ok(chart::percentiles_svg(&curves))
 }
 
-/// Of the trial that tells most.
+/// For the most informative trial.
 fn timeline(
     results: &Results,
     search: Option<&SearchView<'_>>,
@@ -175,7 +176,7 @@ fn timeline(
     Ok(timeline::svg(stored, &seconds))
 }
 
-/// The stem of the chart of a search's first SLO, or of a further one.
+/// The stem of the chart for a search's first SLO, or for a further one.
 pub(crate) fn chart_name(bracket: &Bracket, first: bool) -> String {
     if first {
         CHART.to_owned()

@@ -1,6 +1,6 @@
 //! The JSON Schema of the records, generated from their types and checked in under `schema/`.
 //!
-//! It describes what Plimsoll writes: every field is there, an unknown one is `null`.
+//! It describes what Plimsoll writes: every field is present, and an unknown value is `null`.
 
 use plimsoll_core::record::{
     Bracket, Calibration, Comparison, Live, Ranking, SearchPlan, Trial, WsCalibration,
@@ -10,7 +10,7 @@ use schemars::generate::SchemaSettings;
 
 use crate::check::Check;
 
-/// File name under `schema/` and text of every schema.
+/// The file name under `schema/` and the text of every schema.
 #[must_use]
 pub fn all() -> Vec<(&'static str, String)> {
     vec![

@@ -1,6 +1,7 @@
-//! `step-summary.md`: the result in short, as GitHub shows it on the page of a workflow run (`GITHUB_STEP_SUMMARY`).
+//! `step-summary.md`: the result in brief, for GitHub to show on the page of a workflow run (`GITHUB_STEP_SUMMARY`).
 //!
-//! The verdict in a line, what it rests on in one table, doubts with their remedies; the rest is folded away. Nothing from outside is markup in it.
+//! It has the verdict in one line, its evidence in one table, and doubts with their remedies. The rest is folded away.
+//! Nothing from outside is markup in it.
 
 use plimsoll_core::caveat::Caveat;
 use plimsoll_core::record::{Calibration, Comparison, GateResult, LoadUnit, Trial};

@@ -1,4 +1,4 @@
-//! What lies beside a trial's record: its rows per second, and its histograms.
+//! The files beside a trial's record: its rows per second and its histograms.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -11,10 +11,10 @@ use plimsoll_core::record::Second;
 use crate::error::ReportError;
 use crate::{csv, hlog};
 
-/// The rows per second of a trial; none when there is no such file.
+/// The rows per second of a trial; empty when there is no such file.
 ///
 /// # Errors
-/// When the file cannot be read, or is broken.
+/// When the file cannot be read or is broken.
 pub(crate) fn seconds(folder: &Path, stem: &str) -> Result<Vec<Second>, ReportError> {
     let file = folder.join(format!("{stem}.csv"));
     let Some(bytes) = read(&file)? else {
@@ -24,10 +24,10 @@ pub(crate) fn seconds(folder: &Path, stem: &str) -> Result<Vec<Second>, ReportEr
     csv::read(&text).map_err(|why| ReportError::broken(&file, why))
 }
 
-/// What a trial recorded of these series; `None` when there is no such file.
+/// The histograms of these series in a trial; `None` when there is no such file.
 ///
 /// # Errors
-/// When the file cannot be read, or is broken.
+/// When the file cannot be read or is broken.
 pub(crate) fn histograms<const N: usize>(
     folder: &Path,
     stem: &str,
@@ -45,7 +45,7 @@ pub(crate) fn histograms<const N: usize>(
         .map(Some)
 }
 
-/// A result that somebody passed on may have only its records.
+/// Reads a file, if it exists: a result that was shared may have only its records.
 fn read(file: &Path) -> Result<Option<Vec<u8>>, ReportError> {
     match fs::read(file) {
         Ok(bytes) => Ok(Some(bytes)),

@@ -1,4 +1,4 @@
-//! Results in words and numbers: what every renderer says in the same way.
+//! Results in words and numbers, so that every renderer says the same.
 
 pub mod comparison;
 pub mod ranking;
@@ -15,10 +15,10 @@ pub use unit::{
     load_of, per_one_and_second, per_second_and_one, rss_per_one, what_costs,
 };
 
-/// What stands where a value was not observed.
+/// Shown where a value was not observed.
 pub const UNKNOWN: &str = "–";
 
-/// The two accounts of a target's CPU are told apart where they differ by more than this share.
+/// The two accounts of a target's CPU are both shown where they differ by more than this share.
 const ACCOUNTS_DIFFER: f64 = 0.1;
 
 /// What the core account has beyond the charged one, where that is more than a tenth of it.
@@ -50,7 +50,7 @@ pub fn count(value: u64) -> String {
     text
 }
 
-/// A number with as many decimals as its size makes sense of: `1,650.4`, `85.2`, `0.31`, `1e-5`.
+/// A number with as many decimals as make sense for its size: `1,650.4`, `85.2`, `0.31`, `1e-5`.
 #[must_use]
 pub fn number(value: f64) -> String {
     let magnitude = value.abs();
@@ -92,7 +92,7 @@ fn decimals(value: f64, places: usize) -> String {
     }
 }
 
-/// What was observed, with enough decimals that it does not look equal to a threshold that it differs from.
+/// The observed value, with enough decimals that it does not look equal to a threshold from which it differs.
 #[must_use]
 pub fn observed(gate: &GateResult) -> String {
     let Some(value) = gate.observed else {
@@ -121,7 +121,7 @@ pub fn ms_digits(value: f64) -> String {
     decimals(value, if value >= 100.0 { 0 } else { 1 })
 }
 
-/// Microseconds, from a thousand on as milliseconds: `310 µs`, `1.2 ms`.
+/// Microseconds, or milliseconds from a thousand on: `310 µs`, `1.2 ms`.
 #[must_use]
 pub fn us(value: f64) -> String {
     if value >= 1_000.0 {
@@ -147,7 +147,7 @@ pub fn bytes(value: f64) -> String {
     bytes_as(value, |scaled| decimals(scaled, 1))
 }
 
-/// Bytes in binary units, small numbers of them with more digits, for what is compared: `1.08 GiB`.
+/// Bytes in binary units, with more digits for small values, to compare them: `1.08 GiB`.
 #[must_use]
 pub fn bytes_finely(value: f64) -> String {
     bytes_as(value, number)
@@ -164,14 +164,14 @@ fn bytes_as(value: f64, digits: impl Fn(f64) -> String) -> String {
     format!("{} {}", digits(scaled), UNITS[unit])
 }
 
-/// The same of a whole number of bytes.
+/// The same for a whole number of bytes.
 #[must_use]
 #[expect(clippy::cast_precision_loss, reason = "shown with four digits at most")]
 pub fn whole_bytes(value: u64) -> String {
     bytes(value as f64)
 }
 
-/// What a share of CPU time is a share of: `1 vCPU`, or `one core` where nothing was set aside for the target.
+/// What a share of CPU time refers to: `1 vCPU`, or `one core` where no CPU was set aside for the target.
 #[must_use]
 pub fn given(vcpu: Option<f64>) -> String {
     vcpu.map_or_else(
@@ -180,7 +180,7 @@ pub fn given(vcpu: Option<f64>) -> String {
     )
 }
 
-/// The four latency series with their names, in the order in which they are shown.
+/// The four latency series with their names, in display order.
 #[must_use]
 pub fn latency_rows(latency: &Latency) -> [(&'static str, &Quantiles); 4] {
     let Latency { newest, oldest } = latency;
@@ -208,7 +208,7 @@ pub fn range(range: Option<Range>, format: impl Fn(f64) -> String) -> String {
     if low == high {
         return low;
     }
-    // One unit is enough where both have the same.
+    // One unit is enough where both are the same.
     match (low.rsplit_once(' '), high.rsplit_once(' ')) {
         (Some((digits, unit)), Some((_, other))) if unit == other => format!("{digits}–{high}"),
         _ => format!("{low}–{high}"),
@@ -221,13 +221,14 @@ pub fn sessions(sessions: u32) -> String {
     load(sessions, LoadUnit::Sessions)
 }
 
-/// ` on 1 vCPU`, or nothing where it is not known.
+/// ` on 1 vCPU`, or nothing where it is unknown.
 #[must_use]
 pub fn on_vcpu(vcpu: Option<f64>) -> String {
     vcpu.map_or_else(String::new, |vcpu| format!(" on {} vCPU", number(vcpu)))
 }
 
-/// Text from outside on one line: characters that could move a terminal's cursor, break a table or turn the direction of reading become spaces.
+/// Text from outside on one line. Characters that could move a terminal's cursor, break a table or change the reading
+/// direction become spaces.
 #[must_use]
 pub fn plain(text: &str) -> String {
     let turns = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}');
@@ -236,7 +237,7 @@ pub fn plain(text: &str) -> String {
         .collect()
 }
 
-/// A sentence begins with a capital.
+/// The text with its first letter capitalised.
 #[must_use]
 pub fn capital(text: &str) -> String {
     let mut chars = text.chars();
@@ -244,7 +245,7 @@ pub fn capital(text: &str) -> String {
     first.into_iter().flatten().chain(chars).collect()
 }
 
-/// The answer of a find.
+/// The answer of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Headline {
     /// The load line in words.
@@ -292,7 +293,7 @@ pub fn headline(bracket: &Bracket, trials: &[StoredTrial]) -> Headline {
     }
 }
 
-/// Why the answer is "at least": the search names a bottleneck where nothing failed only when the client ran out.
+/// Why the answer is "at least". Where nothing failed, the search names a bottleneck only when the client ran out.
 #[must_use]
 pub fn lower_bound_because(bracket: &Bracket) -> &'static str {
     if bracket.bottleneck.is_some() {
@@ -302,7 +303,7 @@ pub fn lower_bound_because(bracket: &Bracket) -> &'static str {
     }
 }
 
-/// The trials that belong to this search: a folder can hold others.
+/// The trials that belong to this search. A folder can hold others.
 pub fn of_search<'a>(
     bracket: &'a Bracket,
     trials: &'a [StoredTrial],
@@ -318,7 +319,7 @@ pub fn is_of_search(bracket: &Bracket, stored: &StoredTrial) -> bool {
     files.any(|file| file.trim_end_matches(".json") == stored.stem)
 }
 
-/// The lowest load that failed, and by how much: the worst trial at it.
+/// The lowest load that failed, and by how much its worst trial did.
 fn first_fail(bracket: &Bracket, trials: &[StoredTrial]) -> String {
     let Some(load) = bracket.first_fail else {
         return String::new();
@@ -339,7 +340,7 @@ fn first_fail(bracket: &Bracket, trials: &[StoredTrial]) -> String {
     }
 }
 
-/// A gate and what was seen: `oldest_p95_ms 1,702 against at most 1,650`.
+/// A gate and the observed value: `oldest_p95_ms 1,702 against at most 1,650`.
 #[must_use]
 pub fn against(gate: &GateResult) -> String {
     let threshold = number(gate.threshold);
@@ -384,7 +385,7 @@ pub fn outcome(trial: &Trial) -> String {
     }
 }
 
-/// Whether every frame due is accounted for, as the ledger's identity demands; the sentence to show when it is not.
+/// Whether every due frame is accounted for, as the ledger requires. Returns the sentence to show when it is not.
 #[must_use]
 pub fn ledger_gap(trial: &Trial) -> Option<String> {
     let ledger = &trial.ledger;

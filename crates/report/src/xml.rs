@@ -2,7 +2,7 @@
 
 use crate::words::plain;
 
-/// On one line; nothing in it is markup, and nothing that XML 1.0 does not allow is left.
+/// The text on one line, with all markup escaped, and without characters that XML 1.0 does not allow.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in plain(text).chars() {

@@ -1,5 +1,5 @@
-//! A comparison: renderings against checked-in files, its schema, and its trials. After a change that is meant:
-//! `PLIMSOLL_UPDATE=1 cargo test -p plimsoll-report`, then look at the difference.
+//! A comparison: its schema, its trials, and its renderings against checked-in files. After an intended change:
+//! `PLIMSOLL_UPDATE=1 cargo test -p plimsoll-report`, then review the difference.
 
 mod example;
 mod golden_files;
@@ -22,7 +22,7 @@ fn crate_folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Eight trials of two targets at 400 sessions: four pairs, the last one left out.
+/// Eight trials of two targets at 400 sessions: four pairs, of which the last is left out.
 fn trials() -> Vec<Trial> {
     let trial = |index: u32| {
         let latency = example::latency((96.0, 150.0), (610.0, 1_120.0));
@@ -277,7 +277,7 @@ fn records_hold_to_the_schema_and_older_ones_are_read() {
     for comparison in [of_targets(), of_folders()] {
         let record = serde_json::to_value(&comparison).unwrap();
         validator.validate(&record).unwrap();
-        // What others rely on.
+        // The fields that others rely on.
         for name in ["a", "b", "cost_ratio", "load_line_ratio", "conclusion"] {
             let mut without = record.clone();
             without.as_object_mut().unwrap().remove(name);

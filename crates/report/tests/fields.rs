@@ -1,6 +1,6 @@
-//! `docs/reference/fields.md` lists every field of every record, made from the schemas.
+//! `docs/reference/fields.md` lists every field of every record. It is generated from the schemas.
 //!
-//! After a change of the records: `PLIMSOLL_UPDATE=1 cargo test -p plimsoll-report`.
+//! After a change to the records: `PLIMSOLL_UPDATE=1 cargo test -p plimsoll-report`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,7 +21,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// What a field holds, as a link where that has a table of its own.
+/// What a field holds, as a link if it has its own table.
 fn kind(schema: &Value) -> String {
     if let Some(name) = text(&schema["$ref"]).strip_prefix("#/$defs/") {
         return format!("[{name}](#{})", name.to_lowercase());
@@ -56,7 +56,7 @@ fn cell(description: &Value) -> String {
     words.join(" ").replace('|', "\\|")
 }
 
-/// A table of an object's fields, or of a word's values.
+/// A table of an object's fields, or of an enumeration's values.
 fn table(page: &mut String, schema: &Value) {
     if !text(&schema["description"]).is_empty() {
         let _ = writeln!(page, "\n{}", cell(&schema["description"]));

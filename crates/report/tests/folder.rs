@@ -1,4 +1,4 @@
-//! A result folder is written, read again, and refuses what is not its own or is broken.
+//! A result folder is written and read back, and it refuses what is not its own or is broken.
 
 mod example;
 
@@ -77,7 +77,7 @@ fn a_trial_is_three_files_and_numbers_go_on() {
         names(folder.path()),
         ["trial-001.csv", "trial-001.hlog", "trial-001.json"]
     );
-    // What a crash left of trial 2: its number is not given again, so nothing is mixed up.
+    // What a crash left of trial 2. Its number is not used again, so nothing gets mixed up.
     fs::write(folder.path().join("trial-002.hlog"), "").unwrap();
     fs::write(
         folder.path().join(".trial-002.csv.plimsoll-tmp-17-3"),
@@ -169,7 +169,7 @@ fn a_later_schema_is_not_guessed_at() {
         "{error}"
     );
     assert!(error.contains("newer Plimsoll"), "{error}");
-    // It is ours all the same.
+    // The folder is still ours.
     ResultFolder::create(folder.path()).unwrap();
 }
 
@@ -253,7 +253,7 @@ fn renderings_are_written_and_an_old_chart_goes() {
     assert!(summary.contains("# rust-axum") && summary.contains("# go-nethttp"));
 }
 
-/// Real records of the first version, from before evidence, edges, lengths and sanity checks were in them.
+/// Real records of the first version, which had no evidence, edges, lengths or sanity checks.
 #[test]
 fn results_of_the_first_version_load_and_render() {
     let old = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/results-of-0.1.0");
@@ -303,7 +303,7 @@ fn brackets_of_several_slos_come_back_and_do_not_meet() {
     assert_eq!(results.searches().len(), 3);
     assert_eq!(results.other_trials().count(), 0);
     assert!(place.path().join("chart-strict.svg").exists());
-    // The further SLO judges the same trials otherwise.
+    // The further SLO judges the same trials differently.
     let strict = results
         .searches()
         .into_iter()

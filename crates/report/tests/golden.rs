@@ -1,5 +1,5 @@
-//! Renderings of fixed folders, compared with checked-in files. After a change that is meant: `PLIMSOLL_UPDATE=1 cargo test -p plimsoll-report`,
-//! then look at the difference, and at the charts.
+//! Renderings of fixed folders, compared with checked-in files. After an intended change: `PLIMSOLL_UPDATE=1 cargo test
+//! -p plimsoll-report`, then review the difference and the charts.
 
 mod example;
 mod golden_files;
@@ -68,7 +68,7 @@ fn assert_image_of_size(name: &str, rendered: &Rendered, file: &str, size_px: (u
     );
 }
 
-/// Whether something dark is where the title is: an image without a font has no text at all.
+/// Whether there is something dark where the title is. An image without a font has no text at all.
 fn title_is_drawn(image: &resvg::tiny_skia::Pixmap) -> bool {
     let dark = |x, y| image.pixel(x, y).is_some_and(|pixel| pixel.red() < 100);
     let found = (30..70)
@@ -90,13 +90,13 @@ fn a_find_with_a_load_line() {
     assert_find("find", &example::find());
     let find = example::find();
     let rendered = rendered(&find.trials, Some(&find.bracket));
-    // Without interval logs the curves are those of the records' percentiles.
+    // Without interval logs, the curves come from the records' percentiles.
     assert_files("find", &rendered, &["badge.svg", "percentiles.svg"]);
     assert_image("find", &rendered, "percentiles.png");
     assert!(!rendered.folder.path().join("timeline.svg").exists());
 }
 
-/// A trial with all of its files, the seconds of which are more than there are points.
+/// A trial with all of its files, and with more seconds than a timeline has points.
 #[test]
 fn a_trial_second_by_second_and_answer_by_answer() {
     let place = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The history: an index over result folders that follows them, and that can be thrown away.
+//! The history: an index of result folders, which follows their changes and can be deleted.
 
 mod example;
 
@@ -34,7 +34,7 @@ impl Place {
         folder.write_bracket(bracket).unwrap();
     }
 
-    /// A search like the example's, begun on that day of January, with that load line.
+    /// A search like the example's, with this load line, begun on this day of January.
     fn find_on(&self, name: &str, day: u32, load_line: u32) -> Bracket {
         let example = example::find();
         let bracket = Bracket {
@@ -62,7 +62,7 @@ impl Place {
             .folder("sorted/d-check")
             .write_check(&example::check())
             .unwrap();
-        // The record of a check has no time but that of its file: 2026-02-01.
+        // The record of a check has no time; its file does: 2026-02-01.
         let written = UNIX_EPOCH + Duration::from_secs(1_769_904_000);
         let check = place.path().join("sorted/d-check/check.json");
         let check = fs::File::options().write(true).open(check).unwrap();
@@ -207,7 +207,7 @@ fn made_anew_it_says_the_same() {
     let place = Place::of_all_kinds();
     let (history, _) = place.refreshed();
     let before = all(&history);
-    // One that is still open must do no harm.
+    // An index that is still open must do no harm.
     let anew = History::rebuild(place.path()).unwrap();
     assert_eq!(all(&anew), before);
     drop(history);
@@ -241,10 +241,10 @@ fn a_broken_folder_is_named_and_stops_nothing() {
     assert_eq!(all(&history).len(), 4);
     let known = history.known("a-find").unwrap().unwrap();
     assert!(!known.holds_result && known.broken.is_some());
-    // They are told each time, not only when they are read.
+    // Broken folders are reported each time, not only when they are read.
     let (_, again) = place.refreshed();
     assert_eq!((again.read, again.broken.len()), (0, 2));
-    // Mended, it is back.
+    // Once fixed, the result is back.
     place.find_on("a-find", 5, 1_650);
     let (history, mended) = place.refreshed();
     assert_eq!(mended.broken.len(), 1);
@@ -295,7 +295,7 @@ fn filters_hold_together() {
         ..both
     };
     assert_eq!(list(vcpu), "");
-    // Values are values, whatever they look like.
+    // Values stay values, whatever they look like.
     let hostile = Filter {
         target: of("' OR 1=1 --"),
         ..none()
@@ -447,12 +447,12 @@ fn links_lead_nowhere_and_only_known_names_are_folders() {
     let known = history.known("inside").unwrap().unwrap();
     assert!(known.holds_result);
     assert!(known.path.starts_with(history.root()));
-    // A record that is a link is not read at all.
+    // A record that is a symbolic link is not read at all.
     fs::remove_file(place.path().join("inside/trial-001.json")).unwrap();
     link(Path::new("/etc/hostname"), "inside/trial-001.json");
     let refreshed = history.refresh().unwrap();
     assert!(refreshed.broken[0].why.contains("symbolic link"));
-    // A folder that became a link after it was read.
+    // A folder that became a symbolic link after it was read.
     fs::remove_dir_all(place.path().join("inside")).unwrap();
     link(&elsewhere.path().join("a-find"), "inside");
     assert_eq!(history.known("inside").unwrap(), None);

@@ -1,6 +1,8 @@
-//! `junit.xml` holds to the schema that build servers share, whatever a target says; and invalid is an error, never a failure.
+//! `junit.xml` follows the schema that build servers share, whatever a target says. An invalid trial is an error, never
+//! a failure.
 //!
-//! The rules are those of `junit-10.xsd` of Jenkins' xUnit plugin: which element may hold which, which attributes there are, which must be there.
+//! The rules are those of `junit-10.xsd` of Jenkins' xUnit plugin: which element may contain which, which attributes
+//! exist, and which are required.
 
 mod example;
 
@@ -13,7 +15,7 @@ use plimsoll_report::{ResultFolder, StoredTrial, junit, load};
 use proptest::prelude::*;
 use roxmltree::{Document, Node};
 
-/// Element, elements that it may hold, attributes that it may have, those of them that it must have.
+/// An element, the elements that it may contain, its attributes, and those that are required.
 const SCHEMA: [(&str, &str, &str, &str); 9] = [
     (
         "testsuites",
@@ -45,7 +47,7 @@ fn words(text: &str) -> BTreeSet<&str> {
     text.split_whitespace().collect()
 }
 
-/// Panics where the document does not hold to the schema, or counts wrongly.
+/// Panics where the document breaks the schema or its counts are wrong.
 fn assert_valid(xml: &str) {
     let document = Document::parse(xml).unwrap_or_else(|error| panic!("{error}: {xml}"));
     assert_eq!(document.root_element().tag_name().name(), "testsuites");
@@ -83,7 +85,7 @@ fn assert_valid(xml: &str) {
     assert_counts(document.root_element());
 }
 
-/// The counts are those of what is there, and each case has at most one outcome.
+/// The counts match the cases, and each case has at most one outcome.
 fn assert_counts(node: Node<'_, '_>) {
     let cases: Vec<_> = node
         .descendants()
@@ -106,7 +108,7 @@ fn assert_counts(node: Node<'_, '_>) {
     }
 }
 
-/// The outcome of the case of that name: `passed`, `failure`, `error` or `skipped`, and its message.
+/// The outcome of the case with that name: `passed`, `failure`, `error` or `skipped`, and its message.
 fn outcome(xml: &str, name: &str) -> (String, String) {
     let document = Document::parse(xml).unwrap();
     let of_name =

@@ -1,4 +1,4 @@
-//! Packed records: the same report byte for byte, and nothing but records is ever unpacked.
+//! Packed records: they give the same report byte for byte, and only records are ever unpacked.
 
 mod example;
 
@@ -58,7 +58,7 @@ fn a_packed_folder_has_the_same_report_byte_for_byte() {
         let same = fs::read(loose.join(&name)).unwrap() == fs::read(packed.join(&name)).unwrap();
         assert!(same, "{name} differs");
     }
-    // The file alone is as good, under whatever name.
+    // The file alone works too, under any name.
     let elsewhere = place.path().join("from-a-colleague.tar.gz");
     fs::copy(folder.path().join(PACKED), &elsewhere).unwrap();
     let trials = |path: &Path| load(path).unwrap().trials.len();
@@ -153,13 +153,13 @@ fn the_history_knows_packed_results() {
     assert_eq!(history.list(&Filter::default()).unwrap(), loose);
 }
 
-/// An archive of these entries: kind, name as it stands in the header, content.
+/// An archive with these entries: kind, name as in the header, content.
 fn archive(folder: &Path, entries: &[(EntryType, &str, &[u8])]) {
     let file = File::create(folder.join(PACKED)).unwrap();
     let mut tar = tar::Builder::new(GzEncoder::new(file, Compression::fast()));
     for (kind, name, content) in entries {
         let mut header = Header::new_ustar();
-        // Written as bytes: the library itself refuses such names.
+        // Written as bytes, because the library refuses such names.
         header.as_ustar_mut().unwrap().name[..name.len()].copy_from_slice(name.as_bytes());
         header.set_entry_type(*kind);
         header.set_size(content.len() as u64);
@@ -230,7 +230,7 @@ fn an_archive_of_very_many_files_is_refused() {
     refused(&entries, "more than 10000 files");
 }
 
-/// A gigabyte of zeros is a megabyte packed.
+/// A gigabyte of zeros packs into a megabyte.
 #[test]
 fn an_archive_that_unpacks_to_very_much_is_refused() {
     let place = tempfile::tempdir().unwrap();
@@ -239,7 +239,7 @@ fn an_archive_that_unpacks_to_very_much_is_refused() {
     let mut header = Header::new_ustar();
     header.set_path("trial-001.csv").unwrap();
     header.set_entry_type(EntryType::Regular);
-    // More than it brings: it must be the bytes that count.
+    // More than the archive holds: the limit must count the actual bytes.
     header.set_size(1 << 40);
     header.set_cksum();
     gzip.write_all(header.as_bytes()).unwrap();

@@ -1,4 +1,4 @@
-//! `report.html`: its numbers are those of the records, and each kind of result has what it needs.
+//! `report.html`: its numbers are those of the records, and each kind of result has the parts that it needs.
 
 mod example;
 mod page;
@@ -55,7 +55,7 @@ fn a_find_says_what_its_record_says() {
             "{hook}"
         );
     }
-    // The chart of the page is that of the file.
+    // The chart on the page is the one in the file.
     let file = fs::read_to_string(place.path().join("chart.svg")).unwrap();
     let circles = Selector::parse("circle").unwrap();
     let in_page = found(&page, "[data-test=chart-latency] svg")[0];
@@ -82,7 +82,7 @@ fn the_ledger_and_the_evidence_are_those_of_the_records() {
         .into_iter()
         .map(text)
         .collect();
-    // The load line, the first fail, and those next to them, one trial each.
+    // The load line, the first fail, and the loads next to them, one trial each.
     assert_eq!(heads.len(), 6, "{heads:?}");
     for (column, head) in heads.iter().enumerate().skip(1) {
         let number: usize = head["trial-".len()..][..3].parse().unwrap();

@@ -1,4 +1,4 @@
-//! `report.html` at its limits: nothing from outside is markup in it, and it stays small however much there is.
+//! `report.html` at its limits: nothing from outside is markup in it, and it stays small however much data there is.
 
 mod example;
 mod page;
@@ -68,7 +68,8 @@ fn nothing_from_outside_is_markup() {
     }
 }
 
-/// The worst that a search of sixty trials leaves: long ones, each with a noisy second by second, some invalid, and reasons without end.
+/// The worst that a search of sixty trials leaves: long trials, each with noisy seconds, some invalid, and reasons
+/// without end.
 #[test]
 fn sixty_trials_stay_below_a_megabyte() {
     let noisy: Vec<Second> = (1..=1_850u64)
@@ -127,7 +128,7 @@ fn sixty_trials_stay_below_a_megabyte() {
             "{} bytes: it has little in it",
             source.len()
         );
-        // Whatever has no room is named.
+        // The page names what did not fit.
         let all = text_of(&page, "main");
         for number in 1..=60 {
             assert!(all.contains(&format!("trial-{number:03}")), "{number}");

@@ -1,6 +1,6 @@
-//! The checked-in schema is that of the record types, holds for real records, and has every field that others rely on.
+//! The checked-in schema matches the record types, is valid for real records, and has every field that others rely on.
 //!
-//! After a change of the records: `PLIMSOLL_UPDATE=1 cargo test -p plimsoll-report`.
+//! After a change to the records: `PLIMSOLL_UPDATE=1 cargo test -p plimsoll-report`.
 
 mod example;
 
@@ -78,7 +78,7 @@ fn the_schema_refuses_what_is_not_a_trial() {
     assert!(!schema.is_valid(&odd));
 }
 
-/// The fields that others rely on; `a.b` is field `b` of what `a` holds, be that an object or a list of objects.
+/// The fields that others rely on. `a.b` is field `b` of the object, or list of objects, in `a`.
 const TRIAL: &str = "schema_version verdict gates.name gates.threshold gates.observed gates.pass caveats.id caveats.blocking caveats.text \
     workload profile sessions target.name target.tier target.versions environment seed started_at \
     ledger.frames_due ledger.frames_sent ledger.frames_answered ledger.frames_errored ledger.frames_lost ledger.frames_duplicated \
@@ -125,7 +125,7 @@ fn every_field_that_others_rely_on_is_in_the_schema() {
     );
 }
 
-/// Whether a required field is at that path.
+/// Whether there is a required field at that path.
 fn has(root: &Value, path: &str) -> bool {
     let mut at = root;
     for name in path.split('.') {
@@ -141,7 +141,7 @@ fn has(root: &Value, path: &str) -> bool {
     at.is_object()
 }
 
-/// The object that a field holds: through references, lists, and "or null".
+/// The object that a field holds, through references, lists, and "or null".
 fn resolve<'a>(root: &'a Value, at: &'a Value) -> &'a Value {
     if let Some(reference) = at["$ref"].as_str() {
         let pointer = reference.trim_start_matches('#');

@@ -1,5 +1,6 @@
-//! Workload `ws`: renderings against checked-in files, words by what a load counts, and trials of one test side by side. After a change that is meant:
-//! `PLIMSOLL_UPDATE=1 cargo test -p plimsoll-report`, then look at the difference.
+//! Workload `ws`: renderings against checked-in files, words that depend on what a load counts, and trials of one test
+//! side by side. After an intended change: `PLIMSOLL_UPDATE=1 cargo test -p plimsoll-report`, then review the
+//! difference.
 
 mod example;
 mod golden_files;
@@ -19,7 +20,7 @@ fn crate_folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Renders a folder, holds these files against those checked in, and none of them counts sessions.
+/// Renders a folder and compares these files with those checked in. None of them may count sessions.
 fn assert_renderings(name: &str, trials: &[Trial], bracket: Option<&Bracket>, files: &[&str]) {
     let place = folder_of(trials, bracket, &[], &[]);
     render_all(place.path()).unwrap();
@@ -33,7 +34,7 @@ fn assert_renderings(name: &str, trials: &[Trial], bracket: Option<&Bracket>, fi
     assert_counts_no_sessions("report.html", visible(&page));
 }
 
-/// The page without the records at its end, whose fields keep their names.
+/// The page without the raw records at its end, whose fields keep their names.
 fn visible(page: &str) -> &str {
     page.split("id=\"raw-json\"").next().unwrap_or_default()
 }
@@ -75,7 +76,7 @@ fn table_of(trials: Vec<Trial>) -> TestTable {
     tables.remove(0)
 }
 
-/// The column of that name.
+/// The column with that name.
 #[track_caller]
 fn column<'a>(table: &'a TestTable, name: &str) -> Vec<&'a str> {
     let at = table.columns.iter().position(|column| *column == name);
@@ -213,7 +214,7 @@ fn hostile_names_are_text_wherever_they_stand() {
     for file in ["summary.md", "step-summary.md"] {
         let told = fs::read_to_string(place.path().join(file)).unwrap();
         assert!(!told.contains('\u{1b}'), "{file}");
-        // Within a block of code nothing is markup.
+        // Nothing is markup within a code block.
         let text = told.lines().filter(|line| !line.starts_with("plimsoll "));
         assert!(!text.collect::<String>().contains("<img"), "{file}");
     }
@@ -280,7 +281,7 @@ fn the_history_tells_the_load_in_its_unit_and_keeps_tests_apart() {
     assert_eq!(ran.in_short(), "fail at 20,000 messages per second");
     assert_eq!(ran.claim, words::outcome(&run));
     assert_ne!(Conditions::of(ran), conditions);
-    // What is written of other workloads did not change.
+    // What is written for other workloads did not change.
     let place = folder_of(&[example::failed_run()], None, &[], &[]);
     let record = serde_json::to_value(&entries(place.path())[0]).unwrap();
     assert!(record.get("test").is_none() && record.get("load_unit").is_none());

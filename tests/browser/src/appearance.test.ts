@@ -24,7 +24,7 @@ after(async () => {
 
 const url = (result: string) => reportUrl(folders.get(result) ?? "");
 
-/** Everything that folds is open. */
+/** Opens everything that folds. */
 async function unfold(page: Page): Promise<void> {
   await page.evaluate(() => {
     for (const details of document.querySelectorAll("details")) details.open = true;
@@ -55,7 +55,7 @@ for (const colorScheme of ["light", "dark"] as const) {
       await visit.end();
     });
 
-    // WCAG 2, level AA: 3 for what one must see to understand a drawing.
+    // WCAG 2, level AA: 3 for what readers must see to understand a drawing.
     test(`${result} in ${colorScheme}: what carries data stands out`, async () => {
       const visit = await Visit.to(browser, url(result), { colorScheme });
       await unfold(visit.page);

@@ -1,4 +1,4 @@
-// The charts of a search's report: every mark is where the records' numbers are on the chart's own axes.
+// The charts of a search's report: every mark is where the chart's own axes place the records' numbers.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -17,7 +17,10 @@ const drawing = (hook: string): Locator => visit.page.locator(`[data-test=${hook
 const NEWEST = "#0072b2";
 const OLDEST = "#d55e00";
 
-/** Middles of the marks of one colour, by their shape: a dot passes, a cross fails, a diamond is borderline, a triangle is invalid. */
+/**
+ * Centres of the marks of one colour, by shape: a dot passes, a cross fails, a diamond is borderline, a triangle is
+ * invalid.
+ */
 function marksOf(shapes: Shape[], color: string): Record<string, Point[]> {
   const middle = (points: readonly Point[]): Point => [
     points.reduce((sum, [x]) => sum + x, 0) / points.length,
@@ -68,7 +71,8 @@ for (const [side, color, value] of [
     for (const mark of ["pass", "fail", "borderline"]) {
       assertMarksAt(marks[mark] ?? [], places.get(mark) ?? [], `${side}, ${mark}`);
     }
-    // The middle of a triangle's corners lies a sixth of its height above where it points; the number of them is enough.
+    // The centre of a triangle's corners lies a sixth of its height above the point that it marks. Comparing the number
+    // of marks is enough.
     assert.equal(marks.invalid?.length, places.get("invalid")?.length);
   });
 }
@@ -128,7 +132,7 @@ test("timelines: as many points as seconds have values", async () => {
     const column = head.split(",").indexOf("newest_p95_ms");
     const known = rows.filter((row) => (row.split(",")[column] ?? "") !== "").length;
     const shapes = await shapesOf(timeline.locator("svg"));
-    // The first panel's curve of the newest p95: lines, and dots where a second stands alone.
+    // The first panel's curve of the newest p95: lines, and dots for single seconds.
     const [of] = shapes.filter(({ attributes }) => attributes.stroke === NEWEST);
     const top = of?.points[0]?.[1] ?? Number.NaN;
     assert.ok(top > 116 && top < 220, `${stem}: it begins in the first panel`);
@@ -175,7 +179,7 @@ test("no label covers another or leaves its drawing", async () => {
         for (const other of boxes.slice(0, index)) {
           const shared = (at: "x" | "y", size: "width" | "height") =>
             Math.min(box[at] + box[size], other.box[at] + other.box[size]) - Math.max(box[at], other.box[at]);
-          // Boxes have room above and below the letters.
+          // Boxes have space above and below the letters.
           if (shared("x", "width") > 1 && shared("y", "height") > 4)
             told.push(`${text} covers ${other.text}`);
         }

@@ -1,4 +1,4 @@
-// The report of two targets held against each other.
+// The report of a comparison of two targets.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bodyOf, textOf } from "./support/browser.js";
@@ -83,7 +83,10 @@ test("the plot has every pair's ratio where it is, and the mean with its interva
   }
 });
 
-/** By the account that the comparison uses; records from before there were two have what was charged. */
+/**
+ * The costs of a pair, by the account that the comparison uses. Records from before there were two accounts have the
+ * charged costs.
+ */
 function costsOf(pair: Comparison["pairs"][number]): [number | null, number | null] {
   return comparison.cost_account === "core"
     ? [pair.a_core_us_per_session_second ?? null, pair.b_core_us_per_session_second ?? null]

@@ -12,7 +12,7 @@ import type { Bracket } from "./support/records.js";
 import { Serving } from "./support/serving.js";
 import { assertSound, faultsOfDrawings, markupFrom } from "./support/soundness.js";
 
-/** A folder's name that wants the same, as far as a name can have it. */
+/** A folder name that tries the same, as far as a name can. */
 const FOLDER = "<img src=x onerror=window.injected=1>\"'&";
 
 const scratch = new Scratch();
@@ -27,7 +27,7 @@ after(async () => {
   scratch.remove();
 });
 
-/** The text can be read as it was given. */
+/** The text appears exactly as it was given. */
 async function assertRead(page: Page, selector: string): Promise<void> {
   const text = await page.locator(selector).first().textContent();
   assert.ok(text?.includes(HOSTILE), `${selector}: ${text}`);
@@ -53,7 +53,7 @@ for (const [result, places] of [
     const { page } = visit;
     assert.ok((await page.title()).includes("<img"), await page.title());
     for (const place of places) await assertRead(page, place);
-    // What folds and what the script fills in, too.
+    // This includes what folds and what the script fills in.
     for (const summary of await page.locator("summary:visible").all()) await summary.click();
     await page.locator("#raw-view").waitFor({ state: "visible" });
     await assertSound(page);
@@ -61,7 +61,7 @@ for (const [result, places] of [
     const embedded = JSON.parse(await page.locator("script#raw-json").innerHTML()) as Record<string, Bracket>;
     const bracket = embedded["bracket.json"];
     if (bracket) assert.equal(bracket.target.name, record<Bracket>(folder, "bracket.json").target.name);
-    // Neither text nor drawing makes the page wider than the window.
+    // Neither text nor a drawing makes the page wider than the window.
     const room = await page.evaluate(
       () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
     );

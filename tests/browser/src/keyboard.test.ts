@@ -1,4 +1,4 @@
-// The report by keyboard alone.
+// The report, used with the keyboard alone.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
@@ -19,7 +19,7 @@ after(async () => {
   scratch.remove();
 });
 
-/** With the report in a page of its own. */
+/** Runs a check on the report in its own page. */
 async function onReport(check: (page: Page) => Promise<void>): Promise<void> {
   const visit = await Visit.to(browser, reportUrl(folder));
   await check(visit.page);
@@ -48,7 +48,7 @@ test("Tab goes through the page in reading order, and one always sees where it i
     assert.equal(stops[0], "a Skip to the result");
     assert.deepEqual(kinds.slice(1, links + 1), Array(links).fill("a"), "the parts of the page");
     assert.equal(stops[links + 1], "button Theme: auto");
-    // All that can be worked is reached: what folds, the choice of a trial, what scrolls.
+    // The keyboard reaches everything that you can operate: what folds, the choice of a trial, what scrolls.
     assert.equal(
       kinds.filter((kind) => kind === "summary").length,
       await page.locator("summary:visible").count(),
@@ -108,7 +108,7 @@ test("arrow keys choose the timeline that is open, one at a time, and back from 
     await page.keyboard.press("ArrowUp");
     assert.deepEqual(await open(), [options.at(-2)]);
     assert.ok(await page.locator("details.timeline[open] svg").isVisible());
-    // Another one, opened by its own line: the list says so.
+    // Opening another timeline by its own line updates the list.
     await page.locator("details.timeline summary").nth(3).focus();
     await page.keyboard.press("Enter");
     await page.waitForFunction(

@@ -1,4 +1,4 @@
-// The live page: real commands at work, seen to move, to end, to crash, and to be served again.
+// The live page shows real commands while they progress, end, crash, and are served again.
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -36,7 +36,7 @@ after(async () => {
   scratch.remove();
 });
 
-/** Measures an echo server in that folder. */
+/** Measures an echo server, with this folder for the results. */
 function measure(folder: string, ...words: string[]): Running {
   const server = ["--url", `ws://127.0.0.1:${echo.port}/`];
   const command = new Running([
@@ -55,20 +55,20 @@ function measure(folder: string, ...words: string[]): Running {
 const state = (page: Page, wanted: string) =>
   page.locator(`main[data-state="${wanted}"]`).waitFor({ state: "attached" });
 
-/** How many seconds of the trial the curve of open sessions has. */
+/** How many seconds of the trial the curve of open sessions shows. */
 const seconds = (page: Page) =>
   page.locator("[data-series=sessions]").evaluate((svg) => {
     const points = svg.querySelector("polyline")?.getAttribute("points") ?? "";
     return points === "" ? svg.querySelectorAll("circle").length : points.trim().split(" ").length;
   });
 
-/** Waits until more seconds are drawn than that; gives how many. */
+/** Waits until more than `count` seconds are drawn, and returns their number. */
 async function moreSecondsThan(page: Page, count: number): Promise<number> {
   await until(`more than ${count} seconds`, async () => (await seconds(page)) > count);
   return seconds(page);
 }
 
-/** The live page of a folder, by the history's link. */
+/** Opens the live page of a folder through the link in the history. */
 async function watch(page: Page, folder: string): Promise<void> {
   await page.goto(serving.url("/"));
   while ((await page.locator(`[data-test=live-list] a[href="/live/${folder}"]`).count()) === 0)
@@ -97,7 +97,7 @@ test("a trial is seen to move until it ends, and then there is its report", asyn
   await state(page, "ended");
   assert.match(await textOf(page, "live-state"), /has ended/);
   const { code, stderr } = await command.end();
-  // What it found depends on how busy this machine is; that it measured does not.
+  // What the trial found depends on how busy this machine is. That it measured does not.
   assert.ok(code !== null && code !== 2, stderr);
   await page.locator("[data-test=result-link]").click();
   await page.waitForURL("**/result/run/report.html");
@@ -110,7 +110,7 @@ test("a trial is seen to move until it ends, and then there is its report", asyn
 });
 
 test("a search is watched from trial to trial, and Ctrl-C is seen as its end", async () => {
-  // A target that Plimsoll starts: it has CPU time and memory to show.
+  // Plimsoll starts this target, so it has CPU time and memory to show.
   const manifest = join(scratch.path, "target.toml");
   const server = fileURLToPath(new URL("support/echo_server.js", import.meta.url));
   const lines = [
@@ -134,7 +134,7 @@ test("a search is watched from trial to trial, and Ctrl-C is seen as its end", a
     /Trial 2 of .*measured/.test(document.querySelector("#trial")?.textContent ?? ""),
   );
   await moreSecondsThan(page, 4);
-  // In one look: the next second draws everything anew.
+  // All in one evaluation, because the next second redraws everything.
   await until("a curve of everything that is measured", () =>
     page.evaluate(() => {
       const known = ["newest-p95", "sessions", "target-cpu", "client-cpu", "rss"];

@@ -1,4 +1,4 @@
-// The report with scripts off: nothing is missing but what only scripts can do.
+// The report with scripts off: only what needs a script is missing.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Browser } from "playwright-core";
@@ -34,7 +34,7 @@ test("without scripts headline, tables, charts and every timeline are there", as
   const timelines = page.locator("details.timeline");
   assert.ok((await timelines.count()) > 1);
   for (const [index, timeline] of (await timelines.all()).entries()) {
-    // The first is open as it is.
+    // The first is already open.
     if (index > 0) {
       assert.equal(await timeline.locator("svg").isVisible(), false);
       await timeline.locator("summary").click();
@@ -56,7 +56,7 @@ test("without scripts nothing is shown that only scripts can do", async () => {
 test("without scripts the system's theme counts", async () => {
   const options = { javaScriptEnabled: false, colorScheme: "dark" } as const;
   const visit = await Visit.to(browser, reportUrl(folder), options);
-  // Without scripts a page cannot be asked for its style; a picture of its corner can.
+  // Without scripts a page cannot be asked for its style, so this compares pictures of its corner.
   const corner = { x: 0, y: 0, width: 4, height: 4 };
   const dark = await visit.page.screenshot({ clip: corner });
   await visit.page.emulateMedia({ colorScheme: "light" });

@@ -1,4 +1,4 @@
-// The tables of a search's report, cell by cell against the records.
+// Compares the tables of a search's report with the records, cell by cell.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bodyOf, headOf, rowsOf } from "./support/browser.js";
@@ -92,7 +92,7 @@ test("ledger: every count of every trial that it shows", async () => {
       assertShows(cells[index + 1], PLAIN, counted);
     }
   }
-  // The account that the caption promises: every frame due is one of the three.
+  // The account that the caption promises: every due frame is in exactly one of the three.
   const of = (what: string, column: number) => {
     const cell = rows.find((cells) => cells[0] === what)?.[column];
     return Number((cell ?? "").replaceAll(",", ""));
@@ -127,7 +127,7 @@ test("environment: every fact of the machine", async () => {
   );
   const { environment } = record<Trial>(folder, bracket.trials[0]?.file ?? "");
   for (const [name, value] of Object.entries(environment.machine)) {
-    // These change while a machine works.
+    // These change while a machine runs.
     if (["load_average", "steal_share"].includes(name)) assert.ok(rows.has(name), name);
     else assert.equal(rows.get(name), value, name);
   }

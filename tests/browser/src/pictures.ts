@@ -1,5 +1,5 @@
-// Makes the pictures of the documentation, docs/pictures: from results that are checked in, and from a search that runs meanwhile.
-// `npm run pictures`; takes some minutes, and wants the machine for itself.
+// Creates the pictures of the documentation in docs/pictures, from checked-in results and from a search that it runs.
+// Run it with `npm run pictures`. It takes some minutes, and needs the machine to itself.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
@@ -31,7 +31,7 @@ async function search(browser: Browser): Promise<void> {
   const serving = await Serving.start(results);
   const begun = Date.now();
   let screen = "";
-  // A trial takes as long as anything is waited for.
+  // A single trial takes as long as the tests' longest wait.
   while (!(/trial 6:/.test(screen) && /measured +[4-9] s/.test(screen))) {
     if (Date.now() - begun > 10 * PATIENCE_MS) throw new Error(`no sixth trial: ${screen}`);
     await until("news on the terminal", async () => {

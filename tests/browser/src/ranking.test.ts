@@ -68,7 +68,7 @@ test("bars are as long as load lines and costs are high", async () => {
     const found = lengths(left);
     assert.equal(found.length, values.length);
     const scale = (found[0] ?? 0) / (values[0] ?? 1);
-    // The scale is read from the first bar, which is drawn to a tenth of a pixel.
+    // The scale comes from the first bar, which is drawn to a tenth of a pixel.
     for (const [index, value] of values.entries()) {
       const length = found[index] ?? Number.NaN;
       assert.ok(Math.abs(length - value * scale) <= 0.1 + value * (0.06 / (values[0] ?? 1)), `bar ${index}`);

@@ -1,4 +1,4 @@
-// A search's report, opened from the disk: whole, quiet, alone, and what it says is what the records say.
+// A search's report, opened from disk: it is complete and quiet, loads nothing else, and says what the records say.
 import assert from "node:assert/strict";
 import { statSync } from "node:fs";
 import { join } from "node:path";
@@ -39,7 +39,7 @@ test("it is under 1 MB, and its policy lets in nothing from outside", async () =
     .getAttribute("content");
   assert.match(policy ?? "", /^default-src 'none';/);
   assert.match(policy ?? "", /script-src 'sha256-[A-Za-z0-9+/]{43}='/);
-  // The policy holds: a script that is put in does not run, and that is said.
+  // The policy holds: an injected script does not run, and the browser reports it.
   const other = await Visit.to(browser, reportUrl(folder));
   await other.page.evaluate(() => {
     const script = document.createElement("script");
@@ -117,7 +117,7 @@ test("the first screen has the answer and the chart", async () => {
   await screen.end();
 });
 
-/** Without what is not known: an older record leaves it out, a newer one says `null`. */
+/** Removes unknown values: an older record leaves them out, a newer one says `null`. */
 function known(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(known);
   if (value === null || typeof value !== "object") return value;

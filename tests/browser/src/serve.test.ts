@@ -1,4 +1,4 @@
-// `plimsoll serve`: the history, its filter, reports, comparisons, and who is answered.
+// `plimsoll serve`: the history, its filter, reports, comparisons, and which requests get an answer.
 import assert from "node:assert/strict";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ const results = join(scratch.path, "results");
 let browser: Browser;
 let serving: Serving;
 
-/** Begun on that day. */
+/** Changes a record's start to that day. */
 const on = (day: string) => (record: Json) => {
   const changed = typeof record === "object" && record !== null && !Array.isArray(record);
   return changed ? { ...record, started_at: `${day}T01:02:03Z` } : record;
@@ -37,7 +37,7 @@ after(async () => {
   scratch.remove();
 });
 
-/** With a page of the site in a fresh profile. */
+/** Runs a check on a page of the site in a fresh profile. */
 async function onPage(path: string, check: (page: Page) => Promise<void>, expected?: RegExp): Promise<void> {
   const visit = await Visit.to(browser, serving.url(path));
   await check(visit.page);
@@ -51,7 +51,7 @@ const listed = (page: Page) =>
     .locator("[data-test=history] tr[data-folder]")
     .evaluateAll((rows) => rows.map((row) => (row as HTMLElement).dataset.folder));
 
-/** Folders that hold records, as the history calls them. */
+/** Folders that hold records, by their names in the history. */
 function folders(below: string, name = ""): string[] {
   const entries = readdirSync(below, { withFileTypes: true });
   const own = entries.some((entry) => entry.name.endsWith(".json")) ? [name] : [];

@@ -1,4 +1,5 @@
-// How the pages of `plimsoll serve` are made and how they look; and that the live page's numbers are those of `live.json`.
+// The structure and appearance of the pages of `plimsoll serve`. Also: the live page's numbers are those of
+// `live.json`.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -45,7 +46,7 @@ const PAGES = {
   problem: "/nothing",
 };
 
-/** With a page of the site, filled. */
+/** Runs a check on a page of the site, once the page has its data. */
 async function onPage(
   path: string,
   options: Parameters<typeof Visit.to>[2],
@@ -117,7 +118,7 @@ test("the live page shows the numbers of live.json", () =>
     for (const [index, [name, threshold, observed, word]] of expected.entries()) {
       const [shownName, atMost = "", now = "", shownWord] = gates[index] ?? [];
       assert.deepEqual([shownName, shownWord], [name, word]);
-      // A threshold that is not 0 does not look like 0.
+      // A threshold other than 0 does not look like 0.
       assert.ok(
         Math.abs(Number(atMost.replaceAll(",", "")) - threshold) <= threshold * 0.01,
         `${name}: ${atMost}`,
@@ -134,7 +135,7 @@ test("the live page shows the numbers of live.json", () =>
     assertShows(last?.[6], MICROSECONDS, null);
     assertShows(first?.[6], MICROSECONDS, 500);
     assert.match(await textOf(page, "live-bracket"), /passed up to 400, failed from 1,600/);
-    // In one look: the next second draws everything anew.
+    // All in one evaluation, because the next second redraws everything.
     const across = await page.locator("[data-test=live-bracket] svg").evaluate((svg) => {
       const marks = [".passed", ".now", ".failed"].map((mark) => svg.querySelector(mark));
       return marks.map((mark) => mark?.getBoundingClientRect().x ?? Number.NaN);

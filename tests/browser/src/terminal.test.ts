@@ -1,4 +1,4 @@
-// The view on a terminal, as a real terminal emulator draws it: xterm.js, within the browser.
+// The view on a terminal, drawn by a real terminal emulator: xterm.js in the browser.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -37,7 +37,7 @@ test("the view stands in its place, line by line, and is gone at the end", async
     return text.includes("trial 2:") && /measured +[5-9] s/.test(text);
   });
   await terminal.page.screenshot({ path: artefact("terminal.png") });
-  // Drawn in place, not once a second.
+  // Redrawn in place, not printed again each second.
   assert.equal(text.match(/newest_p95_ms/g)?.length, 1, text);
   assert.match(text, /newest_p95_ms +!?[\d.,]+ of 50/);
   assert.match(text, /sessions \d+ of \d+ +errors 0 +lost 0/);

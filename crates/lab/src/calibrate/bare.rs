@@ -1,8 +1,9 @@
-//! The bare loop: what it costs the kernel to take messages on time, with nothing around it.
+//! The bare loop: it only writes messages on time. It shows what it costs the kernel to take them, with nothing around
+//! it.
 //!
-//! The pace, the tick, the order of the connections, how many messages go out with one write and the traffic in both directions are the engine's, so that the
-//! difference between the two is the engine's own work. What comes back is left unread, for reading is work of the engine's; unless it is an echo, which is
-//! half of what is paid for.
+//! The loop has the engine's pace, tick, order of connections, messages per write and traffic in both directions. So
+//! the difference between the two is the engine's own work. The loop leaves unread what comes back, because reading is
+//! work of the engine. Echoes are the exception: they are half of what is measured.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -20,21 +21,21 @@ use crate::error::{Error, Result};
 use crate::isolation::CpuList;
 use crate::signals::Stop;
 
-/// A masked frame of 640 bytes.
+/// Length of a masked frame of 640 bytes.
 pub(super) const STT_FRAME_BYTES: usize = 648;
 const STT_PERIOD_NS: u64 = 20 * NS_PER_MS;
-/// How long a bare loop runs before it is measured, like the engine.
+/// How long a bare loop runs before it is measured, as the engine does.
 pub(super) const WARM_UP: Duration = Duration::from_secs(1);
-/// The most bytes that go out with one write, as the engine has it.
+/// The most bytes in one write, as in the engine.
 const WRITE_MAX_BYTES: usize = 16 * 1024;
 /// The sleep whose lateness is measured.
 const TIMER_SLEEP: Duration = Duration::from_micros(500);
 
-/// What a bare loop writes, and to whom.
+/// What a bare loop writes, and to which sink.
 #[derive(Debug)]
 pub(super) struct Flow {
     connections: u32,
-    /// Time between two messages of a connection.
+    /// Time between two messages of a connection, ns.
     period_ns: u64,
     /// As many messages as one write may carry, one after the other.
     messages: Vec<u8>,
@@ -43,7 +44,7 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    /// Messages like the audio of speech-to-text sessions, each written by itself.
+    /// Messages like the audio of speech-to-text sessions, each in its own write.
     pub(super) fn speech(sessions: u32) -> Self {
         Self {
             connections: sessions,
@@ -54,7 +55,7 @@ impl Flow {
         }
     }
 
-    /// Messages that are the same frame each; those of a connection that are due together go out with one write.
+    /// Messages that are all the same frame. Those of a connection that are due together go out in one write.
     pub(super) fn of(frame: &[u8], connections: u32, period_ns: u64, sink: SinkKind) -> Self {
         Self {
             connections,
@@ -73,7 +74,7 @@ impl Flow {
         f64::from(self.connections) * precise(NS_PER_S) / precise(self.period_ns)
     }
 
-    /// The connections, open, in the order of their messages.
+    /// Opens the connections, and returns them in the order of their messages.
     fn connect(&self, address: SocketAddr) -> std::io::Result<Vec<TcpStream>> {
         let at_once = Profile {
             ramp_s: 0.0,
@@ -87,7 +88,7 @@ impl Flow {
                     upgrade(&mut stream)?;
                 }
                 stream.set_nonblocking(true)?;
-                // As sessions are: neighbours in time are no neighbours in memory.
+                // As with sessions: neighbours in time are not neighbours in memory.
                 let plan = session_plan_over(self.period_ns, id, self.connections, &at_once, 1);
                 Ok((plan.first_due_ns, stream))
             })
@@ -96,7 +97,7 @@ impl Flow {
         Ok(streams.into_iter().map(|(_, stream)| stream).collect())
     }
 
-    /// Sends on every connection, evenly spread; returns how many messages went out.
+    /// Sends on every connection, evenly spread. Returns how many messages went out.
     fn send(&self, streams: &[TcpStream], duration: Duration) -> std::io::Result<u64> {
         let count = streams.len() as u64;
         let (mut sent, mut written) = (0, 0);
@@ -125,10 +126,10 @@ impl Flow {
     }
 }
 
-/// Runs a bare loop on one core; µs of CPU per message.
+/// Runs a bare loop on one core. Returns the CPU time per message, µs.
 ///
 /// # Errors
-/// When sockets or the thread cannot be had.
+/// The sockets or the thread cannot be created.
 pub(super) fn run(flow: Flow, settings: &Settings, cpu: u32, stop: &Stop) -> Result<f64> {
     go_on(stop)?;
     let sink = Sink::start(flow.sink, &settings.sink_cpus)?;
@@ -143,7 +144,7 @@ pub(super) fn run(flow: Flow, settings: &Settings, cpu: u32, stop: &Stop) -> Res
     cost_us.map_err(failed)
 }
 
-/// Microseconds for each.
+/// The CPU time of each, µs.
 pub(super) fn us_each(cpu_ns: u64, count: u64) -> f64 {
     precise(cpu_ns) / 1e3 / precise(count.max(1))
 }
@@ -152,7 +153,7 @@ pub(super) fn failed(error: std::io::Error) -> Error {
     Error::Usage(format!("the bare loop's connections failed: {error}"))
 }
 
-/// Says at each of the engine's ticks how many of something are due by then, if they are due at a rate.
+/// Calls `on_tick` at each of the engine's ticks, with how many of something are due by then at a rate of `per_s`.
 pub(super) fn pace(
     duration: Duration,
     per_s: f64,
@@ -177,7 +178,7 @@ pub(super) fn pace(
     Ok(())
 }
 
-/// The request of a bare connection.
+/// The upgrade request of a bare connection.
 pub(super) fn upgrade_bytes() -> Vec<u8> {
     upgrade_request("127.0.0.1", "/", [7; 16], &[])
         .unwrap_or_else(|error| unreachable!("the request is always the same: {error}"))
@@ -196,7 +197,7 @@ fn upgrade(stream: &mut TcpStream) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Reads what is there with one call; whether the peer has closed its side.
+/// Reads what is there with one call. Returns whether the peer has closed its side.
 pub(super) fn read_some(mut stream: &TcpStream, buffer: &mut [u8]) -> std::io::Result<bool> {
     match stream.read(buffer) {
         Ok(read) => Ok(read == 0),
@@ -205,7 +206,7 @@ pub(super) fn read_some(mut stream: &TcpStream, buffer: &mut [u8]) -> std::io::R
     }
 }
 
-/// How late sleeps of [`TIMER_SLEEP`] end on that core, 99th percentile.
+/// How late sleeps of [`TIMER_SLEEP`] end on that core, 99th percentile, µs.
 pub(super) fn timer_error_p99_us(cpu: u32) -> Result<f64> {
     on_cpu(cpu, || {
         let mut late_us: Vec<f64> = (0..1_000)
@@ -220,14 +221,14 @@ pub(super) fn timer_error_p99_us(cpu: u32) -> Result<f64> {
     })
 }
 
-/// Runs `work` on a thread of its own, bound to one core with the engine's settings.
+/// Runs `work` on a new thread, bound to one core, with the engine's settings.
 pub(super) fn on_cpu<T: Send + 'static>(
     cpu: u32,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T> {
     std::thread::spawn(move || {
         if let Some(cpus) = CpuList::new(vec![cpu]) {
-            // Refused affinity makes the result noisier, not wrong.
+            // If the affinity is refused, the result is noisier, not wrong.
             let _ = cpus.bind_this_thread();
         }
         plimsoll_engine::be_punctual();

@@ -1,11 +1,12 @@
-//! What this machine's client can honestly generate.
+//! Measures what this machine's client can generate soundly.
 //!
-//! Three things are measured in one run, so that they can be compared on a noisy machine: a bare loop that does nothing but write
-//! 648-byte messages on time ([`bare`]), the engine with the speech-to-text sessions doing the same and everything else besides, and how late a
-//! sleep ends. Both write to the same kind of [`sink`], which has a core of its own where there is one, in the same order, and get as many bytes back.
-//! [`ws`] does the same for the messages and connections of workload `ws`.
+//! One run measures three things, so that they can be compared on a noisy machine: a bare loop that only writes
+//! 648-byte messages on time ([`bare`]), the engine with speech-to-text sessions, which does the same and everything
+//! else besides, and how late a sleep ends. Loop and engine write to the same kind of [`sink`] in the same order, and
+//! get as many bytes back. The sink has its own core if there is one.
 //!
-//! On the loopback the kernel does the receiver's protocol work on the sender's core, so both numbers are higher than over a network.
+//! On the loopback the kernel does the receiver's protocol work on the sender's core, so both numbers are higher than
+//! over a network.
 
 mod bare;
 mod reach;
@@ -32,28 +33,28 @@ use bare::Flow;
 use rounds::Rounds;
 use sink::{Sink, SinkKind};
 
-/// Send lag (99th percentile) up to which a client is called honest.
+/// The highest send lag (99th percentile) at which a client counts as honest.
 pub const SEND_LAG_P99_LIMIT_US: f64 = 2_000.0;
-/// Share of its core up to which an engine thread is called honest.
+/// The highest share of its core at which an engine thread counts as honest.
 pub const BUSY_LIMIT: f64 = 0.9;
 
 /// How the engine waits for sockets.
 const ENGINE_BACKEND: &str = "epoll";
 
-/// How a calibration is made.
+/// The settings of a calibration.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Cores of the client; the first is used for the costs, all for the greatest number of sessions.
+    /// Cores of the client. The costs are measured on the first, the highest number of sessions on all.
     pub client_cpus: CpuList,
-    /// Cores for the sink.
+    /// Cores of the sink.
     pub sink_cpus: CpuList,
-    /// Sessions on which the costs are measured.
+    /// The number of sessions with which the costs are measured.
     pub sessions: u32,
-    /// How often bare loop and engine take turns; medians are reported.
+    /// How often bare loop and engine take turns. Medians are reported.
     pub rounds: u32,
     /// How long each of them runs, in seconds.
     pub seconds: f64,
-    /// The most sessions to be tried.
+    /// The highest number of sessions to try.
     pub sessions_max: u32,
 }
 
@@ -62,31 +63,31 @@ pub struct Settings {
 pub enum Step {
     /// The bare loop's cost in one round.
     Bare {
-        /// CPU time per frame.
+        /// CPU time per frame, µs.
         us_per_frame: f64,
     },
     /// The engine's cost in one round.
     Engine {
-        /// CPU time per frame.
+        /// CPU time per frame, µs.
         us_per_frame: f64,
     },
-    /// A load was tried: so many sessions, or what else is counted.
+    /// A load was tried: a number of sessions, or of what else the load counts.
     Load {
-        /// How many.
+        /// The load.
         load: u32,
-        /// 99th percentile of the send lag.
+        /// 99th percentile of the send lag, µs.
         send_lag_p99_us: f64,
         /// Share of its core that the busiest thread used.
         busy_share: f64,
-        /// Whether the client would be believed.
+        /// Whether the client counts as honest.
         honest: bool,
     },
 }
 
-/// Measures. `on_step` is told of each step.
+/// Runs a calibration, and calls `on_step` for each step.
 ///
 /// # Errors
-/// When sockets or threads cannot be had, or the run is interrupted.
+/// Sockets or threads cannot be created, or the run is interrupted.
 pub fn calibrate(
     settings: &Settings,
     started_at: String,
@@ -125,7 +126,7 @@ pub fn calibrate(
     })
 }
 
-/// CPU time of the engine per frame in one short run: what `find` uses to warn early.
+/// CPU time of the engine per frame in one short run, µs. `find` uses it to warn early.
 ///
 /// # Errors
 /// As [`calibrate`].
@@ -144,7 +145,7 @@ fn us_per_frame(report: &Report) -> Result<f64> {
         .ok_or_else(|| Error::Usage("the calibration sent nothing; see `plimsoll doctor`".into()))
 }
 
-/// The most sessions at which the client is still honest, beginning with what follows from the cost.
+/// The highest number of sessions at which the client is still honest. The first number tried follows from the cost.
 fn most_sessions(
     settings: &Settings,
     us_per_frame: f64,
@@ -172,7 +173,7 @@ fn most_sessions(
     Ok(found.unwrap_or((0, least_load_lag_us)))
 }
 
-/// How a load went.
+/// The result of trying a load.
 #[derive(Debug, Clone, Copy)]
 struct Tried {
     send_lag_p99_us: f64,
@@ -181,7 +182,7 @@ struct Tried {
 }
 
 impl Tried {
-    /// `all_there` says whether all of the load was.
+    /// `all_there` says whether the whole load was there.
     fn of(report: &Report, all_there: bool) -> Self {
         let lag = quantile_us(report.latency.histogram(Series::SendLag), 0.99);
         let send_lag_p99_us = lag.unwrap_or(f64::INFINITY);
@@ -194,7 +195,7 @@ impl Tried {
         }
     }
 
-    /// The send lag (99th percentile), if the client was on time with all of the load.
+    /// The send lag (99th percentile, µs), if the client was on time with the whole load.
     fn on_time(self) -> Option<f64> {
         self.honest.then_some(self.send_lag_p99_us)
     }
@@ -209,7 +210,7 @@ impl Tried {
     }
 }
 
-/// The engine with speech-to-text sessions against a sink that answers.
+/// Runs the engine with speech-to-text sessions against a sink that answers.
 fn drive(settings: &Settings, sessions: u32, cpus: &[u32], stop: &Stop) -> Result<Report> {
     go_on(stop)?;
     let sink = Sink::start(SinkKind::Gateway, &settings.sink_cpus)?;
@@ -235,7 +236,7 @@ fn endpoint(address: SocketAddr, path: &str) -> Endpoint {
     }
 }
 
-/// Slow enough that the sink, which looks at its sockets at a pace, lets everybody in.
+/// Slow enough that the sink, which looks at its sockets at intervals, accepts every connection.
 fn ramp_s(sessions: u32) -> f64 {
     (f64::from(sessions) / 2_500.0).max(0.5)
 }
@@ -252,7 +253,7 @@ fn profile(ramp_s: f64, warm_up_s: f64, measured_s: f64) -> Profile {
     }
 }
 
-/// The load engine, ready to be run against a sink.
+/// The load engine, ready to run against a sink.
 struct Engine<'a> {
     address: SocketAddr,
     profile: Profile,

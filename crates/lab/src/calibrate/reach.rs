@@ -1,25 +1,26 @@
-//! The greatest load at which the client is on time.
+//! Finds the highest load at which the client is on time.
 
 use crate::error::Result;
 
-/// A load at which the client was too slow is tried once more, for a shared machine has bad seconds that are no limit of the client's.
+/// How often a load is tried. If the client was too slow, the load is tried once more, because a shared machine has bad
+/// seconds that are not a limit of the client.
 const ATTEMPTS: u32 = 2;
 
-/// From a guess, down or up from there in steps of a tenth.
+/// A search from a guess, down or up from there in steps of a tenth.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Search {
-    /// The load that follows from what each of it costs.
+    /// The first load to try, which follows from the cost.
     pub(super) guess: f64,
-    /// Loads are multiples of this, which is not zero, and at least this.
+    /// Loads are multiples of this, and at least this. It is not zero.
     pub(super) grain: u32,
-    /// The greatest load to be tried.
+    /// The highest load to try.
     pub(super) max: u32,
-    /// How many loads are tried at most.
+    /// The most loads to try.
     pub(super) loads: u32,
 }
 
 impl Search {
-    /// The greatest load for which `attempt` has an answer, and the answer; `None` when there is none.
+    /// The highest load for which `attempt` returns an answer, with that answer; `None` if there is none.
     ///
     /// # Errors
     /// As `attempt`.
@@ -72,7 +73,7 @@ impl Search {
 mod tests {
     use super::*;
 
-    /// A client that is on time up to a limit; the loads that were tried.
+    /// Searches with a client that is on time up to a limit. Returns the load found, and the loads that were tried.
     fn found(search: Search, limit: u32) -> (Option<u32>, Vec<u32>) {
         let mut tried = Vec::new();
         let best = search.greatest(|load| {

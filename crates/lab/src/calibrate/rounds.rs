@@ -1,9 +1,9 @@
-//! What the rounds of a calibration come to.
+//! Summarises the rounds of a calibration.
 
 use plimsoll_core::record::Spread;
 use plimsoll_core::stats::median;
 
-/// Costs of bare loop and engine, which took turns: one of each in every round.
+/// The costs of bare loop and engine, which take turns: one of each in every round.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rounds {
     bare_us: Vec<f64>,
@@ -11,7 +11,7 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    /// One round.
+    /// Adds a round.
     pub(super) fn add(&mut self, bare_us: f64, engine_us: f64) {
         self.bare_us.push(bare_us);
         self.engine_us.push(engine_us);
@@ -25,7 +25,7 @@ impl Rounds {
         spread(&self.engine_us)
     }
 
-    /// Engine / bare of each round, for what disturbs the machine meets both halves of a round alike.
+    /// Engine / bare in each round, because a disturbance of the machine affects both halves of a round alike.
     pub(super) fn ratio(&self) -> Spread {
         let halves = self.engine_us.iter().zip(&self.bare_us);
         let ratios: Vec<f64> = halves.map(|(engine, bare)| engine / bare).collect();
@@ -33,7 +33,7 @@ impl Rounds {
     }
 }
 
-/// How many a core does in a second that has nothing else to do.
+/// How many of these an otherwise idle core does per second.
 pub(super) fn per_core_second(cpu_us: f64) -> f64 {
     1e6 / cpu_us
 }
@@ -71,7 +71,8 @@ mod tests {
         assert!((per_core_second(rounds.engine_us().median) - 250_000.0).abs() < 1e-6);
     }
 
-    /// A machine that is twice as slow in one round makes both halves of it dearer: the ratio does not move.
+    /// If the machine is twice as slow in one round, both halves of that round cost twice as much, and the ratio does
+    /// not move.
     #[test]
     fn a_ratio_is_that_of_a_round() {
         let rounds = of(&[(2.0, 3.0), (4.0, 6.0), (2.0, 3.0)]);

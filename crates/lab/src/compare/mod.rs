@@ -1,10 +1,11 @@
-//! Two targets held against each other: their trials take turns, so that what the machine does meets both alike.
+//! Compares two targets. Their trials take turns, so that changes of the machine affect both alike.
 //!
-//! - `searches`: the two load lines, searched step by step in turns;
-//! - `pairs`: trials of both at one load, one right after the other, for the cost.
+//! - `searches`: searches both load lines, one step at a time, in turns;
+//! - `pairs`: runs trials of both at one load, one right after the other, for the cost.
 //!
-//! Only the pairs count for the cost. The searches' own trials would be more of them, but which loads a search visits depends on what
-//! its trials showed, the two sides' trials at a load are not neighbours in time, and near the edge costs bend.
+//! Only the pairs count for the cost. The searches' own trials would add to them, but do not count. The loads that a
+//! search visits depend on what its trials showed, the two sides' trials at a load are not neighbours in time, and near
+//! the edge the cost curve bends.
 
 mod pairs;
 mod searches;
@@ -28,12 +29,12 @@ use crate::signals::Stop;
 use crate::timestamp;
 use crate::trial::{self, Conditions, Outcome, Subject, TrialSecond};
 
-/// Which of the two.
+/// One of the two sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
     /// The baseline.
     A,
-    /// What is held against it.
+    /// What is compared with it.
     B,
 }
 
@@ -65,79 +66,79 @@ impl Which {
     }
 }
 
-/// At which load the pairs run.
+/// The load of the pairs.
 #[derive(Debug, Clone)]
 pub enum At {
-    /// At this one; no load line is searched.
+    /// This load. No load line is searched.
     Load(u32),
-    /// At this share of the lower of the two load lines, which are searched first.
+    /// This share of the lower of the two load lines, which are searched first.
     ShareOfLoadLine {
-        /// Of each search.
+        /// The settings of each search.
         settings: Settings,
-        /// When this has passed, no further trial of the searches begins.
+        /// After this time, no further trial of the searches begins.
         time_budget: Option<Duration>,
-        /// Between 0 and 1.
+        /// The share, between 0 and 1.
         share: f64,
     },
 }
 
-/// What a comparison is told.
+/// The plan of a comparison.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// At which load costs are compared.
+    /// The load at which costs are compared.
     pub at: At,
-    /// How many pairs.
+    /// The number of pairs.
     pub pairs: u32,
-    /// With which all intervals shall hold together.
+    /// The confidence with which all intervals hold together.
     pub confidence: f64,
-    /// Of everything drawn.
+    /// The seed of everything drawn.
     pub seed: u64,
 }
 
-/// What the caller is told while a comparison runs; each may be shown, and each trial must be kept.
+/// Receives the progress of a comparison. The caller may show it, and must keep each trial.
 pub trait Observer {
-    /// A trial begins; `what_for` in a few words, `trials_left` this one included.
+    /// A trial begins.
     fn trial_begins(&mut self, trial: &Begun<'_>);
-    /// A second of it is over; its latencies are gone afterwards.
+    /// A second of the trial is over. Its latencies are available only during this call.
     fn second(&mut self, second: &TrialSecond<'_>);
-    /// It is over; returns the name under which it was kept.
+    /// The trial is over. Returns the name under which it was kept.
     ///
     /// # Errors
-    /// When it could not be kept.
+    /// The trial could not be kept.
     fn trial_ends(&mut self, outcome: Outcome) -> std::result::Result<String, String>;
 }
 
 /// A trial that begins.
 #[derive(Debug, Clone, Copy)]
 pub struct Begun<'a> {
-    /// Counted from 1.
+    /// Its number, from 1.
     pub number: u32,
-    /// Whose.
+    /// The side that it measures.
     pub side: Which,
     /// The target's name.
     pub target: &'a str,
     /// The load.
     pub sessions: u32,
-    /// In a few words.
+    /// Why it runs, in a few words.
     pub what_for: &'a str,
-    /// About how many are left, this one included.
+    /// About how many trials are left, this one included.
     pub trials_left: u32,
 }
 
-/// What a comparison came to.
+/// The outcome of a comparison.
 #[derive(Debug)]
 pub struct Compared {
-    /// What is known.
+    /// The record of what is known.
     pub comparison: Comparison,
-    /// What ended it before its time, if something other than a signal did; it is marked `interrupted` then.
+    /// The error that ended it early, unless that was a signal. The comparison is then marked `interrupted`.
     pub cut_short: Option<Error>,
 }
 
-/// Compares.
+/// Runs a comparison.
 ///
 /// # Errors
-/// As [`trial::run`] for the very first trial, or when a trial could not be kept. An error or a signal later on ends the comparison with what it
-/// knows, marked `interrupted`.
+/// The errors of [`trial::run`] in the very first trial, or a trial could not be kept. A later error or signal ends the
+/// comparison with what it knows, marked `interrupted`.
 pub fn compare(
     conditions: &Conditions,
     subjects: [&Subject; 2],
@@ -176,7 +177,7 @@ pub fn compare(
     })
 }
 
-/// What a trial is to be.
+/// The trial to run.
 #[derive(Debug, Clone, Copy)]
 struct Wanted {
     side: Which,
@@ -187,7 +188,7 @@ struct Wanted {
     trials_left: u32,
 }
 
-/// What a comparison needs of a trial.
+/// What a comparison needs to know about a trial.
 #[derive(Debug, Clone)]
 struct Ran {
     summary: TrialSummary,
@@ -197,9 +198,9 @@ struct Ran {
     hopeless: bool,
 }
 
-/// Where trials are run: the machine, or a table in tests.
+/// Where trials run: on the machine, or from a table in tests.
 trait Bench {
-    /// Runs a trial. An interrupted one is an error, once it is kept.
+    /// Runs a trial. An interrupted trial is kept, then reported as an error.
     fn run(&mut self, wanted: &Wanted) -> Result<Ran>;
 }
 
@@ -256,7 +257,7 @@ struct Known {
     load_unit: LoadUnit,
     build: Build,
     sides: [Side; 2],
-    /// Whether a side's answer is "at least".
+    /// Whether the load line of each side is only a lower bound.
     lower_bound_only: [bool; 2],
     pairs: Vec<Pair>,
     notes: Vec<String>,
@@ -271,7 +272,7 @@ fn measure(bench: &mut dyn Bench, plan: &Plan, known: &mut Known) -> Result<()> 
             share,
         } => {
             searches::search(bench, *settings, *time_budget, plan, known)?;
-            // Below the least load of a search no pair could count.
+            // Below the lowest load of a search, no pair could count.
             load_of_pairs(known, *share).map(|load| load.max(settings.min))
         }
     };
@@ -287,7 +288,8 @@ fn measure(bench: &mut dyn Bench, plan: &Plan, known: &mut Known) -> Result<()> 
     }
 }
 
-/// A share of the lower of the two load lines: both carry it, and neither is near its edge, where cost bends.
+/// A share of the lower of the two load lines. Both sides carry it, and neither is near its edge, where the cost curve
+/// bends.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -382,7 +384,7 @@ impl Known {
     }
 }
 
-/// What to do about pairs in which the load was not carried, and which show nothing.
+/// What to do about pairs in which the load was not carried, if they show nothing.
 fn what_carrying_does_not_show(
     carried: &Carried,
     unit: LoadUnit,
@@ -413,7 +415,7 @@ fn what_carrying_does_not_show(
     ))
 }
 
-/// Why a trial does not count for the cost, if it does not.
+/// Why a trial does not count for the cost; `None` if it does.
 fn does_not_count(which: Which, summary: &TrialSummary) -> Option<String> {
     let letter = which.letter();
     match summary.verdict {

@@ -1,4 +1,4 @@
-//! Trials of both at one load, one right after the other.
+//! Runs trials of both sides at one load, one right after the other.
 
 use plimsoll_core::comparison::b_goes_first;
 use plimsoll_core::profile::Length;
@@ -8,10 +8,10 @@ use plimsoll_core::schedule::mix;
 use super::{Bench, Known, Plan, Wanted, Which, does_not_count};
 use crate::error::Result;
 
-/// How often a pair may be tried: one that an invalid trial spoilt is run again once.
+/// How often a pair may be tried. A pair that an invalid trial spoilt is repeated once.
 const ATTEMPTS: u32 = 2;
 
-/// Runs the pairs. What is known is in `known` even when this ends with an error.
+/// Runs the pairs. `known` has what is known, even if this ends with an error.
 pub(super) fn run(bench: &mut dyn Bench, load: u32, plan: &Plan, known: &mut Known) -> Result<()> {
     for number in 0..plan.pairs {
         for attempt in 0..ATTEMPTS {
@@ -45,15 +45,16 @@ struct Numbers {
 /// Whether a pair counts.
 enum Counts {
     Yes,
-    /// Both trials are valid, and a target did not carry the load: that counts for who carries it, and again would be no better.
+    /// Both trials are valid, and a target did not carry the load. That counts for who carries it, and a repetition
+    /// would be no better.
     NoByTheTarget,
-    /// A trial was invalid, or its cost unknown.
+    /// A trial was invalid, or its cost is unknown.
     NoByTheMachine,
-    /// No other pair will either.
+    /// No other pair will count either.
     NoneWill,
 }
 
-/// Runs one pair. It is kept however it ends.
+/// Runs one pair, and keeps it however it ends.
 fn one(bench: &mut dyn Bench, numbers: Numbers, plan: &Plan, known: &mut Known) -> Result<Counts> {
     let mut pair = Pair {
         sessions: numbers.load,
@@ -85,7 +86,7 @@ fn fill(
     } else {
         Which::BOTH
     };
-    // The same for both trials of a pair, and no other trial's.
+    // The trials of a pair share a seed, and no other trial has it.
     let drawn = u64::from(numbers.pair) << 8 | u64::from(numbers.attempt) | 1 << 40;
     let seed = mix(plan.seed ^ drawn) >> 32;
     let (mut reasons, mut failed) = (Vec::new(), false);
@@ -107,7 +108,8 @@ fn fill(
         let verdict = ran.summary.verdict;
         known.sides[side.index()].trials.push(ran.summary);
         failed |= verdict == Verdict::Fail;
-        // Without a valid trial on this side the other one could not be held against anything. A fail is an answer, and the other's is due.
+        // Without a valid trial on this side, there is nothing to compare the other side with. A fail is an answer, so
+        // the other side still has its trial.
         if verdict == Verdict::Invalid {
             pair.left_out = Some(reasons.join("; "));
             return Ok(if ran.hopeless {

@@ -1,4 +1,4 @@
-//! The two load lines, searched step by step in turns.
+//! Searches both load lines, one step at a time, in turns.
 
 use std::time::{Duration, Instant};
 
@@ -8,8 +8,8 @@ use plimsoll_core::search::{Outcome, Search, Settings, Step, TrialVerdict, trial
 use super::{Bench, Known, Plan, Wanted, Which};
 use crate::error::{Error, Result};
 
-/// Searches both load lines, a trial of the one and a trial of the other in turns, for as long as both are being searched. What is known is in `known` even when
-/// this ends with an error.
+/// Searches both load lines. The sides take turns, one trial each, as long as both searches go on. `known` has what is
+/// known, even if this ends with an error.
 pub(super) fn search(
     bench: &mut dyn Bench,
     settings: Settings,
@@ -47,7 +47,8 @@ fn take_turns(
     };
     for ran in 0_u32.. {
         if let Some(budget) = time_budget {
-            // Of both together, and each trial as long as those so far: before the first nobody knows.
+            // The budget is for both together. Each trial is expected to take as long as those so far; before the
+            // first, nobody knows.
             let trials = trials_in(
                 budget.as_secs_f64(),
                 began.elapsed().as_secs_f64(),

@@ -1,10 +1,11 @@
-//! Comparisons on a bench that is a table: what is run in which order, what counts, what is kept when it ends early.
+//! Comparisons on a bench that is a table: what runs in which order, what counts, and what is kept if a comparison ends
+//! early.
 
 use plimsoll_core::record::Conclusion;
 
 use super::*;
 
-/// What a trial on the bench comes to.
+/// The result of a trial on the bench.
 type Script = fn(&Wanted, u32) -> std::result::Result<(Verdict, Option<f64>), Error>;
 
 struct Table {
@@ -56,7 +57,7 @@ fn at(load: u32, pairs: u32) -> Plan {
     }
 }
 
-/// `b` costs a tenth more; every trial a little more than the one before.
+/// `b` costs a tenth more, and every trial a little more than the one before.
 fn a_tenth_more(wanted: &Wanted, number: u32) -> Result<(Verdict, Option<f64>)> {
     let base = if wanted.side == Which::B {
         275.0
@@ -87,7 +88,7 @@ fn pairs_are_neighbours_in_balanced_order_with_one_seed_each() {
     assert_eq!(comparison.pairs.len(), 6);
     for pair in &comparison.pairs {
         assert_eq!(pair.left_out, None);
-        // The files tell the order.
+        // The file names show the order.
         assert_eq!(pair.b_first, pair.b_file < pair.a_file);
     }
     let ratio = comparison.cost_ratio.expect("six pairs");
@@ -165,7 +166,7 @@ fn a_load_that_b_does_not_carry_and_a_does_is_worse_with_the_default_number_of_p
         "{}",
         comparison.explanation
     );
-    // What it costs not to carry it is no cost.
+    // The cost of not carrying the load is not a cost.
     assert_eq!(comparison.cost_ratio, None);
     for pair in &comparison.pairs {
         let verdicts = (pair.a_verdict, pair.b_verdict);
@@ -304,7 +305,7 @@ fn searches_take_turns_and_pairs_run_below_the_lower_load_line() {
     let ratio = comparison.load_line_ratio.expect("both are bounded");
     assert!((0.5..0.7).contains(&ratio.value), "{ratio:?}");
     assert_eq!(comparison.conclusion, Conclusion::Worse);
-    // Together they hold with the confidence that was asked for; so each is wider than alone.
+    // The intervals hold together with the requested confidence, so each is wider than alone.
     let alone = compared(&at(load, 4), a_tenth_more)
         .0
         .cost_ratio

@@ -1,7 +1,7 @@
-//! What is wrong with this machine for measuring, and the line that mends it.
+//! Finds what is wrong with this machine for measuring, and says how to fix it.
 //!
-//! Looking ([`Observed::of_this_machine`]) and judging ([`findings`]) are apart, so that every judgement is tested with a machine that
-//! does not exist.
+//! Looking ([`Observed::of_this_machine`]) is separate from judging ([`findings`]), so that tests can check every
+//! judgement on a machine that does not exist.
 
 mod observed;
 
@@ -18,24 +18,24 @@ use crate::manifest::Readiness;
 pub enum Level {
     /// Good to know.
     Info,
-    /// Numbers of this machine will carry a caveat, or large loads will not fit.
+    /// Results from this machine will carry a caveat, or large loads will not fit.
     Warning,
     /// Plimsoll cannot measure here.
     Error,
 }
 
-/// One thing looked at.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// Its name, stable for scripts.
     pub id: String,
-    /// Whether it is as it should be.
+    /// Whether nothing is wrong.
     pub ok: bool,
-    /// How much it matters when it is not.
+    /// How much it matters if something is wrong.
     pub level: Level,
-    /// What was seen.
+    /// What was found.
     pub text: String,
-    /// The line that mends it; absent when it is as it should be, or nothing can be done.
+    /// How to fix it, in one line. `None` if nothing is wrong or nothing can be done.
     pub remedy: Option<String>,
 }
 
@@ -66,7 +66,7 @@ impl Finding {
     }
 }
 
-/// Judges what was seen: what is as it should be and what is not, in the order in which a user should read it.
+/// Judges the observations. Returns what is fine and what is not, in the order in which a user should read it.
 #[must_use]
 pub fn findings(seen: &Observed) -> Vec<Finding> {
     let mut all = vec![cores(seen)];
@@ -109,7 +109,8 @@ fn shared_core(seen: &Observed) -> Option<Finding> {
 }
 
 fn clock(seen: &Observed) -> Finding {
-    // These are read without entering the kernel. Others cost a system call, and some (hpet, acpi_pm) microseconds, per reading.
+    // Reading these does not enter the kernel. Other clocks cost a system call per reading, and some (hpet, acpi_pm)
+    // cost microseconds.
     const FAST: [&str; 4] = [
         "tsc",
         "kvm-clock",
@@ -251,7 +252,8 @@ fn ports(seen: &Observed) -> Finding {
     )
 }
 
-/// Sessions start over a ramp, so even thousands need only room for what comes while the target is busy for some tens of ms.
+/// Sessions start over a ramp. So even for thousands of them, a queue needs room only for what arrives while the target
+/// is busy for some tens of ms.
 fn queues(seen: &Observed) -> Vec<Finding> {
     let queue = |id: &str, setting: &str, length: Option<u64>, least: u64| {
         let length = length?;
@@ -323,7 +325,7 @@ fn simulator_present(seen: &Observed) -> Finding {
         Ok(path) => Finding::good("simulator", format!("the inference simulator is {path}")),
         Err(line) => {
             let remedy = "cargo build --release -p plimsoll-inference";
-            // The line carries its own remedy for those who meet it elsewhere.
+            // The line includes its own remedy, for users who see it elsewhere.
             let text = line.split("; ").next().unwrap_or(line);
             Finding::bad("simulator", Level::Error, text, remedy)
         }
@@ -354,7 +356,7 @@ mod tests {
     use crate::machine::Environment;
     use crate::manifest::Discovered;
 
-    /// A machine on which all is well.
+    /// A machine with nothing wrong.
     fn good_machine() -> Observed {
         Observed {
             environment: Environment {

@@ -1,4 +1,4 @@
-//! Looking at this machine, without judging.
+//! Looks at this machine, without judging it.
 
 use std::path::Path;
 
@@ -21,44 +21,45 @@ pub struct ObservedTarget {
     pub readiness: Readiness,
 }
 
-/// All that the doctor looks at.
+/// Everything that the doctor looks at.
 #[derive(Debug, Clone)]
 pub struct Observed {
     /// The machine's facts.
     pub environment: Environment,
-    /// The limits.
+    /// The limits of this process.
     pub limits: Limits,
-    /// CPUs that we may use.
+    /// The number of CPUs that we may use.
     pub cpus: usize,
-    /// A target CPU and a client CPU that are threads of one core, with the default placement of one vCPU.
+    /// A target CPU and a client CPU that are threads of one core, in the default placement of one vCPU.
     pub shared_core: Option<(u32, u32)>,
-    /// By which means a target that needs a quota would be isolated.
+    /// How a target that needs a quota would be isolated.
     pub means: Means,
-    /// What would be missing.
+    /// What that isolation would lack.
     pub missing: Vec<Missing>,
-    /// Why a target cannot have a network of its own, if it cannot.
+    /// Whether a target can have its own network; if not, why.
     pub network: Result<(), String>,
     /// `net.ipv4.tcp_max_syn_backlog`.
     pub syn_backlog: Option<u64>,
     /// `net.ipv4.tcp_tw_reuse`: 0 off, 1 on, 2 on the loopback.
     pub time_wait_reuse: Option<u64>,
-    /// `net.netfilter.nf_conntrack_max`, where connections are tracked.
+    /// `net.netfilter.nf_conntrack_max`, if connections are tracked.
     pub conntrack_max: Option<u64>,
     /// The targets.
     pub targets: Vec<ObservedTarget>,
     /// Manifests that cannot be used, one line each.
     pub broken_manifests: Vec<String>,
-    /// Where the inference simulator is, or the line that says that it is not there.
+    /// The path of the inference simulator, or the line that says that it is not there.
     pub simulator: Result<String, String>,
 }
 
 impl Observed {
-    /// Looks at this machine. Makes and removes a control group and a network namespace, and runs every target's version commands, so it takes a moment.
+    /// Looks at this machine. It creates and removes a control group and a network namespace, and runs every target's
+    /// version commands, so it takes a moment.
     #[must_use]
     pub fn of_this_machine(root: Option<&Path>, discovered: &Discovered) -> Self {
         let layout = Layout::of_this_machine();
         let allowed = CpuList::allowed_to_us().ok();
-        // Half a CPU, so that a quota is tried; the placement is the same as that of a whole one.
+        // Half a CPU, so that a quota is tried. The placement is the same as for a whole CPU.
         let placement = allowed
             .as_ref()
             .and_then(|allowed| Placement::choose(0.5, allowed, None, None).ok());

@@ -1,4 +1,4 @@
-//! The trials so far, and the brackets that they make.
+//! The trials so far, and the brackets made from them.
 
 use plimsoll_core::bottleneck::bottleneck;
 use plimsoll_core::broken_gate::first_broken;
@@ -12,7 +12,7 @@ use super::searches::judged_by;
 use crate::error::{Error, Result};
 use crate::trial::Conditions;
 
-/// The trials so far, as far as a bracket needs them.
+/// The trials so far, as needed for a bracket.
 #[derive(Default)]
 pub(super) struct Kept {
     trials: Vec<(String, Trial)>,
@@ -27,10 +27,11 @@ impl Kept {
         self.trials.push((file, trial.clone()));
     }
 
-    /// A search that goes on must not mix what it measured before with another build of the target.
+    /// Checks that the target is still the same. A resumed search must not mix earlier trials with trials of another
+    /// build of the target.
     ///
     /// # Errors
-    /// When the target's start line names other versions than before.
+    /// The target's start line names other versions than before.
     pub(super) fn must_be_the_same_target(&self, trial: &Trial) -> Result<()> {
         let Some((_, first)) = self.trials.first() else {
             return Ok(());
@@ -46,7 +47,7 @@ impl Kept {
         )))
     }
 
-    /// The bracket of the search by the SLO of that name.
+    /// The bracket of the search by this SLO.
     pub(super) fn bracket(
         &self,
         conditions: &Conditions,
@@ -103,7 +104,7 @@ impl Kept {
         }
     }
 
-    /// The gate that gave way at the first load that fails, and what ran out there.
+    /// The gate that gave way first at the lowest failing load, and what ran out there.
     fn what_gave_way(&self, slo: &str, outcome: &Outcome) -> (Option<String>, Option<String>) {
         let at_the_edge = |load| {
             let of_load = self.trials.iter().filter(move |(_, t)| t.sessions == load);
@@ -115,7 +116,7 @@ impl Kept {
             let gate = first_broken(&trial.gates).map(|gate| gate.name.clone());
             return (gate, bottleneck(&trial));
         }
-        // A lower bound also comes of a search that was not allowed to try more; that is no bottleneck of anybody.
+        // A search that was not allowed to try more also ends with a lower bound. That is nobody's bottleneck.
         if !outcome.lower_bound_only {
             return (None, None);
         }
@@ -133,7 +134,7 @@ impl Kept {
     }
 }
 
-/// The trial as it stands by the SLO of that name.
+/// The trial as judged by the SLO of that name.
 fn by(trial: &Trial, slo: &str) -> Trial {
     let mut trial = trial.clone();
     if let Some(at) = trial

@@ -1,4 +1,4 @@
-//! The least load at which a trial can give a verdict.
+//! The lowest load at which a trial can give a verdict.
 
 use plimsoll_core::least_load::{LeastLoads, window_needed_s};
 use plimsoll_core::profile::Length;
@@ -6,16 +6,16 @@ use plimsoll_core::slo::Slo;
 
 use crate::trial::Conditions;
 
-/// No trial has more sessions, messages or connections.
+/// No trial has more sessions, messages or connections than this.
 const LOAD_MOST: u32 = 10_000_000;
 
 impl Conditions {
-    /// The SLOs by which every trial is judged.
+    /// The SLOs that judge every trial.
     pub(super) fn slos(&self) -> impl Iterator<Item = &Slo> {
         std::iter::once(&self.slo).chain(&self.further_slos)
     }
 
-    /// The least load at which a trial of each length can pass by one of the SLOs.
+    /// The lowest load at which a trial of each length can pass by this SLO.
     #[must_use]
     pub fn least_loads(&self, slo: &Slo) -> LeastLoads {
         LeastLoads::of(slo, &self.profile, LOAD_MOST, |load| {
@@ -23,7 +23,7 @@ impl Conditions {
         })
     }
 
-    /// Why no full trial at `load` can pass: a line with the remedy for each SLO of which that is so.
+    /// Why no full trial at `load` can pass: one line with the remedy for each SLO by which none can.
     #[must_use]
     pub fn no_verdict_at(&self, load: u32) -> Vec<String> {
         let too_low = |slo: &&Slo| !self.least_loads(slo).allow(load, Length::Full);
@@ -31,7 +31,7 @@ impl Conditions {
         slos.map(|slo| self.why_no_verdict(slo, load)).collect()
     }
 
-    /// Why no full trial at `load` can pass by any SLO; `None` where one can by some.
+    /// Why no full trial at `load` can pass by any SLO; `None` if one can by some SLO.
     #[must_use]
     pub fn no_verdict_at_all(&self, load: u32) -> Option<String> {
         let mut lines = self.no_verdict_at(load);
@@ -45,7 +45,7 @@ impl Conditions {
         let needed_s = window_needed_s(slo, per_second).ceil();
         let remedy = match self.least_loads(slo).full {
             Some(least) => format!("use at least {least}, or --measured {needed_s}"),
-            // Of some loads the answers have a ceiling.
+            // Some loads have a ceiling on their answers.
             None => format!("use --measured {needed_s}"),
         };
         format!(
@@ -57,7 +57,8 @@ impl Conditions {
         )
     }
 
-    /// The length of a trial for which a search wants `wanted`: a full one where only that can pass by each SLO that can be passed at this load.
+    /// The length of a trial for which a search wants `wanted`. It is a full trial if, among the SLOs that can be
+    /// passed at this load, one can be passed only by a full trial.
     pub(crate) fn length_for(&self, load: u32, wanted: Length) -> Length {
         let only_full = |slo: &Slo| {
             let least = self.least_loads(slo);

@@ -1,8 +1,8 @@
 //! The search for the load line: trials at the loads that [`plimsoll_core::search`] asks for, until the edge is known.
 //!
 //! - `searches`: one search for each SLO, all fed from the same trials;
-//! - `kept`: the trials so far, and the brackets that they make;
-//! - `least`: the least load at which a trial can give a verdict.
+//! - `kept`: the trials so far, and the brackets made from them;
+//! - `least`: the lowest load at which a trial can give a verdict.
 
 mod kept;
 mod least;
@@ -23,12 +23,12 @@ use crate::trial::{self, Conditions, Outcome, Subject, TrialSecond};
 use kept::Kept;
 use searches::{Searches, Wanted};
 
-/// What a search is told.
+/// The plan of a search.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Of the search itself.
+    /// The settings of the search itself.
     pub settings: Settings,
-    /// When this has passed, no further trial begins.
+    /// After this time, no further trial begins.
     pub time_budget: Option<Duration>,
 }
 
@@ -41,33 +41,33 @@ pub struct Earlier {
     pub trial: Trial,
 }
 
-/// What the caller is told while a search runs; each may be shown, and each trial must be kept.
+/// Receives the progress of a search. The caller may show it, and must keep each trial.
 pub trait Observer {
     /// A trial begins.
     fn trial_begins(&mut self, number: u32, sessions: u32, why: Why, trials_left: u32);
-    /// A second of it is over; its latencies are gone afterwards.
+    /// A second of the trial is over. Its latencies are available only during this call.
     fn second(&mut self, second: &TrialSecond<'_>);
-    /// It is over; returns the name under which it was kept.
+    /// The trial is over. Returns the name under which it was kept.
     ///
     /// # Errors
-    /// When it could not be kept.
+    /// The trial could not be kept.
     fn trial_ends(&mut self, outcome: Outcome) -> std::result::Result<String, String>;
 }
 
-/// What a search came to.
+/// The outcome of a search.
 #[derive(Debug)]
 pub struct Found {
-    /// What is known, for each SLO: that of the conditions first, then the further ones.
+    /// What is known for each SLO: that of the conditions first, then the further ones.
     pub brackets: Vec<Bracket>,
-    /// What ended the search before its time, if something other than a signal did; the brackets are marked `interrupted` then.
+    /// The error that ended the search early, unless that was a signal. The brackets are then marked `interrupted`.
     pub cut_short: Option<Error>,
 }
 
-/// Searches, going on from `earlier` trials of the same search if there are any.
+/// Searches for the load line. Resumes from `earlier` trials of the same search, if there are any.
 ///
 /// # Errors
-/// As [`trial::run`] for the very first trial, when a trial could not be kept, or when `earlier` trials are of other conditions. An error or a signal later on ends
-/// the search with what it knows, in brackets that are marked `interrupted`.
+/// The errors of [`trial::run`] in the very first trial; or a trial could not be kept; or `earlier` trials are of other
+/// conditions. A later error or signal ends the search with what it knows, in brackets that are marked `interrupted`.
 pub fn find(
     conditions: &Conditions,
     subject: &Subject,
@@ -157,7 +157,8 @@ fn one_trial(
     )
 }
 
-/// The same conditions with a seed of this trial's own, so that repeats at one load are draws of their own. It fits the integers of every JSON reader.
+/// The same conditions with a seed for this trial alone, so that repeats at one load are independent draws. The seed
+/// fits the integers of every JSON reader.
 fn drawn_anew(conditions: &Conditions, trials_before: u32) -> Conditions {
     let mut conditions = conditions.clone();
     conditions.seed = mix(conditions.seed ^ u64::from(trials_before)) >> 32;

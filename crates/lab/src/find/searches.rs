@@ -9,7 +9,7 @@ use plimsoll_core::slo::Slo;
 use crate::error::{Error, Result};
 use crate::trial::Conditions;
 
-/// The next trial.
+/// The trial to run next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub(super) load: u32,
@@ -21,7 +21,7 @@ pub(super) struct Wanted {
 
 /// A search for each SLO.
 pub(super) struct Searches {
-    /// With the SLO's name, that of the conditions first.
+    /// Each search with its SLO's name, that of the conditions first.
     all: Vec<(String, Search)>,
 }
 
@@ -33,7 +33,7 @@ impl Searches {
             let settings = Settings {
                 min: least.full.unwrap_or(u32::MAX),
                 short_min: least.short.unwrap_or(u32::MAX),
-                // Every search counts the trials that the others asked for.
+                // Every search also counts the trials that the others asked for.
                 max_trials: settings.max_trials.saturating_mul(count),
                 ..settings
             };
@@ -44,7 +44,7 @@ impl Searches {
         Ok(Self { all })
     }
 
-    /// The next trial of the first search that wants one: what it shows is the others' as well.
+    /// The next trial of the first search that wants one. The other searches also use what it shows.
     pub(super) fn next(&self) -> Option<Wanted> {
         let trials_left = self
             .all
@@ -62,10 +62,10 @@ impl Searches {
         })
     }
 
-    /// Tells every search what a trial showed by its SLO. An interrupted trial shows nothing.
+    /// Tells every search what a trial showed by that search's SLO. An interrupted trial shows nothing.
     ///
     /// # Errors
-    /// When the trial was not judged by one of the SLOs: it belongs to another search.
+    /// The trial was not judged by one of the SLOs, so it belongs to another search.
     pub(super) fn record(&mut self, trial: &Trial) -> Result<()> {
         if trial.interrupted {
             return Ok(());
@@ -91,21 +91,21 @@ impl Searches {
         Ok(())
     }
 
-    /// The time lasts for so many trials more, if none is invalid.
+    /// Tells every search that the time is enough for this many more trials, if none is invalid.
     pub(super) fn expect_time_for(&mut self, trials_left: u32) {
         for (_, search) in &mut self.all {
             search.expect_time_for(trials_left);
         }
     }
 
-    /// A signal or an error ended the measuring.
+    /// Tells every search that a signal or an error ended the measurement.
     pub(super) fn interrupt(&mut self) {
         for (_, search) in &mut self.all {
             search.interrupt();
         }
     }
 
-    /// What is known, by SLO; all searches must be over.
+    /// What is known, by SLO. All searches must have ended.
     pub(super) fn outcomes(&self) -> Vec<(&str, Outcome)> {
         let done = |(slo, search)| match Search::next(search) {
             Step::Done(outcome) => (String::as_str(slo), outcome),

@@ -1,4 +1,4 @@
-//! The searches on trials that nobody ran.
+//! Feeds the searches with trials that nobody ran.
 
 use std::path::PathBuf;
 
@@ -130,7 +130,7 @@ fn trial(sessions: u32, length: Length) -> Trial {
 /// The load line, and the lowest load that fails.
 type Ends = (Option<u32>, Option<u32>);
 
-/// Runs the searches to their end and gives the brackets' ends by SLO, with the number of trials.
+/// Runs the searches to their end. Returns the ends of the brackets by SLO, and the number of trials.
 fn search(slos: &[Slo]) -> (Vec<Ends>, u32) {
     let mut conditions = conditions();
     conditions.slo = slos[0].clone();
@@ -239,12 +239,12 @@ fn another_build_of_the_target_does_not_go_on_with_a_search() {
 
 #[test]
 fn short_trials_are_for_loads_that_give_samples_enough() {
-    // p95 needs 200 samples; 4 s of one answer a second, with half as many to spare.
+    // p95 needs 200 samples, and half as many to spare, in 4 s at one answer per session and second.
     let mut conditions = conditions();
     assert_eq!(conditions.length_for(75, Length::Short), Length::Short);
     assert_eq!(conditions.length_for(74, Length::Short), Length::Full);
     assert_eq!(conditions.length_for(1_000, Length::Full), Length::Full);
-    // A full trial would be no help to the SLO that cannot be passed at this load anyway.
+    // A full trial would not help the SLO that cannot be passed at this load anyway.
     conditions.further_slos = vec![Slo::ws("ping")];
     assert_eq!(conditions.length_for(90, Length::Short), Length::Short);
     assert_eq!(conditions.length_for(100, Length::Short), Length::Full);
@@ -282,7 +282,7 @@ fn each_workload_has_its_least_load() {
         (Test::Storm, wse, 100, (Some(100), Some(375))),
         (Test::Fanout, Dialect::Echo, 100, (Some(10), Some(38))),
         (Test::Throughput, Dialect::Echo, 1, (Some(100), Some(375))),
-        // Ten barriers of each connection and second are all that there is.
+        // There are only ten barriers per connection and second.
         (Test::Throughput, wse, 10, (Some(100), None)),
         (Test::Throughput, wse, 9, (None, None)),
     ] {
@@ -326,7 +326,7 @@ fn a_load_too_low_for_a_verdict_comes_with_the_remedy() {
 #[test]
 fn a_target_that_fails_everywhere_ends_its_searches_at_their_least_loads() {
     let mut conditions = conditions();
-    // Twenty sessions are enough for the one, a hundred for the other.
+    // Twenty sessions are enough for the one SLO, a hundred for the other.
     conditions.further_slos = vec![Slo {
         name: "strict".to_owned(),
         ..Slo::ws("ping")
@@ -364,7 +364,8 @@ fn a_target_that_fails_everywhere_ends_its_searches_at_their_least_loads() {
 
 #[test]
 fn short_trials_of_a_rate_go_by_its_answers() {
-    // p99 needs 1,000 samples, with half as many to spare: in 4 s that is 375 answers a second, of each message or of the barriers behind them.
+    // p99 needs 1,000 samples, and half as many to spare. In 4 s that is 375 answers per second, to each message or to
+    // the barriers after them.
     let mut conditions = conditions();
     conditions.slo = Slo::ws("throughput");
     conditions.further_slos = Vec::new();
@@ -409,7 +410,7 @@ fn a_lower_bound_says_who_ran_out() {
     assert_eq!(bottleneck("send-lag"), ran_out("client"));
     assert_eq!(bottleneck("machine-bound"), ran_out("machine"));
     assert_eq!(bottleneck("target-starved"), ran_out("machine"));
-    // A search that was not allowed to try more is no bottleneck of anybody.
+    // A search that was not allowed to try more is nobody's bottleneck.
     assert_eq!(bottleneck("too-few-samples"), None);
 }
 

@@ -1,4 +1,4 @@
-//! One HTTP/1.1 request on the loopback, with a time-out, and the Prometheus text format.
+//! One HTTP/1.1 request on the loopback, with a timeout, and the Prometheus text format.
 
 mod prometheus;
 
@@ -8,7 +8,7 @@ pub use prometheus::{Metrics, Series};
 
 use crate::error::{Error, Result};
 
-/// Bodies larger than this are refused: nothing that we ask for comes near.
+/// Larger bodies are rejected. Nothing that we ask for comes near this size.
 const BODY_MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 /// An answer, whatever its status.
@@ -36,7 +36,7 @@ impl Response {
 /// `GET url`.
 ///
 /// # Errors
-/// No answer within `timeout`; any status is an answer.
+/// No answer within `timeout`. Any status is an answer.
 pub fn get(url: &str, timeout: Duration) -> Result<Response> {
     let answer = agent(timeout).get(url).call();
     finish("GET", url, answer)
@@ -79,7 +79,7 @@ pub fn put(url: &str, content_type: &str, body: &[u8], timeout: Duration) -> Res
     finish("PUT", url, answer)
 }
 
-/// [`get`], and only status 200 will do.
+/// Like [`get`], but accepts only status 200. Returns the body.
 ///
 /// # Errors
 /// As [`get`], or another status.
@@ -100,13 +100,14 @@ pub fn get_ok(url: &str, timeout: Duration) -> Result<String> {
     }
 }
 
-/// A new agent per request, hence a new connection: a target that is stopped between two questions must not leave a dead one.
+/// A new agent for each request, and so a new connection. A target that is stopped between two requests must not leave
+/// a dead one.
 fn agent(timeout: Duration) -> ureq::Agent {
     ureq::Agent::config_builder()
         .timeout_global(Some(timeout))
         .http_status_as_error(false)
         .max_redirects(0)
-        // What we talk to is on this machine; a proxy of the user's environment is not meant for it.
+        // We talk only to servers on this machine. A proxy in the user's environment is not meant for them.
         .proxy(None)
         .build()
         .into()
@@ -157,7 +158,7 @@ mod tests {
 
     const TIMEOUT: Duration = Duration::from_secs(5);
 
-    /// Serves one request with `answer`; returns the URL and, when joined, the request's head and body.
+    /// Serves one request with `answer`. Returns the URL and a thread; joining it gives the request's head and body.
     fn serve_one(answer: &'static str) -> (String, std::thread::JoinHandle<(String, String)>) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
         let url = format!("http://{}/path", listener.local_addr().expect("address"));

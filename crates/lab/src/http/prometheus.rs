@@ -1,5 +1,5 @@
-//! The Prometheus text exposition format, version 0.0.4: `name{label="value"} 1.5 [timestamp]`, comments, and `# TYPE` lines.
-//! Source: <https://prometheus.io/docs/instrumenting/exposition_formats/>.
+//! The Prometheus text exposition format, version 0.0.4: `name{label="value"} 1.5 [timestamp]`, comments, and `# TYPE`
+//! lines. Source: <https://prometheus.io/docs/instrumenting/exposition_formats/>.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 pub struct Series {
     /// The metric's name.
     pub name: String,
-    /// Label → value.
+    /// The labels: values by name.
     pub labels: BTreeMap<String, String>,
 }
 
@@ -20,10 +20,10 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Parses a scrape strictly: what is parsed wrongly is measured wrongly.
+    /// Parses a scrape strictly: a parsing mistake would be a measuring mistake.
     ///
     /// # Errors
-    /// The first line that is not of the format, or that names a series again.
+    /// The error names the first line that is not in the format, or that repeats a series.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut metrics = Self::default();
         for (index, line) in text.lines().enumerate() {
@@ -60,7 +60,7 @@ impl Metrics {
         self.samples.get(&Series { name, labels }).copied()
     }
 
-    /// The sum over all series of this name; `None` when there is none.
+    /// The sum over all series of this name; `None` if there are none.
     #[must_use]
     pub fn sum(&self, name: &str) -> Option<f64> {
         self.of(name).map(|(_, value)| value).reduce(|a, b| a + b)
@@ -105,7 +105,7 @@ fn parse_sample(line: &str) -> Result<(Series, f64), &'static str> {
     Ok((Series { name, labels }, value))
 }
 
-/// Parses from behind `{` to behind `}`; returns the rest of the line.
+/// Parses from just after `{` to just after `}`. Returns the labels and the rest of the line.
 fn parse_labels(mut rest: &str) -> Result<(BTreeMap<String, String>, &str), &'static str> {
     let mut labels = BTreeMap::new();
     loop {
@@ -135,7 +135,7 @@ fn parse_labels(mut rest: &str) -> Result<(BTreeMap<String, String>, &str), &'st
     }
 }
 
-/// Parses from behind the opening quote to behind the closing one. The escapes are `\\`, `\"` and `\n`.
+/// Parses from just after the opening quote to just after the closing one. The escapes are `\\`, `\"` and `\n`.
 fn parse_quoted(text: &str) -> Result<(String, &str), &'static str> {
     let mut value = String::new();
     let mut characters = text.char_indices();
@@ -153,7 +153,7 @@ fn parse_quoted(text: &str) -> Result<(String, &str), &'static str> {
     Err("a quote that does not end")
 }
 
-/// Rust reads "inf" and "NaN" in any case, and signs, as the format (which is Go's) does.
+/// Rust accepts "inf" and "NaN" in any letter case, and signs, as the format (which is Go's) does.
 fn parse_value(word: &str) -> Option<f64> {
     word.parse().ok()
 }
@@ -237,7 +237,7 @@ high +Inf
         #[test]
         fn any_label_value_survives_escaping(value in any::<String>()) {
             let escaped = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-            // The format is of lines; other line ends cannot be written in it.
+            // The format is line-based and cannot express other line ends.
             prop_assume!(!value.contains('\r'));
             let metrics = Metrics::parse(&format!("a{{b=\"{escaped}\"}} 1")).expect("valid");
             prop_assert_eq!(metrics.get("a", &[("b", &value)]), Some(1.0));

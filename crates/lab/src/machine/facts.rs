@@ -9,10 +9,10 @@ use super::limits::Limits;
 use crate::isolation::{CpuList, Layout};
 use crate::resources::CpuTimes;
 
-/// The machine of a measurement. Facts that this machine does not tell are absent.
+/// The machine of a measurement. A fact that the machine does not report is absent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
-    /// The distribution, by its own name for itself.
+    /// The distribution's name for itself.
     pub os: String,
     /// The kernel's release.
     pub kernel: String,
@@ -22,31 +22,31 @@ pub struct Environment {
     pub cpu_model: String,
     /// CPUs (hardware threads) that are online.
     pub cores: u64,
-    /// Those that we may use.
+    /// The CPUs that we may use.
     pub cpus_allowed: String,
-    /// Whether cores run two threads at once; a CPU is then less than a core.
+    /// Whether cores run two threads at once. A CPU is then less than a core.
     pub smt: Option<bool>,
-    /// Whether a hypervisor is underneath.
+    /// Whether the machine runs under a hypervisor.
     pub virtual_machine: bool,
     /// Main memory, bytes.
     pub memory_bytes: u64,
-    /// What the kernel reads the time from.
+    /// The clock source from which the kernel reads the time.
     pub clock_source: Option<String>,
-    /// "v1", "v2", "hybrid" or "none".
+    /// The kind of control groups: "v1", "v2", "hybrid" or "none".
     pub cgroup: String,
     /// The frequency governor of the first CPU.
     pub governor: Option<String>,
-    /// Our limit of open files, and so that of what we start.
+    /// Our limit of open files, which everything we start inherits.
     pub fd_limit: u64,
-    /// The ports of outgoing connections, first and last.
+    /// The first and the last port for outgoing connections.
     pub port_range: Option<(u16, u16)>,
-    /// The longest queue of connections waiting to be accepted.
+    /// The longest possible queue of connections waiting to be accepted.
     pub somaxconn: Option<u64>,
     /// Transparent huge pages: `always`, `madvise` or `never`.
     pub huge_pages: Option<String>,
-    /// The share of all CPU time since boot that the hypervisor took for others.
+    /// The share of all CPU time since boot that the hypervisor gave to others.
     pub steal_share: f64,
-    /// The one-minute load average when this was taken.
+    /// The one-minute load average when these facts were read.
     pub load_average: Option<f64>,
 }
 
@@ -81,13 +81,14 @@ impl Environment {
                 .and_then(|text| text.parse().ok()),
             huge_pages: read("/sys/kernel/mm/transparent_hugepage/enabled")
                 .and_then(|text| bracketed(&text)),
-            // Rounded to parts per million: ticks say no more, and a short number survives being written.
+            // Rounded to parts per million. Ticks are no more precise, and a short number survives being written and
+            // read.
             steal_share: (total.steal_share() * 1e6).round() / 1e6,
             load_average: read("/proc/loadavg").and_then(|text| load_average(&text)),
         }
     }
 
-    /// The same facts by name, as a result file carries them.
+    /// The same facts by name, as in a result file.
     #[must_use]
     pub fn facts(&self) -> BTreeMap<String, String> {
         let Ok(serde_json::Value::Object(fields)) = serde_json::to_value(self) else {
@@ -111,7 +112,7 @@ impl Environment {
     }
 }
 
-/// The range from which the kernel takes the ports of outgoing connections, first and last.
+/// The range from which the kernel takes ports for outgoing connections, first and last.
 #[must_use]
 pub fn ephemeral_ports() -> Option<(u16, u16)> {
     parse_ports(&read("/proc/sys/net/ipv4/ip_local_port_range")?)
@@ -133,7 +134,7 @@ fn os_name(os_release: &str) -> String {
     )
 }
 
-/// x86 says "model name"; Arm says it only on some machines.
+/// x86 has "model name"; Arm has it only on some machines.
 fn cpu_model(cpuinfo: &str) -> String {
     let value_of = |key: &str| {
         let lines = cpuinfo.lines().filter_map(|line| line.split_once(':'));
@@ -174,7 +175,7 @@ fn load_average(text: &str) -> Option<f64> {
     text.split_whitespace().next()?.parse().ok()
 }
 
-/// The chosen one of `always [madvise] never`.
+/// The word in brackets, as in `always [madvise] never`.
 fn bracketed(text: &str) -> Option<String> {
     let (_, rest) = text.split_once('[')?;
     rest.split_once(']').map(|(chosen, _)| chosen.to_owned())

@@ -1,29 +1,31 @@
-//! The limits that many sessions run into: open files and outgoing ports.
+//! The limits that many sessions hit: open files and outgoing ports.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::facts::ephemeral_ports;
 use crate::error::{Error, Result};
 
-/// Open files that a process needs beside one per session: logs, listeners, connections to the inference server, the runtime's own.
+/// Open files that a process needs in addition to one per session: logs, listeners, connections to the inference
+/// server, the runtime's own.
 const FD_MARGIN: u64 = 256;
 
-/// Outgoing ports left for everything else on the machine, the connections to the inference server among them.
+/// Outgoing ports left for everything else on the machine, including the connections to the inference server.
 const PORT_MARGIN: u64 = 512;
 
-/// The limits of this process, which what it starts inherits.
+/// The limits of this process. Everything that it starts inherits them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Open files: the limit in force.
     pub fd_soft: u64,
-    /// Open files: how far a process may raise it.
+    /// Open files: how far a process may raise that limit.
     pub fd_hard: u64,
-    /// Ports for outgoing connections from one address to one address and port, first and last.
+    /// The first and the last port for outgoing connections from one address to one address and port.
     pub ports: Option<(u16, u16)>,
 }
 
 impl Limits {
-    /// Reads them. What cannot be read counts as unlimited, so that it does not stop a trial that might well run.
+    /// Reads the limits. A limit that cannot be read counts as unlimited, so that it does not stop a trial that might
+    /// well run.
     #[must_use]
     pub fn of_this_process() -> Self {
         let (fd_soft, fd_hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or((u64::MAX, u64::MAX));
@@ -34,13 +36,13 @@ impl Limits {
         }
     }
 
-    /// The sessions that one client process has open files for.
+    /// The number of sessions for which one client process has open files.
     #[must_use]
     pub fn sessions_of_a_process(&self) -> u64 {
         self.fd_soft.saturating_sub(FD_MARGIN)
     }
 
-    /// The most sessions that [`preflight`] lets pass, of those that need the same otherwise.
+    /// The most sessions that [`preflight`] accepts, if everything else in `need` stays the same.
     #[must_use]
     pub fn room(&self, need: Need) -> Room {
         let of_a_process = self.sessions_of_a_process();
@@ -62,46 +64,46 @@ impl Limits {
 /// How many sessions a machine has room for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
-    /// So many.
+    /// The number of sessions.
     pub sessions: u64,
-    /// What one more would lack.
+    /// What one more session would lack.
     pub ends_by: &'static str,
 }
 
-/// Ports for outgoing connections from so many addresses, each of which has its own.
+/// The number of ports for outgoing connections from this many addresses. Each address has its own ports.
 fn all_ports((low, high): (u16, u16), client_addresses: u64) -> u64 {
     (u64::from(high) - u64::from(low) + 1).saturating_mul(client_addresses.max(1))
 }
 
-/// Raises our limit of open files as far as we may; to be called first of all, for children inherit it. Returns the limit then in
-/// force.
+/// Raises our limit of open files as far as allowed, and returns the limit then in force. Call this first of all,
+/// because children inherit the limit.
 pub fn raise_fd_limit() -> u64 {
     let Limits {
         fd_soft, fd_hard, ..
     } = Limits::of_this_process();
-    // Where it is refused the old limit stays, and the check before a trial says whether it suffices.
+    // If this is refused, the old limit stays. The check before a trial says whether it is enough.
     if fd_soft < fd_hard && setrlimit(Resource::RLIMIT_NOFILE, fd_hard, fd_hard).is_ok() {
         return fd_hard;
     }
     fd_soft
 }
 
-/// What a trial asks of the machine.
+/// What a trial needs from the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Need {
-    /// Sessions: each is one open file in the client and one in the target.
+    /// The number of sessions. Each is one open file in the client and one in the target.
     pub sessions: u64,
-    /// Client processes that may share them; each has open files of its own. Where there are several, those of the target are not looked at: they are part
-    /// of the answer.
+    /// The number of client processes that may share the sessions. Each has its own open files. If there are several,
+    /// the target's open files are not checked: they are part of what is measured.
     pub client_processes: u64,
-    /// Source addresses that the client connects from; each has its own ports.
+    /// The number of source addresses that the client connects from. Each has its own ports.
     pub client_addresses: u64,
-    /// Connections that the target may open to its inference server.
+    /// The number of connections that the target may open to its inference server.
     pub inference_connections: u64,
 }
 
 impl Need {
-    /// So many sessions from one address.
+    /// The need of this many sessions from one address.
     #[must_use]
     pub fn sessions(sessions: u64) -> Self {
         Self {
@@ -113,8 +115,8 @@ impl Need {
     }
 }
 
-/// Says before a trial whether it can have its open files and ports; a trial that runs out of them in the middle would be read as
-/// the target's limit.
+/// Checks before a trial that it can have its open files and ports. If a trial ran out of them in the middle, that
+/// would look like the target's limit.
 ///
 /// # Errors
 /// One line with the remedy.

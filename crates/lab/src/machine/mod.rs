@@ -1,4 +1,4 @@
-//! This machine: the facts that a result must carry, and the limits that a trial runs into.
+//! This machine: the facts that a result must state, and the limits that a trial can hit.
 //!
 //! ```text
 //! facts   what is read, and parsed, from /proc, /sys and /etc

@@ -1,6 +1,7 @@
-//! The same small work, timed before and after each trial: where a cost or an edge moves and the target did not change, this tells whether the machine did.
+//! Times the same small work before and after each trial. If a cost or an edge moves and the target did not change,
+//! this shows whether the machine did.
 //!
-//! It takes about an eighth of a second, on CPUs that are at rest otherwise.
+//! A probe takes about an eighth of a second, on CPUs that are otherwise idle.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,23 +15,23 @@ use crate::error::{Error, Result};
 use crate::isolation::{CpuList, Placement};
 use crate::resources::thread_cpu;
 
-/// Blocks of each kind of work; the median block counts.
+/// Blocks of each kind of work. The median block counts.
 const BLOCKS: usize = 9;
 const MULTIPLICATIONS: u32 = 100_000;
-/// 8 MiB: more than a core's own caches have.
+/// 8 MiB: more than a core's own caches hold.
 const CELLS: usize = 1 << 21;
 const READS: u32 = 20_000;
 const SYSTEM_CALLS: u32 = 2_000;
 const ROUND_TRIPS: usize = 300;
-/// Until both threads have found their CPUs.
+/// Round trips that do not count, until both threads have found their CPUs.
 const ROUND_TRIPS_BEFORE: usize = 50;
 const SLEEP: Duration = Duration::from_micros(500);
 const SLEEPS: usize = 60;
 
-/// Probes the first CPU of the target, and the way between it and the first of the client.
+/// Probes the target's first CPU, and the path between it and the client's first CPU.
 ///
 /// # Errors
-/// One of them may not be used.
+/// We may not use one of these CPUs.
 pub fn probe(placement: &Placement) -> Result<Probe> {
     let first = |cpus: &CpuList| CpuList::new(cpus.as_slice().iter().copied().take(1).collect());
     let cpus = first(&placement.target_cpus).zip(first(&placement.client_cpus));
@@ -84,12 +85,13 @@ fn on_one_cpu(cpu: &CpuList) -> Result<Probe> {
     })
 }
 
-/// Each cell holds the next one's place, in a circle through all of them that no prefetcher foresees (Sattolo's shuffle).
+/// Each cell holds the index of the next one. They form a circle through all cells that no prefetcher can foresee
+/// (Sattolo's shuffle).
 fn circle() -> Vec<u32> {
     let mut cells: Vec<u32> = (0..).take(CELLS).collect();
     let mut random = 1u64;
     for last in (1..CELLS).rev() {
-        // Knuth's MMIX generator; its high bits are good enough to scatter.
+        // Knuth's MMIX generator. Its high bits are good enough to scatter the cells.
         random = random
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
@@ -99,7 +101,7 @@ fn circle() -> Vec<u32> {
     cells
 }
 
-/// The median over blocks of the time that one of `steps` took, ns.
+/// The time of one of `steps` steps, ns: the median over blocks.
 fn median_of_blocks(steps: u32, mut block: impl FnMut()) -> f64 {
     let times = (0..BLOCKS).map(|_| {
         let began = Instant::now();
@@ -109,7 +111,7 @@ fn median_of_blocks(steps: u32, mut block: impl FnMut()) -> f64 {
     median(times.collect())
 }
 
-/// How late sleeps end, and the CPU time that they take, µs.
+/// How late sleeps end, and the CPU time that they take, µs: the medians.
 fn timer() -> (f64, f64) {
     let mut late_us = Vec::with_capacity(SLEEPS);
     let mut cpu_us = Vec::with_capacity(SLEEPS);
@@ -123,7 +125,7 @@ fn timer() -> (f64, f64) {
     (median(late_us), median(cpu_us))
 }
 
-/// The median round trip between a thread on each CPU, µs.
+/// The median round trip between two threads, one on each CPU, µs.
 fn wake_up_us(target: &CpuList, client: &CpuList) -> Result<f64> {
     let times = std::thread::scope(|scope| scope.spawn(|| round_trips_us(target, client)).join());
     let times = times.map_err(|_| panicked())??;
@@ -150,7 +152,7 @@ fn round_trips_us(target: &CpuList, client: &CpuList) -> Result<Vec<f64>> {
         });
         let mut times = Vec::with_capacity(ROUND_TRIPS_BEFORE + ROUND_TRIPS);
         while times.len() < ROUND_TRIPS_BEFORE + ROUND_TRIPS && !woken.is_finished() {
-            // The other one falls asleep first: a thread that still runs is not woken.
+            // Let the other thread fall asleep first: a thread that still runs is not woken.
             std::thread::sleep(Duration::from_micros(50));
             let began = Instant::now();
             asked.store(true, Ordering::Release);
@@ -201,7 +203,7 @@ mod tests {
         let placement = Placement::choose(1.0, &allowed, None, None).expect("possible");
         let began = Instant::now();
         let probe = probe(&placement).expect("probed");
-        // Wide bounds: no machine is outside them, and a mistake in a unit is.
+        // Wide bounds: every machine is within them, and a mistake in a unit is not.
         assert!((0.05..100.0).contains(&probe.arithmetic_ns), "{probe:?}");
         assert!((0.5..5_000.0).contains(&probe.memory_ns), "{probe:?}");
         assert!(probe.memory_ns > probe.arithmetic_ns, "{probe:?}");

@@ -10,31 +10,32 @@ use std::time::{Duration, Instant};
 use super::{Manifest, Need, program_path};
 use crate::contract::SECRET_VARIABLES;
 
-/// A version command that takes longer than this counts as absent. Generous: some toolchains set themselves up at their first call.
+/// If a version command takes longer than this, its tool counts as missing. The limit is generous because some
+/// toolchains set themselves up on their first call.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What stands between this machine and a running target.
+/// Whether this machine can run a target, and what is missing if not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Readiness {
-    /// It is built: the program to run is here, and so is all that the manifest says a build makes. (Where a source changed since, the next run
-    /// builds again.)
+    /// The target is built: the program to run is here, and so is everything that the manifest says a build makes. (If
+    /// a source file has changed since, the next run builds again.)
     Ready,
-    /// Every tool is here, and it is not built; or nobody can tell but the build command.
+    /// Every tool is here, but the target is not built, or only the build command can tell.
     NeedsBuild {
-        /// The build command, as a line.
+        /// The build command, as one line.
         command: String,
     },
-    /// A tool is absent, or there is nothing to run.
+    /// A tool is missing, or there is no program to run.
     Missing {
         /// The tool.
         tool: String,
-        /// The line that tells how to install it.
+        /// One line that says how to install it.
         install: String,
     },
 }
 
 impl Readiness {
-    /// What is missing and the remedy, in a line; `None` where nothing is.
+    /// What is missing and the remedy, in one line; `None` if nothing is missing.
     #[must_use]
     pub fn missing(&self) -> Option<String> {
         match self {
@@ -43,7 +44,7 @@ impl Readiness {
         }
     }
 
-    /// One word for scripts: `ready`, `not built` or `missing tool`.
+    /// A short name for scripts: `ready`, `not built` or `missing tool`.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
@@ -54,7 +55,7 @@ impl Readiness {
     }
 }
 
-/// For people: the word, and what follows from it.
+/// For people: the short name, and what follows from it.
 impl fmt::Display for Readiness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word())?;
@@ -71,7 +72,7 @@ impl fmt::Display for Readiness {
 pub struct Availability {
     /// See [`Readiness`].
     pub readiness: Readiness,
-    /// Tool → the first line that its version command printed; only tools that are here.
+    /// The first line that each tool's version command printed, by tool name. Only tools that are here.
     pub versions: BTreeMap<String, String>,
 }
 
@@ -107,7 +108,7 @@ fn readiness_of_program(manifest: &Manifest) -> Readiness {
     if !in_folder && !in_path(program) {
         return not_in_path(program);
     }
-    // An interpreter is here before any build, so only what the build makes can tell.
+    // An interpreter is here before any build, so only what the build makes shows whether it ran.
     let told = in_folder || !build.makes.is_empty();
     if told && missing_product(manifest).is_none() {
         return Readiness::Ready;
@@ -117,7 +118,7 @@ fn readiness_of_program(manifest: &Manifest) -> Readiness {
     }
 }
 
-/// The first thing that a finished build leaves and that is not there; paths are relative to the target's folder.
+/// The first file that a finished build leaves and that is missing. Paths are relative to the target's folder.
 pub(super) fn missing_product(manifest: &Manifest) -> Option<&str> {
     let program = &manifest.run.command[0];
     let makes = manifest.build.iter().flat_map(|build| &build.makes);
@@ -162,8 +163,9 @@ fn in_path(program: &str) -> bool {
     })
 }
 
-/// The first line that the need's version command prints on stdout, else on stderr (as `java -version` does).
-/// `None`: not found, failed, or took too long. A shim that exists but has nothing behind it fails, so it counts as absent.
+/// The first line that the version command prints on stdout, or else on stderr (as `java -version` does). `None` if the
+/// command was not found, failed, or took too long. A shim with no tool behind it fails, so that tool counts as
+/// missing.
 fn version_of(need: &Need, folder: &Path) -> Option<String> {
     let (program, arguments) = need.version_command.split_first()?;
     let mut command = Command::new(program_path(folder, program));
@@ -186,7 +188,7 @@ fn version_of(need: &Need, folder: &Path) -> Option<String> {
             Ok(Some(status)) => break status,
             Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(2)),
             _ => {
-                // Both calls fail only when the child is already gone.
+                // Both calls fail only if the child is already gone.
                 let _ = child.kill();
                 let _ = child.wait();
                 return None;
@@ -215,7 +217,7 @@ fn read_in_background<R: Read + Send + 'static>(
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(source) = source {
-            // A version text that cannot be read whole is still worth its beginning.
+            // If the version text cannot be read in full, its beginning is still useful.
             let _ = source.take(64 * 1024).read_to_end(&mut bytes);
         }
         String::from_utf8_lossy(&bytes).into_owned()
@@ -251,7 +253,7 @@ mod tests {
         assert_eq!(manifest.availability().readiness, Readiness::Ready);
     }
 
-    /// An interpreter and a script are there before any build: neither makes a target ready.
+    /// An interpreter or a script exists before any build, so neither makes a target ready.
     #[test]
     fn what_a_build_makes_tells_whether_there_was_one() {
         let folder = tempfile::tempdir().expect("temp");
@@ -283,7 +285,7 @@ mod tests {
         }
     }
 
-    /// Every target of this repository that runs an interpreter or a script says how it is known to be built.
+    /// Every target in this repository that runs an interpreter or a script says how to tell that it is built.
     #[test]
     fn every_target_here_tells_when_it_is_built() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

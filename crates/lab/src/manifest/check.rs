@@ -1,11 +1,11 @@
-//! What a manifest may say.
+//! Checks what a manifest says.
 
 use plimsoll_workloads::ws::Dialect;
 
 use super::{Manifest, Tier};
 
 impl Manifest {
-    /// Whether its values are possible, and go together.
+    /// Checks that its values are possible and fit together.
     pub(super) fn check(&self) -> std::result::Result<(), String> {
         plain_name("name", &self.name)?;
         plain_name("workload", &self.workload)?;
@@ -53,7 +53,7 @@ impl Manifest {
         Ok(())
     }
 
-    /// The keys of workload `ws`.
+    /// Checks the keys of workload `ws`.
     fn check_ws(&self) -> std::result::Result<(), String> {
         if let Some(dialect) = &self.dialect
             && Dialect::by_name(dialect).is_none()
@@ -76,7 +76,7 @@ impl Manifest {
     }
 }
 
-/// Names become parts of file names and of control group names, so they are kept plain.
+/// Names become parts of file names and control group names, so they must be plain.
 fn plain_name(key: &str, name: &str) -> std::result::Result<(), String> {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if name.is_empty() || name.len() > 64 || !name.chars().all(plain) || name.starts_with('-') {

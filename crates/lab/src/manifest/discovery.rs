@@ -1,4 +1,4 @@
-//! Where targets are: the root with its `targets/` folder, and every `target.toml` in it.
+//! Finds the root with its `targets/` folder, and every `target.toml` in it.
 
 use std::path::{Path, PathBuf};
 
@@ -11,9 +11,10 @@ pub const ROOT_VARIABLE: &str = "PLIMSOLL_ROOT";
 /// All targets below a root.
 #[derive(Debug, Default)]
 pub struct Discovered {
-    /// The usable ones, by workload and name.
+    /// The usable ones, sorted by workload and name.
     pub targets: Vec<Manifest>,
-    /// Manifests that cannot be used, so that one broken file does not hide the others. Report them; never drop them.
+    /// The errors of manifests that cannot be used. They are kept apart so that one broken file does not hide the other
+    /// targets. Report them; never drop them.
     pub broken: Vec<Error>,
 }
 
@@ -21,7 +22,7 @@ pub struct Discovered {
 /// `current` upward, else from `executable` upward.
 ///
 /// # Errors
-/// One line: an explicitly named root without `targets/`, or none found.
+/// One line: the explicitly named root has no `targets/`, or no root was found.
 pub fn find_root(
     explicit: Option<&Path>,
     variable: Option<&Path>,
@@ -60,7 +61,7 @@ pub fn root_of_this_process(explicit: Option<&Path>) -> Result<PathBuf> {
     let variable = std::env::var_os(ROOT_VARIABLE)
         .filter(|value| !value.is_empty())
         .map(PathBuf::from);
-    // Without a current folder or executable the search simply has fewer places to look in.
+    // If the current folder or the executable is unknown, there are simply fewer places to look in.
     let current = std::env::current_dir().unwrap_or_default();
     let executable = std::env::current_exe().unwrap_or_default();
     find_root(explicit, variable.as_deref(), &current, &executable)
@@ -69,7 +70,7 @@ pub fn root_of_this_process(explicit: Option<&Path>) -> Result<PathBuf> {
 /// Reads every `targets/<workload>/<name>/target.toml` below `root`. A folder without the file is not a target.
 ///
 /// # Errors
-/// Only when `targets/` itself cannot be read; a manifest that cannot be used is in [`Discovered::broken`].
+/// Only if `targets/` or a folder in it cannot be read. The errors of unusable manifests are in [`Discovered::broken`].
 pub fn discover(root: &Path) -> Result<Discovered> {
     let mut found = Discovered::default();
     for workload in folders(&root.join("targets"))? {
@@ -95,7 +96,7 @@ pub fn discover(root: &Path) -> Result<Discovered> {
 /// Reads the target `name` of `workload` below `root`.
 ///
 /// # Errors
-/// One line: no such target (with the names that there are), or its manifest cannot be used.
+/// One line: there is no such target (the line lists the names that exist), or its manifest cannot be used.
 pub fn find(root: &Path, workload: &str, name: &str) -> Result<Manifest> {
     let family = root.join("targets").join(workload);
     let folder = family.join(name);
@@ -133,7 +134,7 @@ fn workload_of(root: &Path, name: &str) -> Option<String> {
     Some(family.file_name()?.to_string_lossy().into_owned())
 }
 
-/// A discovered manifest must say what its path says: the path is what users type.
+/// Checks that the name and the workload in a manifest match its path, because the path is what users type.
 fn in_its_place(manifest: Manifest, workload: &Path, folder: &Path) -> Result<Manifest> {
     for (key, value, path) in [
         ("name", &manifest.name, folder),
@@ -153,11 +154,11 @@ fn in_its_place(manifest: Manifest, workload: &Path, folder: &Path) -> Result<Ma
 }
 
 fn has_targets(folder: &Path) -> bool {
-    // An empty path is what an unknown current folder or executable became.
+    // An unknown current folder or executable is an empty path here.
     !folder.as_os_str().is_empty() && folder.join("targets").is_dir()
 }
 
-/// The folders in `parent`, sorted, hidden ones left out.
+/// The folders in `parent`, sorted, without hidden ones.
 fn folders(parent: &Path) -> Result<Vec<PathBuf>> {
     let refuse = |error| Error::io("reading the folder", parent, error);
     let mut found = Vec::new();

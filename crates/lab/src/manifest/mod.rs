@@ -1,7 +1,7 @@
-//! `target.toml`: what a target is, how it is built, started and tested.
+//! `target.toml`: what a target is, and how it is built, started and tested.
 //!
-//! The file is read strictly: an unknown key is an error that names it, because a misspelt key that is silently ignored
-//! changes what is measured.
+//! The file is read strictly. An unknown key is an error that names the key, because a misspelt key that is silently
+//! ignored changes what is measured.
 
 mod availability;
 mod check;
@@ -18,23 +18,23 @@ pub use discovery::{Discovered, ROOT_VARIABLE, discover, find, find_root, root_o
 
 use crate::error::{Error, Result};
 
-/// The file's name in a target's folder.
+/// The name of the manifest file in a target's folder.
 pub const FILE_NAME: &str = "target.toml";
 
-/// How a target is written; numbers are only comparable within a tier.
+/// How a target is written. Numbers are comparable only within a tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Tier {
-    /// As a good engineer of that language would write it for production, with its usual libraries.
+    /// As a good engineer would write it in that language for production, with the usual libraries.
     Idiomatic,
     /// Everything allowed: own event loop, own codecs, no framework.
     Engine,
-    /// Not to be ranked: exists to test Plimsoll itself.
+    /// Exists to test Plimsoll itself. Never ranked.
     Test,
 }
 
 impl Tier {
-    /// Its word in manifests and results.
+    /// Its name in manifests and results.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl Tier {
     }
 }
 
-/// How a speech-to-text gateway speaks to its inference server.
+/// How a speech-to-text gateway talks to its inference server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum InferenceTransport {
@@ -61,23 +61,24 @@ pub enum InferenceTransport {
 pub struct Need {
     /// Its name, as shown to the user and as the key in the result's versions.
     pub tool: String,
-    /// Prints its version and succeeds when the tool is here.
+    /// A command that prints the tool's version, and succeeds if the tool is here.
     pub version_command: Vec<String>,
     /// One line that tells the user how to install it.
     pub install: String,
-    /// The target can be built and run without it (a formatter that only the tests use).
+    /// Whether the target can be built and run without it, such as a formatter that only the tests use.
     #[serde(default)]
     pub optional: bool,
 }
 
-/// How to build the target. Run in the target's folder.
+/// How to build the target. The command runs in the target's folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Build {
-    /// The command; it must be cheap when nothing changed.
+    /// The command. It must take little time if nothing changed.
     pub command: Vec<String>,
-    /// Files, relative to the target's folder, that a finished build leaves there, beside the program to run: where they are not, the target is not
-    /// built. Needed where the program is an interpreter or a script, which are there before any build.
+    /// Files that a finished build leaves in addition to the program to run, relative to the target's folder. If one is
+    /// missing, the target is not built. Needed if the program is an interpreter or a script, because those exist
+    /// before any build.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub makes: Vec<String>,
     /// The tools that it needs.
@@ -85,18 +86,18 @@ pub struct Build {
     pub needs: Vec<Need>,
 }
 
-/// How to start the target. Run in the target's folder.
+/// How to start the target. The command runs in the target's folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
-    /// The command; a program with a slash is relative to the target's folder, one without is looked up in `PATH`.
+    /// The command. A program with a slash is relative to the target's folder; one without is looked up in `PATH`.
     pub command: Vec<String>,
-    /// Fixed environment of this target, beside what the workload's contract sets.
+    /// Fixed environment variables of this target, in addition to what the workload's contract sets.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
 }
 
-/// How to run the target's own tests. Run in the target's folder.
+/// How to run the target's own tests. The command runs in the target's folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Test {
@@ -110,9 +111,9 @@ pub struct Test {
 pub struct Manifest {
     /// The target's name: lower-case letters, digits and dashes.
     pub name: String,
-    /// The workload whose contract it serves.
+    /// The workload whose contract it implements.
     pub workload: String,
-    /// See [`Tier`].
+    /// How it is written; see [`Tier`].
     pub tier: Tier,
     /// The language it is written in.
     pub language: String,
@@ -121,35 +122,40 @@ pub struct Manifest {
     /// Event loops, scheduler threads or worker processes per vCPU, at least 1.
     #[serde(default = "one")]
     pub threads_per_vcpu: u32,
-    /// Required when the workload is `stt`, absent otherwise.
+    /// How it talks to its inference server. Required for workload `stt`, absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inference_transport: Option<InferenceTransport>,
-    /// What a target of workload `ws` speaks, `echo` or `wse`; absent otherwise. See [`Manifest::dialect`].
+    /// The dialect of a target of workload `ws`, `echo` or `wse`; absent for other workloads. See
+    /// [`Manifest::dialect`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialect: Option<String>,
-    /// Whether a target of workload `ws` serves health and metrics on a port of their own (`METRICS_PORT`), because its library owns the other.
+    /// Whether a target of workload `ws` serves health and metrics on a separate port (`METRICS_PORT`), because its
+    /// library owns the main one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub separate_metrics_port: bool,
-    /// Whether it asks the inference server for its answers, as the contract wants; then each trial holds what that server was sent against what was
-    /// answered. Only a target that tests Plimsoll may compute by itself: `false` leaves that check out, and the result says so.
+    /// Whether it gets its answers from the inference server, as the contract requires. Each trial then compares what
+    /// that server received with what the target answered. Only a target that tests Plimsoll may compute answers
+    /// itself: `false` leaves that check out, and the result says so.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub asks_inference: bool,
-    /// A machine without this target's tools is not at fault: builds and tests of the whole catalogue pass over it, and say so.
+    /// Whether a machine may lack this target's tools. Builds and tests of the whole catalogue then skip the target,
+    /// and say so.
     #[serde(default)]
     pub optional: bool,
-    /// Files and folders that its source is in, relative to its own folder: what `lines_of_code` counts. By default the whole folder.
+    /// Files and folders of its source, relative to its own folder: what `lines_of_code` counts. Default: the whole
+    /// folder.
     #[serde(default = "here", skip_serializing_if = "is_here")]
     pub source: Vec<String>,
-    /// Absent: nothing to build.
+    /// How to build it. `None` if there is nothing to build.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<Build>,
-    /// See [`Run`].
+    /// How to start it; see [`Run`].
     pub run: Run,
-    /// Absent: no tests of its own.
+    /// How to run its own tests. `None` if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<Test>,
 
-    /// The manifest's own path, absolute.
+    /// The absolute path of the manifest.
     #[serde(skip)]
     pub file: PathBuf,
 }
@@ -176,10 +182,11 @@ fn is_yes(asks: &bool) -> bool {
 }
 
 impl Manifest {
-    /// Reads and checks a manifest that may lie anywhere (`--manifest FILE`).
+    /// Reads and checks a manifest at any path (`--manifest FILE`).
     ///
     /// # Errors
-    /// One line with the file's name: it cannot be read, is not TOML, has an unknown, missing or impossible key.
+    /// One line with the file's name: the file cannot be read, is not TOML, or has an unknown, missing or impossible
+    /// key.
     pub fn read(file: &Path) -> Result<Self> {
         let refuse = |text: String| Error::Manifest {
             file: file.to_path_buf(),
@@ -193,7 +200,7 @@ impl Manifest {
         Self::parse(&text, &absolute).map_err(refuse)
     }
 
-    /// Parses a manifest's text; `file` is where it lies.
+    /// Parses the text of a manifest; `file` is its path.
     ///
     /// # Errors
     /// One line, without the file's name.
@@ -210,33 +217,36 @@ impl Manifest {
         self.file.parent().unwrap_or_else(|| Path::new("."))
     }
 
-    /// The threads (or processes) that the target gets at `vcpu` vCPUs: `threads_per_vcpu` for each begun vCPU.
+    /// The threads (or processes) that the target gets at `vcpu` vCPUs: `threads_per_vcpu` for each whole or partial
+    /// vCPU.
     #[must_use]
     pub fn worker_threads(&self, vcpu: f64) -> u32 {
         self.threads_per_vcpu
             .saturating_mul(crate::isolation::whole_cpus(vcpu))
     }
 
-    /// What it speaks, where its workload has dialects.
+    /// The dialect it speaks, if its workload has dialects.
     #[must_use]
     pub fn dialect(&self) -> Dialect {
         let named = self.dialect.as_deref().and_then(Dialect::by_name);
         named.unwrap_or_default()
     }
 
-    /// What stands in the way of running this target here. Runs each need's version command, so it takes a moment.
+    /// Whether this machine can build and run this target. It runs the version command of each need, so it takes a
+    /// moment.
     #[must_use]
     pub fn availability(&self) -> Availability {
         availability::of(self)
     }
 
-    /// What a build of it should have made and has not, where the manifest tells.
+    /// The first file that a build should have made but has not, as far as the manifest names such files.
     pub(crate) fn missing_product(&self) -> Option<&str> {
         availability::missing_product(self)
     }
 }
 
-/// Resolves the program of a manifest's command: with a slash it is relative to `folder`, without one it comes from `PATH`.
+/// Resolves the program of a manifest's command. With a slash it is relative to `folder`; without one it comes from
+/// `PATH`.
 #[must_use]
 pub fn program_path(folder: &Path, program: &str) -> PathBuf {
     if program.contains('/') {
@@ -246,7 +256,7 @@ pub fn program_path(folder: &Path, program: &str) -> PathBuf {
     }
 }
 
-/// The TOML library's message without its picture of the source, with the line's number and text before it.
+/// The TOML library's message without its excerpt of the source, after the number and text of the line.
 fn one_line(text: &str, error: &toml::de::Error) -> String {
     let message = error.message().trim().replace('\n', " ");
     let Some(span) = error.span() else {
@@ -258,7 +268,7 @@ fn one_line(text: &str, error: &toml::de::Error) -> String {
         .filter(|byte| **byte == b'\n')
         .count()
         + 1;
-    // A missing key has no line of its own: the library points at the whole table.
+    // A missing key has no line: the library points at the whole table.
     if message.starts_with("missing field") {
         return message;
     }
@@ -444,7 +454,7 @@ command = ["sh", "test.sh"]
         assert_eq!(error.exit_code(), 2);
     }
 
-    /// The keys of a table, from what the parser says of one that it does not know.
+    /// The keys of a table, taken from the parser's message about an unknown key.
     fn known_keys(header: &str, prefix: &str) -> Vec<String> {
         let text = match header {
             "" => format!("unheard_of = 1\n{RUST_AXUM}"),

@@ -1,10 +1,12 @@
-//! Logs that do not fill the disk.
+//! Keeps logs from filling the disk.
 //!
-//! A child writes straight into its log: nothing stands between, so it never waits for us, and each of its writes costs what it costs anywhere, on its own core.
-//! (A pipe with a thread of ours behind it would copy every byte on the client's cores, and hold the child up whenever that thread is late; a limit of the
-//! kernel's, `RLIMIT_FSIZE`, would kill it.) A thread looks at the sizes twenty times a second, which costs a `stat` each. A log that has outgrown its cap
-//! is cut back to its beginning and its end, with a line between that says how much is gone: the file is open for appending, so the child goes on behind it.
-//! Between two looks a log may grow beyond its cap, by what the child can write in that time.
+//! A child writes directly into its log. Nothing is in between, so the child never waits for us, and each write costs
+//! what it costs anywhere, on the child's own core. (With a pipe, a thread of ours would copy every byte on the
+//! client's cores, and hold the child up whenever the thread is late. The kernel's own limit, `RLIMIT_FSIZE`, would
+//! kill the child.) A thread checks the sizes twenty times a second, at the cost of a `stat` each. A log that has
+//! outgrown its cap is cut back to its beginning and its end, with a line in between that says how much is gone. The
+//! file is open for appending, so the child continues after that. Between two checks, a log may grow beyond its cap by
+//! what the child can write in that time.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -15,19 +17,19 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 
-/// A log that is longer than this is cut back.
+/// A log longer than this is cut back.
 pub const LOG_MAX_BYTES: u64 = 16 << 20;
 
-/// What is kept of its beginning: the versions, the warnings of a start.
+/// How much of a log's beginning is kept: the versions and the warnings at the start.
 const HEAD_BYTES: u64 = 8 << 20;
 
-/// What is kept of its end each time: the last words, which errors show.
+/// How much of its end is kept at each cut: the last output, which errors show.
 const TAIL_BYTES: u64 = 64 << 10;
 
-/// How often sizes are looked at.
+/// Time between two checks of the sizes.
 const EVERY: Duration = Duration::from_millis(50);
 
-/// A log under watch; dropping it looks once more, and ends the watch.
+/// A watched log. Dropping it checks the size once more and ends the watch.
 #[derive(Debug)]
 pub(super) struct Watched(Arc<Log>);
 
@@ -38,10 +40,10 @@ struct Log {
 }
 
 impl Watched {
-    /// Makes the log anew, for appending.
+    /// Creates the log anew, for appending.
     ///
     /// # Errors
-    /// It cannot be made, or there is no thread to watch it.
+    /// It cannot be created, or there is no thread to watch it.
     pub(super) fn make(path: &Path) -> Result<Self> {
         let made =
             File::create(path).and_then(|_| OpenOptions::new().read(true).append(true).open(path));
@@ -54,7 +56,7 @@ impl Watched {
         Ok(Self(log))
     }
 
-    /// For the child to write to.
+    /// A handle for the child to write to.
     pub(super) fn file(&self) -> std::io::Result<File> {
         self.0.file.try_clone()
     }
@@ -67,7 +69,7 @@ impl Drop for Watched {
 }
 
 impl Log {
-    /// Cuts it back where it is too long. What cannot be cut is left: a log is no reason to end a trial.
+    /// Cuts the log back if it is too long. If it cannot be cut, it stays as it is: a log is no reason to end a trial.
     fn cut(&self) {
         let mut dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
         let length = self.file.metadata().map_or(0, |metadata| metadata.len());
@@ -87,12 +89,12 @@ impl Log {
             LOG_MAX_BYTES >> 20,
             *dropped >> 20
         );
-        // In one write, so that the child's next words do not come between.
+        // One write, so that the child's next output does not come in between.
         let _ = (&self.file).write_all(&[line.as_bytes(), &tail].concat());
     }
 }
 
-/// Has the log looked at until its [`Watched`] is dropped.
+/// Has a thread check the log until its [`Watched`] is dropped.
 fn watch(log: &Arc<Log>) -> std::io::Result<()> {
     type Logs = Mutex<Vec<std::sync::Weak<Log>>>;
     static LOGS: OnceLock<std::result::Result<Arc<Logs>, String>> = OnceLock::new();
@@ -135,7 +137,7 @@ mod tests {
         let mut line = 0_u64;
         let mut longest = 0;
         let began = Instant::now();
-        // As fast as it goes, until it has been cut several times; never held up.
+        // Write at full speed until the log has been cut several times. The writer is never held up.
         while line < 4_000_000 {
             let block: String = (0..10_000)
                 .map(|_| {

@@ -18,13 +18,13 @@ use crate::error::{Error, Result};
 use crate::http;
 use crate::signals::Stop;
 
-/// Lines of the log that an error shows.
+/// How many lines of the log an error shows.
 const TAIL_LINES: usize = 20;
 
-/// How often a child that is getting ready, or is ending, is looked at.
+/// Time between two checks of a child that is getting ready or ending.
 const POLL: Duration = Duration::from_millis(10);
 
-/// A single question for readiness may take this long.
+/// The timeout of a single readiness request.
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How a child ended.
@@ -32,9 +32,9 @@ const HEALTH_TIMEOUT: Duration = Duration::from_secs(1);
 pub struct Ended {
     /// Its exit status.
     pub status: ExitStatus,
-    /// It did not end within the grace and was killed.
+    /// Whether it did not end within the grace and was killed.
     pub killed: bool,
-    /// From the request to its end.
+    /// Time from the request to its end.
     pub took: Duration,
 }
 
@@ -43,11 +43,11 @@ pub struct Ended {
 pub struct Child {
     name: String,
     log: PathBuf,
-    /// Held while it may write.
+    /// Held for as long as the child may write.
     _watched: Watched,
     child: std::process::Child,
     ended: Option<ExitStatus>,
-    /// Taken out of its log once it has ended.
+    /// Removed from its log once it has ended.
     secrets: Secrets,
 }
 
@@ -68,47 +68,48 @@ impl Child {
         }
     }
 
-    /// The same child, whose log is to be without these.
+    /// The same child, with these secrets to be removed from its log.
     pub(super) fn without(mut self, secrets: &Secrets) -> Self {
         self.secrets = secrets.clone();
         self
     }
 
-    /// Its process id, also that of its process group.
+    /// Its process id, which is also the id of its process group.
     #[must_use]
     pub fn pid(&self) -> i32 {
         // Process ids are at most 2^22 on Linux.
         i32::try_from(self.child.id()).unwrap_or(i32::MAX)
     }
 
-    /// What it is called.
+    /// Its name in messages.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its log.
+    /// The path of its log.
     #[must_use]
     pub fn log(&self) -> &Path {
         &self.log
     }
 
-    /// The first line of its log that is a JSON object (by contract: its versions), once it is written.
+    /// The first line of its log that is a JSON object, once it is written. By contract it names the versions.
     #[must_use]
     pub fn first_json_line(&self) -> Option<serde_json::Value> {
         first_json_line(&self.log)
     }
 
-    /// Its exit status when it has ended by now. What it left behind in its process group is killed then: a target without its
-    /// leader is over, and must not disturb the next one.
+    /// Its exit status, if it has ended by now. What it left behind in its process group is then killed: a target
+    /// without its leader is over, and must not disturb the next one.
     ///
     /// # Errors
-    /// When the system will not tell.
+    /// The system does not report its state.
     pub fn try_ended(&mut self) -> Result<Option<ExitStatus>> {
         if self.ended.is_some() {
             return Ok(self.ended);
         }
-        // Looked at without reaping, so that its id, which names the group too, cannot be somebody else's when we signal it.
+        // Check without reaping. Until the child is reaped, its id, which is also the group's, cannot belong to another
+        // process when we signal it.
         let look = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
         match waitid(Id::Pid(Pid::from_raw(self.pid())), look) {
             Ok(WaitStatus::StillAlive) => return Ok(None),
@@ -123,10 +124,10 @@ impl Child {
         Ok(self.ended)
     }
 
-    /// An error that tells how it ended with the end of its log, if it has; for use during a trial.
+    /// Fails if the child has ended; for use during a trial.
     ///
     /// # Errors
-    /// That error.
+    /// It has ended. The error says how, and shows the end of its log.
     pub fn must_run(&mut self) -> Result<()> {
         match self.try_ended()? {
             None => Ok(()),
@@ -134,18 +135,19 @@ impl Child {
         }
     }
 
-    /// Waits until `GET url` is answered 200.
+    /// Waits until `GET url` is answered with status 200.
     ///
     /// # Errors
-    /// It ended, or was not ready in time, or we were asked to stop; the end of its log is with it.
+    /// It ended or was not ready in time (the error shows the end of its log), or we were asked to stop.
     pub fn wait_ready(&mut self, url: &str, timeout: Duration, stop: &Stop) -> Result<()> {
         self.wait_ready_unless(url, timeout, stop, &mut || None)
     }
 
-    /// The same, but given up when `hopeless`, which is asked after each time that nothing answered, says why.
+    /// Like [`Child::wait_ready`], but can give up early. It calls `hopeless` each time that nothing answered, and
+    /// stops if that returns an error.
     ///
     /// # Errors
-    /// As [`Child::wait_ready`], and what `hopeless` says.
+    /// As [`Child::wait_ready`], and the error that `hopeless` returns.
     pub fn wait_ready_unless(
         &mut self,
         url: &str,
@@ -169,7 +171,7 @@ impl Child {
         })
     }
 
-    /// Waits until its first JSON line is written.
+    /// Waits until its first JSON line is written, and returns it.
     ///
     /// # Errors
     /// As [`Child::wait_ready`].
@@ -179,7 +181,8 @@ impl Child {
         line.ok_or_else(|| self.failed(&format!("wrote no JSON line within {timeout:?}")))
     }
 
-    /// Asks until `answer` has something to say. `None`: the time is over. A child that ended is an error at once.
+    /// Calls `answer` until it returns a value. `None` means that the time is over. If the child has ended, that is an
+    /// error at once.
     fn wait_until<T>(
         &mut self,
         timeout: Duration,
@@ -188,7 +191,8 @@ impl Child {
     ) -> Result<Option<T>> {
         let deadline = Instant::now() + timeout;
         loop {
-            // Looked at first, so that what a dying child wrote or another server on its port answers does not count.
+            // Check this first, so that neither the last output of a dying child nor the answer of another server on
+            // its port counts.
             if let Some(status) = self.try_ended()? {
                 return Err(
                     self.failed(&format!("ended before it was ready ({})", describe(status)))
@@ -210,7 +214,7 @@ impl Child {
     /// Waits for it to end by itself.
     ///
     /// # Errors
-    /// When we were asked to stop, or the system will not tell. It runs on then.
+    /// We were asked to stop, or the system does not report its state. The child then keeps running.
     pub fn wait_ended(&mut self, stop: &Stop) -> Result<ExitStatus> {
         loop {
             if let Some(status) = self.try_ended()? {
@@ -226,10 +230,11 @@ impl Child {
         }
     }
 
-    /// Sends SIGTERM to its process group, gives it `grace` to end, then kills it; whatever it started is killed in any case.
+    /// Sends SIGTERM to its process group, gives it `grace` to end, then kills it. Everything that it started is killed
+    /// in any case.
     ///
     /// # Errors
-    /// When the system will not tell how it ended.
+    /// The system does not report how it ended.
     pub fn terminate(&mut self, grace: Duration) -> Result<Ended> {
         let asked = Instant::now();
         if let Some(status) = self.try_ended()? {
@@ -239,9 +244,10 @@ impl Child {
                 took: Duration::ZERO,
             });
         }
-        // Taken while it lives: once it is gone, those that left the group cannot be told from strangers.
+        // Collected while the child lives. Once it is gone, descendants that left the group cannot be told from
+        // unrelated processes.
         let below = self.descendants_with_start();
-        // It fails only when the whole group is gone by now.
+        // This fails only if the whole group is already gone.
         let _ = killpg(Pid::from_raw(self.pid()), Signal::SIGTERM);
         while self.try_ended()?.is_none() && asked.elapsed() < grace {
             std::thread::sleep(POLL);
@@ -266,9 +272,9 @@ impl Child {
             .collect()
     }
 
-    /// Only before the child is reaped; see [`Child::try_ended`].
+    /// Call this only before the child is reaped; see [`Child::try_ended`].
     fn kill_group(&self) {
-        // It fails only when nobody is in it.
+        // This fails only if the group is empty.
         let _ = killpg(Pid::from_raw(self.pid()), Signal::SIGKILL);
     }
 
@@ -287,7 +293,7 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // Nobody is left to be told of a failure here.
+        // Nobody is left to report a failure to.
         if self.ended.is_none() {
             let below = self.descendants_with_start();
             self.kill_group();
@@ -298,11 +304,11 @@ impl Drop for Child {
     }
 }
 
-/// Kills descendants that left the process group. (Those whose parent died before we looked are beyond reach here; the control
-/// group has them.)
+/// Kills descendants that left the process group. (Those whose parent died before we looked are out of reach here; the
+/// control group has them.)
 fn kill_those(processes: &BTreeMap<i32, Option<u64>>) {
     for (pid, started) in processes {
-        // The same process still, not a later one with its number.
+        // Only if it is still the same process, not a later one with the same id.
         if started.is_some() && start_time_ticks(*pid) == *started {
             let _ = kill(Pid::from_raw(*pid), Signal::SIGKILL);
         }

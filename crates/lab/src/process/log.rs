@@ -6,14 +6,14 @@ use std::path::Path;
 
 use plimsoll_core::secret::Secrets;
 
-/// Logs can be long; their end is in the last part of this size.
+/// How much of a log's end is read for its last lines, because logs can be long.
 const TAIL_BYTES: u64 = 64 * 1024;
 
-/// How far into a log the first JSON line is looked for.
+/// How far into a log to look for the first JSON line.
 const HEAD_BYTES: u64 = 256 * 1024;
 
-/// The last `count` lines of a log that are not empty. A log that cannot be read has none: this is for adding to an error, which
-/// must not be lost over it.
+/// The last `count` lines of a log that are not empty. A log that cannot be read has none: the lines are for adding to
+/// an error, which must not be lost because of that.
 #[must_use]
 pub fn last_lines(log: &Path, count: usize) -> Vec<String> {
     let text = read_tail(log).unwrap_or_default();
@@ -37,8 +37,8 @@ fn read_tail(log: &Path) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The first complete line of a log that is a JSON object: by contract, the line in which a target or the simulator names its
-/// versions. A line still being written does not count. `None` when there is none so far.
+/// The first complete line of a log that is a JSON object. By contract, a target or the simulator names its versions in
+/// that line. A line still being written does not count. `None` if there is none so far.
 #[must_use]
 pub fn first_json_line(log: &Path) -> Option<serde_json::Value> {
     let mut reader = BufReader::new(File::open(log).ok()?.take(HEAD_BYTES));
@@ -59,7 +59,8 @@ pub fn first_json_line(log: &Path) -> Option<serde_json::Value> {
     }
 }
 
-/// Takes these out of a log that nobody writes any more. One that cannot be written again without them is emptied: a lost log is better than a published secret.
+/// Removes these secrets from a log that nobody writes to any more. If the log cannot be rewritten without them, it is
+/// emptied: a lost log is better than a published secret.
 pub(super) fn scrub(log: &Path, secrets: &Secrets) {
     if secrets.is_empty() {
         return;
@@ -70,7 +71,7 @@ pub(super) fn scrub(log: &Path, secrets: &Secrets) {
     if let Some(clean) = secrets.scrubbed_bytes(&bytes)
         && std::fs::write(log, clean).is_err()
     {
-        // Nobody is left to be told of a failure here.
+        // Nobody is left to report a failure to.
         let _ = File::create(log);
     }
 }

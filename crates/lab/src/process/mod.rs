@@ -1,4 +1,5 @@
-//! Children: started in their place, watched until ready, and ended with everything that they started.
+//! Child processes. Each starts where it belongs, is watched until it is ready, and is ended with everything that it
+//! started.
 //!
 //! ```text
 //! spawn  the launch: log, environment, group, affinity, and the thread that forks

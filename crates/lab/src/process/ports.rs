@@ -6,25 +6,26 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::error::{Error, Result};
 use crate::machine::ephemeral_ports;
 
-/// Ports tried before the kernel is asked for one.
+/// How many ports are tried before the kernel is asked for one.
 const TRIES: u32 = 200;
 
-/// The lowest port that is taken: those below are for well-known services.
+/// The lowest port to choose. Those below are for well-known services.
 const LOWEST: u16 = 10_000;
 
-/// A port that nobody listens on. Chosen outside the range from which the kernel takes ports for outgoing connections, where
-/// possible: between our choosing and the child's binding, a connection of a load engine could otherwise take it.
+/// Chooses a port that nobody listens on. If possible, the port is outside the range from which the kernel takes ports
+/// for outgoing connections. Otherwise a connection of a load engine could take the port between our choice and the
+/// child's bind.
 ///
 /// # Errors
-/// When no port can be bound.
+/// No port can be bound.
 pub fn choose_port() -> Result<u16> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let (low, high) = ephemeral_ports().unwrap_or((32_768, 60_999));
     let below = LOWEST..low.max(LOWEST);
     if !below.is_empty() {
         let size = u32::from(below.end - below.start);
-        // Different processes begin at different places; one process goes on where it left off, so that a port is not used again
-        // while connections to its former owner linger.
+        // Different processes start at different ports. One process continues where it left off, so that it does not
+        // reuse a port while connections to the former owner linger.
         let first = std::process::id()
             .wrapping_mul(97)
             .wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));

@@ -1,4 +1,4 @@
-//! Starting a child where it belongs before its first instruction runs.
+//! Starts a child where it belongs before its first instruction runs.
 
 use std::fs::File;
 use std::io::Write;
@@ -23,34 +23,35 @@ use crate::manifest::program_path;
 /// What to start, and how.
 #[derive(Debug, Clone)]
 pub struct Launch {
-    /// What the child is called in messages.
+    /// The child's name in messages.
     pub name: String,
     /// The program and its arguments. A program with a slash is relative to `folder`.
     pub command: Vec<String>,
     /// The child's working folder.
     pub folder: PathBuf,
-    /// Set in its environment, which is otherwise ours.
+    /// Variables to set in its environment, which is otherwise ours.
     pub env: Vec<(String, String)>,
-    /// Taken out of its environment, so that a variable of the user's shell does not change what is measured.
+    /// Variables to remove from its environment, so that the user's shell does not change what is measured.
     pub env_remove: Vec<String>,
-    /// Its stdout and stderr, in one file that is made anew, and cut back beyond [`super::LOG_MAX_BYTES`].
+    /// The log file for its stdout and stderr. It is created anew, and cut back if it grows beyond
+    /// [`super::LOG_MAX_BYTES`].
     pub log: PathBuf,
-    /// The CPUs it may run on; `None`: as we may.
+    /// The CPUs it may run on; `None`: the same as ours.
     pub cpus: Option<CpuList>,
-    /// Taken out of its log once it has ended.
+    /// Removed from its log once it has ended.
     pub secrets: Secrets,
-    /// The network namespace that it lives in; `None`: ours.
+    /// The network namespace that it runs in; `None`: ours.
     pub network: Option<Arc<File>>,
 }
 
-/// A child that we talk with.
+/// A child that we talk to.
 #[derive(Debug)]
 pub struct Piped {
     /// The child.
     pub child: Child,
-    /// What it reads.
+    /// Its standard input.
     pub stdin: ChildStdin,
-    /// What it writes.
+    /// Its standard output.
     pub stdout: ChildStdout,
 }
 
@@ -71,11 +72,11 @@ impl Launch {
         }
     }
 
-    /// Starts it: in `group` (when given), on its CPUs, as the leader of a process group of its own, and so that the kernel kills
-    /// it when we die.
+    /// Starts the child in `group` (if given), on its CPUs, as the leader of its own process group. The kernel kills it
+    /// when we die.
     ///
     /// # Errors
-    /// The log cannot be made, or the program cannot be started.
+    /// The log cannot be created, or the program cannot be started.
     pub fn start(&self, group: Option<&Cgroup>) -> Result<Child> {
         let log = self.make_log()?;
         let mut command = self.prepare(group)?;
@@ -87,7 +88,8 @@ impl Launch {
         Ok(Child::new(self.name.clone(), self.log.clone(), log, child).without(&self.secrets))
     }
 
-    /// The same for a child that we talk with: only its stderr goes to the log, and its stdin ends when we die, too.
+    /// Like [`Launch::start`], for a child that we talk to: only its stderr goes to the log. Its stdin also ends when
+    /// we die.
     ///
     /// # Errors
     /// As [`Launch::start`].
@@ -143,7 +145,7 @@ impl Launch {
             .map(Cgroup::open_for_joining)
             .transpose()?
             .unwrap_or_default();
-        // A relative program would be looked up before or after the change of folder, as the platform likes.
+        // It depends on the platform whether a relative program is looked up before or after the change of folder.
         let folder = std::path::absolute(&self.folder)
             .map_err(|error| Error::io("resolving", &self.folder, error))?;
         let mut command = Command::new(program_path(&folder, program));
@@ -151,7 +153,7 @@ impl Launch {
             .args(arguments)
             .current_dir(&folder)
             .process_group(0);
-        // What the command was given for itself is nobody else's.
+        // Secrets that the command received are for itself alone.
         let ours = SECRET_VARIABLES.iter().copied();
         for name in self.env_remove.iter().map(String::as_str).chain(ours) {
             command.env_remove(name);
@@ -171,7 +173,8 @@ impl Launch {
     }
 }
 
-/// Has the child, between fork and exec, join its control group, bind itself to its CPUs, enter its network, and ask to be killed when we die.
+/// Makes the child, between fork and exec, join its control group, bind itself to its CPUs, enter its network, and ask
+/// to be killed when we die.
 #[allow(unsafe_code)]
 fn take_place_before_exec(
     command: &mut Command,
@@ -182,16 +185,16 @@ fn take_place_before_exec(
     let parent = Pid::this();
     let take_place = move || -> std::io::Result<()> {
         nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
-        // We may have died before that call; then nobody would ever send the signal.
+        // We may have died before that call. Then nobody would ever send the signal.
         if getppid() != parent {
             return Err(nix::Error::ESRCH.into());
         }
         for list in &join {
             let mut list: &File = list;
-            // "0" stands for the writing process, in both versions.
+            // "0" means the writing process, in both versions.
             list.write_all(b"0")?;
         }
-        // After the cpuset, whose joining resets the affinity to the whole set.
+        // This comes after joining the cpuset, because joining resets the affinity to the whole set.
         if let Some(affinity) = &affinity {
             sched_setaffinity(Pid::from_raw(0), affinity)?;
         }
@@ -200,9 +203,10 @@ fn take_place_before_exec(
         }
         Ok(())
     };
-    // SAFETY: the closure runs in the forked child of a process with several threads, so it may do only what is safe in a signal
-    // handler. It calls prctl, getppid, write, sched_setaffinity and setns, which are plain system calls; the files were opened and the CPU
-    // set built before the fork; errors are carried as numbers. It neither allocates nor frees, and takes no lock.
+    // SAFETY: the closure runs in the forked child of a process with several threads, so it may do only what is safe in
+    // a signal handler. It calls prctl, getppid, write, sched_setaffinity and setns, which are plain system calls. The
+    // files were opened and the CPU set was built before the fork. Errors are carried as numbers. It neither allocates
+    // nor frees, and takes no lock.
     unsafe {
         command.pre_exec(take_place);
     }
@@ -211,15 +215,16 @@ fn take_place_before_exec(
 type Started = std::io::Result<std::process::Child>;
 type Request = (Command, std::sync::mpsc::SyncSender<Started>);
 
-/// Forks on a thread that lives as long as the process. The kernel sends a child its "parent died" signal when the *thread* that
-/// forked it ends; forked from a thread of one trial, a target would be killed at that thread's end.
+/// Forks on a thread that lives as long as the process. The kernel sends a child its "parent died" signal when the
+/// *thread* that forked it ends. If a thread of one trial forked a target, the target would be killed when that thread
+/// ends.
 fn on_spawn_thread(command: Command) -> Started {
     static THREAD: OnceLock<std::result::Result<Sender<Request>, String>> = OnceLock::new();
     let start_thread = || {
         let (sender, requests) = channel::<Request>();
         let run = move || {
             for (mut command, answer) in requests {
-                // The asker waits, so the answer is always taken.
+                // The caller waits, so the answer is always received.
                 let _ = answer.send(command.spawn());
             }
         };
@@ -238,7 +243,7 @@ fn on_spawn_thread(command: Command) -> Started {
     answered.recv().map_err(|_| gone())?
 }
 
-/// "exit status: 1", or "signal: 9 (SIGKILL)".
+/// How a process ended: "exit code 1", or "killed by SIGKILL".
 pub(super) fn describe(status: ExitStatus) -> String {
     match status.signal() {
         Some(number) => match Signal::try_from(number) {

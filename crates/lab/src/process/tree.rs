@@ -3,19 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Every living descendant of `root`, itself left out. A process whose parent died is no longer a descendant: that is what control
-/// groups are for.
+/// All living descendants of `root`, without `root` itself. A process whose parent died is no longer a descendant;
+/// control groups are for those.
 #[must_use]
 pub fn descendants(root: i32) -> BTreeSet<i32> {
     by_children_files(root).unwrap_or_else(|| below(root, &parents()))
 }
 
-/// By `/proc/<pid>/task/<tid>/children`, which costs only what the tree is large; `None` when this kernel does not have it.
+/// Reads `/proc/<pid>/task/<tid>/children`. The cost depends only on the size of the tree. `None` if this kernel does
+/// not have that file.
 fn by_children_files(root: i32) -> Option<BTreeSet<i32>> {
     let mut found = BTreeSet::new();
     let mut open = vec![root];
     while let Some(pid) = open.pop() {
-        // A process that ended meanwhile has no threads, and so no children.
+        // A process that has ended meanwhile has no threads, and so no children.
         for thread in std::fs::read_dir(format!("/proc/{pid}/task"))
             .into_iter()
             .flatten()
@@ -28,7 +29,7 @@ fn by_children_files(root: i32) -> Option<BTreeSet<i32>> {
                         .filter_map(|child| child.parse::<i32>().ok());
                     open.extend(children.filter(|child| found.insert(*child)));
                 }
-                // The thread ended, which is fine; or the kernel has no such file.
+                // Either the thread ended, which is fine, or the kernel has no such file.
                 Err(_) if !thread.path().exists() => {}
                 Err(_) => return None,
             }
@@ -51,7 +52,7 @@ fn below(root: i32, parent_of: &BTreeMap<i32, i32>) -> BTreeSet<i32> {
     found
 }
 
-/// Child → parent, of all processes.
+/// The parent of each process, by process id.
 fn parents() -> BTreeMap<i32, i32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -59,8 +60,8 @@ fn parents() -> BTreeMap<i32, i32> {
         .collect()
 }
 
-/// When the process started, in clock ticks since boot; with the id it names a process for good, ids being used again. `None` when it has
-/// ended, also while nobody has waited for it.
+/// When the process started, in clock ticks since boot. Ids are reused, so only the id and this time together identify
+/// a process for good. `None` if it has ended, even if nobody has waited for it yet.
 #[must_use]
 pub fn start_time_ticks(pid: i32) -> Option<u64> {
     start_time_in(&read_stat(pid)?)
@@ -68,7 +69,7 @@ pub fn start_time_ticks(pid: i32) -> Option<u64> {
 
 fn start_time_in(stat: &str) -> Option<u64> {
     let mut fields = after_name(stat);
-    // Fields 3 and 22: zombies and the dead run no more.
+    // Fields 3 (state) and 22 (start time). Zombies and dead processes no longer run.
     if matches!(fields.next()?, "Z" | "X") {
         return None;
     }
@@ -83,7 +84,8 @@ fn parent_in(stat: &str) -> Option<i32> {
     after_name(stat).nth(1)?.parse().ok()
 }
 
-/// The fields from the third on. The second is the program's name in parentheses, which may itself contain blanks and parentheses.
+/// The fields from the third on. The second is the program's name in parentheses, which may itself contain spaces and
+/// parentheses.
 fn after_name(stat: &str) -> std::str::SplitWhitespace<'_> {
     stat.rsplit_once(')')
         .map_or("", |(_, rest)| rest)
@@ -121,7 +123,7 @@ mod tests {
             .expect("ready");
         let pid = i32::try_from(child.id()).expect("pid");
         let by_scan = below(pid, &parents());
-        // The inner shell and its sleep; a shell may have replaced itself, so at least the sleep.
+        // The inner shell and its sleep. A shell may have replaced itself, so at least the sleep.
         assert!(!by_scan.is_empty());
         if let Some(by_files) = by_children_files(pid) {
             assert_eq!(by_files, by_scan);

@@ -8,14 +8,14 @@ use crate::words::{self, number};
 
 const HEIGHT_PX: u32 = 20;
 const TEXT_PX: f64 = 11.0;
-/// Room on both sides of each text.
+/// Padding to the left and right of each text.
 const PADDING_PX: f64 = 7.0;
 const BASELINE_PX: f64 = 14.0;
 
 const WHITE: &str = "#ffffff";
-/// Under the name.
+/// Background of the name.
 const NAME: &str = "#444444";
-/// Under a load line, and under the lack of one.
+/// Background of a load line, and of the text that there is none.
 const KNOWN: &str = "#005a8c";
 const NONE: &str = "#a34700";
 

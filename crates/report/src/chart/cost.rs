@@ -1,5 +1,5 @@
-//! The cost curve: what a session, or whatever the load counts, costs the target, over the load. A flat line is a server whose cost grows with its load and
-//! nothing else.
+//! The cost curve: what one unit of the load, such as a session, costs the target, over the load. A flat line means
+//! that the server's cost grows with its load and with nothing else.
 
 use plimsoll_core::record::{Bracket, CostPoint, LoadUnit};
 
@@ -14,7 +14,7 @@ const CURVE: &str = "#009e73";
 /// Half the width of the bars' ends.
 const CAP_PX: f64 = 4.0;
 
-/// Everything that is drawn.
+/// Everything the chart draws.
 #[derive(Debug)]
 pub(super) struct CostChart<'a> {
     pub(super) points: &'a [CostPoint],
@@ -65,7 +65,7 @@ pub(super) fn svg(chart: &CostChart<'_>, bracket: &Bracket) -> String {
     drawing.finish(SIZE_PX, &title, &description)
 }
 
-/// The finding: from the lowest to the highest load.
+/// The main statement: the cost at the lowest and at the highest load.
 fn range(points: &[CostPoint], unit: LoadUnit) -> String {
     let at = |point: &CostPoint| {
         format!(
@@ -109,7 +109,7 @@ fn curve(drawing: &mut Drawing, points: &[CostPoint], x: &Scale, y: &Scale) {
     }
 }
 
-/// From the greatest to the least.
+/// A bar from the greatest to the least value.
 fn bar(drawing: &mut Drawing, x: f64, (top, bottom): (f64, f64)) {
     let stroke = format!("stroke=\"{INK}\" stroke-width=\"1.2\"");
     drawing.line((x, top), (x, bottom), &stroke);

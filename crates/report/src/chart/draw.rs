@@ -11,11 +11,12 @@ use super::svg::Drawing;
 use super::{Chart, GateLine, SIZE_PX, Side, font};
 use crate::loads::Load;
 
-/// Least distance between two labels' baselines.
+/// Smallest distance between two labels' baselines.
 const LABEL_STEP_PX: f64 = 14.0;
-/// Opacity of the medians' lines and gates: lighter than the p95's, and still with three times the contrast of nothing (WCAG 2, 1.4.11).
+/// Opacity of the medians' lines and gates: lighter than the p95's, but still with a contrast of 3 : 1 to the
+/// background (WCAG 2, 1.4.11).
 const FAINT: f64 = 0.85;
-/// Size of the marks of short trials: they weigh less.
+/// Size of the marks of short trials. They weigh less, so their marks are smaller.
 const SHORT_SIZE: f64 = 0.62;
 
 /// Colour of lines and marks.
@@ -26,7 +27,7 @@ fn color(side: Side) -> &'static str {
     }
 }
 
-/// The same, darker: small text needs more contrast.
+/// The same colours, darker: small text needs more contrast.
 fn text_color(side: Side) -> &'static str {
     match side {
         Side::Newest => "#005a8c",
@@ -34,7 +35,7 @@ fn text_color(side: Side) -> &'static str {
     }
 }
 
-/// What a mark says. Each has a shape of its own.
+/// What a mark stands for. Each has its own shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mark {
     Pass,
@@ -60,7 +61,7 @@ impl Mark {
         }
     }
 
-    /// Draws it at `size` times its usual size.
+    /// Draws the mark at `size` times its usual size.
     pub(super) fn draw(self, drawing: &mut Drawing, (x, y): (f64, f64), color: &str, size: f64) {
         let hollow = format!("fill=\"#ffffff\" stroke=\"{color}\" stroke-width=\"1.8\"");
         let by = |dx: f64, dy: f64| (x + dx * size, y + dy * size);
@@ -129,7 +130,7 @@ fn y_scale(chart: &Chart) -> Scale {
     Scale::for_values(&values, BOTTOM_PX, TOP_PX)
 }
 
-/// One row of lines and one of marks; only what is drawn is explained.
+/// One row of lines and one of marks. It explains only what the chart draws.
 fn legend(drawing: &mut Drawing, chart: &Chart) {
     let line = |drawing: &mut Drawing, (x, y): (f64, f64), stroke: &str| {
         drawing.line((x - 12.0, y), (x + 12.0, y), stroke);
@@ -184,7 +185,7 @@ fn p50_stroke(side: Side) -> String {
     )
 }
 
-/// Lighter on the median, as the median's own line is.
+/// Lighter on the median, like the median's own line.
 fn gate_stroke(color: &str, on_p95: bool) -> String {
     let opacity = if on_p95 { 1.0 } else { FAINT };
     format!(
@@ -192,7 +193,7 @@ fn gate_stroke(color: &str, on_p95: bool) -> String {
     )
 }
 
-/// Dashed lines, each with its label at the right, where no data is.
+/// Dashed lines, each with its label at the right, where there is no data.
 fn gates(drawing: &mut Drawing, gates: &[GateLine], y: &Scale) {
     let mut gates: Vec<(&GateLine, f64)> =
         gates.iter().map(|g| (g, y.px(g.threshold_ms))).collect();
@@ -214,7 +215,7 @@ fn gates(drawing: &mut Drawing, gates: &[GateLine], y: &Scale) {
     }
 }
 
-/// Moves labels apart so that none covers another, as little as that needs: first downwards, then, from the bottom, back upwards.
+/// Moves labels apart just enough that none covers another: first downwards, then, from the bottom, back upwards.
 fn spread(wanted: &[f64]) -> Vec<f64> {
     let mut placed = wanted.to_vec();
     for index in 1..placed.len() {
@@ -235,7 +236,7 @@ fn series(drawing: &mut Drawing, chart: &Chart, side: Side, x: &Scale, y: &Scale
         chart.loads.iter().filter_map(at).collect()
     };
     let medians = line(&|trial| side.p50(trial));
-    // A single point is no line.
+    // A single point makes no line.
     if let [only] = medians[..] {
         let style = format!("fill=\"{}\" fill-opacity=\"0.5\"", color(side));
         drawing.circle(only, 2.6, &style);
@@ -248,7 +249,7 @@ fn series(drawing: &mut Drawing, chart: &Chart, side: Side, x: &Scale, y: &Scale
     }
 }
 
-/// One mark per trial, at its 95th percentile.
+/// One mark per trial, at its p95.
 fn marks(drawing: &mut Drawing, chart: &Chart, side: Side, x: &Scale, y: &Scale) {
     for load in &chart.loads {
         for trial in &load.trials {

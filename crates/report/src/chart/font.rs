@@ -1,15 +1,17 @@
-//! The font of the charts, and how wide a text is in it: a fresh machine has no fonts, and labels that overlap say nothing.
+//! The font of the charts, and the width of a text in it. A fresh machine has no fonts, and overlapping labels cannot
+//! be read.
 
 use std::sync::{Arc, OnceLock};
 
 use resvg::usvg::fontdb::Database;
 
-/// What an SVG asks for: ours first, then fonts of the same widths, then anything.
+/// The font families that an SVG asks for: ours first, then fonts of the same widths, then any.
 pub(super) const FAMILIES: &str = "DejaVu Sans, Verdana, Geneva, sans-serif";
-/// The family that the PNG is drawn with.
+/// The font family of the PNGs.
 pub(super) const FAMILY: &str = "DejaVu Sans";
 
-/// DejaVu Sans, regular and bold, and no other font: the same PNG on every machine. Read once, for a result has several charts.
+/// DejaVu Sans, regular and bold, and no other font, so the PNG is the same on every machine. Read once, because a
+/// result has several charts.
 pub(super) fn database() -> Arc<Database> {
     static FONTS: OnceLock<Arc<Database>> = OnceLock::new();
     let fonts = FONTS.get_or_init(|| {
@@ -32,7 +34,7 @@ pub(super) fn width_px(text: &str, size_px: f64, bold: bool) -> f64 {
     text.chars().map(advance).sum::<f64>() * size_px / 1000.0
 }
 
-/// Cuts a text to a width; what is cut shows as `…` in its middle, where names differ least from each other.
+/// Cuts a text to a width. A `…` in its middle replaces what is cut, because names differ least there.
 pub(super) fn fit(text: &str, size_px: f64, bold: bool, max_px: f64) -> String {
     if width_px(text, size_px, bold) <= max_px {
         return text.to_owned();
@@ -49,7 +51,7 @@ pub(super) fn fit(text: &str, size_px: f64, bold: bool, max_px: f64) -> String {
         .unwrap_or_default()
 }
 
-/// A character beyond ASCII: most are no wider than this.
+/// Width of a character beyond ASCII: most are no wider than this.
 const OTHER: u16 = 1000;
 
 /// Advance widths of DejaVu Sans for U+0020 to U+007E in thousandths of the font size.
@@ -61,7 +63,7 @@ const REGULAR: [u16; 95] = [
     278, 974, 634, 612, 635, 635, 411, 521, 392, 634, 592, 818, 592, 592, 525, 636, 337, 636, 838,
 ];
 
-/// The same of DejaVu Sans Bold.
+/// The same for DejaVu Sans Bold.
 const BOLD: [u16; 95] = [
     348, 456, 521, 838, 696, 1002, 872, 306, 457, 457, 523, 838, 380, 415, 380, 365, 696, 696, 696,
     696, 696, 696, 696, 696, 696, 696, 400, 400, 838, 838, 838, 580, 1000, 774, 762, 734, 830, 683,
@@ -76,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    /// The width that the renderer gives a text, from the same font.
+    /// The width that the renderer gives a text in the same font.
     fn rendered_px(text: &str, weight: &str) -> f64 {
         let svg = format!(
             "<svg xmlns='http://www.w3.org/2000/svg' width='900' height='50'><text y='30' font-family='{FAMILY}' font-size='20' font-weight='{weight}'>{text}</text></svg>"

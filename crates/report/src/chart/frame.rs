@@ -1,7 +1,7 @@
-//! What all charts have in common: the page, the title, the axes, the load line, the band of the edge.
+//! What all charts share: the page, the title, the axes, the load line, the band of the edge.
 //!
-//! From top to bottom: title, subtitles, two rows of legend, the load line's label, the plot, the axes. Legend and labels have bands of their own,
-//! so that they cover no data.
+//! From top to bottom: title, subtitles, two rows of legend, the load line's label, the plot, the axes. Legend and
+//! labels have their own bands, so they never cover data.
 
 use plimsoll_core::record::LoadUnit;
 
@@ -23,10 +23,10 @@ pub(super) const GREY: &str = "#595959";
 /// Baselines of the two rows of legend.
 pub(super) const LEGEND_ROWS_PX: [f64; 2] = [96.0, 113.0];
 const TICK_SIZE_PX: f64 = 11.0;
-/// Behind the data: the interval of the edge.
+/// Background of the edge's interval, behind the data.
 const BAND: &str = "fill=\"#e8e4d4\"";
 
-/// Where the edge lies with the stated confidence; without a high end it has no end to the right.
+/// Where the edge lies, with the confidence in the label. Without `high` the band is open to the right.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Band {
     pub(super) low: f64,
@@ -34,7 +34,7 @@ pub(super) struct Band {
     pub(super) label: String,
 }
 
-/// Room for the title.
+/// Width available for the title.
 pub(super) fn title_room_px() -> f64 {
     f64::from(SIZE_PX.0) - 2.0 * MARGIN_PX
 }
@@ -53,7 +53,7 @@ pub(super) fn text_style(size_px: f64, fill: &'static str, anchor: &'static str)
     }
 }
 
-/// A text from left to right, in bold.
+/// Bold text that starts at its position.
 pub(super) fn bold_style(size_px: f64, fill: &'static str) -> TextStyle {
     TextStyle {
         bold: true,
@@ -61,8 +61,8 @@ pub(super) fn bold_style(size_px: f64, fill: &'static str) -> TextStyle {
     }
 }
 
-/// All loads, given in ascending order, with a little room on both sides; from zero where the lowest load is low enough that the room up to it is no
-/// waste.
+/// A scale for all loads, which come in ascending order, with a little room on both sides. It starts from zero where
+/// the lowest load is so low that this wastes no room.
 pub(super) fn load_scale(mut loads: impl Iterator<Item = u32>) -> Scale {
     let least = loads.next();
     let greatest = loads.last().or(least).map_or(1.0, f64::from);
@@ -99,7 +99,7 @@ pub(super) fn header(drawing: &mut Drawing, title: &str, subtitles: &[String]) {
     }
 }
 
-/// A row of the legend in the making: from left to right, each entry a sample and its name.
+/// A row of the legend under construction, from left to right. Each entry is a sample and its name.
 #[derive(Debug)]
 pub(super) struct Legend {
     x: f64,
@@ -114,7 +114,7 @@ impl Legend {
         }
     }
 
-    /// Adds an entry; the sample is drawn around the middle of its place, 24 px wide.
+    /// Adds an entry. The sample is centred in its place and 24 px wide.
     pub(super) fn entry(
         &mut self,
         drawing: &mut Drawing,
@@ -127,7 +127,7 @@ impl Legend {
         self.x += 30.0 + font::width_px(text, LABEL_SIZE_PX, false) + 22.0;
     }
 
-    /// The entry of a band.
+    /// Adds the entry of a band.
     pub(super) fn band(&mut self, drawing: &mut Drawing, band: &Band) {
         self.entry(drawing, &band.label, |drawing, (x, y)| {
             let (left, right) = (x - 12.0, x + 12.0);
@@ -138,7 +138,7 @@ impl Legend {
     }
 }
 
-/// The interval of the edge, behind everything else.
+/// Draws the edge's interval, behind everything else.
 pub(super) fn band(drawing: &mut Drawing, band: &Band, x: &Scale) {
     let left = x.px(band.low);
     let right = band.high.map_or(RIGHT_PX, |high| x.px(high));
@@ -151,7 +151,7 @@ pub(super) fn band(drawing: &mut Drawing, band: &Band, x: &Scale) {
     drawing.polygon(&corners, BAND);
 }
 
-/// Where the data of a plot is, in px.
+/// Where the data of a plot lies, in px.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Plot {
     pub(super) left: f64,
@@ -160,7 +160,7 @@ pub(super) struct Plot {
     pub(super) bottom: f64,
 }
 
-/// The plot of a chart that has one.
+/// The plot of a chart that has only one.
 pub(super) const PLOT: Plot = Plot {
     left: LEFT_PX,
     right: RIGHT_PX,
@@ -168,7 +168,7 @@ pub(super) const PLOT: Plot = Plot {
     bottom: BOTTOM_PX,
 };
 
-/// Both axes with their ticks: that of the load, and the vertical one with its name.
+/// Draws both axes with their ticks: that of the load, and the vertical one with its name.
 pub(super) fn axes(
     drawing: &mut Drawing,
     (x, unit): (&Scale, LoadUnit),
@@ -179,14 +179,14 @@ pub(super) fn axes(
     axes_of(drawing, PLOT, (y, 6, name), x);
 }
 
-/// About so many round values of a scale: where each is, and its name.
+/// About `about` round values of a scale: the position and the name of each.
 pub(super) fn numbered(scale: &Scale, about: u32) -> Vec<(f64, String)> {
     let named = |tick: f64| (scale.px(tick), number(tick));
     scale.ticks(about).into_iter().map(named).collect()
 }
 
-/// The axes of a plot: `y` with about how many ticks and its unit; `x` as ticks with their names, and what they are. Without `x` the axis is bare, as that of a
-/// plot above another one.
+/// Draws the axes of a plot: `y` with its approximate number of ticks and its unit; `x` as ticks with their names, and
+/// what they show. Without `x` the horizontal axis is bare, for a plot above another one.
 pub(super) fn axes_of(
     drawing: &mut Drawing,
     plot: Plot,
@@ -224,17 +224,17 @@ pub(super) fn axes_of(
     drawing.upward_text((24.0, f64::midpoint(top, bottom)), style, unit);
 }
 
-/// Colours of lines that are told apart by them: of the palette of Okabe and Ito, those that stand out from white by 3 : 1.
+/// Colours that tell lines apart: those of the Okabe–Ito palette that have a contrast of at least 3 : 1 to white.
 const SERIES: [&str; 5] = ["#0072b2", "#d55e00", "#009e73", "#b5539a", INK];
-/// Beyond the colours, lines differ in their dashes.
+/// Lines beyond the number of colours differ in their dashes.
 const DASHES: [&str; 3] = ["", " stroke-dasharray=\"8 4\"", " stroke-dasharray=\"2 4\""];
 
-/// The colour of the line with that index.
+/// The colour of the line with this index.
 pub(super) fn series_color(index: usize) -> &'static str {
     SERIES[index % SERIES.len()]
 }
 
-/// Colour, dashes and width of the line with that index, as attributes.
+/// Colour, dashes and width of the line with this index, as attributes.
 pub(super) fn series_stroke(index: usize) -> String {
     let dashes = DASHES[index / SERIES.len() % DASHES.len()];
     format!(
@@ -243,7 +243,8 @@ pub(super) fn series_stroke(index: usize) -> String {
     )
 }
 
-/// A line through points of which some are unknown: it has gaps there. A point between two gaps is a dot.
+/// Draws a line through points of which some are unknown. The line has gaps there, and a point between two gaps becomes
+/// a dot.
 pub(super) fn broken_line(
     drawing: &mut Drawing,
     points: impl IntoIterator<Item = Option<(f64, f64)>>,
@@ -265,7 +266,7 @@ pub(super) fn broken_line(
     }
 }
 
-/// A list of lines and their names to the right of a plot, from the top down.
+/// A list of lines and their names to the right of a plot, from top to bottom.
 #[derive(Debug)]
 pub(super) struct SideLegend {
     left: f64,
@@ -280,14 +281,14 @@ impl SideLegend {
         }
     }
 
-    /// A line that looks like this, and its name, cut to the room that there is.
+    /// Adds a line sample in this style and its name, cut to the room available.
     pub(super) fn line(&mut self, drawing: &mut Drawing, name: &str, stroke: &str) {
         self.entry(drawing, name, |drawing, (x, y)| {
             drawing.line((x - 10.0, y), (x + 10.0, y), stroke);
         });
     }
 
-    /// A sample drawn around the middle of its place, 20 px wide, and its name.
+    /// Adds a sample, centred in its place and 20 px wide, and its name.
     pub(super) fn entry(
         &mut self,
         drawing: &mut Drawing,
@@ -298,7 +299,7 @@ impl SideLegend {
         self.text_at(drawing, self.left + 26.0, name, INK);
     }
 
-    /// A remark.
+    /// Adds a remark.
     pub(super) fn remark(&mut self, drawing: &mut Drawing, text: &str) {
         self.text_at(drawing, self.left, text, GREY);
     }
@@ -312,7 +313,7 @@ impl SideLegend {
     }
 }
 
-/// The load line, with its label above the plot.
+/// Draws the load line, with its label above the plot.
 pub(super) fn load_line(drawing: &mut Drawing, x: f64, label: &str) {
     let stroke = format!("stroke=\"{INK}\" stroke-width=\"1.8\"");
     drawing.line((x, TOP_PX - 4.0), (x, BOTTOM_PX), &stroke);

@@ -1,13 +1,14 @@
-//! The charts, each SVG that is written when it is rendered: no library and no script draws them, so they work offline, print, weigh a few kilobytes, and are tested as
-//! text. The page has the same ones inline.
+//! The charts. Each is SVG, written when the result is rendered: no library and no script draws them. So they work
+//! offline, print, weigh a few kilobytes, and can be tested as text. The page has the same charts inline.
 //!
-//! - latency against sessions with gates, marks by verdict and the load line (`draw`), and what a session costs over the load (`cost`);
+//! - latency against sessions with gates, marks by verdict and the load line (`draw`), and the cost of a session over
+//!   the load (`cost`);
 //! - latency by percentile (`percentiles`), and a trial second by second (`timeline`);
 //! - several targets: their load lines (`ranking`), and their latencies and costs over the load (`overlay`);
 //! - two targets: the ratios of a comparison (`ratios`);
 //! - the load line as a badge (`badge`).
 //!
-//! Colours are of the palette of Okabe and Ito, which colour-blind readers can tell apart; marks differ in shape as well.
+//! Colours are from the Okabe–Ito palette, which colour-blind readers can tell apart. Marks also differ in shape.
 
 mod badge;
 mod cost;
@@ -39,10 +40,10 @@ pub use png::png;
 pub use ranking::svg as svg_of_ranking;
 pub use ratios::svg as ratios_svg;
 
-/// Width and height of the chart in px.
+/// Width and height of a chart in px.
 pub const SIZE_PX: (u32, u32) = (800, 500);
 
-/// Which of the two latencies.
+/// Which of the two latencies: of the newest or of the oldest frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Newest,
@@ -74,17 +75,17 @@ impl Side {
     }
 }
 
-/// A gate on one of the latencies that are drawn.
+/// A gate on one of the drawn latencies.
 #[derive(Debug, Clone, PartialEq)]
 struct GateLine {
     side: Side,
-    /// Whether it is on the 95th percentile; the other that is drawn is the median.
+    /// Whether it is on the p95. Otherwise it is on the median, the only other percentile drawn.
     on_p95: bool,
     threshold_ms: f64,
     label: String,
 }
 
-/// Everything that is drawn.
+/// Everything the chart draws.
 #[derive(Debug, Clone)]
 struct Chart {
     title: String,
@@ -100,7 +101,7 @@ struct Chart {
     edge: Option<Band>,
 }
 
-/// The chart of a search as SVG, as one SLO judges it. `None` when it has no trial.
+/// The chart of a search as SVG, as one SLO judges it. `None` when the search has no trial.
 #[must_use]
 pub fn svg_of_search(view: &SearchView<'_>) -> Option<String> {
     let bracket = view.bracket;
@@ -109,7 +110,7 @@ pub fn svg_of_search(view: &SearchView<'_>) -> Option<String> {
     let headline = words::headline(bracket, &view.trials);
     let edge = bracket.edge.as_ref();
     let edge = edge.map(|edge| format!("edge {}", facts::edge(edge)));
-    // The edge first: it is the shorter, and what does not fit is cut at the end.
+    // The edge comes first: it is shorter, and text that does not fit is cut at the end.
     let bounds = Some(headline.bounds).filter(|bounds| !bounds.is_empty());
     let found: Vec<_> = edge.into_iter().chain(bounds).collect();
     if !found.is_empty() {
@@ -125,7 +126,8 @@ pub fn svg_of_search(view: &SearchView<'_>) -> Option<String> {
     Some(draw::svg(&chart))
 }
 
-/// The chart of trials without a search. `None` when there are none, or when they are of several targets or differ in more than their loads.
+/// The chart of trials without a search, as SVG. `None` when there are no trials, or when they have several targets or
+/// differ in more than their loads.
 #[must_use]
 pub fn svg_of_trials(trials: &[&StoredTrial]) -> Option<String> {
     let mut chart = Chart::of(loads::of_trials(trials), trials)?;
@@ -150,7 +152,7 @@ pub fn svg_of_trials(trials: &[&StoredTrial]) -> Option<String> {
 }
 
 impl Chart {
-    /// What is drawn of trials, with neither a title nor a load line.
+    /// The chart of these trials, with neither a title nor a load line.
     fn of(loads: Vec<Load>, trials: &[&StoredTrial]) -> Option<Self> {
         let first = &trials.first()?.trial;
         let conditions = format!(
@@ -172,13 +174,14 @@ impl Chart {
     }
 }
 
-/// The finding. A long name is cut until the whole title fits: the number is what the reader is here for.
+/// The title, which is the chart's main statement. A long name is cut until the whole title fits, because the reader
+/// looks for the number.
 fn fitting_title(name: &str, titled: impl Fn(&str) -> String) -> String {
     let room = frame::title_room_px() - frame::title_width_px(&titled(""));
     titled(&font::fit(&plain(name), frame::TITLE_SIZE_PX, true, room))
 }
 
-/// The cost curve of a search as SVG. `None` where the target's CPU time is not known.
+/// The cost curve of a search as SVG. `None` where the target's CPU time is unknown.
 #[must_use]
 pub fn cost_svg(bracket: &Bracket) -> Option<String> {
     let chart = cost::CostChart {
@@ -189,7 +192,7 @@ pub fn cost_svg(bracket: &Bracket) -> Option<String> {
     (!chart.points.is_empty()).then(|| cost::svg(&chart, bracket))
 }
 
-/// Where the load line is, and its label.
+/// The load line and its label.
 fn load_line(bracket: &Bracket) -> Option<(u32, String)> {
     let at_least = if bracket.lower_bound_only {
         "at least "
@@ -210,7 +213,7 @@ fn edge_band(bracket: &Bracket) -> Option<Band> {
     })
 }
 
-/// Says how many trials have no place in the chart, because nothing was answered in them.
+/// Says how many trials the chart leaves out because they had no answers.
 fn not_drawn(loads: &[Load]) -> String {
     let trials = loads.iter().flat_map(|load| &load.trials);
     let silent = trials.filter(|trial| Side::BOTH.iter().all(|side| side.p95(trial).is_none()));
@@ -221,7 +224,7 @@ fn not_drawn(loads: &[Load]) -> String {
     }
 }
 
-/// The gates on latencies that are drawn.
+/// The gates on the drawn latencies.
 fn gate_lines(trial: &Trial) -> Vec<GateLine> {
     let mut lines = Vec::new();
     for gate in &trial.gates {

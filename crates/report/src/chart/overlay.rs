@@ -1,4 +1,4 @@
-//! Several targets in one chart: what the answers took and what a session cost, over the load.
+//! Several targets in one chart: the latency of answers and the cost of a session, over the load.
 
 use plimsoll_core::record::{Bracket, Ranking};
 
@@ -15,20 +15,20 @@ use crate::words::{count, cpu_cost, load_axis, plain, ranking as say};
 const WIDTH_PX: u32 = super::SIZE_PX.0;
 const TOP_PX: f64 = 96.0;
 const PANEL_PX: f64 = 230.0;
-/// From the top of a panel to that of the next one.
+/// From the top of one panel to the top of the next.
 const STEP_PX: f64 = 276.0;
-/// Below the lower panel: its axis, and a line of text.
+/// Room below the lower panel: its axis, and a line of text.
 const FOOT_PX: f64 = 66.0;
 
-/// Points of a target: load and value.
+/// Points of a target: the load and the value.
 type Points = Vec<(f64, f64)>;
 
-/// One target's lines.
+/// The lines of one target.
 struct Lines {
     name: String,
     newest_p95_ms: Points,
     cost_us: Points,
-    /// The load line, where there is one.
+    /// The load line, if there is one.
     confirmed: Option<f64>,
 }
 
@@ -58,7 +58,7 @@ impl Lines {
     }
 }
 
-/// The chart as SVG. `None` where fewer than two targets have something to show.
+/// The chart as SVG. `None` where fewer than two targets have data.
 #[must_use]
 pub fn svg(ranking: &Ranking) -> Option<String> {
     let lines: Vec<Lines> = ranking
@@ -139,7 +139,7 @@ pub fn svg(ranking: &Ranking) -> Option<String> {
     Some(drawing.finish((WIDTH_PX, height), &title, &description))
 }
 
-/// Which panel is where.
+/// The place of a panel.
 fn plot(index: u32) -> Plot {
     let top = TOP_PX + f64::from(index) * STEP_PX;
     Plot {
@@ -150,7 +150,7 @@ fn plot(index: u32) -> Plot {
     }
 }
 
-/// One quantity of all targets.
+/// Draws one quantity for all targets.
 fn panel(
     drawing: &mut Drawing,
     plot: Plot,

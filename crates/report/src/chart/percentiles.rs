@@ -1,4 +1,5 @@
-//! Latency by percentile, on the axis that HdrHistogram made usual: each further nine takes the same room, so that the tail can be read.
+//! Latency by percentile, on the axis that HdrHistogram made popular: each further nine takes the same room, so the
+//! tail is readable.
 
 use hdrhistogram::Histogram;
 use plimsoll_core::latency::{Quantiles, Series};
@@ -15,12 +16,12 @@ use crate::folder::StoredTrial;
 use crate::trial_files;
 use crate::words::{count, load_of, ms, number, plain};
 
-/// Points nearer to each other than this are one: the eye sees no more, and the file stays small.
+/// Points closer together than this are drawn as one: the eye sees no difference, and the file stays small.
 const STEP_PX: f64 = 1.5;
 /// Half the width of a gate's mark.
 const GATE_PX: f64 = 11.0;
 
-/// A latency and how rare it is: one answer of `rarity` takes longer.
+/// A latency and how rare it is: one answer in `rarity` takes longer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Point {
     /// `1 / (1 - quantile)`: 2 for the median, 100 for the 99th percentile.
@@ -34,15 +35,16 @@ pub(crate) struct Curve<'a> {
     stored: &'a StoredTrial,
     from_schedule: Vec<Point>,
     from_write: Vec<Point>,
-    /// Whether it has all samples, or only the percentiles of the record.
+    /// Whether the curve has all samples, or only the percentiles of the record.
     whole: bool,
 }
 
 impl<'a> Curve<'a> {
-    /// The curve of a trial from its interval log, and where that is not there from the percentiles of its record. `None` when nothing was answered.
+    /// The curve of a trial from its interval log, or from the percentiles of its record where there is no log. `None`
+    /// when nothing was answered.
     ///
     /// # Errors
-    /// When the log cannot be read, or is broken.
+    /// When the log cannot be read or is broken.
     pub(crate) fn of(
         stored: &'a StoredTrial,
         folder: &std::path::Path,
@@ -81,7 +83,8 @@ impl<'a> Curve<'a> {
     }
 }
 
-/// The steps of a histogram of microseconds: every value, from the quantile at which it begins to that at which it ends. The last one ends where one sample of all is.
+/// The steps of a histogram of microseconds: each value, from the quantile where it begins to the quantile where it
+/// ends. The last step ends at a rarity of one in all samples.
 #[expect(
     clippy::cast_precision_loss,
     reason = "counts of samples, and values below an hour in microseconds: far below 2^53"
@@ -104,7 +107,7 @@ fn points_of(histogram: &Histogram<u64>) -> Vec<Point> {
     points
 }
 
-/// The few points that a record has.
+/// The few points in a record.
 #[expect(
     clippy::cast_precision_loss,
     reason = "counts of samples, far below 2^53"
@@ -118,7 +121,7 @@ fn percentiles_of(quantiles: &Quantiles) -> Vec<Point> {
         (1_000.0, quantiles.p999_ms),
         (quantiles.count.max(1) as f64, quantiles.max_ms),
     ];
-    // A percentile rarer than one sample of all is the greatest of them.
+    // A percentile rarer than one in all samples is the maximum.
     let last = quantiles.count.max(1) as f64;
     let point = |(rarity, latency_ms): (f64, Option<f64>)| {
         (rarity <= last).then_some(Point {
@@ -129,10 +132,10 @@ fn percentiles_of(quantiles: &Quantiles) -> Vec<Point> {
     known.into_iter().filter_map(point).collect()
 }
 
-/// A gate on a percentile of the newest frame.
+/// A gate on a percentile of the newest frame's latency.
 #[derive(Debug, Clone, PartialEq)]
 struct Gate {
-    /// `None` for the greatest of all.
+    /// `None` for the maximum.
     rarity: Option<f64>,
     threshold_ms: f64,
     name: &'static str,
@@ -220,7 +223,7 @@ pub(crate) fn svg(curves: &[Curve<'_>]) -> Option<String> {
     Some(drawing.finish(SIZE_PX, &title, &description))
 }
 
-/// The finding: the tail, load by load.
+/// The main statement: the p99 at each load.
 fn p99(curves: &[Curve<'_>]) -> String {
     let at = |curve: &Curve<'_>| {
         let trial = &curve.stored.trial;
@@ -237,7 +240,7 @@ fn p99(curves: &[Curve<'_>]) -> String {
     }
 }
 
-/// What was drawn, and from what.
+/// What the chart shows, and from which trials.
 fn conditions(curves: &[Curve<'_>]) -> String {
     let stems: Vec<_> = curves
         .iter()
@@ -269,7 +272,7 @@ fn write_stroke(index: usize) -> String {
     )
 }
 
-/// A row of loads, and one of what lines and marks mean.
+/// One row for the loads, and one for what lines and marks mean.
 fn legend(drawing: &mut Drawing, curves: &[Curve<'_>], gated: bool) {
     let line = |drawing: &mut Drawing, (x, y): (f64, f64), stroke: &str| {
         drawing.line((x - 12.0, y), (x + 12.0, y), stroke);
@@ -295,7 +298,7 @@ fn legend(drawing: &mut Drawing, curves: &[Curve<'_>], gated: bool) {
     }
 }
 
-/// The percentiles that are ticks: 0, 50, 90, 99, 99.9, … as far as there are samples.
+/// The percentiles that get ticks: 0, 50, 90, 99, 99.9, … as far as the samples reach.
 fn nines(x: &Scale, rarest: f64) -> Vec<(f64, String)> {
     let mut ticks = vec![(x.px(1.0), "0".to_owned()), (x.px(2.0), "50".to_owned())];
     let mut power = 10.0;
@@ -310,7 +313,7 @@ fn nines(x: &Scale, rarest: f64) -> Vec<(f64, String)> {
     ticks
 }
 
-/// The curve without points that nobody could tell apart.
+/// Draws the curve without the points that no eye could tell apart.
 fn draw(drawing: &mut Drawing, points: &[Point], stroke: &str, (x, y): (&Scale, &Scale)) {
     let mut kept: Vec<(f64, f64)> = Vec::new();
     let last = points.len().saturating_sub(1);
@@ -326,12 +329,13 @@ fn draw(drawing: &mut Drawing, points: &[Point], stroke: &str, (x, y): (&Scale, 
     drawing.polyline(&kept, stroke);
 }
 
-/// A gate: the curve of a trial that passes it goes below.
+/// Marks a gate: the curve of a trial that passes it runs below.
 fn mark(drawing: &mut Drawing, gate: &Gate, (x, y): (f64, f64)) {
     bar(drawing, (x, y));
     let text = format!("{} ≤ {}", gate.name, number(gate.threshold_ms));
     let width = font::width_px(&text, LABEL_SIZE_PX, false);
-    // To the left above the mark, where curves that pass are not; at the left end of the plot to its right.
+    // Above and to the left of the mark, where no passing curve runs. At the left end of the plot it is on the right
+    // instead.
     let left = (x - GATE_PX - width - 4.0).max(LEFT_PX + 4.0);
     let corners = [
         (left - 2.0, y - 18.0),

@@ -1,4 +1,4 @@
-//! The chart as an image: the SVG drawn with the embedded font.
+//! The chart as an image: the SVG rendered with the embedded font.
 
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{Options, Tree};
@@ -6,10 +6,10 @@ use resvg::usvg::{Options, Tree};
 use super::font;
 use crate::error::ReportError;
 
-/// Draws an SVG at `scale` times its size.
+/// Renders an SVG at `scale` times its size.
 ///
 /// # Errors
-/// When the text is no SVG, or the image would have no size.
+/// When the text is not SVG, or the image would have no size.
 pub fn png(svg: &str, scale: f32) -> Result<Vec<u8>, ReportError> {
     let options = Options {
         fontdb: font::database(),

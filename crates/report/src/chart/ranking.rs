@@ -1,4 +1,5 @@
-//! The chart of a ranking: a bar per target for its load line with the edge's interval, and beside it what a session costs.
+//! The chart of a ranking: one bar per target for its load line, with the edge's interval, and next to it the cost of a
+//! session.
 
 use plimsoll_core::record::{RankedTarget, Ranking};
 
@@ -9,17 +10,17 @@ use super::svg::{Drawing, TextStyle};
 use crate::words::{self, number, ranking as say, us};
 
 const WIDTH_PX: f64 = 1000.0;
-/// Where the first row begins, and the height of each.
+/// Where the first row begins. The height of each row follows.
 const ROWS_TOP_PX: f64 = 118.0;
 const ROW_PX: f64 = 30.0;
 const BAR_PX: f64 = 16.0;
-/// From left to right: names, load lines, costs; behind each panel room for its numbers.
+/// From left to right: names, load lines, costs. Each panel leaves room on its right for its numbers.
 const LINES_PX: (f64, f64) = (170.0, 500.0);
 const COSTS_PX: (f64, f64) = (630.0, 860.0);
-/// Half the height of an interval's ends.
+/// Half the height of the caps of an interval.
 const CAP_PX: f64 = 4.0;
 
-/// The axis goes on so far above the lower end of an interval that is open.
+/// The axis extends to this factor of the lower end of an open interval.
 const ROOM_ABOVE: f64 = 1.1;
 
 /// Colours by tier; the subtitle names them, and the table has the tier in a column.
@@ -34,7 +35,7 @@ fn color(row: &RankedTarget) -> &'static str {
 #[must_use]
 pub fn svg(ranking: &Ranking) -> Option<String> {
     let rows: Vec<&RankedTarget> = ranking.rows.iter().collect();
-    // An interval that is open above begins within the chart and has room for its arrow.
+    // An open interval begins within the chart and leaves room for its arrow.
     let of_edge = |row: &&RankedTarget| {
         let edge = row.bracket.edge?;
         Some(edge.high.unwrap_or(edge.low * ROOM_ABOVE))
@@ -162,7 +163,7 @@ fn whisker(drawing: &mut Drawing, top: f64, (left, right): (f64, f64)) {
     }
 }
 
-/// An interval without an upper end.
+/// Draws an interval without an upper end.
 fn arrow(drawing: &mut Drawing, top: f64, (left, right): (f64, f64)) {
     let middle = top + BAR_PX / 2.0;
     let stroke = format!("stroke=\"{INK}\" stroke-width=\"1.2\"");

@@ -1,4 +1,5 @@
-//! A comparison as ratios: each pair, the mean of the pairs with its interval, and the ratio of the load lines, all against the line at 1.
+//! A comparison as ratios: each pair, the mean of the pairs with its interval, and the ratio of the load lines, all
+//! against the line at 1.
 
 use plimsoll_core::record::{Comparison, LoadCosts};
 use plimsoll_core::stats::{Mean, Ratio};
@@ -14,28 +15,28 @@ use crate::facts;
 use crate::words::comparison as say;
 use crate::words::{count, load_axis, percent, plain};
 
-/// Where pairs end and ratios with intervals begin.
+/// Where the pairs end and the ratios with intervals begin.
 const PAIRS_END_PX: f64 = 470.0;
 const COST_PX: f64 = 535.0;
 const LOAD_LINE_PX: f64 = 615.0;
-/// Half the width of an interval's ends.
+/// Half the width of the caps of an interval.
 const CAP_PX: f64 = 7.0;
 /// Room above and below the values, as a share of their span.
 const ROOM: f64 = 0.08;
-/// With more pairs than this not each has a tick.
+/// With more pairs than this, only some get a tick.
 const TICKS_MAX: usize = 12;
 
 const COST: &str = "#0072b2";
 const LOAD_LINE: &str = "#009e73";
 
-/// A pair of trials, or a load at which two folders were compared.
+/// A pair of trials, or a load at which two result folders were compared.
 struct Step {
     name: String,
     ratio: f64,
     counts: bool,
 }
 
-/// The ratios as SVG. `None` when none could be told.
+/// The ratios as SVG. `None` when there is no ratio to draw.
 #[must_use]
 pub fn svg(comparison: &Comparison) -> Option<String> {
     let steps = steps(comparison);
@@ -90,7 +91,7 @@ pub fn svg(comparison: &Comparison) -> Option<String> {
     Some(drawing.finish(SIZE_PX, &title, &subtitles.join("; ")))
 }
 
-/// All values and 1, with a little room.
+/// A scale for all values and 1, with a little room.
 fn scale(values: &[f64]) -> Scale {
     let low = values.iter().copied().fold(1.0, f64::min);
     let high = values.iter().copied().fold(1.0, f64::max);
@@ -127,7 +128,7 @@ fn subtitles(comparison: &Comparison) -> [String; 2] {
     [format!("{cost}; {load_line}"), sides]
 }
 
-/// The pairs that have a ratio; for two folders the loads in common.
+/// The pairs that have a ratio, or for two result folders the loads they have in common.
 fn steps(comparison: &Comparison) -> Vec<Step> {
     let account = comparison.cost_account;
     let pair = |(index, pair): (usize, &plimsoll_core::record::Pair)| {
@@ -160,7 +161,7 @@ fn mark(step: &Step) -> Mark {
     }
 }
 
-/// The steps are spread evenly over their part of the plot.
+/// Spreads the steps evenly over their part of the plot.
 fn place(index: usize, steps: usize) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "a few pairs")]
     let share = (index as f64 + 0.5) / steps.max(1) as f64;
@@ -223,7 +224,7 @@ fn legend(drawing: &mut Drawing, comparison: &Comparison, steps: &[Step]) {
             });
         }
     }
-    // Between the pairs and what they come to together.
+    // Between the pairs and their combined ratios.
     let divider = format!("stroke=\"{GREY}\" stroke-width=\"0.8\" stroke-dasharray=\"2 3\"");
     let x = PAIRS_END_PX + 12.0;
     drawing.line((x, TOP_PX), (x, BOTTOM_PX), &divider);

@@ -1,4 +1,4 @@
-//! From values to pixels, and where the ticks are.
+//! Converts values to pixels, and places the ticks.
 
 /// A linear or a logarithmic axis.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -10,14 +10,14 @@ pub(super) struct Scale {
     logarithmic: bool,
 }
 
-/// Above this ratio of the greatest to the least value, small ones are squeezed flat on a linear axis.
+/// Above this ratio of the greatest to the least value, a linear axis squeezes small values flat.
 const LINEAR_RATIO_MAX: f64 = 20.0;
 
 /// Room beyond the least and the greatest value on a logarithmic axis, as a factor.
 const LOG_ROOM: f64 = 1.2;
 
 impl Scale {
-    /// An axis that shows `low..=high`, not widened.
+    /// A linear axis that shows exactly `low..=high`.
     pub(super) fn linear(low: f64, high: f64, from_px: f64, to_px: f64) -> Self {
         debug_assert!(low < high, "an axis has a length");
         Self {
@@ -29,7 +29,7 @@ impl Scale {
         }
     }
 
-    /// A logarithmic axis that shows `low..=high`, not widened; both are above zero.
+    /// A logarithmic axis that shows exactly `low..=high`. Both must be above zero.
     pub(super) fn logarithmic(low: f64, high: f64, from_px: f64, to_px: f64) -> Self {
         debug_assert!(0.0 < low && low < high, "an axis has a length");
         Self {
@@ -48,13 +48,14 @@ impl Scale {
         Self::up_to(values.reduce(f64::max).unwrap_or(1.0), from_px, to_px)
     }
 
-    /// From zero to a round value above the greatest one.
+    /// A linear axis from zero to a round value above `greatest`.
     fn up_to(greatest: f64, from_px: f64, to_px: f64) -> Self {
         let step = nice_step(greatest * 1.05, 6);
         Self::linear(0.0, (greatest * 1.05 / step).ceil() * step, from_px, to_px)
     }
 
-    /// An axis for latencies: from zero where that serves, logarithmic where the values span too much for it; with a little room.
+    /// An axis for latencies: linear from zero where that works, logarithmic where the values span too wide a range. It
+    /// leaves a little room.
     pub(super) fn for_values(values: &[f64], from_px: f64, to_px: f64) -> Self {
         let positive = || values.iter().copied().filter(|v| v.is_finite() && *v > 0.0);
         let least = positive().reduce(f64::min).unwrap_or(1.0);
@@ -70,7 +71,7 @@ impl Scale {
         self.logarithmic
     }
 
-    /// Where a value is; beyond the ends it is at the nearer end.
+    /// The position of a value. A value beyond an end is placed at that end.
     pub(super) fn px(&self, value: f64) -> f64 {
         let value = value.clamp(self.low, self.high);
         let share = if self.logarithmic {
@@ -89,7 +90,7 @@ impl Scale {
         let step = nice_step(self.high - self.low, about);
         let mut ticks = Vec::new();
         let mut index = (self.low / step).ceil();
-        // An index times the step, not a running sum: no rounding adds up.
+        // Multiply instead of keeping a running sum, so rounding errors do not add up.
         while index * step <= self.high * (1.0 + 1e-9) {
             ticks.push(index * step);
             index += 1.0;
@@ -115,7 +116,7 @@ impl Scale {
     }
 }
 
-/// 1, 2 or 5 times a power of ten, such that a span has at most about that many steps.
+/// 1, 2 or 5 times a power of ten, chosen so that the span has at most about `about` steps.
 fn nice_step(span: f64, about: u32) -> f64 {
     let rough = span / f64::from(about.max(1));
     let power = 10f64.powf(rough.log10().floor());

@@ -1,17 +1,17 @@
-//! SVG as text: a few shapes, every text escaped, coordinates to a tenth of a pixel.
+//! SVG as text: a few shapes, every text escaped, coordinates rounded to a tenth of a pixel.
 
 use std::fmt::Write;
 
 use super::font;
 use crate::xml::escape;
 
-/// A drawing in the making.
+/// A drawing under construction.
 #[derive(Debug, Default)]
 pub(super) struct Drawing {
     body: String,
 }
 
-/// How a text is set.
+/// The style of a text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TextStyle {
     pub(super) size_px: f64,
@@ -22,7 +22,7 @@ pub(super) struct TextStyle {
 }
 
 impl Drawing {
-    /// A straight line; `style` is further attributes, never text from outside.
+    /// A straight line. `style` adds attributes and never contains text from outside.
     pub(super) fn line(&mut self, from: (f64, f64), to: (f64, f64), style: &str) {
         self.push(format_args!(
             "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" {style}/>",
@@ -61,7 +61,7 @@ impl Drawing {
         ));
     }
 
-    /// A text with its baseline at that point.
+    /// A text whose baseline starts at that point.
     pub(super) fn text(&mut self, (x, y): (f64, f64), style: TextStyle, text: &str) {
         self.rotated_text((x, y), style, text, "");
     }
@@ -125,7 +125,7 @@ mod tests {
             let mut drawing = Drawing::default();
             drawing.text((1.0, 2.0), style, &text);
             let svg = drawing.finish((10, 10), &text, &text);
-            // Without a font database nothing is laid out; the parser is what is asked.
+            // Without a font database nothing is laid out: this tests only the parser.
             prop_assert!(Tree::from_str(&svg, &Options::default()).is_ok(), "{}", svg);
         }
     }

@@ -1,5 +1,5 @@
-//! A trial second by second: what the answers took, how late the client was, who used how much CPU, what the target kept in memory, and when something broke. One
-//! time axis for all, so that what happened together stands together.
+//! A trial second by second: the latency of answers, how late the client was, each party's CPU, the target's memory,
+//! and when something broke. All panels share one time axis, so that what happened together lines up.
 
 use plimsoll_core::record::Second;
 
@@ -13,19 +13,19 @@ use crate::facts;
 use crate::folder::StoredTrial;
 use crate::words::{self, count, plain};
 
-/// The most points of a line; a second each, or several of a longer trial.
+/// The most points of a line. A point is one second, or several in a longer trial.
 pub(crate) const POINTS_MAX: usize = 400;
 
 const SIZE_PX: (u32, u32) = (super::SIZE_PX.0, 720);
 const PANEL_TOP_PX: f64 = 116.0;
 const PANEL_PX: f64 = 104.0;
-/// From the top of a panel to that of the next one.
+/// From the top of one panel to the top of the next.
 const STEP_PX: f64 = 140.0;
-/// Least distance between two marks of a row.
+/// Smallest distance between two marks in a row.
 const MARK_STEP_PX: f64 = 5.0;
-/// Where the phases have their names.
+/// Where the names of the phases stand.
 const PHASES_PX: f64 = 90.0;
-/// Seconds that are not measured.
+/// Background of the seconds that are not measured.
 const SHADE: &str = "fill=\"#f2f2f2\"";
 
 const BLUE: &str = "#0072b2";
@@ -44,7 +44,7 @@ struct Line {
 struct Panel {
     title: &'static str,
     unit: &'static str,
-    /// From zero; otherwise logarithmic where the values span too much for that.
+    /// Whether the axis starts from zero. Otherwise it turns logarithmic where the values span too wide a range.
     from_zero: bool,
     lines: Vec<Line>,
 }
@@ -80,7 +80,7 @@ pub(crate) fn svg(stored: &StoredTrial, seconds: &[Second]) -> Option<String> {
     Some(drawing.finish(SIZE_PX, &title, &description))
 }
 
-/// Which panel is where.
+/// The place of a panel.
 fn plot(index: usize) -> Plot {
     #[expect(clippy::cast_precision_loss, reason = "one of four")]
     let top = PANEL_TOP_PX + index as f64 * STEP_PX;
@@ -107,7 +107,8 @@ fn conditions(stored: &StoredTrial, every_s: usize) -> String {
     )
 }
 
-/// A line for every so many seconds, with the greatest value of each field; what is counted is summed, so that nothing gets lost.
+/// Merges every `every_s` seconds into one: the greatest value of each field, and the sum of each count, so that no
+/// count gets lost.
 fn thinned(seconds: &[Second], every_s: usize) -> Vec<Second> {
     let greatest = |bucket: &[Second], value: &dyn Fn(&Second) -> Option<f64>| {
         bucket.iter().filter_map(value).reduce(f64::max)
@@ -237,7 +238,7 @@ fn draw(
     }
 }
 
-/// Phases that are not measured as shades behind all panels, each phase with its name where there is room.
+/// Shades the phases that are not measured, behind all panels, and names each phase where there is room.
 fn phases(drawing: &mut Drawing, seconds: &[Second], x: &Scale) {
     let (top, bottom) = (PHASES_PX - 12.0, plot(3).bottom);
     for phase in seconds.chunk_by(|a, b| a.phase == b.phase) {
@@ -262,7 +263,7 @@ fn phases(drawing: &mut Drawing, seconds: &[Second], x: &Scale) {
     }
 }
 
-/// Its name, mark and colour, and how many there were in a second.
+/// A kind of trouble: its name, mark, colour, and its count in a second.
 type Trouble = (&'static str, Mark, &'static str, fn(&Second) -> u64);
 
 /// What can break in a second.
@@ -276,7 +277,7 @@ const TROUBLES: [Trouble; 3] = [
     }),
 ];
 
-/// A mark for each second in which something broke: one row per kind, at the panel's top.
+/// A mark for each second in which something broke: one row per kind, at the top of the panel.
 fn troubles(
     drawing: &mut Drawing,
     plot: Plot,
@@ -298,7 +299,7 @@ fn troubles(
         let mut last_px = f64::NEG_INFINITY;
         for second in drawn.iter().filter(|second| counted(second) > 0) {
             let at_px = x.px(as_s(second.at_s));
-            // A mark on top of another one says nothing more.
+            // A mark on top of another one adds nothing.
             if at_px - last_px >= MARK_STEP_PX {
                 mark.draw(drawing, (at_px, y), color, 0.8);
                 last_px = at_px;
@@ -319,7 +320,7 @@ fn troubles(
     }
 }
 
-/// What broke in all, in words.
+/// The total of each kind of trouble, in words.
 fn summed(seconds: &[Second]) -> String {
     let told = TROUBLES.map(|(name, _, _, counted)| {
         let total: u64 = seconds.iter().map(counted).sum();

@@ -1,4 +1,4 @@
-//! Whether a search can be believed: what speaks against it, and what was checked.
+//! Whether you can believe a search: what speaks against it, and what was checked.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,27 +7,28 @@ use plimsoll_core::record::{Bracket, LoadUnit, Verdict};
 use crate::folder::StoredTrial;
 use crate::words::{self, count, maybe, ms, percent, us};
 
-/// A caveat of several trials, once.
+/// A caveat raised in several trials, listed once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RaisedCaveat<'a> {
-    /// Its stable name.
+    /// The stable name of the caveat.
     pub id: &'a str,
-    /// Whether it makes the trials `invalid` that it was raised in.
+    /// Whether it makes the trials `invalid` in which it was raised.
     pub blocking: bool,
-    /// In how many trials it was raised.
+    /// The number of trials in which it was raised.
     pub times: usize,
-    /// Of how many trials.
+    /// The number of all trials.
     pub of: usize,
-    /// The highest load at which it was.
+    /// The highest load at which it was raised.
     pub highest: u32,
     /// What the loads count.
     pub unit: LoadUnit,
-    /// What was seen there, and what to do about it.
+    /// What was seen at that load, and what to do about it.
     pub text: &'a str,
 }
 
 impl RaisedCaveat<'_> {
-    /// Where it was raised, in words: `blocking: those trials are invalid; 3 of 13 trials, the highest at 6,000 sessions`.
+    /// Where it was raised, in words: `blocking: those trials are invalid; 3 of 13 trials, the highest at 6,000
+    /// sessions`.
     #[must_use]
     pub fn raised(&self) -> String {
         let blocking = if self.blocking {
@@ -44,7 +45,7 @@ impl RaisedCaveat<'_> {
     }
 }
 
-/// Every caveat once: where it was raised, and its text at the highest of these loads; by name.
+/// Every caveat once, sorted by name: where it was raised, and its text at the highest of these loads.
 #[must_use]
 pub fn caveats<'a>(trials: &[&'a StoredTrial]) -> Vec<RaisedCaveat<'a>> {
     let mut found: BTreeMap<&str, RaisedCaveat<'a>> = BTreeMap::new();
@@ -81,7 +82,7 @@ pub fn no_caveat(trials: usize) -> String {
     format!("Nothing speaks against it: no caveat in {trials}.")
 }
 
-/// Why the answer is "at least", in a sentence; `None` when it is more than that.
+/// Why the answer is "at least", in a sentence; `None` when the load line is not just a lower bound.
 #[must_use]
 pub fn lower_bound(bracket: &Bracket) -> Option<String> {
     bracket.lower_bound_only.then(|| {
@@ -113,7 +114,7 @@ pub fn client_room(trials: &[&StoredTrial]) -> Option<String> {
     ))
 }
 
-/// How many answers were recomputed.
+/// How many answers the audit recomputed.
 #[must_use]
 pub fn audit(trials: &[&StoredTrial]) -> Option<String> {
     let checked: u64 = trials.iter().map(|s| s.trial.ledger.content_checked).sum();
@@ -127,7 +128,8 @@ pub fn audit(trials: &[&StoredTrial]) -> Option<String> {
     })
 }
 
-/// The two clocks side by side in the trials at the load line: their distance is the client's own lateness and the target's back-pressure.
+/// The latencies from both starting points in the trials at the load line. Their difference is the client's own
+/// lateness and the target's back-pressure.
 #[must_use]
 pub fn both_clocks(bracket: &Bracket, trials: &[&StoredTrial]) -> Option<String> {
     let load = bracket.confirmed?;
@@ -148,16 +150,16 @@ pub fn both_clocks(bracket: &Bracket, trials: &[&StoredTrial]) -> Option<String>
     })
 }
 
-/// Accounts that were kept twice, over several trials.
+/// Accounts kept twice, over several trials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accounts<'a> {
-    /// Their names, each once.
+    /// The name of each account, once.
     pub names: BTreeSet<&'a str>,
-    /// How many comparisons there were.
+    /// How many comparisons were made.
     pub compared: u64,
 }
 
-/// The accounts that were kept twice; `None` when there were none.
+/// The accounts kept twice; `None` when there are none.
 #[must_use]
 pub fn accounts<'a>(trials: &[&'a StoredTrial]) -> Option<Accounts<'a>> {
     let checks = || trials.iter().flat_map(|stored| &stored.trial.sanity);

@@ -4,7 +4,7 @@ use plimsoll_core::record::{ClientCost, LoadUnit, Spread, WsCalibration};
 
 use crate::words::{self, UNKNOWN, count, number, plain, us};
 
-/// The heading of all this.
+/// The heading of this part.
 pub const HEADING: &str = "What workload ws costs this machine's client";
 
 /// The columns of [`rows`].
@@ -19,10 +19,10 @@ pub const COLUMNS: [&str; 8] = [
     ">on time up to",
 ];
 
-/// What stands under the table.
+/// The note under the table.
 pub const NOTE: &str = "CPU time per message, echo or connection: median, least and greatest of the rounds; the ratio is that within a round. A core: how many a second if each costs the median and nothing else is done. On time: the greatest load tried on one core with send lag p99 of at most 2 ms, the core at most 90 % busy, and all of it answered. Loopback: the sender pays for much of the receiver's TCP work.";
 
-/// What one core of this client does on time: messages in JSON, one at a write, stand for all.
+/// What one core of this client sends on time. Messages in JSON, one at a write, stand for all kinds of work.
 #[must_use]
 pub fn claim(calibration: &WsCalibration) -> String {
     let first = calibration.costs.first();
@@ -36,7 +36,7 @@ pub fn claim(calibration: &WsCalibration) -> String {
     }
 }
 
-/// A row for each kind of work.
+/// One row for each kind of work.
 #[must_use]
 pub fn rows(calibration: &WsCalibration) -> Vec<[String; 8]> {
     calibration.costs.iter().map(row).collect()
@@ -57,7 +57,7 @@ fn row(cost: &ClientCost) -> [String; 8] {
     ]
 }
 
-/// What is done: `json, 175 B, 8 at a write`.
+/// The kind of work: `json, 175 B, 8 at a write`.
 #[must_use]
 pub fn what(cost: &ClientCost) -> String {
     let mut told = vec![match cost.load_unit {
@@ -89,7 +89,7 @@ pub fn conditions(calibration: &WsCalibration) -> String {
     )
 }
 
-/// `4.1 µs (3.9–4.4)`; one value alone where all rounds say the same.
+/// `4.1 µs (3.9–4.4)`, or one value where all rounds agree.
 fn spread(spread: &Spread, words: impl Fn(f64) -> String) -> String {
     let median = words(spread.median);
     let (least, greatest) = (number(spread.least), number(spread.greatest));
@@ -100,7 +100,7 @@ fn spread(spread: &Spread, words: impl Fn(f64) -> String) -> String {
     }
 }
 
-/// To three digits: `244,000`.
+/// Rounded to three digits: `244,000`.
 fn about(value: f64) -> String {
     if value < 1_000.0 || !value.is_finite() {
         return number(value);

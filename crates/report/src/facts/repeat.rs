@@ -1,4 +1,4 @@
-//! How to measure the same again.
+//! How to repeat a measurement.
 
 use plimsoll_core::profile::Profile;
 use plimsoll_core::record::{Trial, WsRecord};
@@ -7,19 +7,20 @@ use plimsoll_core::slo::Slo;
 use super::trial::cores;
 use crate::words::{self, number};
 
-/// The command that measures the same again, and what it needs beside itself.
+/// The command that repeats the measurement, and what it needs besides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Repeat {
     /// One line for a shell.
     pub command: String,
-    /// How the profile was changed by hand, in a sentence.
+    /// How you changed the profile by hand, in a sentence.
     pub changed_profile: Option<String>,
-    /// The gates of an SLO of the user's own, each with its threshold; empty for that of the workload.
+    /// The gates of your own SLO, each with its threshold; empty for the workload's own SLO.
     pub own_gates: Vec<(String, f64)>,
 }
 
 impl Repeat {
-    /// Of a trial, or of the search that it shows the conditions of: `verb` is the command, `sessions` the load of a trial.
+    /// For a trial, or for the search whose conditions the trial shows: `verb` is the command, `sessions` the load of a
+    /// trial.
     #[must_use]
     pub fn of(trial: &Trial, verb: &str, sessions: Option<u32>, seed: u64) -> Self {
         let own_gates = if is_default(trial) {
@@ -38,13 +39,14 @@ impl Repeat {
     }
 }
 
-/// Whether the SLO is the one that the workload has by itself; workload `ws` has one for each test.
+/// Whether the SLO is the workload's default. Workload `ws` has a default for each test.
 fn is_default(trial: &Trial) -> bool {
     let of_test = |ws: &WsRecord| Slo::ws(&ws.test).name == trial.slo;
     trial.slo == trial.workload || trial.ws.as_ref().is_some_and(of_test)
 }
 
-/// What a trial of workload `ws` was told beside its load, as flags. A matrix, and a trial of each format, is measured as a whole.
+/// The settings of a trial of workload `ws` except its load, as flags. A matrix is measured as a whole, and so are the
+/// formats.
 #[must_use]
 pub fn ws_flags(ws: &WsRecord) -> String {
     let one_cell = !["matrix", "formats"].contains(&ws.test.as_str());
@@ -137,7 +139,7 @@ fn changed_profile(trial: &Trial) -> Option<String> {
     })
 }
 
-/// A word as a shell takes it: in single quotes unless it is plain.
+/// A word as a shell accepts it: in single quotes unless it is plain.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,".contains(c);
     let word = words::plain(word);

@@ -9,7 +9,7 @@ use plimsoll_core::record::{
 use super::{cpu_time, near_whole, process, sockets};
 use crate::words::{self, bytes, count, given, maybe, ms_digits, number, percent, us, whole_bytes};
 
-/// Heads of the table of latencies; one that begins with `>` is of numbers.
+/// Heads of the table of latencies. A head that begins with `>` is of a column of numbers.
 pub(crate) const LATENCY_COLUMNS: [&str; 9] = [
     "in ms",
     ">p50",
@@ -22,7 +22,7 @@ pub(crate) const LATENCY_COLUMNS: [&str; 9] = [
     ">unanswered",
 ];
 
-/// A series of latencies, in the order of [`LATENCY_COLUMNS`].
+/// The cells of a series of latencies, in the order of [`LATENCY_COLUMNS`].
 pub(crate) fn latency_cells(name: &str, quantiles: &Quantiles) -> [String; 9] {
     let value = |value| maybe(value, ms_digits);
     [
@@ -38,10 +38,10 @@ pub(crate) fn latency_cells(name: &str, quantiles: &Quantiles) -> [String; 9] {
     ]
 }
 
-/// A name and its value, both as they are: what is from outside is not escaped.
+/// A name and its value, both as they are: text from outside is not escaped.
 pub type Fact = (String, String);
 
-/// What became of every frame.
+/// What happened to every frame.
 #[must_use]
 pub fn ledger(trial: &Trial) -> Vec<(String, u64)> {
     let ledger = &trial.ledger;
@@ -128,7 +128,7 @@ pub fn client(client: &Client) -> Vec<Fact> {
     rows
 }
 
-/// What the target of a trial used.
+/// What the target used in a trial.
 #[must_use]
 pub fn target(trial: &Trial, resources: &TargetResources) -> Vec<Fact> {
     let share_of = format!("CPU, share of {}", given(trial.vcpu));
@@ -157,7 +157,7 @@ pub fn target(trial: &Trial, resources: &TargetResources) -> Vec<Fact> {
     if let Some(core_us) = resources.core_us_per_session_second {
         let beyond =
             words::beyond_charged(resources).map_or_else(String::new, |text| format!(" ({text})"));
-        // Behind what is charged, which it goes with.
+        // After the charged cost, to which it belongs.
         let name = words::cpu_cost_by(CostAccount::Core, trial.load_unit);
         rows.insert(1, (name, us(core_us) + &beyond));
     }
@@ -166,7 +166,7 @@ pub fn target(trial: &Trial, resources: &TargetResources) -> Vec<Fact> {
     rows
 }
 
-/// What is shown where it could be read.
+/// The values that could be read.
 fn more_of_target(resources: &TargetResources) -> Vec<Fact> {
     known([
         ("CPUs kept busy", resources.cpus_busy.map(number)),
@@ -252,7 +252,7 @@ pub fn environment(trial: &Trial) -> Vec<Fact> {
     rows
 }
 
-/// What the machine did with the same small work, before and after.
+/// What the machine took for the same small piece of work, before and after.
 fn probes(probes: &Probes) -> Vec<Fact> {
     let after = probes.after.map(|after| after.figures());
     let row = |(index, figure): (usize, ProbeFigure)| {
@@ -298,7 +298,7 @@ fn network(network: &Network) -> Fact {
     ("network".to_owned(), parts.join(", "))
 }
 
-/// The version, and the build where the record says which.
+/// The version, and the build where the record names it.
 fn plimsoll(environment: &Environment) -> String {
     let version = environment.plimsoll_version.clone();
     if environment.build.is_unknown() {
@@ -307,7 +307,7 @@ fn plimsoll(environment: &Environment) -> String {
     format!("{version}, {}", environment.build)
 }
 
-/// Cores as a list.
+/// A list of cores.
 pub(crate) fn cores(cores: &[impl ToString]) -> String {
     let cores: Vec<_> = cores.iter().map(ToString::to_string).collect();
     match cores.len() {

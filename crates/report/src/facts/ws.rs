@@ -1,5 +1,5 @@
-//! What a trial of workload `ws` says beside its ledger and its latencies: how far its load came, what became of arrivals, whether the server decodes, and what
-//! a closed loop says of the same server.
+//! What a trial of workload `ws` says besides its ledger and its latencies: how far its load came, what happened to
+//! arrivals, whether the server decodes, and what a closed loop says about the same server.
 
 pub mod table;
 
@@ -9,7 +9,7 @@ use super::near_whole;
 use super::trial::Fact;
 use crate::words::{UNKNOWN, count, maybe, number, plain};
 
-/// The heading of all this.
+/// The heading of this part.
 pub const HEADING: &str = "How far the load came";
 
 /// The columns of [`delivered`].
@@ -18,7 +18,7 @@ pub const DELIVERED_COLUMNS: [&str; 3] = ["what", ">count", "share"];
 /// The columns of [`closed_loop`].
 pub const CLOSED_LOOP_COLUMNS: [&str; 3] = ["what", ">open loop", ">closed loop"];
 
-/// What stands under the comparison with the closed loop.
+/// The note under the comparison with the closed loop.
 pub const CLOSED_LOOP: &str = "The closed loop sends a ping only when the last one was answered, leaves out of its percentiles those that it gave up, and counts messages when they are handed to a socket. It decides nothing: it is here to be compared with.";
 
 /// What was tested, in a line: `test throughput, dialect wse, 100 connections, 175 B a message, in json`.
@@ -43,7 +43,7 @@ pub fn conditions(ws: &WsRecord) -> String {
     told.join(", ")
 }
 
-/// When things are due, as far as the test lets that be chosen.
+/// When things are due, as far as you can choose that for the test.
 fn pace(ws: &WsRecord) -> impl Iterator<Item = String> {
     let period = ws.period_ms;
     let period = period.map(|ms| format!("a ping every {} ms", number(ms)));
@@ -56,14 +56,14 @@ fn pace(ws: &WsRecord) -> impl Iterator<Item = String> {
     [period, rate, spacing, linger].into_iter().flatten()
 }
 
-/// What the steps of a load's way are called: written, and proven to be there.
+/// The names of the steps that a load takes: written, and proven to have arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Steps {
     /// It left the client.
     pub written: &'static str,
-    /// It is known to have come.
+    /// It is known to have arrived.
     pub read: &'static str,
-    /// What that knowledge rests on.
+    /// What proves it.
     pub proof: &'static str,
 }
 
@@ -99,14 +99,14 @@ pub fn steps(test: &str) -> Steps {
     }
 }
 
-/// One step of the load's way.
+/// One step that the load takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// Its name.
+    /// The name of the step.
     pub name: &'static str,
     /// How much of the load got there.
     pub count: String,
-    /// The same as a share, and of what; empty for the first.
+    /// The same as a share, and of what; empty for the first step.
     pub share: String,
 }
 
@@ -145,7 +145,8 @@ pub fn delivered(ws: &WsRecord) -> Vec<Step> {
     told
 }
 
-/// The same in a line: `10,000 offered, 10,000 written (100 %), 9,990 read by the server (99.9 %); 20,000 processed of 20,002 written in the whole trial`.
+/// The same in a line: `10,000 offered, 10,000 written (100 %), 9,990 read by the server (99.9 %); 20,000 processed of
+/// 20,002 written in the whole trial`.
 #[must_use]
 pub fn delivered_in_a_line(ws: &WsRecord) -> String {
     let Steps { written, read, .. } = steps(&ws.test);
@@ -169,7 +170,7 @@ pub fn delivered_in_a_line(ws: &WsRecord) -> String {
     )
 }
 
-/// A part of a whole; `None` where there is no whole.
+/// A part of a whole; `None` where the whole is 0.
 #[expect(
     clippy::cast_precision_loss,
     reason = "counts of a trial, far below 2^53"
@@ -178,7 +179,7 @@ pub(super) fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// Each second of the measured window; `None` where a signal cut it.
+/// The number per second of the measured window; `None` where a signal cut the window short.
 #[must_use]
 #[expect(
     clippy::cast_precision_loss,
@@ -192,7 +193,7 @@ pub fn per_second(number: u64, trial: &Trial) -> Option<f64> {
 /// The sentence before [`outcomes`].
 pub const OUTCOMES: &str = "What became of arrivals that did not come to be open:";
 
-/// What became of arrivals that did not come to be open, and how many they were.
+/// What happened to arrivals that did not open, and how many there were of each outcome.
 #[must_use]
 pub fn outcomes(ws: &WsRecord) -> Vec<Fact> {
     let fact =
@@ -211,7 +212,7 @@ pub fn outcomes_in_a_line(ws: &WsRecord) -> String {
     told.join(", ")
 }
 
-/// Whether the server decodes what it is sent, in a sentence; `None` where that was not asked.
+/// Whether the server decodes what it receives, in a sentence; `None` where the trial did not test this.
 #[must_use]
 pub fn decode(ws: &WsRecord) -> Option<String> {
     let DecodeRecord {
@@ -231,19 +232,20 @@ pub fn decode(ws: &WsRecord) -> Option<String> {
     })
 }
 
-/// The same in a word, for a column.
+/// The same in one word, for a column.
 #[must_use]
 pub fn decode_in_a_word(ws: &WsRecord) -> &'static str {
     match ws.decode {
         Some(decode) if decode.proven => "decoded",
         Some(_) => "opaque",
-        // An echo server is handed bytes, whatever they mean.
+        // An echo server just receives bytes, whatever they mean.
         None if ws.format.is_some() => "opaque",
         None => UNKNOWN,
     }
 }
 
-/// The closed loop beside the open one: what, what the trial says, and what the closed loop says; `None` where none was asked for.
+/// The closed loop beside the open one: the quantity, its value in the trial, and its value in the closed loop; `None`
+/// where no closed loop was asked for.
 #[must_use]
 pub fn closed_loop(trial: &Trial) -> Option<Vec<[String; 3]>> {
     let ws = trial.ws.as_ref()?;

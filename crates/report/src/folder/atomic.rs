@@ -1,7 +1,7 @@
-//! A file that is there as a whole or not at all.
+//! Writes a file that is there as a whole or not at all.
 //!
-//! Written under a temporary name in the same folder, synced, renamed, and the folder synced: whoever finds the final name finds the whole file,
-//! after a crash of the program and after a crash of the machine.
+//! The file is written under a temporary name in the same folder, synced, and renamed; then the folder is synced. If
+//! the final name exists, the whole file exists, even after a crash of the program or of the machine.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -10,21 +10,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::ReportError;
 
-/// What marks a temporary file: a dot before the final name, this and a number after it.
+/// Marks a temporary file. The name is a dot, the final name, this marker, and a number.
 const TEMPORARY: &str = ".plimsoll-tmp-";
 
 /// Makes names unique among the threads of one process.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// Whether a file of that name is left over from a write that a crash cut short.
+/// Whether a file of that name is left over from a write that a crash interrupted.
 pub(super) fn is_leftover(name: &str) -> bool {
     name.starts_with('.') && name.contains(TEMPORARY)
 }
 
-/// Writes `folder/name`, replacing what is there.
+/// Writes `folder/name`, replacing any existing file.
 ///
 /// # Errors
-/// When the system refuses; then the temporary file is gone and what was there before is untouched.
+/// When the system refuses. The temporary file is then gone, and the existing file is untouched.
 pub(super) fn write(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), ReportError> {
     let named = |error| ReportError::write(&folder.join(name), error);
     let mut file = Unfinished::begin(folder, name).map_err(named)?;
@@ -32,10 +32,11 @@ pub(super) fn write(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), Repor
     file.finish(name)
 }
 
-/// The same without waiting for the disk, for what nobody wants after a crash of the machine: readers find a whole file all the same.
+/// The same without waiting for the disk, for files that nobody needs after a crash of the machine. Readers still find
+/// a whole file.
 ///
 /// # Errors
-/// When the system refuses; then the temporary file is gone and what was there before is untouched.
+/// When the system refuses. The temporary file is then gone, and the existing file is untouched.
 pub(super) fn write_unsynced(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), ReportError> {
     let path = folder.join(name);
     let written = Unfinished::begin(folder, name).and_then(|mut file| {
@@ -45,7 +46,7 @@ pub(super) fn write_unsynced(folder: &Path, name: &str, bytes: &[u8]) -> Result<
     written.map_err(|error| ReportError::write(&path, error))
 }
 
-/// A file that is being written under a temporary name. Dropped unfinished, it is gone.
+/// A file being written under a temporary name. If it is dropped unfinished, the file is removed.
 #[derive(Debug)]
 pub(super) struct Unfinished {
     folder: PathBuf,
@@ -55,7 +56,7 @@ pub(super) struct Unfinished {
 }
 
 impl Unfinished {
-    /// Begins a file in `folder`; `hint` is a part of its temporary name.
+    /// Begins a file in `folder`. `hint` becomes part of its temporary name.
     pub(super) fn begin(folder: &Path, hint: &str) -> io::Result<Self> {
         let unique = NEXT.fetch_add(1, Ordering::Relaxed);
         let temporary = folder.join(format!(".{hint}{TEMPORARY}{}-{unique}", std::process::id()));
@@ -69,15 +70,15 @@ impl Unfinished {
         })
     }
 
-    /// Adds to its end.
+    /// Appends to the file.
     pub(super) fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all(bytes)
     }
 
-    /// Gives it its final name, replacing what is there.
+    /// Gives the file its final name, replacing any existing file.
     ///
     /// # Errors
-    /// When the system refuses; then the temporary file is gone and what was there before is untouched.
+    /// When the system refuses. The temporary file is then gone, and the existing file is untouched.
     pub(super) fn finish(mut self, name: &str) -> Result<(), ReportError> {
         let path = self.folder.join(name);
         let synced = self.file.sync_all();
@@ -97,7 +98,7 @@ impl Unfinished {
 impl Drop for Unfinished {
     fn drop(&mut self) {
         if !self.renamed {
-            // Nothing better can be done when this fails; `is_leftover` keeps such a file out of every result.
+            // If this fails, there is nothing better to do. `is_leftover` keeps such a file out of every result.
             let _ = fs::remove_file(&self.temporary);
         }
     }
@@ -156,11 +157,11 @@ mod tests {
         assert!(!error.contains('\n'), "{error}");
     }
 
-    /// Names the folder to the child process of the next test.
+    /// Passes the folder to the child process of the next test.
     const CHILD_FOLDER: &str = "PLIMSOLL_TEST_FOLDER";
 
-    /// The kernel itself refuses the write half way, as it does on a full disk: the test runs itself as a child that may write files of at most 8
-    /// blocks. The signal of that limit is ignored, so that the child sees the error.
+    /// The kernel itself refuses the write half way, as it does on a full disk: the test runs itself as a child that
+    /// may write files of at most 8 blocks. The child ignores that limit's signal, so it sees the error instead.
     #[test]
     fn a_full_disk_leaves_nothing_half_written() {
         if let Some(folder) = std::env::var_os(CHILD_FOLDER) {

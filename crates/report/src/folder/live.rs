@@ -1,6 +1,7 @@
-//! What a running command shows: `live.json`, there only as long as the command runs.
+//! What a running command shows: `live.json`, which exists only while the command runs.
 //!
-//! It is written once a second, so it is not synced: a reader finds a whole file all the same, and after a crash of the machine nobody wants it.
+//! The command writes the file once a second, so it is not synced. Readers still find a whole file, and nobody needs it
+//! after a crash of the machine.
 
 use std::fs;
 use std::io;
@@ -13,11 +14,11 @@ use serde_json::Value;
 use super::{ResultFolder, atomic};
 use crate::error::ReportError;
 
-/// What a running command shows.
+/// The file with what a running command shows.
 pub const LIVE: &str = "live.json";
 
 impl ResultFolder {
-    /// Writes `live.json`, replacing the one before it.
+    /// Writes `live.json`, replacing the previous one.
     ///
     /// # Errors
     /// When the system refuses.
@@ -28,7 +29,7 @@ impl ResultFolder {
         atomic::write_unsynced(self.path(), LIVE, &json)
     }
 
-    /// Removes `live.json`: the command ends.
+    /// Removes `live.json`, because the command ends.
     ///
     /// # Errors
     /// When the system refuses.
@@ -43,8 +44,9 @@ impl ResultFolder {
     }
 }
 
-/// What the command that runs in this folder shows. `None` where none does: no file, one that a crash left behind ([`Live::STALE_AFTER_S`]), or one that is
-/// not to be read, by a later Plimsoll for example. `now` is the time of day.
+/// What the command running in this folder shows. `None` where no command runs: there is no file, a crash left it
+/// behind ([`Live::STALE_AFTER_S`]), or it cannot be read, for example because a later Plimsoll wrote it. `now` is the
+/// time of day.
 #[must_use]
 pub fn read_live(folder: &Path, now: SystemTime) -> Option<Live> {
     let json = fs::read(folder.join(LIVE)).ok()?;
@@ -57,7 +59,7 @@ pub fn read_live(folder: &Path, now: SystemTime) -> Option<Live> {
     is_live(&live, now).then_some(live)
 }
 
-/// Whether it was written just now. A clock that was set back a little meanwhile is forgiven as well.
+/// Whether the file was written just now. A clock that was meanwhile set back a little does no harm.
 fn is_live(live: &Live, now: SystemTime) -> bool {
     let Ok(updated) = humantime::parse_rfc3339_weak(&live.updated_at) else {
         return false;
@@ -147,7 +149,7 @@ mod tests {
         assert_eq!(read_live(place.path(), at(7)), None);
         let earlier = at(0) - Duration::from_secs(7);
         assert_eq!(read_live(place.path(), earlier), None);
-        // It is no result, and hinders none: the folder can be used again.
+        // It is not a result and does not block one: the folder can be used again.
         assert!(matches!(
             super::super::load(place.path()),
             Err(ReportError::NoResult(_))
@@ -180,7 +182,7 @@ mod tests {
             scope.spawn(|| {
                 for sessions in 1..300 {
                     let mut live = live(sessions);
-                    // Long ones and short ones by turns.
+                    // Alternate long and short ones.
                     live.targets = vec!["x".repeat(100); (sessions as usize % 2) * 500];
                     folder.write_live(&live).unwrap();
                 }

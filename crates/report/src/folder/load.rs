@@ -1,4 +1,4 @@
-//! Reading a result folder. Strict: a file that is broken is named, never passed over.
+//! Reads a result folder. It is strict: a broken file is named, never skipped.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,37 +23,37 @@ use crate::{facts, words};
 /// All records of a result folder.
 #[derive(Debug, Clone)]
 pub struct Results {
-    /// Where they are from: a result folder, or a file with packed records.
+    /// Where the records come from: a result folder, or a file with packed records.
     pub path: PathBuf,
     /// Trials by number.
     pub trials: Vec<StoredTrial>,
-    /// The load line, where there was a find.
+    /// The load line, if the folder has a search.
     pub bracket: Option<Bracket>,
     /// The load lines by the further SLOs of the same search, by name of the SLO.
     pub further_brackets: Vec<Bracket>,
-    /// The comparison, where there was one.
+    /// The comparison, if there is one.
     pub comparison: Option<Comparison>,
-    /// Several targets, ranked, where there were several.
+    /// The ranking of several targets, if there is one.
     pub ranking: Option<Ranking>,
-    /// The calibration, where there was one.
+    /// The calibration, if there is one.
     pub calibration: Option<Calibration>,
-    /// The calibration for workload `ws`, where there was one.
+    /// The calibration for workload `ws`, if there is one.
     pub ws_calibration: Option<WsCalibration>,
-    /// Conformance, where it was checked.
+    /// The conformance check, if there is one.
     pub check: Option<Check>,
-    /// Where packed records were unpacked; gone with the last copy of the results.
+    /// The folder where packed records were unpacked. It is removed with the last copy of the results.
     unpacked: Option<Arc<TempDir>>,
 }
 
 impl Results {
-    /// The folder in which the files beside the records can be read.
+    /// The folder that holds the files beside the records.
     pub(crate) fn files(&self) -> &Path {
         self.unpacked
             .as_ref()
             .map_or(self.path.as_path(), |unpacked| unpacked.path())
     }
 
-    /// The searches: one, or one for each SLO of a search with several, the first one first.
+    /// The searches: one, or one for each SLO of a search with several SLOs, the first SLO first.
     #[must_use]
     pub fn searches(&self) -> Vec<SearchView<'_>> {
         let brackets = || self.bracket.iter().chain(&self.further_brackets);
@@ -67,7 +67,8 @@ impl Results {
             .collect()
     }
 
-    /// Trials that stand for themselves: a folder can hold such beside those of a search. In a comparison's folder all trials are its evidence.
+    /// Trials that stand for themselves. A folder can hold such trials besides those of a search. In a comparison's
+    /// folder all trials are its evidence.
     pub fn other_trials(&self) -> impl Iterator<Item = &StoredTrial> {
         let none_stands_alone = self.comparison.is_some();
         self.trials.iter().filter(move |stored| {
@@ -96,7 +97,7 @@ impl SearchView<'_> {
     }
 }
 
-/// A trial and where it is kept.
+/// A trial and where it is stored.
 #[derive(Debug, Clone)]
 pub struct StoredTrial {
     /// Stem of its files, for example `trial-001`.
@@ -105,7 +106,8 @@ pub struct StoredTrial {
     pub trial: Trial,
 }
 
-/// Reads all records of a result folder, loose or packed, or of a file with packed records. What a crash left behind and files that are not records are passed over.
+/// Reads all records of a result folder, loose or packed, or of a file with packed records. It skips what a crash left
+/// behind, and files that are not records.
 ///
 /// # Errors
 /// When the folder cannot be read, holds no result, or one of its records is broken, missing or from a later Plimsoll.
@@ -151,7 +153,7 @@ fn load_loose(path: PathBuf) -> Result<Results, ReportError> {
         every_trial_is_there(&file, trials, &names)?;
     }
     if let Some(comparison) = &results.comparison {
-        // A side that was read from another folder has its trials there.
+        // If a side was read from another folder, its trials are there.
         let sides = [&comparison.a, &comparison.b].into_iter();
         let here = sides.filter(|side| side.folder.is_none());
         let trials = here.flat_map(|side| side.trials.iter().map(|trial| &trial.file));
@@ -171,7 +173,7 @@ fn load_loose(path: PathBuf) -> Result<Results, ReportError> {
     Ok(results)
 }
 
-/// How the search in this folder was begun; `None` when there is none.
+/// How the search in this folder was started; `None` when there is none.
 ///
 /// # Errors
 /// When the folder cannot be read, or the record is broken or from a later Plimsoll.
@@ -183,7 +185,7 @@ pub fn load_search_plan(path: &Path) -> Result<Option<SearchPlan>, ReportError> 
     optional(path, &names, SEARCH_PLAN)
 }
 
-/// Whether one of these files is a record of ours, in whatever version.
+/// Whether one of these files is a Plimsoll record of any version.
 pub(super) fn holds_a_result(path: &Path, names: &[String]) -> bool {
     names.iter().filter(|name| is_record(name)).any(|name| {
         let json = fs::read(path.join(name)).unwrap_or_default();
@@ -192,7 +194,7 @@ pub(super) fn holds_a_result(path: &Path, names: &[String]) -> bool {
     })
 }
 
-/// A check record.
+/// Parses a check record.
 pub(super) fn check_of(json: &[u8]) -> Result<Check, serde_json::Error> {
     serde_json::from_slice(json)
 }
@@ -215,7 +217,7 @@ fn trials(path: &Path, names: &BTreeSet<String>) -> Result<Vec<StoredTrial>, Rep
         .collect()
 }
 
-/// Sorted by file, hence by name of the SLO.
+/// Sorted by file, and thus by the SLO's name.
 fn further_brackets(path: &Path, names: &BTreeSet<String>) -> Result<Vec<Bracket>, ReportError> {
     let files = names.iter().filter(|name| is_further_bracket(name));
     files.map(|name| record(&path.join(name))).collect()
@@ -230,7 +232,7 @@ fn optional<T: DeserializeOwned>(
     there.then(|| record(&path.join(name))).transpose()
 }
 
-/// One record. Its version is looked at first: the fields of a later one mean nothing here.
+/// Reads one record. It checks the version first, because the fields of a later version mean nothing here.
 fn record<T: DeserializeOwned>(file: &Path) -> Result<T, ReportError> {
     let bytes = read(file)?;
     let json: Value =
@@ -253,7 +255,7 @@ fn read(file: &Path) -> Result<Vec<u8>, ReportError> {
     fs::read(file).map_err(|error| ReportError::read(file, error))
 }
 
-/// A record without its evidence is no result. A pair that did not run names no file.
+/// A record without its evidence is not a result. A pair that did not run names no file.
 fn every_trial_is_there<'a>(
     record: &Path,
     files: impl Iterator<Item = &'a String>,

@@ -1,4 +1,4 @@
-//! The result folder: what is written into it, and how it is read again.
+//! The result folder: how it is written and read.
 //!
 //! ```text
 //! trial-001.json   one trial                       bracket.json       the load line of a find
@@ -12,7 +12,7 @@
 //! from the above
 //! ```
 //!
-//! The JSON file of a trial is written last: where it is, the other two are.
+//! The JSON file of a trial is written last. If it exists, so do the other two.
 
 mod atomic;
 mod live;
@@ -40,22 +40,22 @@ use crate::csv;
 use crate::error::ReportError;
 use crate::hlog::IntervalHistograms;
 
-/// The load line of a find.
+/// The load line of a search.
 pub const BRACKET: &str = "bracket.json";
-/// Two targets, or two results, held against each other.
+/// The comparison of two targets, or of two results.
 pub const COMPARISON: &str = "comparison.json";
-/// Several targets, ranked.
+/// The ranking of several targets.
 pub const RANKING: &str = "ranking.json";
 /// What this machine's client can generate.
 pub const CALIBRATION: &str = "calibration.json";
 /// The same for workload `ws`.
 pub const WS_CALIBRATION: &str = "calibration-ws.json";
-/// How a search was begun.
+/// How a search was started.
 pub const SEARCH_PLAN: &str = "search.json";
-/// Conformance, case by case.
+/// The conformance check, case by case.
 pub const CHECK: &str = "check.json";
 
-/// A folder that results are written into.
+/// A folder that receives results.
 #[derive(Debug, Clone)]
 pub struct ResultFolder {
     path: PathBuf,
@@ -65,10 +65,11 @@ pub struct ResultFolder {
 const LOGS: &str = "logs";
 
 impl ResultFolder {
-    /// Makes the folder, or takes one that is empty or holds results already: further trials are then numbered after those.
+    /// Creates the folder, or takes an existing one that is empty or already holds results. New trials are then
+    /// numbered after the existing ones.
     ///
     /// # Errors
-    /// When the path is no folder, holds something other than results, or cannot be made.
+    /// When the path is not a folder, the folder holds something other than results, or it cannot be created.
     pub fn create(path: impl Into<PathBuf>) -> Result<Self, ReportError> {
         let path = path.into();
         match fs::metadata(&path) {
@@ -78,7 +79,7 @@ impl ResultFolder {
             Err(error) => return Err(ReportError::write(&path, error)),
         }
         let names = names(&path)?;
-        // Logs alone are what a call leaves behind whose target did not start; what was live is what a crash leaves.
+        // A command whose target did not start leaves only logs. A crash leaves the live file.
         let nothing_else = names
             .iter()
             .all(|name| atomic::is_leftover(name) || name == LOGS || name == LIVE);
@@ -92,16 +93,16 @@ impl ResultFolder {
         }
     }
 
-    /// Where it is.
+    /// The path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Writes the three files of a trial, and gives their common stem, for example `trial-001`.
+    /// Writes the three files of a trial, and returns their common stem, for example `trial-001`.
     ///
     /// # Errors
-    /// When the system refuses, or the trial is not one that could be read again.
+    /// When the system refuses, or the trial could not be read back.
     pub fn write_trial(
         &self,
         trial: &Trial,
@@ -115,10 +116,10 @@ impl ResultFolder {
         self.write_trial_with_log(trial, seconds, log)
     }
 
-    /// The same with an interval log that was written as the trial went on: [`ResultFolder::begin_log`].
+    /// The same with an interval log that was written during the trial: [`ResultFolder::begin_log`].
     ///
     /// # Errors
-    /// When the system refuses, or the trial is not one that could be read again.
+    /// When the system refuses, or the trial could not be read back.
     pub fn write_trial_with_log(
         &self,
         trial: &Trial,
@@ -138,16 +139,16 @@ impl ResultFolder {
     /// Writes `bracket.json`.
     ///
     /// # Errors
-    /// When the system refuses, or the record is not one that could be read again.
+    /// When the system refuses, or the record could not be read back.
     pub fn write_bracket(&self, bracket: &Bracket) -> Result<(), ReportError> {
         atomic::write(&self.path, BRACKET, &to_json(BRACKET, bracket)?)
     }
 
-    /// Writes the bracket of a further SLO of the same search, and gives its file name: `bracket-strict.json` for the SLO `strict`. A name that
-    /// no file can have is made into one that it can; two names never share a file.
+    /// Writes the bracket of a further SLO of the same search, and returns its file name: `bracket-strict.json` for the
+    /// SLO `strict`. An SLO name that cannot be part of a file name is converted. Two names never share a file.
     ///
     /// # Errors
-    /// When the system refuses, or the record is not one that could be read again.
+    /// When the system refuses, or the record could not be read back.
     pub fn write_further_bracket(&self, bracket: &Bracket) -> Result<String, ReportError> {
         let name = further_bracket(&bracket.slo);
         atomic::write(&self.path, &name, &to_json(&name, bracket)?)?;
@@ -157,7 +158,7 @@ impl ResultFolder {
     /// Writes `comparison.json`.
     ///
     /// # Errors
-    /// When the system refuses, or the record is not one that could be read again.
+    /// When the system refuses, or the record could not be read back.
     pub fn write_comparison(&self, comparison: &Comparison) -> Result<(), ReportError> {
         atomic::write(&self.path, COMPARISON, &to_json(COMPARISON, comparison)?)
     }
@@ -165,12 +166,12 @@ impl ResultFolder {
     /// Writes `ranking.json`.
     ///
     /// # Errors
-    /// When the system refuses, or the record is not one that could be read again.
+    /// When the system refuses, or the record could not be read back.
     pub fn write_ranking(&self, ranking: &Ranking) -> Result<(), ReportError> {
         atomic::write(&self.path, RANKING, &to_json(RANKING, ranking)?)
     }
 
-    /// Writes `search.json`: how a search is begun, before its first trial.
+    /// Writes `search.json`, which says how a search is started, before its first trial.
     ///
     /// # Errors
     /// When the system refuses.
@@ -181,7 +182,7 @@ impl ResultFolder {
     /// Writes `calibration.json`.
     ///
     /// # Errors
-    /// When the system refuses, or the record is not one that could be read again.
+    /// When the system refuses, or the record could not be read back.
     pub fn write_calibration(&self, calibration: &Calibration) -> Result<(), ReportError> {
         atomic::write(&self.path, CALIBRATION, &to_json(CALIBRATION, calibration)?)
     }
@@ -189,7 +190,7 @@ impl ResultFolder {
     /// Writes `calibration-ws.json`.
     ///
     /// # Errors
-    /// When the system refuses, or the record is not one that could be read again.
+    /// When the system refuses, or the record could not be read back.
     pub fn write_ws_calibration(&self, calibration: &WsCalibration) -> Result<(), ReportError> {
         let json = to_json(WS_CALIBRATION, calibration)?;
         atomic::write(&self.path, WS_CALIBRATION, &json)
@@ -198,7 +199,7 @@ impl ResultFolder {
     /// Writes `check.json`.
     ///
     /// # Errors
-    /// When the system refuses, or the record is not one that could be read again.
+    /// When the system refuses, or the record could not be read back.
     pub fn write_check(&self, check: &serde_json::Value) -> Result<(), ReportError> {
         let json = to_json(CHECK, check)?;
         load::check_of(&json).map_err(|why| ReportError::record(CHECK, why))?;
@@ -210,7 +211,7 @@ impl ResultFolder {
         atomic::write(&self.path, name, bytes)
     }
 
-    /// Removes a rendering that no longer belongs to what is in the folder.
+    /// Removes a rendering that no longer matches the records in the folder.
     pub(crate) fn remove_rendering(&self, name: &str) -> Result<(), ReportError> {
         let path = self.path.join(name);
         match fs::remove_file(&path) {
@@ -220,7 +221,7 @@ impl ResultFolder {
         }
     }
 
-    /// A folder for renderings alone; made where there is none.
+    /// A folder for renderings only. It is created if it does not exist.
     pub(crate) fn for_renderings(path: &Path) -> Result<Self, ReportError> {
         if !path.is_dir() {
             make(path)?;
@@ -230,7 +231,8 @@ impl ResultFolder {
         })
     }
 
-    /// The greatest number among files of trials, complete or not: a trial that a crash cut short keeps its number.
+    /// The greatest number among the files of trials, complete or not. A trial that a crash interrupted keeps its
+    /// number.
     ///
     /// # Errors
     /// When the folder cannot be read.
@@ -241,10 +243,10 @@ impl ResultFolder {
     }
 }
 
-/// What begins the file names of further brackets.
+/// The prefix of the file names of further brackets.
 const FURTHER_BRACKET: &str = "bracket-";
 
-/// The file of the bracket by a further SLO.
+/// The file name of the bracket by a further SLO.
 pub(crate) fn further_bracket(slo: &str) -> String {
     format!("{FURTHER_BRACKET}{}.json", slug::of(slo))
 }
@@ -253,7 +255,7 @@ fn is_further_bracket(name: &str) -> bool {
     name.starts_with(FURTHER_BRACKET) && name.ends_with(".json")
 }
 
-/// Whether a file of that name is a record, or lies beside that of a trial.
+/// Whether a file of that name is a record, or belongs to a trial's record.
 fn is_record_file(name: &str) -> bool {
     let plain = !name.contains(['/', '\\', '\0']);
     plain && (trial_number(name).is_some() || is_record(name))
@@ -293,7 +295,7 @@ fn make(path: &Path) -> Result<(), ReportError> {
     }
 }
 
-/// Names of the files in a folder; one that is not UTF-8 is shown as near as it goes, for it is not ours.
+/// The names of the files in a folder. A name that is not UTF-8 is converted lossily: it is not one of ours.
 fn names(path: &Path) -> Result<Vec<String>, ReportError> {
     let read = |error| ReportError::read(path, error);
     fs::read_dir(path)
@@ -305,7 +307,8 @@ fn names(path: &Path) -> Result<Vec<String>, ReportError> {
         .collect()
 }
 
-/// Pretty JSON that was read back once. JSON has no NaN, so a record with one would be written as `null` and never be read again.
+/// Pretty JSON, checked by reading it back. JSON has no NaN: a record with one would be written with `null` and could
+/// never be read again.
 fn to_json<T: Serialize + DeserializeOwned>(
     file: &str,
     record: &T,

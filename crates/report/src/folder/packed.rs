@@ -1,7 +1,9 @@
-//! `records.tar.gz`: the records of a folder in one file, for keeping and passing on. It stands in the folder for the files that it holds.
+//! `records.tar.gz`: the records of a folder in one file, to keep or share. In the folder it replaces the files that it
+//! holds.
 //!
-//! An archive may come from a stranger. So it holds plain files with the names of records and nothing else: no folder, no link, no path, nothing twice;
-//! and there are limits on what it unpacks to. Headers are read raw, since the long names of other tar dialects have no limit.
+//! An archive may come from a stranger, so the rules are strict. It holds only plain files with the names of records:
+//! no folder, no link, no path, no duplicate. There are limits on its unpacked size and number of files. Headers are
+//! read raw, because the long names of other tar dialects have no limit.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -19,29 +21,30 @@ use crate::error::ReportError;
 /// The packed records of a folder.
 pub const PACKED: &str = "records.tar.gz";
 
-/// The most that an archive may unpack to. A soak of a day has 90 MB.
+/// The most bytes that an archive may unpack to. A one-day soak has 90 MB.
 const UNPACKED_MAX_BYTES: u64 = 1 << 30;
 /// The most files in an archive.
 const FILES_MAX: usize = 10_000;
 
-/// What packing came to.
+/// The outcome of packing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packing {
     /// The archive.
     pub file: PathBuf,
-    /// How many records it holds.
+    /// How many records the archive holds.
     pub records: usize,
-    /// Their size before.
+    /// The size of the records before packing, in bytes.
     pub bytes_before: u64,
-    /// Its size.
+    /// The size of the archive, in bytes.
     pub bytes: u64,
 }
 
-/// Packs the records of a folder into `records.tar.gz` and removes the loose files, once the archive has been read back. The same files give the same
-/// archive, byte for byte.
+/// Packs the records of a folder into `records.tar.gz`. It removes the loose files after it has read the archive back.
+/// The same files give the same archive, byte for byte.
 ///
 /// # Errors
-/// When the folder holds no records, is packed already, is being written to, or the system refuses. The loose files are then all there.
+/// When the folder holds no records, is already packed, is being written to, or the system refuses. All loose files are
+/// then still there.
 pub fn pack(folder: &Path) -> Result<Packing, ReportError> {
     let all = names(folder)?;
     let mut records: Vec<&String> = all.iter().filter(|name| is_record_file(name)).collect();
@@ -55,13 +58,14 @@ pub fn pack(folder: &Path) -> Result<Packing, ReportError> {
         if records.is_empty() {
             return Err(ReportError::not_packed(folder, "it is packed already"));
         }
-        // What a crash between writing and removing leaves; anything else is not ours to decide.
+        // A crash between writing and removing leaves both. If they differ, the user decides.
         must_hold_the_same(&archive, folder, &records)?;
     } else {
         if records.is_empty() {
             return Err(ReportError::NoResult(folder.to_owned()));
         }
-        // Checked as a whole first: what cannot be loaded is not worth keeping, and hard to see once it is packed.
+        // Loads everything first: records that cannot be loaded are not worth keeping, and the fault would be hard to
+        // see once packed.
         super::load(folder)?;
         atomic::write(folder, PACKED, &archived(folder, &records)?)?;
         must_hold_the_same(&archive, folder, &records)?;
@@ -96,7 +100,7 @@ fn archived(folder: &Path, records: &[&String]) -> Result<Vec<u8>, ReportError> 
         let mut header = tar::Header::new_ustar();
         header.set_size(bytes.len() as u64);
         header.set_mode(0o644);
-        // A check does not say when it was made; its file does.
+        // A check does not record when it ran, but its file's time does.
         header.set_mtime(changed_s(&file).map_err(read)?);
         let added = tar.append_data(&mut header, name, bytes.as_slice());
         added.map_err(|error| ReportError::not_packed(folder, &error.to_string()))?;
@@ -132,7 +136,7 @@ fn must_hold_the_same(
     Ok(())
 }
 
-/// The archive that a path names: itself, or that of a folder without loose records.
+/// The archive that a path names: the file itself, or that of a folder without loose records.
 ///
 /// # Errors
 /// When a folder has both: nobody can say which of them count.
@@ -153,10 +157,10 @@ pub(super) fn of(path: &Path) -> Result<Option<PathBuf>, ReportError> {
     }
 }
 
-/// Unpacks an archive into a folder that is gone when it is dropped.
+/// Unpacks an archive into a temporary folder, which is removed when dropped.
 ///
 /// # Errors
-/// When it cannot be read, is no archive of records, or unpacks to more than the limits.
+/// When the archive cannot be read, is not an archive of records, or exceeds the limits.
 pub(super) fn unpack(archive: &Path) -> Result<TempDir, ReportError> {
     let broken = |why: &str| ReportError::broken(archive, why);
     let file = File::open(archive).map_err(|error| ReportError::read(archive, error))?;
@@ -205,7 +209,7 @@ fn write<R: Read>(entry: &mut tar::Entry<'_, R>, to: &Path) -> io::Result<()> {
     changed.map_or(Ok(()), |at| file.set_modified(at))
 }
 
-/// Ends with an error, where `take` would end as if the file did.
+/// Fails at the limit, where `take` would pretend that the file ended.
 struct Limited<R> {
     inner: R,
     left: u64,

@@ -1,10 +1,10 @@
-//! Names from outside as parts of file names.
+//! Turns names from outside into parts of file names.
 
-/// Longest part that a name is kept of: far below what file systems take.
+/// The most characters kept of a name: far below what file systems allow.
 const KEPT_MAX: usize = 48;
 
-/// A name as part of a file name: as it is where it is plain, otherwise with `-` for what is not and a number that tells it from every other name
-/// that would look the same.
+/// A name as part of a file name. A plain name stays as it is. In any other name, `-` replaces each character that is
+/// not plain, and a number distinguishes it from every other name that would look the same.
 pub(crate) fn of(name: &str) -> String {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
     if !name.is_empty() && name.len() <= KEPT_MAX && name.chars().all(plain) {
@@ -19,7 +19,8 @@ pub(crate) fn of(name: &str) -> String {
     format!("{kept}-{:016x}", fnv_1a(name.as_bytes()))
 }
 
-/// FNV-1a, 64 bit: the same on every machine and in every version, which the standard library's hasher does not promise.
+/// FNV-1a, 64 bit. It is the same on every machine and in every version, which the standard library's hasher does not
+/// promise.
 fn fnv_1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)

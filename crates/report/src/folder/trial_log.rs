@@ -9,18 +9,20 @@ use super::atomic::Unfinished;
 use crate::error::ReportError;
 use crate::hlog::IntervalLog;
 
-/// An interval log that goes to the disk second by second, under a temporary name until its trial is over: the histograms of a second take about 1 MB in memory, and a soak
-/// has 1,800 of them. Dropped before, it leaves nothing.
+/// An interval log that is written to disk second by second, under a temporary name until its trial is over. The
+/// histograms of one second take about 1 MB in memory, and a soak has 1,800 seconds. A log dropped earlier leaves no
+/// file.
 #[derive(Debug)]
 pub struct TrialLog {
     log: IntervalLog,
     file: Unfinished,
-    /// Where it is going to be, for messages.
+    /// Its final folder, for messages.
     folder: PathBuf,
 }
 
 impl ResultFolder {
-    /// Begins the interval log of a trial that began at this time (RFC 3339 in UTC); [`ResultFolder::write_trial_with_log`] finishes it.
+    /// Begins the interval log of a trial that began at this time (RFC 3339 in UTC).
+    /// [`ResultFolder::write_trial_with_log`] finishes it.
     ///
     /// # Errors
     /// When the system refuses, or the time is not RFC 3339.
@@ -39,7 +41,7 @@ impl ResultFolder {
 }
 
 impl TrialLog {
-    /// Adds an interval that began at `start_s` since the trial began and lasted `duration_s`.
+    /// Adds an interval that began `start_s` after the trial began and lasted `duration_s`.
     ///
     /// # Errors
     /// When the system refuses, or the times are negative or not finite.
@@ -55,11 +57,11 @@ impl TrialLog {
             .map_err(|error| ReportError::write(&self.folder.join(HINT), error))
     }
 
-    /// Gives it its final name.
+    /// Gives the log its final name.
     pub(super) fn finish(self, name: &str) -> Result<(), ReportError> {
         self.file.finish(name)
     }
 }
 
-/// What the file is called as long as its trial has no number.
+/// The name of the file while its trial has no number.
 const HINT: &str = "trial.hlog";

@@ -1,4 +1,4 @@
-//! One result in short, made of the records of its folder.
+//! One result in brief, made from the records of its folder.
 
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -15,7 +15,7 @@ use crate::folder::{CHECK, Results, SearchView, StoredTrial};
 use crate::markdown::check::verdict as check_in_words;
 use crate::words::{self, count, plain, sessions};
 
-/// What a result is of.
+/// What kind of result it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -23,18 +23,18 @@ pub enum Kind {
     Find,
     /// One trial at one load.
     Run,
-    /// Two targets, or two results, held against each other.
+    /// The comparison of two targets, or of two results.
     Compare,
-    /// Several targets, ranked.
+    /// The ranking of several targets.
     Ranking,
     /// What a machine's client can generate.
     Calibrate,
-    /// Conformance.
+    /// A conformance check.
     Check,
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 6] = [
         Self::Find,
         Self::Run,
@@ -44,7 +44,7 @@ impl Kind {
         Self::Check,
     ];
 
-    /// Its word in results, on terminals and in `--kind`.
+    /// The word for this kind in results, on terminals and in `--kind`.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -57,20 +57,20 @@ impl Kind {
         }
     }
 
-    /// The kind of that word, if there is one.
+    /// The kind with this word, if there is one.
     #[must_use]
     pub fn by_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.word() == word)
     }
 }
 
-/// One result. A folder has several where it holds several: a search with two SLOs has two load lines. Trials beside a search, as those at the common load of a
-/// ranking, are no results of their own.
+/// One result. A folder can have several: a search with two SLOs has two load lines. Trials next to a search, such as
+/// those at the common load of a ranking, are not separate results.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Its folder, relative to the folder of results, with `/` between its parts.
+    /// The result's folder, relative to the folder of results, with `/` as separator.
     pub folder: String,
-    /// What it is of.
+    /// What kind of result it is.
     pub kind: Kind,
     /// Names of the targets: one, two for a comparison, several for a ranking, none for a calibration.
     pub targets: Vec<String>,
@@ -84,53 +84,56 @@ pub struct Entry {
     pub vcpu: Option<f64>,
     /// When it began, RFC 3339 in UTC; for a check, when its record was written.
     pub started_at: String,
-    /// The outcome in a word, where there is one: of a trial, a comparison or a check.
+    /// The outcome in one word, for a trial, a comparison or a check.
     pub verdict: Option<String>,
-    /// The answer in a sentence; text from outside in it is on one line.
+    /// The answer in a sentence. Text from outside in it is on one line.
     pub claim: String,
-    /// What loads count.
+    /// What the loads count.
     #[serde(default, skip_serializing_if = "LoadUnit::is_sessions")]
     pub load_unit: LoadUnit,
-    /// Which test of workload `ws`; not there for others.
+    /// Which test of workload `ws`; absent for other workloads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<String>,
-    /// The load, of a trial.
+    /// The load of a trial.
     pub sessions: Option<u32>,
-    /// The load line, of a search; of a calibration, what the client can drive.
+    /// The load line of a search; for a calibration, the load that the client can drive.
     pub load_line: Option<u32>,
-    /// Where the edge lies, of a search.
+    /// The edge of a search.
     pub edge: Option<Edge>,
-    /// The client or the machine ran out before the target did: the load line is "at least".
+    /// The client or the machine ran out before the target did, so the load line is "at least".
     pub lower_bound_only: bool,
     /// Whether a signal ended it early.
     pub interrupted: bool,
-    /// What a session costs: at the load of a trial; of a search, at its load line, or at the highest load below it where that is known.
+    /// The cost of a session: for a trial at its load; for a search at its load line, or at the highest load below it
+    /// with a known cost.
     pub cost: Option<CostPoint>,
-    /// The machine's processor; empty when it is not known.
+    /// The machine's processor model; empty when unknown.
     pub cpu_model: String,
-    /// How many cores the machine has; empty when it is not known.
+    /// The number of the machine's cores; empty when unknown.
     pub cores: String,
-    /// What the machine took for small work before the trials: the median of each figure; `null` where it was not probed.
+    /// What the machine took for small work before the trials: the median of each figure; `null` where it was not
+    /// probed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe: Option<Probe>,
-    /// How many trials it rests on.
+    /// The number of trials behind the result.
     pub trials: usize,
 }
 
 impl Entry {
-    /// The targets' names in one line, as they are: text from outside.
+    /// The targets' names in one line, unchanged: this is text from outside.
     #[must_use]
     pub fn target(&self) -> String {
         self.targets.join(", ")
     }
 
-    /// When it began; `None` when that cannot be read.
+    /// When it began; `None` when the time cannot be read.
     #[must_use]
     pub fn began(&self) -> Option<SystemTime> {
         humantime::parse_rfc3339_weak(&self.started_at).ok()
     }
 
-    /// The answer in a few words, for a column: `1,650 sessions`, `pass at 500`, `worse`. A load that does not count sessions says what it counts.
+    /// The answer in a few words, for a column: `1,650 sessions`, `pass at 500`, `worse`. A load that does not count
+    /// sessions names its unit.
     #[must_use]
     pub fn in_short(&self) -> String {
         match self.kind {
@@ -197,7 +200,7 @@ pub fn of(folder: &str, results: &Results) -> Vec<Entry> {
     entries
 }
 
-/// What all results of a folder share.
+/// What all results of a folder have in common.
 fn blank(folder: &str, results: &Results) -> Entry {
     let trial = results.trials.first().map(|stored| &stored.trial);
     let fact = |name: &str| {
@@ -253,13 +256,13 @@ fn of_search(blank: &Entry, view: &SearchView<'_>) -> Entry {
     }
 }
 
-/// The test of workload `ws` that a trial is of.
+/// The test of workload `ws` that a trial ran.
 fn test_of(stored: Option<&StoredTrial>) -> Option<String> {
     let name = |ws: &WsRecord| ws.test.clone();
     stored?.trial.ws.as_ref().map(name)
 }
 
-/// The cost at the load line, or at the highest load below it where that is known.
+/// The cost at the load line, or at the highest load below it with a known cost.
 fn cost_of(bracket: &Bracket) -> Option<CostPoint> {
     let line = bracket.confirmed?;
     let carried = bracket.cost_curve.iter().filter(|at| at.sessions <= line);
@@ -366,7 +369,7 @@ fn of_check(blank: &Entry, results: &Results, check: &Check) -> Entry {
         (false, true) => Verdict::Pass,
         (false, false) => Verdict::Invalid,
     };
-    // The record does not say when; its file does.
+    // The record does not have the time, but its file does.
     let written = fs::metadata(results.files().join(CHECK)).and_then(|file| file.modified());
     let written = written.map_or_else(|_| String::new(), rfc3339);
     Entry {
@@ -397,7 +400,7 @@ fn of_calibration(blank: &Entry, calibration: &Calibration) -> Entry {
     }
 }
 
-/// Of its loads the first stands for all: messages in JSON, one at a write.
+/// The first of its loads stands for all: messages in JSON, one at a write.
 fn of_ws_calibration(blank: &Entry, calibration: &WsCalibration) -> Entry {
     let first = calibration.costs.first();
     Entry {

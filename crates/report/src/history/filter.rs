@@ -1,13 +1,13 @@
-//! Which results are asked for.
+//! Selects results.
 
 use std::time::SystemTime;
 
 use super::Kind;
 
-/// Which results are asked for: those that everything given here holds for.
+/// Which results to select: those that match every given field.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Filter {
-    /// Of this target; a comparison or a ranking is of each of its targets.
+    /// Of this target. A comparison or a ranking matches each of its targets.
     pub target: Option<String>,
     /// Of this workload.
     pub workload: Option<String>,
@@ -21,8 +21,8 @@ pub struct Filter {
     pub limit: Option<u32>,
 }
 
-/// A time as people give it: a date (`2026-01-31`), a time (`2026-01-31T12:00:00Z`, in UTC), or how long ago (`7d`, `12h`, `2 weeks`). `None` for anything
-/// else.
+/// Parses a time in one of the forms that people use: a date (`2026-01-31`), a time (`2026-01-31T12:00:00Z`, in UTC),
+/// or how long ago (`7d`, `12h`, `2 weeks`). `None` for anything else.
 #[must_use]
 pub fn since(text: &str, now: SystemTime) -> Option<SystemTime> {
     let text = text.trim();

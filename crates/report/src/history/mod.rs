@@ -1,11 +1,11 @@
-//! The history: every result below a folder of results, found again, filtered, and followed over time.
+//! The history: finds every result below a folder of results, filters them, and follows them over time.
 //!
-//! The folders are the truth. An SQLite file beside them, `history.sqlite`, remembers what was read from each, so that a use reads only the folders whose
-//! records changed. It can be thrown away at any time.
+//! The folders are the truth. Next to them, an SQLite file, `history.sqlite`, remembers what was read from each. So
+//! each use reads only the folders whose records changed. You can delete the file at any time.
 //!
-//! - [`entry`] is one result in short, made of the records of a folder;
-//! - [`Filter`] is which of them are asked for;
-//! - [`trend`] groups the load lines of one target by the conditions that they were found under;
+//! - [`entry`] is one result in brief, made from the records of a folder;
+//! - [`Filter`] selects results;
+//! - [`trend`] groups the load lines of one target by their conditions;
 //! - a walk over the folders finds what changed, and the store keeps it.
 
 pub mod entry;
@@ -29,7 +29,7 @@ use crate::folder::load;
 use store::{State, Store};
 use walk::Seen;
 
-/// The index, in the folder of results.
+/// The file name of the index in the folder of results.
 pub const INDEX: &str = "history.sqlite";
 
 /// The results below one folder.
@@ -49,47 +49,49 @@ pub struct Broken {
     pub why: String,
 }
 
-/// What bringing the index up to date came to.
+/// The outcome of updating the index.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Refreshed {
-    /// Folders that were read, because they are new or their records changed.
+    /// Folders that were read because they are new or their records changed.
     pub read: usize,
-    /// Folders that were known and are gone.
+    /// Known folders that no longer exist.
     pub removed: usize,
-    /// Folders whose records are as they were.
+    /// Folders whose records did not change.
     pub unchanged: usize,
     /// All folders that cannot be read, by name.
     pub broken: Vec<Broken>,
-    /// Folders in which a command shows what it is doing, or did when it crashed, by name.
+    /// Folders in which a command shows what it is doing, or did so when it crashed, by name.
     pub live: Vec<String>,
 }
 
 /// A folder that the index knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
-    /// Where it is, without symbolic links; it lies below the folder of results.
+    /// The path without symbolic links. It lies below the folder of results.
     pub path: PathBuf,
-    /// Whether it holds a result; a command that began a moment ago has none yet.
+    /// Whether the folder holds a result. A command that has just started has none yet.
     pub holds_result: bool,
-    /// Why its records cannot be read, where they cannot.
+    /// Why its records cannot be read, if they cannot.
     pub broken: Option<String>,
 }
 
 impl History {
-    /// Opens the history of a folder of results; makes the index where there is none. Nothing is read yet: [`History::refresh`].
+    /// Opens the history of a folder of results, and creates the index if there is none. This reads no results;
+    /// [`History::refresh`] does.
     ///
     /// # Errors
-    /// When there is no such folder, or the index is broken, another program's, from a later Plimsoll, or cannot be written.
+    /// When the folder does not exist, or the index is broken, belongs to another program, is from a later Plimsoll, or
+    /// cannot be written.
     pub fn open(results: &Path) -> Result<Self, ReportError> {
         let root = root_of(results)?;
         let store = Store::open(&root.join(INDEX))?;
         Ok(Self { root, store })
     }
 
-    /// Makes the index anew from the folders: under a temporary name, which then takes the place of whatever is there.
+    /// Rebuilds the index from the folders under a temporary name, which then replaces whatever is there.
     ///
     /// # Errors
-    /// When there is no such folder, or the index cannot be written.
+    /// When the folder does not exist, or the index cannot be written.
     pub fn rebuild(results: &Path) -> Result<Self, ReportError> {
         let root = root_of(results)?;
         let file = root.join(INDEX);
@@ -104,9 +106,10 @@ impl History {
         Self::open(&root)
     }
 
-    /// Brings the index up to date: reads the folders that are new or whose record files have another size or time, and forgets those that are gone.
+    /// Updates the index: reads the folders that are new or whose record files have a different size or time, and
+    /// forgets those that are gone.
     ///
-    /// A folder that is broken is in the answer, with the reason, and keeps none of the others from being read.
+    /// The answer names each broken folder with the reason. A broken folder does not keep the others from being read.
     ///
     /// # Errors
     /// When the folder of results cannot be read, or the index cannot be written.
@@ -134,7 +137,7 @@ impl History {
         Ok(refreshed)
     }
 
-    /// What is in a folder now.
+    /// Reads what a folder holds now.
     fn read(&self, folder: &Seen) -> State {
         if let Some(why) = &folder.unreadable {
             return State::Broken(why.clone());
@@ -146,7 +149,7 @@ impl History {
         }
     }
 
-    /// The results that a filter lets through, newest first. Those whose time cannot be read come last.
+    /// The results that match a filter, newest first. Results whose time cannot be read come last.
     ///
     /// # Errors
     /// When the index cannot be read.
@@ -162,9 +165,10 @@ impl History {
         self.store.of_folder(folder)
     }
 
-    /// The load lines of a target over time, in groups of like conditions; the group with the newest result comes first, in each the oldest result.
+    /// The load lines of a target over time, grouped by conditions. The group with the newest result comes first;
+    /// within a group the oldest result comes first.
     ///
-    /// Of `filter` all but target, kind and limit count.
+    /// Uses every field of `filter` except target, kind and limit.
     ///
     /// # Errors
     /// When the index cannot be read.
@@ -178,8 +182,8 @@ impl History {
         Ok(trend::groups(self.list(&filter)?))
     }
 
-    /// A folder by the name that the index has for it. `None` when the index knows none of that name, or when following symbolic links leads out of the
-    /// folder of results. A name that came from outside is only looked up, never made into a path.
+    /// A folder by its name in the index. `None` when the index has no such name, or when following symbolic links
+    /// leads out of the folder of results. A name from outside is only looked up, never turned into a path.
     ///
     /// # Errors
     /// When the index cannot be read.
@@ -207,7 +211,7 @@ impl History {
     }
 }
 
-/// What a name leads to, if that is there and lies below the folder, with all symbolic links followed.
+/// The path that a name leads to with all symbolic links followed, if it exists and lies below the folder.
 #[must_use]
 pub fn below(folder: &Path, name: &Path) -> Option<PathBuf> {
     let folder = fs::canonicalize(folder).ok()?;

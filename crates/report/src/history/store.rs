@@ -1,7 +1,8 @@
 //! The index as an SQLite file.
 //!
-//! A table of the folders with the stamp that their records had when they were read, and one of their results: what is filtered and sorted by has a column, the
-//! whole of it is kept as JSON. Every statement has its values bound to it.
+//! One table has the folders, each with the stamp that its records had when they were read. Another has their results:
+//! every field used to filter or sort has a column, and the whole result is kept as JSON. Every statement binds its
+//! values.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +20,7 @@ use crate::words::plain;
 
 /// Tells our file from that of another program: `PLIM` in ASCII.
 const APPLICATION_ID: i64 = 0x504c_494d;
-/// Version of the tables and of what is in them.
+/// Version of the tables and their content.
 const VERSION: i64 = 2;
 /// How long a command waits for another one that is writing.
 const BUSY: Duration = Duration::from_secs(5);
@@ -54,14 +55,14 @@ const SCHEMA: &str = "
     CREATE INDEX target_by_name ON target (name);
 ";
 
-/// What is in a folder.
+/// What a folder contains.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum State {
     /// Results.
     Result(Vec<Entry>),
     /// Records that cannot be read, and why.
     Broken(String),
-    /// JSON files, but no result; or none yet.
+    /// JSON files, but no result, or no result yet.
     Nothing,
 }
 
@@ -83,16 +84,16 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// Opens it, or makes an empty one.
+    /// Opens the index, or creates an empty one.
     pub(super) fn open(file: &Path) -> Result<Self, ReportError> {
         let store = Self::open_plainly(file)?;
         store.done(write_ahead(&store.connection))?;
         Ok(store)
     }
 
-    /// The same without a log beside it.
+    /// The same without a write-ahead log.
     fn open_plainly(file: &Path) -> Result<Self, ReportError> {
-        // Not as a URI, which the name could be taken for otherwise.
+        // Without the URI flag, because the name could otherwise be read as a URI.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -127,7 +128,7 @@ impl Store {
         }
     }
 
-    /// The stamp of every folder that is known.
+    /// The stamp of every known folder.
     pub(super) fn stamps(&self) -> Result<BTreeMap<String, String>, ReportError> {
         let read = || -> rusqlite::Result<BTreeMap<String, String>> {
             let mut statement = self.connection.prepare("SELECT name, stamp FROM folder")?;
@@ -137,7 +138,7 @@ impl Store {
         self.done(read())
     }
 
-    /// Takes in what was read of folders, and forgets those that are gone; all of it or nothing.
+    /// Stores what was read from folders and forgets those that are gone, as one transaction.
     pub(super) fn change(
         &mut self,
         changed: &[(&Seen, State)],
@@ -180,7 +181,7 @@ impl Store {
         self.done(read())
     }
 
-    /// A folder of that name, as the index has it.
+    /// The folder of that name, as the index has it.
     pub(super) fn folder(&self, name: &str) -> Result<Option<(String, State)>, ReportError> {
         let found: Option<(String, String, String)> = self.done(
             self.connection
@@ -214,7 +215,7 @@ impl Store {
         self.entries(self.done(read())?)
     }
 
-    /// The results that the filter lets through, newest first.
+    /// The results that match the filter, newest first.
     pub(super) fn list(&self, filter: &Filter) -> Result<Vec<Entry>, ReportError> {
         let limit = filter.limit.map_or(-1, i64::from);
         let read = || -> rusqlite::Result<Vec<String>> {
@@ -260,7 +261,7 @@ impl Store {
     }
 }
 
-/// Whose file it is.
+/// Which program the file belongs to.
 enum Contents {
     Ours(i64),
     Empty,
@@ -279,7 +280,7 @@ fn contents(connection: &Connection) -> rusqlite::Result<Contents> {
     })
 }
 
-/// The same as of one moment: another command may be making the tables right now.
+/// The same in one transaction, because another command may be creating the tables right now.
 fn contents_at_once(connection: &Connection) -> rusqlite::Result<Contents> {
     let transaction = connection.unchecked_transaction()?;
     let contents = contents(&transaction)?;
@@ -287,7 +288,8 @@ fn contents_at_once(connection: &Connection) -> rusqlite::Result<Contents> {
     Ok(contents)
 }
 
-/// Makes the tables, unless another command was faster. Those of an earlier version are dropped: the folders have it all.
+/// Creates the tables, unless another command was faster. Tables of an earlier version are dropped, because the folders
+/// have all the data.
 fn create(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     if !matches!(contents(&transaction)?, Contents::Ours(VERSION)) {
@@ -299,8 +301,8 @@ fn create(connection: &mut Connection) -> rusqlite::Result<()> {
     transaction.commit()
 }
 
-/// Readers and a writer then do not wait for each other. Where the file system cannot do it, or another command is at it, the journal stays as it is: that is
-/// slower, and just as safe.
+/// With write-ahead logging, readers and a writer do not wait for each other. Where the file system does not support
+/// it, or another command is switching it on, the journal stays as it is. That is slower, but just as safe.
 fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
     let mode = connection.query_row("PRAGMA journal_mode = WAL", [], |row| {
         row.get::<_, String>(0)
@@ -358,21 +360,22 @@ fn remember(transaction: &Transaction<'_>, folder: &Seen, state: &State) -> rusq
     Ok(())
 }
 
-/// Seconds since 1970; a time before that is 0.
+/// Seconds since 1970; 0 for an earlier time.
 fn unix_s(at: SystemTime) -> i64 {
     let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
-/// What a file that is being made is called; the name says whose it is, should a crash leave it behind.
+/// The name of a file under construction. It says which program it belongs to, in case a crash leaves it behind.
 fn temporary(file: &Path) -> PathBuf {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     file.with_file_name(format!(".{name}.plimsoll-tmp-{}", std::process::id()))
 }
 
-/// Makes the index under a temporary name and puts it where the other one was.
+/// Builds the index under a temporary name and puts it in place of the old one.
 ///
-/// The log that belongs to the old file goes first: it must not be taken for the new one's. A command that has the old file open keeps it, without a name.
+/// The log of the old file is removed first, so that it is not taken for the new file's log. A command that has the old
+/// file open keeps using it, without a name.
 pub(super) fn make_anew(
     file: &Path,
     fill: impl FnOnce(Store) -> Result<Store, ReportError>,
@@ -392,7 +395,7 @@ pub(super) fn make_anew(
             fs::rename(&temporary, file).map_err(|error| ReportError::write(file, error))
         });
     if made.is_err() {
-        // Nothing better can be done when this fails, and the error that is told came first.
+        // If this fails, there is nothing better to do, and the reported error came first.
         let _ = fs::remove_file(&temporary);
         let _ = fs::remove_file(beside(&temporary, "-journal"));
     }

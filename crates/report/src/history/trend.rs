@@ -6,12 +6,12 @@ use serde::Serialize;
 use super::Entry;
 use crate::words::{given, plain};
 
-/// What two results must have in common for their load lines to be shown in one line.
+/// What two results must have in common for their load lines to appear in one trend.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Conditions {
     /// Name of the workload.
     pub workload: String,
-    /// Which test of workload `ws`; not there for others.
+    /// Which test of workload `ws`; absent for other workloads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test: Option<String>,
     /// What the loads count.
@@ -23,14 +23,14 @@ pub struct Conditions {
     pub slo: String,
     /// What the target was given, in vCPU; `null` when Plimsoll did not start it.
     pub vcpu: Option<f64>,
-    /// The machine's processor; empty when it is not known.
+    /// The machine's processor model; empty when unknown.
     pub cpu_model: String,
-    /// How many cores the machine has; empty when it is not known.
+    /// The number of the machine's cores; empty when unknown.
     pub cores: String,
 }
 
 impl Conditions {
-    /// Those of a result.
+    /// The conditions of a result.
     #[must_use]
     pub fn of(entry: &Entry) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Conditions {
 /// One load line of a target.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TrendPoint {
-    /// Its result folder, relative to the folder of results.
+    /// The result folder, relative to the folder of results.
     pub folder: String,
     /// When the search began, RFC 3339 in UTC.
     pub started_at: String,
@@ -82,27 +82,27 @@ pub struct TrendPoint {
     pub load_line: Option<u32>,
     /// Where the edge lies.
     pub edge: Option<Edge>,
-    /// The client or the machine ran out before the target did: the load line is "at least".
+    /// The client or the machine ran out before the target did, so the load line is "at least".
     pub lower_bound_only: bool,
     /// Whether a signal ended the search early.
     pub interrupted: bool,
-    /// What a session costs at the load line, or at the highest load below it where that is known.
+    /// The cost of a session at the load line, or at the highest load below it with a known cost.
     pub cost: Option<CostPoint>,
-    /// What the machine took for small work before the trials, the median of each figure.
+    /// What the machine took for small work before the trials: the median of each figure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe: Option<Probe>,
 }
 
-/// Load lines that were found under like conditions.
+/// Load lines found under the same conditions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TrendGroup {
-    /// What they have in common.
+    /// The conditions that they have in common.
     pub conditions: Conditions,
     /// The load lines, oldest first.
     pub points: Vec<TrendPoint>,
 }
 
-/// Groups of like conditions of searches that are given newest first. The group with the newest comes first.
+/// Groups searches by conditions. The searches come newest first, and so do the groups, by their newest result.
 #[must_use]
 pub fn groups(entries: Vec<Entry>) -> Vec<TrendGroup> {
     let mut groups: Vec<TrendGroup> = Vec::new();

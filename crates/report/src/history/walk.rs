@@ -1,4 +1,4 @@
-//! Which folders there are, and whether their records changed.
+//! Finds the folders, and whether their records changed.
 
 use std::fmt::Write;
 use std::fs::{self, DirEntry, Metadata};
@@ -8,24 +8,25 @@ use std::time::UNIX_EPOCH;
 use crate::error::ReportError;
 use crate::folder::{LIVE, PACKED};
 
-/// Deeper than any result lies: `results/<ranking>/<target>`, with room for folders that a user sorts results into.
+/// Deeper than any result: `results/<ranking>/<target>`, with room for folders in which a user sorts results.
 const DEPTH_MAX: u32 = 8;
 
-/// A folder with JSON files or packed records in it.
+/// A folder that contains JSON files or packed records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Seen {
-    /// Its path relative to the folder of results, with `/` between its parts.
+    /// The path relative to the folder of results, with `/` as separator.
     pub(super) name: String,
-    /// Name, size and time of every JSON file but `live.json`, and of packed records: another stamp, other records.
+    /// Name, size and time of packed records and of every JSON file except `live.json`. A different stamp means
+    /// different records.
     pub(super) stamp: String,
-    /// Whether a `live.json` is in it.
+    /// Whether the folder contains a `live.json`.
     pub(super) live: bool,
-    /// Why it cannot be read, where that is clear before a record is opened.
+    /// Why the folder cannot be read, if this is clear before a record is opened.
     pub(super) unreadable: Option<String>,
 }
 
-/// All folders below this one that have JSON files, by name. Symbolic links are not followed: each folder is there once, and none lies elsewhere. Folders
-/// that cannot be read are among them, with the reason.
+/// All folders below this one that have JSON files or packed records, by name. Symbolic links are not followed, so each
+/// folder appears once and none lies elsewhere. Folders that cannot be read are included, with the reason.
 ///
 /// # Errors
 /// When the folder itself cannot be read.
@@ -38,7 +39,7 @@ pub(super) fn below(root: &Path) -> Result<Vec<Seen>, ReportError> {
     Ok(seen)
 }
 
-/// The name of a folder, or what of it can be shown.
+/// The name of a folder, or as much of it as can be shown.
 type Name = Result<String, String>;
 
 fn visit(root: &Path, name: Name, depth: u32, seen: &mut Vec<Seen>) {
@@ -80,7 +81,7 @@ impl Seen {
     fn unreadable(name: String, why: &str) -> Self {
         Self {
             name,
-            // Never the stamp of a folder that was read: once it can be, it is.
+            // Unlike any stamp of a folder that was read, so the folder is read as soon as it can be.
             stamp: format!("unreadable: {why}"),
             live: false,
             unreadable: Some(why.to_owned()),
@@ -88,7 +89,7 @@ impl Seen {
     }
 }
 
-/// What is in one folder.
+/// The content of one folder.
 struct Found {
     folders: Vec<Name>,
     stamp: String,
@@ -107,10 +108,10 @@ impl Found {
         let mut files = Vec::new();
         for entry in fs::read_dir(path)? {
             let entry = entry?;
-            // Not that of what a link leads to.
+            // The metadata of the entry itself, not of a link's destination.
             let metadata = match entry.metadata() {
                 Ok(metadata) => metadata,
-                // Gone in between: a command renames and removes files of its own.
+                // Gone in the meantime: commands rename and remove their own files.
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(error),
             };
@@ -127,7 +128,7 @@ impl Found {
             self.folders.extend(folder_name(entry));
             return;
         }
-        // A hidden one is what a write in progress, or one that a crash cut short, has its bytes in.
+        // A hidden file holds the bytes of a write that is in progress, or that a crash interrupted.
         let json =
             |name: &&str| (name.ends_with(".json") || *name == PACKED) && !name.starts_with('.');
         let Some(name) = name.to_str().filter(json) else {
@@ -167,7 +168,7 @@ fn folders_in(path: &Path) -> std::io::Result<Vec<Name>> {
     Ok(folders)
 }
 
-/// Hidden folders are somebody else's.
+/// Hidden folders belong to other programs.
 fn folder_name(entry: &DirEntry) -> Option<Name> {
     let name = entry.file_name();
     let name = name

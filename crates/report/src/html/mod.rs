@@ -1,15 +1,17 @@
-//! `report.html`: the result as one file that opens from disk, prints, and asks no network for anything.
+//! `report.html`: the result as one file. It opens from disk, prints, and requests nothing from a network.
 //!
-//! The first screen has the answer, what bounds it, whether it can be believed, and the chart; below it one can dig to the percentile and the second. Everything can be read
-//! with scripts off: charts are SVG from [`crate::chart`], folded parts are `details`. The script (`page.js`) only adds the choice of a theme and of a timeline, and
-//! shows the raw JSON.
+//! The first screen has the answer, what bounds it, whether you can believe it, and the chart. Below it you can go down
+//! to the percentile and the second. Everything is readable with scripts off: charts are SVG from [`crate::chart`],
+//! folded parts are `details`. The script (`page.js`) only lets you choose a theme and a timeline, and shows the raw
+//! JSON.
 //!
-//! The page stays under 1 MB however many trials there are. What grows with their number has a budget each, spent on the trials that tell most first (`order`):
-//! timelines, raw records, and the sections of trials without a search. What found no room is named with the file that has it.
+//! The page stays under 1 MB, however many trials there are. Each part that grows with their number has its own budget,
+//! which the most informative trials get first (`order`): timelines, raw records, and the sections of trials without a
+//! search. The page names what did not fit, with the file that has it.
 //!
 //! - `write`: HTML whose text is always escaped;
 //! - `parts`: tables, figures, lists; `sections`: one module per kind of result;
-//! - `timelines`, `raw`: what has a budget.
+//! - `timelines`, `raw`: the parts with a budget.
 
 mod order;
 mod parts;
@@ -25,15 +27,15 @@ use parts::{Contents, Levels};
 use timelines::Timelines;
 pub use write::{Attribute, Html};
 
-/// Style of the page.
+/// The style sheet of the page.
 const STYLE: &str = include_str!("page.css");
 /// The script of the page.
 const SCRIPT: &str = include_str!("page.js");
-/// SHA-256 of the script, for the policy that lets no other script run. The script is known when this is compiled, so a program that renders needs no hash function; a test holds
-/// the two together, and says the right value when they differ.
+/// SHA-256 of the script, for the policy that allows no other script. The script is known at compile time, so a program
+/// that renders needs no hash function. A test compares the two, and shows the right value when they differ.
 pub const SCRIPT_SHA256: &str = "dfMPLhEuuC9tqGpc4AU130rv1p6AyDrbi5xLcYEfwwA=";
 
-/// Everything that a section may need beside its own record.
+/// Everything that a section may need besides its own record.
 struct Page<'a> {
     results: &'a Results,
     charts: &'a [Chart],
@@ -41,7 +43,7 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
-    /// The drawing with that stem of its file names.
+    /// The chart with that stem of its file names.
     fn chart(&self, stem: &str) -> Option<&str> {
         let found = self.charts.iter().find(|chart| chart.stem == stem);
         found.map(|chart| chart.svg.as_str())
@@ -51,12 +53,12 @@ impl Page<'_> {
 /// The page of a result folder.
 ///
 /// # Errors
-/// When the rows per second or the interval logs beside the records cannot be read, or are broken.
+/// When the rows per second or the interval logs beside the records cannot be read or are broken.
 pub fn of(results: &Results) -> Result<String, ReportError> {
     with_charts(results, &render::charts(results)?)
 }
 
-/// The same with charts that are drawn already.
+/// The same with charts that are already drawn.
 pub(crate) fn with_charts(results: &Results, charts: &[Chart]) -> Result<String, ReportError> {
     let order = order::of(results);
     let timelines = Timelines::gather(results, &order)?;
@@ -97,7 +99,7 @@ fn title(results: &Results) -> String {
     known.unwrap_or_else(|| "Calibration of this machine's client".to_owned())
 }
 
-/// All results of the folder, the one that answers most first; only that has the page's first heading.
+/// All results of the folder, the most conclusive first. Only the first result has the page's main heading.
 fn body(page: &Page<'_>, contents: &mut Contents) -> Html {
     let mut html = Html::default();
     let mut levels = Levels::FIRST;
@@ -170,7 +172,7 @@ fn document(title: &str, contents: &Contents, body: &Html, raw: &raw::Raw) -> St
     html.finish()
 }
 
-/// The line at the top: where what is, and the theme. The button shows itself when its script runs.
+/// The line at the top: links to the parts of the page, and the theme. The script shows the theme button.
 fn bar(html: &mut Html, contents: &Contents) {
     html.inside("header", &[("class", "bar")], |html| {
         html.element("p", &[], "Plimsoll");

@@ -1,4 +1,4 @@
-//! Which trials get the room that there is: those that tell most first.
+//! Decides which trials get the available room: the most informative ones first.
 
 use std::collections::BTreeSet;
 
@@ -7,9 +7,9 @@ use plimsoll_core::record::Verdict;
 use crate::choice;
 use crate::folder::{Results, StoredTrial};
 
-/// Invalid trials of a search or of a comparison whose seconds are shown: the same reason shows again and again.
+/// How many invalid trials of a search or of a comparison show their seconds. More would only repeat the same reason.
 pub(super) const INVALID_MAX: usize = 6;
-/// Trials of a comparison's pairs whose seconds are shown: two pairs.
+/// How many trials of a comparison's pairs show their seconds: two pairs.
 const OF_PAIRS_MAX: usize = 4;
 
 /// A trial, and why its seconds need not be shown.
@@ -24,7 +24,7 @@ const FAR: &str = "valid, and not what stands for a load next to the edge";
 const ENOUGH: &str = "invalid as others are that are shown";
 const OTHER_PAIRS: &str = "valid, and not of the first two pairs";
 
-/// Every trial of a folder once. A search's as its first SLO judges them.
+/// Every trial of a folder once. Those of a search are as its first SLO judges them.
 pub(super) fn of(results: &Results) -> Vec<Ranked> {
     let mut order = Order::default();
     if let Some(view) = results.searches().first() {
@@ -41,7 +41,7 @@ pub(super) fn of(results: &Results) -> Vec<Ranked> {
         order.passed_over(&results.trials, OTHER_PAIRS);
     }
     order.worth_showing(results.other_trials());
-    // What a further SLO's record names and the first one's does not.
+    // Trials that only a further SLO's record names.
     order.passed_over(&results.trials, FAR);
     order.ranked
 }
@@ -69,7 +69,7 @@ impl Order {
         }
     }
 
-    /// The first invalid ones are worth showing, the others not.
+    /// The first invalid trials are worth showing, the others are not.
     fn invalid<'a>(&mut self, trials: impl Iterator<Item = &'a StoredTrial>) {
         let invalid = trials.filter(|stored| stored.trial.verdict == Verdict::Invalid);
         for (index, stored) in invalid.enumerate() {
@@ -77,7 +77,7 @@ impl Order {
         }
     }
 
-    /// What came before has its place already.
+    /// Does not add a trial twice: the first call decides.
     fn add(&mut self, stored: &StoredTrial, passed_over: Option<&'static str>) {
         if self.stems.insert(stored.stem.clone()) {
             self.ranked.push(Ranked {

@@ -1,10 +1,10 @@
-//! What sections are made of.
+//! The building blocks of sections.
 
 use super::write::{Attribute, Html};
 use crate::facts::trial::Fact;
 use crate::words::{count, plain};
 
-/// The parts of the page, in their order, for whoever wants to go straight to one.
+/// The parts of the page in order, so that the reader can jump to one.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
     parts: Vec<(String, String)>,
@@ -15,13 +15,13 @@ impl Contents {
         self.parts.push((id.to_owned(), title.to_owned()));
     }
 
-    /// Ids and titles.
+    /// The ids and titles.
     pub(super) fn iter(&self) -> impl Iterator<Item = &(String, String)> {
         self.parts.iter()
     }
 }
 
-/// Levels of headings: of a result, of its parts, and of what is in a part.
+/// Levels of headings: of a result and of its parts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Levels {
     pub(super) result: &'static str,
@@ -29,19 +29,19 @@ pub(super) struct Levels {
 }
 
 impl Levels {
-    /// Of the first result of a page.
+    /// For the first result of a page.
     pub(super) const FIRST: Self = Self {
         result: "h1",
         part: "h2",
     };
-    /// Of the others.
+    /// For the other results.
     pub(super) const FURTHER: Self = Self {
         result: "h2",
         part: "h3",
     };
 }
 
-/// A part of a result: its heading, its place in the contents, and what is in it.
+/// A part of a result: its heading, its entry in the contents, and its content.
 pub(super) fn part(
     html: &mut Html,
     contents: &mut Contents,
@@ -52,7 +52,7 @@ pub(super) fn part(
     unlisted_part(html, (id, title, level), inside);
 }
 
-/// The same without a place in the contents.
+/// The same without an entry in the contents.
 pub(super) fn unlisted_part(
     html: &mut Html,
     (id, title, level): (&str, &str, &'static str),
@@ -71,12 +71,12 @@ pub(super) fn paragraph(html: &mut Html, text: &str) {
     html.element("p", &[], text);
 }
 
-/// A sentence beside the matter.
+/// A side note.
 pub(super) fn note(html: &mut Html, text: &str) {
     html.element("p", &[("class", "note")], text);
 }
 
-/// A word or two on the whole result. `good` is `None` where it is neither good nor bad.
+/// A word or two about the whole result. `good` is `None` where it is neither good nor bad.
 pub(super) fn pill(html: &mut Html, good: Option<bool>, text: &str) {
     let class = match good {
         Some(true) => "pill good",
@@ -86,14 +86,14 @@ pub(super) fn pill(html: &mut Html, good: Option<bool>, text: &str) {
     html.element("p", &[("class", class), ("data-test", "verdict")], text);
 }
 
-/// A command for a shell.
+/// A shell command.
 pub(super) fn command(html: &mut Html, command: &str) {
     html.inside("pre", &[("tabindex", "0")], |html| {
         html.element("code", &[], command)
     });
 }
 
-/// Sentences as a list; nothing for none.
+/// Sentences as a list; nothing if there are none.
 pub(super) fn list(html: &mut Html, attributes: &[Attribute<'_>], items: &[String]) {
     if items.is_empty() {
         return;
@@ -105,7 +105,7 @@ pub(super) fn list(html: &mut Html, attributes: &[Attribute<'_>], items: &[Strin
     });
 }
 
-/// A term, its value, and the hook that tests find it by.
+/// A term, its value, and the hook by which tests find it.
 pub(super) type Term<'a> = (&'a str, String, &'static str);
 
 /// Terms and their values.
@@ -135,7 +135,7 @@ pub(super) enum Cell {
     Text(String),
     /// A word that is good or bad news.
     Word(String, bool),
-    /// A link to a file below this page: its path, and its text.
+    /// A link to a file below this page: its path and its text.
     Link(String, String),
 }
 
@@ -156,7 +156,8 @@ pub(super) fn yes_or_no(yes: bool) -> Cell {
     Cell::Word(if yes { "yes" } else { "no" }.to_owned(), yes)
 }
 
-/// A table: its caption, its columns (a name that begins with `>` is of numbers), its rows. The first cell of a row names it. On a narrow screen it scrolls within the page.
+/// A table: its caption, its columns (a name that begins with `>` is of a column of numbers), its rows. The first cell
+/// of a row names the row. On a narrow screen the table scrolls within the page.
 pub(super) fn table(
     html: &mut Html,
     caption: &str,
@@ -226,7 +227,7 @@ pub(super) fn facts(html: &mut Html, caption: &str, rows: &[Fact]) {
     table(html, caption, &["what", "value"], rows);
 }
 
-/// A path beside this page as a link: whatever is in it, it is no other scheme and no other host.
+/// A path beside this page as a link. Whatever the path contains, it cannot lead to another scheme or host.
 fn relative(path: &str) -> String {
     let mut link = "./".to_owned();
     for byte in path.bytes() {
@@ -239,11 +240,12 @@ fn relative(path: &str) -> String {
     link
 }
 
-/// The most reasons of a ledger that are listed, and how much of each: a target can say anything, any number of times.
+/// The most reasons of a ledger that are listed, and the most characters of each. A target can say anything, any number
+/// of times.
 const REASONS_MAX: usize = 40;
 const REASON_CHARS_MAX: usize = 300;
 
-/// What happened how often, and why.
+/// What happened, how often and why.
 pub(super) fn reasons<'a>(
     html: &mut Html,
     title: &str,

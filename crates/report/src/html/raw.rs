@@ -1,4 +1,4 @@
-//! The records themselves, for whoever reads the page with a program.
+//! The records themselves, for programs that read the page.
 
 use serde::Serialize;
 
@@ -13,17 +13,17 @@ use crate::words::count;
 /// Room for all records, in bytes.
 const ROOM_BYTES: usize = 400_000;
 
-/// The records as one JSON object, by the names of their files.
+/// The records as one JSON object, keyed by file name.
 #[derive(Debug)]
 pub(super) struct Raw {
     pub(super) json: String,
-    /// How many records are in it.
+    /// How many records the object has.
     records: u64,
-    /// Files whose records are not.
+    /// The files of the records that did not fit.
     left_out: Vec<String>,
 }
 
-/// The records of a folder: first those of the whole, then the trials in that order.
+/// The records of a folder: first those of the whole result, then those of the trials in this order.
 pub(super) fn of(results: &Results, order: &[Ranked]) -> Raw {
     let mut raw = Raw {
         json: "{".to_owned(),
@@ -41,7 +41,7 @@ pub(super) fn of(results: &Results, order: &[Ranked]) -> Raw {
     raw.add_known(WS_CALIBRATION, results.ws_calibration.as_ref());
     for ranked in order {
         let stem = &ranked.stored.stem;
-        // As it is on disk, not as one SLO of several judges it.
+        // As on disk, not as one of several SLOs judges it.
         let stored = results.trials.iter().find(|stored| stored.stem == *stem);
         raw.add_known(&format!("{stem}.json"), stored.map(|stored| &stored.trial));
     }
@@ -61,7 +61,7 @@ impl Raw {
             .and_then(|name| Ok(format!("{name}:{}", serde_json::to_string(record)?)))
             .map(|json| harmless(&json));
         match json {
-            // One more for the comma before it or the brace at the end.
+            // One more byte for the comma before it or the brace at the end.
             Ok(json) if self.json.len() + json.len() + 2 <= ROOM_BYTES => {
                 if self.records > 0 {
                     self.json.push(',');
@@ -73,7 +73,7 @@ impl Raw {
         }
     }
 
-    /// Folded away: the script fills it in when it is opened.
+    /// Writes the records as a folded part. The script fills it in when it is opened.
     pub(super) fn write(&self, html: &mut Html) {
         html.inside("section", &[("aria-labelledby", "raw-title")], |html| {
             html.element("h2", &[("id", "raw-title")], "Raw JSON");

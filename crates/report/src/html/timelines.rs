@@ -1,4 +1,4 @@
-//! The seconds of the trials that tell most, as far as there is room.
+//! The seconds of the most informative trials, as far as there is room.
 
 use crate::chart::timeline;
 use crate::error::ReportError;
@@ -9,7 +9,7 @@ use crate::words::{load_of, plain};
 use super::order::Ranked;
 use super::write::Html;
 
-/// Room for all of them, in bytes.
+/// Room for all timelines, in bytes.
 const ROOM_BYTES: usize = 240_000;
 
 const NO_ROWS: &str = "without rows per second beside the record";
@@ -19,12 +19,12 @@ const NO_ROOM: &str = "no room in a page of this size";
 #[derive(Debug)]
 struct Shown {
     stem: String,
-    /// Load and verdict.
+    /// The load and the verdict.
     title: String,
     svg: String,
 }
 
-/// The timelines of a folder, and which trials have none here.
+/// The timelines of a folder, and the trials without one.
 #[derive(Debug, Default)]
 pub(super) struct Timelines {
     shown: Vec<Shown>,
@@ -32,10 +32,10 @@ pub(super) struct Timelines {
 }
 
 impl Timelines {
-    /// Draws them in that order.
+    /// Draws them in this order.
     ///
     /// # Errors
-    /// When rows per second cannot be read, or are broken.
+    /// When rows per second cannot be read or are broken.
     pub(super) fn gather(results: &Results, order: &[Ranked]) -> Result<Self, ReportError> {
         let mut timelines = Self::default();
         let mut room = ROOM_BYTES;
@@ -67,13 +67,14 @@ impl Timelines {
         Ok(timelines)
     }
 
-    /// What the timeline of this trial takes of the page.
+    /// The size of this trial's timeline in the page, in bytes.
     pub(super) fn bytes_of(&self, stem: &str) -> usize {
         let found = self.shown.iter().find(|one| one.stem == stem);
         found.map_or(0, |one| one.svg.len())
     }
 
-    /// Those of these trials: a list to choose from where there are several, each folded but the first, and which are not here.
+    /// Writes the timelines of these trials. Several get a list to choose from, and all but the first are folded. Then
+    /// it names the trials without a timeline here.
     pub(super) fn write(&self, html: &mut Html, trials: &[&StoredTrial]) {
         let of_these = |stem: &str| trials.iter().any(|stored| stored.stem == stem);
         let shown: Vec<&Shown> = self
@@ -124,7 +125,7 @@ fn id(one: &Shown) -> String {
     format!("timeline-{}", one.stem)
 }
 
-/// The script shows it; without one, every timeline has its own line to open it by.
+/// Hidden until the script shows it. Without the script, you open each timeline by its own line.
 fn picker(html: &mut Html, shown: &[&Shown]) {
     html.inside("p", &[("class", "picker"), ("hidden", "")], |html| {
         html.inside("label", &[], |html| {

@@ -1,20 +1,20 @@
-//! Writing HTML: elements whose names and attributes' names are ours, and text that is always escaped.
+//! Writes HTML: we define the names of elements and attributes, and text is always escaped.
 
 use std::fmt::Write;
 
 use crate::xml::escape;
 
-/// An attribute: its name, which is ours, and its value, which may be from outside.
+/// An attribute: its name, which we define, and its value, which may be from outside.
 pub type Attribute<'a> = (&'static str, &'a str);
 
-/// A page in the making. Text comes in only by [`Html::text`] and as values of attributes, and both are escaped.
+/// A page under construction. Text enters only through [`Html::text`] and as attribute values, and both are escaped.
 #[derive(Debug, Default)]
 pub struct Html {
     text: String,
 }
 
 impl Html {
-    /// An element with what `inside` writes into it.
+    /// An element with the content that `inside` writes.
     pub fn inside(
         &mut self,
         name: &'static str,
@@ -26,12 +26,13 @@ impl Html {
         self.push(format_args!("</{name}>\n"));
     }
 
-    /// An element with text in it.
+    /// An element that contains text.
     pub fn element(&mut self, name: &'static str, attributes: &[Attribute<'_>], text: &str) {
         self.inside(name, attributes, |html| html.text(text));
     }
 
-    /// An element that has neither content nor end, such as `meta`. An empty value is an attribute that is there: `hidden`.
+    /// An element with neither content nor end tag, such as `meta`. An attribute with an empty value is written without
+    /// one: `hidden`.
     pub fn open(&mut self, name: &'static str, attributes: &[Attribute<'_>]) {
         self.push(format_args!("<{name}"));
         for (attribute, value) in attributes {
@@ -48,7 +49,8 @@ impl Html {
         self.text.push_str(&escape(text));
     }
 
-    /// A drawing of [`crate::chart`], whose text is escaped there. Within a page it needs no namespace, and no drawing has an `id`, so many can be in one page.
+    /// A drawing from [`crate::chart`], which escapes its text. Within a page it needs no namespace. No drawing has an
+    /// `id`, so one page can hold many.
     pub fn drawing(&mut self, svg: &str) {
         debug_assert!(
             svg.starts_with("<svg ") && !svg.contains(" id=\""),
@@ -57,12 +59,13 @@ impl Html {
         self.text.push_str(&svg.replacen(NAMESPACE, "", 1));
     }
 
-    /// Style or script of our own, known when this is compiled.
+    /// Our own style or script, known at compile time.
     pub fn own(&mut self, name: &'static str, content: &'static str) {
         self.push(format_args!("<{name}>{content}</{name}>\n"));
     }
 
-    /// JSON for scripts and for whoever reads the page with a program: a block of data, which no browser executes. Nothing in it can end the block.
+    /// JSON for scripts and for programs that read the page: a data block, which no browser executes. Nothing in the
+    /// JSON can end the block.
     pub fn data(&mut self, id: &str, json: &str) {
         let id = escape(id);
         let json = harmless(json);
@@ -71,12 +74,12 @@ impl Html {
         ));
     }
 
-    /// How long it is by now, in bytes.
+    /// The current length, in bytes.
     pub(super) fn len(&self) -> usize {
         self.text.len()
     }
 
-    /// Adds what was written apart.
+    /// Appends HTML that was written separately.
     pub(super) fn append(&mut self, other: &Self) {
         self.text.push_str(&other.text);
     }
@@ -94,7 +97,8 @@ impl Html {
 
 const NAMESPACE: &str = " xmlns=\"http://www.w3.org/2000/svg\"";
 
-/// JSON in which no character can end a script element or begin a comment. All of these stand only within strings, where JSON allows them as escapes.
+/// JSON in which no character can end a script element or begin a comment. All of these characters occur only within
+/// strings, where JSON allows escapes.
 pub(super) fn harmless(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for c in json.chars() {
@@ -125,7 +129,8 @@ mod tests {
         Parsed::parse_document(&html.finish())
     }
 
-    /// On one line, and without the two characters that XML has not: charts and the page are escaped alike.
+    /// On one line, and without the two characters that XML does not allow. The page is escaped in the same way as
+    /// charts.
     fn readable(text: &str) -> String {
         plain(text).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
     }

@@ -1,4 +1,5 @@
-//! A comparison as a suite: a case for the cost, one for the load line, and one for who carries the load of the pairs, where there are any.
+//! A comparison as a suite: one case for the cost, one for the load line, and, if there are pairs, one for which target
+//! carries their load.
 
 use plimsoll_core::record::{Comparison, Conclusion};
 use plimsoll_core::stats::Ratio;
@@ -17,7 +18,7 @@ enum Leaning {
 }
 
 impl Leaning {
-    /// The interval leaves 1 out, on the side that is worse, or on the other.
+    /// The interval excludes 1, on the worse side or on the better side.
     fn of(ratio: Ratio, greater_is_worse: bool) -> Self {
         let (greater, less) = (ratio.low > 1.0, ratio.high < 1.0);
         match (greater, less) {
@@ -46,11 +47,11 @@ pub(super) fn suite(comparison: &Comparison) -> Suite {
     let carrying = comparison
         .carried
         .map(|carried| Leaning::of_conclusion(carried.shows));
-    // As for the exit code: pairs that do not show who carries the load are no answer without a ratio.
+    // As for the exit code: without a ratio, pairs that do not show who carries the load are no answer.
     let nothing =
         cost.is_none() && line.is_none() && carrying.is_none_or(|shows| shows == Leaning::Neither);
     let worse = [cost, line, carrying].contains(&Some(Leaning::Worse));
-    // Where neither interval says it alone, the conclusion still stands: both are named.
+    // If no value alone shows it, the conclusion still stands: every case with a value fails.
     let fails = |leaning: Leaning| {
         comparison.conclusion == Conclusion::Worse && (leaning == Leaning::Worse || !worse)
     };

@@ -1,18 +1,19 @@
-//! The document: suites of cases, written so that it holds to the schema that build servers share (`junit-10.xsd` of Jenkins' xUnit plugin).
+//! The document: suites of cases, valid by the schema that build servers share (`junit-10.xsd` of Jenkins' xUnit
+//! plugin).
 //!
-//! That schema knows properties of suites only, not of cases, and one outcome per case is what all readers agree on.
+//! That schema has properties only for suites, not for cases. All readers agree only on one outcome per case.
 
 use std::fmt::Write;
 
 use crate::xml::escape;
 
-/// Cases that belong together, with the facts about them.
+/// A group of cases, with the facts about them.
 #[derive(Debug, Default)]
 pub(super) struct Suite {
     pub(super) name: String,
-    /// When it was measured, RFC 3339 in UTC; empty when that is not known.
+    /// When it was measured, RFC 3339 in UTC; empty when unknown.
     pub(super) started_at: String,
-    /// Names and values that tools read.
+    /// Names and values for tools.
     pub(super) properties: Vec<(&'static str, String)>,
     pub(super) cases: Vec<Case>,
     /// Lines for people.
@@ -21,7 +22,7 @@ pub(super) struct Suite {
 
 #[derive(Debug)]
 pub(super) struct Case {
-    /// Where it stands in a report's tree; parts separated by dots.
+    /// The position in a report's tree, with parts separated by dots.
     pub(super) class: String,
     pub(super) name: String,
     pub(super) outcome: Outcome,
@@ -37,7 +38,7 @@ pub(super) enum Outcome {
     Skipped(String),
 }
 
-/// Why, in a line, and with more lines where there are any.
+/// The reason in one line, with more lines where there are any.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Reason {
     /// A stable word.
@@ -57,7 +58,7 @@ impl Reason {
 }
 
 impl Suite {
-    /// Cases that failed, cases that could not be told, cases that were left out.
+    /// How many cases failed, could not be decided, and were left out.
     fn counts(&self) -> [usize; 3] {
         let of = |wanted: fn(&Outcome) -> bool| {
             let cases = self.cases.iter().filter(|case| wanted(&case.outcome));
@@ -152,7 +153,7 @@ impl Xml {
     }
 }
 
-/// Some readers show the message, others the text, so the text has both.
+/// Some readers show the message, others the text, so the text includes the message.
 fn element(name: &str, reason: &Reason) -> String {
     let mut lines = vec![reason.message.clone()];
     lines.extend(reason.lines.iter().cloned());
@@ -169,7 +170,7 @@ fn body(lines: &[String]) -> String {
     lines.join("\n")
 }
 
-/// Stricter readers take a time without a zone only.
+/// Stricter readers accept only a time without a zone.
 fn without_zone(time: &str) -> &str {
     time.strip_suffix('Z').unwrap_or(time)
 }

@@ -1,7 +1,8 @@
-//! `junit.xml`: the result as a test report, which every build server shows.
+//! `junit.xml`: the result as a test report, which every build server can show.
 //!
-//! What Plimsoll says and what such a report can say: a gate that does not hold is a *failure*; a measurement that cannot be believed is an *error*, never a
-//! failure, for it says nothing about the target; what was not judged is *skipped*.
+//! How Plimsoll's results map to such a report: a gate that does not hold is a *failure*. A measurement that cannot be
+//! believed is an *error*, never a failure, because it shows nothing about the target. What was not judged is
+//! *skipped*.
 
 mod comparison;
 mod document;
@@ -40,12 +41,12 @@ pub fn of(results: &Results) -> String {
     document::write(&suites)
 }
 
-/// Where a case stands: dots separate, so a name from outside has none.
+/// The position of a case. Dots separate its parts, so dots in a name from outside are replaced.
 fn class(verb: &str, name: &str) -> String {
     format!("plimsoll.{verb}.{}", name.replace('.', "_"))
 }
 
-/// What a case demanded and what was seen instead.
+/// What a case demanded, and what was seen instead.
 fn unmet(kind: &str, case: &check::Case) -> Reason {
     let mut lines = vec![
         format!("expected: {}", case.expected),
@@ -59,7 +60,7 @@ fn unmet(kind: &str, case: &check::Case) -> Reason {
     }
 }
 
-/// A conformance check: a case each.
+/// A conformance check, with one case for each of its cases.
 fn conformance(check: &Check) -> Suite {
     let case = |case: &check::Case| Case {
         class: class("check", &check.target),
@@ -148,7 +149,7 @@ fn properties(trial: &Trial) -> Vec<(&'static str, String)> {
     properties
 }
 
-/// What the loads count, where that is not sessions.
+/// The unit of the loads, where it is not sessions.
 fn load_unit(unit: LoadUnit) -> Option<(&'static str, String)> {
     (!unit.is_sessions()).then(|| ("load_unit", unit.name().to_owned()))
 }
@@ -173,7 +174,7 @@ fn caveat_lines<'a>(caveats: impl Iterator<Item = &'a Caveat>) -> Vec<String> {
         .collect()
 }
 
-/// A find: one case, which passes when there is a load line.
+/// A search: one case, which passes when there is a load line.
 fn search(view: &SearchView<'_>) -> Suite {
     let bracket = view.bracket;
     let headline = words::headline(bracket, &view.trials);
@@ -183,7 +184,7 @@ fn search(view: &SearchView<'_>) -> Suite {
     output.push(bracket.conclusion.clone());
     let mut caveats: Vec<&Caveat> = trials.iter().flat_map(|s| &s.trial.caveats).collect();
     caveats.sort_by(|a, b| (&a.id, &a.text).cmp(&(&b.id, &b.text)));
-    // One text of each caveat says as much as all of them.
+    // One text of each caveat is enough.
     caveats.dedup_by(|a, b| a.id == b.id);
     output.extend(caveat_lines(caveats.iter().copied()));
     let reason = |kind: &str| Reason {
@@ -249,7 +250,7 @@ fn bracket_properties(bracket: &Bracket) -> Vec<(&'static str, String)> {
     properties
 }
 
-/// A calibration has nothing to pass: its numbers only.
+/// A calibration has nothing to pass, only numbers.
 fn calibration(calibration: &Calibration) -> Suite {
     Suite {
         name: "calibrate".to_owned(),
@@ -266,7 +267,7 @@ fn calibration(calibration: &Calibration) -> Suite {
     }
 }
 
-/// The same for a kind of work of workload `ws`.
+/// The same for one kind of work of workload `ws`.
 fn client_cost(calibration: &WsCalibration, cost: &ClientCost) -> Suite {
     Suite {
         name: format!("calibrate ws: {}", facts::client_cost::what(cost)),

@@ -1,4 +1,4 @@
-//! A ranking as a suite: a case for each target. A target that was left out is skipped, with the reason.
+//! A ranking as a suite: one case for each target. A target that was left out is skipped, with the reason.
 
 use plimsoll_core::record::{RankedTarget, Ranking};
 

@@ -4,11 +4,12 @@ use super::{Page, Table, code, escape};
 use crate::check::{Case, Check, Outcome};
 use crate::words::count;
 
-/// The verdict in words, then every case: first those that failed, then those of which nothing is known, then those that passed.
+/// The verdict in words, then every case: first those that failed, then those that show nothing about the target, then
+/// those that passed.
 pub(super) fn section(page: &mut Page, check: &Check) {
     page.heading(1, &format!("Conformance of {}", escape(&check.target)));
     page.paragraph(&format!("**{}**", verdict(check)));
-    // What failed is what the reader is here for.
+    // The reader looks for what failed.
     let order = [
         Outcome::Failed,
         Outcome::Disturbed,
@@ -18,7 +19,7 @@ pub(super) fn section(page: &mut Page, check: &Check) {
     page.table(&table(check, &order));
 }
 
-/// The cases that ended so, in that order.
+/// The cases with these outcomes, in this order.
 pub(crate) fn table(check: &Check, outcomes: &[Outcome]) -> Table {
     let mut table = Table::new(&["case", "what", "passed", "expected", "seen"]);
     for outcome in outcomes {

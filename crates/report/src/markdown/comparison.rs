@@ -5,7 +5,7 @@ use plimsoll_core::record::{Comparison, WsRecord};
 use super::{Page, Table, code, escape};
 use crate::words::{self, comparison as say, count, maybe, us};
 
-/// The conclusion with its numbers, then what it rests on, then how to repeat it.
+/// The conclusion with its numbers, then the evidence, then how to repeat it.
 pub(super) fn section(page: &mut Page, comparison: &Comparison, ws: Option<&WsRecord>) {
     let (a, b) = (&comparison.a, &comparison.b);
     page.heading(

@@ -1,4 +1,4 @@
-//! What a find rests on: caveats, checks of the measurement, one row per load, the machine, the command.
+//! The evidence of a search: caveats, checks of the measurement, one row per load, the machine, the command.
 
 use plimsoll_core::profile::Length;
 use plimsoll_core::record::{Bracket, GateResult, LoadUnit, Trial};
@@ -11,7 +11,7 @@ use crate::folder::StoredTrial;
 use crate::loads::Load;
 use crate::words::{self, count, number};
 
-/// Whether the answer can be believed: caveats with their remedies, and what was checked.
+/// Whether you can believe the answer: caveats with their remedies, and what was checked.
 pub(super) fn belief_section(page: &mut Page, bracket: &Bracket, trials: &[&StoredTrial]) {
     page.heading(2, "Can it be believed?");
     let caveats = caveats(trials);
@@ -51,7 +51,7 @@ pub(crate) fn caveats(trials: &[&StoredTrial]) -> Vec<String> {
     belief::caveats(trials).into_iter().map(told).collect()
 }
 
-/// Accounts that were kept twice.
+/// The accounts kept twice.
 fn sanity(trials: &[&StoredTrial]) -> Option<String> {
     let accounts = belief::accounts(trials)?;
     let broken: Vec<_> = trials
@@ -116,13 +116,13 @@ pub(super) fn environment(page: &mut Page, trial: &Trial) {
     page.table(&table);
 }
 
-/// The trial that shows the conditions of a search: one that ran the whole profile, where there is one.
+/// The trial that shows the conditions of a search: one that ran the whole profile, if there is one.
 pub(crate) fn exemplar<'a>(trials: &[&'a StoredTrial]) -> Option<&'a Trial> {
     let whole = trials.iter().find(|s| s.trial.length == Length::Full);
     whole.or(trials.first()).map(|stored| &stored.trial)
 }
 
-/// The command that measures the same again, and what it needs beside itself.
+/// The command that repeats the measurement, and what it needs besides.
 pub(super) fn repeat(page: &mut Page, trial: &Trial, verb: &str, sessions: Option<u32>, seed: u64) {
     let repeat = Repeat::of(trial, verb, sessions, seed);
     page.code_block(&repeat.command);

@@ -1,4 +1,4 @@
-//! `summary.md`: the answer first, then whether it can be believed, then the evidence, then how to repeat it.
+//! `summary.md`: the answer first, then whether you can believe it, then the evidence, then how to repeat it.
 
 pub(crate) mod check;
 mod comparison;
@@ -31,7 +31,7 @@ pub fn of(results: &Results) -> String {
     for (number, view) in results.searches().iter().enumerate() {
         search::section(&mut page, view, number == 0);
     }
-    // A folder can hold trials of its own beside those of a search.
+    // A folder can hold separate trials besides those of a search.
     let others: Vec<_> = results.other_trials().collect();
     if others.len() > 1 && others.iter().any(|stored| stored.trial.ws.is_some()) {
         page.heading(1, "Trials side by side");
@@ -100,7 +100,7 @@ pub(crate) fn client_costs(page: &mut Page, calibration: &WsCalibration) {
     page.paragraph(&escape(&client_cost::conditions(calibration)));
 }
 
-/// The page in the making: blocks with one empty line between them.
+/// A page under construction: blocks separated by one empty line.
 #[derive(Debug, Default)]
 pub(crate) struct Page {
     pub(crate) text: String,
@@ -126,7 +126,7 @@ impl Page {
         self.block(&format!("```sh\n{text}\n```"));
     }
 
-    /// Folded away until a reader asks for it; GitHub shows it so.
+    /// Folds the content away until the reader opens it; GitHub shows it this way.
     pub(crate) fn folded(&mut self, title: &str, inside: impl FnOnce(&mut Self)) {
         self.block(&format!("<details>\n<summary>{title}</summary>"));
         inside(self);
@@ -146,7 +146,7 @@ impl Page {
     }
 }
 
-/// A table in the making. A column whose name begins with `>` is aligned to the right.
+/// A table under construction. A column whose name begins with `>` is aligned to the right.
 #[derive(Debug)]
 pub(crate) struct Table {
     text: String,
@@ -167,7 +167,7 @@ impl Table {
         }
     }
 
-    /// Adds a row of cells that are Markdown already.
+    /// Adds a row of cells that are already Markdown.
     pub(crate) fn row<S: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = S>) {
         self.text.push('|');
         for cell in cells {
@@ -178,7 +178,7 @@ impl Table {
     }
 }
 
-/// Text from outside as Markdown text: on one line, and nothing in it is markup. An underscore within a word is none.
+/// Text from outside as Markdown text: on one line, with all markup escaped. An underscore within a word is not markup.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     let mut in_word = false;
@@ -201,7 +201,7 @@ pub(crate) fn escape(text: &str) -> String {
     escaped
 }
 
-/// Text from outside within a code span: on one line, and nothing in it ends the span or a table's cell.
+/// Text from outside within a code span: on one line, and nothing in it can end the span or a table's cell.
 pub(crate) fn code(text: &str) -> String {
     plain(text).replace(['`', '|'], "'")
 }

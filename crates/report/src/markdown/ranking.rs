@@ -1,4 +1,4 @@
-//! The section of a ranking: the table, the chart, what was left out and why.
+//! The section of a ranking: the table, the chart, and what was left out and why.
 
 use plimsoll_core::record::Ranking;
 
@@ -11,7 +11,7 @@ pub(super) fn section(page: &mut Page, ranking: &Ranking) {
     page.paragraph(&format!("**{}**.", escape(&say::headline(ranking))));
     page.table(&table(ranking));
     for sentence in say::legend(ranking) {
-        // Our own words: the code spans in them are meant.
+        // Our own words, so code spans in them are intended.
         page.paragraph(&sentence);
     }
     if ranking

@@ -1,4 +1,4 @@
-//! What client, target and simulator used.
+//! The resources that client, target and simulator used.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ pub(super) fn inference(page: &mut Page, inference: &Inference) {
     page.table(&table(&facts::trial::inference(inference)));
 }
 
-/// What happened how often, and why.
+/// What happened, how often and why.
 pub(super) fn reasons(page: &mut Page, title: &str, reasons: &BTreeMap<String, u64>) {
     if !reasons.is_empty() {
         page.paragraph(title);
@@ -46,7 +46,7 @@ pub(super) fn reasons(page: &mut Page, title: &str, reasons: &BTreeMap<String, u
     }
 }
 
-/// None of these rows is from outside.
+/// Nothing in these rows is from outside.
 fn table(rows: &[Fact]) -> Table {
     let mut table = Table::new(&["what", ">value"]);
     for (name, value) in rows {

@@ -1,4 +1,5 @@
-//! The section of a search: the load line, whether it can be believed, the evidence load by load, the cost curve, how to repeat it.
+//! The section of a search: the load line, whether you can believe it, the evidence load by load, the cost curve, how
+//! to repeat it.
 
 use plimsoll_core::record::Bracket;
 
@@ -7,7 +8,7 @@ use crate::folder::SearchView;
 use crate::words::{self, bytes, count, maybe, number, us};
 use crate::{facts, loads, render};
 
-/// The load line by one SLO. What does not depend on the SLO is told only once, with the `first`.
+/// The load line by one SLO. Only the `first` section has what does not depend on the SLO.
 pub(super) fn section(page: &mut Page, view: &SearchView<'_>, first: bool) {
     let bracket = view.bracket;
     headline(page, view, first);
@@ -95,7 +96,7 @@ fn borderline(bracket: &Bracket) -> String {
     loads.join(", ")
 }
 
-/// How often each load passed and failed, and what the search makes of that.
+/// How often each load passed and failed, and the class that the search gives it.
 pub(crate) fn load_evidence_table(bracket: &Bracket) -> Table {
     let mut table = Table::new(&[
         &format!(">{}", bracket.load_unit.name()),

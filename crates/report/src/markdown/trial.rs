@@ -11,7 +11,8 @@ use crate::facts::{
 use crate::folder::StoredTrial;
 use crate::words::{self, count, number};
 
-/// Everything about one trial: verdict in words, whether it can be believed, gates, ledger, latencies, costs, how to repeat it.
+/// Everything about one trial: the verdict in words, whether you can believe it, gates, ledger, latencies, costs, how
+/// to repeat it.
 pub(super) fn section(page: &mut Page, stored: &StoredTrial) {
     let trial = &stored.trial;
     page.heading(
@@ -102,7 +103,7 @@ fn caveats(page: &mut Page, trial: &Trial) {
     }
 }
 
-/// Accounts that were kept twice, by two parties or in two ways.
+/// Accounts kept twice, by two parties or by two formulas.
 fn sanity(page: &mut Page, trial: &Trial) {
     if trial.sanity.is_empty() {
         return;

@@ -8,7 +8,7 @@ use crate::facts::ws::{self, Step};
 use crate::folder::StoredTrial;
 use crate::words::capital;
 
-/// What a trial says beside its ledger and its latencies.
+/// What a trial says besides its ledger and its latencies.
 pub(super) fn section(page: &mut Page, trial: &Trial) {
     let Some(record) = &trial.ws else {
         return;
@@ -42,7 +42,7 @@ pub(super) fn section(page: &mut Page, trial: &Trial) {
     }
 }
 
-/// Trials of one test side by side, a table for each test.
+/// Trials of one test side by side, one table for each test.
 pub(crate) fn side_by_side(page: &mut Page, trials: &[&StoredTrial]) {
     for found in tables(trials) {
         let TestTable {

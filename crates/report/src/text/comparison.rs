@@ -6,7 +6,7 @@ use super::table::{Align, Table};
 use super::{Paint, join};
 use crate::words::{self, comparison as say, count, maybe, plain, us};
 
-/// The block for a comparison: the conclusion, the ratios with their intervals, the pairs or loads that they rest on.
+/// The block for a comparison: the conclusion, the ratios with their intervals, and the pairs or loads behind them.
 #[must_use]
 pub fn comparison(comparison: &Comparison, color: bool) -> String {
     let paint = Paint { color };
@@ -128,7 +128,7 @@ fn loads(comparison: &Comparison) -> Table {
     table
 }
 
-/// The heads of the columns of costs: those of cores say so.
+/// The heads of the cost columns. Those for the core account say so.
 fn heads(account: CostAccount) -> [String; 2] {
     ["A", "B"].map(|side| match account {
         CostAccount::Charged => side.to_owned(),

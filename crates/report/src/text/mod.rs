@@ -1,4 +1,5 @@
-//! Plain text for terminals: the verdict first, then the evidence, aligned. Colour only on demand, and never the only sign of anything.
+//! Plain text for terminals: the verdict first, then the evidence, in aligned columns. Colour is optional, and never
+//! the only sign of anything.
 
 mod client_cost;
 mod comparison;
@@ -23,7 +24,7 @@ pub use ranking::ranking;
 pub use trial::trial;
 pub use ws::side_by_side;
 
-/// Whether to colour, and how.
+/// Whether and how to colour.
 #[derive(Debug, Clone, Copy)]
 struct Paint {
     color: bool,
@@ -52,7 +53,7 @@ impl Paint {
     }
 }
 
-/// The block for a find: the load line, what bounds it, one row per load, caveats with their remedies.
+/// The block for a search: the load line, what bounds it, one row per load, caveats with their remedies.
 #[must_use]
 pub fn bracket(bracket: &Bracket, trials: &[StoredTrial], color: bool) -> String {
     let paint = Paint { color };
@@ -126,7 +127,7 @@ fn loads_table(loads: &[Load], unit: LoadUnit, paint: Paint) -> Table {
     table
 }
 
-/// Every caveat once, with the number of trials that it was raised in and its text where it was last raised.
+/// Every caveat once, with the number of trials that raised it, and its text from the last of them.
 fn caveat_lines<'a>(trials: impl Iterator<Item = &'a StoredTrial>) -> Vec<String> {
     let mut found: BTreeMap<&str, (u64, bool, &str)> = BTreeMap::new();
     for stored in trials {
@@ -156,7 +157,7 @@ fn ms_cell(value: Option<f64>) -> String {
     maybe(value, words::ms_digits)
 }
 
-/// A column of numbers, whose name begins with `>`, is aligned to the right.
+/// A column whose name begins with `>` has numbers and is aligned to the right.
 fn head(column: &'static str) -> (&'static str, Align) {
     match column.strip_prefix('>') {
         Some(name) => (name, Align::Right),

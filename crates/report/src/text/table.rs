@@ -1,13 +1,13 @@
-//! Aligned columns. Widths are counted in characters; every character that we print takes one column.
+//! Aligned columns. Widths are counted in characters, and every character that we print takes one column.
 
-/// Which side a column is aligned to.
+/// The side that a column is aligned to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Align {
     Left,
     Right,
 }
 
-/// What is printed, and how wide it is: colour codes take no room.
+/// The text to print and its width. Colour codes take no width.
 #[derive(Debug, Clone)]
 pub(super) struct Cell {
     printed: String,
@@ -29,7 +29,7 @@ impl From<&str> for Cell {
     }
 }
 
-/// The plain text, then the same with colour codes.
+/// From the plain text and the same text with colour codes.
 impl From<(String, String)> for Cell {
     fn from((plain, printed): (String, String)) -> Self {
         Self {
@@ -59,7 +59,7 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// The lines, indented by two spaces, without spaces at their ends.
+    /// The lines, indented by two spaces, without trailing spaces.
     pub(super) fn lines(&self) -> Vec<String> {
         let widths: Vec<usize> = (0..self.aligns.len())
             .map(|column| {

@@ -8,7 +8,8 @@ use super::{Paint, join, ms_cell, ws};
 use crate::facts;
 use crate::words::{self, bytes, count, maybe, number, percent, plain, us};
 
-/// The block for one trial: verdict, gates, latencies from both clocks, what was accounted for, what it cost, caveats with their remedies.
+/// The block for one trial: verdict, gates, latencies from both starting points, ledger, costs, caveats with their
+/// remedies.
 #[must_use]
 pub fn trial(trial: &Trial, color: bool) -> String {
     let paint = Paint { color };
@@ -78,7 +79,7 @@ fn drift(trial: &Trial) -> Vec<String> {
         .collect()
 }
 
-/// Accounts that were kept twice: in a word where they agree, one by one where they do not.
+/// Accounts kept twice: only their names where they agree, with their numbers where they do not.
 fn sanity(trial: &Trial) -> Vec<String> {
     let holding = trial.sanity.iter().filter(|check| check.holds);
     let names: Vec<_> = holding.map(|check| plain(&check.name)).collect();

@@ -8,7 +8,7 @@ use crate::facts::ws;
 use crate::facts::ws::table::{TestTable, tables};
 use crate::folder::StoredTrial;
 
-/// What a trial says beside its ledger and its latencies.
+/// What a trial says besides its ledger and its latencies.
 pub(super) fn lines(trial: &Trial) -> Vec<String> {
     let Some(record) = &trial.ws else {
         return Vec::new();
@@ -29,7 +29,7 @@ pub(super) fn lines(trial: &Trial) -> Vec<String> {
     lines
 }
 
-/// The block for trials of workload `ws`, a table for each test; empty where there is none.
+/// The block for trials of workload `ws`, one table for each test; empty where there are no such trials.
 #[must_use]
 pub fn side_by_side(trials: &[StoredTrial]) -> String {
     let trials: Vec<&StoredTrial> = trials.iter().collect();

@@ -10,7 +10,7 @@ use super::{UNKNOWN, count};
 use crate::facts::repeat;
 use crate::folder::StoredTrial;
 
-/// What it comes to, in words.
+/// The conclusion in words.
 #[must_use]
 pub fn conclusion(conclusion: Conclusion) -> &'static str {
     match conclusion {
@@ -20,10 +20,10 @@ pub fn conclusion(conclusion: Conclusion) -> &'static str {
     }
 }
 
-/// Said of a comparison that was ended early.
+/// The sentence for a comparison that was ended early.
 pub const INTERRUPTED: &str = "It was interrupted: this is the state at that point.";
 
-/// What an interval shows by itself: of costs less is better, of load lines more.
+/// What an interval shows by itself. For costs, less is better; for load lines, more.
 #[must_use]
 pub fn shows(ratio: Option<Ratio>, less_is_better: bool) -> &'static str {
     match ratio {
@@ -36,7 +36,7 @@ pub fn shows(ratio: Option<Ratio>, less_is_better: bool) -> &'static str {
     }
 }
 
-/// Why the searches of the two sides ended, a sentence each, as far as there were searches.
+/// Why the searches of the two sides ended, in one sentence each, if there were searches.
 #[must_use]
 pub fn search_ends(comparison: &Comparison) -> Vec<String> {
     let end = |(letter, side): (&str, &Side)| {
@@ -56,13 +56,13 @@ pub fn ratio(value: f64) -> String {
     format!("{value:.3}")
 }
 
-/// Its interval: `1.031 to 1.067`.
+/// The interval of a ratio: `1.031 to 1.067`.
 #[must_use]
 pub fn interval(of: Ratio) -> String {
     format!("{} to {}", ratio(of.low), ratio(of.high))
 }
 
-/// What is compared as cost: `CPU per session-second, its cores`.
+/// The cost that is compared: `CPU per session-second, its cores`.
 #[must_use]
 pub fn cost(comparison: &Comparison) -> String {
     super::cpu_cost_by(comparison.cost_account, comparison.load_unit)
@@ -75,7 +75,7 @@ pub fn of_pair(pair: &Pair, account: CostAccount) -> Option<f64> {
     (a > 0.0).then(|| b / a)
 }
 
-/// The costs of a pair, each alone where the other is not known.
+/// The costs of a pair. Each is shown even where the other is unknown.
 #[must_use]
 pub fn costs_of_pair(pair: &Pair, account: CostAccount) -> [String; 2] {
     pair.each_cost(account)
@@ -93,7 +93,8 @@ pub fn costs_of_load(load: &LoadCosts, account: CostAccount) -> [String; 2] {
     [listed(a), listed(b)]
 }
 
-/// Who carried the load of the pairs: `Carrying 400 sessions, by pairs of valid trials: both 0, only A 8, only B 0, neither 0 (exact sign test, p = 0.0078): worse`.
+/// Which target carried the load of the pairs: `Carrying 400 sessions, by pairs of valid trials: both 0, only A 8, only
+/// B 0, neither 0 (exact sign test, p = 0.0078): worse`.
 #[must_use]
 pub fn carried(carried: &Carried, unit: LoadUnit) -> String {
     let p = match carried.p_value {
@@ -130,7 +131,7 @@ pub fn edge(side: &Side) -> String {
     )
 }
 
-/// How long a trial was, in a word.
+/// The length of a trial in one word.
 #[must_use]
 pub fn length(length: Length) -> &'static str {
     match length {
@@ -139,13 +140,13 @@ pub fn length(length: Length) -> &'static str {
     }
 }
 
-/// What the trials of a comparison say of workload `ws`; `None` for others.
+/// What the trials of a comparison say about workload `ws`; `None` for other workloads.
 #[must_use]
 pub fn ws(trials: &[StoredTrial]) -> Option<&WsRecord> {
     trials.first()?.trial.ws.as_ref()
 }
 
-/// The command that compares the same again, as far as the record, and what its trials say of workload `ws`, know it.
+/// The command that repeats the comparison, as far as the record and its trials' `ws` data allow.
 #[must_use]
 pub fn command(comparison: &Comparison, ws: Option<&WsRecord>) -> String {
     let what = |side: &Side| shell_word(side.folder.as_ref().unwrap_or(&side.name));
@@ -174,7 +175,7 @@ pub fn command(comparison: &Comparison, ws: Option<&WsRecord>) -> String {
     words.join(" ")
 }
 
-/// Text from outside as one word of a shell.
+/// Text from outside as one word of a shell command.
 fn shell_word(text: &str) -> String {
     let text = super::plain(text);
     let bare = |c: char| c.is_ascii_alphanumeric() || "-_./:=".contains(c);

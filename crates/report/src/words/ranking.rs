@@ -1,4 +1,4 @@
-//! A ranking in words: what every renderer says in the same way.
+//! A ranking in words, so that every renderer says the same.
 
 use plimsoll_core::ranking::places;
 use plimsoll_core::record::{CostAtLoad, RankedTarget, Ranking};
@@ -6,7 +6,7 @@ use plimsoll_core::record::{CostAtLoad, RankedTarget, Ranking};
 use super::{UNKNOWN, bytes, count, maybe, number, plain, us};
 use crate::facts;
 
-/// What was measured, in a line.
+/// What was measured, in one line.
 #[must_use]
 pub fn headline(ranking: &Ranking) -> String {
     let targets = match ranking.rows.len() {
@@ -29,21 +29,21 @@ pub fn headline(ranking: &Ranking) -> String {
 /// One target's row, in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// `1`, or `1–2` where its edge's interval overlaps with that of a neighbour.
+    /// `1`, or `1–2` where the interval of its edge overlaps with a neighbour's.
     pub place: String,
-    /// Its name.
+    /// The target's name.
     pub name: String,
-    /// Its tier.
+    /// The target's tier.
     pub tier: String,
-    /// The language.
+    /// The target's language.
     pub language: String,
-    /// Load line: `at least` where it is a lower bound.
+    /// The load line, with `at least` where it is a lower bound.
     pub load_line: String,
     /// The edge with its interval.
     pub edge: String,
     /// The load line per vCPU.
     pub per_vcpu: String,
-    /// Cost at the common load: mean, and the range of the trials.
+    /// The cost at the common load: the mean, and the range over the trials.
     pub cost: String,
     /// Memory per session at the common load.
     pub memory: String,
@@ -113,7 +113,7 @@ fn cost_of(cost: &CostAtLoad) -> String {
     text
 }
 
-/// The head of the column of costs: `CPU per session-second at 300`.
+/// The head of the cost column: `CPU per session-second at 300`.
 #[must_use]
 pub fn cost_head(ranking: &Ranking) -> String {
     let cost = super::cpu_cost(ranking.load_unit);
@@ -123,7 +123,7 @@ pub fn cost_head(ranking: &Ranking) -> String {
     }
 }
 
-/// The head of the column of memory.
+/// The head of the memory column.
 #[must_use]
 pub fn memory_head(ranking: &Ranking) -> String {
     format!("memory per {}", super::holder(ranking.load_unit))

@@ -1,4 +1,4 @@
-//! Words by what a load counts: the load itself, and what costs are told per.
+//! Words that depend on what a load counts: the load itself, and the unit of costs.
 
 use plimsoll_core::record::{CostAccount, LoadUnit, Trial};
 
@@ -21,7 +21,7 @@ fn one(unit: LoadUnit) -> &'static str {
     }
 }
 
-/// The load of a trial, with what tells the cells of a matrix apart: `10,000 messages per second of 64 B`.
+/// The load of a trial, with what distinguishes the cells of a matrix: `10,000 messages per second of 64 B`.
 #[must_use]
 pub fn load_of(trial: &Trial) -> String {
     let load = load(trial.sessions, trial.load_unit);
@@ -35,7 +35,7 @@ pub fn load_of(trial: &Trial) -> String {
     }
 }
 
-/// What a target does with a load that it stands.
+/// The verb for a target that copes with a load.
 #[must_use]
 pub fn carries(unit: LoadUnit) -> &'static str {
     match unit {
@@ -44,7 +44,7 @@ pub fn carries(unit: LoadUnit) -> &'static str {
     }
 }
 
-/// What is told of a trial's target: that it `carried` its load, or `did not carry` it.
+/// The verb for the target of a trial: it `carried` its load, or `did not carry` it.
 #[must_use]
 pub fn carried(unit: LoadUnit, did: bool) -> &'static str {
     match (unit, did) {
@@ -55,7 +55,7 @@ pub fn carried(unit: LoadUnit, did: bool) -> &'static str {
     }
 }
 
-/// What the frames of a trial are.
+/// What the frames of a trial are called.
 #[must_use]
 pub fn frames(trial: &Trial) -> &'static str {
     match trial.ws.as_ref().map(|ws| ws.test.as_str()) {
@@ -67,13 +67,13 @@ pub fn frames(trial: &Trial) -> &'static str {
     }
 }
 
-/// The axis of the load.
+/// The title of the load axis.
 #[must_use]
 pub fn load_axis(unit: LoadUnit) -> String {
     format!("load ({})", unit.name())
 }
 
-/// The cost of a load: CPU time per unit and second, or, where the load is a rate, per event.
+/// The cost of a load: CPU time per unit and second, or per event where the load is a rate.
 #[must_use]
 pub fn cpu_cost(unit: LoadUnit) -> &'static str {
     match unit {
@@ -85,7 +85,7 @@ pub fn cpu_cost(unit: LoadUnit) -> &'static str {
     }
 }
 
-/// The same by an account: of the target's cores it says so.
+/// The same for one of the CPU accounts. The core account says so.
 #[must_use]
 pub fn cpu_cost_by(account: CostAccount, unit: LoadUnit) -> String {
     match account {
@@ -118,7 +118,7 @@ pub fn per_one_and_second(unit: LoadUnit) -> &'static str {
     }
 }
 
-/// The same, the second first.
+/// The same with the second first.
 #[must_use]
 pub fn per_second_and_one(unit: LoadUnit) -> &'static str {
     match unit {
@@ -129,7 +129,7 @@ pub fn per_second_and_one(unit: LoadUnit) -> &'static str {
     }
 }
 
-/// What has the cost: `What a session costs`.
+/// What has the cost: the `a session` in `What a session costs`.
 #[must_use]
 pub fn what_costs(unit: LoadUnit) -> &'static str {
     match unit {
@@ -140,7 +140,7 @@ pub fn what_costs(unit: LoadUnit) -> &'static str {
     }
 }
 
-/// What memory is told per: whatever is open.
+/// What memory is given per: the thing that is open.
 #[must_use]
 pub fn holder(unit: LoadUnit) -> &'static str {
     match unit {
@@ -150,7 +150,7 @@ pub fn holder(unit: LoadUnit) -> &'static str {
     }
 }
 
-/// Resident memory for each of them.
+/// The name of the resident memory per open thing.
 #[must_use]
 pub fn rss_per_one(unit: LoadUnit) -> &'static str {
     match unit {

@@ -1,4 +1,4 @@
-//! Results with everything that a trial and a search can show beside the verdict.
+//! Results with everything that a trial and a search can show besides the verdict.
 
 use plimsoll_core::caveat::{Caveat, Doubt};
 use plimsoll_core::profile::{Length, Profile};
@@ -9,7 +9,7 @@ use plimsoll_core::record::{
 
 use super::{bracket, latency, trial};
 
-/// A soak that leaks, with everything that can be read of target, client and simulator, judged by two SLOs.
+/// A soak that leaks, with every reading of target, client and simulator, judged by two SLOs.
 pub(crate) fn soak() -> Trial {
     let mut soak = trial(800, latency((96.0, 188.0), (1_020.0, 1_390.0)), &[]);
     soak.profile = "soak".to_owned();

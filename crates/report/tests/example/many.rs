@@ -7,7 +7,7 @@ use plimsoll_report::IntervalHistograms;
 
 use super::{evidence, find, ranking};
 
-/// The same ranking, of targets whose brackets have their trials and costs.
+/// The same ranking, with targets whose brackets have trials and costs.
 pub(crate) fn ranking_with_trials() -> Ranking {
     let mut ranking = ranking();
     let costs = evidence::two_slos().relaxed.cost_curve;
@@ -28,7 +28,7 @@ pub(crate) fn ranking_with_trials() -> Ranking {
     ranking
 }
 
-/// More seconds of a trial than a timeline has points, with everything that can happen in them.
+/// A trial with more seconds than a timeline has points, and with everything that can happen in them.
 pub(crate) fn seconds() -> Vec<Second> {
     let second = |at_s: u64| {
         let wave = f64::from(u32::try_from(at_s % 60).unwrap());
@@ -62,7 +62,7 @@ pub(crate) fn seconds() -> Vec<Second> {
     (1..=475).map(second).collect()
 }
 
-/// Histograms of some seconds, with a tail and with frames that were never answered.
+/// Histograms of some seconds, with a tail and with unanswered frames.
 pub(crate) fn intervals() -> Vec<IntervalHistograms> {
     let interval = |second: u32| {
         let mut set = LatencySet::new();

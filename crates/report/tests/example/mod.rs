@@ -1,4 +1,5 @@
-//! Result folders with fixed content, for golden files and for the schema: the numbers are made up, their shape is that of real runs.
+//! Result folders with fixed content, for golden files and for the schema. The numbers are made up, but have the shape
+//! of real runs.
 #![allow(dead_code, reason = "every test file uses its own part of this")]
 #![allow(
     clippy::needless_update,
@@ -26,7 +27,7 @@ use plimsoll_report::IntervalHistograms;
 
 pub(crate) use targets::ranking;
 
-/// A trial whose verdict follows from its latencies and caveats, as in a real run.
+/// A trial whose verdict follows from its latencies and caveats, as in a real trial.
 pub(crate) fn trial(sessions: u32, latency: Latency, doubts: &[Doubt]) -> Trial {
     let ledger = ledger(sessions);
     let gates = Slo::stt().judge(&ledger, &latency);
@@ -70,7 +71,7 @@ pub(crate) fn trial(sessions: u32, latency: Latency, doubts: &[Doubt]) -> Trial 
     }
 }
 
-/// Latencies with these medians and 95th percentiles, in milliseconds.
+/// Latencies with these medians and p95s, in milliseconds.
 pub(crate) fn latency(newest: (f64, f64), oldest: (f64, f64)) -> Latency {
     let dual = |(p50, p95): (f64, f64)| Dual {
         from_schedule: quantiles(p50, p95),
@@ -224,7 +225,7 @@ fn lag(p50: f64, p99: f64, p999: f64, max: f64) -> LagQuantiles {
     }
 }
 
-/// A find and the trials that it made.
+/// A search and its trials.
 pub(crate) struct Find {
     pub(crate) bracket: Bracket,
     pub(crate) trials: Vec<Trial>,
@@ -323,7 +324,8 @@ pub(crate) fn lower_bound() -> Find {
     Find { bracket, trials }
 }
 
-/// A search in which no load passed, some were not answered at all, the name is long and has markup in it, and a signal ended it.
+/// A search in which no load passed and some trials had no answers. The target's name is long and contains markup, and
+/// a signal ended the search.
 pub(crate) fn nothing_passed() -> Find {
     let name = "ws://gateway.a-very-long-host-name-of-somebody.example:3000/ws/stt?tenant=<b>&model=\"x\"|y";
     let mut trials = vec![

@@ -6,7 +6,7 @@ use plimsoll_core::record::{
 
 use super::{find, target};
 
-/// Three targets, two of which cannot be told apart, and one that this machine cannot run.
+/// Three targets, two of which share their places, and one that this machine cannot run.
 pub(crate) fn ranking() -> Ranking {
     let row =
         |name: &str, tier: &str, confirmed: Option<u32>, edge: Option<Edge>, cost: Option<f64>| {

@@ -1,4 +1,5 @@
-//! Trials of workload `ws`: one with everything that it can say, a matrix, formats, and a search by arrivals a second.
+//! Trials of workload `ws`: one with everything that it can say, a matrix, formats, and a search by arrivals per
+//! second.
 
 use plimsoll_core::caveat::{Caveat, Doubt};
 use plimsoll_core::record::{
@@ -9,7 +10,7 @@ use plimsoll_core::slo::Slo;
 
 use super::{Find, bracket, latency};
 
-/// A trial of a test whose verdict follows from its latencies, as in a real run: newest p50 and p95 in ms.
+/// A trial of a test whose verdict follows from its latencies, as in a real trial: newest p50 and p95 in ms.
 pub(crate) fn trial(test: &str, unit: LoadUnit, load: u32, newest: (f64, f64)) -> Trial {
     let oldest = (newest.0 + 50.0, newest.1 + 60.0);
     let mut trial = super::trial(load, latency(newest, oldest), &[]);
@@ -20,7 +21,7 @@ pub(crate) fn trial(test: &str, unit: LoadUnit, load: u32, newest: (f64, f64)) -
     trial.client.cpu_share = 0.41;
     let ledger = &mut trial.ledger;
     if unit.is_rate() {
-        // Ten seconds of it.
+        // Ten seconds at this rate.
         let frames = u64::from(load) * 10;
         ledger.frames_due = frames;
         ledger.frames_sent = frames;
@@ -55,12 +56,12 @@ fn judge(trial: &mut Trial, doubts: &[Doubt]) {
     trial.verdict = Verdict::of(&trial.gates, &trial.caveats);
 }
 
-/// What the trial says of workload `ws`.
+/// What the trial says about workload `ws`.
 pub(crate) fn record(trial: &mut Trial) -> &mut WsRecord {
     trial.ws.as_mut().unwrap()
 }
 
-/// Messages at a rate, read and not processed, with a closed loop beside it.
+/// Messages at a rate, read but not processed, with a closed loop beside it.
 pub(crate) fn throughput() -> Trial {
     let mut trial = trial(
         "throughput",
@@ -99,7 +100,7 @@ pub(crate) fn throughput() -> Trial {
     trial
 }
 
-/// One trial for each of three sizes, the greatest of which does not pass.
+/// One trial for each of three sizes. The largest does not pass.
 pub(crate) fn matrix() -> Vec<Trial> {
     let cell = |(bytes, p95): (u64, f64)| {
         let newest = (p95 / 4.0, p95);
@@ -111,11 +112,11 @@ pub(crate) fn matrix() -> Vec<Trial> {
         ws.delivered.processed = Some(ws.delivered.written_in_all);
         trial
     };
-    // Not in the order in which they are shown.
+    // Not in display order.
     [(64, 1.2), (65_536, 410.0), (1_024, 1.5)].map(cell).into()
 }
 
-/// The same rate in three formats, one of which the server does not decode.
+/// The same rate in three formats. The server does not decode one of them.
 pub(crate) fn formats() -> Vec<Trial> {
     let cell = |(format, bytes, proven): (&str, u64, bool)| {
         let mut trial = trial("formats", LoadUnit::MessagesPerSecond, 10_000, (0.3, 1.1));
@@ -154,7 +155,7 @@ pub(crate) fn formats() -> Vec<Trial> {
     .into()
 }
 
-/// A search by arrivals a second, with every kind of outcome at the loads that fail.
+/// A search by arrivals per second, with every kind of outcome at the loads that fail.
 pub(crate) fn storm() -> Find {
     let at = |(load, p95, refused): (u32, f64, u64)| {
         let mut trial = trial(

@@ -1,4 +1,4 @@
-//! Renderings that are checked in.
+//! Compares renderings with checked-in files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ fn golden(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// The text is that of a file in `golden/`.
+/// Asserts that the text is that of a file in `golden/`.
 #[track_caller]
 pub(crate) fn assert_golden(name: &str, now: &str) {
     let file = golden(name);

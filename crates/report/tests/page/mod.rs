@@ -10,11 +10,11 @@ use plimsoll_report::{IntervalHistograms, ResultFolder, html, load, render_all};
 use scraper::{ElementRef, Html, Selector};
 use serde_json::Value;
 
-/// Text that tries to become markup wherever it stands.
+/// Text that tries to become markup wherever it appears.
 pub(crate) const HOSTILE: &str =
     "</script><img src=x onerror=alert(1)>\" onclick='alert(2)' <!-- &amp; ]]>";
 
-/// The most that a page may weigh.
+/// The most bytes that a page may have.
 pub(crate) const BYTES_MAX: usize = 1_000_000;
 
 pub(crate) fn folder_of(
@@ -62,12 +62,12 @@ pub(crate) fn raw(page: &Html) -> Value {
     serde_json::from_str(&json).unwrap()
 }
 
-/// A record as it is once it was written and read.
+/// A record after it was written and read back.
 pub(crate) fn written(record: &impl serde::Serialize) -> Value {
     serde_json::from_str(&serde_json::to_string(record).unwrap()).unwrap()
 }
 
-/// What must hold for every page.
+/// Asserts what must hold for every page.
 #[track_caller]
 pub(crate) fn assert_sound(source: &str) -> Html {
     let page = Html::parse_document(source);
@@ -101,7 +101,7 @@ pub(crate) fn assert_asks_for_nothing(source: &str, page: &Html) {
             );
         }
     }
-    // One block of data, and the script that the policy names.
+    // One data block, and the script that the policy names.
     let scripts: Vec<_> = found(page, "script")
         .iter()
         .map(|s| s.value().attr("type"))
@@ -119,7 +119,7 @@ pub(crate) fn assert_asks_for_nothing(source: &str, page: &Html) {
     assert!(!source.contains("xmlns"));
 }
 
-/// With a keyboard, a screen reader, on a narrow screen, in the dark.
+/// Asserts that the page works with a keyboard, with a screen reader, on a narrow screen and in the dark.
 #[track_caller]
 pub(crate) fn assert_can_be_walked(page: &Html) {
     assert_eq!(found(page, "html[lang=en]").len(), 1);

@@ -1,4 +1,4 @@
-// Chromium as the system has it, and pages that are watched: what they complain of, and whom they ask.
+// The system's Chromium, and pages that are watched: their errors and warnings, and the addresses that they request.
 import assert from "node:assert/strict";
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import { PATIENCE_MS } from "./plimsoll.js";
@@ -9,16 +9,17 @@ const EXECUTABLE = process.env.CHROMIUM ?? "/usr/bin/chromium";
 export async function startBrowser(): Promise<Browser> {
   return chromium.launch({
     executablePath: EXECUTABLE,
-    // Chromium refuses to run as root with its sandbox on, and in containers everyone is root. It only ever opens pages that these tests made.
+    // Chromium refuses to run as root with its sandbox on, and containers run everything as root. It only ever opens
+    // pages that these tests made.
     chromiumSandbox: process.getuid?.() !== 0,
   });
 }
 
-/** A page in a fresh profile, and what it did. */
+/** A page in a fresh profile, with a log of what it did. */
 export class Visit {
-  /** Errors and warnings: of the console, of scripts, of requests. */
+  /** Errors and warnings from the console, from scripts and from requests. */
   readonly problems: string[] = [];
-  /** Every address that was asked for. */
+  /** Every requested address. */
   readonly requests: string[] = [];
 
   private constructor(readonly page: Page) {
@@ -47,25 +48,25 @@ export class Visit {
     return visit;
   }
 
-  /** Nothing was complained of, but for what is expected. */
+  /** Asserts that there were no problems, except the expected ones. */
   expectQuiet(expected?: RegExp): void {
     const problems = this.problems.filter((problem) => !expected?.test(problem));
     assert.deepEqual(problems, [], "errors or warnings on the page");
   }
 
-  /** Closes it; it must have been quiet. */
+  /** Closes the page, and asserts that it was quiet. */
   async end(expected?: RegExp): Promise<void> {
     await this.page.context().close();
     this.expectQuiet(expected);
   }
 }
 
-/** Text of the first element with that hook. */
+/** The text of the first element with that hook. */
 export async function textOf(page: Page, hook: string): Promise<string> {
   return (await page.locator(`[data-test="${hook}"]`).first().innerText()).trim();
 }
 
-/** The rows of the body of a table, cell by cell, as text. */
+/** The rows of a table's body, cell by cell, as text. */
 export async function bodyOf(page: Page, table: string): Promise<string[][]> {
   return page.locator(table).evaluate((found) => {
     const text = (cell: Element) => (cell.textContent ?? "").trim();
@@ -79,7 +80,7 @@ export async function headOf(page: Page, table: string): Promise<string[]> {
   return page.locator(table).locator("thead th").evaluateAll(text);
 }
 
-/** The rows of a table, their cells by the names of their columns. */
+/** The rows of a table, with cells keyed by column name. */
 export async function rowsOf(page: Page, table: string): Promise<Map<string, string>[]> {
   const [head, body] = [await headOf(page, table), await bodyOf(page, table)];
   return body.map((cells) => new Map(head.map((name, index) => [name, cells[index] ?? ""])));

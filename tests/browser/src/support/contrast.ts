@@ -2,20 +2,20 @@
 import type { Page } from "playwright-core";
 
 export interface Seen {
-  /** What it is, for a message. */
+  /** A description for messages. */
   what: string;
-  /** Contrast with what is behind it, as WCAG 2 defines it: 1 to 21. */
+  /** Contrast with the background, as WCAG 2 defines it: 1 to 21. */
   contrast: number;
 }
 
 interface Contrasts {
-  /** Every visible text, drawings included. */
+  /** Every visible text, including that in drawings. */
   texts: Seen[];
-  /** Lines, curves, bars and points of drawings: what carries data, not grids and shades. */
+  /** Lines, curves, bars and points of drawings: the marks that carry data, not grids and shades. */
   marks: Seen[];
 }
 
-/** Contrasts of everything that is visible now. */
+/** Contrasts of everything that is currently visible. */
 export async function contrastsOf(page: Page): Promise<Contrasts> {
   return page.evaluate(() => {
     type Color = [number, number, number, number];
@@ -43,7 +43,7 @@ export async function contrastsOf(page: Page): Promise<Contrasts> {
       return [color[0], color[1], color[2], color[3] * Number(opacity)];
     };
 
-    /** Background of an element of the page, its ancestors' below its own. */
+    /** Background of an element of the page, with its ancestors' backgrounds below its own. */
     const backdrop = (element: Element): Color => {
       const layers: Color[] = [];
       for (let at: Element | null = element; at; at = at.parentElement) {
@@ -52,7 +52,7 @@ export async function contrastsOf(page: Page): Promise<Contrasts> {
       return layers.reduceRight<Color>((below, layer) => over(layer, below), [255, 255, 255, 1]);
     };
 
-    /** What was drawn below the middle of a shape, before it. */
+    /** The colour drawn below the centre of a shape before the shape. */
     const drawnBelow = (shape: SVGGraphicsElement): Color => {
       const svg = shape.ownerSVGElement as SVGSVGElement;
       const box = shape.getBBox();
@@ -80,7 +80,7 @@ export async function contrastsOf(page: Page): Promise<Contrasts> {
       texts.push({ what: text.slice(0, 40), contrast: contrast(color, backdrop(parent)) });
     }
 
-    // What is behind the data, and is drawn lightly for that reason.
+    // What is behind the data, and therefore drawn lightly.
     const behind = ["#e6e6e6", "#e8e4d4", "#f2f2f2", "#ffffff"];
     for (const svg of document.querySelectorAll("svg")) {
       if (!svg.checkVisibility()) continue;
@@ -107,7 +107,7 @@ export async function contrastsOf(page: Page): Promise<Contrasts> {
   });
 }
 
-/** Those below the least, each thing once. */
+/** The elements with a contrast below `least`, each listed once. */
 export function below(least: number, seen: readonly Seen[]): string[] {
   const told = seen.filter(({ contrast }) => contrast < least);
   return [...new Set(told.map(({ what, contrast }) => `${contrast.toFixed(2)} ${what}`))];

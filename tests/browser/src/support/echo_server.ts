@@ -1,4 +1,5 @@
-// An echo server: the target of the trials that the live page shows. By itself it listens on PORT, as Plimsoll starts its targets.
+// An echo server: the target of the trials that the live page shows. Run by itself, it listens on PORT, as Plimsoll
+// starts its targets.
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -6,9 +7,9 @@ import { argv } from "node:process";
 import { fileURLToPath } from "node:url";
 import { WebSocketServer } from "ws";
 
-/** Starts one; gives its port and how to end it. */
+/** Starts a server. Returns its port and a function that ends it. */
 export async function startEcho(port: number): Promise<{ port: number; server: Server; end(): void }> {
-  // Whoever asks for /health is told that all is well.
+  // Answers /health with "ok".
   const server = createServer((_, response) => response.end("ok"));
   const sockets = new WebSocketServer({ server, perMessageDeflate: false });
   sockets.on("connection", (socket) => {

@@ -1,4 +1,4 @@
-// Result folders to render: copies of results that are checked in, so that nothing here changes those.
+// Result folders to render: copies of checked-in results, so that the tests never change those.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,9 +13,9 @@ export const RANKING = "ranking-quarter-vcpu";
 /** Two targets, five pairs. */
 export const COMPARISON = "findings/limit";
 
-// Records are read as any script would read them; what the tests use of them is in the types of `records.ts`.
+// Records are read as any script would read them. `records.ts` has the types of what the tests use.
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
-/** Changes a record: a copy of it, or the same. */
+/** Changes a record: returns a changed copy, or the record itself. */
 export type Change = (record: Json, file: string) => Json;
 
 /** A scratch folder. */
@@ -26,14 +26,14 @@ export class Scratch {
     rmSync(this.path, { recursive: true, force: true });
   }
 
-  /** Copies the records of a checked-in result, without anything that was rendered from them. */
+  /** Copies the records of a checked-in result, without its renderings. */
   copy(result: string, to: string, change: Change = (record) => record): string {
     const folder = join(this.path, to);
     copyRecords(join(RESULTS, result), folder, change);
     return folder;
   }
 
-  /** Copies and renders; gives the folder. Of a ranking, the pages of its targets are made with it. */
+  /** Copies, renders and returns the folder. For a ranking, this also renders the pages of its targets. */
   rendered(result: string, to = "result", change?: Change): string {
     const folder = this.copy(result, to, change);
     plimsoll("report", folder);
@@ -41,22 +41,22 @@ export class Scratch {
   }
 }
 
-/** Address of the report in a folder. */
+/** The address of the report in a folder. */
 export function reportUrl(folder: string): string {
   return pathToFileURL(join(folder, "report.html")).href;
 }
 
-/** A record on the disk. */
+/** A record on disk. */
 export function record<T>(folder: string, name: string): T {
   return JSON.parse(readFileSync(join(folder, name), "utf8")) as T;
 }
 
-/** Names of a folder's records. */
+/** The names of a folder's records. */
 export function recordNames(folder: string): string[] {
   return readdirSync(folder).filter((name) => name.endsWith(".json"));
 }
 
-/** Records that are checked in are packed. Here they are loose, so that tests can change them. */
+/** Checked-in records are packed. Here they are loose, so that tests can change them. */
 function copyRecords(from: string, to: string, change: Change): void {
   mkdirSync(to, { recursive: true });
   for (const entry of readdirSync(from, { withFileTypes: true })) {

@@ -1,22 +1,24 @@
-// Where the keyboard is.
+// Where the keyboard focus is.
 import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
 
 export interface Focused {
   tag: string;
-  /** Its name and its text, for a message and to tell it from others. */
+  /** Its tag and its text, for messages and to distinguish it from others. */
   told: string;
   /** Its place among all elements of the page. */
   order: number;
-  /** Whether something is drawn around it. */
+  /** Whether it has an outline. */
   outlined: boolean;
-  /** Whether it can be seen: it has a size and is within the window, as the browser scrolls to what has the focus. */
+  /**
+   * Whether it is visible: it has a size, and is within the window, because the browser scrolls to the focused element.
+   */
   visible: boolean;
 }
 
-/** The element that has the focus. */
+/** The focused element. */
 export async function focused(page: Page): Promise<Focused> {
-  // What slides in when it gets the focus has slid in.
+  // Waits until what slides in on focus has done so.
   return page.evaluate(async () => {
     await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
     const element = document.activeElement ?? document.body;
@@ -34,7 +36,7 @@ export async function focused(page: Page): Promise<Focused> {
   });
 }
 
-/** Presses Tab, or Shift+Tab, until that has the focus. */
+/** Presses Tab, or Shift+Tab, until that element has the focus. */
 export async function tabTo(page: Page, told: string, key: "Tab" | "Shift+Tab" = "Tab"): Promise<void> {
   const seen: string[] = [];
   for (let press = 0; press < 100; press += 1) {

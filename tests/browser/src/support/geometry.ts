@@ -1,4 +1,4 @@
-// Where things are in a drawing, and by its axes what value that is.
+// Where things are in a drawing, and which values that means on its axes.
 import assert from "node:assert/strict";
 import type { Locator } from "playwright-core";
 
@@ -6,7 +6,7 @@ export type Point = readonly [x: number, y: number];
 
 export interface Shape {
   name: string;
-  /** Centre of a circle, ends of a line, corners of a polygon, points of a curve. */
+  /** The centre of a circle, the ends of a line, the corners of a polygon, the points of a curve. */
   points: Point[];
   attributes: Record<string, string>;
 }
@@ -21,7 +21,7 @@ interface Label {
 /** The plot of most drawings, within its axes. */
 export const PLOT = { left: 78, right: 660, top: 142, bottom: 442 };
 
-/** All shapes of a drawing, in their order. */
+/** All shapes of a drawing, in order. */
 export async function shapesOf(svg: Locator): Promise<Shape[]> {
   return svg.evaluate((drawing) => {
     const shapes = [...drawing.querySelectorAll("circle, line, polyline, polygon")];
@@ -57,12 +57,12 @@ async function labelsOf(svg: Locator): Promise<Label[]> {
   );
 }
 
-/** Within the plot, its edges included. */
+/** Whether a point is within the plot, including its edges. */
 export function isInPlot([x, y]: Point): boolean {
   return x >= PLOT.left && x <= PLOT.right && y >= PLOT.top && y <= PLOT.bottom;
 }
 
-/** Places on an axis, from two of its ticks. */
+/** An axis that converts values to positions, from two of its ticks. */
 export class Axis {
   private constructor(
     private readonly ticks: readonly (readonly [value: number, px: number])[],
@@ -90,7 +90,7 @@ export class Axis {
     return { x: new Axis(below, false), y: new Axis(beside, logarithmic) };
   }
 
-  /** Where a value is. */
+  /** The position of a value. */
   px(value: number): number {
     const [first, last] = [this.ticks[0], this.ticks[this.ticks.length - 1]];
     assert.ok(first && last);
@@ -100,7 +100,7 @@ export class Axis {
   }
 }
 
-/** Each of these places has one mark of its own, and each mark its place. */
+/** Asserts that each of these places has its own mark, and each mark its place. */
 export function assertMarksAt(marks: readonly Point[], places: readonly Point[], what: string): void {
   assert.equal(marks.length, places.length, `${what}: one mark each`);
   const left = [...marks];

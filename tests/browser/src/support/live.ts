@@ -1,4 +1,4 @@
-// A made-up command at work, for what no real one would say.
+// A simulated command at work, for records that no real command would write.
 import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Json } from "./fixtures.js";

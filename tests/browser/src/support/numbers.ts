@@ -1,8 +1,8 @@
-// Numbers as pages show them, held against the numbers of the records. How many digits a page shows is its own affair: what it shows must be the
-// record's number rounded to these digits.
+// Compares numbers on pages with numbers in records. A page chooses how many digits it shows. What it shows must be the
+// record's number rounded to that many digits.
 import assert from "node:assert/strict";
 
-/** Units of a quantity, and how much of the record's unit each is. */
+/** Units of a quantity, each with its size in the record's unit. */
 export type Units = Record<string, number>;
 export const PLAIN: Units = { "": 1, sessions: 1 };
 export const MICROSECONDS: Units = { µs: 1, ms: 1_000, s: 1_000_000 };
@@ -12,11 +12,11 @@ export const BYTES: Units = { B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 };
 
 interface Shown {
   value: number;
-  /** Half of the last digit's place. */
+  /** Half of the last digit's place value. */
   half: number;
 }
 
-/** The numbers of a text, in the record's unit. Of a range with one unit, both ends have it. */
+/** The numbers in a text, in the record's unit. In a range with one unit, both ends have that unit. */
 function shownIn(text: string, units: Units): Shown[] {
   const found = [...text.matchAll(/(-?\d[\d,]*(?:\.(\d+))?)\s*([^\s\d–(),]*)/g)];
   let unit = "";
@@ -29,7 +29,7 @@ function shownIn(text: string, units: Units): Shown[] {
   return shown.reverse();
 }
 
-/** The text shows exactly these numbers; a dash is `null`. */
+/** Asserts that the text shows exactly these numbers. A dash is `null`. */
 export function assertShows(text: string | undefined, units: Units, ...expected: (number | null)[]): void {
   assert.ok(text !== undefined, "there is no such cell");
   if (expected.every((value) => value === null)) {
@@ -41,12 +41,12 @@ export function assertShows(text: string | undefined, units: Units, ...expected:
   assert.equal(shown.length, expected.length, told);
   for (const [index, { value, half }] of shown.entries()) {
     const wanted = expected[index] ?? Number.NaN;
-    // A little more than half of the last digit, for numbers that lie in the middle.
+    // Slightly more than half of the last digit, for numbers exactly in the middle.
     assert.ok(Math.abs(value - wanted) <= half * 1.000_001 + Number.EPSILON * Math.abs(wanted), told);
   }
 }
 
-/** The text shows the least and the greatest of these, or one number where they look the same. */
+/** Asserts that the text shows the least and the greatest of these, or one number where the two look the same. */
 export function assertShowsRange(
   text: string | undefined,
   units: Units,

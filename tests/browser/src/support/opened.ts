@@ -1,4 +1,4 @@
-// One checked-in result, rendered and opened from the disk, for all tests of a file.
+// One checked-in result, rendered and opened from disk, for all tests in a file.
 import assert from "node:assert/strict";
 import { after } from "node:test";
 import type { Browser } from "playwright-core";
@@ -12,7 +12,7 @@ export interface Opened {
   readonly visit: Visit;
 }
 
-/** Renders a result and opens its report; both are gone when the file's tests are over. */
+/** Renders a result and opens its report. Both are removed when the file's tests have ended. */
 export async function openReport(result: string): Promise<Opened> {
   const scratch = new Scratch();
   after(() => scratch.remove());
@@ -22,7 +22,7 @@ export async function openReport(result: string): Promise<Opened> {
   return { browser, folder, visit: await Visit.to(browser, reportUrl(folder)) };
 }
 
-/** It opens from the disk, asks for nothing else, complains of nothing, and is sound. */
+/** Asserts that the report opens from disk, requests nothing else, has no problems, and is sound. */
 export async function assertOpensAlone({ folder, visit }: Opened): Promise<void> {
   await visit.page.waitForLoadState("networkidle");
   assert.deepEqual(visit.requests, [reportUrl(folder)]);

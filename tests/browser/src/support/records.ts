@@ -1,4 +1,4 @@
-// What the tests read of the records; see the JSON Schemas for all of it.
+// The parts of the records that the tests read. The JSON Schemas have everything.
 
 export interface Edge {
   value: number;

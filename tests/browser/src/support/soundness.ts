@@ -1,8 +1,8 @@
-// What must hold of every page, whatever is on it.
+// What must hold for every page, whatever its content.
 import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
 
-/** Everything that is wrong with the page, a sentence each. */
+/** Everything that is wrong with the page, one sentence each. */
 export async function faultsOf(page: Page): Promise<string[]> {
   return page.evaluate(() => {
     const faults: string[] = [];
@@ -83,7 +83,7 @@ export async function faultsOf(page: Page): Promise<string[]> {
   });
 }
 
-/** Attributes of drawings that no browser can draw, and drawings with nothing in them. */
+/** Attributes of drawings that no browser can draw, and drawings without content. */
 export async function faultsOfDrawings(page: Page): Promise<string[]> {
   return page.evaluate(() => {
     const faults: string[] = [];
@@ -93,7 +93,7 @@ export async function faultsOfDrawings(page: Page): Promise<string[]> {
       for (const element of [svg, ...svg.querySelectorAll<SVGElement>("*")]) {
         const told = element.outerHTML.slice(0, 120);
         for (const { name, value } of element.attributes) {
-          // A name may hold any word.
+          // A name may contain any word.
           if (name === "aria-label") continue;
           if (/NaN|undefined|null|Infinity|\binf\b/.test(value)) faults.push(`${name}: ${told}`);
           if (numbers.has(name) && !finite.test(value)) faults.push(`${name} is no number: ${told}`);
@@ -116,7 +116,7 @@ export async function faultsOfDrawings(page: Page): Promise<string[]> {
   });
 }
 
-/** Elements and attributes by which text from outside would have become markup. */
+/** Elements and attributes that would appear if text from outside had become markup. */
 export async function markupFrom(page: Page): Promise<string[]> {
   return page.evaluate(() => {
     const foreign = [
@@ -135,7 +135,7 @@ export async function markupFrom(page: Page): Promise<string[]> {
   });
 }
 
-/** All of the above. */
+/** Asserts all of the above. */
 export async function assertSound(page: Page): Promise<void> {
   assert.deepEqual(await faultsOf(page), []);
   assert.deepEqual(await faultsOfDrawings(page), []);

@@ -1,4 +1,4 @@
-// A terminal: `script` (util-linux) makes one for the command, xterm.js draws what comes out of it.
+// A terminal: `script` (util-linux) creates one for the command, and xterm.js draws its output.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createRequire } from "node:module";
@@ -10,7 +10,7 @@ const COLUMNS = 100;
 const ROWS = 24;
 const { resolve } = createRequire(import.meta.url);
 
-/** The command on a terminal of its own. */
+/** The command on its own terminal. */
 export class OnATerminal {
   private readonly child: ChildProcess;
   private readonly over: Promise<unknown>;
@@ -40,7 +40,7 @@ export class OnATerminal {
     return new OnATerminal(words, await emulator(browser));
   }
 
-  /** What stands on the screen now. */
+  /** What the screen shows now. */
   screen(): Promise<string> {
     return shown(this.page, Buffer.concat(this.chunks.splice(0)));
   }
@@ -56,7 +56,7 @@ export class OnATerminal {
   }
 }
 
-/** The emulator's page; its name there is `terminal`. */
+/** The emulator's page, in which the emulator is called `terminal`. */
 async function emulator(browser: Browser): Promise<Page> {
   const page = await browser.newPage({ viewport: { width: 980, height: 520 } });
   await page.setContent("<!doctype html><body style='margin:0;background:#14171a'><div id=screen></div>");
@@ -75,7 +75,7 @@ async function emulator(browser: Browser): Promise<Page> {
   return page;
 }
 
-/** Shows these bytes, and tells what then stands on the screen. */
+/** Writes these bytes to the emulator, and returns what the screen then shows. */
 function shown(page: Page, bytes: Buffer): Promise<string> {
   return page.evaluate(
     async (all) => {

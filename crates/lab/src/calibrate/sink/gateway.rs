@@ -1,4 +1,5 @@
-//! A gateway of the speech-to-text contract for synthetic audio, which does not look at it: every fifty frames a right partial.
+//! A gateway of the speech-to-text contract for synthetic audio. It sends a correct partial for every fifty frames
+//! without looking at their audio.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -11,13 +12,13 @@ use plimsoll_workloads::websocket::{Opcode, RawFrame};
 use super::{After, Speaker};
 use crate::calibrate::bare::STT_FRAME_BYTES as FRAME_BYTES;
 
-/// The start message: `{"type":"start"}` behind a header of 6 bytes.
+/// Length of the start message: a header of 6 bytes, then `{"type":"start"}`.
 const START_BYTES: usize = 22;
 pub(super) const FRAMES_PER_PARTIAL: u64 = 50;
 
 /// One session.
 pub(super) struct Gateway {
-    /// Bytes since the upgrade.
+    /// Bytes received since the upgrade.
     bytes: usize,
     /// Frames answered.
     answered: u64,
@@ -64,7 +65,7 @@ impl Speaker for Gateway {
     }
 }
 
-/// The synthetic session whose first frame this stream (start message, then frames) holds: its first sample is
+/// The synthetic session `s` whose first frame is in this stream (start message, then frames). Its first sample is
 /// `((320 + s) * 17 mod 20000) - 10000`, and 17 has an inverse modulo 20,000.
 fn session_of(stream: &[u8]) -> Option<u64> {
     const INVERSE_OF_17: u64 = 2_353;
@@ -74,7 +75,8 @@ fn session_of(stream: &[u8]) -> Option<u64> {
     Some((shifted * INVERSE_OF_17 % 20_000 + 20_000 - 320) % 20_000)
 }
 
-/// Right answers for synthetic batches of fifty frames. Of those a session has only five, for 5 · 50 frames are whole periods of the table.
+/// Correct answers for synthetic batches of fifty frames. A session has only five of them, because 5 · 50 frames are
+/// whole periods of the table.
 #[derive(Default)]
 pub(super) struct Answers {
     synthetic: Synthetic,
@@ -94,7 +96,7 @@ impl Answers {
                     .and_then(|answer| serde_json::to_string(&answer).ok())
                     .unwrap_or_default()
             });
-        // The answer's fields are six of the partial's.
+        // The answer's fields are six of the partial's fields.
         let rest = fields.trim_start_matches('{').trim_end_matches('}');
         let newest = oldest + FRAMES_PER_PARTIAL - 1;
         let text = format!(

@@ -1,4 +1,5 @@
-//! A receiver that costs as little as can be: one thread that reads all its sockets at a pace, and answers no more than what it plays would.
+//! A receiver that costs as little as possible. One thread reads all its sockets at fixed intervals, and answers no
+//! more than the server that it plays would.
 
 mod gateway;
 mod ws;
@@ -22,35 +23,35 @@ use ws::{Echo, Wse};
 
 pub(super) use ws::PONG_BYTES;
 
-/// Time between two looks at the sockets where nobody waits for an answer to each frame.
+/// Time between two reads of the sockets, if nobody waits for an answer to each frame.
 const PACE: Duration = Duration::from_millis(20);
-/// The same for messages, of which there are many more a second: what has come by then must fit into the socket.
+/// The same for messages. There are many more of them per second, and what arrives in between must fit into the socket.
 const MESSAGES_PACE: Duration = Duration::from_millis(5);
-/// The same where each message and each connection is answered.
+/// The same if each message and each connection is answered.
 const ECHO_PACE: Duration = Duration::from_millis(1);
-/// Connections that may wait to be accepted: those of many looks.
+/// Connections that may wait to be accepted: enough for many intervals.
 const BACKLOG: i32 = 4_096;
-/// About what a partial has on the wire.
+/// About the size of a partial on the wire.
 const PARTIAL_BYTES: usize = 330;
 
-/// What a sink does with what it gets.
+/// What a sink does with what it receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SinkKind {
-    /// It discards, and answers with as many bytes as another kind would: the same traffic in both directions, for TCP acknowledges otherwise where one side
-    /// is silent.
+    /// Discards its input, and answers with as many bytes as another kind would. The traffic is then the same in both
+    /// directions. TCP acknowledges differently if one side is silent.
     Bytes(Bytes),
-    /// It plays a gateway of the speech-to-text contract for synthetic audio, without looking at it.
+    /// Plays a gateway of the speech-to-text contract for synthetic audio, without looking at the audio.
     Gateway,
-    /// It plays a server of dialect `wse` that answers pings and discards messages, which have so many bytes.
+    /// Plays a server of dialect `wse` that answers pings and discards messages of this length.
     Wse {
-        /// Bytes of a message.
+        /// Length of a message, bytes.
         message_bytes: usize,
     },
-    /// It sends every message back, and closes when it is asked to.
+    /// Sends every message back, and closes when asked to.
     Echo,
 }
 
-/// How much a sink answers that discards.
+/// How much a discarding sink answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Bytes {
     frame_bytes: usize,
@@ -60,7 +61,7 @@ pub(super) struct Bytes {
 }
 
 impl Bytes {
-    /// As a gateway for synthetic audio does.
+    /// As much as a gateway for synthetic audio does.
     pub(super) const GATEWAY: Self = Self {
         frame_bytes: STT_FRAME_BYTES,
         frames_per_answer: FRAMES_PER_PARTIAL,
@@ -68,7 +69,7 @@ impl Bytes {
         pace: PACE,
     };
 
-    /// As a server of dialect `wse` does that is pinged behind every so many messages.
+    /// As much as a server of dialect `wse` does that is pinged after every `frames_per_barrier` messages.
     pub(super) fn wse(frame_bytes: usize, frames_per_barrier: u64) -> Self {
         Self {
             frame_bytes,
@@ -79,7 +80,7 @@ impl Bytes {
     }
 }
 
-/// A running sink; it ends when dropped.
+/// A running sink. It ends when dropped.
 #[derive(Debug)]
 pub(super) struct Sink {
     address: SocketAddr,
@@ -88,16 +89,16 @@ pub(super) struct Sink {
 }
 
 impl Sink {
-    /// Starts one on a free port of the loopback.
+    /// Starts a sink on a free port of the loopback.
     ///
     /// # Errors
-    /// When no port or thread can be had.
+    /// No port or no thread is available.
     pub(super) fn start(kind: SinkKind, cpus: &CpuList) -> Result<Self> {
         let failed = |error: std::io::Error| {
             Error::Usage(format!("the calibration's sink could not start: {error}"))
         };
         let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(failed)?;
-        // Once more, for the standard library has a backlog of its own.
+        // Listen again, because the standard library chooses its own backlog.
         let listening = socket2::SockRef::from(&listener).listen(BACKLOG);
         listening.map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
@@ -108,7 +109,7 @@ impl Sink {
             .spawn({
                 let (stop, cpus) = (Arc::clone(&stop), cpus.clone());
                 move || {
-                    // Refused affinity costs the client time, which the result then shows.
+                    // If the affinity is refused, that costs the client time, and the result shows it.
                     let _ = cpus.bind_this_thread();
                     play(kind, &listener, &stop);
                 }
@@ -121,7 +122,7 @@ impl Sink {
         })
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     #[must_use]
     pub(super) fn address(&self) -> SocketAddr {
         self.address
@@ -153,16 +154,16 @@ fn play(kind: SinkKind, listener: &TcpListener, stop: &AtomicBool) {
     }
 }
 
-/// What a sink says on one of its connections.
+/// What a sink sends on one of its connections.
 trait Speaker {
-    /// What it says before it has heard anything.
+    /// What it sends before it has received anything.
     fn opening(&mut self, _out: &mut Vec<u8>) {}
 
-    /// Takes what came in, of which it may make what it likes, and adds to `out` what is to be written.
+    /// Takes the received bytes, which it may overwrite, and adds to `out` what is to be written.
     fn heard(&mut self, bytes: &mut [u8], out: &mut Vec<u8>) -> After;
 }
 
-/// What becomes of a connection once all is written.
+/// What happens to a connection once everything is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum After {
     GoOn,
@@ -195,7 +196,7 @@ fn serve<S: Speaker>(
     }
 }
 
-/// Reads all there is, answers what is owed.
+/// Reads everything that is there, and answers what is due.
 fn look(
     stream: &mut TcpStream,
     speaker: &mut impl Speaker,
@@ -225,7 +226,7 @@ fn look(
     }
 }
 
-/// Counts bytes, and now and then answers with some.
+/// Counts the bytes it receives, and sends some in answer from time to time.
 struct Discarding {
     bytes: usize,
     answered: u64,
@@ -254,9 +255,9 @@ impl Speaker for Discarding {
     }
 }
 
-/// A WebSocket connection: its upgrade, then what is said on it.
+/// A WebSocket connection: first its upgrade, then its messages.
 struct Upgraded<S> {
-    /// The upgrade request so far; `None` once it was answered.
+    /// The upgrade request so far; `None` once it is answered.
     request: Option<Vec<u8>>,
     speaker: S,
 }

@@ -1,4 +1,5 @@
-//! Servers of workload `ws`: one of dialect `wse` that answers pings and discards messages, and one that sends every message back.
+//! Servers of workload `ws`: one of dialect `wse` that answers pings and discards messages, and one that sends every
+//! message back.
 
 use plimsoll_workloads::websocket::{Opcode, RawFrame, mask_in_place};
 use serde_json::Value;
@@ -8,7 +9,7 @@ use super::{After, Speaker};
 const READY: &[u8] = br#"{"c":"WSE","t":"server_ready","p":{"details":{}},"v":1}"#;
 const HELLO: &[u8] = br#"{"c":"WSE","t":"server_hello","p":{},"v":1}"#;
 
-/// A pong on the wire: a text of 115 bytes behind a header of 2.
+/// Length of a pong on the wire: a header of 2 bytes, then a text of 115.
 pub(in crate::calibrate) const PONG_BYTES: usize = 117;
 
 /// A connection of dialect `wse`.
@@ -58,7 +59,7 @@ fn pong(timestamp: &Value) -> String {
     )
 }
 
-/// A connection whose messages come back.
+/// A connection that sends its messages back.
 #[derive(Default)]
 pub(super) struct Echo {
     frames: ClientFrames,
@@ -76,13 +77,13 @@ impl Speaker for Echo {
     }
 }
 
-/// Answers a close, and is done: the side that closes first remembers the port.
+/// Answers a close and ends the connection, because the side that closes first is the one that remembers the port.
 fn closed(frame: Frame<'_>, out: &mut Vec<u8>) -> After {
     RawFrame::server(Opcode::Close, frame.unmasked()).append_to(out);
     After::Close
 }
 
-/// A frame of a client.
+/// A frame from a client.
 struct Frame<'a> {
     opcode: Opcode,
     mask: [u8; 4],
@@ -90,22 +91,22 @@ struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// Its payload as the client meant it.
+    /// Its payload without the mask.
     fn unmasked(self) -> &'a [u8] {
         mask_in_place(self.payload, self.mask, 0);
         self.payload
     }
 }
 
-/// The frames of a client that keeps to the rules: whole messages, masked.
+/// The frames of a client that follows the rules: whole messages, masked.
 #[derive(Debug, Default)]
 struct ClientFrames {
-    /// The beginning of a frame that is not there yet.
+    /// The beginning of a frame that has not fully arrived.
     rest: Vec<u8>,
 }
 
 impl ClientFrames {
-    /// Hands over each frame that is whole now, until one closes.
+    /// Hands over each frame that is now complete, until one closes the connection.
     fn take(&mut self, bytes: &mut [u8], mut on_frame: impl FnMut(Frame<'_>) -> After) -> After {
         if self.rest.is_empty() {
             let (taken, after) = each_frame(bytes, &mut on_frame);
@@ -119,7 +120,8 @@ impl ClientFrames {
     }
 }
 
-/// Returns how many bytes the whole frames took. What is no frame of a client ends the connection.
+/// Hands over each complete frame, and returns how many bytes they took. Anything that is not a client's frame ends the
+/// connection.
 fn each_frame(bytes: &mut [u8], on_frame: &mut impl FnMut(Frame<'_>) -> After) -> (usize, After) {
     let mut taken = 0;
     while let Some((header_bytes, payload_bytes)) = lengths(&bytes[taken..]) {
@@ -142,7 +144,7 @@ fn each_frame(bytes: &mut [u8], on_frame: &mut impl FnMut(Frame<'_>) -> After) -
     (taken, After::GoOn)
 }
 
-/// The lengths of header and payload of the frame that these bytes begin with; `None` when it is not whole.
+/// The lengths of header and payload of the frame that these bytes begin with; `None` if it is not complete.
 fn lengths(bytes: &[u8]) -> Option<(usize, usize)> {
     const MASK_BYTES: usize = 4;
     let (length_bytes, payload_bytes) = match bytes.get(1)? & 0x7F {

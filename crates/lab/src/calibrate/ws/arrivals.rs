@@ -1,7 +1,8 @@
-//! The bare loop of connections: connect, ask for the upgrade, close.
+//! The bare loop of connections: connect, request the upgrade, close.
 //!
-//! It opens by the clock, as the engine does, and looks at a connection only when it must be there: to read the answer when its time is over, and the server's
-//! close some looks of the sink later. So there is nothing to be waited for.
+//! It opens connections by the clock, as the engine does. It reads from a connection only when the data must be there:
+//! the answer when the connection's time is over, and the server's close several intervals of the sink later. So it
+//! never has to wait.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -18,13 +19,13 @@ use crate::calibrate::{Settings, go_on};
 use crate::error::Result;
 use crate::signals::Stop;
 
-/// How long the sink has for its answer to a close.
+/// How long the sink has to answer a close.
 pub(super) const FAREWELL: Duration = Duration::from_millis(20);
 
-/// Opens so many connections a second on one core; µs of CPU for each.
+/// Opens this many connections per second on one core. Returns the CPU time of each, µs.
 ///
 /// # Errors
-/// When sockets or the thread cannot be had.
+/// The sockets or the thread cannot be created.
 pub(super) fn run(per_s: u32, settings: &Settings, cpu: u32, stop: &Stop) -> Result<f64> {
     go_on(stop)?;
     let sink = Sink::start(SinkKind::Echo, &settings.sink_cpus)?;
@@ -39,7 +40,7 @@ pub(super) fn run(per_s: u32, settings: &Settings, cpu: u32, stop: &Stop) -> Res
     cost_us.map_err(failed)
 }
 
-/// Connections, and when each goes on, in the order of that.
+/// Connections, each with the time of its next step, in the order of those times.
 type Waiting = VecDeque<(Instant, TcpStream)>;
 
 struct BareArrivals {
@@ -66,7 +67,7 @@ impl BareArrivals {
         }
     }
 
-    /// Opens connections for a while, and closes those whose time is over; how many were opened.
+    /// Opens connections for a while, and closes those whose time is over. Returns how many it opened.
     fn open(&mut self, duration: Duration, per_s: u32) -> std::io::Result<u64> {
         let mut opened = 0;
         pace(duration, f64::from(per_s), |due| {
@@ -92,7 +93,7 @@ impl BareArrivals {
             self.leaving.push_back((now + FAREWELL, stream));
         }
         while let Some(stream) = next(&mut self.leaving, now) {
-            // The answer to the close, then the end.
+            // First the answer to the close, then the end.
             if !read_some(&stream, &mut self.read_buffer)? {
                 read_some(&stream, &mut self.read_buffer)?;
             }
@@ -101,7 +102,7 @@ impl BareArrivals {
     }
 }
 
-/// The first of them whose time has come.
+/// The first connection, if its time has come.
 fn next(waiting: &mut Waiting, now: Instant) -> Option<TcpStream> {
     let (at, _) = waiting.front()?;
     if *at > now {

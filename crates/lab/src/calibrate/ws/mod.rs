@@ -1,7 +1,8 @@
-//! What the messages and connections of workload `ws` cost this machine's client, and how many of them one core does on time.
+//! Measures what the messages and connections of workload `ws` cost this machine's client, and how many of them one
+//! core handles on time.
 //!
-//! For each kind of [`Work`] a bare loop and the engine take turns, as for speech: messages that are written, echoes that are read too, connections that are
-//! opened and closed.
+//! For each kind of [`Work`], a bare loop and the engine take turns, as for speech. The kinds are messages that are
+//! written, echoes that are also read, and connections that are opened and closed.
 
 mod arrivals;
 mod work;
@@ -15,14 +16,14 @@ use crate::signals::Stop;
 
 pub use work::Work;
 
-/// Loads that are tried at most for each kind of work: from the guess a third down, or half as much again up.
+/// The most loads to try for each kind of work. They let the search go down by a third from the guess, or up by half.
 const LOADS: u32 = 5;
 
-/// Measures, on the first of the client's cores. `on_step` is told of each step. [`Settings::sessions`] is the number of connections that send messages one at a
-/// time; other loads follow from it.
+/// Runs the calibration on the first of the client's cores, and calls `on_step` for each step. [`Settings::sessions`]
+/// is the number of connections that send messages one at a time; the other loads follow from it.
 ///
 /// # Errors
-/// When sockets or threads cannot be had, or the run is interrupted.
+/// Sockets or threads cannot be created, or the run is interrupted.
 pub fn calibrate(
     settings: &Settings,
     started_at: String,
@@ -32,7 +33,7 @@ pub fn calibrate(
     let cpu = settings.client_cpus.as_slice()[0];
     let timer_error_p99_us = bare::timer_error_p99_us(cpu)?;
     let mut measured = Work::ALL.map(|work| (work, Rounds::default()));
-    // Each round goes through all of them, so that a bad minute of the machine does not fall on one alone.
+    // Each round goes through all kinds of work, so that a bad minute of the machine does not affect only one.
     for _ in 0..settings.rounds {
         for (work, rounds) in &mut measured {
             let amount = work.amount(settings.sessions);
@@ -73,7 +74,7 @@ pub fn calibrate(
     })
 }
 
-/// The greatest load that one core does on time, and its send lag (99th percentile) there.
+/// The highest load that one core handles on time, and its send lag (99th percentile, µs) there.
 fn most(
     work: Work,
     engine_us: f64,

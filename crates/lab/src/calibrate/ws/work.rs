@@ -1,4 +1,4 @@
-//! What is measured: messages of two formats, one and several at a write; echoes; connections.
+//! What is measured: messages in two formats, one and several per write; echoes; connections.
 
 use std::time::Duration;
 
@@ -19,29 +19,31 @@ use crate::calibrate::{Engine, Settings, endpoint, go_on, profile, ramp_s};
 use crate::error::Result;
 use crate::signals::Stop;
 
-/// Time between two messages of a connection that are written one at a time: long enough that two are hardly ever due in one tick.
+/// Time between two messages of a connection that are written one at a time. It is long enough that two are hardly ever
+/// due in one tick.
 const PERIOD_NS: u64 = 2 * NS_PER_MS;
 /// The engine's tick: what is due within it goes out together.
 const TICK_NS: u64 = Options::DEFAULT_TICK_US * 1_000;
-/// The size of a burst.
+/// The number of messages in a burst.
 const BURST: u32 = 8;
-/// Time between two barriers of a connection, as the engine has it.
+/// Time between two barriers of a connection, as in the engine.
 const BARRIER_PERIOD_NS: u64 = 100 * NS_PER_MS;
-/// Connections that arrive each second, for each connection that sends messages.
+/// Connections that arrive per second, for each connection that sends messages.
 const ARRIVALS_PER_CONNECTION: u32 = 20;
-/// How long a connection that was opened stays open: some looks of the sink.
+/// How long an opened connection stays open: several intervals of the sink.
 pub(super) const LINGER: Duration = Duration::from_millis(20);
-/// How long a connection is there at most, from its connecting to the end of its closing.
+/// At least this many lifetimes of a connection fit into a second, one after the other. A lifetime lasts from
+/// connecting to the end of closing.
 const LIFETIMES_PER_S: u32 = 5;
 
-/// A kind of work of the client.
+/// A kind of work for the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
-    /// Messages of dialect `wse` that nobody answers but for a barrier now and then.
+    /// Messages of dialect `wse` that nobody answers, except for a barrier from time to time.
     Messages {
-        /// What they are written in.
+        /// The format of the messages.
         format: Format,
-        /// How many of a connection are due together and go out with one write.
+        /// How many messages of a connection are due together and go out in one write.
         burst: u32,
     },
     /// Messages that come back, written one at a time.
@@ -50,15 +52,15 @@ pub enum Work {
     Connections,
 }
 
-/// What a run of the engine gave.
+/// The result of a run of the engine.
 pub(super) struct Run {
     pub(super) report: Report,
-    /// Sessions that there should have been.
+    /// The number of sessions that should have started.
     pub(super) sessions: u32,
 }
 
 impl Work {
-    /// All that is measured, in the order of the report.
+    /// All kinds of work, in the order of the report.
     pub const ALL: [Self; 6] = [
         Self::Messages {
             format: Format::Json,
@@ -99,7 +101,7 @@ impl Work {
         }
     }
 
-    /// How many messages of a connection go out with one write.
+    /// How many messages of a connection go out in one write.
     #[must_use]
     pub fn messages_per_write(self) -> Option<u32> {
         match self {
@@ -118,8 +120,9 @@ impl Work {
         }
     }
 
-    /// How much of it there is where the costs are measured: connections that send, or arrivals each second. A burst is on a quarter of the connections, which
-    /// write four times as often: so all kinds of messages make as many writes.
+    /// The amount at which the costs are measured: connections that send, or arrivals per second. Bursts go out on a
+    /// quarter of the connections, which write four times as often, so all kinds of messages make the same number of
+    /// writes.
     pub(super) fn amount(self, sessions: u32) -> u32 {
         match self {
             Self::Messages { burst: 1, .. } | Self::Echoes => sessions,
@@ -128,7 +131,7 @@ impl Work {
         }
     }
 
-    /// The most of it for which there are descriptors.
+    /// The highest amount for which there are descriptors.
     pub(super) fn amount_max(self, sessions_max: u32) -> u32 {
         match self {
             Self::Messages { .. } | Self::Echoes => sessions_max,
@@ -136,7 +139,7 @@ impl Work {
         }
     }
 
-    /// The steps in which it can be changed.
+    /// The step in which the amount can be changed.
     pub(super) fn grain(self) -> u32 {
         match self {
             Self::Messages { .. } | Self::Echoes => 1,
@@ -144,7 +147,7 @@ impl Work {
         }
     }
 
-    /// So much of it as a load, in its unit.
+    /// This amount as a load, in the unit of the load.
     pub(super) fn load(self, amount: u32) -> u32 {
         match self {
             Self::Messages { .. } | Self::Echoes => {
@@ -155,7 +158,7 @@ impl Work {
         }
     }
 
-    /// Time between two messages of a connection. Those of a burst are due within one tick.
+    /// Time between two messages of a connection, ns. Those of a burst are due within one tick.
     fn period_ns(self) -> u64 {
         match self {
             Self::Messages { burst, .. } if burst > 1 => TICK_NS / u64::from(burst),
@@ -163,7 +166,7 @@ impl Work {
         }
     }
 
-    /// CPU time of the bare loop for each.
+    /// The bare loop's CPU time for each message or connection, µs.
     pub(super) fn bare_us(
         self,
         amount: u32,
@@ -188,7 +191,7 @@ impl Work {
         bare::run(flow, settings, cpu, stop)
     }
 
-    /// The engine at this work.
+    /// Runs the engine with this work.
     pub(super) fn drive(
         self,
         amount: u32,
@@ -286,7 +289,7 @@ mod tests {
         assert_eq!(sizes, [json, json, msgpack, msgpack, json, None]);
     }
 
-    /// What an arrival's descriptors are counted by.
+    /// The descriptors for arrivals are counted on this basis.
     #[test]
     fn a_connection_is_over_before_it_is_counted_again() {
         assert!((LINGER + arrivals::FAREWELL) * LIFETIMES_PER_S < Duration::from_secs(1));

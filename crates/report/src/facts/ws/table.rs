@@ -1,4 +1,5 @@
-//! Trials of one test side by side: the table that is usual for the test, and beside each figure how far the load came, what the client used, and the verdict.
+//! Trials of one test side by side: the usual table for the test, and with each figure how far the load came, what the
+//! client used, and the verdict.
 
 use plimsoll_core::latency::Quantiles;
 use plimsoll_core::record::{LoadUnit, TargetResources, WsRecord};
@@ -8,23 +9,23 @@ use crate::facts::{length, near_whole};
 use crate::folder::StoredTrial;
 use crate::words::{UNKNOWN, bytes, count, maybe, number, percent, plain, us};
 
-/// Trials of one test of one target, one row each.
+/// Trials of one test against one target, one row each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestTable {
-    /// What they are of: `Test throughput of node-ws, dialect echo`.
+    /// What the trials test: `Test throughput of node-ws, dialect echo`.
     pub title: String,
-    /// Names of the columns; one that begins with `>` is of numbers.
+    /// The names of the columns. A name that begins with `>` is of a column of numbers.
     pub columns: Vec<&'static str>,
-    /// The cells, as they are: what is from outside is not escaped.
+    /// The cells as they are: text from outside is not escaped.
     pub rows: Vec<Vec<String>>,
     /// What the columns mean.
     pub note: String,
-    /// For each column whether a terminal, which is narrow, shows it too.
+    /// For each column, whether a terminal, which is narrow, shows it too.
     brief: Vec<bool>,
 }
 
 impl TestTable {
-    /// The same with the columns that a terminal shows.
+    /// The same table with only the columns that a terminal shows.
     #[must_use]
     pub fn in_brief(&self) -> Self {
         let kept = |cells: &[String]| -> Vec<String> {
@@ -45,7 +46,7 @@ impl TestTable {
     }
 }
 
-/// The trials of workload `ws` among these, a table for each test, dialect and target, in order of appearance.
+/// The trials of workload `ws` among these: one table for each test, dialect and target, in order of appearance.
 #[must_use]
 pub fn tables(trials: &[&StoredTrial]) -> Vec<TestTable> {
     let mut groups: Vec<Vec<Row<'_>>> = Vec::new();
@@ -119,7 +120,7 @@ fn note(test: &str) -> String {
     told.join(" ")
 }
 
-/// A trial, and what it is held against.
+/// A trial, and what it is compared with.
 struct Row<'a> {
     stored: &'a StoredTrial,
     ws: &'a WsRecord,
@@ -136,7 +137,7 @@ impl Row<'_> {
         of(self) == of(other)
     }
 
-    /// Load and cost, of a row in JSON.
+    /// The load and the cost of a row, if it is in JSON.
     fn as_json(&self) -> Option<(u32, f64)> {
         let is_json = self.ws.format.as_deref() == Some("json");
         let cpu_us = self.resources()?.cpu_us_per_session_second?;
@@ -172,7 +173,7 @@ const fn shown(head: &'static str, value: fn(&Row<'_>) -> String) -> Column {
     }
 }
 
-/// One for which a terminal has no room.
+/// A column for which a terminal has no room.
 const fn wide(head: &'static str, value: fn(&Row<'_>) -> String) -> Column {
     Column {
         head,
@@ -181,7 +182,7 @@ const fn wide(head: &'static str, value: fn(&Row<'_>) -> String) -> Column {
     }
 }
 
-/// Arrivals and deliveries are no messages that an application is handed.
+/// Arrivals and deliveries are not messages that an application receives.
 fn has_processed(test: &str) -> bool {
     !["storm", "fanout"].contains(&test)
 }
@@ -216,7 +217,7 @@ fn columns(test: &str) -> Vec<Column> {
     columns
 }
 
-/// What tells the rows apart.
+/// The columns that tell the rows apart.
 fn load_columns(test: &str) -> Vec<Column> {
     let load = |unit: LoadUnit| match unit {
         LoadUnit::ConnectionsPerSecond => shown(">connections/s", load),
@@ -242,7 +243,7 @@ fn load_columns(test: &str) -> Vec<Column> {
     }
 }
 
-/// What only this test has.
+/// The columns that only this test has.
 fn own_columns(test: &str) -> Vec<Column> {
     let per_s = shown(">read/s", |row| maybe(row.read_per_s(), number));
     let died = shown(">died", |row| count(row.stored.trial.ledger.sessions_died));
@@ -348,7 +349,7 @@ fn how_failed(row: &Row<'_>) -> String {
     outcomes_in_a_line(row.ws)
 }
 
-/// Payload that was read, in 10^6 bytes a second.
+/// Payload read, in 10^6 bytes per second.
 #[expect(
     clippy::cast_precision_loss,
     reason = "a size of a message, far below 2^53"
@@ -358,7 +359,7 @@ fn megabytes(row: &Row<'_>) -> String {
     maybe(both.map(|(rate, bytes)| rate * bytes as f64 / 1e6), number)
 }
 
-/// What was read of each connection in a second.
+/// Messages read per second on each connection.
 fn each(row: &Row<'_>) -> String {
     let both = row.read_per_s().zip(row.ws.connections);
     let each = both
@@ -406,7 +407,7 @@ fn verdict(row: &Row<'_>) -> String {
     format!("{}{}", length(trial.length), trial.verdict.word())
 }
 
-/// Gates that did not hold, then caveats, by name.
+/// The failed gates, then the caveats, by name.
 fn against(row: &Row<'_>) -> String {
     let trial = &row.stored.trial;
     let gates = trial.gates.iter().filter(|gate| !gate.pass);

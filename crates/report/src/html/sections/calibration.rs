@@ -1,4 +1,4 @@
-//! What this machine's client can honestly generate.
+//! What this machine's client can soundly generate.
 
 use plimsoll_core::record::{Calibration, WsCalibration};
 

@@ -5,12 +5,13 @@ use crate::html::parts::{self, Cell, Contents, Levels, yes_or_no};
 use crate::html::write::Html;
 use crate::markdown::check::verdict;
 
-/// Whose check it is.
+/// Names the target that was checked.
 pub(in crate::html) fn title(check: &Check) -> String {
     format!("Conformance of {}", check.target)
 }
 
-/// The verdict, then every case: first those that failed, then those of which nothing is known, then those that passed.
+/// The verdict, then every case: first those that failed, then those that show nothing about the target, then those
+/// that passed.
 pub(in crate::html) fn write(
     html: &mut Html,
     contents: &mut Contents,

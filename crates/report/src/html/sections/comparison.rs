@@ -1,4 +1,4 @@
-//! A comparison: the conclusion with its numbers, then what it rests on.
+//! A comparison: the conclusion with its numbers, then its evidence.
 
 use plimsoll_core::record::{Comparison, Conclusion, Side};
 
@@ -9,7 +9,7 @@ use crate::html::write::Html;
 use crate::render;
 use crate::words::{self, comparison as say, count, maybe, us};
 
-/// Who is held against whom, and what came of it.
+/// Which two are compared, and the conclusion.
 pub(in crate::html) fn title(comparison: &Comparison) -> String {
     let (a, b) = (&comparison.a.name, &comparison.b.name);
     format!("{b} against {a}: {}", comparison.conclusion.word())

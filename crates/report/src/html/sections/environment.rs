@@ -1,4 +1,4 @@
-//! The machine, and how to measure the same again.
+//! The machine, and how to repeat the measurement.
 
 use plimsoll_core::record::Trial;
 
@@ -7,7 +7,7 @@ use crate::facts::repeat::Repeat;
 use crate::html::parts::{self, Contents, Levels, part};
 use crate::html::write::Html;
 
-/// The machine that a search ran on, as one of its trials has it.
+/// The machine of a search, as recorded in one of its trials.
 pub(super) fn write(
     html: &mut Html,
     contents: &mut Contents,
@@ -27,7 +27,7 @@ pub(super) fn table(html: &mut Html, trial: &Trial) {
     });
 }
 
-/// The command that measures the same again: its verb, its load and its seed.
+/// The command that repeats the measurement: its verb, its load and its seed.
 pub(super) fn repeat(
     html: &mut Html,
     (id, level): (&str, Levels),

@@ -1,4 +1,4 @@
-//! One module per kind of result, and what several of them say.
+//! One module per kind of result, and parts that several of them share.
 
 pub(super) mod calibration;
 pub(super) mod check;

@@ -1,4 +1,4 @@
-//! Several targets: the table, the charts, what was left out and why.
+//! Several targets: the table, the charts, and what was left out and why.
 
 use plimsoll_core::record::Ranking;
 
@@ -49,7 +49,7 @@ pub(in crate::html) fn write(
     });
 }
 
-/// What was measured, one row per target, whose name leads to its own page; then what the targets are.
+/// What was measured: one row per target, with the name as a link to the target's own page. Then what the targets are.
 fn tables(html: &mut Html, ranking: &Ranking) {
     let cost = format!(">{}", say::cost_head(ranking));
     let memory = format!(">{}", say::memory_head(ranking));

@@ -1,4 +1,4 @@
-//! A search: the load line, whether it can be believed, and all that it rests on.
+//! A search: the load line, whether you can believe it, and all its evidence.
 
 use plimsoll_core::record::{Bracket, LoadUnit};
 
@@ -14,17 +14,17 @@ use crate::markdown::evidence::exemplar;
 use crate::words::{self, bytes, count, maybe, number, plain, us};
 use crate::{facts, render};
 
-/// What is said of a search, and where on the page.
+/// The content of a search's section, and its place on the page.
 struct Search<'a> {
     view: &'a SearchView<'a>,
-    /// What the ids of its parts begin with.
+    /// The prefix of the ids of its parts.
     prefix: String,
-    /// What does not depend on the SLO is told only with the first one.
+    /// Only the first SLO's section has what does not depend on the SLO.
     is_first: bool,
     level: Levels,
     /// The trials of the search.
     trials: Vec<&'a StoredTrial>,
-    /// Those that stand for the loads around the edge.
+    /// The trials that represent the loads around the edge.
     around: Vec<&'a StoredTrial>,
 }
 
@@ -101,7 +101,7 @@ impl Search<'_> {
         );
     }
 
-    /// The first screen: the claim, what bounds it, whether it can be believed, and the chart.
+    /// The first screen: the claim, what bounds it, whether you can believe it, and the chart.
     fn answer(&self, html: &mut Html, page: &Page<'_>) {
         let bracket = self.view.bracket;
         html.inside("div", &[("class", "answer")], |html| {
@@ -125,7 +125,7 @@ impl Search<'_> {
         });
     }
 
-    /// What speaks against it, with remedies; what was checked is folded.
+    /// What speaks against the result, with remedies. What was checked is folded.
     fn belief(&self, html: &mut Html) {
         let bracket = self.view.bracket;
         let id = self.id("belief");
@@ -154,7 +154,7 @@ impl Search<'_> {
         );
     }
 
-    /// Accounts that do not add up, trial by trial.
+    /// Accounts that do not agree, trial by trial.
     fn broken_accounts(&self) -> Vec<String> {
         let of_trial = |stored: &&StoredTrial| {
             let told = trial::broken_accounts(&stored.trial);
@@ -258,7 +258,7 @@ impl Search<'_> {
     }
 }
 
-/// What the search came to, in a word or two, and whether that is an answer.
+/// The outcome of the search in a word or two, and whether that is an answer.
 fn outcome(bracket: &Bracket) -> (Option<bool>, &'static str) {
     match (bracket.confirmed, bracket.first_fail) {
         (Some(_), _) if bracket.lower_bound_only => (None, "lower bound only"),
@@ -361,7 +361,7 @@ fn cost_table(html: &mut Html, bracket: &Bracket) {
     parts::table(html, &caption, &columns, rows);
 }
 
-/// How often each load passed and failed, and what the search makes of that.
+/// How often each load passed and failed, and the class that the search gives it.
 fn evidence_table(html: &mut Html, bracket: &Bracket) {
     let head = format!(">{}", bracket.load_unit.name());
     let columns = [

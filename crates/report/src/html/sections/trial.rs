@@ -1,4 +1,4 @@
-//! One trial: its verdict, whether it can be believed, and everything that was measured.
+//! One trial: its verdict, whether you can believe it, and everything that was measured.
 
 use plimsoll_core::profile::Length;
 use plimsoll_core::record::{GateResult, SanityCheck, Trial, Verdict};
@@ -14,12 +14,12 @@ use crate::html::parts::{self, Cell, Contents, Levels, yes_or_no};
 use crate::html::write::Html;
 use crate::words::{self, count, number};
 
-/// What the percentile plot shows.
+/// The caption of the percentile plot.
 pub(super) const PERCENTILES: &str = "Latency of the newest frame by percentile; each further nine takes the same room. Solid from the schedule, dashed from the write: where they part, the client was late or the target made it wait. A bar is a gate: the curve of a trial that passes goes below it.";
 
-/// Everything about one trial; where it is the only one, with the folder's charts.
+/// Everything about one trial. If it is the only one, it also has the folder's charts.
 ///
-/// Its parts are named in the `contents` where it is what the page is about.
+/// Lists its parts in `contents` when the page is about this trial.
 pub(super) fn write(
     html: &mut Html,
     mut contents: Option<&mut Contents>,
@@ -82,7 +82,7 @@ pub(super) fn write(
     );
 }
 
-/// Whether the folder's charts are those of this one trial.
+/// Whether the folder's charts show only this trial.
 fn is_alone(page: &Page<'_>) -> bool {
     page.results.other_trials().count() == 1 && page.results.searches().is_empty()
 }
@@ -125,7 +125,7 @@ fn answer(html: &mut Html, page: &Page<'_>, stored: &StoredTrial, level: Levels)
     });
 }
 
-/// What speaks against it, with remedies.
+/// What speaks against the trial, with remedies.
 fn belief(html: &mut Html, stored: &StoredTrial, level: Levels) {
     let trial = &stored.trial;
     let id = format!("{}-belief", stored.stem);
@@ -201,7 +201,7 @@ fn percentiles(html: &mut Html, page: &Page<'_>) {
     }
 }
 
-/// How latency and memory changed over the window, where that could be told.
+/// How latency and memory changed over the window, where this is known.
 fn drift(trial: &Trial, part: &mut impl FnMut(&str, &str, &dyn Fn(&mut Html))) {
     let drift: Vec<_> = facts::drift_of(trial).collect();
     if drift.is_empty() {
@@ -217,7 +217,7 @@ fn drift(trial: &Trial, part: &mut impl FnMut(&str, &str, &dyn Fn(&mut Html))) {
     });
 }
 
-/// What became of every frame, each trial in a column of its own, and why sessions broke.
+/// What happened to every frame, with one column per trial, and why sessions broke.
 pub(super) fn ledgers(html: &mut Html, trials: &[&StoredTrial]) {
     let name = |stored: &&StoredTrial| {
         let trial = &stored.trial;

@@ -1,4 +1,4 @@
-//! Trials without a search: one with everything, or several under what they have in common.
+//! Trials without a search: one trial in full, or several under what they have in common.
 
 use plimsoll_core::record::LoadUnit;
 
@@ -11,7 +11,7 @@ use crate::loads;
 use crate::render;
 use crate::words::count;
 
-/// Room for the sections of several trials, in bytes; the table of all of them always has its place.
+/// Room for the sections of several trials, in bytes. The table of all of them is always included.
 const ROOM_BYTES: usize = 180_000;
 
 pub(in crate::html) fn write(
@@ -44,7 +44,7 @@ fn several(
             &[("id", "trials-title"), ("data-test", "claim")],
             &title,
         );
-        // Where there is a search as well, the folder's charts are of that.
+        // If there is also a search, the folder's charts show that.
         if page.results.searches().is_empty() {
             for (stem, hook, caption) in [
                 (
@@ -60,7 +60,7 @@ fn several(
             }
         }
         html.inside("div", &[("data-test", "evidence")], |html| {
-            // Cells of a matrix have one load, and differ in something else.
+            // Cells of a matrix have the same load and differ in something else.
             if loads::differ_by_load_only(trials) {
                 let unit = trials
                     .first()
@@ -75,7 +75,7 @@ fn several(
     for stored in trials {
         let mut section = Html::default();
         trial::write(&mut section, None, page, stored, Levels::FURTHER);
-        // Timelines have a room of their own, and are in the section already.
+        // Timelines have their own budget, and are already in the section.
         if section.len() > room + page.timelines.bytes_of(&stored.stem) {
             left_out.push(&stored.stem);
             continue;

@@ -9,7 +9,7 @@ use crate::html::parts::{self, Cell};
 use crate::html::write::Html;
 use crate::words::capital;
 
-/// What a trial says beside its ledger and its latencies, as a part of its section; nothing where it says nothing.
+/// What a trial says besides its ledger and its latencies, as a part of its section; nothing for other workloads.
 pub(super) fn of_trial(trial: &Trial, part: &mut impl FnMut(&str, &str, &dyn Fn(&mut Html))) {
     if let Some(record) = &trial.ws {
         part("delivered", ws::HEADING, &|html| told(html, trial, record));
@@ -45,7 +45,7 @@ fn told(html: &mut Html, trial: &Trial, record: &WsRecord) {
     }
 }
 
-/// Trials of one test side by side, a table for each test.
+/// Trials of one test side by side, one table for each test.
 pub(super) fn side_by_side(html: &mut Html, trials: &[&StoredTrial]) {
     for found in tables(trials) {
         let TestTable {

@@ -1,4 +1,5 @@
-//! How often intervals contain the truth for small samples: why `compare` uses the one that it uses, and how many pairs it runs.
+//! How often intervals contain the truth for small samples. This is why `compare` uses the interval it uses and runs as
+//! many pairs as it does.
 //!
 //! `cargo run --release -p plimsoll-core --example bootstrap-coverage`
 
@@ -49,10 +50,10 @@ fn two_sample_coverage(n: u64, statistic: Statistic) -> f64 {
     share(contains)
 }
 
-/// A noise by name: a draw from a seed.
+/// A kind of noise by name: a draw from a seed.
 type Noise = (&'static str, fn(u64) -> f64);
 
-/// How the trials of pairs scatter; the differences of a pair's logarithms are then those of two such numbers.
+/// How the trials of pairs scatter. The difference of a pair's logarithms is then the difference of two such numbers.
 const NOISES: [Noise; 5] = [
     ("normal", normal),
     ("Student's t(3)", student_3),
@@ -117,14 +118,14 @@ fn pair_coverage(n: u64, noise: fn(u64) -> f64, method: Interval) -> (f64, f64) 
     (covered.count() as f64 / CASES as f64, width)
 }
 
-/// Between quantiles of the means of resamples.
+/// The percentile interval: between quantiles of the means of resamples.
 fn percentile(values: &[f64], confidence: f64, seed: u64) -> Option<(f64, f64)> {
     let means: Vec<f64> = resamples(values, seed).map(|drawn| drawn.value).collect();
     let at = |q| quantile(&means, q);
     Some((at((1.0 - confidence) / 2.0)?, at((1.0 + confidence) / 2.0)?))
 }
 
-/// The bootstrap-t of Efron and Tibshirani, chapter 12.5.
+/// The bootstrap-t interval of Efron and Tibshirani, chapter 12.5.
 fn studentized(values: &[f64], confidence: f64, seed: u64) -> Option<(f64, f64)> {
     let mean = Mean::of(values)?;
     let ts = student_statistics(&mean, values, seed);
@@ -132,7 +133,7 @@ fn studentized(values: &[f64], confidence: f64, seed: u64) -> Option<(f64, f64)>
     Some((at((1.0 + confidence) / 2.0)?, at((1.0 - confidence) / 2.0)?))
 }
 
-/// The same with one width to both sides (P. Hall, The Bootstrap and Edgeworth Expansion, 1992, chapter 3.6).
+/// The same with equal widths on both sides (P. Hall, The Bootstrap and Edgeworth Expansion, 1992, chapter 3.6).
 fn symmetric(values: &[f64], confidence: f64, seed: u64) -> Option<(f64, f64)> {
     let mean = Mean::of(values)?;
     let ts = student_statistics(&mean, values, seed);
@@ -141,7 +142,7 @@ fn symmetric(values: &[f64], confidence: f64, seed: u64) -> Option<(f64, f64)> {
     Some((mean.value - half, mean.value + half))
 }
 
-/// Of resamples, as large as can be for one without spread.
+/// The t statistics of resamples; a resample without spread gets a value as large as possible.
 fn student_statistics(mean: &Mean, values: &[f64], seed: u64) -> Vec<f64> {
     resamples(values, seed)
         .map(|drawn| {
@@ -155,7 +156,7 @@ fn student_statistics(mean: &Mean, values: &[f64], seed: u64) -> Vec<f64> {
         .collect()
 }
 
-/// What `compare` uses.
+/// The interval that `compare` uses.
 fn student(values: &[f64], confidence: f64, _seed: u64) -> Option<(f64, f64)> {
     let interval = Mean::of(values)?.interval(confidence)?;
     Some((interval.low, interval.high))
@@ -223,7 +224,7 @@ fn normal(seed: u64) -> f64 {
     (-2.0 * even(seed).ln()).sqrt() * (std::f64::consts::TAU * even(!seed)).cos()
 }
 
-/// In 0 < u <= 1, so that the logarithm exists.
+/// Uniform in 0 < u <= 1, so that the logarithm exists.
 fn even(seed: u64) -> f64 {
     ((mix(seed) >> 11) + 1) as f64 / (1_u64 << 53) as f64
 }

@@ -1,5 +1,5 @@
-//! How often the interval of a slope contains the true one, for series whose neighbouring values are alike; beside it the textbook interval of least squares, which
-//! takes every second for fresh evidence.
+//! How often the interval of a slope contains the true slope, for series whose neighbouring values are correlated.
+//! Compares it with the textbook least-squares interval, which treats every second as fresh evidence.
 //!
 //! `cargo run --release -p plimsoll-core --example drift-coverage`
 
@@ -46,7 +46,8 @@ fn coverage(seconds: u32, autocorrelation: f64) -> (f64, f64) {
     (share(here), share(textbook))
 }
 
-/// A slope of [`SLOPE`] an hour with stationary noise: each value of it is `autocorrelation` times the last and a standard normal draw.
+/// A slope of [`SLOPE`] an hour with stationary noise: each noise value is `autocorrelation` times the previous one
+/// plus a standard normal draw.
 fn series(seed: u64, seconds: u32, autocorrelation: f64) -> Vec<Point> {
     let draw = |second: u32| normal(mix(seed) ^ mix(u64::from(second)));
     let mut noise = draw(u32::MAX) / (1.0 - autocorrelation * autocorrelation).sqrt();
@@ -74,14 +75,14 @@ fn textbook_contains(points: &[Point]) -> bool {
     let slope = product / spread;
     let residual = |p: &Point| p.value - mean - slope * (p.at_s - mean_s);
     let squares: f64 = points.iter().map(|p| residual(p).powi(2)).sum();
-    // Student's t at 28 degrees of freedom or more: 2.05 or less.
+    // Student's t with 28 degrees of freedom or more: 2.05 or less.
     let half_width = 2.05 * (squares / (n - 2.0) / spread).sqrt();
     (slope - SLOPE / 3600.0).abs() <= half_width
 }
 
 /// A standard normal value, by Box and Muller.
 fn normal(seed: u64) -> f64 {
-    // In 0 < u <= 1, so that the logarithm exists.
+    // Uniform in 0 < u <= 1, so that the logarithm exists.
     let uniform = |seed| ((mix(seed) >> 11) + 1) as f64 / (1_u64 << 53) as f64;
     (-2.0 * uniform(seed).ln()).sqrt() * (std::f64::consts::TAU * uniform(!seed)).cos()
 }

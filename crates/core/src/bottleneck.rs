@@ -1,29 +1,31 @@
-//! What ran out first in a trial that did not pass, told from the trial's own record.
+//! What ran out first in a trial that did not pass, according to the trial's own record.
 //!
-//! The rules are tried in the order of [`diagnose`]; the first that applies names the bottleneck. Who measured comes before who was
-//! measured: a client or a back end that ran out says nothing about the target. Each threshold is in `docs/explanation/cpu-and-isolation.md`.
+//! [`diagnose`] tries the rules in order, and the first that applies names the bottleneck. The measuring side comes
+//! before the target: a client or a back end that ran out says nothing about the target. Each threshold is in
+//! `docs/explanation/cpu-and-isolation.md`.
 
 use std::fmt;
 
 use crate::caveat::Caveat;
 use crate::record::{GateResult, TargetResources, Trial, Verdict};
 
-/// Share of the CPU time it was given from which on a target is called busy: what is left goes to the gaps between scheduler ticks.
+/// From this share of its CPU time on, a target counts as busy. The rest goes to the gaps between scheduler ticks.
 const CPU_BUSY_SHARE: f64 = 0.9;
-/// Share of quota periods with throttling from which on the quota is called the limit.
+/// From this share of throttled quota periods on, the quota counts as the limit.
 const THROTTLED_SHARE: f64 = 0.05;
-/// Share of its memory limit from which on a target is at it: the kernel reclaims before the last page is gone.
+/// From this share of its memory limit on, a target counts as being at the limit: the kernel reclaims before the last
+/// page is gone.
 const MEMORY_SHARE: f64 = 0.95;
-/// Share of the machine's memory below which there is none left: kernel and page cache need the rest.
+/// Below this share of free memory, the machine counts as out of memory: kernel and page cache need the rest.
 const MACHINE_MEMORY_SHARE: f64 = 0.05;
-/// Share of all errors that must name the back end for it to be called the limit.
+/// The back end counts as the limit if at least this share of all errors name it.
 const BACK_END_ERROR_SHARE: f64 = 0.5;
-/// Bytes unread in one connection that are worth telling: about a quarter of a second of speech.
+/// Unread bytes in one connection that are worth reporting: about a quarter of a second of speech.
 const UNREAD_BYTES: u64 = 8 * 1024;
 
-/// How the caveats begin that say that the back end ran out, late, queued or gone.
+/// Prefix of the caveats that say that the back end ran out: late, queued or gone.
 const BACK_END_CAVEATS: &str = "inference-";
-/// Stages of an `error` in which the gateway waits for its back end; section 7 of the speech contract.
+/// Stages of an `error` in which the gateway waits for its back end (section 7 of the speech contract).
 const BACK_END_ERRORS: [&str; 2] = [
     "error inference_request/",
     "error inference_response_parse/",
@@ -34,9 +36,9 @@ const BACK_END_ERRORS: [&str; 2] = [
 pub enum Bottleneck {
     /// The load engine, or its machine.
     Client,
-    /// What client and target have in common.
+    /// What client and target share.
     Machine,
-    /// What the target sends its work to.
+    /// The back end to which the target sends its work.
     BackEnd,
     /// The target's memory, or the machine's.
     Memory,
@@ -44,16 +46,16 @@ pub enum Bottleneck {
     QuotaThrottling,
     /// The target's CPUs, or one thread's.
     Cpu,
-    /// Nothing that shows: sessions were refused or ended.
+    /// Nothing visible: sessions were refused or ended.
     SessionsRefused,
-    /// Nothing that shows: answers were late while there was CPU time left.
+    /// Nothing visible: answers were late although CPU time was left.
     LatencyWithoutCpu,
     /// The target's resources are not known.
     Unknown,
 }
 
 impl Bottleneck {
-    /// Its word in results and on terminals.
+    /// Its name in results and on terminals.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -82,7 +84,8 @@ pub fn bottleneck(trial: &Trial) -> Option<String> {
     diagnose(trial).map(|(kind, evidence)| format!("{kind}: {evidence}"))
 }
 
-/// The bottleneck of a trial, with its evidence; `None` when every gate held and neither machine nor client nor back end ran out.
+/// The bottleneck of a trial, with its evidence; `None` when every gate held and neither machine nor client nor back
+/// end ran out.
 #[must_use]
 pub fn diagnose(trial: &Trial) -> Option<(Bottleneck, String)> {
     if trial.verdict == Verdict::Pass {
@@ -160,13 +163,13 @@ fn of_the_target(
     (Bottleneck::LatencyWithoutCpu, evidence)
 }
 
-/// What the target may use, so that a share means something.
+/// The CPU that the target may use: what a share refers to.
 enum Given {
-    /// So many vCPU, by a placement of ours.
+    /// A number of vCPU, placed by Plimsoll.
     Vcpu,
     /// All cores of a machine that it shares.
     Cores(f64),
-    /// Nobody knows.
+    /// Not known.
     Unknown,
 }
 
@@ -200,7 +203,7 @@ impl Given {
     }
 }
 
-/// Errors that name the back end, when the rate of errors failed the trial and most of them do.
+/// Errors that name the back end, if the error rate failed the trial and most errors name it.
 fn errors_of_the_back_end(trial: &Trial) -> Option<String> {
     let too_many = trial
         .gates
@@ -256,7 +259,7 @@ fn memory(resources: &TargetResources) -> Option<String> {
     })
 }
 
-/// Data that the target left lying, if it is much.
+/// Reports data that the target left unread, if there is much.
 fn unread(resources: &TargetResources) -> String {
     let peak = resources
         .sockets

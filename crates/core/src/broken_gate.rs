@@ -1,19 +1,20 @@
-//! Which of the gates that a trial broke is the one to tell of.
+//! Which of the broken gates of a trial to report.
 
 use crate::record::GateResult;
 use crate::slo::Metric;
 
-/// What no load excuses: an answer that is wrong, came twice or came out of its order.
+/// Faults that no load excuses: an answer that is wrong, duplicated or out of order.
 const FAULTS_OF_ANSWERS: [Metric; 3] = [
     Metric::ContentWrong,
     Metric::FramesDuplicated,
     Metric::FramesOutOfOrder,
 ];
 
-/// The gate that gave way first, of those that are broken.
+/// The broken gate that gave way first.
 ///
-/// Wrong, doubled and reordered answers come before all others: a target that gives them does so at any load, and how late they were is of no use to anybody. Then the
-/// latency that is exceeded by the greatest factor, for under load answers are late before anything is lost. Then the first of the others.
+/// Wrong, duplicated and reordered answers come first: a target that gives them does so at any load, and their latency
+/// is of no use. Next comes the latency that exceeds its threshold by the greatest factor, because under load answers
+/// are late before anything is lost. Then comes the first of the remaining gates.
 #[must_use]
 pub fn first_broken(gates: &[GateResult]) -> Option<&GateResult> {
     let broken = || broken(gates);
@@ -31,7 +32,8 @@ pub fn first_broken(gates: &[GateResult]) -> Option<&GateResult> {
         .or_else(|| broken().next())
 }
 
-/// Whether somebody who was late can be why gates are broken: some are, and none of them is on the answers themselves.
+/// Whether lateness can explain the broken gates, no matter who was late: some are broken, and none of those is about
+/// wrong, duplicated or reordered answers.
 #[must_use]
 pub fn by_lateness(gates: &[GateResult]) -> bool {
     broken(gates).next().is_some() && !broken(gates).any(is_fault_of_answers)

@@ -1,11 +1,12 @@
-//! What a session costs the target, load by load. Where the load is a rate, read "message" or "connection" for "session-second": the cost is CPU time by load.
+//! What a session costs the target, by load. If the load is a rate, read "message" or "connection" for
+//! "session-second": the cost is CPU time per message or per connection.
 
 use std::collections::BTreeMap;
 
 use crate::record::{CostPoint, Verdict};
 use crate::stats::Mean;
 
-/// What one trial says of the cost.
+/// The cost in one trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TrialCost {
     /// Its load.
@@ -14,9 +15,9 @@ pub struct TrialCost {
     pub verdict: Verdict,
     /// CPU time charged to the target, µs per session-second.
     pub cpu_us: Option<f64>,
-    /// What the target's cores did, in the same unit.
+    /// Busy time of the target's cores, in the same unit.
     pub core_us: Option<f64>,
-    /// Memory per session.
+    /// Memory per session, in bytes.
     pub rss_bytes: Option<f64>,
 }
 
@@ -27,7 +28,7 @@ struct Costs {
     rss_bytes: Vec<f64>,
 }
 
-/// The cost curve of some trials. Invalid ones are left out: what they cost was not the target's alone.
+/// The cost curve of some trials. Invalid trials are left out, because their cost was not the target's alone.
 #[must_use]
 pub fn cost_curve(trials: impl IntoIterator<Item = TrialCost>) -> Vec<CostPoint> {
     let mut loads: BTreeMap<u32, Costs> = BTreeMap::new();

@@ -1,8 +1,8 @@
 //! Latency recording: HDR histograms, from the schedule and from the write, side by side.
 //!
-//! "From the schedule" is what a user of the server feels and what the gates look at. "From the write" leaves out the client's own lateness and the
-//! time that a frame waited for a full socket; the distance between the two is the reader's check on the client. (Gil Tene's "coordinated
-//! omission" is what happens when only the second is recorded.)
+//! "From the schedule" is what a user of the server experiences and what the gates look at. "From the write" leaves out
+//! the client's own lateness and the time that a frame waited for a full socket. The difference between the two lets
+//! the reader check the client. (Gil Tene's "coordinated omission" is what happens if only the second is recorded.)
 
 use hdrhistogram::Histogram;
 use schemars::JsonSchema;
@@ -10,28 +10,28 @@ use serde::{Deserialize, Serialize};
 
 use crate::profile::NS_PER_US;
 
-/// Microseconds up to an hour, with three significant digits.
+/// The highest value recorded: one hour in microseconds, with three significant digits.
 const HIGHEST_US: u64 = 3_600_000_000;
 
-/// What is recorded per sample.
+/// What a sample measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Series {
     /// Arrival of an answer minus the scheduled time of the newest frame it covers.
     NewestFromSchedule,
-    /// The same from that frame's write.
+    /// The same, from that frame's write.
     NewestFromWrite,
     /// Arrival of an answer minus the scheduled time of the oldest frame it covers.
     OldestFromSchedule,
-    /// The same from that frame's write.
+    /// The same, from that frame's write.
     OldestFromWrite,
     /// Write minus schedule, without the time waited for a full socket: the client's own lateness.
     SendLag,
-    /// Time a due frame waited for a full socket: the target's back-pressure.
+    /// Time that a due frame waited for a full socket: the target's back-pressure.
     SendWait,
 }
 
 impl Series {
-    /// All of them, in the order in which they are stored and written.
+    /// All series, in the order in which they are stored and written.
     pub const ALL: [Self; 6] = [
         Self::NewestFromSchedule,
         Self::NewestFromWrite,
@@ -41,7 +41,7 @@ impl Series {
         Self::SendWait,
     ];
 
-    /// The tag in interval logs.
+    /// Its tag in interval logs.
     #[must_use]
     pub fn tag(self) -> &'static str {
         match self {
@@ -55,11 +55,11 @@ impl Series {
     }
 }
 
-/// One histogram per series, and how many samples of each end are lower bounds only.
+/// One histogram per series, and how many samples of the newest and of the oldest frame are only lower bounds.
 #[derive(Debug, Clone)]
 pub struct LatencySet {
     histograms: Box<[Histogram<u64>; 6]>,
-    /// Samples of unanswered frames: at least the time waited.
+    /// Samples of unanswered frames: the time waited, a lower bound.
     censored: u64,
 }
 
@@ -79,8 +79,8 @@ impl LatencySet {
         }
     }
 
-    /// A set put together again from what [`LatencySet::histogram`] and [`LatencySet::censored`] told of it; `None` when a histogram reaches beyond the range of
-    /// these.
+    /// Rebuilds a set from what [`LatencySet::histogram`] and [`LatencySet::censored`] returned; `None` if a histogram
+    /// exceeds the range of this set.
     #[must_use]
     pub fn of(
         histograms: impl IntoIterator<Item = (Series, Histogram<u64>)>,
@@ -106,7 +106,7 @@ impl LatencySet {
         }
     }
 
-    /// Records an unanswered frame that was waited for this long, in all four latency series.
+    /// Records an unanswered frame with the time we waited for it, in all four latency series.
     pub fn record_unanswered(&mut self, from_schedule_ns: u64, from_write_ns: u64) {
         self.record_ns(Series::NewestFromSchedule, from_schedule_ns);
         self.record_ns(Series::OldestFromSchedule, from_schedule_ns);
@@ -115,13 +115,13 @@ impl LatencySet {
         self.censored += 1;
     }
 
-    /// The histogram of a series; values in microseconds.
+    /// The histogram of a series, with values in microseconds.
     #[must_use]
     pub fn histogram(&self, series: Series) -> &Histogram<u64> {
         &self.histograms[series as usize]
     }
 
-    /// Unanswered frames among the samples.
+    /// The number of unanswered frames among the samples.
     #[must_use]
     pub fn censored(&self) -> u64 {
         self.censored
@@ -138,7 +138,7 @@ impl LatencySet {
         self.censored += other.censored;
     }
 
-    /// Forgets all samples, keeps the memory.
+    /// Removes all samples but keeps the memory.
     pub fn clear(&mut self) {
         for histogram in self.histograms.iter_mut() {
             if !histogram.is_empty() {
@@ -173,13 +173,13 @@ fn empty_histogram() -> Histogram<u64> {
 /// Latencies of a trial.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Latency {
-    /// Of the last frame that an answer covers.
+    /// Latency of the last frame that an answer covers.
     pub newest: Dual,
-    /// Of the first frame that an answer covers.
+    /// Latency of the first frame that an answer covers.
     pub oldest: Dual,
 }
 
-/// The same latency from both clocks.
+/// The same latency from both starting points.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Dual {
     /// From the scheduled send time: what the gates look at.
@@ -201,11 +201,11 @@ pub struct Quantiles {
     pub p99_ms: Option<f64>,
     /// 99.9th percentile.
     pub p999_ms: Option<f64>,
-    /// The greatest.
+    /// Maximum.
     pub max_ms: Option<f64>,
-    /// How many samples.
+    /// Number of samples.
     pub count: u64,
-    /// How many of them are unanswered frames, whose latency is only known to be at least the value recorded.
+    /// How many samples are of unanswered frames: their latency is only known to be at least the recorded value.
     pub censored: u64,
 }
 
@@ -234,7 +234,7 @@ pub struct LagQuantiles {
     pub p99_us: Option<f64>,
     /// 99.9th percentile.
     pub p999_us: Option<f64>,
-    /// The greatest.
+    /// Maximum.
     pub max_us: Option<f64>,
 }
 

@@ -1,25 +1,26 @@
-//! The least load at which a trial can pass: below it the measured window holds too few answers for a gated percentile, so the verdict is `invalid`
-//! ([`Doubt::TooFewSamples`](crate::caveat::Doubt::TooFewSamples)) whatever the target does, unless a gate on a count fails.
+//! The least load at which a trial can pass. Below it the measured window holds too few answers for a gated percentile.
+//! So the verdict is `invalid` ([`Doubt::TooFewSamples`](crate::caveat::Doubt::TooFewSamples)) whatever the target
+//! does, unless a gate on a count fails.
 
 use crate::profile::{Length, Profile};
 use crate::slo::Slo;
 
-/// A short trial is for loads that give half as many answers again as needed: answers come in batches and at their own phase, so a window of a few seconds may
-/// miss one of each session.
+/// A short trial is for loads that give 1.5 times the answers needed. Answers come in batches, each session at its own
+/// phase, so a window of a few seconds may miss one answer of each session.
 const SHORT_SPARE: f64 = 1.5;
 
-/// The least load at which a trial of each length can pass; `None` where no load gives enough answers.
+/// The least load at which a trial of each length can pass; `None` if no load gives enough answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeastLoads {
-    /// Of full trials.
+    /// For full trials.
     pub full: Option<u32>,
-    /// Of short trials; never less than that of full ones.
+    /// For short trials; never less than for full ones.
     pub short: Option<u32>,
 }
 
 impl LeastLoads {
-    /// Of trials of this profile judged by `slo`. `answers_per_second` says how many answers a load gives, the more the greater the load; loads above `most` are
-    /// not looked at.
+    /// The least loads for trials of this profile judged by `slo`. `answers_per_second` says how many answers a load
+    /// gives, which must grow with the load. Loads above `most` are not considered.
     #[must_use]
     pub fn of(
         slo: &Slo,
@@ -41,7 +42,7 @@ impl LeastLoads {
         }
     }
 
-    /// That of trials of this length.
+    /// The least load for trials of this length.
     #[must_use]
     pub fn of_length(&self, length: Length) -> Option<u32> {
         match length {
@@ -57,7 +58,7 @@ impl LeastLoads {
     }
 }
 
-/// The measured window that a full trial needs where `answers_per_second` come, in seconds.
+/// The measured window that a full trial needs at `answers_per_second`, in seconds.
 #[must_use]
 pub fn window_needed_s(slo: &Slo, answers_per_second: f64) -> f64 {
     answers_needed(slo, Length::Full) / answers_per_second
@@ -72,7 +73,7 @@ fn answers_needed(slo: &Slo, length: Length) -> f64 {
     }
 }
 
-/// The first of `1..=most` for which `holds`, which holds for all above it as well.
+/// The first of `1..=most` for which `holds` is true; it must be true for all above it as well.
 fn first(most: u32, holds: impl Fn(u32) -> bool) -> Option<u32> {
     let (mut low, mut high) = (1, most);
     if most == 0 || !holds(most) {
@@ -107,7 +108,7 @@ mod tests {
         }
     }
 
-    /// One answer of each session and second.
+    /// One answer per session and second.
     fn of_sessions(slo: &Slo, profile: &Profile) -> (Option<u32>, Option<u32>) {
         let least = LeastLoads::of(slo, profile, MOST, f64::from);
         (least.full, least.short)
@@ -122,7 +123,7 @@ mod tests {
 
     #[test]
     fn each_percentile_by_hand() {
-        // In 10 s and in 4 s with half as many again.
+        // In 10 s, and in 4 s with 1.5 times the answers needed.
         for (percentile, full, short) in [
             (Percentile::P50, 2, 8),
             (Percentile::P90, 10, 38),
@@ -193,7 +194,7 @@ mod tests {
                 match least.of_length(length) {
                     Some(load) => {
                         prop_assert!(answers(load) >= needed && least.allow(load, length));
-                        // A short window that is as long as the full one still asks for more.
+                        // A short window that is as long as the full one still needs more answers.
                         prop_assert!(load == 1 || answers(load - 1) < needed);
                         prop_assert!(load == 1 || !least.allow(load - 1, length));
                     }

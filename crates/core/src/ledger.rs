@@ -1,7 +1,7 @@
 //! The ledger: every frame due is accounted for.
 //!
-//! Two pieces: [`Ledger`], the totals of a trial, and [`FrameLedger`], the state of one session from which they are counted. The identity that
-//! must always hold once a session is finished, for frames due in the measured window:
+//! There are two parts: [`Ledger`], the totals of a trial, and [`FrameLedger`], the state of one session from which
+//! they are counted. Once a session is finished, this identity must always hold for frames due in the measured window:
 //!
 //! ```text
 //! frames_due = frames_answered + frames_errored + frames_lost
@@ -13,27 +13,28 @@ use std::ops::Range;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Ranges of unanswered frames kept open per session. A target that skips more than that has the oldest of them counted as lost for good, so
-/// that a faulty target cannot fill the client's memory.
+/// Ranges of unanswered frames kept open per session. If a target skips more than that, the oldest range counts as lost
+/// for good, so that a faulty target cannot fill the client's memory.
 const OPEN_GAPS_MAX: usize = 1024;
 
-/// What was due, sent, answered, lost, duplicated, reordered. Frames, partials and errors are those of the measured window; sessions, protocol faults
-/// and checked content are those of the whole trial, for they are wrong whenever they happen.
+/// What was due, sent, answered, lost, duplicated and reordered. Frames, partials and errors are those of the measured
+/// window. Sessions, protocol faults and checked content are those of the whole trial, because they are wrong whenever
+/// they happen.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ledger {
     /// Frames whose scheduled time lies in the measured window.
     pub frames_due: u64,
-    /// Of those, frames that were written to the socket.
+    /// Frames due in the measured window that were written to the socket.
     pub frames_sent: u64,
-    /// Of those, frames that a partial covered.
+    /// Frames due in the measured window that a partial covered.
     pub frames_answered: u64,
-    /// Frames that an `error` named instead.
+    /// Frames due in the measured window that an `error` named instead.
     pub frames_errored: u64,
-    /// Frames that nothing named until grace ended, sent or not.
+    /// Frames due in the measured window that nothing named until grace ended, sent or not.
     pub frames_lost: u64,
-    /// Further answers to frames that had been named already.
+    /// Frames named again after they were named; every repetition counts.
     pub frames_duplicated: u64,
-    /// Frames named after a later frame had been.
+    /// Frames named after a later frame was named.
     pub frames_out_of_order: u64,
     /// Sessions whose connection was established and whose handshake succeeded.
     pub sessions_started: u64,
@@ -45,7 +46,7 @@ pub struct Ledger {
     pub partials: u64,
     /// Errors that named at least one measured frame.
     pub errors: u64,
-    /// Messages that break the contract: not to be parsed, wrong fields, frames never sent.
+    /// Messages that break the contract: they do not parse, have wrong fields, or name frames that were never sent.
     pub protocol_faults: u64,
     /// Partials whose content was recomputed.
     pub content_checked: u64,
@@ -53,7 +54,7 @@ pub struct Ledger {
     pub content_wrong: u64,
     /// Frames written in the whole trial, warm-up and grace included: the most that the target's own counter can show.
     pub frames_sent_in_all: u64,
-    /// Of those, frames that a partial covered: the least that it must show.
+    /// Frames of the whole trial that a partial covered: the least that the target's own counter must show.
     #[serde(default)]
     pub frames_answered_in_all: u64,
     /// Partials received in the whole trial, whatever they covered.
@@ -63,13 +64,13 @@ pub struct Ledger {
     pub bytes_sent: u64,
     /// Bytes read from sockets in the whole trial.
     pub bytes_received: u64,
-    /// Why sessions failed or died and what the protocol faults were, each with its count.
+    /// Why sessions failed or died, and what the protocol faults were, each with its count.
     pub reasons: BTreeMap<String, u64>,
 }
 
-/// Different reasons that a ledger keeps; further ones are counted as [`OTHER_REASONS`].
+/// The most different reasons that a ledger keeps; further ones are counted as [`OTHER_REASONS`].
 const REASONS_MAX: usize = 100;
-/// How much of a reason is kept.
+/// The most characters of a reason that are kept.
 const REASON_MAX_CHARS: usize = 200;
 const OTHER_REASONS: &str = "other reasons";
 
@@ -79,7 +80,8 @@ impl Ledger {
         self.because_of(reason, 1);
     }
 
-    /// Some reasons have words of the target in them: a hostile one must not fill memory and record with them.
+    /// Counts more cases of a reason. Some reasons contain text from the target: a hostile target must not fill memory
+    /// and record with it.
     fn because_of(&mut self, reason: &str, count: u64) {
         if let Some(counted) = self.reasons.get_mut(reason) {
             *counted += count;
@@ -98,7 +100,7 @@ impl Ledger {
         *self.reasons.entry(reason).or_default() += count;
     }
 
-    /// Errors and protocol faults per partial; `None` when there was neither partial nor fault.
+    /// Errors and protocol faults per partial; `None` if there was neither a partial nor a fault.
     #[must_use]
     #[expect(
         clippy::cast_precision_loss,
@@ -145,7 +147,7 @@ impl Ledger {
 pub struct Audit {
     /// Answers recomputed.
     pub checked: u64,
-    /// Answers that were not what they should have been.
+    /// Answers with wrong content.
     pub wrong: u64,
 }
 
@@ -161,19 +163,19 @@ pub enum Naming {
 /// What [`FrameLedger::name`] found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
-    /// The measured frames that were named for the first time and in order.
+    /// The measured frames named for the first time and in order.
     pub fresh: Range<u64>,
-    /// At least one measured frame was named for the first time.
+    /// Whether at least one measured frame was named for the first time.
     pub measured: bool,
-    /// The newest frame of the message is measured and was named for the first time.
+    /// Whether the newest frame of the message is measured and was named for the first time.
     pub newest_measured: bool,
-    /// The oldest frame of the message is measured and was named for the first time.
+    /// Whether the oldest frame of the message is measured and was named for the first time.
     pub oldest_measured: bool,
-    /// The message names frames that were never sent.
+    /// Whether the message names frames that were never sent.
     pub never_sent: bool,
 }
 
-/// Accounts for the frames of one session. Frames are numbered from 1 in the order sent.
+/// Accounts for the frames of one session. Frames are numbered from 1 in the order they are sent.
 #[derive(Debug, Clone)]
 pub struct FrameLedger {
     /// Frames due in the measured window.
@@ -184,7 +186,7 @@ pub struct FrameLedger {
     sent: u64,
     /// Ranges below `next` that were skipped, in ascending order.
     gaps: Vec<Range<u64>>,
-    /// Measured frames in gaps that were given up on.
+    /// Measured frames in gaps that were given up.
     given_up: u64,
 }
 
@@ -207,26 +209,26 @@ impl FrameLedger {
         self.measured.contains(&seq)
     }
 
-    /// The number of the frame written last.
+    /// The number of the last frame written.
     #[must_use]
     pub fn sent(&self) -> u64 {
         self.sent
     }
 
-    /// Of the first `due` frames, the measured ones that were not written yet.
+    /// The number of measured frames among the first `due` that are not written yet.
     #[must_use]
     pub fn unsent_measured(&self, due: u64) -> u64 {
         self.measured_in(self.sent + 1..due + 1)
     }
 
-    /// The next frame was written.
+    /// Counts that the next frame was written.
     pub fn send(&mut self, totals: &mut Ledger) {
         self.sent += 1;
         totals.frames_sent_in_all += 1;
         totals.frames_sent += u64::from(self.is_measured(self.sent));
     }
 
-    /// A message names the frames `oldest..=newest`; `oldest` must not be above `newest`.
+    /// Counts a message that names the frames `oldest..=newest`; `oldest` must not be above `newest`.
     pub fn name(&mut self, oldest: u64, newest: u64, how: Naming, totals: &mut Ledger) -> Named {
         debug_assert!(oldest <= newest);
         let never_sent = oldest == 0 || newest > self.sent;
@@ -281,8 +283,8 @@ impl FrameLedger {
                 .all(|gap| self.measured_in(gap.clone()) == 0)
     }
 
-    /// Closes the account. `due` is the number of frames that were due until now. Counts what was due and what was lost, and calls
-    /// `on_lost` with each lost frame.
+    /// Closes the account: counts the frames that were due and those that were lost, and calls `on_lost` with each lost
+    /// frame. `due` is the number of frames due so far.
     pub fn finish(&mut self, due: u64, totals: &mut Ledger, mut on_lost: impl FnMut(u64)) {
         let due_end = self.measured.end.min(due + 1);
         totals.frames_due += due_end.saturating_sub(self.measured.start);
@@ -308,7 +310,7 @@ impl FrameLedger {
         seq >= self.next || self.gaps.iter().any(|gap| gap.contains(&seq))
     }
 
-    /// Takes `range` out of the gaps; the number of measured frames, and of frames at all, that were in them.
+    /// Removes `range` from the gaps. Returns how many measured frames, and how many frames in all, were in them.
     fn close_gaps(&mut self, range: &Range<u64>) -> (u64, u64) {
         if self.gaps.is_empty() || range.start >= self.next {
             return (0, 0);
@@ -348,9 +350,11 @@ impl FrameLedger {
     }
 }
 
-/// Remembers how late each of the last frames of a session was written, so that an answer's latency can be told from the write as well.
+/// Remembers how late each of the last frames of a session was written, so that an answer's latency can also be given
+/// from the write.
 ///
-/// Bounded: a frame answered more than [`WriteLags::CAPACITY`] frames after it was sent has its latency from the schedule in both records.
+/// The memory is bounded: a frame answered more than [`WriteLags::CAPACITY`] frames after it was sent has its latency
+/// from the schedule in both records.
 #[derive(Debug, Clone)]
 pub struct WriteLags {
     /// Write lag in microseconds, by frame number modulo the capacity.
@@ -363,7 +367,7 @@ impl WriteLags {
     /// The most frames remembered: 82 s of audio at 50 frames a second.
     pub const CAPACITY: usize = 4096;
 
-    /// Room for `frames` frames, a power of two at most [`WriteLags::CAPACITY`].
+    /// Room for `frames` frames: a power of two, at most [`WriteLags::CAPACITY`].
     #[must_use]
     pub fn with_room_for(frames: u64) -> Self {
         let frames = usize::try_from(frames).unwrap_or(Self::CAPACITY);
@@ -374,14 +378,14 @@ impl WriteLags {
         }
     }
 
-    /// Frame `seq`, the one after the last, was written `lag_ns` after its schedule.
+    /// Records that frame `seq`, the one after the last, was written `lag_ns` after its schedule.
     pub fn push(&mut self, seq: u64, lag_ns: u64) {
         let slot = self.slot(seq);
         self.ring[slot] = u32::try_from(lag_ns / 1000).unwrap_or(u32::MAX);
         self.newest = seq;
     }
 
-    /// How late frame `seq` was written, in nanoseconds; 0 when it is no longer remembered.
+    /// How late frame `seq` was written, in nanoseconds; 0 if it is no longer remembered.
     #[must_use]
     pub fn lag_ns(&self, seq: u64) -> u64 {
         let remembered = seq <= self.newest && self.newest - seq < self.ring.len() as u64;
@@ -392,7 +396,7 @@ impl WriteLags {
         }
     }
 
-    /// The same of all frames in a range, summed.
+    /// The sum of these lags over a range of frames, in nanoseconds.
     #[must_use]
     pub fn sum_ns(&self, frames: Range<u64>) -> u128 {
         frames.map(|seq| u128::from(self.lag_ns(seq))).sum()
@@ -515,7 +519,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a target says, every measured frame due is answered, errored or lost, exactly once.
+        /// Whatever a target sends, every measured frame due is answered, errored or lost, exactly once.
         #[test]
         fn every_frame_due_is_accounted_for(
             frames in 0_u64..200,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Nanoseconds in a second, millisecond and microsecond.
+/// Nanoseconds in a second.
 pub const NS_PER_S: u64 = 1_000_000_000;
 /// Nanoseconds in a millisecond.
 pub const NS_PER_MS: u64 = 1_000_000;
@@ -14,18 +14,18 @@ pub const NS_PER_US: u64 = 1_000;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Length {
-    /// All of it.
+    /// The whole profile.
     #[default]
     Full,
-    /// A shorter one: enough to tell a load far from the edge.
+    /// A shorter form: enough to judge a load far from the edge.
     Short,
 }
 
-/// The phases of a trial, in seconds. `ramp` and `warm_up` are not measured.
+/// The phases of a trial, in seconds. Ramp and warm-up are not measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
-    /// `quick`, `standard`, `soak`, or `custom` when a phase was changed by hand.
+    /// `quick`, `standard`, `soak`, or `custom` if a phase was changed by hand.
     pub name: String,
     /// Sessions connect evenly over this time.
     pub ramp_s: f64,
@@ -33,29 +33,31 @@ pub struct Profile {
     pub warm_up_s: f64,
     /// The measured window: frames due in it are accounted for.
     pub measured_s: f64,
-    /// How long the client waits for answers to measured frames after the window.
+    /// How long the client waits after the window for answers to measured frames.
     pub grace_s: f64,
-    /// Each session's first frame is due this much after its connection at most, evenly spread, so that frames do not come in bursts.
+    /// Each session's first frame is due at most this long after its connection. First frames are spread evenly, so
+    /// that frames do not come in bursts.
     pub session_start_spread_ms: f64,
-    /// Whether drift and leaks are gated as well ([`crate::drift`]). A change of its phases by hand leaves a soak a soak.
+    /// Whether drift and leaks are gated as well ([`crate::drift`]). Changing the phases of a soak by hand does not
+    /// turn this off.
     #[serde(default)]
     pub soak: bool,
 }
 
 impl Profile {
-    /// Development, and the README's command.
+    /// For development, and for the README's command.
     #[must_use]
     pub fn quick() -> Self {
         Self::named("quick", 3.0, 3.0, 10.0)
     }
 
-    /// Numbers that are published.
+    /// For numbers that are published.
     #[must_use]
     pub fn standard() -> Self {
         Self::named("standard", 30.0, 10.0, 45.0)
     }
 
-    /// Leaks and drift.
+    /// For leaks and drift.
     #[must_use]
     pub fn soak() -> Self {
         Self {
@@ -75,16 +77,17 @@ impl Profile {
         }
     }
 
-    /// The same, or the short form of it, for loads far from the edge.
+    /// The profile itself, or its short form, for loads far from the edge.
     ///
-    /// Short: a third of the ramp, half of the warm-up, a quarter of the measured window, in whole seconds, rounded up; but no
-    /// phase gets shorter than below, nor longer than it was. Name, grace and start spread stay. So `quick` becomes 2 + 2 + 4 s,
-    /// `standard` 10 + 5 + 12 s.
+    /// The short form has a third of the ramp, half of the warm-up and a quarter of the measured window, in whole
+    /// seconds, rounded up. But no phase is shorter than the minimum below, nor longer than in the profile. Name, grace
+    /// and start spread stay. So `quick` becomes 2 + 2 + 4 s and `standard` 10 + 5 + 12 s.
     ///
-    /// - The ramp takes at least 2 s: the same sessions connecting in less are a storm, and a storm is not what is measured.
-    /// - The warm-up takes at least 2 s: within it the last sessions begin (start spread, 1 s) and get a first answer (a gateway
-    ///   gathers up to 1 s of audio), so that the window sees the steady state and not the beginning.
-    /// - The window takes at least 4 s: several answers of each session.
+    /// - The ramp takes at least 2 s: if the same sessions connect in less time, that is a storm, and a storm is not
+    ///   what we measure.
+    /// - The warm-up takes at least 2 s. In this time the last sessions begin (start spread, 1 s) and get a first
+    ///   answer (a gateway gathers up to 1 s of audio), so that the window sees the steady state and not the beginning.
+    /// - The window takes at least 4 s: several answers per session.
     #[must_use]
     pub fn of_length(&self, length: Length) -> Self {
         let shorter = |phase_s: f64, parts: f64, least_s: f64| {
@@ -96,7 +99,7 @@ impl Profile {
                 ramp_s: shorter(self.ramp_s, 3.0, 2.0),
                 warm_up_s: shorter(self.warm_up_s, 2.0, 2.0),
                 measured_s: shorter(self.measured_s, 4.0, 4.0),
-                // Only the whole of it shows a leak.
+                // Only a whole soak shows a leak.
                 soak: false,
                 ..self.clone()
             },
@@ -109,7 +112,7 @@ impl Profile {
         self.ramp_s + self.warm_up_s + self.measured_s
     }
 
-    /// What a short trial takes of a full one's time, up to the end of the measured window.
+    /// The time of a short trial as a share of a full one's, up to the end of the measured window.
     #[must_use]
     pub fn short_share(&self) -> f64 {
         let full_s = self.lasts_s();
@@ -154,11 +157,11 @@ impl Profile {
 /// The measured window of a trial, in nanoseconds since the trial began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
-    /// Frames due from here on are measured.
+    /// Frames due from this time on are measured.
     pub start_ns: u64,
-    /// Frames due from here on are not.
+    /// Frames due from this time on are not measured.
     pub end_ns: u64,
-    /// Answers to measured frames are waited for until then.
+    /// The client waits for answers to measured frames until this time.
     pub grace_end_ns: u64,
 }
 
@@ -170,7 +173,7 @@ impl Window {
     }
 }
 
-/// Seconds to whole nanoseconds; negative and non-finite values are zero.
+/// Converts seconds to whole nanoseconds; negative and non-finite values become zero.
 #[must_use]
 #[expect(
     clippy::cast_possible_truncation,
@@ -218,7 +221,7 @@ mod tests {
         let seconds = |phases: [u64; 3]| phases.map(|phase| phase * NS_PER_S);
         assert_eq!(phases(&Profile::quick()), seconds([2, 2, 4]));
         assert_eq!(phases(&Profile::standard()), seconds([10, 5, 12]));
-        // What is short already stays as it is.
+        // A profile that is short already stays as it is.
         let tiny = Profile::named("custom", 1.0, 0.0, 2.0);
         assert_eq!(phases(&tiny), seconds([1, 0, 2]));
         assert_eq!(Profile::quick().of_length(Length::Full), Profile::quick());

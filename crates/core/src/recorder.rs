@@ -1,4 +1,4 @@
-//! What one engine thread records: ledger, latencies of the current second, claims to audit.
+//! What one engine thread records: ledger, latencies of the current second, and claims to audit.
 
 use std::collections::BTreeMap;
 
@@ -6,20 +6,21 @@ use crate::latency::{LatencySet, Series};
 use crate::ledger::Ledger;
 use crate::sanity::Residence;
 
-/// Written by session machines and by the engine; owned by one thread, so without locks.
+/// Session machines and the engine write to it. One thread owns it, so it has no locks.
 #[derive(Debug)]
 pub struct Recorder<C> {
-    /// Totals since the trial began.
+    /// Totals since the start of the trial.
     pub ledger: Ledger,
-    /// Latencies since the current interval began; measured frames only.
+    /// Latencies of measured frames since the current interval began.
     pub interval: LatencySet,
     /// Answers kept for the audit.
     pub claims: Vec<C>,
     /// Faults of the client's own machine (no descriptors, no ports): never charged to the target.
     pub client_faults: BTreeMap<&'static str, u64>,
-    /// Sessions open now.
+    /// Sessions that are open now.
     pub sessions_open: u64,
-    /// Latencies of measured frames summed, and their integral over time, which the engine keeps: for Little's law.
+    /// Sum of the latencies of measured frames, and the integral of unanswered frames over time, which the engine
+    /// keeps: for Little's law.
     pub residence: Residence,
 }
 
@@ -37,7 +38,7 @@ impl<C> Default for Recorder<C> {
 }
 
 impl<C> Recorder<C> {
-    /// An answer arrived at `now_ns`. `from_schedule`/`from_write` of the newest and of the oldest frame that it covers, where those are measured.
+    /// Records an answer, with the ages of the newest and of the oldest frame it covers, if those frames are measured.
     pub fn answered(&mut self, newest: Option<Ages>, oldest: Option<Ages>) {
         if let Some(ages) = newest {
             self.interval
@@ -53,13 +54,14 @@ impl<C> Recorder<C> {
         }
     }
 
-    /// So many measured frames were named for the first time; together they had been unanswered for `latency_ns` since their writes.
+    /// Records that this many measured frames were named for the first time. Together they had been unanswered for
+    /// `latency_ns` since they were written.
     pub fn resided(&mut self, frames: u64, latency_ns: u128) {
         self.residence.latency_frame_ns += latency_ns;
         self.residence.frames += frames;
     }
 
-    /// Measured frames that were written and that nothing has named yet.
+    /// The number of measured frames that were written and that nothing has named yet.
     #[must_use]
     pub fn unanswered(&self) -> u64 {
         let ledger = &self.ledger;
@@ -68,42 +70,42 @@ impl<C> Recorder<C> {
             .saturating_sub(ledger.frames_answered + ledger.frames_errored)
     }
 
-    /// A message broke the contract.
+    /// Records that a message broke the contract.
     pub fn protocol_fault(&mut self, reason: &str) {
         self.ledger.protocol_faults += 1;
         self.ledger.because(reason);
     }
 
-    /// A session's handshake succeeded.
+    /// Records that a session's handshake succeeded.
     pub fn session_started(&mut self) {
         self.ledger.sessions_started += 1;
         self.sessions_open += 1;
     }
 
-    /// A session could not be opened.
+    /// Records that a session could not be opened.
     pub fn session_failed(&mut self, reason: &str) {
         self.ledger.sessions_failed += 1;
         self.ledger.because(reason);
     }
 
-    /// A session that was open ended before the trial did.
+    /// Records that an open session ended before the trial did.
     pub fn session_died(&mut self, reason: &str) {
         self.ledger.sessions_died += 1;
         self.sessions_open = self.sessions_open.saturating_sub(1);
         self.ledger.because(reason);
     }
 
-    /// The client's own machine could not do what was asked.
+    /// Records that the client's own machine could not do what was asked.
     pub fn client_fault(&mut self, what: &'static str) {
         *self.client_faults.entry(what).or_default() += 1;
     }
 }
 
-/// How old a frame was when its answer came.
+/// The age of a frame when its answer came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ages {
-    /// Since its scheduled time.
+    /// Age since its scheduled time.
     pub from_schedule_ns: u64,
-    /// Since it was written.
+    /// Age since it was written.
     pub from_write_ns: u64,
 }

@@ -1,7 +1,7 @@
-//! Sanity checks: accounts that are kept twice, by two parties or in two ways, held against each other. Pure.
+//! Sanity checks: accounts that are kept twice, by two parties or in two ways, compared with each other. Pure.
 //!
-//! Each gives a [`SanityCheck`]: what was observed, and the range that the other account leaves for it. The ranges are exact counts where
-//! counts are compared; only Little's law, which compares times, has a tolerance.
+//! Each gives a [`SanityCheck`]: the value observed, and the range that the other account allows. If counts are
+//! compared, the range is exact. Only Little's law, which compares times, has a tolerance.
 
 use std::ops::RangeInclusive;
 
@@ -9,31 +9,32 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::SanityCheck;
 
-/// Bytes of a speech frame, in a batch too.
+/// Bytes of a speech frame, also within a batch.
 pub const SPEECH_FRAME_BYTES: u64 = 640;
 
-/// How far the two sides of Little's law may be apart, beyond the tick. Both are kept to the nanosecond of a turn of the loop, and were 0.01 % apart in the
-/// trial that this was chosen by (`docs/explanation/verdict.md`); an account that loses a frame in fifty, or whose clock runs 2 % fast, is found.
+/// How far the two sides of Little's law may differ, beyond the tick. Both are kept to the nanosecond of a turn of the
+/// loop, and differed by 0.01 % in the trial on which this choice is based (`docs/explanation/verdict.md`). An account
+/// that loses one frame in fifty, or whose clock runs 2 % fast, is detected.
 const LITTLE_TOLERANCE: f64 = 0.02;
 
 /// An account that is kept twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Account {
-    /// Frames unanswered on average, against rate and latency.
+    /// Average number of unanswered frames, against rate and latency.
     LittlesLaw,
-    /// Frames that the target counts.
+    /// Frames counted by the target.
     MetricsFrames,
-    /// Sessions that it counts.
+    /// Sessions counted by the target.
     MetricsSessions,
-    /// Partials that it counts.
+    /// Partials counted by the target.
     MetricsPartials,
     /// Bytes that the kernel took from the client.
     KernelBytesSent,
-    /// Bytes that it gave to the client.
+    /// Bytes that the kernel gave to the client.
     KernelBytesReceived,
-    /// The back end was sent less audio than was answered.
+    /// The back end received less audio than was answered.
     BackEndTooLittle,
-    /// It was sent more audio than the client sent.
+    /// The back end received more audio than the client sent.
     BackEndTooMuch,
 }
 
@@ -62,7 +63,7 @@ impl Account {
         })
     }
 
-    /// The caveat that it raises when it does not hold.
+    /// The caveat that it raises if it does not hold.
     #[must_use]
     pub fn caveat_id(self) -> &'static str {
         match self {
@@ -77,7 +78,8 @@ impl Account {
         }
     }
 
-    /// The target's metric, where it is about one, and what the client did of that kind.
+    /// The target's metric that it is about, and what the client did with such things, in words. Both are empty for
+    /// accounts without a metric.
     #[must_use]
     pub fn metric(self, names: &MetricNames) -> (&'static str, &'static str) {
         match self {
@@ -89,25 +91,25 @@ impl Account {
     }
 }
 
-/// How the counters are called that a target is held to, by its contract.
+/// The names of the counters that a target must have by its contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MetricNames {
-    /// Frames that it took in.
+    /// Counter of the frames it received.
     pub frames: &'static str,
-    /// Partials that it sent.
+    /// Counter of the partials it sent.
     pub partials: &'static str,
-    /// Sessions that it opened.
+    /// Counter of the sessions it opened.
     pub sessions: &'static str,
 }
 
 impl MetricNames {
-    /// Of a gateway for streaming speech.
+    /// For a gateway for streaming speech.
     pub const STT: Self = Self {
         frames: "stt_frames_total",
         partials: "stt_partials_total",
         sessions: "stt_sessions_total",
     };
-    /// Of a general WebSocket server.
+    /// For a general WebSocket server.
     pub const WS: Self = Self {
         frames: "ws_messages_received_total",
         partials: "ws_messages_sent_total",
@@ -121,19 +123,19 @@ impl Default for MetricNames {
     }
 }
 
-/// What the engine saw of the measured frames, in two ways.
+/// What the engine saw of the measured frames, counted in two ways.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Residence {
-    /// Frames written and not yet named, integrated over time: frame-nanoseconds.
+    /// Number of frames written and not yet named, integrated over time, in frame-nanoseconds.
     pub unanswered_frame_ns: u128,
-    /// Latencies from the write of the frames that were named, summed: frame-nanoseconds.
+    /// Sum of the latencies from the write of the frames that were named, in frame-nanoseconds.
     pub latency_frame_ns: u128,
-    /// How many were named.
+    /// Number of frames that were named.
     pub frames: u64,
 }
 
 impl Residence {
-    /// Adds those of another engine thread.
+    /// Adds the values of another engine thread.
     pub fn merge(&mut self, other: &Self) {
         self.unanswered_frame_ns += other.unanswered_frame_ns;
         self.latency_frame_ns += other.latency_frame_ns;
@@ -141,12 +143,13 @@ impl Residence {
     }
 }
 
-/// Little's law, L = λW (J. D. C. Little, "A proof for the queuing formula: L = λW", Operations Research 9(3), 1961), over the measured
-/// frames from the first one's write to the last one's answer, so that nothing is cut off at the ends and it holds for a server that
-/// gets slower, too: the mean number of unanswered frames is their rate times their mean latency from the write.
+/// Little's law, L = λW (J. D. C. Little, "A proof for the queuing formula: L = λW", Operations Research 9(3), 1961),
+/// over the measured frames: the mean number of unanswered frames is their rate times their mean latency from the
+/// write. The period lasts from the first frame's write to the last one's answer. So nothing is cut off at the ends,
+/// and the law also holds for a server that gets slower.
 ///
-/// `None` when no frame was named, or when frames were lost: those have no latency. A tick is allowed for each frame, for writes are
-/// counted once in each turn of the loop.
+/// `None` if no frame was named, or if frames were lost, because those have no latency. The check allows one tick per
+/// frame, because writes are counted once per turn of the loop.
 #[must_use]
 #[expect(
     clippy::cast_precision_loss,
@@ -178,7 +181,7 @@ pub fn littles_law(
 pub struct ClientCounts {
     /// Frames written.
     pub frames_sent: u64,
-    /// Of those, frames that a partial covered.
+    /// Frames written that a partial covered.
     pub frames_answered: u64,
     /// Partials received.
     pub partials: u64,
@@ -186,14 +189,14 @@ pub struct ClientCounts {
     pub sessions: u64,
 }
 
-/// What a target may have counted, if it is honest and nobody else loads it.
+/// What a target may have counted, if it is honest and nothing else loads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Possible {
-    /// Frames.
+    /// Possible number of frames.
     pub frames: RangeInclusive<u64>,
-    /// Partials.
+    /// Possible number of partials.
     pub partials: RangeInclusive<u64>,
-    /// Sessions.
+    /// Possible number of sessions.
     pub sessions: RangeInclusive<u64>,
 }
 
@@ -201,21 +204,22 @@ impl From<&ClientCounts> for Possible {
     fn from(client: &ClientCounts) -> Self {
         Self {
             frames: client.frames_answered..=client.frames_sent,
-            // A partial covers at least one frame, so there cannot be more of them than frames.
+            // A partial covers at least one frame, so there cannot be more partials than frames.
             partials: client.partials..=client.frames_sent,
             sessions: client.sessions..=client.sessions,
         }
     }
 }
 
-/// What the target's `/metrics` say it counted; `None` for a metric that it does not have, or that it is not held to.
+/// What the target counted according to its `/metrics`; `None` for a metric that it does not have or is not required to
+/// have.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct TargetCounts {
-    /// [`MetricNames::frames`].
+    /// Value of [`MetricNames::frames`].
     pub frames: Option<f64>,
-    /// [`MetricNames::partials`].
+    /// Value of [`MetricNames::partials`].
     pub partials: Option<f64>,
-    /// [`MetricNames::sessions`].
+    /// Value of [`MetricNames::sessions`].
     pub sessions: Option<f64>,
 }
 
@@ -232,14 +236,14 @@ impl TargetCounts {
     }
 }
 
-/// The client's ledger against what the target counted in the trial. Sessions that failed may or may not have been counted by the target:
-/// give no sessions then.
+/// Compares the client's ledger with what the target counted in the trial. If sessions failed, the target may or may
+/// not have counted them: give no sessions then.
 #[must_use]
 pub fn metrics(target: &TargetCounts, client: &ClientCounts) -> Vec<SanityCheck> {
     metrics_within(target, &Possible::from(client))
 }
 
-/// What the target counted in the trial against what it may have counted.
+/// Compares what the target counted in the trial with what it may have counted.
 #[must_use]
 #[expect(
     clippy::cast_precision_loss,
@@ -270,19 +274,19 @@ pub struct KernelBytes {
 }
 
 impl KernelBytes {
-    /// Adds those of other sockets.
+    /// Adds the bytes of other sockets.
     pub fn merge(&mut self, other: &Self) {
         self.sent += other.sent;
         self.received += other.received;
     }
 }
 
-/// What may be on its way while the kernel is asked, as a share of all bytes: closing frames and the ends of connections, a dozen bytes of each
-/// session.
+/// Bytes that may be in transit while the kernel is queried, as a share of all bytes: closing frames and the ends of
+/// connections, a dozen bytes per session.
 const FAREWELL_SHARE: f64 = 0.005;
 
-/// The client's account of its bytes against the kernel's, for trials in which every session lived to the end. They must be equal, but for the
-/// farewells that are said while the kernel is asked.
+/// Compares the client's account of its bytes with the kernel's, for trials in which every session lived to the end.
+/// They must be equal, except for the bytes that close connections while the kernel is queried.
 #[must_use]
 #[expect(
     clippy::cast_precision_loss,
@@ -304,8 +308,8 @@ pub fn kernel_bytes(kernel: &KernelBytes, sent: u64, received: u64) -> [SanityCh
     ]
 }
 
-/// Audio that the back end was sent, against the frames that were answered and those that were sent: a gateway that answers without
-/// asking its back end has sent it less.
+/// Compares the audio that the back end received with the frames that were answered and those that were sent. A gateway
+/// that answers without asking its back end has sent it less.
 #[must_use]
 #[expect(
     clippy::cast_precision_loss,
@@ -378,7 +382,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever frames are written and answered when: the integral of the gauge is the sum of the latencies.
+        /// For any times of writes and answers, the integral of the gauge is the sum of the latencies.
         #[test]
         fn littles_law_holds_for_any_answers(frames in prop::collection::vec((0_u64..10_000, 1_u64..5_000), 1..100)) {
             let mut moves: Vec<(u64, i128)> = frames

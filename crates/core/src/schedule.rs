@@ -4,7 +4,7 @@
 
 use crate::profile::{NS_PER_S, Profile, Window, seconds_to_ns};
 
-/// The least time that a session has to open.
+/// The minimum time that a session has to open.
 const OPENING_AT_LEAST_NS: u64 = NS_PER_S;
 
 /// The plan of one session within a trial.
@@ -16,7 +16,7 @@ pub struct SessionPlan {
     pub seed: u64,
     /// When its connection is opened, in nanoseconds since the trial began.
     pub connect_at_ns: u64,
-    /// When it must be open; it failed if it is not.
+    /// When it must be open; otherwise it failed.
     pub open_by_ns: u64,
     /// When its first frame is due.
     pub first_due_ns: u64,
@@ -24,19 +24,22 @@ pub struct SessionPlan {
     pub window: Window,
 }
 
-/// The plan of session `id` of `sessions`: connections evenly over the ramp, first frames evenly over the start spread.
+/// The plan of session `id` of `sessions`. Connections are spread evenly over the ramp, first frames evenly over the
+/// start spread.
 ///
-/// The spread uses the golden-ratio sequence (an additive recurrence of low discrepancy), so that sessions that connect one after
-/// the other do not flush one after the other, and any number of sessions is spread evenly.
+/// The spread uses the golden-ratio sequence (an additive recurrence of low discrepancy). So sessions that connect one
+/// after the other do not flush one after the other, and any number of sessions is spread evenly.
 #[must_use]
 pub fn session_plan(id: u32, sessions: u32, profile: &Profile, seed: u64) -> SessionPlan {
     let spread_ns = seconds_to_ns(profile.session_start_spread_ms / 1e3);
     session_plan_over(spread_ns, id, sessions, profile, seed)
 }
 
-/// The same with a start spread of its own: sessions whose frames are far apart are spread over a whole period, or they come in herds.
+/// The same with a given start spread. Sessions whose frames are far apart are spread over a whole period, because
+/// otherwise their frames would come in bursts.
 ///
-/// A session must be open when the window begins, or it failed: all the load is there from then on. A profile without a warm-up still gives it a moment.
+/// A session that is not open when the window begins has failed: from then on the full load is present. A profile
+/// without a warm-up still gives it a moment.
 #[must_use]
 #[expect(
     clippy::cast_possible_truncation,
@@ -70,10 +73,11 @@ pub fn session_plan_over(
 /// How arrivals are spaced.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Spacing {
-    /// Each at a random place of its own slot: the same number in every second, and no two threads in step.
+    /// Each at a random point of its own slot: the same number in every second, and no two threads in step.
     #[default]
     Even,
-    /// As a Poisson process has them. Given their number, its arrivals are independent and uniform, so each is drawn by itself.
+    /// As in a Poisson process. Given their number, its arrivals are independent and uniform, so each is drawn
+    /// independently.
     Poisson,
 }
 
@@ -88,19 +92,20 @@ impl Spacing {
     }
 }
 
-/// Sessions that arrive at a rate, over warm-up and measured window: the load is their arriving. (The ramp passes without any; set it to 0.)
+/// Sessions that arrive at a rate, over warm-up and measured window: their arrival is the load. (None arrive during the
+/// ramp; set it to 0.)
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Arrivals {
-    /// Arrivals a second.
+    /// Arrivals per second.
     pub rate_per_s: f64,
     /// How they are spaced.
     pub spacing: Spacing,
-    /// How long each may take to open.
+    /// How long each arrival may take to open.
     pub open_within_ns: u64,
 }
 
 impl Arrivals {
-    /// How many arrive in a trial of this profile; at least one.
+    /// The number of arrivals in a trial of this profile; at least one.
     #[must_use]
     #[expect(
         clippy::cast_possible_truncation,
@@ -113,7 +118,7 @@ impl Arrivals {
         ((self.rate_per_s * span_s).round() as u32).max(1)
     }
 
-    /// The plan of arrival `id` of `arrivals`: its first frame is its arrival, due when it connects.
+    /// The plan of arrival `id` of `arrivals`. Its first frame is its arrival, due when it connects.
     #[must_use]
     #[expect(
         clippy::cast_possible_truncation,
@@ -167,7 +172,7 @@ impl Periodic {
         self.first_ns + k * self.period_ns
     }
 
-    /// How many slots are due strictly before `time_ns`; that is also the first slot due at or after it.
+    /// How many slots are due strictly before `time_ns`. This is also the number of the first slot due at or after it.
     #[must_use]
     pub fn due_before(&self, time_ns: u64) -> u64 {
         time_ns

@@ -1,18 +1,21 @@
-//! What must not be written down: values of headers, tokens, passwords. The one place that says what counts as a secret and how it is left out.
+//! What must not be written down: values of headers, tokens, passwords. Only this module defines what counts as a
+//! secret and how it is left out.
 //!
-//! - [`Secret`] holds such a value; whatever prints or stores it gets [`REDACTED`] instead;
-//! - [`redacted_url`] and [`redacted_command`] take the secrets out of what a user typed, and leave the rest as it was;
-//! - [`Secrets`] are the values that a call knows; [`Secrets::scrub`] takes them out of text that somebody else wrote, such as a server's log.
+//! - [`Secret`] holds such a value; anything that prints or stores it gets [`REDACTED`] instead;
+//! - [`redacted_url`] and [`redacted_command`] remove the secrets from what a user typed, and leave the rest unchanged;
+//! - [`Secrets`] are the values that a call knows; [`Secrets::scrub`] removes them from text that others wrote, such as
+//!   a server's log.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// What stands in the place of a secret.
+/// The text that replaces a secret.
 pub const REDACTED: &str = "[redacted]";
 
-/// Parts of a name by which a query field or an environment variable is taken for a secret. Names are compared in lower case, without signs.
+/// A query field or an environment variable counts as a secret if its name contains one of these. Names are compared in
+/// lower case, letters and digits only.
 const SECRET_PARTS: [&str; 15] = [
     "token",
     "secret",
@@ -31,16 +34,16 @@ const SECRET_PARTS: [&str; 15] = [
     "bearer",
 ];
 
-/// Short names that are too common as parts of others.
+/// Short names that count only as a whole, because they are too common as parts of other names.
 const SECRET_NAMES: [&str; 6] = ["key", "sig", "pass", "pw", "sid", "code"];
 
-/// Flags whose value is a secret as a whole.
+/// Flags whose whole value is a secret.
 const SECRET_FLAGS: [&str; 2] = ["--token", "--token-secret"];
 
 /// The flag whose value is a name, a colon and a secret.
 const HEADER_FLAG: &str = "--header";
 
-/// A value shorter than this is not looked for in other people's text: `1` or `gzip` is there for other reasons.
+/// Values shorter than this are not looked for in other text: `1` or `gzip` is there for other reasons.
 const SCRUBBED_MIN_BYTES: usize = 6;
 
 /// A value that is used and never shown.
@@ -48,13 +51,13 @@ const SCRUBBED_MIN_BYTES: usize = 6;
 pub struct Secret(String);
 
 impl Secret {
-    /// Keeps it.
+    /// Wraps a value.
     #[must_use]
     pub fn new(value: impl Into<String>) -> Self {
         Self(value.into())
     }
 
-    /// The value itself: for the socket or the process that it is meant for, and for nothing else.
+    /// The value itself, only for the socket or the process that it is meant for.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
@@ -96,7 +99,7 @@ impl fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    /// Adds a value, and its words, for a server may write down `Bearer X` or `X` alone.
+    /// Adds a value and its words, because a server may log `Bearer X` or `X` alone.
     pub fn add(&mut self, value: &str) {
         let words = value.split(|c: char| c.is_whitespace() || ";,".contains(c));
         let behind_names = words
@@ -107,16 +110,16 @@ impl Secrets {
                 self.0.push(part.to_owned());
             }
         }
-        // The whole goes before its parts, so that nothing of it is left.
+        // The whole is replaced before its parts, so that nothing of it is left.
         self.0.sort_by_key(|known| std::cmp::Reverse(known.len()));
     }
 
-    /// Adds what [`redacted_url`] would leave out.
+    /// Adds what [`redacted_url`] would remove.
     pub fn add_of_url(&mut self, url: &str) {
         for_each_secret_of(url, |secret| self.add(secret));
     }
 
-    /// Adds the values of environment variables that are secrets by their names.
+    /// Adds the values of environment variables whose names mark them as secrets.
     pub fn add_of_environment<'a>(
         &mut self,
         variables: impl IntoIterator<Item = (&'a String, &'a String)>,
@@ -129,13 +132,13 @@ impl Secrets {
         }
     }
 
-    /// Whether there is anything to look for.
+    /// Whether there is nothing to look for.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The text without them.
+    /// The text without the secrets.
     #[must_use]
     pub fn scrub<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut text = Cow::Borrowed(text);
@@ -147,7 +150,7 @@ impl Secrets {
         text
     }
 
-    /// The same for bytes that may be no text; `None` where there is nothing to take out.
+    /// The same for bytes that may not be text; `None` if there is nothing to remove.
     #[must_use]
     pub fn scrubbed_bytes(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         let mut scrubbed: Option<Vec<u8>> = None;
@@ -159,7 +162,7 @@ impl Secrets {
     }
 }
 
-/// The bytes with every place of `secret` redacted; `None` without one.
+/// The bytes with every occurrence of `secret` redacted; `None` if there is none.
 fn without(bytes: &[u8], secret: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let (mut at, mut kept) = (0, 0);
@@ -179,7 +182,7 @@ fn without(bytes: &[u8], secret: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Whether the value of a query field or an environment variable with this name is taken for a secret.
+/// Whether the value of a query field or an environment variable with this name counts as a secret.
 #[must_use]
 pub fn is_secret_name(name: &str) -> bool {
     let plain: String = percent_decoded(name)
@@ -208,12 +211,13 @@ fn percent_decoded(text: &str) -> String {
     out
 }
 
-/// Whether this is a JSON Web Token, under whatever name.
+/// Whether this is a JSON Web Token, whatever its name.
 fn is_token(value: &str) -> bool {
     value.starts_with("eyJ") && value.matches('.').count() == 2
 }
 
-/// A URL, or a path with a query, without user, password and the values of query fields that are secrets by their name or look like a token.
+/// A URL, or a path with a query, without its user, its password, and the values of query fields that are secrets by
+/// name or look like a token.
 #[must_use]
 pub fn redacted_url(url: &str) -> String {
     rebuilt(url, |_| REDACTED)
@@ -226,7 +230,7 @@ fn for_each_secret_of(url: &str, mut see: impl FnMut(&str)) {
     });
 }
 
-/// The URL with what `replace` gives in the place of each secret.
+/// The URL, with each secret replaced by what `replace` returns.
 fn rebuilt<'a>(url: &'a str, mut replace: impl FnMut(&'a str) -> &'a str) -> String {
     let mut out = String::with_capacity(url.len());
     let mut rest = url;
@@ -236,7 +240,7 @@ fn rebuilt<'a>(url: &'a str, mut replace: impl FnMut(&'a str) -> &'a str) -> Str
         rest = behind;
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         if let Some((user, _)) = rest[..end].rsplit_once('@') {
-            // A password may be without a user, and a token may be the user.
+            // A password may come without a user, and a token may be the user.
             for part in user.split(':').filter(|part| !part.is_empty()) {
                 replace(part);
             }
@@ -265,7 +269,8 @@ fn rebuilt<'a>(url: &'a str, mut replace: impl FnMut(&'a str) -> &'a str) -> Str
     out
 }
 
-/// `Name: value` with the name alone. A text without a colon is redacted as a whole: which part of it is the value cannot be told.
+/// `Name: value` reduced to the name. Text without a colon is redacted as a whole, because no part of it is known to be
+/// the value.
 #[must_use]
 pub fn redacted_header(line: &str) -> String {
     match line.split_once(':') {
@@ -274,7 +279,7 @@ pub fn redacted_header(line: &str) -> String {
     }
 }
 
-/// The words of a command line without its secrets: values of headers keep their names, URLs all that is none.
+/// The words of a command line without its secrets: headers keep their names, URLs keep everything that is not secret.
 #[must_use]
 pub fn redacted_command<S: AsRef<str>>(words: &[S]) -> Vec<String> {
     let mut flag = None;

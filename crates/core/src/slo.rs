@@ -1,4 +1,4 @@
-//! The SLO: a set of gates. A trial passes when every gate holds.
+//! The SLO: a set of gates. A trial passes if every gate holds.
 
 use std::collections::BTreeMap;
 
@@ -36,15 +36,15 @@ pub enum Metric {
 pub enum Percentile {
     /// Median.
     P50,
-    /// 90th.
+    /// 90th percentile.
     P90,
-    /// 95th.
+    /// 95th percentile.
     P95,
-    /// 99th.
+    /// 99th percentile.
     P99,
-    /// 99.9th.
+    /// 99.9th percentile.
     P999,
-    /// The greatest.
+    /// Maximum.
     Max,
 }
 
@@ -121,7 +121,7 @@ impl Metric {
         }
     }
 
-    /// What a trial shows for it; `None` when it was not observed at all.
+    /// Its value in a trial; `None` if it was not observed at all.
     #[must_use]
     #[expect(
         clippy::cast_precision_loss,
@@ -141,7 +141,7 @@ impl Metric {
         }
     }
 
-    /// The samples needed for it, where it is a percentile.
+    /// The samples it needs, if it is a percentile.
     #[must_use]
     pub fn samples_needed(self) -> Option<u64> {
         match self {
@@ -156,9 +156,9 @@ impl Metric {
 /// One threshold: the metric must not exceed it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gate {
-    /// What is looked at.
+    /// The metric that it looks at.
     pub metric: Metric,
-    /// The most that passes.
+    /// The greatest value that passes.
     pub threshold: f64,
 }
 
@@ -171,18 +171,18 @@ pub struct Slo {
     pub gates: Vec<Gate>,
 }
 
-/// Why an SLO file was refused: one line that names the thing and the remedy.
+/// Why an SLO file was rejected: one line that names the problem and the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum SloError {
-    /// Not TOML of the expected form.
+    /// The file is not TOML of the expected form.
     #[error("the SLO is not readable: {0}")]
     Syntax(String),
-    /// A gate of that name does not exist.
+    /// There is no gate of that name.
     #[error("the SLO names an unknown gate `{name}`; known are: {known}")]
     UnknownGate {
-        /// What the file says.
+        /// The name in the file.
         name: String,
-        /// All names.
+        /// All names that exist.
         known: String,
     },
     /// A threshold makes no sense.
@@ -190,7 +190,7 @@ pub enum SloError {
     Threshold {
         /// The gate.
         name: String,
-        /// What the file says.
+        /// The value in the file.
         value: f64,
     },
     /// No gates at all.
@@ -223,7 +223,7 @@ impl Slo {
         )
     }
 
-    /// The SLO of the echo workload: every message comes back, and soon.
+    /// The SLO of the echo workload: every message comes back soon.
     #[must_use]
     pub fn echo() -> Self {
         Self::from_gates(
@@ -236,10 +236,10 @@ impl Slo {
         )
     }
 
-    /// The SLO of a test of workload `ws`, by the test's name; that of `ping` for a name that is no test's.
+    /// The SLO of a test of workload `ws`, by the test's name; for an unknown name, that of `ping`.
     ///
-    /// Where the load are messages or connections at a rate there are samples for a 99th percentile. With a ping in several seconds a short trial of few
-    /// connections has too few of them.
+    /// If the load is messages or connections at a rate, there are samples for a 99th percentile. With one ping every
+    /// few seconds, a short trial of few connections has too few of them.
     #[must_use]
     pub fn ws(test: &str) -> Self {
         let newest = |percentile, ms| (Metric::Newest(percentile), ms);
@@ -261,7 +261,8 @@ impl Slo {
         Self::from_gates(&format!("ws-{test}"), &gates)
     }
 
-    /// The gates given, and those that no server may break: nothing lost, doubled, reordered or wrong, no session failed or dead.
+    /// The given gates, plus those that no server may break: nothing lost, duplicated, reordered or wrong, and no
+    /// session that failed or died.
     fn from_gates(name: &str, gates: &[(Metric, f64)]) -> Self {
         let never = [
             Metric::FramesLost,
@@ -282,10 +283,11 @@ impl Slo {
         }
     }
 
-    /// Reads an SLO file: TOML with an optional `name` and a table `[gates]` of gate name to threshold. Only the gates named are applied.
+    /// Reads an SLO file: TOML with an optional `name` and a table `[gates]` from gate name to threshold. Only the
+    /// gates in the file are applied.
     ///
     /// # Errors
-    /// When the text is not of that form, names an unknown gate, or has no gates.
+    /// If the text does not have that form, names an unknown gate, or has no gates.
     pub fn parse(text: &str, default_name: &str) -> Result<Self, SloError> {
         let file: SloFile =
             toml::from_str(text).map_err(|error| SloError::Syntax(error.message().to_owned()))?;
@@ -316,7 +318,8 @@ impl Slo {
         })
     }
 
-    /// Holds every gate against what a trial observed. A metric that was not observed does not pass: no answer is no good answer.
+    /// Compares every gate with what a trial observed. A metric that was not observed does not pass: no answer is not a
+    /// good answer.
     #[must_use]
     pub fn judge(&self, ledger: &Ledger, latency: &Latency) -> Vec<GateResult> {
         self.gates
@@ -417,7 +420,7 @@ mod tests {
             let names: Vec<String> = slo.gates.iter().map(|gate| gate.metric.name()).collect();
             assert_eq!(names[..latencies.len()], *latencies);
             assert_eq!(names[latencies.len()], "error_rate");
-            // Nothing lost, doubled, reordered or wrong, no session failed or dead.
+            // Nothing lost, duplicated, reordered or wrong, and no session that failed or died.
             let never: Vec<_> = slo.gates[latencies.len() + 1..].iter().collect();
             assert_eq!(never.len(), 6);
             assert!(never.iter().all(|gate| gate.threshold == 0.0));
@@ -469,7 +472,7 @@ mod tests {
 
     const PAGE: &str = include_str!("../../../docs/reference/slo.md");
 
-    /// The cells of the rows of the table below a heading.
+    /// The cells of the table rows below a heading.
     fn rows(heading: &str) -> Vec<Vec<&'static str>> {
         let (_, section) = PAGE.split_once(heading).expect(heading);
         let section = section.split("\n## ").next().unwrap_or_default();
@@ -478,7 +481,7 @@ mod tests {
         lines.skip(1).map(cells).collect()
     }
 
-    /// What stands in code quotes.
+    /// The words in code quotes.
     fn quoted(text: &str) -> Vec<&str> {
         text.split('`').skip(1).step_by(2).collect()
     }

@@ -1,6 +1,6 @@
 //! Small statistics: means with their error and interval, quantiles, and the interval of a ratio.
 //!
-//! Everything refuses (`None`) what has no answer: no values, or values that are not finite numbers.
+//! All functions return `None` if there is no answer: without values, or with values that are not finite numbers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,19 +14,19 @@ pub use student::{MeanInterval, t_quantile};
 /// The arithmetic mean of independent values.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Mean {
-    /// How many values.
+    /// Number of values.
     pub n: usize,
-    /// Their mean, in their unit.
+    /// Their mean, in the unit of the values.
     pub value: f64,
-    /// The standard error of the mean, in their unit; `null` for a single value, whose error is unknown.
+    /// The standard error of the mean, in the unit of the values; `null` for a single value, whose error is unknown.
     pub std_err: Option<f64>,
 }
 
 impl Mean {
-    /// The mean `x̄ = Σx / n` with its standard error `s / √n`, where `s² = Σ(x − x̄)² / (n − 1)` (Bessel's correction); see
-    /// the NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.5.2 and 1.3.5.6.
+    /// The mean `x̄ = Σx / n` with its standard error `s / √n`, where `s² = Σ(x − x̄)² / (n − 1)` (Bessel's
+    /// correction); see the NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.5.2 and 1.3.5.6.
     ///
-    /// The values must be independent: for values within one trial, which are not, the error comes out too small.
+    /// The values must be independent. Values within one trial are not, and their error comes out too small.
     #[must_use]
     pub fn of(values: &[f64]) -> Option<Self> {
         if !usable(values) {
@@ -46,11 +46,11 @@ pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
-/// The quantile `q` in `0..=1` by linear interpolation: with the sorted values `x₀ … xₙ₋₁` and `h = (n − 1) q`, it is
+/// The quantile `q` in `0..=1` by linear interpolation. With the sorted values `x₀ … xₙ₋₁` and `h = (n − 1) q`, it is
 /// `x⌊h⌋ + (h − ⌊h⌋) (x⌊h⌋₊₁ − x⌊h⌋)`.
 ///
-/// That is definition 7 of Hyndman and Fan, Sample Quantiles in Statistical Packages, The American Statistician 50 (1996).
-/// `None` also for `q` outside `0..=1`.
+/// This is definition 7 of Hyndman and Fan, Sample Quantiles in Statistical Packages, The American Statistician 50
+/// (1996). Also `None` for `q` outside `0..=1`.
 #[must_use]
 pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     if !usable(values) || !(0.0..=1.0).contains(&q) {
@@ -59,7 +59,7 @@ pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     Some(quantile_of_sorted(&sorted(values), q))
 }
 
-/// What a ratio compares.
+/// The statistic that a ratio compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Statistic {
     /// The arithmetic mean.
@@ -69,7 +69,7 @@ pub enum Statistic {
 }
 
 impl Statistic {
-    /// Of at least one finite value.
+    /// The statistic of at least one finite value.
     fn of(self, values: &[f64]) -> f64 {
         match self {
             Self::Mean => mean(values),
@@ -89,29 +89,29 @@ pub struct Ratio {
     pub high: f64,
 }
 
-/// How a bootstrap is done.
+/// The settings of a bootstrap.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bootstrap {
-    /// The share of intervals that shall contain the truth, between 0 and 1; 0.95 is usual.
+    /// The share of intervals that should contain the truth, between 0 and 1; 0.95 is usual.
     pub confidence: f64,
-    /// How often to draw; at least 1, and 10,000 leaves little to chance.
+    /// Number of draws; at least 1, and 10,000 leaves little to chance.
     pub resamples: u32,
     /// Decides the draws.
     pub seed: u64,
 }
 
 impl Bootstrap {
-    /// The ratio `statistic(a) / statistic(b)` with its percentile bootstrap interval: both samples are drawn again with
-    /// replacement, independently of each other, and the interval runs between the quantiles `(1 ∓ confidence) / 2` of the
-    /// ratios so drawn (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapters 8.3 and 13.3).
+    /// The ratio `statistic(a) / statistic(b)` with its percentile bootstrap interval. Both samples are resampled with
+    /// replacement, independently of each other. The interval lies between the quantiles `(1 ∓ confidence) / 2` of the
+    /// resulting ratios (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapters 8.3 and 13.3).
     ///
-    /// `None` when a sample has fewer than two values or one that is not positive and finite (the ratio of costs, loads or
-    /// times; a denominator near zero has no useful interval), or when the settings make no sense.
+    /// `None` if a sample has fewer than two values or one that is not positive and finite (the ratio is of costs,
+    /// loads or times; a denominator near zero has no useful interval), or if the settings make no sense.
     ///
-    /// **Small samples:** the percentile interval is too narrow for few values. Of intervals at 0.95 for the ratio of two means
-    /// of normal values, 67 % contained the truth with 2 values a side, 81 % with 3, 89 % with 5, 92 % with 10 and 94 % with 50
-    /// (`cargo run --release -p plimsoll-core --example bootstrap-coverage`). Do not conclude from 3: that is what
-    /// [`Mean::interval`] is for.
+    /// **Small samples:** the percentile interval is too narrow for few values. Of intervals at 0.95 for the ratio of
+    /// two means of normal values, 67 % contained the truth with 2 values per side, 81 % with 3, 89 % with 5, 92 % with
+    /// 10 and 94 % with 50 (`cargo run --release -p plimsoll-core --example bootstrap-coverage`). Do not conclude from
+    /// 3 values: use [`Mean::interval`] for that.
     #[must_use]
     pub fn ratio(&self, statistic: Statistic, a: &[f64], b: &[f64]) -> Option<Ratio> {
         let positive =
@@ -150,14 +150,14 @@ impl Draws {
         draw
     }
 
-    /// Fills `drawn` with values of `sample`, each drawn anew.
+    /// Fills `drawn` with values of `sample`, each drawn independently.
     fn resample(&mut self, sample: &[f64], drawn: &mut [f64]) {
         for value in drawn {
             *value = sample[self.below(sample.len())];
         }
     }
 
-    /// A number below `bound` by multiply and shift; its bias, `bound` / 2^64, is of no account.
+    /// A number below `bound` by multiply and shift; its bias, `bound` / 2^64, is negligible.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "the product's upper half is below `bound`"
@@ -190,7 +190,7 @@ fn sorted(values: &[f64]) -> Vec<f64> {
     sorted
 }
 
-/// Of at least one value; `q` in `0..=1`.
+/// The quantile of at least one value; `q` in `0..=1`.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -273,7 +273,8 @@ mod tests {
 
     #[test]
     fn bootstrap_of_two_values_by_hand() {
-        // The mean of two draws from {1, 3} is 1, 2 or 3 with chances 1/4, 1/2, 1/4: so the 10th percentile is 1, the 90th 3.
+        // The mean of two draws from {1, 3} is 1, 2 or 3 with probabilities 1/4, 1/2, 1/4. So the 10th percentile is 1
+        // and the 90th is 3.
         let bootstrap = Bootstrap {
             confidence: 0.8,
             ..BOOTSTRAP
@@ -287,7 +288,7 @@ mod tests {
                 high: 3.0
             })
         );
-        // And the 30th and the 70th are 2.
+        // The 30th and the 70th percentile are 2.
         let bootstrap = Bootstrap {
             confidence: 0.4,
             ..BOOTSTRAP

@@ -1,4 +1,4 @@
-//! What must hold of the search on any server, exact or noisy, measurable or not.
+//! What must hold for the search on any server, exact or noisy, measurable or not.
 
 mod synthetic_server;
 
@@ -10,7 +10,7 @@ use plimsoll_core::slo::{Gate, Metric, Percentile, Slo};
 use proptest::prelude::*;
 use synthetic_server::{Shape, Spent, SyntheticServer, Wander, run, uniform};
 
-/// The share of a short trial in these tests.
+/// Time of a short trial as a share of a full one's, in these tests.
 const SHORT_SHARE: f64 = 0.5;
 
 fn settings() -> impl Strategy<Value = Settings> {
@@ -38,7 +38,7 @@ fn settings() -> impl Strategy<Value = Settings> {
         )
 }
 
-/// The profile `quick` on a free range.
+/// The settings for profile `quick`, over an unrestricted range.
 fn quick(seed: u64) -> Settings {
     Settings {
         start: 100,
@@ -74,7 +74,7 @@ fn exact(edge: u32) -> impl Fn(u32, u32) -> TrialVerdict {
     }
 }
 
-/// Holds of every outcome whatever the server did.
+/// What holds for every outcome, whatever the server did.
 fn is_consistent(outcome: &Outcome) -> Result<(), TestCaseError> {
     let at = |load: u32| {
         let mut of_load = outcome.evidence.iter().filter(|e| e.sessions == load);
@@ -121,7 +121,7 @@ proptest! {
         } else if edge >= settings.max {
             prop_assert_eq!((outcome.confirmed, outcome.ended), (Some(settings.max), Ended::AtMaximum));
         } else if let Some(found) = outcome.edge {
-            // The edge of a server that passes whole numbers up to `edge` is anywhere between that and the next.
+            // The edge of a server that passes whole numbers up to `edge` lies anywhere between that and the next.
             let high = found.high.unwrap_or(f64::INFINITY);
             prop_assert!(found.low <= f64::from(edge) + 1.0 && f64::from(edge) <= high, "{outcome:?}");
         }
@@ -196,7 +196,7 @@ proptest! {
         prop_assert!(outcome.first_fail.is_none_or(|load| load <= reach && load > edge));
         prop_assert!(outcome.confirmed.is_none_or(|load| load <= reach && load <= edge));
         if edge >= reach && reach >= settings.min && reach < settings.max && outcome.ended != Ended::TrialBudget {
-            // Everything within reach passes, and the search comes as near to the reach as to an edge.
+            // Everything within reach passes, and the search gets as close to the reach as it gets to an edge.
             prop_assert!(outcome.lower_bound_only, "{outcome:?}");
             prop_assert_eq!(outcome.ended, Ended::OutOfReach);
             let low = outcome.confirmed.unwrap();
@@ -206,7 +206,7 @@ proptest! {
 
     #[test]
     fn a_client_at_its_limit_never_makes_a_load_line(reach in 200_u32..5_000, seed in any::<u64>(), survivors in 0.0..0.3_f64) {
-        // Above its reach the client runs out in most trials; what is valid there fails.
+        // Above its reach the client runs out in most trials; the valid ones there fail.
         let (outcome, _) = search(&quick(seed), |load, trial| {
             if load <= reach {
                 TrialVerdict::Pass
@@ -268,7 +268,7 @@ proptest! {
         edge in 0.5..20_000.0_f64,
         (softness, false_fails, invalid, wrong) in (0.0..0.1_f64, 0.0..0.3_f64, 0.0..0.5_f64, any::<bool>()),
         (start, budget, seed) in (1_u32..3_000, 1_u32..40, any::<u64>()),
-        // What the search of another SLO tried below.
+        // Trials of another SLO's search below.
         foreign in prop::collection::vec((1_u32..200, 0..3_u32), 0..4),
     ) {
         let profile = Profile { measured_s, ..profile };
@@ -325,14 +325,16 @@ proptest! {
             prop_assert_eq!((outcome.confirmed, outcome.first_fail), (None, Some(min)));
             prop_assert_eq!((outcome.ended, outcome.lower_bound_only), (Ended::AtMinimum, false));
             prop_assert!(outcome.conclusion.contains(&format!("{min} is the least load")), "{}", outcome.conclusion);
-            // A halving takes a trial, two significant digits a little more; then the majority at the least load.
+            // Each halving takes one trial, and rounding to two significant digits a few more; then comes the majority
+            // at the least load.
             let halvings = (f64::from(settings.start.max(min)) / f64::from(min)).log2().ceil() as u32;
             prop_assert!(spent.trials <= halvings + 3 + repeats, "{spent:?}");
         }
     }
 }
 
-/// Of so many servers of a kind, how many intervals contain the edge, and how many load lines lie within `share` of it.
+/// For this many servers of a kind: how many intervals contain the edge, and how many load lines lie within `share` of
+/// it.
 fn hits(servers: u64, like: SyntheticServer, share: f64) -> (usize, usize) {
     let outcomes = (0..servers).map(|seed| {
         let edge = 200.0 * 40_f64.powf(uniform(seed, u32::MAX));
@@ -373,7 +375,7 @@ fn intervals_contain_the_edge_and_lines_lie_near_it() {
         wander,
         ..soft(0.01, 0.0)
     };
-    // The seeds are fixed, so these counts do not change by chance; nine in ten leave room for a change of the search.
+    // The seeds are fixed, so these counts do not change by chance. Nine in ten leaves room for a change of the search.
     for (name, servers, like, share) in [
         ("sharp", 10, sharp, 0.06),
         ("soft", 40, soft(0.02, 0.0), 0.08),

@@ -1,15 +1,16 @@
 //! Plain bisection with two confirmations, for comparison.
 
-/// What a bisection came to.
+/// The result of a bisection.
 pub(crate) struct Bisected {
     /// The geometric mean of the highest pass and the lowest fail.
     pub(crate) edge: f64,
-    /// Full trials that it took.
+    /// Number of full trials it took.
     pub(crate) trials: u32,
 }
 
-/// Doubles from `start` until a load fails (halves until one passes), then halves the gap until it is `width` wide or there is no
-/// load between. At each load, full trials are run until two of them agree. `passes` is told the load and the number of the trial.
+/// Doubles from `start` until a load fails (or halves until one passes), then halves the gap until it is `width` wide
+/// or contains no load. Each load gets full trials until two of them agree. `passes` receives the load and the number
+/// of the trial.
 pub(crate) fn bisect(
     start: u32,
     max: u32,

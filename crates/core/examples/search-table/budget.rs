@@ -1,4 +1,4 @@
-//! Searches that a time budget ends, as it ends nearly every published one.
+//! Searches that end by a time budget, as nearly every published one does.
 
 use plimsoll_core::profile::{Length, Profile};
 use plimsoll_core::search::{
@@ -8,16 +8,16 @@ use plimsoll_core::search::{
 use crate::synthetic_server::{SyntheticServer, uniform};
 use crate::{Kind, MAX, SEARCHES, at, in_parallel, kinds, server};
 
-/// The load that `plimsoll find` begins with.
+/// The load at which `plimsoll find` starts.
 const START: u32 = 400;
-/// Start and end of the target and of the simulator, beside the trial itself: what the records of fast targets show.
+/// Time to start and stop the target and the simulator, beyond the trial itself, as in the records of fast targets.
 const OVERHEAD_S: f64 = 2.0;
-/// Above this, as a share of the edge, answers are missing and the grace is waited for.
+/// Above this load, as a share of the edge, answers are missing and the trial waits through its grace.
 const OVERLOAD: f64 = 1.1;
-/// Trials that are invalid because the machine took the client's time: 7 of the 27 of the quickstart's record.
+/// Share of trials that are invalid because the machine took the client's time: 7 of 27 in the quickstart's record.
 const INVALID: f64 = 0.25;
 
-/// A search as it is asked for.
+/// The settings of a search.
 struct Plan {
     title: &'static str,
     profile: Profile,
@@ -48,11 +48,11 @@ fn plans() -> Vec<Plan> {
     ]
 }
 
-/// What one search came to.
+/// The result of one search.
 struct Answer {
-    /// Whether its interval contains the edge; `None` where it has none, or only a lower end.
+    /// Whether its interval contains the edge; `None` if it has no interval, or only a lower end.
     contains: Option<bool>,
-    /// The estimate against the true edge, and the load line likewise, in per cent; `None` where there is none.
+    /// Errors of the estimated edge and of the load line against the true edge, in per cent; `None` if there is none.
     edge_error: Option<f64>,
     line_error: Option<f64>,
     /// high / low - 1, in per cent.
@@ -96,10 +96,10 @@ pub(crate) fn tables(servers: u64) -> Result<(), SettingsError> {
     Ok(())
 }
 
-/// Rows that are there without invalid trials as well.
+/// Kinds that also get a row without invalid trials.
 const UNDISTURBED: [&str; 3] = ["sharp", "soft 1 %", "soft 5 %"];
 
-/// The kinds that are searched.
+/// The kinds of server that are searched.
 const KINDS: [&str; 12] = [
     "sharp",
     "soft 1 %",
@@ -147,7 +147,7 @@ fn searched(plan: &Plan, server: &SyntheticServer, invalid: f64) -> Result<Answe
     })
 }
 
-/// Runs a search as `plimsoll find` does, by a clock that only its trials move.
+/// Runs a search as `plimsoll find` does, with a clock that only its trials advance.
 fn run(search: &mut Search, plan: &Plan, server: &SyntheticServer, invalid: f64) -> (Outcome, u32) {
     let (budget_s, full_s) = (plan.minutes * 60.0, plan.profile.lasts_s());
     let (mut elapsed_s, mut trials) = (0.0, 0);

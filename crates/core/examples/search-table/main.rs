@@ -1,7 +1,8 @@
-//! How good the search is on synthetic servers of known edge and noise, next to plain bisection.
+//! How exact the search is on synthetic servers of known edge and noise, compared with plain bisection.
 //!
-//! `cargo run --release -p plimsoll-core --example search-table`, optionally with a number of servers a row (default 200, of
-//! which each is searched five times), then with a part of the names of the rows that are wanted, or `budget` for the searches that a time budget ends.
+//! `cargo run --release -p plimsoll-core --example search-table`, optionally followed by the number of servers per row
+//! (default 200, each searched five times), then by part of the names of the rows you want, or by `budget` for searches
+//! that end by a time budget.
 
 #[path = "../../tests/synthetic_server/mod.rs"]
 mod synthetic_server;
@@ -18,13 +19,13 @@ use plimsoll_core::search::{Ended, Search, Settings, SettingsError, TrialVerdict
 use plimsoll_core::stats::quantile;
 use synthetic_server::{Shape, SyntheticServer, Wander, run, uniform};
 
-/// Servers a row.
+/// Servers per row.
 const SERVERS: u64 = 200;
-/// Searches of each: the spread of their answers is what repeating a search shows.
+/// Searches of each server. The spread of their answers shows what repeating a search would show.
 const SEARCHES: u64 = 5;
 /// Widths at which bisection is tried.
 const BISECTION_WIDTHS: [f64; 5] = [0.05, 0.02, 0.01, 0.005, 0.002];
-/// Bisections of one server whose mean is taken, at most: where one is not as exact as the search at any width.
+/// The most bisections of one server that are averaged, if a single one is not as exact as the search at any width.
 const BISECTIONS_MAX: usize = 20;
 const START: u32 = 100;
 const MAX: u32 = 100_000;
@@ -32,7 +33,7 @@ const MAX: u32 = 100_000;
 /// A kind of server.
 struct Kind {
     name: &'static str,
-    /// One of that kind; its edge and its seed are filled in.
+    /// A server of that kind; its edge and seed are filled in later.
     like: SyntheticServer,
 }
 
@@ -125,7 +126,7 @@ fn kinds() -> Vec<Kind> {
     ]
 }
 
-/// What one search, or one bisection, came to.
+/// The result of one search or one bisection.
 struct Answer {
     /// Edge estimate / true edge - 1, in per cent.
     error: f64,
@@ -195,7 +196,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The servers of a kind: of each group of searches, the same edge and other draws.
+/// One server of a kind. All servers in a group of searches have the same edge and different draws.
 fn server(kind: &Kind, number: u64) -> SyntheticServer {
     SyntheticServer {
         edge: 200.0 * 40_f64.powf(uniform(number / SEARCHES, u32::MAX)),
@@ -204,7 +205,7 @@ fn server(kind: &Kind, number: u64) -> SyntheticServer {
     }
 }
 
-/// One answer per search, by all cores.
+/// Computes one answer per search, on all cores.
 fn in_parallel<T, F>(count: u64, answer: F) -> Result<Vec<T>, SettingsError>
 where
     T: Send,
@@ -239,7 +240,7 @@ fn searched(settings: Settings, server: &SyntheticServer) -> Result<Answer, Sett
         |load, length, n, time| server.verdict(load, length, n, time),
     );
     let confirmed = f64::from(outcome.confirmed.unwrap_or(0));
-    // A search that finds nothing is as wrong as can be.
+    // A search that finds nothing counts as an estimate of 0.
     let (estimate, low, high) = outcome.edge.map_or((0.0, f64::NAN, f64::NAN), |edge| {
         (edge.value, edge.low, edge.high.unwrap_or(f64::INFINITY))
     });
@@ -255,7 +256,7 @@ fn searched(settings: Settings, server: &SyntheticServer) -> Result<Answer, Sett
     })
 }
 
-/// The logarithms of the edges that bisections of one server, one after the other, came to, and the trials of each.
+/// Repeats the bisection of one server. Returns the logarithm of each edge it found and the number of its trials.
 fn bisected(width: f64, server: &SyntheticServer) -> Vec<(f64, f64)> {
     let mut before = 0;
     let mut once = || {
@@ -270,12 +271,12 @@ fn bisected(width: f64, server: &SyntheticServer) -> Vec<(f64, f64)> {
     (0..BISECTIONS_MAX).map(|_| once()).collect()
 }
 
-/// The cheapest way of bisecting whose median error is at most `error` per cent.
+/// The cheapest bisection with a median error of at most `error` per cent.
 struct Bisection {
     width: f64,
-    /// How many are averaged.
+    /// How many bisections are averaged.
     runs: usize,
-    /// Of the errors.
+    /// Median of the absolute errors, in per cent.
     p50: f64,
     p95: f64,
     full_trials: f64,
@@ -332,7 +333,7 @@ fn share(answers: &[Answer], holds: impl Fn(&Answer) -> bool) -> f64 {
     mean(&of(answers, |a| f64::from(u8::from(holds(a))))) * 100.0
 }
 
-/// Prints a row: the search, and the bisection that is as exact.
+/// Prints a row: the search, and the bisection that is equally exact.
 fn row(settings: Settings, kind: &Kind, servers: u64, full_s: f64) -> Result<(), SettingsError> {
     let count = servers * SEARCHES;
     let found = in_parallel(count, |number| searched(settings, &server(kind, number)))?;

@@ -1,4 +1,4 @@
-//! Each rule, on a record that shows just its evidence, and the order of the rules.
+//! Each rule, on a record that shows only its evidence, and the order of the rules.
 
 use super::*;
 use crate::caveat::Doubt;
@@ -77,7 +77,7 @@ fn a_trial_that_passed_has_none() {
     trial.verdict = Verdict::Pass;
     trial.gates.truncate(1);
     assert_eq!(diagnose(&trial), None);
-    // Invalid for a reason that limits nobody, and every gate held.
+    // Invalid for a reason that is no limit, and every gate held.
     trial.verdict = Verdict::Invalid;
     trial.caveats = vec![Caveat::from(&Doubt::TooFewSamples(
         crate::caveat::GateSamples {
@@ -103,7 +103,7 @@ fn a_client_that_ran_out_is_the_bottleneck_whatever_the_target_did() {
     });
     let (kind, evidence) = told(&trial);
     assert_eq!((kind, evidence), (Bottleneck::Client, lag.text()));
-    // Also when the gates held: it limited the measurement.
+    // Also if the gates held: the client limited the measurement.
     trial.gates.truncate(1);
     assert_eq!(told(&trial).0, Bottleneck::Client);
     assert!(bottleneck(&trial).expect("told").starts_with("client: "));
@@ -157,7 +157,7 @@ fn a_machine_that_ran_out_is_named_before_the_client_that_felt_it() {
     trial.caveats.push(Caveat::from(&bound));
     assert_eq!(told(&trial), (Bottleneck::Machine, bound.text()));
     assert!(bottleneck(&trial).expect("told").starts_with("machine: "));
-    // For a search it is all the same: more cannot be tried here.
+    // To a search it makes no difference: higher loads cannot be tried here.
     assert!(trial.caveats.iter().any(Caveat::client_ran_out));
 }
 
@@ -200,10 +200,10 @@ fn errors_that_name_the_back_end_are_the_back_ends() {
         evidence,
         "65 errors of the target name its back end, 60 of them inference_request/timeout"
     );
-    // Most are the target's own.
+    // Most errors are the target's own.
     trial.ledger.errors = 1000;
     assert_eq!(told(&trial).0, Bottleneck::LatencyWithoutCpu);
-    // A few that no gate minds.
+    // A few errors, and no gate fails on them.
     trial.ledger.errors = 65;
     trial.gates.pop();
     assert_eq!(told(&trial).0, Bottleneck::LatencyWithoutCpu);
@@ -277,7 +277,7 @@ fn a_target_that_was_not_placed_is_busy_when_the_machine_is() {
         r.cpus_busy = Some(2.5);
     });
     trial.vcpu = None;
-    // Two and a half cores of nobody knows how many, or of 16, are no limit.
+    // 2.5 cores are no limit, neither of an unknown number of cores nor of 16.
     assert_eq!(told(&trial).0, Bottleneck::LatencyWithoutCpu);
     let machine = &mut trial.environment.machine;
     machine.insert("cores".to_owned(), "16".to_owned());

@@ -1,18 +1,19 @@
 //! Which side carries a load that the other does not.
 //!
-//! A pair of valid trials in which exactly one side carried the load speaks for that side. If the two are equal it is as likely the
-//! one as the other, so among `n` such pairs the number that speak for A is binomial with `p = 1/2`: the exact two-sided sign test
-//! (W. J. Conover, *Practical Nonparametric Statistics*, 3rd ed., 1999, section 3.4), which for paired outcomes of two kinds is the
-//! exact form of Q. McNemar's test (*Psychometrika* 12, 1947, pp. 153–157). Pairs in which both or neither carried it say nothing
-//! about who is better.
+//! A pair of valid trials in which exactly one side carried the load counts for that side. If the sides are equal, a
+//! pair is as likely to count for one as for the other. So among `n` such pairs, the number that count for A is
+//! binomial with `p = 1/2`. The test is the exact two-sided sign test (W. J. Conover, *Practical Nonparametric
+//! Statistics*, 3rd ed., 1999, section 3.4). For paired outcomes of two kinds it is the exact form of Q. McNemar's test
+//! (*Psychometrika* 12, 1947, pp. 153–157). Pairs in which both or neither carried the load say nothing about which
+//! side is better.
 //!
-//! What comes second in a pair may carry less. Each side is second as often ([`super::b_goes_first`]), which pulls the two numbers
-//! together: the test then errs towards showing nothing.
+//! The second trial of a pair may carry less. Each side is second equally often ([`super::b_goes_first`]), which pulls
+//! the two numbers together. So the test errs towards showing nothing.
 
 use crate::record::{Carried, Conclusion, Pair, Verdict};
 
-/// What pairs of trials say about who carries their load; the sign test is held against `1 − confidence`. All pairs are at the
-/// load of the first one.
+/// What pairs of trials say about which side carries their load. The sign test is compared with `1 − confidence`. All
+/// pairs are at the load of the first one.
 ///
 /// `None` without a pair of valid trials.
 #[must_use]
@@ -53,12 +54,12 @@ pub fn carried(pairs: &[Pair], confidence: f64) -> Option<Carried> {
     Some(carried)
 }
 
-/// The exact two-sided sign test: how probable a split of `for_a + for_b` fair coins is that is at least as uneven as this one,
+/// The exact two-sided sign test: the probability that `for_a + for_b` fair coins split at least as unevenly as this,
 /// `min(1, 2 · Σ C(n, i) / 2ⁿ)` for `i` from 0 to the lesser of the two.
 #[must_use]
 pub fn sign_test_p(for_a: u32, for_b: u32) -> f64 {
     let n = for_a + for_b;
-    // By logarithms: 2⁻ⁿ itself leaves the floats at n = 1,075.
+    // By logarithms, because 2⁻ⁿ itself underflows at n = 1,075.
     let mut ln_term = -f64::from(n) * std::f64::consts::LN_2;
     let mut tail = ln_term.exp();
     for i in 1..=for_a.min(for_b) {
@@ -68,10 +69,11 @@ pub fn sign_test_p(for_a: u32, for_b: u32) -> f64 {
     (2.0 * tail).min(1.0)
 }
 
-/// The fewest pairs that show a difference when all of them speak for the same side: the least `n` with `2 · 2⁻ⁿ ≤ 1 − confidence`.
-/// 6 at 0.95; 7 at 0.975 and at 0.983, the confidence of one of two and of one of three statements at 0.95.
+/// The fewest pairs that show a difference if all of them count for the same side: the least `n` with
+/// `2 · 2⁻ⁿ ≤ 1 − confidence`. That is 6 at 0.95, and 7 at 0.975 and at 0.983, the confidence of each of two and of
+/// each of three statements at 0.95.
 ///
-/// Fewer pairs than this cannot show anything, however they fall.
+/// Fewer pairs cannot show anything, whatever their outcome.
 #[must_use]
 pub fn unanimous_pairs_needed(confidence: f64) -> u32 {
     // 2⁻¹⁰⁰⁰ is less than any error that a float near 1 can express.
@@ -106,7 +108,7 @@ mod tests {
             assert!(near(sign_test_p(for_a, for_b), p), "{for_a} {for_b}");
             assert!(near(sign_test_p(for_b, for_a), p), "{for_b} {for_a}");
         }
-        // Neither overflows nor vanishes with many pairs.
+        // Neither overflows nor underflows with many pairs.
         assert!(near(sign_test_p(1_000, 1_000), 1.0));
         assert!((sign_test_p(1_050, 950) - 0.026_9).abs() < 0.001);
     }

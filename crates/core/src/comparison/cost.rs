@@ -1,18 +1,19 @@
 //! The ratio of two costs.
 //!
-//! Costs are compared by their logarithms: what disturbs a trial (a neighbour, a warmer cache, a slower clock) multiplies its
-//! cost, and a ratio of 1.05 one way is a ratio of 1 / 1.05 the other way round. So the ratios here are of geometric means.
+//! Costs are compared by their logarithms. A disturbance of a trial (a neighbour, a warmer cache, a slower clock)
+//! multiplies its cost, and a ratio of 1.05 one way is a ratio of 1 / 1.05 the other way round. So the ratios here are
+//! ratios of geometric means.
 
 use crate::stats::{Mean, Ratio};
 
-/// The fewest pairs, or degrees of freedom, that an interval is made from. With two pairs the interval holds in theory, is a
-/// dozen standard errors wide, and rests on the noise having no tails.
+/// The fewest pairs, or degrees of freedom plus one, for an interval. With two pairs the interval holds in theory, but
+/// it is a dozen standard errors wide and relies on noise without tails.
 pub(super) const PAIRS_MIN: usize = 3;
 
 /// The ratio `b / a` of the costs in pairs `(a, b)` of trials that ran one right after the other, with its interval.
 ///
-/// It is `exp` of the mean of `ln(b / a)`; the interval is Student's for that mean ([`Mean::interval`]). What both trials of a
-/// pair have in common (the hour's noise) cancels.
+/// It is `exp` of the mean of `ln(b / a)`; the interval is Student's for that mean ([`Mean::interval`]). What both
+/// trials of a pair have in common (the noise of that hour) cancels.
 ///
 /// `None` for fewer than three pairs, and for a cost that is not positive and finite.
 #[must_use]
@@ -30,7 +31,7 @@ pub fn paired_cost_ratio(pairs: &[(f64, f64)], confidence: f64) -> Option<Ratio>
     })
 }
 
-/// The costs that both sides showed under the same load.
+/// The costs of both sides at the same load.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CostsAtLoad {
     /// One value per trial of `a`.
@@ -41,11 +42,12 @@ pub struct CostsAtLoad {
 
 /// The ratio `b / a` of the costs of trials that ran apart from each other, at the loads that both sides were tried at.
 ///
-/// The model: `ln cost = what the load makes of it + (b's difference) + noise`, fitted by least squares. A load `l` with `n` and
-/// `m` trials shows the difference `d_l` of the mean logarithms with the weight `n m / (n + m)`; the estimate is the weighted
-/// mean of the `d_l`, the noise's variance is what the model leaves over, with `N − L − 1` degrees of freedom for `N` trials
-/// at `L` loads (Student's interval). A ratio that changes with the load widens the interval, as it should. With one load this
-/// is the pooled two-sample t interval, with one trial a side at each load the paired one.
+/// The model is `ln cost = effect of the load + (b's difference) + noise`, fitted by least squares. A load `l` with `n`
+/// and `m` trials shows the difference `d_l` of the mean logarithms, with the weight `n m / (n + m)`. The estimate is
+/// the weighted mean of the `d_l`. The variance of the noise is what the model leaves over, with `N − L − 1` degrees of
+/// freedom for `N` trials at `L` loads (Student's interval). A ratio that changes with the load widens the interval, as
+/// it should. With one load this is the pooled two-sample t interval; with one trial per side at each load it is the
+/// paired one.
 ///
 /// `None` with fewer than two degrees of freedom, and for a cost that is not positive and finite.
 #[must_use]
@@ -191,8 +193,8 @@ mod tests {
 
     #[test]
     fn one_load_is_the_two_sample_t_interval() {
-        // Logarithms 1, 2, 3 against 2, 3, 4, 5: difference 1.5; squares 2 + 5 = 7 over 5 degrees; error √(1.4 · 7/12) = 0.9037;
-        // t(5) = 2.5706.
+        // Logarithms 1, 2, 3 against 2, 3, 4, 5: difference 1.5; squares 2 + 5 = 7 over 5 degrees; error √(1.4 · 7/12)
+        // = 0.9037; t(5) = 2.5706.
         let exp = |logs: &[f64]| logs.iter().map(|x: &f64| x.exp()).collect::<Vec<_>>();
         let load = at(&exp(&[1.0, 2.0, 3.0]), &exp(&[2.0, 3.0, 4.0, 5.0]));
         let ratio = unpaired_cost_ratio(&[load], 0.95).unwrap();

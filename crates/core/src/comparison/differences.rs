@@ -9,11 +9,11 @@ use crate::record::{Environment, Trial, WsRecord};
 /// A condition that two trials do not share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// What it is.
+    /// Its name.
     pub name: String,
-    /// What it was for the first trial.
+    /// Its value in the first trial.
     pub a: String,
-    /// What it was for the second.
+    /// Its value in the second trial.
     pub b: String,
 }
 
@@ -23,7 +23,8 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Facts of a machine that bear on what it can do. Others differ from day to day (its load) or say the same in other words.
+/// Facts about a machine that affect what it can do. The others differ from day to day (its load) or repeat these in
+/// other words.
 const MACHINE_FACTS: [&str; 5] = [
     "cpu_model",
     "cores",
@@ -32,10 +33,11 @@ const MACHINE_FACTS: [&str; 5] = [
     "clock_source",
 ];
 
-/// The conditions that two trials do not share and without which their numbers do not compare: workload and test, profile, SLO, what the
-/// target was given, the machine, who ran where, and how the engine wrote. The load, the seed and the target itself may differ.
+/// The conditions in which two trials differ, so that their numbers do not compare: workload and test, profile, SLO,
+/// what the target was given, the machine, who ran where, and how the engine wrote. The load, the seed and the target
+/// itself may differ.
 ///
-/// A short trial and a full one of the same profile share it.
+/// A short trial and a full one of the same profile have that profile in common.
 #[must_use]
 pub fn differences(a: &Trial, b: &Trial) -> Vec<Difference> {
     let mut found = Found::default();
@@ -82,7 +84,7 @@ pub fn differences(a: &Trial, b: &Trial) -> Vec<Difference> {
     found.0
 }
 
-/// What of the targets themselves differs: name, tier, versions. For trials that are to be of one and the same target.
+/// How the targets themselves differ: name, tier, versions. For trials that should be of the same target.
 #[must_use]
 pub fn differences_of_targets(a: &Trial, b: &Trial) -> Vec<Difference> {
     let mut found = Found::default();
@@ -103,7 +105,7 @@ pub fn differences_of_targets(a: &Trial, b: &Trial) -> Vec<Difference> {
     found.0
 }
 
-/// Results of 0.1 name none: theirs was the loopback.
+/// Results of 0.1 name no network: they used the loopback.
 fn network(environment: &Environment) -> &'static str {
     let mode = environment.network.as_ref().map(|network| network.mode);
     mode.unwrap_or_default().name()
@@ -162,7 +164,7 @@ impl Found {
     }
 }
 
-/// The trial's phases; shortened when the other trial was a short one.
+/// The trial's phases, shortened if the other trial was a short one.
 fn phases(trial: &Trial, other: Length) -> String {
     let Profile {
         ramp_s,
@@ -186,7 +188,7 @@ fn gates(trial: &Trial) -> String {
     let gates: Vec<String> = trial
         .gates
         .iter()
-        // Those follow from what each trial saw of its target; whether it was a soak is told with its phases.
+        // These follow from what each trial saw of its target. Its phases show whether it was a soak.
         .filter(|gate| !drift::is_soak_gate(&gate.name))
         .map(|gate| format!("{} ≤ {}", gate.name, gate.threshold))
         .collect();

@@ -1,4 +1,4 @@
-//! Two sets of trials that were measured apart from each other, as result folders hold them.
+//! Two sets of trials that were measured apart from each other, as stored in result folders.
 
 use std::collections::BTreeMap;
 
@@ -12,52 +12,53 @@ use crate::record::{
     SCHEMA_VERSION, Side, Trial, TrialSummary, Verdict,
 };
 
-/// What was measured of one target.
+/// The measurements of one target.
 #[derive(Debug, Clone)]
 pub struct Measured {
-    /// Where it is kept.
+    /// The folder that holds them.
     pub folder: String,
-    /// Its trials with the names of their files, in the order in which they ran.
+    /// Its trials with the names of their files, in the order they ran.
     pub trials: Vec<(String, Trial)>,
-    /// Its load line, where one was searched.
+    /// Its load line, if one was searched.
     pub bracket: Option<Bracket>,
 }
 
-/// Why two sets of trials cannot be held against each other: one line each.
+/// Why two sets of trials cannot be compared: one line each.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Incomparable {
-    /// Nothing was measured.
+    /// The folder holds no trial.
     #[error("{0} holds no trial; name a result folder of `run`, `find` or `compare`")]
     NoTrial(String),
-    /// It is not about one target.
+    /// The folder holds trials of several targets.
     #[error("{folder} holds trials of several targets ({}); name a folder with those of one", .targets.join(", "))]
     SeveralTargets {
         /// The folder.
         folder: String,
-        /// Their names.
+        /// The names of the targets.
         targets: Vec<String>,
     },
-    /// Its trials were not run under one set of conditions.
+    /// The trials in a folder were not run under the same conditions.
     #[error("the trials in {folder} differ among themselves in {}; they do not compare even with each other", listed(.differences))]
     Mixed {
         /// The folder.
         folder: String,
-        /// In what.
+        /// How the conditions differ.
         differences: Vec<Difference>,
     },
-    /// The two were not measured under the same conditions.
+    /// The two sets were not measured under the same conditions.
     #[error("{a} and {b} were not measured under the same conditions: {}; measure one of them again under those of the other", listed(.differences))]
     Conditions {
-        /// The one folder.
+        /// The first folder.
         a: String,
-        /// The other.
+        /// The second folder.
         b: String,
-        /// In what they differ.
+        /// How the conditions differ.
         differences: Vec<Difference>,
     },
 }
 
-/// What to say where the two were measured by builds of Plimsoll that are not surely the same, or one of them by several.
+/// Notes for the case that the builds of Plimsoll behind the two results are not surely the same, or that one result
+/// comes from several builds.
 fn build_notes(a: &Measured, b: &Measured) -> Vec<String> {
     let builds = |measured: &Measured| {
         let mut builds: Vec<Build> = Vec::new();
@@ -86,7 +87,8 @@ fn build_notes(a: &Measured, b: &Measured) -> Vec<String> {
     notes
 }
 
-/// What to say where the machine did the same small work otherwise while the two were measured: then the ratios are of machines too.
+/// A note for the case that the machine's times for the same small work changed between the two: then the ratios
+/// compare machines too.
 fn probe_note(a: &Measured, b: &Measured) -> Option<String> {
     let probe = |side: &Measured| Probe::before(side.trials.iter().map(|(_, trial)| trial));
     let (of_a, of_b) = (probe(a)?, probe(b)?);
@@ -107,11 +109,11 @@ fn listed(differences: &[Difference]) -> String {
     listed.join(", ")
 }
 
-/// Holds two sets of trials against each other. Cost: at the loads that both were tried at, trials that pass, of equal length.
-/// Load line: from the evidence of the two searches.
+/// Compares two sets of trials. Cost: trials of equal length that pass, at loads that both sides were tried at. Load
+/// line: from the evidence of the two searches.
 ///
 /// # Errors
-/// When their conditions differ, or one of them is not of one target under one set of conditions.
+/// If their conditions differ, or if one set is not of one target under one set of conditions.
 pub fn compare_measured(
     a: &Measured,
     b: &Measured,
@@ -130,7 +132,7 @@ pub fn compare_measured(
     }
     let loads = costs_in_common(a, b);
     let edges = edge_of(&a.evidence()).zip(edge_of(&b.evidence()));
-    // Fewer than three trials more than loads: no interval is made of them, so none can cry wolf.
+    // With fewer than three trials more than loads there is no cost interval, so it cannot raise a false alarm.
     let intervals = 1 + u32::from(edges.is_some());
     let each = confidence_of_each(confidence, intervals);
     let account = account_of(&loads);
@@ -223,7 +225,7 @@ fn notes(loads: &[LoadCosts], cost: bool, load_line: bool) -> Vec<String> {
 }
 
 impl Measured {
-    /// The first trial, if all of them are of one target under one set of conditions.
+    /// The first trial, if all trials are of one target under the same conditions.
     fn of_one_kind(&self) -> Result<&Trial, Incomparable> {
         let folder = || self.folder.clone();
         let Some((_, first)) = self.trials.first() else {
@@ -277,7 +279,7 @@ impl Measured {
         }
     }
 
-    /// What the search's trials say. A folder from before searches kept it has it in its list of trials.
+    /// What the search's trials show. In a folder older than this field, the list of trials shows it.
     fn evidence(&self) -> Vec<LoadEvidence> {
         let Some(bracket) = &self.bracket else {
             return Vec::new();
@@ -307,8 +309,8 @@ impl Measured {
         loads.into_values().collect()
     }
 
-    /// Costs of trials that pass, by load and length. What a target spends on a load that it does not carry is not the cost of
-    /// carrying it.
+    /// Costs of passing trials, by load and length. What a target spends on a load that it does not carry is not the
+    /// cost of carrying it.
     fn costs(&self) -> BTreeMap<(u32, bool), Costs> {
         let mut costs = BTreeMap::<_, Costs>::new();
         for (_, trial) in &self.trials {
@@ -326,14 +328,14 @@ impl Measured {
     }
 }
 
-/// Of the trials at one load that count.
+/// Costs of the trials at one load that count.
 #[derive(Default)]
 struct Costs {
     charged_us: Vec<f64>,
     core_us: Vec<f64>,
 }
 
-/// That of the cores where every trial that counts knows it; else what was charged.
+/// The core account if every trial that counts has it; otherwise the charged account.
 fn account_of(loads: &[LoadCosts]) -> CostAccount {
     let known = |load: &LoadCosts| {
         let (charged, core) = (

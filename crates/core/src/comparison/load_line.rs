@@ -4,11 +4,11 @@ use crate::record::LoadEvidence;
 use crate::search::edge::EdgePosterior;
 use crate::stats::{Draws, Ratio, quantile};
 
-/// Draws behind an interval: at a confidence of 0.975 some 50 of them lie beyond each end.
+/// Draws behind an interval. At a confidence of 0.975, about 50 of them lie beyond each end.
 const DRAWS: usize = 4_000;
 
-/// Where the edge lies, if the trials bound it from both sides: without a fail it is a lower bound, without a pass an upper one,
-/// and neither has a ratio to anything.
+/// Where the edge lies, if the trials bound it from both sides. Without a fail it is a lower bound, without a pass an
+/// upper one, and neither has a ratio to anything.
 #[must_use]
 pub fn edge_of(evidence: &[LoadEvidence]) -> Option<EdgePosterior> {
     let passed = |load: &LoadEvidence| load.passed + load.short_passed > 0;
@@ -17,13 +17,15 @@ pub fn edge_of(evidence: &[LoadEvidence]) -> Option<EdgePosterior> {
     bounded.then(|| EdgePosterior::of(evidence)).flatten()
 }
 
-/// The ratio `b / a` of two edges that are known as distributions, given by their quantile functions: draws from both, and the
-/// quantiles `(1 ∓ confidence) / 2` of the ratios. The value is the ratio of the medians.
+/// The ratio `b / a` of two edges that are known as distributions, given by their quantile functions. The interval is
+/// made of draws from both and lies between the quantiles `(1 ∓ confidence) / 2` of the ratios. The value is the ratio
+/// of the medians.
 ///
-/// The two are taken as independent, though trials of both took turns on one machine. What disturbed both alike would make the
-/// true interval narrower, not wider.
+/// The two edges count as independent, although their trials took turns on one machine. A disturbance of both alike
+/// would make the true interval narrower, not wider.
 ///
-/// `None` when a quantile is not a positive, finite number (an edge that nothing bounds), or the confidence makes no sense.
+/// `None` if a quantile is not a positive, finite number (an edge that nothing bounds), or if the confidence is not
+/// between 0 and 1.
 #[must_use]
 pub fn load_line_ratio(
     a: impl Fn(f64) -> f64,
@@ -53,7 +55,7 @@ pub fn load_line_ratio(
     })
 }
 
-/// A share strictly between 0 and 1, evenly drawn.
+/// A uniform draw strictly between 0 and 1.
 #[expect(
     clippy::cast_precision_loss,
     reason = "53 bits are what a float between 0 and 1 has"
@@ -74,7 +76,7 @@ mod tests {
 
     #[test]
     fn an_even_spread_by_hand() {
-        // b evenly between 90 and 110, a known: the 2.5 % and 97.5 % points are 90.5 and 109.5.
+        // b is uniform between 90 and 110, a is known: the 2.5 % and 97.5 % points are 90.5 and 109.5.
         let ratio = load_line_ratio(|_| 100.0, |q| 90.0 + 20.0 * q, 0.95, 1).unwrap();
         assert!((ratio.low - 0.905).abs() < 0.004, "{ratio:?}");
         assert!((ratio.high - 1.095).abs() < 0.004, "{ratio:?}");

@@ -1,11 +1,11 @@
-//! In which order the two sides of a pair run.
+//! The order in which the two sides of a pair run.
 
 use crate::schedule::mix;
 
 /// Whether `b` runs before `a` in this pair, counted from 0.
 ///
-/// Of each two pairs in a row one begins with `a` and one with `b` (ABBA or BAAB, the seed draws which), so that a steady drift
-/// of the machine, and whatever the first of two trials does to the second, falls on both sides alike.
+/// In every block of two pairs, one begins with `a` and one with `b` (ABBA or BAAB; the seed decides which). So a
+/// steady drift of the machine, and any effect of the first trial on the second, affects both sides alike.
 #[must_use]
 pub fn b_goes_first(pair: u32, seed: u64) -> bool {
     let block = u64::from(pair / 2);

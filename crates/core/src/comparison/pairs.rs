@@ -1,4 +1,4 @@
-//! All that pairs of trials, and two edges, show together.
+//! Everything that pairs of trials, and two edges, show together.
 
 use super::cost::PAIRS_MIN;
 use super::{
@@ -8,15 +8,15 @@ use super::{
 use crate::record::{CostAccount, LoadUnit, Pair};
 use crate::search::edge::EdgePosterior;
 
-/// What pairs of trials at one load show, and the edges where both are bounded (`a`, then `b`), all of it together with
-/// `confidence`.
+/// What pairs of trials at one load show, and the edges if both are bounded (`a`, then `b`). All of it holds together
+/// with `confidence`.
 ///
-/// There are up to three statements: the ratio of costs, the ratio of load lines, and who carries the load of the pairs. The
-/// errors are shared out among those that can be made at all: the cost takes three pairs that count, carrying takes
-/// [`unanimous_pairs_needed`] pairs in which exactly one side carried the load. How many pairs are of which kind does not tell
-/// the sides apart: given these numbers, two equal targets are as likely to have fallen the other way round, so each test keeps
-/// its level, and so does the sum. So where both sides carry the load in all pairs, as they should, the cost pays nothing for
-/// what is asked about carrying.
+/// There are up to three statements: the ratio of costs, the ratio of load lines, and which side carries the load of
+/// the pairs. The error is divided among the statements that can be made at all. The cost needs three pairs that count.
+/// Carrying needs [`unanimous_pairs_needed`] pairs in which exactly one side carried the load. How many pairs are of
+/// which kind does not favour a side: given these numbers, two equal targets are as likely to have come out the other
+/// way round. So each test keeps its level, and so does the sum. If both sides carry the load in all pairs, as they
+/// should, the statement about carrying takes nothing from the confidence of the cost.
 ///
 /// Pairs do not know what their load counts: the caller sets that.
 #[must_use]
@@ -41,7 +41,7 @@ pub fn findings_of_pairs(
         account,
         load_line: edges
             .and_then(|(a, b)| load_line_ratio(|q| a.quantile(q), |q| b.quantile(q), each, seed)),
-        // Where it cannot speak it shows nothing at this confidence either.
+        // If carrying cannot make a statement, it shows nothing at this confidence either.
         carried: carried(pairs, beside_carrying),
         load_unit: LoadUnit::default(),
     }
@@ -54,7 +54,8 @@ pub fn costs_of_pairs(pairs: &[Pair], account: CostAccount) -> Vec<(f64, f64)> {
     counted.filter_map(|pair| pair.costs(account)).collect()
 }
 
-/// The same by the account that is used: that of the cores where every such pair knows it, for it leaves nothing out; else what was charged.
+/// The same by the account to use: the core account if every such pair has it, because it leaves nothing out; otherwise
+/// the charged account.
 fn costs_that_count(pairs: &[Pair]) -> (CostAccount, Vec<(f64, f64)>) {
     let costs = |account| costs_of_pairs(pairs, account);
     let (charged, core) = (costs(CostAccount::Charged), costs(CostAccount::Core));
@@ -72,12 +73,13 @@ mod tests {
     use crate::record::{Conclusion, Verdict};
     use crate::schedule::mix;
 
-    /// Evenly between 0 and 1.
+    /// Uniform between 0 and 1.
     fn even(seed: u64) -> f64 {
         (mix(seed) >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Pairs in which each side passes with that chance, the second trial with `order` less; costs with 2 % of even noise.
+    /// Pairs in which each side passes with its given chance, and the second trial with `order` less. Costs have 2 % of
+    /// uniform noise.
     fn pairs(seed: u64, n: u32, (a, b): (f64, f64), order: f64) -> Vec<Pair> {
         let one = |pair: u32| {
             let b_first = b_goes_first(pair, seed);
@@ -111,7 +113,7 @@ mod tests {
         (0..n).map(one).collect()
     }
 
-    /// The share of 2,000 comparisons in which carrying shows a difference, and in which the conclusion is each of the two.
+    /// The shares of 2,000 comparisons in which carrying shows a difference, `b` is better, and `b` is worse.
     fn alarms(n: u32, chances: (f64, f64), order: f64) -> (f64, f64, f64) {
         const CASES: u64 = 2_000;
         let (mut by_carrying, mut better, mut worse) = (0.0, 0.0, 0.0);
@@ -127,7 +129,7 @@ mod tests {
         (share(by_carrying), share(better), share(worse))
     }
 
-    /// Two equal targets at a load where each fails half the time: 2,000 cases leave 0.5 % (one standard error) to chance.
+    /// Two equal targets at a load where each fails half the time. With 2,000 cases, one standard error is 0.5 %.
     #[test]
     fn at_the_edge_of_both_it_cries_wolf_less_than_once_in_twenty() {
         for n in [8, 16, 40] {
@@ -137,7 +139,7 @@ mod tests {
                 assert!(better + worse <= 0.06, "{n} pairs: {better} {worse}");
             }
         }
-        // It is a test that can fail: with many pairs it uses the error that it is given.
+        // The test above can fail: with many pairs, carrying uses up the error it is given.
         assert!(alarms(40, (0.5, 0.5), 0.0).0 > 0.005);
     }
 
@@ -174,10 +176,10 @@ mod tests {
         assert!((ratio.value - 2.0).abs() < 1e-9, "{ratio:?}");
         let told = conclude("a", "b", &findings).explanation;
         assert!(told.contains("2.000 times the core time of a"), "{told}");
-        // One that lacks it: the others are not held against it by another account.
+        // If one pair lacks it, all pairs use the other account: costs of different accounts are never compared.
         pairs[2].b_core_us_per_session_second = None;
         assert_eq!(costs_that_count(&pairs).0, CostAccount::Charged);
-        // It does not count, so it decides nothing.
+        // A pair that does not count decides nothing.
         pairs[2].left_out = Some("B did not carry this load".to_owned());
         assert_eq!(costs_that_count(&pairs).0, CostAccount::Core);
         assert_eq!(costs_that_count(&[]).1, []);
@@ -187,7 +189,8 @@ mod tests {
     fn the_error_is_shared_when_both_can_speak() {
         let mut all = pairs(1, 4, (1.0, 1.0), 0.0);
         all.extend(pairs(2, 6, (1.0, 0.0), 0.0));
-        // Six of six would do alone, but not beside a cost ratio; so it cannot speak, and the cost has it all.
+        // Six of six would be enough alone, but not next to a cost ratio. So carrying makes no statement, and the cost
+        // gets the whole error.
         let findings = findings_of_pairs(&all, None, 0.95, 1);
         let shows = |findings: &Findings| findings.carried.map(|carried| carried.shows);
         assert_eq!(shows(&findings), Some(Conclusion::NoDifferenceShown));

@@ -1,4 +1,5 @@
-//! The conclusion on synthetic numbers: how often it cries wolf, and what it sees; its rule; and the conditions.
+//! The conclusion on synthetic numbers (how often it raises a false alarm, and what it detects), its rule, and the
+//! conditions.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -17,7 +18,7 @@ use crate::stats::Ratio;
 
 const CONFIDENCE: f64 = 0.95;
 
-/// Evenly between 0 and 1, neither included.
+/// Uniform between 0 and 1, neither included.
 fn even(seed: u64) -> f64 {
     ((mix(seed) >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
 }
@@ -27,7 +28,7 @@ fn normal(seed: u64) -> f64 {
     (-2.0 * even(seed).ln()).sqrt() * (std::f64::consts::TAU * even(!seed)).cos()
 }
 
-/// One trial in ten is disturbed, five times as far as the others.
+/// One trial in ten is disturbed, with a deviation five times that of the others.
 fn disturbed(seed: u64) -> f64 {
     let factor = if even(mix(seed) ^ 0xD15B) < 0.1 {
         5.0
@@ -37,8 +38,8 @@ fn disturbed(seed: u64) -> f64 {
     factor * normal(seed)
 }
 
-/// Costs of pairs of trials: noise of 2 % for each trial, drift over the session, the order effect of the second trial of a
-/// pair, and `b` dearer by that factor.
+/// Costs of pairs of trials: noise of 2 % for each trial, drift over the session, the order effect of the second trial
+/// of a pair, and `b` more expensive by that factor.
 fn pairs(seed: u64, n: u32, factor: f64, noise: fn(u64) -> f64) -> Vec<(f64, f64)> {
     let cost = |pair: u32, of_b: bool| {
         let second = b_goes_first(pair, seed) != of_b;
@@ -54,13 +55,13 @@ fn pairs(seed: u64, n: u32, factor: f64, noise: fn(u64) -> f64) -> Vec<(f64, f64
 
 const CASES: u64 = 2_000;
 
-/// Of 2,000 comparisons of two equal edges, each known with an error of 2 % by a posterior that knows its own width: the ratio
-/// of the load lines. (For a `b` that carries more, all three numbers are that much greater.)
+/// The load line ratios of 2,000 comparisons of two equal edges. Each edge is known with an error of 2 %, by a
+/// posterior that knows its own width. (For a `b` that carries more, all three numbers are greater by that factor.)
 fn load_line_ratios() -> &'static [Ratio] {
     static RATIOS: OnceLock<Vec<Ratio>> = OnceLock::new();
     RATIOS.get_or_init(|| {
         let steps = 1_000_usize;
-        // The standard normal quantile, near enough: Student's with many degrees of freedom.
+        // The standard normal quantile, closely enough: Student's with many degrees of freedom.
         let quantiles: Vec<f64> = (0..steps)
             .map(|step| (step as f64 + 0.5) / steps as f64)
             .map(|q| crate::stats::t_quantile(q, 1_000).expect("inside"))
@@ -81,7 +82,7 @@ fn load_line_ratios() -> &'static [Ratio] {
     })
 }
 
-/// The share of comparisons of cost and load line that end so.
+/// The share of comparisons of cost and load line with this conclusion.
 fn share(of: Conclusion, n: u32, cost: f64, load_line: f64, noise: fn(u64) -> f64) -> f64 {
     let each = confidence_of_each(CONFIDENCE, 2);
     let concluded = |(seed, found): (u64, &Ratio)| {
@@ -130,7 +131,7 @@ fn five_percent_more_cpu_is_seen_and_never_the_wrong_way_round() {
 
 #[test]
 fn few_seeds_would_not_tell_the_same_story() {
-    // The tests above can fail: intervals that are a third too narrow are caught by them.
+    // The tests above can fail: they catch intervals that are a third too narrow.
     let narrow = |ratio: Ratio| Ratio {
         low: ratio.value * (ratio.low / ratio.value).powf(0.66),
         high: ratio.value * (ratio.high / ratio.value).powf(0.66),
@@ -275,7 +276,7 @@ fn every_condition_that_differs_is_named_with_both_values() {
     assert_eq!(shown[0].to_string(), "vCPU (0.25 against none)");
 }
 
-/// As [`trial`], of a WebSocket server.
+/// Like [`trial`], but of a WebSocket server.
 fn ws_trial() -> Trial {
     Trial {
         load_unit: LoadUnit::MessagesPerSecond,
@@ -341,7 +342,7 @@ fn what_a_comparison_is_about_may_differ() {
         .machine
         .insert("load_average".into(), "1.0".into());
     assert_eq!(differences(&trial(), &other), []);
-    // A short trial of the same profile, either way round.
+    // A short trial of the same profile compares, either way round.
     other.length = Length::Short;
     other.phases = other.phases.of_length(Length::Short);
     assert_eq!(differences(&trial(), &other), []);

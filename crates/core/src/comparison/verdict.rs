@@ -1,4 +1,4 @@
-//! What all findings together come to.
+//! The conclusion from all findings.
 
 use crate::record::{Carried, Conclusion, CostAccount, LoadUnit};
 use crate::stats::Ratio;
@@ -6,24 +6,24 @@ use crate::stats::Ratio;
 /// What was found, each finding with its share of the confidence ([`super::confidence_of_each`]).
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Findings {
-    /// CPU time per session-second, `b / a`.
+    /// Ratio of CPU time per session-second, `b / a`.
     pub cost: Option<Ratio>,
-    /// Which account of CPU time `cost` is of.
+    /// The account of CPU time that `cost` uses.
     pub account: CostAccount,
-    /// Load lines, `b / a`.
+    /// Ratio of the load lines, `b / a`.
     pub load_line: Option<Ratio>,
-    /// Who carries the load of the pairs.
+    /// Which side carries the load of the pairs.
     pub carried: Option<Carried>,
     /// What that load counts.
     pub load_unit: LoadUnit,
 }
 
-/// What the findings come to.
+/// The conclusion from the findings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
-    /// In a word.
+    /// The conclusion in a word.
     pub conclusion: Conclusion,
-    /// In a sentence, with the numbers.
+    /// The explanation in a sentence, with the numbers.
     pub explanation: String,
 }
 
@@ -38,15 +38,16 @@ fn shown(ratio: Ratio, less_is_better: bool) -> Conclusion {
     }
 }
 
-/// What the findings come to. A ratio shows a difference when its interval does not contain 1, carrying when the sign test says so
-/// ([`super::carried`]); together they must hold with the confidence asked for ([`super::confidence_of_each`]).
+/// Draws the conclusion from the findings. A ratio shows a difference if its interval does not contain 1. Carrying
+/// shows one if the sign test does ([`super::carried`]). Together they must hold with the requested confidence
+/// ([`super::confidence_of_each`]).
 ///
 /// | carrying shows | load line shows | cost shows | conclusion |
 /// |---|---|---|---|
 /// | nothing | nothing | nothing | no difference shown |
-/// | the one, or nothing | the one, or nothing | the one, or nothing | that one |
-/// | the one | anything | anything | what **carrying** shows: the same load, side by side, and the one carried it where the other did not |
-/// | nothing | the one | the other | what the **load line** shows: it is the answer that Plimsoll is asked for; what a session costs is one of the things that it comes from |
+/// | X or nothing | X or nothing | X or nothing | X |
+/// | X | anything | anything | what **carrying** shows: at the same load, side by side, one side carried it and the other did not |
+/// | nothing | X | the opposite of X | what the **load line** shows: it is the answer that Plimsoll is asked for, and the cost of a session is one of its causes |
 #[must_use]
 pub fn conclude(a: &str, b: &str, findings: &Findings) -> Judgement {
     let none = Conclusion::NoDifferenceShown;
@@ -84,7 +85,8 @@ pub fn conclude(a: &str, b: &str, findings: &Findings) -> Judgement {
     }
 }
 
-/// Each finding in words. Of carrying only when a pair says something about the two: that both carry the load goes without saying.
+/// Each finding in words. Carrying is included only if a pair says something about the two sides: that both carry the
+/// load goes without saying.
 fn found(a: &str, b: &str, findings: &Findings) -> Vec<String> {
     let numbers = |ratio: Ratio| format!("({:.3} to {:.3})", ratio.low, ratio.high);
     let mut found = Vec::new();
@@ -125,7 +127,7 @@ fn found(a: &str, b: &str, findings: &Findings) -> Vec<String> {
     found
 }
 
-/// A probability with as many decimals as it takes to see it: `0.0078`, `0.29`, `1`.
+/// A probability with as many decimals as it needs: `0.0078`, `0.29`, `1`.
 fn p_value(p: f64) -> String {
     match p {
         p if p >= 1.0 => "1".to_owned(),
@@ -194,7 +196,7 @@ mod tests {
             (same, less, Worse),
             (more, less, Worse),
             (less, more, Better),
-            // They contradict each other: the load line decides.
+            // These contradict each other: the load line decides.
             (more, more, Better),
             (less, less, Worse),
         ] {

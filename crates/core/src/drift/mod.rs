@@ -1,21 +1,24 @@
 //! Drift: how latency, memory and CPU changed over the measured window, and when a change is a leak.
 //!
-//! Each slope has an interval that knows about autocorrelation ([`slope`]). Every trial whose window is long enough shows them; a soak has two gates besides,
-//! [`RSS_GATE`] and [`LATENCY_GATE`].
+//! Each slope has an interval that allows for autocorrelation ([`slope`]). Every trial whose window is long enough
+//! reports the slopes. A soak also has two gates, [`RSS_GATE`] and [`LATENCY_GATE`].
 //!
-//! What a gate observes is the growth that is certain and goes on, the smaller of these two:
+//! A gate observes the growth that is certain and continues. This is the smaller of these two:
 //!
-//! - **Certain:** the lower end of the slope's interval, so that noise is no growth: over the whole window or its last two thirds, whichever is greater. (A growth
-//!   that begins late, or becomes faster, is no straight line; its bend widens the interval over the whole window.)
-//! - **Goes on:** the slope in the second third of the window, or in the last, whichever is less, so that what happens once (a step, a pool that fills, an
-//!   allocator that warms up) is no leak.
+//! - **Certain:** the lower end of the slope's interval, so that noise is not growth: over the whole window or its last
+//!   two thirds, whichever is greater. (Growth that begins late, or accelerates, is not a straight line; its bend
+//!   widens the interval over the whole window.)
+//! - **Continues:** the slope in the second third of the window, or in the last, whichever is less, so that a single
+//!   event (a step, a pool that fills, an allocator that warms up) is not a leak.
 //!
-//! What it may be at most is the greater of
+//! The threshold is the greater of
 //!
-//! - what is there in the first third of the window, divided by [`DOUBLING_H`] hours. Memory limits are commonly set to about twice what is used;
-//!   a server that comes there within a day does not outlive the night, one that takes longer meets the next deployment first;
-//! - the least growth that can be told from none, divided by the window: [`RSS_RESOLUTION_BYTES`] for memory; for latency what the client itself may bend (a
-//!   twentieth of the tightest gate). So a short soak finds great leaks only, and a long one small ones: its resolution is in the threshold that it shows.
+//! - the value in the first third of the window, divided by [`DOUBLING_H`] hours. Memory limits are commonly set to
+//!   about twice what is used. A server that gets there within a day does not survive the night; one that takes longer
+//!   meets the next deployment first;
+//! - the least growth that can be distinguished from none, divided by the window: [`RSS_RESOLUTION_BYTES`] for memory;
+//!   for latency, what the client itself may distort (a twentieth of the tightest gate). So a short soak finds only
+//!   large leaks, and a long one finds small ones: the threshold it shows includes its resolution.
 
 mod slope;
 #[cfg(test)]
@@ -25,19 +28,20 @@ pub use slope::{BLOCKS, CONFIDENCE, POINTS_MIN, Point, slope_per_hour};
 
 use crate::record::{Drift, GateResult, Second};
 
-/// Drift is told of windows that last at least this long.
+/// The shortest window for which drift is reported, in seconds.
 pub const WINDOW_MIN_S: f64 = 30.0;
-/// A target that would double what it needs within this time does not pass a soak.
+/// A target whose memory or latency would double within this time does not pass a soak.
 pub const DOUBLING_H: f64 = 24.0;
-/// Memory that grows by less than this over a window is not said to grow: one huge page (x86-64 and aarch64 with 4 KiB pages), which the kernel may make resident at the first
-/// byte that is touched in it (Linux, admin-guide/mm/transhuge).
+/// Memory that grows by less than this over a window does not count as growing: one huge page (x86-64 and aarch64 with
+/// 4 KiB pages). The kernel may make all of it resident when its first byte is touched (Linux,
+/// admin-guide/mm/transhuge).
 pub const RSS_RESOLUTION_BYTES: f64 = 2_097_152.0;
-/// The gate on memory.
+/// Name of the gate on memory.
 pub const RSS_GATE: &str = "rss_growth_bytes_per_session_hour";
-/// The gate on latency.
+/// Name of the gate on latency.
 pub const LATENCY_GATE: &str = "newest_p95_growth_ms_per_hour";
 
-/// Whether a gate of that name is one of a soak's; their thresholds differ from trial to trial.
+/// Whether a gate of that name belongs to a soak. The thresholds of these gates differ from trial to trial.
 #[must_use]
 pub fn is_soak_gate(name: &str) -> bool {
     [RSS_GATE, LATENCY_GATE].contains(&name)
@@ -47,7 +51,7 @@ pub fn is_soak_gate(name: &str) -> bool {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Window {
     lasts_h: f64,
-    /// Mean over the window.
+    /// Open sessions, mean over the window.
     sessions_open: f64,
     newest_p95_ms: Vec<Point>,
     rss_bytes: Vec<Point>,
@@ -55,7 +59,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// The measured ones among the rows of a trial; `None` when they are fewer than [`WINDOW_MIN_S`] seconds.
+    /// The measured rows of a trial; `None` if they cover less than [`WINDOW_MIN_S`] seconds.
     #[must_use]
     #[expect(
         clippy::cast_precision_loss,
@@ -80,14 +84,14 @@ impl Window {
         Some(Self {
             lasts_h: lasts_s / 3600.0,
             sessions_open: rows.iter().map(|row| row.sessions_open as f64).sum::<f64>() / lasts_s,
-            // The quick answers of the first second are in its percentile, the slow ones come in the next.
+            // The percentile of the first second has only its quick answers; the slow ones arrive in the next second.
             newest_p95_ms: points(&rows[1..], |row| row.newest_p95_ms),
             rss_bytes: points(&rows, |row| row.target_rss_bytes.map(|bytes| bytes as f64)),
             cpu_cores: points(&rows, |row| row.target_cpu_cores),
         })
     }
 
-    /// Every slope that can be told.
+    /// Every slope that can be computed.
     #[must_use]
     pub fn drift(&self) -> Drift {
         let rss = slope_per_hour(&self.rss_bytes);
@@ -107,8 +111,9 @@ impl Window {
     }
 }
 
-/// The two gates of a soak. `resolution_ms` is how much the client may bend a latency. What was not observed does not hold: a soak without a window that is long
-/// enough, without the target's memory, or without sessions has not shown that nothing leaks.
+/// The two gates of a soak. `resolution_ms` is how much the client may distort a latency. A gate without an observation
+/// does not hold: a soak whose window is too short, without the target's memory, or without sessions has not shown that
+/// nothing leaks.
 #[must_use]
 pub fn soak_gates(window: Option<&Window>, resolution_ms: f64) -> [GateResult; 2] {
     let rss = window
@@ -127,11 +132,11 @@ pub fn soak_gates(window: Option<&Window>, resolution_ms: f64) -> [GateResult; 2
     [gate(RSS_GATE, rss), gate(LATENCY_GATE, latency)]
 }
 
-/// Growth that is certain and goes on.
+/// Growth that is certain and continues.
 struct Growth {
-    /// By how much, per hour; below zero where nothing grows for certain.
+    /// Growth per hour; below zero if nothing grows for certain.
     per_hour: f64,
-    /// What was there at first.
+    /// Mean over the first third of the window.
     at_first: f64,
 }
 
@@ -148,7 +153,7 @@ impl Growth {
         })
     }
 
-    /// The most growth that passes; `resolution` is what cannot be told from none over the window.
+    /// The most growth that passes. `resolution` is the growth over the window that cannot be distinguished from none.
     fn limit_per_hour(&self, resolution: f64, window_h: f64) -> f64 {
         (self.at_first / DOUBLING_H).max(resolution / window_h)
     }

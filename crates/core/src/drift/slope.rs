@@ -1,48 +1,53 @@
-//! The slope of a series with an interval that knows that neighbouring seconds are alike.
+//! The slope of a series, with an interval that allows for the correlation of neighbouring seconds.
 //!
-//! The values of a trial are not independent: a slow second is followed by a slow one. The textbook interval of a slope takes each second for fresh
-//! evidence and comes out far too narrow. Here it is made in three steps:
+//! The values of a trial are not independent: a slow second is followed by a slow one. The textbook interval of a slope
+//! treats each second as fresh evidence and is far too narrow. This interval is made in three steps:
 //!
-//! 1. **Batch means.** The series is cut into up to [`BLOCKS`] blocks of at least two points, and each becomes its mean (Schmeiser, Batch Size Effects
-//!    in the Analysis of Simulation Output, Operations Research 30(3), 1982: 10 to 30 batches are enough). Whatever correlation is shorter than a block is gone.
+//! 1. **Batch means.** The series is cut into up to [`BLOCKS`] blocks of at least two points, and each block becomes
+//!    its mean (Schmeiser, Batch Size Effects in the Analysis of Simulation Output, Operations Research 30(3), 1982: 10
+//!    to 30 batches are enough). This removes any correlation that is shorter than a block.
 //! 2. **Least squares** through the block means.
-//! 3. **Effective sample size** for the correlation that is left: with `ρ` the lag-1 autocorrelation of the residuals, `k` blocks are worth
-//!    `kₑ = k (1 − ρ) / (1 + ρ)`, and `kₑ − 2` replaces `k − 2` both in the variance of the residuals and in the degrees of freedom of Student's t (Santer et al.,
-//!    Statistical significance of trends and trend differences in layer-average atmospheric temperature time series, J. Geophys. Res. 105(D6), 2000, eqs. 4 to 6).
-//!    The sample's `r₁` comes out too low around a fitted line, by about `(2 + 4ρ) / k`, so `ρ = (r₁ + 2/k) / (1 − 4/k)` is taken (the bias of Kendall,
-//!    Biometrika 41, 1954, and Marriott and Pope, ibid., with the further term that removing a trend brings). A negative `ρ` is taken for none.
+//! 3. **Effective sample size** for the correlation that is left. With `ρ` the lag-1 autocorrelation of the residuals,
+//!    `k` blocks are worth `kₑ = k (1 − ρ) / (1 + ρ)`. `kₑ − 2` replaces `k − 2` both in the variance of the residuals
+//!    and in the degrees of freedom of Student's t (Santer et al., Statistical significance of trends and trend
+//!    differences in layer-average atmospheric temperature time series, J. Geophys. Res. 105(D6), 2000, eqs. 4 to 6).
+//!    Around a fitted line, the sample's `r₁` is too low by about `(2 + 4ρ) / k`, so we use
+//!    `ρ = (r₁ + 2/k) / (1 − 4/k)` (the bias of Kendall, Biometrika 41, 1954, and Marriott and Pope, ibid., with the
+//!    further term from removing a trend). A negative `ρ` counts as 0.
 //!
-//! How often such intervals contain the true slope was measured: `cargo run --release -p plimsoll-core --example drift-coverage`.
+//! `cargo run --release -p plimsoll-core --example drift-coverage` measures how often such intervals contain the true
+//! slope.
 
 use crate::record::Slope;
 
-/// The most blocks.
+/// The most blocks into which a series is cut.
 pub const BLOCKS: usize = 30;
-/// The fewest points that a slope is computed from.
+/// The fewest points for a slope.
 pub const POINTS_MIN: usize = 20;
-/// Points of a block, at least.
+/// The fewest points of a block.
 const POINTS_PER_BLOCK: usize = 2;
-/// Blocks are never taken to be worth less than this many: with less than two degrees of freedom an interval is four times as wide and contains the truth hardly more often.
+/// Blocks never count as fewer than this many. With fewer than two degrees of freedom an interval is four times as wide
+/// and contains the truth hardly more often.
 const EFFECTIVE_MIN: f64 = 4.0;
-/// The greatest autocorrelation that is reckoned with.
+/// The highest autocorrelation that is allowed for.
 const AUTOCORRELATION_MAX: f64 = 0.95;
-/// Share of intervals that shall contain the truth.
+/// Share of intervals that should contain the truth.
 pub const CONFIDENCE: f64 = 0.95;
-/// Seconds of an hour.
+/// Seconds in an hour.
 const HOUR_S: f64 = 3600.0;
 
 /// A value and when it was observed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
-    /// Seconds since whenever.
+    /// Time in seconds, from any origin.
     pub at_s: f64,
-    /// What was observed.
+    /// The value observed.
     pub value: f64,
 }
 
-/// The slope of a series per hour, with its interval at [`CONFIDENCE`]. The points must be in the order of their times.
+/// The slope of a series per hour, with its interval at [`CONFIDENCE`]. The points must be in order of time.
 ///
-/// `None` with fewer than [`POINTS_MIN`] points, points that are not finite, or all at one time.
+/// `None` with fewer than [`POINTS_MIN`] points, with points that are not finite, or if all points have the same time.
 #[must_use]
 pub fn slope_per_hour(points: &[Point]) -> Option<Slope> {
     if points.len() < POINTS_MIN
@@ -61,16 +66,16 @@ pub fn slope_per_hour(points: &[Point]) -> Option<Slope> {
         high: (line.slope + half_width) * HOUR_S,
         confidence: CONFIDENCE,
     };
-    // Values near the end of what a float holds.
+    // Not finite for values near the limit of a float.
     (slope.low.is_finite() && slope.high.is_finite()).then_some(slope)
 }
 
-/// The slope per hour by least squares alone, without an interval; `None` with fewer than two times.
+/// The slope per hour by least squares alone, without an interval; `None` with fewer than two different times.
 pub(super) fn plain_slope_per_hour(points: &[Point]) -> Option<f64> {
     Line::through(points).map(|line| line.slope * HOUR_S)
 }
 
-/// Up to [`BLOCKS`] blocks of as equal numbers of points as can be.
+/// Up to [`BLOCKS`] blocks, as equal in size as possible.
 fn block_means(points: &[Point]) -> Vec<Point> {
     let blocks = (points.len() / POINTS_PER_BLOCK).min(BLOCKS);
     (0..blocks)
@@ -85,17 +90,17 @@ fn block_means(points: &[Point]) -> Vec<Point> {
         .collect()
 }
 
-/// The least squares line through some points.
+/// The least-squares line through some points.
 struct Line {
     slope: f64,
     mean_at_s: f64,
     mean_value: f64,
-    /// Sum of the squared distances of the times from their mean.
+    /// Sum of the squared deviations of the times from their mean, in s².
     spread_s2: f64,
 }
 
 impl Line {
-    /// `None` when the points have fewer than two times.
+    /// `None` if the points have fewer than two different times.
     fn through(points: &[Point]) -> Option<Self> {
         if points.len() < 2 {
             return None;
@@ -118,7 +123,7 @@ impl Line {
         point.value - self.mean_value - self.slope * (point.at_s - self.mean_at_s)
     }
 
-    /// Half the width of the slope's interval, by the formulas above.
+    /// Half the width of the slope's interval, by the formulas in the module's documentation.
     fn half_width(&self, blocks: &[Point]) -> f64 {
         let residuals: Vec<f64> = blocks.iter().map(|block| self.residual(block)).collect();
         let squares: f64 = residuals.iter().map(|e| e * e).sum();
@@ -137,7 +142,8 @@ impl Line {
 
 /// The 97.5 % quantile of Student's t: both ends of an interval at 95 %.
 ///
-/// Linear in the reciprocal of the degrees of freedom between the values of the usual table (NIST/SEMATECH e-Handbook, 1.3.6.7.2): at most 0.1 % off from 4 on.
+/// Interpolates linearly in the reciprocal of the degrees of freedom, between the values of the usual table
+/// (NIST/SEMATECH e-Handbook, 1.3.6.7.2). The error is at most 0.1 % from 4 degrees of freedom on.
 fn student_975(freedom: f64) -> f64 {
     const TABLE: [(f64, f64); 12] = [
         (2.0, 4.303),
@@ -169,7 +175,7 @@ fn student_975(freedom: f64) -> f64 {
     more_t + (fewer_t - more_t) * share
 }
 
-/// Of at least one point.
+/// The mean over at least one point.
 pub(super) fn mean(points: &[Point], of: impl Fn(&Point) -> f64) -> f64 {
     points.iter().map(of).sum::<f64>() / count(points.len())
 }
@@ -234,7 +240,7 @@ mod tests {
         );
     }
 
-    /// The share of 500 intervals that contain the slope of an AR(1) series of so many seconds.
+    /// The share of 500 intervals that contain the slope of an AR(1) series of this length.
     fn coverage(seconds: usize, autocorrelation: f64) -> f64 {
         const SEEDS: u64 = 500;
         let contains = |seed: &u64| {
@@ -246,7 +252,8 @@ mod tests {
         count((0..SEEDS).filter(contains).count()) / count(500)
     }
 
-    /// The seeds are fixed, so this cannot fail by chance; the floors are what was measured, less two standard errors (1 %).
+    /// The seeds are fixed, so this cannot fail by chance. The floors are the measured shares less two standard errors
+    /// (1 %).
     #[test]
     fn intervals_contain_the_slope_of_correlated_series() {
         for (seconds, autocorrelation, floor) in [
@@ -267,7 +274,7 @@ mod tests {
         }
     }
 
-    /// Were neighbouring seconds taken for independent, the interval would be several times narrower.
+    /// If neighbouring seconds counted as independent, the interval would be several times narrower.
     #[test]
     fn correlation_widens_the_interval() {
         let width = |autocorrelation| {

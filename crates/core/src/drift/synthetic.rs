@@ -3,7 +3,7 @@
 use super::slope::Point;
 use crate::schedule::mix;
 
-/// One point a second.
+/// A series with one point per second.
 pub(super) fn series(seconds: usize, mut value: impl FnMut(f64) -> f64) -> Vec<Point> {
     (0..seconds)
         .map(|second| {
@@ -16,7 +16,7 @@ pub(super) fn series(seconds: usize, mut value: impl FnMut(f64) -> f64) -> Vec<P
         .collect()
 }
 
-/// A stationary AR(1) series: each value is `autocorrelation` times the last and a standard normal draw.
+/// A stationary AR(1) series: each value is `autocorrelation` times the previous one plus a standard normal draw.
 pub(super) struct Noise {
     seed: u64,
     autocorrelation: f64,
@@ -45,7 +45,7 @@ impl Noise {
         (-2.0 * a.ln()).sqrt() * (std::f64::consts::TAU * b).cos()
     }
 
-    /// In `0 < u <= 1`, so that the logarithm exists.
+    /// Uniform in `0 < u <= 1`, so that the logarithm exists.
     pub(super) fn uniform(&mut self) -> f64 {
         self.seed = self.seed.wrapping_add(1);
         let bits = u32::try_from(mix(self.seed) >> 32).unwrap();

@@ -1,4 +1,4 @@
-//! Gates against series that leak, and series that only look as if they did.
+//! The gates on series that leak, and on series that only look as if they did.
 
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ const SESSIONS: u32 = 50;
 /// 30 min, in seconds.
 const SOAK_S: u64 = 1800;
 
-/// Rows of a trial with that memory and latency at each second of the window.
+/// Rows of a trial with this memory and latency at each second of the window.
 fn rows(
     lasts_s: u64,
     mut rss_bytes: impl FnMut(f64) -> f64,
@@ -46,7 +46,7 @@ fn gates(rows: &[Second]) -> [GateResult; 2] {
     soak_gates(Window::of(rows).as_ref(), 10.0)
 }
 
-/// Whether the gate on memory holds for such a series.
+/// Whether the gate on memory holds for this series.
 fn memory_holds(lasts_s: u64, rss_bytes: impl FnMut(f64) -> f64) -> bool {
     let [memory, latency] = gates(&rows(lasts_s, rss_bytes, |_| 150.0));
     assert_eq!(memory.name, RSS_GATE);
@@ -61,7 +61,7 @@ fn latency_holds(lasts_s: u64, newest_p95_ms: impl FnMut(f64) -> f64) -> bool {
     latency.pass
 }
 
-/// Resident memory moves by whole pages, and wanders.
+/// Resident memory that moves in whole pages and wanders.
 fn pages(seed: u64) -> impl FnMut(f64) -> f64 {
     let mut noise = Noise::new(seed, 0.9);
     move |bytes| ((bytes + 32.0 * KIB * noise.next()) / 4096.0).round() * 4096.0
@@ -69,14 +69,15 @@ fn pages(seed: u64) -> impl FnMut(f64) -> f64 {
 
 #[test]
 fn thresholds_by_hand() {
-    // 30 min at 20 MiB: doubling in a day is 0.83 MiB an hour, the resolution 2 MiB in half an hour, so 4 MiB; by 50 sessions. Latency: 10 ms in half an hour.
+    // 30 min at 20 MiB: doubling in a day is 0.83 MiB an hour. The resolution is 2 MiB in half an hour, so 4 MiB an
+    // hour, divided by 50 sessions. Latency: 10 ms in half an hour.
     let [memory, latency] = gates(&rows(SOAK_S, |_| 20.0 * MIB, |_| 150.0));
     assert!(
         (memory.threshold - 4.0 * MIB / 50.0).abs() < 1.0,
         "{memory:?}"
     );
     assert!((latency.threshold - 20.0).abs() < 1e-9, "{latency:?}");
-    // At 240 MiB it is 10 MiB an hour.
+    // At 240 MiB the threshold is 10 MiB an hour.
     let [memory, _] = gates(&rows(SOAK_S, |_| 240.0 * MIB, |_| 150.0));
     assert!(
         (memory.threshold - 10.0 * MIB / 50.0).abs() < 1.0,
@@ -94,7 +95,8 @@ fn nothing_grows() {
     }
 }
 
-/// 64 KiB per answer and one answer per session and second: 50 sessions leak 3.1 MiB a second, one 2.5 MiB in 40 s.
+/// 64 KiB per answer and one answer per session and second: 50 sessions leak 3.1 MiB a second, one session 2.5 MiB in
+/// 40 s.
 #[test]
 fn a_great_leak_is_found_in_forty_seconds() {
     for seed in 0..20 {
@@ -120,7 +122,7 @@ fn a_small_leak_is_found_in_half_an_hour_and_not_in_forty_seconds() {
 fn a_leak_below_a_collectors_sawtooth_is_found() {
     let sawtooth = |s: f64| 100.0 * MIB + (s % 45.0) / 45.0 * 30.0 * MIB;
     assert!(memory_holds(SOAK_S, sawtooth));
-    // 60 MiB an hour, where 4.6 (110 / 24) are allowed.
+    // 60 MiB an hour, where 4.6 MiB (110 / 24) are allowed.
     assert!(!memory_holds(SOAK_S, |s| sawtooth(s) + s * 60.0 * MIB / 3600.0));
 }
 
@@ -143,7 +145,7 @@ fn a_pool_that_fills_up_is_no_leak() {
     }
 }
 
-/// A growth that is no straight line widens the interval over the whole window; it is found all the same.
+/// Growth that is not a straight line widens the interval over the whole window. The gate finds it all the same.
 #[test]
 fn a_leak_that_begins_late_or_becomes_faster_is_found() {
     for begins_s in [100.0, 300.0, 590.0] {
@@ -161,7 +163,7 @@ fn a_leak_that_begins_late_or_becomes_faster_is_found() {
     )));
 }
 
-/// The share of 200 noisy series without any growth whose gate does not hold. The seeds are fixed, so this cannot fail by chance.
+/// How many of 200 noisy series without any growth fail the gate. The seeds are fixed, so this cannot fail by chance.
 #[test]
 fn noise_is_rarely_taken_for_growth() {
     let false_alarms = |lasts_s: u64| {
@@ -210,7 +212,7 @@ fn a_window_of_seconds_is_too_short() {
 
 #[test]
 fn drift_by_hand() {
-    // A page a second is 14,745,600 bytes an hour.
+    // One page a second is 14,745,600 bytes an hour.
     let rows = rows(60, |s| 20.0 * MIB + 4096.0 * s, |s| 100.0 + 0.1 * s);
     let drift = Window::of(&rows).unwrap().drift();
     let near = |slope: Option<crate::record::Slope>, value: f64| {
@@ -226,7 +228,8 @@ fn drift_by_hand() {
 }
 
 proptest! {
-    /// Whatever is added, a faster leak is never judged more kindly, and a leak never hides a growth that is there without it.
+    /// Whatever is added, a faster leak is never judged more leniently, and a leak never hides growth that is there
+    /// without it.
     #[test]
     fn more_leak_is_never_better(seed in 0_u64..1000, slow in 0.0_f64..1e5, more in 0.0_f64..1e6) {
         let observed = |bytes_per_s: f64| {
@@ -234,11 +237,11 @@ proptest! {
             let [memory, _] = gates(&rows(60, |s| 64.0 * MIB + s * bytes_per_s + MIB * noise.next(), |_| 1.0));
             memory.observed.unwrap()
         };
-        // Whole bytes round.
+        // Rounding to whole bytes.
         prop_assert!(observed(slow + more) >= observed(slow) - 10.0);
     }
 
-    /// Nobody's numbers make it panic or write what JSON cannot hold.
+    /// No input makes it panic or write what JSON cannot hold.
     #[test]
     fn any_rows_are_judged(values in prop::collection::vec((any::<Option<u64>>(), any::<Option<f64>>(), 0_u64..3), 0..80)) {
         let rows: Vec<Second> = (0..).zip(values).map(|(at_s, (rss, ms, sessions_open))| Second {

@@ -1,14 +1,16 @@
-//! Which load several targets are compared at, in which order they take turns, and in which they are ranked.
+//! The load at which several targets are compared, the order in which they take turns, and the order in which they are
+//! ranked.
 
 use crate::record::{Bracket, CostAtLoad, RankedTarget, Trial, Verdict};
 use crate::schedule::mix;
 use crate::stats::Mean;
 
-/// The common load is at most this share of the lowest load line: near its edge a target's cost bends.
+/// The common load is at most this share of the lowest load line, because near its edge a target's cost curve bends.
 pub const SHARE_OF_LOWEST: f64 = 0.8;
 
-/// The load at which all of them are compared: a round number (1, 1.5, 2, 3, 5 or 7 times a power of ten) not above [`SHARE_OF_LOWEST`] of the lowest load
-/// line. Targets that carry fewer than `least` sessions do not take part, for too few sessions give too few samples. `None` when none carries so many.
+/// The load at which all targets are compared: a round number (1, 1.5, 2, 3, 5 or 7 times a power of ten) not above
+/// [`SHARE_OF_LOWEST`] of the lowest load line. A target takes part only if that share of its load line is at least
+/// `least`, because too few sessions give too few samples. `None` if no target takes part.
 #[must_use]
 pub fn common_load<'a>(brackets: impl Iterator<Item = &'a Bracket>, least: u32) -> Option<u32> {
     let carried = brackets.filter_map(|bracket| bracket.confirmed);
@@ -34,7 +36,8 @@ fn round_down(value: f64) -> u32 {
     (fits.unwrap_or(1.0) * power).floor() as u32
 }
 
-/// The order in which `count` targets take their turns in round `round`: drawn anew for each, so that none profits from its place.
+/// The order in which `count` targets take their turns in round `round`. It is drawn again for each round, so that no
+/// target profits from its place.
 #[must_use]
 pub fn turns(count: usize, round: u32, seed: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
@@ -42,7 +45,7 @@ pub fn turns(count: usize, round: u32, seed: u64) -> Vec<usize> {
     order
 }
 
-/// The highest load line first; where two are the same, the one whose edge is higher.
+/// Sorts by load line, the highest first. If two are the same, the target with the higher edge comes first.
 pub fn sort(rows: &mut [RankedTarget]) {
     let key = |row: &RankedTarget| {
         let edge = row.bracket.edge.map_or(0.0, |edge| edge.value);
@@ -57,8 +60,8 @@ pub fn sort(rows: &mut [RankedTarget]) {
     });
 }
 
-/// What the trials at a load make of its cost, each with the file that it is kept in; `None` when none of them counts. One that failed does not: a target that does not
-/// keep up leaves work undone, and so looks cheap.
+/// The cost at a load from its trials, each given with the name of its file; `None` if none of them counts. A failed
+/// trial does not count: a target that does not keep up leaves work undone, and so looks cheap.
 #[must_use]
 pub fn cost_at_load(trials: &[(Trial, String)]) -> Option<CostAtLoad> {
     let counted: Vec<_> = trials
@@ -93,7 +96,8 @@ pub fn cost_at_load(trials: &[(Trial, String)]) -> Option<CostAtLoad> {
     })
 }
 
-/// Places `from..=to` of each row of a ranking that is sorted: rows whose edges' intervals overlap cannot be told apart, so they share their places.
+/// Places `from..=to` for each row of a sorted ranking. Rows whose edges' intervals overlap cannot be told apart, so
+/// they share their places.
 ///
 /// A row without an interval has the place that its load line gives it.
 #[must_use]

@@ -61,7 +61,7 @@ fn the_common_load_is_a_round_number_that_all_carry() {
     assert_eq!(of(&[Some(95), Some(4000)]), Some(70));
     assert_eq!(of(&[Some(125)]), Some(100));
     assert_eq!(of(&[Some(190)]), Some(150));
-    // 20 of 24 is above 0.8 of it: that target does not take part.
+    // 0.8 of 24 is less than 20: that target does not take part.
     assert_eq!(of(&[Some(24), Some(500)]), Some(300));
     assert_eq!(of(&[Some(24), None]), None);
     assert_eq!(of(&[]), None);
@@ -98,7 +98,7 @@ fn an_edge_without_a_high_end_overlaps_with_all_above_it() {
     assert_eq!(places(&rows), [(1, 2), (1, 2)]);
 }
 
-/// A passing trial with this cost, as JSON gives it: every other field has what a record must have.
+/// A passing trial with this cost, built from JSON: every other field has what a record must have.
 fn trial(verdict: Verdict, cost: Option<f64>) -> Trial {
     let resources = cost.map(|cost| crate::record::TargetResources {
         cpu_us_per_session_second: Some(cost),

@@ -1,4 +1,4 @@
-//! The load line of one target, with the evidence.
+//! The load line of one target, with its evidence.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,11 +26,11 @@ pub struct Bracket {
     /// What the loads count.
     #[serde(default, skip_serializing_if = "LoadUnit::is_sessions")]
     pub load_unit: LoadUnit,
-    /// The highest load classified as passing: the load line. `null` when none passed.
+    /// The highest load classified as passing: the load line. `null` if no load is.
     pub confirmed: Option<u32>,
-    /// Loads that disagree with themselves.
+    /// Loads whose trials disagree.
     pub borderline: Vec<u32>,
-    /// The lowest load classified as failing. `null` when none failed.
+    /// The lowest load classified as failing. `null` if no load is.
     pub first_fail: Option<u32>,
     /// The gate that failed first at `first_fail`.
     pub failing_gate: Option<String>,
@@ -38,16 +38,17 @@ pub struct Bracket {
     pub bottleneck: Option<String>,
     /// `confirmed` per vCPU.
     pub sessions_per_vcpu: Option<f64>,
-    /// The client or the machine ran out before the target did: the answer is "at least".
+    /// Whether the client or the machine ran out before the target did: the answer is then "at least".
     pub lower_bound_only: bool,
     /// Whether a signal ended the search early.
     pub interrupted: bool,
     /// Why the search ended, in a sentence.
     pub conclusion: String,
-    /// Where the edge lies: the load at which half of the trials pass. `null` when no trial passed or the search could not tell.
+    /// Where the edge lies: the load at which half of the trials pass. `null` if no trial passed, or if the search
+    /// could not determine it.
     #[serde(default)]
     pub edge: Option<Edge>,
-    /// What the trials say, load by load, ascending.
+    /// What the trials show, load by load, ascending.
     #[serde(default)]
     pub evidence: Vec<LoadEvidence>,
     /// What a session costs the target, load by load, ascending.
@@ -60,7 +61,7 @@ pub struct Bracket {
     pub build: Build,
     /// When the search began, RFC 3339 in UTC.
     pub started_at: String,
-    /// The trials in the order in which they ran.
+    /// The trials, in the order in which they ran.
     pub trials: Vec<TrialSummary>,
 }
 
@@ -71,13 +72,13 @@ pub struct Edge {
     pub value: f64,
     /// Lower end of the interval.
     pub low: f64,
-    /// Upper end of the interval; `null` when nothing failed.
+    /// Upper end of the interval; `null` if nothing failed.
     pub high: Option<f64>,
     /// Confidence of the interval, 0 to 1.
     pub confidence: f64,
 }
 
-/// What all trials say of a load.
+/// What all trials together say about a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LoadClass {
@@ -92,7 +93,7 @@ pub enum LoadClass {
 }
 
 impl LoadClass {
-    /// Its word in results and on terminals.
+    /// Its name in results and on terminals.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -104,7 +105,7 @@ impl LoadClass {
     }
 }
 
-/// The trials at one load and what they make of it.
+/// The trials at one load, and the class of the load.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadEvidence {
     /// The load.
@@ -119,7 +120,7 @@ pub struct LoadEvidence {
     pub short_failed: u32,
     /// Trials of either length that were invalid.
     pub invalid: u32,
-    /// What the search makes of it, neighbouring loads considered.
+    /// What the search concludes, including from trials at neighbouring loads.
     pub class: LoadClass,
 }
 
@@ -128,16 +129,16 @@ pub struct LoadEvidence {
 pub struct CostPoint {
     /// The load.
     pub sessions: u32,
-    /// CPU time per second and open session, as charged: mean over the valid trials.
+    /// CPU time per session-second, as charged to the target: mean over the valid trials.
     pub cpu_us_per_session_second: f64,
-    /// The same of the target's cores, where they were its own: mean over the same trials.
+    /// Busy time of the target's cores per session-second, if they were its own: mean over the same trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_us_per_session_second: Option<f64>,
-    /// The least of them.
+    /// The lowest `cpu_us_per_session_second` of these trials.
     pub low: f64,
-    /// The greatest of them.
+    /// The highest `cpu_us_per_session_second` of these trials.
     pub high: f64,
-    /// How many trials.
+    /// Number of these trials.
     pub trials: u32,
     /// Resident memory per session: mean over the same trials.
     pub rss_bytes_per_session: Option<f64>,
@@ -167,9 +168,9 @@ pub struct TrialSummary {
     pub oldest_p50_ms: Option<f64>,
     /// Oldest-frame latency, 95th percentile from the schedule.
     pub oldest_p95_ms: Option<f64>,
-    /// CPU time of the target per second and session.
+    /// CPU time of the target per session-second, as charged.
     pub cpu_us_per_session_second: Option<f64>,
-    /// The same of the target's cores, where they were its own.
+    /// Busy time of the target's cores per session-second, if they were its own.
     #[serde(default)]
     pub core_us_per_session_second: Option<f64>,
     /// CPU time of the target as a share of what it was given.
@@ -181,7 +182,7 @@ pub struct TrialSummary {
 }
 
 impl TrialSummary {
-    /// The summary of a trial that is kept in `file`.
+    /// The summary of a trial that is stored in `file`.
     #[must_use]
     pub fn of(trial: &Trial, file: &str) -> Self {
         let latency = &trial.latency;

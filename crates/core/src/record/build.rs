@@ -1,23 +1,24 @@
-//! Which build of Plimsoll made a record.
+//! The build of Plimsoll that made a record.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Digits of a commit that people read.
+/// How many digits of a commit are shown.
 const SHORT_DIGITS: usize = 12;
 
-/// Which build of Plimsoll made a record. What is not known is `null`: a build outside a checkout, or a record of 0.1.0 or before.
+/// The build of Plimsoll that made a record. A field is `null` if it is unknown: in a build outside a checkout, and in
+/// a record of 0.1.0 or before.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Build {
     /// The commit of the sources.
     #[serde(default)]
     pub commit: Option<String>,
-    /// Whether the sources were changed after that commit.
+    /// Whether the sources had changes after that commit.
     #[serde(default)]
     pub dirty: Option<bool>,
-    /// The compiler, as it names itself.
+    /// The compiler, by the name it gives itself.
     #[serde(default)]
     pub compiler: Option<String>,
     /// The compiler's profile: `release` or `debug`.
@@ -26,20 +27,21 @@ pub struct Build {
 }
 
 impl Build {
-    /// Whether nothing is known of it.
+    /// Whether nothing is known about the build.
     #[must_use]
     pub fn is_unknown(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether two records were surely made by one build. Changed sources have no name, so two builds of them are never called the same, and neither are two of
-    /// which nothing is known.
+    /// Whether two records were surely made by the same build. Changed sources have no name, so two builds of them
+    /// never count as the same. Neither do two builds of which nothing is known.
     #[must_use]
     pub fn is_surely(&self, other: &Self) -> bool {
         self.commit.is_some() && self.dirty == Some(false) && self == other
     }
 
-    /// What to say of records of two builds; `None` when they are surely of one. `one` and `other` name the records.
+    /// A warning about records of two builds; `None` if they are surely of the same one. `one` and `another` name the
+    /// records.
     #[must_use]
     pub fn warning(&self, one: &str, other: &Self, another: &str) -> Option<String> {
         if self.is_surely(other) {

@@ -10,26 +10,26 @@ use super::{Build, LoadUnit};
 pub struct Calibration {
     /// Version of this schema.
     pub schema_version: u32,
-    /// CPU time per 648-byte message of a bare send loop, the receiver's softirq work included.
+    /// CPU time per 648-byte message of a bare send loop, including the receiver's softirq work.
     pub bare_us_per_frame: f64,
     /// CPU time per frame of the engine against a sink: sending, receiving and accounting.
     pub engine_us_per_frame: f64,
-    /// Median over the rounds of engine / bare within a round.
+    /// Engine / bare within a round: median over the rounds.
     pub ratio: f64,
-    /// The most sessions that this client can honestly drive.
+    /// The most sessions that this client can soundly drive.
     pub max_sessions: u32,
-    /// Send lag at `max_sessions`; where that is 0, at the least load that was tried.
+    /// Send lag at `max_sessions`. If that is 0, send lag at the lowest load tried.
     pub send_lag_p99_us: f64,
     /// How late a sleep ends.
     pub timer_error_p99_us: f64,
-    /// Sessions on which the two costs were measured.
+    /// Number of sessions with which the two costs were measured.
     pub sessions: u32,
     /// How the engine waits for sockets.
     pub engine_backend: String,
     /// The build of Plimsoll that made this.
     #[serde(default, skip_serializing_if = "Build::is_unknown")]
     pub build: Build,
-    /// When, RFC 3339 in UTC.
+    /// When the calibration began, RFC 3339 in UTC.
     pub started_at: String,
 }
 
@@ -44,31 +44,33 @@ pub struct WsCalibration {
     pub timer_error_p99_us: f64,
     /// How often bare loop and engine took turns.
     pub rounds: u32,
-    /// How long each of them ran each time.
+    /// How long each of them ran in a round.
     pub seconds: f64,
     /// How the engine waits for sockets.
     pub engine_backend: String,
     /// The build of Plimsoll that made this.
     #[serde(default, skip_serializing_if = "Build::is_unknown")]
     pub build: Build,
-    /// When, RFC 3339 in UTC.
+    /// When the calibration began, RFC 3339 in UTC.
     pub started_at: String,
 }
 
-/// What a kind of work costs one core of the client: the engine, and beside it a bare loop that does the same with nothing around it, in turns.
+/// What a kind of work costs one core of the client. The engine takes turns with a bare loop that does the same work
+/// and nothing else.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClientCost {
-    /// What the client does: `json` and `msgpack` send messages, `echo` sends them and takes them back, `connections` opens and closes.
+    /// What the client does: `json` and `msgpack` send messages, `echo` sends and receives them, `connections` opens
+    /// and closes connections.
     pub work: String,
-    /// What a load of it counts.
+    /// What a load of this work counts.
     pub load_unit: LoadUnit,
     /// The load at which the costs were measured.
     pub load: u32,
-    /// Connections that shared the load; `null` where they are the load.
+    /// Connections that shared the load; `null` if they are the load.
     pub connections: Option<u32>,
     /// Payload of a message in bytes; `null` for connections.
     pub message_bytes: Option<u64>,
-    /// Messages of a connection that are due together and go out with one write; `null` for connections.
+    /// Messages of a connection that are due together and sent with one write; `null` for connections.
     pub messages_per_write: Option<u32>,
     /// CPU time of the bare loop per message, echo or connection.
     pub bare_cpu_us: Spread,
@@ -76,23 +78,23 @@ pub struct ClientCost {
     pub engine_cpu_us: Spread,
     /// Engine / bare within a round.
     pub ratio: Spread,
-    /// What the bare loop would do a second if it had a core to itself: 10⁶ / the median of `bare_cpu_us`.
+    /// What the bare loop would do per second with a core to itself: 10⁶ / the median of `bare_cpu_us`.
     pub bare_per_core_second: f64,
-    /// The same of the engine.
+    /// What the engine would do per second with a core to itself.
     pub engine_per_core_second: f64,
-    /// The greatest load at which one core of the engine was tried and was on time; `null` where it never was.
+    /// The highest load at which one core of the engine was tried and was on time; `null` if it never was.
     pub on_time_load: Option<u32>,
-    /// Send lag at that load.
+    /// Send lag at `on_time_load`.
     pub send_lag_p99_us: Option<f64>,
 }
 
-/// What several rounds gave.
+/// The results of several rounds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Spread {
-    /// The middle one.
+    /// The median.
     pub median: f64,
-    /// The least.
+    /// The lowest.
     pub least: f64,
-    /// The greatest.
+    /// The highest.
     pub greatest: f64,
 }

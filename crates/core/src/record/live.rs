@@ -8,26 +8,27 @@ use super::second::Second;
 use super::trial::{Trial, Verdict};
 use crate::profile::Profile;
 
-/// What a running command shows. It is not a record of a result: what is true at the end is in the trials' files.
+/// What a running command shows. It is not a record of a result: the final values are in the trials' files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Live {
     /// Version of this schema.
     pub schema_version: u32,
-    /// Which command runs.
+    /// The command that is running.
     pub command: LiveCommand,
-    /// The target that is measured now.
+    /// The target being measured now.
     pub target: String,
     /// All targets of the command.
     pub targets: Vec<String>,
-    /// Name of the SLO that the gates are of.
+    /// Name of the SLO that has the gates.
     pub slo: String,
     /// Name of the profile.
     pub profile: String,
     /// When the command began, RFC 3339 in UTC.
     pub started_at: String,
-    /// When this was written, RFC 3339 in UTC. A file that was written more than [`Live::STALE_AFTER_S`] ago is what a crash left behind.
+    /// When this was written, RFC 3339 in UTC. A file written more than [`Live::STALE_AFTER_S`] ago was left behind by
+    /// a crash.
     pub updated_at: String,
-    /// The command's process.
+    /// Process ID of the command.
     pub pid: u32,
     /// What the target is given, in vCPU; `null` when Plimsoll does not start it.
     pub vcpu: Option<f64>,
@@ -36,26 +37,28 @@ pub struct Live {
     /// What the loads count.
     #[serde(default, skip_serializing_if = "LoadUnit::is_sessions")]
     pub load_unit: LoadUnit,
-    /// The trial that runs; `null` between two trials.
+    /// The trial that is running; `null` between two trials.
     pub trial: Option<LiveTrial>,
     /// The gates of the SLO, in its order.
     pub gates: Vec<LiveGate>,
-    /// The seconds of the trial that runs, or between two trials those of the last: the newest [`Live::SECONDS_MAX`].
+    /// The seconds of the trial that is running, or between two trials those of the last one: the newest
+    /// [`Live::SECONDS_MAX`].
     pub seconds: Vec<LiveSecond>,
     /// The trials that ended, in the order in which they ran.
     pub trials: Vec<LiveEnded>,
     /// What the trials of `target` show of its load line so far.
     pub bracket: LiveBracket,
-    /// About how many trials are left, the one that runs included.
+    /// About how many trials are left, including the one that is running.
     pub trials_left: u32,
     /// About how long the command will still take, in seconds.
     pub time_left_s: f64,
-    /// Whether the command has ended: never so in a file, for it is removed then; whoever hands this on says so with the last one.
+    /// Whether the command has ended. This is never true in a file, which is removed at the end; a program that passes
+    /// the file on sets it in its last copy.
     pub ended: bool,
 }
 
 impl Live {
-    /// What was written longer ago is not live, in seconds.
+    /// A file older than this is not live, in seconds.
     pub const STALE_AFTER_S: u64 = 5;
     /// The most seconds of a trial that are kept.
     pub const SECONDS_MAX: usize = 600;
@@ -69,7 +72,7 @@ pub enum LiveCommand {
     Run,
     /// The search for load lines.
     Find,
-    /// Two targets held against each other.
+    /// Two targets compared with each other.
     Compare,
 }
 
@@ -89,20 +92,20 @@ impl LiveCommand {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// The target starts; no second is over yet.
+    /// The target starts; no second has passed yet.
     Starting,
     /// Sessions connect.
     Ramp,
     /// All sessions run, nothing counts yet.
     WarmUp,
-    /// What is due counts.
+    /// Frames due now count.
     Measured,
-    /// Answers are waited for.
+    /// The client waits for answers.
     Grace,
 }
 
 impl Phase {
-    /// The phase that a row of seconds names; one that it does not know is the last.
+    /// The phase that a row of seconds names. An unknown name counts as grace.
     #[must_use]
     pub fn of_word(word: &str) -> Self {
         match word {
@@ -113,7 +116,7 @@ impl Phase {
         }
     }
 
-    /// Its word on terminals.
+    /// Its name on terminals.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -129,18 +132,18 @@ impl Phase {
 /// How long each phase of a full trial takes. A short trial takes less.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LivePhases {
-    /// Sessions connect, in seconds.
+    /// Length of the ramp: sessions connect.
     pub ramp_s: f64,
-    /// Nothing counts yet, in seconds.
+    /// Length of the warm-up: nothing counts yet.
     pub warm_up_s: f64,
-    /// What is due counts, in seconds.
+    /// Length of the measured window: frames due in it count.
     pub measured_s: f64,
-    /// Answers are waited for, in seconds.
+    /// Length of the grace: the client waits for answers.
     pub grace_s: f64,
 }
 
 impl LivePhases {
-    /// Those of a profile.
+    /// The phases of a profile.
     #[must_use]
     pub fn of(profile: &Profile) -> Self {
         Self {
@@ -151,25 +154,25 @@ impl LivePhases {
         }
     }
 
-    /// Until the measured window ends, in seconds. Grace is over as soon as everything is answered.
+    /// Time until the measured window ends, in seconds. Grace is over as soon as everything is answered.
     #[must_use]
     pub fn to_window_end_s(&self) -> f64 {
         self.ramp_s + self.warm_up_s + self.measured_s
     }
 }
 
-/// The trial that runs.
+/// The trial that is running.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LiveTrial {
-    /// Counted from 1: by target in a search, over both in a comparison.
+    /// Number of the trial, from 1. A search counts by target, a comparison counts over both targets.
     pub number: u32,
     /// The load.
     pub sessions: u32,
-    /// What it is for, in a few words; empty for the one trial of a `run`.
+    /// What the trial is for, in a few words; empty for the one trial of a `run`.
     pub why: String,
-    /// Where it is.
+    /// The current phase.
     pub phase: Phase,
-    /// Seconds since its epoch.
+    /// Seconds since the trial's epoch.
     pub at_s: u64,
     /// Errors and protocol faults so far.
     pub errors: u64,
@@ -177,46 +180,46 @@ pub struct LiveTrial {
     pub sessions_lost: u64,
 }
 
-/// A gate and how close to it the trial is.
+/// A gate, and how close the trial is to it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LiveGate {
     /// Name of the metric; latencies carry their unit.
     pub name: String,
-    /// The most that passes.
+    /// The greatest value that passes.
     pub threshold: f64,
-    /// For a latency, what the last second's answers show, a count over the trial so far; `null` when nothing was measured yet, or when only the trial's end
-    /// can tell it.
+    /// For a latency, the value over the last second's answers; for a count, the value over the trial so far. `null` if
+    /// nothing was measured yet, or if it is known only at the end of the trial.
     pub observed: Option<f64>,
 }
 
-/// A second of the trial: as [`Second`], without what is known only afterwards.
+/// A second of the trial: a [`Second`] without what is known only afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LiveSecond {
-    /// Seconds since the trial began, at its end.
+    /// Seconds since the trial began, at the end of this second.
     pub at_s: u64,
-    /// Where the trial was.
+    /// The phase of the trial.
     pub phase: Phase,
-    /// Sessions open at its end.
+    /// Sessions open at the end of this second.
     pub sessions_open: u64,
-    /// Frames written in it, measured or not.
+    /// Frames written in this second, measured or not.
     pub frames_sent: u64,
-    /// Partials in it that covered measured frames.
+    /// Partials in this second that covered measured frames.
     pub partials: u64,
-    /// Errors in it that named measured frames.
+    /// Errors in this second that named measured frames.
     pub errors: u64,
-    /// Protocol faults in it.
+    /// Protocol faults in this second.
     pub protocol_faults: u64,
-    /// Sessions that failed or died in it.
+    /// Sessions that failed or died in this second.
     pub sessions_lost: u64,
-    /// Latency of the newest frame from the schedule.
+    /// Newest-frame latency, 50th percentile from the schedule.
     pub newest_p50_ms: Option<f64>,
-    /// The same, 95th percentile.
+    /// Newest-frame latency, 95th percentile from the schedule.
     pub newest_p95_ms: Option<f64>,
-    /// The same, greatest.
+    /// Newest-frame latency, maximum from the schedule.
     pub newest_max_ms: Option<f64>,
-    /// Latency of the oldest frame from the schedule.
+    /// Oldest-frame latency, 50th percentile from the schedule.
     pub oldest_p50_ms: Option<f64>,
-    /// The same, 95th percentile.
+    /// Oldest-frame latency, 95th percentile from the schedule.
     pub oldest_p95_ms: Option<f64>,
     /// The client's send lag, 99th percentile.
     pub send_lag_p99_us: Option<f64>,
@@ -224,22 +227,22 @@ pub struct LiveSecond {
     pub send_wait_p99_us: Option<f64>,
     /// Share of its core that the busiest engine thread used.
     pub client_cpu_share: f64,
-    /// CPU time of the target in it as cores; `null` when unknown.
+    /// CPU time of the target in this second, in cores; `null` if unknown.
     pub target_cpu_cores: Option<f64>,
     /// Resident set of the target.
     pub target_rss_bytes: Option<u64>,
-    /// Share of its quota periods in which the target was throttled; `null` without a quota.
+    /// Share of this second's quota periods in which the target was throttled; `null` without a quota.
     pub target_throttled_share: Option<f64>,
-    /// Time that the target's threads waited for a core per time.
+    /// Time that the target's threads waited for a core, per unit of time.
     pub target_run_queue_wait_share: Option<f64>,
     /// Open files of the target.
     pub target_fds: Option<u64>,
-    /// CPU time of the inference simulator in it as cores.
+    /// CPU time of the inference simulator in this second, in cores.
     pub inference_cpu_cores: Option<f64>,
 }
 
 impl LiveSecond {
-    /// Of a row.
+    /// The live form of a row.
     #[must_use]
     pub fn of(second: &Second) -> Self {
         Self {
@@ -272,7 +275,7 @@ impl LiveSecond {
 /// A trial that ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LiveEnded {
-    /// Its number, as [`LiveTrial`] has it.
+    /// Its number, as in [`LiveTrial`].
     pub number: u32,
     /// The target.
     pub target: String,
@@ -282,14 +285,14 @@ pub struct LiveEnded {
     pub verdict: Verdict,
     /// Newest-frame latency over the window, 50th percentile from the schedule.
     pub newest_p50_ms: Option<f64>,
-    /// The same, 95th percentile.
+    /// Newest-frame latency over the window, 95th percentile from the schedule.
     pub newest_p95_ms: Option<f64>,
-    /// CPU time of the target per second and session.
+    /// CPU time of the target per session-second, as charged.
     pub cpu_us_per_session_second: Option<f64>,
 }
 
 impl LiveEnded {
-    /// Of a trial's record.
+    /// The live form of a trial's record.
     #[must_use]
     pub fn of(number: u32, target: &str, trial: &Trial) -> Self {
         let newest = &trial.latency.newest.from_schedule;
@@ -306,17 +309,17 @@ impl LiveEnded {
     }
 }
 
-/// What the trials show of a load line so far. Near a soft edge a load can fail below one that passes.
+/// What the trials show of a load line so far. Near a soft edge, a load can fail below one that passes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LiveBracket {
-    /// The greatest load that a trial passed at; `null` when none passed.
+    /// The highest load at which a trial passed; `null` if none passed.
     pub highest_pass: Option<u32>,
-    /// The least load that a trial failed at; `null` when none failed.
+    /// The lowest load at which a trial failed; `null` if none failed.
     pub lowest_fail: Option<u32>,
 }
 
 impl LiveBracket {
-    /// Takes in what a trial showed. An invalid one shows nothing.
+    /// Adds the verdict of a trial. An invalid trial shows nothing.
     pub fn add(&mut self, sessions: u32, verdict: Verdict) {
         match verdict {
             Verdict::Pass => self.highest_pass = self.highest_pass.max(Some(sessions)),
@@ -380,7 +383,7 @@ mod tests {
         let json = serde_json::to_string(&second).unwrap();
         let again: LiveSecond = serde_json::from_str(&json).unwrap();
         assert_eq!(again, second);
-        // One for each of the row's fields, so that a new column is not forgotten here.
+        // One per field of the row, so that a new column is not forgotten here.
         let fields = serde_json::to_value(second).unwrap();
         assert_eq!(fields.as_object().unwrap().len(), 22);
     }

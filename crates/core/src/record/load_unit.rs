@@ -5,37 +5,37 @@ use serde::{Deserialize, Serialize};
 
 use crate::profile::Profile;
 
-/// What a load counts: the field of the name `sessions` in every record is a number of these.
+/// What a load counts: the unit of the field `sessions` in every record.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LoadUnit {
-    /// Sessions that are open.
+    /// Open sessions.
     #[default]
     Sessions,
-    /// Connections that are open.
+    /// Open connections.
     Connections,
     /// Connections that arrive each second.
     ConnectionsPerSecond,
-    /// Messages that are sent each second, over all connections.
+    /// Messages sent each second, over all connections.
     MessagesPerSecond,
     /// Connections that receive what one of them publishes.
     Receivers,
 }
 
 impl LoadUnit {
-    /// Whether it is a rate: then a load costs CPU time per event, not per session and second.
+    /// Whether it is a rate. A load then costs CPU time per event, not per session-second.
     #[must_use]
     pub fn is_rate(self) -> bool {
         matches!(self, Self::ConnectionsPerSecond | Self::MessagesPerSecond)
     }
 
-    /// Whether it is the usual one, which records need not name.
+    /// Whether it is the default, which records need not name.
     #[must_use]
     pub fn is_sessions(&self) -> bool {
         *self == Self::Sessions
     }
 
-    /// Makes a profile what it is for such a load: where the load is connections that arrive, no time passes before they do.
+    /// Adapts a profile to this kind of load: if the load is connections that arrive, there is no ramp.
     pub fn shape(self, profile: &mut Profile) {
         if self == Self::ConnectionsPerSecond {
             profile.ramp_s = 0.0;

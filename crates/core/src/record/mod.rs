@@ -1,7 +1,7 @@
-//! What a result folder holds: the records that every rendering is made from, and that other tools read.
+//! What a result folder holds: the records from which every rendering is made, and which other tools read.
 //!
-//! The JSON schema is generated from these types, checked in, and tested; a change of meaning raises [`SCHEMA_VERSION`]. A field that came later has a default, so that
-//! older results can still be read.
+//! The JSON schema is generated from these types, checked in, and tested. A change of meaning raises
+//! [`SCHEMA_VERSION`]. A field that was added later has a default, so that older results can still be read.
 
 mod bracket;
 mod build;
@@ -39,5 +39,5 @@ pub use trial::{
 };
 pub use ws::{ClosedLoopRecord, DecodeRecord, Delivered, Outcome as WsOutcome, WsRecord};
 
-/// Version of the records below.
+/// Schema version of the records in this module.
 pub const SCHEMA_VERSION: u32 = 1;

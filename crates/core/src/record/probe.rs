@@ -1,4 +1,4 @@
-//! What the machine did with the same small work before and after a trial.
+//! The time that the machine takes for the same small work before and after a trial.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,60 +6,63 @@ use serde::{Deserialize, Serialize};
 use super::Trial;
 use crate::stats;
 
-/// What a machine at rest takes for small work that is always the same: each a median, so that one interruption does not count.
+/// The time that a machine at rest takes for small work that is always the same. Each value is a median, so that one
+/// interruption does not count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Probe {
-    /// A multiplication that waits for the one before it, on the target's first CPU.
+    /// A multiplication that waits for the previous one, on the target's first CPU.
     pub arithmetic_ns: f64,
-    /// A read of memory beyond the core's own caches whose address is the result of the one before it, on the target's first CPU.
+    /// A read of memory beyond the core's own caches, on the target's first CPU. Its address is the result of the
+    /// previous read.
     pub memory_ns: f64,
     /// The shortest system call, on the target's first CPU.
     pub system_call_ns: f64,
-    /// A blocked thread on the target's first CPU is woken by one on the client's, and wakes that in turn: both ways together.
+    /// A thread on the client's CPU wakes a blocked thread on the target's first CPU, which wakes it in turn: both ways
+    /// together.
     pub wake_up_us: f64,
     /// How late a sleep of 500 µs on the target's first CPU ends.
     pub timer_late_us: f64,
-    /// CPU time that such a sleep takes: going to sleep and coming back.
+    /// CPU time that such a sleep takes: going to sleep and waking up.
     pub timer_cpu_us: f64,
 }
 
 /// The probes of one trial.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Probes {
-    /// Before the target was started.
+    /// The probe before the target was started.
     pub before: Probe,
-    /// After it had ended; `null` when the trial was interrupted.
+    /// The probe after the target had ended; `null` if the trial was interrupted.
     pub after: Option<Probe>,
 }
 
-/// A figure of a probe.
+/// One value of a probe.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ProbeFigure {
-    /// In words.
+    /// Its name in words.
     pub name: &'static str,
     /// Its value.
     pub value: f64,
-    /// The value's unit.
+    /// The unit of the value.
     pub unit: &'static str,
 }
 
 const MEMORY: &str = "read of memory";
 
-/// A figure that another probe saw otherwise.
+/// A value that differs between two probes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Moved {
-    /// What it was.
+    /// The value in the first probe.
     pub from: ProbeFigure,
-    /// What it is.
+    /// The value in the second probe.
     pub to: f64,
 }
 
 impl Probe {
-    /// A figure that differs by more than this factor is told. On a virtual machine with neighbours, wake-ups and timers had two states, one of which took twice as
-    /// long as the other.
+    /// A value that changes by more than this factor is reported. On a virtual machine with neighbours, wake-ups and
+    /// timers had two states, and one took twice as long as the other.
     pub const MOVED: f64 = 2.0;
 
-    /// What the machine did before these trials: the median of each figure; `None` where none was probed.
+    /// The median of each value over the probes before these trials; `None` if there was no probe.
     #[must_use]
     pub fn before<'a>(trials: impl Iterator<Item = &'a Trial>) -> Option<Self> {
         let probes = trials.filter_map(|trial| trial.environment.probes.as_ref());
@@ -82,7 +85,7 @@ impl Probe {
         })
     }
 
-    /// Its figures.
+    /// Its values.
     #[must_use]
     pub fn figures(&self) -> [ProbeFigure; 6] {
         let figure = |name, value, unit| ProbeFigure { name, value, unit };
@@ -96,8 +99,9 @@ impl Probe {
         ]
     }
 
-    /// The figure that moved most from here to there, either way, where it moved by more than the factor `limit`. Reading memory is left out: what it takes
-    /// depends on which pages a probe happens to get, and varied eightfold between probes that agreed in all else.
+    /// The value that changed most between the two probes, in either direction, if it changed by more than the factor
+    /// `limit`. Reading memory is left out: its time depends on which pages a probe happens to get, and varied
+    /// eightfold between probes that agreed in everything else.
     #[must_use]
     pub fn moved_to(&self, other: &Self, limit: f64) -> Option<Moved> {
         let pairs = self.figures().into_iter().zip(other.figures());
@@ -142,7 +146,7 @@ mod tests {
         let wake_ups = Probe {
             wake_up_us: 80.0,
             system_call_ns: 140.0,
-            // Unknown there, so nothing is said.
+            // Unknown in one probe, so it is not reported.
             timer_cpu_us: 9.0,
             ..rest
         };

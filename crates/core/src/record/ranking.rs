@@ -1,4 +1,5 @@
-//! Several targets under the same conditions: the load line of each, and what each costs at one load that all of them carry.
+//! Several targets under the same conditions: the load line of each, and the cost of each at one load that all of them
+//! carry.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,69 +24,69 @@ pub struct Ranking {
     /// What the loads count.
     #[serde(default, skip_serializing_if = "LoadUnit::is_sessions")]
     pub load_unit: LoadUnit,
-    /// The load at which costs are compared; `null` when there is none that every target carries.
+    /// The load at which costs are compared; `null` if no load is carried by every target.
     pub common_load: Option<u32>,
-    /// Rounds of trials at that load: each has one trial of every target, in an order drawn anew.
+    /// Rounds of trials at that load. Each has one trial of every target, in a newly drawn order.
     pub rounds: u32,
     /// The targets, the highest load line first.
     pub rows: Vec<RankedTarget>,
-    /// Targets that were to be measured and were not, with the reason.
+    /// Targets that should have been measured but were not, with the reason.
     pub left_out: Vec<LeftOut>,
-    /// Whether a signal ended it early.
+    /// Whether a signal ended the ranking early.
     pub interrupted: bool,
     /// Seed of the searches and of the order of the rounds.
     pub seed: u64,
     /// The build of Plimsoll that made this.
     #[serde(default, skip_serializing_if = "Build::is_unknown")]
     pub build: Build,
-    /// When it began, RFC 3339 in UTC.
+    /// When the ranking began, RFC 3339 in UTC.
     pub started_at: String,
 }
 
-/// One target of several.
+/// One of the ranked targets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RankedTarget {
-    /// Its result folder, below that of the ranking: the trials of its search, and those at the common load.
+    /// Its result folder, below that of the ranking. It holds the trials of its search and those at the common load.
     pub folder: String,
     /// The language it is written in.
     pub language: String,
-    /// One line: runtime and libraries.
+    /// Its runtime and libraries, in one line.
     pub description: String,
-    /// Lines of its source that are neither blank nor comment, tests left out; `null` when they could not be counted.
+    /// Lines of its source that are neither blank nor comment, tests left out; `null` if they could not be counted.
     pub lines_of_code: Option<u64>,
     /// Its load line, as in `bracket.json` of its folder.
     pub bracket: Bracket,
-    /// Its cost at the common load; `null` when no trial there was valid.
+    /// Its cost at the common load; `null` if no trial there was valid.
     pub at_common_load: Option<CostAtLoad>,
 }
 
-/// What a target costs at one load: over the trials that passed there.
+/// What a target costs at one load, over the trials that passed there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CostAtLoad {
-    /// CPU time per second and open session, as charged: mean.
+    /// CPU time per session-second, as charged to the target: mean.
     pub cpu_us_per_session_second: f64,
-    /// The same of the target's cores, where they were its own: mean.
+    /// Busy time of the target's cores per session-second, if they were its own: mean.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_us_per_session_second: Option<f64>,
-    /// The least of them.
+    /// The lowest `cpu_us_per_session_second` of these trials.
     pub low: f64,
-    /// The greatest of them.
+    /// The highest `cpu_us_per_session_second` of these trials.
     pub high: f64,
     /// Resident memory per session: mean.
     pub rss_bytes_per_session: Option<f64>,
     /// Newest-frame latency, 95th percentile from the schedule: mean.
     pub newest_p95_ms: Option<f64>,
-    /// The trials, as files of the target's folder.
+    /// The trials, as files in the target's folder.
     pub trials: Vec<String>,
-    /// Trials at this load that do not count: they failed, or the measurement was invalid.
+    /// Number of trials at this load that do not count: they failed, or the measurement was invalid.
     pub left_out: u32,
 }
 
 /// A target that was not measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LeftOut {
-    /// Its name.
+    /// Name of the target.
     pub name: String,
-    /// Why, with the remedy where there is one.
+    /// Why it was not measured, with the remedy if there is one.
     pub reason: String,
 }

@@ -1,4 +1,4 @@
-//! What each of the three parties used: the load engine, the target, the inference simulator.
+//! What each of the three parties used: the load engine, the target and the inference simulator.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::latency::LagQuantiles;
 
-/// The load engine's own cost and lateness, over the measured window.
+/// The load engine's own cost and lateness over the measured window.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Client {
     /// CPU time of the engine threads per frame written: sending, receiving and accounting.
     pub cpu_us_per_frame: Option<f64>,
-    /// Share of the busiest core of the engine that its threads used: one thread, or one of each process where several processes share a core.
+    /// Share of the engine's busiest core that its threads used: one thread, or one thread of each process if several
+    /// processes share a core.
     pub cpu_share: f64,
-    /// Write minus schedule, without waits for a full socket.
+    /// Write time minus schedule, without waits for a full socket.
     pub send_lag: LagQuantiles,
     /// Time that due frames waited for a full socket.
     pub send_wait: LagQuantiles,
@@ -22,16 +23,18 @@ pub struct Client {
     pub steal_share: Option<f64>,
     /// Faults of the client's own machine by name (`EMFILE`, …): never charged to the target.
     pub faults: BTreeMap<String, u64>,
-    /// Share of the frames due in the window that the client wrote in time or that the target did not take: the rest the client owes.
+    /// Share of the frames due in the window that the client wrote in time or that the target did not take. The client
+    /// failed to deliver the rest.
     #[serde(default)]
     pub achieved_share: Option<f64>,
     /// Time that the busiest engine thread was ready and waited for its core, as a share of the window.
     #[serde(default)]
     pub run_queue_wait_share: Option<f64>,
-    /// The command's own process: engine threads, sampling and all; with the other processes of the client, where it had several.
+    /// The command's own process, including engine threads and sampling, plus the other processes of the client if it
+    /// had several.
     #[serde(default)]
     pub resources: Option<ProcessResources>,
-    /// The processes that shared the sessions, the command not counted; `null` when the command drove them itself.
+    /// Number of processes that shared the sessions, not counting the command; `null` if the command drove them itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processes: Option<u32>,
 }
@@ -39,38 +42,40 @@ pub struct Client {
 /// The target's resources over the measured window.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TargetResources {
-    /// CPU time per second and open session, as charged to the target: what its own threads ran.
+    /// CPU time per session-second, as charged to the target: the time that its own threads ran.
     pub cpu_us_per_session_second: Option<f64>,
-    /// What the target's CPUs did when they were not idle, per second and open session: its threads, others' threads, the packets that came to it, and waking up.
-    /// `null` unless the target had whole CPUs of its own.
+    /// Busy time of the target's CPUs per session-second: its threads, others' threads, the packets that came to it,
+    /// and waking up. `null` unless the target had whole CPUs to itself.
     #[serde(default)]
     pub core_us_per_session_second: Option<f64>,
-    /// CPU time as a share of what the target was given (of one core, when that is unknown).
+    /// CPU time as a share of what the target was given (of one core, if that is unknown).
     pub cpu_share: f64,
     /// CPU time in user mode.
     pub cpu_user_us: u64,
     /// CPU time in kernel mode.
     pub cpu_system_us: u64,
-    /// The greatest resident set.
+    /// The peak resident set.
     pub rss_peak_bytes: u64,
-    /// Resident set at the window's end, less that before the first session, per session; `null` where it did not grow.
+    /// Resident set at the end of the window, minus that before the first session, per session; `null` if it did not
+    /// grow.
     pub rss_bytes_per_session: Option<f64>,
     /// Share of quota periods in which the target was throttled.
     pub throttled_share: Option<f64>,
-    /// Time its threads waited for a core, as a share of the window; can exceed 1 with several threads.
+    /// Time that its threads waited for a core, as a share of the window; can exceed 1 with several threads.
     pub run_queue_wait_share: Option<f64>,
-    /// What other programs used of the time of the target's CPUs, as a share of all that those have; `null` where it is not known on which it runs.
+    /// CPU time of other programs on the target's CPUs, as a share of all the time of these CPUs; `null` if it is
+    /// unknown on which CPUs the target runs.
     #[serde(default)]
     pub others_cpu_share: Option<f64>,
     /// Where these numbers come from: `cgroup v1`, `cgroup v2` or `process tree`.
     pub source: String,
-    /// CPUs kept busy on average.
+    /// Average number of busy CPUs.
     #[serde(default)]
     pub cpus_busy: Option<f64>,
-    /// Times a second that a thread gave its CPU up.
+    /// How often per second a thread gave up its CPU.
     #[serde(default)]
     pub voluntary_switches_per_s: Option<f64>,
-    /// Times a second that a CPU was taken from a thread.
+    /// How often per second a CPU was taken from a thread.
     #[serde(default)]
     pub involuntary_switches_per_s: Option<f64>,
     /// The most open files.
@@ -79,40 +84,42 @@ pub struct TargetResources {
     /// The most threads.
     #[serde(default)]
     pub threads_peak: Option<u64>,
-    /// The memory that it may use, where a control group limits it: the least limit of its group and those above.
+    /// The memory that it may use, if a control group limits it: the lowest limit of its group and of the groups above.
     #[serde(default)]
     pub memory_limit_bytes: Option<u64>,
-    /// Times that the limiting group's memory controller had to refuse or reclaim in the window, killed processes included.
+    /// How often in the window the memory controller of the limiting group had to refuse or reclaim memory, including
+    /// killed processes.
     #[serde(default)]
     pub memory_pressure_events: Option<u64>,
-    /// The target's ends of the sessions' connections; `null` when they were not visible.
+    /// The target's ends of the sessions' connections; `null` if they were not visible.
     #[serde(default)]
     pub sockets: Option<SocketResources>,
-    /// CPU time of the busiest thread as a share of one core: mean over the window's seconds, of each second's own busiest.
+    /// CPU time of the busiest thread as a share of one core: for each second of the window its own busiest thread,
+    /// then the mean over the seconds.
     #[serde(default)]
     pub busiest_thread_share: Option<f64>,
-    /// The least share of the machine's memory that was available for programs.
+    /// The lowest share of the machine's memory that was available for programs.
     #[serde(default)]
     pub machine_memory_available_share: Option<f64>,
 }
 
-/// What the core account has beyond the charged one, µs per second and open session.
+/// What the core account contains beyond the charged account, in µs per session-second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BeyondCharged {
     /// Threads of other programs.
     pub others_us: f64,
-    /// The rest: packets that came while no thread ran, and the way out of idle and back.
+    /// The rest: packets that came while no thread ran, and the transitions into and out of idle.
     pub packets_and_wake_ups_us: f64,
 }
 
 impl TargetResources {
-    /// What the two accounts of CPU differ by; `None` where one is missing.
+    /// The difference between the two accounts of CPU time; `None` if one is missing.
     #[must_use]
     pub fn beyond_charged(&self) -> Option<BeyondCharged> {
         let (charged_us, core_us) = self
             .cpu_us_per_session_second
             .zip(self.core_us_per_session_second)?;
-        // With whole CPUs of its own, both shares are of the same time.
+        // If the target has whole CPUs to itself, both shares refer to the same time.
         let others_share = self.others_cpu_share.filter(|_| self.cpu_share > 0.0);
         let others_us = others_share.unwrap_or(0.0) / self.cpu_share.max(1e-9) * charged_us;
         let beyond_us = core_us - charged_us;
@@ -124,22 +131,22 @@ impl TargetResources {
     }
 }
 
-/// What a process of ours used over the measured window.
+/// What one of Plimsoll's processes used over the measured window.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessResources {
     /// CPU time in user mode.
     pub cpu_user_us: u64,
     /// CPU time in kernel mode.
     pub cpu_system_us: u64,
-    /// CPUs kept busy on average.
+    /// Average number of busy CPUs.
     pub cpus_busy: f64,
-    /// The greatest resident set.
+    /// The peak resident set.
     pub rss_peak_bytes: u64,
-    /// Time its threads waited for a core, as a share of the window; can exceed 1 with several threads.
+    /// Time that its threads waited for a core, as a share of the window; can exceed 1 with several threads.
     pub run_queue_wait_share: Option<f64>,
-    /// Times a second that a thread gave its CPU up.
+    /// How often per second a thread gave up its CPU.
     pub voluntary_switches_per_s: Option<f64>,
-    /// Times a second that a CPU was taken from a thread.
+    /// How often per second a CPU was taken from a thread.
     pub involuntary_switches_per_s: Option<f64>,
     /// The most open files.
     pub fds_peak: Option<u64>,
@@ -152,15 +159,15 @@ pub struct ProcessResources {
 pub struct SocketResources {
     /// The most connections seen at once.
     pub connections_peak: u64,
-    /// Segments that the target's end sent again; `null` where the kernel does not report it.
+    /// Segments that the target's end retransmitted; `null` if the kernel does not report it.
     pub retransmits: Option<u64>,
-    /// The most unread bytes of one connection: what the client sent and the target did not read.
+    /// The most unread bytes of one connection: the client sent them and the target did not read them.
     pub receive_queue_peak_bytes: u64,
-    /// The same, mean over connections and samples.
+    /// Unread bytes of a connection, mean over connections and samples.
     pub receive_queue_mean_bytes: f64,
-    /// The most bytes of one connection that were not yet acknowledged: what the target sent and the client did not take.
+    /// The most unacknowledged bytes of one connection: the target sent them and the client did not take them.
     pub send_queue_peak_bytes: u64,
-    /// The same, mean over connections and samples.
+    /// Unacknowledged bytes of a connection, mean over connections and samples.
     pub send_queue_mean_bytes: f64,
     /// The most connections that waited to be accepted.
     pub accept_queue_peak: Option<u64>,
@@ -171,18 +178,18 @@ pub struct SocketResources {
 pub struct Inference {
     /// Requests answered.
     pub requests: u64,
-    /// Share of one core that the simulator used.
+    /// CPU time of the simulator as a share of one core.
     pub busy_share: f64,
     /// CPU time per request.
     pub cpu_us_per_request: Option<f64>,
-    /// Time requests waited for a free place.
+    /// Time that requests waited for a free slot.
     pub queue_wait: LagQuantiles,
-    /// How much later than drawn the answers were given.
+    /// How much later than their drawn time the answers were given.
     pub answer_lateness: LagQuantiles,
     /// Bytes of audio in the requests of the measured window.
     #[serde(default)]
     pub request_bytes: Option<u64>,
-    /// The simulator's process.
+    /// Resources of the simulator's process.
     #[serde(default)]
     pub resources: Option<ProcessResources>,
 }

@@ -7,7 +7,7 @@ pub struct Second {
     pub at_s: u64,
     /// `ramp`, `warm_up`, `measured` or `grace`.
     pub phase: &'static str,
-    /// Sessions open.
+    /// Sessions open at the row's end.
     pub sessions_open: u64,
     /// Frames written in this second, measured or not.
     pub frames_sent: u64,
@@ -19,15 +19,15 @@ pub struct Second {
     pub protocol_faults: u64,
     /// Sessions that failed or died in this second.
     pub sessions_lost: u64,
-    /// Latency of the newest frame from the schedule.
+    /// Newest-frame latency, 50th percentile from the schedule.
     pub newest_p50_ms: Option<f64>,
-    /// The same, 95th percentile.
+    /// Newest-frame latency, 95th percentile from the schedule.
     pub newest_p95_ms: Option<f64>,
-    /// The same, greatest.
+    /// Newest-frame latency, maximum from the schedule.
     pub newest_max_ms: Option<f64>,
-    /// Latency of the oldest frame from the schedule.
+    /// Oldest-frame latency, 50th percentile from the schedule.
     pub oldest_p50_ms: Option<f64>,
-    /// The same, 95th percentile.
+    /// Oldest-frame latency, 95th percentile from the schedule.
     pub oldest_p95_ms: Option<f64>,
     /// The client's send lag, 99th percentile.
     pub send_lag_p99_us: Option<f64>,
@@ -35,16 +35,16 @@ pub struct Second {
     pub send_wait_p99_us: Option<f64>,
     /// Share of its core that the busiest engine thread used.
     pub client_cpu_share: f64,
-    /// CPU time of the target in this second as cores; `None` when unknown.
+    /// CPU time of the target in this second, in cores; `None` if unknown.
     pub target_cpu_cores: Option<f64>,
     /// Resident set of the target.
     pub target_rss_bytes: Option<u64>,
     /// Share of this second's quota periods in which the target was throttled; `None` without a quota.
     pub target_throttled_share: Option<f64>,
-    /// Time that the target's threads waited for a core per time.
+    /// Time that the target's threads waited for a core, per unit of time.
     pub target_run_queue_wait_share: Option<f64>,
     /// Open files of the target.
     pub target_fds: Option<u64>,
-    /// CPU time of the inference simulator in this second as cores.
+    /// CPU time of the inference simulator in this second, in cores.
     pub inference_cpu_cores: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! One trial: its verdict and everything it rests on.
+//! One trial: its verdict, and everything that the verdict is based on.
 
 use std::collections::BTreeMap;
 
@@ -24,12 +24,12 @@ pub enum Verdict {
     Pass,
     /// At least one gate did not hold.
     Fail,
-    /// The measurement itself was the limit: nothing is said about the target.
+    /// The measurement itself was the limit: it says nothing about the target.
     Invalid,
 }
 
 impl Verdict {
-    /// A blocking caveat makes a trial invalid; otherwise every gate decides.
+    /// The verdict from gates and caveats: a blocking caveat makes a trial invalid; otherwise the gates decide.
     #[must_use]
     pub fn of(gates: &[GateResult], caveats: &[Caveat]) -> Self {
         if caveats.iter().any(|caveat| caveat.blocking) {
@@ -41,7 +41,7 @@ impl Verdict {
         }
     }
 
-    /// Its word in results and on terminals.
+    /// Its name in results and on terminals.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -52,21 +52,21 @@ impl Verdict {
     }
 }
 
-/// One gate held against one trial.
+/// The result of comparing one trial with one gate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GateResult {
     /// Name of the metric; latencies carry their unit.
     pub name: String,
-    /// The most that passes.
+    /// The greatest value that passes.
     pub threshold: f64,
-    /// What the trial showed; `null` when it was not observed.
+    /// The value observed in the trial; `null` if it was not observed.
     pub observed: Option<f64>,
-    /// Whether it held.
+    /// Whether the gate held.
     pub pass: bool,
 }
 
 impl GateResult {
-    /// Whether it is on a latency, and not on a count or a rate.
+    /// Whether the gate is on a latency, not on a count or a rate.
     #[must_use]
     pub fn is_on_latency(&self) -> bool {
         self.name.ends_with("_ms")
@@ -80,7 +80,7 @@ pub struct Trial {
     pub schema_version: u32,
     /// The outcome.
     pub verdict: Verdict,
-    /// Each gate and what was observed.
+    /// Each gate, with the value observed.
     pub gates: Vec<GateResult>,
     /// Reasons for doubt.
     pub caveats: Vec<Caveat>,
@@ -88,7 +88,7 @@ pub struct Trial {
     pub workload: String,
     /// Name of the profile.
     pub profile: String,
-    /// Its phases.
+    /// The phases of the trial.
     pub phases: Profile,
     /// Name of the SLO.
     pub slo: String,
@@ -97,12 +97,13 @@ pub struct Trial {
     /// What the load counts.
     #[serde(default, skip_serializing_if = "LoadUnit::is_sessions")]
     pub load_unit: LoadUnit,
-    /// Whether it ran the whole profile or, far from the edge of a search, a shorter one; `phases` has the seconds.
+    /// Whether the trial ran the whole profile or, far from the edge of a search, a shorter one; `phases` has the
+    /// seconds.
     #[serde(default)]
     pub length: Length,
     /// The system under test.
     pub target: Target,
-    /// CPU time that the target was given, in vCPU; `null` when Plimsoll did not start it.
+    /// CPU time that the target was given, in vCPU; `null` if Plimsoll did not start it.
     pub vcpu: Option<f64>,
     /// The machine and the placement.
     pub environment: Environment,
@@ -110,31 +111,31 @@ pub struct Trial {
     pub seed: u64,
     /// When the trial began, RFC 3339 in UTC.
     pub started_at: String,
-    /// Whether a signal ended it early.
+    /// Whether a signal ended the trial early.
     pub interrupted: bool,
-    /// Every frame due, accounted for.
+    /// The account of every frame due.
     pub ledger: Ledger,
     /// How long answers took.
     pub latency: Latency,
-    /// The load engine itself.
+    /// The load engine's own cost and lateness.
     pub client: Client,
-    /// The target's resources over the measured window; `null` when they could not be read.
+    /// The target's resources over the measured window; `null` if they could not be read.
     pub target_resources: Option<TargetResources>,
-    /// The inference simulator over the measured window; `null` when there was none of ours.
+    /// The inference simulator over the measured window; `null` if Plimsoll did not run one.
     pub inference: Option<Inference>,
-    /// What limited the target, or the measurement, with the evidence; `null` when every gate held.
+    /// What limited the target, or the measurement, with the evidence; `null` if every gate held.
     #[serde(default)]
     pub bottleneck: Option<String>,
-    /// Quantities that are known from two independent accounts, compared.
+    /// Quantities that are known from two independent accounts, compared with each other.
     #[serde(default)]
     pub sanity: Vec<SanityCheck>,
-    /// Further results of workload `ws`; `null` for others.
+    /// Further results of workload `ws`; `null` for other workloads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ws: Option<WsRecord>,
-    /// How latency and memory changed over the window; `null` when it was too short to say.
+    /// How latency and memory changed over the window; `null` if the window was too short for that.
     #[serde(default)]
     pub drift: Option<Drift>,
-    /// The same trial judged by the further SLOs of a search that has several.
+    /// The same trial judged by the further SLOs of a search with several.
     #[serde(default)]
     pub further_slos: Vec<SloVerdict>,
 }
@@ -146,37 +147,38 @@ pub struct SloVerdict {
     pub slo: String,
     /// The outcome.
     pub verdict: Verdict,
-    /// Each gate and what was observed.
+    /// Each gate, with the value observed.
     pub gates: Vec<GateResult>,
-    /// Reasons for doubt: their limits follow the SLO's tightest gate.
+    /// Reasons for doubt. Their limits follow the tightest gate of this SLO.
     pub caveats: Vec<Caveat>,
 }
 
 /// A quantity that is known from two accounts: one value must lie within the range that the other allows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SanityCheck {
-    /// `littles_law`, `metrics_frames`, `metrics_sessions`, `metrics_partials`, `kernel_bytes_sent`, `back_end_bytes`, ….
+    /// `littles_law`, `metrics_frames`, `metrics_sessions`, `metrics_partials`, `kernel_bytes_sent`, `back_end_bytes`,
+    /// ….
     pub name: String,
-    /// The least that is consistent.
+    /// The lowest consistent value.
     pub low: f64,
-    /// The most that is consistent.
+    /// The highest consistent value.
     pub high: f64,
-    /// What was observed.
+    /// The value observed.
     pub observed: f64,
-    /// Whether it lies between.
+    /// Whether the observed value lies between these.
     pub holds: bool,
 }
 
 /// How latency and memory changed over the measured window.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Drift {
-    /// Newest-frame latency, 95th percentile of each second, from the schedule; in ms per hour.
+    /// Newest-frame latency, 95th percentile of each second, from the schedule: change in ms per hour.
     pub newest_p95_ms_per_hour: Option<Slope>,
-    /// Resident set of the target, in bytes per hour.
+    /// Resident set of the target: change in bytes per hour.
     pub rss_bytes_per_hour: Option<Slope>,
-    /// The same per open session.
+    /// Resident set of the target per open session: change in bytes per hour.
     pub rss_bytes_per_session_hour: Option<Slope>,
-    /// CPU time of the target, in cores per hour.
+    /// CPU time of the target: change in cores per hour.
     pub cpu_cores_per_hour: Option<Slope>,
 }
 
@@ -196,42 +198,44 @@ pub struct Slope {
 /// The system under test.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Target {
-    /// Folder name, or the URL that the user gave.
+    /// Name of its folder, or the URL that the user gave.
     pub name: String,
     /// `idiomatic`, `engine`, `test`, or `url`.
     pub tier: String,
-    /// Runtime and library versions, as the target's start line gives them.
+    /// Runtime and library versions, as reported by the target's start line.
     pub versions: BTreeMap<String, String>,
 }
 
-/// The machine a trial ran on, and who ran where.
+/// The machine a trial ran on, and the placement of client and target.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Environment {
-    /// Facts about the machine by name: `os`, `kernel`, `cpu_model`, `cores`, `memory_bytes`, `clock_source`, `cgroup`, ….
+    /// Facts about the machine by name: `os`, `kernel`, `cpu_model`, `cores`, `memory_bytes`, `clock_source`, `cgroup`,
+    /// ….
     pub machine: BTreeMap<String, String>,
-    /// Cores of the client and the simulator.
+    /// CPUs of the client and the simulator.
     pub client_cpus: Vec<usize>,
-    /// Cores of the target; empty when Plimsoll did not place it.
+    /// CPUs of the target; empty if Plimsoll did not place it.
     pub target_cpus: Vec<usize>,
-    /// How the target was held to them: `cgroup v1`, `cgroup v2`, `affinity`, or `none`.
+    /// What kept the target on its CPUs: `cgroup v1`, `cgroup v2`, `affinity`, or `none`.
     pub isolation: String,
-    /// Period of the target's CPU quota; `null` when it had none.
+    /// Period of the target's CPU quota; `null` if it had none.
     pub quota_period_ms: Option<f64>,
     /// Version of Plimsoll.
     pub plimsoll_version: String,
-    /// Its build.
+    /// Build of Plimsoll.
     #[serde(default, skip_serializing_if = "Build::is_unknown")]
     pub build: Build,
     /// How the engine waits for sockets: `epoll` or `io_uring`.
     pub engine_backend: String,
-    /// Width of the engine's tick: frames due within one were written together at its end.
+    /// Length of the engine's tick: frames due within one tick were written together at its end.
     pub engine_tick_us: u64,
     /// Whether the client's sockets had `TCP_NODELAY`.
     pub nodelay: bool,
-    /// How packets went between the client and a target that Plimsoll started; `null` where it did not, and in results of 0.1.
+    /// The network between the client and a target that Plimsoll started; `null` if Plimsoll did not start the target,
+    /// and in results of 0.1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
-    /// What the machine did with the same small work before and after the trial; `null` in results of 0.1.
+    /// The machine's times for the same small work before and after the trial; `null` in results of 0.1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probes: Option<Probes>,
 }

@@ -1,4 +1,4 @@
-//! Which trial tells most, or why none is left: the rules of the [search](super).
+//! Which trial is the most informative, or why none is left: the rules of the [search](super).
 
 use std::collections::BTreeMap;
 
@@ -12,36 +12,37 @@ use crate::schedule::mix;
 /// A trial to run.
 pub(super) type Trial = (u32, Length, Why);
 
-/// While the interval is wider than this, short trials may tell more for their time than full ones.
+/// While the interval is wider than this, short trials may be more informative for their time than full ones.
 const SHORT_ABOVE_WIDTH: f64 = 0.1;
-/// Short trials at one load; after that a full one.
+/// The most short trials at one load; after that, full trials.
 const SHORT_AT_MOST: u32 = 3;
-/// Loads tried in vain, for reasons other than the client, before a search without any valid trial gives up.
+/// Loads tried in vain, for reasons other than the client, before a search without a valid trial gives up.
 const LOADS_TRIED_IN_VAIN: usize = 3;
-/// Where a gap is split: in the middle, or around loads that cannot be measured.
+/// Where a gap is split: in the middle, or next to loads that cannot be measured.
 const SPLITS: [f64; 5] = [0.5, 0.375, 0.625, 0.25, 0.75];
-/// Share of the posterior to either side in which no load is tried.
+/// Share of the posterior on either side in which no load is tried.
 const TAIL_NOT_TRIED: f64 = 0.03;
-/// Loads among which the most telling one is sought.
+/// Number of loads among which the most informative one is chosen.
 const CANDIDATES_MAX: u32 = 10;
-/// When so few trials are left and no load is confirmed, they go to confirming one.
+/// If at most this many trials are left and no load is confirmed, they go to confirming one.
 const LAST_TRIALS: u32 = 6;
-/// So many trials before a time budget ends, the load line is raised as far as the interval allows. The limit of trials has no such end: it is for searches
-/// that do not converge, and those have confirmed what they can by then.
+/// This many trials before a time budget ends, the load line is raised as far as the interval allows. The limit of
+/// trials has no such phase: it is for searches that do not converge, and those have confirmed what they can by then.
 const RAISING_TRIALS: u32 = 2;
-/// What a load must be higher than the load line for that, as a share of it.
+/// How much higher than the load line a load must be for that, as a share of the load line.
 const LEAST_RAISE: f64 = 0.01;
-/// A load is safe against the last trials if the edge lies below it with no more than this share of the doubt.
+/// A load is safe against the last trials if the probability of an edge below it is at most this share of the doubt.
 const SAFE_SHARE: f64 = 0.1;
-/// A load that much lower than the highest safe one is good enough an answer.
+/// A load lower than the highest safe one by this share is a good enough answer.
 const SAFE_BAND: f64 = 0.05;
-/// A trial that is expected to take away less than this share of the variance is not worth its time.
+/// A trial that is expected to remove less than this share of the variance is not worth its time.
 const LEAST_GAIN: f64 = 0.001;
-/// How much the seed sways the choice between loads that tell about the same.
+/// How much the seed sways the choice between loads that are about equally informative.
 const SWAY: f64 = 0.05;
-/// So many times the usual full trials make the highest load allowed sure, or nothing does.
+/// If the highest load allowed is not sure after this many times the usual number of full trials, more trials do not
+/// make it sure.
 const AT_MAXIMUM: u32 = 3;
-/// Round loads tried beside the interval before a side is given up.
+/// Round loads tried next to the interval before a side is given up.
 const SIDE_STEPS: usize = 12;
 
 /// What the rules look at.
@@ -62,9 +63,10 @@ impl Choice<'_> {
             .or_else(|ended| self.lower_bound(ended).ok_or(ended))
     }
 
-    /// Before the search gives up at what cannot be tried: what makes the lower bound sure, for that is the answer. Where trials passed, none failed and no load is
-    /// sure, that is the highest with a pass that can still be tried, else the next one below all. A highest load allowed that passed, while a fail elsewhere
-    /// leaves a doubt, is tried on: no other load tells more.
+    /// Before the search gives up because a load cannot be tried: a trial that makes the lower bound sure, because that
+    /// is the answer. If trials passed, none failed and no load is sure, this is the highest load with a pass that can
+    /// still be tried, or else the next one below all loads. If the highest load allowed passed but a fail elsewhere
+    /// leaves a doubt, it is tried again: no other load is more informative.
     fn lower_bound(&self, ended: Ended) -> Option<Trial> {
         if ended == Ended::AtMaximum
             && let Some(trial) = self.sure_at_maximum()
@@ -86,7 +88,7 @@ impl Choice<'_> {
             .or_else(|| Some((self.below(lowest)?, Length::Full, Why::Confirm)))
     }
 
-    /// A full trial at the highest load allowed, where its trials passed but do not make it sure yet.
+    /// A full trial at the highest load allowed, if its trials passed but do not make it sure yet.
     fn sure_at_maximum(&self) -> Option<Trial> {
         let max = self.settings.max;
         let tally = self.tallies.get(&max)?;
@@ -117,7 +119,7 @@ impl Choice<'_> {
         }
     }
 
-    /// An invalid trial is run again, while that is worth its time.
+    /// Repeats an invalid trial, while that is worth its time.
     fn repetition(&self) -> Option<Trial> {
         let mut loads = self.tallies.iter();
         loads.find_map(|(load, tally)| {
@@ -127,7 +129,7 @@ impl Choice<'_> {
         })
     }
 
-    /// What a repetition is good for: the same as the trial that was invalid, as far as that can be told.
+    /// Why a trial is repeated: the reason for the invalid trial, as far as it is known.
     fn why_repeat(&self) -> Why {
         if self.known.posterior.is_some() && self.known.any_fail {
             Why::Narrow
@@ -136,7 +138,7 @@ impl Choice<'_> {
         }
     }
 
-    /// While no trial was valid: `start`; below it when the client ran out; else one step up and one down.
+    /// While no trial was valid: `start`; below it if the client ran out; otherwise one step up and one down.
     fn opening(&self) -> Result<Trial, Ended> {
         let &Settings {
             start, min, max, ..
@@ -158,13 +160,14 @@ impl Choice<'_> {
         load.map(probe).ok_or(Ended::Unmeasurable)
     }
 
-    /// When the budget nears its end: a full trial that makes the answer sure, or a better one.
+    /// Near the end of the budget: a full trial that makes the answer sure, or a better one.
     fn last_chance(&self) -> Option<u32> {
         let posterior = self.known.posterior.as_ref()?;
         self.raised(posterior).or_else(|| self.secured(posterior))
     }
 
-    /// The last trials of a time budget: at the highest load that would count as passing, for the load line may stand far below it.
+    /// For the last trials of a time budget: the highest load that would count as passing, because the load line may
+    /// lie far below it.
     fn raised(&self, posterior: &EdgePosterior) -> Option<u32> {
         let low = posterior.interval(self.settings.confidence).low;
         let load = grid::round_down(low, self.step(posterior));
@@ -192,7 +195,7 @@ impl Choice<'_> {
             .filter(fresh)
     }
 
-    /// Nothing passes: below everything that was tried, and at the lowest load until that is sure.
+    /// If nothing passes: a load below everything that was tried, then the lowest load until it is sure.
     fn downwards(&self, lowest: u32) -> Result<Trial, Ended> {
         if let Some(load) = self.below(lowest) {
             return Ok((load, self.short_if_telling(load), Why::Probe));
@@ -205,7 +208,7 @@ impl Choice<'_> {
         self.settle(lowest.max(self.settings.min)).ok_or(ended)
     }
 
-    /// Nothing fails: twice the highest load, up to what may be tried or can be reached.
+    /// If nothing fails: twice the highest load, up to what may be tried or can be reached.
     fn upwards(&self, pass: u32) -> Result<Trial, Ended> {
         let pass = pass.max(self.settings.min);
         if let Some(limit) = self.known.out_of_reach.filter(|limit| *limit > pass) {
@@ -229,7 +232,8 @@ impl Choice<'_> {
         self.settle(pass).ok_or(ended)
     }
 
-    /// Nothing fails, and the client ran out at `limit`: as near to it as asked. Then one more look whether it was chance.
+    /// If nothing fails and the client ran out at `limit`: as close to it as requested. Then one more trial at `limit`,
+    /// to see whether it was chance.
     fn towards(&self, limit: u32, pass: u32) -> Result<Trial, Ended> {
         if grid::too_wide(pass, limit, self.settings.relative_width) {
             let splits = SPLITS.iter().filter_map(|f| grid::split(pass, limit, *f));
@@ -249,7 +253,7 @@ impl Choice<'_> {
         }
     }
 
-    /// Something passes and something fails.
+    /// If something passes and something fails.
     fn between(
         &self,
         posterior: &EdgePosterior,
@@ -264,7 +268,7 @@ impl Choice<'_> {
             .map_or(max, |limit| limit - 1)
             .min(max);
         if median > f64::from(highest.min(ceiling)) {
-            // Higher than anything tried: what failed below was a disturbance.
+            // The edge lies above anything tried: a fail below was a disturbance.
             let above = grid::grow(highest, ceiling).filter(|load| self.measurable(*load));
             if let Some(load) = above {
                 return Ok((load, self.short_if_telling(load), Why::Probe));
@@ -301,7 +305,7 @@ impl Choice<'_> {
         self.bounding(posterior, ceiling).ok_or(Ended::Narrow)
     }
 
-    /// The trial at a round load in the posterior's range that is expected to tell most about the edge for its time.
+    /// The trial at a round load in the posterior's range that is expected to say the most about the edge for its time.
     fn most_telling(
         &self,
         posterior: &EdgePosterior,
@@ -310,7 +314,7 @@ impl Choice<'_> {
     ) -> Option<(u32, Length)> {
         let top = grid::grow(highest, ceiling).unwrap_or(ceiling);
         if top < self.settings.min {
-            // The client ran out below the least load, in trials of another SLO's search.
+            // In trials of another SLO's search, the client ran out below the least load.
             return None;
         }
         let quantile = |q: f64| {
@@ -321,7 +325,7 @@ impl Choice<'_> {
         let least = self.step(posterior);
         let trials: u32 = self.tallies.values().map(Tally::valid).sum();
         let worth = |load: u32, length: Length| {
-            // From the number of valid trials, so that an invalid one is repeated at the same load.
+            // Drawn from the number of valid trials, so that an invalid trial is repeated at the same load.
             let draw = mix(self.settings.seed ^ mix(u64::from(trials) << 32 | u64::from(load)));
             let sway = (draw >> 11) as f64 / (1_u64 << 53) as f64;
             let cost = match length {
@@ -346,7 +350,8 @@ impl Choice<'_> {
             .map(|(load, length, _)| (load, length))
     }
 
-    /// The interval is narrow: a load just below it must pass, one just above it fail, each with full trials of its own.
+    /// If the interval is narrow: a load just below it must pass and one just above it must fail, each with its own
+    /// full trials.
     fn bounding(&self, posterior: &EdgePosterior, ceiling: u32) -> Option<Trial> {
         let sides = [
             self.lower_side(posterior),
@@ -398,7 +403,7 @@ impl Choice<'_> {
             .find(|load| self.measurable(*load) && self.lacks_full_trials(*load))
     }
 
-    /// A full trial at a load that bounds the answer, while it lacks some.
+    /// A full trial at a load that bounds the answer, while it lacks full trials.
     fn settle(&self, load: u32) -> Option<Trial> {
         (self.measurable(load) && self.lacks_full_trials(load)).then_some((
             load,
@@ -415,17 +420,17 @@ impl Choice<'_> {
         })
     }
 
-    /// Agreeing full trials that settle a load.
+    /// The number of agreeing full trials that settle a load.
     fn needed(&self) -> u32 {
         self.settings.repeats / 2 + 1
     }
 
-    /// Round steps of about a quarter of the width asked for.
+    /// A round step of about a quarter of the requested width.
     fn step(&self, posterior: &EdgePosterior) -> u32 {
         grid::step_of(posterior.quantile(0.5) * self.settings.relative_width / 4.0)
     }
 
-    /// A short trial, where it can give a verdict.
+    /// A short trial if it can give a verdict, otherwise a full one.
     fn short_if_telling(&self, load: u32) -> Length {
         if load < self.settings.least(Length::Short) {
             Length::Full
@@ -447,7 +452,7 @@ impl Choice<'_> {
         }
     }
 
-    /// Whether a trial at `load` may still give something new.
+    /// Whether a trial at `load` may still show something new.
     fn measurable(&self, load: u32) -> bool {
         load >= self.settings.min && self.tallies.get(&load).is_none_or(|tally| !tally.spent())
     }

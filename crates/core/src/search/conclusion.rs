@@ -103,7 +103,7 @@ fn nothing_known(tallies: &Tallies) -> String {
     }
 }
 
-/// Nothing lower can be tried: because there is no lower load, or because no trial could give a verdict there.
+/// Nothing lower can be tried, because there is no lower load or because no trial could give a verdict there.
 fn at_minimum(settings: &Settings, words: &str) -> String {
     match settings.min {
         1 => format!("{words}, and no load is lower; give the target more"),
@@ -124,7 +124,7 @@ fn out_of_reach(tallies: &Tallies, known: &Knowledge, words: &str) -> String {
 }
 
 fn unmeasurable(tallies: &Tallies, known: &Knowledge, words: &str) -> String {
-    // Only what stands between the answer and a better one.
+    // Only loads between the answer and a better one.
     let between = |load: u32| {
         known.confirmed.is_none_or(|low| load > low)
             && known.first_fail.is_none_or(|high| load < high)
@@ -140,7 +140,7 @@ fn unmeasurable(tallies: &Tallies, known: &Knowledge, words: &str) -> String {
     format!("{words}, and trials at {} stayed invalid", listed(&spent))
 }
 
-/// What a reader should know besides.
+/// What else the reader should know.
 fn doubts(known: &Knowledge) -> String {
     let mut words = String::new();
     match known.borderline.as_slice() {

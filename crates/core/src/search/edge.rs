@@ -1,8 +1,8 @@
-//! Where the edge lies, with its confidence: what the trials of a search say together.
+//! Where the edge lies, with its confidence, from all trials of a search.
 //!
-//! The **edge** is the load at which half of the full trials pass, disturbances apart. [`EdgePosterior`] is a Bayesian posterior
-//! for it, computed afresh from the counts per load; so the order of the trials does not matter, and nothing needs to be kept
-//! between them.
+//! The **edge** is the load at which half of the full trials pass, apart from disturbances. [`EdgePosterior`] is a
+//! Bayesian posterior for it, recomputed from the counts per load. So the order of the trials does not matter, and
+//! nothing needs to be kept between them.
 //!
 //! # The model
 //!
@@ -12,23 +12,25 @@
 //! g + (1 - g - f) / (1 + c · exp((ln x - ln edge) / s))
 //! ```
 //!
-//! `s` is the softness of the edge, `f` the share of trials that fail by a disturbance at any load, `g` the small share that
-//! passes by accident; `c` makes that one half at the edge. None of them is known, so all are weighed: the priors are the constants
-//! of this module, and the edge's is flat on a logarithmic scale, from an eighth of the lowest load tried to eight times the
-//! highest. A short trial has the same edge with a blur of its own ([`SHORT_BLUR`]), wide enough for short trials that flatter the
-//! target by some percent; so they say much about loads far away and little about loads near by.
+//! `s` is the softness of the edge, `f` the share of trials that fail by a disturbance at any load, and `g` the small
+//! share that passes by accident; `c` makes the probability one half at the edge. None of them is known, so all are
+//! weighed. The priors are the constants of this module. The prior of the edge is flat on a logarithmic scale, from an
+//! eighth of the lowest load tried to eight times the highest. A short trial has the same edge with an additional blur
+//! ([`SHORT_BLUR`]), wide enough for short trials that flatter the target by a few per cent. So short trials say much
+//! about loads far away and little about loads near by.
 //!
-//! Trials on one machine are no independent draws (it drifts, it is disturbed for a while), so what they say is discounted: the
-//! likelihood is taken to the power [`EVIDENCE_WORTH`] (a "power posterior").
+//! Trials on one machine are not independent draws (the machine drifts, or is disturbed for a while), so their evidence
+//! is discounted: the likelihood is raised to the power [`EVIDENCE_WORTH`] (a "power posterior").
 //!
-//! Fails at a load where most trials were invalid do not count: there the measurement was at its limit, and what it let through
-//! says little about the target. Passes do count: a weak client does not make a target look better.
+//! Fails at a load where most trials were invalid do not count: the measurement was at its limit there, and what it let
+//! through says little about the target. Passes do count: a weak client does not make a target look better.
 
 use crate::profile::Length;
 use crate::record::{Edge, LoadEvidence};
 
-/// How soft edges may be (the scale of the logistic, as a share of the load), with prior weights. The softest stands for an edge that wanders by a sixth
-/// of it while the search goes on: without it, up to nearly half of the intervals of such servers missed the edge.
+/// How soft edges may be (the scale of the logistic, as a share of the load), with prior weights. The softest value
+/// stands for an edge that wanders by a sixth of its value during the search. Without it, up to nearly half of the
+/// intervals of such servers missed the edge.
 const SOFTNESS: [(f64, f64); 5] = [
     (0.003, 0.15),
     (0.01, 0.25),
@@ -36,24 +38,24 @@ const SOFTNESS: [(f64, f64); 5] = [
     (0.06, 0.25),
     (0.15, 0.1),
 ];
-/// What share of trials may fail by a disturbance, with prior weights.
+/// Share of trials that may fail by a disturbance, with prior weights.
 const FALSE_FAILS: [(f64, f64); 3] = [(0.005, 0.5), (0.03, 0.3), (0.12, 0.2)];
-/// What share of trials passes by accident.
+/// Share of trials that pass by accident.
 const FALSE_PASSES: f64 = 0.005;
 /// Added to the softness for short trials.
 const SHORT_BLUR: f64 = 0.025;
-/// What a trial counts for, against an independent one.
+/// How much a trial counts, compared with an independent one.
 const EVIDENCE_WORTH: f64 = 0.9;
 
-/// Cells less likely than this do not matter for what to try next.
+/// Cells less likely than this do not matter for the choice of the next trial.
 const NEGLIGIBLE: f64 = 1e-6;
 /// Natural logarithm of how far the edge may lie from the loads tried.
 const BEYOND_LN: f64 = 2.08;
-/// Cells into which each side beyond the loads tried is cut.
+/// Number of cells on each side beyond the loads tried.
 const CELLS_BEYOND: usize = 8;
-/// Cells between two neighbouring loads: as fine as this, but for their number.
+/// Width of a cell between two neighbouring loads, unless that makes too many cells.
 const CELL_LN: f64 = 0.0025;
-/// See [`CELL_LN`].
+/// The most cells between two neighbouring loads; see [`CELL_LN`].
 const CELLS_BETWEEN_MAX: f64 = 8.0;
 
 /// The posterior distribution of the edge; see the [module](self).
@@ -61,9 +63,9 @@ const CELLS_BETWEEN_MAX: f64 = 8.0;
 pub struct EdgePosterior {
     /// Logarithms of the cells' bounds, ascending; one more than there are cells. The density is flat within a cell.
     bounds_ln: Vec<f64>,
-    /// Of each pair of softness and false fails, the weight of each cell.
+    /// For each pair of softness and false fails, the weight of each cell.
     weights: Vec<Vec<f64>>,
-    /// The cells that matter for what to try next, aligned with `weights`.
+    /// The cells that matter for the choice of the next trial, aligned with `weights`.
     cells: Vec<Cell>,
     /// The probability of each cell; the sum is 1.
     mass: Vec<f64>,
@@ -75,14 +77,14 @@ pub struct EdgePosterior {
     highest_tried: u32,
 }
 
-/// A range of the edge's logarithm.
+/// A range of the logarithm of the edge.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Cell {
     centre_ln: f64,
     width_ln: f64,
 }
 
-/// The counts of a load that speak of the target.
+/// The counts of a load that say something about the target.
 #[derive(Debug, Clone, Copy)]
 struct Counted {
     load: u32,
@@ -119,7 +121,7 @@ impl Counted {
 }
 
 impl EdgePosterior {
-    /// What the trials say together; `None` when none passed, for then the edge may lie anywhere below.
+    /// The posterior from all trials; `None` if none passed, because the edge may then lie anywhere below.
     #[must_use]
     pub fn of(evidence: &[LoadEvidence]) -> Option<Self> {
         let mut counted: Vec<Counted> = evidence.iter().filter_map(Counted::of).collect();
@@ -128,7 +130,7 @@ impl EdgePosterior {
         let highest_pass = counted.iter().rfind(passes)?.load;
         let highest_tried = counted.last()?.load;
         let mut loads_ln: Vec<f64> = counted.iter().map(|c| f64::from(c.load).ln()).collect();
-        // Counts of one load may come in several pieces; a cell without width would have no density.
+        // The counts of a load may come in several pieces, and a cell without width would have no density.
         loads_ln.dedup();
         let bounds_ln = bounds(&loads_ln);
         let cells: Vec<Cell> = bounds_ln
@@ -158,7 +160,7 @@ impl EdgePosterior {
         Some(posterior)
     }
 
-    /// Thins `weights` and `cells` to what matters for the next choice.
+    /// Reduces `weights` and `cells` to what matters for the next choice.
     fn drop_unlikely_cells(&mut self) {
         let matters: Vec<bool> = self.mass.iter().map(|mass| *mass > NEGLIGIBLE).collect();
         let mut keep = matters.iter();
@@ -169,7 +171,7 @@ impl EdgePosterior {
         }
     }
 
-    /// The load below which the edge lies with probability `q`, in sessions. `q` is taken into 0 to 1.
+    /// The load below which the edge lies with probability `q`, in sessions. `q` is clamped to 0 to 1.
     #[must_use]
     pub fn quantile(&self, q: f64) -> f64 {
         let q = if q.is_finite() {
@@ -185,7 +187,7 @@ impl EdgePosterior {
             }
             below += mass;
         }
-        // Reached by rounding only.
+        // Reached only through rounding.
         self.bounds_ln.last().map_or(f64::INFINITY, |ln| ln.exp())
     }
 
@@ -200,10 +202,10 @@ impl EdgePosterior {
         self.mass.iter().enumerate().map(of_cell).sum()
     }
 
-    /// The median with the interval between the quantiles that leave out half of `1 - confidence` on either side.
+    /// The median, with the interval between the quantiles that leave out half of `1 - confidence` on either side.
     ///
-    /// When the upper end lies beyond every load tried, no trial bounds it: `high` is `None`, and `low` and `value` are at most
-    /// the highest load that passed.
+    /// If the upper end lies above every load tried, no trial bounds it: `high` is `None`, and `low` and `value` are at
+    /// most the highest load that passed.
     #[must_use]
     pub fn interval(&self, confidence: f64) -> Edge {
         let tail = (1.0 - confidence.clamp(0.0, 1.0)) / 2.0;
@@ -229,11 +231,11 @@ impl EdgePosterior {
         }
     }
 
-    /// What share of the variance of the edge's logarithm a trial at `load` is expected to take away.
+    /// The share of the variance of the edge's logarithm that a trial at `load` is expected to remove.
     pub(super) fn expected_gain(&self, load: u32, length: Length) -> f64 {
         let load_ln = f64::from(load.max(1)).ln();
         let blur = blur(length);
-        // The first three moments' sums of the edge where the trial passes; where it fails they are what is left.
+        // Sums for the moments 0, 1 and 2 of the edge if the trial passes. If it fails, they are the rest of `all`.
         let (mut passing, mut all) = ([0.0; 3], [0.0; 3]);
         let mut odds = vec![0.0; self.cells.len()];
         for ((softness, _), of_softness) in
@@ -279,10 +281,10 @@ fn blur(length: Length) -> f64 {
     }
 }
 
-/// How the share of passes grows with the room between load and edge.
+/// How the share of passes grows with the distance of a load below the edge.
 struct PassCurve {
     share: f64,
-    /// Moves the logistic so that half of the trials pass where the room is zero.
+    /// Shifts the logistic so that half of the trials pass at distance zero.
     odds: f64,
 }
 
@@ -296,22 +298,22 @@ impl PassCurve {
         }
     }
 
-    /// From [`against`].
+    /// The share of passes at the odds from [`against`].
     fn at(&self, against: f64) -> f64 {
         FALSE_PASSES + self.share / (1.0 + self.odds * against)
     }
 }
 
-/// The odds against a trial at that load, disturbances apart, for each cell.
+/// For each cell, the odds against a trial at that load, apart from disturbances.
 fn against(odds: &mut [f64], cells: &[Cell], load_ln: f64, softness: f64) {
     for (odds, cell) in odds.iter_mut().zip(cells) {
-        // Beyond, an exponential changes nothing.
+        // Beyond this, the exponential changes nothing.
         let z = ((load_ln - cell.centre_ln) / softness).clamp(-30.0, 30.0);
         *odds = z.exp();
     }
 }
 
-/// Cuts the range of the edge so that it is fine where loads were tried close to one another.
+/// Divides the range of the edge so that it is fine where the loads tried are close together.
 fn bounds(loads_ln: &[f64]) -> Vec<f64> {
     let (first, last) = (loads_ln[0], loads_ln[loads_ln.len() - 1]);
     let beyond = |i: usize| BEYOND_LN * (i as f64 / CELLS_BEYOND as f64).powi(2);
@@ -328,7 +330,7 @@ fn bounds(loads_ln: &[f64]) -> Vec<f64> {
     bounds
 }
 
-/// Prior times likelihood, of each pair in each cell.
+/// Prior times likelihood, for each pair in each cell.
 fn weights(cells: &[Cell], counted: &[Counted]) -> Vec<Vec<f64>> {
     let mut weights = vec![vec![1.0; cells.len()]; SOFTNESS.len() * FALSE_FAILS.len()];
     let mut odds = vec![0.0; cells.len()];
@@ -356,7 +358,7 @@ fn weights(cells: &[Cell], counted: &[Counted]) -> Vec<Vec<f64>> {
                 }
             }
         }
-        // Only their ratios matter; this keeps long searches from underflow.
+        // Only ratios of weights matter; scaling them keeps long searches from underflow.
         let greatest = weights.iter().flatten().copied().fold(0.0, f64::max);
         weights.iter_mut().flatten().for_each(|w| *w /= greatest);
     }

@@ -1,21 +1,21 @@
 //! Round loads: which numbers the search tries.
 
-/// About twice `load`, to two significant digits, at most `max`; `None` when `load` is there already.
+/// About twice `load`, to two significant digits, at most `max`; `None` if `load` is already there.
 pub(super) fn grow(load: u32, max: u32) -> Option<u32> {
     if load >= max {
         return None;
     }
-    // Rounding down takes less than a tenth, so the factor is between 1.8 and 2 and the load always grows.
+    // Rounding down removes less than a tenth, so the factor is between 1.8 and 2 and the load always grows.
     Some(two_digits(load.saturating_mul(2)).max(load + 1).min(max))
 }
 
-/// About half of `load`, to two significant digits, at least `min`; `None` when `load` is there already.
+/// About half of `load`, to two significant digits, at least `min`; `None` if `load` is already there.
 pub(super) fn shrink(load: u32, min: u32) -> Option<u32> {
     (load > min).then(|| two_digits(load / 2).max(min))
 }
 
-/// A round load strictly between `low` and `high`, about `fraction` of the way on a logarithmic scale; `None` when there is
-/// no load between.
+/// A round load strictly between `low` and `high`, about `fraction` of the way on a logarithmic scale; `None` if no
+/// load lies between.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -33,9 +33,9 @@ pub(super) fn split(low: u32, high: u32, fraction: f64) -> Option<u32> {
     Some((rounded as u32).clamp(low + 1, high - 1))
 }
 
-/// Whether the gap is wider than asked and has a load in it.
+/// Whether the gap is wider than requested and contains a load.
 pub(super) fn too_wide(low: u32, high: u32, relative_width: f64) -> bool {
-    // 1,050 over 1,000 is 5 %, although not in floats.
+    // 1,050 over 1,000 is 5 %, but not in floats.
     const ROUNDING: f64 = 1e-9;
     high.saturating_sub(low) > 1 && width(low, high) > relative_width + ROUNDING
 }
@@ -45,7 +45,7 @@ pub(super) fn width(low: u32, high: u32) -> f64 {
     f64::from(high) / f64::from(low) - 1.0
 }
 
-/// How often a gap that wide, as a share of its lower end, must be halved until it is as narrow as asked.
+/// How often a gap of this width, as a share of its lower end, must be halved until it is as narrow as requested.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -56,8 +56,8 @@ pub(super) fn halvings(width: f64, relative_width: f64) -> u32 {
     halvings.clamp(0.0, 32.0) as u32
 }
 
-/// Round loads from about `low` to about `high`, ascending, at least `step` apart and not many more than `at_most`: multiples of
-/// one round step, and at least one load.
+/// Round loads from about `low` to about `high`, ascending, at least `step` apart and not many more than `at_most`:
+/// multiples of one round step, and at least one load.
 pub(super) fn round_between(low: f64, high: f64, step: u32, at_most: u32) -> Vec<u32> {
     let wide_enough = step_above((high - low) / f64::from(at_most.max(1)));
     let step = step.max(wide_enough).max(1);

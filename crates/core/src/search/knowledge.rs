@@ -1,4 +1,5 @@
-//! What the tallies say together: the posterior of the edge, the class of each load, the loads that bound the answer.
+//! What the tallies show together: the posterior of the edge, the class of each load, and the loads that bound the
+//! answer.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +7,19 @@ use super::edge::EdgePosterior;
 use super::tally::Tally;
 use crate::record::{Edge, LoadClass, LoadEvidence};
 
-/// So many valid trials more than such in which the client ran out show that the client reaches a load.
+/// The client reaches a load if at least this many more trials were valid there than trials in which it ran out.
 const REACH_SURPLUS: u32 = 2;
-/// Trials at a load above one that is out of reach, to see whether its valid ones are survivors.
+/// The most trials at a load above one that is out of reach, to see whether its valid trials are survivors.
 const REACH_TRIALS: u32 = 4;
 
 /// What is known after some trials.
 #[derive(Debug, Clone)]
 pub(super) struct Knowledge {
-    /// Per load, ascending.
+    /// The evidence per load, ascending.
     pub(super) evidence: Vec<LoadEvidence>,
-    /// `None` while no trial has passed.
+    /// The posterior of the edge; `None` while no trial has passed.
     pub(super) posterior: Option<EdgePosterior>,
-    /// Its interval.
+    /// The interval of the posterior.
     pub(super) edge: Option<Edge>,
     /// The highest load below `first_fail` that is classified as passing and has passed most of its own full trials.
     pub(super) confirmed: Option<u32>,
@@ -30,13 +31,13 @@ pub(super) struct Knowledge {
     pub(super) pass_above_fail: Option<u32>,
     /// The highest load at which a trial of any length passed.
     pub(super) highest_pass: Option<u32>,
-    /// Whether any fail counts.
+    /// Whether there is a fail that counts.
     pub(super) any_fail: bool,
     /// The lowest and the highest load with a valid trial.
     pub(super) valid_loads: Option<(u32, u32)>,
     /// The lowest load at which the client ran out, unless a load at or above it was reached.
     pub(super) out_of_reach: Option<u32>,
-    /// A load above one out of reach whose valid trials may be survivors.
+    /// A load above one that is out of reach, whose valid trials may be survivors.
     pub(super) doubtful_reach: Option<u32>,
 }
 
@@ -87,16 +88,16 @@ impl Knowledge {
     }
 }
 
-/// What the trials at one load, and its place in the posterior, make of it.
+/// The class of a load from its own trials and its place in the posterior.
 ///
-/// The ends of the interval are the pessimistic and the optimistic estimate of the edge: a load is classified where both say the
-/// same. Half a session is given to either side, for an edge between two whole numbers is at neither.
+/// The ends of the interval are the pessimistic and the optimistic estimate of the edge. A load is classified if both
+/// agree. Each side gets half a session of slack, because an edge between two whole numbers is at neither.
 fn classify(load: u32, tally: &Tally, posterior: Option<&EdgePosterior>, tail: f64) -> LoadClass {
     if tally.valid() == 0 {
         return LoadClass::Undecided;
     }
     let Some(posterior) = posterior else {
-        // Nothing passed, so whatever fails needs no other witness.
+        // Nothing passed, so a failing load needs no other witness.
         return if tally.mostly_failed() {
             LoadClass::Failing
         } else {
@@ -129,8 +130,9 @@ fn out_of_reach(tallies: &BTreeMap<u32, Tally>) -> Option<u32> {
         .map(|(load, _)| *load)
 }
 
-/// What counts: beyond the client's reach, no fail, for it may be the client's; and passes where they outweigh the fails, for
-/// else leaving the fails out would make a load pass that mostly failed. A weak client does not make a target look better.
+/// The evidence that counts. Beyond the client's reach, no fail counts, because it may be the client's. Passes there
+/// count only if they outweigh the fails; otherwise, leaving out the fails would make a load pass that mostly failed. A
+/// weak client does not make a target look better.
 fn counted(tallies: &BTreeMap<u32, Tally>, out_of_reach: Option<u32>) -> BTreeMap<u32, Tally> {
     let beyond = |load: u32| out_of_reach.is_some_and(|limit| load >= limit);
     let count = |(load, tally): (&u32, &Tally)| {

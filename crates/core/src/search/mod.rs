@@ -1,37 +1,43 @@
-//! The search for the load line: which load to try next, and what the trials so far say.
+//! The search for the load line: which load to try next, and what the trials so far show.
 //!
-//! [`Search`] is pure and keeps nothing but counts of verdicts per load: [`Search::next`] is a function of the settings and those
-//! counts. So a search is resumed by recording its trials again, in any order, and every decision can be explained from them.
+//! [`Search`] is pure and keeps only counts of verdicts per load: [`Search::next`] is a function of the settings and
+//! those counts. So you resume a search by recording its trials again, in any order, and every decision can be
+//! explained from them.
 //!
-//! The ideas are those of MLRsearch (IETF draft-ietf-bmwg-mlrsearch): short trials far from the edge, full and repeated ones near
-//! it; a load is classified only when an optimistic and a pessimistic estimate agree; a short good trial only weighs against short
-//! bad ones. The estimates are others: instead of sums of durations per load, the ends of an interval for the edge with a stated
-//! confidence ([`edge`]), in which the trials at all loads speak.
+//! The ideas are those of MLRsearch (IETF draft-ietf-bmwg-mlrsearch): short trials far from the edge, full and repeated
+//! ones near it; a load is classified only when an optimistic and a pessimistic estimate agree; a passing short trial
+//! counts only against failing short trials. The estimates differ: instead of sums of durations per load, we use the
+//! ends of an interval for the edge with a stated confidence ([`edge`]), to which the trials at all loads contribute.
 //!
 //! # The rules
 //!
-//! 1. **Probe.** From `start`, short trials at doubling loads (to two significant digits) until one fails, or halving ones until
-//!    one passes.
-//! 2. **Narrow.** Then the trial, of either length and at a round load, that is expected to take away most of the variance of the
-//!    edge for its time; until the interval is as narrow as `relative_width`, or within one session.
-//! 3. **Confirm.** A load within half a width below the interval must then have a majority of `repeats` full trials that pass, and
-//!    one above it of such that fail. Which side comes first is drawn from the seed. The last trials of a budget see to it that
-//!    some load surely below the edge has passed a full trial, and the very last ones of a time budget raise the load line.
-//! 4. **Class.** A load is passing when it lies below the interval and most of its own trials passed; failing when it lies above
-//!    and most of its own failed; else borderline if its trials disagree, or undecided. `confirmed` is the highest passing load
-//!    below `first_fail` that passed most of its own *full* trials: a load that was never tried is never confirmed.
-//! 5. **Contradiction.** A pass above a fail, or a fail far below passes, only shifts the odds: between a disturbance and an edge.
-//!    What is tried next decides. So no false fail bounds the search for ever.
-//! 6. **Invalid.** An invalid trial is run again. Two at a load in which the client ran out put it and those above out of reach,
-//!    unless two valid trials at or above it show otherwise; fails out of reach, and fails among more invalid trials, count for
-//!    nothing. The search narrows towards what is out of reach, has one more look at it, and the answer is "at least"; where no load
-//!    is sure by then, it first confirms the highest one with a pass that can still be tried. A load with three invalid trials for
-//!    other reasons is left, and the search goes around it.
-//! 7. **Least load.** No trial runs below `min`, and no short one below `short_min`: there the measured window holds too few answers
-//!    for a verdict. A target that fails at `min` ends the search.
-//! 8. **Budget.** `max_trials`, or [`Search::expect_time_for`] when the caller's time runs out, ends the search with what is known.
+//! 1. **Probe.** From `start`, the search runs short trials at doubling loads (to two significant digits) until one
+//!    fails, or at halving loads until one passes.
+//! 2. **Narrow.** Then it runs the trial, of either length and at a round load, that is expected to remove the most
+//!    variance of the edge for its time. It stops when the interval is as narrow as `relative_width`, or within one
+//!    session.
+//! 3. **Confirm.** Then a load within half a width below the interval must have a majority of `repeats` full trials
+//!    that pass, and one above it a majority that fail. The seed decides which side comes first. The last trials of a
+//!    budget ensure that some load surely below the edge has passed a full trial, and the very last ones of a time
+//!    budget raise the load line.
+//! 4. **Class.** A load is passing if it lies below the interval and most of its own trials passed. It is failing if it
+//!    lies above and most of its own trials failed. Otherwise it is borderline if its trials disagree, or else
+//!    undecided. `confirmed` is the highest passing load below `first_fail` that passed most of its own *full* trials:
+//!    a load that was never tried is never confirmed.
+//! 5. **Contradiction.** A pass above a fail, or a fail far below passes, only shifts the odds between a disturbance
+//!    and an edge. The next trials decide. So a false fail never bounds the search forever.
+//! 6. **Invalid.** An invalid trial is repeated. If the client ran out in two trials at a load, this load and those
+//!    above are out of reach, unless two valid trials at or above it show otherwise. Fails out of reach do not count,
+//!    and neither do fails among more invalid trials. The search narrows towards what is out of reach, tries it once
+//!    more, and the answer is "at least". If no load is sure by then, it first confirms the highest load with a pass
+//!    that can still be tried. If a load has three invalid trials for other reasons, the search leaves it and goes
+//!    around it.
+//! 7. **Least load.** No trial runs below `min`, and no short trial below `short_min`: there the measured window holds
+//!    too few answers for a verdict. A target that fails at `min` ends the search.
+//! 8. **Budget.** `max_trials`, or [`Search::expect_time_for`] when the caller's time runs out, ends the search with
+//!    what is known.
 //!
-//! `cargo run --release -p plimsoll-core --example search-table` prints how exact that is on synthetic servers.
+//! `cargo run --release -p plimsoll-core --example search-table` prints how exact the search is on synthetic servers.
 
 mod choice;
 mod conclusion;
@@ -60,26 +66,26 @@ pub enum Step {
         load: u32,
         /// How long to run it.
         length: Length,
-        /// What it is good for.
+        /// Why to run it.
         why: Why,
     },
     /// The search is over.
     Done(Outcome),
 }
 
-/// What a trial is good for.
+/// Why the search runs a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// Looking for a load that fails, or for one that passes.
+    /// To find a load that fails, or one that passes.
     Probe,
-    /// Halving the gap between a pass and a fail.
+    /// To halve the gap between a pass and a fail.
     Narrow,
-    /// Trying again a load that bounds the answer, or that disagrees with itself or with a higher one.
+    /// To repeat a load that bounds the answer, or whose trials disagree with each other or with a higher load.
     Confirm,
 }
 
 impl Why {
-    /// Its word on terminals.
+    /// Its name on terminals.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -99,14 +105,15 @@ pub enum TrialVerdict {
     Fail,
     /// The measurement itself was the limit.
     Invalid {
-        /// Whether the client or its machine ran out ([`crate::caveat::Doubt::client_ran_out`]), so that more load is
-        /// pointless.
+        /// Whether the client or its machine ran out ([`crate::caveat::Doubt::client_ran_out`]), so that higher loads
+        /// are pointless.
         client_ran_out: bool,
     },
 }
 
 impl TrialVerdict {
-    /// From the verdict in a trial's record, and whether any of its blocking doubts says that the client ran out.
+    /// The outcome from the verdict in a trial's record, and from whether any of its blocking doubts says that the
+    /// client ran out.
     #[must_use]
     pub fn of(verdict: Verdict, client_ran_out: bool) -> Self {
         match verdict {
@@ -120,7 +127,7 @@ impl TrialVerdict {
 /// Why a search ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// The bracket is as narrow as was asked, and both its sides are confirmed.
+    /// The bracket is as narrow as requested, and both its sides are confirmed.
     Narrow,
     /// `max` still passes, or at least does not fail.
     AtMaximum,
@@ -128,9 +135,9 @@ pub enum Ended {
     OutOfReach,
     /// `min` does not pass.
     AtMinimum,
-    /// What was left to try gave no valid trial.
+    /// The loads left to try gave no valid trial.
     Unmeasurable,
-    /// `max_trials` were run.
+    /// The search ran `max_trials` trials.
     TrialBudget,
     /// The caller's time was up.
     TimeBudget,
@@ -141,23 +148,23 @@ pub enum Ended {
 /// What the search knows at its end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// The load line: the highest load below `first_fail` that is classified as passing. `None` when there is none.
-    /// It has a majority of `repeats` behind it, unless a budget ended the search or the repeats were invalid: see `ended`
-    /// and `trials_at`.
+    /// The load line: the highest load below `first_fail` that is classified as passing. `None` if there is none. It
+    /// has a majority of `repeats` behind it, unless a budget ended the search or the repeats were invalid: see `ended`
+    /// and `evidence`.
     pub confirmed: Option<u32>,
-    /// Loads that disagree with themselves, ascending. They need not lie between `confirmed` and `first_fail`.
+    /// Loads whose trials disagree, ascending. They need not lie between `confirmed` and `first_fail`.
     pub borderline: Vec<u32>,
-    /// The lowest load classified as failing. `None` when none is.
+    /// The lowest load classified as failing. `None` if there is none.
     pub first_fail: Option<u32>,
-    /// Some load passes and none fails: the answer is "at least `confirmed`".
+    /// Whether some load passes and none fails: the answer is then "at least `confirmed`".
     pub lower_bound_only: bool,
     /// Why the search ended.
     pub ended: Ended,
     /// What is known and why the search ended, in one sentence.
     pub conclusion: String,
-    /// Where the edge lies; `None` when the trials cannot tell.
+    /// Where the edge lies; `None` if the trials cannot show it.
     pub edge: Option<Edge>,
-    /// What the trials say, load by load, ascending.
+    /// What the trials show, load by load, ascending.
     pub evidence: Vec<LoadEvidence>,
 }
 
@@ -167,18 +174,18 @@ pub struct Search {
     settings: Settings,
     tallies: BTreeMap<u32, Tally>,
     trials: u32,
-    /// What ended it from outside, before it knew enough.
+    /// Why it was ended from outside before it knew enough.
     cut: Option<Ended>,
-    /// The trials, those recorded included, for which the caller's time lasts.
+    /// The number of trials for which the caller's time lasts, including those recorded.
     time_for: u32,
 }
 
 impl Search {
-    /// A search that has not tried anything.
+    /// A search that has not tried anything yet.
     ///
     /// # Errors
     ///
-    /// A setting that makes no sense, named.
+    /// If a setting makes no sense; the error names it.
     pub fn new(settings: Settings) -> Result<Self, SettingsError> {
         let settings = settings.checked()?;
         Ok(Self {
@@ -190,7 +197,7 @@ impl Search {
         })
     }
 
-    /// What to do next. Asking changes nothing: the answer is the same until a trial is recorded.
+    /// What to do next. Calling this changes nothing: the answer is the same until a trial is recorded.
     #[must_use]
     pub fn next(&self) -> Step {
         let known = self.known();
@@ -201,14 +208,16 @@ impl Search {
         };
         match (self.next_trial(&known), budget) {
             (Ok((load, length, why)), None) => Step::Trial { load, length, why },
-            // A budget that ran out with nothing left to do did not cut anything short.
+            // A budget that ran out with nothing left to do cut nothing short.
             (Err(ended), _) | (Ok(_), Some(ended)) => Step::Done(self.outcome(known, ended)),
         }
     }
 
-    /// Takes the verdict of a trial of that length at `load`. Trials that the search did not ask for count as well; load 0 is ignored.
+    /// Records the verdict of a trial of that length at `load`. Trials that the search did not ask for also count; load
+    /// 0 is ignored.
     ///
-    /// An invalid trial at a load too low for a verdict shows nothing that was not known, so it only counts as a trial: another SLO's search asked for it.
+    /// An invalid trial at a load too low for a verdict shows nothing new, so it only counts as a trial: another SLO's
+    /// search asked for it.
     pub fn record(&mut self, load: u32, length: Length, verdict: TrialVerdict) {
         if load == 0 {
             return;
@@ -222,12 +231,13 @@ impl Search {
         tally.record(length, verdict);
     }
 
-    /// The caller's time lasts for about so many trials more: the last of them go to confirming what is known. With 0 the time is up, and [`Search::next`] is `Done`.
+    /// Says that the caller's time lasts for about this many more trials. The last of them go to confirming what is
+    /// known. With 0 the time is up, and [`Search::next`] returns `Done`.
     pub fn expect_time_for(&mut self, trials_left: u32) {
         self.time_for = self.trials.saturating_add(trials_left);
     }
 
-    /// Trials that the budgets still allow.
+    /// The number of trials that the budgets still allow.
     fn trials_left(&self) -> u32 {
         self.settings
             .max_trials
@@ -235,12 +245,12 @@ impl Search {
             .saturating_sub(self.trials)
     }
 
-    /// A signal or an error ended the measuring: [`Search::next`] then gives what is known.
+    /// Says that a signal or an error ended the measurement: [`Search::next`] then returns what is known.
     pub fn interrupt(&mut self) {
         self.cut = Some(Ended::Interrupted);
     }
 
-    /// About how many trials are left, for progress displays: as if no further trial were invalid or surprising.
+    /// About how many trials are left, for progress displays, if no further trial is invalid or surprising.
     #[must_use]
     pub fn remaining_trials_estimate(&self) -> u32 {
         let known = self.known();
@@ -254,10 +264,11 @@ impl Search {
                 high: Some(high),
                 ..
             }) => high / low - 1.0,
-            // A doubling that is still to be found.
+            // A doubling, if the edge is still to be found.
             _ => 1.0,
         };
-        // At a sharp edge each trial halves the interval; the last halvings take two, for they need agreement.
+        // At a sharp edge each trial halves the interval. The last halvings take two trials, because they need
+        // agreement.
         let narrowing = grid::halvings(width, self.settings.relative_width);
         let settling = self.settings.repeats / 2 + 1;
         (narrowing + settling).clamp(1, budget)
@@ -293,8 +304,8 @@ impl Search {
     }
 }
 
-/// How many trials the rest of a time budget lasts for, after `ran` of them: as long ones as those so far on average, but the last ones are full, and those take
-/// at least `full_s`.
+/// How many trials the rest of a time budget lasts for, after `ran` of them. Each is assumed to take as long as those
+/// so far on average, but at least `full_s`, because the last ones are full.
 #[must_use]
 #[expect(
     clippy::cast_possible_truncation,

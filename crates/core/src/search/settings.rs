@@ -1,40 +1,42 @@
-//! What bounds a search, and whether that makes sense.
+//! The settings of a search, and whether they make sense.
 
 use crate::profile::Length;
 
-/// What bounds a search.
+/// The settings of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
-    /// The first load tried; moved into `min..=max`.
+    /// The first load tried, clamped to `min..=max`.
     pub start: u32,
-    /// The lowest load tried, at least 1: the least at which a full trial can pass ([`crate::least_load`]).
+    /// The lowest load tried, at least 1: the least load at which a full trial can pass ([`crate::least_load`]).
     pub min: u32,
-    /// The lowest load tried by short trials; below it trials are full.
+    /// The lowest load of short trials; below it, trials are full.
     pub short_min: u32,
     /// The highest load tried.
     pub max: u32,
-    /// How narrow the bracket must be: `first_fail / confirmed - 1`. 0.05 for the profile `quick`, 0.02 for `standard`.
+    /// How narrow the bracket must be, as `first_fail / confirmed - 1`: 0.05 for the profile `quick`, 0.02 for
+    /// `standard`.
     pub relative_width: f64,
     /// Confidence of the interval for the edge, between 0 and 1; 0.95 is usual.
     pub confidence: f64,
-    /// The most valid trials by which a load at the edge is confirmed; more than half must agree. 3 is usual, 1 believes every
+    /// The most valid trials that confirm a load at the edge; more than half must agree. 3 is usual, 1 believes every
     /// trial.
     pub repeats: u32,
     /// The most trials, invalid ones included.
     pub max_trials: u32,
-    /// Decides which side of the edge is confirmed first, so that drift of the machine does not always meet the same side.
+    /// Decides which side of the edge is confirmed first, so that a drift of the machine does not always affect the
+    /// same side.
     pub seed: u64,
-    /// What a short trial takes of a full one's time, between 0 and 1; 1 runs full trials only.
+    /// Time of a short trial as a share of a full one's, between 0 and 1; with 1, all trials are full.
     pub short_share: f64,
 }
 
 /// A setting that makes no sense.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum SettingsError {
-    /// Load 0 shows nothing.
+    /// The lowest load is 0, which shows nothing.
     #[error("the lowest load of a search is 0; it must be at least 1")]
     ZeroMin,
-    /// No load lies between.
+    /// No load lies between the lowest and the highest one.
     #[error(
         "the highest load of a search is {max}, but the least at which a trial can give a verdict is {min}; raise the highest load (--max), or measure for longer (--measured)"
     )]
@@ -44,26 +46,26 @@ pub enum SettingsError {
         /// The highest load.
         max: u32,
     },
-    /// Not a width.
+    /// The relative width is not positive and finite.
     #[error("the relative width of a search is {0}; it must be above 0, for example 0.05")]
     Width(f64),
-    /// Not a confidence.
+    /// The confidence is out of range.
     #[error(
         "the confidence of a search is {0}; it must lie between 0.5 and 0.999, for example 0.95"
     )]
     Confidence(f64),
-    /// Not a share.
+    /// The share of a short trial is out of range.
     #[error(
         "a short trial takes {0} of a full one's time; that share must be above 0 and at most 1"
     )]
     ShortShare(f64),
-    /// Nothing could be tried.
+    /// No trial could be run.
     #[error("a search needs at least one repeat and one trial; both must be 1 or more")]
     NoTrials,
 }
 
 impl Settings {
-    /// The lowest load tried by trials of that length.
+    /// The lowest load of trials of that length.
     pub(super) fn least(&self, length: Length) -> u32 {
         match length {
             Length::Full => self.min,
@@ -71,7 +73,7 @@ impl Settings {
         }
     }
 
-    /// The same with `start` moved into range, if they make sense.
+    /// The same settings with `start` moved into range, if they make sense.
     pub(super) fn checked(self) -> Result<Self, SettingsError> {
         let Self { min, max, .. } = self;
         if min == 0 {

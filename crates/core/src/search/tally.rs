@@ -4,12 +4,12 @@ use super::TrialVerdict;
 use crate::profile::Length;
 use crate::record::{LoadClass, LoadEvidence};
 
-/// How many invalid trials more than valid ones make a load not worth another trial.
+/// With this many more invalid than valid trials, a load is not worth another trial.
 const INVALID_SURPLUS: u32 = 3;
-/// The same for trials in which the client ran out: that does not pass by itself.
+/// The same for trials in which the client ran out, which does not go away by itself.
 const RAN_OUT_SURPLUS: u32 = 2;
 
-/// The verdicts of one load. Only counts: the order in which they came does not matter.
+/// The verdicts of one load. These are only counts: the order in which they came does not matter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     pub(super) passed: u32,
@@ -17,9 +17,9 @@ pub(super) struct Tally {
     pub(super) short_passed: u32,
     pub(super) short_failed: u32,
     pub(super) invalid: u32,
-    /// Those of the invalid ones that were short.
+    /// Invalid trials that were short.
     pub(super) short_invalid: u32,
-    /// Those of the invalid ones in which the client ran out.
+    /// Invalid trials in which the client ran out.
     pub(super) ran_out: u32,
 }
 
@@ -39,7 +39,7 @@ impl Tally {
         *count += 1;
     }
 
-    /// Trials of either length with a verdict.
+    /// Trials of either length that passed or failed.
     pub(super) fn valid(&self) -> u32 {
         self.passed + self.failed + self.short_passed + self.short_failed
     }
@@ -49,17 +49,18 @@ impl Tally {
         self.passed + self.short_passed > 0
     }
 
-    /// Whether a trial failed, and most trials were valid; else a fail says nothing, see [`super::edge`].
+    /// Whether a trial failed, and no more trials were invalid than valid. Otherwise a fail says nothing, see
+    /// [`super::edge`].
     pub(super) fn any_fail_that_counts(&self) -> bool {
         self.failed + self.short_failed > 0 && self.invalid <= self.valid()
     }
 
-    /// Whether most of its full trials passed, and at least one.
+    /// Whether more of its full trials passed than failed.
     pub(super) fn mostly_passed(&self) -> bool {
         self.passed > self.failed
     }
 
-    /// Without its fails; and without its passes too where they do not outweigh the fails.
+    /// The tally without its fails, and also without its passes if they do not outweigh the fails.
     pub(super) fn passes_that_outweigh(mut self) -> Self {
         let full_ones_agree = self.passed > self.failed || self.failed == 0;
         if !full_ones_agree || self.passed + self.short_passed <= self.failed + self.short_failed {
@@ -69,7 +70,7 @@ impl Tally {
         self
     }
 
-    /// Whether most of its trials failed: the full ones if there are any, else the short ones.
+    /// Whether most of its trials failed: of the full ones if there are any, otherwise of the short ones.
     pub(super) fn mostly_failed(&self) -> bool {
         let by_full = self.passed + self.failed > 0;
         self.any_fail_that_counts()
@@ -80,7 +81,7 @@ impl Tally {
             }
     }
 
-    /// Whether its trials of one length, or of both, disagree.
+    /// Whether its trials disagree, of one length or of both.
     pub(super) fn disagrees(&self) -> bool {
         self.any_pass() && self.any_fail_that_counts()
     }
@@ -91,7 +92,7 @@ impl Tally {
             || self.ran_out >= self.valid() + RAN_OUT_SURPLUS
     }
 
-    /// The length of which more trials were invalid than valid, while another attempt is worth its time.
+    /// The length at which more trials were invalid than valid, while another attempt is worth its time.
     pub(super) fn length_to_repeat(&self) -> Option<Length> {
         if self.spent() {
             None
@@ -104,12 +105,12 @@ impl Tally {
         }
     }
 
-    /// Whether it is spent because, mostly, the client ran out.
+    /// Whether it is spent mostly because the client ran out.
     pub(super) fn client_ran_out(&self) -> bool {
         self.spent() && self.ran_out * 2 > self.invalid
     }
 
-    /// Whether one more trial may show that the client ran out by chance.
+    /// Whether one more trial may show that the client ran out only by chance.
     pub(super) fn only_just_spent(&self) -> bool {
         self.ran_out == self.valid() + RAN_OUT_SURPLUS
     }

@@ -1,4 +1,4 @@
-//! Each rule of the search, on servers without chance.
+//! Each rule of the search, on servers without randomness.
 
 use super::*;
 
@@ -31,7 +31,7 @@ fn pass_if(passes: bool) -> TrialVerdict {
     }
 }
 
-/// Runs a search against `server`, which is told the load and how many trials it has had before.
+/// Runs a search against `server`, which receives the load and the number of earlier trials at this load.
 fn drive(
     search: &mut Search,
     mut server: impl FnMut(u32, u32) -> TrialVerdict,
@@ -61,7 +61,7 @@ fn evidence(outcome: &Outcome, load: u32) -> &LoadEvidence {
     of_load.next().expect("that load was tried")
 }
 
-/// What must hold of a search that found the edge of a server that passes up to `edge`.
+/// What must hold for a search that found the edge of a server that passes up to `edge`.
 fn assert_found(outcome: &Outcome, edge: f64, width: f64) {
     assert_eq!(outcome.ended, Ended::Narrow, "{outcome:?}");
     let found = outcome.edge.expect("an edge");
@@ -87,7 +87,7 @@ fn assert_found(outcome: &Outcome, edge: f64, width: f64) {
     assert!(passing.passed >= 2 && failing.failed >= 2, "{outcome:?}");
 }
 
-/// A doubt that one false fail leaves is not settled by two passes at the highest load; there is none above to learn from.
+/// Two passes at the highest load do not settle the doubt that one false fail leaves. No higher load can help.
 #[test]
 fn the_highest_load_allowed_is_tried_until_it_is_sure() {
     let mut search = search(Settings {
@@ -209,7 +209,7 @@ fn a_false_pass_does_not_hold_the_line_up() {
 
 #[test]
 fn a_pass_above_a_fail_is_weighed_not_believed() {
-    // Two fails at 300 against a pass at 400: the edge may be on either side, and further trials decide.
+    // Two fails at 300 against a pass at 400: the edge may be on either side, so further trials decide.
     let recorded = || {
         let mut search = search(settings());
         for (load, passes) in [
@@ -347,7 +347,7 @@ fn trials_of_another_search_below_the_least_load_do_no_harm() {
     let invalid = TrialVerdict::Invalid {
         client_ran_out: true,
     };
-    // Too few answers for this SLO, and answers that a count condemns.
+    // Too few answers for this SLO, and answers that fail a gate on a count.
     for (load, verdict) in [
         (50, invalid),
         (50, invalid),
@@ -409,7 +409,8 @@ fn the_last_trials_of_a_time_budget_raise_the_line() {
             panic!("it was interrupted");
         };
         let (line, low) = (outcome.confirmed.unwrap(), outcome.edge.unwrap().low);
-        // Where the line stood below the interval, the last trial was for the answer: it raised the line or moved the interval.
+        // If the line was below the interval, the last trial was for the answer: it raised the line or moved the
+        // interval.
         assert!(f64::from(line) <= 730.0);
         let before_line = f64::from(before.confirmed.unwrap_or(0));
         let before_low = before.edge.unwrap().low;
@@ -422,7 +423,7 @@ fn the_last_trials_of_a_time_budget_raise_the_line() {
     }
 }
 
-/// What the search would say if it ended now.
+/// What the search would return if it ended now.
 fn outcome_now(search: &Search) -> Step {
     let mut search = search.clone();
     search.interrupt();
@@ -439,7 +440,7 @@ fn when_time_is_up_it_says_what_is_known() {
             why: Why::Probe,
         };
         assert_eq!(search.next(), probe);
-        // The caller may run a full trial where a short one was asked for.
+        // The caller may run a full trial where the search asked for a short one.
         search.record(load, Length::Full, TrialVerdict::Pass);
     }
     search.expect_time_for(0);
@@ -490,11 +491,11 @@ fn the_estimate_of_what_is_left_ends_at_zero() {
 
 #[test]
 fn a_time_budget_lasts_for_as_many_trials_as_their_mean_says() {
-    // Nothing ran yet: full trials of 16 s.
+    // No trial ran yet: full trials of 16 s.
     assert_eq!(trials_in(240.0, 0.0, 0, 16.0), 15);
-    // Ten took 20 s each; 40 s are left.
+    // Ten trials took 20 s each; 40 s are left.
     assert_eq!(trials_in(240.0, 200.0, 10, 16.0), 2);
-    // Short ones so far; the last ones will be full.
+    // Short trials so far; the last ones will be full.
     assert_eq!(trials_in(240.0, 80.0, 10, 16.0), 10);
     assert_eq!(trials_in(240.0, 240.0, 10, 16.0), 0);
     assert_eq!(trials_in(240.0, 250.0, 10, 16.0), 0);

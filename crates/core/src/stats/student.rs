@@ -16,14 +16,14 @@ pub struct MeanInterval {
 }
 
 impl Mean {
-    /// The interval `x̄ ± t · s / √n`, `t` being the quantile `(1 + confidence) / 2` of Student's distribution with `n − 1`
-    /// degrees of freedom (NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.5.2).
+    /// The interval `x̄ ± t · s / √n`, where `t` is the quantile `(1 + confidence) / 2` of Student's distribution with
+    /// `n − 1` degrees of freedom (NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.5.2).
     ///
-    /// Another name for it: the bootstrap's own standard error of a mean, which has the closed form `√(Σ(x − x̄)²) / n` and so
-    /// needs no drawing, widened by `√(n / (n − 1))` and `t` for the few values that it was taken from. For differences of
-    /// repeated trials it was chosen over the bootstrap intervals by measured coverage (`cargo run --release -p plimsoll-core
-    /// --example bootstrap-coverage`): 94.8 % or more for every kind of noise and number of values tried, where the
-    /// studentized bootstrap falls to 90 % and is wider all the same.
+    /// In other words, it is the bootstrap's own standard error of a mean, widened by `√(n / (n − 1))` and `t` because
+    /// it comes from few values. That error has the closed form `√(Σ(x − x̄)²) / n`, so it needs no drawing. We chose
+    /// this interval over the bootstrap intervals for differences of repeated trials, by measured coverage
+    /// (`cargo run --release -p plimsoll-core --example bootstrap-coverage`): 94.8 % or more for every kind of noise
+    /// and number of values tried. The studentized bootstrap falls to 90 % and is wider nevertheless.
     ///
     /// `None` for a single value, and for a confidence that is not strictly between 0 and 1.
     #[must_use]
@@ -32,7 +32,7 @@ impl Mean {
         self.interval_with(confidence, degrees_of_freedom)
     }
 
-    /// The same for a mean whose error was found with another number of degrees of freedom.
+    /// The same for a mean whose error has another number of degrees of freedom.
     pub(crate) fn interval_with(
         &self,
         confidence: f64,
@@ -51,8 +51,8 @@ impl Mean {
 
 /// The value below which a t-distributed number lies with probability `p`.
 ///
-/// From the distribution function, by bisection, to about ten digits. `None` for no degree of freedom, or a `p` that is not
-/// strictly between 0 and 1.
+/// Computed from the distribution function by bisection, to about ten digits. `None` for zero degrees of freedom, or
+/// for a `p` that is not strictly between 0 and 1.
 #[must_use]
 pub fn t_quantile(p: f64, degrees_of_freedom: u32) -> Option<f64> {
     if degrees_of_freedom == 0 || !(p > 0.0 && p < 1.0) {
@@ -62,7 +62,7 @@ pub fn t_quantile(p: f64, degrees_of_freedom: u32) -> Option<f64> {
         return t_quantile(1.0 - p, degrees_of_freedom).map(|t| -t);
     }
     let within = 2.0 * p - 1.0;
-    // The distribution with one degree has the heaviest tails; its quantile bounds all others.
+    // The distribution with one degree of freedom has the heaviest tails; its quantile bounds all others.
     let (mut low, mut high) = (0.0, 1.0);
     while share_within(high, degrees_of_freedom) < within && high < 1e15 {
         high *= 2.0;
@@ -87,7 +87,8 @@ fn share_within(t: f64, degrees_of_freedom: u32) -> f64 {
     if degrees_of_freedom == 1 {
         return FRAC_2_PI * theta;
     }
-    // The terms: cos θ, 2/3 cos³ θ, 2·4/(3·5) cos⁵ θ … for odd degrees; 1, 1/2 cos² θ, 1·3/(2·4) cos⁴ θ … for even ones.
+    // The terms: cos θ, 2/3 cos³ θ, 2·4/(3·5) cos⁵ θ … for odd degrees; 1, 1/2 cos² θ, 1·3/(2·4) cos⁴ θ … for even
+    // ones.
     let mut term = if odd { cosine } else { 1.0 };
     let mut sum = term;
     let mut power = if odd { 1 } else { 0 };
@@ -108,7 +109,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2.
+    /// The values of the NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2.
     #[test]
     fn quantiles_as_printed_in_tables() {
         for (degrees_of_freedom, p, expected) in [

@@ -1,27 +1,29 @@
-//! Servers made of a formula, to try the search on: shared by the property tests and by the example that prints its errors.
+//! Servers defined by a formula, for trying the search on. The property tests share them with the example that prints
+//! the search's errors.
 
 use plimsoll_core::profile::Length;
 use plimsoll_core::schedule::mix;
 use plimsoll_core::search::{Outcome, Search, Step, TrialVerdict};
 
-/// A server whose trials pass by chance, the less often the higher the load.
+/// A server whose trials pass by chance, less often at higher loads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SyntheticServer {
-    /// Where half of the full trials pass, disturbances and drift apart: see [`Self::half_passes`].
+    /// The load at which half of the full trials pass, apart from disturbances and drift; see [`Self::half_passes`].
     pub(crate) edge: f64,
     /// How the share of passes falls around the edge.
     pub(crate) shape: Shape,
-    /// How soft the edge is, as a share of it: at `edge * (1 ± 3 softness)` about 95 % of the trials agree. 0 is a sharp edge.
+    /// How soft the edge is, as a share of it. At `edge * (1 ± 3 softness)`, about 95 % of the trials agree. 0 is a
+    /// sharp edge.
     pub(crate) softness: f64,
     /// Share of trials that fail at any load, by disturbance.
     pub(crate) false_fails: f64,
-    /// The edge wanders by this share of it to either side,
+    /// How far the edge wanders to either side, as a share of the edge.
     pub(crate) drift: f64,
-    /// in this way.
+    /// The way in which the edge wanders.
     pub(crate) wander: Wander,
-    /// One period of it, in full trials.
+    /// One period of the wandering, in full trials.
     pub(crate) drift_period: f64,
-    /// By how much the edge of short trials lies higher.
+    /// How much higher the edge of short trials is, as a share of the edge.
     pub(crate) short_optimism: f64,
     /// Decides the draws.
     pub(crate) seed: u64,
@@ -30,23 +32,23 @@ pub(crate) struct SyntheticServer {
 /// How the share of passes falls around the edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// Logistic, of scale `softness`.
+    /// Logistic, with scale `softness`.
     Logistic,
-    /// Normal, of the same spread as the logistic (standard deviation `1.7 softness`), with lighter tails.
+    /// Normal, with the same spread as the logistic (standard deviation `1.7 softness`) and lighter tails.
     Normal,
 }
 
 /// How an edge wanders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wander {
-    /// As a sine.
+    /// Like a sine.
     Sine,
     /// Between two states: each lasts for a quarter to three quarters of the period, drawn anew each time.
     TwoStates,
 }
 
 impl SyntheticServer {
-    /// Without noise.
+    /// A server without noise.
     pub(crate) fn sharp(edge: f64, seed: u64) -> Self {
         Self {
             edge,
@@ -61,7 +63,8 @@ impl SyntheticServer {
         }
     }
 
-    /// The load at which half of all full trials pass, drift apart: what a search is to find. False fails move it down a little.
+    /// The load at which half of all full trials pass, apart from drift: what a search should find. False fails lower
+    /// it a little.
     pub(crate) fn half_passes(&self) -> f64 {
         let carried = 0.5 / (1.0 - self.false_fails);
         let room = match self.shape {
@@ -82,7 +85,8 @@ impl SyntheticServer {
         self.edge * (-room * self.softness).exp()
     }
 
-    /// The verdict of trial number `trial` of the search, at `load`. `elapsed` is the time spent before it, in full trials.
+    /// The verdict of trial number `trial` of the search, at `load`. `elapsed` is the time spent before it, in full
+    /// trials.
     pub(crate) fn verdict(
         &self,
         load: u32,
@@ -113,14 +117,14 @@ impl SyntheticServer {
 }
 
 impl SyntheticServer {
-    /// Where the edge is after this time, -1 to 1.
+    /// Where the edge is after this time, from -1 to 1.
     fn wandered(&self, elapsed: f64) -> f64 {
         let phase = uniform(!self.seed, 0);
         match self.wander {
             Wander::Sine => (std::f64::consts::TAU * (elapsed / self.drift_period + phase)).sin(),
             Wander::TwoStates => {
                 let mut state = if phase < 0.5 { -1.0 } else { 1.0 };
-                // It began some time before the search did.
+                // The first state began some time before the search did.
                 let mut until = -self.drift_period * uniform(!self.seed, 1);
                 for turn in 2.. {
                     until += self.drift_period * (0.25 + 0.5 * uniform(!self.seed, turn));
@@ -135,8 +139,8 @@ impl SyntheticServer {
     }
 }
 
-/// The share of a standard normal distribution below `z`: Abramowitz and Stegun, Handbook of Mathematical Functions, 26.2.17
-/// (error below 1e-7).
+/// The share of a standard normal distribution below `z`: Abramowitz and Stegun, Handbook of Mathematical Functions,
+/// 26.2.17 (error below 1e-7).
 fn normal_share(z: f64) -> f64 {
     let t = 1.0 / (1.0 + 0.231_641_9 * z.abs());
     let tail = (-z * z / 2.0).exp() / std::f64::consts::TAU.sqrt()
@@ -147,17 +151,17 @@ fn normal_share(z: f64) -> f64 {
     if z < 0.0 { tail } else { 1.0 - tail }
 }
 
-/// What a search took.
+/// What a search cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Spent {
-    /// Trials of either length.
+    /// Number of trials of either length.
     pub(crate) trials: u32,
     /// Time, in full trials.
     pub(crate) full_trials: f64,
 }
 
-/// Runs `search` to its end and says what that took. `server` is told the load, the length, the number of the trial, and the time
-/// before it in full trials, of which a short one takes `short_share`.
+/// Runs `search` to its end and returns the outcome and what it cost. `server` receives the load, the length, the
+/// number of the trial, and the time before it in full trials; a short trial takes `short_share` of a full one.
 pub(crate) fn run(
     search: &mut Search,
     short_share: f64,
@@ -180,7 +184,7 @@ pub(crate) fn run(
     }
 }
 
-/// A number in `0..1`.
+/// A uniform number in `0..1`.
 pub(crate) fn uniform(seed: u64, draw: u32) -> f64 {
     (mix(seed ^ mix(u64::from(draw))) >> 11) as f64 / (1_u64 << 53) as f64
 }

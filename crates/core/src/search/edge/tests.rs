@@ -1,10 +1,10 @@
-//! The posterior of the edge, by hand and by property.
+//! The posterior of the edge, by hand and by properties.
 
 use super::*;
 use crate::record::LoadClass;
 use proptest::prelude::*;
 
-/// Passed, failed, short passed, short failed at a load.
+/// The evidence at a load: passed, failed, short passed, short failed.
 fn at(sessions: u32, counts: [u32; 4]) -> LoadEvidence {
     let [passed, failed, short_passed, short_failed] = counts;
     LoadEvidence {
@@ -91,7 +91,7 @@ fn one_false_fail_far_below_moves_little() {
 fn a_short_trial_says_less_than_a_full_one() {
     let by_full = [at(900, [1, 0, 0, 0]), at(1_000, [0, 2, 0, 0])];
     let by_short = [at(900, [1, 0, 0, 0]), at(1_000, [0, 0, 0, 2])];
-    // That the edge lies above a load that failed twice.
+    // After two short fails at a load, it is less likely that the edge lies below it than after two full ones.
     assert!(of(&by_short).below(1_000.0) < of(&by_full).below(1_000.0));
 }
 
@@ -135,7 +135,7 @@ proptest! {
     fn order_does_not_matter(trials in trials()) {
         let mut reversed = trials.clone();
         reversed.reverse();
-        // Equal loads may come in either order, which changes roundings only.
+        // Equal loads may come in either order, which changes only rounding.
         match (EdgePosterior::of(&trials), EdgePosterior::of(&reversed)) {
             (Some(a), Some(b)) => for q in [0.025, 0.5, 0.975] {
                 prop_assert!((a.quantile(q) / b.quantile(q) - 1.0).abs() < 1e-6);
@@ -165,7 +165,7 @@ proptest! {
             let count = if passes { &mut evidence.passed } else { &mut evidence.failed };
             *count += 1;
         }
-        // The same grid for both, so that only the trial differs.
+        // Both use the same grid, so that only the trial differs.
         let before = EdgePosterior::of(&trials).filter(|_| trials.iter().all(|e| e.passed + e.failed > 0));
         if let (Some(before), Some(after)) = (before, EdgePosterior::of(&more)) {
             for at in trials.iter().map(|e| e.sessions) {
@@ -178,7 +178,7 @@ proptest! {
     }
 }
 
-/// Of the load of the trial itself the direction holds, but for what the trial says about the softness of the edge.
+/// At the load of the trial itself the direction holds, except for what the trial says about the softness of the edge.
 const AT_THE_LOAD: f64 = 0.02;
-/// A pass can make a disturbance more likely elsewhere, and so move the far tail a little against its own direction.
+/// A pass can make a disturbance more likely elsewhere, and so move the far tail slightly against its own direction.
 const ELSEWHERE: f64 = 0.3;

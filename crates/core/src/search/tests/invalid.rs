@@ -76,7 +76,7 @@ fn where_the_client_runs_out_the_answer_is_at_least() {
 
 #[test]
 fn a_client_that_ran_out_by_chance_is_found_out() {
-    // Both trials at 200 met a disturbance of the machine; a last look before the end shows it.
+    // A disturbance of the machine hit both trials at 200. A last trial before the end shows this.
     let mut search = search(settings());
     let (_, outcome) = drive(&mut search, |load, nth| {
         if load == 200 && nth < 2 {
@@ -90,7 +90,7 @@ fn a_client_that_ran_out_by_chance_is_found_out() {
 
 #[test]
 fn survivors_among_invalid_trials_do_not_become_the_first_fail() {
-    // A client at its limit: what of its trials is valid, fails by the client's lateness.
+    // A client at its limit: its valid trials fail because the client is late.
     for survivor in 0..4 {
         let mut search = search(settings());
         let (_, outcome) = drive(&mut search, |load, nth| {
@@ -255,7 +255,8 @@ fn a_load_that_mostly_fails_where_the_client_runs_out_does_not_pass() {
     );
 }
 
-/// Seen with a start near the client's limit: what passed was at loads that turned out to be beyond it, and the search ended without a word on the loads below.
+/// Seen with a start near the client's limit: the loads that passed turned out to be beyond it, and the search ended
+/// without a word about the loads below.
 #[test]
 fn where_loads_passed_and_none_failed_there_is_a_lower_bound() {
     for seed in 0..400u64 {

@@ -28,6 +28,9 @@ pub struct Client {
     /// Time that the busiest engine thread was ready and waited for its core, as a share of the window.
     #[serde(default)]
     pub run_queue_wait_share: Option<f64>,
+    /// Share of the window in which a kernel thread that receives packets on the client's cores was ready and waited for its core. The client reads late by as much.
+    #[serde(default)]
+    pub receive_wait_share: Option<f64>,
     /// The command's own process: engine threads, sampling and all; with the other processes of the client, where it had several.
     #[serde(default)]
     pub resources: Option<ProcessResources>,
@@ -59,6 +62,9 @@ pub struct TargetResources {
     pub throttled_share: Option<f64>,
     /// Time its threads waited for a core, as a share of the window; can exceed 1 with several threads.
     pub run_queue_wait_share: Option<f64>,
+    /// Share of the window in which a kernel thread that receives packets on the target's CPUs was ready and waited for its CPU.
+    #[serde(default)]
+    pub receive_wait_share: Option<f64>,
     /// What other programs used of the time of the target's CPUs, as a share of all that those have; `null` where it is not known on which it runs.
     #[serde(default)]
     pub others_cpu_share: Option<f64>,

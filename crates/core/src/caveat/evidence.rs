@@ -13,7 +13,8 @@ pub struct Evidence {
     pub send_lag_p999_us: Option<f64>,
     /// Share of its core that the busiest engine thread used.
     pub client_busy_share: f64,
-    /// Share of the window that the engine thread which waited most for its core waited; `None` where the kernel does not tell.
+    /// Share of the window that the client waited for its core: the engine thread that waited most, or the kernel thread that receives for it. `None` where the kernel does not
+    /// report it.
     pub client_wait_share: Option<f64>,
     /// Share of the load that the client wrote, or that the target did not take; `None` when the trial ended before that can be told.
     pub achieved_share: Option<f64>,
@@ -62,7 +63,7 @@ pub struct Evidence {
 pub struct Starved {
     /// Share of the CPU time it was given that others used.
     pub taken_share: f64,
-    /// Time its threads were ready and waited for a core, as a share of the window.
+    /// Time that its threads, or the kernel thread that receives for it, were ready and waited for a core, as a share of the window.
     pub wait_share: f64,
 }
 

@@ -115,7 +115,7 @@ pub enum Doubt {
         /// The most that is allowed.
         limit: f64,
     },
-    /// An engine thread was ready and was not let run.
+    /// An engine thread, or the kernel thread that receives for it, was ready and was not let run.
     ClientStarved {
         /// Share of the window that it waited for its core.
         share: f64,

@@ -27,7 +27,7 @@ pub(super) fn of(doubt: &Doubt, terms: &Terms) -> String {
             limit * 100.0
         ),
         Doubt::ClientStarved { share, limit } => format!(
-            "an engine thread was ready and waited for its core for {:.0} % of the window, allowed {:.0} %; stop other programs on the client's cores, lift the client's CPU quota, or {more_client}",
+            "an engine thread, or the kernel thread that receives for it, was ready and waited for its core for {:.0} % of the window, allowed {:.0} %; stop other programs on the client's cores, lift the client's CPU quota, or {more_client}",
             share * 100.0,
             limit * 100.0
         ),
@@ -64,7 +64,7 @@ pub(super) fn of(doubt: &Doubt, terms: &Terms) -> String {
             wait_share,
             limit,
         } => format!(
-            "other programs used {:.0} % of the CPU time that the target was given, and its threads waited for a core for {:.0} % of the window, allowed {:.0} % each, so its answers may be late because of them; stop other programs on the target's cores (--target-cpus chooses the cores), or measure on a quieter machine",
+            "other programs used {:.0} % of the CPU time that the target was given, and its threads, or the kernel thread that receives for it, waited for a core for {:.0} % of the window, allowed {:.0} % each, so its answers may be late because of them; stop other programs on the target's cores (--target-cpus chooses the cores), or measure on a quieter machine",
             taken_share * 100.0,
             wait_share * 100.0,
             limit * 100.0

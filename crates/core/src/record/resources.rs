@@ -30,6 +30,10 @@ pub struct Client {
     /// Time that the busiest engine thread was ready and waited for its core, as a share of the window.
     #[serde(default)]
     pub run_queue_wait_share: Option<f64>,
+    /// Share of the window in which a kernel thread that receives packets on the client's cores was ready and waited for
+    /// its core. The client reads late by as much.
+    #[serde(default)]
+    pub receive_wait_share: Option<f64>,
     /// The command's own process, including engine threads and sampling, plus the other processes of the client if it
     /// had several.
     #[serde(default)]
@@ -63,6 +67,10 @@ pub struct TargetResources {
     pub throttled_share: Option<f64>,
     /// Time that its threads waited for a core, as a share of the window; can exceed 1 with several threads.
     pub run_queue_wait_share: Option<f64>,
+    /// Share of the window in which a kernel thread that receives packets on the target's CPUs was ready and waited for
+    /// its CPU.
+    #[serde(default)]
+    pub receive_wait_share: Option<f64>,
     /// CPU time of other programs on the target's CPUs, as a share of all the time of these CPUs; `null` if it is
     /// unknown on which CPUs the target runs.
     #[serde(default)]

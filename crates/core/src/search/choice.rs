@@ -124,7 +124,8 @@ impl Choice<'_> {
         let mut loads = self.tallies.iter();
         loads.find_map(|(load, tally)| {
             let in_range = (self.settings.min..=self.settings.max).contains(load);
-            let length = tally.length_to_repeat().filter(|_| in_range)?;
+            let length = tally.length_to_repeat(self.known.ran_out_surplus);
+            let length = length.filter(|_| in_range)?;
             Some((*load, length, self.why_repeat()))
         })
     }
@@ -147,7 +148,7 @@ impl Choice<'_> {
         if let Some(load) = self.known.out_of_reach {
             return self.below(load).map(probe).ok_or(Ended::OutOfReach);
         }
-        let in_vain = self.tallies.values().filter(|t| t.spent()).count();
+        let in_vain = self.tallies.values().filter(|t| self.spent(t)).count();
         if in_vain >= LOADS_TRIED_IN_VAIN {
             return Err(Ended::Unmeasurable);
         }
@@ -245,7 +246,9 @@ impl Choice<'_> {
         if let Some(trial) = self.settle(pass) {
             return Ok(trial);
         }
-        let once_more = self.tallies.get(&limit).is_some_and(Tally::only_just_spent);
+        let surplus = self.known.ran_out_surplus;
+        let tally = self.tallies.get(&limit);
+        let once_more = tally.is_some_and(|tally| tally.only_just_spent(surplus));
         if once_more {
             Ok((limit, self.short_if_telling(limit), Why::Confirm))
         } else {
@@ -454,7 +457,15 @@ impl Choice<'_> {
 
     /// Whether a trial at `load` may still show something new.
     fn measurable(&self, load: u32) -> bool {
-        load >= self.settings.min && self.tallies.get(&load).is_none_or(|tally| !tally.spent())
+        load >= self.settings.min
+            && self
+                .tallies
+                .get(&load)
+                .is_none_or(|tally| !self.spent(tally))
+    }
+
+    fn spent(&self, tally: &Tally) -> bool {
+        tally.spent(self.known.ran_out_surplus)
     }
 
     /// The next measurable load on the way down from `load`.

@@ -131,7 +131,7 @@ fn unmeasurable(tallies: &Tallies, known: &Knowledge, words: &str) -> String {
     };
     let spent: Vec<u32> = tallies
         .iter()
-        .filter(|(load, tally)| tally.spent() && between(**load))
+        .filter(|(load, tally)| tally.spent(known.ran_out_surplus) && between(**load))
         .map(|(load, _)| *load)
         .collect();
     if known.valid_loads.is_none() || spent.is_empty() {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::edge::EdgePosterior;
-use super::tally::Tally;
+use super::tally::{Tally, ran_out_surplus};
 use crate::record::{Edge, LoadClass, LoadEvidence};
 
 /// The client reaches a load if at least this many more trials were valid there than trials in which it ran out.
@@ -35,6 +35,8 @@ pub(super) struct Knowledge {
     pub(super) any_fail: bool,
     /// The lowest and the highest load with a valid trial.
     pub(super) valid_loads: Option<(u32, u32)>,
+    /// So many trials in which the client ran out, more than valid ones, put a load out of reach.
+    pub(super) ran_out_surplus: u32,
     /// The lowest load at which the client ran out, unless a load at or above it was reached.
     pub(super) out_of_reach: Option<u32>,
     /// A load above one that is out of reach, whose valid trials may be survivors.
@@ -43,7 +45,8 @@ pub(super) struct Knowledge {
 
 impl Knowledge {
     pub(super) fn of(tallies: &BTreeMap<u32, Tally>, confidence: f64) -> Self {
-        let out_of_reach = out_of_reach(tallies);
+        let surplus = ran_out_surplus(tallies);
+        let out_of_reach = out_of_reach(tallies, surplus);
         let counted = counted(tallies, out_of_reach);
         let find = |holds: fn(&Tally) -> bool| {
             let loads = counted.iter().filter(move |(_, tally)| holds(tally));
@@ -79,8 +82,9 @@ impl Knowledge {
             valid_loads: find(|tally| tally.valid() > 0)
                 .next()
                 .zip(find(|tally| tally.valid() > 0).next_back()),
+            ran_out_surplus: surplus,
             out_of_reach,
-            doubtful_reach: doubtful_reach(tallies, out_of_reach),
+            doubtful_reach: doubtful_reach(tallies, out_of_reach, surplus),
             evidence: evidence(&class, tallies),
             edge: posterior.as_ref().map(|p| p.interval(confidence)),
             posterior,
@@ -120,13 +124,13 @@ fn classify(load: u32, tally: &Tally, posterior: Option<&EdgePosterior>, tail: f
 }
 
 /// The lowest load at which the client ran out, unless a load at or above it was reached.
-fn out_of_reach(tallies: &BTreeMap<u32, Tally>) -> Option<u32> {
+fn out_of_reach(tallies: &BTreeMap<u32, Tally>, surplus: u32) -> Option<u32> {
     let reached = |tally: &Tally| tally.valid() >= tally.ran_out + REACH_SURPLUS;
     let highest_reached = tallies.iter().rfind(|(_, tally)| reached(tally));
     let highest_reached = highest_reached.map(|(load, _)| *load);
     tallies
         .iter()
-        .find(|(load, tally)| tally.client_ran_out() && Some(**load) > highest_reached)
+        .find(|(load, tally)| tally.client_ran_out(surplus) && Some(**load) > highest_reached)
         .map(|(load, _)| *load)
 }
 
@@ -146,10 +150,14 @@ fn counted(tallies: &BTreeMap<u32, Tally>, out_of_reach: Option<u32>) -> BTreeMa
     tallies.iter().map(count).collect()
 }
 
-fn doubtful_reach(tallies: &BTreeMap<u32, Tally>, out_of_reach: Option<u32>) -> Option<u32> {
+fn doubtful_reach(
+    tallies: &BTreeMap<u32, Tally>,
+    out_of_reach: Option<u32>,
+    surplus: u32,
+) -> Option<u32> {
     let limit = out_of_reach?;
     let doubtful = |tally: &Tally| {
-        tally.valid() > 0 && !tally.spent() && tally.valid() + tally.invalid < REACH_TRIALS
+        tally.valid() > 0 && !tally.spent(surplus) && tally.valid() + tally.invalid < REACH_TRIALS
     };
     let mut above = tallies.range(limit..);
     above

@@ -1,13 +1,37 @@
 //! The verdicts of one load.
 
+use std::collections::BTreeMap;
+
 use super::TrialVerdict;
 use crate::profile::Length;
 use crate::record::{LoadClass, LoadEvidence};
 
 /// With this many more invalid than valid trials, a load is not worth another trial.
 const INVALID_SURPLUS: u32 = 3;
-/// The same for trials in which the client ran out, which does not go away by itself.
-const RAN_OUT_SURPLUS: u32 = 2;
+/// The least and the most of the same for trials in which the client ran out, which does not go away by itself.
+const RAN_OUT_SURPLUS: (u32, u32) = (2, 4);
+/// Chance alone may put a load out of reach with this probability.
+const OUT_OF_REACH_BY_CHANCE: f64 = 0.02;
+
+/// With this many more trials in which the client ran out than valid ones, a load is out of reach.
+///
+/// So many in a row rarely come by chance. The chance of one is the share of such trials among those at loads that the client
+/// mostly reached, and below.
+pub(super) fn ran_out_surplus(tallies: &BTreeMap<u32, Tally>) -> u32 {
+    let reached = tallies.iter().rfind(|(_, t)| t.valid() > t.ran_out);
+    let highest = reached.map_or(0, |(load, _)| *load);
+    let up_to_it = tallies.range(..=highest).map(|(_, tally)| tally);
+    let (ran_out, valid) = up_to_it.fold((0, 0), |(ran_out, valid), tally| {
+        (ran_out + tally.ran_out, valid + tally.valid())
+    });
+    let chance = f64::from(ran_out) / f64::from((ran_out + valid).max(1));
+    let (least, most) = RAN_OUT_SURPLUS;
+    let rare = |trials: &u32| {
+        let trials = i32::try_from(*trials).unwrap_or(i32::MAX);
+        chance.powi(trials) <= OUT_OF_REACH_BY_CHANCE
+    };
+    (least..most).find(rare).unwrap_or(most)
+}
 
 /// The verdicts of one load. These are only counts: the order in which they came does not matter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -86,15 +110,16 @@ impl Tally {
         self.any_pass() && self.any_fail_that_counts()
     }
 
-    /// Whether so many of its trials were invalid that another is not worth its time.
-    pub(super) fn spent(&self) -> bool {
-        self.invalid >= self.valid() + INVALID_SURPLUS
-            || self.ran_out >= self.valid() + RAN_OUT_SURPLUS
+    /// Whether so many of its trials were invalid that another is not worth its time. `surplus` is that of
+    /// [`ran_out_surplus`].
+    pub(super) fn spent(&self, surplus: u32) -> bool {
+        self.invalid >= self.valid() + INVALID_SURPLUS.max(surplus)
+            || self.ran_out >= self.valid() + surplus
     }
 
     /// The length at which more trials were invalid than valid, while another attempt is worth its time.
-    pub(super) fn length_to_repeat(&self) -> Option<Length> {
-        if self.spent() {
+    pub(super) fn length_to_repeat(&self, surplus: u32) -> Option<Length> {
+        if self.spent(surplus) {
             None
         } else if self.invalid - self.short_invalid > self.passed + self.failed {
             Some(Length::Full)
@@ -106,13 +131,13 @@ impl Tally {
     }
 
     /// Whether it is spent mostly because the client ran out.
-    pub(super) fn client_ran_out(&self) -> bool {
-        self.spent() && self.ran_out * 2 > self.invalid
+    pub(super) fn client_ran_out(&self, surplus: u32) -> bool {
+        self.spent(surplus) && self.ran_out * 2 > self.invalid
     }
 
     /// Whether one more trial may show that the client ran out only by chance.
-    pub(super) fn only_just_spent(&self) -> bool {
-        self.ran_out == self.valid() + RAN_OUT_SURPLUS
+    pub(super) fn only_just_spent(&self, surplus: u32) -> bool {
+        self.ran_out == self.valid() + surplus
     }
 
     pub(super) fn evidence(&self, load: u32, class: LoadClass) -> LoadEvidence {
@@ -192,19 +217,40 @@ mod tests {
 
     #[test]
     fn two_invalid_trials_by_the_client_or_three_by_others_spend_a_load() {
-        assert!(!tally(&[invalid(true)]).spent());
-        assert!(tally(&[invalid(true), invalid(true)]).client_ran_out());
-        assert!(!tally(&[invalid(false), invalid(false)]).spent());
+        assert!(!tally(&[invalid(true)]).spent(2));
+        assert!(tally(&[invalid(true), invalid(true)]).client_ran_out(2));
+        assert!(!tally(&[invalid(false), invalid(false)]).spent(2));
         let disturbed = tally(&[invalid(false), invalid(false), invalid(true)]);
-        assert!(disturbed.spent() && !disturbed.client_ran_out());
+        assert!(disturbed.spent(2) && !disturbed.client_ran_out(2));
         // Each valid trial is worth another attempt.
         let mixed = [(Length::Short, PASS), invalid(true), invalid(true)];
-        assert!(!tally(&mixed).spent());
+        assert!(!tally(&mixed).spent(2));
+    }
+
+    #[test]
+    fn the_more_often_chance_stops_the_client_the_more_trials_put_a_load_out_of_reach() {
+        let of = |ran_out: u32, valid: u32| {
+            let low = Tally {
+                ran_out,
+                invalid: ran_out,
+                passed: valid,
+                ..Tally::default()
+            };
+            let high = tally(&[invalid(true), invalid(true)]);
+            ran_out_surplus(&[(100, low), (200, high)].into())
+        };
+        assert_eq!(of(0, 1), 2);
+        assert_eq!(of(1, 8), 2);
+        assert_eq!(of(1, 3), 3);
+        assert_eq!(of(2, 5), 4);
+        assert_eq!(ran_out_surplus(&BTreeMap::new()), 2);
+        // Where it is mostly invalid, it is no load that is reached.
+        assert_eq!(of(2, 2), 2);
     }
 
     #[test]
     fn a_client_that_just_ran_out_gets_one_more_look() {
-        assert!(tally(&[invalid(true), invalid(true)]).only_just_spent());
-        assert!(!tally(&[invalid(true), invalid(true), invalid(true)]).only_just_spent());
+        assert!(tally(&[invalid(true), invalid(true)]).only_just_spent(2));
+        assert!(!tally(&[invalid(true), invalid(true), invalid(true)]).only_just_spent(2));
     }
 }

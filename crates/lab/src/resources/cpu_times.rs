@@ -110,6 +110,20 @@ impl Passed {
         (time_ns > 0.0).then(|| threads_ns as f64 / time_ns)
     }
 
+    /// Share of the time in which a kernel thread that receives packets was ready and waited for its CPU, on that of these CPUs where it waited longest;
+    /// `None` where such threads are not visible.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)] // Nanoseconds of hours stay below 2^53.
+    pub fn receive_wait_share(&self, of: impl Fn(u32) -> bool) -> Option<f64> {
+        let waits = self.cpus.receive_wait_ns.iter();
+        let longest_ns = waits
+            .filter(|(cpu, _)| of(**cpu))
+            .map(|(_, ns)| *ns)
+            .max()?;
+        let time_ns = self.to_ns.checked_sub(self.from_ns)?;
+        (time_ns > 0).then(|| longest_ns as f64 / time_ns as f64)
+    }
+
     #[allow(clippy::cast_precision_loss)] // Ticks and CPUs stay far below 2^53.
     fn share(&self, of: &impl Fn(u32) -> bool, kind: impl Fn(&Ticks) -> u64) -> Option<f64> {
         let count = self.cpus.cpus.keys().filter(|cpu| of(**cpu)).count() as f64;
@@ -135,6 +149,8 @@ pub struct CpuTimes {
     pub cpus: BTreeMap<u32, Ticks>,
     /// CPU number → the time that threads ran on it, ns, but for the kernel's own that receives; empty where the kernel does not tell.
     pub threads_ns: BTreeMap<u32, u64>,
+    /// CPU number → the time that the kernel's threads that receive there were ready and waited for it, ns; empty where they are not visible.
+    pub receive_wait_ns: BTreeMap<u32, u64>,
 }
 
 impl CpuTimes {
@@ -154,11 +170,12 @@ impl CpuTimes {
             std::fs::read_to_string(path).map_err(|error| Error::io("reading", path, error))?;
         let mut times = Self::parse(&text);
         times.threads_ns = threads_ns();
-        for (cpu, ns) in receiving_ns() {
+        for (cpu, [ran_ns, waited_ns]) in receiving_ns() {
             times
                 .threads_ns
                 .entry(cpu)
-                .and_modify(|threads| *threads = threads.saturating_sub(ns));
+                .and_modify(|threads| *threads = threads.saturating_sub(ran_ns));
+            *times.receive_wait_ns.entry(cpu).or_default() += waited_ns;
         }
         Ok(times)
     }
@@ -168,7 +185,7 @@ impl CpuTimes {
     pub fn parse(text: &str) -> Self {
         Self {
             cpus: text.lines().filter_map(parse_line).collect(),
-            threads_ns: BTreeMap::new(),
+            ..Self::default()
         }
     }
 
@@ -195,15 +212,20 @@ impl CpuTimes {
             .cpus
             .iter()
             .filter_map(|(cpu, now)| Some((*cpu, now.since(earlier.cpus.get(cpu)?))));
-        let threads = self.threads_ns.iter();
-        let threads = threads.filter_map(|(cpu, now)| {
-            Some((*cpu, now.saturating_sub(*earlier.threads_ns.get(cpu)?)))
-        });
         Self {
             cpus: both.collect(),
-            threads_ns: threads.collect(),
+            threads_ns: grown(&self.threads_ns, &earlier.threads_ns),
+            receive_wait_ns: grown(&self.receive_wait_ns, &earlier.receive_wait_ns),
         }
     }
+}
+
+/// What each CPU's count grew by, of the CPUs in both.
+fn grown(now: &BTreeMap<u32, u64>, earlier: &BTreeMap<u32, u64>) -> BTreeMap<u32, u64> {
+    let both = now
+        .iter()
+        .filter_map(|(cpu, now)| Some((*cpu, now.saturating_sub(*earlier.get(cpu)?))));
+    both.collect()
 }
 
 /// The time that threads ran on each CPU, from `/proc/schedstat`, or where the kernel has none from the root of version 1's `cpuacct`.
@@ -228,14 +250,16 @@ fn threads_ns() -> BTreeMap<u32, u64> {
         .unwrap_or_default()
 }
 
-/// What the kernel's threads for receiving ran, each with its CPU.
-fn receiving_ns() -> Vec<(u32, u64)> {
-    let ran = |(cpu, folder): (u32, PathBuf)| {
+/// How long each of the kernel's receive threads ran and how long it waited for its CPU, with that CPU.
+fn receiving_ns() -> Vec<(u32, [u64; 2])> {
+    let times = |(cpu, folder): (u32, PathBuf)| {
         let text = std::fs::read_to_string(folder.join("schedstat")).ok()?;
-        Some((cpu, text.split_ascii_whitespace().next()?.parse().ok()?))
+        let mut words = text.split_ascii_whitespace();
+        let mut next = || words.next()?.parse().ok();
+        Some((cpu, [next()?, next()?]))
     };
     let threads = receive_threads().into_iter();
-    threads.filter_map(ran).collect()
+    threads.filter_map(times).collect()
 }
 
 /// `cpu0 0 0 40 20 10 5 123456789 55 40`: the seventh number is the time in which threads ran, ns (the kernel's `Documentation/scheduler/sched-stats.rst`).
@@ -358,10 +382,12 @@ mod tests {
         assert!(parse_schedstat("version 15\ncpu").is_empty());
         let cpus = CpuTimes {
             threads_ns: parse_schedstat(schedstat),
+            receive_wait_ns: [(0, 700_000_000), (1, 100_000_000)].into(),
             ..CpuTimes::parse("cpu0 300 0 0 600 0 0 0 50 0 0\ncpu1 0 0 0 1000 0 0 0 0 0 0\n")
         };
         let earlier = CpuTimes {
             threads_ns: [(0, 0), (1, 0)].into(),
+            receive_wait_ns: [(0, 200_000_000), (1, 0), (2, 0)].into(),
             ..CpuTimes::parse("cpu0 0 0 0 0 0 0 0 0 0 0\ncpu1 0 0 0 0 0 0 0 0 0 0\n")
         };
         let mut passed = Passed {
@@ -375,6 +401,9 @@ mod tests {
         close(passed.awake_share(|cpu| cpu == 0), 0.35);
         close(passed.threads_share(|cpu| cpu == 0), 0.3);
         close(passed.threads_share(|_| true), 0.175);
+        close(passed.receive_wait_share(|_| true), 0.05);
+        close(passed.receive_wait_share(|cpu| cpu == 1), 0.01);
+        assert_eq!(passed.receive_wait_share(|cpu| cpu == 2), None);
         passed.cpus.threads_ns.remove(&1);
         assert_eq!(passed.threads_share(|_| true), None);
         assert!(!CpuTimes::read().expect("linux").cpus.is_empty());

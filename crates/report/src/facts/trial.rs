@@ -123,6 +123,10 @@ pub fn client(client: &Client) -> Vec<Fact> {
             "time that its busiest thread waited for a core, share of the window",
             client.run_queue_wait_share.map(percent),
         ),
+        (
+            "time that received packets waited for a core, share of the window",
+            client.receive_wait_share.map(percent),
+        ),
     ]));
     rows.extend(facts(client.resources.iter().flat_map(process)));
     rows
@@ -173,6 +177,10 @@ fn more_of_target(resources: &TargetResources) -> Vec<Fact> {
         (
             "used by others, share of its CPUs",
             resources.others_cpu_share.map(percent),
+        ),
+        (
+            "time that received packets waited for a core, share of the window",
+            resources.receive_wait_share.map(percent),
         ),
         (
             "busiest thread, share of one core",

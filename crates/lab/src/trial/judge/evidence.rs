@@ -35,7 +35,10 @@ pub(super) fn evidence(
     Evidence {
         send_lag_p999_us: used.client.send_lag.p999_us,
         client_busy_share: used.client.cpu_share,
-        client_wait_share: used.client.run_queue_wait_share,
+        client_wait_share: longest(
+            used.client.run_queue_wait_share,
+            used.client.receive_wait_share,
+        ),
         achieved_share: used.client.achieved_share,
         inference_gone: stage.simulator.is_some() && measured.inference.is_none(),
         inference_lateness_p99_ms: used.inference.and_then(|i| ms(i.answer_lateness.p99_us)),
@@ -107,7 +110,7 @@ fn target_starved(
         cpus
     };
     let others_share = target.others_cpu_share?;
-    let wait_share = target.run_queue_wait_share?;
+    let wait_share = longest(target.run_queue_wait_share, target.receive_wait_share)?;
     Some(Starved::of(others_share, cpus, given, wait_share))
 }
 
@@ -137,6 +140,11 @@ fn no_quota(conditions: &Conditions, stage: &Stage) -> Option<(f64, String)> {
         .iter()
         .find(|missing| missing.what == Wanted::Quota)?;
     Some((conditions.placement.vcpu, quota.why.clone()))
+}
+
+/// The longer wait, as far as they are known: packets that wait for the kernel's thread are as late as those that wait for the program's.
+fn longest(of_program: Option<f64>, of_receive: Option<f64>) -> Option<f64> {
+    of_program.into_iter().chain(of_receive).reduce(f64::max)
 }
 
 fn ms(us: Option<f64>) -> Option<f64> {

@@ -5,6 +5,7 @@ use plimsoll_core::record::{Client, Inference, ProcessResources, TargetResources
 
 use super::evidence::steal_share;
 use super::{float, whole};
+use crate::isolation::CpuList;
 use crate::resources::Usage;
 use crate::simulator::Quantiles;
 use crate::trial::Measured;
@@ -55,6 +56,11 @@ pub(super) fn client(conditions: &Conditions, measured: &Measured) -> Client {
         faults: report.client_faults.clone(),
         achieved_share: report.achieved_share(),
         run_queue_wait_share: report.longest_wait_share,
+        receive_wait_share: receive_wait_share(
+            conditions,
+            measured,
+            Some(&conditions.placement.client_cpus),
+        ),
         resources: usage(conditions, measured, CLIENT).map(|usage| process(&usage)),
         processes: Some(measured.client_processes).filter(|processes| *processes > 1),
     }
@@ -73,6 +79,17 @@ fn cores_awake(conditions: &Conditions, stage: &Stage, measured: &Measured) -> O
     let passed = measured.recorded.machine.between(from_ns, to_ns)?;
     let share = passed.awake_share(|cpu| cpus.contains(cpu))?;
     Some(share * cpus.vcpu())
+}
+
+/// How long the kernel's threads that receive on these CPUs waited for them, as a share of the window.
+fn receive_wait_share(
+    conditions: &Conditions,
+    measured: &Measured,
+    cpus: Option<&CpuList>,
+) -> Option<f64> {
+    let (from_ns, to_ns) = window_ns(conditions, measured);
+    let passed = measured.recorded.machine.between(from_ns, to_ns)?;
+    passed.receive_wait_share(|cpu| cpus.is_some_and(|cpus| cpus.contains(cpu)))
 }
 
 /// What other programs used of the time of the target's CPUs.
@@ -127,6 +144,11 @@ pub(super) fn target(
         rss_bytes_per_session: grown.zip(open_last).map(|(grown, open)| grown / open),
         throttled_share: usage.throttled_share,
         run_queue_wait_share: usage.runqueue_wait_share,
+        receive_wait_share: receive_wait_share(
+            conditions,
+            measured,
+            measured.soundness.target_cpus.as_ref(),
+        ),
         others_cpu_share: others_cpu_share(conditions, measured),
         source: stage.source_name().unwrap_or("unknown").to_owned(),
         cpus_busy: Some(usage.cpus_busy),

@@ -1,0 +1,127 @@
+//! Reading from sessions' sockets and writing to them.
+
+use plimsoll_core::latency::Series;
+use plimsoll_core::session::{Disconnect, Phase, Session, Workload};
+
+use super::{READ_BUFFER_BYTES, Worker};
+use crate::clock::Clock;
+use crate::readiness::Readiness;
+use crate::socket::{self, Trouble};
+
+/// What pumping a session came to.
+pub(super) enum Pumped {
+    /// Nothing more to write now.
+    Drained,
+    /// The socket is full.
+    Full,
+    /// The connection is gone.
+    Gone(Disconnect),
+}
+
+impl<W: Workload, R: Readiness> Worker<W, R> {
+    /// Reads all there is; whether the session is still connected.
+    pub(super) fn read(&mut self, id: u32, now_ns: u64, hung_up: bool) -> bool {
+        loop {
+            let slot = &mut self.slots[id as usize];
+            let Some(socket) = &slot.socket else {
+                return false;
+            };
+            match socket::read(socket, &mut self.read_buffer) {
+                Ok(None) => return true,
+                Ok(Some(count)) => {
+                    self.recorder.ledger.bytes_received += count as u64;
+                    slot.session
+                        .received(now_ns, &self.read_buffer[..count], &mut self.recorder);
+                    if slot.session.phase() == Phase::Ended {
+                        self.close(id);
+                        return false;
+                    }
+                    if self.holds_too_much(id) {
+                        self.end_holder(id, now_ns);
+                        return false;
+                    }
+                    // A short read on a stream socket has emptied it (epoll(7)), and the next bytes raise a new edge; but a close that came with these
+                    // bytes has had its edge already.
+                    if count < READ_BUFFER_BYTES && !hung_up {
+                        return true;
+                    }
+                }
+                Err(Trouble::Connection(how)) => {
+                    self.disconnect(id, now_ns, how);
+                    return false;
+                }
+                Err(Trouble::Client(what)) => {
+                    self.recorder.client_fault(what);
+                    return true;
+                }
+            }
+        }
+    }
+
+    /// Writes all that a session has, then queues it for when it will have more.
+    pub(super) fn pump_and_schedule(&mut self, id: u32, now_ns: u64, clock: &Clock) {
+        match self.pump(id, now_ns, clock) {
+            Pumped::Drained => {
+                let slot = &mut self.slots[id as usize];
+                slot.blocked_since_ns = None;
+                let next_ns = match slot.session.phase() {
+                    Phase::Opening => Some(slot.open_by_ns),
+                    Phase::Open => slot.session.next_due_ns(),
+                    Phase::Ended => return self.close(id),
+                };
+                match next_ns {
+                    Some(due_ns) => self.calendar.schedule(id, due_ns),
+                    None => self.calendar.cancel(id),
+                }
+            }
+            // The next edge of the socket goes on.
+            Pumped::Full => self.calendar.cancel(id),
+            Pumped::Gone(how) => self.disconnect(id, now_ns, how),
+        }
+    }
+
+    pub(super) fn pump(&mut self, id: u32, now_ns: u64, clock: &Clock) -> Pumped {
+        let slot = &mut self.slots[id as usize];
+        let Some(socket) = &slot.socket else {
+            return Pumped::Drained;
+        };
+        while let Some(transmit) = slot.session.transmit(now_ns) {
+            let length = transmit.head.len() + transmit.body.len();
+            let write_ns = clock.now_ns();
+            let taken = match socket::write_both(socket, transmit.head, transmit.body, slot.written)
+            {
+                Ok(taken) => taken.unwrap_or(0),
+                Err(Trouble::Connection(how)) => return Pumped::Gone(how),
+                Err(Trouble::Client(what)) => {
+                    self.recorder.client_fault(what);
+                    0
+                }
+            };
+            self.recorder.ledger.bytes_sent += taken as u64;
+            slot.written += taken;
+            if slot.written < length {
+                slot.blocked_since_ns.get_or_insert(write_ns);
+                return Pumped::Full;
+            }
+            slot.written = 0;
+            if let (Some(due_ns), true) = (transmit.due_ns, transmit.measured) {
+                let late_ns = write_ns.saturating_sub(due_ns);
+                let wait_ns = slot.blocked_since_ns.map_or(0, |blocked_ns| {
+                    slot.unblocked_at_ns
+                        .saturating_sub(blocked_ns.max(due_ns))
+                        .min(late_ns)
+                });
+                self.recorder
+                    .interval
+                    .record_ns(Series::SendLag, late_ns - wait_ns);
+                if wait_ns == 0 {
+                    self.zero_waits += 1;
+                } else {
+                    self.recorder.interval.record_ns(Series::SendWait, wait_ns);
+                }
+            }
+            slot.session.sent(write_ns, &mut self.recorder);
+        }
+        Pumped::Drained
+    }
+}

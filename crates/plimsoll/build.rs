@@ -1,14 +1,15 @@
-//! Says which sources and which compiler this build is of, for `--version` and for every record.
+//! Records which sources and which compiler this build is made from, for `--version` and for every record.
 //!
-//! Outside a checkout (a source archive, a copy within somebody else's repository) the commit is unknown. `PLIMSOLL_COMMIT` says it then: a commit, or a commit with
-//! `-dirty` behind it.
+//! Outside a checkout (a source archive, a copy within another repository) the commit is unknown. `PLIMSOLL_COMMIT`
+//! gives it then: a commit, or a commit followed by `-dirty`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What the programs are built from, as git names it from the project's root. Other files may change without making a build another one.
+/// What the programs are built from, as git names it from the project's root. Changes to other files do not make it a
+/// different build.
 const SOURCES: [&str; 4] = [
-    // With a wildcard the whole path must match, so a folder alone names nothing.
+    // With a wildcard the whole path must match, so a folder alone matches nothing.
     "crates/*/src/**",
     "crates/*/Cargo.toml",
     "Cargo.toml",
@@ -54,7 +55,7 @@ fn main() {
 
 /// The commit that is checked out, and whether the sources differ from it.
 fn of_checkout(root: &Path) -> Option<(String, &'static str)> {
-    // Sources that lie in somebody else's repository are not at one of its commits.
+    // Sources inside another repository are not at one of its commits.
     let top = PathBuf::from(git(root, &["rev-parse", "--show-toplevel"])?);
     if top.canonicalize().ok()? != root.canonicalize().ok()? {
         return None;
@@ -67,15 +68,16 @@ fn of_checkout(root: &Path) -> Option<(String, &'static str)> {
     Some((commit, if changed.is_empty() { "false" } else { "true" }))
 }
 
-/// Has cargo ask again when another commit is checked out or made, and when a source changes: not for every file of the checkout.
+/// Makes cargo run this script again when another commit is checked out or made, and when a source changes, but not for
+/// every file of the checkout.
 fn watch(root: &Path) {
-    // The log of HEAD grows with every commit, also where a packed reference becomes a file of its own.
+    // The log of HEAD grows with every commit, even where a packed reference becomes a separate file.
     let mut references = ["HEAD", "logs/HEAD", "packed-refs"]
         .map(str::to_owned)
         .to_vec();
     references.extend(git(root, &["symbolic-ref", "--quiet", "HEAD"]));
     for reference in references {
-        // In a worktree some of these lie in a folder of its own, some in the common one.
+        // In a worktree some of these are in its own folder, some in the common one.
         let path = git(root, &["rev-parse", "--git-path", &reference]);
         if let Some(path) = path
             .map(|path| root.join(path))
@@ -99,7 +101,7 @@ fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
         .arg("-C")
         .arg(folder)
         .args(arguments)
-        // A hook that builds has set these for its own repository.
+        // A git hook that builds has set these for its own repository.
         .env_remove("GIT_DIR")
         .env_remove("GIT_WORK_TREE")
         .env_remove("GIT_INDEX_FILE")

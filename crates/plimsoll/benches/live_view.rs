@@ -1,8 +1,9 @@
 //! What the live view costs the engine: `cargo bench -p plimsoll --bench live_view [-- PAIRS SESSIONS]`
 //!
-//! Pairs of trials of the same target at the same load, with the live view on a terminal (and `live.json`) and with `--no-live`, in turned order from pair to pair. Each
-//! trial's record has the CPU time of the engine's threads per frame; printed are the ratio of each pair, and their geometric mean with its 95 % interval.
-//! Needs `script` (util-linux), which makes the terminal, and the machine for itself.
+//! Runs pairs of trials of the same target at the same load: one with the live view on a terminal (and `live.json`),
+//! one with `--no-live`. The order alternates from pair to pair. Each trial's record has the CPU time of the engine's
+//! threads per frame. The benchmark prints the ratio of each pair, and their geometric mean with its 95 % interval. It
+//! needs `script` (util-linux), which makes the terminal, and the machine to itself.
 
 use std::error::Error;
 use std::fs;
@@ -63,7 +64,7 @@ fn trial(place: &Path, pair: usize, sessions: usize, live: bool) -> Result<f64, 
         env!("CARGO_BIN_EXE_plimsoll"),
         out.display()
     );
-    // Both on a terminal, so that nothing else differs.
+    // Both run on a terminal, so that nothing else differs.
     Command::new("script")
         .args(["-q", "-c", &line, "/dev/null"])
         .env("TERM", "xterm")

@@ -1,4 +1,5 @@
-//! The command line as it is written. Names and meanings are those of `docs/`; what belongs together is checked in [`crate::setup`].
+//! The command line as you type it. Names and meanings are those of `docs/`. [`crate::setup`] checks which arguments go
+//! together.
 
 mod ws;
 
@@ -13,7 +14,7 @@ use clap::{
 };
 use plimsoll_core::secret::Secret;
 
-/// The greatest load that can be asked for.
+/// The highest load that you can ask for.
 pub(crate) const LOAD_MAX: u32 = 1_000_000;
 
 /// Finds the load line of a real-time server: how many sessions it carries per vCPU while every gate of its SLO holds.
@@ -24,7 +25,7 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
-/// What may be said beside `find --resume`: that it may start what it starts, and the secrets that are not kept.
+/// Arguments allowed with `find --resume`: consent to start what it starts, and the secrets that are not kept.
 const BESIDE_RESUME: [&str; 7] = [
     "resume",
     "yes",
@@ -36,7 +37,7 @@ const BESIDE_RESUME: [&str; 7] = [
 ];
 
 impl Args {
-    /// Reads a command line.
+    /// Parses a command line.
     pub(crate) fn of<W>(words: impl IntoIterator<Item = W>) -> Result<Self, clap::Error>
     where
         W: Into<std::ffi::OsString> + Clone,
@@ -77,9 +78,9 @@ fn unwanted_beside_resume(command: &clap::Command, matches: &ArgMatches) -> Opti
 pub(crate) enum Command {
     /// List targets, their tier, and whether this machine can build and run each
     List(ListArgs),
-    /// Check this machine, and show the command that fixes each problem
+    /// Check this machine and show the command that fixes each problem
     Doctor(DoctorArgs),
-    /// Measure what this machine's client can generate
+    /// Measure how much load this machine's client can generate
     Calibrate(CalibrateArgs),
     /// Test conformance to the contract, case by case
     Check(CheckArgs),
@@ -87,32 +88,33 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Find the load line of each target
     Find(FindArgs),
-    /// Compare two targets, with alternating trials, or two result folders: ratios of cost and load line with intervals
+    /// Compare two targets (with alternating trials) or two result folders: ratios of cost and load line, with
+    /// intervals
     Compare(CompareArgs),
-    /// Make every rendering of a result folder again
+    /// Recreate every rendering of a result folder
     Report(ReportArgs),
     /// List results, show how a target's load line changed, or compare the newest result with an earlier one
     History(HistoryArgs),
-    /// Show results as local web pages, with what is being measured now
+    /// Serve results, and what is being measured now, as local web pages
     Serve(ServeArgs),
-    /// What is made from this command line's parser: manual pages, completions of shells, the reference page
+    /// Write what is made from this command line's parser: manual pages, shell completions, the reference page
     #[command(hide = true)]
     Generate(GenerateArgs),
-    /// One process of a client of several: the command starts itself so
+    /// Run as one process of a client that has several; the command starts itself this way
     #[command(hide = true, name = plimsoll_lab::trial::processes::SUBCOMMAND)]
     Engine,
 }
 
-/// Which target.
+/// The target.
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct Which {
-    /// A server that runs already, ws://HOST:PORT/PATH
+    /// Server that is already running, ws://HOST:PORT/PATH
     #[arg(long, value_name = "URL")]
     pub(crate) url: Option<String>,
-    /// A target.toml that lives anywhere
+    /// Path of a target.toml in any folder
     #[arg(long, value_name = "FILE", conflicts_with = "url")]
     pub(crate) manifest: Option<PathBuf>,
-    /// The folder that has targets/ (default: found from here upwards)
+    /// Folder that contains targets/ [default: searched for from the current folder upwards]
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
     /// What the sessions do
@@ -140,141 +142,144 @@ impl WorkloadName {
     }
 }
 
-/// Who runs where.
+/// CPUs and network of target and client.
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct Where {
-    /// What the target gets, in vCPU; fractions are set as a CPU quota
+    /// vCPU for the target; a fraction is set as a CPU quota
     #[arg(long, value_name = "X", default_value_t = 1.0)]
     pub(crate) vcpu: f64,
-    /// Period of the quota: 10 comes close to a slower core, 100 is what containers have
+    /// Period of the CPU quota in milliseconds: 10 comes close to a slower core, 100 is what containers use
     #[arg(long, value_name = "MS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub(crate) quota_period_ms: u64,
-    /// Cores of the target, for example 2-3 (default: the last ones)
+    /// CPUs of the target, for example 2-3 [default: the last ones]
     #[arg(long, value_name = "LIST")]
     pub(crate) target_cpus: Option<String>,
-    /// Cores of the load engine and the simulator (default: the others)
+    /// CPUs of the load engine and the simulator [default: the others]
     #[arg(long, value_name = "LIST")]
     pub(crate) client_cpus: Option<String>,
-    /// The network of a target that Plimsoll starts [default: own where it can be had]
+    /// Network of a target that Plimsoll starts [default: own if possible, otherwise loopback]
     #[arg(long, value_name = "NAME")]
     pub(crate) network: Option<NetworkName>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum NetworkName {
-    /// A namespace of its own behind a pair of virtual cards: each side's cores receive what comes to it
+    /// A separate network namespace behind a pair of virtual cards: each side's CPUs receive its own packets
     Own,
-    /// The loopback: the sender's cores do the receiver's work
+    /// The loopback: the sender's CPUs do the receiver's work
     Loopback,
 }
 
-/// What is done to the target.
+/// The load on the target.
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct LoadArgs {
-    /// quick (development), standard (published numbers), soak (leaks and drift)
+    /// Length of the trials: quick (development), standard (published numbers), soak (leaks and drift)
     #[arg(long, default_value = "quick", value_name = "NAME")]
     pub(crate) profile: String,
-    /// Seconds over which sessions connect, in place of the profile's
+    /// Seconds over which sessions connect; overrides the profile
     #[arg(long, value_name = "SECONDS")]
     pub(crate) ramp: Option<f64>,
-    /// Seconds before the measured window, in place of the profile's
+    /// Seconds of warm-up before the measured window; overrides the profile
     #[arg(long, value_name = "SECONDS")]
     pub(crate) warm_up: Option<f64>,
-    /// Seconds of the measured window, in place of the profile's
+    /// Length of the measured window in seconds; overrides the profile
     #[arg(long, value_name = "SECONDS")]
     pub(crate) measured: Option<f64>,
-    /// Seconds to wait for answers after the window, in place of the profile's
+    /// Seconds to wait for answers after the window; overrides the profile
     #[arg(long, value_name = "SECONDS")]
     pub(crate) grace: Option<f64>,
-    /// Gates in place of the workload's: a TOML file with a table [gates]. May be repeated: all share one set of trials
+    /// TOML file with a `[gates]` table that replaces the workload's gates. Repeatable: all SLOs share one set of
+    /// trials
     #[arg(long, value_name = "FILE")]
     pub(crate) slo: Vec<PathBuf>,
-    /// What speech-to-text sessions say: a WAV file, 16 kHz mono 16 bit (default: synthetic frames)
+    /// WAV file that speech-to-text sessions send: 16 kHz, mono, 16 bit [default: synthetic frames]
     #[arg(long, value_name = "FILE.wav")]
     pub(crate) audio: Option<PathBuf>,
-    /// Bytes of a message [default: echo 128, ws by its test]
+    /// Message size in bytes [default: 128 for echo; for ws it depends on the test]
     #[arg(long, value_name = "N")]
     pub(crate) message_bytes: Option<usize>,
-    /// Milliseconds between two messages of a session [default: echo 100, ws by its test]
+    /// Milliseconds between two messages of a session [default: 100 for echo; for ws it depends on the test]
     #[arg(long, value_name = "N")]
     pub(crate) period_ms: Option<u64>,
-    /// Where targets send their batches: `sim`, or the URL of a server of yours
+    /// Where targets send their batches: `sim` (the inference simulator) or the URL of your own server
     #[arg(long, value_name = "sim|URL", default_value = "sim")]
     pub(crate) inference: String,
-    /// A further header of the upgrade request, "Name: value"; may be repeated. Others can read it in the process list
+    /// Add a header to the upgrade request, "Name: value". Repeatable. Others can read it in the process list
     #[arg(long, value_name = "HEADER")]
     pub(crate) header: Vec<Secret>,
-    /// Further headers in a file, a line "Name: value" each; # begins a comment. Or in the environment: PLIMSOLL_HEADERS
+    /// File with more headers, one "Name: value" per line; lines that begin with # are comments. Or set the environment
+    /// variable PLIMSOLL_HEADERS
     #[arg(long, value_name = "FILE")]
     pub(crate) header_file: Vec<PathBuf>,
     /// Leave Nagle's algorithm on in the client's sockets, to show what it costs
     #[arg(long)]
     pub(crate) no_nodelay: bool,
-    /// Frames due within this many microseconds are written together at its end
+    /// Tick in microseconds: frames due within one tick are written together at its end
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u64).range(50..=10_000))]
     pub(crate) tick_us: u64,
-    /// Seed of everything drawn; the same seed repeats the same load
+    /// Seed of all random draws; the same seed repeats the same load
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Process whose resources are the target's, for --url
+    /// With --url: ID of the process whose resources are measured as the target's
     #[arg(long, value_name = "PID", conflicts_with = "cgroup")]
     pub(crate) pid: Option<i32>,
-    /// Control group whose resources are the target's, for --url
+    /// With --url: control group whose resources are measured as the target's
     #[arg(long, value_name = "PATH")]
     pub(crate) cgroup: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) ws: WsArgs,
 }
 
-/// What becomes of the result.
+/// Where the result goes.
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct OutArgs {
-    /// The result folder (default: a new one below results/)
+    /// Result folder [default: a new folder below results/]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// The result as JSON on stdout, and nothing else there
+    /// Print the result as JSON on stdout, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
-    /// Plain lines in place of the live view, and no live.json
+    /// Print plain lines instead of the live view, and write no live.json
     #[arg(long)]
     pub(crate) no_live: bool,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ListArgs {
-    /// The folder that has targets/ (default: found from here upwards)
+    /// Folder that contains targets/ [default: searched for from the current folder upwards]
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
-    /// As JSON
+    /// Print the list as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct DoctorArgs {
-    /// The folder that has targets/ (default: found from here upwards)
+    /// Folder that contains targets/ [default: searched for from the current folder upwards]
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
-    /// As JSON
+    /// Print the findings as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct CalibrateArgs {
-    /// What the client does
+    /// What to calibrate
     #[arg(long, value_enum, default_value_t = Calibrated::Stt)]
     pub(crate) workload: Calibrated,
-    /// Cores of the client (default: all but the last)
+    /// CPUs of the client [default: all but the last]
     #[arg(long, value_name = "LIST")]
     pub(crate) client_cpus: Option<String>,
-    /// Sessions on which the costs are measured [default: stt 1000; ws 100 connections, each with 500 messages a second]
+    /// Sessions on which the costs are measured [default: stt 1000; ws 100 connections, each with 500 messages per
+    /// second]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(10..=100_000))]
     pub(crate) sessions: Option<u32>,
-    /// How often bare loop and engine alternate
+    /// How many times to alternate between the bare loop and the engine
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) rounds: u32,
-    /// Seconds that each of them runs
+    /// Length of each run of the bare loop and of the engine, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 3.0)]
     pub(crate) seconds: f64,
     #[command(flatten)]
@@ -284,35 +289,35 @@ pub(crate) struct CalibrateArgs {
 /// What can be calibrated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Calibrated {
-    /// Audio frames of speech-to-text sessions, and how many of those the client can drive
+    /// Audio frames of speech-to-text sessions, and how many of those sessions the client can drive
     Stt,
-    /// Messages, echoes and connections of general WebSocket servers, and how many of each a core is on time with
+    /// Messages, echoes and connections of general WebSocket servers, and how many of each one CPU handles on time
     Ws,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct CheckArgs {
-    /// Name of a target, as `plimsoll list` shows it
+    /// Target name, as shown by `plimsoll list`
     #[arg(required_unless_present_any = ["all", "url", "manifest"], conflicts_with_all = ["all", "url", "manifest"])]
     pub(crate) target: Option<String>,
-    /// Every target of the workload that runs here; says which do not, and why
+    /// Check every target of the workload that runs here, and report why the others do not
     #[arg(long, conflicts_with_all = ["url", "manifest", "token"])]
     pub(crate) all: bool,
-    /// How many targets are checked at a time, with --all [default: 1]
+    /// With --all: how many targets to check at the same time [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) jobs: Option<u32>,
-    /// Leave this target out of --all; may be given several times
+    /// With --all: leave this target out. Repeatable
     #[arg(long, value_name = "TARGET", requires = "all")]
     pub(crate) except: Vec<String>,
     #[command(flatten)]
     pub(crate) which: Which,
-    /// Bearer token, for a URL that demands one; others can read it in the process list
+    /// Bearer token for a --url that requires one. Others can read it in the process list
     #[arg(long, value_name = "TOKEN", conflicts_with = "token_file")]
     pub(crate) token: Option<Secret>,
-    /// The same, in a file. Or in the environment: PLIMSOLL_TOKEN
+    /// File that holds the bearer token. Or set the environment variable PLIMSOLL_TOKEN
     #[arg(long, value_name = "FILE", conflicts_with = "all")]
     pub(crate) token_file: Option<PathBuf>,
-    /// Only the cases whose id contains this
+    /// Run only the cases whose ID contains this text
     #[arg(long, value_name = "TEXT")]
     pub(crate) only: Option<String>,
     #[command(flatten)]
@@ -321,10 +326,10 @@ pub(crate) struct CheckArgs {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct RunArgs {
-    /// Name of a target, as `plimsoll list` shows it
+    /// Target name, as shown by `plimsoll list`
     #[arg(required_unless_present_any = ["url", "manifest"], conflicts_with_all = ["url", "manifest"])]
     pub(crate) target: Option<String>,
-    /// How many sessions; with --workload ws the load of its test
+    /// Number of sessions; with --workload ws, the load of its test
     #[arg(long, visible_alias = "load", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=LOAD_MAX.into()))]
     pub(crate) sessions: u32,
     #[command(flatten)]
@@ -337,44 +342,46 @@ pub(crate) struct RunArgs {
     pub(crate) out: OutArgs,
 }
 
-/// How a load line is searched.
+/// How to search for a load line.
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct SearchArgs {
-    /// The load to begin with [default: 400; ws: storm 200, throughput 10000, fanout 100]
+    /// First load to try [default: 400; ws: storm 200, throughput 10000, fanout 100]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=LOAD_MAX.into()))]
     pub(crate) start: Option<u32>,
-    /// The greatest load to try (default: what descriptors and ports allow)
+    /// Highest load to try [default: what descriptors and ports allow]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=LOAD_MAX.into()))]
     pub(crate) max: Option<u32>,
-    /// How narrow the edge's interval must be, high / low - 1 (default: 0.05 quick, 0.02 otherwise)
+    /// Required width of the edge's interval, high / low - 1 [default: 0.05 for profile quick, 0.02 otherwise]
     #[arg(long, value_name = "SHARE")]
     pub(crate) width: Option<f64>,
-    /// How many trials may decide about a load at the edge [default: 3]
+    /// Maximum number of trials to decide about a load at the edge [default: 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=25))]
     pub(crate) repeats: Option<u32>,
-    /// Begin no further trial of a search after this many minutes (default: 6 for the profile quick, no limit otherwise)
+    /// Start no further trial of a search after this many minutes [default: 6 for profile quick, otherwise no limit]
     #[arg(long, value_name = "MINUTES")]
     pub(crate) time_budget: Option<f64>,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct FindArgs {
-    /// Names of targets, as `plimsoll list` shows them
+    /// Target names, as shown by `plimsoll list`
     #[arg(required_unless_present_any = ["all", "url", "manifest", "resume"], conflicts_with_all = ["all", "url", "manifest"])]
     pub(crate) targets: Vec<String>,
-    /// Every target of the workload that runs here, ranked; says which do not, and why
+    /// Measure and rank every target of the workload that runs here, and report why the others do not
     #[arg(long, conflicts_with_all = ["url", "manifest"])]
     pub(crate) all: bool,
-    /// The load at which the costs of several targets are compared; 0 for none (default: 80 % of the lowest load line, rounded down)
+    /// Load at which the costs of several targets are compared; 0 to skip [default: 80 % of the lowest load line,
+    /// rounded down]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=LOAD_MAX.into()))]
     pub(crate) common_load: Option<u32>,
-    /// Rounds of trials at the common load, one trial of each target in each
+    /// Rounds of trials at the common load; each round has one trial of each target
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) rounds: u32,
-    /// Continue an interrupted search: its result folder. All other flags are those it was started with, except secrets, which are not kept
+    /// Resume the interrupted search in this result folder, with the flags it was started with. Secrets are not kept:
+    /// give them again
     #[arg(long, value_name = "DIR")]
     pub(crate) resume: Option<PathBuf>,
-    /// With --resume: start what it names, though you did not begin that search on this machine
+    /// With --resume: start what the search names, even if you did not begin it on this machine
     #[arg(long, requires = "resume")]
     pub(crate) yes: bool,
     #[command(flatten)]
@@ -392,25 +399,26 @@ pub(crate) struct FindArgs {
 /// Ratios are B / A: A is the baseline.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct CompareArgs {
-    /// The baseline: a target's name, a target.toml (or its folder), or a result folder
+    /// Baseline: a target's name, a target.toml (or its folder), or a result folder
     pub(crate) a: String,
-    /// What to compare with it: likewise
+    /// What to compare with the baseline, given in the same way
     pub(crate) b: String,
-    /// Compare at this load only: what it costs, and who carries it; search no load lines
+    /// Compare only at this load: what it costs, and which targets carry it. No load lines are searched
     #[arg(long, visible_alias = "load", value_name = "N", conflicts_with_all = ["start", "max", "width", "repeats", "time_budget"], value_parser = clap::value_parser!(u32).range(1..=LOAD_MAX.into()))]
     pub(crate) sessions: Option<u32>,
-    /// Pairs of trials for the cost [default: 8: if a trial's cost scatters by 2 %, they show a difference of 5 % in 95 of 100 cases]
+    /// Pairs of trials for the cost [default: 8, which show a difference of 5 % in 95 of 100 cases if a trial's cost
+    /// scatters by 2 %]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..=1000))]
     pub(crate) pairs: Option<u32>,
-    /// The confidence with which all intervals hold together
+    /// Joint confidence level of all intervals
     #[arg(long, value_name = "SHARE", default_value_t = 0.95)]
     pub(crate) confidence: f64,
-    /// Exit with 1 when the conclusion is this
+    /// Exit with 1 if this is the conclusion
     #[arg(long, value_enum, value_name = "CONCLUSION")]
     pub(crate) fail_if: Option<FailIf>,
     #[command(flatten)]
     pub(crate) search: SearchArgs,
-    /// The folder that has targets/ (default: found from here upwards)
+    /// Folder that contains targets/ [default: searched for from the current folder upwards]
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
     /// What the sessions do
@@ -432,24 +440,24 @@ pub(crate) enum FailIf {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ReportArgs {
-    /// The result folder, or a file with packed records
+    /// Result folder, or a file of packed records
     #[arg(value_name = "PATH")]
     pub(crate) path: PathBuf,
-    /// Where the pages go (default: into the result folder)
+    /// Folder for the pages [default: the result folder]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Pack the folder's records into records.tar.gz, in place of the loose files, for keeping and passing on
+    /// Replace the folder's loose record files with one archive, records.tar.gz, to keep or pass on
     #[arg(long, conflicts_with = "out")]
     pub(crate) pack: bool,
-    /// The records as one JSON object on stdout, and nothing else there
+    /// Print the records as one JSON object on stdout, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// The filters choose the results.
+/// Filters select the results.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct HistoryArgs {
-    /// The folder of results; result folders are found anywhere below it
+    /// Folder of results; result folders are found at any depth below it
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub(crate) results: PathBuf,
     /// Only results of this target
@@ -461,50 +469,53 @@ pub(crate) struct HistoryArgs {
     /// Only results of this kind
     #[arg(long, value_name = "KIND", value_parser = ["find", "run", "compare", "ranking", "calibrate", "check"])]
     pub(crate) kind: Option<String>,
-    /// Only results started since then: a date (2026-01-31), or how long ago (7d, 12h)
+    /// Only results started since this time: a date (2026-01-31), or how long ago (7d, 12h)
     #[arg(long, value_name = "WHEN")]
     pub(crate) since: Option<String>,
     /// Only results with this many vCPU for the target
     #[arg(long, value_name = "X")]
     pub(crate) vcpu: Option<f64>,
-    /// At most this many, the newest
+    /// Show at most this many results, the newest
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: Option<u32>,
-    /// The load lines of this target over time, with their intervals; what was measured under other conditions is a group of its own
+    /// Show this target's load lines over time, with their intervals. Results under different conditions form separate
+    /// groups
     #[arg(long, value_name = "TARGET", conflicts_with_all = ["against", "target", "kind", "limit"])]
     pub(crate) trend: Option<String>,
-    /// Compare the newest result of each target with this: a result folder, `last` or `best` (of the same target under the same conditions)
+    /// Compare each target's newest result with this baseline: a result folder, `last` or `best` (of the same target
+    /// under the same conditions)
     #[arg(long, value_name = "BASELINE", conflicts_with = "limit")]
     pub(crate) against: Option<String>,
-    /// Compare this result folder instead of the newest
+    /// With --against: compare this result folder instead of the newest
     #[arg(long, value_name = "DIR", requires = "against")]
     pub(crate) result: Option<PathBuf>,
-    /// Exit with 1 when a result is this
+    /// With --against: exit with 1 if this is the conclusion for a result
     #[arg(long, value_enum, value_name = "CONCLUSION", requires = "against")]
     pub(crate) fail_if: Option<FailIf>,
-    /// The confidence with which the intervals of a comparison hold together [default: 0.95]
+    /// With --against: joint confidence level of the intervals of a comparison [default: 0.95]
     #[arg(long, value_name = "SHARE", requires = "against")]
     pub(crate) confidence: Option<f64>,
     /// Rebuild the index from the result folders first
     #[arg(long)]
     pub(crate) rebuild: bool,
-    /// As JSON on stdout, and nothing else there
+    /// Print the results as JSON on stdout, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ServeArgs {
-    /// The folder of results; result folders are found anywhere below it
+    /// Folder of results; result folders are found at any depth below it
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub(crate) results: PathBuf,
-    /// Where to listen; any address but one of this machine's own demands the token
+    /// Address to listen on. Any address other than the loopback requires the token
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7878")]
     pub(crate) listen: String,
-    /// Demand this token, at least 16 characters of A-Z, a-z, 0-9, - and _ (default: one is made up where it is needed). Others can read it in the process list
+    /// Require this token: at least 16 characters of A-Z, a-z, 0-9, - and _ [default: a random one if needed]. Others
+    /// can read it in the process list
     #[arg(long, value_name = "TOKEN", conflicts_with = "token_file")]
     pub(crate) token: Option<Secret>,
-    /// The same, in a file. Or in the environment: PLIMSOLL_SERVE_TOKEN
+    /// File that holds the token. Or set the environment variable PLIMSOLL_SERVE_TOKEN
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
 }
@@ -517,19 +528,19 @@ pub(crate) struct GenerateArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Generated {
-    /// One manual page for the command and one for each subcommand
+    /// Write one manual page for the command and one for each subcommand
     Man {
-        /// The folder that the pages are written to
+        /// Folder for the pages
         #[arg(value_name = "DIR")]
         dir: PathBuf,
     },
-    /// One file of completions for each of bash, zsh, fish, elvish and PowerShell
+    /// Write one completion file for each of bash, zsh, fish, elvish and PowerShell
     Completions {
-        /// The folder that the files are written to
+        /// Folder for the files
         #[arg(value_name = "DIR")]
         dir: PathBuf,
     },
-    /// The reference page docs/reference/cli.md, on stdout
+    /// Print the reference page docs/reference/cli.md on stdout
     Markdown,
 }
 

@@ -1,11 +1,11 @@
-//! The build that runs: what `build.rs` found out when it was compiled.
+//! The build that runs: what `build.rs` found out at compile time.
 
 use plimsoll_core::record::Build;
 
-/// For `--version`.
+/// The version that `--version` prints.
 pub(crate) const VERSION: &str = env!("PLIMSOLL_BUILD_VERSION");
 
-/// For records.
+/// The build as records hold it.
 pub(crate) fn of_this_program() -> Build {
     let known = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     Build {

@@ -7,13 +7,14 @@ use crate::args::Which;
 use crate::failure::Failure;
 use crate::output::note;
 
-/// What `--all` means here.
+/// The targets that `--all` selects here, and those that it leaves out.
 pub(crate) struct Catalogue {
     pub(crate) targets: Vec<Manifest>,
     pub(crate) left_out: Vec<LeftOut>,
 }
 
-/// Every target of the workload. Those of tier `test` exist to test Plimsoll: they are nobody's choice, and not named.
+/// Finds every target of the workload. Targets of tier `test` exist to test Plimsoll, so they are neither selected nor
+/// named.
 pub(crate) fn all(which: &Which) -> Result<Catalogue, Failure> {
     let root = manifest::root_of_this_process(which.root.as_deref())?;
     let found = manifest::discover(&root)?;

@@ -1,13 +1,13 @@
-//! Why the command cannot go on: one line for the user, and an exit code.
+//! Why the command cannot continue: one line for the user, and an exit code.
 
 use std::fmt;
 
-/// Why the command cannot go on.
+/// Why the command cannot continue.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// What the user asked for is impossible.
+    /// The user asked for something impossible.
     Usage(String),
-    /// The laboratory could not do it.
+    /// The laboratory failed.
     Lab(plimsoll_lab::Error),
     /// Results could not be read or written.
     Report(plimsoll_report::ReportError),

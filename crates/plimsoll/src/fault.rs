@@ -1,4 +1,4 @@
-//! A fault of Plimsoll itself: a panic, in whatever thread.
+//! Faults of Plimsoll itself: a panic in any thread.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,8 +9,9 @@ use plimsoll_lab::error::FAULT;
 
 use crate::output::note;
 
-/// Runs the command. Where something panicked the exit code is [`FAULT`], whatever the command makes of it: a thread that is only joined,
-/// or not even that, must not leave a result that looks whole. Where and why it panicked is what the usual hook has said by then.
+/// Runs the command. If anything panicked, the exit code is [`FAULT`], whatever the command returned. A panic in a
+/// thread that is only joined, or not even that, must not leave a result that looks complete. The usual hook has
+/// already reported where and why it panicked.
 pub(crate) fn guarded(command: impl FnOnce() -> ExitCode) -> ExitCode {
     static PANICKED: AtomicBool = AtomicBool::new(false);
     let usual = std::panic::take_hook();
@@ -27,7 +28,7 @@ pub(crate) fn guarded(command: impl FnOnce() -> ExitCode) -> ExitCode {
 fn code_of(ended: Result<ExitCode, Box<dyn Any + Send>>, panicked: bool) -> ExitCode {
     match ended {
         Ok(code) if !panicked => code,
-        // An engine thread's panic is told by the error that it became.
+        // The error that an engine thread's panic became has already been reported.
         Ok(code) if code == ExitCode::from(FAULT) => code,
         Ok(_) | Err(_) => {
             note!(

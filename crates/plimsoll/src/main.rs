@@ -1,8 +1,8 @@
 //! The command: parse, validate, call.
 //!
-//! [`args`] is the command line as written, [`setup`] makes of it what the laboratory takes, [`commands`] has one file per verb, [`progress`] shows what
-//! is going on. Exit codes: 0 pass, 1 the SLO or a check failed, 2 usage or configuration, 3 invalid measurement, 70 a fault of
-//! Plimsoll itself, 130 interrupted.
+//! [`args`] is the command line as written. [`setup`] turns it into what the laboratory takes. [`commands`] has one
+//! file per subcommand. [`progress`] shows what is going on. Exit codes: 0 pass, 1 the SLO or a check failed, 2 usage
+//! or configuration, 3 invalid measurement, 70 a fault of Plimsoll itself, 130 interrupted.
 
 mod args;
 mod build;
@@ -43,15 +43,16 @@ fn main() -> ExitCode {
     })
 }
 
-/// Help and version, where they belong; anything else is a mistake in the command line, told in one line like every other.
+/// Prints help and version where they belong. Anything else is a mistake in the command line, reported in one line like
+/// every other mistake.
 fn refused(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() || error.kind() == DisplayHelpOnMissingArgumentOrSubcommand {
-        // Nobody is left to be told when this fails.
+        // If this fails, there is nobody left to tell.
         let _ = error.print();
         return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
     }
     let text = error.to_string();
-    // The usage and the pointer to --help follow in paragraphs of their own.
+    // The usage and the pointer to --help follow in separate paragraphs.
     let said = text.split("\n\nUsage:").next().unwrap_or_default();
     let said = said
         .split("\n\nFor more information")
@@ -93,7 +94,7 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Ends what earlier runs left behind because they were killed: it would take CPU time from what is measured now.
+/// Kills what earlier runs left behind when they were killed: it would take CPU time from the measurement.
 fn sweep() {
     let swept = sweep_stale(&Layout::of_this_machine());
     if swept.processes > 0 {

@@ -1,4 +1,4 @@
-//! Where results go: the folder, and the terminal.
+//! Where results go: the result folder, and the terminal.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -12,8 +12,8 @@ use plimsoll_report::{ReportError, ResultFolder};
 use crate::args::OutArgs;
 use crate::failure::Failure;
 
-/// Where the result folder of this call is to be: where it was asked for, or a new place that says when, what and whom. Nothing is made yet, so that a call
-/// that is refused leaves nothing behind.
+/// The path of this call's result folder: the requested one, or a new one named by time, command and subject. Nothing
+/// is created yet, so that a refused call leaves nothing behind.
 pub(crate) fn path(out: &OutArgs, verb: &str, subject: &str) -> PathBuf {
     match &out.out {
         Some(path) => path.clone(),
@@ -21,7 +21,7 @@ pub(crate) fn path(out: &OutArgs, verb: &str, subject: &str) -> PathBuf {
     }
 }
 
-/// The result folder of this call, made.
+/// Creates the result folder of this call.
 pub(crate) fn folder(out: &OutArgs, verb: &str, subject: &str) -> Result<ResultFolder, Failure> {
     Ok(ResultFolder::create(path(out, verb, subject))?)
 }
@@ -35,7 +35,7 @@ fn default_path(verb: &str, subject: &str) -> PathBuf {
         .collect();
     let name = format!("{when}-{verb}-{}", subject.trim_matches('-'));
     let mut path = Path::new("results").join(&name);
-    // Two calls within a second get folders of their own.
+    // Two calls within a second get separate folders.
     for number in 2.. {
         if !path.exists() {
             break;
@@ -45,19 +45,20 @@ fn default_path(verb: &str, subject: &str) -> PathBuf {
     path
 }
 
-/// Makes all renderings of a result folder, and shows the result on the page of the workflow run where there is one. The files that were written.
+/// Makes all renderings of a result folder, and shows the result on the page of the workflow run if there is one.
+/// Returns the files that were written.
 pub(crate) fn render(folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
     render_to(folder, folder)
 }
 
-/// The same into another folder than that of the records.
+/// The same, into a folder other than that of the records.
 pub(crate) fn render_to(records: &Path, folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
     let written = plimsoll_report::render_to(records, folder)?;
     let page = std::env::var_os(STEP_SUMMARY_VARIABLE).filter(|path| !path.is_empty());
     if let Some(page) = page.map(PathBuf::from)
         && let Err(error) = append_step_summary(folder, &page)
     {
-        // The result itself is whole: a page that cannot be written must not make a passing run fail.
+        // The result itself is complete: a page that cannot be written must not make a passing run fail.
         note!(
             "plimsoll: cannot append to {}, named by {STEP_SUMMARY_VARIABLE}: {error}; the same text is in {}",
             page.display(),
@@ -73,7 +74,8 @@ const STEP_SUMMARY_VARIABLE: &str = "GITHUB_STEP_SUMMARY";
 fn append_step_summary(folder: &Path, page: &Path) -> std::io::Result<()> {
     let text = std::fs::read_to_string(folder.join(STEP_SUMMARY))?;
     let mut file = OpenOptions::new().append(true).create(true).open(page)?;
-    // One write, so that two commands at once do not mix their lines; an empty line before, for what is there may not end with one.
+    // One write, so that two commands at once do not mix their lines. An empty line first, because the existing text
+    // may not end with one.
     file.write_all(format!("\n{text}").as_bytes())
 }
 
@@ -85,14 +87,14 @@ pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
     let written = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
     written.or_else(|error| match error.kind() {
-        // Whoever read it has seen enough (`plimsoll … --json | head`).
+        // The reader has seen enough (`plimsoll … --json | head`).
         ErrorKind::BrokenPipe => Ok(()),
         _ => Err(Failure::Usage(format!("cannot write to stdout: {error}"))),
     })
 }
 
-/// Writes text for people on stdout. A reader who has seen enough (`plimsoll list | head -1`) is no reason to stop, and what
-/// is told here is in the result folder as well.
+/// Writes text for people to stdout. A reader who has seen enough (`plimsoll list | head -1`) is no reason to stop, and
+/// what is printed here is in the result folder as well.
 pub(crate) fn print(text: &str) {
     let mut stdout = std::io::stdout().lock();
     let written = stdout
@@ -105,11 +107,12 @@ pub(crate) fn print(text: &str) {
     }
 }
 
-/// `eprintln!` that does not panic where stderr is gone: after a SIGHUP the terminal is, and what was measured must be kept all the same.
+/// `eprintln!` that does not panic if stderr is gone. After a SIGHUP the terminal is gone, and what was measured must
+/// still be kept.
 macro_rules! note {
     ($($text:tt)*) => {{
         use std::io::Write as _;
-        // Nobody is left to be told of a failure here.
+        // If this fails, there is nobody left to tell.
         let _ = writeln!(std::io::stderr().lock(), $($text)*);
     }};
 }
@@ -133,7 +136,7 @@ pub(crate) fn code_of(verdict: Verdict, interrupted: bool) -> ExitCode {
     })
 }
 
-/// Whether to write colours on stdout.
+/// Whether to write colours to stdout.
 pub(crate) fn color() -> bool {
     std::io::stdout().is_terminal() && no_color_unset()
 }

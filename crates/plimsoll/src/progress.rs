@@ -1,4 +1,5 @@
-//! What is going on: a live view on a terminal, plain lines otherwise, both on stderr, so that stdout is the result's; and `live.json` in the result folder.
+//! Shows what is going on: a live view on a terminal, otherwise plain lines. Both go to stderr, so that stdout is left
+//! to the result. Also writes `live.json` in the result folder.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,25 +14,26 @@ use crate::live::shared::Shared;
 use crate::live::state::{Begins, Facts, LiveState, Measuring, time_left_s};
 use crate::output::note;
 
-/// Plain lines are written every this many seconds of a trial.
+/// A plain line is written every this many seconds of a trial.
 const PLAIN_EVERY_S: u64 = 5;
 
-/// Shows progress, as long as it lives.
+/// Shows progress until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Progress {
     shared: Arc<Shared>,
     folder: ResultFolder,
     /// Whether `live.json` is written.
     file: bool,
-    /// Whether the terminal shows a view; plain lines are written where it cannot.
+    /// Whether the terminal shows a view; otherwise plain lines are written.
     view: bool,
     plain: Plain,
-    /// From when it is known where they may run.
+    /// Set once it is known where they may run.
     outlets: Option<Outlets>,
 }
 
 impl Progress {
-    /// Of a command that measures these targets and keeps what it finds in this folder. When it is not to be `live`, there are plain lines only.
+    /// Progress of a command that measures these targets and keeps its results in this folder. Without `live`, there
+    /// are only plain lines.
     pub(crate) fn new(
         command: LiveCommand,
         targets: Vec<String>,
@@ -54,7 +56,7 @@ impl Progress {
         }
     }
 
-    /// From now on this is measured.
+    /// Sets what is measured from now on.
     pub(crate) fn measuring(&mut self, subject: &Subject, conditions: &Conditions) {
         let started = matches!(subject, Subject::Started(_));
         let measuring = Measuring {
@@ -76,7 +78,7 @@ impl Progress {
         }
     }
 
-    /// A line that stays, or several.
+    /// Prints a line that stays, or several.
     pub(crate) fn say(&self, text: &str) {
         let shown = self.outlets.as_ref().is_some_and(Outlets::has_terminal);
         for line in text.lines().map(words::plain) {
@@ -93,7 +95,7 @@ impl Progress {
         self.shared.rest();
     }
 
-    /// Trials of an earlier call that this one goes on from.
+    /// Adds trials of an earlier call that this one resumes.
     pub(crate) fn known<'a>(&self, trials: impl Iterator<Item = &'a Trial>) {
         self.shared.tell(|state| {
             for (number, trial) in (1..).zip(trials) {
@@ -121,7 +123,7 @@ impl Progress {
         }
     }
 
-    /// One line that stays, for a trial that is over.
+    /// Prints one line that stays, for a trial that is over.
     pub(crate) fn trial_ends(&self, trial: &Trial) {
         self.say(&ends_line(trial));
         self.shared.tell(|state| {
@@ -135,7 +137,7 @@ impl Progress {
     }
 }
 
-/// What plain lines say.
+/// The content of plain lines.
 #[derive(Debug, Default)]
 struct Plain {
     phases: LivePhases,
@@ -143,7 +145,7 @@ struct Plain {
     unit: LoadUnit,
     /// What the current trial is, in a few words.
     trial: String,
-    /// This one included.
+    /// Including this one.
     trials_left: u32,
     errors: u64,
 }
@@ -231,7 +233,7 @@ fn cost(us: f64, unit: LoadUnit) -> String {
     }
 }
 
-/// What stands against a trial: gates that did not hold, or what makes it invalid.
+/// Why a trial did not pass: the gates that did not hold, or the caveats that make it invalid.
 fn against(trial: &Trial) -> Vec<&str> {
     match trial.verdict {
         Verdict::Pass => Vec::new(),
@@ -246,7 +248,8 @@ fn against(trial: &Trial) -> Vec<&str> {
     }
 }
 
-/// Milliseconds without their unit: whole ones for sessions, whose answers take many; a WebSocket's echo takes fractions of one.
+/// Milliseconds without their unit: whole ones for sessions, whose answers take many. Otherwise with fractions, because
+/// a WebSocket echo can take less than one.
 fn ms(value: Option<f64>, unit: LoadUnit) -> String {
     match value {
         None => "-".to_owned(),

@@ -1,7 +1,9 @@
-//! Where secrets come in: flags, files, and the environment. How they are kept out of everything else is [`plimsoll_core::secret`]'s matter.
+//! Where secrets come in: flags, files, and the environment. [`plimsoll_core::secret`] keeps them out of everything
+//! else.
 //!
-//! Each has three ways. A file and the environment are read by this process alone; a flag can be read by everybody on the machine, in the process list. The environment
-//! has a variable for each thing, and no notation within a value (`$NAME`): a value that begins so may be meant as it is.
+//! Each secret can be given in three ways. Only this process reads a file and the environment; everybody on the machine
+//! can read a flag in the process list. The environment has one variable for each secret. There is no notation within a
+//! value (`$NAME`), because a value that begins like this may be meant literally.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +18,8 @@ use crate::failure::Failure;
 /// Name and value of each header.
 pub(crate) type Headers = Vec<(String, Secret)>;
 
-/// The headers of the upgrade request. Where a name is given in several ways, a flag goes before a file, and a file before the environment.
+/// The headers of the upgrade request. If a name is given in several ways, a flag takes precedence over a file, and a
+/// file over the environment.
 pub(crate) fn headers(load: &LoadArgs) -> Result<Headers, Failure> {
     let mut all = Headers::new();
     if let Some(lines) = variable(HEADERS_VARIABLE)? {
@@ -46,7 +49,7 @@ fn supersede(all: &mut Headers, nearer: Headers) {
     all.extend(nearer);
 }
 
-/// Lines of `Name: value`; empty ones and those that begin with # are left out.
+/// Parses lines of `Name: value`. Empty lines and those that begin with # are skipped.
 fn lines_of(text: &str, from: &str) -> Result<Headers, Failure> {
     text.lines()
         .enumerate()
@@ -69,7 +72,7 @@ fn malformed(from: &str) -> Failure {
     Failure::Usage(format!("{from}: not a header; write \"Name: value\""))
 }
 
-/// What tokens are signed with, where the user says so.
+/// The secret that tokens are signed with, if the user gives one.
 pub(crate) fn token_secret(ws: &WsArgs) -> Result<Option<Secret>, Failure> {
     match &ws.token_secret {
         Some(secret) => Ok(Some(secret.clone())),
@@ -81,7 +84,7 @@ pub(crate) fn token_secret(ws: &WsArgs) -> Result<Option<Secret>, Failure> {
     }
 }
 
-/// A single value from its file, else from its variable.
+/// A single value from its file, else from its environment variable.
 pub(crate) fn in_file_or_environment(
     flag: &str,
     file: Option<&Path>,
@@ -117,7 +120,7 @@ fn read(flag: &str, file: &Path) -> Result<Secret, Failure> {
         .map_err(|error| Failure::Usage(format!("{flag} {}: {error}", file.display())))
 }
 
-/// All that this call must not let out.
+/// All secrets that this call must not let out.
 pub(crate) fn known(
     headers: &Headers,
     token_secret: Option<&Secret>,
@@ -130,7 +133,8 @@ pub(crate) fn known(
     secrets
 }
 
-/// Says once, before anything is measured, which flags of this call show a secret in the process list, and what to use instead.
+/// Warns once, before anything is measured, which flags of this call show a secret in the process list, and what to use
+/// instead.
 pub(crate) fn warn_of_the_process_list() {
     static SAID: Once = Once::new();
     SAID.call_once(|| {
@@ -172,7 +176,7 @@ fn shown_by(words: &[String]) -> BTreeMap<String, &'static str> {
     shown
 }
 
-/// The file of a flag, wherever the command goes from here.
+/// Absolute paths of a flag's files, which stay valid if the command changes its working folder.
 pub(crate) fn absolute(files: &[PathBuf]) -> Vec<PathBuf> {
     let absolute = |file: &PathBuf| std::path::absolute(file).unwrap_or_else(|_| file.clone());
     files.iter().map(absolute).collect()

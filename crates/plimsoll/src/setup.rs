@@ -1,4 +1,5 @@
-//! What the command line says, made into what the laboratory takes: checked, resolved, with defaults. [`ws`] does it for that workload.
+//! Turns the command line into what the laboratory takes: checked, resolved, with defaults. [`ws`] does this for
+//! workload `ws`.
 
 pub(crate) mod ws;
 
@@ -24,9 +25,9 @@ use crate::args::{LoadArgs, NetworkName, Where, Which, WorkloadName};
 use crate::failure::Failure;
 use crate::{build, secrets};
 
-/// Bytes of an echo message.
+/// Default size of an echo message in bytes.
 const ECHO_MESSAGE_BYTES: usize = 128;
-/// Time between two echo messages of a session.
+/// Default time between two echo messages of a session.
 const ECHO_PERIOD_MS: u64 = 100;
 
 /// The manifest of a target by name or by file.
@@ -46,7 +47,8 @@ pub(crate) fn subject(
     load: &LoadArgs,
 ) -> Result<Subject, Failure> {
     let Some(url) = &which.url else {
-        // clap drops a `requires` whose argument is in conflict with one that is there, so the target's name would hide this.
+        // clap ignores a `requires` if its argument conflicts with one that is present, so the target's name would hide
+        // this.
         for (flag, given) in [
             ("--pid", load.pid.is_some()),
             ("--cgroup", load.cgroup.is_some()),
@@ -89,7 +91,7 @@ pub(crate) fn subject(
     })
 }
 
-/// What is measured, as folders and messages name it: the target's name, or the URL without its secrets.
+/// The name of what is measured, for folders and messages: the target's name, or the URL without its secrets.
 pub(crate) fn subject_name(target: Option<&str>, which: &Which) -> String {
     match (target, &which.url) {
         (Some(name), _) => name.to_owned(),
@@ -124,7 +126,7 @@ pub(crate) fn conditions(
     };
     let mut workload = workload(which.workload, load, manifest)?;
     match &mut workload {
-        // A file of another format is better refused before anything is started.
+        // Refuse a file of the wrong format before anything is started.
         Load::Stt { audio } => drop(audio.table()?),
         Load::Echo { .. } => {}
         Load::Ws(ws) => ws::spread_over_addresses(ws, subject),
@@ -137,7 +139,7 @@ pub(crate) fn conditions(
     let inference = inference(which, load)?;
     let placement = placement(place)?;
     let network = network(subject, place, load, &inference, &placement)?;
-    // What can be refused is refused by now, in one line.
+    // Everything that can be refused has been refused by now, in one line.
     secrets::warn_of_the_process_list();
     Ok(Conditions {
         slo: slos.next().unwrap_or_else(|| workload.default_slo()),
@@ -161,7 +163,7 @@ pub(crate) fn conditions(
     })
 }
 
-/// Who runs where.
+/// Which CPUs target and client get.
 pub(crate) fn placement(place: &Where) -> Result<Placement, Failure> {
     let allowed = CpuList::allowed_to_us()?;
     let target = cpus("--target-cpus", place.target_cpus.as_deref())?;
@@ -169,7 +171,7 @@ pub(crate) fn placement(place: &Where) -> Result<Placement, Failure> {
     Ok(Placement::choose(place.vcpu, &allowed, target, client)?)
 }
 
-/// The network of a target that we start: one of its own, unless that was not asked for and cannot be had.
+/// The network of a target that we start: its own, or the loopback if its own was not requested and is not possible.
 fn network(
     subject: &Subject,
     place: &Where,
@@ -208,7 +210,8 @@ fn network(
     }
 }
 
-/// The quota's period: as asked, or longer where so small a quota would be below the millisecond that the kernel demands.
+/// The quota's period: as requested, or longer if the quota would otherwise be below the millisecond that the kernel
+/// demands.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -219,7 +222,7 @@ fn quota_period_us(place: &Where) -> u64 {
     (place.quota_period_ms * 1_000).max(least_us)
 }
 
-/// A list of cores, if one is given.
+/// Parses a list of CPUs, if one is given.
 pub(crate) fn cpus(flag: &str, list: Option<&str>) -> Result<Option<CpuList>, Failure> {
     list.map(|text| {
         text.parse::<CpuList>()
@@ -228,7 +231,7 @@ pub(crate) fn cpus(flag: &str, list: Option<&str>) -> Result<Option<CpuList>, Fa
     .transpose()
 }
 
-/// What the sessions do, with a target that has this manifest, or with a server that runs already.
+/// The load, for a target with this manifest or for a server that is already running.
 fn workload(
     name: WorkloadName,
     load: &LoadArgs,
@@ -298,7 +301,7 @@ fn profile(load: &LoadArgs) -> Result<Profile, Failure> {
     Ok(profile)
 }
 
-/// The SLOs that were given, each by a name of its own: results are told apart by it.
+/// The given SLOs. Each must have its own name, because results are told apart by it.
 fn slos(files: &[PathBuf]) -> Result<Vec<Slo>, Failure> {
     let slos: Vec<Slo> = files
         .iter()
@@ -328,7 +331,7 @@ fn inference(which: &Which, load: &LoadArgs) -> Result<Inference, Failure> {
     }
     if load.inference != "sim" {
         let authority = load.inference.strip_prefix("http://");
-        // Targets are handed this URL, log it, and send no user, password or query along.
+        // Targets receive this URL, log it, and do not send a user, a password or a query with it.
         if authority.is_none_or(|rest| rest.contains(['@', '?', '#'])) {
             return Err(Failure::Usage(format!(
                 "--inference {}: write `sim` or a URL without user, password and query, http://HOST:PORT",
@@ -359,7 +362,7 @@ mod tests {
         }
     }
 
-    /// The load of workload `ws` against a server that runs already.
+    /// The load of workload `ws` against a server that is already running.
     fn ws_load(line: &str) -> Result<Load, String> {
         workload(WorkloadName::Ws, &load_args(line), None).map_err(|error| error.to_string())
     }

@@ -3,10 +3,11 @@
 use plimsoll_lab::trial::{Outcome, TrialSecond};
 use plimsoll_report::{ReportError, ResultFolder, TrialLog};
 
-/// Writes the files of trials, one trial after the other. The histograms go to the disk second by second, for a soak's do not fit into memory.
+/// Writes the files of trials, one trial after the other. The histograms go to disk second by second, because those of
+/// a soak do not fit into memory.
 pub(crate) struct TrialFiles<'a> {
     folder: &'a ResultFolder,
-    /// Of the trial that runs; the first thing that went wrong with it is told when the trial is to be kept.
+    /// The log of the running trial. Its first error is reported when the trial is kept.
     log: Option<Result<TrialLog, ReportError>>,
 }
 
@@ -15,12 +16,12 @@ impl<'a> TrialFiles<'a> {
         Self { folder, log: None }
     }
 
-    /// A trial begins. What is there of one that never ended is removed.
+    /// A trial begins. Removes what is left of one that never ended.
     pub(crate) fn trial_begins(&mut self) {
         self.log = None;
     }
 
-    /// A second of it is over.
+    /// A second of the trial is over.
     #[expect(clippy::cast_precision_loss, reason = "seconds of a trial")]
     pub(crate) fn second(&mut self, second: &TrialSecond<'_>) {
         let begin = || self.folder.begin_log(second.started_at);
@@ -35,7 +36,7 @@ impl<'a> TrialFiles<'a> {
         }
     }
 
-    /// The trial is over: its files get their names; gives their stem.
+    /// The trial is over: names its files, and returns their stem.
     pub(crate) fn trial_ends(&mut self, outcome: &Outcome) -> Result<String, ReportError> {
         let begin = || self.folder.begin_log(&outcome.trial.started_at);
         let log = self.log.take().unwrap_or_else(begin)?;

@@ -1,4 +1,5 @@
-//! What a user gets wrong is told in one line that names the thing and the remedy, with exit code 2, before anything is measured; and nothing is left behind.
+//! A user's mistake is reported in one line that names the problem and the remedy, with exit code 2, before anything is
+//! measured. Nothing is left behind.
 
 mod support;
 
@@ -7,7 +8,7 @@ use std::net::TcpListener;
 use support::manifests::{Root, file, manifest_of};
 use support::{Ended, Plimsoll, root, turn};
 
-/// The one line that a refused call says.
+/// The one line that a refused call prints.
 #[track_caller]
 fn refusal(ended: &Ended, names: &[&str]) -> String {
     ended.expect_code(2);
@@ -21,7 +22,7 @@ fn refusal(ended: &Ended, names: &[&str]) -> String {
     lines[0].to_owned()
 }
 
-/// The same for a call that has not even made its result folder.
+/// The same, for a call that has not even created its result folder.
 #[track_caller]
 fn refused_at_once(call: Plimsoll, names: &[&str]) -> String {
     let ended = call.run();
@@ -188,7 +189,7 @@ fn more_sessions_than_open_files_are_refused_with_the_limit_to_set() {
     let line = format!("run --url {url} --sessions 500");
     let words: Vec<&str> = line.split(' ').collect();
     refused_at_once(Plimsoll::after("ulimit -n 300", &words), &names);
-    // A search that may come to that load says so before it has spent an hour below it.
+    // A search that may reach that load says so before it has spent an hour below it.
     let line = format!("find --url {url} --start 10 --max 500");
     let words: Vec<&str> = line.split(' ').collect();
     refused_at_once(Plimsoll::after("ulimit -n 300", &words), &names);

@@ -1,11 +1,11 @@
-//! `plimsoll calibrate` by the real command: what the client costs, in its record, on the page and on the terminal.
+//! `plimsoll calibrate`, with the real command: what the client costs, in its record, on the page and on the terminal.
 
 mod support;
 
 use serde_json::Value;
 use support::{Ended, Plimsoll, records, turn};
 
-/// One short round. Descriptors for two dozen connections keep the search for the greatest load short too.
+/// One short round. Descriptors for two dozen connections keep the search for the highest load short too.
 fn calibrate(arguments: &[&str]) -> Ended {
     let _turn = turn();
     let mut line = vec![
@@ -60,7 +60,7 @@ fn messages_echoes_and_connections_have_a_cost() {
         assert!((per_core_second / 1e6 - 1.0).abs() < 1e-9);
         assert!(number(cost, "/load") > 0.0);
     }
-    // A message that is written with seven others costs less than one by itself, in whatever build.
+    // A message that is written with seven others costs less than one by itself, in any build.
     let engine_us = |place: usize| number(&costs[place], "/engine_cpu_us/median");
     assert!(engine_us(1) < engine_us(0) && engine_us(3) < engine_us(2));
     let page = ended.text_of("report.html");

@@ -6,7 +6,7 @@ use serde_json::Value;
 use support::manifests::Root;
 use support::{Plimsoll, inconclusive, records, root, searched, turn};
 
-/// Two targets that are rust-axum by other names, one whose tool nobody has, and one of tier test.
+/// Two targets that are rust-axum under other names, one that needs a tool that nobody has, and one of tier test.
 fn catalogue() -> Root {
     let axum = root().join("targets/stt/rust-axum");
     let gateway = axum.join("target/release/rust-axum");
@@ -78,13 +78,13 @@ fn all_that_runs_here_is_ranked_and_the_rest_named_with_its_reason() {
         let folder = row["folder"].as_str().expect("a folder");
         let bracket = ended.json_of(&format!("{folder}/bracket.json"));
         assert_eq!(bracket, row["bracket"]);
-        // The first target's placement must not be what the second one's is chosen from.
+        // The second target's placement must not be chosen from within the first one's.
         let trial = ended.json_of(&format!("{folder}/trial-001.json"));
         let cores = &trial["environment"];
         assert_eq!(cores["target_cpus"], first_cores["target_cpus"], "{folder}");
         assert_eq!(cores["client_cpus"], first_cores["client_cpus"], "{folder}");
     }
-    // A disturbed machine may leave nothing confirmed; then there is no common load, and that is said.
+    // A disturbed machine may leave nothing confirmed. Then there is no common load, and the test reports that.
     let lines: Vec<_> = ranking["rows"]
         .as_array()
         .expect("a list")

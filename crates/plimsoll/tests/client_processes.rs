@@ -1,5 +1,5 @@
-//! A client of several processes by the real command: more connections than one process has descriptors for, and what becomes of a trial when one of the
-//! processes ends, or all are asked to.
+//! A client of several processes, with the real command: more connections than one process has descriptors for, and
+//! what happens to a trial if one of the processes ends, or if all are asked to end.
 
 mod support;
 
@@ -21,14 +21,14 @@ sessions_failed = 0
 sessions_died = 0
 ";
 
-/// Descriptors of a process: 44 connections, beside the 256 that are kept for other things.
+/// Descriptors per process: 44 connections, plus the 256 reserved for other things.
 const FILES: u32 = 300;
 
 /// 600 connections at 44 each.
 const CONNECTIONS: u64 = 600;
 const PROCESSES: u64 = 14;
 
-/// A test of as many connections with few descriptors.
+/// A call of this test with that many connections and few descriptors.
 fn call(server: &Server, slo: &std::path::Path, test: &str) -> Plimsoll {
     let line = format!(
         "run --url {} --workload ws --test {test} --sessions {CONNECTIONS} --period-ms 1000 \
@@ -40,10 +40,10 @@ fn call(server: &Server, slo: &std::path::Path, test: &str) -> Plimsoll {
     Plimsoll::after(&format!("ulimit -n {FILES}"), &words).keeping_results()
 }
 
-/// Runs `each` on calls that have a server with descriptors enough and the machine to themselves.
+/// Runs `each` with calls against a server that has enough descriptors, and with the machine to itself.
 fn with_server<T>(each: impl Fn(&dyn Fn(&str) -> Plimsoll) -> T) -> T {
     let _turn = turn();
-    // The server is in this process: two for each connection.
+    // The server is in this process and needs two descriptors for each connection.
     plimsoll_lab::machine::raise_fd_limit();
     let server = Server::start(Manner::Echo);
     let files = tempfile::tempdir().expect("a scratch folder");
@@ -51,13 +51,13 @@ fn with_server<T>(each: impl Fn(&dyn Fn(&str) -> Plimsoll) -> T) -> T {
     each(&|test| call(&server, &slo, test))
 }
 
-/// Waits until the trial goes on with all of its processes, and gives their ids.
+/// Waits until the trial runs with all of its processes, and returns their process IDs.
 fn while_it_runs(running: &Running) -> Vec<u32> {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
         let engines = running.pids_of("plimsoll engine");
         let shown = running.result_files();
-        // A row of a second is kept once all have told it.
+        // The row of a second is kept once all processes have reported it.
         if engines.len() as u64 == PROCESSES && shown.iter().any(|name| name.contains("hlog")) {
             return engines;
         }
@@ -74,7 +74,7 @@ fn expect_no_result(ended: &Ended) {
     assert!(!names.contains(&"live.json".to_owned()), "{names:?}");
 }
 
-/// Nothing is left of a call that ended, or was killed a moment ago.
+/// Nothing is left running of a call that ended, or was killed a moment ago.
 #[track_caller]
 fn expect_all_gone(left: impl Fn() -> Vec<String>) {
     let deadline = Instant::now() + Duration::from_secs(10);
@@ -97,14 +97,15 @@ fn more_connections_than_a_process_has_descriptors_for() {
         assert_eq!(trial.ledger("frames_due"), CONNECTIONS * 3);
         assert_eq!(trial.ledger("frames_answered"), CONNECTIONS * 3);
         assert_eq!(trial.at("client.processes"), PROCESSES);
-        // Those of all processes: at least a descriptor for each connection, a thread for each process, and a resident set of some size.
+        // Totals of all processes: at least one descriptor per connection, one thread per process, and a resident set
+        // of some size.
         let used = |name: &str| trial.number(&format!("client.resources.{name}"));
         assert!(used("fds_peak") > 600.0, "{}", used("fds_peak"));
         assert!(used("threads_peak") > 2.0 * 14.0);
         assert!(used("rss_peak_bytes") > 14e6);
         assert!(trial.number("client.cpu_us_per_frame") > 0.0);
         assert!(!trial.caveats().contains(&"machine-bound"));
-        // Every second has the totals of all.
+        // Every second's row has the totals of all processes.
         let rows = ended.text_of("trial-001.csv");
         assert!(rows.lines().any(|row| row.contains(",600,")), "{rows}");
     }
@@ -150,7 +151,7 @@ fn an_interruption_reaches_all_and_a_crash_leaves_none() {
     with_server(|call| {
         let running = call("limit").start();
         while_it_runs(&running);
-        // The command's group only: each of its processes leads one of its own.
+        // Only the command's process group: each of its processes leads its own group.
         running.kill();
         expect_all_gone(|| running.processes());
     });

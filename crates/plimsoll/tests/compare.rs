@@ -1,4 +1,4 @@
-//! `plimsoll compare`: two targets whose trials take turns, two result folders, and what is refused.
+//! `plimsoll compare`: two targets with alternating trials, two result folders, and what is refused.
 
 mod support;
 
@@ -14,7 +14,7 @@ fn compare(line: &str) -> Plimsoll {
     Plimsoll::measuring(format!("compare {line}").split_whitespace())
 }
 
-/// The one line of a refusal, with nothing left behind.
+/// A refusal is one line and leaves nothing behind.
 #[track_caller]
 fn refused(call: Plimsoll, names: &[&str]) {
     let ended = call.run();
@@ -72,7 +72,7 @@ fn what_a_user_gets_wrong_is_one_line() {
     );
 }
 
-/// Copies the records of a result folder, each changed by that.
+/// Copies the trial records of a result folder, each modified by `change`.
 fn copy(from: &Path, to: &Path, change: impl Fn(&mut Value)) -> PathBuf {
     std::fs::create_dir_all(to).expect("mkdir");
     for entry in std::fs::read_dir(from).expect("a folder").flatten() {
@@ -89,14 +89,14 @@ fn copy(from: &Path, to: &Path, change: impl Fn(&mut Value)) -> PathBuf {
 
 fn costs_more(by: f64) -> impl Fn(&mut Value) {
     move |trial| {
-        // Of the cores it is known only where they were the target's own.
+        // The core account is known only if the cores were the target's own.
         for account in ["cpu_us_per_session_second", "core_us_per_session_second"] {
             let cost = &mut trial["target_resources"][account];
             if let Some(us) = cost.as_f64() {
                 *cost = (us * by).into();
             }
         }
-        // The trials were quick and the machine may have disturbed one: not what is tested here.
+        // The trials were quick and the machine may have disturbed one, but that is not tested here.
         trial["verdict"] = "pass".into();
     }
 }
@@ -107,7 +107,8 @@ fn compare_folders(a: &Path, b: &Path, flags: &str) -> Ended {
     call.run()
 }
 
-/// The whole way: pairs of trials of a target and itself, its record, its renderings; then copies of its folder against each other.
+/// The whole way: pairs of trials of a target and itself, the record, the renderings. Then copies of the folder are
+/// compared with each other.
 #[test]
 fn a_target_against_itself_and_then_its_folders() {
     let _turn = turn();
@@ -122,7 +123,8 @@ fn a_target_against_itself_and_then_its_folders() {
         .iter()
         .filter(|pair| pair["left_out"].is_null())
         .collect();
-    // A machine that disturbs a pair twice leaves nothing to conclude from, and says so; nothing else leaves one out.
+    // If the machine disturbs a pair twice, there is nothing to conclude from, and the record says so. Nothing else
+    // leaves a pair out.
     if counted.len() < 3 {
         assert!(!disturbances.is_empty(), "{pairs:#?}");
         inconclusive(&disturbances);
@@ -215,7 +217,7 @@ fn ctrl_c_keeps_the_pairs_that_were_measured() {
     assert!(ended.stdout.contains("interrupted"), "{}", ended.stdout);
 }
 
-/// The searches of both take turns; a load that both carry is found for the pairs, and lower bounds have no ratio.
+/// The searches of both targets take turns. They find a load for the pairs that both carry. Lower bounds have no ratio.
 #[test]
 fn without_a_load_both_load_lines_are_searched_first() {
     let _turn = turn();
@@ -237,7 +239,7 @@ fn without_a_load_both_load_lines_are_searched_first() {
         let notes = comparison["notes"].to_string();
         assert!(notes.contains("lower bound"), "{notes}");
     } else {
-        // The machine disturbed every trial of one search; nothing is known then, and it says so.
+        // The machine disturbed every trial of one search. Then nothing is known, and the command says so.
         ended.expect_code(3);
         assert!(!disturbances.is_empty(), "{comparison:#}");
         inconclusive(&disturbances);

@@ -1,4 +1,4 @@
-//! The echo workload against a server on somebody else's WebSocket library: `run --url`.
+//! The echo workload against a server on a third-party WebSocket library: `run --url`.
 
 mod support;
 
@@ -54,7 +54,7 @@ fn a_swallowed_message_is_a_lost_frame() {
     let trial = ended.trial();
     trial.expect_failed_by("frames_lost");
     trial.expect_every_frame_accounted_for();
-    // In any thirty messages in a row there are three multiples of ten.
+    // Any thirty messages in a row include three multiples of ten.
     assert_eq!(
         trial.ledger("frames_lost"),
         SESSIONS * MESSAGES_PER_S * WINDOW_S / 10

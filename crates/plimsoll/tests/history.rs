@@ -1,4 +1,5 @@
-//! `plimsoll history`: what was measured so far, how it changed, and whether the newest is worse; by the real command.
+//! `plimsoll history`, with the real command: what was measured so far, how it changed, and whether the newest is
+//! worse.
 
 #[path = "support/past_results.rs"]
 mod past_results;
@@ -13,7 +14,7 @@ use serde_json::Value;
 /// A folder of results.
 struct Place(tempfile::TempDir);
 
-/// What a call came to.
+/// The outcome of a call.
 struct Ended {
     code: Option<i32>,
     stdout: String,
@@ -163,7 +164,7 @@ fn the_newest_is_judged_against_the_last_the_best_or_a_folder() {
             on_day(3)(record);
             halved(record);
         });
-    // As much as the one before, and half of the best.
+    // The same as the one before, and half of the best.
     let last = place.history("--against last --fail-if worse");
     last.expect(
         0,
@@ -175,7 +176,7 @@ fn the_newest_is_judged_against_the_last_the_best_or_a_folder() {
     let best = place.history("--against best --fail-if worse");
     best.expect(1, &["results/third against results/first", "WORSE"]);
     place.history("--against best").expect(0, &["WORSE"]);
-    // As it is named from here, or below the folder of results.
+    // A path from here, or below the folder of results.
     for name in ["results/first", "first"] {
         let line = format!("--against {name} --fail-if worse --json");
         let named = place.history(&line);
@@ -197,10 +198,10 @@ fn what_cannot_be_told_is_3_and_says_why() {
             on_day(2)(record);
             at_half_a_vcpu(record);
         });
-    // Not of like conditions: named.
+    // The conditions differ: the output names them.
     let unlike = place.history("--against first --fail-if worse");
     unlike.expect(3, &["no conclusion", "vCPU (0.25 against 0.5)"]);
-    // Nothing of like conditions came before.
+    // No earlier result has the same conditions.
     let none = place.history("--against last --fail-if worse");
     none.expect(3, &["no conclusion", "no search of rust-axum before"]);
     let newest = place.history("--against half --fail-if worse");

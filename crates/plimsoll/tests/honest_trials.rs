@@ -1,4 +1,5 @@
-//! Speech-to-text trials against honest gateways: they pass, and the result folder is complete. What must be told of dishonest ones is in `tests/lies`.
+//! Speech-to-text trials against honest gateways: they pass, and the result folder is complete. Dishonest ones are in
+//! `tests/lies`.
 
 mod support;
 
@@ -21,12 +22,12 @@ fn an_honest_server_passes_and_its_result_folder_is_complete() {
     let trial = ended.trial();
     assert_eq!(trial.verdict(), "pass");
     trial.expect_flawless_ledger();
-    // Every session was open before the window, so what is due is plain arithmetic.
+    // Every session was open before the window, so the number of frames due is simple arithmetic.
     assert_eq!(trial.ledger("frames_due"), 60 * 4 * FRAMES_PER_S);
     assert_eq!(trial.ledger("sessions_started"), 60);
-    // Each session's four flushes within the window, and the one after it that covers the rest.
+    // Each session has four flushes within the window, and one after it that covers the rest.
     assert!((240..=300).contains(&trial.ledger("partials")));
-    // Of each session the first answer is recomputed, and of the others a sample.
+    // The first answer of each session is recomputed, and a sample of the others.
     assert!((60..=trial.ledger("partials")).contains(&trial.ledger("content_checked")));
     expect_the_fields_of_the_design(&trial);
     records::expect_valid(&trial.0, "trial.json");

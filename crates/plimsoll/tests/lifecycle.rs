@@ -1,4 +1,4 @@
-//! Beginnings and ends: what `--json` promises, targets that do not start, Ctrl-C, and a client that is starved.
+//! How commands start and end: what `--json` promises, targets that do not start, Ctrl-C, and a starved client.
 
 mod support;
 
@@ -9,7 +9,7 @@ use support::burners::Burners;
 use support::manifests::Root;
 use support::{Plimsoll, Trial, conclusive, records, shared_turn, turn, undisturbed};
 
-/// A trial that is in its measured window when the line of its fifth second is written.
+/// Phases of a trial that is in its measured window when the line of its fifth second is written.
 const LONG: &str = "--ramp 0.5 --warm-up 1 --measured 30 --grace 2";
 
 #[test]
@@ -89,7 +89,8 @@ fn json_is_one_document_on_stdout_and_progress_is_on_stderr() {
         assert!(!stream.contains('\u{1b}'), "escape codes: {stream:?}");
         assert!(!stream.contains('\r'), "a live line: {stream:?}");
     }
-    // People get text, without escape codes too, for a pipe is no terminal; the result folder can be rendered again.
+    // People get text. It has no escape codes either, because a pipe is not a terminal. The result folder can be
+    // rendered again.
     let text = Plimsoll::plain(["report"]).arg(ended.folder()).run();
     text.expect_code(0);
     let verdict = document["verdict"].as_str().expect("a word").to_uppercase();
@@ -123,7 +124,7 @@ fn colour_is_for_terminals_and_no_color_is_obeyed() {
     let folder = ended.folder();
     assert!(on_a_terminal(&folder, None).contains("\u{1b}["));
     assert!(!on_a_terminal(&folder, Some("1")).contains("\u{1b}["));
-    // As https://no-color.org has it, empty is unset.
+    // According to https://no-color.org, an empty value counts as unset.
     assert!(on_a_terminal(&folder, Some("")).contains("\u{1b}["));
 }
 
@@ -139,7 +140,7 @@ fn a_target_that_ends_at_once_is_told_with_its_last_words() {
     ended.expect_nothing_left_running();
 }
 
-/// It takes the minute that a target is given to become ready, but no CPU: the other tests run meanwhile.
+/// This takes the minute that a target is given to become ready, but no CPU, so the other tests run meanwhile.
 #[test]
 fn a_target_that_never_becomes_ready_is_told_with_its_last_words() {
     let root = Root::new().with_shell("sleeper", "echo warming up; exec sleep 600");
@@ -152,9 +153,9 @@ fn a_target_that_never_becomes_ready_is_told_with_its_last_words() {
     ended.expect_nothing_left_running();
 }
 
-/// Six busy loops on the client's core, each at least as urgent as the engine's thread, for three of six seconds of the window: the engine gets a seventh of its
-/// core at best and must wait for its turn, some milliseconds each time. Its frames are late by its own fault, so the trial says nothing about
-/// the target.
+/// Six busy loops run on the client's core for three of six seconds of the window, each at least as urgent as the
+/// engine's thread. The engine gets a seventh of its core at best and must wait for its turn, some milliseconds each
+/// time. Its frames are late through its own fault, so the trial says nothing about the target.
 #[test]
 fn a_starved_client_makes_a_trial_invalid_and_never_a_failure() {
     let _turn = turn();

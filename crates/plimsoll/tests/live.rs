@@ -1,4 +1,5 @@
-//! What a command shows while it measures: `live.json` for others, a view on a terminal, and neither of them afterwards.
+//! What a command shows while it measures: `live.json` for others, a view on a terminal, and neither of them
+//! afterwards.
 
 mod support;
 
@@ -22,7 +23,7 @@ const SESSIONS: u32 = 20;
 const PHASES: &str = "--ramp 0.5 --warm-up 1 --measured 8 --grace 2";
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Looks until what is live is so.
+/// Polls until `live.json` is as wanted.
 #[track_caller]
 fn wait_for_live(folder: &Path, what: &str, is_so: impl Fn(&Live) -> bool) -> Live {
     let deadline = Instant::now() + PATIENCE;
@@ -65,7 +66,7 @@ fn a_run_is_live_until_it_ends() {
     assert_eq!(last.sessions_open, u64::from(SESSIONS));
     let p95 = live.gates.iter().find(|gate| gate.name == "newest_p95_ms");
     assert_eq!(p95.expect("a gate of echo").observed, last.newest_p95_ms);
-    // It is written anew each second.
+    // It is rewritten each second.
     let later = wait_for_live(&folder, "the next second", |later| {
         later.seconds.len() > live.seconds.len()
     });
@@ -119,7 +120,8 @@ fn without_live_there_are_lines_only() {
     assert!(!written.contains('━'), "{written}");
 }
 
-/// The command on a terminal of 100 columns: `script` (of util-linux) makes one. What the terminal was set to is told before and after it.
+/// The command on a terminal of 100 columns, which `script` (of util-linux) makes. The terminal's settings are printed
+/// before and after it.
 struct OnATerminal {
     script: std::process::Child,
     output: Receiver<String>,
@@ -151,7 +153,7 @@ impl OnATerminal {
             let (mut bytes, mut held) = ([0; 4096], Vec::new());
             while let Ok(count @ 1..) = stdout.read(&mut bytes) {
                 held.extend_from_slice(&bytes[..count]);
-                // A character may come in two pieces.
+                // A character may arrive in two pieces.
                 let whole = match std::str::from_utf8(&held) {
                     Ok(text) => text.len(),
                     Err(error) => error.valid_up_to(),
@@ -184,7 +186,7 @@ impl OnATerminal {
         stdin.flush().expect("it is read");
     }
 
-    /// To its end: the exit code, all that was written, and what then stands on the terminal.
+    /// Waits for the end. Returns the exit code, all that was written, and what the terminal then shows.
     fn wait(mut self) -> (Option<i32>, String, Emulated) {
         while let Ok(more) = self.output.recv_timeout(PATIENCE) {
             self.seen += &more;
@@ -199,7 +201,7 @@ impl OnATerminal {
 
 #[track_caller]
 fn assert_terminal_is_as_it_was(lines: &[String]) {
-    // What `stty -g` says is a long line of numbers with colons.
+    // `stty -g` prints a long line of numbers with colons.
     let settings = |line: &&String| line.matches(':').count() > 10;
     let told: Vec<&String> = lines.iter().filter(settings).collect();
     assert_eq!(told.len(), 2, "{lines:#?}");
@@ -227,7 +229,7 @@ fn on_a_terminal_there_is_a_view_and_at_the_end_it_is_gone() {
         assert!(written.contains(words), "{words} is not in {written}");
     }
     assert!(!terminal.was_painted(), "NO_COLOR is set");
-    // The cursor is never hidden, and nothing is asked of the terminal.
+    // The cursor is never hidden, and the terminal is never queried.
     assert!(!written.contains("\u{1b}[?") && !written.contains("\u{1b}[6n"));
     let lines = terminal.lines();
     let left = lines.join("\n");

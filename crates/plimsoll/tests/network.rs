@@ -16,7 +16,7 @@ fn run(words: &str) -> Plimsoll {
     Plimsoll::measuring(words)
 }
 
-/// Whether a target can have a network of its own here; where not, that is said.
+/// Whether a target can have its own network here; reports a skip if not.
 fn can_be_own() -> bool {
     let doctor = Plimsoll::plain(["doctor", "--json"]).run();
     let findings: serde_json::Value = serde_json::from_str(&doctor.stdout).expect("JSON");
@@ -47,7 +47,7 @@ fn a_target_that_is_started_has_a_network_of_its_own() {
     assert_eq!(network["mode"], "own");
     let address = network["target"]["address"].as_str().expect("an address");
     assert!(address.starts_with("198.18.") || address.starts_with("198.19."));
-    // Each side receives what comes to it.
+    // Each side's CPUs receive its own packets.
     for side in ["client", "target"] {
         let cpus = trial.at(&format!("environment.{side}_cpus"));
         assert_eq!(&network[side]["receive_cpus"], cpus, "{side}");
@@ -119,8 +119,9 @@ fn what_cannot_have_a_network_of_its_own_is_refused_in_one_line() {
     }
 }
 
-/// A loop in the target's group takes what the target leaves of its core: both accounts are then the whole core, whatever a session costs. On the loopback, for behind a card the
-/// kernel's thread that receives for the target is charged to nobody.
+/// A loop in the target's group takes what the target leaves of its core, so both accounts are the whole core, whatever
+/// a session costs. On the loopback, because behind a card the kernel's thread that receives for the target is charged
+/// to nobody.
 #[test]
 fn a_core_that_is_never_idle_is_all_charged() {
     let _turn = turn();
@@ -133,7 +134,7 @@ fn a_core_that_is_never_idle_is_all_charged() {
         "burning",
         &manifest_of_gateway("burning", "the lying server beside a loop", &burns),
     );
-    // The loop makes the server late, which is not what is looked at.
+    // The loop makes the server late, but that is not what this test checks.
     let ended = run("burning")
         .arg("--root")
         .arg(targets.path())
@@ -150,7 +151,7 @@ fn a_core_that_is_never_idle_is_all_charged() {
     assert!((0.90..1.02).contains(&share(charged)), "{}", share(charged));
 }
 
-/// Charged, and of its cores, µs per session and second; 0 where it is not known.
+/// The charged CPU and the core account, in µs per session and second; 0 if not known.
 fn accounts(ended: &Ended) -> (f64, f64) {
     let trial = ended.trial();
     let of = |name: &str| {

@@ -1,4 +1,4 @@
-//! `plimsoll report --pack`, and what other commands make of packed records; by the real command.
+//! `plimsoll report --pack`, and what other commands make of packed records, with the real command.
 
 #[path = "support/past_results.rs"]
 mod past_results;

@@ -1,4 +1,4 @@
-//! `plimsoll find --resume`: a search that a signal or a crash ended goes on from the trials that were kept.
+//! `plimsoll find --resume`: a search that a signal or a crash ended resumes from the trials that were kept.
 
 mod support;
 
@@ -45,7 +45,7 @@ fn an_interrupted_search_goes_on_where_it_was() {
         "{}",
         bracket["conclusion"]
     );
-    // What was kept is evidence still, the trial that was cut short is not, and the new ones come after both.
+    // The kept trial is still evidence, the trial that was cut short is not, and the new ones come after both.
     let trials = trials_of(&bracket);
     assert_eq!(trials[..2], ["trial-001.json", "trial-003.json"]);
     assert_eq!(ended.text_of("trial-001.json"), first, "kept as it was");

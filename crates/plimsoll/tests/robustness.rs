@@ -1,5 +1,6 @@
-//! What must not go wrong whatever a target, a terminal or a crash does: a lost connection keeps what was measured, a target that prints without end fills no disk, one that
-//! sends without end fills no memory, and a killed run leaves nothing to the next one.
+//! What must not go wrong, whatever a target, a terminal or a crash does. A lost connection keeps what was measured. A
+//! target that prints without end does not fill the disk, and one that sends without end does not fill memory. A killed
+//! run leaves nothing to the next one.
 
 mod support;
 
@@ -18,7 +19,7 @@ use support::{
 
 const PHASES: &str = "--ramp 0.2 --warm-up 1 --measured 4 --grace 2";
 
-/// A manifest of a target that is the lying server behind this shell line.
+/// A root with one target: the lying server, started by this shell line.
 fn behind(name: &str, line: &str) -> Root {
     let line = format!("{line} exec {}", built_lying_server().display());
     let manifest = manifest_of_gateway(name, "the lying server, started by a shell", &line);
@@ -49,7 +50,8 @@ fn a_hangup_in_the_window_keeps_what_was_measured() {
     records::expect_valid(&trial.0, "trial.json");
 }
 
-/// As when an ssh connection breaks: the terminal is gone, so that whatever is written to it fails, and the processes on it are sent SIGHUP.
+/// As when an SSH connection breaks: the terminal is gone, so writing to it fails, and the processes on it receive
+/// SIGHUP.
 #[test]
 fn a_terminal_that_vanishes_costs_nothing_of_what_was_measured() {
     if hangups_are_ignored() {
@@ -80,7 +82,7 @@ fn a_terminal_that_vanishes_costs_nothing_of_what_was_measured() {
     assert!(trial.ledger("frames_answered") > 0);
 }
 
-/// Some 80 MB a second, from a second after the start on.
+/// The target prints some 80 MB a second, from one second after its start.
 #[test]
 fn a_target_that_prints_without_end_fills_no_disk() {
     let _turn = turn();
@@ -101,7 +103,7 @@ fn a_target_that_prints_without_end_fills_no_disk() {
     // What it said at its start was read, and is still there.
     let versions = trial.at("target.versions").as_object().expect("names");
     assert!(!versions.is_empty());
-    // Each trial has a folder of its own.
+    // Each trial has its own folder.
     let trials = std::fs::read_dir(ended.folder().join("logs")).expect("logs");
     let log = &trials
         .flatten()
@@ -123,7 +125,8 @@ fn a_target_that_prints_without_end_fills_no_disk() {
     assert!(dropped.is_some_and(|mib| mib >= 32), "{said}");
 }
 
-/// Answers an upgrade, and then begins a message of 1 MiB that never ends: the longest that a target may send, but for a byte.
+/// Answers an upgrade, then begins a message of 1 MiB, the longest that a target may send, and never sends its last
+/// byte.
 fn hoard(stream: TcpStream) {
     const LENGTH: usize = 1 << 20;
     let Ok(mut socket) = tungstenite::accept(stream) else {
@@ -134,7 +137,7 @@ fn hoard(stream: TcpStream) {
     bytes.resize(bytes.len() + LENGTH - 1, 7);
     let stream = socket.get_mut();
     if stream.write_all(&bytes).is_ok() {
-        // Held until the client goes.
+        // Holds the connection until the client closes it.
         let _ = std::io::copy(stream, &mut std::io::sink());
     }
 }
@@ -168,7 +171,7 @@ fn a_target_that_never_ends_its_messages_does_not_take_the_clients_memory() {
         .find(|(reason, _)| reason.contains("more than 256 MiB of the client's memory"));
     let ended_for_it = named.and_then(|(_, count)| count.as_u64());
     let ended_for_it = ended_for_it.unwrap_or_else(|| panic!("{reasons:#?}"));
-    // A buffer of 1 MiB for each: 256 fit.
+    // Each takes a buffer of 1 MiB, so 256 fit.
     assert!((140..=200).contains(&ended_for_it), "{ended_for_it}");
     assert_eq!(trial.ledger("sessions_died"), ended_for_it);
     assert_eq!(trial.ledger("protocol_faults"), ended_for_it);
@@ -176,7 +179,8 @@ fn a_target_that_never_ends_its_messages_does_not_take_the_clients_memory() {
     assert!((200e6..400e6).contains(&peak), "{peak}");
 }
 
-/// A grandchild that left its process group and lost its parent: when Plimsoll is killed, no signal of the kernel's reaches it.
+/// A grandchild that left its process group and lost its parent: when Plimsoll is killed, no signal from the kernel
+/// reaches it.
 #[test]
 fn what_a_killed_run_left_behind_is_gone_after_the_next_start() {
     let _turn = turn();
@@ -206,7 +210,7 @@ fn what_a_killed_run_left_behind_is_gone_after_the_next_start() {
     assert_eq!(running.pids_of("sleep 987"), [daemon], "it outlives a kill");
     assert!(!folders_of(&group).is_empty());
     let (maker, _) = group.rsplit_once('-').expect("its number is last");
-    // The daemon lives on in the namespace, so the pair of cards lives on, too.
+    // The daemon lives on in the namespace, so the pair of cards lives on too.
     let had_cards = !cards_of(maker).is_empty();
     if !had_cards {
         skipped!("no network of the target's own can be made here, so none is left behind");
@@ -224,7 +228,7 @@ fn what_a_killed_run_left_behind_is_gone_after_the_next_start() {
     assert_eq!(cards_of(maker), Vec::<String>::new());
 }
 
-/// Where control groups of this name are.
+/// The control groups with this name.
 fn folders_of(group: &str) -> String {
     let found = Command::new("find")
         .args(["/sys/fs/cgroup", "-type", "d", "-name", group])

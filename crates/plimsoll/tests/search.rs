@@ -1,4 +1,4 @@
-//! `plimsoll find`, and `plimsoll report` on what it left.
+//! `plimsoll find`, and `plimsoll report` on its result folder.
 
 mod support;
 
@@ -7,8 +7,8 @@ use support::{Plimsoll, Trial, inconclusive, records, searched, turn};
 
 const PHASES: &str = "--ramp 0.2 --warm-up 1 --measured 4 --grace 2";
 
-/// A search in which every load passes ends at the greatest that it may try: the answer is "at least". Afterwards the folder is rendered
-/// again, and a damaged trial is named.
+/// A search in which every load passes ends at the highest load that it may try: the answer is "at least". Afterwards
+/// the folder is rendered again, and a damaged trial is named.
 #[test]
 fn a_search_that_meets_no_limit_says_at_least() {
     let _turn = turn();
@@ -42,7 +42,7 @@ fn a_search_that_meets_no_limit_says_at_least() {
     assert!(conclusion.contains("at least 100"), "{conclusion}");
     assert!(ended.stdout.contains("at least 100"), "{}", ended.stdout);
     let trials = bracket["trials"].as_array().expect("a list");
-    // Nobody ran out: the search was told to stop there.
+    // Nothing ran out: `--max` ended the search.
     assert!(bracket["bottleneck"].is_null(), "{}", bracket["bottleneck"]);
     for summary in trials {
         let file = summary["file"].as_str().expect("a name");
@@ -89,8 +89,8 @@ fn a_search_that_meets_no_limit_says_at_least() {
     );
 }
 
-/// Where nothing passes the search goes down to the least load at which 4 s hold 200 answers of one a second, and no further: it ends there, long before its
-/// trials or its time do, and says what failed and how to try less.
+/// If nothing passes, the search goes down to the lowest load at which 4 s hold 200 answers at one per second, and no
+/// further. It ends there, long before its trials or its time run out, and says what failed and how to try less.
 #[test]
 fn a_target_that_fails_everywhere_ends_the_search_at_the_least_load() {
     let _turn = turn();
@@ -165,12 +165,13 @@ fn a_load_too_low_for_a_verdict_is_named_with_the_remedy() {
     assert!(late.is_none_or(|late| early < late), "{}", ran.stderr);
 }
 
-/// A target that starts once and never again: the trial that there is, is kept, and so is the reason.
+/// A target that starts once and never again: its one trial is kept, and so is the reason.
 #[test]
 fn a_target_that_stops_starting_ends_the_search_with_what_is_known() {
     let _turn = turn();
     let lying = support::root().join("targets/stt/lying-server/target/release/lying-server");
-    // The gateway answers a start message only, so an echo session gets nothing from it but its health is fine; what counts is that it starts once.
+    // The gateway answers only a start message, so an echo session gets nothing from it, but its health check is fine.
+    // What counts is that it starts once.
     let line = format!(
         "if [ -e started ]; then echo second time, no; exit 5; fi; touch started; exec {}",
         lying.display()

@@ -1,4 +1,4 @@
-//! `plimsoll serve`: the real command, a real socket, and events of a command at work.
+//! `plimsoll serve`: the real command, a real socket, and events of a running command.
 
 #[path = "support/past_results.rs"]
 mod past_results;
@@ -18,12 +18,12 @@ use plimsoll_report::ResultFolder;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The command, serving a folder of results; ends with this.
+/// The command, serving a folder of results; it ends when this is dropped.
 struct Serving {
     child: Child,
     /// `127.0.0.1:PORT`.
     address: String,
-    /// What was printed: the whole address, with the token where there is one.
+    /// What was printed: the whole address, with the token if there is one.
     printed: String,
     place: tempfile::TempDir,
 }
@@ -56,7 +56,7 @@ impl Serving {
         self.place.path().join("results")
     }
 
-    /// Asks, and leaves the connection open.
+    /// Sends a request and leaves the connection open.
     fn ask(&self, path: &str, headers: &str) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).expect("it listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
@@ -101,7 +101,7 @@ fn command(folder: &Path, flags: &[&str]) -> Command {
     command
 }
 
-/// Reads on until that is there; gives all that was read.
+/// Reads until these words appear; returns all that was read.
 fn read_until(stream: &mut TcpStream, words: &str) -> String {
     let deadline = Instant::now() + PATIENCE;
     let mut read = String::new();
@@ -165,7 +165,7 @@ fn a_command_at_work_is_followed_to_its_end_and_ctrl_c_ends_it_at_once() {
     let seen = read_until(&mut events, "\"sessions\":400");
     assert!(seen.contains("text/event-stream"), "{seen}");
     assert!(seen.contains("event: live"), "{seen}");
-    // Another second.
+    // Wait for another second.
     std::thread::sleep(Duration::from_millis(1100));
     folder.write_live(&live(800)).expect("written");
     read_until(&mut events, "\"sessions\":800");

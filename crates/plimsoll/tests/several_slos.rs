@@ -5,8 +5,8 @@ mod support;
 use serde_json::Value;
 use support::{Plimsoll, records, turn};
 
-/// The server answers 75 ms after a flush, and a session's n-th answer 30 ms later still, so that a trial's median is well above 100 ms and below 2 s: the one SLO holds at every load, the other
-/// at none.
+/// The server answers 75 ms after a flush, and each answer of a session comes 30 ms later than the one before. So a
+/// trial's median is well above 100 ms and below 2 s: one SLO holds at every load, the other at none.
 #[test]
 fn one_set_of_trials_gives_a_load_line_for_each_slo() {
     let _turn = turn();
@@ -33,7 +33,7 @@ fn one_set_of_trials_gives_a_load_line_for_each_slo() {
         records::expect_valid(bracket, "bracket.json");
     }
     assert_eq!(bracket["slo"], "relaxed");
-    // A disturbed machine may leave it at a little less than the greatest load.
+    // On a disturbed machine the load line may be a little below the highest load.
     assert!(bracket["confirmed"].is_u64(), "{}", bracket["conclusion"]);
     assert_eq!(further["slo"], "strict");
     assert!(further["confirmed"].is_null(), "{}", further["conclusion"]);
@@ -47,7 +47,7 @@ fn one_set_of_trials_gives_a_load_line_for_each_slo() {
     let judged = &trial.at("further_slos")[0];
     assert_eq!(judged["slo"], "strict");
     assert_ne!(judged["verdict"], "pass");
-    // The command's code is that of the worst.
+    // The exit code of the command is that of the worst SLO.
     ended.expect_code(1);
     let summary = ended.text_of("summary.md");
     assert!(

@@ -1,4 +1,4 @@
-//! Which build it is: `--version` says the commit, whether the sources were changed, the compiler and its profile.
+//! Which build it is: `--version` prints the commit, whether the sources were changed, the compiler and its profile.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -50,7 +50,7 @@ fn it_names_commit_compiler_and_profile() {
     );
 }
 
-/// The build script by itself, in places where sources are found: compiled once, run in each.
+/// The build script by itself, in the places where sources may be: compiled once, run in each.
 #[test]
 fn a_checkout_a_worktree_an_archive_and_a_given_commit() {
     let place = tempfile::tempdir().expect("a scratch folder");
@@ -63,7 +63,7 @@ fn a_checkout_a_worktree_an_archive_and_a_given_commit() {
         .args(["--edition", "2024", "-o"])
         .arg(&script)
         .arg(&source)
-        // The folder is one of the script's constants: it is replaced by a relative one.
+        // The folder is one of the script's constants, so it is replaced by a relative one.
         .env("CARGO_MANIFEST_DIR", ".")
         .env("CARGO_PKG_VERSION", "9.9.9")
         .status();
@@ -103,7 +103,7 @@ fn a_checkout_a_worktree_an_archive_and_a_given_commit() {
     assert_eq!(head.len(), 40, "a commit was made");
     let clean = format!("9.9.9 (commit {head}, rustc");
     assert!(said(&crate_of(&repository), "").starts_with(&clean));
-    // What is not built from is no change; what is, is one.
+    // A file that is not built from is no change; a source is one.
     std::fs::write(repository.join("notes.txt"), "x").expect("write");
     assert!(said(&crate_of(&repository), "").starts_with(&clean));
     let worktree = place.path().join("worktree");
@@ -117,7 +117,7 @@ fn a_checkout_a_worktree_an_archive_and_a_given_commit() {
         "{dirty}"
     );
 
-    // An archive that lies in somebody else's repository is not at one of its commits.
+    // An archive inside another repository is not at one of its commits.
     let vendored = repository.join("vendor/plimsoll");
     std::fs::create_dir_all(crate_of(&vendored)).expect("mkdir");
     let archive = said(&crate_of(&vendored), "");

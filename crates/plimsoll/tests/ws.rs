@@ -1,5 +1,6 @@
-//! Workload `ws` by the real command over real sockets: every test of it against a target of this project, and servers with the faults by which measurements of this kind
-//! went wrong. What needs no socket is in `workloads/src/ws/faults.rs`; a port range that is full is in `engine/tests/full_port_range.rs`.
+//! Workload `ws`, with the real command over real sockets: every test of it against a target of this project, and
+//! against servers with the faults by which measurements of this kind went wrong. What needs no socket is in
+//! `workloads/src/ws/faults.rs`; a full port range is in `engine/tests/full_port_range.rs`.
 
 mod support;
 
@@ -18,7 +19,7 @@ use support::{
     Ended, Plimsoll, ROOMY_SLO, conclusive, root, short_phases, turn, undisturbed_beside_another,
 };
 
-/// A target of this project that echoes, and the machine's own limit.
+/// An echo target of this project, which is also the machine's own limit.
 const TARGET: &str = "rust-epoll-echo";
 
 /// `plimsoll VERB …` of this workload with short phases and roomy gates.
@@ -43,7 +44,7 @@ fn run(line: &str) -> Option<Ended> {
     undisturbed_beside_another(|| call(&slo, &format!("run {line}")))
 }
 
-/// Each attempt has a server of its own, for what one does may depend on when it was started.
+/// Each attempt has its own server, because what a server does may depend on when it was started.
 fn run_url(manner: Manner, line: &str) -> Option<Ended> {
     let files = tempfile::tempdir().expect("a scratch folder");
     let slo = file(files.path(), "roomy.toml", ROOMY_SLO);
@@ -53,7 +54,7 @@ fn run_url(manner: Manner, line: &str) -> Option<Ended> {
     })
 }
 
-/// How often something became of arrivals.
+/// How many arrivals had this outcome.
 fn outcome(trial: &Trial, name: &str) -> u64 {
     let outcomes = trial.at("ws.outcomes").as_array().expect("a list");
     let found = outcomes.iter().find(|outcome| outcome["name"] == name);
@@ -67,7 +68,7 @@ fn count(trial: &Trial, path: &str) -> u64 {
         .unwrap_or_else(|| panic!("`{path}` is no count: {value}"))
 }
 
-/// The application was handed all that was answered; what was written last may have been on its way.
+/// The application was handed everything that was answered. What was written last may still have been on its way.
 #[track_caller]
 fn expect_processed(trial: &Trial) {
     let processed = count(trial, "ws.delivered.processed");
@@ -79,7 +80,7 @@ fn expect_processed(trial: &Trial) {
     );
 }
 
-/// Brings the target up to date, as Plimsoll would within the time of a test.
+/// Brings the target up to date, as Plimsoll would do during the test.
 fn build_target() {
     static BUILT: Once = Once::new();
     BUILT.call_once(|| {
@@ -126,7 +127,7 @@ fn ping_of_a_target_with_the_closed_loop_beside_it() {
     ));
     assert_eq!(trial.ledger("frames_due"), 40 * 10 * 3);
     expect_processed(&trial);
-    // The closed loop came afterwards, and is in no account but its own.
+    // The closed loop ran afterwards, and is in no account but its own.
     assert_eq!(count(&trial, "ws.closed_loop.pings_answered"), 40 * 50);
     assert_eq!(count(&trial, "ws.closed_loop.pings_given_up"), 0);
 }
@@ -193,7 +194,8 @@ fn matrix_of_a_target_has_a_trial_for_each_size() {
     ended.text_of("summary.md");
 }
 
-/// Fault 1: what was written is taken for delivered. The closed loop says thousands a second of a server that has answered none.
+/// Fault 1: what was written is taken for delivered. The closed loop reports thousands a second for a server that has
+/// answered none.
 #[test]
 fn a_server_that_discards_has_delivered_nothing() {
     let ended = conclusive!(run_url(
@@ -210,7 +212,8 @@ fn a_server_that_discards_has_delivered_nothing() {
     assert!(trial.number("ws.closed_loop.messages_per_second") > 1_000.0);
 }
 
-/// Fault 2: the server reads, and its application is handed nothing. What was read is true all the same, so this is told, and no reason for `invalid`.
+/// Fault 2: the server reads, but hands nothing to its application. What was read is still true, so this is reported,
+/// and is no reason for `invalid`.
 #[test]
 fn a_server_whose_application_has_nothing_is_told_as_unprocessed() {
     let line = "--test throughput --dialect wse --sessions 400 --connections 20";
@@ -235,7 +238,7 @@ fn a_server_whose_application_has_nothing_is_told_as_unprocessed() {
     assert_eq!(trial.at("ws.decode.proven"), true);
 }
 
-/// Fault 3: formats are compared that the server never decodes. This one reads JSON only.
+/// Fault 3: the formats compared are never decoded by the server. This one reads only JSON.
 #[test]
 fn formats_that_are_never_decoded_are_opaque() {
     let ended = conclusive!(run_url(
@@ -258,8 +261,8 @@ fn formats_that_are_never_decoded_are_opaque() {
     assert!(ended.stdout.contains("opaque"), "{}", ended.stdout);
 }
 
-/// Fault 4: the next ping waits for the last answer. A server stands still for a second: every ping that was due then has waited, and the closed loop has hardly
-/// asked.
+/// Fault 4: the next ping waits for the last answer. A server stands still for a second: every ping that was due then
+/// has waited, and the closed loop has hardly sent any.
 #[test]
 fn a_server_that_stands_still_is_asked_all_the_same() {
     let ended = conclusive!(run_url(
@@ -270,8 +273,9 @@ fn a_server_that_stands_still_is_asked_all_the_same() {
     let trial = ended.trial();
     assert_eq!(trial.failed_gates(), ["newest_p95_ms"]);
     assert_eq!(trial.ledger("frames_lost"), 0);
-    // A third of the window's pings come while it stands still, and wait for what is left of the second: their 95th percentile is 850 ms of a second's stand, and no
-    // more than the longest wait, however much longer than a second a busy machine lets it stand.
+    // A third of the window's pings come while the server stands still, and wait for the rest of the second. The
+    // window's 95th percentile is 850 ms if the server stands still for a second. However much longer a busy machine
+    // makes it stand, that percentile is at most the longest wait.
     let longest_ms = trial.number("latency.newest.from_schedule.max_ms");
     assert!(longest_ms >= 950.0, "{longest_ms}");
     let open_ms = trial.number("latency.newest.from_schedule.p95_ms");
@@ -291,11 +295,12 @@ fn a_late_server_fails_by_its_latency_and_nothing_else() {
     assert_eq!(trial.failed_gates(), ["newest_p50_ms", "newest_p95_ms"]);
     let p50_ms = trial.number("latency.newest.from_schedule.p50_ms");
     assert!((300.0..500.0).contains(&p50_ms), "{p50_ms}");
-    // Nobody's metrics: what was processed is not known, and not made up.
+    // There are no metrics, so what was processed is not known, and not made up.
     assert!(trial.at("ws.delivered.processed").is_null());
 }
 
-/// Faults 6 and 9: arrivals come by the clock, so a server that accepts ten a second and is asked for thirty is ever later.
+/// Faults 6 and 9: arrivals come by the clock, so a server that accepts ten a second while thirty arrive falls further
+/// and further behind.
 #[test]
 fn a_server_that_accepts_slowly_is_seen_to() {
     let ended = conclusive!(run_url(
@@ -312,7 +317,7 @@ fn a_server_that_accepts_slowly_is_seen_to() {
     assert!(trial.number("latency.newest.from_schedule.p50_ms") > 1_000.0);
 }
 
-/// Fault 7: failures are only counted. Here each has its name.
+/// Fault 7: failures are only counted. Here each has its own name.
 #[test]
 fn every_arrival_that_fails_is_classified() {
     let ended = conclusive!(run_url(
@@ -323,7 +328,8 @@ fn every_arrival_that_fails_is_classified() {
     let trial = ended.trial();
     trial.expect_failed_by("sessions_failed");
     trial.expect_every_frame_accounted_for();
-    // A third each of all arrivals, whose number the clock alone decides: 60 a second over the warm-up's 1 s and the window's 3.
+    // A third each of all arrivals. The clock alone decides their number: 60 a second over 1 s of warm-up and 3 s of
+    // window.
     let arrivals = trial.ledger("sessions_started") + trial.ledger("sessions_failed");
     assert!((238..=242).contains(&arrivals), "{arrivals}");
     for name in ["http_status 503", "closed_before_http"] {
@@ -373,8 +379,9 @@ fn connections_come_from_the_addresses_that_were_asked_for() {
     assert_eq!(server.peers(), expected);
 }
 
-/// Fault 7 again: where descriptors run out the machine is the limit. A storm is refused before it begins; a rate of messages needs no more connections than it has; and the
-/// test that looks for the end says who ended it: not the client, which takes as many processes as it needs, but the one process of the target.
+/// Fault 7 again: if descriptors run out, the machine is the limit. A storm is refused before it begins. A rate of
+/// messages needs no more connections than it has. And the test that looks for the end says what ended it: not the
+/// client, which takes as many processes as it needs, but the one process of the target.
 #[test]
 fn descriptors_that_run_out_are_the_machines() {
     build_target();
@@ -445,7 +452,7 @@ fn a_search_of_a_rate_says_at_least() {
     );
 }
 
-/// The one line that a refused call says, before anything is made.
+/// The one line that a refused call prints, before anything is created.
 #[track_caller]
 fn refused(line: &str, names: &[&str]) {
     let ended = Plimsoll::measuring(line.split_whitespace()).run();

@@ -1,18 +1,19 @@
 //! What tests of all crates share.
 //!
-//! The test runner knows only passed and failed, and keeps what a passing test prints to itself. A test that finds that it cannot test anything here
-//! (no control groups, one core) or that a disturbed machine gave it no conclusive answer, says so by [`skipped!`] and returns: the runner
-//! counts it as passed, and `scripts/test.sh` takes it from that count, and lists it with its reason at the end.
+//! The test runner knows only passed and failed, and it hides what a passing test prints. A test may find that it
+//! cannot test anything here (no control groups, one core), or that a disturbed machine gave it no conclusive answer.
+//! It then calls [`skipped!`] and returns. The runner counts it as passed; `scripts/test.sh` subtracts it from that
+//! count, and lists it with its reason at the end.
 
 use std::cell::Cell;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-/// Names the file to which skips are appended, a line each: `NAME: reason`.
+/// Names the file to which skips are appended, one per line: `NAME: reason`.
 pub const LOG_VARIABLE: &str = "PLIMSOLL_SKIPPED_LOG";
 
-/// Says that the running test could not test anything, and why. The test then returns.
+/// Reports that the running test could not test anything, and why. The test then returns.
 #[macro_export]
 macro_rules! skipped {
     ($($reason:tt)*) => {
@@ -21,11 +22,11 @@ macro_rules! skipped {
 }
 
 thread_local! {
-    /// Whether the test that runs on this thread has been written down.
+    /// Whether the test on this thread has been written down.
     static NOTED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Appends the line: what [`skipped!`] does.
+/// Appends the line; called by [`skipped!`].
 pub fn note(of: &str, reason: &str) {
     // The runner names a test's thread after the test.
     let thread = std::thread::current();
@@ -37,16 +38,17 @@ pub fn note(of: &str, reason: &str) {
     }
     if let Some(log) = std::env::var_os(LOG_VARIABLE).filter(|log| !log.is_empty()) {
         let opened = OpenOptions::new().create(true).append(true).open(&log);
-        // One write, so that two tests at once do not mix their lines. A skip that nobody counts would be a pass: hence the panic.
+        // One write, so that two tests at once do not mix their lines. An uncounted skip would be a pass, hence the
+        // panic.
         let written = opened.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
         written.unwrap_or_else(|error| panic!("{LOG_VARIABLE}={}: {error}", log.display()));
     }
 }
 
-/// Waits until something holds; a test that waits in vain fails with what it waited for.
+/// Waits until a condition holds. If it never does, the test fails and names the condition.
 ///
 /// # Panics
-/// It does not hold within half a minute.
+/// If it does not hold within half a minute.
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(30);
     while !holds() {
@@ -55,7 +57,7 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// One line, whatever the reason holds.
+/// One line, whatever the reason contains.
 fn line_of(of: &str, test: &str, reason: &str) -> String {
     let reason: Vec<&str> = reason.split_whitespace().collect();
     format!("{of}::{test}: {}", reason.join(" "))
@@ -75,7 +77,7 @@ mod tests {
     fn the_runner_names_the_thread_after_the_test() {
         let name = std::thread::current().name().map(str::to_owned);
         let expected = "tests::the_runner_names_the_thread_after_the_test";
-        // With --test-threads=1 it runs them on its own thread.
+        // With --test-threads=1 the runner runs tests on its own thread.
         assert!(
             [expected, "main"].contains(&name.as_deref().unwrap_or("")),
             "{name:?}"

@@ -1,4 +1,4 @@
-//! Flags of workload `ws`. Which of them go together is checked in [`crate::setup`].
+//! Flags of workload `ws`. [`crate::setup`] checks which of them go together.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -8,47 +8,48 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use plimsoll_core::secret::Secret;
 use plimsoll_workloads::ws::{Dialect, Format, Test};
 
-/// What is done to a general WebSocket server.
+/// The load on a general WebSocket server.
 #[derive(Debug, Clone, ClapArgs)]
 #[command(next_help_heading = "Workload ws")]
 pub(crate) struct WsArgs {
-    /// Which test; what --sessions counts depends on it [default: ping]
+    /// Test to run; it decides what --sessions counts [default: ping]
     #[arg(long, value_name = "TEST", value_parser = test())]
     pub(crate) test: Option<Test>,
-    /// What the server speaks [default: what its target.toml says, else echo]
+    /// Protocol above WebSocket that the server speaks [default: the one in its target.toml, otherwise echo]
     #[arg(long, value_name = "DIALECT", value_parser = dialect())]
     pub(crate) dialect: Option<Dialect>,
-    /// Connections that share a rate of messages: throughput, matrix, formats [default: 100]
+    /// For throughput, matrix and formats: connections that share the message rate [default: 100]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) connections: Option<u32>,
-    /// Messages that are published each second: fanout [default: 10]
+    /// For fanout: messages published per second [default: 10]
     #[arg(long, value_name = "X")]
     pub(crate) rate: Option<f64>,
-    /// What messages are written in: throughput [default: json]
+    /// For throughput: format of the messages [default: json]
     #[arg(long, value_name = "FORMAT", value_parser = format())]
     pub(crate) format: Option<Format>,
-    /// Milliseconds that a connection stays open: storm [default: 1000]
+    /// For storm: milliseconds that a connection stays open [default: 1000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=600_000))]
     pub(crate) linger_ms: Option<u64>,
-    /// Arrivals as a Poisson process, instead of evenly spaced ones: storm
+    /// For storm: arrivals as a Poisson process instead of evenly spaced
     #[arg(long)]
     pub(crate) poisson: bool,
-    /// Then also run the same as a closed loop, for comparison: ping, throughput. It decides nothing
+    /// For ping and throughput: afterwards run the same as a closed loop, for comparison. It decides nothing
     #[arg(long)]
     pub(crate) closed_loop: bool,
-    /// Addresses that the client connects from, in turn, for example 127.0.0.1,127.0.0.2: each has ports of its own
+    /// Addresses that the client connects from, in turn, for example 127.0.0.1,127.0.0.2; each has its own ports
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) source_addresses: Vec<IpAddr>,
-    /// Secret that tokens are signed with, for --url and dialect wse; others can read it in the process list [default: that of the contract]
+    /// With --url and dialect wse: secret that tokens are signed with [default: that of the contract]. Others can read
+    /// it in the process list
     #[arg(long, value_name = "SECRET", conflicts_with = "token_secret_file")]
     pub(crate) token_secret: Option<Secret>,
-    /// The same, in a file. Or in the environment: PLIMSOLL_TOKEN_SECRET
+    /// File that holds the token secret. Or set the environment variable PLIMSOLL_TOKEN_SECRET
     #[arg(long, value_name = "FILE")]
     pub(crate) token_secret_file: Option<PathBuf>,
 }
 
 impl WsArgs {
-    /// The test that was asked for.
+    /// The requested test.
     pub(crate) fn test(&self) -> Test {
         self.test.unwrap_or(Test::Ping)
     }
@@ -95,7 +96,7 @@ fn format() -> impl TypedValueParser<Value = Format> {
     }))
 }
 
-/// Takes one of these names, each with what it means.
+/// Accepts one of these names; each has a description for the help.
 fn one_of<T, const N: usize>(
     values: [(&'static str, &'static str, T); N],
 ) -> impl TypedValueParser<Value = T>

@@ -1,4 +1,4 @@
-//! `plimsoll calibrate`: what this machine's client can honestly generate.
+//! `plimsoll calibrate`: what load this machine's client can generate soundly.
 
 use std::process::ExitCode;
 
@@ -16,13 +16,13 @@ use crate::failure::Failure;
 use crate::output::{self, note, say};
 use crate::{build, setup};
 
-/// What a session-second costs the client's cores besides the engine when the simulator runs there too: one batch, in µs of CPU. Measured by
-/// `cargo bench -p plimsoll-inference`; here only to warn early, never for a verdict.
+/// What the simulator adds to the cost of a session-second when it runs on the client's cores: one batch, in µs of CPU.
+/// Measured by `cargo bench -p plimsoll-inference`. Used only to warn early, never for a verdict.
 const SIMULATOR_US_PER_SESSION_SECOND: f64 = 80.0;
 
-/// Sessions of speech that costs are measured on.
+/// Speech sessions on which costs are measured.
 const STT_SESSIONS: u32 = 1_000;
-/// Connections that costs are measured on for workload `ws`: as many as share its messages in a trial.
+/// Connections on which the costs of workload `ws` are measured: as many as share its messages in a trial.
 const WS_CONNECTIONS: u32 = 100;
 
 pub(crate) fn run(args: &CalibrateArgs, stop: &Stop) -> Result<ExitCode, Failure> {
@@ -155,13 +155,13 @@ fn told(step: &Step, one: &str, unit: &str) -> String {
     }
 }
 
-/// How far the client will reach.
+/// How much load the client can drive.
 pub(crate) struct Reach {
     pub(crate) us_per_frame: f64,
     pub(crate) sessions: u32,
 }
 
-/// A short calibration of the engine, and how many sessions that makes on these cores.
+/// Calibrates the engine briefly, and estimates how many sessions it can drive on these cores.
 pub(crate) fn quick_reach(
     placement: &Placement,
     inference: &Inference,
@@ -170,7 +170,7 @@ pub(crate) fn quick_reach(
     let settings = Settings {
         client_cpus: placement.client_cpus.clone(),
         sink_cpus: placement.target_cpus.clone(),
-        // Enough that the core is busy: a frame costs twice as much where the core sleeps after each.
+        // Enough sessions to keep the core busy: a frame costs twice as much if the core sleeps after each one.
         sessions: 1_000.min(sessions_max()),
         rounds: 1,
         seconds: 1.5,
@@ -191,7 +191,7 @@ pub(crate) fn quick_reach(
     })
 }
 
-/// Client and sink are one process here: two descriptors a session.
+/// The most sessions that descriptors allow. Client and sink are one process here, so a session takes two descriptors.
 fn sessions_max() -> u32 {
     let descriptors = Limits::of_this_process().fd_soft.saturating_sub(512) / 2;
     u32::try_from(descriptors).unwrap_or(u32::MAX).min(10_000)

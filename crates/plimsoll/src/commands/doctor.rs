@@ -1,4 +1,4 @@
-//! `plimsoll doctor`: what is wrong with this machine, and the line that mends it.
+//! `plimsoll doctor`: checks this machine and prints a fix for each problem.
 
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::output::{self, say};
 
 pub(crate) fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
-    // Without a root the machine can be looked at all the same; the findings say that there are no targets.
+    // The machine can be checked without a root too; the findings then say that there are no targets.
     let root = match &args.root {
         Some(_) => Some(manifest::root_of_this_process(args.root.as_deref())?),
         None => manifest::root_of_this_process(None).ok(),

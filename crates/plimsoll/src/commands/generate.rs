@@ -1,4 +1,5 @@
-//! `plimsoll generate`: manual pages, completions of shells and the reference page, all from the parser itself, so that they cannot disagree with it.
+//! `plimsoll generate`: manual pages, shell completions and the reference page. All come from the parser itself, so
+//! they cannot disagree with it.
 
 use std::fmt::Write as _;
 use std::io;
@@ -38,7 +39,7 @@ fn completions(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The command line as a user sees it. Completions would offer the hidden subcommands too.
+/// The command line as a user sees it. Without this, completions would offer the hidden subcommands too.
 fn visible() -> Command {
     let whole = Args::command();
     let shown = Command::new("plimsoll")
@@ -80,7 +81,7 @@ fn markdown() -> String {
 }
 
 fn shown(root: &Command) -> impl Iterator<Item = &Command> {
-    // clap adds its own `help`.
+    // clap adds its own `help` subcommand.
     root.get_subcommands()
         .filter(|command| command.get_name() != "help")
 }
@@ -123,7 +124,7 @@ fn spelling(arg: &Arg) -> String {
     }
 }
 
-/// The help, then what else the parser knows: the values that are allowed, and the default.
+/// The help, then what else the parser knows: the allowed values and the default.
 fn meaning(arg: &Arg) -> String {
     let mut text = arg
         .get_help()
@@ -157,7 +158,8 @@ fn meaning(arg: &Arg) -> String {
     text
 }
 
-/// A bar would end the cell of a table, a line break the table; `<WORD>` outside of code would be a tag.
+/// Escapes text for a table cell: a bar would end the cell, and a line break would end the table. Outside of code,
+/// `<WORD>` would be a tag.
 fn cell(text: &str) -> String {
     text.replace('\n', " ").replace('|', "\\|")
 }

@@ -1,4 +1,4 @@
-//! `plimsoll list`: targets, their tier, and whether this machine can build and run each.
+//! `plimsoll list`: lists targets, their tier, and whether this machine can build and run each.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,5 @@
-//! `plimsoll run --workload ws --test matrix|formats`: a trial for each size or format at one rate, all in one result folder.
+//! `plimsoll run --workload ws --test matrix|formats`: one trial for each size or format at one rate, all in one result
+//! folder.
 
 use std::process::ExitCode;
 
@@ -16,9 +17,10 @@ use crate::live::state::Begins;
 use crate::output::{self, say};
 use crate::progress::Progress;
 
-/// The sizes, exact to the byte.
+/// The message sizes, exact to the byte.
 const SIZES_BYTES: [usize; 6] = [64, 256, 1_024, 4_096, 16_384, 65_536];
-/// What a `wse` server is said to take. The suite's own prefix of MessagePack is no format of its own: `--test throughput --format msgpack-prefixed`.
+/// The formats that a `wse` server is said to accept. MessagePack with the suite's own prefix does not count as one of
+/// them; for that, use `--test throughput --format msgpack-prefixed`.
 const FORMATS: [Format; 3] = [Format::Json, Format::Msgpack, Format::Zlib];
 
 /// A row of the table: one trial.
@@ -28,7 +30,7 @@ pub(super) struct Row {
     load: Load,
 }
 
-/// The rows of a load; none where it is one load.
+/// The rows of a load; none if it is a single load.
 pub(super) fn rows(load: &Load) -> Vec<Row> {
     let Load::Ws(ws) = load else {
         return Vec::new();
@@ -62,7 +64,7 @@ pub(super) fn rows(load: &Load) -> Vec<Row> {
     }
 }
 
-/// Measures the rows one after the other. What was measured is kept and shown, whatever ends it.
+/// Measures the rows one after the other. Whatever ends this, the trials so far are kept and shown.
 pub(super) fn run(
     args: &RunArgs,
     conditions: &Conditions,
@@ -138,7 +140,7 @@ fn one(
     let mut conditions = conditions.clone();
     conditions.load = row.load.clone();
     let subject = match subject {
-        // The path of a URL that names none says what a session is to speak.
+        // If a URL has no path, the default path says what a session speaks.
         Subject::Running { url, resources } => Subject::Running {
             url: url.with_default_path(row.load.default_path())?,
             resources: resources.clone(),
@@ -155,7 +157,7 @@ fn one(
     )
 }
 
-/// 130 when interrupted, 3 when a row could not be measured, 1 when one failed, else 0.
+/// The exit code: 130 if interrupted, 3 if a row could not be measured, 1 if one failed, else 0.
 fn code_number_of(trials: &[StoredTrial]) -> u8 {
     let any = |verdict| trials.iter().any(|stored| stored.trial.verdict == verdict);
     if trials.iter().any(|stored| stored.trial.interrupted) {
@@ -198,7 +200,7 @@ mod tests {
                 row.load.check().expect("every row can be measured");
             }
         }
-        // A session of MessagePack is asked for by its path.
+        // A MessagePack session is requested by its path.
         let paths: Vec<_> = rows_of(Test::Formats)
             .iter()
             .map(|row| row.load.default_path())

@@ -1,4 +1,4 @@
-//! `plimsoll report`: every rendering of a result folder again.
+//! `plimsoll report`: recreates every rendering of a result folder.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where the pages go.
+/// The folder to write the pages to.
 fn pages_folder(args: &ReportArgs) -> Result<&Path, Failure> {
     match &args.out {
         Some(out) => Ok(out),
@@ -79,7 +79,8 @@ fn pages_folder(args: &ReportArgs) -> Result<&Path, Failure> {
     }
 }
 
-/// Where the targets of a ranking have their own results, to which its page leads: folders within its own, and only such. Each with its name.
+/// The folders, with their names, in which the targets of a ranking have their own results. The ranking's page links to
+/// them. Only folders directly inside its own folder count.
 fn own_folders(folder: &Path, ranking: Option<&Ranking>) -> Vec<(String, PathBuf)> {
     let rows = ranking.map_or(&[][..], |ranking| &ranking.rows);
     let within = |name: &&str| Path::new(name).file_name() == Some(OsStr::new(name));

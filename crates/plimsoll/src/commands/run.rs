@@ -26,7 +26,7 @@ pub(crate) fn run(args: &RunArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     let conditions =
         setup::conditions(&subject, &args.which, &args.place, &args.load, logs.clone())?;
     trial::must_be_possible(&conditions, &subject, args.sessions)?;
-    // All that can be refused at once is refused by now, so the folder is not made in vain.
+    // Everything that can be refused early has been refused by now, so the folder is not created in vain.
     let folder = ResultFolder::create(path)?;
     setup::bring_up_to_date(&subject, &logs, stop)?;
     let targets = vec![subject.name().to_owned()];

@@ -1,4 +1,5 @@
-//! `plimsoll serve`: the history, any report, results side by side, and what is being measured now, as local web pages.
+//! `plimsoll serve`: shows the history, any report, results side by side, and what is being measured now, as local web
+//! pages.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -17,12 +18,12 @@ use crate::secrets;
 use crate::serve::guard::{Guard, Token};
 use crate::serve::{Site, router};
 
-/// How often we look whether we were asked to stop.
+/// How often to check whether we were asked to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How long answers that are being made may still take after that. Streams of events are simply cut.
+/// How long answers in progress may still take after that. Event streams are cut off.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Ends with 0 when it was asked to stop: there is nothing that it could have left half done.
+/// Exits with 0 when asked to stop, because nothing can be left half done.
 pub(crate) fn run(args: &ServeArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     if !args.results.exists() {
         return Err(Failure::Usage(format!(
@@ -30,7 +31,7 @@ pub(crate) fn run(args: &ServeArgs, stop: &Stop) -> Result<ExitCode, Failure> {
             args.results.display()
         )));
     }
-    // What would be told on every page is told here.
+    // An error that every page would show is reported here.
     History::open(&args.results)?.refresh()?;
     let given = match &args.token {
         Some(token) => Some(token.clone()),
@@ -44,7 +45,7 @@ pub(crate) fn run(args: &ServeArgs, stop: &Stop) -> Result<ExitCode, Failure> {
         .as_ref()
         .map(|token| chosen(token.expose()))
         .transpose()?;
-    // Who chose a token knows it; one that was made up is to be had here alone.
+    // A user who chose a token knows it. One that was made up is shown only here.
     let known = chosen.is_some();
     let listener = listen(&args.listen)?;
     secrets::warn_of_the_process_list();
@@ -136,7 +137,7 @@ fn host_of(asked: &str) -> &str {
     asked.rsplit_once(':').map_or(asked, |(host, _)| host)
 }
 
-/// Where a browser finds us. Nobody can ask for "all addresses".
+/// The address to open in a browser. "All addresses" is not one.
 fn reachable(asked: &str, address: SocketAddr) -> String {
     if address.ip().is_unspecified() {
         return format!("127.0.0.1:{}", address.port());

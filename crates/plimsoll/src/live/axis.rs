@@ -1,18 +1,18 @@
-//! The bracket closing in: a line of loads with marks.
+//! The bracket closing in, as a line of loads with marks.
 
 use plimsoll_core::record::{Live, LiveBracket};
 use plimsoll_report::words;
 
 use super::line::{Line, Paint};
 
-/// The greatest load that passed.
+/// The highest load that passed.
 pub(super) const PASS: char = '●';
-/// The least load that failed.
+/// The lowest load that failed.
 pub(super) const FAIL: char = '×';
-/// The load that is tried now.
+/// The load being tried now.
 pub(super) const NOW: char = '◆';
 
-/// An axis over all loads of this target that were tried, with the ends written beside it.
+/// An axis over all loads tried on this target, with its ends written beside it.
 pub(super) fn line(live: &Live, columns: usize) -> Line {
     let LiveBracket {
         highest_pass,
@@ -44,7 +44,7 @@ pub(super) fn line(live: &Live, columns: usize) -> Line {
     {
         cells[at(pass)..=at(fail)].fill((Paint::Plain, '━'));
     }
-    // The last one wins where marks meet: what happens now is what one looks for.
+    // Where marks meet the last one wins, because readers look for what happens now.
     let marks = [
         (highest_pass, Paint::Good, PASS),
         (lowest_fail, Paint::Bad, FAIL),
@@ -62,7 +62,7 @@ pub(super) fn line(live: &Live, columns: usize) -> Line {
     line.with(Paint::Dim, right)
 }
 
-/// The column of a load, from 0; in the middle where there is only one load.
+/// The column of a load, from 0; the middle if there is only one load.
 fn position(load: u32, low: u32, high: u32, width: usize) -> usize {
     let last = width.saturating_sub(1);
     let span = u64::from(high.saturating_sub(low));

@@ -7,16 +7,16 @@ use super::state::Begins;
 use crate::progress::Progress;
 use crate::trial_files::TrialFiles;
 
-/// Shows the trials of a command, and keeps each in a result folder: in the one there is, or in that of its target.
+/// Shows the trials of a command, and keeps each in a result folder: in the only one, or in that of its target.
 pub(crate) struct Keeper<'a> {
     progress: &'a mut Progress,
     files: Vec<TrialFiles<'a>>,
-    /// Whose trial runs.
+    /// Index of the folder of the running trial.
     now: usize,
 }
 
 impl<'a> Keeper<'a> {
-    /// At least one folder.
+    /// Takes at least one folder.
     pub(crate) fn new(progress: &'a mut Progress, folders: &'a [ResultFolder]) -> Self {
         Self {
             progress,
@@ -25,20 +25,20 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// A trial begins that is kept in the folder of that number, from 0.
+    /// A trial begins; it is kept in the folder with this index, from 0.
     pub(crate) fn begins(&mut self, folder: usize, begins: &Begins<'_>) {
         self.now = folder;
         self.files[folder].trial_begins();
         self.progress.trial_begins(begins);
     }
 
-    /// A second of it is over.
+    /// A second of the trial is over.
     pub(crate) fn second_over(&mut self, second: &TrialSecond<'_>) {
         self.progress.second(second);
         self.files[self.now].second(second);
     }
 
-    /// It is over: shown and kept; gives the name of its record.
+    /// The trial is over: shows and keeps it, and returns the name of its record.
     pub(crate) fn trial_over(&mut self, outcome: &Outcome) -> Result<String, String> {
         self.progress.trial_ends(&outcome.trial);
         let stem = self.keep(outcome);
@@ -46,7 +46,7 @@ impl<'a> Keeper<'a> {
             .map_err(|error| error.to_string())
     }
 
-    /// Keeps it without showing how it ended, where that is all that is shown next. Gives the stem of its files.
+    /// Keeps the trial without showing how it ended, if the result is shown next anyway. Returns the stem of its files.
     pub(crate) fn keep(&mut self, outcome: &Outcome) -> Result<String, ReportError> {
         self.files[self.now].trial_ends(outcome)
     }

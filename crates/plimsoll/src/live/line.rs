@@ -1,8 +1,9 @@
-//! Lines of the view: text in a few paints, every character one column wide, so that a line is as long as it looks and never wraps.
+//! Lines of the view. Text is in a few paints, and every character is one column wide, so a line is as long as it looks
+//! and never wraps.
 
 use plimsoll_report::words;
 
-/// What a piece of text is, and hence its colour. What colour says is said by words or marks as well.
+/// What a piece of text is, and hence its colour. Words or marks always say the same as the colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Paint {
     Plain,
@@ -16,7 +17,7 @@ pub(super) enum Paint {
 }
 
 impl Paint {
-    /// Its code: "select graphic rendition" of ECMA-48.
+    /// Its escape code: "select graphic rendition" of ECMA-48.
     fn code(self) -> &'static str {
         match self {
             Self::Plain => "",
@@ -36,18 +37,18 @@ const RESET: &str = "\x1b[0m";
 pub(super) struct Line(Vec<(Paint, String)>);
 
 impl Line {
-    /// With this at its end.
+    /// Adds this at its end.
     pub(super) fn with(mut self, paint: Paint, text: impl Into<String>) -> Self {
         self.0.push((paint, text.into()));
         self
     }
 
-    /// How many columns it takes.
+    /// Its width in columns.
     pub(super) fn width(&self) -> usize {
         self.0.iter().map(|(_, text)| text.chars().count()).sum()
     }
 
-    /// Cut to so many columns.
+    /// Cuts the line to this many columns.
     pub(super) fn fitted(mut self, columns: usize) -> Self {
         let mut left = columns;
         for (_, text) in &mut self.0 {
@@ -58,7 +59,7 @@ impl Line {
         self
     }
 
-    /// As it is written to a terminal.
+    /// The line as written to a terminal.
     pub(super) fn written(&self, color: bool) -> String {
         let mut written = String::new();
         for (paint, text) in &self.0 {
@@ -73,7 +74,8 @@ impl Line {
     }
 }
 
-/// Text from outside as it may stand in a line: nothing that moves the cursor, and `?` for characters that may be wider or narrower than a column.
+/// Text from outside, made safe for a line: nothing moves the cursor, and `?` replaces characters that may be wider or
+/// narrower than a column.
 pub(super) fn narrow(text: &str) -> String {
     let is_narrow = |c: char| matches!(c, ' '..='~' | '\u{a1}'..='\u{ac}' | '\u{ae}'..='\u{2ff}' | '\u{370}'..='\u{482}' | '\u{48a}'..='\u{52f}');
     words::plain(text)
@@ -82,7 +84,7 @@ pub(super) fn narrow(text: &str) -> String {
         .collect()
 }
 
-/// How many of `width` columns a share of 0 to 1 fills; all of them from 1 on.
+/// How many of `width` columns a share of 0 to 1 fills; from 1 on, all of them.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -103,7 +105,7 @@ pub(super) fn bar(line: Line, share: f64, width: usize, paint: Paint) -> Line {
         .with(Paint::Dim, "─".repeat(width - filled))
 }
 
-/// One column for each value, as high as the value is of `top`; a space where there is none.
+/// One column for each value, as high as the value's share of `top`; a space for a missing value.
 pub(super) fn sparkline(values: impl Iterator<Item = Option<f64>>, top: f64) -> String {
     const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let level = |value: f64| {
@@ -132,7 +134,7 @@ mod tests {
     #[test]
     fn text_from_outside_is_as_wide_as_its_characters() {
         assert_eq!(narrow("ws://h:1/\x1b[2J\r\nx"), "ws://h:1/ [2J  x");
-        // A wide character, a combining one, a zero-width one, one that turns the direction.
+        // A wide character, a combining one, a zero-width one, one that reverses the text direction.
         assert_eq!(narrow("漢a\u{301}\u{200b}\u{202e}é"), "?a?? é");
     }
 
@@ -145,7 +147,7 @@ mod tests {
         assert_eq!(half, "━━──");
         let values = [Some(0.0), None, Some(50.0), Some(100.0), Some(1e9)];
         assert_eq!(sparkline(values.into_iter(), 100.0), "▁ ▄██");
-        // Nothing to compare with.
+        // A top of 0 is nothing to compare with.
         assert_eq!(sparkline([Some(0.0)].into_iter(), 0.0), "▁");
     }
 }

@@ -1,4 +1,4 @@
-//! Where it is shown: two threads, one for the terminal and one for `live.json`, so that neither waits for the other.
+//! The outputs: two threads, one for the terminal and one for `live.json`, so that neither waits for the other.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use super::terminal::{Facts, Screen, Size, size_of_stderr};
 use super::view;
 use crate::output;
 
-/// The threads of a command, which end with it.
+/// The output threads of a command, which end with it.
 #[derive(Debug)]
 pub(crate) struct Outlets {
     shared: Arc<Shared>,
@@ -23,8 +23,9 @@ pub(crate) struct Outlets {
 }
 
 impl Outlets {
-    /// Starts them on these CPUs, the client's: never where the target runs. Without a folder, or threads to be had, there is no `live.json`; without threads
-    /// [`Outlets::has_terminal`] is false.
+    /// Starts them on these CPUs, which are the client's: never where the target runs. Without a folder, or if its
+    /// thread cannot start, there is no `live.json`. If the terminal's thread cannot start, [`Outlets::has_terminal`]
+    /// is false.
     pub(crate) fn start(
         shared: &Arc<Shared>,
         folder: Option<&ResultFolder>,
@@ -39,7 +40,7 @@ impl Outlets {
         if view {
             note_panics();
         }
-        // From now on somebody may wait for what it writes.
+        // From now on others may wait for what it writes.
         shared.shown(Some(0));
         let terminal = start("live-terminal", shared, cpus, move |shared| {
             let color = output::no_color_unset();
@@ -55,7 +56,7 @@ impl Outlets {
         }
     }
 
-    /// Whether somebody writes the lines that stay.
+    /// Whether a thread writes the lines that stay.
     pub(crate) fn has_terminal(&self) -> bool {
         self.terminal.is_some()
     }
@@ -64,12 +65,12 @@ impl Outlets {
 impl Drop for Outlets {
     fn drop(&mut self) {
         self.shared.end();
-        // The file first: a terminal that is held must not keep it.
+        // The file first: a blocked terminal must not delay its removal.
         for thread in [self.file.take(), self.terminal.take()]
             .into_iter()
             .flatten()
         {
-            // A panic of its own has been told already.
+            // A panic of the thread has already been reported.
             let _ = thread.join();
         }
     }
@@ -83,7 +84,7 @@ fn start(
 ) -> Option<JoinHandle<()>> {
     let (shared, cpus) = (Arc::clone(shared), cpus.clone());
     let run = move || {
-        // The measuring thread is bound to the same CPUs, and says so when it cannot be.
+        // The measuring thread is bound to the same CPUs, and reports it if that fails.
         let _ = cpus.bind_this_thread();
         work(&shared);
     };
@@ -98,12 +99,13 @@ struct RemovedAtTheEnd<'a>(&'a ResultFolder);
 
 impl Drop for RemovedAtTheEnd<'_> {
     fn drop(&mut self) {
-        // One that stays is taken for what it is: the time in it is old soon.
+        // A file that remains does no harm: the time in it is soon old.
         let _ = self.0.remove_live();
     }
 }
 
-/// Writes `live.json` after each change, at least once a second, until the command ends. An error is told once and ends nothing.
+/// Writes `live.json` after each change, at least once a second, until the command ends. An error is reported once and
+/// stops nothing.
 pub(super) fn write_file(shared: &Shared, folder: &ResultFolder, now: fn() -> String) {
     let _removed = RemovedAtTheEnd(folder);
     let (mut seen, mut told) = (0, false);
@@ -125,15 +127,15 @@ pub(super) fn write_file(shared: &Shared, folder: &ResultFolder, now: fn() -> St
     }
 }
 
-/// What is written to: stderr, or something else in tests.
+/// Where frames are written: stderr, or something else in tests.
 pub(super) trait Output {
-    /// How large a view may be; `None` where there is none, but lines that stay only.
+    /// The size available for a view; `None` if there is no view, only lines that stay.
     fn size(&self) -> Option<Size>;
-    /// Writes a frame, or, where nothing may be drawn in place any more, what stands in it for ever.
+    /// Writes a frame or, if nothing may be drawn in place any more, only its lines that stay.
     fn write(&mut self, frame: &str, staying: &str);
 }
 
-/// Tells [`Shared`] that nobody writes any more, even after a panic: whoever waits for it would wait for ever.
+/// Tells [`Shared`] that nobody writes any more, even after a panic. Otherwise a waiting thread would wait for ever.
 struct Gone<'a>(&'a Shared);
 
 impl Drop for Gone<'_> {
@@ -142,7 +144,7 @@ impl Drop for Gone<'_> {
     }
 }
 
-/// Writes lines that stay, in their order and each of them, and the latest view below them, until the command ends.
+/// Writes every line that stays, in order, and the latest view below them, until the command ends.
 pub(super) fn write_terminal(shared: &Shared, output: &mut impl Output, color: bool) {
     let _gone = Gone(shared);
     let mut screen = Screen::default();
@@ -187,20 +189,20 @@ impl Output for Stderr {
 
     fn write(&mut self, frame: &str, staying: &str) {
         let mut stderr = std::io::stderr().lock();
-        // Looked at with stderr held: a panic says its words before this frame, or is seen here.
+        // Read while stderr is locked, so that a panic whose message came before this frame is seen here.
         let text = if PANICKED.load(Ordering::Relaxed) {
             staying
         } else {
             frame
         };
-        // Nothing is left to tell it to when this fails.
+        // If this fails, there is nowhere left to report it.
         let _ = stderr
             .write_all(text.as_bytes())
             .and_then(|()| stderr.flush());
     }
 }
 
-/// Whether some thread has panicked. What it says stands below the view then, and drawing the view again would erase it.
+/// Whether any thread has panicked. Its message is then below the view, and drawing the view again would erase it.
 static PANICKED: AtomicBool = AtomicBool::new(false);
 
 fn note_panics() {

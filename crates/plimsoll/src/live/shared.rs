@@ -1,4 +1,4 @@
-//! Between who measures and who shows: the latest state, and the lines that stay.
+//! Between the measuring thread and the output threads: the latest state, and the lines that stay.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -8,10 +8,10 @@ use plimsoll_core::record::Live;
 
 use super::state::LiveState;
 
-/// So often something is shown at least, for time passes by itself.
+/// The longest time between two updates, because time passes even if nothing happens.
 const TICK: Duration = Duration::from_secs(1);
 
-/// The latest state. Whoever changes it waits for nobody but a reader that copies it.
+/// The latest state. A thread that changes it waits for nothing but a reader that copies it.
 #[derive(Debug)]
 pub(crate) struct Shared {
     inner: Mutex<Inner>,
@@ -23,23 +23,23 @@ struct Inner {
     state: LiveState,
     /// Counts the changes.
     version: u64,
-    /// Lines that stay and are not written yet.
+    /// Lines that stay and are not yet written.
     lines: VecDeque<String>,
-    /// Results are written meanwhile, so no view is.
+    /// Results are being printed, so no view is drawn.
     resting: bool,
     ended: bool,
     /// The version that the terminal shows; `None` while nobody writes to it.
     shown: Option<u64>,
 }
 
-/// What there is to show.
+/// What an output thread is to show.
 #[derive(Debug)]
 pub(super) struct News {
     pub(super) version: u64,
-    /// `None` before it is known what is measured.
+    /// `None` until it is known what is measured.
     pub(super) live: Option<Live>,
     pub(super) resting: bool,
-    /// The command is over: these are the last ones.
+    /// The command is over: this is the last news.
     pub(super) ended: bool,
 }
 
@@ -58,12 +58,12 @@ impl Shared {
         }
     }
 
-    /// Something happened.
+    /// Applies an event to the state.
     pub(crate) fn tell(&self, change: impl FnOnce(&mut LiveState)) {
         self.change(|inner| change(&mut inner.state));
     }
 
-    /// A line that stays.
+    /// Adds a line that stays.
     pub(crate) fn say(&self, line: String) {
         self.change(|inner| inner.lines.push_back(line));
     }
@@ -73,7 +73,8 @@ impl Shared {
         self.change(|inner| inner.resting = false);
     }
 
-    /// Takes the view away, until [`Shared::wake`], and waits until it is gone and every line is written: what is printed next comes after them.
+    /// Removes the view until [`Shared::wake`]. Waits until it is gone and every line is written, so that whatever is
+    /// printed next comes after them.
     pub(crate) fn rest(&self) {
         let mut inner = self.lock();
         inner.resting = true;
@@ -85,7 +86,7 @@ impl Shared {
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// The command is over. Whoever shows ends with the last news.
+    /// The command is over. The output threads end with the last news.
     pub(crate) fn end(&self) {
         self.change(|inner| {
             inner.state.ends();
@@ -93,7 +94,7 @@ impl Shared {
         });
     }
 
-    /// Waits for a change since the version `seen`, but no longer than a tick.
+    /// Waits for a change since the version `seen`, but no longer than `TICK`.
     pub(super) fn news(&self, seen: u64, updated_at: impl FnOnce() -> String) -> News {
         let inner = self.wait(seen);
         inner.news(updated_at)
@@ -103,11 +104,11 @@ impl Shared {
     pub(super) fn news_and_lines(&self, seen: u64) -> (News, Vec<String>) {
         let mut inner = self.wait(seen);
         let lines = inner.lines.drain(..).collect();
-        // What a terminal shows tells no time of day.
+        // The terminal shows no time of day.
         (inner.news(String::new), lines)
     }
 
-    /// The terminal shows so much; `None` when nobody writes to it any more.
+    /// Sets the version that the terminal shows; `None` if nobody writes to it any more.
     pub(super) fn shown(&self, version: Option<u64>) {
         self.lock().shown = version;
         self.changed.notify_all();
@@ -130,7 +131,7 @@ impl Shared {
         inner
     }
 
-    /// What a panic left behind is shown as it is: it is only shown.
+    /// State left behind by a panic is used as it is, because it is only shown.
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }

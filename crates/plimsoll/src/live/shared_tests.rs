@@ -1,4 +1,4 @@
-//! Who measures waits for nobody, and nothing that stays gets lost.
+//! The measuring thread waits for nobody, and no line that stays gets lost.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant, SystemTime};
@@ -57,7 +57,7 @@ fn second(shared: &Shared, at_s: u64) {
     shared.tell(|state| state.second(&row, &LatencySet::new()));
 }
 
-/// Ends the command when the test is over, also when it fails: its threads would be waited for otherwise.
+/// Ends the command when the test is over, even if it fails. Otherwise the test would wait for its threads.
 struct Ends<'a>(&'a Shared);
 
 impl Drop for Ends<'_> {
@@ -79,7 +79,7 @@ impl Output for Held {
     }
 
     fn write(&mut self, frame: &str, _: &str) {
-        // Nobody holds it any more when the other end is gone.
+        // Once the other end is gone, nobody holds it any more.
         let _ = self.allowed.recv();
         self.written
             .send(frame.to_owned())
@@ -104,7 +104,7 @@ fn a_held_terminal_delays_nobody_and_misses_frames_but_no_line() {
         let _ends = Ends(&shared);
         let writer = scope.spawn(|| write_terminal(&shared, &mut output, false));
         begin_trial(&shared, 400);
-        // The writer holds its first frame now, or will; a soak goes by meanwhile.
+        // The writer is stuck with its first frame now, or will be; meanwhile a soak goes by.
         let began = Instant::now();
         for at_s in 1..=300 {
             second(&shared, at_s);
@@ -171,7 +171,7 @@ fn resting_takes_the_view_away_before_it_returns() {
         terminal.feed(&frame);
     }
     assert_eq!(terminal.lines(), ["400 pass", "the result"]);
-    // Nobody writes any more, so nobody is waited for.
+    // Nobody writes any more, so this does not wait.
     shared.rest();
 }
 

@@ -10,14 +10,14 @@ use plimsoll_core::record::{
 };
 use plimsoll_core::slo::{Metric, Percentile, Slo};
 
-/// Starting and stopping a trial takes about so long, in seconds.
+/// About how long starting and stopping a trial takes, in seconds.
 const BETWEEN_TRIALS_S: f64 = 2.0;
 
-/// What a command is, from its beginning to its end.
+/// What stays the same for a command from its beginning to its end.
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
     pub(crate) command: LiveCommand,
-    /// Names of all that it measures.
+    /// Names of all targets that it measures.
     pub(crate) targets: Vec<String>,
     /// RFC 3339 in UTC.
     pub(crate) started_at: String,
@@ -30,7 +30,7 @@ pub(crate) struct Measuring {
     pub(crate) target: String,
     pub(crate) slo: Slo,
     pub(crate) profile: Profile,
-    /// `None` where the target is not ours to hold.
+    /// `None` if Plimsoll did not start the target.
     pub(crate) vcpu: Option<f64>,
     /// What loads count.
     pub(crate) load_unit: LoadUnit,
@@ -41,13 +41,13 @@ pub(crate) struct Measuring {
 pub(crate) struct Begins<'a> {
     pub(crate) number: u32,
     pub(crate) sessions: u32,
-    /// Whose trial it is, where there are several; empty where there is one.
+    /// Whose trial it is, if there are several targets; empty if there is one.
     pub(crate) target: &'a str,
-    /// Its letter, where targets have one.
+    /// The target's letter, if targets have one.
     pub(crate) letter: &'a str,
-    /// What it is for; empty where that goes without saying.
+    /// What the trial is for; empty if that is obvious.
     pub(crate) why: &'a str,
-    /// About how many are left, this one included.
+    /// About how many trials are left, including this one.
     pub(crate) trials_left: u32,
 }
 
@@ -57,10 +57,10 @@ pub(crate) struct LiveState {
     facts: Facts,
     measuring: Option<Measuring>,
     trial: Option<LiveTrial>,
-    /// Of the trial that runs, or of the last one.
+    /// Of the running trial, or of the last one.
     seconds: VecDeque<LiveSecond>,
     counts: Counts,
-    /// Gates on latencies, by the last second.
+    /// Values of the gates on latencies, as of the last second.
     latencies: BTreeMap<Metric, Option<f64>>,
     trials: Vec<LiveEnded>,
     brackets: BTreeMap<String, LiveBracket>,
@@ -68,7 +68,7 @@ pub(crate) struct LiveState {
     ended: bool,
 }
 
-/// What happened in the trial so far.
+/// Counts of the trial so far.
 #[derive(Debug, Default)]
 struct Counts {
     partials: u64,
@@ -95,7 +95,7 @@ impl LiveState {
         }
     }
 
-    /// From now on this is measured.
+    /// Sets what is measured from now on.
     pub(crate) fn measuring(&mut self, measuring: Measuring) {
         self.forget_seconds();
         self.trial = None;
@@ -109,7 +109,7 @@ impl LiveState {
         {
             begins.target.clone_into(&mut measuring.target);
         }
-        // The one that begins is left in any case.
+        // In any case, the trial that begins is left.
         self.trials_left = begins.trials_left.max(1);
         self.trial = Some(LiveTrial {
             number: begins.number,
@@ -122,7 +122,7 @@ impl LiveState {
         });
     }
 
-    /// A second of the trial is over; `latency` are those of its answers.
+    /// A second of the trial is over; `latency` holds the latencies of its answers.
     pub(crate) fn second(&mut self, second: &Second, latency: &LatencySet) {
         let live = LiveSecond::of(second);
         self.counts.add(&live);
@@ -145,13 +145,13 @@ impl LiveState {
         self.seconds.push_back(live);
     }
 
-    /// The number of the trial that runs, and whose it is.
+    /// The number of the running trial, and its target.
     pub(crate) fn running(&self) -> Option<(u32, &str)> {
         let measuring = self.measuring.as_ref()?;
         Some((self.trial.as_ref()?.number, &measuring.target))
     }
 
-    /// A trial is over, or one of an earlier call is known. An interrupted one shows nothing.
+    /// A trial is over, or one of an earlier call is known. An interrupted trial does not change the bracket.
     pub(crate) fn trial_ends(&mut self, ended: LiveEnded, interrupted: bool) {
         if self.trial.take().is_some() {
             self.trials_left = self.trials_left.saturating_sub(1);
@@ -169,7 +169,7 @@ impl LiveState {
         self.ended = true;
     }
 
-    /// What it all shows at that time of day, RFC 3339 in UTC. `None` before it is known what is measured.
+    /// A snapshot for that time of day, RFC 3339 in UTC. `None` until it is known what is measured.
     pub(crate) fn live(&self, updated_at: String) -> Option<Live> {
         let Measuring {
             target,
@@ -233,7 +233,8 @@ impl Counts {
         self.measured |= matches!(second.phase, Phase::Measured | Phase::Grace);
     }
 
-    /// A gate on a count. Lost frames are known at the end only, and of sessions that are gone a second does not tell whether they failed or died.
+    /// The value of a gate on a count. Lost frames are known only at the end. A second does not say whether lost
+    /// sessions failed or died.
     #[expect(
         clippy::cast_precision_loss,
         reason = "errors and partials of a trial are far below 2^53"
@@ -252,13 +253,13 @@ impl Counts {
     }
 }
 
-/// A gate on a latency by one second's answers; `None` for any other gate.
+/// The value of a gate on a latency, by one second's answers; `None` for any other gate.
 fn latency_of(metric: Metric, second: &LiveSecond, latency: &LatencySet) -> Option<Option<f64>> {
     let at = |series, percentile| {
         let us = quantile_us(latency.histogram(series), quantile(percentile))?;
         Some(us / 1e3)
     };
-    // The row has the usual ones already.
+    // The row already has the usual ones.
     match metric {
         Metric::Newest(Percentile::P50) => Some(second.newest_p50_ms),
         Metric::Newest(Percentile::P95) => Some(second.newest_p95_ms),
@@ -282,7 +283,7 @@ fn quantile(percentile: Percentile) -> f64 {
     }
 }
 
-/// About how long it will still take: what is left of this trial, and the others. `trials_left` counts this one.
+/// About how long it will still take: the rest of this trial, and the others. `trials_left` includes this one.
 #[expect(clippy::cast_precision_loss, reason = "seconds of a trial")]
 pub(crate) fn time_left_s(phases: &LivePhases, at_s: u64, trials_left: u32) -> f64 {
     let trial_s = phases.to_window_end_s();
@@ -295,7 +296,7 @@ pub(crate) fn time_left_s(phases: &LivePhases, at_s: u64, trials_left: u32) -> f
     this_s + others * (trial_s + BETWEEN_TRIALS_S)
 }
 
-/// A trial that ended, for tests of what is made of such.
+/// A trial that ended, for tests.
 #[cfg(test)]
 pub(crate) fn ended(
     number: u32,

@@ -1,4 +1,4 @@
-//! Events go in, as a search has them, and what is shown comes out.
+//! Events as a search produces them go in, and what is shown comes out.
 
 use plimsoll_core::latency::{LatencySet, Series};
 use plimsoll_core::profile::{NS_PER_MS, Profile};
@@ -104,7 +104,7 @@ fn a_trial_is_followed_from_its_start_to_its_end() {
     assert_eq!(observed(&live, "error_rate"), Some(0.0));
     assert_eq!(observed(&live, "sessions_died"), Some(0.0));
     assert_eq!(observed(&live, "frames_lost"), None);
-    // 16 s a trial: 7 of this one, and four more with 2 s between.
+    // 16 s per trial: 7 of this one, and four more with 2 s between.
     assert!((live.time_left_s - (7.0 + 4.0 * 18.0)).abs() < 1e-9);
 
     state.trial_ends(ended(1, 400, Verdict::Pass), false);
@@ -188,7 +188,7 @@ fn each_target_has_its_own_bracket() {
         ..begins(1, 400, 8)
     });
     state.trial_ends(of("go-nethttp", 400, Verdict::Pass), false);
-    // Nothing is shown by a trial that a signal cut short.
+    // A trial that a signal cut short does not change the bracket.
     state.trial_ends(of("go-nethttp", 500, Verdict::Fail), true);
     let live = shown(&state);
     assert_eq!(live.target, "go-nethttp");

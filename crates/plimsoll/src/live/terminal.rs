@@ -1,28 +1,29 @@
-//! The view on a terminal: a block of lines where the cursor is, drawn again in place, with the lines that stay above it.
+//! The view on a terminal: a block of lines at the cursor, redrawn in place, with the lines that stay above it.
 //!
-//! Only movements relative to the cursor are used, the cursor is never hidden, and nothing is read: after every frame the terminal is as a program that writes lines leaves
-//! it, with the cursor at the beginning of the line below the view. So Ctrl-C, a panic and even SIGKILL leave it whole. A library with an inline
-//! viewport was not taken, for it asks the terminal where the cursor is: that takes raw mode and reads what the user types.
+//! We move only relative to the cursor, never hide it, and read nothing. After every frame the terminal is as a program
+//! that writes plain lines leaves it, with the cursor at the beginning of the line below the view. So Ctrl-C, a panic
+//! and even SIGKILL leave it intact. We do not use a library with an inline viewport, because it asks the terminal
+//! where the cursor is. That takes raw mode and reads what the user types.
 
 use std::io::IsTerminal;
 
 use super::line::Line;
 
-/// Below this the view says too little.
+/// With fewer columns, the view shows too little.
 const COLUMNS_MIN: u16 = 40;
-/// Below this there is no room for it.
+/// With fewer rows, there is no room for the view.
 const ROWS_MIN: u16 = 10;
 
-/// What is known of the terminal on stderr.
+/// What is known about the terminal on stderr.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Facts {
     is_terminal: bool,
-    /// The variable TERM.
+    /// The environment variable TERM.
     term: Option<String>,
     size: Option<Size>,
 }
 
-/// In characters.
+/// A size in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Size {
     pub(super) columns: u16,
@@ -30,7 +31,7 @@ pub(super) struct Size {
 }
 
 impl Size {
-    /// What terminals have that do not say.
+    /// The size assumed for terminals that do not report one.
     pub(super) const USUAL: Self = Self {
         columns: 80,
         rows: 24,
@@ -46,7 +47,7 @@ impl Facts {
         }
     }
 
-    /// Whether the view can be drawn there; otherwise there are plain lines.
+    /// Whether the view can be drawn there; otherwise plain lines are written.
     pub(super) fn can_draw(&self) -> bool {
         let knows_codes = self
             .term
@@ -59,7 +60,7 @@ impl Facts {
     }
 }
 
-/// The size now, for a window can be made smaller or larger; the variable COLUMNS, where it is set, says how much of it to use.
+/// The current size, because a window can be resized. The variable COLUMNS, if set, says how much of the width to use.
 pub(super) fn size_of_stderr() -> Option<Size> {
     let (columns, rows) = terminal_size::terminal_size_of(std::io::stderr())?;
     let asked = std::env::var("COLUMNS").ok();
@@ -70,17 +71,18 @@ pub(super) fn size_of_stderr() -> Option<Size> {
     })
 }
 
-/// What stands on the terminal.
+/// What is on the terminal.
 #[derive(Debug, Default)]
 pub(super) struct Screen {
     /// Lines of the view, right above the cursor.
     drawn: usize,
-    /// How wide the terminal was then.
+    /// Width of the terminal at that time.
     columns: u16,
 }
 
 impl Screen {
-    /// What to write so that `staying` come to stand where the view was, and the new view below them. One piece, so that nothing else comes between.
+    /// What to write so that `staying` replaces the old view, with the new view below. One piece, so that nothing else
+    /// comes between.
     pub(super) fn frame(
         &mut self,
         staying: &[String],
@@ -89,7 +91,8 @@ impl Screen {
         color: bool,
     ) -> String {
         if columns != self.columns {
-            // The terminal has wrapped the old view, or not, as it likes. It stays where it is: better a view too many than a result too few.
+            // The terminal may or may not have wrapped the old view. It stays where it is: an extra view is better than
+            // a lost result.
             self.drawn = 0;
             self.columns = columns;
         }
@@ -105,19 +108,19 @@ impl Screen {
             frame += &line.written(color);
             frame += "\x1b[K\n";
         }
-        // What is left of a view that was longer.
+        // Erases what is left of a longer view.
         frame += "\x1b[J";
         self.drawn = view.len();
         frame
     }
 
-    /// Whether no view stands there.
+    /// Whether no view is drawn.
     pub(super) fn is_clear(&self) -> bool {
         self.drawn == 0
     }
 
-    /// How wide and how high the view may be: a line as long as the terminal is wide would leave the cursor in a place that terminals differ about, and a view as
-    /// high as the terminal would scroll.
+    /// The largest width and height of the view. After a line as wide as the terminal, terminals differ about where the
+    /// cursor is. A view as high as the terminal would scroll.
     pub(super) fn room(size: Size) -> (usize, usize) {
         let columns = size.columns.saturating_sub(1);
         let rows = size.rows.saturating_sub(2);
@@ -152,7 +155,8 @@ mod tests {
             terminal.lines(),
             ["$ plimsoll find x", "400 pass", "load 800", "p95"]
         );
-        // The end: the view goes, what stays stays, and the cursor is where the next line belongs.
+        // At the end the view is gone, the lines that stay are still there, and the cursor is where the next line
+        // belongs.
         terminal.feed(&screen.frame(&staying("800 fail"), &[], 80, true));
         terminal.feed("result: results/…\n");
         assert_eq!(

@@ -1,4 +1,4 @@
-//! What a terminal shows of [`Live`], as lines. A pure function: the same snapshot gives the same lines.
+//! How a terminal shows [`Live`], as lines. A pure function: the same snapshot gives the same lines.
 
 use plimsoll_core::record::{Live, LiveBracket, LiveCommand, LiveGate, LiveSecond, LoadUnit};
 use plimsoll_report::words;
@@ -6,16 +6,16 @@ use plimsoll_report::words;
 use super::axis;
 use super::line::{Line, Paint, bar, narrow, sparkline};
 
-/// The most gates that have a line.
+/// The most gates that get a line.
 const GATES_MAX: usize = 5;
-/// From this share of a threshold on, a gate is close.
+/// A gate is close from this share of its threshold on.
 const NEAR: f64 = 0.8;
-/// Below so many columns words are shortened.
+/// Below this many columns, words are shortened.
 const ROOMY: usize = 70;
-/// Below so many the least important ones go.
+/// Below this many columns, the least important words are left out.
 const NARROW: usize = 50;
 
-/// The view in so many columns and at most so many lines, the most important ones first.
+/// The view in this many columns and at most this many lines, the most important lines first.
 pub(super) fn lines(live: &Live, columns: usize, lines_max: usize) -> Vec<Line> {
     let mut lines = vec![title(live), trial(live), time(live, columns)];
     lines.extend(gates(live, columns));
@@ -56,7 +56,7 @@ fn trial(live: &Live) -> Line {
     }
 }
 
-/// Where the trial is, and how long it all still takes.
+/// The trial's phase and time, and how long the whole command will still take.
 fn time(live: &Live, columns: usize) -> Line {
     let whole_s = live.phases.to_window_end_s();
     let (phase, at_s) = match &live.trial {
@@ -78,7 +78,7 @@ fn time(live: &Live, columns: usize) -> Line {
     bar(line, share, room.min(40), Paint::Plain).with(Paint::Plain, left)
 }
 
-/// `3:07`, from an hour on `1:03:07`.
+/// `3:07`; from an hour on, `1:03:07`.
 fn clock(seconds: f64) -> String {
     let whole = std::time::Duration::try_from_secs_f64(seconds.max(0.0))
         .unwrap_or_default()
@@ -90,7 +90,7 @@ fn clock(seconds: f64) -> String {
     }
 }
 
-/// A line for each latency that is gated.
+/// One line for each gate on a latency.
 fn gates(live: &Live, columns: usize) -> impl Iterator<Item = Line> {
     let latencies = live.gates.iter().filter(|gate| gate.name.ends_with("_ms"));
     latencies
@@ -101,7 +101,7 @@ fn gates(live: &Live, columns: usize) -> impl Iterator<Item = Line> {
 fn gate_line(gate: &LiveGate, columns: usize) -> Line {
     let observed = words::maybe(gate.observed, words::ms_digits);
     let share = gate.observed.map_or(0.0, |ms| ms / gate.threshold);
-    // A threshold of 0 is broken by anything.
+    // Anything above 0 breaks a threshold of 0.
     let broken = gate.observed.is_some_and(|ms| ms > gate.threshold);
     let paint = if broken {
         Paint::Bad
@@ -135,7 +135,7 @@ fn newest_p95(live: &Live, columns: usize) -> Line {
     let used = label.len() + most.chars().count();
     let room = columns.saturating_sub(used);
     let newest = &live.seconds[live.seconds.len().saturating_sub(room)..];
-    // The gate is the top, unless a second was beyond it: so the line is calm while all is well.
+    // The gate is the top, unless a second exceeded it. So the line stays calm while all is well.
     let gate = live.gates.iter().find(|gate| gate.name == "newest_p95_ms");
     let top = gate
         .map_or(0.0, |gate| gate.threshold)
@@ -146,7 +146,7 @@ fn newest_p95(live: &Live, columns: usize) -> Line {
         .with(Paint::Dim, most)
 }
 
-/// How many are open, of those that the load asks for; a rate asks for no number.
+/// How many are open, of the number that the load asks for. A rate asks for no number.
 fn sessions(live: &Live) -> Line {
     let open = live.seconds.last().map_or(0, |second| second.sessions_open);
     let what = match live.load_unit {
@@ -171,7 +171,7 @@ fn sessions(live: &Live) -> Line {
     counted(line, "lost", trial.sessions_lost)
 }
 
-/// CPU of the three parties: the target of what it was given, client and simulator of one core.
+/// CPU of the three parties: for the target as a share of its vCPU, for client and simulator as a share of one core.
 fn cpu(live: &Live, columns: usize) -> Line {
     let last = live.seconds.last();
     let target = last.and_then(|second| second.target_cpu_cores);
@@ -203,7 +203,7 @@ fn cpu(live: &Live, columns: usize) -> Line {
     line
 }
 
-/// The bracket in words, with the marks that the axis below has.
+/// The bracket in words, with the same marks as the axis below.
 fn bracket(live: &Live) -> Line {
     let LiveBracket {
         highest_pass,

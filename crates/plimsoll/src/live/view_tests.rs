@@ -1,4 +1,5 @@
-//! What the terminal shows, line by line. After a change that is meant: `PLIMSOLL_UPDATE=1 cargo test -p plimsoll live`, then look at the golden files.
+//! What the terminal shows, line by line. After an intended change: run
+//! `PLIMSOLL_UPDATE=1 cargo test -p plimsoll live`, then look at the golden files.
 
 use std::path::Path;
 
@@ -32,7 +33,7 @@ fn second(at_s: u64, newest_p95_ms: Option<f64>) -> LiveSecond {
     })
 }
 
-/// A search that closes in.
+/// A search that is closing in.
 fn live() -> Live {
     let measured = [120.0, 135.0, 180.0, 240.0, 300.0, 351.2].map(Some);
     let newest_p95_ms = [None; 6].into_iter().chain(measured);
@@ -111,7 +112,7 @@ fn assert_golden(name: &str, now: &str) {
 #[test]
 fn a_search_on_terminals_of_three_widths() {
     for columns in [100, 60, 40] {
-        // As the terminal's thread has it: the last column stays free.
+        // As the terminal's thread does: the last column stays free.
         let text = text(&live(), columns - 1, 22);
         assert_golden(&format!("view-{columns}.txt"), &text);
     }

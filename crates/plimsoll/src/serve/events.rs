@@ -1,5 +1,6 @@
-//! What a running command shows, as server-sent events: `live` with a snapshot whenever there is a new one, `silent` when none came for a while, `ended` at the
-//! end. A browser that loses the connection asks again, and goes on where things then are.
+//! What a running command shows, as server-sent events: `live` with a snapshot whenever there is a new one, `silent` if
+//! none came for a while, `ended` at the end. A browser that loses the connection asks again, and continues with the
+//! current state.
 
 use std::convert::Infallible;
 use std::fs;
@@ -11,9 +12,9 @@ use futures_util::stream::{self, Stream};
 use plimsoll_core::record::Live;
 use plimsoll_report::folder::{LIVE, read_live};
 
-/// How often the file is looked at: a command writes it once a second.
+/// How often to look at the file, which a command writes once a second.
 const LOOK_EVERY: Duration = Duration::from_millis(400);
-/// When a browser asks again after it lost the connection.
+/// How long a browser waits before it asks again after losing the connection.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 /// The events of a folder, until the command in it ends.
@@ -34,7 +35,7 @@ async fn next(mut watch: Watch) -> Option<(Result<Event, Infallible>, Watch)> {
     while !watch.told.ended {
         let folder = watch.folder.clone();
         let look = tokio::task::spawn_blocking(move || Seen::now(&folder, SystemTime::now()));
-        // It can only fail when we are ending ourselves.
+        // This can fail only while we are ending ourselves.
         let seen = look.await.ok()?;
         if let Some(message) = watch.told.news(seen) {
             return Some((Ok(message.event()), watch));
@@ -44,20 +45,20 @@ async fn next(mut watch: Watch) -> Option<(Result<Event, Infallible>, Watch)> {
     None
 }
 
-/// What is in the folder.
+/// The state of a folder.
 #[derive(Debug, Clone, PartialEq)]
 enum Seen {
-    /// A snapshot, just written.
+    /// A fresh snapshot.
     Live(Box<Live>),
-    /// One that is not fresh: the command crashed, was stopped, or takes its time with something.
+    /// A snapshot that is not fresh: the command crashed, was stopped, or is busy with something.
     Stale,
-    /// None: no command runs.
+    /// No snapshot: no command is running.
     Gone,
 }
 
 impl Seen {
     fn now(folder: &Path, now: SystemTime) -> Self {
-        // A link would lead out of the folder.
+        // A link could lead out of the folder.
         let there = fs::symlink_metadata(folder.join(LIVE)).is_ok_and(|file| file.is_file());
         match there.then(|| read_live(folder, now)) {
             Some(Some(live)) => Self::Live(Box::new(live)),
@@ -67,7 +68,7 @@ impl Seen {
     }
 }
 
-/// What is told.
+/// What is sent to the browser.
 #[derive(Debug, Clone, PartialEq)]
 enum Message {
     Live(Box<Live>),
@@ -80,7 +81,8 @@ impl Message {
         let event = Event::default().retry(ASK_AGAIN);
         match self {
             Self::Live(live) => {
-                // JSON has no line breaks between its parts, and a snapshot can be written as JSON: it was read from it.
+                // The JSON has no line breaks between its parts. Writing it cannot fail, because the snapshot was read
+                // from JSON.
                 let json = serde_json::to_string(live).unwrap_or_default();
                 event.event("live").data(json)
             }
@@ -90,7 +92,7 @@ impl Message {
     }
 }
 
-/// What was told so far: everything is told once.
+/// What was sent so far: everything is sent once.
 #[derive(Debug, Default)]
 struct Told {
     updated_at: Option<String>,
@@ -191,7 +193,7 @@ pub(super) mod tests {
         assert_eq!(told.news(seen("2")), message("2"));
         assert_eq!(told.news(Seen::Stale), Some(Message::Silent));
         assert_eq!(told.news(Seen::Stale), None);
-        // It is back, if only with what it said before.
+        // The command is back, even if only with what it said before.
         assert_eq!(told.news(seen("2")), message("2"));
         assert!(!told.ended);
         assert_eq!(told.news(Seen::Gone), Some(Message::Ended));

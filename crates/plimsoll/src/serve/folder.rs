@@ -5,7 +5,7 @@ use plimsoll_report::history::Known;
 use super::Site;
 use super::problem::Problem;
 
-/// A folder by its name in the index.
+/// Finds a folder by its name in the index.
 pub(super) fn known(site: &Site, folder: &str) -> Result<Known, Problem> {
     let (history, _) = site.history()?;
     history
@@ -13,13 +13,13 @@ pub(super) fn known(site: &Site, folder: &str) -> Result<Known, Problem> {
         .ok_or_else(|| Problem::not_found("the history knows no such folder"))
 }
 
-/// The same for one whose records can be read; the name is told where they cannot.
+/// The same, for a folder whose records can be read. If they cannot, the error says why.
 pub(super) fn with_result(site: &Site, folder: &str) -> Result<Known, Problem> {
     let known = known(site, folder)?;
     readable(known)
 }
 
-/// A folder whose records can be read.
+/// Checks that a folder's records can be read.
 pub(super) fn readable(known: Known) -> Result<Known, Problem> {
     match &known.broken {
         Some(why) => Err(Problem::new(

@@ -1,7 +1,8 @@
-//! Who is answered.
+//! Decides which requests are answered.
 //!
-//! A page of another site can make a browser ask us, and with a name of its own that leads here it could even read the answer. So the host that was asked for
-//! must be one of ours; and where others than this machine can reach us, a token is demanded.
+//! A page of another site can make a browser send us a request. If its own host name leads here, it could even read the
+//! answer. So the requested host must be one of ours. If others than this machine can reach us, we also require a
+//! token.
 
 use std::hint::black_box;
 use std::net::IpAddr;
@@ -20,11 +21,11 @@ use super::{STYLE, Site, harden};
 /// The shortest token that a user may choose.
 const TOKEN_MIN: usize = 16;
 
-/// A secret that requests must show.
+/// A secret that requests must present.
 #[derive(Clone)]
 pub(crate) struct Token(String);
 
-/// It is a secret: no message has it by accident.
+/// Hides the secret, so that no message contains it by accident.
 impl std::fmt::Debug for Token {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Token")
@@ -32,24 +33,25 @@ impl std::fmt::Debug for Token {
 }
 
 impl Token {
-    /// One that the user chose; `None` when it is too short, or has a character that means something in an address or a cookie.
+    /// A token that the user chose; `None` if it is too short, or has a character with a meaning in an address or a
+    /// cookie.
     pub(crate) fn chosen(text: &str) -> Option<Self> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
         let fits = text.len() >= TOKEN_MIN && text.bytes().all(plain);
         fits.then(|| Self(text.to_owned()))
     }
 
-    /// One made of random bytes.
+    /// A token made of random bytes.
     pub(crate) fn of_random(bytes: [u8; 16]) -> Self {
         Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    /// As it stands in an address.
+    /// The token as it appears in an address.
     pub(crate) fn text(&self) -> &str {
         &self.0
     }
 
-    /// Whether it is that one. How long this takes says nothing about where the two differ.
+    /// Whether the text is this token. How long this takes says nothing about where the two differ.
     fn is(&self, text: &str) -> bool {
         let (ours, theirs) = (self.0.as_bytes(), text.as_bytes());
         if ours.len() != theirs.len() {
@@ -60,23 +62,24 @@ impl Token {
     }
 }
 
-/// Which requests are answered.
+/// Decides which requests are answered.
 #[derive(Debug)]
 pub(crate) struct Guard {
-    /// Names by which we may be asked, in lower case.
+    /// Host names by which we may be addressed, in lower case.
     hosts: Vec<String>,
-    /// Whether any address will do: we listen on all, and only a name can be made to lead here by somebody else.
+    /// Whether any IP address is accepted: we listen on all of them, and only a name can be made to lead here by
+    /// somebody else.
     any_address: bool,
     token: Option<Token>,
-    /// Name of the cookie: ports of a machine share theirs.
+    /// Name of the cookie. It contains the port, because the ports of a machine share their cookies.
     cookie: String,
 }
 
-/// What becomes of a request.
+/// What happens to a request.
 #[derive(Debug, PartialEq, Eq)]
 enum Admission {
     Enter,
-    /// It showed the token in its address: from now on a cookie does. This is where it wanted to go.
+    /// The token was in the address; from now on a cookie holds it. Contains the address that the request was for.
     Entered(String),
     Refused(Problem),
 }
@@ -110,7 +113,7 @@ impl Guard {
         let Some(token) = &self.token else {
             return Admission::Enter;
         };
-        // The page that refuses has it, and nothing in it is a secret.
+        // The refusing page uses it, and nothing in it is secret.
         if uri.path() == STYLE {
             return Admission::Enter;
         }
@@ -131,7 +134,7 @@ impl Guard {
         }
     }
 
-    /// Exactly one host was asked for, and it is one of ours. The port does not matter: a tunnel has another.
+    /// Whether exactly one host was requested, and it is one of ours. The port does not matter: a tunnel has another.
     fn is_ours(&self, headers: &HeaderMap) -> bool {
         let mut asked = headers.get_all(HOST).iter();
         let (Some(host), None) = (asked.next(), asked.next()) else {
@@ -158,7 +161,7 @@ impl Guard {
     }
 }
 
-/// The parameter that shows the token.
+/// The query parameter that holds the token.
 const TOKEN: &str = "token";
 
 /// The name in a `Host` header, without the port. `None` when it is not one.
@@ -175,7 +178,8 @@ fn name_of(host: &str) -> Option<&str> {
     (fits && !name.is_empty()).then_some(name)
 }
 
-/// The address without the token. It stays on this site, whatever was asked for: what begins with two slashes would be another host.
+/// The address without the token. It stays on this site, whatever was requested: an address that begins with two
+/// slashes would be another host.
 fn without_token(uri: &Uri) -> String {
     let path = match uri.path().as_bytes() {
         [b'/', b'/' | b'\\', ..] => "/",
@@ -192,7 +196,7 @@ fn without_token(uri: &Uri) -> String {
     }
 }
 
-/// Stands before all routes.
+/// Runs before all routes.
 pub(super) async fn guard(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
     let admission = site
         .guard
@@ -220,8 +224,8 @@ fn refused(problem: Problem) -> Response {
     response
 }
 
-/// Sets the cookie and goes on. By a page and not by a redirection: a browser that came here from another site would not show the cookie to where it is
-/// redirected.
+/// Sets the cookie and continues. Uses a page and not a redirect: a browser that came here from another site would not
+/// send the cookie to where it is redirected.
 fn entered(guard: &Guard, to: &str) -> Response {
     let onward = format!("0; url={to}");
     let html = frame::bare(
@@ -237,7 +241,7 @@ fn entered(guard: &Guard, to: &str) -> Response {
         "{}={token}; HttpOnly; SameSite=Strict; Path=/",
         guard.cookie
     );
-    // A token has only characters that a header can have.
+    // A token has only characters that a header allows.
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {
         response.headers_mut().insert(SET_COOKIE, cookie);
     }
@@ -405,7 +409,7 @@ mod tests {
             ("/", ("authorization", "Bearer 0123456789abcdef")),
             ("/?token=", ("cookie", "x=y")),
             ("/?token=%FF", ("cookie", "x=y")),
-            // A wrong one in the address is wrong, whatever the cookie says.
+            // A wrong token in the address is refused, whatever the cookie says.
             ("/?token=wrong", ("cookie", cookie.as_str())),
         ] {
             assert_eq!(

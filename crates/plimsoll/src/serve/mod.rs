@@ -1,12 +1,14 @@
 //! The web pages of `plimsoll serve`: the history, any report, results side by side, and what is being measured now.
 //!
-//! Only `GET`, and nothing is changed but the index of the history. A folder that a request names is looked up in that index and must lie below the folder of
-//! results; no path from a request ever reaches the file system.
+//! Only `GET` is allowed, and nothing is changed except the index of the history. A folder that a request names is
+//! looked up in that index and must lie below the folder of results. No path from a request ever reaches the file
+//! system.
 //!
-//! - [`guard`] decides whether a request is answered at all: method, host, token; and puts the headers on every answer;
-//! - [`pages`] are the pages, made of values and free of I/O but for reading the records;
-//! - [`events`] is what a running command shows, as server-sent events;
-//! - `assets/` are the style and the script of the live page, served as they are.
+//! - [`guard`] decides by method, host and token whether a request is answered at all, and puts the headers on every
+//!   answer;
+//! - [`pages`] builds the pages from values; its only I/O is reading the records;
+//! - [`events`] shows a running command, as server-sent events;
+//! - `assets/` holds the style and the script of the live page, served as they are.
 
 mod events;
 mod folder;
@@ -32,7 +34,7 @@ use plimsoll_report::history::{History, Refreshed};
 use guard::Guard;
 use problem::Problem;
 
-/// Where the style is: the one thing that everyone may have, for a refusal is a page as well.
+/// Where the style is: the one thing that everyone may get, because a refusal is a page as well.
 const STYLE: &str = "/assets/style.css";
 
 /// What is served, and to whom.
@@ -43,14 +45,14 @@ pub(crate) struct Site {
     pub(crate) guard: Guard,
 }
 
-/// What a handler comes to.
+/// The result of a handler.
 type Answer = Result<Response, Problem>;
 
 /// The parameters of a query, in their order.
 type Parameters = Query<Vec<(String, String)>>;
 
 impl Site {
-    /// The history, up to date. Opened for each request: an index that was made anew meanwhile is seen at once.
+    /// The history, up to date. Opened for each request, so that an index that was rebuilt meanwhile is seen at once.
     fn history(&self) -> Result<(History, Refreshed), Problem> {
         let mut history = History::open(&self.results)?;
         let refreshed = history.refresh()?;
@@ -77,7 +79,7 @@ pub(crate) fn router(site: Site) -> Router {
         .with_state(site)
 }
 
-/// Reads and renders where that holds up nobody else.
+/// Reads and renders on a thread where that blocks nobody else.
 async fn answered(
     site: Arc<Site>,
     work: impl FnOnce(&Site) -> Answer + Send + 'static,
@@ -126,7 +128,7 @@ async fn nothing() -> Response {
     Problem::not_found("there is no such page").into_response()
 }
 
-/// An answer of that type.
+/// An answer of this content type.
 fn reply(content_type: &'static str, body: impl IntoResponse) -> Response {
     let mut response = body.into_response();
     let value = HeaderValue::from_static(content_type);
@@ -134,16 +136,16 @@ fn reply(content_type: &'static str, body: impl IntoResponse) -> Response {
     response
 }
 
-/// A page of ours.
+/// One of our own pages.
 fn page(html: String) -> Response {
     reply("text/html; charset=utf-8", html)
 }
 
-/// What a browser may do with our own pages: our own style and script, nothing else and nobody else's.
+/// What a browser may do with our own pages: use our own style and script, nothing else and nobody else's.
 const OWN_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; \
                           base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-/// On every answer, unless it says something stricter itself.
+/// Sets the headers of every answer. If the answer already has a policy, that is kept.
 fn harden(response: &mut Response) {
     let headers = response.headers_mut();
     headers
@@ -160,6 +162,6 @@ fn harden(response: &mut Response) {
             HeaderValue::from_static(value),
         );
     }
-    // What is measured now is another in a second, and the index may be, too.
+    // What is measured now changes within a second, and the index may too.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
 }

@@ -1,4 +1,4 @@
-//! A request that cannot be answered, as a page.
+//! The page for a request that cannot be answered.
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -26,12 +26,12 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, text)
     }
 
-    /// What was asked for cannot be had.
+    /// The request asks for something that is not possible.
     pub(super) fn asked(text: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, text)
     }
 
-    /// A fault of ours.
+    /// A fault of Plimsoll itself.
     pub(super) fn ours() -> Self {
         let text = "this page could not be made; please report this as a bug";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, text)

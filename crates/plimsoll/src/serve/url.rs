@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-/// Text from outside as a part of an address: everything but letters, digits and `-._~/` is escaped, so that it is neither a query, nor a fragment, nor a host.
+/// Text from outside as part of an address. Everything except letters, digits and `-._~/` is escaped, so that it is
+/// neither a query, nor a fragment, nor a host.
 pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -16,17 +17,18 @@ pub(super) fn escaped(text: &str) -> String {
     escaped
 }
 
-/// Where a folder's report is. With the file's name at its end, so that what the report names beside itself is found as on the disk.
+/// The address of a folder's report. It ends with the file's name, so that relative links in the report resolve as on
+/// disk.
 pub(super) fn result(folder: &str) -> String {
     format!("/result/{}/report.html", escaped(folder))
 }
 
-/// Where one watches a command at work in a folder.
+/// The address of the live page of a folder's running command.
 pub(super) fn live(folder: &str) -> String {
     format!("/live/{}", escaped(folder))
 }
 
-/// What it shows of itself, as events.
+/// The address of that command's events.
 pub(super) fn events(folder: &str) -> String {
     format!("/events/{}", escaped(folder))
 }

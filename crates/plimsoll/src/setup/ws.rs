@@ -1,4 +1,5 @@
-//! Workload `ws`: its flags, made into its load. What a flag means is the test's matter, so a flag that the test has no use for is refused.
+//! Workload `ws`: turns its flags into its load. The test decides what a flag means, so a flag that the test does not
+//! use is refused.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -16,10 +17,10 @@ use crate::catalogue::Catalogue;
 use crate::failure::Failure;
 use crate::secrets;
 
-/// Connections that go from one address: a little less than the ports that Linux hands out by itself.
+/// Connections from one address: slightly fewer than the ports that Linux assigns by itself.
 const CONNECTIONS_PER_ADDRESS: u64 = 25_000;
 
-/// Refuses flags of this workload where another one is asked for.
+/// Refuses flags of this workload if another one is requested.
 pub(super) fn must_be_unused(workload: WorkloadName, load: &LoadArgs) -> Result<(), Failure> {
     let ws = &load.ws;
     let given = [
@@ -44,7 +45,8 @@ pub(super) fn must_be_unused(workload: WorkloadName, load: &LoadArgs) -> Result<
     }
 }
 
-/// The load, for a target that Plimsoll starts, or for a server that runs already. Whether its values can be used is the load's own matter.
+/// The load, for a target that Plimsoll starts or for a server that is already running. The load itself checks whether
+/// its values can be used.
 pub(super) fn load(args: &LoadArgs, manifest: Option<&Manifest>) -> Result<WsLoad, Failure> {
     let ws = &args.ws;
     let (test, dialect) = (ws.test(), dialect(ws.dialect, manifest)?);
@@ -69,7 +71,7 @@ pub(super) fn load(args: &LoadArgs, manifest: Option<&Manifest>) -> Result<WsLoa
     }
     load.source_addresses.clone_from(&ws.source_addresses);
     load.closed_loop = ws.closed_loop;
-    // The same object in another format has one length, which may well be said.
+    // The same object in another format has exactly one length, which may be given explicitly.
     let length = load.bytes_of_a_message();
     if load.format != Format::Json
         && args
@@ -85,7 +87,7 @@ pub(super) fn load(args: &LoadArgs, manifest: Option<&Manifest>) -> Result<WsLoa
     Ok(load)
 }
 
-/// What the server speaks: what its manifest says, for a server that Plimsoll does not start what the flag says.
+/// The dialect of the server: from its manifest, or from the flag if Plimsoll does not start the server.
 fn dialect(asked: Option<Dialect>, manifest: Option<&Manifest>) -> Result<Dialect, Failure> {
     let Some(manifest) = manifest else {
         return Ok(asked.unwrap_or_default());
@@ -102,7 +104,7 @@ fn dialect(asked: Option<Dialect>, manifest: Option<&Manifest>) -> Result<Dialec
     }
 }
 
-/// Refuses a flag that the test, the dialect or the kind of target has no use for.
+/// Refuses a flag that the test, the dialect or the kind of target does not use.
 fn must_fit(
     args: &LoadArgs,
     test: Test,
@@ -166,7 +168,8 @@ fn must_fit(
     Ok(())
 }
 
-/// Gives the test `limit` addresses of the loopback enough for every connection that its client can hold, unless the user gave some.
+/// Gives the test `limit` enough loopback addresses for every connection that its client can hold, unless the user gave
+/// some.
 pub(super) fn spread_over_addresses(ws: &mut WsLoad, subject: &Subject) {
     let on_loopback = match subject {
         Subject::Started(_) => true,
@@ -186,7 +189,8 @@ pub(super) fn spread_over_addresses(ws: &mut WsLoad, subject: &Subject) {
     }
 }
 
-/// Refuses what makes several measurements of one trial, where trials are searched or compared: tests that are several loads, and the closed loop.
+/// Refuses what turns one trial into several measurements, for commands that search or compare: tests that consist of
+/// several loads, and the closed loop.
 pub(crate) fn must_be_one_load(
     workload: WorkloadName,
     load: &LoadArgs,
@@ -211,7 +215,8 @@ pub(crate) fn must_be_one_load(
     )))
 }
 
-/// Of `--all` keeps the targets of one dialect, the one asked for or else echo: a message asks another thing of a server in each, so their loads are not the same.
+/// With `--all`, keeps the targets of one dialect: the requested one, otherwise echo. A message asks different work of
+/// a server in each dialect, so their loads are not the same.
 pub(crate) fn of_one_dialect(
     catalogue: Catalogue,
     asked: Option<Dialect>,

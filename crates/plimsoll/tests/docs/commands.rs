@@ -9,11 +9,11 @@ use crate::page::{Block, Page};
 
 const PLIMSOLL: &str = env!("CARGO_BIN_EXE_plimsoll");
 
-/// The words that say that a block is run, and that it is only parsed.
+/// The info strings of blocks that are run, and of blocks that are only parsed.
 const RUN: &str = "sh";
 const EXAMPLE: &str = "sh example";
 
-/// The page that the parser makes of itself.
+/// The reference page that the parser makes of itself.
 pub(crate) fn reference() -> String {
     let output = Command::new(PLIMSOLL)
         .args(["generate", "markdown"])
@@ -23,7 +23,7 @@ pub(crate) fn reference() -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// Flags as a text spells them, at the beginning of a word.
+/// The flags in a text, at the beginning of a word.
 fn flags(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split(|c: char| c.is_whitespace() || "`|[](),;=\"".contains(c));
     words.filter(|word| {
@@ -37,7 +37,7 @@ pub(crate) fn known_flags(reference: &str) -> BTreeSet<String> {
     flags(reference).chain(own).map(str::to_owned).collect()
 }
 
-/// Code that begins with a flag, within text: one of ours.
+/// Inline code that begins with a flag, but not with one of ours.
 pub(crate) fn unknown_flags(page: &Page, known: &BTreeSet<String>) -> Vec<String> {
     let spans = page.spans.iter().filter(|span| span.starts_with("--"));
     spans
@@ -46,7 +46,7 @@ pub(crate) fn unknown_flags(page: &Page, known: &BTreeSet<String>) -> Vec<String
         .collect()
 }
 
-/// The lines of a block of shell, those that go on in the next one joined, without comments.
+/// The lines of a shell block, without comments; continued lines are joined.
 fn lines(text: &str) -> Vec<String> {
     let joined = text.replace("\\\n", " ");
     let uncommented = joined.lines().map(|line| {
@@ -60,7 +60,7 @@ fn lines(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// The arguments of a line that calls `plimsoll`, variables before it left out; `None` for any other line.
+/// The arguments of a line that calls `plimsoll`, without variables before it; `None` for any other line.
 fn arguments(line: &str) -> Option<Vec<String>> {
     let mut words = words(line).into_iter().skip_while(|word| {
         let (name, _) = word.split_once('=').unwrap_or_default();
@@ -72,7 +72,7 @@ fn arguments(line: &str) -> Option<Vec<String>> {
     (name == "plimsoll").then(|| words.take_while(|word| !end(word)).collect())
 }
 
-/// Words as a shell sees them, as far as pages need it: quotes, and no more.
+/// Splits a line into words as a shell does, as far as pages need it: quotes, and no more.
 fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -98,7 +98,7 @@ fn calls(block: &Block) -> Vec<String> {
     lines.filter(|line| arguments(line).is_some()).collect()
 }
 
-/// Blocks that hold a command and do not say what they are.
+/// Blocks that contain a command but are not marked.
 pub(crate) fn unmarked(page: &Page) -> Vec<String> {
     let marked = |block: &&Block| block.info.as_deref().is_some_and(|info| !info.is_empty());
     let unmarked = page.blocks.iter().filter(|block| !marked(block));
@@ -115,7 +115,8 @@ pub(crate) fn unmarked(page: &Page) -> Vec<String> {
         .collect()
 }
 
-/// Commands, of shell and of workflows, that the parser does not take: unknown flags, values that cannot be. `--help` at the end keeps them from being carried out.
+/// Commands in shell blocks and workflows that the parser does not accept: unknown flags, impossible values. `--help`
+/// at the end keeps the commands from running.
 pub(crate) fn refused(page: &Page) -> Vec<String> {
     let kinds = [RUN, EXAMPLE, "yaml"].map(Some);
     let shown = |block: &&Block| kinds.contains(&block.info.as_deref());
@@ -127,7 +128,7 @@ pub(crate) fn refused(page: &Page) -> Vec<String> {
         .collect()
 }
 
-/// Whether it stands for a number: a variable of the shell, or a placeholder in a text.
+/// Whether a word stands for a number: a shell variable, or a placeholder in a text.
 fn any_number(word: &str) -> bool {
     word.starts_with('$') || ["N", "X"].contains(&word)
 }
@@ -146,7 +147,7 @@ fn refusal(line: &str) -> Option<String> {
     (!output.status.success()).then(|| why.trim().to_owned())
 }
 
-/// Runs the blocks that are marked so, in a folder that looks like the repository; what they leave behind goes away with it.
+/// Runs the blocks marked `sh`, in a folder that looks like the repository; what they leave behind is deleted with it.
 pub(crate) fn run(page: &Page, root: &Path) -> Vec<String> {
     let blocks = page.blocks.iter();
     blocks

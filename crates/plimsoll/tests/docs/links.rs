@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::page::Page;
 
-/// The links that lead nowhere, each with its page.
+/// The broken links, each with its page.
 pub(crate) fn broken(pages: &[Page], files: &BTreeSet<String>) -> Vec<String> {
     let by_name: BTreeMap<&str, &Page> = pages.iter().map(|p| (p.name.as_str(), p)).collect();
     let mut broken = Vec::new();
@@ -43,7 +43,7 @@ fn follow(
     }
 }
 
-/// A path relative to a page, from the root of the repository.
+/// Resolves a path relative to a page. The result is relative to the repository's root.
 fn resolve(page: &str, path: &str) -> Option<String> {
     let mut parts: Vec<&str> = page.split('/').collect();
     parts.pop();

@@ -1,13 +1,14 @@
-//! The pages keep their promises: links lead somewhere, commands work, flags exist, what is generated is up to date.
+//! Checks the pages: links lead somewhere, commands work, flags exist, what is generated is up to date.
 //!
 //! How a page marks its code:
 //!
-//! - `sh`: run by [`every_command_block_runs`] from the root of the repository, with `plimsoll` on the path. It must exit with 0, or with the code in a
-//!   comment `# exit N`;
-//! - `sh example`, `yaml`: not run, but every `plimsoll …` line must be one that the command line takes;
-//! - anything else (`text`, `console`, `toml`, …): not looked at. A block without a word, or an indented one, may not hold a command.
+//! - `sh`: run by [`every_command_block_runs`] from the root of the repository, with `plimsoll` on the path. It must
+//!   exit with 0, or with the code in a comment `# exit N`;
+//! - `sh example`, `yaml`: not run, but the command line must accept every `plimsoll …` line;
+//! - anything else (`text`, `console`, `toml`, …): not checked. A block without a word, or an indented one, may not
+//!   hold a command.
 //!
-//! After a change of flags: `PLIMSOLL_UPDATE=1 cargo test -p plimsoll --test docs`.
+//! After a change of flags: run `PLIMSOLL_UPDATE=1 cargo test -p plimsoll --test docs`.
 
 mod commands;
 mod links;
@@ -27,7 +28,7 @@ fn root() -> PathBuf {
         .expect("the repository")
 }
 
-/// Files that git has, or would take: those that a reader of the repository finds.
+/// Files that git tracks or would add: those that a reader of the repository finds.
 fn files() -> BTreeSet<String> {
     let output = Command::new("git")
         .args([
@@ -54,7 +55,7 @@ fn files() -> BTreeSet<String> {
 /// All pages.
 fn pages() -> Vec<Page> {
     let names = files();
-    // What a test compares with is a picture of a page, not one of ours.
+    // A golden file is what a test compares with, not one of our pages.
     let ours = |name: &&String| name.ends_with(".md") && !name.contains("/tests/golden/");
     let names = names.iter().filter(ours);
     let pages: Vec<Page> = names.map(|name| Page::read(&root(), name)).collect();
@@ -62,7 +63,8 @@ fn pages() -> Vec<Page> {
     pages
 }
 
-/// Those that tell a user what to type. Results are records of what was typed; a target's page speaks of other programs too.
+/// The pages that tell a user what to type. Results are records of what was typed, and a target's page is about other
+/// programs too.
 fn manual() -> Vec<Page> {
     let mut pages = pages();
     pages.retain(|page| {

@@ -8,22 +8,22 @@ use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 /// A block of code.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Block {
-    /// The words behind the fence; `None` for one that is only indented.
+    /// The info string; `None` for an indented block.
     pub(crate) info: Option<String>,
     pub(crate) text: String,
 }
 
-/// What is looked at of a page.
+/// What is checked of a page.
 #[derive(Debug, Default)]
 pub(crate) struct Page {
     /// Its path from the root of the repository.
     pub(crate) name: String,
     /// Targets of its links and pictures.
     pub(crate) links: Vec<String>,
-    /// Where a link into it may lead.
+    /// Anchors that a link to it may use.
     pub(crate) anchors: BTreeSet<String>,
     pub(crate) blocks: Vec<Block>,
-    /// Code within text.
+    /// Inline code.
     pub(crate) spans: Vec<String>,
 }
 
@@ -79,7 +79,8 @@ impl Page {
         page
     }
 
-    /// GitHub's rule: lower case, without punctuation but `-` and `_`, blanks as dashes, and a number where that is there already.
+    /// GitHub's rule: lower case, no punctuation except `-` and `_`, spaces as dashes, and a number if the anchor
+    /// already exists.
     fn add_anchor(&mut self, heading: &str) {
         let mut anchor = String::new();
         for c in heading.trim().to_lowercase().chars() {

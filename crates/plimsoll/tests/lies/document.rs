@@ -1,5 +1,5 @@
-//! `docs/explanation/lying-servers.md`: with `PLIMSOLL_UPDATE=1` every test writes its own row of it, from the record of the trial that it just held against the table. So each row is a
-//! run that passed.
+//! Writes `docs/explanation/lying-servers.md`. With `PLIMSOLL_UPDATE=1` every test writes its own row, from the record
+//! of the trial that it has just compared with the table. So each row comes from a run that passed.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -48,7 +48,7 @@ const STARVED_TABLE: &str = "| test | fault | expected | seen |\n|---|---|---|--
 
 const INCONCLUSIVE: &str = "*inconclusive*";
 
-/// One row.
+/// One row of the document.
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
     pub(crate) name: &'static str,
@@ -61,7 +61,7 @@ impl Row {
         format!("| `{}` | {} | {} |", self.name, self.fault, self.expected)
     }
 
-    /// What a document says was seen; nothing where the row is not there, or its fault or expectation was changed since.
+    /// What a document says was seen; `None` if the row is missing, or its fault or expectation has changed since.
     fn seen_in<'a>(&self, document: &'a str) -> Option<&'a str> {
         let start = self.start();
         let rest = document
@@ -71,7 +71,7 @@ impl Row {
     }
 }
 
-/// How a lie is caught, which the table decides and not the author of the document.
+/// How a lie is caught. The table decides this, not the author of the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Caught {
     NothingToCatch,
@@ -89,7 +89,7 @@ impl Caught {
         };
         let cost = |counter: &Counter| counter.path.contains("cpu_us_per_session_second");
         match lie.verdict {
-            // Two on one core are `invalid` whatever they do.
+            // Client and target on one core are `invalid`, whatever they do.
             Verdict::Invalid if lie.caveats == ["shared-cores"] => Self::ByPlacement,
             Verdict::Fail | Verdict::Invalid => Self::ByVerdict,
             Verdict::Pass if lie.lie == "none" => Self::NothingToCatch,
@@ -111,12 +111,12 @@ impl Caught {
     }
 }
 
-/// How many lies there are and how they are caught, each by the best of its rows.
+/// How many lies there are and how they are caught. Each lie counts by the best of its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Sum {
     pub(crate) lies: usize,
     pub(crate) by_verdict: usize,
-    /// Of those, such as only a soak tells.
+    /// Of those, the ones that only a soak reveals.
     pub(crate) in_a_soak_only: usize,
     pub(crate) as_cost: usize,
 }
@@ -155,17 +155,17 @@ pub(crate) fn rows() -> [Vec<Row>; 2] {
     [table::all().map(row_of).collect(), starved::rows()]
 }
 
-/// Writes this lie's row, when rows are to be written.
+/// Writes this lie's row if rows are to be written.
 pub(crate) fn note(lie: &Lie, trial: &Trial) {
     write(lie.name, &seen_of(lie, trial));
 }
 
-/// Writes what was seen into the row of that name, when rows are to be written.
+/// Writes what was seen into the row with this name if rows are to be written.
 pub(crate) fn write(name: &str, seen: &str) {
     update(Some((name, seen)));
 }
 
-/// A row that the machine disturbed each time keeps what an earlier, conclusive run has seen.
+/// A row whose trials were all disturbed keeps what an earlier, conclusive run saw.
 pub(crate) fn inconclusive(name: &str, disturbances: &[String]) {
     let seen = format!("{INCONCLUSIVE}: `{}`", disturbances.join("`, `"));
     let known = |text: &str| {
@@ -179,7 +179,7 @@ pub(crate) fn inconclusive(name: &str, disturbances: &[String]) {
     }
 }
 
-/// Writes the document again, with what it knows and one more row, when rows are to be written.
+/// If rows are to be written: writes the document again, with what it knows and one more row.
 pub(crate) fn update(news: Option<(&str, &str)>) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     if std::env::var_os("PLIMSOLL_UPDATE").is_none() {
@@ -197,7 +197,7 @@ pub(crate) fn text() -> String {
     std::fs::read_to_string(root().join(FILE)).unwrap_or_default()
 }
 
-/// The document as it should be, with the rows that the old one knows.
+/// The document as it should be, with what was seen as the old one has it.
 pub(crate) fn made_of(old: &str, news: Option<(&str, &str)>) -> String {
     let rows_of = |rows: &[Row]| {
         let mut text = String::new();
@@ -229,7 +229,7 @@ pub(crate) fn made_of(old: &str, news: Option<(&str, &str)>) -> String {
     )
 }
 
-/// Rows that the document should have and has not: never run, or run before the table was changed.
+/// Rows that the document should have but does not: never run, or run before the table was changed.
 pub(crate) fn missing() -> Vec<&'static str> {
     let text = text();
     let rows = rows();
@@ -285,7 +285,7 @@ fn seen_of(lie: &Lie, trial: &Trial) -> String {
         write!(seen, "; not held: `{}`", failed.join("`, `")).expect("a string");
     }
     let mut caveats = trial.blocking_caveats();
-    // One for each account that disagrees.
+    // There is one for each account that disagrees.
     caveats.dedup();
     if !caveats.is_empty() {
         write!(seen, "; caveat `{}`", caveats.join("`, `")).expect("a string");
@@ -299,7 +299,7 @@ fn seen_of(lie: &Lie, trial: &Trial) -> String {
     seen
 }
 
-/// Without the words that every path of its kind begins with.
+/// The path without the words that every path of its kind begins with.
 fn short(path: &str) -> String {
     let path = path.strip_prefix("ledger.").unwrap_or(path);
     let path = path.strip_prefix("target_resources.").unwrap_or(path);
@@ -307,7 +307,7 @@ fn short(path: &str) -> String {
     path.replace(".from_schedule", "")
 }
 
-/// Two significant digits, and no more than a thousandth.
+/// Rounds to two significant digits, but no finer than a thousandth.
 fn rounded(value: f64) -> f64 {
     if value == 0.0 {
         return 0.0;
@@ -316,7 +316,7 @@ fn rounded(value: f64) -> f64 {
     (value / step).round() * step
 }
 
-/// With separators where there are many digits.
+/// A number, with separators if there are many digits.
 fn number(value: f64) -> String {
     if value.fract() != 0.0 {
         return format!("{value:.3}").trim_end_matches('0').to_owned();

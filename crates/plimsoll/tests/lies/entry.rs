@@ -1,4 +1,4 @@
-//! What a lie is, and what must be told of it.
+//! What a lie is, and what a trial must report about it.
 
 /// A verdict and the exit code that goes with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,25 +26,26 @@ impl Verdict {
     }
 }
 
-/// Which manifest the target is started by.
+/// Which manifest the target is started with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manifest {
-    /// Its own.
+    /// The target's own.
     Own,
-    /// One that claims to be a gateway like any other: it does not say that no inference server is asked.
+    /// One that claims to be an ordinary gateway: it does not declare that it asks no inference server.
     ThatClaimsToAsk,
 }
 
-/// A number of the record, and between what it must lie.
+/// A number in the record, and the range in which it must lie.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Counter {
-    /// `ledger.frames_lost`. In a list of named things the name is a step: `sanity.metrics_frames.observed`.
+    /// For example `ledger.frames_lost`. In a list of named things, the name is a step:
+    /// `sanity.metrics_frames.observed`.
     pub(crate) path: &'static str,
     pub(crate) low: f64,
     pub(crate) high: f64,
 }
 
-/// Neither more nor less.
+/// Exactly this number.
 pub(crate) const fn exactly(path: &'static str, number: u32) -> Counter {
     within(path, number as f64, number as f64)
 }
@@ -54,38 +55,38 @@ pub(crate) const fn within(path: &'static str, low: f64, high: f64) -> Counter {
     Counter { path, low, high }
 }
 
-/// No less than `low`.
+/// At least `low`.
 pub(crate) const fn at_least(path: &'static str, low: f64) -> Counter {
     within(path, low, f64::INFINITY)
 }
 
-/// One fault of the target and everything that must be told of it. What is not named here must not be there: another failed gate, another
-/// caveat, another counter of faults that is not 0.
+/// One fault of the target and everything that the trial must report about it. Nothing else may appear: no other failed
+/// gate, no other caveat, no other counter of faults that is not 0.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lie {
-    /// Of its test and its row in the table.
+    /// Name of its test and of its row in the table.
     pub(crate) name: &'static str,
-    /// `LIE`.
+    /// The value of `LIE`.
     pub(crate) lie: &'static str,
     /// The lie's parameters: `MS` is `LIE_MS`.
     pub(crate) parameters: &'static [(&'static str, &'static str)],
     /// What the target does, for the table.
     pub(crate) fault: &'static str,
     pub(crate) sessions: u32,
-    /// The phases, and whatever else the command is told.
+    /// The phases, and any other flags of the command.
     pub(crate) flags: &'static str,
     pub(crate) manifest: Manifest,
     pub(crate) verdict: Verdict,
     /// Gates that must not hold.
     pub(crate) gates: &'static [&'static str],
-    /// Gates that hold or not as the jitter falls.
+    /// Gates that may or may not hold, depending on the jitter.
     pub(crate) gates_perhaps: &'static [&'static str],
     /// Caveats that must be there.
     pub(crate) caveats: &'static [&'static str],
-    /// Caveats that may.
+    /// Caveats that may be there.
     pub(crate) caveats_perhaps: &'static [&'static str],
     pub(crate) counters: &'static [Counter],
-    /// Part of a reason in the ledger; empty: none is asked for.
+    /// Part of a reason in the ledger; empty if none is required.
     pub(crate) reason: &'static str,
 }
 
@@ -100,7 +101,7 @@ pub(crate) const LONG: &str = "--ramp 0.2 --warm-up 1 --measured 6 --grace 2";
 /// A soak of 40 s, `3..43`.
 pub(crate) const SOAK: &str = "--profile soak --ramp 1 --warm-up 2 --measured 40 --grace 2";
 
-/// All four of the contract's.
+/// All four latency gates of the contract.
 pub(crate) const EVERY_LATENCY: &[&str] = &[
     "newest_p50_ms",
     "newest_p95_ms",

@@ -1,8 +1,10 @@
-//! A verdict that cannot be fooled: every fault that `targets/stt/lying-server` can have, told to the real command over real sockets, and the record held against what
-//! [`table`] says must be told: the verdict, all failed gates, the caveats, the counters with numbers derived by hand, and nothing else. And the opposite: an honest target
-//! on a starved client ([`starved`]).
+//! A verdict that cannot be fooled. Each test runs the real command over real sockets against one of the faults that
+//! `targets/stt/lying-server` can have. It compares the record with what [`table`] says must be reported: the verdict,
+//! all failed gates, the caveats, the counters with numbers derived by hand, and nothing else. [`starved`] tests the
+//! opposite: an honest target with a starved client.
 //!
-//! `cargo test -p plimsoll --test lies skip_flush` tells one. With `PLIMSOLL_UPDATE=1` each also writes its row of `docs/explanation/lying-servers.md`.
+//! `cargo test -p plimsoll --test lies skip_flush` runs one lie. With `PLIMSOLL_UPDATE=1` each test also writes its row
+//! of `docs/explanation/lying-servers.md`.
 
 mod document;
 mod entry;
@@ -16,7 +18,7 @@ mod told;
 use std::collections::BTreeSet;
 use std::process::Command;
 
-/// A test of its own for each, so that a failure is named.
+/// Makes a separate test for each lie, so that a failure has a name.
 macro_rules! a_test_for_each {
     ($($name:ident)*) => {
         const TESTED: &[&str] = &[$(stringify!($name)),*];
@@ -45,7 +47,7 @@ fn every_row_of_the_table_has_a_test() {
     assert_eq!(rows, TESTED);
 }
 
-/// The server's own list is what there is; a lie that nobody tells is a gap.
+/// The server's own list is complete; a lie that no test uses is a gap.
 #[test]
 fn every_lie_of_the_server_has_a_row() {
     let program = support::built_lying_server();
@@ -58,7 +60,7 @@ fn every_lie_of_the_server_has_a_row() {
     assert_eq!(listed, told);
 }
 
-/// With `PLIMSOLL_UPDATE=1` rows come one by one, so then it is only written.
+/// With `PLIMSOLL_UPDATE=1` rows arrive one by one, so then this only writes the document.
 #[test]
 fn the_document_has_every_row_as_the_table_has_it() {
     if std::env::var_os("PLIMSOLL_UPDATE").is_some() {
@@ -74,7 +76,7 @@ fn the_document_has_every_row_as_the_table_has_it() {
     assert_eq!(document::made_of(&text, None), text, "{behind}");
 }
 
-/// What README and documentation say of the table.
+/// What README and documentation say about the table.
 #[test]
 fn the_lies_are_caught_as_they_are_said_to_be() {
     use document::{Caught, Sum};

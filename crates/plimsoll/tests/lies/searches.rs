@@ -4,9 +4,11 @@ use crate::document;
 use crate::support::manifests::{Root, manifest_of_gateway};
 use crate::support::{Ended, Plimsoll, built_lying_server, inconclusive, searched, turn};
 
-/// `stall_rarely` over repeated trials: the first trial of the search is struck and no other (each trial starts the target afresh, and this one remembers that it was
-/// started before; its start line, which would tell, goes to a file, for a search must not go on with another target). That fail is false, so the answer must be that of an honest server: everything up to `--max` passes, and nothing is known to fail. It must not be
-/// forgotten either: the trial is there, with its verdict.
+/// `stall_rarely` over repeated trials: only the first trial of the search is struck. Each trial starts the target
+/// afresh, and this one remembers that it was started before. Its start line, which would show that, goes to a file,
+/// because a search must not continue with another target. That fail is false, so the answer must be that of an honest
+/// server: everything up to `--max` passes, and nothing is known to fail. It must not be forgotten either: the trial is
+/// there, with its verdict.
 #[test]
 fn one_bad_trial_does_not_bound_a_search() {
     let _turn = turn();

@@ -1,4 +1,4 @@
-//! An honest target and a client, or a target, that is starved of CPU, or of descriptors: `invalid`, never `fail`.
+//! An honest target, with a client or a target that is starved of CPU or of descriptors: `invalid`, never `fail`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,7 +19,7 @@ const CLIENTS: &[&str] = &[
     "inference-queued",
 ];
 
-/// What follows from those: fewer answers than were to come, and accounts of a client that was late in keeping them.
+/// Caveats that follow from those: fewer answers than expected, and accounts that a late client kept.
 const FOLLOWING: &[&str] = &["too-few-samples", "littles-law"];
 
 const PHASES: &str = "--ramp 0.2 --warm-up 1 --measured 4 --grace 2";
@@ -70,8 +70,8 @@ pub(crate) fn rows() -> Vec<Row> {
     ]
 }
 
-/// A trial of so many sessions, the client on the first core and the target on the second, with loops that come when it begins and go when the command says that 5 s of it
-/// are over: the window is `1.2..5.2`.
+/// A trial of this many sessions, with the client on the first core and the target on the second. The loops start when
+/// it begins and stop when the command says that 5 s of it are over; the window is `1.2..5.2`.
 fn burned(sessions: u32, loops: u32, place: &str) -> Ended {
     let line =
         format!("run lying-server --sessions {sessions} --client-cpus 0 --target-cpus 1 {PHASES}");
@@ -83,7 +83,7 @@ fn burned(sessions: u32, loops: u32, place: &str) -> Ended {
     running.wait()
 }
 
-/// Whether client and target can have a core each; says so where they cannot.
+/// Whether client and target can have a core each; reports a skip if they cannot.
 fn a_core_for_each() -> bool {
     let enough = std::thread::available_parallelism().map_or(1, usize::from) >= 2;
     if !enough {
@@ -92,13 +92,14 @@ fn a_core_for_each() -> bool {
     enough
 }
 
-/// A trial in which nobody but the burners disturbed: what the machine adds (`others`) is no fault of Plimsoll's. `None`, which is said, where it always did.
+/// A trial that nothing but the burners disturbed. What the machine adds (other caveats) is not Plimsoll's fault.
+/// `None`, which is reported, if the machine always disturbed it.
 fn burned_only(expected: &[&str], trial: impl Fn() -> Ended) -> Option<Ended> {
     or_inconclusive(attempts(3, |_| None, expected, trial))
 }
 
-/// The target has a core of its own and is honest. The client's core is taken by others: three loops of weight 29,154 leave an engine thread of nice −10 (9,548) a tenth of
-/// it, and it needs more.
+/// The target has its own core and is honest. Others take the client's core: three loops of weight 29,154 leave an
+/// engine thread of nice −10 (9,548) a tenth of it, and it needs more.
 #[test]
 fn a_client_with_a_burner_on_its_core() {
     let _turn = turn();
@@ -118,9 +119,11 @@ fn a_client_with_a_burner_on_its_core() {
     );
 }
 
-/// The other way round: it is late by the loop's doing, and its own thread is seen to wait. The scheduler always prefers a loop of real-time priority (and leaves others a
-/// twentieth of each second, `sched_rt_runtime_us`); by nice values alone a control group has its fair half, whatever is beside it. The sessions are so many that the target
-/// needs well over that twentieth: kernels since 6.8 may hand it out the moment somebody asks, and a target that needs less is then never late.
+/// The other way round: the loop makes the target late, and the target's own thread is seen to wait. The scheduler
+/// always prefers a loop of real-time priority (and leaves others a twentieth of each second, `sched_rt_runtime_us`).
+/// By nice values alone a control group gets its fair half, whatever runs beside it. There are so many sessions that
+/// the target needs well over that twentieth: kernels since 6.8 may hand it out as soon as somebody asks, and a target
+/// that needs less is then never late.
 #[test]
 fn a_target_with_a_burner_on_its_core() {
     let _turn = turn();
@@ -144,7 +147,7 @@ fn a_target_with_a_burner_on_its_core() {
     document::write("a_target_with_a_burner_on_its_core", &caveats_of(&trial));
 }
 
-/// All of it, the command, the simulator and the target, as in a container with a limit of half a core.
+/// The command, the simulator and the target together, as in a container with a limit of half a core.
 #[test]
 fn a_client_with_half_a_core() {
     let _turn = turn();
@@ -158,7 +161,8 @@ fn a_client_with_half_a_core() {
     document::write("a_client_with_half_a_core", &caveats_of(&ended.trial()));
 }
 
-/// Where the client is the limit at every load that is tried, nothing is known to fail. Whatever is confirmed is a lower bound.
+/// If the client is the limit at every load that is tried, nothing is known to fail. Whatever is confirmed is a lower
+/// bound.
 #[test]
 fn a_search_with_half_a_core() {
     let _turn = turn();
@@ -189,7 +193,7 @@ fn a_search_with_half_a_core() {
     );
 }
 
-/// What cannot be is refused before anything is started.
+/// An impossible load is refused before anything is started.
 #[test]
 fn descriptors_that_do_not_suffice() {
     let _turn = turn();
@@ -205,8 +209,9 @@ fn descriptors_that_do_not_suffice() {
     document::write("descriptors_that_do_not_suffice", "exit code 2, one line");
 }
 
-/// 300 sessions over 9 s: at 5 s, when the command says how far it is, some 167 are open. From then on it may have no more descriptors than it has; the target,
-/// another process, may. So the other half is missing by the client's fault, and none of it is the target's.
+/// 300 sessions connect over 9 s: at 5 s, when the command reports its progress, some 167 are open. From then on the
+/// command may open no more descriptors, but the target, which is another process, may. So the other half is missing
+/// through the client's fault, and none of it is the target's.
 #[test]
 fn descriptors_that_run_out_in_the_trial() {
     let _turn = turn();
@@ -251,7 +256,7 @@ fn expect_invalid_by_the_client(ended: &Ended) {
     let blocking = trial.blocking_caveats();
     let clients = |id: &String| CLIENTS.contains(&id.as_str());
     assert!(blocking.iter().any(clients), "{blocking:?}");
-    // Beside those only what follows from them: fewer answers than were to come, and accounts of a client that was late in keeping them.
+    // Beside those, only what follows from them: fewer answers than expected, and accounts that a late client kept.
     let others = blocking
         .iter()
         .find(|id| !clients(id) && !FOLLOWING.contains(&id.as_str()));
@@ -268,14 +273,15 @@ fn caveats_of(trial: &Trial) -> String {
     )
 }
 
-/// Sessions that half a core cannot carry: optimised, the client needs some 0.6 ms of CPU for a session-second and the target, which is in the group too, 0.7.
+/// Sessions that half a core cannot carry. In an optimised build, the client needs some 0.6 ms of CPU per
+/// session-second, and the target, which is in the group too, 0.7 ms.
 const OVERLOAD: u32 = 1000;
 
 /// A control group with half a core, removed when dropped.
 struct HalfACore(PathBuf);
 
 impl HalfACore {
-    /// `None` where no such group can be had: said on stderr, for then nothing was tested.
+    /// `None` if no such group can be created. That is reported on stderr, because nothing was tested.
     fn new() -> Option<Self> {
         let name = format!("plimsoll-test-half-{}", std::process::id());
         let mut refused = Vec::new();
@@ -290,7 +296,7 @@ impl HalfACore {
         None
     }
 
-    /// The command with this line, in the group from its first instruction on.
+    /// The command with these arguments, in the group from its first instruction on.
     fn call(&self, line: &str) -> Plimsoll {
         let join = format!("echo $$ > {}", self.0.join("cgroup.procs").display());
         let words: Vec<&str> = line.split(' ').collect();
@@ -310,7 +316,8 @@ impl Drop for HalfACore {
 
 type Limits = &'static [(&'static str, &'static str)];
 
-/// Where a group may be made, and how it is limited there: below our own group of version 1's `cpu`, or of version 2.
+/// Where a group may be created, and how it is limited there: below our own group of the `cpu` controller (cgroup v1),
+/// or below our own group of cgroup v2.
 fn places() -> Vec<(PathBuf, Limits)> {
     let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let below = |mount: &str, path: &str| Path::new(mount).join(path.trim_start_matches('/'));

@@ -1,4 +1,4 @@
-//! Tells a lie to the real command over real sockets and holds the record against the table.
+//! Runs the real command against a lie over real sockets, and compares the record with the table.
 
 use std::path::Path;
 
@@ -10,14 +10,15 @@ use crate::support::{
 };
 use crate::table;
 
-/// A machine that was busy with something else is no reason to fail: as often as this a trial is run again when a caveat blocks it that the lie does not explain.
+/// The most attempts at a trial. It is run again if a caveat blocks it that the lie does not explain, because a machine
+/// that was busy with something else is no reason to fail.
 const ATTEMPTS: u32 = 4;
 
-/// Lies that take more of the machine than their few sessions.
+/// Lies that take more of the machine than their few sessions suggest.
 const WANTS_A_CORE: [&str; 2] = ["burn_core", "flood"];
 
-/// Runs the lie of that name and expects exactly what the table says. Where the machine disturbs every attempt the row is inconclusive: nothing is expected of it, and it is
-/// counted as skipped, with the reason.
+/// Runs the lie with this name and expects exactly what the table says. If the machine disturbs every attempt, the row
+/// is inconclusive: nothing is expected of it, and it counts as skipped, with the reason.
 pub(crate) fn told(name: &str) {
     let lie = table::named(name);
     let ended = match undisturbed(lie) {
@@ -40,11 +41,11 @@ pub(crate) fn told(name: &str) {
     document::note(lie, &trial);
 }
 
-/// The first trial that the machine did not disturb; else what it did to the last one.
+/// The first trial that the machine did not disturb; otherwise, what disturbed the last one.
 fn undisturbed(lie: &Lie) -> Result<Ended, Vec<String>> {
     let expected: Vec<&str> = expected_caveats(lie).collect();
     let turn_of = |attempt| {
-        // Where it was disturbed, the other trial may have been what did it.
+        // If an attempt was disturbed, the trial beside it may have been the cause.
         let alone = attempt > 1 || WANTS_A_CORE.contains(&lie.lie);
         Some(if alone { turn() } else { shared_turn() })
     };
@@ -69,7 +70,7 @@ fn call(lie: &Lie) -> Ended {
     call.run()
 }
 
-/// A manifest for the same program that does not say that it asks no inference server.
+/// A manifest for the same program that does not declare that it asks no inference server.
 fn claims_to_ask(folder: &Path) -> std::path::PathBuf {
     let program = built_lying_server();
     let manifest = format!(
@@ -109,7 +110,7 @@ fn expect_caveats(lie: &Lie, trial: &Trial) {
         assert!(seen.contains(id), "{}: no {id} in {seen:?}", lie.name);
     }
     for id in &seen {
-        // Of the machine's doing, which another trial beside this one may be.
+        // Caused by the machine, possibly by another trial beside this one.
         let expected =
             *id == "machine-moved" || expected_caveats(lie).any(|expected| expected == *id);
         assert!(expected, "{}: {id} in {seen:?}", lie.name);

@@ -1,4 +1,5 @@
-//! No secret leaves the command: a canary goes into every way in, and is looked for in every way out. And a folder from elsewhere starts nothing by itself.
+//! No secret leaves the command: a canary goes into every input and is looked for in every output. And a folder from
+//! elsewhere starts nothing by itself.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -17,7 +18,7 @@ use support::{Ended, Plimsoll, short_phases, turn};
 /// What every canary begins with.
 const CANARY: &str = "canary7c1f";
 
-/// Short searches and trials with every way in of headers: a flag, a file, the environment.
+/// Short searches and trials that give headers in every way: a flag, a file, the environment.
 struct Aviary {
     files: tempfile::TempDir,
 }
@@ -74,7 +75,7 @@ fn expect_none(what: &str, bytes: &[u8]) {
     }
 }
 
-/// Names and bytes of everything below a folder; gives how many files there were.
+/// Checks names and contents of everything below a folder; returns how many files there were.
 #[track_caller]
 fn expect_none_below(folder: &Path) -> usize {
     let mut files = 0;
@@ -102,7 +103,7 @@ fn expect_clean(ended: &Ended, files_at_least: usize) {
     assert!(files >= files_at_least, "{files} files: {}", ended.stderr);
 }
 
-/// Not a test of anything: what the manifest below starts.
+/// Not a test of anything: the manifest below starts this as its target.
 #[test]
 fn the_target_of_a_trial() {
     if std::env::var_os(parrot::IS_TARGET).is_some() {
@@ -110,7 +111,7 @@ fn the_target_of_a_trial() {
     }
 }
 
-/// A root with two targets that tell whatever they know.
+/// A root with two targets that reveal whatever they know.
 fn parrots() -> Root {
     let program = std::env::current_exe().expect("this program");
     let manifest = |name: &str| {
@@ -182,7 +183,7 @@ fn a_server_that_runs_already() {
     expect_none_below(ended.scratch());
 }
 
-/// Asks for every page that a page leads to; gives how many there were.
+/// Requests every page that other pages link to; returns how many there were.
 fn pages_of(results: &Path) -> usize {
     let token = format!("{CANARY}-of-the-pages");
     let mut serving = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
@@ -238,7 +239,8 @@ fn a_target_that_tells_whatever_it_knows() {
     let line = format!("run parrot --workload echo --sessions 3 --root {root}");
     let running = aviary.with_headers(measuring(&line)).start();
     running.wait_for_line(&["3 s"]);
-    // What we started, by its command line; the environment holds what the manifest says, and nothing that was meant for us.
+    // The processes that we started, by their command line. The environment holds what the manifest says, and nothing
+    // that was meant for us.
     for pid in running.pids_of("the_target_of_a_trial") {
         let folder = PathBuf::from(format!("/proc/{pid}"));
         let read = |name: &str| std::fs::read(folder.join(name)).unwrap_or_default();
@@ -350,7 +352,7 @@ fn a_search_asks_for_its_secrets_again() {
     assert!(heard.contains(&format!("{CANARY}-again")), "{heard}");
 }
 
-/// Tokens are signed with a secret of the user's, and several client processes are told them.
+/// Tokens are signed with the user's secret, and several client processes receive them.
 #[test]
 fn a_token_secret_and_several_client_processes() {
     let _turn = turn();
@@ -363,7 +365,7 @@ fn a_token_secret_and_several_client_processes() {
     let mut arguments = words(&line);
     arguments.push(aviary.path("signing.key").display().to_string());
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    // 44 connections a process, beside the descriptors that are kept for other things.
+    // 44 connections per process, plus the descriptors that are reserved for other things.
     let call = Plimsoll::after("ulimit -n 300", &arguments).keeping_results();
     let ended = call.run();
     expect_clean(&ended, 5);
@@ -459,7 +461,7 @@ fn what_is_refused_is_not_repeated() {
     }
 }
 
-/// A folder that somebody else made, or that was changed, starts nothing without a word.
+/// A folder that somebody else made, or that was changed, starts nothing without notice.
 #[test]
 fn a_strangers_search_starts_nothing_by_itself() {
     let _turn = turn();

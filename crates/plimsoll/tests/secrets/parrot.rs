@@ -1,18 +1,19 @@
-//! A server that tells whatever it is sent, and whatever it was started with: an echo server whose log repeats the request, and whose start line names its password.
+//! A server that reveals whatever it is sent, and whatever it was started with: an echo server whose log repeats the
+//! request, and whose start line names its password.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// By this variable the test program knows that it is to be the target of a trial.
+/// This variable tells the test program to be the target of a trial.
 pub(crate) const IS_TARGET: &str = "PARROT_IS_TARGET";
-/// What its manifest tells it.
+/// In this variable, its manifest gives it a password.
 pub(crate) const PASSWORD: &str = "PARROT_PASSWORD";
 
 /// The heads of all requests so far.
 pub(crate) type Heard = Arc<Mutex<String>>;
 
-/// Serves in this process; gives `HOST:PORT` and what it hears.
+/// Serves in this process; returns `HOST:PORT` and what it hears.
 pub(crate) fn start() -> (String, Heard) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("an address").to_string();
@@ -22,12 +23,12 @@ pub(crate) fn start() -> (String, Heard) {
     (address, heard)
 }
 
-/// Is the target of a trial, until it is killed.
+/// Acts as the target of a trial until it is killed.
 pub(crate) fn be_the_target() -> ! {
     let port = std::env::var("PORT").expect("told by Plimsoll");
     let password = std::env::var(PASSWORD).expect("told by its manifest");
     let listener = TcpListener::bind(format!("0.0.0.0:{port}")).expect("its port");
-    // The test harness has begun a line.
+    // The test harness has already begun a line.
     println!();
     println!("{{\"runtime\": \"parrot\", \"login\": \"user:{password}\"}}");
     for (name, value) in std::env::vars() {

@@ -2,11 +2,12 @@
 
 use std::process::{Child, Command, Stdio};
 
-/// Busy loops; they end with this value.
+/// Busy loops; they end when this value is dropped.
 pub(crate) struct Burners(Vec<Child>);
 
 impl Burners {
-    /// So many, each behind a command that says where it runs and how urgent it is: `taskset -c 0 nice -n -15`. Where that is not allowed they are as urgent as they may be.
+    /// Starts this many loops, each behind a command that says where it runs and how urgent it is:
+    /// `taskset -c 0 nice -n -15`. If that is not allowed, they are as urgent as they may be.
     pub(crate) fn start(count: u32, place: &str) -> Self {
         let one = |_| {
             Command::new("sh")

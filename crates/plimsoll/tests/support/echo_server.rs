@@ -1,4 +1,5 @@
-//! An RFC 6455 echo server on a WebSocket library that is not ours, with faults on demand. A thread per connection, and one that answers.
+//! An RFC 6455 echo server on a third-party WebSocket library, with faults on demand. Each connection has one thread
+//! that reads and one that answers.
 
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
@@ -7,7 +8,7 @@ use std::time::{Duration, Instant};
 use tungstenite::protocol::Role;
 use tungstenite::{Message, WebSocket};
 
-/// How it answers.
+/// How the server answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
     /// At once.
@@ -18,7 +19,7 @@ pub(crate) enum Manner {
     Late(Duration),
 }
 
-/// Starts one on a free port and gives its URL. It serves until the test binary ends.
+/// Starts a server on a free port and returns its URL. It serves until the test binary ends.
 pub(crate) fn start(manner: Manner) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("an address");
@@ -33,7 +34,7 @@ pub(crate) fn start(manner: Manner) -> String {
 fn serve(stream: TcpStream, manner: Manner) {
     stream.set_nodelay(true).expect("TCP_NODELAY");
     let answers = stream.try_clone().expect("a second handle");
-    // The command looks whether anybody listens, and hangs up: no WebSocket then.
+    // The command first checks whether anybody listens, and hangs up: that is no WebSocket.
     let Ok(mut socket) = tungstenite::accept(stream) else {
         return;
     };

@@ -1,4 +1,4 @@
-//! The command, run as a process of its own.
+//! Runs the command as a separate process.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
@@ -18,10 +18,10 @@ use super::{Trial, inference_binary, root};
 /// The result folder's name in the scratch folder.
 const OUT: &str = "out";
 
-/// No call of these tests takes longer; one that does hangs.
+/// No call in these tests takes longer; one that does hangs.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// What a shell may have set for the lying server.
+/// Variables that a shell may have set for the lying server.
 const LIES: [&str; 8] = [
     "LIE",
     "LIE_AFTER_MS",
@@ -33,29 +33,30 @@ const LIES: [&str; 8] = [
     "LIE_SEED",
 ];
 
-/// A call of the command, with a result folder of its own that goes away with it.
+/// A call of the command, with its own result folder, which is deleted with it.
 pub(crate) struct Plimsoll {
     command: Command,
     scratch: TempDir,
-    /// `--out` is added last, behind the value of whatever flag comes before it.
+    /// Whether to add `--out`. It comes last, after the value of any flag before it.
     out_is_ours: bool,
     mark: Mark,
 }
 
 impl Plimsoll {
-    /// `plimsoll VERB …` with `--out` in a scratch folder. It runs there too, so that what it leaves in the current folder is seen.
+    /// `plimsoll VERB …` with `--out` in a scratch folder. It also runs there, so that anything it leaves in the
+    /// current folder is seen.
     pub(crate) fn measuring<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Self {
         let mut call = Self::plain(arguments);
         call.out_is_ours = true;
         call
     }
 
-    /// `plimsoll VERB …` as it is.
+    /// `plimsoll VERB …` as given.
     pub(crate) fn plain<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Self {
         Self::of(Command::new(env!("CARGO_BIN_EXE_plimsoll")), arguments)
     }
 
-    /// The same from a shell in which `before` was said first.
+    /// The same, from a shell that first runs `before`.
     pub(crate) fn after(before: &str, arguments: &[&str]) -> Self {
         let mut shell = Command::new("sh");
         shell.args(["-c", &format!("{before}; exec \"$@\""), "sh"]);
@@ -63,7 +64,7 @@ impl Plimsoll {
         Self::of(shell, arguments)
     }
 
-    /// With `--out` in the scratch folder, as [`Plimsoll::measuring`] has it.
+    /// Adds `--out` in the scratch folder, as [`Plimsoll::measuring`] does.
     pub(crate) fn keeping_results(mut self) -> Self {
         self.out_is_ours = true;
         self
@@ -77,14 +78,14 @@ impl Plimsoll {
             .current_dir(scratch.path())
             .env("PLIMSOLL_ROOT", root())
             .env("PLIMSOLL_INFERENCE_BIN", inference_binary())
-            // The key by which a search is known again is not put into the home of whoever runs the tests.
+            // Keeps the key that seals a search out of the home of the user who runs the tests.
             .env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"))
             .env(mark.variable(), mark.value())
             .env_remove("NO_COLOR")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // As a shell does it for a job: Ctrl-C is for the whole group.
+            // As a shell does for a job: Ctrl-C goes to the whole group.
             .process_group(0);
         for name in LIES {
             command.env_remove(name);
@@ -107,12 +108,12 @@ impl Plimsoll {
         self
     }
 
-    /// Runs it to its end.
+    /// Runs the call to its end.
     pub(crate) fn run(self) -> Ended {
         self.start().wait()
     }
 
-    /// Starts it.
+    /// Starts the call.
     pub(crate) fn start(mut self) -> Running {
         if self.out_is_ours {
             let out = self.scratch.path().join(OUT);
@@ -128,7 +129,7 @@ impl Plimsoll {
                 let line = line.expect("stderr is UTF-8");
                 all += &line;
                 all.push('\n');
-                // Nobody waits for a line any more: it is kept all the same.
+                // Even if nobody waits for a line any more, it is kept.
                 let _ = sender.send(line);
             }
             all
@@ -152,7 +153,7 @@ fn reader(mut from: impl Read + Send + 'static) -> JoinHandle<String> {
     })
 }
 
-/// The names in a folder, in order; none where there is no such folder.
+/// The names in a folder, in order; none if there is no such folder.
 fn names_in(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries
@@ -162,7 +163,7 @@ fn names_in(folder: &Path) -> Vec<String> {
     names
 }
 
-/// A call that runs.
+/// A running call.
 pub(crate) struct Running {
     child: Child,
     stdout: JoinHandle<String>,
@@ -189,24 +190,25 @@ impl Running {
         }
     }
 
-    /// The command's process.
+    /// The process ID of the command.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// The processes of this call that are there now: the command itself, its simulator, its target, and what those started.
+    /// The processes of this call that exist now: the command itself, its simulator, its target, and what those
+    /// started.
     pub(crate) fn processes(&self) -> Vec<String> {
         processes::with(&self.mark)
     }
 
-    /// The ids of those whose command line has these words.
+    /// The process IDs of those whose command line has these words.
     pub(crate) fn pids_of(&self, words: &str) -> Vec<u32> {
         let all = processes::by_id(&self.mark).into_iter();
         let named = all.filter(|(_, line)| line.contains(words));
         named.map(|(pid, _)| pid).collect()
     }
 
-    /// The names in the result folder, unfinished ones too.
+    /// The names in the result folder, including unfinished ones.
     pub(crate) fn result_files(&self) -> Vec<String> {
         names_in(&self.scratch.path().join(OUT))
     }
@@ -216,12 +218,12 @@ impl Running {
         self.signal("-INT");
     }
 
-    /// The terminal is gone.
+    /// The terminal is gone: SIGHUP to the whole group.
     pub(crate) fn hang_up(&self) {
         self.signal("-HUP");
     }
 
-    /// A crash: SIGKILL to the whole group, so that nobody can put anything in order.
+    /// A crash: SIGKILL to the whole group, so that nothing can clean up.
     pub(crate) fn kill(&self) {
         self.signal("-KILL");
     }
@@ -257,7 +259,7 @@ impl Running {
     }
 }
 
-/// A call that is over.
+/// A finished call.
 pub(crate) struct Ended {
     status: ExitStatus,
     pub(crate) stdout: String,
@@ -266,7 +268,8 @@ pub(crate) struct Ended {
     mark: Mark,
 }
 
-/// What a busy machine does to a trial: neighbours that take its time. Everything else that blocks a verdict is of somebody's doing.
+/// Caveats that a busy machine causes: neighbours take CPU time from the trial. Every other caveat that blocks a
+/// verdict has another cause.
 const OF_THE_MACHINE: [&str; 8] = [
     "send-lag",
     "steal",
@@ -283,8 +286,8 @@ impl Ended {
         self.status.code()
     }
 
-    /// What a busy machine did to the one trial of a `run`: the caveats that block its verdict, where all of them but the `expected` ones are of the machine's doing.
-    /// Empty: its verdict stands, whatever it is.
+    /// What a busy machine did to the one trial of a `run`: the caveats that block its verdict, other than the
+    /// `expected` ones, if the machine causes all of them. If this is empty, the verdict stands, whatever it is.
     pub(crate) fn disturbances(&self, expected: &[&str]) -> Vec<String> {
         let unexplained: Vec<String> = self
             .blocking_caveats()
@@ -299,7 +302,7 @@ impl Ended {
         }
     }
 
-    /// The same for all trials of a call, wherever in its result folder they lie.
+    /// The same for all trials of a call, anywhere in its result folder.
     pub(crate) fn disturbances_throughout(&self) -> Vec<String> {
         let mut found = Vec::new();
         let mut folders = vec![self.folder()];
@@ -321,7 +324,7 @@ impl Ended {
         found
     }
 
-    /// The exit code, with all that was said when it is another.
+    /// Expects this exit code; otherwise fails with everything that was printed.
     #[track_caller]
     pub(crate) fn expect_code(&self, expected: i32) -> &Self {
         assert_eq!(
@@ -335,7 +338,7 @@ impl Ended {
         self
     }
 
-    /// The scratch folder: the current folder of the call.
+    /// The scratch folder, which is the current folder of the call.
     pub(crate) fn scratch(&self) -> &Path {
         self.scratch.path()
     }
@@ -345,12 +348,12 @@ impl Ended {
         self.scratch.path().join(OUT)
     }
 
-    /// The names in it, unfinished ones too.
+    /// The names in it, including unfinished ones.
     pub(crate) fn result_files(&self) -> Vec<String> {
         names_in(&self.folder())
     }
 
-    /// A file of the result folder.
+    /// The text of a file in the result folder.
     pub(crate) fn text_of(&self, name: &str) -> String {
         let path = self.folder().join(name);
         std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
@@ -365,7 +368,7 @@ impl Ended {
         Trial(self.json_of("trial-001.json"))
     }
 
-    /// Names of what stands in the way of a verdict.
+    /// Names of the caveats that block the verdict.
     pub(crate) fn blocking_caveats(&self) -> Vec<String> {
         let file = self.folder().join("trial-001.json");
         let Ok(text) = std::fs::read_to_string(file) else {
@@ -374,7 +377,7 @@ impl Ended {
         Trial(serde_json::from_str(&text).expect("JSON")).blocking_caveats()
     }
 
-    /// Nothing that it started is still there.
+    /// Nothing that the command started is still running.
     #[track_caller]
     pub(crate) fn expect_nothing_left_running(&self) {
         let left = processes::with(&self.mark);

@@ -47,7 +47,8 @@ command = ["sh", "-c", {line:?}]
     )
 }
 
-/// The manifest of a speech gateway that is the lying server, started by this shell line, whose program asks no back end.
+/// The manifest of a speech gateway that is started by this shell line: the lying server, whose program asks no back
+/// end.
 pub(crate) fn manifest_of_gateway(name: &str, description: &str, line: &str) -> String {
     format!(
         r#"name = "{name}"
@@ -63,7 +64,7 @@ command = ["sh", "-c", {line:?}]
     )
 }
 
-/// A file in `folder`.
+/// Writes a file in `folder` and returns its path.
 pub(crate) fn file(folder: &Path, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
     let path = folder.join(name);
     std::fs::write(&path, bytes).expect("write");

@@ -1,9 +1,10 @@
-//! What the end-to-end tests share: the real binary, run as a user runs it, and its results read as a user's script would read them.
+//! What the end-to-end tests share: the real binary, run as a user runs it, and its results read as a user's script
+//! would read them.
 //!
-//! Trials take turns ([`turn`]), for each wants the machine to itself. A trial that the machine disturbed comes out `invalid`, by design; such a one is run again
-//! ([`undisturbed`]), and where that does not help the test is counted and listed as skipped: *inconclusive*. A verdict is never changed, and a `fail` is never run again:
-//! nothing but the target may cause one.
-#![allow(dead_code, unused_imports)] // Each test file uses its part.
+//! Trials take turns ([`turn`]), because each needs the machine to itself. A trial that the machine disturbed comes out
+//! `invalid`, by design. It is run again ([`undisturbed`]); if that does not help, the test is counted and listed as
+//! skipped: *inconclusive*. A verdict is never changed, and a `fail` is never run again: only the target may cause one.
+#![allow(dead_code, unused_imports)] // Each test file uses only a part.
 
 pub(crate) mod burners;
 pub(crate) mod echo_server;
@@ -22,7 +23,8 @@ pub(crate) use invocation::{Ended, Plimsoll};
 pub(crate) use records::Trial;
 pub(crate) use turns::{Turn, shared_turn, turn};
 
-/// Gates with latencies that a machine under test load can hold, by percentiles that a short window has samples for: the server's threads share the client's cores.
+/// Gates with latencies that a machine under test load can hold, on percentiles that a short window has samples for.
+/// The server's threads share the client's cores.
 pub(crate) const ROOMY_SLO: &str = "[gates]
 newest_p50_ms = 100
 newest_p95_ms = 250
@@ -43,8 +45,9 @@ pub(crate) fn root() -> PathBuf {
         .to_owned()
 }
 
-/// The inference simulator, brought up to date. When it is fresh, as `scripts/test.sh` leaves it, this takes a moment only: so all of the workspace is named, for a build of the
-/// one package would have other features, and build its dependencies again.
+/// The inference simulator, brought up to date. If it is fresh, as `scripts/test.sh` leaves it, this takes only a
+/// moment. That is why the whole workspace is built: a build of the one package would have other features, and build
+/// its dependencies again.
 pub(crate) fn inference_binary() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -79,28 +82,31 @@ pub(crate) fn built_lying_server() -> PathBuf {
     folder.join("target/release/lying-server")
 }
 
-/// Short phases: a window of `measured_s` that begins 1.2 s after the trial.
+/// Short phases: a window of `measured_s` that begins 1.2 s after the trial begins.
 pub(crate) fn short_phases(measured_s: u32) -> Vec<String> {
     let line = format!("--ramp 0.2 --warm-up 1 --measured {measured_s} --grace 2");
     line.split(' ').map(str::to_owned).collect()
 }
 
-/// How often a trial is run that the machine disturbs.
+/// How often to run a trial that the machine disturbs.
 const ATTEMPTS: u32 = 3;
 
-/// Runs what `invocation` makes until the machine does not disturb it, at most [`ATTEMPTS`] times. `None`: it did each time, which is said; there is nothing to hold against
-/// anything then, and the test ends ([`conclusive`]).
+/// Runs what `invocation` makes until the machine does not disturb it, at most [`ATTEMPTS`] times. `None` if the
+/// machine disturbed it each time, which is reported. There is nothing to check then, and the test ends
+/// ([`conclusive`]).
 pub(crate) fn undisturbed(invocation: impl Fn() -> Plimsoll) -> Option<Ended> {
     or_inconclusive(attempts(ATTEMPTS, |_| None, &[], || invocation().run()))
 }
 
-/// The same for a trial so small that another one may run beside it: so it is tried first, and alone where that disturbed it. It takes its turns itself.
+/// The same for a trial so small that another one may run beside it. The first attempt runs beside others; if that is
+/// disturbed, the next ones run alone. It takes its turns itself.
 pub(crate) fn undisturbed_beside_another(invocation: impl Fn() -> Plimsoll) -> Option<Ended> {
     let turn_of = |attempt| Some(if attempt == 1 { shared_turn() } else { turn() });
     or_inconclusive(attempts(ATTEMPTS, turn_of, &[], || invocation().run()))
 }
 
-/// The first trial that was disturbed by nothing but what is `expected`; else what disturbed the last one. An attempt has the turn that `turn_of` takes for it.
+/// The first trial that nothing disturbed except what is `expected`; otherwise, what disturbed the last one. Each
+/// attempt has the turn that `turn_of` takes for it.
 pub(crate) fn attempts(
     most: u32,
     turn_of: impl Fn(u32) -> Option<Turn>,
@@ -121,12 +127,12 @@ pub(crate) fn attempts(
     Err(disturbances)
 }
 
-/// The trial, where one was not disturbed; else it is said what did.
+/// The trial, if one was not disturbed; otherwise reports what disturbed it.
 pub(crate) fn or_inconclusive(attempts: Result<Ended, Vec<String>>) -> Option<Ended> {
     attempts.map_err(|by| inconclusive(&by)).ok()
 }
 
-/// The network cards whose maker's name, which is their alias, begins so.
+/// The network cards whose alias, which is the name of their maker, begins with `maker`.
 pub(crate) fn cards_of(maker: &str) -> Vec<String> {
     let cards = std::fs::read_dir("/sys/class/net")
         .expect("cards")
@@ -139,7 +145,8 @@ pub(crate) fn cards_of(maker: &str) -> Vec<String> {
         .collect()
 }
 
-/// Runs a search (or whatever has several trials) until the machine disturbs none of its trials, at most twice; the last one, disturbed or not, with what disturbed it.
+/// Runs a search (or whatever has several trials) until the machine disturbs none of its trials, at most twice. Returns
+/// the last one, disturbed or not, with what disturbed it.
 pub(crate) fn searched(search: impl Fn() -> Ended) -> (Ended, Vec<String>) {
     let first = search();
     let disturbances = first.disturbances_throughout();
@@ -152,7 +159,7 @@ pub(crate) fn searched(search: impl Fn() -> Ended) -> (Ended, Vec<String>) {
     (second, disturbances)
 }
 
-/// The machine disturbed the trial each time.
+/// Reports that the machine disturbed the trial each time.
 pub(crate) fn inconclusive(disturbances: &[String]) {
     plimsoll_testing::skipped!(
         "inconclusive: this machine disturbed every attempt ({})",
@@ -160,8 +167,8 @@ pub(crate) fn inconclusive(disturbances: &[String]) {
     );
 }
 
-/// The value of an attempt that was conclusive; without one the test (or the helper) ends here.
-#[allow(unused_macros)] // Each test file uses its part.
+/// The value of a conclusive attempt; without one, the test (or the helper) ends here.
+#[allow(unused_macros)] // Each test file uses only a part.
 macro_rules! conclusive {
     ($attempt:expr) => {
         match $attempt {

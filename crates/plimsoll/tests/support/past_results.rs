@@ -1,12 +1,12 @@
-//! Result folders made of one that is checked in: a search on a quarter of a vCPU.
-#![allow(dead_code)] // Each test file uses its part.
+//! Result folders made from one that is checked in: a search on a quarter of a vCPU.
+#![allow(dead_code)] // Each test file uses only a part.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// The project's root; without the rest of the support, which brings the simulator up to date.
+/// The project's root. The rest of the support is not used, because it brings the simulator up to date.
 fn root() -> PathBuf {
     let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let root = crate_folder.ancestors().nth(2);
@@ -14,7 +14,7 @@ fn root() -> PathBuf {
         .to_owned()
 }
 
-/// Unpacks the search's records into that folder, each changed by that.
+/// Unpacks the search's records into this folder, each modified by `change`.
 pub(crate) fn copy(to: &Path, change: impl Fn(&mut Value)) {
     let packed = root().join("docs/results/rust-axum-quarter-vcpu/records.tar.gz");
     let packed = fs::File::open(packed).expect("it is checked in");
@@ -36,12 +36,12 @@ pub(crate) fn copy(to: &Path, change: impl Fn(&mut Value)) {
     }
 }
 
-/// Begun on that day of December.
+/// Sets the start to this day of December.
 pub(crate) fn on_day(day: u32) -> impl Fn(&mut Value) {
     move |record| record["started_at"] = format!("2026-12-{day:02}T01:02:03Z").into()
 }
 
-/// Carries half of what it did.
+/// Halves what a record says was carried.
 pub(crate) fn halved(record: &mut Value) {
     let is_bracket = record.get("confirmed").is_some();
     if !is_bracket {

@@ -1,4 +1,4 @@
-//! Which processes belong to a call: an environment variable that all of them inherit tells.
+//! Finds the processes of a call, by an environment variable that all of them inherit.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -23,12 +23,13 @@ impl Mark {
     }
 }
 
-/// The command lines of the processes with this mark. A process that ended but was not reaped has no environment any more, so it does not count.
+/// The command lines of the processes with this mark. A process that ended but was not reaped has no environment any
+/// more, so it does not count.
 pub(crate) fn with(mark: &Mark) -> Vec<String> {
     by_id(mark).into_iter().map(|(_, line)| line).collect()
 }
 
-/// The same with their process ids.
+/// The same, with their process IDs.
 pub(crate) fn by_id(mark: &Mark) -> Vec<(u32, String)> {
     let wanted = format!("{}={}", mark.variable(), mark.value());
     let entries = std::fs::read_dir("/proc").expect("/proc is there");

@@ -1,8 +1,8 @@
-//! A trial's record, read by the names that the documentation promises. A name that is missing is a failed test.
+//! A trial's record, read by the names that the documentation promises. A missing name fails the test.
 
 use serde_json::Value;
 
-/// Counters of the ledger that are 0 where all is well.
+/// Counters of the ledger that are 0 if all is well.
 pub(crate) const FAULTS: &[&str] = &[
     "frames_errored",
     "frames_lost",
@@ -30,7 +30,7 @@ impl Trial {
         })
     }
 
-    /// A number.
+    /// The number at a path.
     #[track_caller]
     pub(crate) fn number(&self, path: &str) -> f64 {
         let value = self.at(path);
@@ -39,7 +39,8 @@ impl Trial {
             .unwrap_or_else(|| panic!("`{path}` is no number: {value}"))
     }
 
-    /// A number, where a step of the path may also be the `name` of a thing in a list: `gates.frames_lost.observed`.
+    /// The number at a path. A step of the path may also be the `name` of a thing in a list:
+    /// `gates.frames_lost.observed`.
     #[track_caller]
     pub(crate) fn number_at(&self, path: &str) -> f64 {
         let found = path
@@ -82,7 +83,7 @@ impl Trial {
         caveats.iter().filter_map(|c| c["id"].as_str()).collect()
     }
 
-    /// Names of those that make it `invalid`.
+    /// Names of the caveats that make it `invalid`.
     pub(crate) fn blocking_caveats(&self) -> Vec<String> {
         let caveats = self.at("caveats").as_array().expect("a list");
         let blocking = caveats.iter().filter(|caveat| caveat["blocking"] == true);
@@ -91,7 +92,7 @@ impl Trial {
             .collect()
     }
 
-    /// The verdict is `fail`, by this gate among others.
+    /// Expects the verdict `fail`, by this gate among others.
     #[track_caller]
     pub(crate) fn expect_failed_by(&self, gate: &str) {
         assert_eq!(
@@ -107,7 +108,8 @@ impl Trial {
         );
     }
 
-    /// Every frame due is answered, errored or lost, exactly once; and every frame without an answer stands in the latencies.
+    /// Every frame due is answered, errored or lost, exactly once; and every frame without an answer is in the
+    /// latencies.
     #[track_caller]
     pub(crate) fn expect_every_frame_accounted_for(&self) {
         let count = |name| self.ledger(name);
@@ -125,7 +127,7 @@ impl Trial {
         }
     }
 
-    /// Nothing was lost, doubled, reordered, wrong or faulty, and no session failed.
+    /// Nothing was lost, duplicated, reordered, wrong or faulty, and no session failed.
     #[track_caller]
     pub(crate) fn expect_flawless_ledger(&self) {
         self.expect_every_frame_accounted_for();
@@ -137,7 +139,7 @@ impl Trial {
     }
 }
 
-/// Holds a record against a checked-in schema.
+/// Validates a record against a checked-in schema.
 #[track_caller]
 pub(crate) fn expect_valid(record: &Value, schema: &str) {
     let path = super::root().join("crates/report/schema").join(schema);

@@ -1,4 +1,4 @@
-//! As much of a terminal as the live view uses. Whatever else is written to it is a fault.
+//! As much of a terminal as the live view uses. Anything else that is written to it is a fault.
 
 /// A terminal of any width and height: lines never wrap and never scroll away.
 #[derive(Debug)]
@@ -6,9 +6,9 @@ pub(crate) struct Emulated {
     rows: Vec<Vec<char>>,
     row: usize,
     column: usize,
-    /// Whether text is painted.
+    /// Whether text is painted now.
     painted: bool,
-    /// Whether any was.
+    /// Whether any text was ever painted.
     was_painted: bool,
 }
 
@@ -25,7 +25,7 @@ impl Default for Emulated {
 }
 
 impl Emulated {
-    /// Takes what a program writes, with `\n` for a new line, as a terminal's driver makes it one.
+    /// Takes what a program writes. `\n` starts a new line, as with a terminal's driver.
     pub(crate) fn feed(&mut self, written: &str) {
         let mut characters = written.chars();
         while let Some(character) = characters.next() {
@@ -49,7 +49,7 @@ impl Emulated {
         }
     }
 
-    /// What stands on it, without the empty lines at its end.
+    /// The lines on the terminal, without the empty ones at its end.
     pub(crate) fn lines(&self) -> Vec<String> {
         let text = |row: &Vec<char>| row.iter().collect::<String>().trim_end().to_owned();
         let mut lines: Vec<String> = self.rows.iter().map(text).collect();
@@ -59,12 +59,12 @@ impl Emulated {
         lines
     }
 
-    /// Nothing is painted any more, and the cursor is at the beginning of a line with nothing in or below it.
+    /// Whether nothing is painted any more, and the cursor is at the beginning of a line with nothing in or below it.
     pub(crate) fn is_whole(&self) -> bool {
         !self.painted && self.column == 0 && self.row >= self.lines().len()
     }
 
-    /// Whether any text ever was painted.
+    /// Whether any text was ever painted.
     pub(crate) fn was_painted(&self) -> bool {
         self.was_painted
     }

@@ -1,8 +1,8 @@
-//! Who may use the machine. (Cargo runs test binaries one after the other, and the tests of one side by side.)
+//! Turns at using the machine. (Cargo runs test binaries one after the other, and the tests of one side by side.)
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// All of the machine: as many small trials as run side by side. `scripts/test.sh` lets so many tests run at once.
+/// The whole machine: as many small trials as run side by side. `scripts/test.sh` lets this many tests run at once.
 const ALL: u32 = 3;
 
 static FREE: Mutex<u32> = Mutex::new(ALL);
@@ -16,7 +16,8 @@ pub(crate) fn turn() -> Turn {
     take(ALL)
 }
 
-/// The same for a trial so small that three do not disturb one another: some thirty sessions take a few hundredths of a core.
+/// The same, for a trial so small that three do not disturb one another: about thirty sessions take a few hundredths of
+/// a core.
 pub(crate) fn shared_turn() -> Turn {
     take(1)
 }

@@ -1,5 +1,5 @@
-//! A general WebSocket server on a library that is not ours, with the faults by which measurements of such servers went wrong, on demand. A thread per
-//! connection, and one that answers.
+//! A general WebSocket server on a third-party library. On demand it has the faults by which measurements of such
+//! servers went wrong. Each connection has one thread that reads and one that answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
@@ -13,7 +13,7 @@ use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::protocol::{CloseFrame, Role};
 use tungstenite::{Message, WebSocket};
 
-/// What it does.
+/// How the server behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
     /// Sends every message back at once.
@@ -22,21 +22,24 @@ pub(crate) enum Manner {
     Discards,
     /// Sends them back this much later.
     Late(Duration),
-    /// Sends nothing from one second to two seconds after the first of its connections came, then all of it; the same when all have gone and others come.
+    /// Sends nothing from two seconds to three seconds after the first of its connections came, then all of it. The
+    /// same happens when all have gone and others come.
     StandsStill,
-    /// Accepts one connection in so much time.
+    /// Accepts one connection in this much time.
     AcceptsOneIn(Duration),
-    /// Of three connections one is answered with 503, one is closed without a word, one is upgraded.
+    /// Of every three connections, one is answered with 503, one is closed without an answer, and one is upgraded.
     RefusesByTurns,
-    /// Passes each message on to all.
+    /// Passes each message on to all connections.
     Hub,
-    /// The same, but of ten messages one does not come to every other connection.
+    /// The same, but one message in ten does not reach every other connection.
     HubThatSkips,
-    /// The WSE engine as an application sees it that takes its events: pings are answered, all else is handed on and counted. What is binary it does not read.
+    /// The WSE engine with an application that takes its events: pings are answered, and everything else is handed on
+    /// and counted. It does not read binary messages.
     Wse,
-    /// The same engine with an application that takes none.
+    /// The same engine with an application that takes no events.
     WseWithoutApplication,
-    /// The same engine: of three connections one is told that its token is bad, one is never told that the server is ready.
+    /// The same engine. Of every three connections, one is told that its token is bad, and one is never told that the
+    /// server is ready.
     WseRefusesByTurns,
 }
 
@@ -51,23 +54,23 @@ pub(crate) struct Server {
 struct State {
     /// Connections that were upgraded.
     accepted: u64,
-    /// Messages that the application was handed.
+    /// Messages handed to the application.
     handed_on: u64,
     /// Where connections came from.
     peers: BTreeSet<IpAddr>,
-    /// How to answer each that is open.
+    /// How to answer each open connection.
     open: BTreeMap<u64, Answers>,
-    /// When the first of those that are open came.
+    /// When the first of the open connections came.
     since: Option<Instant>,
     /// Messages that were passed on.
     passed_on: u64,
 }
 
-/// What is to be sent, and not before when.
+/// Messages to send, each with its earliest time.
 type Answers = Sender<(Instant, Message)>;
 
 impl Server {
-    /// Starts one on a free port.
+    /// Starts a server on a free port.
     pub(crate) fn start(manner: Manner) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let server = Self {
@@ -100,7 +103,7 @@ impl Server {
         stream.set_nodelay(true).expect("TCP_NODELAY");
         let mut head = [0; 16];
         let read = stream.peek(&mut head).unwrap_or(0);
-        // The command looks whether anybody listens, and hangs up.
+        // The command first checks whether anybody listens, and hangs up.
         if read == 0 {
             return;
         }
@@ -139,7 +142,7 @@ impl Server {
         let _ = answering.join();
     }
 
-    /// Those of a target of this kind; an echo that is nobody's target has none.
+    /// The metrics of a target of this kind. An echo server that is not a target has none.
     fn metrics(&self, manner: Manner) -> String {
         let state = self.state();
         let (status, body) = match manner {
@@ -225,7 +228,7 @@ impl Server {
         let skips = manner == Manner::HubThatSkips && state.passed_on.is_multiple_of(10);
         for (place, receiver) in state.open.values().enumerate() {
             if !(skips && place % 2 == 1) {
-                // One that is gone takes nothing.
+                // A connection that is gone takes nothing.
                 let _ = receiver.send((Instant::now(), message.clone()));
             }
         }
@@ -238,7 +241,7 @@ impl Server {
     }
 }
 
-/// Reads a request to its end: to close with some of it unread would reset the connection, and the answer might be lost.
+/// Reads a request to its end. Closing with some of it unread would reset the connection, and the answer might be lost.
 fn take_request(stream: &mut TcpStream) {
     let (mut request, mut buffer) = (Vec::new(), [0; 4096]);
     while !request.ends_with(b"\r\n\r\n") {
@@ -249,7 +252,7 @@ fn take_request(stream: &mut TcpStream) {
     }
 }
 
-/// As the WSE engine does it: after the upgrade.
+/// Refuses the token as the WSE engine does: after the upgrade.
 fn refuse_token(socket: &mut WebSocket<TcpStream>) {
     let error = json!({"c": "WSE", "t": "error", "p": {"code": "AUTH_FAILED", "message": "no"}});
     let _ = socket.send(Message::text(error.to_string()));
@@ -257,7 +260,7 @@ fn refuse_token(socket: &mut WebSocket<TcpStream>) {
         code: CloseCode::from(4401),
         reason: "".into(),
     }));
-    // Until the client has closed as well.
+    // Reads until the client has closed as well.
     while socket.read().is_ok() {}
 }
 

@@ -1,4 +1,4 @@
-//! `plimsoll check --all`: every target that runs here, several at a time where that is asked for.
+//! `plimsoll check --all`: checks every target that runs here, several at a time if requested.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -49,13 +49,13 @@ pub(super) fn run(args: &CheckArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(if stop.requested() {
         130
     } else {
-        // Without any report nothing is known.
+        // Without any report, nothing is known.
         let nothing = if checked.is_empty() { 2 } else { 0 };
         code_of_all(checked.iter().map(code_number_of).chain([code, nothing]))
     }))
 }
 
-/// The catalogue less the targets that the user excludes.
+/// The catalogue without the targets that the user excludes.
 fn without(except: &[String], mut catalogue: Catalogue) -> Result<Catalogue, Failure> {
     for name in except {
         let known = catalogue.targets.iter().any(|target| target.name == *name)
@@ -79,13 +79,13 @@ fn without(except: &[String], mut catalogue: Catalogue) -> Result<Catalogue, Fai
     Ok(catalogue)
 }
 
-/// A target that cannot be checked weighs most, then one that failed, then one that was disturbed.
+/// A target that cannot be checked takes precedence, then one that failed, then one that was disturbed.
 fn code_of_all(codes: impl Iterator<Item = u8>) -> u8 {
     let weight = |code: &u8| [2, 1, 3].iter().rev().position(|known| known == code);
     codes.max_by_key(weight).unwrap_or(0)
 }
 
-/// Builds a target. One that does not build does not keep the others from their check.
+/// Builds a target. If one does not build, the others are still checked.
 fn ready(manifest: &Manifest, path: &Path, stop: &Stop) -> bool {
     let logs = path.join(&manifest.name).join("logs");
     let built = build(manifest, &logs, stop);
@@ -95,7 +95,7 @@ fn ready(manifest: &Manifest, path: &Path, stop: &Stop) -> bool {
     built.is_ok()
 }
 
-/// The reports in the order of the targets; `--jobs` threads take the targets one by one.
+/// Checks the targets on `--jobs` threads, which take them one by one. The reports are in the order of the targets.
 fn each(
     args: &CheckArgs,
     targets: &[Manifest],
@@ -118,7 +118,7 @@ fn each(
                 .on_cpus(placement.target_cpus.clone(), placement.client_cpus.clone());
             let subject = laboratory.subject();
             let report = cases_told(args, stop, &subject, |case| {
-                // Passed ones would drown the others: there are more than a hundred of each target.
+                // Passed cases would drown the others: each target has more than a hundred.
                 if !case.pass && case.skipped.is_none() && !args.out.json {
                     say!("{}:", manifest.name);
                     show(case, false);

@@ -27,7 +27,7 @@ pub(crate) fn run(args: &CheckArgs, stop: &Stop) -> Result<ExitCode, Failure> {
             args.which.workload.word()
         )));
     }
-    // clap drops a `requires` whose argument is in conflict with one that is there.
+    // clap ignores a `requires` if its argument conflicts with one that is present.
     let token_given = args.token.is_some() || args.token_file.is_some();
     if token_given && args.which.url.is_none() {
         return Err(Failure::Usage(
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &CheckArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     Ok(code_of(&report, stop))
 }
 
-/// Checks a gateway that runs already. What it says back of the token is left out.
+/// Checks a gateway that is already running. If it repeats the token, the report leaves that out.
 fn of_url(args: &CheckArgs, url: &str, stop: &Stop) -> Result<CheckReport, Failure> {
     let (url, token) = (plain_url(url)?, token(args)?);
     let mut secrets = Secrets::default();
@@ -92,7 +92,8 @@ fn token(args: &CheckArgs) -> Result<Option<Secret>, Failure> {
     }
 }
 
-/// The URL, which is the name of what is checked: only its host and port are used, so nothing that may be a secret is taken.
+/// The URL, which is also the subject's name. Only its host and port are used, so a URL with parts that may be secret
+/// is rejected.
 fn plain_url(url: &str) -> Result<String, Failure> {
     if url.contains(['@', '?']) {
         return Err(Failure::Usage(format!(
@@ -120,7 +121,7 @@ fn counts(report: &CheckReport) -> String {
     )
 }
 
-/// Checks a target that is started as each case needs it.
+/// Checks a target, starting it as each case needs.
 fn target(args: &CheckArgs, folder: &ResultFolder, stop: &Stop) -> Result<CheckReport, Failure> {
     let logs = folder.path().join("logs");
     let manifest = setup::manifest_of(args.target.as_deref(), &args.which)?;

@@ -1,4 +1,4 @@
-//! Two result folders.
+//! Compares two result folders.
 
 use std::path::Path;
 
@@ -38,13 +38,13 @@ pub(super) fn compare(args: &CompareArgs, a: &Path, b: &Path) -> Result<Comparis
     Ok(comparison)
 }
 
-/// What a result folder holds of one target.
+/// What a result folder holds about one target.
 pub(crate) fn measured(folder: &Path) -> Result<Measured, Failure> {
     let results = plimsoll_report::load(folder)?;
     let trials = results
         .trials
         .into_iter()
-        // What a signal cut off is no measurement.
+        // A trial that a signal cut short is not a measurement.
         .filter(|stored| !stored.trial.interrupted)
         .map(|stored| (format!("{}.json", stored.stem), stored.trial))
         .collect();

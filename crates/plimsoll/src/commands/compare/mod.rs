@@ -1,4 +1,4 @@
-//! `plimsoll compare A B`: two targets, their trials interleaved, or two result folders.
+//! `plimsoll compare A B`: compares two targets with interleaved trials, or two result folders.
 
 pub(crate) mod folders;
 mod what;
@@ -22,10 +22,10 @@ use crate::progress::Progress;
 use crate::setup;
 use what::What;
 
-/// Pairs unless another number is given: with a trial's cost scattering by 2 %, a difference of 5 % is shown in 95 of 100 comparisons
+/// Default number of pairs. If a trial's cost scatters by 2 %, they show a difference of 5 % in 95 of 100 comparisons
 /// (`cargo run --release -p plimsoll-core --example bootstrap-coverage`).
 const PAIRS: u32 = 8;
-/// Costs are compared at this share of the lower load line: both carry it with room to spare.
+/// Costs are compared at this share of the lower load line, which both targets carry with room to spare.
 const SHARE_OF_LOAD_LINE: f64 = 0.7;
 
 pub(crate) fn run(args: &CompareArgs, stop: &Stop) -> Result<ExitCode, Failure> {
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &CompareArgs, stop: &Stop) -> Result<ExitCode, Failure> 
     }
 }
 
-/// A confidence that was asked for, if intervals can be made with it.
+/// The requested confidence, if intervals can be made with it.
 pub(crate) fn confidence_of(share: f64) -> Result<f64, Failure> {
     if (0.5..=0.999).contains(&share) {
         Ok(share)
@@ -62,7 +62,7 @@ pub(crate) fn confidence_of(share: f64) -> Result<f64, Failure> {
     }
 }
 
-/// Two targets.
+/// Compares two targets.
 fn targets(args: &CompareArgs, manifests: [Manifest; 2], stop: &Stop) -> Result<ExitCode, Failure> {
     setup::ws::must_speak_alike(args.workload, &manifests)?;
     let names = format!("{}-{}", manifests[0].name, manifests[1].name);
@@ -91,7 +91,7 @@ fn targets(args: &CompareArgs, manifests: [Manifest; 2], stop: &Stop) -> Result<
             .unwrap_or_else(|| find::most_asked(&args.search, conditions.load.unit()));
         trial::must_be_possible(&conditions, subject, most)?;
     }
-    // All that can be refused at once is refused by now, so the folder is not made in vain.
+    // Everything that can be refused early has been refused by now, so the folder is not created in vain.
     let folder = ResultFolder::create(path)?;
     let targets = subjects.iter().map(|subject| subject.name().to_owned());
     let mut progress = Progress::new(
@@ -155,7 +155,7 @@ fn measured(
     }
 }
 
-/// Writes the comparison, renders the folder, and says what was found.
+/// Writes the comparison, renders the folder, and prints what was found.
 fn kept_and_shown(
     args: &CompareArgs,
     folder: &ResultFolder,
@@ -171,12 +171,12 @@ fn kept_and_shown(
     Ok(())
 }
 
-/// 130 when interrupted, 3 when nothing could be compared, 1 when the conclusion is the one that was to fail, else 0.
+/// The exit code: 130 if interrupted, 3 if nothing could be compared, 1 if `--fail-if` names the conclusion, else 0.
 fn code_of(args: &CompareArgs, comparison: &Comparison) -> ExitCode {
     ExitCode::from(code_number_of(args.fail_if, comparison))
 }
 
-/// The same as a number.
+/// The same code as a number.
 pub(crate) fn code_number_of(fail_if: Option<FailIf>, comparison: &Comparison) -> u8 {
     let by_carrying = comparison.carried.map(|carried| carried.shows);
     let nothing = comparison.cost_ratio.is_none()
@@ -198,7 +198,7 @@ fn subject(comparison: &Comparison) -> String {
     format!("{}-{}", comparison.a.name, comparison.b.name)
 }
 
-/// Where targets are looked for.
+/// Where to look for targets.
 fn which(args: &CompareArgs) -> args::Which {
     args::Which {
         url: None,

@@ -1,4 +1,4 @@
-//! What is compared: a target or a result folder.
+//! An argument of `plimsoll compare`: a target or a result folder.
 
 use std::path::{Path, PathBuf};
 
@@ -8,14 +8,15 @@ use crate::args::Which;
 use crate::failure::Failure;
 use crate::setup;
 
-/// One of the two that are compared.
+/// One side of the comparison.
 pub(super) enum What {
     Target(Box<Manifest>),
     Folder(PathBuf),
 }
 
 impl What {
-    /// A file is a manifest. A folder with a manifest in it is that target, another one a result. Anything else is a target's name.
+    /// Resolves an argument. A file is a manifest. A folder with a manifest in it is that target, and any other folder
+    /// is a result. Anything else is a target's name.
     pub(super) fn named(text: &str, which: &Which) -> Result<Self, Failure> {
         let path = Path::new(text);
         if path.is_file() {

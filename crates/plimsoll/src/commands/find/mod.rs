@@ -1,4 +1,4 @@
-//! `plimsoll find`: the load line of each target.
+//! `plimsoll find`: finds the load line of each target.
 
 mod resume;
 mod seal;
@@ -25,11 +25,12 @@ use crate::progress::Progress;
 use crate::setup;
 use resume::Begun;
 
-/// Trials that decide about a load at the edge.
+/// Default number of trials that decide about a load at the edge.
 const REPEATS: u32 = 3;
-/// Trials that a search may take before it says what it knows.
+/// The most trials of a search before it reports what it knows.
 const TRIALS_MAX: u32 = 60;
-/// A quick search says what it knows after this many minutes: its trials are too short for a soft edge to get any sharper.
+/// A quick search reports what it knows after this many minutes: its trials are too short to make a soft edge any
+/// sharper.
 const QUICK_MINUTES: f64 = 6.0;
 /// Confidence of the edge's interval.
 const CONFIDENCE: f64 = 0.95;
@@ -51,7 +52,7 @@ pub(crate) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     told(args, &one(args, name, path, None, None, stop)?)
 }
 
-/// The brackets of a target, as JSON if that was asked for, and the exit code that they make.
+/// Prints a target's brackets as JSON if requested, and returns their exit code.
 fn told(args: &FindArgs, brackets: &[Bracket]) -> Result<ExitCode, Failure> {
     if args.out.json {
         match brackets {
@@ -62,7 +63,8 @@ fn told(args: &FindArgs, brackets: &[Bracket]) -> Result<ExitCode, Failure> {
     Ok(code_of(brackets))
 }
 
-/// Searches the load line of one target, into the folder `path`: a bracket for each SLO. `progress` is that of the whole, where it is one search of several.
+/// Searches for the load line of one target, into the folder `path`, and returns one bracket per SLO. If this is one
+/// search of several, `progress` is that of the whole command.
 fn one(
     args: &FindArgs,
     name: Option<&str>,
@@ -77,10 +79,11 @@ fn one(
     let conditions =
         setup::conditions(&subject, &args.which, &args.place, &args.load, logs.clone())?;
     let mut plan = plan(&args.search, args.load.seed, &conditions)?;
-    // The search must be able to try the greatest load that it may come to: to find out half way would waste the trials before.
+    // The search must be able to try the highest load that it may reach. Finding out halfway would waste the trials
+    // before.
     let most = most_asked(&args.search, conditions.load.unit());
     trial::must_be_possible(&conditions, &subject, most)?;
-    // All that can be refused at once is refused by now, so the folder is not made in vain.
+    // Everything that can be refused early has been refused by now, so the folder is not created in vain.
     let folder = ResultFolder::create(path)?;
     let mut own;
     let progress = match progress {
@@ -96,7 +99,7 @@ fn one(
         progress.say(&format!("{subject_name}: building"));
     }
     setup::bring_up_to_date(&subject, &logs, stop)?;
-    // Only for now: the next target's placement is chosen from all CPUs again.
+    // Only temporarily: the next target's placement is chosen from all CPUs again.
     let _bound = conditions
         .placement
         .client_cpus
@@ -129,7 +132,7 @@ fn one(
     kept_and_shown(args, &folder, found)
 }
 
-/// Writes the brackets, renders the folder, and says what was found.
+/// Writes the brackets, renders the folder, and prints what was found.
 fn kept_and_shown(
     args: &FindArgs,
     folder: &ResultFolder,
@@ -162,7 +165,7 @@ fn kept_and_shown(
     }
 }
 
-/// The load that a search begins with unless told otherwise.
+/// The default load that a search starts with.
 fn usual_start(unit: LoadUnit) -> u32 {
     match unit {
         LoadUnit::Sessions | LoadUnit::Connections => 400,
@@ -172,7 +175,7 @@ fn usual_start(unit: LoadUnit) -> u32 {
     }
 }
 
-/// The greatest load that a search was told of.
+/// The highest load that the flags of a search name.
 pub(super) fn most_asked(args: &SearchArgs, unit: LoadUnit) -> u32 {
     let start = args.start.unwrap_or_else(|| usual_start(unit));
     args.max.unwrap_or(start).max(start)
@@ -217,7 +220,7 @@ pub(super) fn plan(args: &SearchArgs, seed: u64, conditions: &Conditions) -> Res
         confidence: CONFIDENCE,
         short_share: conditions.profile.short_share(),
     };
-    // Asked here, so that it is told before anything is built.
+    // Checked here, so that an error is reported before anything is built.
     Search::new(settings).map_err(|error| Failure::Usage(error.to_string()))?;
     Ok(Plan {
         settings,
@@ -225,8 +228,9 @@ pub(super) fn plan(args: &SearchArgs, seed: u64, conditions: &Conditions) -> Res
     })
 }
 
-/// Says before the search where it begins, if that is not where it was told to, and how far this client will reach, and keeps the search from loads far beyond that: they would be invalid, each more than once. What is
-/// known of the client's reach is of sessions that say something all the time, so nothing is said of other loads.
+/// Reports before the search where it starts, if not at the requested load, and how many sessions this client can
+/// drive. Also keeps the search from loads far beyond that: their trials would be invalid, each more than once. The
+/// estimate holds for sessions that talk all the time, so nothing is said about other loads.
 pub(super) fn warn_early(
     conditions: &Conditions,
     plan: &mut Plan,
@@ -288,7 +292,8 @@ impl Observer for Keeper<'_> {
     }
 }
 
-/// 0 when every target has a load line, 3 when one could not be measured, 1 when one carries nothing, 130 when interrupted.
+/// The exit code: 0 if every target has a load line, 3 if one could not be measured, 1 if one carries nothing, 130 if
+/// interrupted.
 fn code_of(brackets: &[Bracket]) -> ExitCode {
     ExitCode::from(code_number_of(brackets))
 }

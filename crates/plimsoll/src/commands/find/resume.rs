@@ -1,4 +1,4 @@
-//! `plimsoll find --resume DIR`: going on with a search that was interrupted.
+//! `plimsoll find --resume DIR`: resumes an interrupted search.
 
 use std::path::Path;
 
@@ -15,9 +15,9 @@ use crate::args::{Args, Command, FindArgs, LoadArgs, WsArgs};
 use crate::failure::Failure;
 use crate::{build, secrets, setup};
 
-/// A search that was begun before: its flags, and what it measured.
+/// A search that was started before: its flags, and what it measured.
 pub(super) struct Begun {
-    /// As it was begun, for one target, into its folder.
+    /// The flags it was started with, for one target, with its folder as the result folder.
     pub(super) args: FindArgs,
     /// The target's name, unless the flags name it in another way.
     pub(super) name: Option<String>,
@@ -25,8 +25,8 @@ pub(super) struct Begun {
     pub(super) earlier: Vec<Earlier>,
 }
 
-/// Reads what the search in `folder` was, and goes to where it was begun, for its relative paths count from there. `beside` is the call that wants to go on:
-/// it brings the secrets that were not kept.
+/// Reads the search in `folder` and changes to the folder where it was started, because its relative paths refer to
+/// that. `beside` is the call that resumes it, which brings the secrets that were not kept.
 pub(super) fn read(folder: &Path, beside: &FindArgs) -> Result<Begun, Failure> {
     let refuse = |why: &str| Failure::Usage(format!("--resume {}: {why}", folder.display()));
     let folder = &folder
@@ -37,7 +37,7 @@ pub(super) fn read(folder: &Path, beside: &FindArgs) -> Result<Begun, Failure> {
     })?;
     let earlier = earlier(folder, &plan, &refuse)?;
     let load = LoadArgs {
-        // Their paths count from here, not from where the search was begun.
+        // These paths are relative to the current folder, not to the one where the search was started.
         header_file: secrets::absolute(&beside.load.header_file),
         ..beside.load.clone()
     };
@@ -82,7 +82,7 @@ pub(super) fn read(folder: &Path, beside: &FindArgs) -> Result<Begun, Failure> {
     })
 }
 
-/// The trials of that search.
+/// The trials of the search so far.
 fn earlier(
     folder: &Path,
     plan: &SearchPlan,
@@ -111,7 +111,7 @@ fn earlier(
         .collect())
 }
 
-/// What going on starts, in words: a folder from elsewhere may name anything.
+/// Describes what resuming starts, because a folder from elsewhere may name anything.
 fn what_is_started(name: Option<&str>, args: &FindArgs) -> Result<String, Failure> {
     if let Some(url) = &args.which.url {
         return Ok(format!(
@@ -130,7 +130,7 @@ fn what_is_started(name: Option<&str>, args: &FindArgs) -> Result<String, Failur
     ))
 }
 
-/// Puts the secrets where the plan has none. The error says which are missing and how to give them.
+/// Puts the secrets where the plan has none. The error names the missing ones and how to give them.
 fn with_secrets(
     args: &mut FindArgs,
     plan: &SearchPlan,
@@ -185,7 +185,7 @@ fn with_secrets(
     }
 }
 
-/// What to say when trials of two builds come together.
+/// The warning if trials of two builds are mixed.
 fn of_another_build(earlier: &[Earlier]) -> Option<String> {
     let then = &earlier.first()?.trial.environment.build;
     then.warning(
@@ -195,7 +195,7 @@ fn of_another_build(earlier: &[Earlier]) -> Option<String> {
     )
 }
 
-/// What is written down before a search's first trial: without secrets, sealed by this user.
+/// The plan, written before a search's first trial: without secrets, sealed by this user.
 pub(super) fn plan(
     subject: &str,
     max: u32,
@@ -229,7 +229,7 @@ fn number_of(stem: &str) -> u32 {
     digits.parse().unwrap_or(0)
 }
 
-/// Trials of two machines are no search.
+/// Refuses to continue on another machine or with another version: trials of two machines are not one search.
 fn must_be_this_machine(earlier: &Trial) -> Result<(), String> {
     let here = Environment::of_this_machine().facts();
     let there = &earlier.environment.machine;

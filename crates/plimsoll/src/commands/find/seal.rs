@@ -1,6 +1,8 @@
-//! By which a user knows a search again that this user began on this machine: a code over its plan, made with a key that nobody else has.
+//! The seal by which we know that this user started a search on this machine: a code over its plan, made with a key
+//! that nobody else has.
 //!
-//! A plan names programs to build and to start. Who owns the folder says nothing about who wrote the plan: whoever unpacks an archive owns what was in it.
+//! A plan names programs to build and to start. Who owns the folder says nothing about who wrote the plan: if you
+//! unpack an archive, you own what was in it.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{Read, Write};
@@ -13,13 +15,14 @@ use sha2::Sha256;
 
 const KEY_BYTES: usize = 32;
 
-/// The plan with the seal of this user. Without a home for the key it stays without one, and is a stranger's later.
+/// Adds this user's seal to the plan. If there is no place for the key, the plan stays unsealed, and later it counts as
+/// a stranger's.
 pub(super) fn sealed(mut plan: SearchPlan) -> SearchPlan {
     plan.seal = key(true).map_or_else(String::new, |key| seal_of(&plan, &key));
     plan
 }
 
-/// Whether this user began it on this machine.
+/// Whether this user started the search on this machine.
 pub(super) fn is_ours(plan: &SearchPlan) -> bool {
     key(false).is_some_and(|key| is_sealed_with(plan, &key))
 }
@@ -42,11 +45,11 @@ fn seal_of(plan: &SearchPlan, key: &[u8]) -> String {
     code.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The key of this user; made where there is none yet and it is wanted.
+/// This user's key. With `make`, a missing key is created.
 fn key(make: bool) -> Option<Vec<u8>> {
     let file = key_file()?;
     if make && !file.exists() {
-        // Where it cannot be made, it cannot be read either.
+        // If it cannot be created, it cannot be read either.
         let _ = make_key(&file);
     }
     let mut opened = fs::File::open(&file).ok()?;
@@ -84,7 +87,7 @@ fn make_key(file: &PathBuf) -> std::io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(0o600);
     options.open(&draft)?.write_all(&key)?;
-    // A link, not a rename: of two commands that make a key at once, both must come to have the same.
+    // A link, not a rename: if two commands create a key at once, both must end up with the same one.
     let linked = fs::hard_link(&draft, file);
     fs::remove_file(&draft)?;
     linked

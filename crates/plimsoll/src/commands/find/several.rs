@@ -1,4 +1,5 @@
-//! `plimsoll find A B …` and `plimsoll find --all`: the load line of each, then what each costs at a load that all of them carry.
+//! `plimsoll find A B …` and `plimsoll find --all`: the load line of each target, then what each costs at a load that
+//! all of them carry.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -23,7 +24,7 @@ use crate::{build, secrets, setup};
 
 pub(super) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     let Catalogue { targets, left_out } = targets(args)?;
-    // Before the live view, which a line would tear.
+    // Before the live view, which an extra line would break.
     secrets::warn_of_the_process_list();
     let subject = if args.all {
         "all".to_owned()
@@ -84,7 +85,7 @@ pub(super) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     }
 }
 
-/// The targets to measure. All are resolved before the first is: a misspelt name costs no time.
+/// The targets to measure. All names are resolved before the first trial, so a misspelt name costs no time.
 fn targets(args: &FindArgs) -> Result<Catalogue, Failure> {
     if args.all {
         let catalogue = catalogue::all(&args.which)?;
@@ -110,13 +111,13 @@ fn targets(args: &FindArgs) -> Result<Catalogue, Failure> {
     })
 }
 
-/// A ranking in the making.
+/// A ranking in progress.
 struct Several<'a> {
     args: &'a FindArgs,
     stop: &'a Stop,
     path: PathBuf,
     folder: ResultFolder,
-    /// Of all its searches and rounds, from the first to the last.
+    /// Progress of all searches and rounds, from the first to the last.
     progress: Progress,
     /// Targets whose load lines were searched.
     measured: Vec<Manifest>,
@@ -125,7 +126,8 @@ struct Several<'a> {
 }
 
 impl Several<'_> {
-    /// Searches the load line of each. One that cannot be built or started is left out, and the others go on.
+    /// Searches for the load line of each target. One that cannot be built or started is left out, and the others
+    /// continue.
     fn searches(&mut self, targets: &[Manifest]) -> Result<(), Failure> {
         for manifest in targets {
             if self.stop.requested() {
@@ -140,7 +142,7 @@ impl Several<'_> {
                     self.found(manifest, brackets);
                 }
                 Err(_) if self.stop.requested() => break,
-                // Nothing of this call can be right for another target.
+                // Such a failure would affect every other target too.
                 Err(failure @ (Failure::Usage(_) | Failure::Report(_))) => return Err(failure),
                 Err(failure) => {
                     let told = format!("plimsoll: {}: {failure}", manifest.name);
@@ -152,14 +154,14 @@ impl Several<'_> {
                     });
                 }
             }
-            // After each, so that an end without warning loses none of those before.
+            // After each search, so that an abrupt end loses none of those before.
             self.folder.write_ranking(&self.ranking)?;
         }
         Ok(())
     }
 
     fn found(&mut self, manifest: &Manifest, brackets: Vec<Bracket>) {
-        // By further SLOs the order may be another; each target's own folder has them.
+        // Further SLOs may give another order; each target's own folder has them.
         let Some(bracket) = brackets.into_iter().next() else {
             return;
         };
@@ -176,7 +178,8 @@ impl Several<'_> {
         });
     }
 
-    /// Measures what each costs at the common load. What ended that before its time, if it was not a signal.
+    /// Measures what each target costs at the common load. Returns the error that ended this early, if it was not a
+    /// signal.
     fn costs(&mut self) -> Result<Option<plimsoll_lab::Error>, Failure> {
         let load = match (self.args.common_load, self.measured.first()) {
             (Some(0), _) | (_, None) => None,
@@ -219,7 +222,7 @@ impl Several<'_> {
         Ok(measured.cut_short)
     }
 
-    /// The rounds of trials of the targets that carry the load, in the order of the rows.
+    /// Runs the rounds of trials of the targets that carry the load, in the order of the rows.
     fn rounds(&mut self, load: u32) -> Result<Measured, Failure> {
         let rows = self.ranking.rows.iter().zip(&self.measured);
         let carrying: Vec<&Manifest> = rows
@@ -284,7 +287,7 @@ impl Several<'_> {
         Ok((subject, conditions))
     }
 
-    /// Writes the ranking, renders it, and says what was found.
+    /// Writes the ranking, renders it, and prints what was found.
     fn shown(&mut self) -> Result<(), Failure> {
         sort(&mut self.ranking.rows);
         self.folder.write_ranking(&self.ranking)?;
@@ -298,7 +301,7 @@ impl Several<'_> {
     }
 }
 
-/// Whether a target has a part in the rounds at that load.
+/// Whether a target takes part in the rounds at that load.
 fn carries(row: &RankedTarget, load: u32) -> bool {
     row.bracket.confirmed >= Some(load)
 }

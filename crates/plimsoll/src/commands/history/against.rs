@@ -1,4 +1,4 @@
-//! The newest result of each target against an earlier one, for continuous integration.
+//! Compares the newest result of each target with an earlier one, for continuous integration.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,19 +18,19 @@ use crate::commands::compare;
 use crate::failure::Failure;
 use crate::output;
 
-/// The confidence unless another one is given.
+/// The default confidence.
 const CONFIDENCE: f64 = 0.95;
-/// Intervals are made by drawing; the same seed makes the same ones.
+/// Intervals come from random draws; the same seed gives the same intervals.
 const SEED: u64 = 1;
 
-/// What one comparison came to.
+/// The outcome of one comparison.
 #[derive(Debug, Serialize)]
 struct Judged {
     target: String,
     baseline: Option<String>,
     result: Option<String>,
     comparison: Option<Comparison>,
-    /// Why nothing can be told.
+    /// Why there is no conclusion.
     cannot_tell: Option<String>,
     #[serde(skip)]
     code: u8,
@@ -50,7 +50,7 @@ pub(super) fn judge(
         .map(|path| of_path(&args.results, "--result", path))
         .transpose()?;
     if let Some(target) = &filter.target {
-        // Of a ranking only that one.
+        // Of a ranking, only that target.
         let is_asked_for = |held: &Held| held.entry.targets.contains(target);
         if let Baseline::These(baselines) = &mut baseline {
             baselines.retain(is_asked_for);
@@ -77,7 +77,7 @@ pub(super) fn judge(
     Ok(ExitCode::from(code_of(&judged)))
 }
 
-/// 1 when one is worse, else 3 when of one nothing can be told or there is none at all, else 0.
+/// The exit code: 1 if any result is worse, else 3 if any has no conclusion or there is none at all, else 0.
 fn code_of(judged: &[Judged]) -> u8 {
     let any = |code| judged.iter().any(|judged| judged.code == code);
     if any(1) {
@@ -114,7 +114,7 @@ fn judged(args: &HistoryArgs, confidence: f64, pairing: Pairing) -> Result<Judge
             judged.cannot_tell = (judged.code == 3).then(|| comparison.notes.join(" "));
             judged.comparison = Some(comparison);
         }
-        // Not of like conditions, among others: it says which.
+        // Different conditions, among others; the error says which.
         Err(error) => judged.cannot_tell = Some(error.to_string()),
     }
     Ok(judged)
@@ -142,7 +142,7 @@ fn told(judged: &Judged) -> String {
     text
 }
 
-/// `last`, `best`, or a result folder: as it is named, or below the folder of results.
+/// `last`, `best`, or a result folder: the path as given, or below the folder of results.
 fn baseline_of(results: &Path, baseline: &str) -> Result<Baseline, Failure> {
     match baseline {
         "last" => Ok(Baseline::Last),
@@ -151,7 +151,7 @@ fn baseline_of(results: &Path, baseline: &str) -> Result<Baseline, Failure> {
     }
 }
 
-/// What a folder that the user named holds: a result of one target, or of each target of a ranking.
+/// What a folder named by the user holds: a result of one target, or of each target of a ranking.
 fn of_path(results: &Path, flag: &str, named: &Path) -> Result<Vec<Held>, Failure> {
     let path = [named.to_owned(), results.join(named)]
         .into_iter()
@@ -170,7 +170,7 @@ fn of_path(results: &Path, flag: &str, named: &Path) -> Result<Vec<Held>, Failur
     let loaded = plimsoll_report::load(&path)?;
     let mut held = Vec::new();
     for row in loaded.ranking.iter().flat_map(|ranking| &ranking.rows) {
-        // What a record names must lie in its folder.
+        // A folder that a record names must lie inside the record's own folder.
         if history::below(&path, Path::new(&row.folder)).is_none() {
             continue;
         }
@@ -188,7 +188,7 @@ fn of_path(results: &Path, flag: &str, named: &Path) -> Result<Vec<Held>, Failur
     Ok(held)
 }
 
-/// What of a folder's results can be held against another: its search, by the first SLO, or its first trial.
+/// The entry of a folder that can be compared: its search, by the first SLO, or its first trial.
 fn first_of(path: &Path, entries: Vec<Entry>) -> Option<Held> {
     let measured = entries.into_iter().find(is_measured);
     measured.map(|entry| held(path.to_owned(), entry))
@@ -207,7 +207,7 @@ fn held(path: PathBuf, entry: Entry) -> Held {
     }
 }
 
-/// All that can be chosen from, newest first, one of each folder.
+/// All results to choose from, newest first, one per folder and kind.
 fn there(args: &HistoryArgs, history: &History, filter: &Filter) -> Result<Vec<Held>, Failure> {
     let filter = Filter {
         limit: None,

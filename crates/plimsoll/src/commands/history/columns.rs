@@ -1,10 +1,11 @@
-//! Aligned columns, and what stands in them.
+//! Aligned columns and their cells.
 
 use plimsoll_core::record::CostPoint;
 use plimsoll_report::history::Entry;
 use plimsoll_report::words::{UNKNOWN, cpu_cost_in_brief, us};
 
-/// Lines of cells, each column as wide as its widest cell; the columns of those numbers are aligned to the right. Widths are counted in characters.
+/// Lines of cells, each column as wide as its widest cell. The columns in `right` are aligned to the right. Widths are
+/// counted in characters.
 pub(super) fn aligned<const N: usize>(rows: &[[String; N]], right: &[usize]) -> String {
     let width = |column: usize| {
         let widths = rows.iter().map(|row| row[column].chars().count());
@@ -31,7 +32,8 @@ pub(super) fn aligned<const N: usize>(rows: &[[String; N]], right: &[usize]) -> 
     text
 }
 
-/// What a result cost, in a column that is headed `CPU/session/s`: one whose load counts something else says what. `12 µs/message`.
+/// The cost of a result, for the column `CPU/session/s`. If the load counts something else, the cell says what:
+/// `12 µs/message`.
 pub(crate) fn cost(entry: &Entry) -> String {
     let Some(CostPoint {
         cpu_us_per_session_second: cost_us,

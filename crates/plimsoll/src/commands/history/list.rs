@@ -75,7 +75,7 @@ fn row(entry: &Entry) -> [String; 8] {
     ]
 }
 
-/// The names of a ranking's targets would push everything else out of sight; `--json` has them all.
+/// Shortens the names of a ranking's targets, which would push everything else out of sight; `--json` has them all.
 fn short(names: &str) -> String {
     const MOST: usize = 32;
     if names.chars().count() <= MOST {

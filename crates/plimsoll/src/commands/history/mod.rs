@@ -1,4 +1,5 @@
-//! `plimsoll history`: the results so far, how a target's load line changed, and whether the newest result is worse than an earlier one.
+//! `plimsoll history`: the results so far, how a target's load line changed, and whether the newest result is worse
+//! than an earlier one.
 
 mod against;
 pub(crate) mod columns;
@@ -33,7 +34,7 @@ pub(crate) fn run(args: &HistoryArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A folder that is not there yet is what a newcomer has.
+/// Opens the history. New users have no such folder yet, so the error says what to do.
 fn opened(args: &HistoryArgs) -> Result<History, Failure> {
     if !args.results.exists() {
         return Err(Failure::Usage(format!(

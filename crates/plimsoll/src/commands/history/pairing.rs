@@ -1,4 +1,4 @@
-//! Which result is held against which baseline. Pure: what is there is given.
+//! Which result is compared with which baseline. Pure: the caller passes in the existing results.
 
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -6,36 +6,36 @@ use std::time::SystemTime;
 use plimsoll_report::history::{Conditions, Entry, Kind};
 use plimsoll_report::words::{self, plain};
 
-/// A search or a single trial of one target, and where it is.
+/// A search or a single trial of one target, and its location.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Held {
-    /// As it is named to the user, and read from.
+    /// The path shown to the user, and read from.
     pub(super) path: PathBuf,
-    /// The same without symbolic links: tells one folder from another.
+    /// The same path without symbolic links, which tells folders apart.
     pub(super) real: PathBuf,
-    /// When it began; `None` when that cannot be read.
+    /// When it began; `None` if that cannot be read.
     pub(super) began: Option<SystemTime>,
     pub(super) entry: Entry,
 }
 
-/// What the results are held against.
+/// What the results are compared with.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Baseline {
-    /// The result before it.
+    /// The previous result.
     Last,
-    /// The highest load line before it; of single trials, the lowest cost of one that passed.
+    /// The highest earlier load line; of single trials, the lowest cost of one that passed.
     Best,
-    /// These: one target's result, or one of each target of a ranking.
+    /// Named results: that of one target, or one for each target of a ranking.
     These(Vec<Held>),
 }
 
-/// What is to be compared.
+/// A comparison to make.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Pairing {
     pub(super) target: String,
     pub(super) baseline: Option<Held>,
     pub(super) result: Option<Held>,
-    /// Why there is nothing to compare, where there is not.
+    /// Why there is nothing to compare, if so.
     pub(super) missing: Option<String>,
 }
 
@@ -52,11 +52,12 @@ impl Pairing {
 
 /// Pairs the results with their baselines.
 ///
-/// `given` are the results that the user named; without, it is the newest of each target. `there` are all that may be chosen from, newest first.
+/// `given` holds the results that the user named; without it, the newest of each target is used. `there` holds all
+/// results to choose from, newest first.
 pub(super) fn pair(baseline: &Baseline, given: Option<&[Held]>, there: &[Held]) -> Vec<Pairing> {
     match baseline {
         Baseline::These(baselines) => match (baselines.as_slice(), given) {
-            // Named both: the target may have got another name in between.
+            // The user named both, so the target may have been renamed in between.
             ([baseline], Some([result])) => vec![Pairing::of(baseline, result)],
             _ => baselines
                 .iter()
@@ -75,7 +76,7 @@ pub(super) fn pair(baseline: &Baseline, given: Option<&[Held]>, there: &[Held]) 
     }
 }
 
-/// What is held against this baseline.
+/// Finds the result to compare with this baseline.
 fn against(baseline: &Held, given: Option<&[Held]>, there: &[Held]) -> Pairing {
     let of_target = |held: &&Held| held.entry.targets == baseline.entry.targets;
     let result = match given {
@@ -106,7 +107,7 @@ fn against(baseline: &Held, given: Option<&[Held]>, there: &[Held]) -> Pairing {
     }
 }
 
-/// The newest of each target: a search where it has any, else a single trial.
+/// The newest result of each target: a search if it has any, else a single trial.
 fn newest_of_each_target(there: &[Held]) -> Vec<Held> {
     let mut newest: Vec<Held> = Vec::new();
     for kind in [Kind::Find, Kind::Run] {
@@ -121,13 +122,14 @@ fn newest_of_each_target(there: &[Held]) -> Vec<Held> {
     newest
 }
 
-/// The last or the best result before this one under the same conditions. What was interrupted is no baseline.
+/// Pairs a result with the last or the best one before it under the same conditions. An interrupted result is not a
+/// baseline.
 fn earlier(result: &Held, best: bool, there: &[Held]) -> Pairing {
     let mut before = there.iter().filter(|held| {
         is_earlier(held, result) && is_like(&held.entry, &result.entry) && !held.entry.interrupted
     });
     let baseline = if best {
-        // Of equals the newest, which comes first.
+        // Among equals the newest, which comes first.
         before.fold(None::<&Held>, |best, held| match best {
             Some(best) if !is_better(&held.entry, &best.entry) => Some(best),
             _ if is_baseline(&held.entry) => Some(held),
@@ -153,7 +155,7 @@ fn earlier(result: &Held, best: bool, there: &[Held]) -> Pairing {
     }
 }
 
-/// Whether the one began before the other; they are two folders.
+/// Whether one began before the other, and they are different folders.
 fn is_earlier(one: &Held, other: &Held) -> bool {
     let times = one.began.zip(other.began);
     one.real != other.real && times.is_some_and(|(one, other)| one <= other)
@@ -166,7 +168,7 @@ fn is_like(one: &Entry, other: &Entry) -> bool {
         && Conditions::of(one) == Conditions::of(other)
 }
 
-/// Whether it can be the best at all.
+/// Whether the entry can be the best at all.
 fn is_baseline(entry: &Entry) -> bool {
     match entry.kind {
         Kind::Run => entry.verdict.as_deref() == Some("pass") && entry.cost.is_some(),
@@ -269,7 +271,7 @@ mod tests {
             &[("a-9", "a-5"), ("b-8", "-")],
         );
         let given = [held("a", 4, Some(1_000))];
-        // Only one without a load line came before it.
+        // The only earlier one has no load line.
         expect(
             &pair(&Baseline::Best, Some(&given), &there()),
             &[("a-4", "-")],
@@ -287,7 +289,7 @@ mod tests {
         let these = |held: Held| Baseline::These(vec![held]);
         let old = held("a", 4, Some(1_000));
         expect(&pair(&these(old), None, &there()), &[("a-9", "a-4")]);
-        // Whatever the conditions: that they differ is for the comparison to say.
+        // The conditions do not matter here: the comparison reports that they differ.
         let other = at_vcpu(held("a", 4, Some(1_000)), 4.0);
         expect(&pair(&these(other), None, &there()), &[("a-9", "a-4")]);
         let newest = held("a", 9, Some(900));

@@ -8,7 +8,7 @@ use super::columns::aligned;
 use crate::failure::Failure;
 use crate::output;
 
-/// Width of the bars.
+/// Width of the bars in characters.
 const BAR: usize = 32;
 
 pub(super) fn show(
@@ -86,14 +86,14 @@ fn text(target: &str, group: &TrendGroup) -> String {
     )
 }
 
-/// The loads that the bars of a group stand for, from end to end.
+/// The range of loads that the bars of a group cover.
 struct Axis {
     low: f64,
     high: f64,
 }
 
 impl Axis {
-    /// From the least to the greatest that is to be shown; `None` when there is nothing.
+    /// From the lowest to the highest load to show; `None` if there is none.
     fn of(points: &[TrendPoint]) -> Option<Self> {
         let shown = |point: &TrendPoint| {
             let edge = point.edge;
@@ -118,7 +118,7 @@ impl Axis {
             })
     }
 
-    /// What is at its ends.
+    /// The labels of both ends.
     fn ends(&self) -> String {
         let [low, high] = [self.low, self.high].map(|load| format!("{load:.0}"));
         let room = BAR.saturating_sub(low.len() + high.len());
@@ -142,7 +142,7 @@ impl Axis {
         column
     }
 
-    /// `├──●──┤`: the edge's interval with the load line; `→` where it has no upper end.
+    /// `├──●──┤`: the edge's interval with the load line; `→` if it has no upper end.
     fn bar(&self, point: &TrendPoint) -> String {
         let mut cells = vec![' '; BAR];
         if let Some(edge) = point.edge {

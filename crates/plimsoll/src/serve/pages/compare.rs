@@ -20,24 +20,24 @@ use crate::commands::compare::folders;
 use crate::serve::problem::Problem;
 use crate::serve::{Answer, Site, folder, page, url};
 
-/// As `plimsoll compare` has it.
+/// The same as for `plimsoll compare`.
 const CONFIDENCE: f64 = 0.95;
 const SEED: u64 = 1;
-/// How many results can stand side by side.
+/// The most results shown side by side.
 const MOST: usize = 4;
 
-/// One of the results.
+/// One of the results on the page.
 pub(in crate::serve) struct Column {
     /// Its search, by the first SLO, or its first trial.
     entry: Entry,
-    /// A trial, for the conditions of all.
+    /// One trial, which stands for the conditions of all.
     trial: Trial,
 }
 
-/// What is shown.
+/// The content of the page.
 pub(in crate::serve) struct Shown {
     columns: Vec<Column>,
-    /// For two: what holding them against each other comes to, or why that says nothing.
+    /// For two results: their comparison, or why there is no conclusion.
     compared: Option<Result<Comparison, String>>,
 }
 
@@ -58,7 +58,7 @@ pub(in crate::serve) fn answer(site: &Site, query: &[(String, String)]) -> Answe
     let compared = match (paths.as_slice(), names.as_slice()) {
         ([a, b], [name_of_a, name_of_b]) => {
             let measured = |path: &Path, name: &str| -> Result<Measured, Problem> {
-                // As the history calls it.
+                // The name that the history uses.
                 let folder = name.to_owned();
                 Ok(Measured {
                     folder,
@@ -74,7 +74,7 @@ pub(in crate::serve) fn answer(site: &Site, query: &[(String, String)]) -> Answe
     Ok(page(html(&Shown { columns, compared })))
 }
 
-/// The folders that were chosen, each once, in the order in which they were.
+/// The chosen folders, each once, in the order in which they were chosen.
 fn chosen(query: &[(String, String)]) -> Vec<String> {
     let mut seen = BTreeSet::new();
     let named = query
@@ -217,7 +217,7 @@ fn cost(entry: &Entry) -> String {
     format!("{mean}{range}{cores} at {load}")
 }
 
-/// The conditions that differ, with what each result had, and the others in a line.
+/// The conditions that differ, with each result's value, and the others in one line.
 fn conditions(html: &mut Html, columns: &[Column]) {
     let [first, others @ ..] = columns else {
         return;
@@ -253,7 +253,7 @@ fn conditions(html: &mut Html, columns: &[Column]) {
     );
 }
 
-/// By name, what each of them had.
+/// The conditions that differ, by name, with each result's value.
 fn differing<'a>(
     first: &Trial,
     others: impl Iterator<Item = &'a Trial>,

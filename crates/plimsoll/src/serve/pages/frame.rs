@@ -2,7 +2,7 @@
 
 use plimsoll_report::html::Html;
 
-/// A page of the site with its title, the way back to the history, and what `body` writes.
+/// A page of the site with its title, a link back to the history, and what `body` writes.
 pub(in crate::serve) fn page(title: &str, body: impl FnOnce(&mut Html)) -> String {
     framed(title, None, |html| {
         html.inside("header", &[], |html| {
@@ -12,7 +12,7 @@ pub(in crate::serve) fn page(title: &str, body: impl FnOnce(&mut Html)) -> Strin
     })
 }
 
-/// A page with a script of ours.
+/// A page with one of our scripts.
 pub(in crate::serve) fn page_with_script(
     title: &str,
     script: &'static str,
@@ -28,7 +28,7 @@ pub(in crate::serve) fn page_with_script(
     })
 }
 
-/// A page with nothing but what `body` writes, and one `meta` element more.
+/// A page with only what `body` writes, and one extra `meta` element.
 pub(in crate::serve) fn bare(
     title: &str,
     meta: &[(&'static str, &str)],
@@ -60,7 +60,7 @@ fn framed(
                 "link",
                 &[("rel", "stylesheet"), ("href", "/assets/style.css")],
             );
-            // Without it a browser asks for one.
+            // Without it, a browser asks for an icon.
             html.open("link", &[("rel", "icon"), ("href", "data:,")]);
         });
         html.inside("body", &[], body);
@@ -68,7 +68,7 @@ fn framed(
     html.finish()
 }
 
-/// The head of a table: a column that begins with `>` is of numbers.
+/// The head of a table. A column whose name begins with `>` holds numbers.
 pub(super) fn head(html: &mut Html, columns: &[&str]) {
     html.inside("thead", &[], |html| {
         html.inside("tr", &[], |html| {

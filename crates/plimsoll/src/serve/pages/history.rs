@@ -15,20 +15,20 @@ use crate::commands::history::columns::cost;
 use crate::serve::problem::Problem;
 use crate::serve::{Answer, Site, page, url};
 
-/// More than anyone reads; the filters find the others.
+/// The most results shown: more than anyone reads. The filters find the others.
 const MOST: u32 = 500;
 
-/// What is shown.
+/// The content of the page.
 pub(in crate::serve) struct Shown<'a> {
     /// The folder of results, as the user named it.
     pub(in crate::serve) results: &'a Path,
-    /// Commands at work, by folder.
+    /// Running commands, by folder.
     pub(in crate::serve) live: Vec<(String, Live)>,
     /// Results, newest first.
     pub(in crate::serve) entries: Vec<Entry>,
     /// Folders that cannot be read.
     pub(in crate::serve) broken: Vec<Broken>,
-    /// The filter as it was asked for.
+    /// The requested filter.
     pub(in crate::serve) asked: Asked,
 }
 
@@ -43,7 +43,7 @@ pub(in crate::serve) struct Asked {
 }
 
 impl Asked {
-    /// Of a query; what it does not know it passes over.
+    /// Reads the fields from a query; ignores parameters that it does not know.
     pub(in crate::serve) fn of(query: &[(String, String)]) -> Self {
         let mut asked = Self::default();
         for (name, value) in query {
@@ -60,7 +60,7 @@ impl Asked {
         asked
     }
 
-    /// As a filter. A field that is empty asks for nothing.
+    /// The fields as a filter. An empty field filters nothing.
     pub(in crate::serve) fn filter(&self, now: SystemTime) -> Result<Filter, Problem> {
         let given = |field: &String| Some(field.clone()).filter(|field| !field.is_empty());
         let odd = |name: &str, value: &str, like: &str| {
@@ -230,7 +230,7 @@ fn results(html: &mut Html, entries: &[Entry]) {
             html.inside("tbody", &[], |html| {
                 let mut chosen = BTreeSet::new();
                 for entry in entries {
-                    // A folder with two SLOs has two rows, and can be chosen once.
+                    // A folder with two SLOs has two rows, but can be chosen only once.
                     let first = chosen.insert(&entry.folder);
                     row(html, entry, first);
                 }
@@ -280,7 +280,7 @@ fn row(html: &mut Html, entry: &Entry, first_of_folder: bool) {
     });
 }
 
-/// A link needs a text.
+/// The result in short. A link needs a text, so an empty one becomes the kind.
 fn in_short(entry: &Entry) -> String {
     let short = entry.in_short();
     if short.is_empty() {

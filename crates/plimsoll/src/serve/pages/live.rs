@@ -1,4 +1,5 @@
-//! A command at work. The page is a frame; the script fills it from the events, and puts everything from outside in as text.
+//! The page of a running command. The page is a frame; its script fills it from the events, and inserts everything from
+//! outside as text.
 
 use plimsoll_report::html::Html;
 

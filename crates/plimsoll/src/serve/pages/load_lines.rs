@@ -1,11 +1,11 @@
-//! Load lines on one axis, each with the interval of its edge: an SVG that the style of the site colours.
+//! Load lines on one axis, each with the interval of its edge: an SVG, coloured by the style of the site.
 
 use plimsoll_report::history::Entry;
 use plimsoll_report::html::Html;
 use plimsoll_report::words::count;
 
 const WIDTH: f64 = 720.0;
-/// Where the axis is, from left to right.
+/// The ends of the axis, left and right.
 const LEFT: f64 = 16.0;
 const RIGHT: f64 = 704.0;
 const TOP: f64 = 8.0;
@@ -13,17 +13,17 @@ const ROW: f64 = 46.0;
 /// Half the height of an interval's ends.
 const CAP: f64 = 6.0;
 
-/// Something that is drawn at a place on the axis.
+/// One result, drawn at its place on the axis.
 #[derive(Debug, Clone, PartialEq)]
 struct Row {
     letter: char,
     label: String,
     load_line: Option<f64>,
-    /// Ends of the interval; without an upper one it goes on to the right.
+    /// Ends of the interval; without an upper one it continues to the right.
     interval: Option<(f64, Option<f64>)>,
 }
 
-/// The greatest load that is to be shown; the axis begins at 0, so that lengths compare.
+/// The highest load to show. The axis begins at 0, so that lengths can be compared.
 fn greatest(rows: &[Row]) -> f64 {
     let of = |row: &Row| {
         let ends = row.interval.map(|(low, high)| high.unwrap_or(low * 1.1));
@@ -33,7 +33,7 @@ fn greatest(rows: &[Row]) -> f64 {
     all.filter(|load| load.is_finite()).fold(1.0, f64::max)
 }
 
-/// Loads to be named on the axis: multiples of 1, 2 or 5 times a power of ten, at most six of them.
+/// Loads to label on the axis: multiples of 1, 2 or 5 times a power of ten, at most six of them.
 fn round_loads(greatest: f64) -> Vec<f64> {
     let power = 10_f64.powf((greatest / 5.0).log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0].map(|times| times * power);
@@ -43,12 +43,12 @@ fn round_loads(greatest: f64) -> Vec<f64> {
     loads.take_while(|load| *load <= greatest).collect()
 }
 
-/// Where a load is.
+/// The horizontal position of a load.
 fn at(load: f64, greatest: f64) -> f64 {
     LEFT + (load / greatest).clamp(0.0, 1.0) * (RIGHT - LEFT)
 }
 
-/// Draws the load lines of results, which are called A, B, C, D.
+/// Draws the load lines of results, labelled A, B, C, D.
 pub(super) fn draw(html: &mut Html, entries: &[&Entry]) {
     let rows: Vec<Row> = ('A'..)
         .zip(entries)
@@ -159,7 +159,7 @@ fn places(value: f64) -> String {
     format!("{value:.1}")
 }
 
-/// A load, to the session.
+/// A load, rounded to a whole number.
 fn whole(load: f64) -> String {
     #[expect(
         clippy::cast_possible_truncation,

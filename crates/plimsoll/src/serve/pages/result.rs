@@ -1,4 +1,4 @@
-//! A result: the report of its folder, and the charts beside it.
+//! A result: the report of its folder, and the charts next to it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,8 +13,9 @@ use plimsoll_report::{PACKED, ReportError, html, load};
 use crate::serve::problem::Problem;
 use crate::serve::{Answer, Site, folder, reply, url};
 
-/// What a browser may do with a report: what the report itself allows, at most. It may come from somewhere else, so no script runs but the one that this version
-/// writes into its reports, and nothing talks to anyone or opens anything.
+/// What a browser may do with a report: at most what the report itself allows. The report may come from somewhere else.
+/// So only the script that this version writes into its reports may run, and nothing may connect to anyone or open
+/// anything.
 fn report_policy() -> String {
     format!(
         "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{}'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -22,12 +23,13 @@ fn report_policy() -> String {
     )
 }
 
-/// The type of a drawing.
+/// The content type of a drawing.
 const SVG: &str = "image/svg+xml";
-/// A drawing that is looked at by itself runs nothing.
+/// A drawing that is opened by itself may run nothing.
 const CHART_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; sandbox";
 
-/// `name` is a folder and `/report.html`, or a folder and a chart; a folder alone leads to its report, whose links count from there.
+/// `name` is a folder followed by `/report.html` or by a chart. A folder alone redirects to its report, because the
+/// report's links are relative to that.
 pub(in crate::serve) fn answer(site: &Site, name: &str) -> Answer {
     let (history, refreshed) = site.history()?;
     if history.known(name)?.is_some() {
@@ -45,7 +47,7 @@ pub(in crate::serve) fn answer(site: &Site, name: &str) -> Answer {
     report(&folder::readable(known)?.path)
 }
 
-/// The report as it is on the disk, where it is at least as new as the records; else made now, and not kept.
+/// The report on disk, if it is at least as new as the records; otherwise one made now, which is not kept.
 fn report(folder: &Path) -> Answer {
     let html = match fresh_report(folder) {
         Some(path) => fs::read(&path).map_err(|source| ReportError::Read { path, source })?,
@@ -56,7 +58,7 @@ fn report(folder: &Path) -> Answer {
 }
 
 fn with_policy(mut response: Response, policy: &str) -> Response {
-    // A policy has only characters that a header can have; without one there would be no answer at all.
+    // A policy has only characters that a header allows. Without a policy, we would not send the answer at all.
     match HeaderValue::from_str(policy) {
         Ok(value) => {
             response
@@ -82,13 +84,13 @@ fn fresh_report(folder: &Path) -> Option<PathBuf> {
     fresh.then_some(report)
 }
 
-/// When a file was changed; `None` for what is no file, as a link.
+/// When a file was changed; `None` if it is not a regular file, such as a link.
 fn changed(path: &Path) -> Option<SystemTime> {
     let file = fs::symlink_metadata(path).ok()?;
     file.is_file().then(|| file.modified().ok()).flatten()
 }
 
-/// A chart by its name, which is one of those that we know: nothing else of a folder is handed out.
+/// A chart by its name, which must be one that we know. Nothing else in a folder is handed out.
 fn chart(folder: &Path, asked: &str) -> Answer {
     let unknown = || Problem::not_found("there is no such chart");
     let drawn = CHART_STEMS.iter().flat_map(|stem| {

@@ -1,4 +1,4 @@
-//! The routes, asked without a socket.
+//! Tests the routes without a socket.
 
 mod pages;
 mod refusals;
@@ -20,13 +20,13 @@ use super::{Site, router};
 #[path = "../../../../report/tests/example/mod.rs"]
 mod example;
 
-/// What is in files that nobody may see.
+/// The content of files that nobody may see.
 const PRIVATE: &str = "private-to-this-machine";
 
-/// A folder of results, and beside it one that is nobody's business.
+/// A folder of results, and beside it a private one.
 struct Place(tempfile::TempDir);
 
-/// What came back.
+/// An answer.
 struct Reply {
     status: u16,
     headers: HeaderMap,

@@ -64,7 +64,7 @@ fn a_result_is_its_report_as_it_is_or_made_now() {
     place
         .get("/result/a-find/report.html")
         .expect(200, &["as it was written"]);
-    // A record changed after that.
+    // Now a record is newer than the report.
     let file = fs::File::options().write(true).open(&report).expect("open");
     file.set_modified(SystemTime::now() - Duration::from_secs(3600))
         .expect("its time");
@@ -132,7 +132,7 @@ fn what_runs_is_on_top_and_its_page_survives_the_end() {
             "src=\"/assets/live.js\"",
         ],
     );
-    // There is no result yet: one is led to where it is made.
+    // There is no result yet, so this redirects to the live page.
     let none_yet = place.get("/result/now/report.html");
     assert_eq!(
         (none_yet.status, none_yet.header("location")),
@@ -142,7 +142,7 @@ fn what_runs_is_on_top_and_its_page_survives_the_end() {
     folder
         .write_trial(&example::failed_run(), &[], &[])
         .expect("written");
-    // Whoever asks afterwards is told so at once.
+    // A browser that asks afterwards is told at once that it ended.
     let events = place.get("/events/now");
     events.expect(200, &["event: ended", "retry: 1000"]);
     assert_eq!(events.header("content-type"), "text/event-stream");

@@ -1,4 +1,4 @@
-//! What nobody gets, and what a browser is told about the rest.
+//! What is never handed out, and what a browser may do with the rest.
 
 use std::fs;
 use std::path::Path;
@@ -48,7 +48,7 @@ fn no_path_from_a_request_reaches_the_file_system() {
     link(&private, "linked");
     link(&private.join("chart.svg"), "a-find/chart.svg");
     link(&private.join("report.html"), "a-find/report.html");
-    // It is in the index, and becomes a link after that.
+    // The folder is in the index first, and then becomes a link.
     place.get("/").expect(200, &[]);
     fs::remove_dir_all(place.results().join("quarter")).expect("removed");
     link(&private, "quarter");
@@ -90,7 +90,7 @@ fn no_path_from_a_request_reaches_the_file_system() {
         );
         assert!(!reply.body.contains(PRIVATE), "{uri}");
     }
-    // The report is a link: one is made from the records instead.
+    // The report is a link, so one is made from the records instead.
     let report = place.get("/result/a-find/report.html");
     report.expect(200, &["1,650"]);
     assert!(!report.body.contains(PRIVATE));

@@ -1,11 +1,11 @@
-//! Answers that are missing, doubled, disordered or wrong, and what is no answer.
+//! Answers that are missing, duplicated, out of order or wrong, and messages that are not answers.
 
 use crate::entry::{HARMFUL, Lie, exactly, within};
 
 const THIRD: &[(&str, &str)] = &[("EVERY", "3")];
 
-/// Frames that nobody named are in all four latencies, once each and with at least the time from the window's end to that of grace, 2 s: 1,500 of them beside 90
-/// answers are the median too.
+/// Frames that no answer named are in all four latencies, once each, with at least the time from the window's end to
+/// the end of grace, 2 s. With 1,500 of them beside 90 answers, they are the median too.
 const LOST: &[&str] = &[
     "newest_p50_ms",
     "newest_p95_ms",
@@ -23,7 +23,7 @@ const LOST_AND_FAULTY: &[&str] = &[
 ];
 
 pub(super) const LIES: &[Lie] = &[
-    // 30 · 50. What never came was waited for until grace was over: at least 2 s, and up to 4.2 (due at 2, until 6.2).
+    // 30 · 50. We waited for what never came until grace was over: at least 2 s, and up to 4.2 s (due at 2, until 6.2).
     Lie {
         name: "skip_flush",
         lie: "skip_flush",
@@ -38,7 +38,7 @@ pub(super) const LIES: &[Lie] = &[
         ],
         ..HARMFUL
     },
-    // One session in ten, whole: 3 · 3 · 50, each frame due from 1.2 on and waited for until 6.2.
+    // Every frame of one session in ten: 3 · 3 · 50, each due from 1.2 on and waited for until 6.2.
     Lie {
         name: "never_answer_some",
         lie: "never_answer_some",
@@ -62,8 +62,8 @@ pub(super) const LIES: &[Lie] = &[
         counters: &[within("ledger.frames_duplicated", 1350.0, 1650.0)],
         ..HARMFUL
     },
-    // 30 · 50. The third answer waits for the fourth, a second: its newest frame is 1.075 s old, its oldest a second more. They are a third of the answers, so
-    // that p95 shows them and p50 does not. Late, not lost.
+    // 30 · 50. The third answer waits a second for the fourth: its newest frame is 1.075 s old, its oldest a second
+    // more. They are a third of the answers, so p95 shows them and p50 does not. They are late, not lost.
     Lie {
         name: "out_of_order",
         lie: "out_of_order",
@@ -77,7 +77,8 @@ pub(super) const LIES: &[Lie] = &[
         ],
         ..HARMFUL
     },
-    // One per session: a checksum chooses the word, so one that is off by one does not fit its own answer, and each is found without a sample.
+    // One per session. The checksum chooses the word, so an answer whose checksum is off by one contradicts itself.
+    // Each is found without a sample.
     Lie {
         name: "wrong_content",
         lie: "wrong_content",
@@ -88,8 +89,9 @@ pub(super) const LIES: &[Lie] = &[
         reason: "partial whose sizes or word are wrong",
         ..HARMFUL
     },
-    // Right in itself, so only recomputing tells: the first answer of each session, and 1 in 64 of the 90 others. All are struck but the very first, for then there is
-    // nobody to take from: 29, and one or two more (eight, and the sample is no 1 in 64).
+    // Each answer is right in itself, so only recomputing shows the fault: the first answer of each session, and 1 in
+    // 64 of the 90 others. All are struck except the very first, because then there is nobody to take from: 29, and one
+    // or two more (with eight, the sample would not be 1 in 64).
     Lie {
         name: "others_content",
         lie: "others_content",
@@ -99,7 +101,8 @@ pub(super) const LIES: &[Lie] = &[
         counters: &[within("ledger.content_wrong", 29.0, 37.0)],
         ..HARMFUL
     },
-    // With two sessions there is just one from whom to take: the second's first answer is the first's last. Of the first's nothing is surely checked.
+    // With two sessions there is only one to take from: the second's first answer is the first's last. None of the
+    // first's answers is certain to be checked.
     Lie {
         name: "others_content_of_two",
         lie: "others_content",
@@ -110,7 +113,7 @@ pub(super) const LIES: &[Lie] = &[
         counters: &[within("ledger.content_wrong", 1.0, 4.0)],
         ..HARMFUL
     },
-    // The third answer of each session, and the sixth of those that are still listened to.
+    // The third answer of each session, and the sixth of those that the client still listens to.
     Lie {
         name: "garbage",
         lie: "garbage",
@@ -121,7 +124,7 @@ pub(super) const LIES: &[Lie] = &[
         reason: "neither a partial nor an error",
         ..HARMFUL
     },
-    // A message that is not the contract's answers nothing, so its frames are lost as well: 30 · 50.
+    // A message that is not in the contract answers nothing, so its frames are lost as well: 30 · 50.
     Lie {
         name: "extra_field",
         lie: "extra_field",
@@ -135,7 +138,7 @@ pub(super) const LIES: &[Lie] = &[
         reason: "neither a partial nor an error",
         ..HARMFUL
     },
-    // The same for one that names frames that were never sent.
+    // The same for a message that names frames that were never sent.
     Lie {
         name: "wrong_seq",
         lie: "wrong_seq",
@@ -149,8 +152,9 @@ pub(super) const LIES: &[Lie] = &[
         reason: "names frames that were never sent",
         ..HARMFUL
     },
-    // The client hangs up over the declared length: all 30 die, at their third answer, and lose it and what was due since: the flush before it was at 2.1 to 3.1,
-    // so (4.2 − 2.6) · 50 · 30 = 2,400. And it is not buffered: what was received is no more than a socket holds, 30 times, and not 30 · 2 MiB.
+    // The client hangs up because of the declared length. All 30 die at their third answer, and lose it and everything
+    // due since: the flush before it was at 2.1 to 3.1, so (4.2 − 2.6) · 50 · 30 = 2,400. And the message is not
+    // buffered: 30 times what a socket holds is received at most, not 30 · 2 MiB.
     Lie {
         name: "oversize",
         lie: "oversize",
@@ -171,8 +175,9 @@ pub(super) const LIES: &[Lie] = &[
         reason: "over the limit of",
         ..HARMFUL
     },
-    // Three sessions in 30 get their last answer again every millisecond, from their first one after 2.1 on (2.1 to 3.2) until the answer that covers nothing measured
-    // (5.2 at the latest): 3 · 1000/s · 50 frames · 1 to 3.2 s. The others' latencies stay: no latency gate fails, and p95 is that of an honest server.
+    // Three sessions in 30 get their last answer again every millisecond, from their first one after 2.1 (2.1 to 3.2)
+    // until the answer that covers nothing measured (5.2 at the latest): 3 · 1000/s · 50 frames · 1 to 3.2 s. The other
+    // sessions' latencies do not change: no latency gate fails, and p95 is that of an honest server.
     Lie {
         name: "flood",
         lie: "flood",

@@ -1,4 +1,4 @@
-//! Connections that are not taken, not read, closed or reset.
+//! Connections that are not accepted, not read, closed or reset.
 
 use crate::entry::{HARMFUL, LONGER, Lie, at_least, exactly, within};
 
@@ -18,9 +18,11 @@ const DIED: &[&str] = &[
 ];
 
 pub(super) const LIES: &[Lie] = &[
-    // A session is not read from 2.0 to 2.2 on (2 s after its start): what is due from then to 6.2 is lost, 4.1 · 50 · 30 = 6,150. The target's back-pressure: its
-    // receive queue, and frames that were due and never left. Both ends' buffers (32 KiB there with the kernel's doubling, 64 KiB here) take 50 to 200 frames of a
-    // session, so 1,350 + 30 · (50 to 200) of the 7,500 are sent. All of that is the target's: no send lag, no caveat.
+    // A session is no longer read from 2.0 to 2.2 on (2 s after its start). What is due from then to 6.2 is lost:
+    // 4.1 · 50 · 30 = 6,150. This is the target's back-pressure: its receive queue, and frames that were due and never
+    // left. The buffers of both ends (32 KiB there with the kernel's doubling, 64 KiB here) take 50 to 200 frames of a
+    // session, so 1,350 + 30 · (50 to 200) of the 7,500 are sent. All of that is the target's doing: no send lag, no
+    // caveat.
     Lie {
         name: "stop_reading",
         lie: "stop_reading",
@@ -39,9 +41,10 @@ pub(super) const LIES: &[Lie] = &[
         ],
         ..HARMFUL
     },
-    // From 2.1 on 5 frames a second are read of 50 due. By the last flush, at 7.2 to 8.2, some 28 frames of a session were read of the 205 due from 2.1 to 6.2: 177 · 30
-    // = 5,310 are lost. The buffers fill with 45 frames a second: after some 3 s the socket is full, and from then on a frame waits for the place of one that is read,
-    // five a second: the fifth waits a second. It is send wait and not send lag: the lag would block.
+    // From 2.1 on, 5 frames a second are read of 50 due. By the last flush, at 7.2 to 8.2, some 28 frames of a session
+    // have been read of the 205 due from 2.1 to 6.2: 177 · 30 = 5,310 are lost. The buffers fill with 45 frames a
+    // second. After some 3 s the socket is full, and from then on a frame waits until one is read, which happens five
+    // times a second: the fifth frame waits a second. This is send wait and not send lag: the lag would block.
     Lie {
         name: "read_slowly",
         lie: "read_slowly",
@@ -59,8 +62,9 @@ pub(super) const LIES: &[Lie] = &[
         ],
         ..HARMFUL
     },
-    // All 30 end at 2.0 to 2.2 (2 s after their start). What the server had since a session's last flush, 1.0 to 2.0, went with it: from 1.54 on average (nothing before
-    // 1.2 counts) to 4.2 is lost, 2.66 · 50 · 30 = 3,990.
+    // All 30 end at 2.0 to 2.2 (2 s after their start). What the server had received since a session's last flush, 1.0
+    // to 2.0, is lost with it: from 1.54 on average (nothing before 1.2 counts) to 4.2, which makes
+    // 2.66 · 50 · 30 = 3,990.
     Lie {
         name: "half_close",
         lie: "half_close",
@@ -75,7 +79,8 @@ pub(super) const LIES: &[Lie] = &[
         reason: "connection closed by the target",
         ..HARMFUL
     },
-    // The first answer after 2.0 to 2.2 is broken off: the flush before it was at 1.0 to 2.1, and from then on everything is lost, as above.
+    // The first answer after 2.0 to 2.2 is cut off. The flush before it was at 1.0 to 2.1, and from then on everything
+    // is lost, as above.
     Lie {
         name: "reset_mid_frame",
         lie: "reset_mid_frame",
@@ -90,7 +95,8 @@ pub(super) const LIES: &[Lie] = &[
         reason: "connection reset by the target",
         ..HARMFUL
     },
-    // A session that never was open has no frames, and no answer is no good answer: nothing that was not observed holds.
+    // A session that was never open has no frames. No answer is not a good answer: a gate on what was not observed does
+    // not hold.
     Lie {
         name: "never_upgrade",
         lie: "never_upgrade",
@@ -126,8 +132,9 @@ pub(super) const LIES: &[Lie] = &[
         reason: "not open in time",
         ..HARMFUL
     },
-    // Ten connections a second from the first session on: by 1.2 s, when a session must be open, one or two at once and eleven or twelve more; the other 17 of the
-    // 30 have failed (more where the server's timer is late). They hang in the kernel's queue meanwhile.
+    // The server accepts ten connections a second from the first session on. By 1.2 s, when a session must be open, it
+    // has accepted one or two at once and eleven or twelve more. The other 17 of the 30 have failed (more if the
+    // server's timer is late). Meanwhile they wait in the kernel's queue.
     Lie {
         name: "slow_accept",
         lie: "slow_accept",

@@ -1,4 +1,4 @@
-//! What the process as a whole does: ends, leaks, burns, miscounts, serves others, asks nobody.
+//! Faults of the process as a whole: it ends, leaks, burns CPU, miscounts, serves others, asks nobody.
 
 use crate::entry::{HARMFUL, HARMLESS, Lie, Manifest, SOAK, Verdict, at_least, exactly, within};
 
@@ -10,8 +10,9 @@ const DIED: &[&str] = &[
 ];
 
 pub(super) const LIES: &[Lie] = &[
-    // It is dead from 3.0 to 4.2; a session's last answered flush was at 1.9 to 2.9: (4.2 − 2.425) · 50 · 30 = 2,660 frames are lost. (No resources: whoever was gone
-    // before the window's end has none.)
+    // The process is dead from 3.0 to 4.2. A session's last answered flush was at 1.9 to 2.9, so
+    // (4.2 − 2.425) · 50 · 30 = 2,660 frames are lost. (There are no resources: a process that was gone before the
+    // window's end has none.)
     Lie {
         name: "die",
         lie: "die",
@@ -27,7 +28,7 @@ pub(super) const LIES: &[Lie] = &[
         reason: "the target ended during the trial: exit status: 1",
         ..HARMFUL
     },
-    // The same; that it is healthy again after half a second, with counters that begin at 0, excuses nothing.
+    // The same. That it is healthy again after half a second, with counters that begin at 0, excuses nothing.
     Lie {
         name: "restart",
         lie: "restart",
@@ -41,8 +42,8 @@ pub(super) const LIES: &[Lie] = &[
         ],
         ..HARMFUL
     },
-    // Four answers of each session by the window's end, 256 KiB each: 1 MiB, beside the 50 to 60 KiB that an honest session needs. It passes, for a gate on memory is a
-    // soak's; the record shows it.
+    // Four answers of each session by the window's end, 256 KiB each: 1 MiB, on top of the 50 to 60 KiB that an honest
+    // session needs. The trial passes, because only a soak has a gate on memory; the record shows the leak.
     Lie {
         name: "leak_memory",
         lie: "leak_memory",
@@ -54,7 +55,7 @@ pub(super) const LIES: &[Lie] = &[
         ],
         ..HARMLESS
     },
-    // One answer in a session-second, 64 KiB: 3600 · 65,536 = 236 MB in a session-hour.
+    // One answer per session-second, 64 KiB: 3600 · 65,536 = 236 MB per session-hour.
     Lie {
         name: "leak_memory_in_a_soak",
         lie: "leak_memory",
@@ -79,8 +80,9 @@ pub(super) const LIES: &[Lie] = &[
         counters: &[exactly("ledger.frames_answered", 40_000)],
         ..HARMLESS
     },
-    // A thread that always wants to run has a core or waits for one: busy and waiting together are at least one CPU, whoever else is on it. The answers do not suffer,
-    // and the cost is told: a core over 60 sessions is 16,700 µs a session-second if it has the core to itself, where an honest one costs less than 1,500.
+    // A thread that always wants to run has a core or waits for one: busy and waiting time together are at least one
+    // CPU, whatever else runs on it. The answers do not suffer, and the record shows the cost. A core over 60 sessions
+    // is 16,700 µs per session-second if the thread has the core to itself; an honest session costs less than 1,500.
     Lie {
         name: "burn_core",
         lie: "burn_core",
@@ -92,7 +94,7 @@ pub(super) const LIES: &[Lie] = &[
         ],
         ..HARMLESS
     },
-    // On the client's core nothing can be told about the target: neither that it is good nor that it is bad.
+    // On the client's core nothing can be said about the target: neither that it is good nor that it is bad.
     Lie {
         name: "burn_core_of_the_client",
         lie: "burn_core",
@@ -110,8 +112,8 @@ pub(super) const LIES: &[Lie] = &[
         ],
         ..HARMLESS
     },
-    // 60 sessions speak 50 frames a second from their start, on average at 0.6, until the last answer, at 6.2 at the latest: 16,500 to 17,500 frames. It says that there
-    // were a tenth more than were sent.
+    // 60 sessions send 50 frames a second from their start, on average at 0.6, until the last answer, at 6.2 at the
+    // latest: 16,500 to 17,500 frames. The server says that there were a tenth more than were sent.
     Lie {
         name: "lie_in_metrics",
         lie: "lie_in_metrics",
@@ -127,7 +129,7 @@ pub(super) const LIES: &[Lie] = &[
         ],
         ..HARMLESS
     },
-    // 60 of ours and 10 of theirs.
+    // 60 sessions of ours and 10 of somebody else's.
     Lie {
         name: "foreign_load",
         lie: "foreign_load",
@@ -142,7 +144,8 @@ pub(super) const LIES: &[Lie] = &[
         ],
         ..HARMLESS
     },
-    // Its answers are right, and nobody was asked for them: of a gateway that claims to ask, 12,000 frames of 640 bytes must have come to the simulator.
+    // Its answers are right, but nobody was asked for them. If a gateway claims to ask, 12,000 frames of 640 bytes must
+    // have reached the simulator.
     Lie {
         name: "bypass",
         lie: "none",

@@ -1,4 +1,4 @@
-//! Answers that are right and late.
+//! Answers that are right but late.
 
 use crate::entry::{
     EVERY_LATENCY, HARMFUL, HARMLESS, LONG, Lie, SOAK, TIMED, at_least, exactly, within,
@@ -7,7 +7,8 @@ use crate::entry::{
 const SECONDS_OF_STALL: &[&str] = &["newest_p95_ms", "oldest_p95_ms"];
 
 pub(super) const LIES: &[Lie] = &[
-    // The control: what is due is plain arithmetic, 60 · 4 · 50. Each session's four flushes within the window, and the one after it that covers the rest.
+    // The control: the number of frames due is simple arithmetic, 60 · 4 · 50. The partials are each session's four
+    // flushes within the window, and the one after it that covers the rest.
     Lie {
         name: "none",
         lie: "none",
@@ -20,15 +21,19 @@ pub(super) const LIES: &[Lie] = &[
         ],
         ..HARMLESS
     },
-    // What tools that stamp the actual send, or wait for an answer before the next request, do not see. Everything stops from `t` to `t + 2`. A session whose last
-    // flush was before `t` has frames at the server until `t`, the newest due at most 20 ms before it. They are flushed when the server wakes, at `t + 2`, and
-    // answered 75 ms later (`MODEL_DELAY_MS`): their newest frame has waited for 2.075 to 2.095 s. Where an answer was under way at `t` it comes at `t + 2`, 2.0
-    // to 2.075 s after its newest frame. So every session has one answer of about 2 s. The flush due in between found nothing to do, so of the window's six
-    // answers a session has five, or six with the one under way, or four where its next flush came due within 75 ms of the waking and was put off by the answer
-    // then under way; each of the latter two is one session in thirteen. The bad answer is at least a sixth of all: p90, p95 and max all show it, p50 does not.
-    // The oldest frame of that answer came up to a second earlier: at most 3.095 s. Frames due during the stall lay in the kernel, are read at `t + 2` and answered
-    // with the next flush: their oldest was due at `t`, so it waited for 2.0 to 3.1 s as well. Upwards there is room for a machine that wakes the server late;
-    // downwards none but the histogram's 0.1 %. And the write stamps would say about the same here, for the client kept to its schedule all the while.
+    // Tools that stamp the actual send, or wait for an answer before the next request, do not see this. Everything
+    // stops from `t` to `t + 2`. A session whose last flush was before `t` has frames at the server until `t`, the
+    // newest due at most 20 ms before it. They are flushed when the server wakes, at `t + 2`, and answered 75 ms later
+    // (`MODEL_DELAY_MS`): their newest frame has waited for 2.075 to 2.095 s. An answer that was under way at `t` comes
+    // at `t + 2`, 2.0 to 2.075 s after its newest frame. So every session has one answer of about 2 s. The flush due in
+    // between found nothing to do, so of the window's six answers a session has five. It has six with the one under
+    // way, or four if its next flush came due within 75 ms of the waking and was put off by the answer then under way;
+    // each of these two cases is one session in thirteen. The bad answer is at least a sixth of all: p90, p95 and max
+    // all show it, p50 does not. The oldest frame of that answer came up to a second earlier: at most 3.095 s. Frames
+    // due during the stall lay in the kernel, are read at `t + 2` and answered with the next flush. Their oldest was
+    // due at `t`, so it waited for 2.0 to 3.1 s as well. The upper bounds have room for a machine that wakes the server
+    // late; the lower bounds have none except the histogram's 0.1 %. The write stamps would say about the same here,
+    // because the client kept to its schedule all the while.
     Lie {
         name: "stall_once",
         lie: "stall_once",
@@ -49,8 +54,8 @@ pub(super) const LIES: &[Lie] = &[
         ],
         ..HARMFUL
     },
-    // The same at the end of a period of 5 s, with certainty, so that this trial is a bad one: the stall is from 5 to 7, the next from 10 on, after the trial.
-    // (`searches.rs` has the search in which only one trial is bad.)
+    // The same at the end of a period of 5 s, with certainty, so this trial is a bad one: the stall is from 5 to 7, and
+    // the next from 10 on, after the trial. (`searches.rs` has the search in which only one trial is bad.)
     Lie {
         name: "stall_rarely",
         lie: "stall_rarely",
@@ -65,8 +70,9 @@ pub(super) const LIES: &[Lie] = &[
         ],
         ..HARMFUL
     },
-    // Answers are held until 6.0 to 6.2, the window ends at 5.2, grace at 7.2: all come within grace, and none is lost. The first flush with a measured newest frame
-    // is at 1.2 to 2.2, so that frame waits for 3.8 to 5 s, in the longest of 60 sessions for nearly 5.
+    // Answers are held until 6.0 to 6.2. The window ends at 5.2 and grace at 7.2, so all come within grace and none is
+    // lost. The first flush with a measured newest frame is at 1.2 to 2.2, so that frame waits for 3.8 to 5 s; in the
+    // longest of 60 sessions, for nearly 5.
     Lie {
         name: "late_after_window",
         lie: "late_after_window",
@@ -82,8 +88,9 @@ pub(super) const LIES: &[Lie] = &[
         ],
         ..HARMFUL
     },
-    // Held for a minute, which is never: everything due is lost, and stands in the record with the time waited until the end of grace at 7.2: from 2.0 s (due at 5.2)
-    // to 6.0 s (due at 1.2). No answer is no good answer: the error rate was not observed, and does not hold either.
+    // Held for a minute, which is never within the trial: everything due is lost. The record has it with the time
+    // waited until the end of grace at 7.2: from 2.0 s (due at 5.2) to 6.0 s (due at 1.2). No answer is not a good
+    // answer: the error rate was not observed, so its gate does not hold either.
     Lie {
         name: "late_for_ever",
         lie: "late_after_window",
@@ -107,8 +114,9 @@ pub(super) const LIES: &[Lie] = &[
         ],
         ..HARMFUL
     },
-    // The n-th answer is n · 200 ms late, and in the window n is 1 to 5 (a flush after its end is the 5th or 6th, and comes at most 1.2 s late: grace of 3 s has it).
-    // Half of them have n ≤ 3: the median is that of n = 3, 600 + 75 + 10 ms, and the worst percentiles those of n = 4 and 5.
+    // The n-th answer is n · 200 ms late, and in the window n is 1 to 5 (a flush after its end is the 5th or 6th, and
+    // comes at most 1.2 s late, within the grace of 3 s). Half of them have n ≤ 3: the median is that of n = 3,
+    // 600 + 75 + 10 ms, and the worst percentiles are those of n = 4 and 5.
     Lie {
         name: "grow_latency",
         lie: "grow_latency",
@@ -124,7 +132,8 @@ pub(super) const LIES: &[Lie] = &[
         ],
         ..HARMFUL
     },
-    // At 4 ms an answer the trial is over before a gate notices: 75 + 20 + 6 · 4 at the most. That it passes is right: nobody can tell from 4 s.
+    // At 4 ms per answer, the trial is over before a gate notices: 75 + 20 + 6 · 4 at the most. It is right that it
+    // passes: 4 s are too short to tell.
     Lie {
         name: "grow_latency_slowly",
         lie: "grow_latency",
@@ -136,8 +145,9 @@ pub(super) const LIES: &[Lie] = &[
         ],
         ..HARMLESS
     },
-    // In a soak it is told, before any latency gate fails: after 43 s an answer is 43 · 4 = 172 ms late and p95 below 75 + 20 + 172 < 350 ms, p50 at
-    // 75 + 10 + 23 · 4 = 177 < 200 ms. The slope is 4 ms in a second, 14,400 ms in an hour.
+    // A soak shows it before any latency gate fails. After 43 s an answer is 43 · 4 = 172 ms late, with p95 below
+    // 75 + 20 + 172 < 350 ms and p50 at 75 + 10 + 23 · 4 = 177 < 200 ms. The slope is 4 ms per second, 14,400 ms per
+    // hour.
     Lie {
         name: "grow_latency_slowly_in_a_soak",
         lie: "grow_latency",

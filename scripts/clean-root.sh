@@ -33,7 +33,7 @@ unmount() {
 trap unmount EXIT
 trap 'exit 130' INT TERM
 
-[ ! -e "$root" ] || { echo "clean-root: $root is there; name a folder that is not, so that it is clean" >&2; exit 2; }
+[ ! -e "$root" ] || { echo "clean-root: $root already exists; name a new folder" >&2; exit 2; }
 debootstrap --variant=minbase "$suite" "$root" "$mirror" >"$log.debootstrap"
 mkdir -p "$root/root"
 cp /etc/resolv.conf "$root/etc/resolv.conf"

@@ -9,6 +9,6 @@
 set -eu
 case ${PLIMSOLL_INSTALL:-yes} in
     list) echo "$1: $2"; exit 3 ;;
-    no) echo "$1: missing, and PLIMSOLL_INSTALL=no forbids to install it: $2" >&2; exit 1 ;;
+    no) echo "$1: missing, and PLIMSOLL_INSTALL=no forbids installing it: $2" >&2; exit 1 ;;
     *) echo "$1: installing $2" ;;
 esac

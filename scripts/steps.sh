@@ -79,7 +79,7 @@ finish() {
     slow=$(slowest_programs)
     [ -z "$slow" ] || printf '\n== the slowest test programs\n%s\n' "$slow"
     if [ -s "$logs/left-out" ]; then
-        printf '\n== left out, for nothing that they depend on has changed (make test-all runs them)\n'
+        printf '\n== left out, because nothing that they depend on has changed (make test-all runs them)\n'
         cat "$logs/left-out"
     fi
     skips=$(cat "$logs/skipped"; skips_of_runners)

@@ -7,7 +7,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 all=${1:-}
-case $all in '' | all) ;; *) echo "test: all or nothing, not $all" >&2; exit 2 ;; esac
+case $all in '' | all) ;; *) echo "test: the only argument is \`all\`, not $all" >&2; exit 2 ;; esac
 
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT

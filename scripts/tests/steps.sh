@@ -118,7 +118,7 @@ equal "without git everything is tested" "$(changed own)" "stt/base stt/user pag
 
 status=0
 PLIMSOLL_INSTALL=no sh "$scripts/may-install.sh" somebody "a compiler" 2>"$scratch/refusal" || status=$?
-equal "installing can be forbidden" "$status $(cat "$scratch/refusal")" "1 somebody: missing, and PLIMSOLL_INSTALL=no forbids to install it: a compiler"
+equal "installing can be forbidden" "$status $(cat "$scratch/refusal")" "1 somebody: missing, and PLIMSOLL_INSTALL=no forbids installing it: a compiler"
 
 echo "scripts: $passed passed, $failed failed"
 [ "$failed" = 0 ]

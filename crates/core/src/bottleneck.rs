@@ -145,21 +145,26 @@ fn of_the_target(
         && share >= CPU_BUSY_SHARE
     {
         let evidence = format!(
-            "one thread used {} of a core, though {used}",
+            "one thread used {} of a core, although {used}",
             percent(share)
         );
         return (Bottleneck::Cpu, evidence);
     }
     let ledger = &trial.ledger;
     if ledger.sessions_failed + ledger.sessions_died > 0 {
+        let sessions = if trial.ws.is_some() {
+            "connections"
+        } else {
+            "sessions"
+        };
         let evidence = format!(
-            "{} failed, {} died, though {used}",
+            "{} {sessions} failed and {} died, although {used}",
             ledger.sessions_failed, ledger.sessions_died
         );
         return (Bottleneck::SessionsRefused, evidence);
     }
     let unread = unread(resources);
-    let evidence = format!("{} did not hold, though {used}{unread}", failed.name);
+    let evidence = format!("{} did not hold, although {used}{unread}", failed.name);
     (Bottleneck::LatencyWithoutCpu, evidence)
 }
 
@@ -268,7 +273,7 @@ fn unread(resources: &TargetResources) -> String {
     if peak < UNREAD_BYTES {
         return String::new();
     }
-    format!("; up to {} KiB lay unread in one connection", peak / 1024)
+    format!("; up to {} KiB were unread in one connection", peak / 1024)
 }
 
 fn percent(share: f64) -> String {

@@ -73,7 +73,7 @@ impl Disconnect {
             Self::TimedOut => "not open in time",
             Self::Failed => "socket error",
             Self::HoldsTooMuch => {
-                "unfinished messages of the target, or answers that it does not read, take more than 256 MiB of the client's memory"
+                "unfinished messages of the target, or answers that it does not read, use more than 256 MiB of the client's memory"
             }
         }
     }

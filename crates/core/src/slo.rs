@@ -175,10 +175,10 @@ pub struct Slo {
 #[derive(Debug, thiserror::Error)]
 pub enum SloError {
     /// The file is not TOML of the expected form.
-    #[error("the SLO is not readable: {0}")]
+    #[error("cannot read the SLO: {0}")]
     Syntax(String),
     /// There is no gate of that name.
-    #[error("the SLO names an unknown gate `{name}`; known are: {known}")]
+    #[error("the SLO names an unknown gate `{name}`; known gates: {known}")]
     UnknownGate {
         /// The name in the file.
         name: String,
@@ -186,7 +186,7 @@ pub enum SloError {
         known: String,
     },
     /// A threshold makes no sense.
-    #[error("the threshold of gate `{name}` is {value}; give a number that is not negative")]
+    #[error("the threshold of gate `{name}` is {value}; give a number of at least 0")]
     Threshold {
         /// The gate.
         name: String,
@@ -367,173 +367,4 @@ impl Slo {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::latency::{LatencySet, Series};
-    use crate::profile::NS_PER_MS;
-
-    fn good_trial() -> (Ledger, LatencySet) {
-        let ledger = Ledger {
-            partials: 1000,
-            ..Ledger::default()
-        };
-        let mut set = LatencySet::new();
-        for _ in 0..1000 {
-            set.record_ns(Series::NewestFromSchedule, 100 * NS_PER_MS);
-            set.record_ns(Series::OldestFromSchedule, 1_080 * NS_PER_MS);
-        }
-        (ledger, set)
-    }
-
-    #[test]
-    fn a_good_trial_passes_every_gate() {
-        let (ledger, set) = good_trial();
-        let gates = Slo::stt().judge(&ledger, &set.summary());
-        assert_eq!(gates.len(), 11);
-        assert!(gates.iter().all(|gate| gate.pass), "{gates:?}");
-    }
-
-    #[test]
-    fn one_lost_frame_fails_whatever_the_latency() {
-        let (mut ledger, set) = good_trial();
-        ledger.frames_lost = 1;
-        let gates = Slo::stt().judge(&ledger, &set.summary());
-        let failed: Vec<_> = gates.iter().filter(|gate| !gate.pass).collect();
-        assert_eq!(failed.len(), 1);
-        assert_eq!(failed[0].name, "frames_lost");
-    }
-
-    #[test]
-    fn every_ws_test_has_gates_of_its_own() {
-        for (test, latencies, samples) in [
-            ("ping", &["newest_p50_ms", "newest_p99_ms"][..], 1_000),
-            ("hold", &["newest_p95_ms"][..], 200),
-            ("limit", &["newest_p95_ms"][..], 200),
-            ("throughput", &["newest_p99_ms"][..], 1_000),
-            ("matrix", &["newest_p99_ms"][..], 1_000),
-            ("formats", &["newest_p99_ms"][..], 1_000),
-            ("storm", &["newest_p99_ms"][..], 1_000),
-            ("fanout", &["newest_p99_ms"][..], 1_000),
-        ] {
-            let slo = Slo::ws(test);
-            assert_eq!(slo.name, format!("ws-{test}"));
-            let names: Vec<String> = slo.gates.iter().map(|gate| gate.metric.name()).collect();
-            assert_eq!(names[..latencies.len()], *latencies);
-            assert_eq!(names[latencies.len()], "error_rate");
-            // Nothing lost, duplicated, reordered or wrong, and no session that failed or died.
-            let never: Vec<_> = slo.gates[latencies.len() + 1..].iter().collect();
-            assert_eq!(never.len(), 6);
-            assert!(never.iter().all(|gate| gate.threshold == 0.0));
-            assert_eq!(slo.samples_needed(), samples);
-        }
-        assert_eq!(Slo::ws("no such test"), Slo::ws("ping"));
-    }
-
-    #[test]
-    fn a_target_that_never_answers_does_not_pass() {
-        let gates = Slo::stt().judge(&Ledger::default(), &LatencySet::new().summary());
-        let newest = gates
-            .iter()
-            .find(|gate| gate.name == "newest_p50_ms")
-            .unwrap();
-        assert!(!newest.pass && newest.observed.is_none());
-    }
-
-    #[test]
-    fn a_file_gives_its_own_gates_only() {
-        let slo = Slo::parse(
-            "name = 'strict'\n[gates]\nnewest_p99_ms = 150\nframes_lost = 0",
-            "x",
-        )
-        .unwrap();
-        assert_eq!(slo.name, "strict");
-        assert_eq!(slo.gates.len(), 2);
-        assert_eq!(slo.gates[0].metric, Metric::Newest(Percentile::P99));
-        assert_eq!(slo.samples_needed(), 1_000);
-    }
-
-    #[test]
-    fn bad_files_say_what_is_wrong() {
-        let unknown = Slo::parse("[gates]\nlatency = 1", "x")
-            .unwrap_err()
-            .to_string();
-        assert!(unknown.contains("`latency`") && unknown.contains("newest_p95_ms"));
-        assert!(!unknown.contains('\n'));
-        assert!(matches!(Slo::parse("[gates]", "x"), Err(SloError::Empty)));
-        assert!(matches!(
-            Slo::parse("[gates]\nframes_lost = -1", "x"),
-            Err(SloError::Threshold { .. })
-        ));
-        assert!(matches!(
-            Slo::parse("gates = 3", "x"),
-            Err(SloError::Syntax(_))
-        ));
-    }
-
-    const PAGE: &str = include_str!("../../../docs/reference/slo.md");
-
-    /// The cells of the table rows below a heading.
-    fn rows(heading: &str) -> Vec<Vec<&'static str>> {
-        let (_, section) = PAGE.split_once(heading).expect(heading);
-        let section = section.split("\n## ").next().unwrap_or_default();
-        let lines = section.lines().filter(|line| line.starts_with("| "));
-        let cells = |line: &'static str| line.trim_matches('|').split('|').map(str::trim).collect();
-        lines.skip(1).map(cells).collect()
-    }
-
-    /// The words in code quotes.
-    fn quoted(text: &str) -> Vec<&str> {
-        text.split('`').skip(1).step_by(2).collect()
-    }
-
-    #[test]
-    fn the_reference_page_has_every_metric_and_no_other() {
-        let mut on_page: Vec<&str> = rows("\n## Metrics\n")
-            .iter()
-            .flat_map(|row| quoted(row[0]))
-            .collect();
-        let mut known: Vec<String> = Metric::all().map(Metric::name).collect();
-        on_page.sort_unstable();
-        known.sort_unstable();
-        assert_eq!(on_page, known);
-    }
-
-    #[test]
-    fn the_reference_page_has_the_samples_that_each_percentile_needs() {
-        let mut on_page = BTreeMap::new();
-        for row in rows("\n## Samples needed\n") {
-            let needed: u64 = row[1].parse().expect("a number");
-            on_page.extend(row[0].split(", ").map(|name| (name, needed)));
-        }
-        let known = Percentile::ALL.map(|(percentile, name)| (name, percentile.samples_needed()));
-        assert_eq!(on_page, known.into());
-    }
-
-    #[test]
-    fn the_reference_page_has_the_gates_of_every_built_in_slo() {
-        let rows = rows("\n## Built-in SLOs\n");
-        let tests = [
-            "ping",
-            "hold",
-            "limit",
-            "throughput",
-            "matrix",
-            "formats",
-            "fanout",
-            "storm",
-        ];
-        let known: Vec<Slo> = [Slo::stt(), Slo::echo()]
-            .into_iter()
-            .chain(tests.map(Slo::ws))
-            .collect();
-        assert_eq!(rows.len(), known.len());
-        for (row, slo) in rows.iter().zip(known) {
-            assert_eq!(quoted(row[0]), [slo.name.as_str()]);
-            let gates = slo.gates.iter().filter(|gate| gate.threshold > 0.0);
-            let gates: Vec<String> = gates
-                .map(|gate| format!("`{}` {}", gate.metric.name(), gate.threshold))
-                .collect();
-            assert_eq!(row[2], gates.join(", "), "{}", slo.name);
-        }
-    }
-}
+mod tests;

@@ -1,12 +1,12 @@
-//! A calendar queue: which sessions are due, in constant time.
+//! A calendar queue: finds the sessions that are due, in constant time.
 //!
-//! Time is cut into buckets of a fixed width, on a wheel; each bucket holds a list of sessions, linked through two arrays, so that nothing
-//! is allocated after the start. A session has at most one entry. A bucket is handed out when it is over, so an entry is
-//! late by at most one bucket width, and never early. (R. Brown, "Calendar queues", CACM 31(10), 1988; G. Varghese and
-//! T. Lauck, "Hashed and hierarchical timing wheels", SOSP 1987.)
+//! Time is divided into buckets of a fixed width, on a wheel. Each bucket holds a list of sessions, linked through two
+//! arrays, so nothing is allocated after the start. A session has at most one entry. A bucket is handed out when it is
+//! over, so an entry is late by at most one bucket width, and never early. (R. Brown, "Calendar queues", CACM 31(10),
+//! 1988; G. Varghese and T. Lauck, "Hashed and hierarchical timing wheels", SOSP 1987.)
 
-/// Buckets on the wheel: a power of two. With a width of 500 µs they reach four seconds ahead; entries further away are put in the last
-/// bucket and looked at again when it comes round.
+/// The number of buckets on the wheel: a power of two. With a width of 500 µs they reach four seconds ahead. An entry
+/// further ahead goes into the last bucket and is looked at again when that bucket comes round.
 const BUCKETS: usize = 8192;
 const WORDS: usize = BUCKETS / 64;
 const NONE: u32 = u32::MAX;
@@ -54,19 +54,19 @@ impl Calendar {
         }
     }
 
-    /// How many sessions are queued.
+    /// The number of queued sessions.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether none is.
+    /// Whether no session is queued.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Queues a session for `due_ns`, in place of its earlier entry if it has one.
+    /// Queues a session for `due_ns`, replacing its earlier entry if it has one.
     pub fn schedule(&mut self, id: u32, due_ns: u64) {
         self.cancel(id);
         let reach = self.cursor + BUCKETS as u64 - 1;
@@ -74,7 +74,7 @@ impl Calendar {
         self.link(id, due_ns, bucket);
     }
 
-    /// Takes a session out of the queue, if it is in it.
+    /// Removes a session from the queue, if it is there.
     pub fn cancel(&mut self, id: u32) {
         let entry = self.entries[id as usize];
         if entry.bucket == NONE {
@@ -95,7 +95,7 @@ impl Calendar {
         self.len -= 1;
     }
 
-    /// The next session that is due at `now_ns`; call until there is none.
+    /// The next session that is due at `now_ns`. Call it until it returns `None`.
     pub fn pop(&mut self, now_ns: u64) -> Option<u32> {
         let current = now_ns / self.width_ns;
         while self.cursor < current {
@@ -142,7 +142,7 @@ impl Calendar {
         self.len += 1;
     }
 
-    /// The first bucket from the cursor on that holds anything, counted since time zero.
+    /// The first bucket at or after the cursor that holds anything, counted since time zero.
     fn next_occupied(&self) -> Option<u64> {
         if self.len == 0 {
             return None;
@@ -226,7 +226,8 @@ mod tests {
     }
 
     proptest! {
-        /// Never early, late by at most one bucket once asked, none lost, none doubled, whatever is scheduled and cancelled in between.
+        /// Whatever is scheduled and cancelled in between, no entry is early, none is more than one bucket late once
+        /// asked for, none is lost, and none is duplicated.
         #[test]
         fn behaves_like_a_sorted_map(steps in prop::collection::vec((0_u32..50, 0_u64..400_000, 0_u64..3_000, any::<bool>()), 1..200)) {
             let width = 16;

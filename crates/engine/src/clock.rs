@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Monotonic time since an instant that all threads and processes of a trial share.
 ///
-/// Told to another process it is its zero on `CLOCK_MONOTONIC`, which all of them have in common and which [`Instant`] does not show.
+/// It is serialized as its zero on `CLOCK_MONOTONIC`, which all processes share and which [`Instant`] does not expose.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     epoch: Instant,
@@ -22,7 +22,7 @@ impl Clock {
         }
     }
 
-    /// A clock that will read zero after a while, and does until then.
+    /// A clock that starts after `delay`, and reads zero until then.
     #[must_use]
     pub fn start_in(delay: Duration) -> Self {
         Self {
@@ -30,12 +30,12 @@ impl Clock {
         }
     }
 
-    /// Waits until it begins to run; at once, if it does.
+    /// Waits until the clock starts; returns at once if it already runs.
     pub fn wait(&self) {
         std::thread::sleep(self.epoch.saturating_duration_since(Instant::now()));
     }
 
-    /// The instant at which it read zero.
+    /// The instant at which the clock reads zero.
     #[must_use]
     pub fn epoch(&self) -> Instant {
         self.epoch
@@ -72,7 +72,7 @@ impl<'de> Deserialize<'de> for Clock {
     }
 }
 
-/// A moment as the standard library tells it, and on `CLOCK_MONOTONIC`.
+/// The same moment as an [`Instant`] and on `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy)]
 struct SameMoment {
     instant: Instant,
@@ -80,7 +80,8 @@ struct SameMoment {
 }
 
 impl SameMoment {
-    /// Now. Whoever is interrupted between the two readings would take the time for a difference, so the closest of several counts.
+    /// Reads both clocks now. An interruption between the two readings would look like a difference between the clocks,
+    /// so the closest of several readings counts.
     fn now() -> Self {
         let read = |_| {
             let instant = Instant::now();
@@ -104,8 +105,9 @@ pub fn thread_cpu_ns() -> u64 {
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
-/// Time that the calling thread was ready to run and waited for a core, a stop by a CPU quota included, in nanoseconds; `None` where the
-/// kernel does not count it. (`/proc/thread-self/schedstat`: time on a CPU, time waited, time slices.)
+/// Time that the calling thread was ready to run and waited for a core, in nanoseconds. This includes the time for
+/// which a CPU quota stopped it. `None` where the kernel does not count it. (`/proc/thread-self/schedstat`: time on a
+/// CPU, time waited, time slices.)
 #[must_use]
 pub fn thread_wait_ns() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
@@ -145,7 +147,7 @@ mod tests {
         assert_eq!(clock.now_ns(), 0);
         clock.wait();
         assert!(Instant::now() >= clock.epoch());
-        // Runs already.
+        // It already runs.
         clock.wait();
     }
 }

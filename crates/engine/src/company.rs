@@ -1,25 +1,26 @@
-//! A run that shares its trial with others: it begins when they do, and ends when they may.
+//! A run that shares its trial with other runs: they begin together and end together.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::clock::Clock;
 
-/// What a run asks those whom it shares a trial with.
+/// How a run coordinates with the other runs of its trial.
 pub trait Company: Sync {
-    /// All sessions are built. Gives the clock of the trial, whose zero may be yet to come.
+    /// Called when all sessions are built. Returns the clock of the trial, whose zero may be in the future.
     ///
     /// # Errors
-    /// There is no beginning.
+    /// The trial does not begin.
     fn begin(&self) -> std::io::Result<Clock>;
 
-    /// Every measured frame of this run is answered.
+    /// Called when every measured frame of this run is answered.
     fn settled(&self);
 
-    /// Whether those of the others are, too. To end is work: a run that ended earlier would keep others from the core on which they wait for their last answers.
+    /// Whether the other runs are settled, too. Ending takes CPU time: a run that ended earlier would keep others from
+    /// the core on which they wait for their last answers.
     fn may_end(&self) -> bool;
 }
 
-/// Nobody else.
+/// A run without others.
 #[derive(Debug, Clone, Copy)]
 pub struct Alone;
 
@@ -35,10 +36,10 @@ impl Company for Alone {
     }
 }
 
-/// The end as the threads of a run come to it.
+/// The end of a run, which its threads reach one by one.
 pub(crate) struct Ending<'a> {
     company: &'a dyn Company,
-    /// Threads that wait for answers.
+    /// Threads that still wait for answers.
     unsettled: AtomicUsize,
 }
 
@@ -50,7 +51,7 @@ impl<'a> Ending<'a> {
         }
     }
 
-    /// One thread more, told once, waits for none.
+    /// Called once by each thread, when it waits for no more answers.
     pub(crate) fn settled(&self) {
         if self.unsettled.fetch_sub(1, Ordering::Relaxed) == 1 {
             self.company.settled();

@@ -1,28 +1,29 @@
 //! How many measured frames are unanswered, integrated over time: one side of Little's law.
 //!
-//! The loop says where the number stands at two places of each turn; nothing is done per frame.
+//! The loop reports the number at a few places in each turn; nothing is done per frame.
 
 /// The integral so far.
 #[derive(Debug, Default)]
 pub(crate) struct Gauge {
     at_ns: u64,
     stands: u64,
-    /// Twice the area, so that the mean of two counts stays whole.
+    /// Twice the area, so that the mean of two counts stays a whole number.
     doubled_area: u128,
 }
 
 impl Gauge {
-    /// Since the last call it has stood at `count`: answers are stamped with the turn's time, which was that call's.
+    /// The number was `count` since the last call. Answers are stamped with the turn's time, which was the time of that
+    /// call.
     pub(crate) fn stood(&mut self, now_ns: u64, count: u64) {
         self.advance(now_ns, 2 * u128::from(count), count);
     }
 
-    /// Since the last call it rose to `count`, evenly: frames were written, each at its own time.
+    /// The number rose evenly to `count` since the last call: frames were written, each at its own time.
     pub(crate) fn rose(&mut self, now_ns: u64, count: u64) {
         self.advance(now_ns, u128::from(self.stands) + u128::from(count), count);
     }
 
-    /// Frame-nanoseconds.
+    /// The integral, in frame-nanoseconds.
     pub(crate) fn area(&self) -> u128 {
         self.doubled_area / 2
     }

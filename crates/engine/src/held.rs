@@ -4,7 +4,7 @@ use plimsoll_core::session::HELD_MAX_BYTES;
 
 use crate::run::Options;
 
-/// The account of one engine thread. What a session holds is known to the session; here are the sum and its limit.
+/// The account of one engine thread. Each session knows what it holds; this keeps the sum and its limit.
 #[derive(Debug)]
 pub(crate) struct Held {
     bytes: usize,
@@ -12,7 +12,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// For one of the threads of a process that drives its part of the sessions.
+    /// The share of one thread, in a process that drives its part of the sessions.
     pub(crate) fn share_of(options: &Options) -> Self {
         let threads = options.cpus.len().max(1);
         let processes = options.part.of.max(1) as usize;
@@ -22,7 +22,8 @@ impl Held {
         }
     }
 
-    /// A session that held `before` holds `now`. Whether it must go: it took more than there was left.
+    /// Records that a session that held `before` bytes now holds `now`. Returns whether the session must end because it
+    /// took more than was left.
     pub(crate) fn changed(&mut self, before: usize, now: usize) -> bool {
         self.bytes = self.bytes.saturating_sub(before) + now;
         now > before && self.bytes > self.most
@@ -58,14 +59,15 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever sessions come to hold, once those that must go have gone the sum is that of the others, and within the limit.
+        /// Whatever the sessions come to hold: once those that must end have ended, the sum is that of the others, and
+        /// within the limit.
         #[test]
         fn the_sum_stays_within_the_limit(steps in prop::collection::vec((0_usize..8, 0_usize..400), 1..200)) {
             let mut held = Held { bytes: 0, most: 1000 };
             let mut sessions = [0_usize; 8];
             for (session, now) in steps {
                 if held.changed(sessions[session], now) {
-                    // Ended: it holds nothing any more.
+                    // It has ended, so it holds nothing any more.
                     prop_assert!(!held.changed(now, 0));
                     sessions[session] = 0;
                 } else {

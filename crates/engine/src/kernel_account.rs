@@ -1,8 +1,8 @@
-//! What the kernel itself counts of a TCP socket's bytes, so that the client's account can be held against it.
+//! What the kernel itself counts of a TCP socket's bytes, to compare with the client's account.
 //!
-//! Asked by netlink (`sock_diag(7)`), one question per socket, after the trial and before the sockets are closed: `getsockopt(TCP_INFO)`
-//! has the same numbers, but no safe wrapper in the libraries that are used here. Layouts are those of `linux/inet_diag.h` and
-//! `linux/tcp.h`, which never change.
+//! The engine asks the kernel by netlink (`sock_diag(7)`), with one request per socket, after the trial and before the
+//! sockets are closed. `getsockopt(TCP_INFO)` has the same numbers, but the libraries used here have no safe wrapper
+//! for it. The layouts are those of `linux/inet_diag.h` and `linux/tcp.h`, which never change.
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
@@ -17,14 +17,14 @@ const HEADER_BYTES: usize = 16;
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const NLM_F_REQUEST: u16 = 1;
 const IPPROTO_TCP: u8 = 6;
-/// Attribute `INET_DIAG_INFO`, a `struct tcp_info`; asked for with the bit before it.
+/// Attribute `INET_DIAG_INFO`, a `struct tcp_info`. Bit `INET_DIAG_INFO - 1` asks for it.
 const INET_DIAG_INFO: u16 = 2;
 /// Length of `struct inet_diag_msg`.
 const DIAG_BYTES: usize = 72;
-/// Where in it the queues are: unread bytes, and bytes not yet acknowledged.
+/// Offsets of the queues in it: unread bytes, and bytes not yet acknowledged.
 const RECEIVE_QUEUE_AT: usize = 56;
 const SEND_QUEUE_AT: usize = 60;
-/// Where in `struct tcp_info` `tcpi_bytes_acked` and `tcpi_bytes_received` are.
+/// Offsets of `tcpi_bytes_acked` and `tcpi_bytes_received` in `struct tcp_info`.
 const BYTES_ACKED_AT: usize = 120;
 const BYTES_RECEIVED_AT: usize = 128;
 
@@ -34,7 +34,7 @@ pub(crate) struct KernelAccount {
 }
 
 impl KernelAccount {
-    /// `None` where the kernel offers no `sock_diag`.
+    /// Opens the netlink socket; `None` where the kernel offers no `sock_diag`.
     pub(crate) fn open() -> Option<Self> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let netlink = socket_with(
@@ -48,7 +48,8 @@ impl KernelAccount {
         })
     }
 
-    /// Those of all sockets that ever were; `None` unless every one of them is still there and the kernel tells.
+    /// The bytes of all sockets that ever existed; `None` unless every one of them still exists and the kernel reports
+    /// its bytes.
     pub(crate) fn of_all<'a>(
         sockets: impl Iterator<Item = Option<&'a OwnedFd>>,
     ) -> Option<KernelBytes> {
@@ -60,13 +61,13 @@ impl KernelAccount {
         Some(total)
     }
 
-    /// The bytes that went through a connected socket; `None` when the kernel does not tell.
+    /// The bytes that went through a connected socket; `None` if the kernel does not report them.
     pub(crate) fn of(&self, socket: &OwnedFd) -> Option<KernelBytes> {
         let local = SocketAddr::try_from(getsockname(socket).ok()?).ok()?;
         let remote = SocketAddr::try_from(getpeername(socket).ok()??).ok()?;
         send(&self.netlink, &question(local, remote), SendFlags::empty()).ok()?;
         let mut answer = [0; 4096];
-        // The kernel answers within the call above.
+        // The kernel has answered when the call above returns.
         let (length, _) = recv(&self.netlink, &mut answer[..], RecvFlags::empty()).ok()?;
         bytes_in(&answer[..length])
     }
@@ -100,12 +101,12 @@ fn question(local: SocketAddr, remote: SocketAddr) -> Vec<u8> {
     message.extend(length.to_ne_bytes());
     message.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
     message.extend(NLM_F_REQUEST.to_ne_bytes());
-    message.extend([0; 8]); // sequence number, port of the asker
+    message.extend([0; 8]); // sequence number, port of the sender
     message.extend(body);
     message
 }
 
-/// The bytes in an answer; `None` when it is an error, or a kernel before 4.1, which does not count them.
+/// The bytes in an answer; `None` if it is an error, or comes from a kernel before 4.1, which does not count them.
 fn bytes_in(answer: &[u8]) -> Option<KernelBytes> {
     if u16_at(answer, 4)? != SOCK_DIAG_BY_FAMILY {
         return None;
@@ -160,7 +161,7 @@ mod tests {
         server.write_all(&[2; 3_000]).unwrap();
         let mut taken = [0; 1_000];
         client.read_exact(&mut taken).unwrap();
-        // Of what came, a part is unread; of what was sent, the peer has taken nothing from its socket.
+        // A part of what arrived is unread. The peer has read nothing of what was sent.
         let seen = KernelBytes {
             sent: 10_000,
             received: 1_000,

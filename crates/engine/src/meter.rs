@@ -1,16 +1,17 @@
-//! What a thread costs itself, and what it was kept from: its CPU time, for each second and for the measured window, and its wait for a core.
+//! What a thread costs and how long it is kept waiting: its CPU time, for each second and for the measured window, and
+//! its wait for a core.
 
 use plimsoll_core::profile::Window;
 
 use crate::clock::{thread_cpu_ns, thread_wait_ns};
 
-/// CPU time and frames between the window's ends, as this thread saw them.
+/// CPU time and frames between the two ends of the window, as this thread saw them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct WindowCost {
     pub(crate) cpu_ns: u64,
     pub(crate) frames: u64,
     wall_ns: u64,
-    /// Time that it was ready and waited for a core.
+    /// Time that the thread was ready and waited for a core, in ns.
     wait_ns: Option<u64>,
 }
 
@@ -27,7 +28,7 @@ impl WindowCost {
         }
     }
 
-    /// `None` where the kernel does not tell, or when there was no window.
+    /// `None` where the kernel does not report the wait, or if there was no window.
     #[expect(
         clippy::cast_precision_loss,
         reason = "nanoseconds of a trial are far below 2^53"
@@ -45,7 +46,7 @@ pub(crate) struct Meter {
     second: Mark,
 }
 
-/// An end of the window.
+/// One end of the window.
 #[derive(Debug, Clone, Copy)]
 struct Edge {
     mark: Mark,
@@ -78,7 +79,7 @@ impl Meter {
         }
     }
 
-    /// The trial is over, perhaps before the window was.
+    /// Ends the window with the trial, which may be over before the window was.
     pub(crate) fn close(&mut self, now_ns: u64, frames: u64) {
         self.closed.get_or_insert_with(|| Edge::now(now_ns, frames));
     }

@@ -1,4 +1,4 @@
-//! What a run measured, and how that of several threads or processes becomes one.
+//! What a run measured, and how the results of several threads or processes are merged into one.
 
 use std::collections::BTreeMap;
 
@@ -19,16 +19,16 @@ pub struct EngineSecond {
     /// Latencies of measured frames whose answers came in this second.
     #[serde(with = "wire")]
     pub latency: LatencySet,
-    /// Totals at the second's end.
+    /// Totals at the end of the second.
     pub ledger: Ledger,
-    /// Sessions open at its end.
+    /// Sessions open at the end of the second.
     pub sessions_open: u64,
-    /// How busy the engine's cores were in it.
+    /// How busy the engine's cores were in this second.
     pub busy: CoreShares,
 }
 
 impl EngineSecond {
-    /// Adds the same second of others.
+    /// Adds the same second from another thread or process.
     pub fn merge(&mut self, other: &Self) {
         self.latency.merge(&other.latency);
         self.ledger.merge(&other.ledger);
@@ -40,24 +40,26 @@ impl EngineSecond {
 /// What a run measured.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Report {
-    /// Every frame due, accounted for, content audited.
+    /// The account of every due frame, with its content audited.
     pub ledger: Ledger,
     /// All latencies of measured frames.
     #[serde(with = "wire")]
     pub latency: LatencySet,
-    /// CPU time of all engine threads in the measured window.
+    /// CPU time of all engine threads in the measured window, in ns.
     pub cpu_ns: u64,
-    /// Frames written in the measured window by the clock, measured or not.
+    /// Frames written while the clock was in the measured window, whether they are measured or not.
     pub frames_written: u64,
     /// How busy the engine's cores were in the measured window.
     pub busy: CoreShares,
-    /// Share of the measured window that the thread which waited most was ready and waited for its core; `None` where the kernel does not tell.
+    /// Share of the measured window that the thread that waited most was ready and waited for its core; `None` where
+    /// the kernel does not report it.
     pub longest_wait_share: Option<f64>,
-    /// Sessions that were asked for.
+    /// The number of requested sessions.
     pub sessions: u64,
-    /// Of those, sessions that the client's machine could not open.
+    /// How many of these the client's machine could not open.
     pub sessions_never_opened: u64,
-    /// Frames due in the window that the client had not written soon after its end, although nothing kept it from that; `None` when the run ended before.
+    /// Frames due in the window that the client had not written soon after the window's end, although nothing kept it
+    /// from writing them; `None` if the run ended earlier.
     pub frames_owed: Option<u64>,
     /// Unanswered frames and latencies, for Little's law.
     pub residence: Residence,
@@ -69,12 +71,12 @@ pub struct Report {
     pub interrupted: bool,
     /// How the engine waited for sockets.
     pub backend: String,
-    /// The trial's clock: its epoch ties other records to this one.
+    /// The trial's clock. Its epoch relates other records to this one.
     pub clock: Clock,
 }
 
 impl Report {
-    /// Of a run without sessions: what others are merged into.
+    /// The report of a run without sessions, into which others are merged.
     #[must_use]
     pub fn empty(clock: Clock) -> Self {
         Self {
@@ -96,7 +98,7 @@ impl Report {
         }
     }
 
-    /// Adds what another thread or process measured of the same trial.
+    /// Adds what another thread or process measured in the same trial.
     pub fn merge(&mut self, other: &Self) {
         self.ledger.merge(&other.ledger);
         self.latency.merge(&other.latency);
@@ -123,7 +125,7 @@ impl Report {
         self.interrupted |= other.interrupted;
     }
 
-    /// CPU time per frame written: sending, receiving and accounting. `None` when nothing was written.
+    /// CPU time per frame written, in µs: sending, receiving and accounting. `None` if nothing was written.
     #[must_use]
     #[expect(
         clippy::cast_precision_loss,
@@ -133,8 +135,9 @@ impl Report {
         (self.frames_written > 0).then(|| self.cpu_ns as f64 / 1e3 / self.frames_written as f64)
     }
 
-    /// Of the load that was asked for, what the client wrote, or the target did not take: the sessions that its machine let it open, times the share of their
-    /// frames due in the window that it did not owe at its end. `None` when the run ended before the window did.
+    /// Share of the requested load that the client wrote or that the target did not take. It is the share of sessions
+    /// that the client's machine could open, times the share of their frames due in the window that the client did not
+    /// owe at its end. `None` if the run ended before the window did.
     #[must_use]
     pub fn achieved_share(&self) -> Option<f64> {
         let written = share_without(self.frames_owed?, self.ledger.frames_due);
@@ -150,19 +153,19 @@ fn share_without(missing: u64, of: u64) -> f64 {
     1.0 - missing.min(of) as f64 / of.max(1) as f64
 }
 
-/// How busy cores were with engine threads, as shares of each: those of all threads that share a core are one. A thread that is bound to no core counts as
-/// having one to itself.
+/// How busy cores were with engine threads, as a share of each core. Threads that share a core count together. A thread
+/// that is not bound to a core counts as having one to itself.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CoreShares(Vec<(Option<usize>, f64)>);
 
 impl CoreShares {
-    /// Of one thread.
+    /// The share of one thread.
     #[must_use]
     pub fn of(cpu: Option<usize>, share: f64) -> Self {
         Self(vec![(cpu, share)])
     }
 
-    /// Adds those of other threads.
+    /// Adds the shares of other threads.
     pub fn merge(&mut self, other: &Self) {
         for (cpu, share) in &other.0 {
             let same = self
@@ -176,7 +179,7 @@ impl CoreShares {
         }
     }
 
-    /// The share of the busiest core; 0 without any.
+    /// The share of the busiest core; 0 if there is none.
     #[must_use]
     pub fn busiest(&self) -> f64 {
         self.0.iter().map(|(_, share)| *share).fold(0.0, f64::max)
@@ -217,7 +220,7 @@ mod tests {
             shares.merge(&CoreShares::of(cpu, share));
         }
         assert!((shares.busiest() - 0.7).abs() < 1e-12);
-        // Of threads that are bound to none nobody knows whether they share one.
+        // Nobody knows whether threads that are not bound share a core.
         for share in [0.6, 0.65] {
             shares.merge(&CoreShares::of(None, share));
         }
@@ -244,7 +247,7 @@ mod tests {
         assert!(all.interrupted);
     }
 
-    /// What a thread would record of one frame.
+    /// What a thread would record about one frame.
     #[derive(Debug, Clone)]
     struct Event {
         series: usize,
@@ -303,7 +306,8 @@ mod tests {
     }
 
     proptest! {
-        /// However the records of a run are split over processes, told and merged: the ledger and every percentile are those of one process.
+        /// However the records of a run are split over processes, sent and merged, the ledger and every percentile are
+        /// those of one process.
         #[test]
         fn parts_are_the_whole(events in events(), parts in 1_usize..6) {
             let clock = Clock::start();

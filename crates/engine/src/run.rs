@@ -1,4 +1,4 @@
-//! A run: sessions divided among threads, what they record merged each second.
+//! A run: divides the sessions among threads, and merges what they record each second.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,44 +16,45 @@ use crate::report::{CoreShares, EngineSecond, Report};
 use crate::seconds::Seconds;
 use crate::worker::{Finished, Place, Worker};
 
-/// How a run is made.
+/// The options of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Options {
     /// Where the target listens.
     pub address: SocketAddr,
     /// How many sessions the trial has.
     pub sessions: u32,
-    /// Which of them this process drives.
+    /// Which of these sessions this process drives.
     pub part: Part,
     /// How long each phase takes.
     pub profile: Profile,
-    /// Seed of everything drawn.
+    /// Seed for everything that is drawn.
     pub seed: u64,
     /// Whether the sockets have `TCP_NODELAY`.
     pub nodelay: bool,
-    /// One engine thread on each of these cores; without any, one thread wherever the kernel puts it.
+    /// One engine thread runs on each of these cores. If there are none, one thread runs wherever the kernel puts it.
     pub cpus: Vec<usize>,
-    /// Width of a tick: frames due within one are written together at its end. It bounds both the wake-ups a second and the send lag of an
-    /// idle client.
+    /// Width of a tick, in µs: frames due within one tick are written together at its end. It bounds both the wake-ups
+    /// per second and the send lag of an idle client.
     pub tick_us: u64,
-    /// Addresses of this machine that sessions come from, session `i` from address `i % n`; without any the kernel chooses. Each has a range of ports of
-    /// its own, so several of them hold more connections than one.
+    /// Addresses of this machine that sessions come from: session `i` uses address `i % n`. If there are none, the
+    /// kernel chooses. Each address has its own range of ports, so several addresses hold more connections than one.
     pub source_addresses: Vec<IpAddr>,
-    /// Send buffer of each socket. What is written in one piece should fit into it, or it waits for the target in any case.
+    /// Send buffer of each socket, in bytes. What is written in one piece should fit into it; otherwise it waits for
+    /// the target in any case.
     pub send_buffer_bytes: usize,
 }
 
 impl Options {
-    /// The send buffer that is used unless told otherwise. Left to itself the kernel would take minutes of a session's audio in a target's stead, and
-    /// back-pressure would never show as send wait. The kernel doubles the value for its own bookkeeping; what is left holds one to two seconds of
-    /// 648-byte frames.
+    /// The default send buffer. Left to itself, the kernel would take minutes of a session's audio on the target's
+    /// behalf, and back-pressure would never show as send wait. The kernel doubles the value for its own bookkeeping.
+    /// What is left holds one to two seconds of 648-byte frames.
     pub const SEND_BUFFER_BYTES: usize = 32 * 1024;
 
-    /// The tick that is used unless told otherwise: send lag stays well below a millisecond, and a loaded core sleeps rarely enough that waking up is a
-    /// small part of a frame's cost (`docs/explanation/time-and-latency.md` has the figures).
+    /// The default tick. Send lag stays well below a millisecond, and a loaded core sleeps rarely enough that waking up
+    /// is a small part of a frame's cost (`docs/explanation/time-and-latency.md` has the figures).
     pub const DEFAULT_TICK_US: u64 = 500;
 
-    /// All sessions of a trial with seed 1, on one thread wherever the kernel puts it; everything else as it is unless told otherwise.
+    /// All sessions of a trial with seed 1, on one thread wherever the kernel puts it. Everything else has its default.
     #[must_use]
     pub fn new(address: SocketAddr, sessions: u32, profile: Profile) -> Self {
         Self {
@@ -71,12 +72,13 @@ impl Options {
     }
 }
 
-/// Which sessions of a trial a process drives: `index`, `index + of`, `index + 2 of`, …. A session's schedule does not depend on it.
+/// Which sessions of a trial a process drives: `index`, `index + of`, `index + 2 of`, …. A session's schedule does not
+/// depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     /// Which part, from 0.
     pub index: u32,
-    /// Of how many; not zero.
+    /// How many parts there are; not zero.
     pub of: u32,
 }
 
@@ -84,13 +86,13 @@ impl Part {
     /// All sessions.
     pub const WHOLE: Self = Self { index: 0, of: 1 };
 
-    /// The numbers of its sessions, of so many that the trial has.
+    /// The numbers of its sessions, if the trial has `sessions` of them.
     pub fn ids(self, sessions: u32) -> impl Iterator<Item = u32> {
         (self.index..sessions).step_by(self.of.max(1) as usize)
     }
 }
 
-/// Why a run could not be made at all.
+/// Why a run was not possible at all.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// The kernel refused something that every run needs.
@@ -101,7 +103,7 @@ pub enum EngineError {
     Panicked,
 }
 
-/// What threads tell the coordinator.
+/// What threads send to the coordinator.
 pub(crate) enum Message<C> {
     /// A second of this thread is over.
     Second(usize, Box<EngineSecond>),
@@ -109,10 +111,11 @@ pub(crate) enum Message<C> {
     Finished(usize, Box<Finished<C>>),
 }
 
-/// Runs a workload against a target and calls `on_second` after each second; returns when every measured frame is answered, grace is over, or `stop` is set.
+/// Runs a workload against a target and calls `on_second` after each second. Returns when every measured frame is
+/// answered, grace is over, or `stop` is set.
 ///
 /// # Errors
-/// [`EngineError`] when the engine cannot start; what happens to sessions is in the report.
+/// [`EngineError`] if the engine cannot start. What happens to sessions is in the report.
 pub fn run<W: Workload>(
     workload: &W,
     options: &Options,
@@ -122,10 +125,10 @@ pub fn run<W: Workload>(
     run_in(&Alone, workload, options, stop, on_second)
 }
 
-/// The same where others drive the other parts of the trial's sessions.
+/// The same, while others drive the other parts of the trial's sessions.
 ///
 /// # Errors
-/// As [`run`], and when there is no beginning.
+/// The same as for [`run`], and when the trial does not begin.
 pub fn run_in<W: Workload>(
     company: &dyn Company,
     workload: &W,
@@ -140,7 +143,7 @@ pub fn run_in<W: Workload>(
         let shares: Vec<_> = (0..threads)
             .map(|thread| share_of(workload, options, thread, threads))
             .collect();
-        // All sessions are built; only now does the trial's time begin.
+        // The trial's time begins only now that all sessions are built.
         let clock = company.begin()?;
         let handles: Vec<_> = (0..)
             .zip(shares)
@@ -193,7 +196,7 @@ fn share_of<W: Workload>(
         .collect()
 }
 
-/// Merges each second once every thread has told it.
+/// Merges each second once every thread has reported it.
 fn coordinate<C>(
     receiver: &Receiver<Message<C>>,
     threads: usize,
@@ -211,14 +214,14 @@ fn coordinate<C>(
         };
         complete.into_iter().for_each(&mut *on_second);
     }
-    // One that failed has told nothing of its end; what the others told still counts.
+    // A thread that failed has not reported its end. What the others reported still counts.
     for thread in 0..threads {
         seconds.over(thread).into_iter().for_each(&mut *on_second);
     }
     finished
 }
 
-/// What one thread measured, its claims audited.
+/// What one thread measured, with its claims audited.
 fn of_thread<W: Workload>(workload: &W, thread: Finished<Claim<W>>, clock: Clock) -> Report {
     let recorder = thread.recorder;
     let audit = workload.audit(&recorder.claims);

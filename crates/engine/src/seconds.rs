@@ -1,4 +1,4 @@
-//! The seconds of a run as several tell them: threads of a process, or processes of a trial.
+//! The seconds of a run, as reported by several parties: threads of a process, or processes of a trial.
 
 use std::collections::BTreeMap;
 
@@ -6,26 +6,27 @@ use plimsoll_core::ledger::Ledger;
 
 use crate::report::EngineSecond;
 
-/// Gathers each second until everybody has told it. Whoever tells seconds tells all of them from the first on, in order.
+/// Gathers each second until every party has reported it. A party reports all its seconds in order, from the first one
+/// on.
 #[derive(Debug)]
 pub struct Seconds {
     parties: Vec<Party>,
-    /// Seconds that somebody has not told yet.
+    /// Seconds that some party has not reported yet.
     pending: BTreeMap<u64, EngineSecond>,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Party {
-    /// How many it has told.
+    /// How many seconds it has reported.
     told: u64,
-    /// Its totals at the end of the last of them: a run's totals have those of one that is done.
+    /// Its totals at the end of the last of them. A run's totals include those of a party that is done.
     ledger: Ledger,
     sessions_open: u64,
     over: bool,
 }
 
 impl Seconds {
-    /// Nothing is told yet by so many.
+    /// Starts with this many parties, none of which has reported anything yet.
     #[must_use]
     pub fn new(parties: usize) -> Self {
         Self {
@@ -34,7 +35,8 @@ impl Seconds {
         }
     }
 
-    /// One of them, by its number from 0, tells a second. Gives back those that everybody has told now, in order.
+    /// Adds a second that one party, identified by its number from 0, reports. Returns the seconds that every party has
+    /// now reported, in order.
     pub fn told(&mut self, party: usize, second: EngineSecond) -> Vec<EngineSecond> {
         let party = &mut self.parties[party];
         party.told = second.index + 1;
@@ -47,7 +49,7 @@ impl Seconds {
         self.complete()
     }
 
-    /// One of them will tell no more; others may go on.
+    /// One party will report no more; others may continue. Returns the seconds that this completes, in order.
     pub fn over(&mut self, party: usize) -> Vec<EngineSecond> {
         self.parties[party].over = true;
         self.complete()
@@ -115,7 +117,7 @@ mod tests {
         assert_eq!(seen(seconds.told(1, second(1, 60, 2))), [(1, 69, 3, 2)]);
     }
 
-    /// Totals never run backwards because somebody was done a second before the others.
+    /// Totals never run backwards because one party was done a second before the others.
     #[test]
     fn who_is_done_counts_on_with_its_last_totals() {
         let mut seconds = Seconds::new(3);
@@ -126,7 +128,7 @@ mod tests {
         assert_eq!(seen(seconds.told(1, second(1, 20, 4))), []);
         assert_eq!(seen(seconds.told(2, second(1, 30, 4))), [(1, 60, 12, 2)]);
         assert_eq!(seen(seconds.told(1, second(2, 21, 3))), []);
-        // The last one that the second waited for ends without telling it.
+        // The last party that the second waited for ends without reporting it.
         assert_eq!(seen(seconds.over(2)), [(2, 61, 11, 1)]);
         assert_eq!(seen(seconds.over(1)), []);
     }

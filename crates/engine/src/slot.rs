@@ -1,4 +1,4 @@
-//! What an engine thread keeps of each of its sessions.
+//! What an engine thread keeps about each of its sessions.
 
 use std::os::fd::OwnedFd;
 
@@ -8,18 +8,18 @@ use plimsoll_core::schedule::SessionPlan;
 pub(crate) struct Slot<S> {
     pub(crate) session: S,
     pub(crate) socket: Option<OwnedFd>,
-    /// The session's number in the trial: a thread has some of them only.
+    /// The session's number in the trial. A thread has only some of the sessions.
     pub(crate) number: u32,
-    /// When it must be open; it failed if it is not.
+    /// When the session must be open. If it is not, it has failed.
     pub(crate) open_by_ns: u64,
     pub(crate) state: State,
     /// Bytes of the current transmission that the socket has taken.
     pub(crate) written: usize,
     /// When the socket first refused a byte of the backlog that is still there.
     pub(crate) blocked_since_ns: Option<u64>,
-    /// When it last said that there is room again.
+    /// When the socket last reported that there is room again.
     pub(crate) unblocked_at_ns: u64,
-    /// What the session held when it was looked at last.
+    /// What the session held when it was last checked, in bytes.
     pub(crate) held_bytes: usize,
 }
 
@@ -30,12 +30,12 @@ pub(crate) enum State {
     Connected,
     /// Failed or died; its frames still count.
     Over,
-    /// The client's machine could not open it: it is no part of the load.
+    /// The client's machine could not open it, so it is not part of the load.
     NeverWas,
 }
 
 impl<S> Slot<S> {
-    /// A session whose time has not come.
+    /// A session whose time to connect has not come yet.
     pub(crate) fn new(plan: &SessionPlan, session: S) -> Self {
         Self {
             session,

@@ -1,4 +1,4 @@
-//! Sockets of the client: opened without blocking, with errors told apart by whose fault they are.
+//! The client's sockets. They are opened without blocking, and their errors are classified by whose fault they are.
 
 use std::io::IoSlice;
 use std::net::{IpAddr, SocketAddr};
@@ -13,7 +13,7 @@ use rustix::net::{
 /// Why a socket operation did not succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trouble {
-    /// The client's own machine ran out of something; never the target's fault.
+    /// The client's own machine ran out of something. This is never the target's fault.
     Client(&'static str),
     /// The connection is gone.
     Connection(Disconnect),
@@ -22,18 +22,19 @@ pub enum Trouble {
 /// How a socket is set up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setup {
-    /// The address of this machine that it comes from; `None` leaves the choice to the kernel.
+    /// The address of this machine that the socket comes from; `None` leaves the choice to the kernel.
     pub source: Option<IpAddr>,
     /// Whether it has `TCP_NODELAY`.
     pub nodelay: bool,
-    /// Its send buffer, which the kernel doubles for its own bookkeeping.
+    /// Its send buffer in bytes, which the kernel doubles for its own bookkeeping.
     pub send_buffer_bytes: usize,
 }
 
-/// Opens a socket and begins to connect it. The attempt has ended when the socket is writable; then ask [`connection_result`].
+/// Opens a socket and begins to connect it. The attempt has ended when the socket is writable; then call
+/// [`connection_result`].
 ///
 /// # Errors
-/// [`Trouble`], by whose fault it is.
+/// [`Trouble`], which says whose fault it is.
 pub fn begin_connect(address: SocketAddr, setup: &Setup) -> Result<OwnedFd, Trouble> {
     let family = match address {
         SocketAddr::V4(_) => AddressFamily::INET,
@@ -57,8 +58,8 @@ pub fn begin_connect(address: SocketAddr, setup: &Setup) -> Result<OwnedFd, Trou
     }
 }
 
-/// Takes a port of an address of this machine: each address has a range of ports of its own. The target has no part in that, so whatever is refused is the
-/// client's.
+/// Takes a port of an address of this machine; each address has its own range of ports. The target has no part in this,
+/// so any refusal is the client's fault.
 fn bind(socket: &OwnedFd, source: IpAddr) -> Result<(), Trouble> {
     let any_port = SocketAddr::new(source, 0);
     rustix::net::bind(socket, &any_port).map_err(|error| match trouble(error) {
@@ -70,7 +71,7 @@ fn bind(socket: &OwnedFd, source: IpAddr) -> Result<(), Trouble> {
 /// How a connection attempt ended.
 ///
 /// # Errors
-/// [`Trouble`], by whose fault it is.
+/// [`Trouble`], which says whose fault it is.
 pub fn connection_result(socket: &OwnedFd) -> Result<(), Trouble> {
     match sockopt::socket_error(socket) {
         Ok(Ok(())) => Ok(()),
@@ -78,7 +79,8 @@ pub fn connection_result(socket: &OwnedFd) -> Result<(), Trouble> {
     }
 }
 
-/// Writes two slices with one call, from byte `skip` of both together on. Returns how many bytes the socket took; `None` when it is full.
+/// Writes two slices with one call, starting at byte `skip` of the two together. Returns how many bytes the socket
+/// took, or `None` if it is full.
 ///
 /// # Errors
 /// [`Trouble::Connection`] when the connection is gone.
@@ -90,7 +92,7 @@ pub fn write_both(
 ) -> Result<Option<usize>, Trouble> {
     let head_rest = &head[skip.min(head.len())..];
     let body_rest = &body[skip.saturating_sub(head.len())..];
-    // `sendmsg` rather than `writev`: it passes by the file layer, which was measured at 4 % of a 648-byte write.
+    // `sendmsg` instead of `writev`: it bypasses the file layer, which was measured at 4 % of a 648-byte write.
     let slices = [IoSlice::new(head_rest), IoSlice::new(body_rest)];
     let written = rustix::net::sendmsg(
         socket,
@@ -105,7 +107,7 @@ pub fn write_both(
     }
 }
 
-/// Reads what is there; `None` when nothing is.
+/// Reads what is available; `None` if nothing is.
 ///
 /// # Errors
 /// [`Trouble::Connection`] when the connection is gone or the peer closed it.
@@ -123,7 +125,7 @@ fn trouble(error: Errno) -> Trouble {
         Errno::MFILE => Trouble::Client("EMFILE"),
         Errno::NFILE => Trouble::Client("ENFILE"),
         Errno::ADDRNOTAVAIL => Trouble::Client("EADDRNOTAVAIL"),
-        // What a bound socket gets where an unbound one gets the error above: the range of ports is used up.
+        // A bound socket gets this error where an unbound one gets the error above: the range of ports is used up.
         Errno::ADDRINUSE => Trouble::Client("EADDRINUSE"),
         Errno::NOBUFS => Trouble::Client("ENOBUFS"),
         Errno::NOMEM => Trouble::Client("ENOMEM"),
@@ -188,7 +190,7 @@ mod tests {
             };
             begin_connect("127.0.0.1:9".parse().unwrap(), &setup).map(drop)
         };
-        // A block that is nobody's (RFC 5737), and a family that the socket is not of.
+        // An address block that belongs to nobody (RFC 5737), and an address family other than the socket's.
         assert_eq!(from("192.0.2.1"), Err(Trouble::Client("EADDRNOTAVAIL")));
         assert_eq!(from("::1"), Err(Trouble::Client("bind")));
     }

@@ -1,4 +1,5 @@
-//! Latencies from process to process: the histograms in HdrHistogram's own format, version 2, as base64. Those without samples are left out.
+//! Latencies as sent from process to process: the histograms in HdrHistogram's own format, version 2, as base64.
+//! Histograms without samples are left out.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Serialize, Deserialize)]
 struct Told {
     censored: u64,
-    /// By the tag of their series.
+    /// The histograms, by the tag of their series.
     histograms: BTreeMap<String, String>,
 }
 

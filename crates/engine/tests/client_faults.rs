@@ -1,4 +1,5 @@
-//! What the client's machine refuses is never the target's fault. In a file of its own with one test, for limits are of the whole process.
+//! What the client's machine refuses is never the target's fault. This file has only one test, because limits apply to
+//! the whole process.
 
 use std::fs::File;
 use std::net::TcpListener;
@@ -32,7 +33,7 @@ fn sessions_without_a_descriptor_are_the_clients_fault() {
         ..before
     };
     setrlimit(Resource::Nofile, lowered).expect("lowering is always allowed");
-    // All descriptors are taken but one, which the engine's own epoll gets.
+    // All descriptors are taken except one, which the engine's own epoll gets.
     let mut taken: Vec<_> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
     taken.pop();
     let report = run(&workload, &options, &AtomicBool::new(false), |_| {});
@@ -41,7 +42,7 @@ fn sessions_without_a_descriptor_are_the_clients_fault() {
 
     let report = report.expect("the engine itself could start");
     assert_eq!(report.client_faults["EMFILE"], 20);
-    // Nothing of it is the target's: no session failed, nothing was due, nothing lost.
+    // None of this is charged to the target: no session failed, nothing was due, nothing was lost.
     let ledger = &report.ledger;
     assert_eq!((ledger.sessions_failed, ledger.sessions_died), (0, 0));
     assert_eq!((ledger.frames_due, ledger.frames_lost), (0, 0));

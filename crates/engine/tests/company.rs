@@ -1,4 +1,4 @@
-//! Runs that share a trial, as processes do: they begin together, drive each its part, and end together.
+//! Runs that share a trial, as processes do: they begin together, each drives its part, and they end together.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -28,7 +28,7 @@ fn workload(address: SocketAddr) -> Echo {
     Echo::new(endpoint, 64, 10)
 }
 
-/// Those of this process, and one more that is slow to end.
+/// The runs of this process, and one more that is slow to end.
 struct Others {
     clock: Clock,
     begun: AtomicUsize,
@@ -54,7 +54,8 @@ impl Company for Others {
     }
 }
 
-/// Nobody listens, so every session fails at once and is settled: what is looked at is who drives which, and when the end is.
+/// Nobody listens, so every session fails at once and is settled. The test checks who drives which sessions, and when
+/// the runs end.
 #[test]
 fn parts_begin_and_end_together_and_are_the_whole() {
     let closed = TcpListener::bind("127.0.0.1:0").expect("bind");
@@ -85,7 +86,7 @@ fn parts_begin_and_end_together_and_are_the_whole() {
             .map(|index| scope.spawn(move || part(index)))
             .collect();
         std::thread::sleep(last_at.saturating_duration_since(Instant::now()));
-        // All have long settled, in 0.4 s.
+        // All settled long ago, within 0.4 s.
         assert_eq!(others.settled.load(Ordering::Relaxed), 3);
         others.last_settled.store(true, Ordering::Relaxed);
         parts

@@ -1,5 +1,5 @@
-//! A range of ports that is used up is the client's fault and never the target's. In a file of its own with one test, which starts itself again: there are
-//! more ports than one process may have descriptors, so others hold them.
+//! A range of ports that is used up is the client's fault and never the target's. This file has only one test, which
+//! starts itself again: there are more ports than one process may have descriptors, so other processes hold them.
 
 use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
@@ -17,10 +17,10 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// The address whose ports are taken; nobody else uses it.
 const SOURCE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 77, 0, 1));
-/// Set for a process that only holds ports: the first and the last one.
+/// Set for a process that only holds ports: the first and the last port.
 const HOLDS: &str = "PLIMSOLL_TEST_HOLDS_PORTS";
 const HELD: &str = "all are held";
-/// Descriptors that a holder needs besides.
+/// Descriptors that a holder needs besides those for its ports.
 const FURTHER_DESCRIPTORS: u64 = 100;
 
 fn two_ports(text: &str) -> (u16, u16) {
@@ -31,20 +31,20 @@ fn two_ports(text: &str) -> (u16, u16) {
     (next(), next())
 }
 
-/// Takes a port of [`SOURCE`], unless it is taken.
+/// Takes a port of [`SOURCE`], unless it is already taken.
 fn take(port: u16) -> Option<OwnedFd> {
     let flags = SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None);
     let socket = socket.expect("a descriptor");
     match bind(&socket, &SocketAddr::new(SOURCE, port)) {
         Ok(()) => Some(socket),
-        // Somebody listens there on all addresses.
+        // Another process listens on this port on all addresses.
         Err(Errno::ADDRINUSE) => None,
         Err(error) => panic!("port {port}: {error}"),
     }
 }
 
-/// What a holder does: it takes its ports, says so, and keeps them until nobody needs it any more.
+/// What a holder does: takes its ports, says so, and keeps them until nobody needs them any more.
 fn hold(ports: &str) {
     let before = getrlimit(Resource::Nofile);
     let raised = Rlimit {
@@ -77,7 +77,7 @@ fn start_holder(low: u16, high: u16) -> Child {
     holder
 }
 
-/// Processes that together hold all ports that the kernel would choose from.
+/// Starts processes that together hold all ports that the kernel would choose from.
 fn start_holders() -> Vec<Child> {
     let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");
     let (low, high) = two_ports(&range.expect("procfs"));
@@ -118,14 +118,14 @@ fn sessions_without_a_port_are_the_clients_fault() {
     let options = options(address);
     let report = run(&workload, &options, &AtomicBool::new(false), |_| {});
     for holder in &mut holders {
-        // Its input ends, and so does it.
+        // The holder's input ends, and so does the holder.
         drop(holder.stdin.take());
         holder.wait().expect("a holder of ours");
     }
 
     let report = report.expect("the engine itself could start");
     assert_eq!(report.client_faults["EADDRINUSE"], 20);
-    // Nothing of it is the target's: no session failed, nothing was due, nothing lost.
+    // None of this is charged to the target: no session failed, nothing was due, nothing was lost.
     let ledger = &report.ledger;
     assert_eq!((ledger.sessions_failed, ledger.sessions_died), (0, 0));
     assert_eq!((ledger.frames_due, ledger.frames_lost), (0, 0));

@@ -1,4 +1,5 @@
-//! A session machine that panics: the run ends with an error that says whose fault it is, and no part of a result.
+//! A session machine that panics: the run ends with an error that says whose fault it is, and without any part of a
+//! result.
 
 use std::net::TcpListener;
 use std::sync::atomic::AtomicBool;

@@ -1,5 +1,6 @@
-//! The engine over real sockets with a workload that is neither speech nor WebSocket: fixed messages over bare TCP, each sent back. So the seam is
-//! shown to be one, and each fate of a connection is seen from the engine's side.
+//! The engine over real sockets with a workload that is neither speech nor WebSocket: fixed messages over bare TCP,
+//! each sent back. This tests the boundary between engine and workload, and each fate of a connection as the engine
+//! sees it.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -25,7 +26,7 @@ struct Ticks;
 struct TickSession {
     phase: Phase,
     connect_at_ns: u64,
-    /// When its connecting began.
+    /// When it began to connect.
     began_ns: Option<u64>,
     schedule: Periodic,
     next_due_ns: u64,
@@ -95,7 +96,7 @@ impl Session for TickSession {
     }
 
     fn transmit(&mut self, now_ns: u64) -> Option<Transmit<'_>> {
-        // Asked to write, so it is connected.
+        // The engine asks what to write, so the session is connected.
         self.phase = Phase::Open;
         (self.next_due_ns <= now_ns).then_some(Transmit {
             head: &MESSAGE[..8],
@@ -125,7 +126,7 @@ impl Session for TickSession {
                 .name(seq, seq, Naming::Answered, &mut recorder.ledger);
             let ages = Ages {
                 from_schedule_ns: now_ns - self.schedule.due_ns(seq - 1),
-                // The turn's time can be before the write, where both are in one turn.
+                // The turn's time can be before the write, if both are in one turn.
                 from_write_ns: now_ns.saturating_sub(self.written_ns[before]),
             };
             if named.measured {
@@ -153,7 +154,7 @@ impl Session for TickSession {
     }
 }
 
-/// As [`Ticks`], but the sessions come one by one, in the window too.
+/// Like [`Ticks`], but the sessions come one by one, also in the window.
 struct Arriving(Arrivals);
 
 impl Workload for Arriving {
@@ -172,7 +173,7 @@ impl Workload for Arriving {
     }
 }
 
-/// As [`Ticks`], but nothing is written from the middle of the window on.
+/// Like [`Ticks`], but nothing is written from the middle of the window on.
 struct Forgetful;
 
 struct ForgetfulSession(TickSession);
@@ -245,7 +246,7 @@ fn options(address: SocketAddr, sessions: u32) -> Options {
     Options::new(address, sessions, profile)
 }
 
-/// Accepts for ever and gives each connection to a thread.
+/// Accepts forever and gives each connection to a thread.
 fn serve(handle: impl Fn(TcpStream) + Clone + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -267,7 +268,7 @@ fn echo(mut stream: TcpStream) {
     }
 }
 
-/// A machine with other things to do may be late with the window's last frames; they are few.
+/// A machine with other things to do may be late with the window's last few frames.
 #[track_caller]
 fn expect_nearly_all_achieved(report: &Report) {
     let share = report.achieved_share().expect("the window ended");
@@ -295,7 +296,8 @@ fn every_message_is_accounted_for_by_two_threads() {
     assert_eq!(report.latency.histogram(Series::SendLag).len(), 700);
     assert_eq!(report.latency.histogram(Series::SendWait).len(), 700);
     assert!(ledger.bytes_received >= 700 * MESSAGE_BYTES as u64);
-    // The accounts that are kept twice agree: all was written, the kernel counts the same bytes, and Little's law holds.
+    // The accounts that are kept twice agree: everything was written, the kernel counts the same bytes, and Little's
+    // law holds.
     expect_nearly_all_achieved(&report);
     let kernel = report.kernel_bytes.expect("every session lived");
     for check in kernel_bytes(&kernel, ledger.bytes_sent, ledger.bytes_received) {
@@ -346,7 +348,8 @@ fn sessions_come_from_the_source_addresses_in_turn() {
         echo(stream);
     });
     let mut options = options(address, 6);
-    // Two sessions in each of three threads: it is a session's number in the trial that counts, not that in its thread.
+    // Two sessions in each of three threads: what counts is a session's number in the trial, not its number in its
+    // thread.
     options.cpus = vec![0; 3];
     let sources = [1, 2, 3].map(|host| IpAddr::from([127, 0, 1, host]));
     options.source_addresses = sources.to_vec();
@@ -361,7 +364,8 @@ fn sessions_come_from_the_source_addresses_in_turn() {
 
 #[test]
 fn a_full_socket_is_send_wait_and_never_stops_the_others() {
-    // The first connection is not read for a second, the other one is served at once. 400 KB/s fill the socket buffers of both sides within that time.
+    // The first connection is not read for 1.3 s; the other one is served at once. 400 KB/s fill the socket buffers of
+    // both sides within that time.
     let first: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(true)));
     let address = serve(move |stream| {
         if first.swap(false, Ordering::Relaxed) {
@@ -378,12 +382,13 @@ fn a_full_socket_is_send_wait_and_never_stops_the_others() {
     let wait = report.latency.histogram(Series::SendWait);
     assert_eq!((lag.len(), wait.len()), (400, 400));
     assert!(wait.max() > 100_000, "waited {} µs at most", wait.max());
-    // What a full socket refused is wait, not the client's own lag; the served connection waits for nothing.
+    // What a full socket refused is wait, not the client's own lag. The served connection waits for nothing.
     assert!(lag.max() < wait.max() / 2, "lag {} µs", lag.max());
     assert_eq!(wait.value_at_quantile(0.5), 0);
-    // What the socket refused, the client does not owe.
+    // The client does not owe what the socket refused.
     expect_nearly_all_achieved(&report);
-    // Little's law holds of the latencies from the writes; of those from the schedule, which differ by the wait, it does not.
+    // Little's law holds for the latencies from the writes. It does not hold for those from the schedule, which differ
+    // by the wait.
     let law = |residence| littles_law(&residence, 0, 2 * NS_PER_S, 500_000).expect("frames");
     let from_write = report.residence;
     assert!(law(from_write).holds, "{:?}", law(from_write));
@@ -399,7 +404,7 @@ fn a_full_socket_is_send_wait_and_never_stops_the_others() {
 #[test]
 fn frames_that_a_full_socket_withholds_for_good_are_the_targets() {
     let address = serve(|stream| {
-        // Takes the connection and never reads.
+        // Accepts the connection and never reads.
         std::thread::sleep(Duration::from_secs(10));
         drop(stream);
     });
@@ -412,7 +417,8 @@ fn frames_that_a_full_socket_withholds_for_good_are_the_targets() {
 
 #[test]
 fn frames_that_the_client_never_came_to_write_are_owed() {
-    // Sessions that are open, whose sockets take bytes, and that do not ask to write any more: as if the loop had never come to them.
+    // Sessions that are open, whose sockets take bytes, and that no longer ask to write: as if the loop had never come
+    // to them.
     let mut options = options(serve(echo), 2);
     options.profile.grace_s = 0.2;
     let report = run(&Forgetful, &options, &AtomicBool::new(false), |_| {}).unwrap();

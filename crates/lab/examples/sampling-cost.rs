@@ -1,7 +1,9 @@
-//! What the sampling of resources costs: `cargo run --release -p plimsoll-lab --example sampling-cost -- [CONNECTIONS] [THREADS]`.
+//! Measures what the sampling of resources costs:
+//! `cargo run --release -p plimsoll-lab --example sampling-cost -- [CONNECTIONS] [THREADS]`.
 //!
-//! A process with that many loopback connections and idle threads is sampled three times over, as target, simulator and client, with
-//! its sockets, for ten seconds. Prints the sampling thread's CPU time as a share of one core.
+//! A process with that many loopback connections and idle threads is sampled three times over, as target, simulator and
+//! client, for ten seconds: first without its sockets, then with them. Prints the sampling thread's CPU time as a share
+//! of one core.
 
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
@@ -45,7 +47,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// A thread that waits until the handle returned is dropped.
+/// A thread that waits until the returned handle is dropped.
 fn idle_thread() -> std::sync::mpsc::Sender<()> {
     let (alive, waits): (_, Receiver<()>) = channel();
     std::thread::spawn(move || waits.recv());

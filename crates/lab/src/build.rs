@@ -67,7 +67,9 @@ pub fn build(manifest: &Manifest, log_folder: &Path, stop: &Stop) -> Result<Buil
     // Without this check, a build that succeeds but does not make the program to run would show only later, as a failed
     // start.
     if let Some(product) = manifest.missing_product() {
-        return Err(failed(format!("it succeeded, but there is no {product}")));
+        return Err(failed(format!(
+            "it succeeded, but did not create {product}"
+        )));
     }
     Ok(built(Some(log)))
 }
@@ -159,7 +161,7 @@ command = ["out/program"]
             .to_string();
         assert_eq!(
             error,
-            "t needs no-such-tool-anywhere, which is not here: apt install no-such-tool-anywhere"
+            "t needs no-such-tool-anywhere, which is not installed: apt install no-such-tool-anywhere"
         );
     }
 

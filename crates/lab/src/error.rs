@@ -22,7 +22,7 @@ pub enum Error {
     },
 
     /// A tool that a target's build needs is not installed (exit code 2).
-    #[error("{target} needs {tool}, which is not here: {install}")]
+    #[error("{target} needs {tool}, which is not installed: {install}")]
     MissingTool {
         /// The target's name.
         target: String,
@@ -85,7 +85,7 @@ pub enum Error {
 
     /// Plimsoll itself is at fault, not the target, the machine or the user (exit code 70). One line.
     #[error(
-        "{0}; this is a fault of Plimsoll itself: please report it with the lines above and the command"
+        "{0}; this is a bug in Plimsoll: please report it with the command and the lines above"
     )]
     Fault(String),
 }
@@ -146,7 +146,7 @@ mod tests {
         };
         assert_eq!(
             error.to_string(),
-            "rust-axum needs cargo, which is not here: install Rust with rustup (https://rustup.rs)"
+            "rust-axum needs cargo, which is not installed: install Rust with rustup (https://rustup.rs)"
         );
         assert_eq!(error.exit_code(), 2);
     }

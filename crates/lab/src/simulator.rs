@@ -146,7 +146,7 @@ impl Simulator {
         let Some(address) = start_line["address"].as_str() else {
             return Err(Error::Child {
                 name: launch.name,
-                text: format!("its first line names no \"address\": {start_line}"),
+                text: format!("its first line has no \"address\": {start_line}"),
                 log: launch.log,
                 tail: Vec::new(),
             });
@@ -286,7 +286,7 @@ fn find_binary_in(
             return Ok(named);
         }
         return Err(Error::Usage(format!(
-            "{BINARY_VARIABLE} names {}, which is not there",
+            "{BINARY_VARIABLE} names {}, which does not exist",
             named.display()
         )));
     }
@@ -300,7 +300,7 @@ fn find_binary_in(
     places.iter().find(|place| place.is_file()).cloned().ok_or_else(|| {
         let places: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
         Error::Usage(format!(
-            "the inference simulator is in none of {}; build it with `cargo build --release -p plimsoll-inference`, or name it with {BINARY_VARIABLE}",
+            "the inference simulator was not found in {}; build it with `cargo build --release -p plimsoll-inference`, or set {BINARY_VARIABLE}",
             places.join(", ")
         ))
     })
@@ -396,6 +396,6 @@ mod tests {
         let error = Simulator::start(&binary, &[], None, folder.path(), &Stop::new())
             .expect_err("no address")
             .to_string();
-        assert!(error.contains("names no \"address\""), "{error}");
+        assert!(error.contains("has no \"address\""), "{error}");
     }
 }

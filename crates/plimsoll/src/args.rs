@@ -1,10 +1,12 @@
 //! The command line as you type it. Names and meanings are those of `docs/`. [`crate::setup`] checks which arguments go
 //! together.
 
+mod measurement;
 mod ws;
 
 use std::path::PathBuf;
 
+pub(crate) use measurement::{LoadArgs, NetworkName, OutArgs, Where, Which, WorkloadName};
 pub(crate) use ws::WsArgs;
 
 use clap::error::ErrorKind;
@@ -45,9 +47,8 @@ impl Args {
         let mut command = Self::command();
         let matches = command.try_get_matches_from_mut(words)?;
         if let Some(flag) = unwanted_beside_resume(&command, &matches) {
-            let text = format!(
-                "--resume goes on with the flags that the search was begun with; leave {flag} out"
-            );
+            let text =
+                format!("--resume uses the flags that the search was started with; remove {flag}");
             return Err(command.error(ErrorKind::ArgumentConflict, text));
         }
         Self::from_arg_matches(&matches)
@@ -103,145 +104,6 @@ pub(crate) enum Command {
     /// Run as one process of a client that has several; the command starts itself this way
     #[command(hide = true, name = plimsoll_lab::trial::processes::SUBCOMMAND)]
     Engine,
-}
-
-/// The target.
-#[derive(Debug, Clone, ClapArgs)]
-pub(crate) struct Which {
-    /// Server that is already running, ws://HOST:PORT/PATH
-    #[arg(long, value_name = "URL")]
-    pub(crate) url: Option<String>,
-    /// Path of a target.toml in any folder
-    #[arg(long, value_name = "FILE", conflicts_with = "url")]
-    pub(crate) manifest: Option<PathBuf>,
-    /// Folder that contains targets/ [default: searched for from the current folder upwards]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) root: Option<PathBuf>,
-    /// What the sessions do
-    #[arg(long, value_enum, default_value_t = WorkloadName::Stt)]
-    pub(crate) workload: WorkloadName,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum WorkloadName {
-    /// Streaming speech-to-text
-    Stt,
-    /// Any RFC 6455 server that sends every message back
-    Echo,
-    /// General WebSocket servers: eight tests, see --test
-    Ws,
-}
-
-impl WorkloadName {
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Stt => "stt",
-            Self::Echo => "echo",
-            Self::Ws => "ws",
-        }
-    }
-}
-
-/// CPUs and network of target and client.
-#[derive(Debug, Clone, ClapArgs)]
-pub(crate) struct Where {
-    /// vCPU for the target; a fraction is set as a CPU quota
-    #[arg(long, value_name = "X", default_value_t = 1.0)]
-    pub(crate) vcpu: f64,
-    /// Period of the CPU quota in milliseconds: 10 comes close to a slower core, 100 is what containers use
-    #[arg(long, value_name = "MS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1000))]
-    pub(crate) quota_period_ms: u64,
-    /// CPUs of the target, for example 2-3 [default: the last ones]
-    #[arg(long, value_name = "LIST")]
-    pub(crate) target_cpus: Option<String>,
-    /// CPUs of the load engine and the simulator [default: the others]
-    #[arg(long, value_name = "LIST")]
-    pub(crate) client_cpus: Option<String>,
-    /// Network of a target that Plimsoll starts [default: own if possible, otherwise loopback]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) network: Option<NetworkName>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum NetworkName {
-    /// A separate network namespace behind a pair of virtual cards: each side's CPUs receive its own packets
-    Own,
-    /// The loopback: the sender's CPUs do the receiver's work
-    Loopback,
-}
-
-/// The load on the target.
-#[derive(Debug, Clone, ClapArgs)]
-pub(crate) struct LoadArgs {
-    /// Length of the trials: quick (development), standard (published numbers), soak (leaks and drift)
-    #[arg(long, default_value = "quick", value_name = "NAME")]
-    pub(crate) profile: String,
-    /// Seconds over which sessions connect; overrides the profile
-    #[arg(long, value_name = "SECONDS")]
-    pub(crate) ramp: Option<f64>,
-    /// Seconds of warm-up before the measured window; overrides the profile
-    #[arg(long, value_name = "SECONDS")]
-    pub(crate) warm_up: Option<f64>,
-    /// Length of the measured window in seconds; overrides the profile
-    #[arg(long, value_name = "SECONDS")]
-    pub(crate) measured: Option<f64>,
-    /// Seconds to wait for answers after the window; overrides the profile
-    #[arg(long, value_name = "SECONDS")]
-    pub(crate) grace: Option<f64>,
-    /// TOML file with a `[gates]` table that replaces the workload's gates. Repeatable: all SLOs share one set of
-    /// trials
-    #[arg(long, value_name = "FILE")]
-    pub(crate) slo: Vec<PathBuf>,
-    /// WAV file that speech-to-text sessions send: 16 kHz, mono, 16 bit [default: synthetic frames]
-    #[arg(long, value_name = "FILE.wav")]
-    pub(crate) audio: Option<PathBuf>,
-    /// Message size in bytes [default: 128 for echo; for ws it depends on the test]
-    #[arg(long, value_name = "N")]
-    pub(crate) message_bytes: Option<usize>,
-    /// Milliseconds between two messages of a session [default: 100 for echo; for ws it depends on the test]
-    #[arg(long, value_name = "N")]
-    pub(crate) period_ms: Option<u64>,
-    /// Where targets send their batches: `sim` (the inference simulator) or the URL of your own server
-    #[arg(long, value_name = "sim|URL", default_value = "sim")]
-    pub(crate) inference: String,
-    /// Add a header to the upgrade request, "Name: value". Repeatable. Others can read it in the process list
-    #[arg(long, value_name = "HEADER")]
-    pub(crate) header: Vec<Secret>,
-    /// File with more headers, one "Name: value" per line; lines that begin with # are comments. Or set the environment
-    /// variable PLIMSOLL_HEADERS
-    #[arg(long, value_name = "FILE")]
-    pub(crate) header_file: Vec<PathBuf>,
-    /// Leave Nagle's algorithm on in the client's sockets, to show what it costs
-    #[arg(long)]
-    pub(crate) no_nodelay: bool,
-    /// Tick in microseconds: frames due within one tick are written together at its end
-    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u64).range(50..=10_000))]
-    pub(crate) tick_us: u64,
-    /// Seed of all random draws; the same seed repeats the same load
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) seed: u64,
-    /// With --url: ID of the process whose resources are measured as the target's
-    #[arg(long, value_name = "PID", conflicts_with = "cgroup")]
-    pub(crate) pid: Option<i32>,
-    /// With --url: control group whose resources are measured as the target's
-    #[arg(long, value_name = "PATH")]
-    pub(crate) cgroup: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) ws: WsArgs,
-}
-
-/// Where the result goes.
-#[derive(Debug, Clone, ClapArgs)]
-pub(crate) struct OutArgs {
-    /// Result folder [default: a new folder below results/]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) out: Option<PathBuf>,
-    /// Print the result as JSON on stdout, and nothing else
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Print plain lines instead of the live view, and write no live.json
-    #[arg(long)]
-    pub(crate) no_live: bool,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -32,7 +32,7 @@ fn code_of(ended: Result<ExitCode, Box<dyn Any + Send>>, panicked: bool) -> Exit
         Ok(code) if code == ExitCode::from(FAULT) => code,
         Ok(_) | Err(_) => {
             note!(
-                "plimsoll: something in it panicked; this is a fault of Plimsoll itself: please report it with the lines above and the command"
+                "plimsoll: internal error (panic): this is a bug in Plimsoll; please report it with the command and the lines above"
             );
             ExitCode::from(FAULT)
         }

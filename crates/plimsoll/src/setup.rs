@@ -196,12 +196,12 @@ fn network(
     }
     let possible = if let Inference::Url(url) = inference {
         Err(format!(
-            "a network of its own does not lead to --inference {url}"
+            "--inference {url} cannot be reached from the target's own network"
         ))
     } else if load.ws.source_addresses.is_empty() {
         can_be_own(placement)
     } else {
-        Err("a network of its own does not have the addresses of --source-addresses".to_owned())
+        Err("the target's own network does not have the addresses of --source-addresses".to_owned())
     };
     match (possible, asked) {
         (Ok(()), _) => Ok(NetworkPlan::Own),
@@ -268,7 +268,7 @@ pub(crate) fn unit(workload: WorkloadName, load: &LoadArgs) -> LoadUnit {
 fn profile(load: &LoadArgs) -> Result<Profile, Failure> {
     let mut profile = Profile::by_name(&load.profile).ok_or_else(|| {
         Failure::Usage(format!(
-            "--profile {}: unknown; known are quick, standard and soak",
+            "--profile {}: unknown; use quick, standard or soak",
             load.profile
         ))
     })?;
@@ -446,7 +446,7 @@ mod tests {
             ("--test throughput --period-ms 5", "--period-ms"),
             (
                 "--test throughput --dialect wse --format msgpack --message-bytes 99",
-                "those of msgpack have 137",
+                "msgpack messages always have 137 bytes",
             ),
             ("--dialect wse --message-bytes 99", "leave the flag out"),
             ("--token-secret x", "--dialect wse"),

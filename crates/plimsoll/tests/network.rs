@@ -110,7 +110,7 @@ fn what_cannot_have_a_network_of_its_own_is_refused_in_one_line() {
         ),
         (
             "run lying-server --network own --inference http://127.0.0.1:9 --sessions 1",
-            "does not lead to --inference",
+            "cannot be reached from the target's own network",
         ),
     ] {
         let ended = Plimsoll::measuring(words.split(' ')).run();

@@ -33,7 +33,7 @@ fn an_interrupted_search_goes_on_where_it_was() {
     let again = resume().run();
     again.expect_code(0);
     assert!(
-        again.stderr.contains("going on from 1 trials"),
+        again.stderr.contains("resuming with 1 trial from"),
         "{}",
         again.stderr
     );
@@ -104,7 +104,7 @@ fn what_cannot_be_gone_on_with_is_told_in_one_line() {
     let empty = tempfile::tempdir().expect("a scratch folder");
     for (folder, words) in [
         (empty.path().join("nowhere"), "No such file"),
-        (empty.path().to_owned(), "there is no search in it"),
+        (empty.path().to_owned(), "no search in this folder"),
     ] {
         let ended = Plimsoll::plain(["find", "--resume"]).arg(&folder).run();
         ended.expect_code(2);

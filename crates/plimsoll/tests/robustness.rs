@@ -117,7 +117,7 @@ fn a_target_that_prints_without_end_fills_no_disk() {
         .lines()
         .find(|line| line.starts_with("[plimsoll: "))
         .unwrap_or_else(|| panic!("{} says nothing of {} bytes", log.display(), text.len()));
-    assert!(said.contains("outgrew 16 MiB"), "{said}");
+    assert!(said.contains("exceeded 16 MiB"), "{said}");
     let dropped = said.split("about ").nth(1).and_then(|rest| {
         let mib = rest.split(' ').next()?;
         mib.parse::<u64>().ok()

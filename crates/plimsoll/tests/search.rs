@@ -113,7 +113,7 @@ fn a_target_that_fails_everywhere_ends_the_search_at_the_least_load() {
     for trial in trials {
         assert!(trial["sessions"].as_u64() >= Some(50), "{trial}");
     }
-    let why = "50 is the least load at which this profile can give a verdict; measure for longer to try lower loads (--profile standard, or --measured)";
+    let why = "50 is the least load at which this profile can give a verdict; measure longer to try lower loads (--profile standard, or --measured)";
     let pages = [
         ended.stdout.clone(),
         ended.text_of("summary.md"),
@@ -125,7 +125,7 @@ fn a_target_that_fails_everywhere_ends_the_search_at_the_least_load() {
     }
 }
 
-/// A load too low for a verdict: a search is refused or begins higher, a trial says so before it begins.
+/// A load too low for a verdict: a search is refused or starts higher, a trial says so before it begins.
 #[test]
 fn a_load_too_low_for_a_verdict_is_named_with_the_remedy() {
     let _turn = turn();
@@ -145,7 +145,7 @@ fn a_load_too_low_for_a_verdict_is_named_with_the_remedy() {
     assert!(
         higher
             .stderr
-            .contains(&format!("begins higher than --start: {why}")),
+            .contains(&format!("starting above --start: {why}")),
         "{}",
         higher.stderr
     );

@@ -70,7 +70,7 @@ pub fn read(text: &str) -> Result<Vec<Second>, String> {
     let header: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
     for name in ["at_s", "phase"] {
         if !header.contains(&name) {
-            return Err(format!("its first line names no column `{name}`"));
+            return Err(format!("its first line has no column `{name}`"));
         }
     }
     lines
@@ -149,7 +149,7 @@ impl Row<'_> {
 
     fn real(&self, name: &str) -> Result<Option<f64>, String> {
         match self.parsed::<f64>(name)? {
-            Some(value) if !value.is_finite() => Err(format!("`{name}` is no number")),
+            Some(value) if !value.is_finite() => Err(format!("`{name}` is not a number")),
             value => Ok(value),
         }
     }
@@ -253,7 +253,7 @@ mod tests {
             ("at_s,phase\n-1,ramp\n", "line 2: `at_s` is `-1`"),
             (
                 "at_s,phase,client_cpu_share\n1,ramp,inf\n",
-                "`client_cpu_share` is no number",
+                "`client_cpu_share` is not a number",
             ),
         ] {
             let why = read(text).unwrap_err();

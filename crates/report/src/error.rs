@@ -60,7 +60,7 @@ pub enum ReportError {
     NoResult(PathBuf),
     /// One folder holds both loose and packed records.
     #[error(
-        "{} has {loose} beside records.tar.gz, and the two differ; remove the one that does not count",
+        "{} has {loose} beside records.tar.gz; remove the one that you do not want",
         .folder.display()
     )]
     PackedAndLoose {

@@ -163,11 +163,11 @@ pub fn process(process: &ProcessResources) -> Vec<Row> {
             process.run_queue_wait_share.map(percent),
         ),
         (
-            "process: CPUs given up, per second",
+            "process: voluntary context switches per second",
             process.voluntary_switches_per_s.map(number),
         ),
         (
-            "process: CPUs taken away, per second",
+            "process: involuntary context switches per second",
             process.involuntary_switches_per_s.map(number),
         ),
         ("process: open files, peak", process.fds_peak.map(count)),
@@ -183,7 +183,7 @@ pub fn sockets(sockets: &SocketResources) -> Vec<Row> {
     let known = |value: Option<u64>| value.map_or_else(|| UNKNOWN.to_owned(), count);
     vec![
         ("TCP connections, peak", count(sockets.connections_peak)),
-        ("TCP segments sent again", known(sockets.retransmits)),
+        ("TCP segments retransmitted", known(sockets.retransmits)),
         (
             "unread by the target in one connection, peak",
             whole_bytes(sockets.receive_queue_peak_bytes),

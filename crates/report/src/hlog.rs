@@ -103,7 +103,7 @@ pub fn sum(log: &[u8], series: Series) -> Result<Histogram<u64>, String> {
     let mut total = LatencySet::new().histogram(series).clone();
     for entry in IntervalLogIterator::new(log) {
         let entry = entry.map_err(|LogIteratorError::ParseError { offset }| {
-            format!("at byte {offset} it is no interval log")
+            format!("not an interval log at byte {offset}")
         })?;
         let LogEntry::Interval(interval) = entry else {
             continue;

@@ -324,7 +324,7 @@ fn calibration_section(page: &mut Page, calibration: &Calibration) {
     page.heading(
         3,
         &format!(
-            "This machine's client can honestly drive {}",
+            "This machine's client can drive {} on time",
             words::sessions(calibration.max_sessions)
         ),
     );

@@ -229,7 +229,7 @@ fn a_load_that_only_the_baseline_carries() {
     for pair in &mut comparison.pairs {
         pair.a_verdict = Some(Verdict::Pass);
         pair.b_verdict = Some(Verdict::Fail);
-        pair.left_out = Some("B did not carry this load (newest_p95_ms), and what that costs is not the cost of carrying it".to_owned());
+        pair.left_out = Some("B did not carry this load (newest_p95_ms), so its cost is not the cost of carrying this load".to_owned());
     }
     (comparison.cost_ratio, comparison.load_line_ratio) = (None, None);
     comparison.carried = Some(Carried {

@@ -120,7 +120,7 @@ fn a_folder_that_is_broken_or_live_or_empty_is_not_packed() {
     let before = names(folder.path());
     fs::write(folder.path().join("live.json"), b"{}").unwrap();
     let live = pack(folder.path()).unwrap_err().to_string();
-    assert!(live.contains("being measured"), "{live}");
+    assert!(live.contains("still writing to it"), "{live}");
     fs::remove_file(folder.path().join("live.json")).unwrap();
     fs::write(folder.path().join("bracket.json"), b"not JSON").unwrap();
     let broken = pack(folder.path()).unwrap_err().to_string();

@@ -106,7 +106,7 @@ fn the_ledger_and_the_evidence_are_those_of_the_records() {
         found(&page, "[data-test=chart-timeline]").is_empty(),
         "there are no rows per second"
     );
-    assert!(text_of(&page, "main").contains("without rows per second beside the record"));
+    assert!(text_of(&page, "main").contains("no per-second rows stored with the record"));
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn check_and_calibration_are_tables() {
         .map(text)
         .collect();
     assert_eq!(cases, ["size", "cadence", "drain", "health", "ping"]);
-    assert!(text_of(&page, "main").contains("This client can honestly drive 4,200 sessions"));
+    assert!(text_of(&page, "main").contains("This client can drive 4,200 sessions on time"));
 }
 
 #[test]

@@ -138,7 +138,7 @@ test("two results are put side by side by keyboard alone", () =>
       assert.ok((await focused(page)).outlined);
       await page.keyboard.press("Space");
     }
-    await tabTo(page, "button Compare the chosen ones", "Shift+Tab");
+    await tabTo(page, "button Compare selected", "Shift+Tab");
     await page.keyboard.press("Enter");
     await page.waitForURL(/compare\?/);
     assert.match(await textOf(page, "conclusion"), /B is: no difference shown/);

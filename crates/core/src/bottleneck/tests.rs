@@ -264,7 +264,7 @@ fn one_thread_at_its_core_is_cpu_too() {
     let trial = failed_with(|r| r.busiest_thread_share = Some(0.98));
     assert_eq!(
         bottleneck(&trial).expect("told"),
-        "cpu: one thread used 98 % of a core, though the target used 50 % of the CPU time it was given"
+        "cpu: one thread used 98 % of a core, although the target used 50 % of the CPU time it was given"
     );
     let spread = failed_with(|r| r.busiest_thread_share = Some(0.4));
     assert_eq!(told(&spread).0, Bottleneck::LatencyWithoutCpu);
@@ -296,7 +296,7 @@ fn sessions_that_ended_come_before_latency() {
     trial.ledger.sessions_died = 1;
     assert_eq!(
         bottleneck(&trial).expect("told"),
-        "sessions refused: 2 failed, 1 died, though the target used 50 % of the CPU time it was given"
+        "sessions refused: 2 sessions failed and 1 died, although the target used 50 % of the CPU time it was given"
     );
 }
 
@@ -310,7 +310,7 @@ fn late_answers_with_cpu_to_spare_tell_what_lay_unread() {
     });
     assert_eq!(
         bottleneck(&trial).expect("told"),
-        "latency without cpu: newest_p95_ms did not hold, though the target used 50 % of the CPU time it was given; up to 64 KiB lay unread in one connection"
+        "latency without cpu: newest_p95_ms did not hold, although the target used 50 % of the CPU time it was given; up to 64 KiB were unread in one connection"
     );
 }
 

@@ -1,50 +1,51 @@
-//! Whether a clock was set, or the machine slept, during a trial. Pure: the readings are the caller's.
+//! Detects whether a clock was set, or the machine slept, during a trial. Pure: the caller supplies the readings.
 //!
-//! Plimsoll itself measures with the monotonic clock, which is never set and does not count sleep. A target's timers may hang on the wall
-//! clock; and a machine that slept, or a virtual machine that was stopped and corrected its clock, was not the machine that was to be measured.
+//! Plimsoll itself measures with the monotonic clock, which is never set and does not count sleep. But a target's
+//! timers may depend on the wall clock. And a machine that slept was not the machine to be measured. Nor was a virtual
+//! machine that was stopped and then corrected its clock.
 
 use crate::profile::NS_PER_MS;
 
-/// What still counts as no jump, beyond [`SLEW_PPM`].
+/// How far a clock may move, beyond [`SLEW_PPM`], without that being a jump.
 pub const ALLOWED_NS: i128 = 50 * NS_PER_MS as i128;
-/// What the kernel itself slews a clock by at most, in parts per million (`adjtimex(2)`).
+/// The most by which the kernel itself slews a clock, in parts per million (`adjtimex(2)`).
 const SLEW_PPM: i128 = 500;
-/// Two clocks cannot be read at one moment. A reading that took longer than this says nothing.
+/// Clocks cannot be read at the same moment. A reading that took longer than this is ignored.
 pub const READING_MAX_NS: u64 = 5 * NS_PER_MS;
 
 /// The three clocks at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
-    /// `CLOCK_MONOTONIC` before the others were read.
+    /// `CLOCK_MONOTONIC`, read before the others.
     pub monotonic_before_ns: u64,
     /// `CLOCK_REALTIME`.
     pub realtime_ns: u64,
     /// `CLOCK_BOOTTIME`.
     pub boottime_ns: u64,
-    /// `CLOCK_MONOTONIC` after them.
+    /// `CLOCK_MONOTONIC`, read after the others.
     pub monotonic_after_ns: u64,
 }
 
-/// A jump.
+/// A jump of a clock.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ClockJump {
-    /// Which clock moved against the monotonic one.
+    /// The clock that moved relative to the monotonic one.
     pub clock: Moved,
-    /// By how much, beyond what slewing explains.
+    /// How far it moved beyond what slewing explains, in ms.
     pub by_ms: f64,
 }
 
-/// What moved against the monotonic clock.
+/// Which clock moved relative to the monotonic one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moved {
-    /// The wall clock: somebody set it.
+    /// The wall clock: it was set.
     WallClock,
     /// The boot-time clock, which counts sleep: the machine was suspended.
     BootTime,
 }
 
 impl ClockJump {
-    /// In words, up to the amount.
+    /// Describes the jump in words, without the amount.
     #[must_use]
     pub fn what(&self) -> &'static str {
         match self.clock {
@@ -55,7 +56,7 @@ impl ClockJump {
     }
 }
 
-/// Watches for jumps, reading by reading.
+/// Detects jumps from successive readings.
 #[derive(Debug, Clone, Default)]
 pub struct ClockWatch {
     last: Option<Offsets>,
@@ -72,7 +73,8 @@ struct Offsets {
 }
 
 impl ClockWatch {
-    /// Takes a reading in. One that took too long (the reader was preempted between two clocks) is passed over; the next one tells the same.
+    /// Adds a reading. One that took too long, because the reader was preempted between two clocks, is skipped: the
+    /// next one shows the same.
     pub fn add(&mut self, reading: Reading) {
         let took_ns = reading
             .monotonic_after_ns
@@ -97,7 +99,8 @@ impl ClockWatch {
         self.last = Some(now);
     }
 
-    /// The greatest jump so far, if there was one. Sleep goes before the wall clock, which it moves as well.
+    /// The greatest jump so far, if there was one. Sleep takes precedence over the wall clock, because it moves the
+    /// wall clock as well.
     #[must_use]
     pub fn jump(&self) -> Option<ClockJump> {
         self.greatest
@@ -125,7 +128,7 @@ mod tests {
     const MS: u64 = NS_PER_MS;
     const WALL_NS: u64 = 1_700_000_000_000_000_000;
 
-    /// Readings every 100 ms; `wall` and `boot` say by how much those clocks have moved at each.
+    /// Readings every 100 ms. `wall_ns` and `boot_ns` say how far those clocks have moved at each reading.
     fn watched(
         readings: u64,
         wall_ns: impl Fn(u64) -> i64,
@@ -176,7 +179,7 @@ mod tests {
         // 500 ppm is 50 µs in 100 ms: 0.9 s in half an hour.
         let slew = watched(18_000, |at| 50_000 * i64::try_from(at).unwrap(), |_| 0);
         assert_eq!(slew.jump(), None);
-        // ... and a step is seen in spite of it.
+        // A step is detected despite the slewing.
         let both = watched(
             18_000,
             |at| 50_000 * i64::try_from(at).unwrap() + if at > 9_000 { ms(60) } else { 0 },

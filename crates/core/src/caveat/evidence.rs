@@ -1,4 +1,4 @@
-//! What a trial shows about its own soundness, what is still allowed, and the doubts that follow.
+//! What a trial shows about its own soundness, the limits that apply, and the doubts that follow.
 
 use std::collections::BTreeMap;
 
@@ -9,68 +9,73 @@ use crate::sanity::Account;
 /// What a trial shows about its own soundness.
 #[derive(Debug, Clone, Default)]
 pub struct Evidence {
-    /// Client's send lag, 99.9th percentile.
+    /// The client's send lag, 99.9th percentile, in µs.
     pub send_lag_p999_us: Option<f64>,
     /// Share of its core that the busiest engine thread used.
     pub client_busy_share: f64,
-    /// Share of the window that the client waited for its core: the engine thread that waited most, or the kernel thread that receives for it. `None` where the kernel does not
-    /// report it.
+    /// Share of the window that the client waited for its core: the wait of the engine thread that waited most, or of
+    /// the kernel thread that receives for it. `None` where the kernel does not report it.
     pub client_wait_share: Option<f64>,
-    /// Share of the load that the client wrote, or that the target did not take; `None` when the trial ended before that can be told.
+    /// Share of the load that the client wrote or that the target did not take; `None` if the trial ended before this
+    /// was known.
     pub achieved_share: Option<f64>,
-    /// There was a simulator of ours, and it did not live to the window's end.
+    /// Whether we ran a simulator that did not last until the window's end.
     pub inference_gone: bool,
-    /// Lateness of the simulator's answers, 99th percentile; `None` without a simulator of ours.
+    /// Lateness of the simulator's answers, 99th percentile, in ms; `None` without a simulator of ours.
     pub inference_lateness_p99_ms: Option<f64>,
-    /// Time that requests waited for a place in it, 99th percentile.
+    /// Time that requests waited for a free place in the simulator, 99th percentile, in ms.
     pub inference_queue_p99_ms: Option<f64>,
-    /// Faults of the client's own machine.
+    /// Faults of the client's own machine, each with its count.
     pub client_faults: BTreeMap<String, u64>,
     /// Share of the time of the client's CPUs that the hypervisor took.
     pub client_steal_share: Option<f64>,
-    /// The same of the target's; `None` when it is not known where it runs.
+    /// The same for the target's CPUs; `None` if it is not known where the target runs.
     pub target_steal_share: Option<f64>,
-    /// What others used of the CPU time that the target was given, where that can be why it would fail.
+    /// What others used of the CPU time given to the target, if that may explain why it fails.
     pub target_starved: Option<Starved>,
-    /// A clock that was set, or sleep.
+    /// A clock that was set, or a machine that slept.
     pub clock_jump: Option<ClockJump>,
-    /// Target and client share cores.
+    /// Whether target and client share cores.
     pub shared_cores: bool,
-    /// What the machine ran out of, for the client or for the target, each so that "the machine ran out of …" is a sentence.
+    /// What the machine ran out of, for the client or for the target. Each entry completes the sentence "the machine
+    /// ran out of …".
     pub machine_bound: Vec<String>,
-    /// Accounts kept twice; those that do not hold are doubts. Empty where a count decided already.
+    /// Accounts kept twice. Those that do not hold become doubts. Empty if a count has already decided the verdict.
     pub sanity: Vec<SanityCheck>,
-    /// Messages that the target is proven to have read, and those that its application was handed, where both are known.
+    /// Messages that the target is proven to have read, and messages handed to its application, where both are known.
     pub read_and_processed: Option<(u64, u64)>,
-    /// A format that messages were sent in and that nothing shows the target to decode.
+    /// A format in which messages were sent, if nothing shows that the target decodes it.
     pub opaque_format: Option<String>,
-    /// The target says that it never asks its back end.
+    /// Whether the target says that it never asks its back end.
     pub back_end_unchecked: bool,
-    /// A quota that was needed and could not be set: what was asked for, and why not.
+    /// A quota that was needed and could not be set: the vCPU asked for, and why it could not be set.
     pub no_quota: Option<(f64, String)>,
-    /// The target that we started is on the loopback: why.
+    /// Why the target that we started is on the loopback, if it is.
     pub on_loopback: Option<String>,
-    /// The target's resources are unknown.
+    /// Whether the target's resources are unknown.
     pub no_resources: bool,
-    /// The trial was ended early.
+    /// Whether the trial ended early.
     pub interrupted: bool,
-    /// The samples that each gated percentile rests on; empty when the verdict does not rest on percentiles.
+    /// The samples behind each gated percentile; empty if the verdict does not rest on percentiles.
     pub samples: Vec<GateSamples>,
 }
 
-/// A party that others kept from its cores.
+/// How far others kept a party from its cores.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Starved {
-    /// Share of the CPU time it was given that others used.
+    /// Of the CPU time that the party was given, the share that others used.
     pub taken_share: f64,
-    /// Time that its threads, or the kernel thread that receives for it, were ready and waited for a core, as a share of the window.
+    /// Time that its threads, or the kernel thread that receives for it, were ready and waited for a core, as a share
+    /// of the window.
     pub wait_share: f64,
 }
 
 impl Starved {
-    /// What others took of a party that was given the time of `given` CPUs out of `cpus`, when they used `others_share` of all that those had.
+    /// What others took from a party that was given the time of `given` CPUs out of `cpus`. Others used `others_share`
+    /// of the time of all these CPUs.
     ///
-    /// Where it was given less than its CPUs have, others may use what is over: it lacks only what they used beyond.
+    /// If the party was given less time than its CPUs have, others may use the rest. The party lacks only what they
+    /// used beyond that.
     #[must_use]
     pub fn of(others_share: f64, cpus: f64, given: f64, wait_share: f64) -> Self {
         let lacking = (others_share * cpus - (cpus - given)).max(0.0);
@@ -81,48 +86,49 @@ impl Starved {
     }
 }
 
-/// What a gated percentile rests on.
+/// The samples behind a gated percentile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GateSamples {
     /// The gate's name.
     pub gate: String,
-    /// Samples in its record.
+    /// The number of samples recorded.
     pub samples: u64,
-    /// The least that its percentile needs.
+    /// The fewest samples that its percentile needs.
     pub needed: u64,
 }
 
 /// What is still allowed. `docs/explanation/verdict.md` and `docs/reference/caveats.md` give the reasons.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
-    /// Send lag, 99.9th percentile.
+    /// The client's send lag, 99.9th percentile, in µs.
     pub send_lag_p999_us: f64,
-    /// Share of a core.
+    /// The share of its core that the busiest engine thread may use.
     pub client_busy_share: f64,
-    /// Share of the window.
+    /// The share of the window that the client may wait for its core.
     pub client_wait_share: f64,
-    /// The least share of the load.
+    /// The smallest share of the load that must be achieved.
     pub achieved_share: f64,
-    /// Lateness and queueing of the simulator.
+    /// Lateness and queueing of the simulator, 99th percentile, in ms.
     pub inference_p99_ms: f64,
-    /// Share of CPU time, the client's or the target's.
+    /// The share of CPU time that the hypervisor may take, from the client or from the target.
     pub steal_share: f64,
-    /// Share of the target's CPU time, and of the window that it waited.
+    /// The share of the target's CPU time that others may use, and the share of the window that the target may wait.
     pub target_starved_share: f64,
 }
 
-/// A latency of so many times its gate's threshold is far beyond it.
+/// A latency of this many times its gate's threshold is far beyond it.
 const FAR_EXCEEDED: f64 = 3.0;
-/// What a target must lack for it to be why it lost answers or sessions; a twentieth makes it late, and no more.
+/// How much a target must lack before that explains lost answers or sessions. Lacking a twentieth only makes it late.
 const MUCH_STARVED: f64 = 0.25;
 
 impl Limits {
-    /// Limits for a verdict that rests on these gates, held against an SLO whose tightest latency gate is `tightest_ms`.
+    /// The limits for a verdict that rests on these gates, by an SLO whose tightest latency gate is `tightest_ms`.
     ///
-    /// A pass is in doubt when the client and the simulator may have bent what is measured by more than a twentieth of the tightest gate. So is a fail by a
-    /// little. But a latency that is several times what its gate allows is not explained by a client that was late by a twentieth of
-    /// *that*: then this is the limit, for one such gate is enough for a fail. The client's own lateness is in its reading as in its writing, so
-    /// latencies that come of a starved client are of the size of its send lag, and stay far from twenty times it.
+    /// A pass is in doubt if the client and the simulator may have distorted the measurement by more than a twentieth
+    /// of the tightest gate. So is a narrow fail. But if a latency is several times what its gate allows, a client that
+    /// was late by a twentieth of *that latency* does not explain it. Then this twentieth is the limit, because one
+    /// such gate is enough for a fail. The client's own lateness affects its reading as much as its writing. So
+    /// latencies caused by a starved client are about as large as its send lag, and stay far from twenty times it.
     #[must_use]
     pub fn for_verdict(tightest_ms: Option<f64>, gates: &[GateResult]) -> Self {
         let far_exceeded_ms = |gate: &GateResult| {
@@ -142,8 +148,9 @@ impl Limits {
         limits
     }
 
-    /// Limits for an SLO whose tightest latency gate is `tightest_ms`: the client and the simulator may bend what is measured by a twentieth of it,
-    /// but 2 ms are always allowed, for below that a shared machine's scheduler is all that is seen.
+    /// The limits for an SLO whose tightest latency gate is `tightest_ms`. The client and the simulator may distort the
+    /// measurement by a twentieth of that gate. 2 ms are always allowed, because below that only the scheduler of a
+    /// shared machine shows.
     #[must_use]
     pub fn for_gate(tightest_ms: Option<f64>) -> Self {
         let twentieth_ms = tightest_ms.map_or(10.0, |ms| (ms / 20.0).max(2.0));
@@ -159,7 +166,8 @@ impl Limits {
     }
 }
 
-/// The reasons for doubt in this evidence: first those about the client, then the simulator, the machine, the accounts, the record.
+/// The reasons for doubt in this evidence: first those about the client, then the simulator, the machine, the accounts
+/// and the record.
 #[must_use]
 pub fn doubts(evidence: &Evidence, limits: &Limits) -> Vec<Doubt> {
     let mut found = Vec::new();
@@ -261,7 +269,8 @@ fn machine(evidence: &Evidence, limits: &Limits, found: &mut Vec<Doubt>) {
         }
     }
     let limit = limits.target_starved_share;
-    // Both: others on its cores while it rests take nothing from it, and its own threads wait for one another.
+    // Both are required: others on the target's cores take nothing from it while it rests, and its own threads wait for
+    // one another.
     let starved = |s: &Starved| s.taken_share > limit && s.wait_share > limit;
     if let Some(starved) = evidence.target_starved.filter(starved) {
         found.push(Doubt::TargetStarved {
@@ -278,7 +287,8 @@ fn accounts(evidence: &Evidence, found: &mut Vec<Doubt>) {
     let client_starved = found.iter().any(starved);
     for check in evidence.sanity.iter().filter(|check| !check.holds) {
         let account = Account::of(check);
-        // Seen with engine threads that were kept from their core: the two sides of the law are stamped at moments that then lie apart. No fault of the account.
+        // Observed with engine threads that were kept from their core: the two sides of the law are then stamped at
+        // moments that lie apart. The account is not at fault.
         let account =
             account.filter(|account| !(client_starved && *account == Account::LittlesLaw));
         found.extend(account.map(|account| Doubt::AccountsDisagree {
@@ -288,7 +298,7 @@ fn accounts(evidence: &Evidence, found: &mut Vec<Doubt>) {
     }
 }
 
-/// What the target answered for without doing it.
+/// Work that the target answered for without doing it.
 fn work_undone(evidence: &Evidence, found: &mut Vec<Doubt>) {
     if let Some((read, processed)) = evidence.read_and_processed
         && processed < read
@@ -299,7 +309,8 @@ fn work_undone(evidence: &Evidence, found: &mut Vec<Doubt>) {
     found.extend(opaque.map(|format| Doubt::FormatOpaque { format }));
 }
 
-/// The gate that lacks the greatest share of the samples it needs, if any lacks some: what cures it cures the others.
+/// The gate that lacks the greatest share of the samples it needs, if any gate lacks some. What fixes this gate fixes
+/// the others.
 fn too_few(gates: &[GateSamples]) -> Option<GateSamples> {
     let lacking = gates.iter().filter(|gate| gate.samples < gate.needed);
     let by_share =

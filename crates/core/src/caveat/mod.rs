@@ -1,9 +1,10 @@
 //! Caveats: named reasons for doubt, each with its remedy.
 //!
-//! A blocking caveat makes the trial `invalid`: the measurement itself was the limit, so it says nothing about the target, neither good nor bad.
+//! A blocking caveat makes the trial `invalid`: the measurement itself was the limit. The trial then says nothing about
+//! the target, good or bad.
 //!
-//! - `evidence`: what a trial shows about its own soundness, what is still allowed, and the doubts that follow;
-//! - `text`: what is said of each, with its remedy;
+//! - `evidence`: what a trial shows about its own soundness, the limits that apply, and the doubts that follow;
+//! - `text`: the text of each doubt, with its remedy;
 //! - [`clock_jump`]: whether a clock was set or the machine slept.
 
 pub mod clock_jump;
@@ -19,7 +20,7 @@ pub use evidence::{Evidence, GateSamples, Limits, Starved, doubts};
 use crate::record::{LoadUnit, Moved, SanityCheck};
 use crate::sanity::{Account, MetricNames};
 
-/// A reason for doubt as it stands in a result.
+/// A reason for doubt, as recorded in a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Caveat {
     /// Stable name, in kebab case.
@@ -30,7 +31,7 @@ pub struct Caveat {
     pub text: String,
 }
 
-/// The client or the machine ran out before the target did.
+/// Caveats for cases in which the client or the machine ran out before the target did.
 const CLIENT_RAN_OUT: [&str; 10] = [
     "send-lag",
     "client-busy",
@@ -44,23 +45,23 @@ const CLIENT_RAN_OUT: [&str; 10] = [
     "machine-bound",
 ];
 
-/// Of these, where it was not the client but what both parties share.
+/// Of these, the ones where something that both parties share ran out, and not the client.
 const MACHINE_RAN_OUT: [&str; 2] = ["target-starved", "machine-bound"];
 
-/// At every other load it would be the same.
+/// Caveats that would be the same at every other load.
 const HOPELESS: [&str; 3] = ["shared-cores", "back-end-bypassed", "interrupted"];
 
-/// What a workload calls things, so that caveats call them the same.
+/// What a workload calls things, so that caveats use the same words.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Terms {
     /// What its loads count.
     pub load_unit: LoadUnit,
-    /// How a target's counters are called.
+    /// What the target's counters are called.
     pub metrics: MetricNames,
 }
 
 impl Caveat {
-    /// The caveat of a doubt, in the terms of a workload.
+    /// The caveat for a doubt, in the terms of a workload.
     #[must_use]
     pub fn of(doubt: &Doubt, terms: &Terms) -> Self {
         Self {
@@ -70,42 +71,42 @@ impl Caveat {
         }
     }
 
-    /// Whether the client or the machine ran out, so that more load cannot be tried here.
+    /// Whether the client or the machine ran out, so that no higher load can be tried here.
     #[must_use]
     pub fn client_ran_out(&self) -> bool {
         self.blocking && CLIENT_RAN_OUT.contains(&self.id.as_str())
     }
 
-    /// Whether it was the machine, and not the client.
+    /// Whether the machine ran out, and not the client.
     #[must_use]
     pub fn machine_ran_out(&self) -> bool {
         self.blocking && MACHINE_RAN_OUT.contains(&self.id.as_str())
     }
 
-    /// Whether no other load would cure it, so that a search need not go on.
+    /// Whether no other load would fix it, so that a search need not continue.
     #[must_use]
     pub fn hopeless(&self) -> bool {
         self.blocking && HOPELESS.contains(&self.id.as_str())
     }
 }
 
-/// Whose CPUs.
+/// One side of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Party {
-    /// The load engine's and the simulator's.
+    /// The load engine and the simulator.
     Client,
-    /// The target's.
+    /// The target.
     Target,
 }
 
 /// Every reason for doubt that Plimsoll knows, with what was observed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Doubt {
-    /// The client wrote frames late by its own fault.
+    /// The client wrote frames late, through its own fault.
     SendLag {
-        /// 99.9th percentile of the send lag.
+        /// 99.9th percentile of the send lag, in µs.
         p999_us: f64,
-        /// The most that is allowed.
+        /// The most that is allowed, in µs.
         limit_us: f64,
     },
     /// An engine thread had no time left.
@@ -115,80 +116,82 @@ pub enum Doubt {
         /// The most that is allowed.
         limit: f64,
     },
-    /// An engine thread, or the kernel thread that receives for it, was ready and was not let run.
+    /// An engine thread, or the kernel thread that receives for it, was ready but did not get its core.
     ClientStarved {
         /// Share of the window that it waited for its core.
         share: f64,
         /// The most that is allowed.
         limit: f64,
     },
-    /// The client did not write the load that was asked for.
+    /// The client did not write the requested load.
     AchievedLoad {
-        /// Share of it that was written in time or that the target did not take.
+        /// Share of it that was written in time, or that the target did not take.
         share: f64,
         /// The least that is needed.
         limit: f64,
     },
-    /// The inference simulator was late with its answers by its own fault.
+    /// The inference simulator answered late, through its own fault.
     InferenceSaturated {
-        /// 99th percentile of an answer's lateness against its drawn latency.
+        /// 99th percentile of an answer's lateness relative to its drawn latency, in ms.
         lateness_p99_ms: f64,
-        /// The most that is allowed.
+        /// The most that is allowed, in ms.
         limit_ms: f64,
     },
-    /// The simulator ended, or no longer answered, before the window did.
+    /// The simulator ended, or stopped answering, before the window ended.
     InferenceGone,
     /// Requests waited for a free place in the simulator.
     InferenceQueued {
-        /// 99th percentile of that wait.
+        /// 99th percentile of that wait, in ms.
         wait_p99_ms: f64,
-        /// The most that is allowed.
+        /// The most that is allowed, in ms.
         limit_ms: f64,
     },
-    /// The client ran out of something of its own.
+    /// The client's own machine ran out of something.
     ClientFault {
         /// What failed: `EMFILE`, `EADDRNOTAVAIL`, …
         what: String,
-        /// How often.
+        /// How often it failed.
         count: u64,
     },
-    /// Somebody's time was taken away by the machine.
+    /// The hypervisor took CPU time from the client or the target.
     Steal {
-        /// Whose CPUs.
+        /// Whose CPU time it took.
         party: Party,
-        /// Share of their time taken by the hypervisor in the measured window.
+        /// Share of the time of that party's CPUs that the hypervisor took in the measured window.
         share: f64,
         /// The most that is allowed.
         limit: f64,
     },
-    /// Other programs had the target's cores, and it was late.
+    /// Other programs used the target's cores, and the target was late.
     TargetStarved {
-        /// Share of the CPU time it was given that others used.
+        /// Of the CPU time that the target was given, the share that others used.
         taken_share: f64,
-        /// Time its threads waited for a core, as a share of the window.
+        /// Time that its threads, or the kernel thread that receives for it, waited for a core, as a share of the
+        /// window.
         wait_share: f64,
-        /// The most that is allowed of either.
+        /// The most that is allowed for each of the two.
         limit: f64,
     },
     /// A clock was set, or the machine slept, during the trial.
     ClockJump(ClockJump),
-    /// Two accounts of one thing, kept by two parties or in two ways, do not agree.
+    /// Two accounts of the same thing, kept by two parties or in two ways, disagree.
     AccountsDisagree {
-        /// Which.
+        /// Which account.
         account: Account,
         /// What each says.
         check: SanityCheck,
     },
-    /// The machine ran out of something that client and target share, or that one of them needed, before the target's own limit was reached.
+    /// The machine ran out of something that client and target share, or that one of them needed, before the target
+    /// reached its own limit.
     MachineBound {
-        /// What: open files, ports, memory.
+        /// What it ran out of: open files, ports, memory.
         what: String,
     },
-    /// The target read messages that its application never was handed.
+    /// The target read messages that were never handed to its application.
     Unprocessed {
-        /// Messages that it is proven to have read.
+        /// Messages that the target is proven to have read.
         read: u64,
-        /// Messages that its application was handed, as it counts them.
+        /// Messages handed to its application, by the target's own count.
         processed: u64,
     },
     /// Nothing shows that the target decodes the format that it was sent.
@@ -198,32 +201,33 @@ pub enum Doubt {
     },
     /// Target and client ran on the same cores.
     SharedCores,
-    /// The target says that it never asks its back end, so whether it does is not looked at.
+    /// The target says that it never asks its back end, so this is not checked.
     BackEndUnchecked,
-    /// The CPU quota asked for could not be set.
+    /// The requested CPU quota could not be set.
     NoQuota {
-        /// What was asked for.
+        /// The quota asked for, in vCPU.
         vcpu: f64,
-        /// Why not.
+        /// Why it could not be set.
         why: String,
     },
-    /// The same small work takes another time than when the measurement began.
+    /// The same small work takes a different time than when the measurement began.
     MachineMoved(Moved),
     /// Target and client are on the loopback, where the sender's core does the receiver's work.
     ClientPaysReceive {
-        /// Why they are.
+        /// Why they are on the loopback.
         why: String,
     },
-    /// The target was not started by Plimsoll, so its resources are unknown, and whether it shares the client's cores.
+    /// Plimsoll did not start the target, so its resources are unknown. It is also unknown whether the target shares
+    /// the client's cores.
     NoResources,
     /// Ctrl-C or a signal ended the trial early.
     Interrupted,
-    /// The measured window has too few samples for a percentile that is gated.
+    /// The measured window has too few samples for a gated percentile.
     TooFewSamples(GateSamples),
 }
 
 impl Doubt {
-    /// Its name in results.
+    /// The doubt's name in results.
     #[must_use]
     pub fn id(&self) -> &'static str {
         match self {
@@ -283,13 +287,13 @@ impl Doubt {
         }
     }
 
-    /// Whether it says that the client or the machine ran out, so that more load cannot be tried here.
+    /// Whether it says that the client or the machine ran out, so that no higher load can be tried here.
     #[must_use]
     pub fn client_ran_out(&self) -> bool {
         self.blocking() && CLIENT_RAN_OUT.contains(&self.id())
     }
 
-    /// Whether no other load would cure it, so that a search need not go on.
+    /// Whether no other load would fix it, so that a search need not continue.
     #[must_use]
     pub fn hopeless(&self) -> bool {
         self.blocking() && HOPELESS.contains(&self.id())

@@ -42,7 +42,7 @@ fn ids(evidence: &Evidence) -> Vec<&'static str> {
     found.iter().map(Doubt::id).collect()
 }
 
-/// One of each kind.
+/// Doubts of every kind.
 fn one_of_each() -> Vec<Doubt> {
     let evidence = Evidence {
         send_lag_p999_us: Some(10_001.0),
@@ -108,7 +108,8 @@ fn a_sound_trial_has_no_doubts() {
             taken_share: 0.05,
             wait_share: 3.0,
         }),
-        // Read are those that a barrier proves; it may have processed what came after the last one.
+        // Only messages that a barrier proves count as read. The target may also have processed messages after the last
+        // barrier.
         read_and_processed: Some((1_000, 1_001)),
         ..sound()
     };
@@ -132,14 +133,14 @@ fn a_target_is_starved_of_what_it_was_given_and_wanted() {
             ..sound()
         })
     };
-    // A whole core, of which others have a tenth.
+    // A whole core, of which others use a tenth.
     assert_eq!(of(0.1, 1.0, 1.0, 0.2), ["target-starved"]);
-    // It wanted none of it then.
+    // The target did not want that time.
     assert_eq!(of(0.1, 1.0, 1.0, 0.02), [""; 0]);
-    // A quarter of a core: others may have the other three quarters, and no more.
+    // A quarter of a core: others may use the other three quarters, but no more.
     assert_eq!(of(0.75, 1.0, 0.25, 2.0), [""; 0]);
     assert_eq!(of(0.8, 1.0, 0.25, 2.0), ["target-starved"]);
-    // Two cores, with one program on one of them.
+    // Two cores, with another program on one of them.
     assert_eq!(of(0.5, 2.0, 2.0, 0.3), ["target-starved"]);
     assert_eq!(of(0.5, 2.0, 1.0, 0.3), [""; 0]);
 }
@@ -372,14 +373,14 @@ fn a_latency_far_beyond_its_gate_is_not_explained_by_a_little_lag() {
         pass: false,
     };
     assert_eq!(limit_ms(std::slice::from_ref(&lost)), 10.0);
-    // And what is lost needs a target that lacked more than one that is only late.
+    // To explain lost answers, a target must lack more than to explain late ones.
     let starved =
         |gates: &[GateResult]| Limits::for_verdict(Some(200.0), gates).target_starved_share;
     assert_eq!(starved(&[latency_gate(6_000.0)]), 0.05);
     assert_eq!(starved(&[latency_gate(6_000.0), lost]), 0.25);
 }
 
-/// A new kind of doubt does not compile without a line here, and then is missing in [`one_of_each`] until it is there too.
+/// A new kind of doubt does not compile until it has a line here. It then also needs an entry in [`one_of_each`].
 fn kind(doubt: &Doubt) -> usize {
     match doubt {
         Doubt::SendLag { .. } => 0,

@@ -1,4 +1,4 @@
-//! What is said of each doubt: what was seen, then, behind a semicolon, the remedy.
+//! The text of each doubt: first what was seen, then, after a semicolon, the remedy.
 
 use super::{Doubt, GateSamples, Party, Terms};
 use crate::record::SanityCheck;
@@ -7,7 +7,7 @@ use crate::sanity::Account;
 const SHARED_CORES: &str = "target and client share cores, so each slows the other; give them their own with --target-cpus and --client-cpus (a server that runs already: `taskset -acp CPUS PID`, or its control group's cpuset.cpus)";
 const BACK_END_UNCHECKED: &str = "the target's manifest says that it never asks its back end (asks_inference = false), so this is not checked; no action is needed for a target that tests Plimsoll";
 const NO_RESOURCES: &str = "the target's CPU and memory were not measured, and it may share cores with the client; name it with --pid or --cgroup";
-const INTERRUPTED: &str = "the trial was interrupted; the data up to that point is kept, run the trial again for a verdict";
+const INTERRUPTED: &str = "the trial was interrupted; the data up to that point is kept; run the trial again for a verdict";
 const INFERENCE_GONE: &str = "the inference simulator exited or stopped answering during the trial; read its log in the result folder's logs/ and run the trial again";
 
 pub(super) fn of(doubt: &Doubt, terms: &Terms) -> String {
@@ -64,7 +64,7 @@ pub(super) fn of(doubt: &Doubt, terms: &Terms) -> String {
             wait_share,
             limit,
         } => format!(
-            "other programs used {:.0} % of the CPU time that the target was given, and its threads, or the kernel thread that receives for it, waited for a core for {:.0} % of the window, allowed {:.0} % each, so its answers may be late because of them; stop other programs on the target's cores (--target-cpus chooses the cores), or measure on a quieter machine",
+            "other programs used {:.0} % of the CPU time that the target was given, and its threads, or the kernel thread that receives for it, waited for a core for {:.0} % of the window, allowed {:.0} % each, which may be why its answers are late; stop other programs on the target's cores (--target-cpus chooses the cores), or measure on a quieter machine",
             taken_share * 100.0,
             wait_share * 100.0,
             limit * 100.0
@@ -86,14 +86,14 @@ pub(super) fn of(doubt: &Doubt, terms: &Terms) -> String {
             "a quota of {vcpu} vCPU could not be set ({why}), so the target had whole cores; run where cgroups are writable, for example as root"
         ),
         Doubt::MachineMoved(moved) => format!(
-            "the machine changed since the measurement began: a probe of it ({}) took {:.1} {unit} then and {:.1} {unit} at this trial, with nothing else to do; measure again when it is steady, and do not compare costs across the change",
+            "the machine changed since the measurement began: its probe ({}) took {:.1} {unit} then and {:.1} {unit} at this trial, without load; measure again when it is steady, and do not compare costs across the change",
             moved.from.name,
             moved.from.value,
             moved.to,
             unit = moved.from.unit
         ),
         Doubt::ClientPaysReceive { why } => format!(
-            "the client's cores received what the client sent, because both sides are on the loopback ({why}), so the target's CPU cost is too low and the client's too high; run as root with iproute2 installed, for a network of the target's own (--network own)"
+            "the client's cores received what the client sent, because both sides are on the loopback ({why}), so the target's CPU cost is too low and the client's too high; run as root with iproute2 installed, so that the target gets its own network (--network own)"
         ),
         Doubt::NoResources => NO_RESOURCES.to_owned(),
         Doubt::Interrupted => INTERRUPTED.to_owned(),
@@ -115,14 +115,14 @@ fn stolen(party: Party, share: f64, limit: f64) -> String {
 
 fn machine_bound(what: &str, terms: &Terms) -> String {
     format!(
-        "the machine ran out of {what}, so the machine ended this load, not the target; raise that limit (`plimsoll doctor` shows how), use a larger machine, or use fewer {}",
+        "the machine ran out of {what}, so the limit was the machine, not the target; raise that limit (`plimsoll doctor` shows how), use a larger machine, or use fewer {}",
         terms.load_unit.name()
     )
 }
 
 fn unprocessed(read: u64, processed: u64) -> String {
     format!(
-        "the target read {read} messages, but its application received only {processed}, so this trial measures less than the whole work; give the target a handler that takes every message, or treat these figures as those of its parser"
+        "the target read {read} messages, but its application received only {processed}, so this trial does not measure all the work; give the target a handler that receives every message, or treat these figures as those of its parser"
     )
 }
 
@@ -136,7 +136,7 @@ fn too_few(few: &GateSamples, terms: &Terms) -> String {
     )
 }
 
-/// What two accounts say, and what that may mean.
+/// What the two accounts say, and what that may mean.
 fn disagreement(account: Account, check: &SanityCheck, terms: &Terms) -> String {
     let SanityCheck {
         low,
@@ -151,28 +151,28 @@ fn disagreement(account: Account, check: &SanityCheck, terms: &Terms) -> String 
     };
     match account {
         Account::LittlesLaw => format!(
-            "Little's law does not hold: {observed:.2} frames were unanswered on average, but rate and latency give {low:.2} to {high:.2}; this is a fault in Plimsoll's own account: run again, and report it with the result folder"
+            "Little's law does not hold: {observed:.2} frames were unanswered on average, but rate and latency give {low:.2} to {high:.2}; this is a bug in Plimsoll's accounting: run again, and report it with the result folder"
         ),
         Account::MetricsFrames | Account::MetricsSessions | Account::MetricsPartials => {
             let (metric, seen) = account.metric(&terms.metrics);
             let who = if observed > high {
-                "somebody else loads the target too, or it counts too much: stop the other load"
+                "another client also loads the target, or the target counts too much: stop the other load"
             } else {
-                "it does not count everything that it answers: its /metrics must sum over all its processes"
+                "the target does not count everything that it answers: its /metrics must sum over all its processes"
             };
             format!(
                 "the target's {metric} rose by {observed:.0}, but {range} from what the client {seen}; {who}, then run again"
             )
         }
         Account::KernelBytesSent | Account::KernelBytesReceived => format!(
-            "the kernel counts {observed:.0} bytes on the client's sockets ({}), but {range} from the client's own account; this is a fault in Plimsoll's own account: run again, and report it with the result folder",
+            "the kernel counts {observed:.0} bytes on the client's sockets ({}), but {range} from the client's own account; this is a bug in Plimsoll's accounting: run again, and report it with the result folder",
             check.name
         ),
         Account::BackEndTooMuch => format!(
-            "the inference simulator was sent {observed:.0} bytes of audio, more than the {high:.0} that the client sent; somebody else uses it, or the target asks more than once: stop the other load, or fix the target"
+            "the inference simulator received {observed:.0} bytes of audio, more than the {high:.0} that the client sent; another client uses it, or the target asks more than once: stop the other load, or fix the target"
         ),
         Account::BackEndTooLittle => format!(
-            "the inference simulator was sent only {observed:.0} bytes of audio, but the answered frames hold {low:.0}; the target answers without asking its back end: fix the target (every batch is one request)"
+            "the inference simulator received only {observed:.0} bytes of audio, but the answered frames contain {low:.0}; the target answers without asking its back end: fix the target (every batch is one request)"
         ),
     }
 }

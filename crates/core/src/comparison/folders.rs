@@ -38,7 +38,7 @@ pub enum Incomparable {
         targets: Vec<String>,
     },
     /// The trials in a folder were not run under the same conditions.
-    #[error("the trials in {folder} differ among themselves in {}; they do not compare even with each other", listed(.differences))]
+    #[error("the trials in {folder} differ among themselves in {}; they cannot even be compared with each other", listed(.differences))]
     Mixed {
         /// The folder.
         folder: String,
@@ -46,7 +46,7 @@ pub enum Incomparable {
         differences: Vec<Difference>,
     },
     /// The two sets were not measured under the same conditions.
-    #[error("{a} and {b} were not measured under the same conditions: {}; measure one of them again under those of the other", listed(.differences))]
+    #[error("{a} and {b} were not measured under the same conditions: {}; measure one of them again under the other's conditions", listed(.differences))]
     Conditions {
         /// The first folder.
         a: String,
@@ -94,7 +94,7 @@ fn probe_note(a: &Measured, b: &Measured) -> Option<String> {
     let (of_a, of_b) = (probe(a)?, probe(b)?);
     let moved = of_a.moved_to(&of_b, Probe::MOVED)?;
     Some(format!(
-        "The machine was not the same: a probe of it ({}) took {:.1} {unit} in {} and {:.1} {unit} in {}, so do not compare the costs; compare the targets themselves (`plimsoll compare A B`).",
+        "The machine changed: its probe ({}) took {:.1} {unit} in {} and {:.1} {unit} in {}, so do not compare the costs; compare the targets themselves (`plimsoll compare A B`).",
         moved.from.name,
         moved.from.value,
         a.folder,
@@ -208,7 +208,7 @@ fn notes(loads: &[LoadCosts], cost: bool, load_line: bool) -> Vec<String> {
         "The two were measured at different times: what changed on the machine in between is in the ratios, but not in their intervals. Comparing the targets themselves (`plimsoll compare A B`) interleaves their trials.".to_owned(),
     ];
     if loads.is_empty() {
-        notes.push("No load was passed by both, so costs were not compared.".to_owned());
+        notes.push("No load passed on both sides, so the costs were not compared.".to_owned());
     } else if !cost {
         notes.push(
             "The loads that both passed have too few trials for an interval of the cost ratio."
@@ -217,7 +217,7 @@ fn notes(loads: &[LoadCosts], cost: bool, load_line: bool) -> Vec<String> {
     }
     if !load_line {
         notes.push(
-            "The load lines were not compared: that takes a search on both sides with loads that pass and loads that fail."
+            "The load lines were not compared: that needs a search on both sides, with loads that pass and loads that fail."
                 .to_owned(),
         );
     }

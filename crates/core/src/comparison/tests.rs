@@ -455,13 +455,13 @@ fn folders_of_two_builds_are_compared_with_a_warning_that_names_both() {
     assert!(!notes(&old, &of_build("new", "aaa", false)).contains("build"));
     let of_two = notes(&old, &of_build("new", "bbb", false));
     assert!(
-        of_two.contains("old is of commit aaa") && of_two.contains("new of commit bbb"),
+        of_two.contains("old is from commit aaa") && of_two.contains("new is from commit bbb"),
         "{of_two}"
     );
     let dirty = of_build("new", "aaa", true);
     assert!(notes(&old, &dirty).contains("commit aaa (dirty)"));
     let both_dirty = notes(&of_build("old", "aaa", true), &dirty);
-    assert!(both_dirty.contains("changed sources"), "{both_dirty}");
+    assert!(both_dirty.contains("modified sources"), "{both_dirty}");
     let unknown = measured("new", &[(400, 250.0)]);
     assert!(notes(&old, &unknown).contains("commit unknown"));
     let mut mixed = old.clone();
@@ -483,7 +483,7 @@ fn a_short_trial_a_failed_one_and_one_of_unknown_cost_are_no_equals() {
         comparison
             .notes
             .iter()
-            .any(|note| note.contains("No load was passed by both"))
+            .any(|note| note.contains("No load passed on both sides"))
     );
 }
 

@@ -49,16 +49,16 @@ impl Build {
         }
         if self.is_unknown() && other.is_unknown() {
             return Some(format!(
-                "{one} and {another} do not say which build of Plimsoll made them: it may have been two"
+                "{one} and {another} do not say which build of Plimsoll made them: they may come from two builds"
             ));
         }
         let text = if self == other && self.dirty == Some(true) {
             format!(
-                "{one} and {another} are of {self}: changed sources, which may differ from build to build"
+                "{one} and {another} were made from modified sources ({self}), which may differ between builds"
             )
         } else {
             format!(
-                "{one} is of {self}, {another} of {other}: not surely the same build of Plimsoll"
+                "{one} is from {self}; {another} is from {other}: possibly different builds of Plimsoll"
             )
         };
         Some(text)
@@ -110,12 +110,14 @@ mod tests {
         assert_eq!(clean.warning("A", &clean, "B"), None);
         let dirty = build("a", true);
         let said = |one: &Build, other: &Build| one.warning("A", other, "B").expect("a warning");
-        assert!(said(&dirty, &dirty).contains("changed sources"));
+        assert!(said(&dirty, &dirty).contains("modified sources"));
         let both = said(&clean, &dirty);
-        assert!(both.contains("A is of commit a,") && both.contains("B of commit a (dirty)"));
+        assert!(
+            both.contains("A is from commit a,") && both.contains("B is from commit a (dirty)")
+        );
         assert!(said(&clean, &build("b", false)).contains("commit b"));
         assert!(said(&Build::default(), &Build::default()).contains("do not say"));
-        assert!(said(&Build::default(), &clean).contains("A is of commit unknown"));
+        assert!(said(&Build::default(), &clean).contains("A is from commit unknown"));
         let debug = Build {
             profile: Some("debug".to_owned()),
             ..clean.clone()

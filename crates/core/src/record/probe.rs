@@ -46,7 +46,7 @@ pub struct ProbeFigure {
     pub unit: &'static str,
 }
 
-const MEMORY: &str = "read of memory";
+const MEMORY: &str = "memory read";
 
 /// A value that differs between two probes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -93,9 +93,9 @@ impl Probe {
             figure("multiplication", self.arithmetic_ns, "ns"),
             figure(MEMORY, self.memory_ns, "ns"),
             figure("system call", self.system_call_ns, "ns"),
-            figure("wake-up across cores and back", self.wake_up_us, "µs"),
-            figure("lateness of a timer", self.timer_late_us, "µs"),
-            figure("CPU of a timer", self.timer_cpu_us, "µs"),
+            figure("wake-up across cores, round trip", self.wake_up_us, "µs"),
+            figure("timer lateness", self.timer_late_us, "µs"),
+            figure("CPU time of a timer", self.timer_cpu_us, "µs"),
         ]
     }
 
@@ -150,7 +150,7 @@ mod tests {
             timer_cpu_us: 9.0,
             ..rest
         };
-        assert_eq!(moved(wake_ups), Some("wake-up across cores and back"));
+        assert_eq!(moved(wake_ups), Some("wake-up across cores, round trip"));
         let faster = Probe {
             system_call_ns: 60.0,
             ..rest

@@ -34,6 +34,10 @@ pub struct Client {
     /// its core. The client reads late by as much.
     #[serde(default)]
     pub receive_wait_share: Option<f64>,
+    /// Share of the time of the client's cores in which they were not idle: engine, simulator, sampling, received packets
+    /// and whatever else ran there.
+    #[serde(default)]
+    pub cores_awake_share: Option<f64>,
     /// The command's own process, including engine threads and sampling, plus the other processes of the client if it
     /// had several.
     #[serde(default)]

@@ -26,15 +26,15 @@ pub(super) fn sentence(
         Ended::AtMinimum => at_minimum(settings, &words),
         Ended::Unmeasurable => unmeasurable(tallies, known, &words),
         Ended::TrialBudget => format!(
-            "ended by the limit of {} trials before the answer was as narrow and as sure as asked: {words}",
+            "ended by the limit of {} trials before the answer reached the requested width and confidence: {words}",
             settings.max_trials
         ),
         Ended::TimeBudget => format!(
-            "ended by the time budget before the answer was as narrow and as sure as asked: {words}"
+            "ended by the time budget before the answer reached the requested width and confidence: {words}"
         ),
-        Ended::Interrupted => {
-            format!("interrupted before the answer was as narrow and as sure as asked: {words}")
-        }
+        Ended::Interrupted => format!(
+            "interrupted before the answer reached the requested width and confidence: {words}"
+        ),
     };
     capitalised(&format!("{main}{}.", doubts(known)))
 }
@@ -64,16 +64,14 @@ fn known_in_words(settings: &Settings, tallies: &Tallies, known: &Knowledge) -> 
             fails(fail)
         ),
         (Some(pass), None) => format!(
-            "the load line is at least {pass}: {} and no load fails for sure",
+            "the load line is at least {pass}: {} and no load surely fails",
             passes(pass)
         ),
         (None, Some(fail)) if known.highest_pass.is_none() => {
             format!("no load passes: {}", fails(fail))
         }
-        (None, Some(fail)) => format!("no load passes for sure: {}", fails(fail)),
-        (None, None) if known.valid_loads.is_some() => {
-            "no load passes or fails for sure".to_owned()
-        }
+        (None, Some(fail)) => format!("no load surely passes: {}", fails(fail)),
+        (None, None) if known.valid_loads.is_some() => "no load surely passes or fails".to_owned(),
         (None, None) => {
             return nothing_known(tallies);
         }
@@ -97,7 +95,7 @@ fn nothing_known(tallies: &Tallies) -> String {
         format!("nothing is known: none of {invalid} trials was valid")
     } else {
         format!(
-            "nothing is known: {invalid} of {} trials were invalid, and where the client ran out the fails of the others may be its own",
+            "nothing is known: {invalid} of {} trials were invalid, and where the client ran out, the failures of the other trials may be the client's own",
             invalid + valid
         )
     }
@@ -106,9 +104,9 @@ fn nothing_known(tallies: &Tallies) -> String {
 /// Nothing lower can be tried, because there is no lower load or because no trial could give a verdict there.
 fn at_minimum(settings: &Settings, words: &str) -> String {
     match settings.min {
-        1 => format!("{words}, and no load is lower; give the target more"),
+        1 => format!("{words}, and no load is lower; give the target more vCPU"),
         least => format!(
-            "{words}, and {least} is the least load at which this profile can give a verdict; measure for longer to try lower loads (--profile standard, or --measured), or give the target more"
+            "{words}, and {least} is the least load at which this profile can give a verdict; measure longer to try lower loads (--profile standard, or --measured), or give the target more vCPU"
         ),
     }
 }
@@ -118,7 +116,7 @@ fn out_of_reach(tallies: &Tallies, known: &Knowledge, words: &str) -> String {
         return words.to_owned();
     };
     format!(
-        "{words}, but at {load} the client or its machine ran out ({} invalid trials), so what the target carries beyond is not known; give the client more",
+        "{words}, but at {load} the client or its machine ran out ({} invalid trials), so what the target carries above that is unknown; give the client more cores (--client-cpus) or use a larger machine",
         tallies[&load].invalid
     )
 }

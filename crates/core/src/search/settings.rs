@@ -38,7 +38,7 @@ pub enum SettingsError {
     ZeroMin,
     /// No load lies between the lowest and the highest one.
     #[error(
-        "the highest load of a search is {max}, but the least at which a trial can give a verdict is {min}; raise the highest load (--max), or measure for longer (--measured)"
+        "the highest load of a search is {max}, but the lowest load at which a trial can give a verdict is {min}; raise the highest load (--max), or measure longer (--measured)"
     )]
     EmptyRange {
         /// The lowest load.

@@ -273,7 +273,7 @@ fn a_server_that_carries_the_maximum() {
     assert_eq!(outcome.edge.unwrap().high, None);
     assert_eq!(
         outcome.conclusion,
-        "The load line is at least 1000: 1000 passes (2 of 2 full trials) and no load fails for sure, and 1000 is the highest load that this search may try; raise its maximum to find the limit."
+        "The load line is at least 1000: 1000 passes (2 of 2 full trials) and no load surely fails, and 1000 is the highest load that this search may try; raise its maximum to find the limit."
     );
 }
 
@@ -306,13 +306,13 @@ fn a_server_that_carries_nothing() {
     );
     assert_eq!(
         outcome.conclusion,
-        "No load passes: 10 fails (2 of 2 full trials), and 10 is the least load at which this profile can give a verdict; measure for longer to try lower loads (--profile standard, or --measured), or give the target more."
+        "No load passes: 10 fails (2 of 2 full trials), and 10 is the least load at which this profile can give a verdict; measure longer to try lower loads (--profile standard, or --measured), or give the target more vCPU."
     );
     let mut search = self::search(settings());
     let (_, outcome) = drive(&mut search, |_, _| TrialVerdict::Fail);
     assert_eq!(
         outcome.conclusion,
-        "No load passes: 1 fails (2 of 2 full trials), and no load is lower; give the target more."
+        "No load passes: 1 fails (2 of 2 full trials), and no load is lower; give the target more vCPU."
     );
 }
 

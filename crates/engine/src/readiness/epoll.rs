@@ -1,4 +1,4 @@
-//! [`Readiness`] by epoll.
+//! [`Readiness`] through epoll.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -70,9 +70,9 @@ impl Readiness for Epoll {
 }
 
 impl Epoll {
-    /// Sleeps until something is ready or the time is over. `ppoll` on the epoll descriptor, because `epoll_wait` counts in milliseconds, and
-    /// `epoll_pwait2`, which counts in nanoseconds, needs Linux 5.11 and is refused by many containers' seccomp rules. The second
-    /// call is made once a sleep, not once a frame.
+    /// Sleeps until something is ready or the time is over. It calls `ppoll` on the epoll descriptor, because
+    /// `epoll_wait` counts in milliseconds. `epoll_pwait2` counts in nanoseconds, but needs Linux 5.11, and many
+    /// containers' seccomp rules refuse it. The second call is made once per sleep, not once per frame.
     fn sleep(&self, timeout_ns: u64) -> io::Result<()> {
         let timeout = Timespec {
             tv_sec: i64::try_from(timeout_ns / 1_000_000_000).unwrap_or(i64::MAX),

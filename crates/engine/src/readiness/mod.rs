@@ -1,7 +1,8 @@
-//! Waiting for sockets, behind a seam.
+//! Waiting for sockets, behind a trait.
 //!
-//! The engine needs very little of the kernel's readiness interfaces: register a socket once, edge-triggered for both directions, and wait until something
-//! happened or a deadline passed. [`Epoll`] works wherever Linux does, and is the only one so far.
+//! The engine needs very little from the kernel's readiness interfaces: register a socket once, edge-triggered for both
+//! directions, and wait until something happens or a deadline passes. [`Epoll`] works wherever Linux does, and is the
+//! only implementation so far.
 
 mod epoll;
 
@@ -13,13 +14,13 @@ pub use epoll::Epoll;
 /// What happened to a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
-    /// The number under which the socket was registered.
+    /// The number with which the socket was registered.
     pub id: u32,
     /// There is something to read, or the peer closed.
     pub readable: bool,
     /// The peer closed its side, or the connection is broken: read to the end.
     pub hung_up: bool,
-    /// There is room to write again, or a connection attempt ended.
+    /// There is room to write again, or a connection attempt has ended.
     pub writable: bool,
 }
 
@@ -28,7 +29,7 @@ pub trait Readiness: Sized {
     /// Its name in results.
     const NAME: &'static str;
 
-    /// A new, empty one.
+    /// A new instance, which watches nothing yet.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -40,16 +41,16 @@ pub trait Readiness: Sized {
     /// When the kernel refuses.
     fn register(&mut self, socket: BorrowedFd<'_>, id: u32) -> io::Result<()>;
 
-    /// Waits until something happened, at most `timeout_ns`, and adds it to `events`. A timeout of zero only looks.
+    /// Waits at most `timeout_ns` until something happens, and adds it to `events`. A timeout of zero does not wait.
     ///
     /// # Errors
-    /// When the kernel refuses; an interrupting signal is no error.
+    /// When the kernel refuses. An interrupting signal is not an error.
     fn wait(&mut self, timeout_ns: u64, events: &mut Vec<Event>) -> io::Result<()>;
 
     /// Adds what happened to `events`, without waiting.
     ///
     /// # Errors
-    /// As [`Readiness::wait`].
+    /// The same as for [`Readiness::wait`].
     fn look(&mut self, events: &mut Vec<Event>) -> io::Result<()> {
         self.wait(0, events)
     }

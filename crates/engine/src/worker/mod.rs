@@ -1,10 +1,11 @@
-//! One engine thread: its sessions, their sockets, its calendar. [`traffic`] is what goes over the sockets.
+//! One engine thread: its sessions, their sockets, its calendar. [`traffic`] handles what goes over the sockets.
 //!
 //! # Lag and wait
 //!
-//! A frame's lateness, write minus schedule, has two owners. While the session's socket is full, the target does not take what is sent, and the time
-//! from then (or from the frame's schedule, if that is later) until the kernel says that there is room again is **send wait**.
-//! All the rest is **send lag**: the loop came late. Between the first refused write and the moment the session has caught up counts as one episode.
+//! A frame's lateness, write minus schedule, has two owners. While the session's socket is full, the target does not
+//! take what is sent. The time from then (or from the frame's schedule, if that is later) until the kernel reports room
+//! again is **send wait**. All the rest is **send lag**: the loop was late. The time between the first refused write
+//! and the moment when the session has caught up counts as one episode.
 
 mod traffic;
 
@@ -34,14 +35,15 @@ use crate::slot::{Slot, State};
 use crate::socket::{self, Setup, Trouble};
 
 const READ_BUFFER_BYTES: usize = 64 * 1024;
-/// How often the end of the trial is looked for once the window is over.
+/// How often to check for the end of the trial once the window is over.
 const END_CHECK_NS: u64 = 5_000_000;
-/// How late, beyond a tick, a frame may be that is due at the window's end, before the client owes it: the send lag that is allowed with the usual SLO.
+/// How late, beyond a tick, a frame due at the window's end may be before the client owes it: the send lag that is
+/// allowed with the usual SLO.
 const OWED_AFTER_NS: u64 = 10_000_000;
 
 type Claim<W> = <<W as Workload>::Session as Session>::Claim;
 
-/// Which thread it is, and where.
+/// Which thread it is, and where it runs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
     pub(crate) thread: usize,
@@ -56,12 +58,12 @@ pub(crate) struct Finished<C> {
     pub(crate) recorder: Recorder<C>,
     pub(crate) latency: LatencySet,
     pub(crate) window: WindowCost,
-    /// Frames due in the window that the client had not written soon after its end, although nothing kept it from that; `None` when the
-    /// trial ended before.
+    /// Frames due in the window that the client had not written soon after the window's end, although nothing kept it
+    /// from writing them; `None` if the trial ended earlier.
     pub(crate) frames_owed: Option<u64>,
     /// Sessions that the client's machine could not open.
     pub(crate) sessions_never_opened: u64,
-    /// Bytes as the kernel counts them; `None` when a session's socket is gone, or the kernel does not tell.
+    /// Bytes as the kernel counts them; `None` if a session's socket is gone or the kernel does not report them.
     pub(crate) kernel_bytes: Option<KernelBytes>,
 }
 
@@ -76,7 +78,7 @@ pub(crate) struct Worker<W: Workload, R> {
     window: Window,
     read_buffer: Box<[u8]>,
     total: LatencySet,
-    /// Measured frames in this interval that did not wait at all, added to the record in one go.
+    /// Measured frames in this interval that did not wait at all. They are added to the record in one go.
     zero_waits: u64,
     gauge: Gauge,
     held: Held,
@@ -116,7 +118,7 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
         })
     }
 
-    /// The loop: write what is due, tell the second, wait until something is due or ready, read.
+    /// The loop: writes what is due, reports the second, waits until something is due or ready, reads.
     pub(crate) fn run(
         mut self,
         clock: Clock,
@@ -174,8 +176,9 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
         Ok(())
     }
 
-    /// Waits for sockets until `wake_ns`. A loop that has frames to write within a tick reads at that pace too, instead of being woken by each answer:
-    /// on a busy core waking up costs several times what it does. So answers are seen at most a tick late.
+    /// Waits for sockets until `wake_ns`. A loop that has frames to write within a tick also reads at that pace,
+    /// instead of being woken by each answer: on a busy core, waking up costs several times as much as the work done
+    /// then. So answers are seen at most one tick late.
     fn wait_until(
         &mut self,
         wake_ns: u64,
@@ -192,7 +195,7 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
         self.readiness.look(events)
     }
 
-    /// A session's entry in the calendar came up.
+    /// Handles a session whose entry in the calendar has come up.
     fn due(&mut self, id: u32, now_ns: u64, clock: &Clock) {
         match self.slots[id as usize].state {
             State::Planned => self.connect(id, clock.now_ns()),
@@ -210,7 +213,7 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
         }
     }
 
-    /// Begins to connect a session; `began_ns` is the time just before, as with writes.
+    /// Begins to connect a session. `began_ns` is the time just before, as for writes.
     fn connect(&mut self, id: u32, began_ns: u64) {
         let setup = self.setup(id);
         match socket::begin_connect(self.options.address, &setup) {
@@ -248,7 +251,7 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
         }
     }
 
-    /// The client's own machine failed: the session never was, and the target is not to blame.
+    /// The client's own machine failed: the session never existed, and the target is not to blame.
     fn client_fault(&mut self, id: u32, what: &'static str) {
         self.recorder.client_fault(what);
         self.slots[id as usize].state = State::NeverWas;
@@ -260,7 +263,7 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
         self.close(id);
     }
 
-    /// Whether the session has just taken more than the target may make all of them hold.
+    /// Whether this session has just taken more than the target may make all sessions hold.
     fn holds_too_much(&mut self, id: u32) -> bool {
         let slot = &mut self.slots[id as usize];
         let now = slot.session.held_bytes();
@@ -268,7 +271,8 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
         now != before && self.held.changed(before, now)
     }
 
-    /// Ends a session for what the target made it hold: a fault of the target, with its reason in the record.
+    /// Ends a session because of what the target made it hold. This is a fault of the target, with its reason in the
+    /// record.
     fn end_holder(&mut self, id: u32, now_ns: u64) {
         let reason = Disconnect::HoldsTooMuch.reason();
         let ledger = &self.recorder.ledger;
@@ -276,7 +280,7 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
         self.disconnect(id, now_ns, Disconnect::HoldsTooMuch);
         let ledger = &mut self.recorder.ledger;
         ledger.protocol_faults += 1;
-        // A workload may have a name of its own for how a connection failed.
+        // A workload may have its own name for how a connection failed.
         if ledger.reasons.get(reason).copied() == counted {
             ledger.because(reason);
         }
@@ -284,7 +288,7 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
 
     fn close(&mut self, id: u32) {
         let slot = &mut self.slots[id as usize];
-        // What it keeps all the same still counts.
+        // What the session still keeps counts, too.
         let kept = slot.session.held_bytes();
         self.held
             .changed(std::mem::replace(&mut slot.held_bytes, kept), kept);
@@ -293,7 +297,7 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
         self.calendar.cancel(id);
     }
 
-    /// Something happened to a socket.
+    /// Handles an event on a socket.
     fn ready(&mut self, event: Event, now_ns: u64, clock: &Clock) {
         let id = event.id;
         let slot = &mut self.slots[id as usize];
@@ -309,7 +313,8 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
             }
         }
         if slot.blocked_since_ns.is_some() {
-            // Whatever the event was for, a write is tried now; if the socket is still full, its own edge moves this on.
+            // Whatever the event was for, a write is tried now. If the socket is still full, its own next edge updates
+            // this time.
             slot.unblocked_at_ns = now_ns;
         }
         if event.readable && !self.read(id, now_ns, event.hung_up) {
@@ -318,13 +323,13 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
         self.pump_and_schedule(id, now_ns, clock);
     }
 
-    /// When a frame due in the window is owed that is still not written.
+    /// The time from which on a frame that was due in the window is owed if it is still unwritten.
     fn owed_from_ns(&self) -> u64 {
         self.window.end_ns + self.options.tick_us * 1000 + OWED_AFTER_NS
     }
 
-    /// Frames due in the window that are not written, of sessions whose socket takes bytes. What a full socket or a session that is gone withheld is the
-    /// target's doing.
+    /// Unwritten frames that were due in the window, of sessions whose socket takes bytes. What a full socket or a lost
+    /// session withheld is the target's doing.
     fn owed(&self) -> u64 {
         let takes = |slot: &&Slot<W::Session>| {
             slot.state == State::Connected && slot.blocked_since_ns.is_none()
@@ -335,7 +340,7 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
             .sum()
     }
 
-    /// Whether every measured frame is answered; once it is, no other follows.
+    /// Whether every measured frame is answered. Once this is true, no further one follows.
     fn settled(&mut self, ending: &Ending<'_>) -> bool {
         let done = |slot: &Slot<W::Session>| slot.state >= State::Over || slot.session.settled();
         if !self.settled && self.slots.iter().all(done) {
@@ -352,7 +357,7 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
             .record_many_ns(Series::SendWait, 0, zero_waits);
         let latency = std::mem::take(&mut self.recorder.interval);
         self.total.merge(&latency);
-        // Nobody listening is no reason to stop measuring.
+        // A coordinator that no longer listens is no reason to stop measuring.
         let second = EngineSecond {
             index,
             latency,
@@ -365,14 +370,14 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
             .send(Message::Second(self.place.thread, Box::new(second)));
     }
 
-    /// Accounts for everything still open, says farewell, and hands over.
+    /// Accounts for everything still open, says farewell, and hands over the results.
     fn finish(mut self, clock: &Clock, index: u64, meter: &mut Meter) {
         let now_ns = clock.now_ns();
         meter.close(now_ns, self.recorder.ledger.frames_sent_in_all);
         self.gauge.stood(now_ns, self.recorder.unanswered());
         self.recorder.residence.unanswered_frame_ns = self.gauge.area();
         if now_ns >= self.window.end_ns {
-            // Everything was answered before the frames could be owed, or the loop was away for so long.
+            // Everything was answered before frames could be owed, or the loop was away for that long.
             let owed = self.owed();
             self.frames_owed.get_or_insert(owed);
         }
@@ -385,7 +390,7 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
         self.tell_second(index, meter.second_share(now_ns));
         for id in (0..).take(self.slots.len()) {
             if self.slots[id as usize].state == State::Connected {
-                // What cannot be said at once is not said: the trial is over.
+                // What cannot be written at once is left out: the trial is over.
                 let _ = self.pump(id, now_ns, clock);
             }
         }

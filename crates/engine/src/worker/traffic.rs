@@ -1,4 +1,4 @@
-//! Reading from sessions' sockets and writing to them.
+//! Reads from the sessions' sockets and writes to them.
 
 use plimsoll_core::latency::Series;
 use plimsoll_core::session::{Disconnect, Phase, Session, Workload};
@@ -8,7 +8,7 @@ use crate::clock::Clock;
 use crate::readiness::Readiness;
 use crate::socket::{self, Trouble};
 
-/// What pumping a session came to.
+/// The result of pumping a session.
 pub(super) enum Pumped {
     /// Nothing more to write now.
     Drained,
@@ -19,7 +19,7 @@ pub(super) enum Pumped {
 }
 
 impl<W: Workload, R: Readiness> Worker<W, R> {
-    /// Reads all there is; whether the session is still connected.
+    /// Reads everything available. Returns whether the session is still connected.
     pub(super) fn read(&mut self, id: u32, now_ns: u64, hung_up: bool) -> bool {
         loop {
             let slot = &mut self.slots[id as usize];
@@ -40,8 +40,8 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
                         self.end_holder(id, now_ns);
                         return false;
                     }
-                    // A short read on a stream socket has emptied it (epoll(7)), and the next bytes raise a new edge; but a close that came with these
-                    // bytes has had its edge already.
+                    // A short read on a stream socket has emptied it (epoll(7)), and the next bytes raise a new edge.
+                    // But a close that came with these bytes has already had its edge.
                     if count < READ_BUFFER_BYTES && !hung_up {
                         return true;
                     }
@@ -58,7 +58,7 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
         }
     }
 
-    /// Writes all that a session has, then queues it for when it will have more.
+    /// Writes everything that a session has, then queues the session for when it will have more.
     pub(super) fn pump_and_schedule(&mut self, id: u32, now_ns: u64, clock: &Clock) {
         match self.pump(id, now_ns, clock) {
             Pumped::Drained => {
@@ -74,7 +74,7 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
                     None => self.calendar.cancel(id),
                 }
             }
-            // The next edge of the socket goes on.
+            // The socket's next edge resumes the session.
             Pumped::Full => self.calendar.cancel(id),
             Pumped::Gone(how) => self.disconnect(id, now_ns, how),
         }

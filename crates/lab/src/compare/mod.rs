@@ -377,7 +377,7 @@ impl Known {
         }
         if !self.pairs.is_empty() && counted < 3 {
             self.notes.push(format!(
-                "{counted} pair{} of trials counted; an interval of the cost ratio takes three.",
+                "{counted} pair{} of trials counted; an interval of the cost ratio needs at least three.",
                 if counted == 1 { "" } else { "s" }
             ));
         }
@@ -410,8 +410,8 @@ fn what_carrying_does_not_show(
     let least = unanimous_pairs_needed(confidence);
     Some(format!(
         "{sessions} {unit} were not always carried (pairs of valid trials: both {both}, only A {only_a}, only B {only_b}, neither {neither}); \
-         that the sides differ there takes at least {least} pairs in which only the one carries it and none in which only the other does: \
-         more pairs would tell, or compare their cost at a lower load."
+         showing a difference at this load needs at least {least} pairs in which only one side carries it, and none in which only the other does: \
+         run more pairs, or compare the cost at a lower load."
     ))
 }
 
@@ -424,7 +424,7 @@ fn does_not_count(which: Which, summary: &TrialSummary) -> Option<String> {
             summary.caveats.join(", ")
         )),
         Verdict::Fail => Some(format!(
-            "{letter} did not carry this load ({}), and what that costs is not the cost of carrying it",
+            "{letter} did not carry this load ({}), so its cost is not the cost of carrying this load",
             summary.failed_gates.join(", ")
         )),
         Verdict::Pass if summary.cpu_us_per_session_second.is_none() => Some(format!(

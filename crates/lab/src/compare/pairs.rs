@@ -25,7 +25,7 @@ pub(super) fn run(bench: &mut dyn Bench, load: u32, plan: &Plan, known: &mut Kno
                 Counts::NoByTheMachine => {}
                 Counts::NoneWill => {
                     known.notes.push(
-                        "No further pair was tried: what stood in the way of the last trial stands in the way of any.".to_owned(),
+                        "No further pair was tried, because the problem in the last trial would affect every trial.".to_owned(),
                     );
                     return Ok(());
                 }
@@ -99,7 +99,7 @@ fn fill(
             what_for: if numbers.attempt == 0 {
                 "pair"
             } else {
-                "pair, again"
+                "pair, repeated"
             },
             trials_left: (plan.pairs - numbers.pair) * 2 - place,
         })?;

@@ -72,7 +72,7 @@ impl Observed {
         };
         let network = match &placement {
             Some(placement) => can_be_own(placement),
-            None => Err("no CPU may be used".to_owned()),
+            None => Err("no CPU is available".to_owned()),
         };
         let number = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse().ok();
         Self {

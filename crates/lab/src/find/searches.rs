@@ -73,7 +73,7 @@ impl Searches {
         for (slo, search) in &mut self.all {
             let (verdict, caveats) = judged_by(trial, slo).ok_or_else(|| {
                 Error::Usage(format!(
-                    "a trial at {} {} was not judged by the SLO `{slo}`, so the search cannot go on from it; begin a new one",
+                    "a trial at {} {} was not judged by the SLO `{slo}`, so the search cannot resume from it; start a new one",
                     trial.sessions,
                     trial.load_unit.name()
                 ))

@@ -43,7 +43,7 @@ impl Metrics {
             }
             let (series, value) = parse_sample(line).map_err(refuse)?;
             if metrics.samples.insert(series, value).is_some() {
-                return Err(refuse("this series was there already"));
+                return Err(refuse("duplicate series"));
             }
         }
         Ok(metrics)
@@ -99,7 +99,7 @@ fn parse_sample(line: &str) -> Result<(Series, f64), &'static str> {
     let value = words.next().and_then(parse_value).ok_or("no value")?;
     let timestamp_is_fine = words.next().is_none_or(|word| word.parse::<i64>().is_ok());
     if !timestamp_is_fine || words.next().is_some() {
-        return Err("something behind the value");
+        return Err("unexpected text after the value");
     }
     let name = name.to_owned();
     Ok((Series { name, labels }, value))
@@ -124,7 +124,7 @@ fn parse_labels(mut rest: &str) -> Result<(BTreeMap<String, String>, &str), &'st
             .ok_or("a label value without quotes")?;
         let (value, behind) = parse_quoted(quoted)?;
         if labels.insert(name.to_owned(), value).is_some() {
-            return Err("the same label twice");
+            return Err("duplicate label");
         }
         rest = behind.trim_start();
         match rest.strip_prefix(',') {
@@ -150,7 +150,7 @@ fn parse_quoted(text: &str) -> Result<(String, &str), &'static str> {
             other => value.push(other),
         }
     }
-    Err("a quote that does not end")
+    Err("unterminated quote")
 }
 
 /// Rust accepts "inf" and "NaN" in any letter case, and signs, as the format (which is Go's) does.
@@ -209,15 +209,15 @@ high +Inf
             ("a", "no value"),
             ("a x", "no value"),
             ("1a 1", "not a metric name"),
-            ("a 1 2 3", "something behind"),
-            ("a 1 x", "something behind"),
+            ("a 1 2 3", "unexpected text after"),
+            ("a 1 x", "unexpected text after"),
             ("a{b} 1", "without a value"),
             ("a{b=c} 1", "without quotes"),
-            ("a{b=\"c} 1", "does not end"),
+            ("a{b=\"c} 1", "unterminated quote"),
             ("a{b=\"\\x\"} 1", "unknown escape"),
             ("a{b=\"c\"d=\"e\"} 1", "no comma"),
-            ("a{b=\"c\",b=\"e\"} 1", "same label twice"),
-            ("a 1\na 2", "there already"),
+            ("a{b=\"c\",b=\"e\"} 1", "duplicate label"),
+            ("a 1\na 2", "duplicate series"),
         ];
         for (text, expected) in cases {
             let error = Metrics::parse(text).expect_err(text);

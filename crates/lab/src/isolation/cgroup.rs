@@ -1,4 +1,4 @@
-//! One control group for one target, by whatever means this machine offers, and what is missing when it offers less.
+//! One control group for one target, made with whatever this machine offers, and what is missing if it offers less.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -17,27 +17,27 @@ use super::view::GroupView;
 use super::{v1, v2};
 use crate::error::{Error, Result};
 
-/// The quota's period: the kernel's own default, and that of container runtimes.
+/// The quota's period, in µs: the default of the kernel and of container runtimes.
 pub const DEFAULT_PERIOD_US: u64 = 100_000;
 
 /// The kernel refuses quotas below this.
 const QUOTA_MIN_US: u64 = 1_000;
 
-/// How long a group may take to empty after its processes were killed.
+/// How long a group may take to become empty after its processes were killed.
 const EMPTY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What a group's CPU controllers are told.
+/// The CPU limits of a group.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CpuLimits<'a> {
-    /// CPU time per period; `None`: no quota.
+    /// CPU time per period, in µs; `None` for no quota.
     pub(super) quota_us: Option<u64>,
     pub(super) period_us: u64,
     pub(super) cpus: &'a CpuList,
 }
 
-/// The control group of one target. It may be nothing but an affinity: see [`Cgroup::means`] and [`Cgroup::missing`].
+/// The control group of one target. It may be only an affinity: see [`Cgroup::means`] and [`Cgroup::missing`].
 ///
-/// Dropping it kills what is left in it and removes it.
+/// Dropping it kills what is left in the group and removes the group.
 #[derive(Debug)]
 pub struct Cgroup {
     name: String,
@@ -48,8 +48,8 @@ pub struct Cgroup {
 }
 
 impl Cgroup {
-    /// Makes a group for a target with this placement, by what `layout` offers. It does not fail: what could not be had is in
-    /// [`Cgroup::missing`], and the caller decides whether that matters.
+    /// Makes a group for a target with this placement, with what `layout` offers. It does not fail: [`Cgroup::missing`]
+    /// lists what could not be provided, and the caller decides whether that matters.
     #[must_use]
     pub fn create(placement: &Placement, period_us: u64, layout: &Layout) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(1);
@@ -103,32 +103,32 @@ impl Cgroup {
         &self.name
     }
 
-    /// The placement that it was made for.
+    /// The placement that the group was made for.
     #[must_use]
     pub fn placement(&self) -> &Placement {
         &self.placement
     }
 
-    /// For reading what the group uses. Empty when there is no group: sample `/proc` then.
+    /// A view for reading what the group uses. It is empty if there is no group; then sample `/proc`.
     #[must_use]
     pub fn view(&self) -> &GroupView {
         &self.view
     }
 
-    /// By which means the target is isolated and measured.
+    /// The means by which the target is isolated and measured.
     #[must_use]
     pub fn means(&self) -> Means {
         self.means
     }
 
-    /// What could not be had, for caveats.
+    /// What could not be provided, for caveats.
     #[must_use]
     pub fn missing(&self) -> &[Missing] {
         &self.missing
     }
 
-    /// The lists of processes, open for writing: a process that writes `0` into each joins the group. They are opened before a
-    /// fork, because opening by name after it is not safe.
+    /// The group's process lists, open for writing: a process that writes `0` into each joins the group. They are
+    /// opened before a fork, because opening by name after a fork is not safe.
     ///
     /// # Errors
     /// When a list cannot be opened.
@@ -144,7 +144,7 @@ impl Cgroup {
     /// Kills every process in the group and waits until it is empty.
     ///
     /// # Errors
-    /// When it does not become empty: a process hangs in the kernel.
+    /// When the group does not become empty, because a process hangs in the kernel.
     pub fn kill_all(&self) -> Result<()> {
         kill_all_in(&self.view, &self.name)
     }
@@ -153,7 +153,7 @@ impl Cgroup {
 /// Kills every process in the folders of the view and waits until they are empty.
 pub(super) fn kill_all_in(view: &GroupView, name: &str) -> Result<()> {
     if let Some(folder) = &view.v2 {
-        // Since Linux 5.14; the loop below does the same less atomically.
+        // Since Linux 5.14. The loop below does the same, less atomically.
         let _ = write_value(folder, "cgroup.kill", "1");
     }
     let us = Pid::this();
@@ -170,7 +170,7 @@ pub(super) fn kill_all_in(view: &GroupView, name: &str) -> Result<()> {
             });
         }
         for pid in left.into_iter().map(Pid::from_raw).filter(|pid| *pid != us) {
-            // It fails only when the process is gone by now.
+            // This fails only if the process is already gone.
             let _ = kill(pid, Signal::SIGKILL);
         }
         std::thread::sleep(Duration::from_millis(1));
@@ -189,15 +189,16 @@ impl Drop for Cgroup {
             .map(|folder| remove_group(folder))
             .filter(Result::is_err)
             .last();
-        // There is no one to return an error to; a group left behind is swept by a later run (see [`super::sweep_stale`]).
+        // There is no caller to return an error to. A later run sweeps a group that is left behind (see
+        // [`super::sweep_stale`]).
         if let Some(error) = emptied.err().or_else(|| removed.and_then(Result::err)) {
             eprintln!("plimsoll: {error}");
         }
     }
 }
 
-/// A group's folder is removed by `rmdir`, its files are not real. Groups that the target made within go first. The kernel lets
-/// go of dead processes a moment after they are gone from the list, hence the patience.
+/// Removes a group's folder by `rmdir`, because its files are not real. Groups that the target made inside it are
+/// removed first. The kernel lets go of dead processes a moment after they leave the list, so this retries for a while.
 pub(super) fn remove_group(folder: &Path) -> Result<()> {
     for child in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         if child.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -217,7 +218,7 @@ pub(super) fn remove_group(folder: &Path) -> Result<()> {
     }
 }
 
-/// Writes to a control file, which must be there already.
+/// Writes to a control file, which must already exist.
 pub(super) fn write_value(folder: &Path, file: &str, value: &str) -> std::io::Result<()> {
     let path = folder.join(file);
     let written = OpenOptions::new()

@@ -1,4 +1,4 @@
-//! CPU lists and who gets which.
+//! CPU lists, and which CPUs go to whom.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// A set of CPU numbers, written as the kernel writes it: `0-1,3`. Sorted, without repetition, never empty.
+/// A set of CPU numbers, written as the kernel writes it: `0-1,3`. Sorted, without duplicates, never empty.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct CpuList(Vec<u32>);
@@ -45,20 +45,20 @@ impl CpuList {
         &self.0
     }
 
-    /// How many CPUs.
+    /// The number of CPUs.
     #[must_use]
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// How many vCPU that is: all of the time of each.
+    /// How many vCPU these CPUs are, with all the time of each.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // A count of CPUs.
     pub fn vcpu(&self) -> f64 {
         self.count() as f64
     }
 
-    /// Whether `cpu` is in it.
+    /// Whether the list contains `cpu`.
     #[must_use]
     pub fn contains(&self, cpu: u32) -> bool {
         self.0.binary_search(&cpu).is_ok()
@@ -78,7 +78,7 @@ impl CpuList {
         self.bind_thread(0)
     }
 
-    /// The same for any thread, by id; 0 is the calling one.
+    /// The same for any thread, by its ID; 0 is the calling thread.
     pub(super) fn bind_thread(&self, thread: i32) -> Result<()> {
         self.to_kernel()
             .and_then(|set| sched_setaffinity(Pid::from_raw(thread), &set))
@@ -88,7 +88,8 @@ impl CpuList {
             })
     }
 
-    /// The same for as long as the result lives: what is decided afterwards by [`CpuList::allowed_to_us`] must not see only these.
+    /// Like [`CpuList::bind_this_thread`], but only for as long as the result lives: later decisions by
+    /// [`CpuList::allowed_to_us`] must not see only these CPUs.
     ///
     /// # Errors
     /// When none of them may be used.
@@ -101,7 +102,7 @@ impl CpuList {
         })
     }
 
-    /// The form in which the kernel takes it. Fails on a CPU number that the C library's set cannot hold.
+    /// The form that the kernel takes. Fails on a CPU number that the C library's set cannot hold.
     pub(crate) fn to_kernel(&self) -> nix::Result<CpuSet> {
         let mut set = CpuSet::new();
         for cpu in &self.0 {
@@ -111,18 +112,18 @@ impl CpuList {
     }
 }
 
-/// The calling thread is bound to some CPUs; dropped, it may run where it could before.
+/// The calling thread is bound to some CPUs. When this is dropped, the thread may run where it could before.
 #[derive(Debug)]
 #[must_use = "dropped at once, nothing is bound"]
 pub struct Bound {
     before: CpuList,
-    /// Another thread would restore its own affinity.
+    /// Keeps this on its own thread: dropped on another one, it would change that thread's affinity.
     of_one_thread: PhantomData<*const ()>,
 }
 
 impl Drop for Bound {
     fn drop(&mut self) {
-        // It could run there a moment ago; a set that was narrowed from outside since then stays as it is.
+        // The thread could run there a moment ago. If the set was narrowed from outside since then, it stays as it is.
         let _ = self.before.bind_this_thread();
     }
 }
@@ -150,7 +151,7 @@ impl fmt::Display for CpuList {
     }
 }
 
-/// CPU numbers above this are a slip of the finger: the kernel itself knows at most 8192.
+/// A CPU number above this is a typo: the kernel itself knows at most 8192 CPUs.
 const CPU_NUMBER_MAX: u32 = 8191;
 
 impl FromStr for CpuList {
@@ -193,7 +194,7 @@ impl From<CpuList> for String {
     }
 }
 
-/// The whole CPUs that `vcpu` vCPUs touch: 0.5 → 1, 1 → 1, 2.5 → 3.
+/// The number of whole CPUs that `vcpu` vCPU touch: 0.5 → 1, 1 → 1, 2.5 → 3.
 #[must_use]
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // `as` saturates, and the value is a small positive number.
 pub fn whole_cpus(vcpu: f64) -> u32 {
@@ -203,18 +204,18 @@ pub fn whole_cpus(vcpu: f64) -> u32 {
 /// Who runs where, and how much the target gets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Placement {
-    /// The load engine's CPUs (and the simulator's, and our own bookkeeping).
+    /// The CPUs of the load engine, the simulator, and our own bookkeeping.
     pub client_cpus: CpuList,
     /// The target's CPUs.
     pub target_cpus: CpuList,
-    /// What the target gets, in CPUs' worth of time; at most the number of its CPUs.
+    /// How much CPU time the target gets, in vCPU; at most the number of its CPUs.
     pub vcpu: f64,
 }
 
 impl Placement {
-    /// Places the target on the last `ceil(vcpu)` of the `allowed` CPUs and the client on the rest, unless the user says
-    /// where. The last ones, because interrupts and housekeeping gather on the first. When nothing is left for the client it
-    /// shares: see [`Placement::shared`].
+    /// Places the target on the last `ceil(vcpu)` of the `allowed` CPUs and the client on the rest, unless the user
+    /// chooses. It takes the last CPUs, because interrupts and housekeeping gather on the first. If nothing is left for
+    /// the client, the client shares CPUs with the target: see [`Placement::shared`].
     ///
     /// # Errors
     /// One line: an impossible vCPU count, CPUs that we may not use, too few CPUs.
@@ -263,7 +264,7 @@ impl Placement {
         })
     }
 
-    /// The last `needed` CPUs, of those that the client was not given; when these do not suffice, of all.
+    /// The last `needed` CPUs that the client was not given; if these are too few, the last of all.
     fn last_of(allowed: &CpuList, needed: usize, client: Option<&CpuList>) -> CpuList {
         let all = allowed.as_slice();
         let free = all
@@ -280,21 +281,21 @@ impl Placement {
         CpuList::new(chosen).unwrap_or_else(|| allowed.clone())
     }
 
-    /// The client and the target run on a common CPU: each takes time from the other, so no number of this run can be believed
-    /// without a caveat.
+    /// Whether the client and the target run on a common CPU. Each then takes time from the other, so no figure of this
+    /// run can be believed without a caveat.
     #[must_use]
     pub fn shared(&self) -> bool {
         self.client_cpus.overlaps(&self.target_cpus)
     }
 
-    /// The target must be held below the CPUs it runs on, so a quota is needed.
+    /// Whether the target must be held below the CPUs it runs on, so that it needs a quota.
     #[must_use]
     pub fn needs_quota(&self) -> bool {
         self.vcpu < self.target_cpus.vcpu()
     }
 
     /// The pairs (target CPU, client CPU) that are hardware threads of one core, by `siblings_of` (the kernel's
-    /// `thread_siblings_list`): such a target's capacity depends on the client's load.
+    /// `thread_siblings_list`). The capacity of such a target depends on the client's load.
     #[must_use]
     pub fn shared_cores(&self, siblings_of: impl Fn(u32) -> Option<CpuList>) -> Vec<(u32, u32)> {
         let mut pairs = Vec::new();
@@ -312,7 +313,7 @@ impl Placement {
     }
 }
 
-/// The hardware threads of `cpu`'s core, as the kernel tells; `None` when it does not.
+/// The hardware threads of `cpu`'s core, as the kernel reports them; `None` if it does not.
 #[must_use]
 pub fn siblings_of(cpu: u32) -> Option<CpuList> {
     let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
@@ -422,7 +423,7 @@ mod tests {
 
     #[test]
     fn a_binding_for_now_ends() {
-        // A thread of its own: the other tests' affinity is theirs.
+        // A separate thread, so that the affinity of the other tests does not change.
         let thread = std::thread::spawn(|| {
             let before = CpuList::allowed_to_us().expect("allowed");
             let first = CpuList::new(vec![before.as_slice()[0]]).expect("one");

@@ -1,24 +1,25 @@
-//! Where this machine keeps which control group controllers, read from `/proc/mounts` and `/proc/self/cgroup`.
+//! Which control group controllers this machine has, and where, read from `/proc/mounts` and `/proc/self/cgroup`.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The controllers that Plimsoll uses. (`cpuacct` exists in version 1 only; in version 2 every group counts its CPU time.)
+/// The controllers that Plimsoll uses. (`cpuacct` exists only in version 1; in version 2 every group counts its CPU
+/// time.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Controller {
     /// The quota.
     Cpu,
     /// CPU time used (version 1).
     Cpuacct,
-    /// Which CPUs.
+    /// Which CPUs may be used.
     Cpuset,
     /// Memory used.
     Memory,
 }
 
 impl Controller {
-    /// All of them.
+    /// All controllers.
     pub const ALL: [Self; 4] = [Self::Cpu, Self::Cpuacct, Self::Cpuset, Self::Memory];
 
     /// The kernel's name for it.
@@ -39,7 +40,7 @@ impl fmt::Display for Controller {
     }
 }
 
-/// One mounted hierarchy and our own place in it.
+/// One mounted hierarchy and our place in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hierarchy {
     /// Where it is mounted.
@@ -49,16 +50,16 @@ pub struct Hierarchy {
 }
 
 impl Hierarchy {
-    /// The folder of the group `relative` (a path in the hierarchy).
+    /// The folder of the group at `relative`, a path in the hierarchy.
     #[must_use]
     pub fn folder(&self, relative: &Path) -> PathBuf {
         self.mount
             .join(relative.strip_prefix("/").unwrap_or(relative))
     }
 
-    /// Our own group's folder. In a container the kernel may tell a path of the host that is not visible here, while the
-    /// container's own group is mounted as the root; then that root it is. (Such a path may also begin with `/..`, which
-    /// must not lead out of the mount.)
+    /// Our own group's folder. In a container the kernel may report a path of the host that is not visible here, while
+    /// the container's own group is mounted as the root. Then the folder is that root. (Such a path may also begin with
+    /// `/..`, which must not lead out of the mount.)
     #[must_use]
     pub fn own_folder(&self) -> PathBuf {
         let folder = self.folder(&self.own);
@@ -74,18 +75,19 @@ impl Hierarchy {
     }
 }
 
-/// The control group hierarchies of this machine. On a hybrid machine both kinds are present, and the controllers may be in either.
+/// The control group hierarchies of this machine. On a hybrid machine both kinds are present, and the controllers may
+/// be in either.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Layout {
-    /// Version 1: the controllers that are mounted, each with its hierarchy. Controllers mounted together share it.
+    /// Version 1: the mounted controllers, each with its hierarchy. Controllers that are mounted together share one.
     pub v1: BTreeMap<Controller, Hierarchy>,
     /// Version 2, with or without controllers.
     pub v2: Option<Hierarchy>,
 }
 
 impl Layout {
-    /// Parses the texts of `/proc/mounts` and `/proc/self/cgroup`. Lines that are not understood are passed over: both files
-    /// are mostly about other things.
+    /// Parses the texts of `/proc/mounts` and `/proc/self/cgroup`. Lines that it does not understand are skipped,
+    /// because both files are mostly about other things.
     #[must_use]
     pub fn parse(mounts: &str, self_cgroup: &str) -> Self {
         let mut layout = Self::default();
@@ -144,8 +146,8 @@ impl Layout {
     }
 }
 
-/// Our path in the hierarchy of `controller`, or in version 2 (`None`). A line reads `4:cpu,cpuacct:/some/path`; that of
-/// version 2 `0::/some/path`. The path may contain colons.
+/// Our path in the hierarchy of `controller`, or in version 2 (`None`). A line reads `4:cpu,cpuacct:/some/path`, or
+/// `0::/some/path` for version 2. The path may contain colons.
 pub(super) fn own_path(self_cgroup: &str, controller: Option<Controller>) -> Option<PathBuf> {
     self_cgroup.lines().find_map(|line| {
         let mut parts = line.splitn(3, ':');

@@ -1,4 +1,4 @@
-//! What limits a control group: the quota and what it did, the memory limit and how often it was met.
+//! What limits a control group: the quota and what it did, the memory limit and how often it was hit.
 
 use std::path::{Path, PathBuf};
 
@@ -10,21 +10,21 @@ use super::view::{GroupView, flat_value, number, text};
 pub struct Throttling {
     /// Quota periods in which the group wanted to run.
     pub periods: u64,
-    /// Those in which it used its quota up and was stopped.
+    /// Periods in which it used up its quota and was stopped.
     pub throttled_periods: u64,
-    /// The time for which it was stopped, µs, summed over CPUs.
+    /// The time for which it was stopped, in µs, summed over CPUs.
     pub throttled_us: u64,
 }
 
-/// What limits the members of a group, found once: in each hierarchy the nearest group that sets a limit, be it the group itself or
-/// one above it, for a limit binds everything below.
+/// What limits the members of a group, found once. A limit binds everything below it, so it may be set on the group
+/// itself or on one above it. The nearest quota counts, and the lowest memory limit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GroupLimits {
     /// The folder of the nearest quota, whose `cpu.stat` counts the throttling.
     throttled: Option<PathBuf>,
-    /// The folder with the least memory limit, and the limit.
+    /// The folder with the lowest memory limit, and the limit in bytes.
     memory: Option<(PathBuf, u64)>,
-    /// Where memory's events are counted when nothing limits it.
+    /// Where memory events are counted if nothing limits memory.
     memory_own: Option<PathBuf>,
 }
 
@@ -35,20 +35,20 @@ impl GroupLimits {
         parse_throttling(&text(&self.throttled.as_ref()?.join("cpu.stat"))?)
     }
 
-    /// The most memory that the group may use, bytes; `None` when nothing limits it.
+    /// The most memory that the group may use, in bytes; `None` if nothing limits it.
     #[must_use]
     pub fn memory_bytes(&self) -> Option<u64> {
         self.memory.as_ref().map(|(_, limit)| *limit)
     }
 
-    /// Times since the limiting group was made that its memory controller refused or had to reclaim, and processes that it killed.
-    /// Everything below that group counts. `None` when no controller counts it.
+    /// How often the memory controller of the limiting group refused memory or had to reclaim it since the group was
+    /// made, plus the processes that it killed. Everything below that group counts. `None` if no controller counts it.
     #[must_use]
     pub fn memory_events(&self) -> Option<u64> {
         let limiting = self.memory.as_ref().map(|(folder, _)| folder);
         let folder = limiting.or(self.memory_own.as_ref())?;
         if let Some(refused) = number(&folder.join("memory.failcnt")) {
-            // `oom_kill` stands in this file since Linux 4.13.
+            // This file has `oom_kill` since Linux 4.13.
             let control = text(&folder.join("memory.oom_control")).unwrap_or_default();
             return Some(refused + flat_value(&control, "oom_kill").unwrap_or(0));
         }
@@ -59,7 +59,7 @@ impl GroupLimits {
 }
 
 impl GroupView {
-    /// What limits its members. A limit that is set later is not seen.
+    /// What limits the group's members. A limit that is set later is not seen.
     #[must_use]
     pub fn limits(&self) -> GroupLimits {
         let cpu = self.v1.get(&Controller::Cpu).or(self.v2.as_ref());
@@ -68,7 +68,7 @@ impl GroupView {
         let least = memory.and_then(|own| {
             let limits = with_parents(own)
                 .filter_map(|folder| Some((folder.to_path_buf(), memory_limit_bytes(folder)?)));
-            // Of equal limits the nearest: `min_by_key` keeps the first.
+            // Of equal limits, the nearest counts: `min_by_key` keeps the first.
             limits.min_by_key(|(_, limit)| *limit)
         });
         GroupLimits {
@@ -86,13 +86,14 @@ fn with_parents(folder: &Path) -> impl Iterator<Item = &Path> {
         .take_while(|folder| folder.join("cgroup.procs").is_file())
 }
 
-/// Whether the group has a CPU quota of its own. `cpu.cfs_quota_us` is -1 without one, `cpu.max` begins with `max`.
+/// Whether the group has its own CPU quota. Without one, `cpu.cfs_quota_us` is -1 and `cpu.max` begins with `max`.
 fn has_quota(folder: &Path) -> bool {
     number(&folder.join("cpu.cfs_quota_us")).is_some()
         || text(&folder.join("cpu.max")).is_some_and(|max| !max.starts_with("max"))
 }
 
-/// The group's own memory limit. Version 1 writes the greatest number of whole pages for none, version 2 `max`.
+/// The group's own memory limit. If there is none, version 1 writes the greatest number of whole pages, version 2
+/// `max`.
 fn memory_limit_bytes(folder: &Path) -> Option<u64> {
     const NONE_V1: u64 = i64::MAX as u64 / 2;
     number(&folder.join("memory.limit_in_bytes"))
@@ -100,7 +101,7 @@ fn memory_limit_bytes(folder: &Path) -> Option<u64> {
         .filter(|limit| *limit < NONE_V1)
 }
 
-/// Both versions use one file name and nearly the same keys; version 1 counts nanoseconds, version 2 microseconds.
+/// Both versions use one file name and nearly the same keys. Version 1 counts nanoseconds, version 2 microseconds.
 fn parse_throttling(stat: &str) -> Option<Throttling> {
     Some(Throttling {
         periods: flat_value(stat, "nr_periods")?,

@@ -1,4 +1,4 @@
-//! By which means a target is isolated and measured, and what is missing.
+//! The means by which a target is isolated and measured, and what is missing.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::layout::Controller;
 use super::view::GroupView;
 
-/// By which means something is enforced or measured.
+/// The means by which something is enforced or measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum How {
@@ -15,11 +15,11 @@ pub enum How {
     CgroupV1,
     /// Control groups version 2.
     CgroupV2,
-    /// `sched_setaffinity` at the start of the child, inherited by what it starts.
+    /// `sched_setaffinity` when the child starts, inherited by what it starts.
     Affinity,
     /// Sampling `/proc`.
     Proc,
-    /// It was not needed: no quota, because the target may use all the time of its CPUs.
+    /// Not needed: there is no quota, because the target may use all the time of its CPUs.
     NotNeeded,
     /// Not at all.
     Nothing,
@@ -30,11 +30,11 @@ pub enum How {
 pub struct Means {
     /// The limit on CPU time.
     pub quota: How,
-    /// Keeping the target on its CPUs. (The affinity is set in any case; `Affinity` means that it is all there is.)
+    /// What keeps the target on its CPUs. (The affinity is always set; `Affinity` means that nothing else is.)
     pub cpus: How,
-    /// Counting CPU time.
+    /// How CPU time is counted.
     pub cpu_usage: How,
-    /// Counting memory charged to the group; resident size always comes from `/proc`.
+    /// How memory charged to the group is counted. Resident size always comes from `/proc`.
     pub memory: How,
 }
 
@@ -42,18 +42,18 @@ pub struct Means {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wanted {
-    /// A quota is needed and could not be set: the target gets more than the given vCPU.
+    /// A quota is needed but could not be set: the target gets more than the given vCPU.
     Quota,
-    /// No cpuset: only the affinity, which a target can change.
+    /// There is no cpuset: only the affinity, which a target can change.
     Cpus,
-    /// CPU time is sampled, so that of processes which start and end between two samples is lost.
+    /// CPU time is sampled, so the time of processes that start and end between two samples is lost.
     CpuUsage,
 }
 
-/// A part of isolation that could not be had.
+/// A part of isolation that could not be provided.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missing {
-    /// Which.
+    /// Which part.
     pub what: Wanted,
     /// Why: the place and the system's answer.
     pub why: String,
@@ -89,7 +89,7 @@ impl fmt::Display for Missing {
     }
 }
 
-/// What a group with these folders, and these controllers of version 2, is good for.
+/// The means that a group with these folders, and with these controllers of version 2, provides.
 pub(super) fn means(view: &GroupView, in_v2: &[Controller], needs_quota: bool) -> Means {
     let by = |controller: Controller, otherwise: How| {
         if view.v1.contains_key(&controller) {
@@ -100,7 +100,7 @@ pub(super) fn means(view: &GroupView, in_v2: &[Controller], needs_quota: bool) -
             otherwise
         }
     };
-    // A group of version 2 counts CPU time with or without controllers.
+    // A version 2 group counts CPU time with or without controllers.
     let counted_otherwise = if view.v2.is_some() {
         How::CgroupV2
     } else {
@@ -118,7 +118,7 @@ pub(super) fn means(view: &GroupView, in_v2: &[Controller], needs_quota: bool) -
     }
 }
 
-/// What is missing with these means, and why: the reasons for which controllers were refused.
+/// What is missing with these means, and why: the reasons why controllers were refused.
 pub(super) fn missing(means: Means, refused: &[(Controller, String)]) -> Vec<Missing> {
     let lacking = [
         (means.quota == How::Nothing, Wanted::Quota, Controller::Cpu),

@@ -1,4 +1,5 @@
-//! Isolation: the target gets its CPUs and its share of time, the client keeps the rest, and what was used to enforce it is told.
+//! Isolation: the target gets its CPUs and its share of time, the client keeps the rest, and a result records what
+//! enforced it.
 //!
 //! ```text
 //! cpus    CPU lists, and which go to whom

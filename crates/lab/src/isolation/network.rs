@@ -1,20 +1,26 @@
-//! A network of the target's own: a namespace that only the target is in, joined to ours by a pair of virtual cards (veth).
+//! The target's own network: a namespace that only the target is in, joined to ours by a pair of virtual cards (veth).
 //!
-//! On the loopback the core that sends a segment also does the receiver's work for it. Between two cards that work can be moved to the CPUs of the card's owner, so each
-//! side pays for what it receives. `docs/explanation/cpu-and-isolation.md` shows what the loopback hides. There are two ways:
+//! On the loopback, the core that sends a segment also does the receiver's work for it. Between two cards, that work
+//! can be moved to the CPUs of the card's owner, so each side pays for what it receives.
+//! `docs/explanation/cpu-and-isolation.md` shows what the loopback hides. There are two ways:
 //!
-//! - *Steering* (`rps_cpus`): the sender interrupts a CPU of the receiver whenever that is not at work on packets already. On a virtual machine each such interrupt leaves
-//!   the guest on both CPUs; with 80,000 frames a second there were 40,000 of them, and they took about a third of both cores.
-//! - A *thread* (threaded NAPI): a kernel thread on the receiver's CPU takes what has gathered, and looks again [`RECEIVE_DELAY_US`] later, as a real card holds back its
-//!   interrupts. So receives a target with one whole CPU: one with several would need several queues, and one with a quota would receive outside of it. The client keeps
-//!   steering, for a target whose card does not segment sends a batch in 22 packets, and what they cost the client is more than it saves.
+//! - *Steering* (`rps_cpus`): the sender interrupts a CPU of the receiver whenever that CPU is not already working on
+//!   packets. On a virtual machine, each such interrupt leaves the guest on both CPUs. At 80,000 frames a second there
+//!   were 40,000 of them, and they took about a third of both cores.
+//! - A *thread* (threaded NAPI): a kernel thread on the receiver's CPU takes what has gathered, and looks again
+//!   [`RECEIVE_DELAY_US`] later, just as a real card holds back its interrupts. A target with one whole CPU receives
+//!   this way. One with several CPUs would need several queues, and one with a quota would receive outside of that
+//!   quota. The client keeps steering: a target whose card does not segment sends a batch in 22 packets, and these cost
+//!   the client more than it would save.
 //!
-//! Nothing outside the pair is changed. The namespace has no name, so it ends with the last process in it; the pair is deleted with the trial, and what a
-//! killed run left is found by the maker's name in the card's alias ([`sweep_cards`]).
+//! Nothing outside the pair is changed. The namespace has no name, so it ends with the last process in it. The pair is
+//! deleted with the trial. What a killed run left behind is found by the maker's name in the card's alias
+//! ([`sweep_cards`]).
 //!
-//! Sources: `network_namespaces(7)`, `veth(4)`, the kernel's `Documentation/networking/scaling.rst` (receive packet steering) and `napi.rst` (threaded NAPI, which a
-//! veth has where it joins what it receives and its peer does not segment: `veth_skb_is_eligible_for_gro` in `drivers/net/veth.c`), RFC 2544 section C.2.2
-//! and RFC 6890 (198.18.0.0/15 is for benchmarks).
+//! Sources: `network_namespaces(7)`, `veth(4)`, the kernel's `Documentation/networking/scaling.rst` (receive packet
+//! steering) and `napi.rst` (threaded NAPI, which a veth has if it joins what it receives and its peer does not
+//! segment: `veth_skb_is_eligible_for_gro` in `drivers/net/veth.c`), RFC 2544 section C.2.2 and RFC 6890 (198.18.0.0/15
+//! is for benchmarks).
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -34,27 +40,28 @@ use super::receive::{self, RECEIVE_DELAY_US, ReceiveThread};
 use super::sweep::Maker;
 use crate::error::Error;
 
-/// What an Ethernet has.
+/// The MTU of an Ethernet, in bytes.
 const MTU_BYTES: u32 = 1_500;
-/// The range for benchmarks, 198.18.0.0/15, is cut into networks of 256 addresses.
+/// The range for benchmarks, 198.18.0.0/15, is divided into networks of 256 addresses.
 const RANGE: u32 = u32::from_be_bytes([198, 18, 0, 0]);
 const NETWORKS: u32 = 512;
-/// The last byte of the client's card, of the target's, and of the first of the further addresses that connections may come from.
+/// The last byte of the address of the client's card, of the target's, and of the first further address that
+/// connections may come from.
 const CLIENT: u32 = 1;
 const TARGET: u32 = 2;
 const FURTHER: u32 = 3;
-/// The most addresses of the client's card: the others of its network are the target's and the broadcast address.
+/// The most addresses of the client's card: its network also has the target's and the broadcast address.
 const CLIENT_ADDRESSES_MAX: usize = 252;
 pub(super) const CARDS: &str = "/sys/class/net";
 
-/// The pair and the namespace behind it. Dropping it deletes both.
+/// The pair of cards and the namespace behind it. Dropping this deletes both.
 #[derive(Debug)]
 pub struct OwnNetwork {
     namespace: Arc<File>,
     client: Card,
     target: Card,
     client_addresses: Vec<IpAddr>,
-    /// Who receives for the target, where that is a thread.
+    /// The kernel thread that receives for the target, if one does.
     thread: Option<ReceiveThread>,
 }
 
@@ -69,10 +76,11 @@ struct Card {
 }
 
 impl OwnNetwork {
-    /// Makes namespace and pair. Each card's received packets are worked on by its owner's CPUs. The client's card gets this many addresses.
+    /// Makes the namespace and the pair. The CPUs of each card's owner work on the packets that the card receives. The
+    /// client's card gets this many addresses.
     ///
     /// # Errors
-    /// Why it cannot be had here, as the end of a sentence.
+    /// Why this is not possible here, as the end of a sentence.
     pub fn make(placement: &Placement, client_addresses: usize) -> Result<Self, String> {
         let one_whole_cpu = placement.target_cpus.as_slice().len() == 1 && !placement.needs_quota();
         if one_whole_cpu {
@@ -85,7 +93,7 @@ impl OwnNetwork {
         Self::receiving(NetworkReceive::Steering, placement, client_addresses)
     }
 
-    /// The same with the target's packets received in that way.
+    /// The same, with the target's packets received in this way.
     fn receiving(
         receive: NetworkReceive,
         placement: &Placement,
@@ -96,7 +104,7 @@ impl OwnNetwork {
         let maker = Maker::us();
         let network = free_network(maker.pid.unsigned_abs().wrapping_add(number))?;
         let card = |end: &str, address: u32, cpus: &CpuList, receive| Card {
-            // A card's name has at most 15 bytes, and its thread shows the first ten.
+            // A card's name has at most 15 bytes, and the name of its thread shows the first ten.
             name: format!("pl{end}{}-{}", maker.pid, number % 1000),
             address: Ipv4Addr::from(network + address),
             receive_cpus: cpus.clone(),
@@ -124,13 +132,13 @@ impl OwnNetwork {
 
     fn set_up(&mut self, alias: &str) -> Result<(), String> {
         let (client, target) = (self.client.name.clone(), self.target.name.clone());
-        // Without addresses of IPv6 the cards send nothing by themselves.
+        // Without IPv6 addresses the cards send nothing by themselves.
         ip(&format!(
             "link add {client} mtu {MTU_BYTES} type veth peer name {target} mtu {MTU_BYTES}\n\
              link set {client} alias {alias} addrgenmode none\n\
              link set {target} alias {alias} addrgenmode none\n"
         ))?;
-        // Before the move: the folder of a card shows only in its own namespace, and its settings go with it.
+        // This comes before the move: a card's folder shows only in its own namespace, and its settings move with it.
         for (card, peer) in [(&self.client, &target), (&self.target, &client)] {
             match card.receive {
                 NetworkReceive::Steering => receive::steer(&card.name, &card.receive_cpus)?,
@@ -167,7 +175,7 @@ impl OwnNetwork {
         Ok(())
     }
 
-    /// Does something on a thread that is in the namespace: what opens sockets there, they stay in it.
+    /// Runs `something` on a thread that is in the namespace. Sockets that it opens there stay in the namespace.
     ///
     /// # Errors
     /// The namespace cannot be entered.
@@ -182,19 +190,19 @@ impl OwnNetwork {
             .map_err(|_| "the thread in its namespace panicked".to_owned())?
     }
 
-    /// The namespace, for a child that is to live in it.
+    /// The namespace, for a child that is to run in it.
     #[must_use]
     pub fn namespace(&self) -> Arc<File> {
         Arc::clone(&self.namespace)
     }
 
-    /// Where the target is reached.
+    /// The address at which the target is reached.
     #[must_use]
     pub fn target_address(&self) -> Ipv4Addr {
         self.target.address
     }
 
-    /// Where the target reaches what stands on the client's side.
+    /// The address at which the target reaches what runs on the client's side.
     #[must_use]
     pub fn client_address(&self) -> Ipv4Addr {
         self.client.address
@@ -206,7 +214,7 @@ impl OwnNetwork {
         &self.client_addresses
     }
 
-    /// As it stands in a result.
+    /// The network as recorded in a result.
     #[must_use]
     pub fn record(&self) -> Network {
         let end = |card: &Card| NetworkEnd {
@@ -228,12 +236,12 @@ impl OwnNetwork {
 
 impl Drop for OwnNetwork {
     fn drop(&mut self) {
-        // Deleting one end deletes the other. One that is gone already, or was never made, is as it should be.
+        // Deleting one end deletes the other. A pair that is already gone, or was never made, needs no deletion.
         let _ = ip(&format!("link delete {}\n", self.client.name));
     }
 }
 
-/// That a target cannot have a network of its own, for this reason, with the remedy.
+/// The error that a target cannot have its own network, with the reason and the remedy.
 #[must_use]
 pub fn no_own_network(why: &str) -> Error {
     Error::Usage(format!(
@@ -241,7 +249,7 @@ pub fn no_own_network(why: &str) -> Error {
     ))
 }
 
-/// Why a target cannot have a network of its own here, if it cannot: it is tried.
+/// Tries whether a target can have its own network here.
 ///
 /// # Errors
 /// The reason, as the end of a sentence.
@@ -249,13 +257,13 @@ pub fn can_be_own(placement: &Placement) -> Result<(), String> {
     OwnNetwork::make(placement, 1).map(drop)
 }
 
-/// Deletes the cards that a killed run left behind, known by their makers' names.
+/// Deletes the cards that a killed run left behind, identified by their makers' names.
 pub(super) fn sweep_cards() {
     let cards = std::fs::read_dir(CARDS).into_iter().flatten().flatten();
     for card in cards {
         let alias = std::fs::read_to_string(card.path().join("ifalias")).unwrap_or_default();
         if Maker::of(alias.trim()).is_some_and(|maker| maker.is_dead()) {
-            // One that cannot be deleted is in nobody's way: each network has names and addresses of its own.
+            // A card that cannot be deleted is in nobody's way: each network has its own names and addresses.
             let _ = ip(&format!("link delete {}\n", card.file_name().display()));
         }
     }
@@ -263,7 +271,7 @@ pub(super) fn sweep_cards() {
 
 /// A new network namespace, without a name.
 fn namespace() -> Result<File, String> {
-    // Of a thread that ends at once: what remains of its namespace is the file.
+    // Made on a thread that ends at once: only the file keeps its namespace alive.
     let make = || {
         unshare(CloneFlags::CLONE_NEWNET)
             .map_err(|error| format!("a network namespace cannot be made: {error}"))?;
@@ -274,7 +282,7 @@ fn namespace() -> Result<File, String> {
         .map_err(|_| "the thread that makes a namespace panicked".to_owned())?
 }
 
-/// The first address of a network of the range that no route leads to, from the `first` on.
+/// The first address of a network of the range that no route leads to. The search begins at network `first`.
 fn free_network(first: u32) -> Result<u32, String> {
     let routes = std::fs::read_to_string("/proc/net/route").unwrap_or_default();
     let taken = taken(&routes);
@@ -285,11 +293,11 @@ fn free_network(first: u32) -> Result<u32, String> {
         .ok_or_else(|| "every network of 198.18.0.0/15 has a route already".to_owned())
 }
 
-/// The networks of the range that a line of `/proc/net/route` leads to. A default route leads to none of them in particular.
+/// The networks of the range that a line of `/proc/net/route` leads to. A default route leads to none in particular.
 fn taken(routes: &str) -> BTreeSet<u32> {
     let destination_and_mask = |line: &str| {
         let mut fields = line.split_ascii_whitespace();
-        // The numbers are in the machine's byte order, as they lie in memory.
+        // The numbers are in the machine's byte order, as they are in memory.
         let mut number = |at| {
             u32::from_str_radix(fields.nth(at)?, 16)
                 .ok()
@@ -310,7 +318,7 @@ fn taken(routes: &str) -> BTreeSet<u32> {
     taken
 }
 
-/// Has `ip` do these lines, in the namespace of the calling thread.
+/// Runs these lines with `ip`, in the namespace of the calling thread.
 pub(super) fn ip(lines: &str) -> Result<(), String> {
     let mut command = Command::new("ip");
     command.args(["-batch", "-"]);
@@ -322,7 +330,7 @@ pub(super) fn ip(lines: &str) -> Result<(), String> {
         ErrorKind::NotFound => "the program `ip` is missing (package iproute2)".to_owned(),
         _ => format!("the program `ip` cannot be started: {error}"),
     })?;
-    // One that ends early says why on stderr.
+    // If it ends early, it says why on stderr.
     if let Some(mut stdin) = child.stdin.take() {
         let _ = stdin.write_all(lines.as_bytes());
     }
@@ -356,7 +364,7 @@ mod tests {
         assert!(found.contains(&3) && !found.contains(&2) && !found.contains(&4));
         assert_eq!(found.len(), 1 + 256);
         assert!((256..512).all(|number| found.contains(&number)));
-        // A part of one of our networks is enough.
+        // A route to a part of one of our networks is enough.
         let part = "\nx\t800512C6\t0\t1\t0\t0\t0\tC0FFFFFF\t0\t0\t0\n";
         assert_eq!(taken(part), [5].into());
         assert!(taken("").is_empty());
@@ -384,7 +392,7 @@ mod tests {
             .expect("entered")
             .expect("bound inside");
         let port = listener.local_addr().expect("bound").port();
-        // The same address is nobody's outside, and a connection from each of ours arrives.
+        // Outside, nobody has this address. A connection from each of ours arrives.
         assert!(std::net::TcpListener::bind((target, 0)).is_err());
         assert_eq!(network.client_addresses().len(), 3);
         for address in network.client_addresses() {
@@ -409,7 +417,7 @@ mod tests {
         );
         let record = network.record();
         assert_eq!(record.target.expect("an end").address, target.to_string());
-        // Its maker lives.
+        // Its maker is alive.
         sweep_cards();
         assert!(card.exists());
         drop(network);
@@ -442,7 +450,7 @@ mod tests {
         assert!(status.contains(&allowed), "{status}");
         let end = network.record().target.expect("an end");
         assert_eq!(end.receive_delay_us, Some(RECEIVE_DELAY_US));
-        // What comes to it arrives, more than one packet long.
+        // What is sent to it arrives, although it is longer than one packet.
         let listener = network
             .within(|| std::net::TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)))
             .expect("entered")

@@ -1,4 +1,4 @@
-//! What a network card does in place of the kernel's stack, asked of the kernel.
+//! What a network card does instead of the kernel's stack, as the kernel reports it.
 //!
 //! Source: `SIOCETHTOOL` in `netdevice(7)`, and the commands of the kernel's `linux/ethtool.h`.
 
@@ -6,14 +6,14 @@ use std::os::fd::AsRawFd;
 
 use nix::libc::{c_char, ifreq};
 
-/// `ethtool_value`: a command and what it answers.
+/// `ethtool_value`: a command and its answer.
 #[repr(C)]
 struct Value {
     command: u32,
     data: u32,
 }
 
-/// Name, as `ethtool -k` has it, and the command that asks for it.
+/// The name, as `ethtool -k` shows it, and the command that asks for it.
 const OFFLOADS: [(&str, u32); 5] = [
     ("rx-checksumming", 0x14),
     ("tx-checksumming", 0x16),
@@ -24,13 +24,13 @@ const OFFLOADS: [(&str, u32); 5] = [
 
 nix::ioctl_readwrite_bad!(ethtool, nix::libc::SIOCETHTOOL, ifreq);
 
-/// Has a card of our namespace segment what is sent for the stack, or not.
+/// Sets whether a card of our namespace segments what is sent, in place of the stack.
 pub(super) fn set_segmentation(card: &str, on: bool) -> bool {
     const SET_TSO: u32 = 0x1f;
     set(card, SET_TSO, on)
 }
 
-/// Has a card of our namespace join what it receives, or not.
+/// Sets whether a card of our namespace joins what it receives.
 pub(super) fn set_receive_joining(card: &str, on: bool) -> bool {
     const SET_GRO: u32 = 0x2c;
     set(card, SET_GRO, on)
@@ -41,7 +41,7 @@ fn set(card: &str, command: u32, on: bool) -> bool {
     socket.is_ok_and(|socket| call(&socket, card, command, on.into()).is_some())
 }
 
-/// The offloads of a card of our namespace that are on. One that the kernel does not tell counts as off.
+/// The offloads of a card of our namespace that are on. One that the kernel does not report counts as off.
 pub(super) fn of(card: &str) -> Vec<String> {
     let Ok(socket) = std::net::UdpSocket::bind((std::net::Ipv4Addr::LOCALHOST, 0)) else {
         return Vec::new();
@@ -54,7 +54,8 @@ pub(super) fn of(card: &str) -> Vec<String> {
 #[allow(unsafe_code)]
 fn call(socket: &std::net::UdpSocket, card: &str, command: u32, data: u32) -> Option<u32> {
     let mut value = Value { command, data };
-    // SAFETY: an `ifreq` is plain numbers and a union of such and of a pointer, for all of which zeroes are a value.
+    // SAFETY: an `ifreq` consists of plain numbers and a union of numbers and a pointer. Zeroes are a valid value for
+    // all of them.
     let mut request: ifreq = unsafe { std::mem::zeroed() };
     let name = card.as_bytes();
     // The last byte stays the terminating zero.
@@ -65,8 +66,8 @@ fn call(socket: &std::net::UdpSocket, card: &str, command: u32, data: u32) -> Op
         *to = from.cast_signed() as c_char;
     }
     request.ifr_ifru.ifru_data = (&raw mut value).cast();
-    // SAFETY: the socket is open; `request` names a card by a text with its zero, and points to a `Value`, which lives until the call
-    // returns and has the layout that these commands read and write.
+    // SAFETY: the socket is open. `request` names a card by a zero-terminated text, and points to a `Value`, which
+    // lives until the call returns and has the layout that these commands read and write.
     unsafe { ethtool(socket.as_raw_fd(), &raw mut request) }.ok()?;
     Some(value.data)
 }

@@ -1,4 +1,5 @@
-//! Who works on the packets that come to a network card: the CPUs of the card's owner, by steering or by a kernel thread (see [`network`](super::network)).
+//! Who works on the packets that arrive at a network card: the CPUs of the card's owner, by steering or by a kernel
+//! thread (see [`network`](super::network)).
 
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -7,20 +8,23 @@ use super::cpus::CpuList;
 use super::network::{CARDS, ip};
 use super::offloads;
 
-/// How long a thread that receives waits before it looks again, while packets come: what cards wait before the next interrupt.
+/// How long a receiving thread waits before it looks again while packets arrive, in µs: what cards wait before the next
+/// interrupt.
 pub(super) const RECEIVE_DELAY_US: u32 = 100;
-/// So often it finds nothing before a sender has to wake it again. Each look in vain wakes an idle core.
+/// How many times the thread may find nothing before a sender has to wake it again. Each look in vain wakes an idle
+/// core.
 const EMPTY_LOOKS: u32 = 1;
 
 /// The threads that receive for targets, each with its CPU.
 static OF_TARGETS: Mutex<Vec<(u32, i32)>> = Mutex::new(Vec::new());
 
-/// Has the packets that come to a card worked on by these CPUs.
+/// Makes these CPUs work on the packets that arrive at a card.
 pub(super) fn steer(card: &str, cpus: &CpuList) -> Result<(), String> {
     set(card, "queues/rx-0/rps_cpus", &mask(cpus))
 }
 
-/// Has a kernel thread receive what the peer sends. The kernel makes it when the card is up; a peer that segments by itself would go around it.
+/// Makes a kernel thread receive what the peer sends. The kernel creates the thread when the card is up. A peer that
+/// segments by itself would bypass it.
 pub(super) fn by_thread(card: &str, peer: &str) -> Result<(), String> {
     if !(offloads::set_segmentation(peer, false) && offloads::set_receive_joining(card, true)) {
         return Err("the offloads of its cards cannot be set".to_owned());
@@ -39,18 +43,19 @@ fn set(card: &str, name: &str, value: &str) -> Result<(), String> {
         .map_err(|error| format!("{} cannot be written: {error}", path.display()))
 }
 
-/// The kernel thread that receives for a target. What it runs is no other program's, as long as this lives.
+/// The kernel thread that receives for a target. While this lives, what the thread runs does not count as another
+/// program's.
 #[derive(Debug)]
 pub(super) struct ReceiveThread(i32);
 
 impl ReceiveThread {
-    /// Finds the thread of a card and holds it on its owner's CPU.
+    /// Finds a card's thread and binds it to the CPU of the card's owner.
     pub(super) fn place(card: &str, cpus: &CpuList) -> Result<Self, String> {
-        // Its name is `napi/CARD-NUMBER`, of which older kernels show the first 15 bytes.
+        // The thread's name is `napi/CARD-NUMBER`. Older kernels show only its first 15 bytes.
         let whole = format!("napi/{card}-");
         let found = kernel_threads(&whole[..whole.len().min(15)]).pop();
         let ([cpu], Some((_, pid))) = (cpus.as_slice(), found) else {
-            return Err(format!("the kernel's thread of {card} is not to be seen"));
+            return Err(format!("the kernel thread of {card} is not visible"));
         };
         cpus.bind_thread(pid).map_err(|error| error.to_string())?;
         let mut threads = OF_TARGETS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -71,8 +76,9 @@ impl Drop for ReceiveThread {
     }
 }
 
-/// The kernel's threads for receiving, each with its CPU and its folder below `/proc`: that for deferred interrupts of each CPU (`ksoftirqd/N`), and those of targets' cards. Their work
-/// belongs to whoever the packets come to, and not to other programs. Empty where kernel threads are not visible, as in a container.
+/// The kernel's threads for receiving, each with its CPU and its folder below `/proc`: the thread for deferred
+/// interrupts of each CPU (`ksoftirqd/N`), and the threads of targets' cards. Their work belongs to the party that
+/// receives the packets, not to other programs. Empty where kernel threads are not visible, as in a container.
 pub(crate) fn threads() -> Vec<(u32, PathBuf)> {
     static DEFERRED: LazyLock<Vec<(u32, i32)>> = LazyLock::new(|| {
         let threads = kernel_threads("ksoftirqd/").into_iter();
@@ -89,12 +95,12 @@ pub(crate) fn threads() -> Vec<(u32, PathBuf)> {
         .collect()
 }
 
-/// The threads of the kernel whose names begin so, each with its number.
+/// The kernel threads whose names begin with `prefix`, each with its process ID.
 fn kernel_threads(prefix: &str) -> Vec<(String, i32)> {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let is_one = |path: PathBuf| {
         let name = std::fs::read_to_string(path.join("comm")).ok()?;
-        // A program may call itself so; kernel threads have no command line.
+        // A program may take such a name, but only kernel threads have no command line.
         let is_it =
             name.starts_with(prefix) && std::fs::read(path.join("cmdline")).ok()?.is_empty();
         let pid = path.file_name()?.to_str()?.parse().ok()?;
@@ -103,7 +109,7 @@ fn kernel_threads(prefix: &str) -> Vec<(String, i32)> {
     processes.filter_map(|entry| is_one(entry.path())).collect()
 }
 
-/// The form in which the kernel takes a set of CPUs: hexadecimal words of 32 bits, the highest first.
+/// The form in which the kernel takes a set of CPUs: hexadecimal words of 32 bits, highest first.
 pub(super) fn mask(cpus: &CpuList) -> String {
     let words = cpus.as_slice().last().map_or(1, |last| last / 32 + 1);
     let word = |number: u32| {

@@ -13,18 +13,19 @@ use crate::process::start_time_ticks;
 
 const NAME_PREFIX: &str = "plimsoll-";
 
-/// What a sweep found and ended.
+/// What a sweep found and removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Swept {
-    /// Control groups that are gone now.
+    /// Control groups that were removed.
     pub groups: usize,
     /// Processes in them that were killed.
     pub processes: usize,
 }
 
-/// Ends what an earlier Plimsoll left behind because it was killed: its control groups, the processes in them, which lost their parents
-/// and so escaped the signal that their parent's death sends, and its network cards. Only what bears our name is touched, and only when its maker is
-/// dead for certain: its id and the moment of its start are in the name, and the process id namespace in which they are true.
+/// Removes what an earlier Plimsoll left behind because it was killed: its control groups, the processes in them, and
+/// its network cards. These processes lost their parents, so they escaped the signal that a parent's death sends. Only
+/// what has our name is touched, and only if its maker is certainly dead: the name holds the maker's process ID, its
+/// start time, and the process ID namespace in which both are valid.
 #[must_use]
 pub fn sweep_stale(layout: &Layout) -> Swept {
     let parents: BTreeSet<PathBuf> = layout
@@ -44,7 +45,7 @@ pub fn sweep_stale(layout: &Layout) -> Swept {
         if !stale || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             continue;
         }
-        // One folder at a time: the same group in another hierarchy comes by itself.
+        // One folder at a time. The same group in another hierarchy is found by itself.
         let view = GroupView {
             v1: BTreeMap::new(),
             v2: Some(entry.path()),
@@ -54,7 +55,7 @@ pub fn sweep_stale(layout: &Layout) -> Swept {
             names.insert(name);
         }
     }
-    // After the processes, which may be the last ones in a network of their own.
+    // After the processes, which may be the last ones in their own network.
     sweep_cards();
     Swept {
         groups: names.len(),
@@ -62,13 +63,14 @@ pub fn sweep_stale(layout: &Layout) -> Swept {
     }
 }
 
-/// The process that made a group, as the group's name tells: an id alone may be another's by now.
+/// The process that made a group, according to the group's name. A process ID alone may belong to another process by
+/// now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Maker {
-    /// The number of the process id namespace.
+    /// The number of the process ID namespace.
     namespace: u64,
     pub(super) pid: i32,
-    /// Clock ticks since boot.
+    /// When it started, in clock ticks since boot.
     started: u64,
 }
 
@@ -83,7 +85,7 @@ impl Maker {
         }
     }
 
-    /// `None` when the name is not one of ours.
+    /// The maker that a name states; `None` if the name is not one of ours.
     pub(super) fn of(name: &str) -> Option<Self> {
         let mut parts = name.strip_prefix(NAME_PREFIX)?.split('-');
         let maker = Self {
@@ -95,7 +97,8 @@ impl Maker {
         parts.next().is_none().then_some(maker)
     }
 
-    /// What cannot be known (another container's processes, a start that could not be read) is taken for alive.
+    /// Whether the maker is certainly dead. If that cannot be known (another container's processes, a start time that
+    /// could not be read), it counts as alive.
     pub(super) fn is_dead(self) -> bool {
         self.namespace == pid_namespace()
             && self.started > 0
@@ -103,7 +106,7 @@ impl Maker {
             && start_time_ticks(self.pid) != Some(self.started)
     }
 
-    /// The name of its group of this number.
+    /// The name of its group with this number.
     pub(super) fn name(self, number: u32) -> String {
         let Self {
             namespace,
@@ -114,7 +117,7 @@ impl Maker {
     }
 }
 
-/// The number of our process id namespace; 0 where the kernel has none.
+/// The number of our process ID namespace; 0 where the kernel has none.
 fn pid_namespace() -> u64 {
     let link = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     let text = link.to_string_lossy().into_owned();
@@ -150,7 +153,7 @@ mod tests {
         }
     }
 
-    /// Process ids stay below 2^22.
+    /// A maker that does not exist: process IDs stay below 2^22.
     fn nobody() -> Maker {
         Maker {
             pid: 4_194_305,
@@ -163,7 +166,7 @@ mod tests {
         let us = Maker::us();
         assert!(us.started > 0 && us.namespace > 0);
         assert!(!us.is_dead());
-        // Our id at another time was another process.
+        // At another time, our process ID belonged to another process.
         let earlier = Maker {
             started: us.started - 1,
             ..us

@@ -1,4 +1,5 @@
-//! Making a group in version 1: one folder per controller (or per controllers mounted together), below our own group of each.
+//! Makes a group in version 1: one folder per controller (or per controllers mounted together), below our own group of
+//! each.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,8 +7,8 @@ use std::path::{Path, PathBuf};
 use super::cgroup::{CpuLimits, write_value};
 use super::layout::{Controller, Layout};
 
-/// Makes the group `name` wherever version 1 has one of our controllers, and sets it up. A controller that cannot be had is
-/// absent from the folders and its reason is in the list.
+/// Makes the group `name` wherever version 1 has one of our controllers, and sets it up. If a controller cannot be set
+/// up, it is absent from the folders, and the list has the reason.
 pub(super) fn create(
     layout: &Layout,
     name: &str,
@@ -23,7 +24,7 @@ pub(super) fn create(
                 folders.insert(*controller, folder);
             }
             Err(error) => {
-                // Removed only when it is not shared with a controller that did work; a failure leaves nothing behind either way.
+                // Removed only if no controller that did work shares it. A failure leaves nothing behind either way.
                 if !folders.values().any(|other| *other == folder) {
                     let _ = std::fs::remove_dir(&folder);
                 }
@@ -41,14 +42,14 @@ fn make(
     limits: &CpuLimits<'_>,
 ) -> std::io::Result<()> {
     match std::fs::create_dir(folder) {
-        // Mounted together with a controller that came before.
+        // Mounted together with an earlier controller.
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
         other => other?,
     }
     match controller {
         Controller::Cpu => {
             if let Some(quota_us) = limits.quota_us {
-                // The period first: the kernel checks the ratio of both against the parent's at every write.
+                // The period comes first: at every write, the kernel checks the ratio of both against the parent's.
                 write_value(folder, "cpu.cfs_period_us", &limits.period_us.to_string())?;
                 write_value(folder, "cpu.cfs_quota_us", &quota_us.to_string())?;
             }
@@ -62,7 +63,7 @@ fn make(
         }
         Controller::Cpuacct | Controller::Memory => {}
     }
-    // Being able to make a folder does not mean being able to put a process into it.
+    // Permission to make a folder is not permission to put a process into it.
     std::fs::OpenOptions::new()
         .write(true)
         .open(folder.join("cgroup.procs"))?;

@@ -1,10 +1,11 @@
-//! Making a group in version 2.
+//! Makes a group in version 2.
 //!
-//! Two rules of the kernel decide where: a group hands controllers to its children only by `cgroup.subtree_control`, and a group
-//! with processes of its own cannot hand on any (except the root). So a place is looked for upward from our own group: the first
-//! ancestor that already hands on the `cpu` controller and that we may write. When there is none, but our own group was delegated
-//! to us and we are alone in it (`systemd-run --user --scope -p Delegate=yes plimsoll …`), we step aside into a child of it, which
-//! frees it to hand on its controllers. When that is impossible too, a group without controllers still counts CPU time.
+//! Two rules of the kernel decide where. A group hands controllers to its children only by `cgroup.subtree_control`.
+//! And a group with processes of its own cannot hand on any (except the root). So we look for a place upward from our
+//! own group: the first ancestor that already hands on the `cpu` controller and that we may write. If there is none,
+//! but our own group was delegated to us and we are alone in it
+//! (`systemd-run --user --scope -p Delegate=yes plimsoll …`), we step aside into a child of it. That frees our group to
+//! hand on its controllers. If this is impossible too, a group without controllers still counts CPU time.
 
 use std::path::{Path, PathBuf};
 
@@ -20,14 +21,14 @@ pub(super) struct Made {
     pub(super) folder: PathBuf,
     /// The controllers that it has and that were set up.
     pub(super) controllers: Vec<Controller>,
-    /// The others, with the reason.
+    /// The other controllers, each with the reason.
     pub(super) refused: Vec<(Controller, String)>,
 }
 
 /// Makes the group `name` and sets up the `wanted` controllers.
 ///
 /// # Errors
-/// The reason when no group at all can be made.
+/// The reason, if no group at all can be made.
 pub(super) fn create(
     hierarchy: &Hierarchy,
     name: &str,
@@ -63,7 +64,7 @@ pub(super) fn create(
                 .map(|why| format!(": {why}"))
                 .unwrap_or_default();
             Err(format!(
-                "the controller is not handed on in {}{why}",
+                "the controller is not enabled for the children of {}{why}",
                 parent.display()
             ))
         };
@@ -90,7 +91,8 @@ fn set_up(controller: Controller, folder: &Path, limits: &CpuLimits<'_>) -> std:
     }
 }
 
-/// The folder to make the group in; with the reason when it is only our own group for want of a better place.
+/// The folder to make the group in. It comes with the reason if it is only our own group, because there is no better
+/// place.
 fn choose_parent(mount: &Path, own: &Path, wanted: &[Controller]) -> (PathBuf, Option<String>) {
     let needs_cpu = wanted.contains(&Controller::Cpu);
     let place = own
@@ -106,7 +108,7 @@ fn choose_parent(mount: &Path, own: &Path, wanted: &[Controller]) -> (PathBuf, O
     }
 }
 
-/// Moves ourselves, when we are alone in `own`, into a child of it, and lets `own` hand on what it has of `wanted`.
+/// If we are alone in `own`, moves us into a child of it, and lets `own` hand on those of `wanted` that it has.
 fn step_aside(own: &Path, wanted: &[Controller]) -> Result<(), String> {
     let read = |file: &str| {
         std::fs::read_to_string(own.join(file)).map_err(|error| format!("reading {file}: {error}"))
@@ -118,7 +120,7 @@ fn step_aside(own: &Path, wanted: &[Controller]) -> Result<(), String> {
     let us = std::process::id().to_string();
     if read("cgroup.procs")?.lines().any(|pid| pid != us) {
         return Err(
-            "other processes are in our own group, so it cannot hand on controllers".into(),
+            "other processes are in our own group, so it cannot enable controllers for its children".into(),
         );
     }
     let aside = own.join(ASIDE);
@@ -129,7 +131,7 @@ fn step_aside(own: &Path, wanted: &[Controller]) -> Result<(), String> {
             format!("{}: {error}", aside.display())
         })?;
     for controller in wanted {
-        // One that is not available stays missing, and is reported as such when the group is set up.
+        // A controller that is not available stays missing. This is reported when the group is set up.
         let _ = write_value(own, "cgroup.subtree_control", &format!("+{controller}"));
     }
     Ok(())
@@ -140,8 +142,8 @@ fn handed_on(folder: &Path) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Whether we could make a group in `folder` and move a process there: both need write permission, and the second needs it on
-/// the common ancestor's list of processes, which is `folder`'s.
+/// Whether we can make a group in `folder` and move a process there. Both need write permission. The move needs it on
+/// the process list of the common ancestor, which is `folder`'s list.
 fn may_create_in(folder: &Path) -> bool {
     let writable = nix::unistd::access(folder, nix::unistd::AccessFlags::W_OK).is_ok();
     writable && can_join(folder).is_ok()
@@ -161,7 +163,8 @@ mod tests {
 
     const ALL: [Controller; 3] = [Controller::Cpu, Controller::Cpuset, Controller::Memory];
 
-    /// A folder that reads like a group of version 2. Plain files accept every write, so what was written can be looked at.
+    /// A folder that reads like a version 2 group. Plain files accept every write, so a test can look at what was
+    /// written.
     fn group(folder: &Path, processes: &str, available: &str, handed: &str) {
         std::fs::create_dir_all(folder).expect("mkdir");
         for (file, text) in [
@@ -210,7 +213,7 @@ mod tests {
             "cpu memory pids",
             "",
         );
-        // A plain folder does not grow the kernel's files by itself, so it gets as far as joining the child.
+        // A plain folder does not create the kernel's files by itself, so this gets only as far as joining the child.
         let error = step_aside(&own, &ALL).expect_err("no kernel here");
         assert!(error.contains("plimsoll-self: writing"), "{error}");
         assert!(!own.join(ASIDE).exists(), "a failure leaves nothing behind");

@@ -1,4 +1,4 @@
-//! Reading a control group: one that we made, or any other that the user names (`--cgroup`).
+//! Reads a control group: one that we made, or any other that the user names (`--cgroup`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -6,31 +6,31 @@ use std::path::{Component, Path, PathBuf};
 use super::layout::{Controller, Hierarchy, Layout, own_path};
 use crate::error::{Error, Result};
 
-/// CPU time that a group has used since it was made, its dead members included.
+/// CPU time that a group has used since it was made, including that of its dead members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GroupCpu {
-    /// All of it, µs; exact, from the scheduler.
+    /// All of it, in µs; exact, from the scheduler.
     pub total_us: u64,
-    /// In user mode, µs. Many kernels count this and `system_us` by clock ticks, so their sum can be far from `total_us` where little
-    /// is used; their ratio is what they tell.
+    /// In user mode, in µs. Many kernels count this and `system_us` by clock ticks. So if little is used, their sum can
+    /// be far from `total_us`. Only their ratio is meaningful.
     pub user_us: u64,
-    /// In the kernel, µs.
+    /// In the kernel, in µs.
     pub system_us: u64,
 }
 
-/// What a group's memory controller charges to it. This is not resident size: it includes page cache and the kernel's memory
-/// for the group (socket buffers with it), and excludes file pages that another group touched first.
+/// What a group's memory controller charges to it. This is not resident size: it includes page cache and the kernel's
+/// memory for the group (with its socket buffers), and excludes file pages that another group touched first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GroupMemory {
-    /// Charged now, bytes.
+    /// Charged now, in bytes.
     pub current_bytes: u64,
-    /// The most that ever was, bytes; version 2 tells it since Linux 5.19.
+    /// The most ever charged, in bytes; version 2 reports it since Linux 5.19.
     pub peak_bytes: Option<u64>,
-    /// Anonymous memory of it, bytes.
+    /// The anonymous memory among it, in bytes.
     pub anon_bytes: u64,
 }
 
-/// The folders of one group, per controller in version 1 and/or one in version 2.
+/// The folders of one group: one per controller in version 1, one in version 2, or both.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GroupView {
     pub(super) v1: BTreeMap<Controller, PathBuf>,
@@ -38,8 +38,8 @@ pub struct GroupView {
 }
 
 impl GroupView {
-    /// Opens a group that exists: a folder below one of the mounts (`/sys/fs/cgroup/cpu/docker/abc`), or a path within the
-    /// hierarchies (`/docker/abc`, as `/proc/PID/cgroup` shows it).
+    /// Opens an existing group: a folder below one of the mounts (`/sys/fs/cgroup/cpu/docker/abc`), or a path within
+    /// the hierarchies (`/docker/abc`, as `/proc/PID/cgroup` shows it).
     ///
     /// # Errors
     /// One line when no hierarchy has such a group.
@@ -76,7 +76,7 @@ impl GroupView {
         Ok(view)
     }
 
-    /// The group in which a process is; empty when the process is gone, or its groups are not to be seen from here.
+    /// The group that a process is in. Empty if the process is gone, or if its groups are not visible from here.
     #[must_use]
     pub fn of_process(pid: i32, layout: &Layout) -> Self {
         let Some(own) = text(Path::new(&format!("/proc/{pid}/cgroup"))) else {
@@ -104,7 +104,7 @@ impl GroupView {
         }
     }
 
-    /// True when there is no group behind it at all.
+    /// Whether there is no group behind it at all.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.v1.is_empty() && self.v2.is_none()
@@ -154,10 +154,11 @@ impl GroupView {
         })
     }
 
-    /// The processes in the group, by id, those of groups below it included. Empty when the group is gone.
+    /// The IDs of the processes in the group, including those of groups below it. Empty if the group is gone.
     #[must_use]
     pub fn processes(&self) -> BTreeSet<i32> {
-        // A member of one hierarchy is a member of all, unless somebody moved it; that which counts the CPU time decides.
+        // A member of one hierarchy is a member of all, unless somebody moved it. The hierarchy that counts the CPU
+        // time decides.
         let folder = self.v1.get(&Controller::Cpuacct);
         let folder = folder.or(self.v2.as_ref()).or(self.v1.values().next());
         folder
@@ -166,14 +167,14 @@ impl GroupView {
             .collect()
     }
 
-    /// The processes that are in any of the group's folders: to be sure that none is left.
+    /// The processes that are in any of the group's folders, to make sure that none is left.
     pub(super) fn processes_anywhere(&self) -> BTreeSet<i32> {
         self.folders()
             .flat_map(|folder| processes_below(folder))
             .collect()
     }
 
-    /// Every folder of the group, each once.
+    /// Every folder of the group, once each.
     pub(super) fn folders(&self) -> impl Iterator<Item = &PathBuf> {
         let unique: BTreeSet<&PathBuf> = self.v1.values().chain(&self.v2).collect();
         unique.into_iter()
@@ -191,7 +192,7 @@ fn processes_below(folder: &Path) -> Vec<i32> {
             found.extend(processes_below(&child.path()));
         }
     }
-    // Zero stands for a process outside our process id namespace; it cannot be looked at or signalled.
+    // Zero stands for a process outside our process ID namespace. It cannot be looked at or signalled.
     found.retain(|pid| *pid > 0);
     found
 }
@@ -244,7 +245,7 @@ pub(super) mod tests {
         assert_eq!(flat_value("rss 1\ntotal_rss 2\n", "total_rss"), Some(2));
     }
 
-    /// Builds folders of files that read like control groups.
+    /// Makes folders with files that read like control groups.
     pub(in crate::isolation) fn files(folder: &Path, contents: &[(&str, &str)]) {
         std::fs::create_dir_all(folder).expect("mkdir");
         for (name, text) in contents {

@@ -148,7 +148,7 @@ pub fn preflight(need: Need, limits: Limits) -> Result<()> {
     let needed = sessions + PORT_MARGIN;
     if needed > ports {
         return Err(Error::Usage(format!(
-            "{sessions} sessions need {needed} outgoing ports, but {low}-{high} are {ports}: sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\""
+            "{sessions} sessions need {needed} outgoing ports, but {low}-{high} has only {ports}: sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\""
         )));
     }
     Ok(())
@@ -222,7 +222,7 @@ mod tests {
             .expect_err("too many")
             .to_string();
         assert!(
-            text.contains("32768-60999 are 28232") && text.contains("sysctl"),
+            text.contains("32768-60999 has only 28232") && text.contains("sysctl"),
             "{text}"
         );
         let two = Need {

@@ -144,7 +144,7 @@ fn unbuilt_program(folder: &Path, program: &str) -> Readiness {
     Readiness::Missing {
         tool: program.to_owned(),
         install: format!(
-            "{} is not there and the manifest has no [build]",
+            "{} does not exist, and the manifest has no [build]",
             path.display()
         ),
     }

@@ -19,14 +19,14 @@ impl Manifest {
             ("stt", Some(_)) | (_, None) => {}
             (other, Some(_)) => {
                 return Err(format!(
-                    "inference_transport means nothing to workload {other}; remove it"
+                    "inference_transport does not apply to workload {other}; remove it"
                 ));
             }
         }
         self.check_ws()?;
         if !self.asks_inference && self.tier != Tier::Test {
             return Err(format!(
-                "asks_inference is false, but the tier is {}; a gateway that is measured asks its inference server (remove the key), only one of tier \"test\" may go without",
+                "asks_inference is false, but the tier is {}; remove the key: only a target of tier \"test\" may work without its inference server",
                 self.tier.word()
             ));
         }
@@ -44,10 +44,7 @@ impl Manifest {
                 &need.version_command,
             )?;
             if need.tool.is_empty() || need.install.is_empty() || need.install.contains('\n') {
-                return Err(
-                    "build.needs: tool and install must each be one line that says something"
-                        .into(),
-                );
+                return Err("build.needs: tool and install must each be one non-empty line".into());
             }
         }
         Ok(())
@@ -68,7 +65,7 @@ impl Manifest {
         ];
         match given.into_iter().find(|(_, given)| *given) {
             Some((key, _)) if self.workload != "ws" => Err(format!(
-                "{key} means nothing to workload {}; remove it",
+                "{key} does not apply to workload {}; remove it",
                 self.workload
             )),
             _ => Ok(()),

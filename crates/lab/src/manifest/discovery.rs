@@ -35,7 +35,7 @@ pub fn find_root(
                 return Ok(root.to_path_buf());
             }
             return Err(Error::Usage(format!(
-                "{by} {} has no folder targets/",
+                "{by} {} has no targets/ folder",
                 root.display()
             )));
         }
@@ -47,7 +47,7 @@ pub fn find_root(
         .map(Path::to_path_buf)
         .ok_or_else(|| {
             Error::Usage(format!(
-                "no folder targets/ in {} or above; say where it is with --root or {ROOT_VARIABLE}",
+                "no targets/ folder in {} or above; say where it is with --root or {ROOT_VARIABLE}",
                 current.display()
             ))
         })

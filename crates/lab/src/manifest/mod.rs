@@ -376,12 +376,12 @@ command = ["sh", "test.sh"]
             (
                 "workload = \"stt\"",
                 "workload = \"ws\"",
-                "means nothing to workload ws",
+                "does not apply to workload ws",
             ),
             (
                 "inference_transport = \"h2c\"\n",
                 "inference_transport = \"h2c\"\nasks_inference = false\n",
-                "only one of tier \"test\" may go without",
+                "only a target of tier \"test\" may work without",
             ),
             (
                 "command = [\"target/release/rust-axum\"]",
@@ -427,7 +427,7 @@ command = ["sh", "test.sh"]
         for key in ["dialect = \"echo\"", "separate_metrics_port = true"] {
             let stt = RUST_AXUM.replace("[build]\n", &format!("{key}\n[build]\n"));
             let error = parse(&stt).expect_err("another workload");
-            assert!(error.contains("means nothing to workload stt"), "{error}");
+            assert!(error.contains("does not apply to workload stt"), "{error}");
         }
     }
 

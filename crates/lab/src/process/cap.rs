@@ -85,7 +85,7 @@ impl Log {
         }
         *dropped += tail_at - HEAD_BYTES;
         let line = format!(
-            "\n[plimsoll: this log outgrew {} MiB; about {} MiB were dropped here in all]\n",
+            "\n[plimsoll: this log exceeded {} MiB; about {} MiB in total were dropped here]\n",
             LOG_MAX_BYTES >> 20,
             *dropped >> 20
         );
@@ -160,7 +160,7 @@ mod tests {
             .filter(|line| line.starts_with("[plimsoll: "))
             .collect();
         assert_eq!(said.len(), 1, "{said:?}");
-        assert!(said[0].contains("outgrew 16 MiB"), "{}", said[0]);
+        assert!(said[0].contains("exceeded 16 MiB"), "{}", said[0]);
         // 4,000,000 lines of 17 bytes are 64 MiB.
         let mib = said[0]
             .split("about ")

@@ -114,12 +114,12 @@ impl Child {
         match waitid(Id::Pid(Pid::from_raw(self.pid())), look) {
             Ok(WaitStatus::StillAlive) => return Ok(None),
             Ok(_) => {}
-            Err(error) => return Err(self.failed(&format!("cannot be waited for: {error}"))),
+            Err(error) => return Err(self.failed(&format!("waiting for it failed: {error}"))),
         }
         self.kill_group();
         let status = self.child.wait();
         self.ended =
-            Some(status.map_err(|error| self.failed(&format!("cannot be waited for: {error}")))?);
+            Some(status.map_err(|error| self.failed(&format!("waiting for it failed: {error}")))?);
         scrub(&self.log, &self.secrets);
         Ok(self.ended)
     }
@@ -131,7 +131,7 @@ impl Child {
     pub fn must_run(&mut self) -> Result<()> {
         match self.try_ended()? {
             None => Ok(()),
-            Some(status) => Err(self.failed(&format!("ended by itself ({})", describe(status)))),
+            Some(status) => Err(self.failed(&format!("ended unexpectedly ({})", describe(status)))),
         }
     }
 

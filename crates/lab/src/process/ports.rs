@@ -43,7 +43,7 @@ pub fn choose_port() -> Result<u16> {
     listener
         .map(|address| address.port())
         .map_err(|source| Error::Io {
-            what: format!("finding a free port (outside {low}-{high} none is)"),
+            what: format!("finding a free port (none is free outside {low}-{high})"),
             source,
         })
 }

@@ -140,7 +140,7 @@ impl Launch {
         };
         let affinity = self.cpus.as_ref().map(CpuList::to_kernel).transpose();
         let affinity =
-            affinity.map_err(|error| self.failed(&format!("its CPUs are impossible: {error}")))?;
+            affinity.map_err(|error| self.failed(&format!("its CPU list is invalid: {error}")))?;
         let join = group
             .map(Cgroup::open_for_joining)
             .transpose()?

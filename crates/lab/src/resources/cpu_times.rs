@@ -1,4 +1,4 @@
-//! The machine's CPUs, from `/proc/stat`: how busy each is, and how much the hypervisor took.
+//! The machine's CPUs, from `/proc/stat`: how busy each is, and how much time the hypervisor took.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,32 +9,32 @@ use nix::unistd::{SysconfVar, sysconf};
 use crate::error::{Error, Result};
 use crate::isolation::{Controller, Layout, receive_threads};
 
-/// Time of one CPU (or of all), by kind, in the kernel's clock ticks since boot: hundredths of a second on
-/// every machine of today.
+/// Time of one CPU (or of all), by kind, in the kernel's clock ticks since boot. A tick is a hundredth of a second on
+/// all machines today.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ticks {
-    /// Programs, niced ones included. (Guests of ours are in it already.)
+    /// Programs, including niced ones. (Guests that we run are already included.)
     pub user: u64,
     /// The kernel, for programs.
     pub system: u64,
-    /// The kernel, for interrupts and what follows from them: on a loopback, most of the network's work.
+    /// The kernel, for interrupts and what follows from them. On a loopback this is most of the network's work.
     pub interrupt: u64,
-    /// Idle, waiting for disks included.
+    /// Idle, including waiting for disks.
     pub idle: u64,
     /// Taken by the hypervisor while we wanted to run.
     pub steal: u64,
 }
 
 impl Ticks {
-    /// All of it.
+    /// The sum of all kinds.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.user + self.system + self.interrupt + self.idle + self.steal
     }
 
-    /// The share that was stolen, 0 to 1; 0 when no time has passed.
+    /// The share that was stolen, 0 to 1; 0 if no time has passed.
     ///
-    /// Of times since boot, where columns of two kinds even out: see [`Passed`].
+    /// Use this for times since boot, over which the two kinds of columns even out: see [`Passed`].
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // Ticks stay far below 2^53.
     pub fn steal_share(&self) -> f64 {
@@ -63,14 +63,15 @@ impl Ticks {
 
 /// What the machine's CPUs did between two moments.
 ///
-/// Its shares are of the time that passed, not of the columns' sum: kernels of today count idle and stolen time exactly, but charge a whole tick of user, system or
-/// interrupt time to whoever runs when the tick comes. Work that is done in step with the tick is then seen always or never: a target that used 14 % of its core was seen to use
-/// 1 % and 49 % in two runs that were alike. So what a CPU did is what is left of the time when it was not idle.
+/// Its shares are of the time that passed, not of the columns' sum. Today's kernels count idle and stolen time exactly,
+/// but charge a whole tick of user, system or interrupt time to whatever runs when the tick comes. Work that is done in
+/// step with the tick is then seen always or never: a target that used 14 % of its core appeared to use 1 % and 49 % in
+/// two otherwise equal runs. So what a CPU did is what is left of the time when it was not idle.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Passed {
-    /// From this moment, ns of the samples' clock,
+    /// The first moment, in ns on the samples' clock.
     pub from_ns: u64,
-    /// to this one.
+    /// The second moment, on the same clock.
     pub to_ns: u64,
     /// What each CPU did.
     pub cpus: CpuTimes,
@@ -83,23 +84,25 @@ impl Passed {
         self.share(&of, |ticks| ticks.steal)
     }
 
-    /// The share that was neither idle nor stolen nor, as far as that is known, spent on interrupts.
+    /// The share that was neither idle nor stolen nor, as far as this is known, spent on interrupts.
     #[must_use]
     pub fn busy_share(&self, of: impl Fn(u32) -> bool) -> Option<f64> {
         let other = self.share(&of, |ticks| ticks.idle + ticks.steal + ticks.interrupt)?;
         Some((1.0 - other).max(0.0))
     }
 
-    /// The share that was neither idle nor stolen: programs, and what the kernel did of its own, such as receiving packets and waking up.
+    /// The share that was neither idle nor stolen: programs, and the kernel's own work, such as receiving packets and
+    /// waking up.
     #[must_use]
     pub fn awake_share(&self, of: impl Fn(u32) -> bool) -> Option<f64> {
         let rest = self.share(&of, |ticks| ticks.idle + ticks.steal)?;
         Some((1.0 - rest).max(0.0))
     }
 
-    /// The share in which threads ran, to the nanosecond; `None` where the kernel does not tell it of each of these CPUs.
+    /// The share in which threads ran, to the nanosecond; `None` where the kernel does not report it for each of these
+    /// CPUs.
     ///
-    /// What [`Passed::awake_share`] has beyond it are interrupts of an idle CPU and its ways out of idling and back.
+    /// [`Passed::awake_share`] also contains the interrupts of an idle CPU and its transitions out of idle and back.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // Nanoseconds of hours stay below 2^53.
     pub fn threads_share(&self, of: impl Fn(u32) -> bool) -> Option<f64> {
@@ -110,8 +113,8 @@ impl Passed {
         (time_ns > 0.0).then(|| threads_ns as f64 / time_ns)
     }
 
-    /// Share of the time in which a kernel thread that receives packets was ready and waited for its CPU, on that of these CPUs where it waited longest;
-    /// `None` where such threads are not visible.
+    /// Share of the time in which a kernel thread that receives packets was ready and waited for its CPU. Of these
+    /// CPUs, the one with the longest wait counts. `None` where such threads are not visible.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // Nanoseconds of hours stay below 2^53.
     pub fn receive_wait_share(&self, of: impl Fn(u32) -> bool) -> Option<f64> {
@@ -133,7 +136,7 @@ impl Passed {
     }
 }
 
-/// The unit of the kernel's CPU times (`sysconf(_SC_CLK_TCK)`), µs.
+/// The unit of the kernel's CPU times (`sysconf(_SC_CLK_TCK)`), in µs.
 pub(super) fn tick_us() -> u64 {
     let ticks_per_second = sysconf(SysconfVar::CLK_TCK).ok().flatten();
     let ticks_per_second = ticks_per_second
@@ -147,14 +150,16 @@ pub(super) fn tick_us() -> u64 {
 pub struct CpuTimes {
     /// CPU number → its time.
     pub cpus: BTreeMap<u32, Ticks>,
-    /// CPU number → the time that threads ran on it, ns, but for the kernel's own that receives; empty where the kernel does not tell.
+    /// CPU number → the time that threads ran on it, in ns, except the kernel's own receive threads; empty where the
+    /// kernel does not report it.
     pub threads_ns: BTreeMap<u32, u64>,
-    /// CPU number → the time that the kernel's threads that receive there were ready and waited for it, ns; empty where they are not visible.
+    /// CPU number → the time that the kernel's receive threads there were ready and waited for it, in ns; empty where
+    /// these threads are not visible.
     pub receive_wait_ns: BTreeMap<u32, u64>,
 }
 
 impl CpuTimes {
-    /// The unit of these times, µs.
+    /// The unit of these times, in µs.
     #[must_use]
     pub fn tick_us() -> u64 {
         tick_us()
@@ -180,7 +185,7 @@ impl CpuTimes {
         Ok(times)
     }
 
-    /// Parses the text of `/proc/stat`. Lines that are not of a CPU are passed over.
+    /// Parses the text of `/proc/stat`. Lines that are not about a CPU are skipped.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         Self {
@@ -205,7 +210,7 @@ impl CpuTimes {
         sum
     }
 
-    /// What passed since `earlier`, of the CPUs in both.
+    /// What passed since `earlier`, for the CPUs in both.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let both = self
@@ -220,7 +225,7 @@ impl CpuTimes {
     }
 }
 
-/// What each CPU's count grew by, of the CPUs in both.
+/// How much each CPU's count grew, for the CPUs in both.
 fn grown(now: &BTreeMap<u32, u64>, earlier: &BTreeMap<u32, u64>) -> BTreeMap<u32, u64> {
     let both = now
         .iter()
@@ -228,7 +233,8 @@ fn grown(now: &BTreeMap<u32, u64>, earlier: &BTreeMap<u32, u64>) -> BTreeMap<u32
     both.collect()
 }
 
-/// The time that threads ran on each CPU, from `/proc/schedstat`, or where the kernel has none from the root of version 1's `cpuacct`.
+/// The time that threads ran on each CPU, from `/proc/schedstat`. Where the kernel has no such file, it comes from the
+/// root of version 1's `cpuacct`.
 fn threads_ns() -> BTreeMap<u32, u64> {
     static OF_ALL_GROUPS: OnceLock<Option<PathBuf>> = OnceLock::new();
     let of_schedstat = std::fs::read_to_string("/proc/schedstat")
@@ -240,7 +246,7 @@ fn threads_ns() -> BTreeMap<u32, u64> {
     let path = OF_ALL_GROUPS.get_or_init(|| {
         let layout = Layout::of_this_machine();
         let mount = &layout.v1.get(&Controller::Cpuacct)?.mount;
-        // Only the root of all groups has this file; a container's own group may be mounted there instead.
+        // Only the root of all groups has this file. A container's own group may be mounted there instead.
         let is_root = mount.join("release_agent").exists();
         is_root.then(|| mount.join("cpuacct.usage_percpu"))
     });
@@ -262,7 +268,8 @@ fn receiving_ns() -> Vec<(u32, [u64; 2])> {
     threads.filter_map(times).collect()
 }
 
-/// `cpu0 0 0 40 20 10 5 123456789 55 40`: the seventh number is the time in which threads ran, ns (the kernel's `Documentation/scheduler/sched-stats.rst`).
+/// `cpu0 0 0 40 20 10 5 123456789 55 40`: the seventh number is the time that threads ran, in ns (the kernel's
+/// `Documentation/scheduler/sched-stats.rst`).
 fn parse_schedstat(text: &str) -> BTreeMap<u32, u64> {
     let line = |line: &str| {
         let mut words = line.strip_prefix("cpu")?.split_ascii_whitespace();
@@ -271,7 +278,7 @@ fn parse_schedstat(text: &str) -> BTreeMap<u32, u64> {
     text.lines().filter_map(line).collect()
 }
 
-/// One number for each CPU, in their order, ns.
+/// One number per CPU, in their order, in ns.
 fn parse_usage_percpu(text: &str) -> BTreeMap<u32, u64> {
     let numbers = text.split_ascii_whitespace();
     let numbers = numbers.map_while(|word| word.parse().ok());
@@ -348,7 +355,8 @@ mod tests {
     fn shares_are_of_the_time_that_passed() {
         let ticks_per_second = 1_000_000 / tick_us();
         assert_eq!(ticks_per_second, 100, "the numbers below are hundredths");
-        // Ten seconds of two CPUs. The first was idle for 8.3 of them, 0.1 were stolen and 0.1 spent on interrupts; that its work was in step with the tick makes the columns add up to 15.
+        // Ten seconds of two CPUs. The first was idle for 8.3 s; 0.1 s were stolen, and 0.1 s went to interrupts. Its
+        // work was in step with the tick, so the columns add up to 15 s.
         let cpus =
             CpuTimes::parse("cpu0 173 0 477 830 0 0 10 10 0 0\ncpu1 0 0 0 1000 0 0 0 0 0 0\n");
         let passed = Passed {

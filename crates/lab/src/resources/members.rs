@@ -1,11 +1,11 @@
 //! Counters summed over members that come and go: processes of a tree, threads of a process.
 //!
-//! A member that ends takes its counters with it. What it had when last seen is kept, so that the sum never runs backwards; what it
-//! counted after that is lost, at most one sampling interval's worth. (A control group loses nothing.)
+//! A member that ends takes its counters with it. What it had when last seen is kept, so the sum never runs backwards.
+//! What it counted after that is lost, at most one sampling interval's worth. (A control group loses nothing.)
 
 use std::collections::BTreeMap;
 
-/// The sum of `N` counters over members named by `Key`.
+/// The sum of `N` counters over members identified by `Key`.
 #[derive(Debug, Clone)]
 pub(super) struct Members<Key, const N: usize> {
     last: BTreeMap<Key, [u64; N]>,
@@ -22,12 +22,12 @@ impl<Key: Ord, const N: usize> Default for Members<Key, N> {
 }
 
 impl<Key: Ord, const N: usize> Members<Key, N> {
-    /// Takes what is seen now of every living member; returns the sums over all that ever were.
+    /// Takes the current counters of every living member. Returns the sums over all members that ever existed.
     pub(super) fn update(&mut self, now: BTreeMap<Key, [u64; N]>) -> [u64; N] {
         for (member, last) in &self.last {
             let ended = match now.get(member) {
                 None => true,
-                // The same name, but its counters began anew: it is another one.
+                // The name is the same, but its counters started anew: this is another member.
                 Some(counters) => counters.iter().zip(last).any(|(now, last)| now < last),
             };
             if ended {

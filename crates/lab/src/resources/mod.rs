@@ -1,4 +1,4 @@
-//! What processes spend: a target, ourselves, or the whole machine.
+//! What processes use: a target, ourselves, or the whole machine.
 //!
 //! ```text
 //! parse     the texts of /proc

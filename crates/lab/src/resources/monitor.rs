@@ -14,29 +14,29 @@ use super::sockets::{SocketSeries, SocketWatch};
 use crate::error::{Error, Result};
 use crate::isolation::CpuList;
 
-/// Ten samples a second: fine enough for windows of a second. It cost 0.6 % of one CPU for a target of 41 threads and
-/// ourselves; [`Recorded::cost_cpu_us`] tells what it was each time.
+/// Ten samples a second: fine enough for windows of a second. This cost 0.6 % of one CPU for a target of 41 threads and
+/// ourselves; [`Recorded::cost_cpu_us`] reports what it cost each time.
 pub const DEFAULT_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How often a sample is detailed: threads, open files, sockets, memory's events and the machine's memory.
+/// How often a sample is detailed: threads, open files, sockets, memory events, and the machine's memory.
 const DETAIL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What a monitor saw.
 #[derive(Debug, Clone, Default)]
 pub struct Recorded {
-    /// Name → samples, for every sampler. A target that ended has none from then on.
+    /// Name → samples, for every sampler. A target that has ended has no samples from then on.
     pub series: BTreeMap<String, Series>,
     /// The machine's CPUs and memory.
     pub machine: MachineSeries,
     /// The sockets that were watched.
     pub sockets: SocketSeries,
-    /// Name → the most memory that a control group lets it use, bytes.
+    /// Name → the most memory that a control group lets it use, in bytes.
     pub memory_limits_bytes: BTreeMap<String, u64>,
-    /// CPU time that the sampling itself took, µs; it is part of ours.
+    /// CPU time that the sampling itself took, in µs. It is part of our own.
     pub cost_cpu_us: u64,
 }
 
-/// What a monitor looks at, besides the machine.
+/// What a monitor watches, besides the machine.
 #[derive(Debug, Default)]
 pub struct Watched {
     /// Name → processes.
@@ -45,7 +45,7 @@ pub struct Watched {
     pub sockets: Option<SocketWatch>,
 }
 
-/// Name → what was used in the second before the last detailed sample, for whoever looks while it goes on.
+/// Name → what was used in the second before the last detailed sample, for display while the monitor runs.
 type Latest = Arc<Mutex<BTreeMap<String, Usage>>>;
 
 /// Samples in the background until it is stopped.
@@ -57,7 +57,7 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// Starts sampling every `interval`, at once for the first time, on `cpus` (the client's) when given. `epoch` must be that of
+    /// Starts sampling every `interval`, beginning at once, on `cpus` (the client's) if given. `epoch` must be that of
     /// the samplers.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ impl Monitor {
         cpus: Option<CpuList>,
     ) -> Result<Self> {
         let (stop, stopped) = channel();
-        // The caller goes on only when the first samples are taken, so that its window cannot begin before them.
+        // The caller continues only after the first samples, so that its window cannot begin before them.
         let (first, first_taken) = channel();
         let latest = Latest::default();
         let told = Arc::clone(&latest);
@@ -96,7 +96,8 @@ impl Monitor {
                     let usages = round.last_second();
                     *told.lock().unwrap_or_else(PoisonError::into_inner) = usages;
                 }
-                // The schedule is absolute, but missed samples are not made up for: they would all be of the same moment.
+                // The schedule is absolute, but missed samples are not made up for: they would all be of the same
+                // moment.
                 while next <= now {
                     next += interval;
                 }
@@ -121,8 +122,8 @@ impl Monitor {
         })
     }
 
-    /// What the processes of that name used in about the last second, to be shown while it goes on; results are made of [`Recorded`]. `None` in the first
-    /// second, and of a target that ended.
+    /// What the processes with this name used in about the last second, for display while the monitor runs. Results are
+    /// made from [`Recorded`]. `None` in the first second, and for a target that has ended.
     #[must_use]
     pub fn latest(&self, name: &str) -> Option<Usage> {
         let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
@@ -134,7 +135,7 @@ impl Monitor {
     /// # Errors
     /// When the thread panicked.
     pub fn stop(self) -> Result<Recorded> {
-        // It fails only when the thread is gone, which the join tells.
+        // This fails only if the thread is gone, which the join reports.
         let _ = self.stop.send(());
         self.thread.join().map_err(|_| Error::Io {
             what: "sampling resources".into(),
@@ -167,7 +168,7 @@ impl Round {
 
     fn take(&mut self, detailed: bool) {
         let at_ns = self.now_ns();
-        // Linux always has it; where it does not, the machine's series stays empty and answers nothing.
+        // Linux always has it. Elsewhere the machine's series stays empty, and returns nothing.
         if let Ok(times) = CpuTimes::read() {
             self.machine.push(at_ns, times);
         }
@@ -205,7 +206,7 @@ impl Round {
         let length_ns = u64::try_from(DETAIL_INTERVAL.as_nanos()).unwrap_or(u64::MAX);
         let last = |series: &Series| {
             let to_ns = series.samples().last()?.at_ns;
-            // Samples stop where the target does.
+            // Samples stop when the target does.
             let current = self.now_ns().saturating_sub(to_ns) < length_ns;
             let from_ns = to_ns.checked_sub(length_ns).filter(|_| current)?;
             series.between(from_ns, to_ns)
@@ -240,7 +241,7 @@ impl Round {
     }
 }
 
-/// CPU time of the calling thread; none where the clock cannot be read.
+/// CPU time of the calling thread; zero where the clock cannot be read.
 pub(crate) fn thread_cpu() -> Duration {
     let time = nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID.now();
     time.map_or(Duration::ZERO, Duration::from)

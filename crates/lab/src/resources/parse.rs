@@ -1,4 +1,4 @@
-//! The texts of `/proc/<pid>`: pure, so that they are tested without a process. Source: `proc(5)`.
+//! Parses the texts of `/proc/<pid>`. Pure, so that it is tested without a process. Source: `proc(5)`.
 
 /// From `/proc/<pid>/stat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,24 +12,24 @@ pub(super) struct Stat {
     pub(super) start_ticks: u64,
 }
 
-/// From `/proc/<pid>/status`, and of `/proc/<pid>/task/<tid>/status` the switches.
+/// From `/proc/<pid>/status`; the switches also from `/proc/<pid>/task/<tid>/status`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Status {
-    /// Resident: `VmRSS`.
+    /// Resident memory: `VmRSS`.
     pub(super) rss_bytes: u64,
-    /// The most that ever was: `VmHWM`.
+    /// The most that was ever resident: `VmHWM`.
     pub(super) rss_peak_bytes: u64,
-    /// Resident and not of a file: `RssAnon`.
+    /// Resident memory that belongs to no file: `RssAnon`.
     pub(super) rss_anon_bytes: u64,
-    /// Times that the thread gave the CPU up.
+    /// Times that the thread gave up the CPU.
     pub(super) voluntary_switches: u64,
-    /// Times that the CPU was taken from it.
+    /// Times that the CPU was taken away from it.
     pub(super) involuntary_switches: u64,
 }
 
 /// `None` when the text is cut short or not of this kind.
 pub(super) fn stat(text: &str) -> Option<Stat> {
-    // The program's name stands in parentheses and may contain anything, so counting begins behind the last one.
+    // The program's name is in parentheses and may contain anything, so counting begins after the last one.
     let (_, fields) = text.rsplit_once(')')?;
     // The first of these is field 3 of the manual page.
     let fields: Vec<&str> = fields.split_whitespace().collect();
@@ -48,7 +48,7 @@ pub(super) fn is_stopped(text: &str) -> bool {
     state.is_some_and(|state| state.starts_with(['T', 't']))
 }
 
-/// Absent lines count 0: a process that is just ending has no memory lines any more.
+/// Absent lines count as 0: a process that is just ending has no memory lines any more.
 pub(super) fn status(text: &str) -> Status {
     let mut status = Status::default();
     for line in text.lines() {
@@ -90,7 +90,8 @@ pub(super) fn schedstat(text: &str) -> Option<SchedStat> {
     })
 }
 
-/// The share of the machine's memory that is available for programs, from `/proc/meminfo`: what is free or can be had without swapping.
+/// The share of the machine's memory that is available to programs, from `/proc/meminfo`: what is free or can be had
+/// without swapping.
 #[allow(clippy::cast_precision_loss)] // KiB of a machine's memory.
 pub(super) fn memory_available_share(text: &str) -> Option<f64> {
     let value = |key: &str| -> Option<u64> {

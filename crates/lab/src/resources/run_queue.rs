@@ -1,4 +1,5 @@
-//! What the threads of a process and of its descendants ran, and how long they were ready and waited for a core: light enough to be read twenty times a second.
+//! How long the threads of a process and its descendants ran, and how long they were ready and waited for a core. Light
+//! enough to be read twenty times a second.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,7 +13,7 @@ use super::sampler::{read, threads_of};
 use crate::isolation::CpuList;
 use crate::process::descendants;
 
-/// Looks between two searches for descendants, which cost more than all else.
+/// Looks between two searches for descendants, which cost more than everything else.
 const LOOKS_PER_SEARCH: u32 = 20;
 
 /// The threads of a process tree.
@@ -24,19 +25,19 @@ pub struct RunQueue {
     looks: u32,
 }
 
-/// Sums since the threads began, and whether the tree stands still.
+/// Sums since the threads began, and whether the tree is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Waited {
-    /// Ready, and waiting for a core; a wait is counted when it ends.
+    /// Time ready and waiting for a core, in ns. A wait is counted when it ends.
     pub wait_ns: u64,
-    /// Running.
+    /// Time running, in ns.
     pub on_cpu_ns: u64,
-    /// A signal has stopped one of the processes: SIGSTOP, a debugger.
+    /// Whether a signal (SIGSTOP) or a debugger has stopped one of the processes.
     pub stopped: bool,
 }
 
 impl RunQueue {
-    /// Of this process and whatever it has started.
+    /// The threads of this process and of everything that it has started.
     #[must_use]
     pub fn of_tree(root: i32) -> Self {
         Self {
@@ -55,7 +56,7 @@ impl RunQueue {
         CpuList::new(cpus.filter_map(|cpu| u32::try_from(cpu).ok()).collect())
     }
 
-    /// The counters now. Where the kernel does not count them they are 0.
+    /// The counters now. Where the kernel does not keep them, they are 0.
     #[must_use]
     pub fn look(&mut self) -> Waited {
         if self.looks.is_multiple_of(LOOKS_PER_SEARCH) {
@@ -94,7 +95,7 @@ mod tests {
 
     use nix::sys::signal::{Signal, kill};
 
-    /// Looks again until it holds: this test ends when the kernel counts, whatever the machine.
+    /// Looks again until `holds` is true. This test ends when the kernel counts, whatever the machine.
     fn until(mut holds: impl FnMut() -> bool) {
         let deadline = Instant::now() + Duration::from_secs(60);
         while !holds() {
@@ -105,7 +106,7 @@ mod tests {
 
     #[test]
     fn two_that_share_a_core_wait_for_each_other_and_children_count() {
-        // The shell waits, its two children spin on one CPU.
+        // The shell and its child spin on one CPU.
         let cpu = CpuList::allowed_to_us().expect("some").as_slice()[0];
         let script = format!(
             "taskset -pc {cpu} $$ >&2 || exit 1; (while :; do :; done) & while :; do :; done"
@@ -117,7 +118,7 @@ mod tests {
         let mut queue = RunQueue::of_tree(i32::try_from(shell.id()).expect("pid"));
         let wanted = Duration::from_millis(200).as_nanos();
         until(|| {
-            // The child may begin behind the first search.
+            // The child may start after the first search.
             queue.looks = 0;
             let seen = queue.look();
             queue.processes.len() == 2

@@ -1,4 +1,4 @@
-//! One sample of what a target has spent so far.
+//! One sample of what a target has used so far.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub enum Source {
     Tree(i32),
     /// A process without its descendants.
     Process(i32),
-    /// Several of them, together.
+    /// Several processes, together.
     Processes(BTreeSet<i32>),
 }
 
@@ -40,14 +40,14 @@ impl Source {
         Self::Processes(ours.iter().chain(others).copied().collect())
     }
 
-    /// The control group whose limits bind it: its own, or the one that the process is in.
+    /// The limits that bind it: those of its own control group, or of the group that the process is in.
     fn limits(&self) -> GroupLimits {
         match self {
             Self::Group(view) => view.limits(),
             Self::Tree(pid) | Self::Process(pid) => {
                 GroupView::of_process(*pid, &Layout::of_this_machine()).limits()
             }
-            // Ours: what we started ourselves is in the group that we are in.
+            // These are ours: what we started ourselves is in the same group as we are.
             Self::Processes(_) => Self::ourselves().limits(),
         }
     }
@@ -66,47 +66,49 @@ impl Source {
     }
 }
 
-/// Counters since the target began, and gauges of now.
+/// Counters since the target began, and current gauges.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Sample {
-    /// When, ns since the sampler's epoch.
+    /// When it was taken, in ns since the sampler's epoch.
     pub at_ns: u64,
-    /// CPU time, µs: exact, from the group or from the processes' CPU clocks.
+    /// CPU time, in µs: exact, from the group or from the processes' CPU clocks.
     pub cpu_us: u64,
-    /// Of it in user mode, µs. From processes it is counted in ticks of 10 ms.
+    /// The part of it in user mode, in µs. For processes it is counted in ticks of 10 ms.
     pub cpu_user_us: u64,
-    /// Of it in the kernel, µs.
+    /// The part of it in the kernel, in µs.
     pub cpu_system_us: u64,
-    /// Resident memory now, bytes: the sum of `VmRSS` as `ps` shows it, so pages that processes share count once for each.
+    /// Resident memory now, in bytes: the sum of `VmRSS` as `ps` shows it. Pages that processes share count once for
+    /// each.
     pub rss_bytes: u64,
-    /// Of it anonymous, bytes.
+    /// The anonymous part of it, in bytes.
     pub rss_anon_bytes: u64,
-    /// The most resident memory so far, bytes. Exact for one process (`VmHWM`); for several, the greatest sum sampled.
+    /// The most resident memory so far, in bytes. Exact for one process (`VmHWM`); for several, the greatest sum
+    /// sampled.
     pub rss_peak_bytes: u64,
     /// Processes now.
     pub processes: u64,
     /// Threads now.
     pub threads: u64,
-    /// What the quota that binds it did, its own group's or that of one above; `None` without a quota.
+    /// What the binding quota did, its own group's or that of a group above; `None` without a quota.
     pub throttling: Option<Throttling>,
-    /// What costs more to read, so it is not in every sample.
+    /// What costs more to read, so that not every sample has it.
     pub detail: Option<Detail>,
 }
 
 /// The part of a sample that takes a few files per thread to read.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Detail {
-    /// Time that threads were ready and waited for a CPU, µs, the time that a quota stopped them included; `None` when the kernel
-    /// does not count it.
+    /// Time that threads were ready and waited for a CPU, in µs, including the time that a quota stopped them; `None`
+    /// if the kernel does not count it.
     pub runqueue_wait_us: Option<u64>,
-    /// Times that a thread gave its CPU up: it waited for something.
+    /// Times that a thread gave up its CPU, because it waited for something.
     pub voluntary_switches: u64,
-    /// Times that a CPU was taken from a thread.
+    /// Times that a CPU was taken away from a thread.
     pub involuntary_switches: u64,
     /// Open files now; `None` when we may not look.
     pub fds: Option<u64>,
-    /// CPU time of the busiest thread since the detailed sample before, as a share of one core; `None` in the first sample and when
-    /// the kernel does not count it.
+    /// CPU time of the busiest thread since the previous detailed sample, as a share of one core; `None` in the first
+    /// sample and if the kernel does not count it.
     pub busiest_thread_share: Option<f64>,
     /// What the group's memory controller charges.
     pub group_memory: Option<GroupMemory>,
@@ -120,7 +122,7 @@ pub struct Sampler {
     source: Source,
     epoch: Instant,
     tick_us: u64,
-    /// (process, its start) → CPU time: all, user, system; µs.
+    /// (process, its start) → CPU time: total, user, system; in µs.
     processes: Members<(i32, u64), 3>,
     /// (process, thread) → wait in ns, voluntary and involuntary switches.
     threads: Members<(i32, i32), 3>,
@@ -130,7 +132,8 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// A sampler whose times count from `epoch`, which must be that of everything it will be compared with.
+    /// A sampler whose times count from `epoch`. Everything that its samples are compared with must have the same
+    /// epoch.
     #[must_use]
     pub fn new(source: Source, epoch: Instant) -> Self {
         Self {
@@ -151,7 +154,7 @@ impl Sampler {
         &self.source
     }
 
-    /// The most memory that it may use, bytes; `None` when no control group limits it.
+    /// The most memory that it may use, in bytes; `None` if no control group limits it.
     #[must_use]
     pub fn memory_limit_bytes(&self) -> Option<u64> {
         self.limits.memory_bytes()
@@ -166,7 +169,7 @@ impl Sampler {
         }
     }
 
-    /// Everything. `None` when the target is gone.
+    /// Reads everything; `None` if the target is gone.
     #[must_use]
     pub fn sample(&mut self) -> Option<Sample> {
         let (mut sample, processes) = self.read()?;
@@ -174,7 +177,7 @@ impl Sampler {
         Some(sample)
     }
 
-    /// What is cheap: without [`Sample::detail`]. `None` when the target is gone.
+    /// Reads what is light: everything but [`Sample::detail`]. `None` if the target is gone.
     #[must_use]
     pub fn sample_light(&mut self) -> Option<Sample> {
         self.read().map(|(sample, _)| sample)
@@ -187,7 +190,7 @@ impl Sampler {
             Source::Tree(_) | Source::Process(_) | Source::Processes(_) => None,
         };
         let mut sample = Sample {
-            // Right behind the counter that the time matters for.
+            // Right after the counter for which the time matters.
             at_ns: u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX),
             throttling,
             ..Sample::default()
@@ -262,7 +265,7 @@ impl Sampler {
     }
 }
 
-/// Which thread used most CPU time between two looks.
+/// Which thread used the most CPU time between two looks.
 #[derive(Debug, Default)]
 struct BusiestThread {
     at_ns: u64,
@@ -270,8 +273,8 @@ struct BusiestThread {
 }
 
 impl BusiestThread {
-    /// Takes the threads' CPU times of now; returns the greatest growth since the last look per time. Threads that are new or gone
-    /// have none.
+    /// Takes the threads' current CPU times. Returns the greatest growth since the last look, divided by the time
+    /// passed. Threads that are new or gone have none.
     fn update(&mut self, at_ns: u64, on_cpu_ns: BTreeMap<(i32, i32), u64>) -> Option<f64> {
         let grown = on_cpu_ns
             .iter()
@@ -292,12 +295,12 @@ fn read_process(pid: i32) -> Option<(parse::Stat, parse::Status)> {
     let folder = PathBuf::from(format!("/proc/{pid}"));
     let stat = parse::stat(&read(&folder.join("stat"))?)?;
     let status = parse::status(&read(&folder.join("status"))?);
-    // A process that has ended but was not waited for has no memory; it spends nothing more.
+    // A process that has ended but was not waited for has no memory, and it uses nothing more.
     Some((stat, status)).filter(|(_, status)| status.rss_bytes > 0)
 }
 
-/// CPU time of a process since it started, µs; `None` when it is gone. By its CPU clock, which counts all its threads, those that
-/// ended included, in ns; `/proc` shows the same in ticks of 10 ms.
+/// CPU time of a process since it started, in µs; `None` if it is gone. It comes from the process's CPU clock, which
+/// counts all its threads in ns, including those that ended. `/proc` shows the same in ticks of 10 ms.
 #[must_use]
 pub fn process_cpu_us(pid: i32) -> Option<u64> {
     let clock: ClockId = clock_getcpuclockid(Pid::from_raw(pid)).ok()?;
@@ -317,7 +320,7 @@ pub(super) fn threads_of(pid: i32) -> Vec<(i32, PathBuf)> {
     named.collect()
 }
 
-/// Since Linux 6.2 the folder's size is the number of its entries; before, it is 0 and they are counted.
+/// Since Linux 6.2 the folder's size is the number of its entries. Before that it is 0, and the entries are counted.
 fn open_files(pid: i32) -> Option<u64> {
     let folder = format!("/proc/{pid}/fd");
     match std::fs::metadata(&folder).ok()?.len() {
@@ -360,7 +363,7 @@ mod tests {
         let mut sampler = Sampler::new(Source::ourselves(), Instant::now());
         let before = sampler.sample().expect("alive");
         let mut sum = 0u64;
-        // Until it shows, whatever the machine: this test cannot end without CPU time being counted.
+        // Until the work shows, whatever the machine: this test cannot end without CPU time being counted.
         let after = loop {
             sum = (0..10_000u64).fold(sum, |sum, number| std::hint::black_box(sum ^ number));
             let sample = sampler.sample().expect("alive");
@@ -435,7 +438,7 @@ mod tests {
         );
         assert!(without.rss_peak_bytes >= with_child.rss_bytes);
         child.kill().expect("kill");
-        // Dead, though not waited for; the signal takes a moment.
+        // Dead, but not waited for; the signal takes a moment.
         let deadline = Instant::now() + std::time::Duration::from_secs(20);
         while sampler.sample().is_some() {
             assert!(Instant::now() < deadline, "a dead process is still sampled");

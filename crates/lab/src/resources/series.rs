@@ -3,46 +3,51 @@
 use super::cpu_times::{CpuTimes, Passed};
 use super::sampler::{Detail, Sample};
 
-/// What a target used in a window. Counters are interpolated at the window's edges, so that a window need not begin at a sample.
+/// What a target used in a window. Counters are interpolated at the window's edges, so a window need not begin at a
+/// sample.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Usage {
-    /// The window's length, µs.
+    /// The window's length, in µs.
     pub wall_us: f64,
-    /// CPU time, µs.
+    /// CPU time, in µs.
     pub cpu_us: f64,
-    /// Of it in user mode, µs. Kernels that account by clock ticks tell this split only roughly, so it is scaled to the exact sum, as
-    /// the kernel itself does for `getrusage` (`cputime_adjust`).
+    /// The part of it in user mode, in µs. Kernels that account by clock ticks report this split only roughly. So it is
+    /// scaled to the exact sum, as the kernel itself does for `getrusage` (`cputime_adjust`).
     pub cpu_user_us: f64,
-    /// Of it in the kernel, µs.
+    /// The part of it in the kernel, in µs.
     pub cpu_system_us: f64,
-    /// CPUs kept busy on average: CPU time per time.
+    /// CPUs kept busy on average: CPU time divided by the time passed.
     pub cpus_busy: f64,
     /// The share of the quota's periods in which the target was stopped; `None` without a quota.
     pub throttled_share: Option<f64>,
-    /// The time that it was stopped, µs; `None` without a quota.
+    /// The time for which it was stopped, in µs; `None` without a quota.
     pub throttled_us: Option<f64>,
-    /// The time that its threads waited for a CPU (or for a new quota period) per time; can exceed 1. `None` when unknown.
+    /// The time that its threads waited for a CPU (or for a new quota period), divided by the time passed. It can
+    /// exceed 1. `None` if unknown.
     pub runqueue_wait_share: Option<f64>,
-    /// Voluntary context switches per second; `None` when the window has no detailed samples around it.
+    /// Voluntary context switches per second; `None` if the window has no detailed samples around it.
     pub voluntary_switches_per_s: Option<f64>,
-    /// Involuntary ones.
+    /// Involuntary context switches per second.
     pub involuntary_switches_per_s: Option<f64>,
-    /// The most resident memory in any sample of the window, bytes.
+    /// The most resident memory in any sample of the window, in bytes.
     pub rss_max_bytes: u64,
-    /// Resident memory at its first and its last sample, bytes.
+    /// Resident memory at the window's first sample, in bytes.
     pub rss_first_bytes: u64,
-    /// See `rss_first_bytes`.
+    /// Resident memory at the window's last sample, in bytes.
     pub rss_last_bytes: u64,
-    /// The most resident memory since the target began, bytes, as known at the window's end; see [`Sample::rss_peak_bytes`].
+    /// The most resident memory since the target began, in bytes, as known at the window's end; see
+    /// [`Sample::rss_peak_bytes`].
     pub rss_peak_bytes: u64,
     /// The most threads in any sample of the window.
     pub threads_max: u64,
-    /// The most open files in any detailed sample of the window; in a window without one, those of the last before it.
+    /// The most open files in any detailed sample of the window. If the window has none, those of the last detailed
+    /// sample before it.
     pub fds_max: Option<u64>,
-    /// CPU time of the busiest thread as a share of one core: mean over the detailed samples of the window, each telling of the time
-    /// since the one before it and of that time's own busiest thread.
+    /// CPU time of the busiest thread as a share of one core: the mean over the detailed samples of the window. Each
+    /// covers the time since the sample before it, with that time's own busiest thread.
     pub busiest_thread_share: Option<f64>,
-    /// Times that the limiting group's memory controller refused, reclaimed or killed; `None` when nobody counts it.
+    /// Times that the memory controller of the limiting group refused, reclaimed or killed; `None` if nothing counts
+    /// it.
     pub memory_events: Option<f64>,
     /// Samples in the window.
     pub samples: usize,
@@ -56,7 +61,7 @@ impl Usage {
     }
 }
 
-/// A target's samples, by time.
+/// A target's samples, in order of time.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Series {
     samples: Vec<Sample>,
@@ -79,7 +84,8 @@ impl Series {
         &self.samples
     }
 
-    /// What was used from `from_ns` to `to_ns`. `None` when the samples do not reach over both ends: nothing is extrapolated.
+    /// What was used from `from_ns` to `to_ns`. `None` if the samples do not reach beyond both ends: nothing is
+    /// extrapolated.
     #[must_use]
     pub fn between(&self, from_ns: u64, to_ns: u64) -> Option<Usage> {
         if to_ns <= from_ns {
@@ -95,7 +101,7 @@ impl Series {
         let cpu_us = grown(&|sample| Some(sample.cpu_us))?;
         let user_ticks_us = grown(&|sample| Some(sample.cpu_user_us))?;
         let system_ticks_us = grown(&|sample| Some(sample.cpu_system_us))?;
-        // Without any tick it counts as user mode, as in the kernel.
+        // Without any tick, all of it counts as user mode, as in the kernel.
         let cpu_system_us = cpu_us * share(system_ticks_us, user_ticks_us + system_ticks_us);
         let periods = grown(&|sample| sample.throttling.map(|throttling| throttling.periods));
         let throttled = grown(&|sample| {
@@ -107,7 +113,7 @@ impl Series {
         let begin = self.samples.partition_point(|s| s.at_ns < from_ns);
         let end = self.samples.partition_point(|s| s.at_ns <= to_ns);
         let inside = || self.samples[begin..end].iter();
-        // A window between two samples has none inside; then the one before it stands for its gauges.
+        // A window between two samples has none inside. Then the sample before it supplies its gauges.
         let earlier = &self.samples[..self.samples.partition_point(|s| s.at_ns <= from_ns)];
         let before = earlier.last()?;
         let fds = |sample: &Sample| sample.detail?.fds;
@@ -174,17 +180,17 @@ pub struct MachineSeries {
 }
 
 impl MachineSeries {
-    /// Adds a sample taken `at_ns`; it must not be older than the last.
+    /// Adds a sample taken at `at_ns`; it must not be older than the last.
     pub fn push(&mut self, at_ns: u64, times: CpuTimes) {
         self.samples.push((at_ns, times));
     }
 
-    /// Adds the share of the memory that was available `at_ns`; it must not be older than the last.
+    /// Adds the share of the memory that was available at `at_ns`; it must not be older than the last.
     pub fn push_memory_available(&mut self, at_ns: u64, share: f64) {
         self.memory_available.push((at_ns, share));
     }
 
-    /// The least share of the memory that was available in any sample of a window; `None` without one.
+    /// The lowest share of the memory that was available in any sample of a window; `None` without a sample.
     #[must_use]
     pub fn memory_available_least(&self, from_ns: u64, to_ns: u64) -> Option<f64> {
         let samples = self.memory_available.iter();
@@ -194,8 +200,8 @@ impl MachineSeries {
             .reduce(f64::min)
     }
 
-    /// What passed between the last sample before `from_ns` and the first after `to_ns`. (Ticks are too coarse to interpolate.)
-    /// `None` when the samples do not reach over both ends.
+    /// What passed between the last sample before `from_ns` and the first after `to_ns`. (Ticks are too coarse to
+    /// interpolate.) `None` if the samples do not reach beyond both ends.
     #[must_use]
     pub fn between(&self, from_ns: u64, to_ns: u64) -> Option<Passed> {
         let (from_ns, before) = self
@@ -268,7 +274,7 @@ mod tests {
 
     fn series() -> Series {
         let mut series = Series::default();
-        // Half a CPU up to 1 s, a whole one from then to 2 s.
+        // Half a CPU up to 1 s, then a whole one up to 2 s.
         for (at_ms, cpu_us) in [(0, 0), (500, 250_000), (1000, 500_000), (2000, 1_500_000)] {
             let mut sample = sample(at_ms, cpu_us);
             sample.detail = (at_ms != 500).then_some(Detail {

@@ -5,7 +5,7 @@ use nix::time::ClockId;
 use plimsoll_core::caveat::ClockJump;
 use plimsoll_core::caveat::clock_jump::{ClockWatch, READING_MAX_NS, Reading};
 
-/// How often a reading is tried again that took too long, for its reader was not let run.
+/// The most attempts at one reading. An attempt can take too long, because its reader did not get a core.
 const TRIES: u32 = 5;
 
 /// The clocks since a trial began.
@@ -33,13 +33,13 @@ impl Clocks {
         }
     }
 
-    /// What jumped, if anything did.
+    /// The jump, if a clock jumped.
     pub(super) fn jump(&self) -> Option<ClockJump> {
         self.watch.jump()
     }
 }
 
-/// `None` where a clock is missing.
+/// Reads all clocks; `None` where one is missing.
 fn read() -> Option<Reading> {
     let ns = |clock: ClockId| u64::try_from(clock.now().ok()?.num_nanoseconds()).ok();
     Some(Reading {
@@ -59,7 +59,7 @@ mod tests {
         let reading = read().expect("Linux has all three");
         assert!(reading.monotonic_before_ns <= reading.monotonic_after_ns);
         assert!(reading.boottime_ns >= reading.monotonic_before_ns);
-        // Later than this was written.
+        // Later than when this test was written.
         assert!(reading.realtime_ns > 1_700_000_000_000_000_000);
     }
 }

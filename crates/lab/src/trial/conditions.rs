@@ -14,9 +14,9 @@ use crate::error::{Error, Result};
 use crate::isolation::Placement;
 use crate::machine::Environment;
 
-/// Passes over a batch that targets are told to ask for.
+/// The number of passes over a batch that targets are told to ask for.
 pub const CPU_PASSES: u32 = 4;
-/// The model's delay that targets are told and the simulator has.
+/// The delay of the model, in ms, that targets are told and that the simulator has.
 pub const MODEL_DELAY_MS: u64 = 75;
 
 /// What all trials of a search have in common.
@@ -28,40 +28,40 @@ pub struct Conditions {
     pub profile: Profile,
     /// What passing means.
     pub slo: Slo,
-    /// Further SLOs by which every trial is judged as well.
+    /// Further SLOs by which every trial is also judged.
     pub further_slos: Vec<Slo>,
-    /// Seed of everything drawn.
+    /// Seed for everything that is drawn.
     pub seed: u64,
     /// Whether the client's sockets have `TCP_NODELAY`.
     pub nodelay: bool,
-    /// Width of the engine's tick.
+    /// Width of the engine's tick, in µs.
     pub tick_us: u64,
-    /// Further fields of the upgrade request. Their values are secrets, for any of them may be.
+    /// Further fields of the upgrade request. Their values are secrets, because any of them may be one.
     pub headers: Vec<(String, Secret)>,
-    /// The secrets of this call: taken out of whatever a server or a target writes before it is kept.
+    /// The secrets of this call. They are removed from whatever a server or a target writes before it is kept.
     pub secrets: Secrets,
     /// Who runs where.
     pub placement: Placement,
     /// The network of a target that we start.
     pub network: NetworkPlan,
-    /// Period of the target's CPU quota, where it needs one.
+    /// Period of the target's CPU quota, in µs, where it needs one.
     pub quota_period_us: u64,
     /// Where targets send their batches.
     pub inference: Inference,
-    /// Whether the target was configured by us, so that its answers must echo what we told it.
+    /// Whether we configured the target, so that its answers must echo what we told it.
     pub configured: bool,
     /// Where the logs of simulator and target go.
     pub log_folder: PathBuf,
     /// The machine.
     pub machine: Environment,
-    /// What the machine did with the same small work when this measurement began; `None`: nobody looked.
+    /// The probe of the machine from the beginning of this measurement; `None` if none was taken.
     pub probe: Option<Probe>,
     /// The build of Plimsoll that measures.
     pub build: Build,
 }
 
 impl Conditions {
-    /// The same, with a log folder of this trial's own.
+    /// The same, with a log folder for this trial alone.
     pub(super) fn with_logs_of_trial(&self, load: u32) -> Self {
         let mut conditions = self.clone();
         let unit = self.load.unit().name().replace(' ', "-");
@@ -72,7 +72,7 @@ impl Conditions {
         conditions
     }
 
-    /// The cores of the engine's threads: all of the client's.
+    /// The cores of the engine's threads: all of the client's cores.
     #[must_use]
     pub fn engine_cpus(&self) -> Vec<usize> {
         let cpus = self.placement.client_cpus.as_slice();
@@ -83,7 +83,7 @@ impl Conditions {
 /// The network between the client and a target that we start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NetworkPlan {
-    /// A namespace of the target's own.
+    /// The target's own namespace.
     Own,
     /// The loopback.
     Loopback {
@@ -102,9 +102,9 @@ pub enum Load {
     },
     /// Messages that come back.
     Echo {
-        /// Bytes of a message.
+        /// The size of a message, in bytes.
         message_bytes: usize,
-        /// Time between two messages of a session.
+        /// Time between two messages of a session, in ms.
         period_ms: u64,
     },
     /// A test of a general WebSocket server.
@@ -131,7 +131,7 @@ impl Load {
         }
     }
 
-    /// The sessions of the engine that make a load: as many, unless it counts something else.
+    /// The engine sessions that make up a load: as many as the load, unless it counts something else.
     #[must_use]
     pub fn sessions_for(&self, load: u32, profile: &Profile) -> u32 {
         match self {
@@ -140,7 +140,7 @@ impl Load {
         }
     }
 
-    /// The most connections that a load has at once: each is an open file and a port.
+    /// The most connections that a load has at once. Each is an open file and a port.
     #[must_use]
     pub fn concurrent_for(&self, load: u32, profile: &Profile) -> u64 {
         match self {
@@ -149,7 +149,7 @@ impl Load {
         }
     }
 
-    /// Answers that are due each second: what a percentile's samples come from.
+    /// Answers that are due each second. A percentile's samples come from these.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "milliseconds")]
     pub fn answers_per_second(&self, load: u32) -> f64 {
@@ -160,7 +160,7 @@ impl Load {
         }
     }
 
-    /// The path of a target's URL that names none.
+    /// The path to use if a target's URL names none.
     #[must_use]
     pub fn default_path(&self) -> &'static str {
         match self {
@@ -170,7 +170,7 @@ impl Load {
         }
     }
 
-    /// Where a target says that it is ready.
+    /// Where a target reports that it is ready.
     #[must_use]
     pub fn health_path(&self) -> &'static str {
         match self {
@@ -179,7 +179,7 @@ impl Load {
         }
     }
 
-    /// The SLO unless another is given.
+    /// The SLO that applies unless another is given.
     #[must_use]
     pub fn default_slo(&self) -> Slo {
         match self {
@@ -198,7 +198,7 @@ impl Load {
         }
     }
 
-    /// The send buffer of a connection, where `usual` is what others have.
+    /// The send buffer of a connection, in bytes. `usual` is what other loads have.
     pub(super) fn send_buffer_bytes(&self, usual: usize) -> usize {
         match self {
             Self::Stt { .. } | Self::Echo { .. } => usual,
@@ -206,7 +206,7 @@ impl Load {
         }
     }
 
-    /// Whether its values can be used.
+    /// Checks whether its values can be used.
     ///
     /// # Errors
     /// One line with the remedy.
@@ -217,7 +217,7 @@ impl Load {
         }
     }
 
-    /// Makes a profile what it is for this load: where connections arrive all the time, no time passes before they do.
+    /// Adapts a profile to this load: if the load is connections that arrive, there is no ramp.
     pub fn shape(&self, profile: &mut Profile) {
         self.unit().shape(profile);
     }
@@ -236,7 +236,7 @@ impl AudioSource {
     /// The table that sessions send from.
     ///
     /// # Errors
-    /// One line: the file cannot be read, or is of another format (with the line that converts it).
+    /// One line: the file cannot be read, or has another format (with the line that converts it).
     pub fn table(&self) -> Result<Audio> {
         let file = match self {
             Self::Synthetic => return Ok(Audio::synthetic()),
@@ -252,10 +252,10 @@ impl AudioSource {
 /// Where targets send their batches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Inference {
-    /// To a simulator that is started for each trial: this program.
+    /// To a simulator, started for each trial by running this program.
     Simulator(PathBuf),
-    /// To a server of the user's.
+    /// To a server that the user runs.
     Url(String),
-    /// Nowhere: the workload has no back end, or the target was not started by us.
+    /// Nowhere: the workload has no back end, or we did not start the target.
     None,
 }

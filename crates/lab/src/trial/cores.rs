@@ -9,8 +9,9 @@ use crate::isolation::CpuList;
 use crate::process::descendants;
 use crate::resources::Source;
 
-/// The cores that the target may use now: those that it was given, or those that the kernel allows to any thread of a target that runs
-/// already. `None` when nobody said which processes those are.
+/// The cores that the target may use now. For a target that we started, these are the ones it was given. For a target
+/// that already runs, they are the ones that the kernel allows to any of its threads. `None` if nobody said which
+/// processes these are.
 pub(super) fn of_target(conditions: &Conditions, subject: &Subject) -> Option<CpuList> {
     match subject {
         Subject::Started(_) => Some(conditions.placement.target_cpus.clone()),
@@ -34,7 +35,7 @@ pub(super) fn of_target(conditions: &Conditions, subject: &Subject) -> Option<Cp
 fn allowed_to(processes: &BTreeSet<i32>) -> Option<CpuList> {
     let mut cpus = Vec::new();
     for pid in processes {
-        // A process or a thread that ends meanwhile runs nowhere.
+        // A process or a thread that has ended in the meantime runs nowhere.
         let Ok(threads) = Path::new("/proc")
             .join(pid.to_string())
             .join("task")
@@ -51,7 +52,7 @@ fn allowed_to(processes: &BTreeSet<i32>) -> Option<CpuList> {
     CpuList::new(cpus)
 }
 
-/// The line `Cpus_allowed_list` of a thread's status.
+/// Reads the line `Cpus_allowed_list` of a thread's status.
 fn allowed_in(status: &str) -> Option<CpuList> {
     let line = status
         .lines()

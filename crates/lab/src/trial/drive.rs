@@ -1,4 +1,4 @@
-//! The engine with the sessions of a workload: the only place that knows which workloads there are.
+//! The engine with the sessions of a workload: the only place that knows which workloads exist.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -23,13 +23,14 @@ use super::subject::TargetUrl;
 use super::ws::WsLoad;
 use crate::error::{Error, Result};
 
-/// The least grace of a closed loop: its pings are given up after 5 s, and the last of them is to be.
+/// The shortest grace of a closed loop, in seconds. Its pings are given up after 5 s, and the grace must leave that
+/// time to the last one.
 const CLOSED_LOOP_GRACE_S: f64 = 6.0;
 
-/// What driving gave.
+/// The result of driving a load.
 pub(super) struct Driven {
     pub(super) report: Report,
-    /// Whether the server decodes what it was sent, where it was asked.
+    /// Whether the server decodes what it was sent, if it was asked.
     pub(super) decode: Option<DecodeProof>,
 }
 
@@ -45,14 +46,14 @@ impl From<Report> for Driven {
 /// Where the engine's seconds go.
 type Seconds<'a> = &'a mut dyn FnMut(EngineSecond);
 
-/// The client: this process, or several that are ready.
+/// The client: this process, or several processes that are ready.
 pub(super) enum Client {
     Ourselves,
     Several(ClientProcesses),
 }
 
 impl Client {
-    /// Made ready for the load that is asked for.
+    /// Gets the client ready for the requested load.
     pub(super) fn start(asked: &Asked<'_>, url: &TargetUrl) -> Result<Self> {
         let conditions = asked.conditions;
         let Load::Ws(ws) = &conditions.load else {
@@ -72,7 +73,7 @@ impl Client {
         ClientProcesses::start(&orders, &conditions.log_folder, cpus, asked.stop).map(Self::Several)
     }
 
-    /// The processes besides ours.
+    /// The client's processes besides ours.
     pub(super) fn others(&self) -> Vec<i32> {
         match self {
             Self::Ourselves => Vec::new(),
@@ -81,7 +82,7 @@ impl Client {
     }
 }
 
-/// Drives the load that is asked for.
+/// Drives the requested load.
 pub(super) fn drive(
     asked: &Asked<'_>,
     url: &TargetUrl,
@@ -98,7 +99,7 @@ pub(super) fn drive(
     let endpoint = endpoint(asked.conditions, url)?;
     match &asked.conditions.load {
         Load::Stt { audio } => {
-            // A target that we did not start may be configured otherwise.
+            // A target that we did not start may be configured differently.
             let known = asked.conditions.configured.then_some(());
             let workload = Stt::new(
                 endpoint,
@@ -159,9 +160,10 @@ fn drive_ws(
     report.map(Driven::from)
 }
 
-/// What a closed loop says of the same server at the same load, if that was asked for. To be run when all that counts has been measured and read.
+/// What a closed loop shows of the same server at the same load, if one was asked for. Run this after everything that
+/// counts has been measured and read.
 ///
-/// `None` also where it came to nothing: it was interrupted, or the client's own machine ran out.
+/// Also `None` if the closed loop gave no result: it was interrupted, or the client's own machine ran out.
 pub(super) fn closed_loop(asked: &Asked<'_>, url: &TargetUrl) -> Result<Option<ClosedLoopRecord>> {
     let Load::Ws(ws) = &asked.conditions.load else {
         return Ok(None);
@@ -210,7 +212,7 @@ fn record_of_messages(told: &ClosedLoop) -> ClosedLoopRecord {
     }
 }
 
-/// Whom connections talk to; in dialect `wse` with a token.
+/// The peer that connections talk to; in dialect `wse` with a token.
 fn peer(ws: &WsLoad, endpoint: Endpoint) -> Peer {
     let endpoint = match ws.dialect {
         Dialect::Echo => endpoint,
@@ -255,7 +257,7 @@ impl Engine<'_> {
     }
 }
 
-/// Connections that ping: the sessions that several processes can share, for none knows of another.
+/// Connections that ping. Several processes can share these sessions, because no session knows of another.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) enum Pings {
     /// In dialect `wse`.
@@ -284,7 +286,7 @@ impl Pings {
         }
     }
 
-    /// Runs the engine with them.
+    /// Runs the engine with these pings.
     pub(super) fn run_in(
         &self,
         company: &dyn Company,

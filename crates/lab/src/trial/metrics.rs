@@ -1,5 +1,5 @@
-//! What the target counts of itself, read from its `/metrics` before and after a trial (section 8 of the speech contract, section 2 of that of general WebSocket
-//! servers).
+//! What the target itself counts, read from its `/metrics` before and after a trial (section 8 of the speech contract,
+//! section 2 of the contract for general WebSocket servers).
 
 use std::time::{Duration, Instant};
 
@@ -13,11 +13,12 @@ use super::ws::WsLoad;
 use crate::http::{self, Metrics};
 
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long a target may take until its counters show what it did: those of several threads or processes are often gathered now and then.
+/// How long a target may take until its counters show what it did. Counters of several threads or processes are often
+/// gathered only now and then.
 const SETTLING_TIME: Duration = Duration::from_secs(2);
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
-/// How a workload's counters are called.
+/// What a workload's counters are called.
 pub(super) fn names_of(load: &Load) -> MetricNames {
     match load {
         Load::Stt { .. } | Load::Echo { .. } => MetricNames::STT,
@@ -25,7 +26,7 @@ pub(super) fn names_of(load: &Load) -> MetricNames {
     }
 }
 
-/// The target's counters as they stood before the trial.
+/// The target's counters from before the trial.
 #[derive(Debug)]
 pub(super) struct TargetMetrics {
     url: String,
@@ -33,25 +34,26 @@ pub(super) struct TargetMetrics {
     before: TargetCounts,
 }
 
-/// What the target told.
+/// What the target reported.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Told {
-    /// Its account held against the client's.
+    /// Its account, compared with the client's.
     pub(super) checks: Vec<SanityCheck>,
-    /// Messages of the trial that its application was handed, where the load is messages and it says.
+    /// Messages of the trial that its application was handed, if the load is messages and the target reports it.
     pub(super) processed: Option<u64>,
 }
 
-/// Which counters mean something in a load, and what they may show.
+/// Which counters mean something for a load, and what they may show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Account {
-    /// Of a gateway for streaming speech.
+    /// Those of a gateway for streaming speech.
     Speech,
-    /// Of a server of whose load every frame is a message for its application. Where `comes_back` it cannot have been answered unseen; in dialect `wse` what is
-    /// proven is that it was read, and whether the application was handed it is a finding, not a fault in somebody's account.
+    /// Those of a server for which every frame of the load is a message for its application. If `comes_back`, an
+    /// answered frame cannot have gone unseen by the application. In dialect `wse`, it is only proven that the server
+    /// read the frame. Whether the application was handed it is a finding, not a fault in anybody's account.
     Messages { comes_back: bool },
-    /// Of a server whose frames its application does not count one by one: only connections are held to anything. Where they `arrive`, one may be
-    /// accepted and not open when the trial ends.
+    /// Those of a server whose application does not count frames one by one: only connections are compared. If they
+    /// `arrive`, one may be accepted and not yet open when the trial ends.
     Connections { arrive: bool },
 }
 
@@ -76,7 +78,7 @@ impl Account {
         }
     }
 
-    /// What it may show, `asides` being messages for the application that are no frames.
+    /// What it may show. `asides` are messages for the application that are not frames.
     fn possible(self, client: &ClientCounts, asides: u64) -> Possible {
         let mut possible = Possible::from(client);
         match self {
@@ -97,7 +99,7 @@ impl Account {
         possible
     }
 
-    /// Of all that a target counts, what means something.
+    /// The counters that mean something, among all that a target reports.
     fn counts(self, metrics: &Metrics) -> TargetCounts {
         let sum = |name: &str| metrics.sum(name);
         match self {
@@ -119,7 +121,7 @@ impl Account {
         }
     }
 
-    /// Messages that the application was handed, of what was counted.
+    /// Messages that the application was handed, according to these counts.
     fn processed(self, counts: &TargetCounts) -> Option<u64> {
         let messages = matches!(self, Self::Messages { .. });
         counts.frames.filter(|_| messages).map(whole)
@@ -127,12 +129,12 @@ impl Account {
 }
 
 impl TargetMetrics {
-    /// Reads them at `host` (with its port) before the first session. `None` when there is nothing to compare: another workload, no `/metrics`, or none that can
-    /// be read (`plimsoll check` says what is wrong with those).
+    /// Reads them at `host` (with its port) before the first session. `None` if there is nothing to compare: another
+    /// workload, no `/metrics`, or `/metrics` that cannot be read (`plimsoll check` says what is wrong with it).
     pub(super) fn before(host: &str, load: &Load) -> Option<Self> {
         let account = Account::of(load)?;
         let url = format!("http://{host}/metrics");
-        // One answer may be lost on a machine that is busy, and with it the account of the whole trial: asked once more.
+        // On a busy machine one answer may be lost, and with it the account of the whole trial, so this asks once more.
         let before = counts(&url, account).or_else(|| counts(&url, account))?;
         Some(Self {
             url,
@@ -141,8 +143,9 @@ impl TargetMetrics {
         })
     }
 
-    /// Reads them again and holds them against the client's ledger, until they agree and all that was answered shows, or there was time enough for that.
-    /// `asides` are messages for the application that are no frames.
+    /// Reads them again and compares them with the client's ledger, until the two agree and everything that was
+    /// answered shows, or until the time for that is over. `asides` are messages for the application that are not
+    /// frames.
     pub(super) fn held_against(&self, client: &ClientCounts, asides: u64) -> Told {
         let possible = self.account.possible(client, asides);
         let began = Instant::now();
@@ -163,7 +166,7 @@ impl TargetMetrics {
         }
     }
 
-    /// What it tells of a trial in which the client's account cannot be held against it.
+    /// What the target reports of a trial in which its account cannot be compared with the client's.
     pub(super) fn for_itself(&self) -> Told {
         let grown = self.grown();
         Told {
@@ -190,7 +193,7 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::TcpListener;
 
-    /// A server whose answers to `/metrics` are these, one after the other, the last one again and again.
+    /// A server that answers `/metrics` with these bodies, one after the other, and then repeats the last one.
     fn target(bodies: &'static [&'static str]) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
         let port = listener.local_addr().expect("address").port();
@@ -247,7 +250,7 @@ mod tests {
             .iter()
             .map(|check| (check.name.as_str(), check.observed, check.holds))
             .collect();
-        // There is no stt_partials_total, so it is not held against anything.
+        // There is no stt_partials_total, so it is not compared with anything.
         assert_eq!(
             seen,
             [
@@ -297,7 +300,7 @@ mod tests {
         let told = metrics.held_against(&CLIENT, 2);
         assert_eq!(told.processed, Some(0));
         assert!(told.checks.iter().all(|check| check.holds), "{told:?}");
-        // An echo was seen by the application, or it could not have come back.
+        // The application must have seen an echo, or it could not have come back.
         let echo = Account::of(&ws(Test::Ping, Dialect::Echo)).expect("counted");
         assert_eq!(echo.possible(&CLIENT, 0).frames, 90..=100);
         assert_eq!(metrics.account.possible(&CLIENT, 2).frames, 0..=102);

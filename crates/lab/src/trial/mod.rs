@@ -1,14 +1,15 @@
 //! A trial: one run at one load, from a fresh target to a judged record.
 //!
-//! - [`subject`]: what is measured, a target that we start or a URL;
+//! - [`subject`]: what is measured: a target that we start, or a URL;
 //! - [`conditions`]: what all trials of a search have in common;
-//! - `soundness`: whether what is measured can be believed: where the target runs (`cores`), whether a clock jumped (`clocks`), what
-//!   the target counts of itself (`metrics`), and the other accounts that are kept twice;
-//! - `stage`: simulator and target, started for one trial and gone after it;
-//! - `drive`: the engine with the sessions of the workload, the only place that knows which workloads there are; `ws` has the parameters of the one with many tests;
-//! - [`processes`]: a client of several processes, where one has too few files for the connections;
+//! - `soundness`: whether the measurement can be believed: where the target runs (`cores`), whether a clock jumped
+//!   (`clocks`), what the target itself counts (`metrics`), and the other accounts that are kept twice;
+//! - `stage`: simulator and target, started for one trial and ended after it;
+//! - `drive`: the engine with the sessions of the workload, the only place that knows which workloads exist; `ws` has
+//!   the parameters of the workload that has many tests;
+//! - [`processes`]: a client of several processes, if one process has too few files for the connections;
 //! - `room`: whether the machine has files and ports for a load;
-//! - `judge`: what was measured, turned into a [`Trial`] with its verdict;
+//! - `judge`: turns what was measured into a [`Trial`] with its verdict;
 //! - [`timeline`]: one row per second.
 
 mod clocks;
@@ -51,7 +52,7 @@ use stage::Stage;
 pub use subject::{Subject, TargetUrl};
 pub use ws::WsLoad;
 
-/// What a trial gave.
+/// The result of a trial.
 #[derive(Debug)]
 pub struct Outcome {
     /// The judged record.
@@ -60,14 +61,16 @@ pub struct Outcome {
     pub seconds: Vec<Second>,
 }
 
-/// A second of a trial, as it ends. It reads as its row.
+/// A second of a trial, as it ends. It dereferences to its row.
 #[derive(Debug, Clone, Copy)]
 pub struct TrialSecond<'a> {
-    /// The row; what target and simulator used is of about this second only, and exact in [`Outcome::seconds`].
+    /// The row. Its figures for target and simulator cover this second only roughly; [`Outcome::seconds`] has the exact
+    /// ones.
     pub row: &'a Second,
-    /// The latencies of measured frames whose answers came in it: about 1 MB, gone when the next second begins.
+    /// The latencies of measured frames whose answers came in this second: about 1 MB, gone when the next second
+    /// begins.
     pub latency: &'a LatencySet,
-    /// When the trial began, as its record will tell it.
+    /// When the trial began, as its record will show it.
     pub started_at: &'a str,
 }
 
@@ -82,29 +85,29 @@ impl Deref for TrialSecond<'_> {
 /// What was measured, before it is judged.
 struct Measured {
     report: Report,
-    /// Whether the server decodes what it was sent, where it was asked.
+    /// Whether the server decodes what it was sent, if it was asked.
     decode: Option<DecodeProof>,
-    /// What a closed loop says of the same server, where one was run after the trial.
+    /// What a closed loop shows of the same server, if one was run after the trial.
     closed_loop: Option<ClosedLoopRecord>,
-    /// The processes that drove the load.
+    /// The number of processes that drove the load.
     client_processes: u32,
-    /// What the machine did not have enough of for the load that was asked for.
+    /// What the machine had too little of for the requested load.
     short_of: Option<String>,
     seconds: Vec<Second>,
     recorded: Recorded,
     /// The epoch of the samples.
     sampling_epoch: Instant,
-    /// When the engine's last second ended: before the window did, if a signal ended the trial.
+    /// When the engine's last second ended. If a signal ended the trial, this is before the window's end.
     over: Instant,
     inference: Option<Stats>,
     soundness: Soundness,
 }
 
-/// Runs one trial, of the whole profile or of a shorter one. `on_second` is shown each second as it ends.
+/// Runs one trial, of the whole profile or of a shorter one. `on_second` gets each second as it ends.
 ///
 /// # Errors
-/// What makes a measurement impossible: too few descriptors or ports, a target that does not build, start or become ready, an inference
-/// server that does not answer. What happens to sessions is no error but the result.
+/// Whatever makes a measurement impossible: too few descriptors or ports, a target that does not build, start or become
+/// ready, an inference server that does not answer. What happens to sessions is not an error but the result.
 pub fn run(
     conditions: &Conditions,
     subject: &Subject,
@@ -157,7 +160,8 @@ pub fn run(
     Ok(outcome)
 }
 
-/// Of the two probes, the one that differs more from that at the beginning; of a single trial, the second from the first.
+/// Adds a caveat if the machine changed since the measurement began. The trial's second probe is compared first, then
+/// its first one. For a single trial, the second is compared with the first.
 fn note_a_moving_machine(trial: &mut Trial, probes: &Probes, conditions: &Conditions) {
     let beginning = conditions.probe.unwrap_or(probes.before);
     let later = probes.after.unwrap_or(probes.before);
@@ -165,7 +169,7 @@ fn note_a_moving_machine(trial: &mut Trial, probes: &Probes, conditions: &Condit
     let Some(moved) = moved.or_else(|| beginning.moved_to(&probes.before, Probe::MOVED)) else {
         return;
     };
-    // It blocks nothing, so no verdict has to be made again.
+    // It blocks nothing, so no verdict has to be judged again.
     let caveat = Caveat::from(&Doubt::MachineMoved(moved));
     for further in &mut trial.further_slos {
         further.caveats.push(caveat.clone());
@@ -173,12 +177,12 @@ fn note_a_moving_machine(trial: &mut Trial, probes: &Probes, conditions: &Condit
     trial.caveats.push(caveat);
 }
 
-/// What the engine is asked for.
+/// What the engine is asked to do.
 struct Asked<'a> {
     conditions: &'a Conditions,
     load: u32,
     options: &'a Options,
-    /// The client processes that it takes.
+    /// The number of client processes that this takes.
     processes: u32,
     stop: &'a Stop,
 }
@@ -272,7 +276,8 @@ impl WindowStats {
             return;
         };
         let now_s = (second.index + 1) as f64;
-        // A simulator that does not answer has ended; the trial will show that as errors of the target, and `finish` finds no statistics.
+        // A simulator that does not answer has ended. The trial will show that as errors of the target, and `finish`
+        // finds no statistics.
         if !self.begun && now_s >= self.start_s {
             self.begun = simulator.reset_stats().is_ok();
         } else if self.begun && self.stats.is_none() && now_s >= self.end_s {

@@ -1,4 +1,5 @@
-//! Whether the machine has open files and ports for a load. A trial that runs out of them in the middle would be read as the target's limit.
+//! Whether the machine has open files and ports for a load. A trial that ran out of them halfway would look like the
+//! target's limit.
 
 use plimsoll_workloads::ws::Test;
 
@@ -14,9 +15,10 @@ use crate::machine::{Limits, Need, preflight};
 pub(super) struct Room {
     /// The sessions that the engine drives.
     pub(super) sessions: u32,
-    /// The client processes that it takes.
+    /// The number of client processes that this takes.
     pub(super) processes: u32,
-    /// What the machine has too little of for all that were asked for: where it is the limit that is looked for, it ends the search, and no error does.
+    /// What the machine has too little of for all requested sessions. If the test looks for the machine's limit, this
+    /// ends the search instead of an error.
     pub(super) short_of: Option<String>,
 }
 
@@ -24,7 +26,7 @@ impl Room {
     /// The room for this load.
     ///
     /// # Errors
-    /// One line with the remedy: there is none.
+    /// One line with the remedy, if there is no room.
     pub(super) fn of(conditions: &Conditions, load: u32) -> Result<Self> {
         Self::within(conditions, load, Limits::of_this_process())
     }
@@ -32,7 +34,7 @@ impl Room {
     fn within(conditions: &Conditions, load: u32, limits: Limits) -> Result<Self> {
         let sessions = conditions.load.sessions_for(load, &conditions.profile);
         let of = |sessions: u32, short_of| {
-            // More processes than one are for loads whose sessions are all open at once.
+            // Only loads whose sessions are all open at once use more than one process.
             let several = processes_max(conditions) > 1;
             let open = if several { u64::from(sessions) } else { 0 };
             let cores = conditions.engine_cpus().len();
@@ -64,7 +66,7 @@ impl Room {
     }
 }
 
-/// Whether the test asks how many connections there can be, so that the machine's end is an answer.
+/// Whether the test asks how many connections are possible, so that the machine's limit is an answer.
 fn looks_for_the_end(load: &Load) -> bool {
     matches!(load, Load::Ws(ws) if ws.test == Test::Limit)
 }
@@ -74,7 +76,8 @@ fn processes_max(conditions: &Conditions) -> u64 {
     let several = match &conditions.load {
         Load::Ws(ws) => match ws.test {
             Test::Limit => true,
-            // A target that we start has as many files as one client process, and no limit is looked for here: better refused than tried.
+            // A target that we start has as many files as one client process, and this test looks for no limit: it is
+            // better to refuse than to try.
             Test::Hold => !conditions.configured,
             _ => false,
         },
@@ -83,15 +86,15 @@ fn processes_max(conditions: &Conditions) -> u64 {
     if several { PROCESSES_MAX.into() } else { 1 }
 }
 
-/// Whether a trial of this load can be had at all, as far as that can be told without starting anything: the load's own values, open files, ports, somebody
-/// who listens at a URL.
+/// Whether a trial of this load is possible at all, as far as this can be known without starting anything. Checks the
+/// load's own values, open files, ports, and that something listens at a URL.
 ///
 /// # Errors
 /// One line with the remedy.
 pub fn must_be_possible(conditions: &Conditions, subject: &Subject, load: u32) -> Result<()> {
     if load == 0 {
         return Err(Error::Usage(
-            "a load of 0 is none; ask for at least 1".to_owned(),
+            "the load must not be 0; ask for at least 1".to_owned(),
         ));
     }
     conditions.load.check()?;
@@ -108,8 +111,8 @@ pub fn must_be_possible(conditions: &Conditions, subject: &Subject, load: u32) -
     }
 }
 
-/// The greatest load for which the machine has open files and ports, at most `most`; 0 where it has them for none. Where the test looks for the machine's end as
-/// well, that is `most`.
+/// The greatest load, at most `most`, for which the machine has open files and ports; 0 if it has none for any load.
+/// For a test that looks for the machine's limit, this is `most`.
 #[must_use]
 pub fn most_possible(conditions: &Conditions, most: u32) -> u32 {
     most_within(conditions, most, Limits::of_this_process())
@@ -120,7 +123,7 @@ fn most_within(conditions: &Conditions, most: u32, limits: Limits) -> u32 {
     if most == 0 || fits(most) {
         return most;
     }
-    // Of these two the lower fits, or is nothing, and the higher does not.
+    // The lower of the two fits, or is 0. The higher does not fit.
     let (mut low, mut high) = (0, most);
     while high - low > 1 {
         let middle = low + (high - low) / 2;
@@ -159,7 +162,7 @@ mod tests {
         assert_eq!(room.short_of, None);
         let refused = Room::within(&of(Test::Hold), 10_001, LIMITS).expect_err("none");
         assert!(refused.to_string().contains("open files"), "{refused}");
-        // A rate over connections needs no more of them at any load.
+        // A rate over connections needs no more connections at any load.
         let rate = Room::within(&of(Test::Throughput), 4_000_000, LIMITS).expect("room");
         assert_eq!(rate.sessions, 100);
     }
@@ -176,7 +179,7 @@ mod tests {
         let (sessions, processes, short_of) = room(&conditions, 40_000);
         assert_eq!((sessions, processes), (28_232 - 512, 3));
         assert!(short_of.expect("ports").starts_with("ports"));
-        // Addresses have ports of their own.
+        // Each address has its own ports.
         let address = |last| std::net::Ipv4Addr::new(127, 0, 0, last).into();
         conditions.load = {
             let mut ws = WsLoad::new(Test::Limit, Dialect::Echo);
@@ -200,7 +203,7 @@ mod tests {
             other.configured = false;
             assert!(Room::within(&other, 20_001, LIMITS).is_err());
         }
-        // Arrivals are not all there at once.
+        // Arrivals are not all open at once.
         let storm = Room::within(&of(Test::Storm), 1_000, LIMITS).expect("room");
         assert_eq!((storm.sessions, storm.processes), (13_000, 1));
     }
@@ -210,7 +213,7 @@ mod tests {
         assert_eq!(most_within(&of(Test::Hold), 1_000_000, LIMITS), 10_000);
         assert_eq!(most_within(&of(Test::Hold), 9_000, LIMITS), 9_000);
         assert_eq!(most_within(&of(Test::Limit), 90_000, LIMITS), 90_000);
-        // Of 7 s of arrivals.
+        // With 7 s of arrivals open at once.
         assert_eq!(most_within(&of(Test::Storm), 1_000_000, LIMITS), 10_000 / 7);
         let none = Limits {
             fd_soft: 200,

@@ -1,5 +1,5 @@
-//! Whether a trial can be believed, as far as the engine and the resources do not tell: where the target ran, whether a clock jumped, and
-//! the accounts that are kept twice, held against each other by [`plimsoll_core::sanity`].
+//! Whether a trial can be believed, as far as the engine and the resources do not show it: where the target ran,
+//! whether a clock jumped, and the accounts that are kept twice, compared by [`plimsoll_core::sanity`].
 
 use plimsoll_core::caveat::ClockJump;
 use plimsoll_core::record::SanityCheck;
@@ -15,24 +15,25 @@ use super::stage::Stage;
 use super::subject::Subject;
 use crate::isolation::CpuList;
 
-/// What was found.
+/// What the watch found.
 #[derive(Debug)]
 pub(super) struct Soundness {
-    /// The cores that the target may use; `None` when nobody said which processes it has.
+    /// The cores that the target may use; `None` if nobody said which processes it has.
     pub(super) target_cpus: Option<CpuList>,
     /// A clock that jumped.
     pub(super) clock_jump: Option<ClockJump>,
-    /// Accounts kept twice; empty when they could not be compared.
+    /// Accounts kept twice; empty if they could not be compared.
     pub(super) checks: Vec<SanityCheck>,
-    /// Messages that the target's application was handed, where the load is messages and it says.
+    /// Messages that the target's application was handed, if the load is messages and the target reports it.
     pub(super) processed: Option<u64>,
-    /// The same held against what it is proven to have read, where they could be compared: read, then processed.
+    /// Messages that the target is proven to have read, then messages that its application was handed, if the two could
+    /// be compared.
     pub(super) read_and_processed: Option<(u64, u64)>,
     /// The target's manifest says that it never asks its back end.
     pub(super) back_end_unchecked: bool,
 }
 
-/// Looks from before the first session to the trial's end.
+/// Watches from before the first session to the trial's end.
 #[derive(Debug)]
 pub(super) struct Watch<'a> {
     subject: &'a Subject,
@@ -42,7 +43,7 @@ pub(super) struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// Begins, with target and simulator standing.
+    /// Begins, while target and simulator run.
     pub(super) fn begin(conditions: &Conditions, subject: &'a Subject, stage: &Stage) -> Self {
         Self {
             subject,
@@ -52,12 +53,12 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// A second is over.
+    /// Checks the clocks after each second.
     pub(super) fn second_over(&mut self) {
         self.clocks.look();
     }
 
-    /// Ends, with target and simulator still standing.
+    /// Ends, while target and simulator still run.
     pub(super) fn end(
         mut self,
         conditions: &Conditions,
@@ -70,7 +71,7 @@ impl<'a> Watch<'a> {
             Subject::Started(manifest) => manifest.asks_inference,
             Subject::Running { .. } => true,
         };
-        // Threads that came with the load count, too.
+        // Threads that started under load count, too.
         let now = cores::of_target(conditions, self.subject);
         let cpus = [self.target_cpus.as_ref(), now.as_ref()];
         let cpus = cpus.into_iter().flatten().flat_map(CpuList::as_slice);
@@ -95,12 +96,13 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// What the target counts of itself.
+    /// What the target itself counts.
     fn told(&self, comparable: bool, report: &Report, decode: Option<&DecodeProof>) -> Told {
         match &self.metrics {
             None => Told::default(),
             Some(metrics) if comparable => {
-                // A session asks once whether its format is decoded; where it is not, that is one more message for the application.
+                // A session asks once whether its format is decoded. If it is not, the question is one more message for
+                // the application.
                 let asides = decode.map_or(0, |proof| proof.asked);
                 metrics.held_against(&client_counts(report), asides)
             }
@@ -109,8 +111,8 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// Whether accounts can be held against each other: not when the trial was interrupted, when a session failed or died (its bytes and its counters died with
-/// it, and the trial fails by that), or when the client's machine failed.
+/// Whether accounts can be compared. They cannot if the trial was interrupted, if a session failed or died (its bytes
+/// and its counters are gone with it, and the trial fails by that), or if the client's machine failed.
 fn can_be_compared(report: &Report) -> bool {
     let ledger = &report.ledger;
     let all_lived = ledger.sessions_failed == 0 && ledger.sessions_died == 0;
@@ -127,7 +129,8 @@ fn client_counts(report: &Report) -> ClientCounts {
     }
 }
 
-/// Holds all accounts of a trial against each other; to be called while target and simulator still stand. `of_target` is the target's own, held already.
+/// Compares all accounts of a trial. Call it while target and simulator still run. `of_target` are the checks of the
+/// target's own account, which is already compared.
 fn checked(
     conditions: &Conditions,
     stage: &Stage,

@@ -1,4 +1,4 @@
-//! Simulator and target, started for one trial and gone after it.
+//! Simulator and target, started for one trial and ended after it.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
@@ -23,33 +23,33 @@ const READY_TIMEOUT: Duration = Duration::from_secs(60);
 const STOP_GRACE: Duration = Duration::from_secs(7);
 /// The name of the target's samples.
 pub(super) const TARGET: &str = "target";
-/// The name of the simulator's.
+/// The name of the simulator's samples.
 pub(super) const SIMULATOR: &str = "simulator";
-/// The name of our own.
+/// The name of our own samples.
 pub(super) const CLIENT: &str = "client";
 
-/// What stands while a trial runs.
+/// What runs during a trial.
 pub(super) struct Stage {
     pub(super) url: TargetUrl,
-    /// Where the target is asked for its metrics: name and port.
+    /// Where to ask the target for its metrics: name and port.
     pub(super) http_host: String,
     pub(super) target: Target,
     pub(super) simulator: Option<Simulator>,
-    /// Those of the call, and of the target's manifest.
+    /// The secrets of the call and of the target's manifest.
     pub(super) secrets: Secrets,
     started: Option<Started>,
     /// Where the target's resources are read.
     source: Option<Source>,
-    // After those who use it, so that it is dropped after them.
+    // Declared after what uses it, so that it is dropped later.
     network: Option<OwnNetwork>,
 }
 
 /// A target that we started.
 struct Started {
     child: Child,
-    // After the child, so that it is dropped after it.
+    // Declared after the child, so that it is dropped later.
     group: Cgroup,
-    /// Resident set before the first session.
+    /// Resident set before the first session, in bytes.
     rss_idle_bytes: Option<u64>,
 }
 
@@ -121,7 +121,8 @@ impl Stage {
         }
     }
 
-    /// Begins to sample the target, the simulator, ourselves with the other processes of the client, and the machine.
+    /// Begins to sample the target, the simulator, ourselves together with the client's other processes, and the
+    /// machine.
     pub(super) fn monitor(
         &self,
         conditions: &Conditions,
@@ -147,7 +148,7 @@ impl Stage {
         Monitor::start(watched, epoch, DEFAULT_INTERVAL, cpus)
     }
 
-    /// Opened where the target's ends of the connections are.
+    /// Watches the target's ends of the connections, from the namespace that they are in.
     fn socket_watch(&self) -> Result<SocketWatch> {
         let open = || SocketWatch::new(self.url.address);
         match &self.network {
@@ -156,7 +157,7 @@ impl Stage {
         }
     }
 
-    /// The network to a target that we started, as it stands in its results.
+    /// The network to a target that we started, as recorded in its results.
     pub(super) fn network_record(&self, conditions: &Conditions) -> Option<Network> {
         self.started.as_ref()?;
         let loopback = match &conditions.network {
@@ -184,7 +185,7 @@ impl Stage {
         }
     }
 
-    /// Where the target's numbers come from.
+    /// Where the target's figures come from.
     pub(super) fn source_name(&self) -> Option<&'static str> {
         let source = self.source.clone()?;
         Some(Sampler::new(source, Instant::now()).source_name())
@@ -195,12 +196,12 @@ impl Stage {
         self.started.as_ref().map(|started| &started.group)
     }
 
-    /// Its resident set before the first session.
+    /// The target's resident set before the first session, in bytes.
     pub(super) fn rss_idle_bytes(&self) -> Option<u64> {
         self.started.as_ref()?.rss_idle_bytes
     }
 
-    /// How a target that we started ended by itself, if it has.
+    /// How a target that we started ended by itself, if it did.
     pub(super) fn target_ended(&mut self) -> Result<Option<String>> {
         let Some(started) = &mut self.started else {
             return Ok(None);
@@ -209,7 +210,7 @@ impl Stage {
         Ok(status.map(|status| format!("the target ended during the trial: {status}")))
     }
 
-    /// Ends both. A target that cannot be ended would disturb the next trial.
+    /// Ends target and simulator. A target that cannot be ended would disturb the next trial.
     pub(super) fn clear(mut self) -> Result<()> {
         if let Some(started) = &mut self.started {
             started.child.terminate(STOP_GRACE)?;
@@ -257,7 +258,7 @@ impl Started {
         let mut listens_inside = 0;
         child.wait_ready_unless(&health, READY_TIMEOUT, stop, &mut || {
             listens_inside += u32::from(at.listens_inside());
-            // Not at the first time: it may have begun to listen between the two looks.
+            // Not the first time: it may have begun to listen between the two looks.
             (listens_inside > 2).then(|| not_reached(&manifest.name))
         })?;
         let mut started = Self {
@@ -280,11 +281,11 @@ impl Started {
     }
 }
 
-/// Where a target that we start is reached.
+/// Where to reach a target that we start.
 #[derive(Debug, Clone, Copy)]
 struct Place<'a> {
     ports: Ports,
-    /// `None`: on the loopback.
+    /// `None` on the loopback.
     network: Option<&'a OwnNetwork>,
 }
 
@@ -302,12 +303,12 @@ impl Place<'_> {
         (self.ip(), self.ports.http()).into()
     }
 
-    /// A port that somebody else has taken meanwhile. In a network of its own there is nobody else.
+    /// A port that somebody else has taken in the meantime. In the target's own network there is nobody else.
     fn taken(&self) -> Option<u16> {
         self.ports.taken().filter(|_| self.network.is_none())
     }
 
-    /// Whether a target with a network of its own listens there, for whoever is in it.
+    /// Whether a target with its own network can be reached on the loopback inside that network.
     fn listens_inside(&self) -> bool {
         let port = self.ports.http();
         let listens = || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok();
@@ -322,7 +323,7 @@ fn not_reached(name: &str) -> Error {
     ))
 }
 
-/// The network of a target that we start, where it is to have one of its own.
+/// The network of a target that we start, if it gets its own.
 fn network(conditions: &Conditions, subject: &Subject) -> Result<Option<OwnNetwork>> {
     let own = conditions.network == NetworkPlan::Own;
     if !own || matches!(subject, Subject::Running { .. }) {
@@ -338,9 +339,9 @@ fn network(conditions: &Conditions, subject: &Subject) -> Result<Option<OwnNetwo
 /// The ports of a target that we start.
 #[derive(Debug, Clone, Copy)]
 struct Ports {
-    /// Where sessions go.
+    /// Where sessions connect.
     load: u16,
-    /// Where health and metrics are, if not there.
+    /// Where health and metrics are, if not on that port.
     metrics: Option<u16>,
 }
 
@@ -348,7 +349,7 @@ impl Ports {
     fn choose(manifest: &Manifest) -> Result<Self> {
         let load = choose_port()?;
         let mut metrics = None;
-        // Neither is bound yet, so the second may be the first again.
+        // Neither is bound yet, so the second may be the same as the first.
         while manifest.separate_metrics_port && metrics.is_none() {
             metrics = Some(choose_port()?).filter(|port| *port != load);
         }
@@ -359,7 +360,7 @@ impl Ports {
         self.metrics.unwrap_or(self.load)
     }
 
-    /// One that somebody else has taken meanwhile.
+    /// A port that somebody else has taken in the meantime.
     fn taken(self) -> Option<u16> {
         let all = [Some(self.load), self.metrics];
         all.into_iter().flatten().find(|port| port_taken(*port))
@@ -385,7 +386,7 @@ fn environment(
     if let Load::Ws(ws) = &conditions.load
         && ws.dialect == Dialect::Wse
     {
-        // What the target must know to believe the client's tokens.
+        // What the target must know to accept the client's tokens.
         let who = &ws.credentials;
         let known = [
             ("WSE_SECRET", who.secret.expose()),
@@ -394,7 +395,7 @@ fn environment(
         ];
         variables.extend(known.map(|(name, value)| (name.to_owned(), value.to_owned())));
     }
-    // What the manifest fixes goes before what we would choose.
+    // What the manifest fixes takes precedence over what we would choose.
     for (name, value) in &manifest.run.env {
         variables.retain(|(ours, _)| ours != name);
         variables.push((name.clone(), value.clone()));
@@ -402,7 +403,7 @@ fn environment(
     variables
 }
 
-/// The versions that the target's start line names: every text of its JSON object.
+/// The versions that the target's start line names: every text in its JSON object.
 fn versions(child: &Child, secrets: &Secrets) -> BTreeMap<String, String> {
     let Some(serde_json::Value::Object(line)) = child.first_json_line() else {
         return BTreeMap::new();
@@ -428,7 +429,7 @@ fn flatten(into: &mut BTreeMap<String, String>, name: String, value: &serde_json
         serde_json::Value::String(text) => {
             into.insert(name, text.clone());
         }
-        // Ports, seeds and thread counts are no versions, and differ from start to start.
+        // Ports, seeds and thread counts are not versions, and differ from start to start.
         _ => {}
     }
 }

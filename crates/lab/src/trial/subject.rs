@@ -1,4 +1,4 @@
-//! What is measured: a target that we start afresh for each trial, or one that runs already.
+//! What is measured: a target that we start anew for each trial, or one that already runs.
 
 use std::fmt;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -15,13 +15,13 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// What is measured.
 #[derive(Debug, Clone)]
 pub enum Subject {
-    /// A target with a manifest: started fresh for each trial, on its own cores.
+    /// A target with a manifest, started anew for each trial on its own cores.
     Started(Box<Manifest>),
     /// A server that the user runs.
     Running {
         /// Where it listens.
         url: TargetUrl,
-        /// Where its resources are read, if the user said.
+        /// Where its resources are read, if the user named it.
         resources: Option<Source>,
     },
 }
@@ -40,7 +40,7 @@ impl Subject {
 /// A WebSocket URL without TLS, resolved.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TargetUrl {
-    /// As the user gave it, without secrets: its name in results.
+    /// As the user gave it, without secrets. This is its name in results.
     pub text: String,
     /// As the user gave it.
     given: Secret,
@@ -52,7 +52,7 @@ pub struct TargetUrl {
     pub address: SocketAddr,
 }
 
-/// Without the secrets that its query may hold.
+/// Omits the secrets that its query may hold.
 impl fmt::Debug for TargetUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "TargetUrl({} at {})", self.text, self.address)
@@ -60,7 +60,7 @@ impl fmt::Debug for TargetUrl {
 }
 
 impl TargetUrl {
-    /// Reads `ws://host:port/path` (also `http://`); without a path it is `default_path`.
+    /// Reads `ws://host:port/path` (or `http://`). Without a path, it uses `default_path`.
     ///
     /// # Errors
     /// One line: not such a URL, TLS, or a name that does not resolve.
@@ -82,7 +82,7 @@ impl TargetUrl {
         };
         if authority.contains('@') {
             return Err(refuse(
-                "user and password of a URL are not sent; put them into a header, for example Authorization in --header-file FILE",
+                "the user and password in a URL are not sent; put them into a header, for example Authorization in --header-file FILE",
             ));
         }
         if authority.is_empty() {
@@ -111,10 +111,10 @@ impl TargetUrl {
         })
     }
 
-    /// The same URL where a URL without a path means another one.
+    /// The same URL, for a load with another default path.
     ///
     /// # Errors
-    /// Its host does not resolve any more.
+    /// Its host no longer resolves.
     pub fn with_default_path(&self, default_path: &str) -> Result<Self> {
         Self::parse(self.given.expose(), default_path)
     }
@@ -132,10 +132,10 @@ impl TargetUrl {
         }
     }
 
-    /// Whether anybody listens there.
+    /// Checks that something listens there.
     ///
     /// # Errors
-    /// One line when nobody does.
+    /// One line if nothing does.
     pub fn must_listen(&self) -> Result<()> {
         TcpStream::connect_timeout(&self.address, CONNECT_TIMEOUT)
             .map(drop)

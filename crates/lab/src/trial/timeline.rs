@@ -1,4 +1,4 @@
-//! One row per second: from the engine as it runs, the target's columns afterwards.
+//! One row per second. The engine's columns are filled as it runs, the target's afterwards.
 
 use std::time::Instant;
 
@@ -28,7 +28,7 @@ impl Rows {
         }
     }
 
-    /// Adds a second; counters become what happened within it.
+    /// Adds a second. Counters become what happened within it.
     pub(super) fn add(&mut self, second: &EngineSecond) -> &Second {
         let (now, last) = (&second.ledger, &self.last);
         let lost = |ledger: &Ledger| ledger.sessions_failed + ledger.sessions_died;
@@ -85,8 +85,8 @@ fn phase(profile: &Profile, index: u64) -> &'static str {
     }
 }
 
-/// Fills in the columns of target and simulator from their samples, whose clock began at `sampling_epoch`, the trial's at
-/// `trial_epoch`.
+/// Fills in the columns of target and simulator from their samples. The samples' clock began at `sampling_epoch`, the
+/// trial's at `trial_epoch`.
 pub(super) fn add_target(
     rows: &mut [Second],
     recorded: &Recorded,
@@ -104,7 +104,7 @@ pub(super) fn add_target(
     }
 }
 
-/// The same for a row that is shown while the trial goes on: of about that second, as the monitor had it last.
+/// The same for a row that is shown while the trial runs: roughly that second, as the monitor last had it.
 pub(super) fn so_far(row: &Second, latest: impl Fn(&str) -> Option<Usage>) -> Second {
     let mut row = row.clone();
     fill(&mut row, &latest);
@@ -122,8 +122,8 @@ fn fill(row: &mut Second, usage: &impl Fn(&str) -> Option<Usage>) {
     row.inference_cpu_cores = usage(SIMULATOR).map(|usage| usage.cpus_busy);
 }
 
-/// Sessions open on average between two moments of the trial: each row tells how many were at its end, between them is a straight
-/// line, and after the last row nothing changes. `None` without rows or without time.
+/// Sessions open on average between two moments of the trial. Each row says how many were open at its end. Between rows
+/// a straight line is assumed, and after the last row nothing changes. `None` without rows or without time.
 pub(super) fn open_between(rows: &[Second], from_ns: u64, to_ns: u64) -> Option<f64> {
     if to_ns <= from_ns {
         return None;
@@ -217,7 +217,7 @@ mod tests {
         };
         let rows = rows_of(&[100, 100, 100, 0, 0]);
         close(open_between(&rows, NS_PER_S, 3 * NS_PER_S), 100.0);
-        // All die in the fourth second: a count at the end would say none.
+        // All sessions die in the fourth second: a count at the end would say none.
         close(open_between(&rows, NS_PER_S, 5 * NS_PER_S), 62.5);
         close(
             open_between(&rows, 3 * HALF_S, 7 * HALF_S),

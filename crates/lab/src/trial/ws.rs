@@ -1,4 +1,4 @@
-//! The load of workload `ws`: which test, and with what.
+//! The load of workload `ws`: which test, and with which parameters.
 
 use std::net::IpAddr;
 
@@ -11,17 +11,17 @@ use plimsoll_workloads::ws::{
 
 use crate::error::{Error, Result};
 
-/// Bytes of the number that an echo's message begins with.
+/// Bytes of the number with which an echo's message begins.
 const NUMBER_BYTES: usize = 24;
-/// The longest message that a connection takes back.
+/// The longest message that a connection takes back, in bytes.
 const ECHO_MAX_BYTES: usize = 1 << 20;
-/// What a frame's header may add to a message.
+/// Bytes that a frame's header may add to a message.
 const HEADER_MAX_BYTES: usize = 14;
-/// The least secret that signs a token by HS256.
+/// The shortest secret, in bytes, that may sign a token by HS256.
 const SECRET_MIN_BYTES: usize = 32;
-/// Barriers of a connection in dialect `wse`, each second at most: each answers all messages before it.
+/// The most barriers per second of a connection in dialect `wse`. Each barrier answers all messages before it.
 const BARRIERS_PER_S: f64 = 10.0;
-/// How long a connection of a storm may take to say its farewell.
+/// How long a connection of a storm may take to say its farewell, in ns.
 const FAREWELL_NS: u64 = NS_PER_S;
 
 /// A test of a general WebSocket server, with its parameters.
@@ -33,21 +33,22 @@ pub struct WsLoad {
     pub dialect: Dialect,
     /// Connections that share a rate of messages.
     pub connections: u32,
-    /// Messages that are published each second.
+    /// Messages that are published per second.
     pub rate_per_s: f64,
-    /// Bytes of a message where the test does not say: in dialect `echo` a number of 24 bytes included. A format other than JSON has one size only.
+    /// The size of a message, in bytes, if the test does not fix it. In dialect `echo` this includes a number of 24
+    /// bytes. A format other than JSON has only one size.
     pub message_bytes: usize,
-    /// What messages at a rate are written in.
+    /// The format of messages that are sent at a rate.
     pub format: Format,
-    /// Time between two pings of a connection.
+    /// Time between two pings of a connection, in ns.
     pub period_ns: u64,
-    /// How long a connection that arrives stays open.
+    /// How long a connection that arrives stays open, in ns.
     pub linger_ns: u64,
     /// How arrivals are spaced.
     pub spacing: Spacing,
-    /// How long an arrival may take to open.
+    /// How long an arrival may take to open, in ns.
     pub open_within_ns: u64,
-    /// Who asks, in dialect `wse`.
+    /// The client's credentials, in dialect `wse`.
     pub credentials: Credentials,
     /// The addresses that connections come from; none where the kernel chooses.
     pub source_addresses: Vec<IpAddr>,
@@ -56,7 +57,7 @@ pub struct WsLoad {
 }
 
 impl WsLoad {
-    /// A test as it is unless told otherwise.
+    /// A test with its defaults.
     #[must_use]
     pub fn new(test: Test, dialect: Dialect) -> Self {
         Self {
@@ -94,13 +95,14 @@ impl WsLoad {
 
     /// Whether every frame of the load is a message that the server hands to its application, which can then count it.
     ///
-    /// In dialect `wse` pings end in the engine. An arrival is no message, and one that is fanned out is many deliveries.
+    /// In dialect `wse`, pings end in the engine. An arrival is not a message, and one message that is fanned out is
+    /// many deliveries.
     #[must_use]
     pub fn frames_reach_the_application(&self) -> bool {
         self.streams() || (self.pings() && self.dialect == Dialect::Echo)
     }
 
-    /// Whether the server shows that it decodes the format, or what its messages are written in stays opaque to it. An echo shows nothing.
+    /// Whether the format counts as opaque unless the server shows that it decodes it. An echo shows nothing.
     #[must_use]
     pub fn asks_for_decoding(&self) -> bool {
         self.streams() && (self.dialect == Dialect::Wse || self.one_size_of_format())
@@ -153,7 +155,7 @@ impl WsLoad {
         }
     }
 
-    /// Bytes of the messages, where the test has messages of one size.
+    /// The size of a message, in bytes, if the test has messages of one size.
     #[must_use]
     pub fn bytes_of_a_message(&self) -> Option<usize> {
         match self.test {
@@ -173,8 +175,8 @@ impl WsLoad {
         }
     }
 
-    /// The send buffer that a connection needs, where the usual one holds less than two messages: a longer message would wait for the server's reads, whatever
-    /// the server does.
+    /// The send buffer that a connection needs, in bytes, if the usual one holds less than two messages. Otherwise a
+    /// longer message would wait for the server's reads, whatever the server does.
     pub(super) fn send_buffer_bytes(&self, usual: usize) -> usize {
         let frame_bytes = self.bytes_of_a_message().unwrap_or(0) + HEADER_MAX_BYTES;
         usual.max(2 * frame_bytes)
@@ -189,7 +191,8 @@ impl WsLoad {
         }
     }
 
-    /// Time between two messages: of one connection, where connections share the load, or of the publisher.
+    /// Time between two messages, in ns: those of one connection if connections share the load, otherwise those of the
+    /// publisher.
     pub(super) fn message_period_ns(&self, load: u32) -> u64 {
         match self.test {
             Test::Fanout => message_period_ns(1, self.rate_per_s),
@@ -197,10 +200,10 @@ impl WsLoad {
         }
     }
 
-    /// What the messages of a rate contain; in dialect `echo` a number goes before it.
+    /// What messages at a rate contain. In dialect `echo` a number goes before it.
     ///
     /// # Errors
-    /// There is no message of the size asked for.
+    /// No message has the size asked for.
     pub(super) fn content(&self) -> Result<Content> {
         if self.one_size_of_format() {
             return Ok(self.format.trade_update());
@@ -212,10 +215,10 @@ impl WsLoad {
         content.map_err(|error| Error::Usage(format!("--message-bytes: {error}")))
     }
 
-    /// The same for a loop that numbers nothing: as many bytes on the wire.
+    /// The same for a loop that does not number its messages: as many bytes on the wire.
     ///
     /// # Errors
-    /// There is no message of the size asked for.
+    /// No message has the size asked for.
     pub(super) fn flood_content(&self) -> Result<Content> {
         match (self.dialect, self.bytes_of_a_message()) {
             (Dialect::Echo, Some(bytes)) => Ok(Content::filler(bytes)),
@@ -223,7 +226,7 @@ impl WsLoad {
         }
     }
 
-    /// Whether the messages are the one object, as long as the format makes it.
+    /// Whether all messages are the same object, as long as the format makes it.
     fn one_size_of_format(&self) -> bool {
         self.test == Test::Formats || self.format != Format::Json
     }
@@ -231,7 +234,7 @@ impl WsLoad {
     /// What pings in dialect `echo` contain.
     ///
     /// # Errors
-    /// There is no message of the size asked for.
+    /// No message has the size asked for.
     pub(super) fn ping_content(message_bytes: usize) -> Result<Content> {
         EchoMessages::content_of(message_bytes)
             .map_err(|error| Error::Usage(format!("--message-bytes: {error}")))
@@ -247,7 +250,7 @@ impl WsLoad {
         }
         if self.test == Test::Fanout && !(self.rate_per_s.is_finite() && self.rate_per_s > 0.0) {
             return refuse(format!(
-                "--rate {}: give the messages that are published each second, for example 10",
+                "--rate {}: give the number of messages published per second, for example 10",
                 self.rate_per_s
             ));
         }
@@ -292,7 +295,7 @@ impl WsLoad {
     }
 }
 
-/// Whether connections from these addresses can reach a target there.
+/// Checks that connections from these addresses can reach a target there.
 ///
 /// # Errors
 /// One line with the remedy.
@@ -343,7 +346,7 @@ mod tests {
             assert_eq!(of(test).sessions_for(10_000, &quick), 100);
             assert_eq!(of(test).concurrent_for(10_000, &quick), 100);
         }
-        // 3 s of warm-up and 10 s of window; of 7 s of arrivals some may be there at once.
+        // 3 s of warm-up and 10 s of window. Up to 7 s of arrivals may be open at once.
         let storm = of(Test::Storm);
         assert_eq!(storm.sessions_for(200, &quick), 2_600);
         assert_eq!(storm.concurrent_for(200, &quick), 1_400);
@@ -372,7 +375,7 @@ mod tests {
             load(Test::Throughput, Dialect::Echo).answers_per_second(5_000),
             5_000.0,
         );
-        // 100 connections: ten barriers a second each, or one behind each message.
+        // 100 connections: ten barriers per second each, or one after each message.
         let wse = load(Test::Throughput, Dialect::Wse);
         near(wse.answers_per_second(5_000), 1_000.0);
         near(wse.answers_per_second(500), 500.0);

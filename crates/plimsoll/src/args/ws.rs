@@ -33,7 +33,7 @@ pub(crate) struct WsArgs {
     /// For storm: arrivals as a Poisson process instead of evenly spaced
     #[arg(long)]
     pub(crate) poisson: bool,
-    /// For ping and throughput: afterwards run the same as a closed loop, for comparison. It decides nothing
+    /// For ping and throughput: afterwards run the same as a closed loop, for comparison. It does not affect the verdict
     #[arg(long)]
     pub(crate) closed_loop: bool,
     /// Addresses that the client connects from, in turn, for example 127.0.0.1,127.0.0.2; each has its own ports
@@ -64,12 +64,14 @@ fn about(test: Test) -> &'static str {
         Test::Storm => "Connections that arrive at a rate; the load is connections per second",
         Test::Ping => "A ping per connection and second; the load is connections",
         Test::Throughput => "Messages at a rate; the load is messages per second",
-        Test::Matrix => "The same in six sizes, a trial for each",
-        Test::Formats => "The same in three formats, a trial for each",
+        Test::Matrix => "Throughput in six message sizes, one trial each",
+        Test::Formats => "Throughput in three formats, one trial each",
         Test::Hold => {
             "Which connections survive: a ping per connection every 5 s; the load is connections"
         }
-        Test::Limit => "How many there can be: a ping every 10 s; the load is connections",
+        Test::Limit => {
+            "How many connections are possible: a ping per connection every 10 s; the load is connections"
+        }
         Test::Fanout => "One publishes, all receive; the load is receivers",
     }
 }
@@ -77,7 +79,7 @@ fn about(test: Test) -> &'static str {
 fn dialect() -> impl TypedValueParser<Value = Dialect> {
     one_of(Dialect::ALL.map(|dialect| {
         let about = match dialect {
-            Dialect::Echo => "RFC 6455, and every message comes back",
+            Dialect::Echo => "RFC 6455; the server echoes every message",
             Dialect::Wse => "The protocol of the WSE engine",
         };
         (dialect.name(), about, dialect)

@@ -150,7 +150,7 @@ fn told(step: &Step, one: &str, unit: &str) -> String {
             "{load} {unit}: send lag p99 {:.2} ms, thread busy {:.0} %: {}",
             send_lag_p99_us / 1e3,
             busy_share * 100.0,
-            if *honest { "honest" } else { "too much" }
+            if *honest { "on time" } else { "overloaded" }
         ),
     }
 }

@@ -57,7 +57,7 @@ impl Row {
 }
 
 fn print_table(rows: &[Row]) {
-    let header = ["TARGET", "WORKLOAD", "TIER", "LANGUAGE", "HERE"];
+    let header = ["TARGET", "WORKLOAD", "TIER", "LANGUAGE", "STATE"];
     let states: Vec<String> = rows.iter().map(|row| row.readiness.to_string()).collect();
     let cells: Vec<[&str; 5]> = std::iter::once(header)
         .chain(rows.iter().zip(&states).map(|(row, state)| {

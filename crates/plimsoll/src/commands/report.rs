@@ -72,7 +72,7 @@ fn pages_folder(args: &ReportArgs) -> Result<&Path, Failure> {
     match &args.out {
         Some(out) => Ok(out),
         None if args.path.is_file() => Err(Failure::Usage(format!(
-            "{} is a file; say where its pages go (--out DIR), or name the result folder",
+            "{} is a file; give a folder for its pages with --out DIR, or name the result folder",
             args.path.display()
         ))),
         None => Ok(&args.path),

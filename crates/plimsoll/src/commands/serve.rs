@@ -65,7 +65,7 @@ pub(crate) fn run(args: &ServeArgs, stop: &Stop) -> Result<ExitCode, Failure> {
         guard: Guard::new(host_of(&args.listen), address.ip(), address.port(), token),
     };
     say!("http://{}/{shown}", reachable(&args.listen, address));
-    note!("showing {}; Ctrl-C ends it", args.results.display());
+    note!("serving {}; press Ctrl-C to stop", args.results.display());
     served(listener, site, stop).map_err(|error| cannot_listen(&args.listen, &error))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -97,7 +97,7 @@ fn chosen(token: &str) -> Result<Token, Failure> {
     // The token itself is not repeated: messages end up in logs.
     Token::chosen(token).ok_or_else(|| {
         Failure::Usage(
-            "--token: give at least 16 characters of A-Z, a-z, 0-9, - and _; or leave it out, and one is made up where it is needed"
+            "--token: give at least 16 characters of A-Z, a-z, 0-9, - and _; or leave it out, and a random one is used if needed"
                 .to_owned(),
         )
     })
@@ -118,7 +118,7 @@ fn listen(asked: &str) -> Result<TcpListener, Failure> {
 fn cannot_listen(asked: &str, error: &std::io::Error) -> Failure {
     Failure::Usage(match error.kind() {
         ErrorKind::AddrInUse => format!(
-            "--listen {asked}: the port is taken; name another one, or end what listens there"
+            "--listen {asked}: the port is taken; choose another one, or stop the program that uses it"
         ),
         ErrorKind::AddrNotAvailable => {
             format!(
@@ -126,7 +126,7 @@ fn cannot_listen(asked: &str, error: &std::io::Error) -> Failure {
             )
         }
         ErrorKind::PermissionDenied => {
-            format!("--listen {asked}: this port is not for everyone; name one above 1023")
+            format!("--listen {asked}: permission denied; choose a port above 1023")
         }
         _ => format!("--listen {asked}: {error}"),
     })

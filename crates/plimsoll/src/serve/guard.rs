@@ -107,7 +107,7 @@ impl Guard {
             ));
         }
         if *method != Method::GET {
-            let text = "pages are read here, nothing else";
+            let text = "only GET requests are allowed";
             return Admission::Refused(Problem::new(StatusCode::METHOD_NOT_ALLOWED, text));
         }
         let Some(token) = &self.token else {

@@ -33,7 +33,7 @@ impl Problem {
 
     /// A fault of Plimsoll itself.
     pub(super) fn ours() -> Self {
-        let text = "this page could not be made; please report this as a bug";
+        let text = "this page could not be created; please report this as a bug";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, text)
     }
 }

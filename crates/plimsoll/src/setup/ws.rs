@@ -79,7 +79,7 @@ pub(super) fn load(args: &LoadArgs, manifest: Option<&Manifest>) -> Result<WsLoa
             .is_some_and(|given| length != Some(given))
     {
         return Err(Failure::Usage(format!(
-            "--message-bytes: only messages of json come in any length, those of {} have {}",
+            "--message-bytes: only json messages can have any length; {} messages always have {} bytes",
             load.format.name(),
             length.unwrap_or_default()
         )));
@@ -162,7 +162,7 @@ fn must_fit(
     let pings = matches!(test, Ping | Hold | Limit);
     if args.message_bytes.is_some() && pings && dialect == Dialect::Wse {
         return Err(refuse(
-            "--message-bytes: a ping of dialect wse has the length that it has; leave the flag out",
+            "--message-bytes: a wse ping has a fixed length; leave the flag out",
         ));
     }
     Ok(())
@@ -204,13 +204,13 @@ pub(crate) fn must_be_one_load(
         Test::Formats => "one format at a time: --test throughput --format F",
         _ if load.ws.closed_loop => {
             return Err(Failure::Usage(format!(
-                "--closed-loop decides nothing, and takes as long again; {what} trials without it: run the load that is found once more with `plimsoll run`"
+                "--closed-loop does not affect the verdict and doubles the time; {what} trials without it. For a closed loop, run the load once more with `plimsoll run`"
             )));
         }
         _ => return Ok(()),
     };
     Err(Failure::Usage(format!(
-        "--test {} is a trial for each of its rows, which `run` does; {what} {remedy}",
+        "--test {} runs one trial per row, which only `plimsoll run` does; {what} {remedy}",
         load.ws.test().name()
     )))
 }

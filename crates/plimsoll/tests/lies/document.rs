@@ -13,32 +13,35 @@ const FILE: &str = "docs/explanation/lying-servers.md";
 
 const HEAD: &str = "# The lying servers
 
-`targets/stt/lying-server` is a gateway that is honest until `LIE` names a fault; then it has that one fault and no other. Each row is
-a trial by the real command over real sockets, in `crates/plimsoll/tests/lies`, where the arithmetic behind every number stands beside
-it. A test fails when the verdict, a failed gate, a caveat or a counter differs from its row, or when the record reports anything that the row does not name.
-A fault of the server's list without a row is a failed test too.
+`targets/stt/lying-server` is a gateway that is honest until the variable `LIE` names a fault. It then has that fault
+and no other. The tests in `crates/plimsoll/tests/lies` write this page. Each row comes from a run of the real command
+over real sockets, and the code of the tests explains the arithmetic behind every number. A test fails if the verdict, a
+failed gate, a caveat or a counter differs from its row, or if the record reports anything that the row does not name. A
+fault in the server's list that has no row is a failed test, too.
 
-A trial that a busy machine disturbs is `invalid`, whatever the target does; it is run again, four times in all. A row that was disturbed each time is
-*inconclusive*: `make test` counts it as skipped and lists it with the reason. No verdict is ever changed. The rows are written by the run itself, each from a conclusive trial:
+A trial that a busy machine disturbs is `invalid`, whatever the target does. The test then runs it again, at most four
+times in total. If every attempt was disturbed, the result is *inconclusive*: `make test` counts the test as skipped and
+lists it with the reason. No verdict is ever changed. This command writes the rows, each from a conclusive run:
 
     PLIMSOLL_UPDATE=1 cargo test -p plimsoll --test lies
 
-Gates that did not hold are *not held*; `±` marks those that hold or not as the jitter falls. What varies is given as a range, and
-rounded where it was seen.
+*Not held* names the gates that did not hold; `±` marks a gate that may or may not hold, because of jitter. If a value
+varies between trials, *expected* gives a range, and *seen* is rounded to two significant digits.
 
 ";
 
 const STARVED: &str = "
-## An honest target, and somebody who is starved
+## An honest target, with a starved client or target
 
-The opposite: what the client could not do, and what others kept the target from, must not be charged to the target. `invalid`, never `fail`; and a search never ends
-with a load line that is the client's.
+The opposite case: Plimsoll must not charge the target for what the client could not do, or for what others kept the
+target from. Such a trial is `invalid`, never `fail`. A search never reports the client's limit as a load line.
 
 ";
 
 /// What the last column means.
-const LEGEND: &str = "*verdict*: the lie changes the verdict. *soak only*: the trial passes, and a soak of the same fault fails. *shown as cost*: the trial passes, and the record shows what
-the lie costs. *placement*: `invalid` for a reason that holds without the lie, too.
+const LEGEND: &str = "*verdict*: the lie changes the verdict. *soak only*: the trial passes, and a soak with the same fault fails. *shown as
+cost*: the trial passes, and the record shows what the lie costs. *placement*: the trial is `invalid` for a reason that
+also holds without the lie.
 
 ";
 

@@ -320,7 +320,7 @@ fn a_search_asks_for_its_secrets_again() {
         (resume(), &["Cookie, X-Flag", "--header-file FILE"][..]),
         (
             with_headers(),
-            &["give --url again", "token=[redacted]"][..],
+            &["pass --url again", "token=[redacted]"][..],
         ),
         (
             with_headers().arg("--url").arg("ws://h/?token=x"),

@@ -1,4 +1,4 @@
-//! Whether you can believe a search: what speaks against it, and what was checked.
+//! Whether you can believe a search: what casts doubt on it, and what was checked.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -79,7 +79,7 @@ pub fn no_caveat(trials: usize) -> String {
         1 => "the trial".to_owned(),
         many => format!("any of the {many} trials"),
     };
-    format!("Nothing speaks against it: no caveat in {trials}.")
+    format!("No caveat in {trials}: nothing casts doubt on the result.")
 }
 
 /// Why the answer is "at least", in a sentence; `None` when the load line is not just a lower bound.

@@ -110,6 +110,8 @@ pub fn client(client: &Client) -> Vec<Fact> {
             maybe(client.steal_share, percent),
         ),
     ]);
+    let awake = client.cores_awake_share.map(percent);
+    rows.extend(known([("its cores not idle, share of the window", awake)]));
     let processes = client.processes.map(|processes| processes.to_string());
     rows.extend(known([("processes that shared the sessions", processes)]));
     rows.extend(lag("send lag", &client.send_lag));
@@ -187,11 +189,11 @@ fn more_of_target(resources: &TargetResources) -> Vec<Fact> {
             resources.busiest_thread_share.map(percent),
         ),
         (
-            "CPUs given up, per second",
+            "voluntary context switches per second",
             resources.voluntary_switches_per_s.map(number),
         ),
         (
-            "CPUs taken away, per second",
+            "involuntary context switches per second",
             resources.involuntary_switches_per_s.map(number),
         ),
         ("open files, peak", resources.fds_peak.map(count)),

@@ -19,7 +19,7 @@ pub const DELIVERED_COLUMNS: [&str; 3] = ["what", ">count", "share"];
 pub const CLOSED_LOOP_COLUMNS: [&str; 3] = ["what", ">open loop", ">closed loop"];
 
 /// The note under the comparison with the closed loop.
-pub const CLOSED_LOOP: &str = "The closed loop sends a ping only when the last one was answered, leaves out of its percentiles those that it gave up, and counts messages when they are handed to a socket. It decides nothing: it is here to be compared with.";
+pub const CLOSED_LOOP: &str = "The closed loop sends a ping only when the last one was answered, omits pings that it gave up from its percentiles, and counts messages when they are handed to a socket. It does not affect the verdict and is shown only for comparison.";
 
 /// What was tested, in a line: `test throughput, dialect wse, 100 connections, 175 B a message, in json`.
 #[must_use]
@@ -79,7 +79,7 @@ pub fn steps(test: &str) -> Steps {
         "storm" => of(
             "begun",
             "opened",
-            "Opened: upgraded, and ready as far as the dialect says so.",
+            "Opened: upgraded and, in dialect wse, ready.",
         ),
         "fanout" => of(
             "published",
@@ -191,7 +191,7 @@ pub fn per_second(number: u64, trial: &Trial) -> Option<f64> {
 }
 
 /// The sentence before [`outcomes`].
-pub const OUTCOMES: &str = "What became of arrivals that did not come to be open:";
+pub const OUTCOMES: &str = "Arrivals that did not open, by outcome:";
 
 /// What happened to arrivals that did not open, and how many there were of each outcome.
 #[must_use]

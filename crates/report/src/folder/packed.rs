@@ -51,7 +51,7 @@ pub fn pack(folder: &Path) -> Result<Packing, ReportError> {
     records.sort();
     let archive = folder.join(PACKED);
     if all.iter().any(|name| name == LIVE) {
-        let why = "something is being measured into it; wait until that has ended";
+        let why = "a command is still writing to it; wait until it ends, or delete live.json if it crashed";
         return Err(ReportError::not_packed(folder, why));
     }
     if all.iter().any(|name| name == PACKED) {
@@ -139,7 +139,7 @@ fn must_hold_the_same(
 /// The archive that a path names: the file itself, or that of a folder without loose records.
 ///
 /// # Errors
-/// When a folder has both: nobody can say which of them count.
+/// When a folder has both: Plimsoll cannot know which of them you want.
 pub(super) fn of(path: &Path) -> Result<Option<PathBuf>, ReportError> {
     if path.is_file() {
         return Ok(Some(path.to_owned()));

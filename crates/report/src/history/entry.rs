@@ -393,7 +393,7 @@ fn of_calibration(blank: &Entry, calibration: &Calibration) -> Entry {
         started_at: calibration.started_at.clone(),
         load_line: Some(calibration.max_sessions),
         claim: format!(
-            "this client can honestly drive {}",
+            "this client can drive {} on time",
             sessions(calibration.max_sessions)
         ),
         ..blank.clone()

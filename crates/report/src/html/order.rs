@@ -20,9 +20,9 @@ pub(super) struct Ranked {
     pub(super) passed_over: Option<&'static str>,
 }
 
-const FAR: &str = "valid, and not what stands for a load next to the edge";
-const ENOUGH: &str = "invalid as others are that are shown";
-const OTHER_PAIRS: &str = "valid, and not of the first two pairs";
+const FAR: &str = "valid, but not chosen to represent a load near the edge";
+const ENOUGH: &str = "invalid, like others that are shown";
+const OTHER_PAIRS: &str = "valid, but not in the first two pairs";
 
 /// Every trial of a folder once. Those of a search are as its first SLO judges them.
 pub(super) fn of(results: &Results) -> Vec<Ranked> {

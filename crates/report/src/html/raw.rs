@@ -81,7 +81,7 @@ impl Raw {
                 let records = if self.records == 1 { "record" } else { "records" };
                 let summary = format!("{} {records}, by the names of their files", count(self.records));
                 html.element("summary", &[], &summary);
-                let note = "They are in this page as data, in the element with the id raw-json, and beside it as files.";
+                let note = "They are embedded in this page, in the element with the id raw-json, and stored next to it as files.";
                 parts::note(html, note);
                 if !self.left_out.is_empty() {
                     let files = self.left_out.join(", ");

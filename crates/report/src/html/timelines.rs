@@ -12,7 +12,7 @@ use super::write::Html;
 /// Room for all timelines, in bytes.
 const ROOM_BYTES: usize = 240_000;
 
-const NO_ROWS: &str = "without rows per second beside the record";
+const NO_ROWS: &str = "no per-second rows stored with the record";
 const NO_ROOM: &str = "no room in a page of this size";
 
 /// One drawn timeline.
@@ -107,7 +107,7 @@ impl Timelines {
             let stems = left_out.iter().filter(|(_, of)| *of == why);
             let stems: Vec<String> = stems.map(|(stem, _)| plain(stem)).collect();
             let text = format!(
-                "Not shown ({why}): {}. Their rows are in the files of that name that end in .csv, where there are any.",
+                "Not shown ({why}): {}. Their rows are in the .csv files of the same name, if present.",
                 stems.join(", ")
             );
             html.element("p", &[("class", "note")], &text);

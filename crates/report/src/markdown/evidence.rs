@@ -18,7 +18,7 @@ pub(super) fn belief_section(page: &mut Page, bracket: &Bracket, trials: &[&Stor
     if caveats.is_empty() {
         page.paragraph(&belief::no_caveat(trials.len()));
     } else {
-        page.paragraph("What speaks against it, with the remedy:");
+        page.paragraph("Caveats, each with its remedy:");
         page.list(&caveats);
     }
     if let Some(lower_bound) = belief::lower_bound(bracket) {

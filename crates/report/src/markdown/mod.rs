@@ -55,7 +55,7 @@ pub fn of(results: &Results) -> String {
 fn calibration_section(page: &mut Page, calibration: &Calibration) {
     page.heading(1, "Calibration of this machine's client");
     page.paragraph(&format!(
-        "**This client can honestly drive {}** (send lag p99 {} at that load).",
+        "**This client can drive {} on time** (send lag p99 {} at that load).",
         words::sessions(calibration.max_sessions),
         us(calibration.send_lag_p99_us)
     ));

@@ -96,9 +96,9 @@ fn caveats(page: &mut Page, trial: &Trial) {
     items.extend(evidence::disagreeing(trial));
     items.extend(words::ledger_gap(trial).map(|gap| format!("**ledger**: {gap}")));
     if items.is_empty() {
-        page.paragraph("Nothing speaks against it: no caveats.");
+        page.paragraph("No caveats: nothing casts doubt on the result.");
     } else {
-        page.paragraph("What speaks against it, with the remedy:");
+        page.paragraph("Caveats, each with its remedy:");
         page.list(&items);
     }
 }
@@ -167,5 +167,5 @@ fn latency(page: &mut Page, trial: &Trial) {
         table.row(latency_cells(name, quantiles));
     }
     page.table(&table);
-    page.paragraph("Gates look at the latency from the schedule. An unanswered frame counts with the time that was waited for it, so its latency is at least that.");
+    page.paragraph("Gates look at the latency from the schedule. An unanswered frame counts with the time we waited, a lower bound.");
 }

@@ -254,7 +254,7 @@ fn target(trial: &Trial) -> String {
 fn sockets(trial: &Trial) -> Option<String> {
     let sockets = trial.target_resources.as_ref()?.sockets.as_ref()?;
     let again = sockets.retransmits.map_or_else(String::new, |segments| {
-        format!(", {} segments sent again", count(segments))
+        format!(", {} segments retransmitted", count(segments))
     });
     Some(format!(
         "  sockets    {} connections, unread by the target {} at most, not acknowledged by the client {} at most{again}",

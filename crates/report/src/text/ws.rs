@@ -24,7 +24,7 @@ pub(super) fn lines(trial: &Trial) -> Vec<String> {
     }
     lines.extend(ws::decode(record).map(|told| line("format", told)));
     let closed = ws::closed_loop_in_a_line(record);
-    let closed = closed.map(|told| format!("{told} (decides nothing)"));
+    let closed = closed.map(|told| format!("{told} (only for comparison)"));
     lines.extend(closed.map(|told| line("closed", told)));
     lines
 }

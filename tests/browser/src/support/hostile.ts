@@ -42,7 +42,7 @@ function changed(value: Json, key: string): Json {
   const result = Object.fromEntries(entries.map(([name, of]) => [name, changed(of, name)]));
   // Why sessions died, in the server's own words.
   if ("reasons" in result) result.reasons = { [tainted("closed: ")]: 3 };
-  // A caveat's id, which names what speaks against a trial.
+  // A caveat's id, which names what casts doubt on a trial.
   if (typeof result.id === "string") result.id = tainted(result.id);
   return result;
 }

@@ -1,7 +1,7 @@
-//! The kernel's socket diagnostics, as bytes: pure, so that they are tested on what a kernel once said.
+//! The kernel's socket diagnostics, as bytes. Pure, so that it is tested on what a kernel once answered.
 //!
-//! Source: `sock_diag(7)`, `netlink(7)`, and the kernel's `linux/inet_diag.h` and `linux/tcp.h`. Numbers are in the machine's own byte
-//! order, addresses and ports in the network's.
+//! Source: `sock_diag(7)`, `netlink(7)`, and the kernel's `linux/inet_diag.h` and `linux/tcp.h`. Numbers are in the
+//! machine's own byte order, addresses and ports in the network's.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -14,7 +14,7 @@ const NLMSG_DONE: u16 = 3;
 /// `NLM_F_REQUEST | NLM_F_DUMP`.
 const REQUEST_DUMP: u16 = 0x301;
 const IPPROTO_TCP: u8 = 6;
-/// The attribute with a `struct tcp_info`; it is asked for by the bit `INET_DIAG_INFO - 1`.
+/// The attribute with a `struct tcp_info`. Bit `INET_DIAG_INFO - 1` asks for it.
 const INET_DIAG_INFO: u16 = 2;
 /// Length of a `struct nlmsghdr`.
 const HEADER: usize = 16;
@@ -22,10 +22,10 @@ const HEADER: usize = 16;
 const REQUEST: usize = 56;
 /// Length of a `struct inet_diag_msg`.
 const MESSAGE: usize = 72;
-/// Where `tcpi_total_retrans` lies in a `struct tcp_info`; there since Linux 2.6.10.
+/// Offset of `tcpi_total_retrans` in a `struct tcp_info`; present since Linux 2.6.10.
 const TOTAL_RETRANS: usize = 100;
 
-/// `AF_INET` and `AF_INET6`: the kernel answers for one at a time.
+/// `AF_INET` and `AF_INET6`: the kernel answers for one family at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Family {
     V4 = 2,
@@ -37,11 +37,12 @@ pub(super) enum Family {
 pub(super) enum DiagError {
     /// The kernel refused, with this `errno`.
     Refused(i32),
-    /// The bytes are not such an answer.
+    /// The bytes are not a valid answer.
     Malformed,
 }
 
-/// Asks for every TCP socket of a family with this local port, in these states (a bit each), with its `tcp_info`.
+/// A request for every TCP socket of a family with this local port, in these states (one bit each), with its
+/// `tcp_info`.
 pub(super) fn request(family: Family, local_port: u16, states: u32, sequence: u32) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEADER + REQUEST);
     let length = u32::try_from(HEADER + REQUEST).unwrap_or(u32::MAX);
@@ -61,7 +62,7 @@ pub(super) fn request(family: Family, local_port: u16, states: u32, sequence: u3
     bytes
 }
 
-/// Adds the sockets of one datagram of the answer to request `sequence`; true when it was the last.
+/// Adds the sockets of one datagram of the answer to request `sequence`. Returns true if it was the last datagram.
 pub(super) fn read(
     datagram: &[u8],
     sequence: u32,
@@ -74,7 +75,7 @@ pub(super) fn read(
         let body = message.get(HEADER..).ok_or(DiagError::Malformed)?;
         let aligned = length.next_multiple_of(4).min(rest.len());
         rest = &rest[aligned..];
-        // What is left of an earlier answer that was given up.
+        // What is left of an earlier answer that was abandoned.
         if u32_at(message, 8)? != sequence {
             continue;
         }
@@ -107,7 +108,8 @@ fn socket(message: &[u8]) -> Result<Socket, DiagError> {
     })
 }
 
-/// The value of an attribute among several: each is its length, its kind, and its value, padded to four bytes.
+/// The value of one attribute among several. Each attribute is its length, its kind, and its value, padded to four
+/// bytes.
 fn attribute(mut attributes: &[u8], kind: u16) -> Option<&[u8]> {
     loop {
         let length = usize::from(u16_at(attributes, 0).ok()?);
@@ -119,7 +121,7 @@ fn attribute(mut attributes: &[u8], kind: u16) -> Option<&[u8]> {
     }
 }
 
-/// An IPv4 address that an IPv6 socket carries is given as the IPv4 address that it is.
+/// If an IPv6 socket carries an IPv4 address, returns the IPv4 address.
 fn address(family: u8, bytes: &[u8]) -> Result<IpAddr, DiagError> {
     if family == Family::V4 as u8 {
         let octets: [u8; 4] = bytes[..4].try_into().map_err(|_| DiagError::Malformed)?;

@@ -3,8 +3,8 @@
 use super::*;
 use proptest::prelude::*;
 
-/// What Linux said of a dual-stack listener on port 41849 with one connection over `::1` that waits to be accepted, and one over
-/// `127.0.0.1` that was accepted and has 1,000 bytes unread: two datagrams, on a little-endian machine.
+/// What Linux answered for a dual-stack listener on port 41849 with two connections. One over `::1` waits to be
+/// accepted. One over `127.0.0.1` was accepted and has 1,000 bytes unread. Two datagrams, on a little-endian machine.
 const DUMP: &str = include_str!("inet6_dump.hex");
 const FIRST_DATAGRAM: usize = 1232;
 const SEQUENCE: u32 = 1;
@@ -59,7 +59,7 @@ fn what_a_kernel_said_is_read() {
     assert_eq!(sockets, expected);
 }
 
-/// A message as the kernel makes it, from the header files.
+/// A message as the kernel makes it, according to the header files.
 fn message(kind: u16, body: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     bytes.extend(
@@ -134,7 +134,7 @@ proptest! {
         let _ = read(&bytes, SEQUENCE, &mut Vec::new());
     }
 
-    /// One wrong byte in what is otherwise right.
+    /// One wrong byte in an otherwise correct answer, which is also cut short.
     #[test]
     fn a_damaged_answer_does_not_make_it_panic(at in 0usize..1252, byte: u8, cut in 0usize..1252) {
         let mut bytes = dump();

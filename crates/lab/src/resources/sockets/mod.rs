@@ -1,5 +1,5 @@
-//! The target's ends of the sessions' connections, as the kernel counts them: what lies unread, what is not acknowledged, what was sent
-//! again, who waits to be accepted.
+//! The target's ends of the sessions' connections, as the kernel counts them: what is unread, what is not acknowledged,
+//! what was sent again, and what waits to be accepted.
 //!
 //! ```text
 //! diag    the kernel's socket diagnostics, as bytes
@@ -7,8 +7,8 @@
 //! series  samples over time, and what they say of a window
 //! ```
 //!
-//! They are found by their local address, the one that the sessions connect to, in our own network namespace. A target on another host
-//! or behind an address translation has none there, and then nothing is said.
+//! They are found by their local address, which the sessions connect to, in our own network namespace. A target on
+//! another host or behind address translation has none there, so nothing is reported.
 
 mod diag;
 mod procfs;
@@ -24,11 +24,11 @@ use super::members::Members;
 use diag::{DiagError, Family};
 pub use series::{SocketSample, SocketSeries};
 
-/// The kernel's numbers of TCP states; `net/tcp_states.h`.
+/// The kernel's numbers for TCP states, from `net/tcp_states.h`.
 const ESTABLISHED: u8 = 1;
 const LISTEN: u8 = 10;
-/// Established, and those in which one side has closed: `FIN_WAIT1`, `FIN_WAIT2`, `CLOSE_WAIT`, `LAST_ACK`, `CLOSING`. Not `TIME_WAIT`:
-/// that is nobody's connection any more.
+/// Established, and the states in which one side has closed: `FIN_WAIT1`, `FIN_WAIT2`, `CLOSE_WAIT`, `LAST_ACK`,
+/// `CLOSING`. Not `TIME_WAIT`, which is nobody's connection any more.
 const OPEN: [u8; 6] = [ESTABLISHED, 4, 5, 8, 9, 11];
 
 /// `AF_NETLINK` and `NETLINK_SOCK_DIAG`.
@@ -36,21 +36,21 @@ const AF_NETLINK: i32 = 16;
 const NETLINK_SOCK_DIAG: i32 = 4;
 /// The kernel fills at most 32 KiB of a dump at a time.
 const DATAGRAM_BYTES: usize = 64 * 1024;
-/// An answer comes while the request is made; this only keeps a fault from stopping the samples.
+/// The answer comes while the request is made. This timeout only keeps a fault from stopping the samples.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// One TCP socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Socket {
-    /// The kernel's number.
+    /// The kernel's number for its state.
     state: u8,
     local: SocketAddr,
     remote: SocketAddr,
-    /// Bytes not yet read; of a listener, connections not yet accepted.
+    /// Bytes not yet read; for a listener, connections not yet accepted.
     receive_queue: u32,
-    /// Bytes not yet acknowledged; of a listener, the most that may wait.
+    /// Bytes not yet acknowledged; for a listener, the most connections that may wait.
     send_queue: u32,
-    /// Segments sent again since it was opened; `None` when the source does not tell.
+    /// Segments sent again since it was opened; `None` if the source does not report them.
     retransmits: Option<u32>,
 }
 
@@ -58,7 +58,7 @@ struct Socket {
 #[derive(Debug)]
 pub struct SocketWatch {
     address: SocketAddr,
-    /// `None` once the kernel has refused: `/proc` from then on.
+    /// `None` once the kernel has refused; from then on, `/proc` is read.
     netlink: Option<socket2::Socket>,
     sequence: u32,
     buffer: Vec<u8>,
@@ -67,7 +67,7 @@ pub struct SocketWatch {
 }
 
 impl SocketWatch {
-    /// Watches the sockets whose local address is `address`, which is where the sessions connect to.
+    /// Watches the sockets whose local address is `address`, which the sessions connect to.
     #[must_use]
     pub fn new(address: SocketAddr) -> Self {
         let ip = address.ip().to_canonical();
@@ -80,7 +80,8 @@ impl SocketWatch {
         }
     }
 
-    /// What there is now; `None` when there is neither a connection nor a listener. `at_ns` is the time that the sample gets.
+    /// What there is now; `None` if there is neither a connection nor a listener. `at_ns` is the time given to the
+    /// sample.
     pub fn take(&mut self, at_ns: u64) -> Option<SocketSample> {
         let mut sockets = self.dump();
         sockets.retain(|socket| self.is_ours(socket));
@@ -125,7 +126,7 @@ impl SocketWatch {
         if self.netlink.is_some() {
             match self.dump_netlink() {
                 Ok(sockets) => return sockets,
-                // A kernel without the module says so each time; what `/proc` knows is better than nothing.
+                // A kernel without the module refuses each time. What `/proc` knows is better than nothing.
                 Err(_) => self.netlink = None,
             }
         }
@@ -137,7 +138,7 @@ impl SocketWatch {
         sockets
     }
 
-    /// Both families: an IPv6 socket may carry IPv4.
+    /// Asks for both families, because an IPv6 socket may carry IPv4.
     fn dump_netlink(&mut self) -> std::io::Result<Vec<Socket>> {
         let Some(netlink) = &mut self.netlink else {
             return Err(std::io::ErrorKind::Unsupported.into());
@@ -201,7 +202,7 @@ mod tests {
         }
     }
 
-    /// A server that accepts one of two connections and reads from none.
+    /// A server that accepts one of two connections and reads from neither.
     fn a_server_that_does_not_read(listener: &TcpListener, connect_to: SocketAddr, netlink: bool) {
         let mut watch = SocketWatch::new(connect_to);
         if !netlink {
@@ -235,7 +236,8 @@ mod tests {
 
     #[test]
     fn a_listener_for_both_families_is_found_by_its_ipv4_address() {
-        // The standard library leaves IPV6_V6ONLY as the system has it, mostly off; without IPv6 there is nothing to test.
+        // The standard library leaves IPV6_V6ONLY at the system's setting, mostly off. Without IPv6 there is nothing to
+        // test.
         let Ok(listener) = TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0)) else {
             return;
         };
@@ -247,10 +249,10 @@ mod tests {
         listener.accept().expect("the trial connection");
         for netlink in [true, false] {
             let mut watch = SocketWatch::new(address);
-            // What the trial connection left is not open any more.
+            // What the trial connection left behind is no longer open.
             eventually(&mut watch, "none is open", |sample| sample.connections == 0);
             a_server_that_does_not_read(&listener, address, netlink);
-            // The one that waited.
+            // The connection that waited.
             listener.accept().expect("the second");
         }
     }
@@ -261,7 +263,7 @@ mod tests {
         let address = free.local_addr().expect("bound");
         drop(free);
         assert_eq!(SocketWatch::new(address).take(0), None);
-        // A host of the documentation's range: not this machine.
+        // A host in the range for documentation: not this machine.
         let remote = SocketAddr::from(([192, 0, 2, 1], address.port()));
         assert_eq!(SocketWatch::new(remote).take(0), None);
     }

@@ -1,12 +1,12 @@
-//! `/proc/net/tcp` and `/proc/net/tcp6`, for kernels without socket diagnostics: pure. Source: `proc_net_tcp.rst` in the kernel's
-//! documentation.
+//! Parses `/proc/net/tcp` and `/proc/net/tcp6`, for kernels without socket diagnostics. Pure. Source:
+//! `proc_net_tcp.rst` in the kernel's documentation.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::Socket;
 
-/// The sockets in such a text. Lines that are not understood are passed over, the heading with them. Retransmits are unknown: the column
-/// of that name counts only those since the last acknowledgement.
+/// The sockets in such a text. Lines that it does not understand are skipped, including the heading. Retransmits are
+/// unknown: the column of that name counts only those since the last acknowledgement.
 pub(super) fn sockets(text: &str) -> impl Iterator<Item = Socket> {
     text.lines().filter_map(socket)
 }
@@ -26,7 +26,8 @@ fn socket(line: &str) -> Option<Socket> {
     })
 }
 
-/// `0100007F:0BB8`: the address in words of 32 bits, each printed as the machine reads the network's bytes; the port as a number.
+/// `0100007F:0BB8`: the address in words of 32 bits, each printed as the machine reads the network's bytes, then the
+/// port as a number.
 fn address(field: &str) -> Option<SocketAddr> {
     let (words, port) = field.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;
@@ -53,7 +54,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// As a little-endian machine printed them.
+    /// The texts are as a little-endian machine printed them.
     #[cfg(target_endian = "little")]
     #[test]
     fn both_families_are_read() {

@@ -1,13 +1,13 @@
-//! Samples of sockets over time, and what they say of a window.
+//! Samples of sockets over time, and what they show about a window.
 
 use plimsoll_core::record::SocketResources;
 
-/// A queue of all connections.
+/// One kind of queue, over all connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Queue {
     /// Bytes in all of them.
     pub sum: u64,
-    /// Bytes in the fullest.
+    /// Bytes in the fullest one.
     pub peak: u64,
 }
 
@@ -21,21 +21,21 @@ impl Queue {
 /// All connections at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SocketSample {
-    /// When, ns since the samples' epoch.
+    /// When it was taken, in ns since the samples' epoch.
     pub at_ns: u64,
-    /// Connections, those not yet accepted included.
+    /// Connections, including those not yet accepted.
     pub connections: u64,
-    /// Segments that these and earlier connections sent again; `None` where the kernel does not tell.
+    /// Segments that these and earlier connections sent again; `None` where the kernel does not report them.
     pub retransmits: Option<u64>,
-    /// What lies unread.
+    /// Bytes not yet read.
     pub receive_queue: Queue,
-    /// What is not yet acknowledged.
+    /// Bytes not yet acknowledged.
     pub send_queue: Queue,
     /// Connections that wait to be accepted; `None` without a listener.
     pub accept_queue: Option<u64>,
 }
 
-/// Samples by time.
+/// Samples, in order of time.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SocketSeries {
     samples: Vec<SocketSample>,
@@ -47,7 +47,7 @@ impl SocketSeries {
         self.samples.push(sample);
     }
 
-    /// What the samples in a window say. `None` when there are none: the sockets could not be seen.
+    /// What the samples in a window show. `None` if there are none: the sockets could not be seen.
     #[must_use]
     pub fn between(&self, from_ns: u64, to_ns: u64) -> Option<SocketResources> {
         let begin = self
@@ -56,7 +56,8 @@ impl SocketSeries {
         let end = self.samples.partition_point(|sample| sample.at_ns <= to_ns);
         let inside = self.samples.get(begin..end)?;
         let (first, last) = (inside.first()?, inside.last()?);
-        // What was counted before the window; when it begins with the samples, all that its first one saw.
+        // What was counted before the window. If the window begins with the series, this is what its first sample
+        // counted.
         let before = begin
             .checked_sub(1)
             .map_or(first, |before| &self.samples[before]);

@@ -13,7 +13,7 @@ pub(super) fn drift(measured: &Measured) -> Option<Drift> {
     Window::of(&measured.seconds).map(|window| window.drift())
 }
 
-/// The gates that a soak has besides those of its SLO; none where the profile is no soak.
+/// The gates that a soak has in addition to those of its SLO; none if the profile is not a soak.
 pub(super) fn gates(conditions: &Conditions, measured: &Measured, slo: &Slo) -> Vec<GateResult> {
     if !conditions.profile.soak {
         return Vec::new();

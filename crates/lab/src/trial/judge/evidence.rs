@@ -20,7 +20,7 @@ pub(super) struct Used<'a> {
     pub(super) inference: Option<&'a Inference>,
 }
 
-/// The evidence for a verdict by `slo`, whose gates came out as `gates`.
+/// The evidence for a verdict by `slo`, with `gates` as the results of its gates.
 pub(super) fn evidence(
     conditions: &Conditions,
     stage: &Stage,
@@ -30,7 +30,8 @@ pub(super) fn evidence(
     gates: &[GateResult],
 ) -> Evidence {
     let report = &measured.report;
-    // What was lost, doubled or dead fails by that: no account and no number of samples makes it better or worse.
+    // Lost or duplicated frames and dead sessions already fail the trial: no account and no number of samples makes
+    // that better or worse.
     let a_count_failed = slo.a_count_failed(gates);
     Evidence {
         send_lag_p999_us: used.client.send_lag.p999_us,
@@ -77,7 +78,7 @@ pub(super) fn evidence(
     }
 }
 
-/// Of the target's cores, where those are known.
+/// Steal on the target's cores, where these are known.
 fn target_steal_share(conditions: &Conditions, measured: &Measured) -> Option<f64> {
     let cpus = measured.soundness.target_cpus.as_ref()?;
     steal_share(conditions, measured, cpus)
@@ -120,7 +121,7 @@ fn shared_cores(conditions: &Conditions, measured: &Measured) -> bool {
     target.is_some_and(|cpus| cpus.overlaps(&conditions.placement.client_cpus))
 }
 
-/// The samples that a gate's percentile rests on; `None` when it looks at no percentile.
+/// The samples behind a gate's percentile; `None` if the gate looks at no percentile.
 fn samples(gate: &Gate, latency: &LatencySet) -> Option<GateSamples> {
     let series = match gate.metric {
         Metric::Newest(_) => Series::NewestFromSchedule,
@@ -142,7 +143,8 @@ fn no_quota(conditions: &Conditions, stage: &Stage) -> Option<(f64, String)> {
     Some((conditions.placement.vcpu, quota.why.clone()))
 }
 
-/// The longer wait, as far as they are known: packets that wait for the kernel's thread are as late as those that wait for the program's.
+/// The longer of the two waits, as far as they are known. Packets that wait for the kernel's thread are as late as
+/// packets that wait for the program's.
 fn longest(of_program: Option<f64>, of_receive: Option<f64>) -> Option<f64> {
     of_program.into_iter().chain(of_receive).reduce(f64::max)
 }

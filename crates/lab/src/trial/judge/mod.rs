@@ -1,9 +1,9 @@
-//! What was measured, turned into a record with its verdict.
+//! Turns what was measured into a record with its verdict.
 //!
 //! - `resources`: what client, target and simulator used;
 //! - `drift`: how the target changed over the window, and the gates of a soak;
 //! - `evidence`: what the trial shows about its own soundness;
-//! - `ws`: what workload `ws` says besides.
+//! - `ws`: what workload `ws` adds.
 
 mod drift;
 mod evidence;
@@ -84,7 +84,7 @@ pub(super) fn judge(
     }
 }
 
-/// The ledger without secrets: a server chooses the words of its errors, and may say back what it was sent.
+/// The ledger without secrets. A server chooses the words of its errors, and may repeat what it was sent.
 fn scrubbed(ledger: &Ledger, secrets: &Secrets) -> Ledger {
     let mut scrubbed = ledger.clone();
     scrubbed.reasons.clear();
@@ -170,7 +170,7 @@ fn environment(conditions: &Conditions, stage: &Stage, report: &Report) -> Envir
         engine_tick_us: conditions.tick_us,
         nodelay: conditions.nodelay,
         network: stage.network_record(conditions),
-        // The second one is taken when all of this trial is gone.
+        // The second one is taken when nothing of this trial is left.
         probes: None,
     }
 }

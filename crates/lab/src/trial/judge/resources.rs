@@ -13,7 +13,7 @@ use crate::trial::conditions::Conditions;
 use crate::trial::stage::{CLIENT, SIMULATOR, Stage, TARGET};
 use crate::trial::timeline::{nanoseconds_between, open_at, open_between};
 
-/// The measured window on the samples' clock; shorter when the trial was interrupted.
+/// The measured window on the samples' clock. It is shorter if the trial was interrupted.
 pub(super) fn window_ns(conditions: &Conditions, measured: &Measured) -> (u64, u64) {
     let window = conditions.profile.window();
     let offset_ns = nanoseconds_between(measured.sampling_epoch, measured.report.clock.epoch());
@@ -24,7 +24,7 @@ pub(super) fn window_ns(conditions: &Conditions, measured: &Measured) -> (u64, u
     )
 }
 
-/// What the samples of that name say of the measured window.
+/// What the samples with this name show about the measured window.
 fn usage(conditions: &Conditions, measured: &Measured, name: &str) -> Option<Usage> {
     let (from_ns, to_ns) = window_ns(conditions, measured);
     measured.recorded.series.get(name)?.between(from_ns, to_ns)
@@ -61,12 +61,14 @@ pub(super) fn client(conditions: &Conditions, measured: &Measured) -> Client {
             measured,
             Some(&conditions.placement.client_cpus),
         ),
+        cores_awake_share: awake_share(conditions, measured, &conditions.placement.client_cpus),
         resources: usage(conditions, measured, CLIENT).map(|usage| process(&usage)),
         processes: Some(measured.client_processes).filter(|processes| *processes > 1),
     }
 }
 
-/// The CPUs that the target's CPUs were on average when they were not idle, where they are whole ones and its own.
+/// How many of the target's CPUs were not idle, on average. Known only if they are whole CPUs that the target does not
+/// share.
 fn cores_awake(conditions: &Conditions, stage: &Stage, measured: &Measured) -> Option<f64> {
     stage.group()?;
     let placement = &conditions.placement;
@@ -75,13 +77,17 @@ fn cores_awake(conditions: &Conditions, stage: &Stage, measured: &Measured) -> O
     if !whole || placement.shared() {
         return None;
     }
-    let (from_ns, to_ns) = window_ns(conditions, measured);
-    let passed = measured.recorded.machine.between(from_ns, to_ns)?;
-    let share = passed.awake_share(|cpu| cpus.contains(cpu))?;
-    Some(share * cpus.vcpu())
+    Some(awake_share(conditions, measured, cpus)? * cpus.vcpu())
 }
 
-/// How long the kernel's threads that receive on these CPUs waited for them, as a share of the window.
+/// The share of the window in which these CPUs were not idle.
+fn awake_share(conditions: &Conditions, measured: &Measured, cpus: &CpuList) -> Option<f64> {
+    let (from_ns, to_ns) = window_ns(conditions, measured);
+    let passed = measured.recorded.machine.between(from_ns, to_ns)?;
+    passed.awake_share(|cpu| cpus.contains(cpu))
+}
+
+/// How long the kernel's receive threads on these CPUs waited for them, as a share of the window.
 fn receive_wait_share(
     conditions: &Conditions,
     measured: &Measured,
@@ -92,7 +98,7 @@ fn receive_wait_share(
     passed.receive_wait_share(|cpu| cpus.is_some_and(|cpus| cpus.contains(cpu)))
 }
 
-/// What other programs used of the time of the target's CPUs.
+/// What other programs used of the time of the target's CPUs, as a share.
 fn others_cpu_share(conditions: &Conditions, measured: &Measured) -> Option<f64> {
     let cpus = measured.soundness.target_cpus.as_ref()?;
     let (from_ns, to_ns) = window_ns(conditions, measured);
@@ -100,7 +106,7 @@ fn others_cpu_share(conditions: &Conditions, measured: &Measured) -> Option<f64>
     let passed = recorded.machine.between(from_ns, to_ns)?;
     let ours = |cpu| cpus.contains(cpu);
     let all = passed.threads_share(ours).or(passed.busy_share(ours))?;
-    // Over the very same time.
+    // Over exactly the same time.
     let target = recorded.series.get(TARGET)?;
     let used = target.between(passed.from_ns, passed.to_ns)?;
     Some((all - used.share_of(cpus.vcpu())).clamp(0.0, 1.0))
@@ -121,7 +127,7 @@ pub(super) fn target(
     let open =
         open_between(&measured.seconds, from_trial_ns, to_trial_ns).filter(|open| *open > 0.0);
     let open_last = open_at(&measured.seconds, to_trial_ns).filter(|open| *open > 0.0);
-    // Of a rate, what each message or connection costs; else what an open session costs each second.
+    // For a rate, what each message or connection costs; otherwise, what an open session costs each second.
     let divisor = if conditions.load.unit().is_rate() {
         Some(f64::from(load))
     } else {
@@ -130,7 +136,7 @@ pub(super) fn target(
     let grown = stage
         .rss_idle_bytes()
         .map(|idle| float(usage.rss_last_bytes) - float(idle))
-        // A collector that took more of its heap back than the sessions need says nothing of them.
+        // A garbage collector that freed more of its heap than the sessions need says nothing about them.
         .filter(|grown| *grown > 0.0);
     Some(TargetResources {
         cpu_us_per_session_second: divisor.map(|divisor| usage.cpus_busy * 1e6 / divisor),
@@ -164,7 +170,7 @@ pub(super) fn target(
     })
 }
 
-/// The simulator's own statistics, and its CPU time as the kernel counted it.
+/// The simulator's own statistics, and its CPU time as counted by the kernel.
 pub(super) fn inference(conditions: &Conditions, measured: &Measured) -> Option<Inference> {
     let stats = measured.inference.as_ref()?;
     let usage = usage(conditions, measured, SIMULATOR);
@@ -181,7 +187,7 @@ pub(super) fn inference(conditions: &Conditions, measured: &Measured) -> Option<
     })
 }
 
-/// The simulator tells no 99.9th percentile.
+/// The simulator reports no 99.9th percentile.
 fn lag_quantiles(quantiles: Quantiles) -> LagQuantiles {
     LagQuantiles {
         p50_us: Some(float(quantiles.p50_us)),

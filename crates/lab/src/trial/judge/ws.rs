@@ -1,4 +1,4 @@
-//! What a trial of workload `ws` says besides, and what its server or the machine left undone.
+//! What a trial of workload `ws` adds, and what its server or the machine left undone.
 
 use std::net::IpAddr;
 
@@ -15,9 +15,10 @@ use crate::trial::WsLoad;
 use crate::trial::conditions::{Conditions, Load};
 use crate::trial::stage::Stage;
 
-/// The least share of the machine's memory that must be available, or it is the memory that ends a load: kernel and page cache need the rest.
+/// The lowest share of the machine's memory that must be available. Below this, it is memory that ends a load: the
+/// kernel and the page cache need the rest.
 const MEMORY_SHARE_MIN: f64 = 0.05;
-/// Share of its open files from which on a process is at their end.
+/// From this share of its open files on, a process is at its limit.
 const FILES_SHARE: f64 = 0.99;
 
 pub(super) fn record(
@@ -68,7 +69,8 @@ fn record_of(
             offered: ledger.frames_due,
             written: ledger.frames_sent,
             read: ledger.frames_answered,
-            // What each connection asks in its format may be handed over as a message, too; whether too much is counted, the accounts say.
+            // What each connection asks in its format may also be handed over as a message. The accounts say whether
+            // too much is counted.
             processed: processed.map(|processed| processed.min(ledger.frames_sent_in_all)),
             written_in_all: ledger.frames_sent_in_all,
         },
@@ -91,8 +93,8 @@ fn ms(ns: u64) -> f64 {
     ns as f64 / NS_PER_MS as f64
 }
 
-/// What became of arrivals that did not come to be open, the most frequent first. What ended a connection that was open, and what a server said wrong, are in the
-/// ledger's list beside these.
+/// What became of arrivals that did not open, the most frequent outcome first. The ledger also lists what ended an open
+/// connection, and what a server said wrong.
 fn outcomes(report: &Report) -> Vec<WsOutcome> {
     let of_target = report.ledger.reasons.iter();
     let of_target = of_target
@@ -120,7 +122,8 @@ fn is_outcome(reason: &str) -> bool {
     reason.starts_with("http_status ") || named.iter().any(|outcome| outcome.name() == reason)
 }
 
-/// The format that nothing shows the server to decode. An echo shows it of none: it sends back what it need not read.
+/// The format, if nothing shows that the server decodes it. An echo shows this of no format: it sends back what it need
+/// not read.
 pub(super) fn opaque_format(conditions: &Conditions, measured: &Measured) -> Option<String> {
     opaque(of(conditions)?, measured.decode)
 }
@@ -130,7 +133,7 @@ fn opaque(ws: &WsLoad, decode: Option<DecodeProof>) -> Option<String> {
     (ws.asks_for_decoding() && !shown).then(|| ws.format.name().to_owned())
 }
 
-/// What the machine ran out of, for client or target, so that it ended the load.
+/// What the machine ran out of, for client or target, so that this ended the load.
 pub(super) fn machine_bound(
     conditions: &Conditions,
     stage: &Stage,
@@ -144,7 +147,7 @@ pub(super) fn machine_bound(
     let mut found: Vec<String> = measured.short_of.iter().cloned().collect();
     let faults = measured.report.client_faults.keys();
     found.extend(faults.filter_map(|what| lacked(what)).map(str::to_owned));
-    // What passes has had enough.
+    // A target that passes had enough of everything.
     if let Some(target) = target
         && gates.iter().any(|gate| !gate.pass)
     {
@@ -166,7 +169,7 @@ pub(super) fn machine_bound(
     found
 }
 
-/// What the client's machine lacked when a call failed so.
+/// What the client's machine lacked if a call failed with `fault`.
 fn lacked(fault: &str) -> Option<&'static str> {
     match fault {
         "EMFILE" | "ENFILE" => Some("open files"),
@@ -176,7 +179,8 @@ fn lacked(fault: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether a process has all the files that it may have. More than that are those of several processes, of which nothing is known.
+/// Whether a process has all the files that it may have. A higher number belongs to several processes, about which
+/// nothing is known.
 fn at_its_last_file(open: Option<u64>, limit: u64) -> bool {
     let share = open.map(|open| super::float(open) / super::float(limit));
     share.is_some_and(|share| (FILES_SHARE..=1.0).contains(&share))

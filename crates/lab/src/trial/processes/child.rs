@@ -1,4 +1,4 @@
-//! One process of a client of several.
+//! One process of a client that has several.
 
 use std::io::{stdin, stdout};
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use super::{End, Order, Said, read_line, write_line};
 use crate::error::{Error, Result};
 use crate::signals::Stop;
 
-/// Drives its part of a trial's sessions: what the hidden subcommand does.
+/// Drives its part of a trial's sessions. This is what the hidden subcommand does.
 ///
 /// # Errors
-/// One line: its input is no order of the command's, or the engine could not start.
+/// One line: its input is not an order from the command, or the engine could not start.
 pub fn serve(stop: &Stop) -> Result<()> {
     let order: Order = read_line(&mut stdin().lock()).map_err(|error| {
         Error::Usage(format!(
-            "this is for Plimsoll itself, which starts it with an order on stdin: {error}"
+            "this subcommand is internal: Plimsoll starts it with an order on stdin: {error}"
         ))
     })?;
     let others = Others {
@@ -30,12 +30,12 @@ pub fn serve(stop: &Stop) -> Result<()> {
     let pings = order.pings;
     let report = pings.run_in(&others, &order.options, &flag, &mut on_second)?;
     say(&Said::Report(Box::new(report))).map_err(|source| Error::Io {
-        what: "telling the report".to_owned(),
+        what: "sending the report".to_owned(),
         source,
     })
 }
 
-/// The other processes, by way of the command.
+/// The other processes, reached through the command.
 struct Others {
     stop: Stop,
     may_end: Arc<AtomicBool>,
@@ -43,13 +43,13 @@ struct Others {
 
 impl Others {
     fn tell(&self, said: &Said) {
-        // Nobody is there to be told: the command has died, or given up.
+        // Nobody listens any more: the command has died, or given up.
         if say(said).is_err() {
             self.stop.request();
         }
     }
 
-    /// Stops the engine at the end of the input.
+    /// Stops the engine when the input ends.
     fn listen(&self) -> std::io::Result<()> {
         let (stop, may_end) = (self.stop.clone(), Arc::clone(&self.may_end));
         let listen = move || {

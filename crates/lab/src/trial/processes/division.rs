@@ -2,24 +2,24 @@
 
 use plimsoll_engine::{Options, Part};
 
-/// The most client processes that are asked for: their pipes are files of the command's own, and with the usual limits they hold more connections than one
-/// machine is asked for.
+/// The most client processes that are used. Their pipes are open files of the command itself. With the usual limits,
+/// this many processes hold more connections than one machine is asked for.
 pub const PROCESSES_MAX: u32 = 64;
 
-/// The fewest processes of which each has files for its part of so many sessions, and by which every core has as many engine threads as any other: either each
-/// process has several cores to itself, or each core has several processes.
+/// The fewest processes such that each has enough files for its part of the sessions, and every core has the same
+/// number of engine threads: either each process has several cores to itself, or each core has several processes.
 pub(crate) fn processes_for(sessions: u64, each_max: u64, cores: usize) -> u32 {
     let needed = sessions.div_ceil(each_max.max(1)).max(1);
     let needed = u32::try_from(needed).unwrap_or(u32::MAX);
     let cores = u32::try_from(cores).unwrap_or(1).max(1);
     let fits =
         |processes: &u32| cores.is_multiple_of(*processes) || processes.is_multiple_of(cores);
-    // A multiple of the cores is never far.
+    // A multiple of the number of cores is never far away.
     (needed..).find(fits).unwrap_or(needed)
 }
 
-/// The options of each process. Sessions stay where one process would have them: on the same core, and in as many threads, unless there are more processes
-/// than cores.
+/// The options of each process. Sessions stay where one process would have them: on the same core and in as many
+/// threads, unless there are more processes than cores.
 pub(crate) fn shares(whole: &Options, processes: u32) -> Vec<Options> {
     let share = |index: u32| Options {
         part: Part {
@@ -34,7 +34,7 @@ pub(crate) fn shares(whole: &Options, processes: u32) -> Vec<Options> {
 
 fn cpus_of(index: usize, processes: usize, cpus: &[usize]) -> Vec<usize> {
     if processes >= cpus.len() {
-        // Of none it is none.
+        // Without cores, there are none to choose from.
         cpus.iter().cycle().skip(index).take(1).copied().collect()
     } else {
         cpus.iter()
@@ -60,7 +60,7 @@ mod tests {
         }
     }
 
-    /// The core of each session, by how the engine deals them out to its threads.
+    /// The core of each session, by how the engine distributes sessions among its threads.
     fn cores_of(options: &Options) -> BTreeMap<u32, Option<usize>> {
         let threads = options.cpus.len().max(1);
         let ids = options.part.ids(options.sessions).enumerate();
@@ -74,7 +74,8 @@ mod tests {
         assert_eq!(processes_for(100, 100, 1), 1);
         assert_eq!(processes_for(101, 100, 1), 2);
         assert_eq!(processes_for(600, 44, 1), 14);
-        // Even on cores: two of three would have one core, the other two.
+        // Cores have equal numbers of threads: of two processes on three cores, one would have one core and the other
+        // two.
         assert_eq!(processes_for(101, 100, 3), 3);
         assert_eq!(processes_for(201, 100, 4), 4);
         assert_eq!(processes_for(301, 100, 3), 6);
@@ -82,7 +83,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the number of processes: each session is driven once, on the core that it has in one process, and nobody has too many.
+        /// Whatever the number of processes: each session is driven once, on the core that it has with one process, and
+        /// no process has too many.
         #[test]
         fn sessions_stay_on_their_cores(sessions in 0_u32..2_000, each_max in 1_u64..500, cores in 0_usize..9) {
             let whole = options(sessions, cores);

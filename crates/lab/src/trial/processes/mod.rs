@@ -1,15 +1,17 @@
 //! A client of several processes, for more connections than one process has descriptors for.
 //!
-//! The command starts itself again, by a subcommand that users do not see. Each process drives its part of the sessions with the engine; the command itself
-//! drives none, but merges what they tell, as the engine merges what its threads tell.
+//! The command starts itself again, with a subcommand that users do not see. Each process drives its part of the
+//! sessions with the engine. The command itself drives none. It merges what the processes report, as the engine merges
+//! what its threads report.
 //!
 //! - [`division`]: how many processes, and what each does;
-//! - [`parent`]: starts them, begins with all of them at once, merges, ends them;
-//! - [`child`]: one of them.
+//! - [`parent`]: starts the processes, begins with all of them at once, merges, ends them;
+//! - [`child`]: one of the processes.
 //!
-//! They speak in lines of JSON. The command writes an [`Order`], when everybody is ready the clock by which all begin, and when everybody has its answers
-//! that all may end. A process writes what it has to [`Said`]. The end of its input tells it to stop: the command closes it when it is asked to stop, and the
-//! kernel when the command dies.
+//! They exchange lines of JSON. The command first writes an [`Order`]. When every process is ready, it writes the clock
+//! by which all begin. When every process has its answers, it writes that all may end. A process writes what [`Said`]
+//! lists. The end of its input tells it to stop: the command closes the input when it is asked to stop, and the kernel
+//! closes it when the command dies.
 
 mod child;
 mod division;
@@ -28,21 +30,21 @@ pub use division::PROCESSES_MAX;
 pub(super) use division::{processes_for, shares};
 pub(super) use parent::ClientProcesses;
 
-/// The subcommand by which the command starts itself as a client process.
+/// The subcommand with which the command starts itself as a client process.
 pub const SUBCOMMAND: &str = "engine";
 
-/// What one process is to do.
+/// What one process has to do.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Order {
     pub(super) options: Options,
     pub(super) pings: Pings,
 }
 
-/// That it may end.
+/// Tells a process that it may end.
 #[derive(Debug, Serialize, Deserialize)]
 struct End;
 
-/// What it says.
+/// What a process says.
 #[derive(Debug, Serialize, Deserialize)]
 enum Said {
     /// All of its sessions are built.
@@ -62,7 +64,7 @@ fn write_line(to: &mut impl Write, value: &impl Serialize) -> std::io::Result<()
     to.flush()
 }
 
-/// The next line; an error at the end.
+/// Reads the next line; an error at the end of the input.
 fn read_line<T: DeserializeOwned>(from: &mut impl BufRead) -> std::io::Result<T> {
     let mut line = String::new();
     if from.read_line(&mut line)? == 0 {

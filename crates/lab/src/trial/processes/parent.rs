@@ -15,16 +15,16 @@ use crate::isolation::CpuList;
 use crate::process::{Child, Launch, Piped};
 use crate::signals::Stop;
 
-/// How often it is looked whether we were asked to stop.
+/// How often to check whether we were asked to stop.
 const POLL: Duration = Duration::from_millis(50);
-/// Building a part of the sessions takes milliseconds; this only ends what hangs.
+/// Building a part of the sessions takes milliseconds. This timeout only ends what hangs.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
-/// From when the beginning is told until it comes: time for everybody to hear of it.
+/// The time from announcing the beginning until it comes, so that every process hears of it.
 const BEGINS_IN: Duration = Duration::from_millis(50);
-/// How long a process may take that was told to stop, or that has said its last word.
+/// How long a process may take to end after it was told to stop, or after its last message.
 const STOP_GRACE: Duration = Duration::from_secs(7);
 
-/// Processes that are ready to begin. Dropping them kills them.
+/// Processes that are ready to begin. Dropping this kills them.
 #[derive(Debug)]
 pub(in crate::trial) struct ClientProcesses {
     members: Vec<Member>,
@@ -34,17 +34,17 @@ pub(in crate::trial) struct ClientProcesses {
 #[derive(Debug)]
 struct Member {
     child: Child,
-    /// Closed when it is to stop.
+    /// Closed when the process is to stop.
     stdin: Option<ChildStdin>,
     settled: bool,
     reported: bool,
 }
 
-/// What comes out of a process.
+/// What comes from a process.
 #[derive(Debug)]
 enum Heard {
     Said(Said),
-    /// Nothing any more; with the reason, if it is another than its end.
+    /// Nothing more comes; with the reason, unless the process ended.
     Silence(Option<String>),
 }
 
@@ -52,7 +52,7 @@ impl ClientProcesses {
     /// Starts a process for each order and waits until all are ready.
     ///
     /// # Errors
-    /// One of them does not start, or ends; we were asked to stop.
+    /// One of the processes does not start, or ends; or we were asked to stop.
     pub(in crate::trial) fn start(
         orders: &[Order],
         log_folder: &Path,
@@ -105,7 +105,7 @@ impl ClientProcesses {
         Ok(all)
     }
 
-    /// Their process ids.
+    /// The IDs of the processes.
     pub(in crate::trial) fn pids(&self) -> Vec<i32> {
         self.members
             .iter()
@@ -113,10 +113,12 @@ impl ClientProcesses {
             .collect()
     }
 
-    /// Begins with all of them at once, and returns when all are done. `on_second` is shown each second as all of them saw it.
+    /// Begins with all of them at once, and returns when all are done. `on_second` gets each second as all of them saw
+    /// it.
     ///
     /// # Errors
-    /// One of them ended before it was done: without its part nothing can be said of the trial. The others are ended.
+    /// One of them ended before it was done: without its part, nothing can be said about the trial. The others are
+    /// ended.
     pub(in crate::trial) fn run(
         mut self,
         stop: &Stop,
@@ -182,11 +184,12 @@ impl ClientProcesses {
         Ok(())
     }
 
-    /// Tells all that they may end, once nobody waits for answers. Where somebody does until the grace is over, all end with it.
+    /// Tells all processes that they may end, once none waits for answers. If one waits until the grace is over, all
+    /// end with the grace.
     fn end_together(&mut self) {
         if self.members.iter().all(|member| member.settled) {
             for stdin in self.members.iter_mut().flat_map(|member| &mut member.stdin) {
-                // One that hears nothing any more has come to the end of the grace, or its silence will tell.
+                // A process that no longer hears this has come to the end of the grace, or its silence will show.
                 let _ = write_line(stdin, &End);
             }
         }
@@ -197,7 +200,7 @@ impl ClientProcesses {
             Some(stdin) => write_line(stdin, what),
             None => Ok(()),
         };
-        // It has ended, or it reads no more.
+        // The process has ended, or no longer reads.
         told.map_err(|error| self.lost(number, &error.to_string()))
     }
 
@@ -207,13 +210,13 @@ impl ClientProcesses {
         }
     }
 
-    /// What one of them says next, if it comes soon. One that falls silent before it is done is an error.
+    /// What one of them says next, if it comes soon. It is an error if one falls silent before it is done.
     fn hear(&mut self) -> Result<Option<(usize, Said)>> {
         let (number, heard) = match self.heard.recv_timeout(POLL) {
             Ok(heard) => heard,
             Err(RecvTimeoutError::Timeout) => return Ok(None),
-            // Each says a last word, so there was one of everybody.
-            Err(RecvTimeoutError::Disconnected) => return Err(self.lost(0, "it is silent")),
+            // Each process sends a last message, so all of them have.
+            Err(RecvTimeoutError::Disconnected) => return Err(self.lost(0, "it sends nothing")),
         };
         match heard {
             Heard::Said(said) => Ok(Some((number, said))),
@@ -225,7 +228,7 @@ impl ClientProcesses {
         }
     }
 
-    /// How it ended; what else is known, where it has not.
+    /// The error for a process that is lost: how it ended or, if it has not ended, what else is known.
     fn lost(&mut self, number: usize, otherwise: &str) -> Error {
         let child = &mut self.members[number].child;
         let deadline = Instant::now() + Duration::from_secs(2);
@@ -234,7 +237,7 @@ impl ClientProcesses {
                 Err(error) => {
                     let ended = child.try_ended().ok().flatten();
                     let code = ended.and_then(|status| status.code());
-                    // It runs nothing but Plimsoll itself.
+                    // The process runs nothing but Plimsoll itself.
                     return if code == Some(i32::from(FAULT)) {
                         Error::Fault(error.to_string())
                     } else {
@@ -255,7 +258,7 @@ impl ClientProcesses {
     }
 }
 
-/// Takes down what a process says, until it says no more.
+/// Passes on what a process says, until it says no more.
 fn listen(number: usize, stdout: ChildStdout, to: Sender<(usize, Heard)>) -> Result<()> {
     let listen = move || {
         let mut lines = BufReader::new(stdout);
@@ -287,7 +290,8 @@ fn listen(number: usize, stdout: ChildStdout, to: Sender<(usize, Heard)>) -> Res
 mod tests {
     use super::*;
 
-    /// Processes of a shell that says this instead of driving sessions; `{second}` and `{report}` stand for what an engine would say.
+    /// Shell processes that say this instead of driving sessions. `{second}` and `{report}` stand for what an engine
+    /// would say.
     fn processes(scripts: &[&str], stop: &Stop) -> (tempfile::TempDir, Result<ClientProcesses>) {
         let logs = tempfile::tempdir().expect("temp");
         let line = |said: &Said| serde_json::to_string(said).expect("said");
@@ -330,7 +334,7 @@ mod tests {
 
     #[test]
     fn what_several_say_is_one_report() {
-        // One ends when all may.
+        // Each one ends when all may.
         let honest = "{ready}; read clock; {second}; {settled}; read end; {report}";
         let (seen, report) = run(&[honest, honest, honest], &Stop::new());
         let report = report.expect("all are done");
@@ -367,7 +371,7 @@ mod tests {
     #[test]
     fn a_wish_to_stop_reaches_all() {
         let stop = Stop::new();
-        // Told by the end of their input.
+        // The end of their input tells them to stop.
         let waits = "{ready}; while read line; do :; done; {report}";
         let (_logs, started) = processes(&[waits, waits], &stop);
         let all = started.expect("ready");

@@ -31,16 +31,14 @@ pub(crate) fn run(args: &CheckArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     let token_given = args.token.is_some() || args.token_file.is_some();
     if token_given && args.which.url.is_none() {
         return Err(Failure::Usage(
-            "--token and --token-file are for a server that runs already (--url); a target that Plimsoll starts gets one of Plimsoll's own".to_owned(),
+            "--token and --token-file are only for a running server (--url); Plimsoll creates the token for targets that it starts".to_owned(),
         ));
     }
     if args.all {
         return all::run(args, stop);
     }
     if args.jobs.is_some() {
-        return Err(Failure::Usage(
-            "--jobs is for --all; one target is checked alone".to_owned(),
-        ));
+        return Err(Failure::Usage("--jobs needs --all".to_owned()));
     }
     let name = args.target.as_deref();
     let subject_name = setup::subject_name(name, &args.which);
@@ -97,7 +95,7 @@ fn token(args: &CheckArgs) -> Result<Option<Secret>, Failure> {
 fn plain_url(url: &str) -> Result<String, Failure> {
     if url.contains(['@', '?']) {
         return Err(Failure::Usage(format!(
-            "--url {}: a check asks HOST:PORT without user, password and query; leave them out, and give a token with --token-file FILE",
+            "--url {}: a check uses only HOST:PORT; remove user, password and query, and pass a token with --token-file FILE",
             redacted_url(url)
         )));
     }
@@ -172,7 +170,7 @@ fn show(case: &CaseResult, json: bool) {
         (None, Some(why)) => {
             say!("DISTURBED {}: {}{attempts}", case.id, case.title);
             not_as_expected(case);
-            say!("           so nothing is known: {why}");
+            say!("           inconclusive: {why}");
         }
     }
 }

@@ -106,9 +106,12 @@ fn one(
         .bind_this_thread_for_now()?;
     let earlier = if let Some(begun) = begun {
         plan.settings.max = begun.plan.max;
+        let trials = match begun.earlier.len() {
+            1 => "1 trial".to_owned(),
+            many => format!("{many} trials"),
+        };
         progress.say(&format!(
-            "going on from {} trials in {}",
-            begun.earlier.len(),
+            "resuming with {trials} from {}",
             folder.path().display()
         ));
         progress.known(begun.earlier.iter().map(|earlier| &earlier.trial));
@@ -239,7 +242,7 @@ pub(super) fn warn_early(
     stop: &Stop,
 ) -> Result<(), Failure> {
     if let Some(why) = conditions.no_verdict_at_all(plan.settings.start) {
-        progress.say(&format!("begins higher than --start: {why}"));
+        progress.say(&format!("starting above --start: {why}"));
     }
     if !conditions.load.unit().is_sessions() {
         progress.say(&format!(

@@ -33,7 +33,7 @@ pub(super) fn read(folder: &Path, beside: &FindArgs) -> Result<Begun, Failure> {
         .canonicalize()
         .map_err(|error| refuse(&error.to_string()))?;
     let plan = load_search_plan(folder)?.ok_or_else(|| {
-        refuse("there is no search in it; name the result folder of a `plimsoll find`")
+        refuse("no search in this folder; name a result folder of `plimsoll find`")
     })?;
     let earlier = earlier(folder, &plan, &refuse)?;
     let load = LoadArgs {
@@ -64,7 +64,7 @@ pub(super) fn read(folder: &Path, beside: &FindArgs) -> Result<Begun, Failure> {
     let program = what_is_started(name.as_deref(), &args)?;
     if !beside.yes && !seal::is_ours(&plan) {
         return Err(refuse(&format!(
-            "you did not begin this search on this machine, or its key is gone; it {program}, in {}: add --yes if you trust that",
+            "this search was not started by you on this machine, or its key is missing. It {program}, in {}; add --yes to trust it",
             plan.working_folder
         )));
     }
@@ -95,9 +95,7 @@ fn earlier(
     let results = load(folder)?;
     let ended = |bracket: &Bracket| !bracket.interrupted && bracket.started_at >= plan.started_at;
     if results.bracket.as_ref().is_some_and(ended) {
-        return Err(refuse(
-            "that search has ended; there is nothing to go on with",
-        ));
+        return Err(refuse("that search has ended; there is nothing to resume"));
     }
     Ok(results
         .trials
@@ -158,7 +156,7 @@ fn with_secrets(
         .collect();
     if !missing.is_empty() {
         return Err(format!(
-            "values of headers are not kept ({}); give them again beside it with --header-file FILE, or in PLIMSOLL_HEADERS",
+            "values of headers are not kept ({}); pass them again with --header-file FILE, or in PLIMSOLL_HEADERS",
             missing.join(", ")
         ));
     }
@@ -168,7 +166,7 @@ fn with_secrets(
     }
     let signed = secrets::token_secret(ws).map_err(|error| error.to_string())?;
     if plan.token_secret && !signed.as_ref().is_some_and(is_kept) {
-        return Err("the token secret is not kept; give it again beside it with --token-secret-file FILE, or in PLIMSOLL_TOKEN_SECRET".to_owned());
+        return Err("the token secret is not kept; pass it again with --token-secret-file FILE, or in PLIMSOLL_TOKEN_SECRET".to_owned());
     }
     match (&args.which.url, url) {
         (Some(kept), Some(given)) if *kept == redacted_url(given) => {
@@ -179,7 +177,7 @@ fn with_secrets(
             Err("--url is not that of the search; give the same, or leave it out".to_owned())
         }
         (Some(kept), None) if kept.contains(REDACTED) => Err(format!(
-            "what is secret in its URL is not kept; give --url again beside it: {kept}"
+            "what is secret in its URL is not kept; pass --url again: {kept}"
         )),
         (_, None) => Ok(()),
     }
@@ -204,7 +202,7 @@ pub(super) fn plan(
     folder: &ResultFolder,
 ) -> Result<SearchPlan, Failure> {
     let here = std::env::current_dir()
-        .map_err(|error| Failure::Usage(format!("the working folder cannot be told: {error}")))?;
+        .map_err(|error| Failure::Usage(format!("cannot determine the working folder: {error}")))?;
     let words: Vec<String> = std::env::args_os()
         .skip(1)
         .map(|word| word.to_string_lossy().into_owned())

@@ -40,7 +40,7 @@ fn text(target: &str, group: &TrendGroup) -> String {
         "EDGE",
         &ends,
         &cost,
-        "ITS CORES",
+        "CORE ACCOUNT",
         "WAKE-UP",
         "TIMER",
         "FOLDER",

@@ -181,12 +181,15 @@ fn claims(html: &mut Html, entries: &[&Entry]) {
             });
             let unit = entries.first().map(|entry| entry.load_unit);
             row(words::cpu_cost(unit.unwrap_or_default()), &cost);
-            row("probe of the machine: wake-up, CPU of a timer", &|entry| {
-                entry.probe.map_or_else(
-                    || UNKNOWN.to_owned(),
-                    |probe| format!("{}, {}", us(probe.wake_up_us), us(probe.timer_cpu_us)),
-                )
-            });
+            row(
+                "probe of the machine: wake-up, CPU time of a timer",
+                &|entry| {
+                    entry.probe.map_or_else(
+                        || UNKNOWN.to_owned(),
+                        |probe| format!("{}, {}", us(probe.wake_up_us), us(probe.timer_cpu_us)),
+                    )
+                },
+            );
             row("trials", &|entry| count(entry.trials as u64));
         });
     });
@@ -249,7 +252,7 @@ fn conditions(html: &mut Html, columns: &[Column]) {
     html.element(
         "p",
         &[],
-        "Everything else that bears on the numbers was the same.",
+        "All other conditions that affect the numbers were the same.",
     );
 }
 

@@ -208,7 +208,7 @@ fn results(html: &mut Html, entries: &[Entry]) {
     ];
     html.inside("form", &form, |html| {
         html.inside("p", &[], |html| {
-            html.element("button", &[], "Compare the chosen ones");
+            html.element("button", &[], "Compare selected");
             html.text(" two to four results of a target's load line or of a trial");
         });
         let table = [("data-test", "history"), ("aria-label", "Results")];

@@ -101,7 +101,7 @@ fn table(mut rows: Vec<Row<'_>>) -> TestTable {
 fn note(test: &str) -> String {
     let proof = super::steps(test).proof;
     let mut told = vec![
-        "Latencies in ms, of the newest frame from the schedule; what was never answered is in them with at least the time that was waited.",
+        "Latencies in ms, of the newest frame from the schedule; an unanswered frame counts with the time we waited, a lower bound.",
         proof,
     ];
     if has_processed(test) {

@@ -16,7 +16,7 @@ pub(in crate::html) fn write(
     html.inside("article", &[("aria-labelledby", "calibration")], |html| {
         contents.push("calibration", "Calibration");
         let reach = sessions(calibration.max_sessions);
-        let claim = format!("This client can honestly drive {reach}");
+        let claim = format!("This client can drive {reach} on time");
         let heading = [("id", "calibration"), ("data-test", "claim")];
         html.element(level.result, &heading, &claim);
         let rows = [

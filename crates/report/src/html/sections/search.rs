@@ -125,7 +125,7 @@ impl Search<'_> {
         });
     }
 
-    /// What speaks against the result, with remedies. What was checked is folded.
+    /// What casts doubt on the result, with remedies. What was checked is folded.
     fn belief(&self, html: &mut Html) {
         let bracket = self.view.bracket;
         let id = self.id("belief");
@@ -308,7 +308,7 @@ fn raised(html: &mut Html, caveats: &[RaisedCaveat<'_>]) {
     if caveats.is_empty() {
         return;
     }
-    parts::paragraph(html, "What speaks against it, with the remedy:");
+    parts::paragraph(html, "Caveats, each with its remedy:");
     html.inside("ul", &[("data-test", "caveats")], |html| {
         for caveat in caveats {
             html.inside("li", &[], |html| {

@@ -125,17 +125,17 @@ fn answer(html: &mut Html, page: &Page<'_>, stored: &StoredTrial, level: Levels)
     });
 }
 
-/// What speaks against the trial, with remedies.
+/// What casts doubt on the trial, with remedies.
 fn belief(html: &mut Html, stored: &StoredTrial, level: Levels) {
     let trial = &stored.trial;
     let id = format!("{}-belief", stored.stem);
     parts::unlisted_part(html, (&id, "Can it be believed?", level.part), |html| {
         let broken = broken_accounts(trial);
         if trial.caveats.is_empty() && broken.is_empty() {
-            parts::paragraph(html, "Nothing speaks against it: no caveats.");
+            parts::paragraph(html, "No caveats: nothing casts doubt on the result.");
         }
         if !trial.caveats.is_empty() {
-            parts::paragraph(html, "What speaks against it, with the remedy:");
+            parts::paragraph(html, "Caveats, each with its remedy:");
             html.inside("ul", &[("data-test", "caveats")], |html| {
                 for caveat in &trial.caveats {
                     let blocking = if caveat.blocking { " (blocking)" } else { "" };
@@ -263,7 +263,7 @@ fn latency(html: &mut Html, trial: &Trial) {
     );
     parts::note(
         html,
-        "Gates look at the latency from the schedule. An unanswered frame counts with the time that was waited for it, so its latency is at least that.",
+        "Gates look at the latency from the schedule. An unanswered frame counts with the time we waited, a lower bound.",
     );
 }
 

@@ -86,7 +86,7 @@ fn several(
     }
     if !left_out.is_empty() {
         let text = format!(
-            "No room in a page of this size for {}: their records are in the files of that name that end in .json.",
+            "No room in a page of this size for {}: their records are in the .json files of the same name.",
             left_out.join(", ")
         );
         parts::note(html, &text);

@@ -315,6 +315,7 @@ impl Ended {
                     let text = std::fs::read_to_string(entry.path()).expect("a record");
                     let trial = Trial(serde_json::from_str(&text).expect("JSON"));
                     found.extend(trial.blocking_caveats());
+                    found.extend(trial.blocking_caveats_of_further_slos());
                 }
             }
         }

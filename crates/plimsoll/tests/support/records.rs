@@ -85,10 +85,15 @@ impl Trial {
 
     /// Names of the caveats that make it `invalid`.
     pub(crate) fn blocking_caveats(&self) -> Vec<String> {
-        let caveats = self.at("caveats").as_array().expect("a list");
-        let blocking = caveats.iter().filter(|caveat| caveat["blocking"] == true);
-        blocking
-            .filter_map(|caveat| caveat["id"].as_str().map(str::to_owned))
+        blocking(self.at("caveats"))
+    }
+
+    /// The same of its verdicts by further SLOs.
+    pub(crate) fn blocking_caveats_of_further_slos(&self) -> Vec<String> {
+        let further = self.0["further_slos"].as_array();
+        let judged = further.into_iter().flatten();
+        judged
+            .flat_map(|judged| blocking(&judged["caveats"]))
             .collect()
     }
 
@@ -152,4 +157,13 @@ pub(crate) fn expect_valid(record: &Value, schema: &str) {
         .map(|fault| format!("{}: {fault}", fault.instance_path()))
         .collect();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// The names of the blocking ones among these caveats.
+fn blocking(caveats: &Value) -> Vec<String> {
+    let caveats = caveats.as_array().expect("a list");
+    let blocking = caveats.iter().filter(|caveat| caveat["blocking"] == true);
+    blocking
+        .filter_map(|caveat| caveat["id"].as_str().map(str::to_owned))
+        .collect()
 }

@@ -147,7 +147,7 @@ command = ["out/program"]
         )
         .expect_err("nothing made");
         assert!(
-            error.to_string().contains("there is no out/program"),
+            error.to_string().contains("did not create out/program"),
             "{error}"
         );
     }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what the build needs and this machine lacks: a C linker from the system's packages, Rust by rustup. With
-# `test`, also what scripts/test.sh runs.
+# Installs what the build and a measurement need and this machine lacks: a C linker and, for root, `ip` from the
+# system's packages, Rust by rustup. With `test`, also what scripts/test.sh runs.
 # Says what it installs before it does (PLIMSOLL_INSTALL=no: names it and fails). Does nothing, and asks nothing, if
 # everything is there.
 set -eu
@@ -26,6 +26,8 @@ have_certificates() {
 }
 have_certificates || missing="$missing ca-certificates"
 have_rust || have rustup || have curl || missing="$missing curl"
+# Without it, a target cannot have its own network. Only root can make one anyway.
+[ "$(id -u)" != 0 ] || have ip || missing="$missing iproute2"
 if [ "${1:-}" = test ]; then
     have shellcheck || missing="$missing shellcheck"
     have python3 || missing="$missing python3"

@@ -152,11 +152,7 @@ fn of_the_target(
     }
     let ledger = &trial.ledger;
     if ledger.sessions_failed + ledger.sessions_died > 0 {
-        let sessions = if trial.ws.is_some() {
-            "connections"
-        } else {
-            "sessions"
-        };
+        let sessions = trial.sessions_noun();
         let evidence = format!(
             "{} {sessions} failed and {} died, although {used}",
             ledger.sessions_failed, ledger.sessions_died

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use nix::unistd::{SysconfVar, sysconf};
 
+use super::sampler::schedstat;
 use crate::error::{Error, Result};
 use crate::isolation::{Controller, Layout, receive_threads};
 
@@ -175,12 +176,15 @@ impl CpuTimes {
             std::fs::read_to_string(path).map_err(|error| Error::io("reading", path, error))?;
         let mut times = Self::parse(&text);
         times.threads_ns = threads_ns();
-        for (cpu, [ran_ns, waited_ns]) in receiving_ns() {
+        for (cpu, folder) in receive_threads() {
+            let Some(thread) = schedstat(&folder) else {
+                continue;
+            };
             times
                 .threads_ns
                 .entry(cpu)
-                .and_modify(|threads| *threads = threads.saturating_sub(ran_ns));
-            *times.receive_wait_ns.entry(cpu).or_default() += waited_ns;
+                .and_modify(|threads| *threads = threads.saturating_sub(thread.on_cpu_ns));
+            *times.receive_wait_ns.entry(cpu).or_default() += thread.wait_ns;
         }
         Ok(times)
     }
@@ -254,18 +258,6 @@ fn threads_ns() -> BTreeMap<u32, u64> {
     text.and_then(std::io::Result::ok)
         .map(|text| parse_usage_percpu(&text))
         .unwrap_or_default()
-}
-
-/// How long each of the kernel's receive threads ran and how long it waited for its CPU, with that CPU.
-fn receiving_ns() -> Vec<(u32, [u64; 2])> {
-    let times = |(cpu, folder): (u32, PathBuf)| {
-        let text = std::fs::read_to_string(folder.join("schedstat")).ok()?;
-        let mut words = text.split_ascii_whitespace();
-        let mut next = || words.next()?.parse().ok();
-        Some((cpu, [next()?, next()?]))
-    };
-    let threads = receive_threads().into_iter();
-    threads.filter_map(times).collect()
 }
 
 /// `cpu0 0 0 40 20 10 5 123456789 55 40`: the seventh number is the time that threads ran, in ns (the kernel's

@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 
 use super::members::Members;
 use super::parse;
-use super::sampler::{read, threads_of};
+use super::sampler::{read, schedstat, threads_of};
 use crate::isolation::CpuList;
 use crate::process::descendants;
 
@@ -68,8 +68,7 @@ impl RunQueue {
         for pid in &self.processes {
             for (thread, folder) in threads_of(*pid) {
                 // A thread that ends between two of these reads counts as ended.
-                let times =
-                    read(&folder.join("schedstat")).and_then(|text| parse::schedstat(&text));
+                let times = schedstat(&folder);
                 threads
                     .extend(times.map(|times| ((*pid, thread), [times.wait_ns, times.on_cpu_ns])));
             }

@@ -238,8 +238,7 @@ impl Sampler {
                     continue;
                 };
                 let status = parse::status(&status);
-                let times =
-                    read(&folder.join("schedstat")).and_then(|text| parse::schedstat(&text));
+                let times = schedstat(&folder);
                 on_cpu_ns.extend(times.map(|times| ((*pid, thread), times.on_cpu_ns)));
                 let counters = [
                     times.map_or(0, |times| times.wait_ns),
@@ -331,6 +330,11 @@ fn open_files(pid: i32) -> Option<u64> {
 
 pub(super) fn read(path: &Path) -> Option<String> {
     std::fs::read_to_string(path).ok()
+}
+
+/// How long the thread with this folder below `/proc` ran and waited.
+pub(super) fn schedstat(folder: &Path) -> Option<parse::SchedStat> {
+    parse::schedstat(&read(&folder.join("schedstat"))?)
 }
 
 #[cfg(test)]

@@ -51,9 +51,11 @@ pub fn ledger(trial: &Trial) -> Vec<(String, u64)> {
     } else {
         "sent"
     };
-    let (sessions, partials) = match trial.ws {
-        Some(_) => ("connections", "answers"),
-        None => ("sessions", "partials"),
+    let sessions = trial.sessions_noun();
+    let partials = if trial.ws.is_some() {
+        "answers"
+    } else {
+        "partials"
     };
     let of_frames = [
         ("due in the measured window", ledger.frames_due),
@@ -110,10 +112,16 @@ pub fn client(client: &Client) -> Vec<Fact> {
             maybe(client.steal_share, percent),
         ),
     ]);
-    let awake = client.cores_awake_share.map(percent);
-    rows.extend(known([("its cores not idle, share of the window", awake)]));
-    let processes = client.processes.map(|processes| processes.to_string());
-    rows.extend(known([("processes that shared the sessions", processes)]));
+    rows.extend(known([
+        (
+            "its cores not idle, share of the window",
+            client.cores_awake_share.map(percent),
+        ),
+        (
+            "processes that shared the sessions",
+            client.processes.map(|processes| processes.to_string()),
+        ),
+    ]));
     rows.extend(lag("send lag", &client.send_lag));
     rows.extend(lag("send wait", &client.send_wait));
     rows.extend(known([

@@ -6,8 +6,8 @@ use plimsoll_core::latency::{LatencySet, Series};
 use plimsoll_core::record::{Client, GateResult, Inference, TargetResources};
 use plimsoll_core::slo::{Gate, Metric, Slo};
 
-use super::ws;
-use crate::isolation::{CpuList, Wanted};
+use super::{resources, ws};
+use crate::isolation::Wanted;
 use crate::trial::Measured;
 use crate::trial::conditions::Conditions;
 use crate::trial::stage::Stage;
@@ -81,18 +81,7 @@ pub(super) fn evidence(
 /// Steal on the target's cores, where these are known.
 fn target_steal_share(conditions: &Conditions, measured: &Measured) -> Option<f64> {
     let cpus = measured.soundness.target_cpus.as_ref()?;
-    steal_share(conditions, measured, cpus)
-}
-
-/// Share of the time of these CPUs that the hypervisor took in the measured window.
-pub(super) fn steal_share(
-    conditions: &Conditions,
-    measured: &Measured,
-    cpus: &CpuList,
-) -> Option<f64> {
-    let (from_ns, to_ns) = super::resources::window_ns(conditions, measured);
-    let passed = measured.recorded.machine.between(from_ns, to_ns)?;
-    passed.steal_share(|cpu| cpus.contains(cpu))
+    resources::machine(conditions, measured)?.steal_share(|cpu| cpus.contains(cpu))
 }
 
 /// What others took of the target's CPU time.

@@ -3,10 +3,8 @@
 use plimsoll_core::latency::{LagQuantiles, Series};
 use plimsoll_core::record::{Client, Inference, ProcessResources, TargetResources};
 
-use super::evidence::steal_share;
 use super::{float, whole};
-use crate::isolation::CpuList;
-use crate::resources::Usage;
+use crate::resources::{Passed, Usage};
 use crate::simulator::Quantiles;
 use crate::trial::Measured;
 use crate::trial::conditions::Conditions;
@@ -14,7 +12,7 @@ use crate::trial::stage::{CLIENT, SIMULATOR, Stage, TARGET};
 use crate::trial::timeline::{nanoseconds_between, open_at, open_between};
 
 /// The measured window on the samples' clock. It is shorter if the trial was interrupted.
-pub(super) fn window_ns(conditions: &Conditions, measured: &Measured) -> (u64, u64) {
+fn window_ns(conditions: &Conditions, measured: &Measured) -> (u64, u64) {
     let window = conditions.profile.window();
     let offset_ns = nanoseconds_between(measured.sampling_epoch, measured.report.clock.epoch());
     let over_ns = nanoseconds_between(measured.sampling_epoch, measured.over);
@@ -22,6 +20,12 @@ pub(super) fn window_ns(conditions: &Conditions, measured: &Measured) -> (u64, u
         offset_ns + window.start_ns,
         over_ns.min(offset_ns + window.end_ns),
     )
+}
+
+/// What the machine's CPUs did in the measured window.
+pub(super) fn machine(conditions: &Conditions, measured: &Measured) -> Option<Passed> {
+    let (from_ns, to_ns) = window_ns(conditions, measured);
+    measured.recorded.machine.between(from_ns, to_ns)
 }
 
 /// What the samples with this name show about the measured window.
@@ -47,21 +51,21 @@ fn process(usage: &Usage) -> ProcessResources {
 pub(super) fn client(conditions: &Conditions, measured: &Measured) -> Client {
     let report = &measured.report;
     let lag = |series| LagQuantiles::of(report.latency.histogram(series));
+    let machine = machine(conditions, measured);
+    let ours = |cpu| conditions.placement.client_cpus.contains(cpu);
     Client {
         cpu_us_per_frame: report.cpu_us_per_frame(),
         cpu_share: report.busy.busiest(),
         send_lag: lag(Series::SendLag),
         send_wait: lag(Series::SendWait),
-        steal_share: steal_share(conditions, measured, &conditions.placement.client_cpus),
+        steal_share: machine.as_ref().and_then(|passed| passed.steal_share(ours)),
         faults: report.client_faults.clone(),
         achieved_share: report.achieved_share(),
         run_queue_wait_share: report.longest_wait_share,
-        receive_wait_share: receive_wait_share(
-            conditions,
-            measured,
-            Some(&conditions.placement.client_cpus),
-        ),
-        cores_awake_share: awake_share(conditions, measured, &conditions.placement.client_cpus),
+        receive_wait_share: machine
+            .as_ref()
+            .and_then(|passed| passed.receive_wait_share(ours)),
+        cores_awake_share: machine.as_ref().and_then(|passed| passed.awake_share(ours)),
         resources: usage(conditions, measured, CLIENT).map(|usage| process(&usage)),
         processes: Some(measured.client_processes).filter(|processes| *processes > 1),
     }
@@ -77,37 +81,24 @@ fn cores_awake(conditions: &Conditions, stage: &Stage, measured: &Measured) -> O
     if !whole || placement.shared() {
         return None;
     }
-    Some(awake_share(conditions, measured, cpus)? * cpus.vcpu())
+    let share = machine(conditions, measured)?.awake_share(|cpu| cpus.contains(cpu))?;
+    Some(share * cpus.vcpu())
 }
 
-/// The share of the window in which these CPUs were not idle.
-fn awake_share(conditions: &Conditions, measured: &Measured, cpus: &CpuList) -> Option<f64> {
-    let (from_ns, to_ns) = window_ns(conditions, measured);
-    let passed = measured.recorded.machine.between(from_ns, to_ns)?;
-    passed.awake_share(|cpu| cpus.contains(cpu))
-}
-
-/// How long the kernel's receive threads on these CPUs waited for them, as a share of the window.
-fn receive_wait_share(
-    conditions: &Conditions,
-    measured: &Measured,
-    cpus: Option<&CpuList>,
-) -> Option<f64> {
-    let (from_ns, to_ns) = window_ns(conditions, measured);
-    let passed = measured.recorded.machine.between(from_ns, to_ns)?;
-    passed.receive_wait_share(|cpu| cpus.is_some_and(|cpus| cpus.contains(cpu)))
+/// How long the kernel's receive threads on the target's CPUs waited for them, as a share of the window.
+fn receive_wait_share(conditions: &Conditions, measured: &Measured) -> Option<f64> {
+    let cpus = measured.soundness.target_cpus.as_ref()?;
+    machine(conditions, measured)?.receive_wait_share(|cpu| cpus.contains(cpu))
 }
 
 /// What other programs used of the time of the target's CPUs, as a share.
 fn others_cpu_share(conditions: &Conditions, measured: &Measured) -> Option<f64> {
     let cpus = measured.soundness.target_cpus.as_ref()?;
-    let (from_ns, to_ns) = window_ns(conditions, measured);
-    let recorded = &measured.recorded;
-    let passed = recorded.machine.between(from_ns, to_ns)?;
+    let passed = machine(conditions, measured)?;
     let ours = |cpu| cpus.contains(cpu);
     let all = passed.threads_share(ours).or(passed.busy_share(ours))?;
     // Over exactly the same time.
-    let target = recorded.series.get(TARGET)?;
+    let target = measured.recorded.series.get(TARGET)?;
     let used = target.between(passed.from_ns, passed.to_ns)?;
     Some((all - used.share_of(cpus.vcpu())).clamp(0.0, 1.0))
 }
@@ -150,11 +141,7 @@ pub(super) fn target(
         rss_bytes_per_session: grown.zip(open_last).map(|(grown, open)| grown / open),
         throttled_share: usage.throttled_share,
         run_queue_wait_share: usage.runqueue_wait_share,
-        receive_wait_share: receive_wait_share(
-            conditions,
-            measured,
-            measured.soundness.target_cpus.as_ref(),
-        ),
+        receive_wait_share: receive_wait_share(conditions, measured),
         others_cpu_share: others_cpu_share(conditions, measured),
         source: stage.source_name().unwrap_or("unknown").to_owned(),
         cpus_busy: Some(usage.cpus_busy),

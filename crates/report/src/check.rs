@@ -5,6 +5,8 @@ use plimsoll_core::record::Build;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::words::count;
+
 /// A conformance check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Check {
@@ -63,6 +65,46 @@ pub enum Outcome {
     Skipped,
     /// It ran and passed.
     Passed,
+}
+
+impl Check {
+    /// How many cases passed, in a sentence.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let counted = |outcome| {
+            let cases = self.cases.iter().filter(|case| case.outcome() == outcome);
+            cases.count() as u64
+        };
+        let (failed, skipped) = (counted(Outcome::Failed), counted(Outcome::Skipped));
+        let disturbed = counted(Outcome::Disturbed);
+        let ran = self.cases.len() as u64 - skipped;
+        let mut unknown = String::new();
+        if disturbed > 0 {
+            unknown += &format!(
+                " {} did not pass and {} disturbed: nothing is known of {}.",
+                count(disturbed),
+                if disturbed == 1 { "was" } else { "were" },
+                if disturbed == 1 { "it" } else { "them" },
+            );
+        }
+        if skipped > 0 {
+            unknown += &format!(" {} did not run.", count(skipped));
+        }
+        if ran == 0 {
+            format!("No case ran: nothing is known.{unknown}")
+        } else if failed > 0 {
+            format!(
+                "{} of {} cases that ran failed.{unknown}",
+                count(failed),
+                count(ran)
+            )
+        } else if disturbed > 0 {
+            let passed = count(ran - disturbed);
+            format!("{passed} of {} cases that ran passed.{unknown}", count(ran))
+        } else {
+            format!("All {} cases that ran passed.{unknown}", count(ran))
+        }
+    }
 }
 
 impl Case {

@@ -9,9 +9,10 @@
 //! - [`schema`] is the JSON Schema of the records, generated from the record types and checked in;
 //! - [`loads`] groups trials by their load, [`words`] puts results into words and numbers, and [`facts`] lists the
 //!   facts of a record. All renderers share these three;
-//! - the renderers, one module each: [`html`] (`report.html`), [`markdown`] (`summary.md`), [`chart`] (the SVG files,
-//!   the same as PNG, and `badge.svg`), [`text`] (terminals), [`junit`] (`junit.xml`, for build servers),
-//!   [`step_summary`] (`step-summary.md`, for the pages of GitHub's workflow runs);
+//! - `document` tells a result once, as blocks: text, facts, tables, figures;
+//! - its writers know only blocks: [`html`] (`report.html`), `markdown` (`summary.md`, and `step-summary.md` for the
+//!   pages of GitHub's workflow runs), [`text`] (terminals);
+//! - [`chart`] draws (the SVG files, the same as PNG, and `badge.svg`), [`junit`] writes `junit.xml` for build servers;
 //! - [`render`] writes all renderings of a folder;
 //! - [`history`] finds the results below a folder of results.
 
@@ -19,6 +20,7 @@ pub mod chart;
 pub mod check;
 mod choice;
 pub mod csv;
+mod document;
 pub mod error;
 pub mod facts;
 pub mod folder;
@@ -27,10 +29,9 @@ pub mod hlog;
 pub mod html;
 pub mod junit;
 pub mod loads;
-pub mod markdown;
+mod markdown;
 pub mod render;
 pub mod schema;
-pub mod step_summary;
 pub mod text;
 mod trial_files;
 pub mod words;

@@ -1,12 +1,11 @@
 //! Groups trials by load: one row of evidence per load, however often it was tried.
 
 use plimsoll_core::record::{
-    Bracket, Delivered, LoadClass, LoadEvidence, LoadUnit, TrialSummary, Verdict, WsRecord,
+    Bracket, Delivered, LoadClass, LoadEvidence, TrialSummary, Verdict, WsRecord,
 };
 
 use crate::facts;
 use crate::folder::StoredTrial;
-use crate::words::{self, count, ms, percent, range, us};
 
 /// One load and every trial at it.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,41 +30,6 @@ pub struct Range {
 }
 
 impl Load {
-    /// Heads of a table with one row per load. A head that begins with `>` is of a column of numbers.
-    pub(crate) fn columns(unit: LoadUnit) -> [String; 11] {
-        [
-            &format!(">{}", unit.name()),
-            "verdict",
-            ">newest p50",
-            ">newest p95",
-            ">oldest p50",
-            ">oldest p95",
-            &format!(">{}", words::cpu_cost(unit)),
-            ">target CPU",
-            ">client CPU",
-            ">send lag p99.9",
-            "what spoke against it",
-        ]
-        .map(str::to_owned)
-    }
-
-    /// What was measured, in the order of [`Load::columns`] without the last column: its names must be escaped by each
-    /// renderer.
-    pub(crate) fn measured(&self) -> [String; 10] {
-        [
-            count(self.sessions.into()),
-            self.verdicts(),
-            range(self.range(|t| t.newest_p50_ms), ms),
-            range(self.range(|t| t.newest_p95_ms), ms),
-            range(self.range(|t| t.oldest_p50_ms), ms),
-            range(self.range(|t| t.oldest_p95_ms), ms),
-            range(self.range(|t| t.cpu_us_per_session_second), us),
-            range(self.range(|t| t.target_cpu_share), percent),
-            range(self.range(|t| Some(t.client_cpu_share)), percent),
-            range(self.range(|t| t.send_lag_p999_us), us),
-        ]
-    }
-
     /// The range of a value over the trials that observed it; `None` when none did.
     #[must_use]
     pub fn range(&self, value: impl Fn(&TrialSummary) -> Option<f64>) -> Option<Range> {

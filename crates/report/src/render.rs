@@ -7,7 +7,7 @@ use plimsoll_core::record::Bracket;
 use crate::chart::{self, timeline};
 use crate::error::ReportError;
 use crate::folder::{ResultFolder, Results, SearchView, StoredTrial, load, slug};
-use crate::{choice, html, junit, markdown, step_summary, trial_files};
+use crate::{choice, document, html, junit, markdown, trial_files};
 
 /// The summary.
 pub const SUMMARY: &str = "summary.md";
@@ -92,10 +92,11 @@ pub fn render_to(records: &Path, out: &Path) -> Result<Vec<PathBuf>, ReportError
         Some(bracket) => write(BADGE, chart::badge_svg(bracket).as_bytes())?,
         None => folder.remove_rendering(BADGE)?,
     }
-    write(SUMMARY, markdown::of(&results).as_bytes())?;
-    write(STEP_SUMMARY, step_summary::of(&results).as_bytes())?;
+    let parts = document::of(&results);
+    write(SUMMARY, markdown::summary(&parts, &charts).as_bytes())?;
+    write(STEP_SUMMARY, markdown::step_summary(&parts).as_bytes())?;
     write(JUNIT, junit::of(&results).as_bytes())?;
-    let page = html::with_charts(&results, &charts)?;
+    let page = html::of_parts(&results, &parts, &charts)?;
     write(REPORT, page.as_bytes())?;
     Ok(written)
 }

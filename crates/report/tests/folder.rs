@@ -269,7 +269,7 @@ fn results_of_the_first_version_load_and_render() {
     assert_eq!(results.trials.len(), 9);
     let summary = fs::read_to_string(place.path().join("summary.md")).unwrap();
     assert!(
-        summary.contains("**rust-axum carries 1,000 sessions on 0.25 vCPU**"),
+        summary.contains("rust-axum carries 1,000 sessions on 0.25 vCPU."),
         "{summary}"
     );
     let report = fs::read_to_string(place.path().join("junit.xml")).unwrap();

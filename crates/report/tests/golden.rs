@@ -77,10 +77,17 @@ fn title_is_drawn(image: &resvg::tiny_skia::Pixmap) -> bool {
     found.count() > 500
 }
 
+/// What the terminal shows of the searches.
+fn searches(rendered: &Rendered, color: bool) -> String {
+    let views = rendered.results.searches();
+    let told: Vec<_> = views.iter().map(|view| text::search(view, color)).collect();
+    told.join("\n")
+}
+
 fn assert_find(name: &str, find: &example::Find) {
     let rendered = rendered(&find.trials, Some(&find.bracket));
     assert_renderings(name, &rendered);
-    let plain = text::bracket(&find.bracket, &rendered.results.trials, false);
+    let plain = searches(&rendered, false);
     assert!(!plain.contains('\u{1b}'), "colour that nobody asked for");
     assert_golden(&format!("{name}/terminal.txt"), &plain);
 }
@@ -160,17 +167,15 @@ fn a_find_by_two_slos() {
     for image in ["cost.png", "chart-strict.png"] {
         assert_image("two-slos", &rendered, image);
     }
-    let trials = &rendered.results.trials;
-    let both = [&find.relaxed, &find.strict].map(|bracket| text::bracket(bracket, trials, false));
-    assert_golden("two-slos/terminal.txt", &both.join("\n"));
+    assert_golden("two-slos/terminal.txt", &searches(&rendered, false));
 }
 
 #[test]
 fn colour_changes_no_character() {
     let find = example::find();
     let rendered = rendered(&find.trials, Some(&find.bracket));
-    let colored = text::bracket(&find.bracket, &rendered.results.trials, true);
-    let plain = text::bracket(&find.bracket, &rendered.results.trials, false);
+    let colored = searches(&rendered, true);
+    let plain = searches(&rendered, false);
     assert_ne!(colored, plain);
     assert_eq!(without_codes(&colored), plain);
     let run = &find.trials[0];

@@ -52,7 +52,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
         output::print(&text::comparison(comparison, output::color()));
     }
     for view in results.searches() {
-        let text = text::bracket(view.bracket, &results.trials, output::color());
+        let text = text::search(&view, output::color());
         output::print(&text);
     }
     for stored in results.other_trials() {

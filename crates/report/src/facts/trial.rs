@@ -11,7 +11,7 @@ use crate::words::{self, bytes, count, given, maybe, ms_digits, number, percent,
 
 /// Heads of the table of latencies. A head that begins with `>` is of a column of numbers.
 pub(crate) const LATENCY_COLUMNS: [&str; 9] = [
-    "in ms",
+    "latency in ms",
     ">p50",
     ">p90",
     ">p95",

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use crate::check::{Check, Outcome};
 use crate::facts::client_cost;
 use crate::folder::{CHECK, Results, SearchView, StoredTrial};
-use crate::markdown::check::verdict as check_in_words;
 use crate::words::{self, count, plain, sessions};
 
 /// What kind of result it is.
@@ -377,7 +376,7 @@ fn of_check(blank: &Entry, results: &Results, check: &Check) -> Entry {
         targets: vec![check.target.clone()],
         started_at: written,
         verdict: Some(verdict.word().to_owned()),
-        claim: format!("{}: {}", plain(&check.target), check_in_words(check)),
+        claim: format!("{}: {}", plain(&check.target), check.in_words()),
         ..blank.clone()
     }
 }

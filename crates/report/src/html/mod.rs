@@ -10,20 +10,20 @@
 //! search. The page names what did not fit, with the file that has it.
 //!
 //! - `write`: HTML whose text is always escaped;
-//! - `parts`: tables, figures, lists; `sections`: one module per kind of result;
+//! - `blocks`: the blocks of a [`crate::document`];
 //! - `timelines`, `raw`: the parts with a budget.
 
+mod blocks;
 mod order;
-mod parts;
 mod raw;
-mod sections;
 mod timelines;
 mod write;
 
+use crate::document::{self, Part};
 use crate::error::ReportError;
 use crate::folder::Results;
 use crate::render::{self, Chart};
-use parts::{Contents, Levels};
+use blocks::{Contents, Levels, Writer};
 use timelines::Timelines;
 pub use write::{Attribute, Html};
 
@@ -35,102 +35,79 @@ const SCRIPT: &str = include_str!("page.js");
 /// that renders needs no hash function. A test compares the two, and shows the right value when they differ.
 pub const SCRIPT_SHA256: &str = "dfMPLhEuuC9tqGpc4AU130rv1p6AyDrbi5xLcYEfwwA=";
 
-/// Everything that a section may need besides its own record.
-struct Page<'a> {
-    results: &'a Results,
-    charts: &'a [Chart],
-    timelines: &'a Timelines,
-}
-
-impl Page<'_> {
-    /// The chart with that stem of its file names.
-    fn chart(&self, stem: &str) -> Option<&str> {
-        let found = self.charts.iter().find(|chart| chart.stem == stem);
-        found.map(|chart| chart.svg.as_str())
-    }
-}
+/// Room for the documents of several trials, in bytes. The table of all of them is always included.
+const TRIALS_ROOM_BYTES: usize = 180_000;
 
 /// The page of a result folder.
 ///
 /// # Errors
 /// When the rows per second or the interval logs beside the records cannot be read or are broken.
 pub fn of(results: &Results) -> Result<String, ReportError> {
-    with_charts(results, &render::charts(results)?)
+    of_parts(results, &document::of(results), &render::charts(results)?)
 }
 
-/// The same with charts that are already drawn.
-pub(crate) fn with_charts(results: &Results, charts: &[Chart]) -> Result<String, ReportError> {
+/// The same with what is already told and drawn.
+pub(crate) fn of_parts(
+    results: &Results,
+    parts: &[Part],
+    charts: &[Chart],
+) -> Result<String, ReportError> {
     let order = order::of(results);
     let timelines = Timelines::gather(results, &order)?;
-    let page = Page {
-        results,
-        charts,
-        timelines: &timelines,
-    };
     let mut contents = Contents::default();
-    let body = body(&page, &mut contents);
+    let body = body(parts, charts, &timelines, &mut contents);
     let raw = raw::of(results, &order);
     contents.push("raw", "Raw JSON");
-    Ok(document(&title(results), &contents, &body, &raw))
+    let title = parts
+        .first()
+        .map(|part| part.document().answer.claim.as_str());
+    Ok(whole(title.unwrap_or_default(), &contents, &body, &raw))
 }
 
-/// What the page is about, for the window's title.
-fn title(results: &Results) -> String {
-    let of_search = results.searches().first().map(sections::search::claim);
-    let of_comparison = || results.comparison.as_ref().map(sections::comparison::title);
-    let of_ranking = || {
-        results
-            .ranking
-            .as_ref()
-            .map(crate::words::ranking::headline)
-    };
-    let of_trial = || {
-        results
-            .trials
-            .first()
-            .map(|stored| crate::words::outcome(&stored.trial))
-    };
-    let of_check = || results.check.as_ref().map(sections::check::title);
-    let known = of_ranking()
-        .or_else(of_comparison)
-        .or(of_search)
-        .or_else(of_trial)
-        .or_else(of_check);
-    known.unwrap_or_else(|| "Calibration of this machine's client".to_owned())
-}
-
-/// All results of the folder, the most conclusive first. Only the first result has the page's main heading.
-fn body(page: &Page<'_>, contents: &mut Contents) -> Html {
+/// All results of the folder. Only the first has the page's main heading.
+fn body(parts: &[Part], charts: &[Chart], timelines: &Timelines, contents: &mut Contents) -> Html {
     let mut html = Html::default();
-    let mut levels = Levels::FIRST;
-    let mut next = || std::mem::replace(&mut levels, Levels::FURTHER);
-    let results = page.results;
-    if let Some(ranking) = &results.ranking {
-        sections::ranking::write(&mut html, contents, page, ranking, next());
+    let mut writer = Writer {
+        charts,
+        timelines,
+        levels: Levels::FIRST,
+    };
+    let mut room = TRIALS_ROOM_BYTES;
+    let mut left_out: Vec<&str> = Vec::new();
+    for part in parts {
+        let document = part.document();
+        match part {
+            Part::Result(_) => {
+                contents.push(&document.id, &document.entry);
+                writer.document(&mut html, document, Some(contents));
+            }
+            Part::OneOfSeveral(stem, _) => {
+                let mut trial = Html::default();
+                writer.document(&mut trial, document, None);
+                // Timelines have their own budget.
+                let needed = trial.len().saturating_sub(timelines.bytes_of(stem));
+                if needed > room {
+                    left_out.push(stem);
+                } else {
+                    room -= needed;
+                    contents.push(&document.id, &document.entry);
+                    html.append(&trial);
+                }
+            }
+        }
+        writer.levels = Levels::FURTHER;
     }
-    if let Some(comparison) = &results.comparison {
-        sections::comparison::write(&mut html, contents, page, comparison, next());
-    }
-    for (number, view) in results.searches().iter().enumerate() {
-        sections::search::write(&mut html, contents, page, (view, number), next());
-    }
-    let others: Vec<_> = results.other_trials().collect();
-    if !others.is_empty() {
-        sections::trials::write(&mut html, contents, page, &others, next());
-    }
-    if let Some(check) = &results.check {
-        sections::check::write(&mut html, contents, check, next());
-    }
-    if let Some(calibration) = &results.calibration {
-        sections::calibration::write(&mut html, contents, calibration, next());
-    }
-    if let Some(calibration) = &results.ws_calibration {
-        sections::calibration::write_ws(&mut html, contents, calibration, next());
+    if !left_out.is_empty() {
+        let text = format!(
+            "No room in a page of this size for {}: their records are in the .json files of the same name.",
+            left_out.join(", ")
+        );
+        blocks::note(&mut html, &text.into());
     }
     html
 }
 
-fn document(title: &str, contents: &Contents, body: &Html, raw: &raw::Raw) -> String {
+fn whole(title: &str, contents: &Contents, body: &Html, raw: &raw::Raw) -> String {
     let policy = format!(
         "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{SCRIPT_SHA256}'; img-src data:"
     );

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
+use super::blocks::note;
 use super::order::Ranked;
-use super::parts;
 use super::write::{Html, harmless};
 use crate::folder::{
     BRACKET, CALIBRATION, CHECK, COMPARISON, RANKING, Results, WS_CALIBRATION, further_bracket,
@@ -81,11 +81,14 @@ impl Raw {
                 let records = if self.records == 1 { "record" } else { "records" };
                 let summary = format!("{} {records}, by the names of their files", count(self.records));
                 html.element("summary", &[], &summary);
-                let note = "They are embedded in this page, in the element with the id raw-json, and stored next to it as files.";
-                parts::note(html, note);
+                let told = "They are embedded in this page, in the element with the id raw-json, and stored next to it as files.";
+                note(html, &told.into());
                 if !self.left_out.is_empty() {
                     let files = self.left_out.join(", ");
-                    parts::note(html, &format!("No room in a page of this size for: {files}."));
+                    note(
+                        html,
+                        &format!("No room in a page of this size for: {files}.").into(),
+                    );
                 }
                 html.element("pre", &[("id", "raw-view"), ("hidden", ""), ("tabindex", "0")], "");
             });

@@ -73,10 +73,10 @@ impl Timelines {
         found.map_or(0, |one| one.svg.len())
     }
 
-    /// Writes the timelines of these trials. Several get a list to choose from, and all but the first are folded. Then
+    /// Writes the timelines of the trials with these stems. Several get a list to choose from, and all but the first are folded. Then
     /// it names the trials without a timeline here.
-    pub(super) fn write(&self, html: &mut Html, trials: &[&StoredTrial]) {
-        let of_these = |stem: &str| trials.iter().any(|stored| stored.stem == stem);
+    pub(super) fn write(&self, html: &mut Html, stems: &[String]) {
+        let of_these = |stem: &str| stems.iter().any(|of| of == stem);
         let shown: Vec<&Shown> = self
             .shown
             .iter()

@@ -31,6 +31,13 @@ impl Html {
         self.inside(name, attributes, |html| html.text(text));
     }
 
+    /// An element within a line of text.
+    pub fn inline(&mut self, name: &'static str, attributes: &[Attribute<'_>], text: &str) {
+        self.open(name, attributes);
+        self.text(text);
+        self.push(format_args!("</{name}>"));
+    }
+
     /// An element with neither content nor end tag, such as `meta`. An attribute with an empty value is written without
     /// one: `hidden`.
     pub fn open(&mut self, name: &'static str, attributes: &[Attribute<'_>]) {

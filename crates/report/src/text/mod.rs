@@ -1,175 +1,242 @@
-//! Plain text for terminals: the verdict first, then the evidence, in aligned columns. Colour is optional, and never
-//! the only sign of anything.
+//! Documents as plain text for terminals: the verdict first, then the evidence, in aligned columns. Colour is optional,
+//! and never the only sign of anything.
 
-mod client_cost;
-mod comparison;
-mod ranking;
-mod table;
-mod trial;
-mod ws;
+mod columns;
 
-use std::collections::BTreeMap;
+use plimsoll_core::record::{Comparison, Ranking, Trial, WsCalibration};
 
-use plimsoll_core::record::{Bracket, LoadClass, LoadUnit, Verdict};
+use crate::document::{
+    self, Answer, Block, Blocks, Detail, Document, Fact, Shown, Span, Table, Text, Tone,
+};
+use crate::folder::{SearchView, StoredTrial};
+use crate::words::plain;
+use columns::{Align, Cell, Columns};
 
-use crate::facts;
-use crate::folder::StoredTrial;
-use crate::loads::{self, Load};
-use crate::words::{self, count, maybe, ms, percent, plain, range, us};
-use table::{Align, Table};
-
-pub use client_cost::client_costs;
-pub use comparison::comparison;
-pub use ranking::ranking;
-pub use trial::trial;
-pub use ws::side_by_side;
-
-/// Whether and how to colour.
-#[derive(Debug, Clone, Copy)]
-struct Paint {
-    color: bool,
+/// The block for one trial.
+#[must_use]
+pub fn trial(trial: &Trial, color: bool) -> String {
+    let stored = StoredTrial {
+        stem: "trial".to_owned(),
+        trial: trial.clone(),
+    };
+    let charts = document::trial::Charts::OfOthers;
+    written(&document::trial::document(&stored, charts), color)
 }
 
-impl Paint {
-    fn bold(self, text: &str) -> String {
-        self.wrap("1", text)
+/// The block for a search, by one SLO.
+#[must_use]
+pub fn search(view: &SearchView<'_>, color: bool) -> String {
+    written(&document::search::document(view, 0), color)
+}
+
+/// The block for a comparison.
+#[must_use]
+pub fn comparison(comparison: &Comparison, color: bool) -> String {
+    written(&document::comparison::document(comparison, &[]), color)
+}
+
+/// The block for a ranking.
+#[must_use]
+pub fn ranking(ranking: &Ranking, color: bool) -> String {
+    written(&document::ranking::document(ranking), color)
+}
+
+/// The block for a calibration of workload `ws`.
+#[must_use]
+pub fn client_costs(calibration: &WsCalibration) -> String {
+    written(&document::calibration::client_costs(calibration), false)
+}
+
+/// The block for trials of workload `ws`, one table for each test; empty where there are no such trials.
+#[must_use]
+pub fn side_by_side(trials: &[StoredTrial]) -> String {
+    let mut blocks = Blocks::default();
+    document::ws::side_by_side(&mut blocks, &trials.iter().collect::<Vec<_>>());
+    let mut writer = Writer::new(false);
+    writer.blocks(&blocks);
+    writer.finish()
+}
+
+fn written(document: &Document, color: bool) -> String {
+    let mut writer = Writer::new(color);
+    writer.answer(&document.answer);
+    writer.blocks(&document.evidence);
+    writer.finish()
+}
+
+/// Lines under construction.
+struct Writer {
+    color: bool,
+    lines: Vec<String>,
+    /// Whether the last line is the title of what follows.
+    is_titled: bool,
+}
+
+impl Writer {
+    fn new(color: bool) -> Self {
+        Self {
+            color,
+            lines: Vec::new(),
+            is_titled: false,
+        }
     }
 
-    fn verdict(self, verdict: Verdict, text: &str) -> String {
-        let code = match verdict {
-            Verdict::Pass => "1;32",
-            Verdict::Fail => "1;31",
-            Verdict::Invalid => "1;33",
+    fn finish(self) -> String {
+        let mut text = String::new();
+        for line in &self.lines {
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+
+    fn line(&mut self, line: String) {
+        self.lines.push(line);
+        self.is_titled = false;
+    }
+
+    /// Begins something new.
+    fn space(&mut self) {
+        if self.lines.last().is_some_and(|line| !line.is_empty()) && !self.is_titled {
+            self.line(String::new());
+        }
+    }
+
+    fn title(&mut self, title: &str) {
+        self.space();
+        self.line(self.bold(&plain(title)));
+        self.is_titled = true;
+    }
+
+    fn answer(&mut self, answer: &Answer) {
+        let claim = self.bold(&plain(&answer.claim));
+        self.line(match &answer.verdict {
+            Some((word, tone)) => format!("{}  {claim}", self.verdict(&word.to_uppercase(), *tone)),
+            None => claim,
+        });
+        if !answer.bounds.is_empty() {
+            self.line(plain(&answer.bounds));
+        }
+        self.blocks(&answer.blocks);
+    }
+
+    fn blocks(&mut self, blocks: &Blocks) {
+        let shown = Shown {
+            detail: Detail::Brief,
+            has_figure: &|_| false,
+            timelines: false,
         };
-        self.wrap(code, text)
+        for block in blocks.shown(shown) {
+            self.block(block);
+        }
     }
 
-    fn wrap(self, code: &str, text: &str) -> String {
+    fn block(&mut self, block: &Block) {
+        match block {
+            Block::Paragraph(text) => self.line(self.inline(text).printed),
+            Block::Note(text) => self.line(format!("  ({})", self.inline(text).printed)),
+            Block::List(list) => {
+                for item in &list.items {
+                    self.line(format!("  {}", self.inline(item).printed));
+                }
+            }
+            Block::Facts(facts) => self.facts(facts),
+            Block::Table(table) => self.table(table),
+            Block::Section(section) => {
+                self.title(&section.title);
+                self.blocks(&section.blocks);
+            }
+            Block::Folded(title, blocks) => {
+                self.title(title);
+                self.blocks(blocks);
+            }
+            Block::Command(command) => self.line(format!("  {}", plain(command))),
+            // A terminal shows neither.
+            Block::Figure(_) | Block::Timelines(_) => {}
+        }
+    }
+
+    fn facts(&mut self, facts: &[Fact]) {
+        self.separate_from_table();
+        let width = facts.iter().map(|fact| fact.term.chars().count()).max();
+        let width = width.unwrap_or(0);
+        for Fact { term, value, .. } in facts {
+            let value = self.inline(value).printed;
+            self.line(format!("  {term:<width$}  {value}"));
+        }
+    }
+
+    /// Facts right under a table would look like its last rows.
+    fn separate_from_table(&mut self) {
+        if self.lines.last().is_some_and(|line| line.starts_with("  ")) {
+            self.space();
+        }
+    }
+
+    /// The title right above a table says what its caption says.
+    fn table(&mut self, table: &Table) {
+        if !self.is_titled {
+            self.title(&table.caption);
+        }
+        let shown = table.shown(Detail::Brief);
+        let heads: Vec<(&str, Align)> = shown
+            .iter()
+            .map(|index| &table.columns[*index])
+            .map(|column| {
+                let align = if column.is_number {
+                    Align::Right
+                } else {
+                    Align::Left
+                };
+                (column.short.as_str(), align)
+            })
+            .collect();
+        let mut columns = Columns::new(&heads);
+        for row in &table.rows {
+            columns.row(
+                shown
+                    .iter()
+                    .map(|index| self.inline(&row[*index]))
+                    .collect(),
+            );
+        }
+        for line in columns.lines() {
+            self.line(line);
+        }
+    }
+
+    fn inline(&self, text: &Text) -> Cell {
+        let mut cell = Cell::default();
+        for span in &text.0 {
+            let text = plain(span.text());
+            let printed = match span {
+                Span::Toned(_, tone @ (Tone::Good | Tone::Bad)) => self.verdict(&text, *tone),
+                Span::Strong(_) => self.bold(&text),
+                _ => text.clone(),
+            };
+            cell.push(&text, &printed);
+        }
+        cell
+    }
+
+    fn bold(&self, text: &str) -> String {
+        self.paint("1", text)
+    }
+
+    fn verdict(&self, text: &str, tone: Tone) -> String {
+        let code = match tone {
+            Tone::Good => "1;32",
+            Tone::Bad => "1;31",
+            Tone::Open => "1;33",
+        };
+        self.paint(code, text)
+    }
+
+    fn paint(&self, code: &str, text: &str) -> String {
         if self.color {
             format!("\u{1b}[{code}m{text}\u{1b}[0m")
         } else {
             text.to_owned()
         }
     }
-}
-
-/// The block for a search: the load line, what bounds it, one row per load, caveats with their remedies.
-#[must_use]
-pub fn bracket(bracket: &Bracket, trials: &[StoredTrial], color: bool) -> String {
-    let paint = Paint { color };
-    let trials = &facts::judged_by(&bracket.slo, trials);
-    let headline = words::headline(bracket, trials);
-    let mut lines = vec![match bracket.sessions_per_vcpu {
-        Some(density) => format!(
-            "{} ({} per vCPU)",
-            paint.bold(&headline.claim),
-            words::number(density)
-        ),
-        None => paint.bold(&headline.claim),
-    }];
-    if !headline.bounds.is_empty() {
-        lines.push(headline.bounds);
-    }
-    if let Some(edge) = &bracket.edge {
-        lines.push(format!("edge: {}", facts::edge(edge)));
-    }
-    if let Some(bottleneck) = &bracket.bottleneck {
-        lines.push(format!("bottleneck: {}", plain(bottleneck)));
-    }
-    lines.push(plain(&bracket.conclusion));
-    lines.push(String::new());
-    let loads = loads::of_bracket(bracket);
-    lines.extend(loads_table(&loads, bracket.load_unit, paint).lines());
-    lines.push(
-        "  (target, client: share of the CPU that each was given; send lag: the client's own, p99.9)"
-            .to_owned(),
-    );
-    lines.extend(caveat_lines(words::of_search(bracket, trials)));
-    join(&lines)
-}
-
-fn loads_table(loads: &[Load], unit: LoadUnit, paint: Paint) -> Table {
-    let mut table = Table::new(&[
-        (unit.name(), Align::Right),
-        ("verdict", Align::Left),
-        ("newest p95", Align::Right),
-        ("oldest p95", Align::Right),
-        (words::cpu_cost_in_brief(unit), Align::Right),
-        ("target", Align::Right),
-        ("client", Align::Right),
-        ("send lag", Align::Right),
-        ("against it", Align::Left),
-    ]);
-    for load in loads {
-        let verdicts = load.verdicts();
-        let agreed = load.trials.first().map(|t| t.verdict);
-        let agreed = agreed.filter(|first| load.trials.iter().all(|t| t.verdict == *first));
-        let settled = match load.class {
-            Some(class) => matches!(class, LoadClass::Passing | LoadClass::Failing),
-            None => !load.borderline,
-        };
-        let painted = match agreed {
-            Some(verdict) if settled => paint.verdict(verdict, &verdicts),
-            _ => verdicts.clone(),
-        };
-        table.row(vec![
-            count(u64::from(load.sessions)).into(),
-            (verdicts, painted).into(),
-            range(load.range(|t| t.newest_p95_ms), ms).into(),
-            range(load.range(|t| t.oldest_p95_ms), ms).into(),
-            range(load.range(|t| t.cpu_us_per_session_second), us).into(),
-            range(load.range(|t| t.target_cpu_share), percent).into(),
-            range(load.range(|t| Some(t.client_cpu_share)), percent).into(),
-            range(load.range(|t| t.send_lag_p999_us), us).into(),
-            plain(&load.what_failed().join(", ")).into(),
-        ]);
-    }
-    table
-}
-
-/// Every caveat once, with the number of trials that raised it, and its text from the last of them.
-fn caveat_lines<'a>(trials: impl Iterator<Item = &'a StoredTrial>) -> Vec<String> {
-    let mut found: BTreeMap<&str, (u64, bool, &str)> = BTreeMap::new();
-    for stored in trials {
-        for caveat in &stored.trial.caveats {
-            let entry = found.entry(&caveat.id).or_insert((0, false, ""));
-            *entry = (entry.0 + 1, entry.1 || caveat.blocking, &caveat.text);
-        }
-    }
-    if found.is_empty() {
-        return Vec::new();
-    }
-    let mut lines = vec![String::new(), "caveats".to_owned()];
-    for (id, (times, blocking, text)) in found {
-        let blocking = if blocking { ", blocking" } else { "" };
-        let trials = if times == 1 { "trial" } else { "trials" };
-        lines.push(format!(
-            "  {} ({times} {trials}{blocking}): {}",
-            plain(id),
-            plain(text)
-        ));
-    }
-    lines
-}
-
-/// A latency cell without its unit.
-fn ms_cell(value: Option<f64>) -> String {
-    maybe(value, words::ms_digits)
-}
-
-/// A column whose name begins with `>` has numbers and is aligned to the right.
-fn head(column: &'static str) -> (&'static str, Align) {
-    match column.strip_prefix('>') {
-        Some(name) => (name, Align::Right),
-        None => (column, Align::Left),
-    }
-}
-
-fn join(lines: &[String]) -> String {
-    let mut text = String::new();
-    for line in lines {
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text
 }

@@ -151,8 +151,8 @@ fn kept_and_shown(
     output::render(folder.path())?;
     if !args.out.json {
         let results = plimsoll_report::load(folder.path())?;
-        for bracket in &found.brackets {
-            output::print(&text::bracket(bracket, &results.trials, output::color()));
+        for view in results.searches() {
+            output::print(&text::search(&view, output::color()));
         }
         say!("result: {}", folder.path().display());
         if found.brackets.iter().any(|bracket| bracket.interrupted) {

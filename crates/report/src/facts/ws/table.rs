@@ -21,29 +21,7 @@ pub struct TestTable {
     /// What the columns mean.
     pub note: String,
     /// For each column, whether a terminal, which is narrow, shows it too.
-    brief: Vec<bool>,
-}
-
-impl TestTable {
-    /// The same table with only the columns that a terminal shows.
-    #[must_use]
-    pub fn in_brief(&self) -> Self {
-        let kept = |cells: &[String]| -> Vec<String> {
-            let with = cells.iter().zip(&self.brief);
-            with.filter(|(_, brief)| **brief)
-                .map(|(cell, _)| cell.clone())
-                .collect()
-        };
-        let columns = self.columns.iter().zip(&self.brief);
-        let columns: Vec<_> = columns.filter(|(_, brief)| **brief).collect();
-        Self {
-            title: self.title.clone(),
-            columns: columns.iter().map(|(column, _)| **column).collect(),
-            rows: self.rows.iter().map(|row| kept(row)).collect(),
-            note: self.note.clone(),
-            brief: vec![true; columns.len()],
-        }
-    }
+    pub brief: Vec<bool>,
 }
 
 /// The trials of workload `ws` among these: one table for each test, dialect and target, in order of appearance.

@@ -8,45 +8,36 @@ pub(super) enum Align {
 }
 
 /// The text to print and its width. Colour codes take no width.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Cell {
-    printed: String,
+    pub(super) printed: String,
     width: usize,
 }
 
-impl From<String> for Cell {
-    fn from(text: String) -> Self {
-        Self {
-            width: text.chars().count(),
-            printed: text,
-        }
+impl Cell {
+    /// Appends a text, which is printed with colour codes.
+    pub(super) fn push(&mut self, text: &str, printed: &str) {
+        self.width += text.chars().count();
+        self.printed.push_str(printed);
     }
 }
 
 impl From<&str> for Cell {
     fn from(text: &str) -> Self {
-        Self::from(text.to_owned())
-    }
-}
-
-/// From the plain text and the same text with colour codes.
-impl From<(String, String)> for Cell {
-    fn from((plain, printed): (String, String)) -> Self {
-        Self {
-            width: plain.chars().count(),
-            printed,
-        }
+        let mut cell = Self::default();
+        cell.push(text, text);
+        cell
     }
 }
 
 /// Rows of cells under a header.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct Columns {
     aligns: Vec<Align>,
     rows: Vec<Vec<Cell>>,
 }
 
-impl Table {
+impl Columns {
     pub(super) fn new(columns: &[(&str, Align)]) -> Self {
         Self {
             aligns: columns.iter().map(|(_, align)| *align).collect(),
@@ -93,9 +84,10 @@ mod tests {
 
     #[test]
     fn columns_line_up_with_and_without_colour() {
-        let mut table = Table::new(&[("n", Align::Right), ("verdict", Align::Left)]);
-        let painted = ("pass".to_owned(), "\u{1b}[32mpass\u{1b}[0m".to_owned());
-        table.row(vec!["1,650".into(), painted.into()]);
+        let mut table = Columns::new(&[("n", Align::Right), ("verdict", Align::Left)]);
+        let mut painted = Cell::default();
+        painted.push("pass", "\u{1b}[32mpass\u{1b}[0m");
+        table.row(vec!["1,650".into(), painted]);
         table.row(vec!["9 µs".into(), "–".into()]);
         assert_eq!(
             table.lines(),

@@ -1,0 +1,470 @@
+//! What a document is made of.
+
+/// How much room a block needs, and so which renderings show it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// Only the terminal and the step summary, in place of something longer.
+    Brief,
+    /// Only the summary and the page.
+    Full,
+    /// All renderings.
+    Both,
+}
+
+impl Detail {
+    /// Whether a rendering of this detail shows a block of `other`.
+    pub(crate) fn shows(self, other: Self) -> bool {
+        self == other || self == Self::Both || other == Self::Both
+    }
+}
+
+/// Good or bad news.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Good,
+    Bad,
+    /// Neither: nothing is known.
+    Open,
+}
+
+/// A piece of a line of text. Each writer escapes it; nothing in it is markup.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Span {
+    Plain(String),
+    Strong(String),
+    /// A name that a program reads: a file, a flag, a gate.
+    Code(String),
+    /// News.
+    Toned(String, Tone),
+    /// A link to the pages of a result folder below this one: its path and its name.
+    Folder(String, String),
+}
+
+impl Span {
+    /// The text of the piece, as it is.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Self::Plain(text)
+            | Self::Strong(text)
+            | Self::Code(text)
+            | Self::Toned(text, _)
+            | Self::Folder(_, text) => text,
+        }
+    }
+}
+
+/// A line of text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Text(pub(crate) Vec<Span>);
+
+impl Text {
+    /// Our own sentence in which names stand between backticks.
+    pub(crate) fn with_code(sentence: &str) -> Self {
+        let spans = sentence.split('`').enumerate().map(|(index, piece)| {
+            let piece = piece.to_owned();
+            if index % 2 == 0 {
+                Span::Plain(piece)
+            } else {
+                Span::Code(piece)
+            }
+        });
+        Self(spans.collect())
+    }
+
+    pub(crate) fn strong(text: impl Into<String>) -> Self {
+        Self(vec![Span::Strong(text.into())])
+    }
+
+    pub(crate) fn code(text: impl Into<String>) -> Self {
+        Self(vec![Span::Code(text.into())])
+    }
+
+    pub(crate) fn toned(text: impl Into<String>, tone: Tone) -> Self {
+        Self(vec![Span::Toned(text.into(), tone)])
+    }
+
+    /// `yes`, or `no` as bad news.
+    pub(crate) fn yes_or_no(yes: bool) -> Self {
+        if yes {
+            Self::toned("yes", Tone::Good)
+        } else {
+            Self::toned("no", Tone::Bad)
+        }
+    }
+
+    pub(crate) fn then(mut self, span: Span) -> Self {
+        self.0.push(span);
+        self
+    }
+
+    pub(crate) fn then_plain(self, text: impl Into<String>) -> Self {
+        self.then(Span::Plain(text.into()))
+    }
+
+    pub(crate) fn joined(mut self, other: Self) -> Self {
+        self.0.extend(other.0);
+        self
+    }
+
+    /// Names that a program reads, as a list in a sentence.
+    pub(crate) fn codes<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut text = Self::default();
+        for name in names {
+            if !text.0.is_empty() {
+                text = text.then_plain(", ");
+            }
+            text = text.then(Span::Code(name.to_owned()));
+        }
+        text
+    }
+}
+
+impl From<String> for Text {
+    fn from(text: String) -> Self {
+        Self(vec![Span::Plain(text)])
+    }
+}
+
+impl From<&str> for Text {
+    fn from(text: &str) -> Self {
+        Self::from(text.to_owned())
+    }
+}
+
+/// One result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Document {
+    /// Unique on a page. Ids of its sections begin with it.
+    pub(crate) id: String,
+    /// The entry in a table of contents: `Load line`.
+    pub(crate) entry: String,
+    pub(crate) answer: Answer,
+    /// What the answer rests on.
+    pub(crate) evidence: Blocks,
+}
+
+/// The answer of a result: what a reader sees first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Answer {
+    /// What was asked: `Load line of rust-axum`.
+    pub(crate) title: String,
+    /// The verdict in a word or two.
+    pub(crate) verdict: Option<(String, Tone)>,
+    /// The answer in one sentence, without its full stop.
+    pub(crate) claim: String,
+    /// What bounds it; may be empty.
+    pub(crate) bounds: String,
+    pub(crate) blocks: Blocks,
+    /// The figure beside it.
+    pub(crate) figure: Option<Figure>,
+}
+
+/// Blocks in order, each with the detail that it is for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Blocks(Vec<(Detail, Block)>);
+
+impl Blocks {
+    /// For all renderings.
+    pub(crate) fn push(&mut self, block: impl Into<Block>) {
+        self.0.push((Detail::Both, block.into()));
+    }
+
+    /// For the summary and the page.
+    pub(crate) fn full(&mut self, block: impl Into<Block>) {
+        self.0.push((Detail::Full, block.into()));
+    }
+
+    /// For the terminal and the step summary.
+    pub(crate) fn brief(&mut self, block: impl Into<Block>) {
+        self.0.push((Detail::Brief, block.into()));
+    }
+
+    pub(crate) fn paragraph(&mut self, text: impl Into<Text>) {
+        self.push(Block::Paragraph(text.into()));
+    }
+
+    /// A side note.
+    pub(crate) fn note(&mut self, text: impl Into<Text>) {
+        self.push(Block::Note(text.into()));
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The blocks that a rendering of this detail shows, if it can show figures with the stems for which `has_figure`
+    /// says so, and timelines.
+    pub(crate) fn shown(&self, by: Shown<'_>) -> impl Iterator<Item = &Block> {
+        let of_detail = self
+            .0
+            .iter()
+            .filter(move |(detail, _)| by.detail.shows(*detail));
+        of_detail
+            .map(|(_, block)| block)
+            .filter(move |block| block.is_shown(by))
+    }
+}
+
+/// What a writer can show.
+#[derive(Clone, Copy)]
+pub(crate) struct Shown<'a> {
+    pub(crate) detail: Detail,
+    /// Whether there is a figure with this stem of its file names.
+    pub(crate) has_figure: &'a dyn Fn(&str) -> bool,
+    /// Whether it shows timelines.
+    pub(crate) timelines: bool,
+}
+
+/// A block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Block {
+    Paragraph(Text),
+    Note(Text),
+    List(List),
+    Facts(Vec<Fact>),
+    Table(Table),
+    Figure(Figure),
+    /// The trials with these stems, second by second.
+    Timelines(Vec<String>),
+    /// A shell command.
+    Command(String),
+    Section(Section),
+    /// Blocks under a title, folded away where a rendering can fold.
+    Folded(String, Blocks),
+}
+
+impl Block {
+    /// Whether there is something to show. A section of figures is empty without its figures.
+    fn is_shown(&self, by: Shown<'_>) -> bool {
+        match self {
+            Self::Figure(figure) => (by.has_figure)(&figure.stem),
+            Self::Timelines(_) => by.timelines,
+            Self::List(list) => !list.items.is_empty(),
+            Self::Facts(facts) => !facts.is_empty(),
+            Self::Section(section) => section.blocks.shown(by).next().is_some(),
+            Self::Folded(_, blocks) => blocks.shown(by).next().is_some(),
+            Self::Paragraph(_) | Self::Note(_) | Self::Table(_) | Self::Command(_) => true,
+        }
+    }
+}
+
+impl From<List> for Block {
+    fn from(list: List) -> Self {
+        Self::List(list)
+    }
+}
+
+impl From<Table> for Block {
+    fn from(table: Table) -> Self {
+        Self::Table(table)
+    }
+}
+
+impl From<Figure> for Block {
+    fn from(figure: Figure) -> Self {
+        Self::Figure(figure)
+    }
+}
+
+impl From<Section> for Block {
+    fn from(section: Section) -> Self {
+        Self::Section(section)
+    }
+}
+
+impl From<Vec<Fact>> for Block {
+    fn from(facts: Vec<Fact>) -> Self {
+        Self::Facts(facts)
+    }
+}
+
+/// Sentences as a list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct List {
+    /// By which tests find it; may be empty.
+    pub(crate) hook: &'static str,
+    /// Whether it is bad news.
+    pub(crate) bad: bool,
+    pub(crate) items: Vec<Text>,
+}
+
+impl List {
+    pub(crate) fn of<T: Into<Text>>(items: impl IntoIterator<Item = T>) -> Self {
+        Self {
+            items: items.into_iter().map(Into::into).collect(),
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn hooked(mut self, hook: &'static str) -> Self {
+        self.hook = hook;
+        self
+    }
+}
+
+/// A term and its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fact {
+    pub(crate) term: String,
+    pub(crate) value: Text,
+    /// By which tests find it; may be empty.
+    pub(crate) hook: &'static str,
+}
+
+impl Fact {
+    pub(crate) fn new(term: impl Into<String>, value: impl Into<Text>) -> Self {
+        Self {
+            term: term.into(),
+            value: value.into(),
+            hook: "",
+        }
+    }
+
+    pub(crate) fn hooked(mut self, hook: &'static str) -> Self {
+        self.hook = hook;
+        self
+    }
+}
+
+/// A table. The first cell of a row names the row.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Table {
+    pub(crate) caption: String,
+    /// By which tests find it; may be empty.
+    pub(crate) hook: &'static str,
+    pub(crate) columns: Vec<Column>,
+    pub(crate) rows: Vec<Vec<Text>>,
+}
+
+impl Table {
+    /// A table with these columns. The name of a column of numbers begins with `>`.
+    pub(crate) fn new<S: AsRef<str>>(
+        caption: impl Into<String>,
+        columns: impl IntoIterator<Item = S>,
+    ) -> Self {
+        Self {
+            caption: caption.into(),
+            columns: columns
+                .into_iter()
+                .map(|name| Column::new(name.as_ref()))
+                .collect(),
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn hooked(mut self, hook: &'static str) -> Self {
+        self.hook = hook;
+        self
+    }
+
+    pub(crate) fn row<T: Into<Text>>(&mut self, cells: impl IntoIterator<Item = T>) {
+        let row: Vec<Text> = cells.into_iter().map(Into::into).collect();
+        debug_assert_eq!(row.len(), self.columns.len(), "one cell per column");
+        self.rows.push(row);
+    }
+
+    pub(crate) fn with_rows<T: Into<Text>, R: IntoIterator<Item = T>>(
+        mut self,
+        rows: impl IntoIterator<Item = R>,
+    ) -> Self {
+        for row in rows {
+            self.row(row);
+        }
+        self
+    }
+
+    /// Names and values, as they are.
+    pub(crate) fn of_facts(
+        caption: &str,
+        facts: impl IntoIterator<Item = (String, String)>,
+    ) -> Self {
+        let rows = facts.into_iter().map(|(name, value)| [name, value]);
+        Self::new(caption, ["what", "value"]).with_rows(rows)
+    }
+
+    /// Which columns a rendering of this detail shows.
+    pub(crate) fn shown(&self, by: Detail) -> Vec<usize> {
+        let columns = self.columns.iter().enumerate();
+        let shown = columns.filter(|(_, column)| by.shows(column.detail));
+        shown.map(|(index, _)| index).collect()
+    }
+}
+
+/// A column of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Column {
+    pub(crate) name: String,
+    /// The name where there is little room, such as in a terminal.
+    pub(crate) short: String,
+    /// Whether its cells are numbers, which stand to the right.
+    pub(crate) is_number: bool,
+    pub(crate) detail: Detail,
+}
+
+impl Column {
+    pub(crate) fn new(name: &str) -> Self {
+        let is_number = name.starts_with('>');
+        let name = name.trim_start_matches('>').to_owned();
+        Self {
+            short: name.clone(),
+            name,
+            is_number,
+            detail: Detail::Both,
+        }
+    }
+
+    pub(crate) fn short(mut self, short: impl Into<String>) -> Self {
+        self.short = short.into();
+        self
+    }
+
+    pub(crate) fn only(mut self, detail: Detail) -> Self {
+        self.detail = detail;
+        self
+    }
+}
+
+/// A chart of the folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Figure {
+    /// The stem of its file names.
+    pub(crate) stem: String,
+    /// By which tests find it.
+    pub(crate) hook: &'static str,
+    /// What it shows, for those who do not see it.
+    pub(crate) alt: String,
+    pub(crate) caption: String,
+}
+
+/// Blocks under a heading.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Section {
+    /// Unique in its document; tests find the section by it.
+    pub(crate) id: &'static str,
+    pub(crate) title: String,
+    /// Whether a table of contents names it.
+    pub(crate) is_listed: bool,
+    pub(crate) blocks: Blocks,
+}
+
+impl Section {
+    pub(crate) fn new(id: &'static str, title: impl Into<String>, blocks: Blocks) -> Self {
+        Self {
+            id,
+            title: title.into(),
+            is_listed: true,
+            blocks,
+        }
+    }
+
+    pub(crate) fn of(id: &'static str, title: impl Into<String>, block: impl Into<Block>) -> Self {
+        let mut blocks = Blocks::default();
+        blocks.push(block);
+        Self::new(id, title, blocks)
+    }
+
+    pub(crate) fn unlisted(mut self) -> Self {
+        self.is_listed = false;
+        self
+    }
+}

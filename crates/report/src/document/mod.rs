@@ -1,0 +1,89 @@
+//! A result tells itself once, as a [`Document`]: a heading with its answer, then blocks of text, facts, tables and
+//! figures. The writers (page, summary, step summary, terminal) know blocks only, so they all say the same.
+//!
+//! A block has a [`Detail`]: the terminal and the step summary show what is brief, the summary and the page what is
+//! full.
+//!
+//! - `blocks`: what a document is made of;
+//! - one module per kind of result: `trial`, `search`, `comparison`, `ranking`, `check`, `calibration`;
+//! - `account`: the accounts of a trial in lines;
+//! - `belief`: whether you can believe a trial or a search;
+//! - `ws`: what workload `ws` adds to a trial, and trials of one test side by side.
+
+mod account;
+mod belief;
+mod blocks;
+pub(crate) mod calibration;
+pub(crate) mod check;
+pub(crate) mod comparison;
+pub(crate) mod ranking;
+pub(crate) mod search;
+pub(crate) mod trial;
+pub(crate) mod trials;
+pub(crate) mod ws;
+
+pub(crate) use blocks::{
+    Answer, Block, Blocks, Column, Detail, Document, Fact, Figure, List, Section, Shown, Span,
+    Table, Text, Tone,
+};
+
+use crate::folder::Results;
+
+/// The documents of a folder, the most conclusive first. The trials outside of searches come together, because a page
+/// may have no room for all of them.
+pub(crate) enum Part {
+    /// A result.
+    Result(Document),
+    /// A trial among several; with the stem of its files.
+    OneOfSeveral(String, Document),
+}
+
+impl Part {
+    pub(crate) fn document(&self) -> &Document {
+        match self {
+            Self::Result(document) | Self::OneOfSeveral(_, document) => document,
+        }
+    }
+}
+
+/// All results of a folder.
+pub(crate) fn of(results: &Results) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let ranking = results.ranking.as_ref().map(ranking::document);
+    let comparison = results.comparison.as_ref();
+    let comparison = comparison.map(|found| comparison::document(found, &results.trials));
+    parts.extend(ranking.into_iter().chain(comparison).map(Part::Result));
+    let searches = results.searches();
+    for (number, view) in searches.iter().enumerate() {
+        parts.push(Part::Result(search::document(view, number)));
+    }
+    let others: Vec<_> = results.other_trials().collect();
+    let charts = if searches.is_empty() {
+        trial::Charts::OfThese
+    } else {
+        trial::Charts::OfOthers
+    };
+    match others.as_slice() {
+        [] => {}
+        [only] => parts.push(Part::Result(trial::document(only, charts))),
+        several => {
+            parts.push(Part::Result(trials::document(several, charts)));
+            parts.extend(several.iter().map(|stored| {
+                let document = trial::document(stored, trial::Charts::OfOthers);
+                Part::OneOfSeveral(stored.stem.clone(), document)
+            }));
+        }
+    }
+    let check = results.check.as_ref().map(check::document);
+    let calibration = results.calibration.as_ref().map(calibration::document);
+    let costs = results.ws_calibration.as_ref();
+    let costs = costs.map(calibration::client_costs);
+    parts.extend(
+        check
+            .into_iter()
+            .chain(calibration)
+            .chain(costs)
+            .map(Part::Result),
+    );
+    parts
+}

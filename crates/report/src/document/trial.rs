@@ -1,0 +1,307 @@
+//! One trial: its verdict, whether you can believe it, and everything that was measured.
+
+use std::collections::BTreeMap;
+
+use plimsoll_core::profile::Length;
+use plimsoll_core::record::{GateResult, Trial, Verdict};
+
+use super::{
+    Answer, Block, Blocks, Document, Fact, Figure, List, Section, Table, Text, Tone, account,
+    belief, ws,
+};
+use crate::facts::repeat::Repeat;
+use crate::facts::trial::{LATENCY_COLUMNS, latency_cells};
+use crate::folder::StoredTrial;
+use crate::words::{self, count, number};
+use crate::{facts, render};
+
+/// The caption of the percentile plot.
+pub(super) const PERCENTILES: &str = "Latency of the newest frame by percentile; each further nine takes the same room. Solid from the schedule, dashed from the write: where they part, the client was late or the target made it wait. A bar is a gate: the curve of a trial that passes goes below it.";
+
+/// What the folder's charts show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Charts {
+    /// The trials of the document.
+    OfThese,
+    /// Other trials, or these among others.
+    OfOthers,
+}
+
+pub(crate) fn document(stored: &StoredTrial, charts: Charts) -> Document {
+    let trial = &stored.trial;
+    let mut evidence = Blocks::default();
+    if charts == Charts::OfThese {
+        evidence.full(percentiles());
+    }
+    if let Some(delivered) = ws::of_trial(trial) {
+        evidence.full(delivered);
+    }
+    let timeline = Block::Timelines(vec![stored.stem.clone()]);
+    evidence.full(Section::of("timeline", "Second by second", timeline));
+    evidence.full(ledgers(&[stored]));
+    evidence.full(latency_section(trial));
+    evidence.full(drift(trial));
+    evidence.full(client(trial));
+    evidence.full(target(trial));
+    if let Some(inference) = &trial.inference {
+        let rows = facts::trial::inference(inference);
+        let table = Table::of_facts("What the inference simulator used", rows);
+        evidence.full(Section::of("inference", "Inference simulator", table));
+    }
+    evidence.full(environment(trial));
+    evidence.full(repeat(trial, ("run", Some(trial.sessions), trial.seed)));
+    evidence.full(Block::Note(
+        Text::from(format!(
+            "Measured at {}; every second in ",
+            trial.started_at
+        ))
+        .joined(Text::code(format!("{}.csv", stored.stem)))
+        .then_plain(", histograms in ")
+        .joined(Text::code(format!("{}.hlog", stored.stem)))
+        .then_plain("."),
+    ));
+    evidence.brief(in_brief(trial));
+    Document {
+        id: stored.stem.clone(),
+        entry: if charts == Charts::OfThese {
+            "Trial".to_owned()
+        } else {
+            stored.stem.clone()
+        },
+        answer: answer(trial, charts),
+        evidence,
+    }
+}
+
+fn answer(trial: &Trial, charts: Charts) -> Answer {
+    let tone = match trial.verdict {
+        Verdict::Pass => Tone::Good,
+        Verdict::Fail => Tone::Bad,
+        Verdict::Invalid => Tone::Open,
+    };
+    let word = trial.verdict.word();
+    let load = words::load_of(trial);
+    Answer {
+        title: format!("{} at {load}: {word}", trial.target.name),
+        verdict: Some((word.to_owned(), tone)),
+        claim: words::outcome(trial),
+        bounds: String::new(),
+        blocks: answer_blocks(trial),
+        figure: (charts == Charts::OfThese).then(|| Figure {
+            stem: render::CHART.to_owned(),
+            hook: "chart-latency",
+            alt: "Latency at this load".to_owned(),
+            caption: "Latency from the schedule at this load, with the gates as dashed lines."
+                .to_owned(),
+        }),
+    }
+}
+
+fn answer_blocks(trial: &Trial) -> Blocks {
+    let mut blocks = Blocks::default();
+    if trial.interrupted {
+        blocks.paragraph("The trial was interrupted: these are the measurements up to that point.");
+    }
+    let measured = number(trial.phases.measured_s);
+    if trial.length == Length::Short {
+        let told = format!(
+            "A short trial of a search: measured for {measured} s, not for the whole profile."
+        );
+        blocks.full(Block::Paragraph(told.into()));
+    }
+    let conditions = format!(
+        "{}, {}profile {}, measured for {measured} s, seed {}",
+        trial.workload,
+        facts::length(trial.length),
+        trial.profile,
+        trial.seed
+    );
+    blocks.brief(vec![Fact::new("conditions", conditions)]);
+    let bottleneck = trial.bottleneck.iter();
+    let bottleneck =
+        bottleneck.map(|told| Fact::new("bottleneck", told.as_str()).hooked("bottleneck"));
+    blocks.push(bottleneck.collect::<Vec<_>>());
+    blocks.push(belief::of_trial(trial));
+    blocks.push(gates(
+        format!("Gates of the SLO {}", trial.slo),
+        &trial.gates,
+    ));
+    for further in &trial.further_slos {
+        let caption = format!(
+            "Gates of the SLO {}: {}",
+            further.slo,
+            further.verdict.word()
+        );
+        blocks.push(gates(caption, &further.gates));
+    }
+    blocks
+}
+
+fn gates(caption: String, gates: &[GateResult]) -> Table {
+    let rows = gates.iter().map(|gate| {
+        [
+            Text::code(&gate.name),
+            words::observed(gate).into(),
+            number(gate.threshold).into(),
+            Text::yes_or_no(gate.pass),
+        ]
+    });
+    Table::new(caption, ["gate", ">observed", ">at most", "held"]).with_rows(rows)
+}
+
+pub(super) fn percentiles() -> Section {
+    let figure = Figure {
+        stem: render::PERCENTILES.to_owned(),
+        hook: "chart-percentiles",
+        alt: "Latency by percentile".to_owned(),
+        caption: PERCENTILES.to_owned(),
+    };
+    Section::of("percentiles", "Percentiles", figure)
+}
+
+/// Latencies and accounts in lines.
+fn in_brief(trial: &Trial) -> Block {
+    let mut blocks = Blocks::default();
+    blocks.push(latency(trial));
+    blocks.push(account::of_trial(trial));
+    Block::Folded("Evidence".to_owned(), blocks)
+}
+
+/// How latency and memory changed over the window, where this is known.
+fn drift(trial: &Trial) -> Section {
+    let columns = ["what", ">change", ">interval", "reading"];
+    let mut table = Table::new("Change per hour", columns);
+    for row in facts::drift_of(trial) {
+        table.row([row.name, &row.slope, &row.interval, row.reading]);
+    }
+    let mut blocks = Blocks::default();
+    if !table.rows.is_empty() {
+        blocks.push(table);
+    }
+    Section::new("drift", "Drift over the window", blocks)
+}
+
+/// What happened to every frame, with one column per trial, and why sessions broke.
+pub(super) fn ledgers(trials: &[&StoredTrial]) -> Section {
+    let name = |stored: &&StoredTrial| {
+        let trial = &stored.trial;
+        let load = count(trial.sessions.into());
+        format!(">{} at {load} ({})", stored.stem, trial.verdict.word())
+    };
+    let columns = std::iter::once("what".to_owned()).chain(trials.iter().map(name));
+    let ledgers: Vec<_> = trials
+        .iter()
+        .map(|stored| facts::trial::ledger(&stored.trial))
+        .collect();
+    let first = ledgers.first().map(Vec::as_slice).unwrap_or_default();
+    let rows = first.iter().enumerate().map(|(index, (what, _))| {
+        let values = ledgers.iter().filter_map(move |ledger| ledger.get(index));
+        std::iter::once(what.clone()).chain(values.map(|(_, value)| count(*value)))
+    });
+    let mut blocks = Blocks::default();
+    let caption = "Every frame due is answered, errored or lost";
+    blocks.push(Table::new(caption, columns).with_rows(rows));
+    for stored in trials {
+        let title = format!(
+            "{}: why sessions failed or died, and what the protocol faults were:",
+            stored.stem
+        );
+        reasons(&mut blocks, &title, &stored.trial.ledger.reasons);
+    }
+    Section::new("ledger", "Ledger", blocks)
+}
+
+/// The most reasons of a ledger that are listed, and the most characters of each. A target can say anything, any number
+/// of times.
+const REASONS_MAX: usize = 40;
+const REASON_CHARS_MAX: usize = 300;
+
+/// What happened, how often and why.
+fn reasons(blocks: &mut Blocks, title: &str, reasons: &BTreeMap<String, u64>) {
+    if reasons.is_empty() {
+        return;
+    }
+    let listed = reasons.iter().take(REASONS_MAX);
+    let mut items: Vec<String> = listed
+        .map(|(reason, times)| {
+            let reason = words::plain(reason);
+            let reason: String = reason.chars().take(REASON_CHARS_MAX).collect();
+            format!("{} × {reason}", count(*times))
+        })
+        .collect();
+    let left_out = reasons.len().saturating_sub(REASONS_MAX) as u64;
+    if left_out > 0 {
+        items.push(format!(
+            "and {} more, in the trial's record",
+            count(left_out)
+        ));
+    }
+    blocks.paragraph(title);
+    blocks.push(List::of(items));
+}
+
+fn latency(trial: &Trial) -> Table {
+    let caption = "Latency of the newest and of the oldest frame of an answer";
+    let rows = words::latency_rows(&trial.latency);
+    let rows = rows.map(|(name, quantiles)| latency_cells(name, quantiles));
+    Table::new(caption, LATENCY_COLUMNS).with_rows(rows)
+}
+
+fn latency_section(trial: &Trial) -> Section {
+    let mut blocks = Blocks::default();
+    blocks.push(latency(trial));
+    blocks.note("Gates look at the latency from the schedule. An unanswered frame counts with the time we waited, a lower bound.");
+    Section::new("latency", "Latency", blocks)
+}
+
+fn client(trial: &Trial) -> Section {
+    let mut blocks = Blocks::default();
+    let rows = facts::trial::client(&trial.client);
+    let caption = "What the load client used, and how late it was";
+    blocks.push(Table::of_facts(caption, rows));
+    blocks.note("Send lag is the client's own lateness; send wait is the time that due frames waited for a full socket, the target's back-pressure.");
+    let title = "Faults of the client's own machine:";
+    reasons(&mut blocks, title, &trial.client.faults);
+    Section::new("client", "Client", blocks)
+}
+
+fn target(trial: &Trial) -> Section {
+    let mut blocks = Blocks::default();
+    match &trial.target_resources {
+        Some(resources) => {
+            let caption = format!("What the target used, by {}", resources.source);
+            let rows = facts::trial::target(trial, resources);
+            blocks.push(Table::of_facts(&caption, rows));
+        }
+        None => blocks.paragraph("Not measured."),
+    }
+    Section::new("target", "Resources of the target", blocks)
+}
+
+/// The machine, the placement, the versions.
+pub(super) fn environment(trial: &Trial) -> Section {
+    let caption = "The machine, the placement, the versions";
+    let table = Table::of_facts(caption, facts::trial::environment(trial));
+    Section::of("environment", "Environment", table)
+}
+
+/// The command that repeats the measurement (its verb, its load and its seed), and what it needs besides.
+pub(super) fn repeat(trial: &Trial, of: (&str, Option<u32>, u64)) -> Section {
+    let (verb, sessions, seed) = of;
+    let repeat = Repeat::of(trial, verb, sessions, seed);
+    let mut blocks = Blocks::default();
+    blocks.push(Block::Command(repeat.command));
+    if let Some(changed) = repeat.changed_profile {
+        blocks.paragraph(changed);
+    }
+    if !repeat.own_gates.is_empty() {
+        let gates = repeat.own_gates.iter();
+        let gates: Vec<String> = gates
+            .map(|(name, most)| format!("{name} = {most}"))
+            .collect();
+        let with = Text::with_code("with `--slo` and a file that has under `[gates]`: ");
+        let gates = Text::codes(gates.iter().map(String::as_str));
+        blocks.paragraph(with.joined(gates).then_plain("."));
+    }
+    Section::new("repeat", "How to repeat", blocks).unlisted()
+}

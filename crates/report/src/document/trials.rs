@@ -1,0 +1,60 @@
+//! Several trials without a search: what they have in common.
+
+use plimsoll_core::record::LoadUnit;
+
+use super::trial::{Charts, PERCENTILES};
+use super::{Answer, Blocks, Document, Figure, Section, search, ws};
+use crate::folder::StoredTrial;
+use crate::words::count;
+use crate::{loads, render};
+
+pub(crate) fn document(trials: &[&StoredTrial], charts: Charts) -> Document {
+    let mut evidence = Blocks::default();
+    if charts == Charts::OfThese {
+        for (stem, hook, alt, caption) in [
+            (
+                render::CHART,
+                "chart-latency",
+                "Latency against the load",
+                "Latency from the schedule against the load. Each mark is a trial.",
+            ),
+            (
+                render::PERCENTILES,
+                "chart-percentiles",
+                "Latency by percentile",
+                PERCENTILES,
+            ),
+        ] {
+            evidence.full(Figure {
+                stem: stem.to_owned(),
+                hook,
+                alt: alt.to_owned(),
+                caption: caption.to_owned(),
+            });
+        }
+    }
+    let mut tables = Blocks::default();
+    // Cells of a matrix have the same load and differ in something else.
+    if loads::differ_by_load_only(trials) {
+        let unit = trials
+            .first()
+            .map_or_else(LoadUnit::default, |first| first.trial.load_unit);
+        tables.full(search::loads_table(&loads::of_trials(trials), unit));
+    }
+    ws::side_by_side(&mut tables, trials);
+    evidence.push(Section::new("evidence", "Trials side by side", tables).unlisted());
+    let claim = format!("{} trials without a search", count(trials.len() as u64));
+    Document {
+        id: "trials".to_owned(),
+        entry: "Trials".to_owned(),
+        answer: Answer {
+            title: "Trials".to_owned(),
+            verdict: None,
+            claim,
+            bounds: String::new(),
+            blocks: Blocks::default(),
+            figure: None,
+        },
+        evidence,
+    }
+}

@@ -185,7 +185,7 @@ fn pings_and_a_closed_loop_beside_them() {
     let trial = trial_of(ws, 10, logs.path());
     assert_eq!(
         (trial.sessions, trial.load_unit),
-        (10, LoadUnit::Connections)
+        (10, LoadUnit::CONNECTIONS)
     );
     assert_eq!(trial.ledger.sessions_started, 10);
     let names: Vec<_> = trial
@@ -223,7 +223,7 @@ fn messages_at_a_rate_and_a_flood_beside_them() {
     let trial = trial_of(ws, 500, logs.path());
     assert_eq!(
         (trial.sessions, trial.load_unit),
-        (500, LoadUnit::MessagesPerSecond)
+        (500, LoadUnit::MESSAGES_PER_SECOND)
     );
     assert_eq!(trial.ledger.sessions_started, 5);
     // Messages for 1.5 s. The exact count depends on where each connection's schedule begins.
@@ -249,7 +249,7 @@ fn arrivals_at_a_rate() {
     let trial = trial_of(ws, 40, logs.path());
     assert_eq!(
         (trial.sessions, trial.load_unit),
-        (40, LoadUnit::ConnectionsPerSecond)
+        (40, LoadUnit::CONNECTIONS_PER_SECOND)
     );
     // There is no ramp: connections arrive in warm-up and window.
     assert_eq!(trial.phases.ramp_s.to_bits(), 0.0_f64.to_bits());

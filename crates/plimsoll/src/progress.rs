@@ -302,7 +302,7 @@ mod tests {
     #[test]
     fn plain_lines_have_the_unit_of_the_load() {
         let mut plain = Plain {
-            unit: LoadUnit::MessagesPerSecond,
+            unit: LoadUnit::MESSAGES_PER_SECOND,
             ..plain("", "", "256 B")
         };
         plain.trial_begins(&Begins {
@@ -320,11 +320,11 @@ mod tests {
             "{}",
             plain.begins_line()
         );
-        assert_eq!(ms(Some(99.6), LoadUnit::Sessions), "100");
-        assert_eq!(ms(None, LoadUnit::Connections), "-");
-        assert_eq!(ms(Some(0.42), LoadUnit::Connections), "0.4");
-        assert!(cost(12.0, LoadUnit::MessagesPerSecond).ends_with(" CPU/message"));
-        assert_eq!(cost(333.4, LoadUnit::Sessions), "333 µs CPU/session-s");
+        assert_eq!(ms(Some(99.6), LoadUnit::SESSIONS), "100");
+        assert_eq!(ms(None, LoadUnit::CONNECTIONS), "-");
+        assert_eq!(ms(Some(0.42), LoadUnit::CONNECTIONS), "0.4");
+        assert!(cost(12.0, LoadUnit::MESSAGES_PER_SECOND).ends_with(" CPU/message"));
+        assert_eq!(cost(333.4, LoadUnit::SESSIONS), "333 µs CPU/session-s");
     }
 
     #[test]

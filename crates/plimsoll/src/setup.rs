@@ -260,7 +260,7 @@ fn workload(
 /// What a load of this workload counts.
 pub(crate) fn unit(workload: WorkloadName, load: &LoadArgs) -> LoadUnit {
     match workload {
-        WorkloadName::Stt | WorkloadName::Echo => LoadUnit::Sessions,
+        WorkloadName::Stt | WorkloadName::Echo => LoadUnit::SESSIONS,
         WorkloadName::Ws => load.ws.test().load_unit(),
     }
 }
@@ -403,13 +403,13 @@ mod tests {
     #[test]
     fn a_test_of_ws_has_its_own_defaults() {
         for (line, path, unit) in [
-            ("", "/", LoadUnit::Connections),
-            ("--test storm", "/", LoadUnit::ConnectionsPerSecond),
-            ("--test fanout", "/fanout", LoadUnit::Receivers),
+            ("", "/", LoadUnit::CONNECTIONS),
+            ("--test storm", "/", LoadUnit::CONNECTIONS_PER_SECOND),
+            ("--test fanout", "/fanout", LoadUnit::RECEIVERS),
             (
                 "--test throughput --dialect wse --format msgpack",
                 "/wse?format=msgpack&protocol_version=1",
-                LoadUnit::MessagesPerSecond,
+                LoadUnit::MESSAGES_PER_SECOND,
             ),
         ] {
             let load = ws_load(line).unwrap();

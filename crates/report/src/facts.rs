@@ -71,7 +71,7 @@ pub fn evidence_counts(evidence: &LoadEvidence) -> [String; 5] {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DriftRow {
     /// The quantity.
-    pub name: &'static str,
+    pub name: String,
     /// Its change per hour.
     pub slope: String,
     /// The interval of the change, with its confidence.
@@ -83,9 +83,9 @@ pub struct DriftRow {
 /// What drifted, as far as it is known, in a trial whose load counts `unit`.
 #[must_use]
 pub fn drift(drift: &Drift, unit: LoadUnit) -> Vec<DriftRow> {
-    let row = |name, slope: Option<Slope>, format: &dyn Fn(f64) -> String| {
+    let row = |name: &str, slope: Option<Slope>, format: &dyn Fn(f64) -> String| {
         slope.map(|slope| DriftRow {
-            name,
+            name: name.to_owned(),
             slope: format!("{} per hour", format(slope.value)),
             interval: format!(
                 "{} to {}, {}",
@@ -101,7 +101,7 @@ pub fn drift(drift: &Drift, unit: LoadUnit) -> Vec<DriftRow> {
         row("newest p95", drift.newest_p95_ms_per_hour, &ms),
         row("RSS", drift.rss_bytes_per_hour, &bytes_finely),
         row(
-            words::rss_per_one(unit),
+            &words::rss_per_one(unit),
             drift.rss_bytes_per_session_hour,
             &bytes_finely,
         ),
@@ -293,8 +293,11 @@ mod tests {
             rss_bytes_per_session_hour: None,
             cpu_cores_per_hour: Some(slope(-0.5, -0.1)),
         };
-        let drift = drift(&slopes, LoadUnit::Sessions);
-        let readings: Vec<_> = drift.iter().map(|row| (row.name, row.reading)).collect();
+        let drift = drift(&slopes, LoadUnit::SESSIONS);
+        let readings: Vec<_> = drift
+            .iter()
+            .map(|row| (row.name.as_str(), row.reading))
+            .collect();
         assert_eq!(
             readings,
             [

@@ -218,7 +218,7 @@ pub fn range(range: Option<Range>, format: impl Fn(f64) -> String) -> String {
 /// `1 session`, `1,650 sessions`.
 #[must_use]
 pub fn sessions(sessions: u32) -> String {
-    load(sessions, LoadUnit::Sessions)
+    load(sessions, LoadUnit::SESSIONS)
 }
 
 /// ` on 1 vCPU`, or nothing where it is unknown.

@@ -127,7 +127,7 @@ fn of_targets() -> Comparison {
         workload: "stt".to_owned(),
         profile: "quick".to_owned(),
         vcpu: Some(0.25),
-        load_unit: LoadUnit::Sessions,
+        load_unit: LoadUnit::SESSIONS,
         pairs,
         loads: Vec::new(),
         interrupted: false,

@@ -69,6 +69,15 @@ fn table(page: &mut String, schema: &Value) {
         }
         return;
     }
+    if schema["type"] == "string" {
+        let examples = schema["examples"].as_array().expect("a word has examples");
+        let words: Vec<_> = examples
+            .iter()
+            .map(|word| format!("`{}`", text(word)))
+            .collect();
+        let _ = writeln!(page, "\nA word, such as {}.", words.join(", "));
+        return;
+    }
     let fields = schema["properties"].as_object().expect("fields");
     page.push_str("\n| field | holds | meaning |\n|---|---|---|\n");
     for (name, field) in fields {

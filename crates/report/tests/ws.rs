@@ -168,14 +168,14 @@ fn trials_of_two_tests_are_two_tables_and_others_are_in_none() {
 #[test]
 fn every_test_has_its_columns_and_every_row_a_cell_for_each() {
     for (test, unit, own) in [
-        ("storm", LoadUnit::ConnectionsPerSecond, ">failed"),
-        ("ping", LoadUnit::Connections, ">unanswered"),
-        ("throughput", LoadUnit::MessagesPerSecond, ">MB/s"),
-        ("matrix", LoadUnit::MessagesPerSecond, ">message bytes"),
-        ("formats", LoadUnit::MessagesPerSecond, "decoded"),
-        ("hold", LoadUnit::Connections, ">survival"),
-        ("limit", LoadUnit::Connections, ">RSS/connection"),
-        ("fanout", LoadUnit::Receivers, ">lost"),
+        ("storm", LoadUnit::CONNECTIONS_PER_SECOND, ">failed"),
+        ("ping", LoadUnit::CONNECTIONS, ">unanswered"),
+        ("throughput", LoadUnit::MESSAGES_PER_SECOND, ">MB/s"),
+        ("matrix", LoadUnit::MESSAGES_PER_SECOND, ">message bytes"),
+        ("formats", LoadUnit::MESSAGES_PER_SECOND, "decoded"),
+        ("hold", LoadUnit::CONNECTIONS, ">survival"),
+        ("limit", LoadUnit::CONNECTIONS, ">RSS/connection"),
+        ("fanout", LoadUnit::RECEIVERS, ">lost"),
     ] {
         let trial = example::ws::trial(test, unit, 100, (0.4, 1.5));
         let table = table_of(vec![trial]);

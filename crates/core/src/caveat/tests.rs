@@ -261,7 +261,7 @@ fn who_ran_out_and_what_is_hopeless() {
 #[test]
 fn a_workload_is_spoken_of_in_its_own_terms() {
     let terms = Terms {
-        load_unit: LoadUnit::MessagesPerSecond,
+        load_unit: LoadUnit::MESSAGES_PER_SECOND,
         metrics: MetricNames::WS,
     };
     let all: String = one_of_each()

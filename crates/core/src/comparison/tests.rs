@@ -279,7 +279,7 @@ fn every_condition_that_differs_is_named_with_both_values() {
 /// Like [`trial`], but of a WebSocket server.
 fn ws_trial() -> Trial {
     Trial {
-        load_unit: LoadUnit::MessagesPerSecond,
+        load_unit: LoadUnit::MESSAGES_PER_SECOND,
         ws: Some(WsRecord {
             test: "matrix".to_owned(),
             dialect: "echo".to_owned(),
@@ -326,7 +326,7 @@ fn a_comparison_says_what_its_loads_count() {
         *trial = ws_trial();
     }
     let comparison = compared(&a, &a).expect("the same conditions");
-    assert_eq!(comparison.load_unit, LoadUnit::MessagesPerSecond);
+    assert_eq!(comparison.load_unit, LoadUnit::MESSAGES_PER_SECOND);
 }
 
 #[test]

@@ -255,7 +255,7 @@ mod tests {
         );
         let of_connections = Findings {
             carried: carried(7, 0, Conclusion::Worse),
-            load_unit: LoadUnit::ConnectionsPerSecond,
+            load_unit: LoadUnit::CONNECTIONS_PER_SECOND,
             ..Findings::default()
         };
         let explanation = conclude("a", "b", &of_connections).explanation;

@@ -101,7 +101,7 @@ fn trial(sessions: u32, length: Length) -> Trial {
         phases: Profile::quick(),
         slo: "relaxed".to_owned(),
         sessions,
-        load_unit: LoadUnit::Sessions,
+        load_unit: LoadUnit::SESSIONS,
         length,
         target: Target::default(),
         vcpu: Some(0.5),
@@ -427,6 +427,6 @@ fn a_bracket_says_what_its_loads_count() {
     };
     let (slo, outcome) = searches.outcomes().remove(0);
     let bracket = Kept::default().bracket(&conditions, slo, &outcome, true, "now", &plan);
-    assert_eq!(bracket.load_unit, LoadUnit::ConnectionsPerSecond);
+    assert_eq!(bracket.load_unit, LoadUnit::CONNECTIONS_PER_SECOND);
     assert_eq!(bracket.workload, "ws");
 }

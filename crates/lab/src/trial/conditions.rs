@@ -126,7 +126,7 @@ impl Load {
     #[must_use]
     pub fn unit(&self) -> LoadUnit {
         match self {
-            Self::Stt { .. } | Self::Echo { .. } => LoadUnit::Sessions,
+            Self::Stt { .. } | Self::Echo { .. } => LoadUnit::SESSIONS,
             Self::Ws(ws) => ws.test.load_unit(),
         }
     }

@@ -337,7 +337,7 @@ mod tests {
         let quick = Profile::quick();
         let of = |test| Load::Ws(Box::new(load(test, Dialect::Echo)));
         for test in [Test::Ping, Test::Hold, Test::Limit] {
-            assert_eq!(of(test).unit(), LoadUnit::Connections);
+            assert_eq!(of(test).unit(), LoadUnit::CONNECTIONS);
             assert_eq!(of(test).sessions_for(500, &quick), 500);
             assert_eq!(of(test).concurrent_for(500, &quick), 500);
         }

@@ -133,7 +133,7 @@ fn show_ws(work: Work, step: &Step) {
         Work::Messages { .. } | Work::Echoes => "message",
         Work::Connections => "connection",
     };
-    let told = told(step, one, work.load_unit().name());
+    let told = told(step, one, &work.load_unit().name());
     note!("  {}{at_a_write}: {told}", work.name());
 }
 

@@ -30,7 +30,7 @@ fn shared() -> Shared {
         slo: Slo::stt(),
         profile: Profile::quick(),
         vcpu: None,
-        load_unit: LoadUnit::Sessions,
+        load_unit: LoadUnit::SESSIONS,
     });
     Shared::new(state)
 }

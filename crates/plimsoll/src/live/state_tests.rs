@@ -28,7 +28,7 @@ fn measuring(target: &str, slo: Slo) -> Measuring {
         slo,
         profile: Profile::quick(),
         vcpu: Some(0.25),
-        load_unit: LoadUnit::Sessions,
+        load_unit: LoadUnit::SESSIONS,
     }
 }
 

@@ -150,7 +150,7 @@ fn newest_p95(live: &Live, columns: usize) -> Line {
 fn sessions(live: &Live) -> Line {
     let open = live.seconds.last().map_or(0, |second| second.sessions_open);
     let what = match live.load_unit {
-        unit if unit.is_rate() => LoadUnit::Connections.name(),
+        unit if unit.is_rate() => LoadUnit::CONNECTIONS.name(),
         unit => unit.name(),
     };
     let line = Line::default().with(Paint::Plain, format!("{what} {}", words::count(open)));

@@ -49,7 +49,7 @@ fn live() -> Live {
         pid: 17,
         vcpu: Some(0.25),
         phases: LivePhases::of(&Profile::quick()),
-        load_unit: LoadUnit::Sessions,
+        load_unit: LoadUnit::SESSIONS,
         trial: Some(LiveTrial {
             number: 5,
             sessions: 825,
@@ -170,7 +170,7 @@ fn a_load_has_its_unit_and_a_rate_is_no_number_of_connections() {
         };
         text(&live, 99, 22)
     };
-    let connections = of(LoadUnit::Connections);
+    let connections = of(LoadUnit::CONNECTIONS);
     assert!(
         connections.contains("trial 5: 825 connections"),
         "{connections}"
@@ -179,9 +179,12 @@ fn a_load_has_its_unit_and_a_rate_is_no_number_of_connections() {
         connections.contains("connections 825 of 825"),
         "{connections}"
     );
-    let receivers = of(LoadUnit::Receivers);
+    let receivers = of(LoadUnit::RECEIVERS);
     assert!(receivers.contains("receivers 825 of 825"), "{receivers}");
-    for unit in [LoadUnit::MessagesPerSecond, LoadUnit::ConnectionsPerSecond] {
+    for unit in [
+        LoadUnit::MESSAGES_PER_SECOND,
+        LoadUnit::CONNECTIONS_PER_SECOND,
+    ] {
         let rate = of(unit);
         assert!(
             rate.contains(&format!("trial 5: 825 {}", unit.name())),

@@ -145,7 +145,7 @@ pub(super) mod tests {
             pid: 17,
             vcpu: Some(0.25),
             phases: LivePhases::default(),
-            load_unit: LoadUnit::Sessions,
+            load_unit: LoadUnit::SESSIONS,
             trial: Some(LiveTrial {
                 number: 2,
                 sessions: 800,

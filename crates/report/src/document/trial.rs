@@ -172,7 +172,7 @@ fn drift(trial: &Trial) -> Section {
     let columns = ["what", ">change", ">interval", "reading"];
     let mut table = Table::new("Change per hour", columns);
     for row in facts::drift_of(trial) {
-        table.row([row.name, &row.slope, &row.interval, row.reading]);
+        table.row([row.name.as_str(), &row.slope, &row.interval, row.reading]);
     }
     let mut blocks = Blocks::default();
     if !table.rows.is_empty() {

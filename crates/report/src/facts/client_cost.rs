@@ -61,7 +61,7 @@ fn row(cost: &ClientCost) -> [String; 8] {
 #[must_use]
 pub fn what(cost: &ClientCost) -> String {
     let mut told = vec![match cost.load_unit {
-        LoadUnit::ConnectionsPerSecond => "connection, opened and closed".to_owned(),
+        LoadUnit::CONNECTIONS_PER_SECOND => "connection, opened and closed".to_owned(),
         _ => plain(&cost.work),
     }];
     told.extend(
@@ -116,7 +116,7 @@ mod tests {
     fn cost() -> ClientCost {
         ClientCost {
             work: "json".to_owned(),
-            load_unit: LoadUnit::MessagesPerSecond,
+            load_unit: LoadUnit::MESSAGES_PER_SECOND,
             load: 400_000,
             connections: Some(25),
             message_bytes: Some(175),
@@ -157,7 +157,7 @@ mod tests {
         ];
         assert_eq!(row(&cost()), expected);
         let connections = ClientCost {
-            load_unit: LoadUnit::ConnectionsPerSecond,
+            load_unit: LoadUnit::CONNECTIONS_PER_SECOND,
             message_bytes: None,
             messages_per_write: None,
             on_time_load: None,

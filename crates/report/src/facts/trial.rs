@@ -148,7 +148,7 @@ pub fn target(trial: &Trial, resources: &TargetResources) -> Vec<Fact> {
     let share_of = format!("CPU, share of {}", given(trial.vcpu));
     let mut rows = facts([
         (
-            words::cpu_cost(trial.load_unit),
+            words::cpu_cost(trial.load_unit).as_str(),
             maybe(resources.cpu_us_per_session_second, us),
         ),
         (&share_of, percent(resources.cpu_share)),
@@ -156,7 +156,7 @@ pub fn target(trial: &Trial, resources: &TargetResources) -> Vec<Fact> {
         ("CPU in kernel mode", cpu_time(resources.cpu_system_us)),
         ("RSS, peak", whole_bytes(resources.rss_peak_bytes)),
         (
-            words::rss_per_one(trial.load_unit),
+            &words::rss_per_one(trial.load_unit),
             maybe(resources.rss_bytes_per_session, bytes),
         ),
         (

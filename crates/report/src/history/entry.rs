@@ -159,7 +159,7 @@ impl Entry {
 
     fn load_in_short(&self, load: u32) -> String {
         match self.load_unit {
-            LoadUnit::Sessions => count(load.into()),
+            LoadUnit::SESSIONS => count(load.into()),
             unit => words::load(load, unit),
         }
     }

@@ -151,7 +151,7 @@ fn properties(trial: &Trial) -> Vec<(&'static str, String)> {
 
 /// The unit of the loads, where it is not sessions.
 fn load_unit(unit: LoadUnit) -> Option<(&'static str, String)> {
-    (!unit.is_sessions()).then(|| ("load_unit", unit.name().to_owned()))
+    (!unit.is_sessions()).then(|| ("load_unit", unit.name()))
 }
 
 /// Plain decimal numbers, for tools.

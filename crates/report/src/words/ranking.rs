@@ -119,7 +119,7 @@ pub fn cost_head(ranking: &Ranking) -> String {
     let cost = super::cpu_cost(ranking.load_unit);
     match ranking.common_load {
         Some(load) => format!("{cost} at {load}"),
-        None => cost.to_owned(),
+        None => cost,
     }
 }
 

@@ -7,18 +7,12 @@ use super::{count, plain};
 /// A load: `1 session`, `1,650 connections`, `10,000 messages per second`.
 #[must_use]
 pub fn load(load: u32, unit: LoadUnit) -> String {
-    let name = if load == 1 { one(unit) } else { unit.name() };
+    let name = match (load, unit.is_rate()) {
+        (1, true) => format!("{} per second", unit.noun()),
+        (1, false) => unit.noun(),
+        _ => unit.name(),
+    };
     format!("{} {name}", count(u64::from(load)))
-}
-
-fn one(unit: LoadUnit) -> &'static str {
-    match unit {
-        LoadUnit::Sessions => "session",
-        LoadUnit::Connections => "connection",
-        LoadUnit::ConnectionsPerSecond => "connection per second",
-        LoadUnit::MessagesPerSecond => "message per second",
-        LoadUnit::Receivers => "receiver",
-    }
 }
 
 /// The load of a trial, with what distinguishes the cells of a matrix: `10,000 messages per second of 64 B`.
@@ -38,20 +32,21 @@ pub fn load_of(trial: &Trial) -> String {
 /// The verb for a target that copes with a load.
 #[must_use]
 pub fn carries(unit: LoadUnit) -> &'static str {
-    match unit {
-        LoadUnit::ConnectionsPerSecond => "accepts",
-        _ => "carries",
+    if unit.is_arrivals() {
+        "accepts"
+    } else {
+        "carries"
     }
 }
 
 /// The verb for the target of a trial: it `carried` its load, or `did not carry` it.
 #[must_use]
 pub fn carried(unit: LoadUnit, did: bool) -> &'static str {
-    match (unit, did) {
-        (LoadUnit::ConnectionsPerSecond, true) => "accepted",
-        (LoadUnit::ConnectionsPerSecond, false) => "did not accept",
-        (_, true) => "carried",
-        (_, false) => "did not carry",
+    match (unit.is_arrivals(), did) {
+        (true, true) => "accepted",
+        (true, false) => "did not accept",
+        (false, true) => "carried",
+        (false, false) => "did not carry",
     }
 }
 
@@ -73,15 +68,23 @@ pub fn load_axis(unit: LoadUnit) -> String {
     format!("load ({})", unit.name())
 }
 
+/// One event of a rate: `message`, `connection opened`.
+fn event(unit: LoadUnit) -> String {
+    let noun = unit.noun();
+    if unit.is_arrivals() {
+        format!("{noun} opened")
+    } else {
+        noun
+    }
+}
+
 /// The cost of a load: CPU time per unit and second, or per event where the load is a rate.
 #[must_use]
-pub fn cpu_cost(unit: LoadUnit) -> &'static str {
-    match unit {
-        LoadUnit::Sessions => "CPU per session-second",
-        LoadUnit::Connections => "CPU per connection-second",
-        LoadUnit::ConnectionsPerSecond => "CPU per connection opened",
-        LoadUnit::MessagesPerSecond => "CPU per message",
-        LoadUnit::Receivers => "CPU per receiver-second",
+pub fn cpu_cost(unit: LoadUnit) -> String {
+    if unit.is_rate() {
+        format!("CPU per {}", event(unit))
+    } else {
+        format!("CPU per {}-second", unit.noun())
     }
 }
 
@@ -89,75 +92,58 @@ pub fn cpu_cost(unit: LoadUnit) -> &'static str {
 #[must_use]
 pub fn cpu_cost_by(account: CostAccount, unit: LoadUnit) -> String {
     match account {
-        CostAccount::Charged => cpu_cost(unit).to_owned(),
+        CostAccount::Charged => cpu_cost(unit),
         CostAccount::Core => format!("{}, its cores", cpu_cost(unit)),
     }
 }
 
 /// The same for narrow columns.
 #[must_use]
-pub fn cpu_cost_in_brief(unit: LoadUnit) -> &'static str {
-    match unit {
-        LoadUnit::Sessions => "CPU/session/s",
-        LoadUnit::Connections => "CPU/connection/s",
-        LoadUnit::ConnectionsPerSecond => "CPU/connection",
-        LoadUnit::MessagesPerSecond => "CPU/message",
-        LoadUnit::Receivers => "CPU/receiver/s",
-    }
+pub fn cpu_cost_in_brief(unit: LoadUnit) -> String {
+    let per_second = if unit.is_rate() { "" } else { "/s" };
+    format!("CPU/{}{per_second}", unit.noun())
 }
 
 /// The same within a sentence, after `CPU`.
 #[must_use]
-pub fn per_one_and_second(unit: LoadUnit) -> &'static str {
-    match unit {
-        LoadUnit::Sessions => "per session and second",
-        LoadUnit::Connections => "per connection and second",
-        LoadUnit::ConnectionsPerSecond => "per connection opened",
-        LoadUnit::MessagesPerSecond => "per message",
-        LoadUnit::Receivers => "per receiver and second",
+pub fn per_one_and_second(unit: LoadUnit) -> String {
+    if unit.is_rate() {
+        format!("per {}", event(unit))
+    } else {
+        format!("per {} and second", unit.noun())
     }
 }
 
 /// The same with the second first.
 #[must_use]
-pub fn per_second_and_one(unit: LoadUnit) -> &'static str {
-    match unit {
-        LoadUnit::Sessions => "per second and session",
-        LoadUnit::Connections => "per second and connection",
-        LoadUnit::Receivers => "per second and receiver",
-        LoadUnit::ConnectionsPerSecond | LoadUnit::MessagesPerSecond => per_one_and_second(unit),
+pub fn per_second_and_one(unit: LoadUnit) -> String {
+    if unit.is_rate() {
+        per_one_and_second(unit)
+    } else {
+        format!("per second and {}", unit.noun())
     }
 }
 
 /// What has the cost: the `a session` in `What a session costs`.
 #[must_use]
-pub fn what_costs(unit: LoadUnit) -> &'static str {
-    match unit {
-        LoadUnit::Sessions => "a session",
-        LoadUnit::Connections | LoadUnit::ConnectionsPerSecond => "a connection",
-        LoadUnit::MessagesPerSecond => "a message",
-        LoadUnit::Receivers => "a receiver",
-    }
+pub fn what_costs(unit: LoadUnit) -> String {
+    format!("a {}", unit.noun())
 }
 
 /// What memory is given per: the thing that is open.
 #[must_use]
-pub fn holder(unit: LoadUnit) -> &'static str {
-    match unit {
-        LoadUnit::Sessions => "session",
-        LoadUnit::Receivers => "receiver",
-        _ => "connection",
+pub fn holder(unit: LoadUnit) -> String {
+    if unit.is_rate() {
+        LoadUnit::CONNECTIONS.noun()
+    } else {
+        unit.noun()
     }
 }
 
 /// The name of the resident memory per open thing.
 #[must_use]
-pub fn rss_per_one(unit: LoadUnit) -> &'static str {
-    match unit {
-        LoadUnit::Sessions => "RSS per session",
-        LoadUnit::Receivers => "RSS per receiver",
-        _ => "RSS per connection",
-    }
+pub fn rss_per_one(unit: LoadUnit) -> String {
+    format!("RSS per {}", holder(unit))
 }
 
 #[cfg(test)]
@@ -165,26 +151,26 @@ mod tests {
     use super::*;
 
     const ALL: [LoadUnit; 5] = [
-        LoadUnit::Sessions,
-        LoadUnit::Connections,
-        LoadUnit::ConnectionsPerSecond,
-        LoadUnit::MessagesPerSecond,
-        LoadUnit::Receivers,
+        LoadUnit::SESSIONS,
+        LoadUnit::CONNECTIONS,
+        LoadUnit::CONNECTIONS_PER_SECOND,
+        LoadUnit::MESSAGES_PER_SECOND,
+        LoadUnit::RECEIVERS,
     ];
 
     #[test]
     fn a_load_is_told_in_its_unit() {
-        assert_eq!(load(1, LoadUnit::Sessions), "1 session");
-        assert_eq!(load(1_650, LoadUnit::Connections), "1,650 connections");
+        assert_eq!(load(1, LoadUnit::SESSIONS), "1 session");
+        assert_eq!(load(1_650, LoadUnit::CONNECTIONS), "1,650 connections");
         assert_eq!(
-            load(1, LoadUnit::ConnectionsPerSecond),
+            load(1, LoadUnit::CONNECTIONS_PER_SECOND),
             "1 connection per second"
         );
         assert_eq!(
-            load(10_000, LoadUnit::MessagesPerSecond),
+            load(10_000, LoadUnit::MESSAGES_PER_SECOND),
             "10,000 messages per second"
         );
-        assert_eq!(load(0, LoadUnit::Receivers), "0 receivers");
+        assert_eq!(load(0, LoadUnit::RECEIVERS), "0 receivers");
     }
 
     #[test]

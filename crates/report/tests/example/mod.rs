@@ -42,7 +42,7 @@ pub(crate) fn trial(sessions: u32, latency: Latency, doubts: &[Doubt]) -> Trial 
         phases: Profile::quick(),
         slo: "stt".to_owned(),
         sessions,
-        load_unit: LoadUnit::Sessions,
+        load_unit: LoadUnit::SESSIONS,
         target: target(),
         vcpu: Some(1.0),
         environment: environment(),
@@ -367,7 +367,7 @@ fn bracket(trials: &[Trial]) -> Bracket {
         profile: "quick".to_owned(),
         slo: "stt".to_owned(),
         vcpu: Some(1.0),
-        load_unit: LoadUnit::Sessions,
+        load_unit: LoadUnit::SESSIONS,
         confirmed: None,
         borderline: Vec::new(),
         first_fail: None,
@@ -441,7 +441,7 @@ pub(crate) fn ws_calibration() -> WsCalibration {
     };
     let messages = |messages_per_write: u32, connections: u32, load: u32| ClientCost {
         work: "json".to_owned(),
-        load_unit: LoadUnit::MessagesPerSecond,
+        load_unit: LoadUnit::MESSAGES_PER_SECOND,
         load,
         connections: Some(connections),
         message_bytes: Some(175),
@@ -456,7 +456,7 @@ pub(crate) fn ws_calibration() -> WsCalibration {
     };
     let connections = ClientCost {
         work: "connections".to_owned(),
-        load_unit: LoadUnit::ConnectionsPerSecond,
+        load_unit: LoadUnit::CONNECTIONS_PER_SECOND,
         connections: None,
         message_bytes: None,
         messages_per_write: None,

@@ -66,7 +66,7 @@ pub(crate) fn ranking() -> Ranking {
         profile: "quick".to_owned(),
         slo: "stt".to_owned(),
         vcpu: 1.0,
-        load_unit: LoadUnit::Sessions,
+        load_unit: LoadUnit::SESSIONS,
         common_load: Some(300),
         rounds: 3,
         rows: vec![

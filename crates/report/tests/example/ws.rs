@@ -65,7 +65,7 @@ pub(crate) fn record(trial: &mut Trial) -> &mut WsRecord {
 pub(crate) fn throughput() -> Trial {
     let mut trial = trial(
         "throughput",
-        LoadUnit::MessagesPerSecond,
+        LoadUnit::MESSAGES_PER_SECOND,
         20_000,
         (0.31, 1.94),
     );
@@ -104,7 +104,7 @@ pub(crate) fn throughput() -> Trial {
 pub(crate) fn matrix() -> Vec<Trial> {
     let cell = |(bytes, p95): (u64, f64)| {
         let newest = (p95 / 4.0, p95);
-        let mut trial = trial("matrix", LoadUnit::MessagesPerSecond, 10_000, newest);
+        let mut trial = trial("matrix", LoadUnit::MESSAGES_PER_SECOND, 10_000, newest);
         let ws = record(&mut trial);
         "echo".clone_into(&mut ws.dialect);
         ws.connections = Some(100);
@@ -119,7 +119,7 @@ pub(crate) fn matrix() -> Vec<Trial> {
 /// The same rate in three formats. The server does not decode one of them.
 pub(crate) fn formats() -> Vec<Trial> {
     let cell = |(format, bytes, proven): (&str, u64, bool)| {
-        let mut trial = trial("formats", LoadUnit::MessagesPerSecond, 10_000, (0.3, 1.1));
+        let mut trial = trial("formats", LoadUnit::MESSAGES_PER_SECOND, 10_000, (0.3, 1.1));
         let ws = record(&mut trial);
         ws.connections = Some(100);
         ws.message_bytes = Some(bytes);
@@ -160,7 +160,7 @@ pub(crate) fn storm() -> Find {
     let at = |(load, p95, refused): (u32, f64, u64)| {
         let mut trial = trial(
             "storm",
-            LoadUnit::ConnectionsPerSecond,
+            LoadUnit::CONNECTIONS_PER_SECOND,
             load,
             (p95 / 5.0, p95),
         );
@@ -210,7 +210,7 @@ fn bracket_of_storm(trials: &[Trial]) -> Bracket {
         target: trials[0].target.clone(),
         workload: "ws".to_owned(),
         slo: trials[0].slo.clone(),
-        load_unit: LoadUnit::ConnectionsPerSecond,
+        load_unit: LoadUnit::CONNECTIONS_PER_SECOND,
         confirmed: Some(600),
         first_fail: Some(700),
         failing_gate: Some("newest_p99_ms".to_owned()),

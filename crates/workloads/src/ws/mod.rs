@@ -138,10 +138,10 @@ impl Test {
     #[must_use]
     pub fn load_unit(self) -> LoadUnit {
         match self {
-            Self::Storm => LoadUnit::ConnectionsPerSecond,
-            Self::Ping | Self::Hold | Self::Limit => LoadUnit::Connections,
-            Self::Throughput | Self::Matrix | Self::Formats => LoadUnit::MessagesPerSecond,
-            Self::Fanout => LoadUnit::Receivers,
+            Self::Storm => LoadUnit::CONNECTIONS_PER_SECOND,
+            Self::Ping | Self::Hold | Self::Limit => LoadUnit::CONNECTIONS,
+            Self::Throughput | Self::Matrix | Self::Formats => LoadUnit::MESSAGES_PER_SECOND,
+            Self::Fanout => LoadUnit::RECEIVERS,
         }
     }
 

@@ -133,7 +133,7 @@ mod tests {
         rounds.add(2.0, 4.0);
         let burst = cost(Work::ALL[1], 100, &rounds, Some((600_000, 900.0)));
         assert_eq!((burst.work.as_str(), burst.load), ("json", 400_000));
-        assert_eq!(burst.load_unit, LoadUnit::MessagesPerSecond);
+        assert_eq!(burst.load_unit, LoadUnit::MESSAGES_PER_SECOND);
         assert_eq!(
             (burst.connections, burst.messages_per_write),
             (Some(25), Some(8))

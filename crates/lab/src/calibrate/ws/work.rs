@@ -96,8 +96,8 @@ impl Work {
     #[must_use]
     pub fn load_unit(self) -> LoadUnit {
         match self {
-            Self::Messages { .. } | Self::Echoes => LoadUnit::MessagesPerSecond,
-            Self::Connections => LoadUnit::ConnectionsPerSecond,
+            Self::Messages { .. } | Self::Echoes => LoadUnit::MESSAGES_PER_SECOND,
+            Self::Connections => LoadUnit::CONNECTIONS_PER_SECOND,
         }
     }
 

@@ -171,10 +171,10 @@ fn kept_and_shown(
 /// The default load that a search starts with.
 fn usual_start(unit: LoadUnit) -> u32 {
     match unit {
-        LoadUnit::Sessions | LoadUnit::Connections => 400,
-        LoadUnit::ConnectionsPerSecond => 200,
-        LoadUnit::MessagesPerSecond => 10_000,
-        LoadUnit::Receivers => 100,
+        LoadUnit::CONNECTIONS_PER_SECOND => 200,
+        LoadUnit::RECEIVERS => 100,
+        unit if unit.is_rate() => 10_000,
+        _ => 400,
     }
 }
 

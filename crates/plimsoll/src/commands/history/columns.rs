@@ -42,12 +42,12 @@ pub(crate) fn cost(entry: &Entry) -> String {
     else {
         return UNKNOWN.to_owned();
     };
-    let per = if entry.load_unit.is_sessions() {
-        ""
-    } else {
-        cpu_cost_in_brief(entry.load_unit).trim_start_matches("CPU")
-    };
-    format!("{}{per}", us(cost_us))
+    let cost = us(cost_us);
+    if entry.load_unit.is_sessions() {
+        return cost;
+    }
+    let per = cpu_cost_in_brief(entry.load_unit);
+    format!("{cost}{}", per.trim_start_matches("CPU"))
 }
 
 #[cfg(test)]

@@ -180,7 +180,7 @@ fn claims(html: &mut Html, entries: &[&Entry]) {
                 edge.map_or_else(|| UNKNOWN.to_owned(), facts::edge)
             });
             let unit = entries.first().map(|entry| entry.load_unit);
-            row(words::cpu_cost(unit.unwrap_or_default()), &cost);
+            row(&words::cpu_cost(unit.unwrap_or_default()), &cost);
             row(
                 "probe of the machine: wake-up, CPU time of a timer",
                 &|entry| {

@@ -198,26 +198,26 @@ fn columns(test: &str) -> Vec<Column> {
 /// The columns that tell the rows apart.
 fn load_columns(test: &str) -> Vec<Column> {
     let load = |unit: LoadUnit| match unit {
-        LoadUnit::ConnectionsPerSecond => shown(">connections/s", load),
-        LoadUnit::MessagesPerSecond => shown(">messages/s", load),
-        LoadUnit::Receivers => shown(">receivers", load),
-        LoadUnit::Connections | LoadUnit::Sessions => shown(">connections", load),
+        LoadUnit::CONNECTIONS_PER_SECOND => shown(">connections/s", load),
+        LoadUnit::MESSAGES_PER_SECOND => shown(">messages/s", load),
+        LoadUnit::RECEIVERS => shown(">receivers", load),
+        _ => shown(">connections", load),
     };
     let bytes = shown(">message bytes", message_bytes);
     let connections = wide(">connections", connections);
     match test {
-        "storm" => vec![load(LoadUnit::ConnectionsPerSecond)],
-        "throughput" => vec![load(LoadUnit::MessagesPerSecond), connections],
-        "matrix" => vec![bytes, load(LoadUnit::MessagesPerSecond), connections],
+        "storm" => vec![load(LoadUnit::CONNECTIONS_PER_SECOND)],
+        "throughput" => vec![load(LoadUnit::MESSAGES_PER_SECOND), connections],
+        "matrix" => vec![bytes, load(LoadUnit::MESSAGES_PER_SECOND), connections],
         "formats" => vec![
             shown("format", format),
             bytes,
             shown("decoded", |row| decode_in_a_word(row.ws).to_owned()),
-            load(LoadUnit::MessagesPerSecond),
+            load(LoadUnit::MESSAGES_PER_SECOND),
             connections,
         ],
-        "fanout" => vec![load(LoadUnit::Receivers)],
-        _ => vec![load(LoadUnit::Connections)],
+        "fanout" => vec![load(LoadUnit::RECEIVERS)],
+        _ => vec![load(LoadUnit::CONNECTIONS)],
     }
 }
 

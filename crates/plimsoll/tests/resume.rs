@@ -3,7 +3,7 @@
 mod support;
 
 use serde_json::Value;
-use support::{Plimsoll, records, shared_turn};
+use support::{Plimsoll, inconclusive, records, shared_turn};
 
 const SEARCH: &str =
     "find lying-server --start 60 --max 100 --ramp 0.2 --warm-up 1 --measured 6 --grace 2";
@@ -31,12 +31,16 @@ fn an_interrupted_search_goes_on_where_it_was() {
 
     let resume = || Plimsoll::plain(["find", "--resume"]).arg(ended.folder());
     let again = resume().run();
-    again.expect_code(0);
     assert!(
         again.stderr.contains("resuming with 1 trial from"),
         "{}",
         again.stderr
     );
+    let disturbances = ended.disturbances_throughout();
+    if !disturbances.is_empty() {
+        return inconclusive(&disturbances);
+    }
+    again.expect_code(0);
     let bracket = ended.json_of("bracket.json");
     records::expect_valid(&bracket, "bracket.json");
     assert_eq!(bracket["interrupted"], false);
@@ -93,10 +97,14 @@ fn a_search_that_was_killed_goes_on_from_its_whole_trials() {
     let again = Plimsoll::plain(["find", "--resume"])
         .arg(ended.folder())
         .run();
-    again.expect_code(0);
     let bracket = ended.json_of("bracket.json");
     assert_eq!(bracket["interrupted"], false);
     assert_eq!(trials_of(&bracket)[0], "trial-001.json");
+    let disturbances = ended.disturbances_throughout();
+    if !disturbances.is_empty() {
+        return inconclusive(&disturbances);
+    }
+    again.expect_code(0);
 }
 
 #[test]

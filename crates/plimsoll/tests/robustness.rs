@@ -190,10 +190,14 @@ fn what_a_killed_run_left_behind_is_gone_after_the_next_start() {
         .arg(targets.path())
         .start();
     running.wait_for_line(&["trial 1"]);
-    eventually("the daemon runs", || {
-        !running.pids_of("sleep 987").is_empty()
-    });
-    let daemon = running.pids_of("sleep 987")[0];
+    // The line of the shell that starts it has more words.
+    let daemons = || {
+        let mut found = running.pids_of("sleep 987");
+        found.retain(|pid| line_of(*pid) == "sleep 987");
+        found
+    };
+    eventually("the daemon runs", || !daemons().is_empty());
+    let daemon = daemons()[0];
     let groups = std::fs::read_to_string(format!("/proc/{daemon}/cgroup")).expect("alive");
     let group = groups
         .lines()
@@ -207,7 +211,7 @@ fn what_a_killed_run_left_behind_is_gone_after_the_next_start() {
         skipped!("no control group can be made here");
         return;
     };
-    assert_eq!(running.pids_of("sleep 987"), [daemon], "it outlives a kill");
+    assert_eq!(daemons(), [daemon], "it outlives a kill");
     assert!(!folders_of(&group).is_empty());
     let (maker, _) = group.rsplit_once('-').expect("its number is last");
     // The daemon lives on in the namespace, so the pair of cards lives on too.
@@ -226,6 +230,13 @@ fn what_a_killed_run_left_behind_is_gone_after_the_next_start() {
     assert_eq!(running.processes(), Vec::<String>::new());
     assert_eq!(folders_of(&group), "");
     assert_eq!(cards_of(maker), Vec::<String>::new());
+}
+
+/// The command line of a process; empty once it has ended.
+fn line_of(pid: u32) -> String {
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let line = String::from_utf8_lossy(&line).replace('\0', " ");
+    line.trim().to_owned()
 }
 
 /// The control groups with this name.

@@ -129,7 +129,7 @@ fn live(sessions: u32) -> Live {
         pid: 1,
         vcpu: Some(0.25),
         phases: LivePhases::default(),
-        load_unit: LoadUnit::Sessions,
+        load_unit: LoadUnit::SESSIONS,
         trial: Some(LiveTrial {
             number: 1,
             sessions,

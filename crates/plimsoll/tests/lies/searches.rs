@@ -31,7 +31,7 @@ fn search() -> Ended {
     let description = "the lying server; only its first start is struck";
     let manifest = manifest_of_gateway(name, description, &line);
     let targets = Root::new().with("stt", name, &manifest);
-    let line = "find stalls-once-in-a-while --start 120 --max 140 --ramp 0.2 --warm-up 1 --measured 4 --grace 2";
+    let line = "find stalls-once-in-a-while --start 120 --max 140 --ramp 0.2 --warm-up 1 --measured 4 --grace 2 --time-budget 2";
     Plimsoll::measuring(line.split(' '))
         .arg("--root")
         .arg(targets.path())

@@ -215,6 +215,13 @@ pub fn range(range: Option<Range>, format: impl Fn(f64) -> String) -> String {
     }
 }
 
+/// Things, counted: `1 trial`, `1,650 trials`.
+#[must_use]
+pub fn counted(number: u64, thing: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {thing}{plural}", count(number))
+}
+
 /// `1 session`, `1,650 sessions`.
 #[must_use]
 pub fn sessions(sessions: u32) -> String {

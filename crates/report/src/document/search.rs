@@ -200,11 +200,8 @@ fn in_brief(bracket: &Bracket, trials: &[&StoredTrial]) -> Block {
     blocks.note(
         "target, client: share of the CPU that each was given; send lag: the client's own, p99.9",
     );
-    let title = match trials.len() {
-        1 => "Evidence: 1 trial".to_owned(),
-        many => format!("Evidence: {many} trials"),
-    };
-    Block::Folded(title, blocks)
+    let trials = words::counted(trials.len() as u64, "trial");
+    Block::Folded(format!("Evidence: {trials}"), blocks)
 }
 
 fn conditions(bracket: &Bracket) -> Text {

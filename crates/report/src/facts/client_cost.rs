@@ -76,10 +76,7 @@ pub fn what(cost: &ClientCost) -> String {
 /// How it was measured, in a sentence.
 #[must_use]
 pub fn conditions(calibration: &WsCalibration) -> String {
-    let rounds = match calibration.rounds {
-        1 => "1 round".to_owned(),
-        many => format!("{} rounds", count(many.into())),
-    };
+    let rounds = words::counted(calibration.rounds.into(), "round");
     format!(
         "{rounds} of {} s; a sleep ends up to {} late (p99); {}. Measured at {}.",
         number(calibration.seconds),

@@ -7,7 +7,7 @@ use plimsoll_core::record::{DecodeRecord, Trial, WsRecord};
 
 use super::near_whole;
 use super::trial::Fact;
-use crate::words::{UNKNOWN, count, maybe, number, plain};
+use crate::words::{self, UNKNOWN, count, maybe, number, plain};
 
 /// The heading of this part.
 pub const HEADING: &str = "How far the load came";
@@ -28,10 +28,8 @@ pub fn conditions(ws: &WsRecord) -> String {
         format!("test {}", plain(&ws.test)),
         format!("dialect {}", plain(&ws.dialect)),
     ];
-    let connections = ws.connections.map(|number| match number {
-        1 => "1 connection".to_owned(),
-        many => format!("{} connections", count(many.into())),
-    });
+    let connections = ws.connections;
+    let connections = connections.map(|number| words::counted(number.into(), "connection"));
     told.extend(connections);
     let bytes = ws.message_bytes;
     told.extend(bytes.map(|bytes| format!("{} B a message", count(bytes))));

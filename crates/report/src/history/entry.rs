@@ -149,10 +149,7 @@ impl Entry {
                 self.sessions
                     .map_or_else(|| "?".to_owned(), |load| self.load_in_short(load))
             ),
-            Kind::Ranking => match self.targets.len() {
-                1 => "1 target".to_owned(),
-                many => format!("{many} targets"),
-            },
+            Kind::Ranking => words::counted(self.targets.len() as u64, "target"),
             Kind::Compare | Kind::Check => self.verdict.clone().unwrap_or_default(),
         }
     }

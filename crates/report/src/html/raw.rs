@@ -8,7 +8,7 @@ use super::write::{Html, harmless};
 use crate::folder::{
     BRACKET, CALIBRATION, CHECK, COMPARISON, RANKING, Results, WS_CALIBRATION, further_bracket,
 };
-use crate::words::count;
+use crate::words::counted;
 
 /// Room for all records, in bytes.
 const ROOM_BYTES: usize = 400_000;
@@ -78,8 +78,8 @@ impl Raw {
         html.inside("section", &[("aria-labelledby", "raw-title")], |html| {
             html.element("h2", &[("id", "raw-title")], "Raw JSON");
             html.inside("details", &[("id", "raw"), ("data-test", "raw-json")], |html| {
-                let records = if self.records == 1 { "record" } else { "records" };
-                let summary = format!("{} {records}, by the names of their files", count(self.records));
+                let records = counted(self.records, "record");
+                let summary = format!("{records}, by the names of their files");
                 html.element("summary", &[], &summary);
                 let told = "They are embedded in this page, in the element with the id raw-json, and stored next to it as files.";
                 note(html, &told.into());

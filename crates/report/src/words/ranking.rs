@@ -9,10 +9,7 @@ use crate::facts;
 /// What was measured, in one line.
 #[must_use]
 pub fn headline(ranking: &Ranking) -> String {
-    let targets = match ranking.rows.len() {
-        1 => "1 target".to_owned(),
-        many => format!("{many} targets"),
-    };
+    let targets = super::counted(ranking.rows.len() as u64, "target");
     let interrupted = if ranking.interrupted {
         " (interrupted: this is the state at that point)"
     } else {

@@ -13,7 +13,7 @@ use plimsoll_core::search::{Search, Settings, Why};
 use plimsoll_lab::find::{Found, Observer, Plan, find};
 use plimsoll_lab::signals::Stop;
 use plimsoll_lab::trial::{self, Conditions, Outcome, Subject, TrialSecond};
-use plimsoll_report::{ResultFolder, text};
+use plimsoll_report::{ResultFolder, text, words};
 
 use crate::args::{FindArgs, LOAD_MAX, SearchArgs};
 use crate::commands::calibrate;
@@ -106,10 +106,7 @@ fn one(
         .bind_this_thread_for_now()?;
     let earlier = if let Some(begun) = begun {
         plan.settings.max = begun.plan.max;
-        let trials = match begun.earlier.len() {
-            1 => "1 trial".to_owned(),
-            many => format!("{many} trials"),
-        };
+        let trials = words::counted(begun.earlier.len() as u64, "trial");
         progress.say(&format!(
             "resuming with {trials} from {}",
             folder.path().display()

@@ -9,7 +9,8 @@ use serde::Serialize;
 
 pub use observed::{Observed, ObservedTarget};
 
-use crate::machine::Limits;
+use plimsoll_host::machine::Limits;
+
 use crate::manifest::Readiness;
 
 /// How much a finding matters.

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use crate::isolation::{
+use plimsoll_host::isolation::{
     Cgroup, CpuList, DEFAULT_PERIOD_US, How, Layout, Means, Missing, Placement, can_be_own,
     siblings_of,
 };
-use crate::machine::{Environment, Limits};
+use plimsoll_host::machine::{Environment, Limits};
+
 use crate::manifest::{Discovered, Manifest, Readiness};
 use crate::simulator;
 

@@ -1,6 +1,7 @@
+use plimsoll_host::isolation::{How, Means, Missing, Wanted};
+use plimsoll_host::machine::Environment;
+
 use super::*;
-use crate::isolation::{How, Means, Missing, Wanted};
-use crate::machine::Environment;
 use crate::manifest::Discovered;
 
 /// A machine with nothing wrong.

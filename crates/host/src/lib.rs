@@ -11,10 +11,12 @@
 //! - [`resources`]: what a target, Plimsoll itself or the whole machine uses: CPU, memory, waiting, throttling.
 //! - [`machine`]: facts about this machine for the result, its limits, and the check before a trial that they are
 //!   enough.
+//! - [`doctor`]: finds what is wrong with this machine, and says how to fix it.
 //! - [`http`]: one HTTP request with a timeout, and the Prometheus text format.
 //! - [`timestamp`]: the time of day, in the format of records.
 //! - [`signals`]: turns Ctrl-C into a value that callers pass down.
 
+pub mod doctor;
 pub mod error;
 pub mod http;
 pub mod isolation;

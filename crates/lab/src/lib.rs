@@ -7,7 +7,7 @@
 //! - [`build`]: brings a target up to date and logs the output.
 //! - [`check`]: tests a gateway's conformance to its contract, case by case.
 //! - [`simulator`]: runs the inference simulator as a child, and controls it.
-//! - [`doctor`]: finds what is wrong with this machine, and says how to fix it.
+//! - [`doctor`]: finds what is missing to measure the targets here, and says how to fix it.
 //! - [`trial`]: one run at one load, from a fresh target to a judged record.
 //! - [`find`]: runs trials at the loads that the search asks for, until the edge is known.
 //! - [`compare`]: runs trials of two targets in turns, and draws the conclusion.

@@ -48,7 +48,7 @@ impl Room {
             sessions: conditions.load.concurrent_for(load, &conditions.profile),
             client_processes: processes_max(conditions),
             client_addresses: conditions.load.source_addresses().len().max(1) as u64,
-            inference_connections: 0,
+            further_connections: 0,
         };
         let Err(error) = preflight(need, limits) else {
             return Ok(of(sessions, None));

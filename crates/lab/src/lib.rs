@@ -30,5 +30,3 @@ pub mod source_lines;
 pub mod trial;
 
 pub use error::{Error, Result};
-
-use plimsoll_host::{http, isolation, process, resources, signals};

@@ -16,6 +16,7 @@
 //! - [`search`] decides which load to try next; [`broken_gate`] and [`bottleneck`] say what gave way there and what ran
 //!   out;
 //! - [`stats`] and [`comparison`] compare results; [`record`] is what a result folder holds;
+//! - [`sock_diag`] is how the kernel is asked about sockets, and what it answers, as bytes;
 //! - [`secret`] keeps headers, tokens and passwords out of all of it.
 
 pub mod bottleneck;
@@ -37,4 +38,5 @@ pub mod search;
 pub mod secret;
 pub mod session;
 pub mod slo;
+pub mod sock_diag;
 pub mod stats;

@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use plimsoll_host::process::{Launch, last_lines};
+use plimsoll_host::signals::Stop;
+
 use crate::error::{Error, Result};
 use crate::manifest::{Manifest, Readiness};
-use crate::process::{Launch, last_lines};
-use crate::signals::Stop;
 
 /// How many lines of the build's output an error shows.
 const TAIL_LINES: usize = 20;

@@ -6,9 +6,9 @@ use plimsoll_core::profile::Length;
 use plimsoll_core::ranking::turns;
 use plimsoll_core::record::{Trial, Verdict};
 use plimsoll_core::schedule::mix;
+use plimsoll_host::signals::Stop;
 
 use crate::error::{Error, Result};
-use crate::signals::Stop;
 use crate::trial::{self, Conditions, Outcome, Subject, TrialSecond};
 
 /// One of the targets to measure.

@@ -1,9 +1,10 @@
 //! The error type of the laboratory. Each message is one clear line that names what failed and, if there is one, the
 //! remedy.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use plimsoll_engine::EngineError;
+use plimsoll_host::error::indented;
 
 /// What can go wrong in the laboratory.
 #[derive(Debug, thiserror::Error)]
@@ -45,43 +46,13 @@ pub enum Error {
         tail: Vec<String>,
     },
 
-    /// A child did not start, did not become ready, or ended when it should have kept running. The end of its log
-    /// follows the first line.
-    #[error("{name}: {text}; its log: {}{}", log.display(), indented(tail))]
-    Child {
-        /// The child's name in messages.
-        name: String,
-        /// What happened.
-        text: String,
-        /// The path of its log.
-        log: PathBuf,
-        /// The last lines of the log.
-        tail: Vec<String>,
-    },
-
-    /// A file or a system call failed.
-    #[error("{what}: {source}")]
-    Io {
-        /// What was being done, with the path.
-        what: String,
-        /// The error from the operating system.
-        source: std::io::Error,
-    },
-
-    /// One of our HTTP requests failed or got an unusable answer.
-    #[error("{method} {url}: {text}")]
-    Http {
-        /// The HTTP method.
-        method: &'static str,
-        /// The URL.
-        url: String,
-        /// What happened.
-        text: String,
-    },
-
     /// A signal asked us to stop.
     #[error("interrupted while {0}")]
     Interrupted(String),
+
+    /// The machine is at fault: a child, a file, a system call, or one of our HTTP requests.
+    #[error(transparent)]
+    Host(plimsoll_host::Error),
 
     /// Plimsoll itself is at fault, not the target, the machine or the user (exit code 70). One line.
     #[error(
@@ -97,14 +68,6 @@ pub const FAULT: u8 = 70;
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// An [`Error::Io`] that says what was being done to which path.
-    pub(crate) fn io(what: &str, path: &Path, source: std::io::Error) -> Self {
-        Self::Io {
-            what: format!("{what} {}", path.display()),
-            source,
-        }
-    }
-
     /// Converts an error of the load engine. Only a panic of the engine is Plimsoll's fault.
     pub(crate) fn of_engine(error: &EngineError) -> Self {
         match error {
@@ -124,13 +87,20 @@ impl Error {
             | Self::BuildFailed { .. } => 2,
             Self::Interrupted(_) => 130,
             Self::Fault(_) => FAULT,
-            Self::Child { .. } | Self::Io { .. } | Self::Http { .. } => 3,
+            Self::Host(_) => 3,
         }
     }
 }
 
-fn indented(lines: &[String]) -> String {
-    lines.iter().map(|line| format!("\n    {line}")).collect()
+/// A mistake of the user and a wish to stop are the same errors wherever they were noticed, so each has only one variant.
+impl From<plimsoll_host::Error> for Error {
+    fn from(error: plimsoll_host::Error) -> Self {
+        match error {
+            plimsoll_host::Error::Usage(text) => Self::Usage(text),
+            plimsoll_host::Error::Interrupted(what) => Self::Interrupted(what),
+            error => Self::Host(error),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use plimsoll_host::http::{self, Response};
+use plimsoll_host::isolation::CpuList;
+use plimsoll_host::process::{Child, Ended, Launch};
+use plimsoll_host::signals::Stop;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::http::{self, Response};
-use crate::isolation::CpuList;
-use crate::process::{Child, Ended, Launch};
-use crate::signals::Stop;
 
 /// The environment variable that names the program.
 pub const BINARY_VARIABLE: &str = "PLIMSOLL_INFERENCE_BIN";
@@ -144,12 +144,13 @@ impl Simulator {
         let mut child = launch.start(None)?;
         let start_line = child.wait_json_line(START_TIMEOUT, stop)?;
         let Some(address) = start_line["address"].as_str() else {
-            return Err(Error::Child {
+            return Err(plimsoll_host::Error::Child {
                 name: launch.name,
                 text: format!("its first line has no \"address\": {start_line}"),
                 log: launch.log,
                 tail: Vec::new(),
-            });
+            }
+            .into());
         };
         let url = format!("http://{address}");
         child.wait_ready(&format!("{url}/health"), START_TIMEOUT, stop)?;
@@ -183,7 +184,7 @@ impl Simulator {
     /// # Errors
     /// It has ended by itself.
     pub fn must_run(&mut self) -> Result<()> {
-        self.child.must_run()
+        Ok(self.child.must_run()?)
     }
 
     /// Its own statistics for the window since the last [`Simulator::reset_stats`].
@@ -233,7 +234,7 @@ impl Simulator {
     /// CPU time that it has used since its start, µs, as counted by the kernel and not by itself; `None` if it is gone.
     #[must_use]
     pub fn cpu_us(&self) -> Option<u64> {
-        crate::resources::process_cpu_us(self.child.pid())
+        plimsoll_host::resources::process_cpu_us(self.child.pid())
     }
 
     /// Stops it.
@@ -241,14 +242,16 @@ impl Simulator {
     /// # Errors
     /// The system does not report how it ended.
     pub fn stop(mut self) -> Result<Ended> {
-        self.child.terminate(STOP_GRACE)
+        Ok(self.child.terminate(STOP_GRACE)?)
     }
 
     fn get_json<T: serde::de::DeserializeOwned>(&self, path: &str) -> Result<T> {
         let url = format!("{}{path}", self.url);
         let body = http::get_ok(&url, CONTROL_TIMEOUT)?;
-        serde_json::from_str(&body)
-            .map_err(|error| http::failed("GET", &url, &format!("not the expected JSON: {error}")))
+        let read = serde_json::from_str(&body);
+        Ok(read.map_err(|error| {
+            http::failed("GET", &url, &format!("not the expected JSON: {error}"))
+        })?)
     }
 }
 
@@ -261,7 +264,7 @@ fn accepted(method: &'static str, url: &str, response: &Response) -> Result<()> 
         response.status,
         http::first_line(&response.body)
     );
-    Err(http::failed(method, url, &text))
+    Err(http::failed(method, url, &text).into())
 }
 
 /// Finds the program. The variable `PLIMSOLL_INFERENCE_BIN` names it if set. Otherwise it is next to the running

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use plimsoll_lab::http;
-use plimsoll_lab::isolation::CpuList;
-use plimsoll_lab::signals::Stop;
+use plimsoll_host::http;
+use plimsoll_host::isolation::CpuList;
+use plimsoll_host::signals::Stop;
 use plimsoll_lab::simulator::{BINARY_NAME, Simulator};
 use plimsoll_testing::skipped;
 

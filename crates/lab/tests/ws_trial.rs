@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use plimsoll_core::profile::{Length, NS_PER_MS, Profile};
 use plimsoll_core::record::{LoadUnit, Trial};
-use plimsoll_lab::isolation::{CpuList, Placement};
-use plimsoll_lab::machine::Environment;
-use plimsoll_lab::signals::Stop;
+use plimsoll_host::isolation::{CpuList, Placement};
+use plimsoll_host::machine::Environment;
+use plimsoll_host::signals::Stop;
 use plimsoll_lab::trial::{
     self, Conditions, Inference, Load, NetworkPlan, Subject, TargetUrl, WsLoad,
 };

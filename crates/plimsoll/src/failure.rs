@@ -38,6 +38,12 @@ impl From<plimsoll_lab::Error> for Failure {
     }
 }
 
+impl From<plimsoll_host::Error> for Failure {
+    fn from(error: plimsoll_host::Error) -> Self {
+        Self::Lab(error.into())
+    }
+}
+
 impl From<plimsoll_report::ReportError> for Failure {
     fn from(error: plimsoll_report::ReportError) -> Self {
         Self::Report(error)

@@ -25,7 +25,7 @@ use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
 use args::{Args, Command};
 use failure::Failure;
 use output::note;
-use plimsoll_lab::isolation::{Layout, sweep_stale};
+use plimsoll_host::isolation::{Layout, sweep_stale};
 
 fn main() -> ExitCode {
     fault::guarded(|| {
@@ -68,8 +68,8 @@ fn refused(error: &clap::Error) -> ExitCode {
 }
 
 fn run(args: &Args) -> Result<ExitCode, Failure> {
-    plimsoll_lab::machine::raise_fd_limit();
-    let stop = plimsoll_lab::signals::stop_on_signals()?;
+    plimsoll_host::machine::raise_fd_limit();
+    let stop = plimsoll_host::signals::stop_on_signals()?;
     if let Command::Check(_) | Command::Run(_) | Command::Find(_) | Command::Compare(_) =
         &args.command
     {

@@ -27,7 +27,7 @@ pub(crate) fn folder(out: &OutArgs, verb: &str, subject: &str) -> Result<ResultF
 }
 
 fn default_path(verb: &str, subject: &str) -> PathBuf {
-    let now = plimsoll_lab::timestamp::now();
+    let now = plimsoll_host::timestamp::now();
     let when: String = now.chars().filter(|c| !"-:".contains(*c)).collect();
     let subject: String = subject
         .chars()

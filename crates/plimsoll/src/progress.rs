@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_core::record::{LiveCommand, LiveEnded, LivePhases, LoadUnit, Second, Trial, Verdict};
-use plimsoll_lab::timestamp;
+use plimsoll_host::timestamp;
 use plimsoll_lab::trial::{Conditions, Subject, TrialSecond};
 use plimsoll_report::{ResultFolder, words};
 

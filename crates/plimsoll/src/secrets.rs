@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 
 use plimsoll_core::secret::{Secret, Secrets, redacted_command};
-use plimsoll_lab::contract::{HEADERS_VARIABLE, TOKEN_SECRET_VARIABLE};
+use plimsoll_host::secret_variables::{HEADERS_VARIABLE, TOKEN_SECRET_VARIABLE};
 
 use crate::args::{LoadArgs, WsArgs};
 use crate::failure::Failure;

@@ -44,7 +44,7 @@ fn call(server: &Server, slo: &std::path::Path, test: &str) -> Plimsoll {
 fn with_server<T>(each: impl Fn(&dyn Fn(&str) -> Plimsoll) -> T) -> T {
     let _turn = turn();
     // The server is in this process and needs two descriptors for each connection.
-    plimsoll_lab::machine::raise_fd_limit();
+    plimsoll_host::machine::raise_fd_limit();
     let server = Server::start(Manner::Echo);
     let files = tempfile::tempdir().expect("a scratch folder");
     let slo = file(files.path(), "roomy.toml", SLO);

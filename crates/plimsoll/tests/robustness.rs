@@ -9,7 +9,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 use std::time::Duration;
 
-use plimsoll_lab::signals::hangups_are_ignored;
+use plimsoll_host::signals::hangups_are_ignored;
 use plimsoll_testing::{eventually, skipped};
 use support::manifests::{Root, file, manifest_of_gateway};
 use support::{

@@ -116,7 +116,7 @@ fn read_until(stream: &mut TcpStream, words: &str) -> String {
 }
 
 fn live(sessions: u32) -> Live {
-    let now = plimsoll_lab::timestamp::now();
+    let now = plimsoll_host::timestamp::now();
     Live {
         schema_version: SCHEMA_VERSION,
         command: LiveCommand::Find,

@@ -13,13 +13,13 @@ use plimsoll_core::profile::{NS_PER_MS, NS_PER_S, Profile};
 use plimsoll_core::schedule::session_plan_over;
 use plimsoll_engine::Options;
 use plimsoll_engine::clock::thread_cpu_ns;
+use plimsoll_host::isolation::CpuList;
+use plimsoll_host::signals::Stop;
 use plimsoll_workloads::websocket::upgrade_request;
 
 use super::sink::{Bytes, Sink, SinkKind};
 use super::{Settings, go_on};
 use crate::error::{Error, Result};
-use crate::isolation::CpuList;
-use crate::signals::Stop;
 
 /// Length of a masked frame of 640 bytes.
 pub(super) const STT_FRAME_BYTES: usize = 648;

@@ -22,12 +22,12 @@ use plimsoll_core::profile::Profile;
 use plimsoll_core::record::{Calibration, SCHEMA_VERSION};
 use plimsoll_core::session::Workload;
 use plimsoll_engine::{Options, Report};
+use plimsoll_host::isolation::CpuList;
+use plimsoll_host::signals::Stop;
 use plimsoll_workloads::connection::Endpoint;
 use plimsoll_workloads::stt::{Audio, Stt};
 
 use crate::error::{Error, Result};
-use crate::isolation::CpuList;
-use crate::signals::Stop;
 
 use bare::Flow;
 use rounds::Rounds;

@@ -28,7 +28,7 @@ impl Search {
         self,
         mut attempt: impl FnMut(u32) -> Result<Option<T>>,
     ) -> Result<Option<(u32, T)>> {
-        let mut attempts = |load| {
+        let mut attempts = |load| -> Result<Option<T>> {
             for _ in 0..ATTEMPTS {
                 if let Some(answer) = attempt(load)? {
                     return Ok(Some(answer));

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use plimsoll_host::isolation::CpuList;
+use plimsoll_host::process::{Child, Launch, choose_port};
+use plimsoll_host::signals::Stop;
 
 use super::subject::{Bench, Ended, Environment, Gateway, Simulator, Subject};
 use crate::contract::CONTRACT_VARIABLES;
-use crate::isolation::CpuList;
 use crate::manifest::Manifest;
-use crate::process::{Child, Launch, choose_port};
-use crate::signals::Stop;
 use crate::simulator::{self, SeenRequest, Stats};
 
 /// Until a gateway is ready. The contract sets no time, and a virtual machine that shares its core with a compiler takes its time.

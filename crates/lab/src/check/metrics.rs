@@ -1,11 +1,11 @@
 //! Section 8 of the contract: the metrics agree with what the checker did. One case at a time, so that counters are its own.
 
+use plimsoll_host::http::Metrics;
 use serde_json::json;
 
 use super::client::Verdict;
 use super::registry::{Case, Series, Site, case, value};
 use super::setup::COUNTERS;
-use crate::http::Metrics;
 
 pub(super) fn cases() -> Vec<Case> {
     [

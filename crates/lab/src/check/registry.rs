@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use plimsoll_host::http::{self, Metrics, Response};
+
 use super::client::{AT_ONCE, Connection, Session, Upgrade, Verdict};
 use super::setup::{BASE, Setup};
 use super::subject::{Bench, Gateway, Simulator};
@@ -12,7 +14,6 @@ use super::{
     drain, environment, flush, frames, http_surface, in_flight, inference_errors,
     inference_request, limits, metrics, overflow, rejected_frames, start,
 };
-use crate::http::{self, Metrics, Response};
 use crate::manifest::InferenceTransport;
 
 /// Numbers of sessions whose synthetic audio never coincides: windows begin at multiples of 160 plus the number.

@@ -7,13 +7,14 @@ use std::sync::{Mutex, PoisonError, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use plimsoll_host::signals::Stop;
+
 use super::registry::{Case, Needs, Site, Trial, all};
 use super::running::{Running, Target};
 use super::setup::{BASE, DEFAULTS, Setup, Sharing};
 use super::subject::{Bench, Subject};
 use super::watch::{Kept, Watch, Witnesses};
 use super::{CaseResult, CheckReport};
-use crate::signals::Stop;
 
 /// Cases that run at a time, where they share a gateway.
 const CASES_AT_ONCE: usize = 6;

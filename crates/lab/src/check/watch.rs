@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::resources::{CpuTimes, RunQueue, Waited};
+use plimsoll_host::resources::{CpuTimes, RunQueue, Waited};
 
 const SLEEP: Duration = Duration::from_millis(10);
 

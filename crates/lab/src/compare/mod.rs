@@ -23,10 +23,10 @@ use plimsoll_core::record::{
 };
 use plimsoll_core::search::Settings;
 use plimsoll_core::stats::Mean;
+use plimsoll_host::signals::Stop;
+use plimsoll_host::timestamp;
 
 use crate::error::{Error, Result};
-use crate::signals::Stop;
-use crate::timestamp;
 use crate::trial::{self, Conditions, Outcome, Subject, TrialSecond};
 
 /// One of the two sides.

@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 use plimsoll_core::record::{Bracket, Trial};
 use plimsoll_core::schedule::mix;
 use plimsoll_core::search::{Settings, Why, trials_in};
+use plimsoll_host::signals::Stop;
+use plimsoll_host::timestamp;
 
 use crate::error::{Error, Result};
-use crate::signals::Stop;
-use crate::timestamp;
 use crate::trial::{self, Conditions, Outcome, Subject, TrialSecond};
 use kept::Kept;
 use searches::{Searches, Wanted};

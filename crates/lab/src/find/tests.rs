@@ -12,13 +12,13 @@ use plimsoll_core::record::{
 };
 use plimsoll_core::search::{Ended, Settings};
 use plimsoll_core::slo::Slo;
+use plimsoll_host::isolation::{CpuList, Placement};
+use plimsoll_host::machine::Environment;
 use plimsoll_workloads::ws::{Dialect, Test};
 
 use super::Plan;
 use super::kept::Kept;
 use super::searches::Searches;
-use crate::isolation::{CpuList, Placement};
-use crate::machine::Environment;
 use crate::trial::conditions::AudioSource;
 use crate::trial::{Conditions, Inference, Load, NetworkPlan, WsLoad};
 

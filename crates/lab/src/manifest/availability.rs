@@ -7,8 +7,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::{Manifest, Need, program_path};
-use crate::contract::SECRET_VARIABLES;
+use plimsoll_host::process::program_path;
+use plimsoll_host::secret_variables::SECRET_VARIABLES;
+
+use super::{Manifest, Need};
 
 /// If a version command takes longer than this, its tool counts as missing. The limit is generous because some
 /// toolchains set themselves up on their first call.

@@ -160,7 +160,7 @@ fn has_targets(folder: &Path) -> bool {
 
 /// The folders in `parent`, sorted, without hidden ones.
 fn folders(parent: &Path) -> Result<Vec<PathBuf>> {
-    let refuse = |error| Error::io("reading the folder", parent, error);
+    let refuse = |error| plimsoll_host::Error::io("reading the folder", parent, error);
     let mut found = Vec::new();
     for entry in std::fs::read_dir(parent).map_err(refuse)? {
         let path = entry.map_err(refuse)?.path();

@@ -222,7 +222,7 @@ impl Manifest {
     #[must_use]
     pub fn worker_threads(&self, vcpu: f64) -> u32 {
         self.threads_per_vcpu
-            .saturating_mul(crate::isolation::whole_cpus(vcpu))
+            .saturating_mul(plimsoll_host::isolation::whole_cpus(vcpu))
     }
 
     /// The dialect it speaks, if its workload has dialects.
@@ -242,17 +242,6 @@ impl Manifest {
     /// The first file that a build should have made but has not, as far as the manifest names such files.
     pub(crate) fn missing_product(&self) -> Option<&str> {
         availability::missing_product(self)
-    }
-}
-
-/// Resolves the program of a manifest's command. With a slash it is relative to `folder`; without one it comes from
-/// `PATH`.
-#[must_use]
-pub fn program_path(folder: &Path, program: &str) -> PathBuf {
-    if program.contains('/') {
-        folder.join(program)
-    } else {
-        PathBuf::from(program)
     }
 }
 
@@ -495,16 +484,5 @@ command = ["sh", "test.sh"]
         let (_, example) = page.split_once("```toml\n").expect("an example");
         let example = example.split("```").next().unwrap_or_default();
         assert_eq!(parse(example).expect("valid").name, "go-nethttp");
-    }
-
-    #[test]
-    fn programs_with_a_slash_are_relative_to_the_folder() {
-        let folder = Path::new("/t/x");
-        assert_eq!(
-            program_path(folder, "target/release/a"),
-            Path::new("/t/x/target/release/a")
-        );
-        assert_eq!(program_path(folder, "/usr/bin/a"), Path::new("/usr/bin/a"));
-        assert_eq!(program_path(folder, "node"), Path::new("node"));
     }
 }

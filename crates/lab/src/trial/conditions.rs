@@ -7,12 +7,12 @@ use plimsoll_core::profile::Profile;
 use plimsoll_core::record::{Build, LoadUnit, Probe};
 use plimsoll_core::secret::{Secret, Secrets};
 use plimsoll_core::slo::Slo;
+use plimsoll_host::isolation::Placement;
+use plimsoll_host::machine::Environment;
 use plimsoll_workloads::stt::Audio;
 
 use super::ws::WsLoad;
 use crate::error::{Error, Result};
-use crate::isolation::Placement;
-use crate::machine::Environment;
 
 /// The number of passes over a batch that targets are told to ask for.
 pub const CPU_PASSES: u32 = 4;

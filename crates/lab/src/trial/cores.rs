@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use plimsoll_host::isolation::CpuList;
+use plimsoll_host::process::descendants;
+use plimsoll_host::resources::Source;
+
 use super::conditions::Conditions;
 use super::subject::Subject;
-use crate::isolation::CpuList;
-use crate::process::descendants;
-use crate::resources::Source;
 
 /// The cores that the target may use now. For a target that we started, these are the ones it was given. For a target
 /// that already runs, they are the ones that the kernel allows to any of its threads. `None` if nobody said which

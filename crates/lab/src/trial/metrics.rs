@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use plimsoll_core::record::SanityCheck;
 use plimsoll_core::sanity::{self, ClientCounts, MetricNames, Possible, TargetCounts};
+use plimsoll_host::http::{self, Metrics};
 use plimsoll_workloads::ws::{Dialect, Test};
 
 use super::conditions::Load;
 use super::judge::whole;
 use super::ws::WsLoad;
-use crate::http::{self, Metrics};
 
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a target may take until its counters show what it did. Counters of several threads or processes are often

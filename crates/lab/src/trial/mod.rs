@@ -34,14 +34,14 @@ use plimsoll_core::latency::LatencySet;
 use plimsoll_core::profile::Length;
 use plimsoll_core::record::{ClosedLoopRecord, Probe, Probes, Second, Trial};
 use plimsoll_engine::{EngineSecond, Options, Part, Report};
+use plimsoll_host::machine::probe;
+use plimsoll_host::resources::Recorded;
+use plimsoll_host::signals::Stop;
+use plimsoll_host::timestamp;
 use plimsoll_workloads::ws::DecodeProof;
 
 use crate::error::Result;
-use crate::machine::probe;
-use crate::resources::Recorded;
-use crate::signals::Stop;
 use crate::simulator::Stats;
-use crate::timestamp;
 
 pub use conditions::{Conditions, Inference, Load, NetworkPlan};
 use drive::{Client, Driven, closed_loop, drive};

@@ -1,6 +1,7 @@
 //! Whether the machine has open files and ports for a load. A trial that ran out of them halfway would look like the
 //! target's limit.
 
+use plimsoll_host::machine::{Limits, Need, preflight};
 use plimsoll_workloads::ws::Test;
 
 use super::conditions::{Conditions, Load};
@@ -8,7 +9,6 @@ use super::processes::{PROCESSES_MAX, processes_for};
 use super::subject::Subject;
 use super::ws::must_reach;
 use crate::error::{Error, Result};
-use crate::machine::{Limits, Need, preflight};
 
 /// What there is room for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Room {
             sessions: conditions.load.concurrent_for(load, &conditions.profile),
             client_processes: processes_max(conditions),
             client_addresses: conditions.load.source_addresses().len().max(1) as u64,
-            inference_connections: 0,
+            further_connections: 0,
         };
         let Err(error) = preflight(need, limits) else {
             return Ok(of(sessions, None));
@@ -56,7 +56,7 @@ impl Room {
         let room = limits.room(need);
         let within = u32::try_from(room.sessions).unwrap_or(u32::MAX);
         if !looks_for_the_end(&conditions.load) || within == 0 {
-            return Err(error);
+            return Err(error.into());
         }
         let short_of = format!(
             "{} (with those that there are, {within} connections of the {sessions} that were asked for can be open)",

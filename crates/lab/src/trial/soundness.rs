@@ -5,6 +5,7 @@ use plimsoll_core::caveat::ClockJump;
 use plimsoll_core::record::SanityCheck;
 use plimsoll_core::sanity::{self, ClientCounts};
 use plimsoll_engine::Report;
+use plimsoll_host::isolation::CpuList;
 use plimsoll_workloads::ws::DecodeProof;
 
 use super::clocks::Clocks;
@@ -13,7 +14,6 @@ use super::cores;
 use super::metrics::{TargetMetrics, Told};
 use super::stage::Stage;
 use super::subject::Subject;
-use crate::isolation::CpuList;
 
 /// What the watch found.
 #[derive(Debug)]

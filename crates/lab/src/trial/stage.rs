@@ -6,17 +6,17 @@ use std::time::{Duration, Instant};
 
 use plimsoll_core::record::{Network, NetworkMode, Target};
 use plimsoll_core::secret::Secrets;
+use plimsoll_host::isolation::{Cgroup, Layout, OwnNetwork, no_own_network};
+use plimsoll_host::process::{Child, Launch, choose_port, port_taken};
+use plimsoll_host::resources::{DEFAULT_INTERVAL, Monitor, Sampler, SocketWatch, Source, Watched};
+use plimsoll_host::signals::Stop;
 use plimsoll_workloads::ws::Dialect;
 
 use super::conditions::{CPU_PASSES, Conditions, Inference, Load, MODEL_DELAY_MS, NetworkPlan};
 use super::subject::{Subject, TargetUrl};
 use crate::contract::CONTRACT_VARIABLES;
 use crate::error::{Error, Result};
-use crate::isolation::{Cgroup, Layout, OwnNetwork, no_own_network};
 use crate::manifest::Manifest;
-use crate::process::{Child, Launch, choose_port, port_taken};
-use crate::resources::{DEFAULT_INTERVAL, Monitor, Sampler, SocketWatch, Source, Watched};
-use crate::signals::Stop;
 use crate::simulator::Simulator;
 
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -145,14 +145,14 @@ impl Stage {
             sockets: Some(self.socket_watch()?),
         };
         let cpus = Some(conditions.placement.client_cpus.clone());
-        Monitor::start(watched, epoch, DEFAULT_INTERVAL, cpus)
+        Ok(Monitor::start(watched, epoch, DEFAULT_INTERVAL, cpus)?)
     }
 
     /// Watches the target's ends of the connections, from the namespace that they are in.
     fn socket_watch(&self) -> Result<SocketWatch> {
         let open = || SocketWatch::new(self.url.address);
         match &self.network {
-            Some(network) => network.within(open).map_err(|why| no_own_network(&why)),
+            Some(network) => Ok(network.within(open).map_err(|why| no_own_network(&why))?),
             None => Ok(open()),
         }
     }
@@ -317,8 +317,8 @@ impl Place<'_> {
     }
 }
 
-fn not_reached(name: &str) -> Error {
-    Error::Usage(format!(
+fn not_reached(name: &str) -> plimsoll_host::Error {
+    plimsoll_host::Error::Usage(format!(
         "{name} listens on 127.0.0.1 only, which is not reached from outside its network; have it listen on 0.0.0.0, or measure with --network loopback"
     ))
 }
@@ -331,9 +331,8 @@ fn network(conditions: &Conditions, subject: &Subject) -> Result<Option<OwnNetwo
     }
     let placement = &conditions.placement;
     let addresses = conditions.load.source_addresses().len();
-    OwnNetwork::make(placement, addresses)
-        .map(Some)
-        .map_err(|why| no_own_network(&why))
+    let network = OwnNetwork::make(placement, addresses).map_err(|why| no_own_network(&why))?;
+    Ok(Some(network))
 }
 
 /// The ports of a target that we start.

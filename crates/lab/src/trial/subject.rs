@@ -5,10 +5,10 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use plimsoll_core::secret::{Secret, redacted_url};
+use plimsoll_host::resources::Source;
 
 use crate::error::{Error, Result};
 use crate::manifest::Manifest;
-use crate::resources::Source;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 

@@ -7,9 +7,9 @@ use plimsoll_core::ledger::Ledger;
 use plimsoll_core::profile::{NS_PER_S, Profile};
 use plimsoll_core::record::Second;
 use plimsoll_engine::EngineSecond;
+use plimsoll_host::resources::{Recorded, Usage};
 
 use super::stage::{SIMULATOR, TARGET};
-use crate::resources::{Recorded, Usage};
 
 /// The rows so far.
 #[derive(Debug)]

@@ -2,12 +2,12 @@
 
 use std::process::ExitCode;
 
+use plimsoll_host::isolation::{CpuList, Placement};
+use plimsoll_host::machine::Limits;
+use plimsoll_host::signals::Stop;
+use plimsoll_host::timestamp;
 use plimsoll_lab::calibrate::ws::Work;
 use plimsoll_lab::calibrate::{self, Settings, Step};
-use plimsoll_lab::isolation::{CpuList, Placement};
-use plimsoll_lab::machine::Limits;
-use plimsoll_lab::signals::Stop;
-use plimsoll_lab::timestamp;
 use plimsoll_lab::trial::Inference;
 use plimsoll_report::{ResultFolder, text};
 

@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use plimsoll_lab::doctor::{Level, Observed, findings};
+use plimsoll_host::doctor::{self as machine, Level};
+use plimsoll_lab::doctor as targets;
 use plimsoll_lab::manifest::{self, Discovered};
 
 use crate::args::DoctorArgs;
@@ -19,7 +20,9 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
         Some(root) => manifest::discover(root)?,
         None => Discovered::default(),
     };
-    let found = findings(&Observed::of_this_machine(root.as_deref(), &discovered));
+    let mut found = machine::findings(&machine::Observed::of_this_machine());
+    let seen = targets::Observed::of_targets(root.as_deref(), &discovered);
+    found.extend(targets::findings(&seen));
     if args.json {
         output::print_json(&found)?;
     } else {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use plimsoll_core::profile::Length;
 use plimsoll_core::record::{Trial, Verdict};
-use plimsoll_lab::signals::Stop;
+use plimsoll_host::signals::Stop;
 use plimsoll_lab::trial::{self, Conditions, Load, Outcome, Subject};
 use plimsoll_report::{ResultFolder, StoredTrial, text, words};
 use plimsoll_workloads::ws::{Format, Test};

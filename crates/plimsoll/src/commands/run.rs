@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use plimsoll_core::profile::Length;
 use plimsoll_core::record::LiveCommand;
-use plimsoll_lab::signals::Stop;
+use plimsoll_host::signals::Stop;
 use plimsoll_lab::trial;
 use plimsoll_report::{ResultFolder, text};
 

@@ -7,8 +7,8 @@ use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use plimsoll_lab::contract::SERVE_TOKEN_VARIABLE;
-use plimsoll_lab::signals::Stop;
+use plimsoll_host::secret_variables::SERVE_TOKEN_VARIABLE;
+use plimsoll_host::signals::Stop;
 use plimsoll_report::history::History;
 
 use crate::args::ServeArgs;

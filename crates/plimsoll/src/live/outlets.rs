@@ -6,7 +6,7 @@ use std::sync::{Arc, Once};
 use std::thread::JoinHandle;
 
 use plimsoll_core::record::Live;
-use plimsoll_lab::isolation::CpuList;
+use plimsoll_host::isolation::CpuList;
 use plimsoll_report::ResultFolder;
 
 use super::shared::Shared;
@@ -34,7 +34,7 @@ impl Outlets {
     ) -> Self {
         let file = folder.cloned().and_then(|folder| {
             start("live-file", shared, cpus, move |shared| {
-                write_file(shared, &folder, plimsoll_lab::timestamp::now);
+                write_file(shared, &folder, plimsoll_host::timestamp::now);
             })
         });
         if view {

@@ -22,7 +22,7 @@ fn shared() -> Shared {
     let mut state = LiveState::new(Facts {
         command: LiveCommand::Find,
         targets: vec!["rust-axum".to_owned()],
-        started_at: plimsoll_lab::timestamp::now(),
+        started_at: plimsoll_host::timestamp::now(),
         pid: std::process::id(),
     });
     state.measuring(Measuring {
@@ -207,7 +207,7 @@ fn the_file_follows_and_goes_with_the_command() {
     };
     std::thread::scope(|scope| {
         let _ends = Ends(&shared);
-        scope.spawn(|| write_file(&shared, &folder, plimsoll_lab::timestamp::now));
+        scope.spawn(|| write_file(&shared, &folder, plimsoll_host::timestamp::now));
         begin_trial(&shared, 400);
         for at_s in [1, 2] {
             second(&shared, at_s);
@@ -234,7 +234,7 @@ fn a_file_that_cannot_be_written_is_told_once() {
     let mut lines = Vec::new();
     std::thread::scope(|scope| {
         let _ends = Ends(&shared);
-        scope.spawn(|| write_file(&shared, &folder, plimsoll_lab::timestamp::now));
+        scope.spawn(|| write_file(&shared, &folder, plimsoll_host::timestamp::now));
         begin_trial(&shared, 400);
         let (mut version, deadline) = (0, Instant::now() + PATIENCE);
         while lines.is_empty() {

@@ -206,7 +206,7 @@ pub(super) mod tests {
         let now = SystemTime::now();
         assert_eq!(Seen::now(place.path(), now), Seen::Gone);
         let folder = ResultFolder::create(place.path()).expect("a folder");
-        let fresh = live(&plimsoll_lab::timestamp::now());
+        let fresh = live(&plimsoll_host::timestamp::now());
         folder.write_live(&fresh).expect("written");
         assert_eq!(Seen::now(place.path(), now), Seen::Live(Box::new(fresh)));
         let later = now + Duration::from_secs(60);

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use plimsoll_core::profile::NS_PER_MS;
 use plimsoll_core::record::LeftOut;
 use plimsoll_core::schedule::Spacing;
-use plimsoll_lab::machine::Limits;
+use plimsoll_host::machine::Limits;
 use plimsoll_lab::manifest::Manifest;
 use plimsoll_lab::trial::processes::PROCESSES_MAX;
 use plimsoll_lab::trial::{Subject, WsLoad};

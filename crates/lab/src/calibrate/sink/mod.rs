@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use plimsoll_host::isolation::CpuList;
 use plimsoll_workloads::websocket::handshake::accept_for;
 
 use super::bare::STT_FRAME_BYTES;
 use crate::error::{Error, Result};
-use crate::isolation::CpuList;
 
 use gateway::{FRAMES_PER_PARTIAL, Gateway};
 use ws::{Echo, Wse};

@@ -10,6 +10,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use plimsoll_engine::clock::thread_cpu_ns;
+use plimsoll_host::signals::Stop;
 use plimsoll_workloads::websocket::{Opcode, append_client_frame, close};
 
 use super::work::LINGER;
@@ -17,7 +18,6 @@ use crate::calibrate::bare::{WARM_UP, failed, on_cpu, pace, read_some, upgrade_b
 use crate::calibrate::sink::{Sink, SinkKind};
 use crate::calibrate::{Settings, go_on};
 use crate::error::Result;
-use crate::signals::Stop;
 
 /// How long the sink has to answer a close.
 pub(super) const FAREWELL: Duration = Duration::from_millis(20);
@@ -114,7 +114,7 @@ fn next(waiting: &mut Waiting, now: Instant) -> Option<TcpStream> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::isolation::CpuList;
+    use plimsoll_host::isolation::CpuList;
 
     #[test]
     fn what_is_opened_is_closed_by_the_sink() {

@@ -8,11 +8,11 @@ mod arrivals;
 mod work;
 
 use plimsoll_core::record::{ClientCost, SCHEMA_VERSION, WsCalibration};
+use plimsoll_host::signals::Stop;
 
 use super::rounds::{Rounds, per_core_second};
 use super::{BUSY_LIMIT, ENGINE_BACKEND, Settings, Step, Tried, bare, reach, us_per_frame};
 use crate::error::Result;
-use crate::signals::Stop;
 
 pub use work::Work;
 

@@ -6,6 +6,7 @@ use plimsoll_core::profile::{NS_PER_MS, NS_PER_S};
 use plimsoll_core::record::LoadUnit;
 use plimsoll_core::schedule::{Arrivals, Spacing};
 use plimsoll_engine::{Options, Report};
+use plimsoll_host::signals::Stop;
 use plimsoll_workloads::websocket::append_client_frame;
 use plimsoll_workloads::ws::payload::TRADE_UPDATE;
 use plimsoll_workloads::ws::{
@@ -17,7 +18,6 @@ use crate::calibrate::bare::{self, Flow, WARM_UP};
 use crate::calibrate::sink::{Bytes, Sink, SinkKind};
 use crate::calibrate::{Engine, Settings, endpoint, go_on, profile, ramp_s};
 use crate::error::Result;
-use crate::signals::Stop;
 
 /// Time between two messages of a connection that are written one at a time. It is long enough that two are hardly ever
 /// due in one tick.

@@ -347,7 +347,7 @@ fn an_interrupted_check_reports_the_rest_as_not_run() {
         transport: None,
         bench: &bench,
     };
-    let stop = crate::signals::Stop::new();
+    let stop = plimsoll_host::signals::Stop::new();
     stop.request();
     let options = Options {
         stop: Some(&stop),

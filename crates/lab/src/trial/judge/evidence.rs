@@ -5,9 +5,9 @@ use plimsoll_core::caveat::{Evidence, GateSamples, Starved};
 use plimsoll_core::latency::{LatencySet, Series};
 use plimsoll_core::record::{Client, GateResult, Inference, TargetResources};
 use plimsoll_core::slo::{Gate, Metric, Slo};
+use plimsoll_host::isolation::Wanted;
 
 use super::{resources, ws};
-use crate::isolation::Wanted;
 use crate::trial::Measured;
 use crate::trial::conditions::Conditions;
 use crate::trial::stage::Stage;

@@ -19,12 +19,12 @@ use plimsoll_core::record::{Environment, GateResult, SCHEMA_VERSION, SloVerdict,
 use plimsoll_core::secret::Secrets;
 use plimsoll_core::slo::Slo;
 use plimsoll_engine::Report;
+use plimsoll_host::isolation::How;
 
 use super::conditions::Conditions;
 use super::metrics;
 use super::stage::Stage;
 use super::{Measured, Outcome};
-use crate::isolation::How;
 use evidence::Used;
 
 pub(super) fn judge(

@@ -2,9 +2,9 @@
 
 use plimsoll_core::latency::{LagQuantiles, Series};
 use plimsoll_core::record::{Client, Inference, ProcessResources, TargetResources};
+use plimsoll_host::resources::{Passed, Usage};
 
 use super::{float, whole};
-use crate::resources::{Passed, Usage};
 use crate::simulator::Quantiles;
 use crate::trial::Measured;
 use crate::trial::conditions::Conditions;

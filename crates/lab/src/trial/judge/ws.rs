@@ -7,9 +7,9 @@ use plimsoll_core::record::{
     ClosedLoopRecord, DecodeRecord, Delivered, GateResult, TargetResources, WsOutcome, WsRecord,
 };
 use plimsoll_engine::Report;
+use plimsoll_host::machine::Limits;
 use plimsoll_workloads::ws::{DecodeProof, Outcome, Test};
 
-use crate::machine::Limits;
 use crate::trial::Measured;
 use crate::trial::WsLoad;
 use crate::trial::conditions::{Conditions, Load};

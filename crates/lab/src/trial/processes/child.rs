@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_engine::Company;
 use plimsoll_engine::clock::Clock;
+use plimsoll_host::signals::Stop;
 
 use super::{End, Order, Said, read_line, write_line};
 use crate::error::{Error, Result};
-use crate::signals::Stop;
 
 /// Drives its part of a trial's sessions. This is what the hidden subcommand does.
 ///
@@ -29,10 +29,11 @@ pub fn serve(stop: &Stop) -> Result<()> {
     let flag = stop.flag();
     let pings = order.pings;
     let report = pings.run_in(&others, &order.options, &flag, &mut on_second)?;
-    say(&Said::Report(Box::new(report))).map_err(|source| Error::Io {
+    let said = say(&Said::Report(Box::new(report)));
+    Ok(said.map_err(|source| plimsoll_host::Error::Io {
         what: "sending the report".to_owned(),
         source,
-    })
+    })?)
 }
 
 /// The other processes, reached through the command.

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use plimsoll_engine::clock::Clock;
 use plimsoll_engine::{EngineSecond, Report, Seconds};
+use plimsoll_host::isolation::CpuList;
+use plimsoll_host::process::{Child, Launch, Piped};
+use plimsoll_host::signals::Stop;
 
 use super::{End, Order, SUBCOMMAND, Said, read_line, write_line};
 use crate::error::{Error, FAULT, Result};
-use crate::isolation::CpuList;
-use crate::process::{Child, Launch, Piped};
-use crate::signals::Stop;
 
 /// How often to check whether we were asked to stop.
 const POLL: Duration = Duration::from_millis(50);
@@ -59,7 +59,7 @@ impl ClientProcesses {
         cpus: &CpuList,
         stop: &Stop,
     ) -> Result<Self> {
-        let program = std::env::current_exe().map_err(|source| Error::Io {
+        let program = std::env::current_exe().map_err(|source| plimsoll_host::Error::Io {
             what: "finding the command's own program".to_owned(),
             source,
         })?;
@@ -172,10 +172,11 @@ impl ClientProcesses {
                 return Err(Error::Interrupted("starting client processes".to_owned()));
             }
             if Instant::now() > deadline {
-                return Err(Error::Io {
+                return Err(plimsoll_host::Error::Io {
                     what: "starting client processes".to_owned(),
                     source: std::io::ErrorKind::TimedOut.into(),
-                });
+                }
+                .into());
             }
             if let Some((_, Said::Ready)) = self.hear()? {
                 waiting -= 1;
@@ -241,16 +242,17 @@ impl ClientProcesses {
                     return if code == Some(i32::from(FAULT)) {
                         Error::Fault(error.to_string())
                     } else {
-                        error
+                        error.into()
                     };
                 }
                 Ok(()) if Instant::now() > deadline => {
-                    return Error::Child {
+                    return plimsoll_host::Error::Child {
                         name: child.name().to_owned(),
                         text: otherwise.to_owned(),
                         log: child.log().to_owned(),
                         tail: Vec::new(),
-                    };
+                    }
+                    .into();
                 }
                 Ok(()) => std::thread::sleep(Duration::from_millis(10)),
             }
@@ -280,10 +282,11 @@ fn listen(number: usize, stdout: ChildStdout, to: Sender<(usize, Heard)>) -> Res
         .name(format!("client-{}", number + 1))
         .spawn(listen)
         .map(drop)
-        .map_err(|source| Error::Io {
+        .map_err(|source| plimsoll_host::Error::Io {
             what: "listening to a client process".to_owned(),
             source,
-        })
+        })?;
+    Ok(())
 }
 
 #[cfg(test)]

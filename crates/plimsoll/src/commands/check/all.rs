@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 
 use plimsoll_core::record::LeftOut;
+use plimsoll_host::isolation::{CpuList, Placement};
+use plimsoll_host::signals::Stop;
 use plimsoll_lab::build::build;
 use plimsoll_lab::check::{CheckReport, Laboratory};
-use plimsoll_lab::isolation::{CpuList, Placement};
 use plimsoll_lab::manifest::Manifest;
-use plimsoll_lab::signals::Stop;
 use plimsoll_report::ResultFolder;
 
 use super::{cases_told, code_number_of, counts, kept, show, simulator_binary};

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use plimsoll_core::secret::{Secret, Secrets, redacted_url};
+use plimsoll_host::isolation::{CpuList, Placement};
+use plimsoll_host::secret_variables::TOKEN_VARIABLE;
+use plimsoll_host::signals::Stop;
 use plimsoll_lab::build::build as build_target;
 use plimsoll_lab::check::{self, CaseResult, CheckReport, Laboratory, Options, Subject};
-use plimsoll_lab::contract::TOKEN_VARIABLE;
-use plimsoll_lab::isolation::{CpuList, Placement};
 use plimsoll_lab::manifest;
-use plimsoll_lab::signals::Stop;
 use plimsoll_lab::simulator;
 use plimsoll_report::ResultFolder;
 

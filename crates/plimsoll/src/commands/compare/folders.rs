@@ -4,7 +4,7 @@ use std::path::Path;
 
 use plimsoll_core::comparison::{Measured, compare_measured};
 use plimsoll_core::record::Comparison;
-use plimsoll_lab::timestamp;
+use plimsoll_host::timestamp;
 
 use crate::args::CompareArgs;
 use crate::build;

@@ -6,9 +6,9 @@ mod what;
 use std::process::ExitCode;
 
 use plimsoll_core::record::{Comparison, Conclusion, LiveCommand};
+use plimsoll_host::signals::Stop;
 use plimsoll_lab::compare::{At, Begun, Compared, Observer, Plan, compare};
 use plimsoll_lab::manifest::Manifest;
-use plimsoll_lab::signals::Stop;
 use plimsoll_lab::trial::{self, Conditions, Outcome, Subject, TrialSecond};
 use plimsoll_report::{ResultFolder, text};
 

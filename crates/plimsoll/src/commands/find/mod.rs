@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use plimsoll_core::record::{Bracket, LiveCommand, LoadUnit};
 use plimsoll_core::search::{Search, Settings, Why};
+use plimsoll_host::signals::Stop;
 use plimsoll_lab::find::{Found, Observer, Plan, find};
-use plimsoll_lab::signals::Stop;
 use plimsoll_lab::trial::{self, Conditions, Outcome, Subject, TrialSecond};
 use plimsoll_report::{ResultFolder, text, words};
 

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use plimsoll_core::record::{Bracket, SCHEMA_VERSION, SearchPlan, Trial};
 use plimsoll_core::secret::{REDACTED, Secret, redacted_command, redacted_url};
+use plimsoll_host::machine::Environment;
+use plimsoll_host::timestamp;
 use plimsoll_lab::find::Earlier;
-use plimsoll_lab::machine::Environment;
-use plimsoll_lab::timestamp;
 use plimsoll_lab::trial::Conditions;
 use plimsoll_report::{ResultFolder, load, load_search_plan};
 

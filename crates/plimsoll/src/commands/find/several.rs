@@ -6,11 +6,12 @@ use std::process::ExitCode;
 
 use plimsoll_core::ranking::{common_load, cost_at_load, sort};
 use plimsoll_core::record::{Bracket, LeftOut, LiveCommand, RankedTarget, Ranking, SCHEMA_VERSION};
+use plimsoll_host::signals::Stop;
+use plimsoll_host::timestamp;
 use plimsoll_lab::common_load::{Contender, Measured, Observer, Plan, measure};
 use plimsoll_lab::manifest::Manifest;
-use plimsoll_lab::signals::Stop;
+use plimsoll_lab::source_lines;
 use plimsoll_lab::trial::{Conditions, Outcome, Subject, TrialSecond};
-use plimsoll_lab::{source_lines, timestamp};
 use plimsoll_report::{ResultFolder, text};
 
 use crate::args::{FindArgs, Which, WorkloadName};

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use plimsoll_core::comparison::compare_measured;
 use plimsoll_core::record::Comparison;
-use plimsoll_lab::timestamp;
+use plimsoll_host::timestamp;
 use plimsoll_report::history::{self, Entry, Filter, History, Kind};
 use plimsoll_report::text;
 use plimsoll_report::words::plain;

@@ -8,7 +8,7 @@ use plimsoll_core::comparison::{
 };
 use plimsoll_core::record::{Comparison, Trial};
 use plimsoll_core::stats::Ratio;
-use plimsoll_lab::timestamp;
+use plimsoll_host::timestamp;
 use plimsoll_report::facts;
 use plimsoll_report::history::{Conditions, Entry, Kind, entry};
 use plimsoll_report::html::Html;

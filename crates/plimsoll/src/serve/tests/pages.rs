@@ -113,7 +113,7 @@ fn results_side_by_side_say_what_they_came_to() {
 fn what_runs_is_on_top_and_its_page_survives_the_end() {
     let place = Place::with_results();
     let folder = ResultFolder::create(place.results().join("now")).expect("a folder");
-    let live = events::tests::live(&plimsoll_lab::timestamp::now());
+    let live = events::tests::live(&plimsoll_host::timestamp::now());
     folder.write_live(&live).expect("written");
     place.get("/").expect(
         200,

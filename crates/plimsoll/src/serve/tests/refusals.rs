@@ -111,7 +111,7 @@ fn text_from_outside_is_text_on_every_page() {
     place.find(name, &odd.bracket, &odd.trials);
     place.find("plain", &odd.bracket, &odd.trials);
     let folder = ResultFolder::create(place.results().join("<i>now")).expect("a folder");
-    let mut live = events::tests::live(&plimsoll_lab::timestamp::now());
+    let mut live = events::tests::live(&plimsoll_host::timestamp::now());
     live.targets = vec![hostile.to_owned()];
     live.target = hostile.to_owned();
     folder.write_live(&live).expect("written");

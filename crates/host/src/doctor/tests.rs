@@ -1,7 +1,7 @@
-use super::*;
 use crate::isolation::{How, Means, Missing, Wanted};
 use crate::machine::Environment;
-use crate::manifest::Discovered;
+
+use super::*;
 
 /// A machine with nothing wrong.
 fn good_machine() -> Observed {
@@ -44,15 +44,6 @@ fn good_machine() -> Observed {
         syn_backlog: Some(4096),
         time_wait_reuse: Some(2),
         conntrack_max: None,
-        targets: vec![ObservedTarget {
-            name: "stt/rust-axum".into(),
-            optional: false,
-            readiness: Readiness::NeedsBuild {
-                command: "cargo build".into(),
-            },
-        }],
-        broken_manifests: Vec::new(),
-        simulator: Ok("/x/plimsoll-inference".into()),
     }
 }
 
@@ -70,7 +61,7 @@ fn a_good_machine_has_nothing_to_mend() {
 #[test]
 fn every_fault_is_found_with_a_remedy_and_nothing_else_is() {
     type Spoil = fn(&mut Observed);
-    let faults: [(&str, Spoil); 16] = [
+    let faults: [(&str, Spoil); 13] = [
         ("cores", |seen| seen.cpus = 1),
         ("shared-core", |seen| seen.shared_core = Some((1, 0))),
         ("clock", |seen| {
@@ -93,18 +84,6 @@ fn every_fault_is_found_with_a_remedy_and_nothing_else_is() {
         ("syn-backlog", |seen| seen.syn_backlog = Some(64)),
         ("conntrack", |seen| seen.conntrack_max = Some(8192)),
         ("time-wait", |seen| seen.time_wait_reuse = Some(0)),
-        ("simulator", |seen| {
-            seen.simulator = Err("it is not there".into())
-        }),
-        ("manifest", |seen| {
-            seen.broken_manifests = vec!["x/target.toml: line 1".into()]
-        }),
-        ("target stt/rust-axum", |seen| {
-            seen.targets[0].readiness = Readiness::Missing {
-                tool: "cargo".into(),
-                install: "install Rust".into(),
-            };
-        }),
     ];
     for (id, spoil) in faults {
         let mut seen = good_machine();
@@ -127,41 +106,8 @@ fn every_fault_is_found_with_a_remedy_and_nothing_else_is() {
 }
 
 #[test]
-fn only_a_built_target_is_called_ready() {
-    let mut seen = good_machine();
-    let told = |seen: &Observed| findings(seen).last().expect("one").text.clone();
-    assert_eq!(
-        told(&seen),
-        "not built; the next run builds it: cargo build"
-    );
-    seen.targets[0].readiness = Readiness::Ready;
-    assert_eq!(told(&seen), "ready");
-    seen.targets[0].optional = true;
-    seen.targets[0].readiness = Readiness::Missing {
-        tool: "gleam".into(),
-        install: "see gleam.run".into(),
-    };
-    assert_eq!(told(&seen), "missing tool gleam");
-}
-
-#[test]
-fn an_optional_target_without_its_tools_is_only_told() {
-    let mut seen = good_machine();
-    seen.targets[0].optional = true;
-    seen.targets[0].readiness = Readiness::Missing {
-        tool: "gleam".into(),
-        install: "see gleam.run".into(),
-    };
-    let all = findings(&seen);
-    assert_eq!(
-        all.last().map(|finding| (finding.ok, finding.level)),
-        Some((false, Level::Info))
-    );
-}
-
-#[test]
 fn this_machine_can_be_looked_at() {
-    let seen = Observed::of_this_machine(None, &Discovered::default());
+    let seen = Observed::of_this_machine();
     assert!(seen.cpus > 0);
     assert!(!findings(&seen).is_empty());
 }

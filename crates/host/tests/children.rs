@@ -7,10 +7,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use plimsoll_lab::Error;
-use plimsoll_lab::isolation::CpuList;
-use plimsoll_lab::process::{Child, Launch, last_lines};
-use plimsoll_lab::signals::Stop;
+use plimsoll_host::Error;
+use plimsoll_host::isolation::CpuList;
+use plimsoll_host::process::{Child, Launch, last_lines};
+use plimsoll_host::signals::Stop;
 use plimsoll_testing::eventually;
 
 /// Far longer than anything here takes. Only a failing test waits this long.

@@ -7,10 +7,9 @@ mod observed;
 
 use serde::Serialize;
 
-pub use observed::{Observed, ObservedTarget};
+pub use observed::Observed;
 
 use crate::machine::Limits;
-use crate::manifest::Readiness;
 
 /// How much a finding matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -40,7 +39,9 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn good(id: impl Into<String>, text: impl Into<String>) -> Self {
+    /// Nothing is wrong.
+    #[must_use]
+    pub fn good(id: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             id: id.into(),
             ok: true,
@@ -50,7 +51,9 @@ impl Finding {
         }
     }
 
-    fn bad(
+    /// Something is wrong.
+    #[must_use]
+    pub fn bad(
         id: impl Into<String>,
         level: Level,
         text: impl Into<String>,
@@ -79,13 +82,6 @@ pub fn findings(seen: &Observed) -> Vec<Finding> {
     all.extend(queues(seen));
     all.extend(conntrack(seen));
     all.extend(time_wait(seen));
-    all.push(simulator_present(seen));
-    all.extend(
-        seen.broken_manifests
-            .iter()
-            .map(|line| Finding::bad("manifest", Level::Error, line, "correct the manifest")),
-    );
-    all.extend(seen.targets.iter().map(target));
     all
 }
 
@@ -316,35 +312,6 @@ fn time_wait(seen: &Observed) -> Option<Finding> {
             format!("ports of closed connections are reused (net.ipv4.tcp_tw_reuse is {reuse})"),
         )
     })
-}
-
-fn simulator_present(seen: &Observed) -> Finding {
-    match &seen.simulator {
-        Ok(path) => Finding::good("simulator", format!("the inference simulator is {path}")),
-        Err(line) => {
-            let remedy = "cargo build --release -p plimsoll-inference";
-            // The line includes its own remedy, for users who see it elsewhere.
-            let text = line.split("; ").next().unwrap_or(line);
-            Finding::bad("simulator", Level::Error, text, remedy)
-        }
-    }
-}
-
-fn target(target: &ObservedTarget) -> Finding {
-    let id = format!("target {}", target.name);
-    match &target.readiness {
-        Readiness::Ready | Readiness::NeedsBuild { .. } => {
-            Finding::good(id, target.readiness.to_string())
-        }
-        Readiness::Missing { tool, install } => {
-            let level = if target.optional {
-                Level::Info
-            } else {
-                Level::Warning
-            };
-            Finding::bad(id, level, format!("missing tool {tool}"), install)
-        }
-    }
 }
 
 #[cfg(test)]

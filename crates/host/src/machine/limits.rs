@@ -5,11 +5,11 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use super::facts::ephemeral_ports;
 use crate::error::{Error, Result};
 
-/// Open files that a process needs in addition to one per session: logs, listeners, connections to the inference
-/// server, the runtime's own.
+/// Open files that a process needs in addition to one per session: logs, listeners, connections to other servers,
+/// the runtime's own.
 const FD_MARGIN: u64 = 256;
 
-/// Outgoing ports left for everything else on the machine, including the connections to the inference server.
+/// Outgoing ports left for everything else on the machine, including a target's connections to other servers.
 const PORT_MARGIN: u64 = 512;
 
 /// The limits of this process. Everything that it starts inherits them.
@@ -98,8 +98,8 @@ pub struct Need {
     pub client_processes: u64,
     /// The number of source addresses that the client connects from. Each has its own ports.
     pub client_addresses: u64,
-    /// The number of connections that the target may open to its inference server.
-    pub inference_connections: u64,
+    /// The number of connections that the target may open to other servers.
+    pub further_connections: u64,
 }
 
 impl Need {
@@ -110,7 +110,7 @@ impl Need {
             sessions,
             client_processes: 1,
             client_addresses: 1,
-            inference_connections: 0,
+            further_connections: 0,
         }
     }
 }
@@ -123,7 +123,7 @@ impl Need {
 pub fn preflight(need: Need, limits: Limits) -> Result<()> {
     let sessions = need.sessions;
     let processes = need.client_processes.max(1);
-    let fds = sessions.div_ceil(processes) + need.inference_connections + FD_MARGIN;
+    let fds = sessions.div_ceil(processes) + need.further_connections + FD_MARGIN;
     if fds > limits.fd_soft {
         let limit = limits.fd_soft;
         let remedy = if fds <= limits.fd_hard {
@@ -204,7 +204,7 @@ mod tests {
             "{text}"
         );
         let need = Need {
-            inference_connections: 1000,
+            further_connections: 1000,
             ..Need::sessions(19_000)
         };
         assert!(refusal(need).contains("open files"));

@@ -138,7 +138,9 @@ fn finish(
     })
 }
 
-pub(crate) fn failed(method: &'static str, url: &str, text: &str) -> Error {
+/// An [`Error::Http`] for an answer that we cannot use.
+#[must_use]
+pub fn failed(method: &'static str, url: &str, text: &str) -> Error {
     Error::Http {
         method,
         url: url.into(),
@@ -146,7 +148,9 @@ pub(crate) fn failed(method: &'static str, url: &str, text: &str) -> Error {
     }
 }
 
-pub(crate) fn first_line(body: &str) -> &str {
+/// The first line of an answer, for a message.
+#[must_use]
+pub fn first_line(body: &str) -> &str {
     body.lines().next().unwrap_or_default()
 }
 

@@ -15,10 +15,9 @@ use plimsoll_core::secret::Secrets;
 
 use super::cap::Watched;
 use super::child::Child;
-use crate::contract::SECRET_VARIABLES;
 use crate::error::{Error, Result};
 use crate::isolation::{Cgroup, CpuList};
-use crate::manifest::program_path;
+use crate::secret_variables::SECRET_VARIABLES;
 
 /// What to start, and how.
 #[derive(Debug, Clone)]
@@ -243,6 +242,17 @@ fn on_spawn_thread(command: Command) -> Started {
     answered.recv().map_err(|_| gone())?
 }
 
+/// Resolves the program of a command. With a slash it is relative to `folder`; without one it comes from
+/// `PATH`.
+#[must_use]
+pub fn program_path(folder: &Path, program: &str) -> PathBuf {
+    if program.contains('/') {
+        folder.join(program)
+    } else {
+        PathBuf::from(program)
+    }
+}
+
 /// How a process ended: "exit code 1", or "killed by SIGKILL".
 pub(super) fn describe(status: ExitStatus) -> String {
     match status.signal() {
@@ -251,5 +261,21 @@ pub(super) fn describe(status: ExitStatus) -> String {
             Err(_) => format!("killed by signal {number}"),
         },
         None => format!("exit code {}", status.code().unwrap_or(-1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_with_a_slash_are_relative_to_the_folder() {
+        let folder = Path::new("/t/x");
+        assert_eq!(
+            program_path(folder, "target/release/a"),
+            Path::new("/t/x/target/release/a")
+        );
+        assert_eq!(program_path(folder, "/usr/bin/a"), Path::new("/usr/bin/a"));
+        assert_eq!(program_path(folder, "node"), Path::new("node"));
     }
 }

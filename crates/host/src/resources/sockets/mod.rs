@@ -2,15 +2,13 @@
 //! what was sent again, and what waits to be accepted.
 //!
 //! ```text
-//! diag    the kernel's socket diagnostics, as bytes
-//! procfs  /proc/net/tcp, for kernels without them
+//! procfs  /proc/net/tcp, for kernels without socket diagnostics
 //! series  samples over time, and what they say of a window
 //! ```
 //!
 //! They are found by their local address, which the sessions connect to, in our own network namespace. A target on
 //! another host or behind address translation has none there, so nothing is reported.
 
-mod diag;
 mod procfs;
 mod series;
 
@@ -18,10 +16,10 @@ use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use plimsoll_core::sock_diag::{self, Family, Socket};
 use socket2::{Domain, Protocol, Type};
 
 use super::members::Members;
-use diag::{DiagError, Family};
 pub use series::{SocketSample, SocketSeries};
 
 /// The kernel's numbers for TCP states, from `net/tcp_states.h`.
@@ -38,21 +36,6 @@ const NETLINK_SOCK_DIAG: i32 = 4;
 const DATAGRAM_BYTES: usize = 64 * 1024;
 /// The answer comes while the request is made. This timeout only keeps a fault from stopping the samples.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// One TCP socket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Socket {
-    /// The kernel's number for its state.
-    state: u8,
-    local: SocketAddr,
-    remote: SocketAddr,
-    /// Bytes not yet read; for a listener, connections not yet accepted.
-    receive_queue: u32,
-    /// Bytes not yet acknowledged; for a listener, the most connections that may wait.
-    send_queue: u32,
-    /// Segments sent again since it was opened; `None` if the source does not report them.
-    retransmits: Option<u32>,
-}
 
 /// Watches the sockets behind one address.
 #[derive(Debug)]
@@ -150,12 +133,13 @@ impl SocketWatch {
         let mut sockets = Vec::new();
         for family in [Family::V4, Family::V6] {
             self.sequence = self.sequence.wrapping_add(1);
-            let request = diag::request(family, self.address.port(), states, self.sequence);
+            let request =
+                sock_diag::request_all(family, self.address.port(), states, self.sequence);
             netlink.write_all(&request)?;
             loop {
                 let length = netlink.read(&mut self.buffer)?;
                 let datagram = &self.buffer[..length];
-                if diag::read(datagram, self.sequence, &mut sockets)? {
+                if sock_diag::read(datagram, self.sequence, &mut sockets)? {
                     break;
                 }
             }
@@ -172,15 +156,6 @@ fn netlink() -> std::io::Result<socket2::Socket> {
     )?;
     socket.set_read_timeout(Some(ANSWER_TIMEOUT))?;
     Ok(socket)
-}
-
-impl From<DiagError> for std::io::Error {
-    fn from(error: DiagError) -> Self {
-        match error {
-            DiagError::Refused(errno) => Self::from_raw_os_error(errno),
-            DiagError::Malformed => Self::from(std::io::ErrorKind::InvalidData),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use super::Socket;
+use plimsoll_core::sock_diag::Socket;
 
 /// The sockets in such a text. Lines that it does not understand are skipped, including the heading. Retransmits are
 /// unknown: the column of that name counts only those since the last acknowledgement.
@@ -23,6 +23,8 @@ fn socket(line: &str) -> Option<Socket> {
         receive_queue: u32::from_str_radix(receive, 16).ok()?,
         send_queue: u32::from_str_radix(send, 16).ok()?,
         retransmits: None,
+        bytes_acked: None,
+        bytes_received: None,
     })
 }
 
@@ -66,6 +68,8 @@ mod tests {
             receive_queue: 2,
             send_queue: 0,
             retransmits: None,
+            bytes_acked: None,
+            bytes_received: None,
         };
         assert_eq!(sockets(v4).collect::<Vec<_>>(), [listener]);
         let v6 = "   2: 0000000000000000FFFF00000100007F:A7D1 0000000000000000FFFF00000100007F:D046 01 00000003:000003E8 00:00000000 00000000     0        0 1461044 1 000000003b4f407f 20 4 32 10 -1\n   1: 00000000000000000000000001000000:A7D1 00000000000000000000000001000000:A442 01 00000000:00000000 00:00000000 00000000     0        0 0 1 00000000838017ff 20 0 0 10 -1\n";
@@ -77,6 +81,8 @@ mod tests {
             receive_queue: 1000,
             send_queue: 3,
             retransmits: None,
+            bytes_acked: None,
+            bytes_received: None,
         };
         assert_eq!(read[0], mapped);
         assert_eq!(read[1].remote, "[::1]:42050".parse().expect("address"));

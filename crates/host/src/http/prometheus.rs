@@ -169,13 +169,13 @@ mod tests {
     use proptest::prelude::*;
 
     const SCRAPE: &str = r#"
-# HELP stt_sessions Open sessions.
-# TYPE stt_sessions gauge
-stt_sessions 3
-# TYPE stt_errors_total counter
-stt_errors_total{stage="inference_request",kind="timeout"} 2
-stt_errors_total{kind = "overflow" , stage="input_buffer",} 5 1700000000000
-stt_flush_lateness_seconds_bucket{le="+Inf"} 7e1
+# HELP app_sessions Open sessions.
+# TYPE app_sessions gauge
+app_sessions 3
+# TYPE app_errors_total counter
+app_errors_total{stage="upstream_request",kind="timeout"} 2
+app_errors_total{kind = "overflow" , stage="input_buffer",} 5 1700000000000
+app_flush_lateness_seconds_bucket{le="+Inf"} 7e1
 odd{path="C:\\a\n\"b\""} NaN
 high +Inf
 "#;
@@ -183,16 +183,16 @@ high +Inf
     #[test]
     fn a_scrape_is_read() {
         let metrics = Metrics::parse(SCRAPE).expect("valid");
-        assert_eq!(metrics.get("stt_sessions", &[]), Some(3.0));
-        let timeout = [("kind", "timeout"), ("stage", "inference_request")];
-        assert_eq!(metrics.get("stt_errors_total", &timeout), Some(2.0));
-        assert_eq!(metrics.sum("stt_errors_total"), Some(7.0));
+        assert_eq!(metrics.get("app_sessions", &[]), Some(3.0));
+        let timeout = [("kind", "timeout"), ("stage", "upstream_request")];
+        assert_eq!(metrics.get("app_errors_total", &timeout), Some(2.0));
+        assert_eq!(metrics.sum("app_errors_total"), Some(7.0));
         assert_eq!(metrics.sum("absent"), None);
         assert_eq!(
-            metrics.get("stt_flush_lateness_seconds_bucket", &[("le", "+Inf")]),
+            metrics.get("app_flush_lateness_seconds_bucket", &[("le", "+Inf")]),
             Some(70.0)
         );
-        assert_eq!(metrics.type_of("stt_sessions"), Some("gauge"));
+        assert_eq!(metrics.type_of("app_sessions"), Some("gauge"));
         assert!(
             metrics
                 .get("odd", &[("path", "C:\\a\n\"b\"")])
@@ -200,7 +200,7 @@ high +Inf
                 .is_nan()
         );
         assert_eq!(metrics.get("high", &[]), Some(f64::INFINITY));
-        assert_eq!(metrics.of("stt_errors_total").count(), 2);
+        assert_eq!(metrics.of("app_errors_total").count(), 2);
     }
 
     #[test]

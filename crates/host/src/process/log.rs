@@ -37,8 +37,8 @@ fn read_tail(log: &Path) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The first complete line of a log that is a JSON object. By contract, a target or the simulator names its versions in
-/// that line. A line still being written does not count. `None` if there is none so far.
+/// The first complete line of a log that is a JSON object. By contract, a child names its versions in that line. A
+/// line still being written does not count. `None` if there is none so far.
 #[must_use]
 pub fn first_json_line(log: &Path) -> Option<serde_json::Value> {
     let mut reader = BufReader::new(File::open(log).ok()?.take(HEAD_BYTES));

@@ -1,25 +1,10 @@
 //! Looks at this machine, without judging it.
 
-use std::path::Path;
-
 use crate::isolation::{
     Cgroup, CpuList, DEFAULT_PERIOD_US, How, Layout, Means, Missing, Placement, can_be_own,
     siblings_of,
 };
 use crate::machine::{Environment, Limits};
-use crate::manifest::{Discovered, Manifest, Readiness};
-use crate::simulator;
-
-/// A target as the doctor sees it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ObservedTarget {
-    /// `<workload>/<name>`.
-    pub name: String,
-    /// See [`Manifest::optional`].
-    pub optional: bool,
-    /// Whether it can be built and run.
-    pub readiness: Readiness,
-}
 
 /// Everything that the doctor looks at.
 #[derive(Debug, Clone)]
@@ -44,19 +29,12 @@ pub struct Observed {
     pub time_wait_reuse: Option<u64>,
     /// `net.netfilter.nf_conntrack_max`, if connections are tracked.
     pub conntrack_max: Option<u64>,
-    /// The targets.
-    pub targets: Vec<ObservedTarget>,
-    /// Manifests that cannot be used, one line each.
-    pub broken_manifests: Vec<String>,
-    /// The path of the inference simulator, or the line that says that it is not there.
-    pub simulator: Result<String, String>,
 }
 
 impl Observed {
-    /// Looks at this machine. It creates and removes a control group and a network namespace, and runs every target's
-    /// version commands, so it takes a moment.
+    /// Looks at this machine. It creates and removes a control group and a network namespace, so it takes a moment.
     #[must_use]
-    pub fn of_this_machine(root: Option<&Path>, discovered: &Discovered) -> Self {
+    pub fn of_this_machine() -> Self {
         let layout = Layout::of_this_machine();
         let allowed = CpuList::allowed_to_us().ok();
         // Half a CPU, so that a quota is tried. The placement is the same as for a whole CPU.
@@ -87,11 +65,6 @@ impl Observed {
             syn_backlog: number("/proc/sys/net/ipv4/tcp_max_syn_backlog"),
             time_wait_reuse: number("/proc/sys/net/ipv4/tcp_tw_reuse"),
             conntrack_max: number("/proc/sys/net/netfilter/nf_conntrack_max"),
-            targets: discovered.targets.iter().map(observe_target).collect(),
-            broken_manifests: discovered.broken.iter().map(ToString::to_string).collect(),
-            simulator: simulator::find_binary(root)
-                .map(|path| path.display().to_string())
-                .map_err(|error| error.to_string()),
         }
     }
 }
@@ -102,11 +75,3 @@ const NO_MEANS: Means = Means {
     cpu_usage: How::Proc,
     memory: How::Proc,
 };
-
-fn observe_target(manifest: &Manifest) -> ObservedTarget {
-    ObservedTarget {
-        name: format!("{}/{}", manifest.workload, manifest.name),
-        optional: manifest.optional,
-        readiness: manifest.availability().readiness,
-    }
-}

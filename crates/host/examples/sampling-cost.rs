@@ -1,5 +1,5 @@
 //! Measures what the sampling of resources costs:
-//! `cargo run --release -p plimsoll-lab --example sampling-cost -- [CONNECTIONS] [THREADS]`.
+//! `cargo run --release -p plimsoll-host --example sampling-cost -- [CONNECTIONS] [THREADS]`.
 //!
 //! A process with that many loopback connections and idle threads is sampled three times over, as target, simulator and
 //! client, for ten seconds: first without its sockets, then with them. Prints the sampling thread's CPU time as a share
@@ -9,7 +9,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use plimsoll_lab::resources::{DEFAULT_INTERVAL, Monitor, Sampler, SocketWatch, Source, Watched};
+use plimsoll_host::resources::{DEFAULT_INTERVAL, Monitor, Sampler, SocketWatch, Source, Watched};
 
 const SAMPLED_FOR: Duration = Duration::from_secs(10);
 

@@ -21,5 +21,5 @@ pub use cap::LOG_MAX_BYTES;
 pub use child::{Child, Ended};
 pub use log::{first_json_line, last_lines};
 pub use ports::{choose_port, port_taken};
-pub use spawn::{Launch, Piped};
+pub use spawn::{Launch, Piped, program_path};
 pub use tree::{descendants, start_time_ticks};

@@ -204,7 +204,7 @@ pub fn whole_cpus(vcpu: f64) -> u32 {
 /// Who runs where, and how much the target gets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Placement {
-    /// The CPUs of the load engine, the simulator, and our own bookkeeping.
+    /// The CPUs of the load engine, of what we start beside the target, and of our own bookkeeping.
     pub client_cpus: CpuList,
     /// The target's CPUs.
     pub target_cpus: CpuList,

@@ -4,11 +4,11 @@
 use std::path::Path;
 use std::time::Instant;
 
-use plimsoll_lab::isolation::{
+use plimsoll_host::isolation::{
     Cgroup, CpuList, DEFAULT_PERIOD_US, GroupView, How, Layout, Placement, Wanted,
 };
-use plimsoll_lab::process::{Child, Launch, last_lines};
-use plimsoll_lab::resources::{Sampler, Source};
+use plimsoll_host::process::{Child, Launch, last_lines};
+use plimsoll_host::resources::{Sampler, Source};
 use plimsoll_testing::{eventually, skipped};
 
 fn placement(vcpu: f64) -> Placement {

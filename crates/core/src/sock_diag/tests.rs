@@ -38,6 +38,8 @@ fn what_a_kernel_said_is_read() {
             receive_queue: 1,
             send_queue: 5,
             retransmits: Some(0),
+            bytes_acked: Some(0),
+            bytes_received: Some(0),
         },
         Socket {
             state: 1,
@@ -46,6 +48,8 @@ fn what_a_kernel_said_is_read() {
             receive_queue: 0,
             send_queue: 0,
             retransmits: Some(0),
+            bytes_acked: Some(0),
+            bytes_received: Some(0),
         },
         Socket {
             state: 1,
@@ -54,6 +58,8 @@ fn what_a_kernel_said_is_read() {
             receive_queue: 1000,
             send_queue: 0,
             retransmits: Some(0),
+            bytes_acked: Some(0),
+            bytes_received: Some(1000),
         },
     ];
     assert_eq!(sockets, expected);
@@ -85,21 +91,43 @@ fn attribute_bytes(kind: u16, value: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn retransmits_are_the_total_of_the_tcp_info_among_the_attributes() {
+fn counters_are_those_of_the_tcp_info_among_the_attributes() {
     let mut info = vec![0; 240];
     info[TOTAL_RETRANS..TOTAL_RETRANS + 4].copy_from_slice(&7u32.to_ne_bytes());
+    info[BYTES_ACKED..BYTES_ACKED + 8].copy_from_slice(&8u64.to_ne_bytes());
+    info[BYTES_RECEIVED..BYTES_RECEIVED + 8].copy_from_slice(&9u64.to_ne_bytes());
+    // A kernel before 4.1.
+    let old = &info[..BYTES_ACKED];
     let mut body = vec![0; MESSAGE];
     body[0] = Family::V4 as u8;
     body[1] = 1;
     // An attribute of odd length before it.
     body.extend(attribute_bytes(8, &[1]));
     let without = body.clone();
+    let mut less = body.clone();
+    less.extend(attribute_bytes(INET_DIAG_INFO, old));
     body.extend(attribute_bytes(INET_DIAG_INFO, &info));
     let mut sockets = Vec::new();
-    let datagram = [message(BY_FAMILY, &body), message(BY_FAMILY, &without)].concat();
+    let datagram = [body, less, without]
+        .map(|body| message(BY_FAMILY, &body))
+        .concat();
     assert_eq!(read(&datagram, SEQUENCE, &mut sockets), Ok(false));
-    let told: Vec<_> = sockets.iter().map(|socket| socket.retransmits).collect();
-    assert_eq!(told, [Some(7), None]);
+    let told = |socket: &Socket| {
+        (
+            socket.retransmits,
+            socket.bytes_acked,
+            socket.bytes_received,
+        )
+    };
+    let told: Vec<_> = sockets.iter().map(told).collect();
+    assert_eq!(
+        told,
+        [
+            (Some(7), Some(8), Some(9)),
+            (Some(7), None, None),
+            (None, None, None)
+        ]
+    );
     assert_eq!(sockets[0].local, address("0.0.0.0:0"));
 }
 
@@ -117,15 +145,30 @@ fn a_refusal_carries_its_errno_and_another_answer_is_passed_over() {
 
 #[test]
 fn a_request_names_family_states_and_port() {
-    let bytes = request(Family::V6, 0x1234, 1 << 10 | 1 << 1, 9);
+    let bytes = request_all(Family::V6, 0x1234, 1 << 10 | 1 << 1, 9);
     assert_eq!(bytes.len(), 72);
     assert_eq!(bytes[..4], 72u32.to_ne_bytes());
     assert_eq!(bytes[4..6], 20u16.to_ne_bytes());
+    assert_eq!(bytes[6..8], 0x301u16.to_ne_bytes());
     assert_eq!(bytes[8..12], 9u32.to_ne_bytes());
     assert_eq!(bytes[16..20], [10, 6, 2, 0]);
     assert_eq!(bytes[20..24], 0x402u32.to_ne_bytes());
     assert_eq!(bytes[24..26], [0x12, 0x34]);
+    assert_eq!(bytes[28..64], [0; 36]);
     assert_eq!(bytes[64..], [0xff; 8]);
+}
+
+#[test]
+fn a_request_for_one_names_both_its_ends() {
+    let bytes = request_one(address("127.0.0.1:1"), address("10.0.0.2:258"), 9);
+    assert_eq!(bytes.len(), 72);
+    assert_eq!(bytes[6..8], 1u16.to_ne_bytes());
+    assert_eq!(bytes[16..24], [2, 6, 2, 0, 0xff, 0xff, 0xff, 0xff]);
+    assert_eq!(bytes[24..28], [0, 1, 1, 2]);
+    assert_eq!(bytes[28..34], [127, 0, 0, 1, 0, 0]);
+    assert_eq!(bytes[44..50], [10, 0, 0, 2, 0, 0]);
+    let bytes = request_one(address("[::1]:1"), address("[::2]:2"), 9);
+    assert_eq!((bytes[16], bytes[43], bytes[59]), (10, 1, 2));
 }
 
 proptest! {

@@ -21,6 +21,10 @@ pub struct Transmit<'a> {
     pub body: &'a [u8],
     /// When this was scheduled to be written, if it is part of the load; `None` for handshakes and control messages.
     pub due_ns: Option<u64>,
+    /// Since when the protocol allows this write, if the session last held a frame back: HTTP/1.1 allows one request at
+    /// a time, a broker so many unconfirmed messages. From `due_ns` until then the write waited for the target, so that
+    /// time is send wait and not send lag. A time before `due_ns` means that nothing was held back.
+    pub held_until_ns: Option<u64>,
     /// Whether its lateness is recorded (it is due in the measured window).
     pub measured: bool,
 }
@@ -88,10 +92,12 @@ pub trait Session: Send {
     fn phase(&self) -> Phase;
 
     /// When [`Session::transmit`] will next have something that it does not have now; `None` if only input can change
-    /// that.
+    /// that. So a session that holds a due frame back returns `None`: the engine asks it again after the input that may
+    /// free it, and does not ask before.
     fn next_due_ns(&self) -> Option<u64>;
 
-    /// Measured frames that were due before `now_ns` and are not written yet, if the session is open.
+    /// Measured frames that were due before `now_ns`, are not written yet and could be, if the session is open. What
+    /// the protocol holds back is not owed by the client.
     fn owed(&self, now_ns: u64) -> u64;
 
     /// Called when the attempt to connect has begun. A workload whose load is the connections themselves treats this as

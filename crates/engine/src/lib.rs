@@ -17,8 +17,9 @@
 //! (`gauge`), and asks the kernel for the bytes at the end (`kernel_account`). What a target can make the client hold
 //! is bounded (`held`).
 //!
-//! Every frame's lateness is split in two. **Send lag** is the client's own. **Send wait** is the time that a due frame
-//! waited for a full socket: the target's back-pressure. See [`worker`] for where the line is drawn.
+//! Every frame's lateness is split in two (`lateness`). **Send lag** is the client's own. **Send wait** is the time that a
+//! due frame waited for the target: for room in a full socket, or for an answer without which the protocol does not
+//! allow it. See [`worker`] for where the line is drawn.
 
 pub mod calendar;
 pub mod clock;
@@ -26,6 +27,7 @@ pub mod company;
 mod gauge;
 mod held;
 mod kernel_account;
+mod lateness;
 mod meter;
 mod precedence;
 pub mod readiness;

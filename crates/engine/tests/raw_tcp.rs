@@ -102,6 +102,7 @@ impl Session for TickSession {
             head: &MESSAGE[..8],
             body: &MESSAGE[8..],
             due_ns: Some(self.next_due_ns),
+            held_until_ns: None,
             measured: self.window.contains(self.next_due_ns),
         })
     }

@@ -367,6 +367,7 @@ impl<D: Dialogue> Session for PacedSession<D> {
                 head: &self.connection.control()[..bytes],
                 body: &[],
                 due_ns: None,
+                held_until_ns: None,
                 measured: false,
             },
             Current::Frames { count } => {
@@ -376,6 +377,7 @@ impl<D: Dialogue> Session for PacedSession<D> {
                     head,
                     body,
                     due_ns: Some(self.frames.next_due_ns),
+                    held_until_ns: None,
                     measured: self.frames.window.contains(self.frames.next_due_ns),
                 }
             }

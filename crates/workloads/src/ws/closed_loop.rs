@@ -402,6 +402,7 @@ impl Session for ClosedSession {
             head,
             body: &[],
             due_ns: None,
+            held_until_ns: None,
             measured: false,
         })
     }

@@ -311,6 +311,7 @@ impl Session for FanoutSession {
                     head: &publisher.message,
                     body: &[],
                     due_ns: Some(due_ns),
+                    held_until_ns: None,
                     measured: receiver.window.contains(due_ns),
                 });
             }
@@ -319,6 +320,7 @@ impl Session for FanoutSession {
             head,
             body: &[],
             due_ns: None,
+            held_until_ns: None,
             measured: false,
         })
     }

@@ -310,6 +310,7 @@ impl Session for StormSession {
             head,
             body: &[],
             due_ns: None,
+            held_until_ns: None,
             measured: false,
         })
     }

@@ -4,7 +4,11 @@
 //! I/O: the engine gives it the bytes that came in and asks what to write next. Because the engine is generic over
 //! [`Workload`], the interface costs nothing.
 
-use crate::ledger::Audit;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::latency::LatencySet;
+use crate::ledger::Ledger;
 use crate::profile::Profile;
 use crate::recorder::Recorder;
 use crate::schedule::{SessionPlan, session_plan};
@@ -21,6 +25,10 @@ pub struct Transmit<'a> {
     pub body: &'a [u8],
     /// When this was scheduled to be written, if it is part of the load; `None` for handshakes and control messages.
     pub due_ns: Option<u64>,
+    /// Since when the protocol allows this write, if the session last held a frame back: HTTP/1.1 allows one request at
+    /// a time, a broker so many unconfirmed messages. From `due_ns` until then the write waited for the target, so that
+    /// time is send wait and not send lag. A time before `due_ns` means that nothing was held back.
+    pub held_until_ns: Option<u64>,
     /// Whether its lateness is recorded (it is due in the measured window).
     pub measured: bool,
 }
@@ -81,17 +89,19 @@ impl Disconnect {
 
 /// One session of a workload, without I/O. All times are nanoseconds since the trial began.
 pub trait Session: Send {
-    /// What the session keeps of an answer for [`Workload::audit`].
-    type Claim: Send;
+    /// What the session keeps for [`Workload::settle`]. Client processes send it as JSON.
+    type Claim: Send + Serialize + DeserializeOwned;
 
     /// The state of the session.
     fn phase(&self) -> Phase;
 
     /// When [`Session::transmit`] will next have something that it does not have now; `None` if only input can change
-    /// that.
+    /// that. So a session that holds a due frame back returns `None`: the engine asks it again after the input that may
+    /// free it, and does not ask before.
     fn next_due_ns(&self) -> Option<u64>;
 
-    /// Measured frames that were due before `now_ns` and are not written yet, if the session is open.
+    /// Measured frames that were due before `now_ns`, are not written yet and could be, if the session is open. What
+    /// the protocol holds back is not owed by the client.
     fn owed(&self, now_ns: u64) -> u64;
 
     /// Called when the attempt to connect has begun. A workload whose load is the connections themselves treats this as
@@ -126,7 +136,16 @@ pub trait Session: Send {
     fn finish(&mut self, now_ns: u64, recorder: &mut Recorder<Self::Claim>);
 }
 
-/// A workload: it makes sessions, and afterwards checks what they kept.
+/// The totals of a trial, all threads and processes together.
+#[derive(Debug)]
+pub struct Account<'a> {
+    /// What became of every frame.
+    pub ledger: &'a mut Ledger,
+    /// All latencies of measured frames. What is recorded here belongs to no second of the trial.
+    pub latency: &'a mut LatencySet,
+}
+
+/// A workload: it makes sessions, and afterwards settles what they kept.
 pub trait Workload: Sync {
     /// Its session state machine.
     type Session: Session;
@@ -141,8 +160,10 @@ pub trait Workload: Sync {
     /// A new session with this plan.
     fn session(&self, plan: &SessionPlan) -> Self::Session;
 
-    /// Recomputes the content of the answers that the sessions kept. Called after the trial, off the hot path.
-    fn audit(&self, claims: &[<Self::Session as Session>::Claim]) -> Audit;
+    /// Settles what no session can know alone: it recomputes the content of answers, or compares what one session sent
+    /// with what others received. Called once after the trial, off the hot path, with the claims of all sessions,
+    /// whichever thread or process drove them. Their order is not that of the trial.
+    fn settle(&self, _claims: &[<Self::Session as Session>::Claim], _account: Account<'_>) {}
 }
 
 #[cfg(test)]

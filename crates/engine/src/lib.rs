@@ -12,13 +12,15 @@
 //! - [`run`]: divides the sessions among threads, merges what they record each second, and reports. If there are
 //!   several processes, each has its [`run::Part`] of the sessions and sends its seconds and its report (`wire`) to the
 //!   process that merges them by the same [`report`] and [`seconds`]. [`company`] is what a process asks of the others.
+//! - `unsettled`: what sessions claim, kept until all threads and processes are merged, because an account may span them.
 //!
 //! The engine keeps its own accounts twice where that costs nothing: it integrates unanswered frames over time
 //! (`gauge`), and asks the kernel for the bytes at the end (`kernel_account`). What a target can make the client hold
 //! is bounded (`held`).
 //!
-//! Every frame's lateness is split in two. **Send lag** is the client's own. **Send wait** is the time that a due frame
-//! waited for a full socket: the target's back-pressure. See [`worker`] for where the line is drawn.
+//! Every frame's lateness is split in two (`lateness`). **Send lag** is the client's own. **Send wait** is the time that a
+//! due frame waited for the target: for room in a full socket, or for an answer without which the protocol does not
+//! allow it. See [`worker`] for where the line is drawn.
 
 pub mod calendar;
 pub mod clock;
@@ -26,6 +28,7 @@ pub mod company;
 mod gauge;
 mod held;
 mod kernel_account;
+mod lateness;
 mod meter;
 mod precedence;
 pub mod readiness;
@@ -34,6 +37,7 @@ pub mod run;
 pub mod seconds;
 mod slot;
 pub mod socket;
+mod unsettled;
 mod wire;
 mod worker;
 
@@ -42,3 +46,4 @@ pub use precedence::{be_punctual, prefer_process};
 pub use report::{CoreShares, EngineSecond, Report};
 pub use run::{EngineError, Options, Part, run, run_in};
 pub use seconds::Seconds;
+pub use unsettled::Unsettled;

@@ -4,8 +4,15 @@
 //!
 //! A frame's lateness, write minus schedule, has two owners. While the session's socket is full, the target does not
 //! take what is sent. The time from then (or from the frame's schedule, if that is later) until the kernel reports room
-//! again is **send wait**. All the rest is **send lag**: the loop was late. The time between the first refused write
-//! and the moment when the session has caught up counts as one episode.
+//! again is **send wait**. The time between the first refused write and the moment when the session has caught up counts
+//! as one episode.
+//!
+//! The target also holds a frame back where the protocol allows no further one before an answer: HTTP/1.1 after each
+//! request, a broker after a window of unconfirmed messages. Only the session knows this, and says until when it lasted
+//! ([`Transmit::held_until_ns`](plimsoll_core::session::Transmit::held_until_ns)). This time is send wait, too. While it
+//! lasts, the session has no entry in the calendar: the answer wakes it.
+//!
+//! All the rest is **send lag**: the loop was late.
 
 mod traffic;
 
@@ -328,8 +335,8 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
         self.window.end_ns + self.options.tick_us * 1000 + OWED_AFTER_NS
     }
 
-    /// Unwritten frames that were due in the window, of sessions whose socket takes bytes. What a full socket or a lost
-    /// session withheld is the target's doing.
+    /// Unwritten frames that were due in the window, of sessions whose socket takes bytes. What a full socket, the
+    /// protocol or a lost session withheld is the target's doing.
     fn owed(&self) -> u64 {
         let takes = |slot: &&Slot<W::Session>| {
             slot.state == State::Connected && slot.blocked_since_ns.is_none()

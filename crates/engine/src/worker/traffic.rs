@@ -5,6 +5,7 @@ use plimsoll_core::session::{Disconnect, Phase, Session, Workload};
 
 use super::{READ_BUFFER_BYTES, Worker};
 use crate::clock::Clock;
+use crate::lateness::{Kept, Lateness};
 use crate::readiness::Readiness;
 use crate::socket::{self, Trouble};
 
@@ -105,19 +106,21 @@ impl<W: Workload, R: Readiness> Worker<W, R> {
             }
             slot.written = 0;
             if let (Some(due_ns), true) = (transmit.due_ns, transmit.measured) {
-                let late_ns = write_ns.saturating_sub(due_ns);
-                let wait_ns = slot.blocked_since_ns.map_or(0, |blocked_ns| {
-                    slot.unblocked_at_ns
-                        .saturating_sub(blocked_ns.max(due_ns))
-                        .min(late_ns)
-                });
+                let kept = Kept {
+                    held_until_ns: transmit.held_until_ns,
+                    blocked_since_ns: slot.blocked_since_ns,
+                    unblocked_at_ns: slot.unblocked_at_ns,
+                };
+                let late = Lateness::of(due_ns, write_ns, &kept);
                 self.recorder
                     .interval
-                    .record_ns(Series::SendLag, late_ns - wait_ns);
-                if wait_ns == 0 {
+                    .record_ns(Series::SendLag, late.lag_ns);
+                if late.wait_ns == 0 {
                     self.zero_waits += 1;
                 } else {
-                    self.recorder.interval.record_ns(Series::SendWait, wait_ns);
+                    self.recorder
+                        .interval
+                        .record_ns(Series::SendWait, late.wait_ns);
                 }
             }
             slot.session.sent(write_ns, &mut self.recorder);

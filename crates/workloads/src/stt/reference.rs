@@ -11,7 +11,7 @@
 //! The checksum is a serial chain: each step needs the last one's product, so one batch runs at the latency of a
 //! multiplication (about 4 cycles a step) whatever the machine could do beside it. Different batches are independent,
 //! so [`LANES`] chains side by side fill the gaps. All arithmetic fits 16-bit lanes, which every x86-64 and AArch64
-//! has vector multiplies for: the prime is `2^24 + 0x193` and each step's operand has 16 bits, hence, with the state
+//! has vector multiplies for, and the compiler uses them: the prime is `2^24 + 0x193` and each step's operand has 16 bits, hence, with the state
 //! split as `hi:lo` and `l = lo ^ operand`,
 //!
 //! ```text

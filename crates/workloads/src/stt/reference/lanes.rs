@@ -1,17 +1,16 @@
 //! Several checksum chains side by side; the arithmetic is explained in the parent module.
 
-use wide::u16x8;
-
 use super::{FNV_OFFSET, FNV_PRIME, biased, checksum, samples};
 
 /// Batches that [`checksums_interleaved`] takes through one round: hand it this many at a time for the best speed.
-pub const LANES: usize = 16;
+pub const LANES: usize = 32;
 
-/// Lanes of one vector, and of the smaller round for a handful of batches.
-const VECTOR_LANES: usize = 8;
+/// The lanes of smaller rounds. A round of eight or sixteen lanes takes as long, for its chains wait for their own
+/// products; thirty-two take a fifth longer.
+const FEW_LANES: usize = 16;
 
-/// Sample `i` of every batch of a round of `V` vectors.
-type Row<const V: usize> = [u16x8; V];
+/// Sample `i` of every batch of a round.
+type Row<const N: usize> = [u16; N];
 
 /// Below this many batches the plain chain is the faster one: a vector step waits longer than a scalar step.
 const MIN_BATCHES: usize = 2;
@@ -26,8 +25,8 @@ const _: () = assert!(FNV_PRIME == (1 << 24) + PRIME_LOW as u32);
 /// Working memory of [`checksums_interleaved`]. It grows to the longest batches seen and stays.
 #[derive(Debug, Default)]
 pub struct Scratch {
-    wide: Vec<Row<2>>,
-    narrow: Vec<Row<1>>,
+    wide: Vec<Row<LANES>>,
+    narrow: Vec<Row<FEW_LANES>>,
 }
 
 impl Scratch {
@@ -46,54 +45,47 @@ pub fn checksums_interleaved(batches: &[(&[u8], u32)], scratch: &mut Scratch) ->
     for round in batches.chunks(LANES) {
         if round.len() < MIN_BATCHES {
             checksums.extend(round.iter().map(|&(pcm, passes)| checksum(pcm, passes)));
-        } else if round.len() <= VECTOR_LANES {
-            Round::<1>::run(round, &mut scratch.narrow, &mut checksums);
+        } else if round.len() <= FEW_LANES {
+            Round::run(round, &mut scratch.narrow, &mut checksums);
         } else {
-            Round::<2>::run(round, &mut scratch.wide, &mut checksums);
+            Round::run(round, &mut scratch.wide, &mut checksums);
         }
     }
     checksums
 }
 
-/// The state of `V` vectors of chains, split in halves so that 16-bit multiplies carry it.
-struct Round<const V: usize> {
-    low: [u16x8; V],
-    high: [u16x8; V],
+/// The state of `N` chains, split in halves so that 16-bit multiplies carry it. The loops over lanes are of a fixed
+/// length and without branches, so the compiler makes vector instructions of them.
+struct Round<const N: usize> {
+    low: [u16; N],
+    high: [u16; N],
 }
 
-impl<const V: usize> Round<V> {
+impl<const N: usize> Round<N> {
     /// Appends the checksums of one round.
-    fn run(batches: &[(&[u8], u32)], rows: &mut Vec<Row<V>>, checksums: &mut Vec<u32>) {
-        debug_assert!((1..=V * VECTOR_LANES).contains(&batches.len()));
+    fn run(batches: &[(&[u8], u32)], rows: &mut Vec<Row<N>>, checksums: &mut Vec<u32>) {
+        debug_assert!((1..=N).contains(&batches.len()));
         transpose(batches, rows);
         // Lanes without a batch never hold the others back: their state is not read.
         let (first_pcm, first_passes) = batches[0];
-        let mut lengths = [[first_pcm.len() / 2; VECTOR_LANES]; V];
-        let mut passes = [[first_passes; VECTOR_LANES]; V];
+        let mut lengths = [first_pcm.len() / 2; N];
+        let mut passes = [first_passes; N];
         for (lane, &(pcm, lane_passes)) in batches.iter().enumerate() {
-            lengths.as_flattened_mut()[lane] = pcm.len() / 2;
-            passes.as_flattened_mut()[lane] = lane_passes;
+            lengths[lane] = pcm.len() / 2;
+            passes[lane] = lane_passes;
         }
         let mut round = Self {
-            low: [u16x8::splat((FNV_OFFSET & 0xFFFF) as u16); V],
-            high: [u16x8::splat((FNV_OFFSET >> 16) as u16); V],
+            low: [(FNV_OFFSET & 0xFFFF) as u16; N],
+            high: [(FNV_OFFSET >> 16) as u16; N],
         };
-        for pass in 0..passes.as_flattened().iter().copied().max().unwrap_or(0) {
+        for pass in 0..passes.iter().copied().max().unwrap_or(0) {
             let mut active = lengths;
-            for (length, &lane_passes) in active
-                .as_flattened_mut()
-                .iter_mut()
-                .zip(passes.as_flattened())
-            {
+            for (length, &lane_passes) in active.iter_mut().zip(&passes) {
                 *length = if pass < lane_passes { *length } else { 0 };
             }
             round.pass(rows, &active, pass as u16);
         }
-        let (low, high) = (
-            round.low.map(u16x8::to_array),
-            round.high.map(u16x8::to_array),
-        );
-        let halves = low.as_flattened().iter().zip(high.as_flattened());
+        let halves = round.low.iter().zip(&round.high);
         checksums.extend(
             halves
                 .take(batches.len())
@@ -102,77 +94,75 @@ impl<const V: usize> Round<V> {
     }
 
     /// One pass: rows that every lane has go without a mask, then the rows of the longer lanes.
-    fn pass(&mut self, rows: &[Row<V>], lengths: &[[usize; VECTOR_LANES]; V], pass: u16) {
+    fn pass(&mut self, rows: &[Row<N>], lengths: &[usize; N], pass: u16) {
         let mut ends = *lengths;
-        let ends = ends.as_flattened_mut();
         ends.sort_unstable();
         self.steps(&rows[..ends[0]], pass);
         for pair in ends.windows(2) {
             let (start, end) = (pair[0], pair[1]);
             if start < end {
-                let mask = lengths.map(|lengths| {
-                    u16x8::new(lengths.map(|length| if length >= end { 0xFFFF } else { 0 }))
-                });
+                let mask = lengths.map(|length| if length >= end { 0xFFFF } else { 0 });
                 self.steps_masked(&rows[start..end], pass, &mask);
             }
         }
     }
 
-    fn steps(&mut self, rows: &[Row<V>], pass: u16) {
+    fn steps(&mut self, rows: &[Row<N>], pass: u16) {
         let (mut low, mut high) = (self.low, self.high);
-        let pass = u16x8::splat(pass);
         for row in rows {
-            for v in 0..V {
-                (low[v], high[v]) = step(low[v], high[v], row[v] + pass);
+            for lane in 0..N {
+                let operand = row[lane].wrapping_add(pass);
+                (low[lane], high[lane]) = step(low[lane], high[lane], operand);
             }
         }
         (self.low, self.high) = (low, high);
     }
 
-    fn steps_masked(&mut self, rows: &[Row<V>], pass: u16, mask: &[u16x8; V]) {
+    fn steps_masked(&mut self, rows: &[Row<N>], pass: u16, mask: &[u16; N]) {
         let (mut low, mut high) = (self.low, self.high);
-        let pass = u16x8::splat(pass);
         for row in rows {
-            for v in 0..V {
-                let (next_low, next_high) = step(low[v], high[v], row[v] + pass);
-                low[v] = mask[v].blend(next_low, low[v]);
-                high[v] = mask[v].blend(next_high, high[v]);
+            for lane in 0..N {
+                let operand = row[lane].wrapping_add(pass);
+                let (next_low, next_high) = step(low[lane], high[lane], operand);
+                let mask = mask[lane];
+                low[lane] = (next_low & mask) | (low[lane] & !mask);
+                high[lane] = (next_high & mask) | (high[lane] & !mask);
             }
         }
         (self.low, self.high) = (low, high);
     }
 }
 
-/// One step of eight chains.
+/// One step of a chain.
 #[inline(always)]
-fn step(low: u16x8, high: u16x8, operand: u16x8) -> (u16x8, u16x8) {
-    let prime = u16x8::splat(PRIME_LOW);
+fn step(low: u16, high: u16, operand: u16) -> (u16, u16) {
     let mixed = low ^ operand;
+    let product = u32::from(mixed) * u32::from(PRIME_LOW);
+    let carried = ((product >> 16) as u16).wrapping_add(mixed << 8);
     (
-        mixed * prime,
-        high * prime + mixed.mul_keep_high(prime) + (mixed << 8),
+        product as u16,
+        high.wrapping_mul(PRIME_LOW).wrapping_add(carried),
     )
 }
 
 /// Turns the batches so that row `i` holds sample `i` of every batch, biased to 0..65536. Done once for all passes.
-fn transpose<const V: usize>(batches: &[(&[u8], u32)], rows: &mut Vec<Row<V>>) {
+fn transpose<const N: usize>(batches: &[(&[u8], u32)], rows: &mut Vec<Row<N>>) {
     let longest = batches
         .iter()
         .map(|(pcm, _)| pcm.len() / 2)
         .max()
         .unwrap_or(0);
     if rows.len() < longest {
-        rows.resize(longest, [u16x8::ZERO; V]);
+        rows.resize(longest, [0; N]);
     }
     for (tile_index, tile) in rows[..longest].chunks_mut(ROWS_PER_TILE).enumerate() {
         let start = tile_index * ROWS_PER_TILE * 2;
         for (lane, &(pcm, _)) in batches.iter().enumerate() {
-            let (vector, lane) = (lane / VECTOR_LANES, lane % VECTOR_LANES);
             for (row, sample) in tile
                 .iter_mut()
                 .zip(samples(pcm.get(start..).unwrap_or_default()))
             {
-                row[vector].as_array_mut()[lane] = biased(sample);
+                row[lane] = biased(sample);
             }
         }
     }

@@ -114,6 +114,12 @@ impl Ledger {
         }
     }
 
+    /// Adds what an audit found.
+    pub fn audited(&mut self, audit: Audit) {
+        self.content_checked += audit.checked;
+        self.content_wrong += audit.wrong;
+    }
+
     /// Adds the totals of another engine thread.
     pub fn merge(&mut self, other: &Self) {
         self.frames_due += other.frames_due;

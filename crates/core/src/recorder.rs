@@ -1,4 +1,4 @@
-//! What one engine thread records: ledger, latencies of the current second, and claims to audit.
+//! What one engine thread records: ledger, latencies of the current second, and claims to settle.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub struct Recorder<C> {
     pub ledger: Ledger,
     /// Latencies of measured frames since the current interval began.
     pub interval: LatencySet,
-    /// Answers kept for the audit.
+    /// What the sessions keep until all of them have ended.
     pub claims: Vec<C>,
     /// Faults of the client's own machine (no descriptors, no ports): never charged to the target.
     pub client_faults: BTreeMap<&'static str, u64>,

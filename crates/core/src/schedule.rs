@@ -2,6 +2,8 @@
 //!
 //! A schedule never moves because something was late. That is what makes lateness visible.
 
+use serde::{Deserialize, Serialize};
+
 use crate::profile::{NS_PER_S, Profile, Window, seconds_to_ns};
 
 /// The minimum time that a session has to open.
@@ -71,7 +73,7 @@ pub fn session_plan_over(
 }
 
 /// How arrivals are spaced.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Spacing {
     /// Each at a random point of its own slot: the same number in every second, and no two threads in step.
     #[default]

@@ -4,7 +4,11 @@
 //! I/O: the engine gives it the bytes that came in and asks what to write next. Because the engine is generic over
 //! [`Workload`], the interface costs nothing.
 
-use crate::ledger::Audit;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::latency::LatencySet;
+use crate::ledger::Ledger;
 use crate::profile::Profile;
 use crate::recorder::Recorder;
 use crate::schedule::{SessionPlan, session_plan};
@@ -85,8 +89,8 @@ impl Disconnect {
 
 /// One session of a workload, without I/O. All times are nanoseconds since the trial began.
 pub trait Session: Send {
-    /// What the session keeps of an answer for [`Workload::audit`].
-    type Claim: Send;
+    /// What the session keeps for [`Workload::settle`]. Client processes send it as JSON.
+    type Claim: Send + Serialize + DeserializeOwned;
 
     /// The state of the session.
     fn phase(&self) -> Phase;
@@ -132,7 +136,16 @@ pub trait Session: Send {
     fn finish(&mut self, now_ns: u64, recorder: &mut Recorder<Self::Claim>);
 }
 
-/// A workload: it makes sessions, and afterwards checks what they kept.
+/// The totals of a trial, all threads and processes together.
+#[derive(Debug)]
+pub struct Account<'a> {
+    /// What became of every frame.
+    pub ledger: &'a mut Ledger,
+    /// All latencies of measured frames. What is recorded here belongs to no second of the trial.
+    pub latency: &'a mut LatencySet,
+}
+
+/// A workload: it makes sessions, and afterwards settles what they kept.
 pub trait Workload: Sync {
     /// Its session state machine.
     type Session: Session;
@@ -147,8 +160,10 @@ pub trait Workload: Sync {
     /// A new session with this plan.
     fn session(&self, plan: &SessionPlan) -> Self::Session;
 
-    /// Recomputes the content of the answers that the sessions kept. Called after the trial, off the hot path.
-    fn audit(&self, claims: &[<Self::Session as Session>::Claim]) -> Audit;
+    /// Settles what no session can know alone: it recomputes the content of answers, or compares what one session sent
+    /// with what others received. Called once after the trial, off the hot path, with the claims of all sessions,
+    /// whichever thread or process drove them. Their order is not that of the trial.
+    fn settle(&self, _claims: &[<Self::Session as Session>::Claim], _account: Account<'_>) {}
 }
 
 #[cfg(test)]

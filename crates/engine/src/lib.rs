@@ -12,6 +12,7 @@
 //! - [`run`]: divides the sessions among threads, merges what they record each second, and reports. If there are
 //!   several processes, each has its [`run::Part`] of the sessions and sends its seconds and its report (`wire`) to the
 //!   process that merges them by the same [`report`] and [`seconds`]. [`company`] is what a process asks of the others.
+//! - `unsettled`: what sessions claim, kept until all threads and processes are merged, because an account may span them.
 //!
 //! The engine keeps its own accounts twice where that costs nothing: it integrates unanswered frames over time
 //! (`gauge`), and asks the kernel for the bytes at the end (`kernel_account`). What a target can make the client hold
@@ -36,6 +37,7 @@ pub mod run;
 pub mod seconds;
 mod slot;
 pub mod socket;
+mod unsettled;
 mod wire;
 mod worker;
 
@@ -44,3 +46,4 @@ pub use precedence::{be_punctual, prefer_process};
 pub use report::{CoreShares, EngineSecond, Report};
 pub use run::{EngineError, Options, Part, run, run_in};
 pub use seconds::Seconds;
+pub use unsettled::Unsettled;

@@ -40,7 +40,7 @@ impl EngineSecond {
 /// What a run measured.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Report {
-    /// The account of every due frame, with its content audited.
+    /// The account of every due frame.
     pub ledger: Ledger,
     /// All latencies of measured frames.
     #[serde(with = "wire")]

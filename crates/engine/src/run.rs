@@ -14,6 +14,7 @@ use crate::company::{Alone, Company, Ending};
 use crate::readiness::{Epoll, Readiness};
 use crate::report::{CoreShares, EngineSecond, Report};
 use crate::seconds::Seconds;
+use crate::unsettled::Unsettled;
 use crate::worker::{Finished, Place, Worker};
 
 /// The options of a run.
@@ -122,10 +123,11 @@ pub fn run<W: Workload>(
     stop: &AtomicBool,
     on_second: impl FnMut(EngineSecond),
 ) -> Result<Report, EngineError> {
-    run_in(&Alone, workload, options, stop, on_second)
+    let all = run_in(&Alone, workload, options, stop, on_second)?;
+    Ok(all.settle(workload))
 }
 
-/// The same, while others drive the other parts of the trial's sessions.
+/// The same, while others drive the other parts of the trial's sessions. The caller settles all parts together.
 ///
 /// # Errors
 /// The same as for [`run`], and when the trial does not begin.
@@ -135,7 +137,7 @@ pub fn run_in<W: Workload>(
     options: &Options,
     stop: &AtomicBool,
     mut on_second: impl FnMut(EngineSecond),
-) -> Result<Report, EngineError> {
+) -> Result<Unsettled<Claim<W>>, EngineError> {
     let threads = options.cpus.len().max(1);
     let (sender, receiver) = channel();
     let ending = Ending::new(company, threads);
@@ -166,12 +168,12 @@ pub fn run_in<W: Workload>(
         for handle in handles {
             handle.join().map_err(|_| EngineError::Panicked)??;
         }
-        let mut report = Report::empty(clock);
+        let mut all = Unsettled::empty(clock);
         for thread in finished {
-            report.merge(&of_thread(workload, thread, clock));
+            all.merge(of_thread(thread, clock));
         }
-        report.interrupted = stop.load(Ordering::Relaxed);
-        Ok(report)
+        all.report.interrupted = stop.load(Ordering::Relaxed);
+        Ok(all)
     })
 }
 
@@ -221,16 +223,12 @@ fn coordinate<C>(
     finished
 }
 
-/// What one thread measured, with its claims audited.
-fn of_thread<W: Workload>(workload: &W, thread: Finished<Claim<W>>, clock: Clock) -> Report {
+/// What one thread measured.
+fn of_thread<C>(thread: Finished<C>, clock: Clock) -> Unsettled<C> {
     let recorder = thread.recorder;
-    let audit = workload.audit(&recorder.claims);
-    let mut ledger = recorder.ledger;
-    ledger.content_checked += audit.checked;
-    ledger.content_wrong += audit.wrong;
     let faults = recorder.client_faults.into_iter();
-    Report {
-        ledger,
+    let report = Report {
+        ledger: recorder.ledger,
         latency: thread.latency,
         cpu_ns: thread.window.cpu_ns,
         frames_written: thread.window.frames,
@@ -247,6 +245,10 @@ fn of_thread<W: Workload>(workload: &W, thread: Finished<Claim<W>>, clock: Clock
         interrupted: false,
         backend: Epoll::NAME.to_owned(),
         clock,
+    };
+    Unsettled {
+        report,
+        claims: recorder.claims,
     }
 }
 

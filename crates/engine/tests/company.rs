@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_core::profile::Profile;
 use plimsoll_engine::clock::Clock;
-use plimsoll_engine::{Company, Options, Part, Report, Seconds, run, run_in};
+use plimsoll_engine::{Company, Options, Part, Seconds, Unsettled, run, run_in};
 use plimsoll_workloads::connection::Endpoint;
 use plimsoll_workloads::echo::Echo;
 
@@ -96,12 +96,12 @@ fn parts_begin_and_end_together_and_are_the_whole() {
     });
     assert_eq!(others.begun.load(Ordering::Relaxed), 3);
 
-    let mut merged = Report::empty(others.clock);
+    let mut merged = Unsettled::empty(others.clock);
     let mut seconds = Seconds::new(3);
     let mut failed = Vec::new();
     for (index, (report, told, ended_at)) in parts.into_iter().enumerate() {
         assert!(ended_at >= last_at, "it ended before the others");
-        merged.merge(&report);
+        merged.merge(report);
         let mut complete = Vec::new();
         for second in told {
             complete.extend(seconds.told(index, second));
@@ -109,6 +109,7 @@ fn parts_begin_and_end_together_and_are_the_whole() {
         complete.extend(seconds.over(index));
         failed.extend(complete.iter().map(|second| second.ledger.sessions_failed));
     }
+    let merged = merged.settle(&workload(address));
     assert_eq!(merged.ledger, whole.ledger);
     assert_eq!(merged.sessions, whole.sessions);
     assert_eq!(failed.first(), Some(&u64::from(SESSIONS)));

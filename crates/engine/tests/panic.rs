@@ -4,7 +4,6 @@
 use std::net::TcpListener;
 use std::sync::atomic::AtomicBool;
 
-use plimsoll_core::ledger::Audit;
 use plimsoll_core::profile::Profile;
 use plimsoll_core::recorder::Recorder;
 use plimsoll_core::schedule::SessionPlan;
@@ -18,10 +17,6 @@ impl Workload for Panics {
 
     fn session(&self, _plan: &SessionPlan) -> Self {
         Self
-    }
-
-    fn audit(&self, _claims: &[()]) -> Audit {
-        Audit::default()
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use plimsoll_core::latency::Series;
-use plimsoll_core::ledger::{Audit, FrameLedger, Naming};
+use plimsoll_core::ledger::{FrameLedger, Naming};
 use plimsoll_core::profile::{NS_PER_MS, NS_PER_S, Profile, Window};
 use plimsoll_core::recorder::{Ages, Recorder};
 use plimsoll_core::sanity::{Residence, kernel_bytes, littles_law};
@@ -59,10 +59,6 @@ impl Workload for Ticks {
             returned: 0,
             written_ns: Vec::new(),
         }
-    }
-
-    fn audit(&self, _claims: &[()]) -> Audit {
-        Audit::default()
     }
 }
 
@@ -168,10 +164,6 @@ impl Workload for Arriving {
     fn session(&self, plan: &SessionPlan) -> TickSession {
         Ticks.session(plan)
     }
-
-    fn audit(&self, claims: &[()]) -> Audit {
-        Ticks.audit(claims)
-    }
 }
 
 /// Like [`Ticks`], but nothing is written from the middle of the window on.
@@ -184,10 +176,6 @@ impl Workload for Forgetful {
 
     fn session(&self, plan: &SessionPlan) -> ForgetfulSession {
         ForgetfulSession(Ticks.session(plan))
-    }
-
-    fn audit(&self, claims: &[()]) -> Audit {
-        Ticks.audit(claims)
     }
 }
 

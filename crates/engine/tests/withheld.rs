@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use plimsoll_core::latency::Series;
-use plimsoll_core::ledger::{Audit, FrameLedger, Naming};
+use plimsoll_core::ledger::{FrameLedger, Naming};
 use plimsoll_core::profile::{NS_PER_MS, Profile, Window};
 use plimsoll_core::recorder::{Ages, Recorder};
 use plimsoll_core::schedule::{Periodic, SessionPlan};
@@ -70,10 +70,6 @@ impl Workload for Requests {
             freed_at_ns: None,
             asked: Arc::clone(&self.asked),
         }
-    }
-
-    fn audit(&self, _claims: &[()]) -> Audit {
-        Audit::default()
     }
 }
 

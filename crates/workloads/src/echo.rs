@@ -4,7 +4,7 @@
 //! message; it is answered when it comes back, so the newest and the oldest frame of an answer are the same, and both
 //! latencies are equal. Every echo is compared in full.
 
-use plimsoll_core::ledger::{Audit, Naming};
+use plimsoll_core::ledger::Naming;
 use plimsoll_core::profile::NS_PER_MS;
 use plimsoll_core::recorder::Recorder;
 use plimsoll_core::schedule::SessionPlan;
@@ -49,11 +49,6 @@ impl Workload for Echo {
     fn session(&self, plan: &SessionPlan) -> Self::Session {
         let dialogue = EchoDialogue::new(plan.id, self.message_bytes);
         PacedSession::new(&self.endpoint, plan, self.period_ns, dialogue)
-    }
-
-    /// Every echo is compared when it comes, so nothing is left to be checked.
-    fn audit(&self, _claims: &[()]) -> Audit {
-        Audit::default()
     }
 }
 

@@ -10,14 +10,16 @@ use plimsoll_core::profile::Window;
 use plimsoll_core::recorder::{Ages, Recorder};
 use plimsoll_core::schedule::{Periodic, SessionPlan};
 use plimsoll_core::session::{Disconnect, Phase, Session, Transmit};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::connection::{Connection, Endpoint, Incoming};
 use crate::websocket::{Opcode, close};
 
 /// What is said in a paced session.
 pub trait Dialogue: Send {
-    /// What is kept of an answer for the audit.
-    type Claim: Send;
+    /// What is kept until the trial is settled.
+    type Claim: Send + Serialize + DeserializeOwned;
 
     /// The text message that opens a session, if there is one.
     fn greeting(&self) -> Option<&'static str>;
@@ -67,6 +69,9 @@ pub trait Dialogue: Send {
         frames: &mut FrameAccount,
         recorder: &mut Recorder<Self::Claim>,
     );
+
+    /// The trial is over: the last chance to keep a claim.
+    fn finish(&mut self, _recorder: &mut Recorder<Self::Claim>) {}
 }
 
 /// How far the opening of a session has come.
@@ -474,6 +479,7 @@ impl<D: Dialogue> Session for PacedSession<D> {
             }
             Stage::Opening | Stage::Failed | Stage::Finished => {}
         }
+        self.dialogue.finish(recorder);
         self.stage = Stage::Finished;
     }
 }

@@ -8,6 +8,7 @@ use plimsoll_core::record::{Build, LoadUnit, Probe};
 use plimsoll_core::secret::{Secret, Secrets};
 use plimsoll_core::slo::Slo;
 use plimsoll_workloads::stt::Audio;
+use serde::{Deserialize, Serialize};
 
 use super::ws::WsLoad;
 use crate::error::{Error, Result};
@@ -224,7 +225,7 @@ impl Load {
 }
 
 /// What speech-to-text sessions say.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AudioSource {
     /// The synthetic frames of the contract.
     Synthetic,

@@ -5,8 +5,9 @@
 //! - `soundness`: whether the measurement can be believed: where the target runs (`cores`), whether a clock jumped
 //!   (`clocks`), what the target itself counts (`metrics`), and the other accounts that are kept twice;
 //! - `stage`: simulator and target, started for one trial and ended after it;
-//! - `drive`: the engine with the sessions of the workload, the only place that knows which workloads exist; `ws` has
-//!   the parameters of the workload that has many tests;
+//! - `work`: what the sessions do, the only place that knows which workloads exist; `machines` is the workload that it
+//!   makes, and `ws` has the parameters of the workload that has many tests;
+//! - `drive`: the engine with that work, in this process or in several;
 //! - [`processes`]: a client of several processes, if one process has too few files for the connections;
 //! - `room`: whether the machine has files and ports for a load;
 //! - `judge`: turns what was measured into a [`Trial`] with its verdict;
@@ -17,6 +18,7 @@ pub mod conditions;
 mod cores;
 mod drive;
 mod judge;
+mod machines;
 mod metrics;
 pub mod processes;
 mod room;
@@ -24,6 +26,7 @@ mod soundness;
 mod stage;
 pub mod subject;
 pub mod timeline;
+mod work;
 mod ws;
 
 use std::ops::Deref;
@@ -44,7 +47,8 @@ use crate::simulator::Stats;
 use crate::timestamp;
 
 pub use conditions::{Conditions, Inference, Load, NetworkPlan};
-use drive::{Client, Driven, closed_loop, drive};
+use drive::{Client, closed_loop};
+use machines::Findings;
 use room::Room;
 pub use room::{most_possible, must_be_possible};
 use soundness::{Soundness, Watch};
@@ -178,6 +182,7 @@ fn note_a_moving_machine(trial: &mut Trial, probes: &Probes, conditions: &Condit
 }
 
 /// What the engine is asked to do.
+#[derive(Clone, Copy)]
 struct Asked<'a> {
     conditions: &'a Conditions,
     load: u32,
@@ -224,7 +229,7 @@ fn measure(
         let row = timeline::so_far(rows.add(&second), |name| monitor.latest(name));
         on_second(&row, &second.latency);
     };
-    let Driven { report, decode } = drive(asked, &stage.url, client, &mut each_second)?;
+    let (report, Findings { decode, .. }) = client.drive(asked, &mut each_second)?;
     let inference = window_stats.finish(stage);
     let recorded = monitor.stop()?;
     let soundness = watch.end(conditions, stage, &report, decode.as_ref());

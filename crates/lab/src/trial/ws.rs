@@ -8,6 +8,7 @@ use plimsoll_workloads::ws::jwt::Credentials;
 use plimsoll_workloads::ws::{
     Content, Dialect, EchoMessages, Fanout, Format, Test, message_period_ns, wse,
 };
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
@@ -25,7 +26,7 @@ const BARRIERS_PER_S: f64 = 10.0;
 const FAREWELL_NS: u64 = NS_PER_S;
 
 /// A test of a general WebSocket server, with its parameters.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct WsLoad {
     /// What is tested.
     pub test: Test,
@@ -48,7 +49,8 @@ pub struct WsLoad {
     pub spacing: Spacing,
     /// How long an arrival may take to open, in ns.
     pub open_within_ns: u64,
-    /// The client's credentials, in dialect `wse`.
+    /// The client's credentials, in dialect `wse`. A client process receives the token that they make, and not them.
+    #[serde(skip)]
     pub credentials: Credentials,
     /// The addresses that connections come from; none where the kernel chooses.
     pub source_addresses: Vec<IpAddr>,

@@ -6,7 +6,8 @@ use plimsoll_core::ledger::{Audit, Naming};
 use plimsoll_core::profile::NS_PER_MS;
 use plimsoll_core::recorder::Recorder;
 use plimsoll_core::schedule::{SessionPlan, mix};
-use plimsoll_core::session::Workload;
+use plimsoll_core::session::{Account, Workload};
+use serde::{Deserialize, Serialize};
 
 use super::audio::{Audio, FRAME_HEADER};
 use super::messages::{ErrorMessage, GatewayMessage, Partial, START};
@@ -75,6 +76,13 @@ impl Workload for Stt {
         PacedSession::new(&self.shared.endpoint, plan, FRAME_PERIOD_NS, dialogue)
     }
 
+    fn settle(&self, claims: &[Claim], account: Account<'_>) {
+        account.ledger.audited(self.audit(claims));
+    }
+}
+
+impl Stt {
+    /// Recomputes the content of the partials that the sessions kept.
     fn audit(&self, claims: &[Claim]) -> Audit {
         let mut scratch = Scratch::default();
         let mut audit = Audit::default();
@@ -111,7 +119,7 @@ impl Workload for Stt {
 }
 
 /// What a partial claimed about the audio.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Claim {
     base: u32,
     oldest: u64,

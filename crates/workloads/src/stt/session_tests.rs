@@ -99,8 +99,13 @@ impl Rig {
         self.text(&Self::partial_text(oldest, newest, |_| {}));
     }
 
+    /// What the audit says of the claims as another process would send them.
     fn audited(&self) -> Audit {
-        self.stt.audit(&self.recorder.claims)
+        let told = serde_json::to_string(&self.recorder.claims).unwrap();
+        let claims: Vec<Claim> = serde_json::from_str(&told).unwrap();
+        let audit = self.stt.audit(&claims);
+        assert_eq!(audit, self.stt.audit(&self.recorder.claims));
+        audit
     }
 }
 

@@ -7,11 +7,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use plimsoll_core::latency::{LatencySet, Quantiles, Series};
-use plimsoll_core::ledger::Audit;
 use plimsoll_core::profile::{NS_PER_S, Window};
 use plimsoll_core::recorder::Recorder;
 use plimsoll_core::schedule::SessionPlan;
-use plimsoll_core::session::{Disconnect, Phase, Session, Transmit, Workload};
+use plimsoll_core::session::{Account, Disconnect, Phase, Session, Transmit, Workload};
+
+use serde::{Deserialize, Serialize};
 
 use super::formats::Format;
 use super::link::{Link, News};
@@ -46,7 +47,7 @@ pub struct ClosedLoop {
 }
 
 /// What one connection found out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Finding {
     /// A ping was answered after this time.
     RoundTripNs(u64),
@@ -147,9 +148,8 @@ impl Workload for ClosedPings {
         )
     }
 
-    fn audit(&self, claims: &[Finding]) -> Audit {
+    fn settle(&self, claims: &[Finding], _account: Account<'_>) {
         self.results.add(claims);
-        Audit::default()
     }
 }
 
@@ -198,9 +198,8 @@ impl Workload for Flood {
         )
     }
 
-    fn audit(&self, claims: &[Finding]) -> Audit {
+    fn settle(&self, claims: &[Finding], _account: Account<'_>) {
         self.results.add(claims);
-        Audit::default()
     }
 }
 

@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use plimsoll_core::ledger::Audit;
 use plimsoll_core::profile::Profile;
 use plimsoll_core::recorder::Recorder;
 use plimsoll_core::schedule::{SessionPlan, session_plan_over};
@@ -76,11 +75,6 @@ impl Workload for EchoMessages {
             shared: Arc::clone(&self.shared),
         };
         PacedSession::new(&self.shared.endpoint, plan, self.period_ns, dialogue)
-    }
-
-    /// Every echo is compared when it comes, so nothing is left to be checked.
-    fn audit(&self, _claims: &[()]) -> Audit {
-        Audit::default()
     }
 }
 

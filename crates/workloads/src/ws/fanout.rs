@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_core::ledger::{Audit, FrameLedger, Naming};
+use plimsoll_core::ledger::{FrameLedger, Naming};
 use plimsoll_core::profile::Window;
 use plimsoll_core::recorder::{Ages, Recorder};
 use plimsoll_core::schedule::{Periodic, SessionPlan};
@@ -83,11 +83,6 @@ impl Workload for Fanout {
             },
             shared: Arc::clone(&self.shared),
         }
-    }
-
-    /// Every delivery is compared when it comes, so nothing is left to be checked.
-    fn audit(&self, _claims: &[()]) -> Audit {
-        Audit::default()
     }
 }
 

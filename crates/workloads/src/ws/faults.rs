@@ -103,6 +103,7 @@ fn a_format_that_is_never_decoded_is_opaque() {
             "it read them all, {} too",
             format.name()
         );
+        rig.settle(&workload);
         let proof = workload.decode_proof();
         assert_eq!(proof.asked, 1);
         assert_eq!(proof.holds(), format == Format::Json, "{}", format.name());
@@ -121,6 +122,8 @@ fn a_format_that_is_decoded_is_proven() {
     for _ in 0..2 {
         rig.receive(&frame.to_vec());
     }
+    rig.finish();
+    rig.settle(&workload);
     assert_eq!(
         workload.decode_proof(),
         DecodeProof {
@@ -155,7 +158,7 @@ fn a_server_that_stands_still_is_asked_all_the_same() {
     let (mut rig, _) = Rig::new(&closed).greeted();
     rig.run_until(3_200 * MS, stands_still);
     rig.finish();
-    closed.audit(&rig.recorder.claims);
+    rig.settle(&closed);
     let told = closed.told();
     assert!(told.pings_answered > 300);
     assert!(
@@ -185,7 +188,7 @@ fn unanswered_pings_are_in_the_percentiles() {
     let (mut rig, _) = Rig::new(&closed).greeted();
     rig.run_until(8_000 * MS, loses);
     rig.finish();
-    closed.audit(&rig.recorder.claims);
+    rig.settle(&closed);
     let told = closed.told();
     assert!(told.pings_given_up >= 1);
     assert!(told.round_trip.max_ms.unwrap() < 2.0, "they vanish there");

@@ -7,6 +7,7 @@ use std::io::Write as _;
 
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
+use serde::{Deserialize, Serialize};
 
 use super::msgpack::Writer;
 use super::payload::{Content, TRADE_UPDATE};
@@ -16,7 +17,7 @@ use crate::websocket::Opcode;
 const ZLIB_LEVEL: u32 = 6;
 
 /// How a message is encoded.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Format {
     /// JSON in a text message.
     #[default]

@@ -3,7 +3,7 @@
 use plimsoll_core::latency::Series;
 use plimsoll_core::profile::NS_PER_S;
 use plimsoll_core::schedule::{Arrivals, Spacing};
-use plimsoll_core::session::{Disconnect, Phase, Session as _, Workload as _};
+use plimsoll_core::session::{Disconnect, Phase, Session as _};
 use serde_json::json;
 
 use super::closed_loop::{ClosedPings, Finding, Flood};
@@ -183,6 +183,7 @@ fn a_stream_is_answered_by_its_barriers() {
     // The newest frame is right before its barrier; the oldest waited for it.
     assert_eq!(rig.max_ms(Series::NewestFromSchedule), 3);
     assert!((90..=103).contains(&rig.max_ms(Series::OldestFromSchedule)));
+    rig.settle(&workload);
     assert!(workload.decode_proof().holds());
 }
 
@@ -367,7 +368,7 @@ fn the_closed_loop_asks_again_only_when_it_was_answered() {
     assert!(rig.session.settled());
     rig.finish();
     assert_eq!(rig.recorder.claims, [Finding::RoundTripNs(3 * MS); 3]);
-    workload.audit(&rig.recorder.claims);
+    rig.settle(&workload);
     let told = workload.told();
     assert_eq!((told.pings_answered, told.pings_given_up), (3, 0));
 }
@@ -388,7 +389,7 @@ fn a_flood_counts_what_the_socket_took_in_the_window() {
     rig.now_ns = 3_000 * MS;
     assert!(rig.writes().is_empty());
     rig.finish();
-    workload.audit(&rig.recorder.claims);
+    rig.settle(&workload);
     let told = workload.told();
     assert_eq!(told.messages_handed_over, 2_000);
     assert!((told.messages_per_second - 1_000.0).abs() < 1e-9);

@@ -43,11 +43,12 @@ pub use wse::{DecodeProof, WseMessages, WsePings};
 
 use plimsoll_core::profile::NS_PER_S;
 pub use plimsoll_core::record::LoadUnit;
+use serde::{Deserialize, Serialize};
 
 use crate::connection::Endpoint;
 
 /// What the server speaks.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Dialect {
     /// RFC 6455, and every message comes back.
     #[default]
@@ -86,7 +87,7 @@ pub struct Peer {
 }
 
 /// What is tested.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Test {
     /// Connections that arrive at a rate.
     Storm,

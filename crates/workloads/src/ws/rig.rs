@@ -3,7 +3,7 @@
 use plimsoll_core::latency::Series;
 use plimsoll_core::profile::{NS_PER_MS, Profile};
 use plimsoll_core::recorder::Recorder;
-use plimsoll_core::session::{Session, Workload};
+use plimsoll_core::session::{Account, Session, Workload};
 use serde_json::{Value, json};
 
 use super::jwt::Credentials;
@@ -187,6 +187,18 @@ impl<S: Session> Rig<S> {
             ledger.frames_answered + ledger.frames_errored + ledger.frames_lost,
             "every frame is accounted for"
         );
+    }
+
+    /// The trial is over for all sessions.
+    pub(super) fn settle<W: Workload<Session = S>>(&mut self, workload: &W) {
+        let Recorder {
+            ledger,
+            interval,
+            claims,
+            ..
+        } = &mut self.recorder;
+        let latency = interval;
+        workload.settle(claims, Account { ledger, latency });
     }
 
     /// The greatest latency of a series, in milliseconds, rounded down.

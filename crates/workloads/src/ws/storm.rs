@@ -7,7 +7,6 @@
 use std::sync::Arc;
 
 use plimsoll_core::latency::Series;
-use plimsoll_core::ledger::Audit;
 use plimsoll_core::profile::{NS_PER_S, Profile};
 use plimsoll_core::recorder::{Ages, Recorder};
 use plimsoll_core::schedule::{Arrivals, SessionPlan};
@@ -71,10 +70,6 @@ impl Workload for Storm {
             seed: plan.seed,
             shared: Arc::clone(&self.shared),
         }
-    }
-
-    fn audit(&self, _claims: &[()]) -> Audit {
-        Audit::default()
     }
 }
 

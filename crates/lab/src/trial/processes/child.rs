@@ -27,9 +27,9 @@ pub fn serve(stop: &Stop) -> Result<()> {
     };
     let mut on_second = |second| others.tell(&Said::Second(Box::new(second)));
     let flag = stop.flag();
-    let pings = order.pings;
-    let report = pings.run_in(&others, &order.options, &flag, &mut on_second)?;
-    say(&Said::Report(Box::new(report))).map_err(|source| Error::Io {
+    let machines = order.work.machines(&order.options)?;
+    let part = machines.run_part(&others, &order.options, &flag, &mut on_second)?;
+    say(&Said::Report(Box::new(part))).map_err(|source| Error::Io {
         what: "sending the report".to_owned(),
         source,
     })

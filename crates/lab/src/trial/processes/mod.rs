@@ -1,8 +1,8 @@
-//! A client of several processes, for more connections than one process has descriptors for.
+//! A client of several processes, for more connections than one process has descriptors for. Every workload can have one.
 //!
 //! The command starts itself again, with a subcommand that users do not see. Each process drives its part of the
 //! sessions with the engine. The command itself drives none. It merges what the processes report, as the engine merges
-//! what its threads report.
+//! what its threads report, and settles what the sessions claim.
 //!
 //! - [`division`]: how many processes, and what each does;
 //! - [`parent`]: starts the processes, begins with all of them at once, merges, ends them;
@@ -19,11 +19,12 @@ mod parent;
 
 use std::io::{BufRead, Write};
 
-use plimsoll_engine::{EngineSecond, Options, Report};
+use plimsoll_engine::{EngineSecond, Options, Unsettled};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::drive::Pings;
+use super::work::Work;
 
 pub use child::serve;
 pub use division::PROCESSES_MAX;
@@ -37,7 +38,7 @@ pub const SUBCOMMAND: &str = "engine";
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Order {
     pub(super) options: Options,
-    pub(super) pings: Pings,
+    pub(super) work: Work,
 }
 
 /// Tells a process that it may end.
@@ -53,8 +54,8 @@ enum Said {
     Second(Box<EngineSecond>),
     /// Every measured frame is answered.
     Settled,
-    /// It is done.
-    Report(Box<Report>),
+    /// It is done. What its sessions claim is settled when all are.
+    Report(Box<Unsettled<Value>>),
 }
 
 fn write_line(to: &mut impl Write, value: &impl Serialize) -> std::io::Result<()> {
@@ -78,29 +79,14 @@ mod tests {
     use super::*;
     use plimsoll_core::profile::Profile;
     use plimsoll_engine::Part;
-    use plimsoll_workloads::connection::Endpoint;
 
     #[test]
     fn an_order_comes_as_it_was_written() {
-        let endpoint = Endpoint {
-            host: "127.0.0.1:9".to_owned(),
-            path: "/ä?x=\"1\"".to_owned(),
-            headers: vec![("Cookie".to_owned(), "access_token=a.b".to_owned())],
-        };
-        for pings in [
-            Pings::Wse {
-                endpoint: endpoint.clone(),
-                period_ns: u64::MAX,
-            },
-            Pings::Echo {
-                endpoint,
-                message_bytes: 64,
-                period_ns: 10,
-            },
-        ] {
+        let address = "[::1]:9".parse().expect("an address");
+        for work in super::super::work::tests::all(address) {
             let order = Order {
                 options: Options {
-                    address: "[::1]:9".parse().expect("an address"),
+                    address,
                     sessions: 40_000,
                     part: Part { index: 1, of: 3 },
                     profile: Profile::soak(),
@@ -111,7 +97,7 @@ mod tests {
                     source_addresses: vec!["127.0.0.2".parse().expect("an address")],
                     send_buffer_bytes: 32_768,
                 },
-                pings,
+                work,
             };
             let mut line = Vec::new();
             write_line(&mut line, &order).expect("written");

@@ -7,7 +7,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use plimsoll_engine::clock::Clock;
-use plimsoll_engine::{EngineSecond, Report, Seconds};
+use plimsoll_engine::{EngineSecond, Seconds, Unsettled};
+use serde_json::Value;
 
 use super::{End, Order, SUBCOMMAND, Said, read_line, write_line};
 use crate::error::{Error, FAULT, Result};
@@ -49,13 +50,14 @@ enum Heard {
 }
 
 impl ClientProcesses {
-    /// Starts a process for each order and waits until all are ready.
+    /// Starts a process for each order and waits until all are ready. Their logs are named after `log_name`.
     ///
     /// # Errors
     /// One of the processes does not start, or ends; or we were asked to stop.
     pub(in crate::trial) fn start(
         orders: &[Order],
         log_folder: &Path,
+        log_name: &str,
         cpus: &CpuList,
         stop: &Stop,
     ) -> Result<Self> {
@@ -69,7 +71,7 @@ impl ClientProcesses {
         ];
         let launch = |number: usize| {
             let name = format!("client process {number} of {}", orders.len());
-            let log = log_folder.join(format!("client-{number}.log"));
+            let log = log_folder.join(format!("{log_name}-{number}.log"));
             let mut launch = Launch::new(&name, &command, Path::new("."), &log);
             launch.cpus = Some(cpus.clone());
             launch
@@ -123,13 +125,13 @@ impl ClientProcesses {
         mut self,
         stop: &Stop,
         on_second: &mut dyn FnMut(EngineSecond),
-    ) -> Result<Report> {
+    ) -> Result<Unsettled<Value>> {
         let clock = Clock::start_in(BEGINS_IN);
         for number in 0..self.members.len() {
             self.tell(number, &clock)?;
         }
         let mut seconds = Seconds::new(self.members.len());
-        let mut report = Report::empty(clock);
+        let mut all = Unsettled::empty(clock);
         let mut kill_at = None;
         while self.members.iter().any(|member| !member.reported) {
             if stop.requested() && kill_at.is_none() {
@@ -143,7 +145,7 @@ impl ClientProcesses {
             let complete = match self.hear()? {
                 Some((number, Said::Second(second))) => seconds.told(number, *second),
                 Some((number, Said::Report(of_one))) => {
-                    report.merge(&of_one);
+                    all.merge(*of_one);
                     self.members[number].reported = true;
                     seconds.over(number)
                 }
@@ -160,8 +162,8 @@ impl ClientProcesses {
         for member in &mut self.members {
             member.child.terminate(STOP_GRACE)?;
         }
-        report.interrupted |= stop.requested();
-        Ok(report)
+        all.report.interrupted |= stop.requested();
+        Ok(all)
     }
 
     fn wait_ready(&mut self, stop: &Stop) -> Result<()> {
@@ -289,6 +291,8 @@ fn listen(number: usize, stdout: ChildStdout, to: Sender<(usize, Heard)>) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_engine::Report;
+    use serde_json::json;
 
     /// Shell processes that say this instead of driving sessions. `{second}` and `{report}` stand for what an engine
     /// would say.
@@ -306,7 +310,8 @@ mod tests {
             busy: plimsoll_engine::CoreShares::default(),
         };
         let second = line(&Said::Second(Box::new(second)));
-        let report = line(&Said::Report(Box::new(report)));
+        let claims = vec![json!({"seq": 7})];
+        let report = line(&Said::Report(Box::new(Unsettled { report, claims })));
         let launch = |(number, script): (usize, &&str)| {
             let ready = format!("echo '{}'", line(&Said::Ready));
             let script = script
@@ -324,7 +329,7 @@ mod tests {
         (logs, started)
     }
 
-    fn run(scripts: &[&str], stop: &Stop) -> (Vec<u64>, Result<Report>) {
+    fn run(scripts: &[&str], stop: &Stop) -> (Vec<u64>, Result<Unsettled<Value>>) {
         let mut seen = Vec::new();
         let (_logs, started) = processes(scripts, stop);
         let report = started
@@ -337,7 +342,8 @@ mod tests {
         // Each one ends when all may.
         let honest = "{ready}; read clock; {second}; {settled}; read end; {report}";
         let (seen, report) = run(&[honest, honest, honest], &Stop::new());
-        let report = report.expect("all are done");
+        let Unsettled { report, claims } = report.expect("all are done");
+        assert_eq!(claims, vec![json!({"seq": 7}); 3]);
         assert_eq!((report.ledger.frames_due, report.sessions), (15, 3));
         assert_eq!(seen, [15]);
         assert!(!report.interrupted);
@@ -377,7 +383,7 @@ mod tests {
         let all = started.expect("ready");
         assert_eq!(all.pids().len(), 2);
         stop.request();
-        let report = all
+        let Unsettled { report, .. } = all
             .run(&stop, &mut |_| {})
             .expect("both tell what they have");
         assert!(report.interrupted);

@@ -8,7 +8,7 @@ mod pings;
 mod stream;
 
 pub use pings::{PingDialogue, WsePings};
-pub use stream::{DecodeProof, StreamDialogue, WseMessages};
+pub use stream::{DecodeProof, Question, StreamDialogue, WseMessages};
 
 use plimsoll_core::recorder::Recorder;
 

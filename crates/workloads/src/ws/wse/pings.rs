@@ -2,7 +2,6 @@
 //!
 //! A frame of the load is a ping; its answer is the pong that carries its own timestamp.
 
-use plimsoll_core::ledger::Audit;
 use plimsoll_core::profile::Profile;
 use plimsoll_core::recorder::Recorder;
 use plimsoll_core::schedule::{SessionPlan, session_plan_over};
@@ -48,11 +47,6 @@ impl Workload for WsePings {
     fn session(&self, plan: &SessionPlan) -> Self::Session {
         let dialogue = PingDialogue::new(plan.id);
         PacedSession::new(&self.endpoint, plan, self.period_ns, dialogue)
-    }
-
-    /// A pong's content is its ping's timestamp, and that was compared.
-    fn audit(&self, _claims: &[()]) -> Audit {
-        Audit::default()
     }
 }
 

@@ -5,14 +5,14 @@
 //! anything with them only its own counters tell.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use plimsoll_core::ledger::{Audit, Naming};
+use plimsoll_core::ledger::Naming;
 use plimsoll_core::profile::{NS_PER_MS, Profile};
 use plimsoll_core::recorder::Recorder;
 use plimsoll_core::schedule::{SessionPlan, session_plan_over};
-use plimsoll_core::session::Workload;
+use plimsoll_core::session::{Account, Workload};
+use serde::{Deserialize, Serialize};
 
 use super::{Line, PingIds};
 use crate::connection::Endpoint;
@@ -32,6 +32,7 @@ const PROOF: u64 = PingIds::EACH - 1;
 pub struct WseMessages {
     shared: Arc<Shared>,
     period_ns: u64,
+    proof: Mutex<DecodeProof>,
 }
 
 #[derive(Debug)]
@@ -39,12 +40,10 @@ struct Shared {
     endpoint: Endpoint,
     messages: Repeated,
     format: Format,
-    sessions_asked: AtomicU64,
-    sessions_decoded: AtomicU64,
 }
 
 /// Whether the server decodes the format that it is sent: each session asks once, in that very format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DecodeProof {
     /// Sessions that asked.
     pub asked: u64,
@@ -69,20 +68,16 @@ impl WseMessages {
                 endpoint,
                 messages: Repeated::new(content),
                 format,
-                sessions_asked: AtomicU64::new(0),
-                sessions_decoded: AtomicU64::new(0),
             }),
             period_ns: period_ns.max(1),
+            proof: Mutex::default(),
         }
     }
 
-    /// What the sessions found out about the format; ask after the trial.
+    /// What the sessions found out about the format; ask after the trial is settled.
     #[must_use]
     pub fn decode_proof(&self) -> DecodeProof {
-        DecodeProof {
-            asked: self.shared.sessions_asked.load(Ordering::Relaxed),
-            answered: self.shared.sessions_decoded.load(Ordering::Relaxed),
-        }
+        *self.proof.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -98,16 +93,26 @@ impl Workload for WseMessages {
             ids: PingIds::of(plan.id),
             line: Line::default(),
             barriers: Barriers::default(),
-            decoded: false,
+            question: None,
             shared: Arc::clone(&self.shared),
         };
         PacedSession::new(&self.shared.endpoint, plan, self.period_ns, dialogue)
     }
 
     /// Nothing of the messages comes back, so there is no content to be checked.
-    fn audit(&self, _claims: &[()]) -> Audit {
-        Audit::default()
+    fn settle(&self, questions: &[Question], _account: Account<'_>) {
+        let answered = questions.iter().filter(|question| question.answered);
+        *self.proof.lock().unwrap_or_else(PoisonError::into_inner) = DecodeProof {
+            asked: questions.len() as u64,
+            answered: answered.count() as u64,
+        };
     }
+}
+
+/// What a session asked in the format of its messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Question {
+    answered: bool,
 }
 
 /// What one session says, and how it takes the pongs.
@@ -116,8 +121,8 @@ pub struct StreamDialogue {
     ids: PingIds,
     line: Line,
     barriers: Barriers,
-    /// The question in the session's format was answered.
-    decoded: bool,
+    /// The question in the session's format, once it is asked.
+    question: Option<Question>,
     shared: Arc<Shared>,
 }
 
@@ -167,7 +172,7 @@ impl Barriers {
 }
 
 impl Dialogue for StreamDialogue {
-    type Claim = ();
+    type Claim = Question;
 
     fn greeting(&self) -> Option<&'static str> {
         None
@@ -188,7 +193,7 @@ impl Dialogue for StreamDialogue {
         if opening == Opening::Open {
             let question = self.shared.format.ping(self.ids.id(PROOF));
             self.line.say(question.opcode, &question.bytes);
-            self.shared.sessions_asked.fetch_add(1, Ordering::Relaxed);
+            self.question = Some(Question { answered: false });
         }
         opening
     }
@@ -218,15 +223,13 @@ impl Dialogue for StreamDialogue {
         message: Message<'_>,
         now_ns: u64,
         frames: &mut FrameAccount,
-        recorder: &mut Recorder<()>,
+        recorder: &mut Recorder<Question>,
     ) {
         let Some(number) = self.line.pong(message, self.ids, recorder) else {
             return;
         };
         if number == PROOF {
-            if !std::mem::replace(&mut self.decoded, true) {
-                self.shared.sessions_decoded.fetch_add(1, Ordering::Relaxed);
-            }
+            self.question = Some(Question { answered: true });
             return;
         }
         let (oldest, newest) = match self.barriers.pong(number) {
@@ -236,6 +239,10 @@ impl Dialogue for StreamDialogue {
         let named = frames.named(oldest, newest, Naming::Answered, now_ns, recorder);
         recorder.ledger.partials_in_all += 1;
         recorder.ledger.partials += u64::from(named == Concerned::Measured);
+    }
+
+    fn finish(&mut self, recorder: &mut Recorder<Question>) {
+        recorder.claims.extend(self.question);
     }
 }
 

@@ -23,11 +23,13 @@ use plimsoll_core::record::{Calibration, SCHEMA_VERSION};
 use plimsoll_core::session::Workload;
 use plimsoll_engine::{Options, Report};
 use plimsoll_workloads::connection::Endpoint;
+use plimsoll_workloads::echo::Echo;
 use plimsoll_workloads::stt::{Audio, Stt};
 
 use crate::error::{Error, Result};
 use crate::isolation::CpuList;
 use crate::signals::Stop;
+use crate::trial::Load;
 
 use bare::Flow;
 use rounds::Rounds;
@@ -37,6 +39,11 @@ use sink::{Sink, SinkKind};
 pub const SEND_LAG_P99_LIMIT_US: f64 = 2_000.0;
 /// The highest share of its core at which an engine thread counts as honest.
 pub const BUSY_LIMIT: f64 = 0.9;
+
+/// Time between two messages of a session whose messages come back: that of speech.
+const ECHO_PERIOD_MS: u64 = 20;
+/// About what a core can send and take back in that time. Longer messages get fewer sessions.
+const ECHO_BYTES_PER_PERIOD: usize = 4_000_000;
 
 /// How the engine waits for sockets.
 const ENGINE_BACKEND: &str = "epoll";
@@ -126,17 +133,17 @@ pub fn calibrate(
     })
 }
 
-/// CPU time of the engine per frame in one short run, µs. `find` uses it to warn early.
+/// CPU time of the engine per frame of this load in one short run, µs. `find` uses it to warn early.
 ///
 /// # Errors
 /// As [`calibrate`].
-pub fn engine_us_per_frame(settings: &Settings, stop: &Stop) -> Result<f64> {
-    us_per_frame(&drive(
-        settings,
-        settings.sessions,
-        &settings.client_cpus.as_slice()[..1],
-        stop,
-    )?)
+pub fn engine_us_per_frame(load: &Load, settings: &Settings, stop: &Stop) -> Result<f64> {
+    let cpus = &settings.client_cpus.as_slice()[..1];
+    let report = match load {
+        Load::Echo { message_bytes, .. } => drive_echoes(*message_bytes, settings, cpus, stop)?,
+        Load::Stt { .. } | Load::Ws(_) => drive(settings, settings.sessions, cpus, stop)?,
+    };
+    us_per_frame(&report)
 }
 
 fn us_per_frame(report: &Report) -> Result<f64> {
@@ -212,10 +219,45 @@ impl Tried {
 
 /// Runs the engine with speech-to-text sessions against a sink that answers.
 fn drive(settings: &Settings, sessions: u32, cpus: &[u32], stop: &Stop) -> Result<Report> {
+    let stt = |endpoint| Stt::new(endpoint, Audio::synthetic(), Some(4), Some(0));
+    let place = (SinkKind::Gateway, "/ws/stt");
+    drive_against(place, stt, sessions, settings, cpus, stop)
+}
+
+/// Runs the engine with messages that come back. They have the pace of speech, whatever the load's own pace is: the core
+/// must be busy, because a frame costs twice as much if the core sleeps after each one.
+fn drive_echoes(
+    message_bytes: usize,
+    settings: &Settings,
+    cpus: &[u32],
+    stop: &Stop,
+) -> Result<Report> {
+    let echoes = |endpoint| Echo::new(endpoint, message_bytes, ECHO_PERIOD_MS);
+    let fit = ECHO_BYTES_PER_PERIOD / message_bytes.max(1);
+    let sessions = u32::try_from(fit.max(1)).unwrap_or(u32::MAX);
+    let sessions = sessions.min(settings.sessions);
+    drive_against(
+        (SinkKind::Echo, "/"),
+        echoes,
+        sessions,
+        settings,
+        cpus,
+        stop,
+    )
+}
+
+/// Runs the engine with a workload against a sink of this kind, with this path.
+fn drive_against<W: Workload>(
+    (kind, path): (SinkKind, &str),
+    workload: impl FnOnce(Endpoint) -> W,
+    sessions: u32,
+    settings: &Settings,
+    cpus: &[u32],
+    stop: &Stop,
+) -> Result<Report> {
     go_on(stop)?;
-    let sink = Sink::start(SinkKind::Gateway, &settings.sink_cpus)?;
-    let endpoint = endpoint(sink.address(), "/ws/stt");
-    let workload = Stt::new(endpoint, Audio::synthetic(), Some(4), Some(0));
+    let sink = Sink::start(kind, &settings.sink_cpus)?;
+    let workload = workload(endpoint(sink.address(), path));
     let engine = Engine {
         address: sink.address(),
         profile: Profile {
@@ -278,4 +320,35 @@ fn go_on(stop: &Stop) -> Result<()> {
         return Err(Error::Interrupted("calibrating".into()));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::conditions::AudioSource;
+
+    #[test]
+    fn a_frame_of_each_load_has_its_own_cost() {
+        let cpus = CpuList::allowed_to_us().expect("a machine");
+        let settings = Settings {
+            client_cpus: cpus.clone(),
+            sink_cpus: cpus,
+            sessions: 20,
+            rounds: 1,
+            seconds: 0.5,
+            sessions_max: 20,
+        };
+        let stt = Load::Stt {
+            audio: AudioSource::Synthetic,
+        };
+        let echo = Load::Echo {
+            message_bytes: 128,
+            period_ms: 100,
+        };
+        for load in [stt, echo] {
+            let cost_us = engine_us_per_frame(&load, &settings, &Stop::new());
+            let cost_us = cost_us.expect("a cost");
+            assert!(cost_us > 0.0 && cost_us < 10_000.0, "{cost_us} {load:?}");
+        }
+    }
 }

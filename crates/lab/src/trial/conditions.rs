@@ -3,11 +3,12 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use plimsoll_core::profile::Profile;
+use plimsoll_core::profile::{NS_PER_S, Profile};
 use plimsoll_core::record::{Build, LoadUnit, Probe};
 use plimsoll_core::secret::{Secret, Secrets};
 use plimsoll_core::slo::Slo;
 use plimsoll_workloads::stt::Audio;
+use plimsoll_workloads::stt::session::FRAME_PERIOD_NS;
 use serde::{Deserialize, Serialize};
 
 use super::ws::WsLoad;
@@ -161,6 +162,18 @@ impl Load {
         }
     }
 
+    /// Frames that a session sends each second, if all sessions of a load send at one pace. How many sessions a client
+    /// can drive follows from it.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "milliseconds and nanoseconds")]
+    pub fn frames_per_session_second(&self) -> Option<f64> {
+        match self {
+            Self::Stt { .. } => Some(NS_PER_S as f64 / FRAME_PERIOD_NS as f64),
+            Self::Echo { period_ms, .. } => Some(1e3 / (*period_ms).max(1) as f64),
+            Self::Ws(_) => None,
+        }
+    }
+
     /// The path to use if a target's URL names none.
     #[must_use]
     pub fn default_path(&self) -> &'static str {
@@ -259,4 +272,26 @@ pub enum Inference {
     Url(String),
     /// Nowhere: the workload has no back end, or we did not start the target.
     None,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_workloads::ws::{Dialect, Test};
+
+    #[test]
+    fn a_session_has_the_pace_of_its_workload() {
+        let stt = Load::Stt {
+            audio: AudioSource::Synthetic,
+        };
+        let echo = |period_ms| Load::Echo {
+            message_bytes: 128,
+            period_ms,
+        };
+        let ws = Load::Ws(Box::new(WsLoad::new(Test::Ping, Dialect::Echo)));
+        assert_eq!(stt.frames_per_session_second(), Some(50.0));
+        assert_eq!(echo(100).frames_per_session_second(), Some(10.0));
+        assert_eq!(echo(4).frames_per_session_second(), Some(250.0));
+        assert_eq!(ws.frames_per_session_second(), None);
+    }
 }

@@ -4,11 +4,11 @@ use std::process::ExitCode;
 
 use plimsoll_lab::calibrate::ws::Work;
 use plimsoll_lab::calibrate::{self, Settings, Step};
-use plimsoll_lab::isolation::{CpuList, Placement};
+use plimsoll_lab::isolation::CpuList;
 use plimsoll_lab::machine::Limits;
 use plimsoll_lab::signals::Stop;
 use plimsoll_lab::timestamp;
-use plimsoll_lab::trial::Inference;
+use plimsoll_lab::trial::{Conditions, Inference};
 use plimsoll_report::{ResultFolder, text};
 
 use crate::args::{CalibrateArgs, Calibrated, Where};
@@ -161,12 +161,14 @@ pub(crate) struct Reach {
     pub(crate) sessions: u32,
 }
 
-/// Calibrates the engine briefly, and estimates how many sessions it can drive on these cores.
+/// Calibrates the engine briefly with the workload's own frames, and estimates how many sessions it can drive on these
+/// cores if each sends so many frames per second.
 pub(crate) fn quick_reach(
-    placement: &Placement,
-    inference: &Inference,
+    conditions: &Conditions,
+    frames_per_s: f64,
     stop: &Stop,
 ) -> Result<Reach, Failure> {
+    let placement = &conditions.placement;
     let settings = Settings {
         client_cpus: placement.client_cpus.clone(),
         sink_cpus: placement.target_cpus.clone(),
@@ -176,19 +178,22 @@ pub(crate) fn quick_reach(
         seconds: 1.5,
         sessions_max: sessions_max(),
     };
-    let us_per_frame = calibrate::engine_us_per_frame(&settings, stop)?;
-    let simulator_us = match inference {
+    let us_per_frame = calibrate::engine_us_per_frame(&conditions.load, &settings, stop)?;
+    let simulator_us = match conditions.inference {
         Inference::Simulator(_) => SIMULATOR_US_PER_SESSION_SECOND,
         Inference::Url(_) | Inference::None => 0.0,
     };
-    let per_session_us = 50.0 * us_per_frame + simulator_us;
+    let cores = cores(&placement.client_cpus);
+    let sessions = sessions_within(cores, frames_per_s * us_per_frame + simulator_us);
     Ok(Reach {
         us_per_frame,
-        sessions: whole(
-            cores(&placement.client_cpus) * calibrate::BUSY_LIMIT * 1e6 / per_session_us,
-        )
-        .min(settings.sessions_max),
+        sessions,
     })
+}
+
+/// The sessions that the cores can drive if each costs so many µs of CPU per second.
+fn sessions_within(cores: f64, us_per_session_second: f64) -> u32 {
+    whole(cores * calibrate::BUSY_LIMIT * 1e6 / us_per_session_second)
 }
 
 /// The most sessions that descriptors allow. Client and sink are one process here, so a session takes two descriptors.
@@ -209,4 +214,31 @@ fn cores(cpus: &CpuList) -> f64 {
 )]
 fn whole(sessions: f64) -> u32 {
     sessions as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_lab::trial::Load;
+    use plimsoll_lab::trial::conditions::AudioSource;
+
+    /// A session of workload `echo` sends a fifth of the frames of a speech session.
+    #[test]
+    fn the_reach_follows_from_the_pace_of_the_workload() {
+        let sessions = |load: Load, us_per_frame| {
+            let frames_per_s = load.frames_per_session_second().expect("a pace");
+            sessions_within(2.0, frames_per_s * us_per_frame)
+        };
+        let echo = |period_ms| Load::Echo {
+            message_bytes: 128,
+            period_ms,
+        };
+        let stt = Load::Stt {
+            audio: AudioSource::Synthetic,
+        };
+        assert_eq!(sessions(stt, 4.0), 9_000);
+        assert_eq!(sessions(echo(100), 4.0), 45_000);
+        assert_eq!(sessions(echo(10), 4.0), 4_500);
+        assert_eq!(sessions(echo(100), 6.0), 30_000);
+    }
 }

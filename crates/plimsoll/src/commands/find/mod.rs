@@ -233,7 +233,7 @@ pub(super) fn plan(args: &SearchArgs, seed: u64, conditions: &Conditions) -> Res
 
 /// Reports before the search where it starts, if not at the requested load, and how many sessions this client can
 /// drive. Also keeps the search from loads far beyond that: their trials would be invalid, each more than once. The
-/// estimate holds for sessions that talk all the time, so nothing is said about other loads.
+/// estimate holds for sessions that send at one pace, so nothing is said about other loads.
 pub(super) fn warn_early(
     conditions: &Conditions,
     plan: &mut Plan,
@@ -244,7 +244,7 @@ pub(super) fn warn_early(
     if let Some(why) = conditions.no_verdict_at_all(plan.settings.start) {
         progress.say(&format!("starting above --start: {why}"));
     }
-    if !conditions.load.unit().is_sessions() {
+    let Some(frames_per_s) = conditions.load.frames_per_session_second() else {
         progress.say(&format!(
             "client on CPU {}; the target gets {} vCPU on CPU {}",
             conditions.placement.client_cpus,
@@ -252,8 +252,8 @@ pub(super) fn warn_early(
             conditions.placement.target_cpus,
         ));
         return Ok(());
-    }
-    let reach = calibrate::quick_reach(&conditions.placement, &conditions.inference, stop)?;
+    };
+    let reach = calibrate::quick_reach(conditions, frames_per_s, stop)?;
     progress.say(&format!(
         "client on CPU {}: about {:.1} µs of CPU per frame, so it can drive about {} sessions; the target gets {} vCPU on CPU {}",
         conditions.placement.client_cpus,

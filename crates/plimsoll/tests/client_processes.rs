@@ -1,5 +1,5 @@
-//! A client of several processes, with the real command: more connections than one process has descriptors for, and
-//! what happens to a trial if one of the processes ends, or if all are asked to end.
+//! A client of several processes, with the real command: more connections than one process has descriptors for, for
+//! every workload, and what happens to a trial if one of the processes ends, or if all are asked to end.
 
 mod support;
 
@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use support::invocation::Running;
 use support::manifests::file;
+use support::records::Trial;
 use support::ws_server::{Manner, Server};
 use support::{Ended, Plimsoll, conclusive, records, turn, undisturbed};
 
@@ -28,11 +29,10 @@ const FILES: u32 = 300;
 const CONNECTIONS: u64 = 600;
 const PROCESSES: u64 = 14;
 
-/// A call of this test with that many connections and few descriptors.
-fn call(server: &Server, slo: &std::path::Path, test: &str) -> Plimsoll {
+/// A call of this load with few descriptors.
+fn call_of(server: &Server, slo: &std::path::Path, load: &str) -> Plimsoll {
     let line = format!(
-        "run --url {} --workload ws --test {test} --sessions {CONNECTIONS} --period-ms 1000 \
-         --ramp 2 --warm-up 1.5 --measured 3 --grace 2 --slo {}",
+        "run --url {} {load} --warm-up 1.5 --measured 3 --grace 2 --slo {}",
         server.url,
         slo.display()
     );
@@ -40,15 +40,48 @@ fn call(server: &Server, slo: &std::path::Path, test: &str) -> Plimsoll {
     Plimsoll::after(&format!("ulimit -n {FILES}"), &words).keeping_results()
 }
 
-/// Runs `each` with calls against a server that has enough descriptors, and with the machine to itself.
-fn with_server<T>(each: impl Fn(&dyn Fn(&str) -> Plimsoll) -> T) -> T {
+/// A call of this test of workload `ws`, with that many connections.
+fn call(server: &Server, slo: &std::path::Path, test: &str) -> Plimsoll {
+    let load =
+        format!("--workload ws --test {test} --sessions {CONNECTIONS} --period-ms 1000 --ramp 2");
+    call_of(server, slo, &load)
+}
+
+/// Runs `each` against a server that has enough descriptors, and with the machine to itself.
+fn against<T>(manner: Manner, each: impl Fn(&Server, &std::path::Path) -> T) -> T {
     let _turn = turn();
     // The server is in this process and needs two descriptors for each connection.
     plimsoll_lab::machine::raise_fd_limit();
-    let server = Server::start(Manner::Echo);
+    let server = Server::start(manner);
     let files = tempfile::tempdir().expect("a scratch folder");
     let slo = file(files.path(), "roomy.toml", SLO);
-    each(&|test| call(&server, &slo, test))
+    each(&server, &slo)
+}
+
+/// The same with calls of tests of workload `ws`.
+fn with_server<T>(each: impl Fn(&dyn Fn(&str) -> Plimsoll) -> T) -> T {
+    against(Manner::Echo, |server, slo| {
+        each(&|test| call(server, slo, test))
+    })
+}
+
+/// A trial of this load, with its accounts closed. It took more than one process.
+fn shared(manner: Manner, load: &str) -> Option<Trial> {
+    let ended = against(manner, |server, slo| {
+        undisturbed(|| call_of(server, slo, load))
+    })?;
+    ended.expect_code(0);
+    ended.expect_nothing_left_running();
+    let trial = ended.trial();
+    records::expect_valid(&trial.0, "trial.json");
+    trial.expect_every_frame_accounted_for();
+    assert_eq!(
+        trial.ledger("frames_answered"),
+        trial.ledger("frames_due"),
+        "{load}"
+    );
+    assert!(trial.number("client.processes") > 1.0, "{load}");
+    Some(trial)
 }
 
 /// Waits until the trial runs with all of its processes, and returns their process IDs.
@@ -109,6 +142,54 @@ fn more_connections_than_a_process_has_descriptors_for() {
         let rows = ended.text_of("trial-001.csv");
         assert!(rows.lines().any(|row| row.contains(",600,")), "{rows}");
     }
+}
+
+#[test]
+fn echoes_take_several_processes() {
+    let load = format!("--workload echo --sessions {CONNECTIONS} --period-ms 1000 --ramp 2");
+    let trial = conclusive!(shared(Manner::Echo, &load));
+    assert_eq!(trial.ledger("frames_due"), CONNECTIONS * 3);
+    assert_eq!(
+        trial.ledger("content_wrong"),
+        0,
+        "each message came back to its own session"
+    );
+}
+
+#[test]
+fn a_closed_loop_takes_as_many_processes_as_its_trial() {
+    let load = "--workload ws --test ping --sessions 100 --ramp 1 --closed-loop";
+    let trial = conclusive!(shared(Manner::Echo, load));
+    assert_eq!(trial.ledger("frames_due"), 300);
+    // At most 50 pings of each connection.
+    let answered = trial.number("ws.closed_loop.pings_answered");
+    assert!((100.0..=5_000.0).contains(&answered), "{answered}");
+}
+
+/// What each connection found out about the format is added up over all processes.
+#[test]
+fn a_rate_over_many_connections_takes_several_processes() {
+    let load =
+        "--workload ws --dialect wse --test throughput --connections 100 --sessions 400 --ramp 1";
+    let trial = conclusive!(shared(Manner::Wse, load));
+    assert_eq!(trial.ledger("frames_due"), 1_200);
+    assert_eq!(trial.at("ws.decode.asked"), 100);
+    assert_eq!(trial.at("ws.decode.proven"), true);
+}
+
+#[test]
+fn a_storm_takes_several_processes() {
+    let load = "--workload ws --test storm --sessions 100";
+    let trial = conclusive!(shared(Manner::Echo, load));
+    assert_eq!(trial.ledger("frames_due"), 300);
+}
+
+/// One process has the connection that publishes; receivers of all processes know what is due to them.
+#[test]
+fn a_fan_out_takes_several_processes() {
+    let load = "--workload ws --test fanout --rate 5 --sessions 100 --ramp 1";
+    let trial = conclusive!(shared(Manner::Hub, load));
+    assert_eq!(trial.ledger("frames_due"), 1_500);
 }
 
 #[test]

@@ -379,9 +379,10 @@ fn connections_come_from_the_addresses_that_were_asked_for() {
     assert_eq!(server.peers(), expected);
 }
 
-/// Fault 7 again: if descriptors run out, the machine is the limit. A storm is refused before it begins. A rate of
-/// messages needs no more connections than it has. And the test that looks for the end says what ended it: not the
-/// client, which takes as many processes as it needs, but the one process of the target.
+/// Fault 7 again: if descriptors run out, the machine is the limit. A storm that not even several client processes have
+/// descriptors for is refused before it begins. A rate of messages needs no more connections than it has. And the test
+/// that looks for the end says what ended it: not the client, which takes as many processes as it needs, but the one
+/// process of the target.
 #[test]
 fn descriptors_that_run_out_are_the_machines() {
     build_target();
@@ -399,7 +400,7 @@ fn descriptors_that_run_out_are_the_machines() {
             .run()
     };
     let url = &server.url;
-    let refused = limited(&format!("--url {url} --test storm --sessions 100"));
+    let refused = limited(&format!("--url {url} --test storm --sessions 3000"));
     refused.expect_code(2);
     assert_eq!(refused.stderr.lines().count(), 1, "{}", refused.stderr);
     assert!(refused.stderr.contains("open files"), "{}", refused.stderr);

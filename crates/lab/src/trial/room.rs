@@ -33,10 +33,14 @@ impl Room {
 
     fn within(conditions: &Conditions, load: u32, limits: Limits) -> Result<Self> {
         let sessions = conditions.load.sessions_for(load, &conditions.profile);
+        let concurrent = conditions.load.concurrent_for(load, &conditions.profile);
         let of = |sessions: u32, short_of| {
-            // Only loads whose sessions are all open at once use more than one process.
             let several = processes_max(conditions) > 1;
-            let open = if several { u64::from(sessions) } else { 0 };
+            let open = if several {
+                concurrent.min(sessions.into())
+            } else {
+                0
+            };
             let cores = conditions.engine_cpus().len();
             Self {
                 sessions,
@@ -45,7 +49,7 @@ impl Room {
             }
         };
         let need = Need {
-            sessions: conditions.load.concurrent_for(load, &conditions.profile),
+            sessions: concurrent,
             client_processes: processes_max(conditions),
             client_addresses: conditions.load.source_addresses().len().max(1) as u64,
             inference_connections: 0,
@@ -73,16 +77,9 @@ fn looks_for_the_end(load: &Load) -> bool {
 
 /// The most client processes that may drive a load together.
 fn processes_max(conditions: &Conditions) -> u64 {
-    let several = match &conditions.load {
-        Load::Ws(ws) => match ws.test {
-            Test::Limit => true,
-            // A target that we start has as many files as one client process, and this test looks for no limit: it is
-            // better to refuse than to try.
-            Test::Hold => !conditions.configured,
-            _ => false,
-        },
-        Load::Stt { .. } | Load::Echo { .. } => false,
-    };
+    // A target that we start has as many files as one client process. Unless the limit is what the test looks for, it is
+    // better to refuse than to try.
+    let several = !conditions.configured || looks_for_the_end(&conditions.load);
     if several { PROCESSES_MAX.into() } else { 1 }
 }
 
@@ -143,6 +140,11 @@ mod tests {
     use crate::trial::WsLoad;
     use plimsoll_workloads::ws::Dialect;
 
+    const ECHO: Load = Load::Echo {
+        message_bytes: 128,
+        period_ms: 100,
+    };
+
     const LIMITS: Limits = Limits {
         fd_soft: 10_256,
         fd_hard: 10_256,
@@ -193,19 +195,39 @@ mod tests {
     }
 
     #[test]
-    fn others_are_held_by_several_processes_only_where_we_do_not_start_the_server() {
-        let mut hold = of(Test::Hold);
-        hold.configured = false;
-        let room = Room::within(&hold, 20_001, LIMITS).expect("room");
-        assert_eq!((room.sessions, room.processes), (20_001, 3));
-        for test in [Test::Ping, Test::Storm] {
-            let mut other = of(test);
-            other.configured = false;
-            assert!(Room::within(&other, 20_001, LIMITS).is_err());
+    fn every_load_is_shared_by_several_processes_where_we_do_not_start_the_server() {
+        let loads = [conditions().load, ECHO].into_iter();
+        let of_ws = [Test::Ping, Test::Hold, Test::Fanout].map(|test| of(test).load);
+        for load in loads.chain(of_ws) {
+            let mut conditions = conditions();
+            conditions.load = load;
+            assert!(Room::within(&conditions, 20_001, LIMITS).is_err());
+            conditions.configured = false;
+            let room = Room::within(&conditions, 20_001, LIMITS).expect("room");
+            assert_eq!((room.sessions, room.processes), (20_001, 3));
+            // There are ports for no more.
+            assert!(Room::within(&conditions, 28_000, LIMITS).is_err());
         }
-        // Arrivals are not all open at once.
-        let storm = Room::within(&of(Test::Storm), 1_000, LIMITS).expect("room");
-        assert_eq!((storm.sessions, storm.processes), (13_000, 1));
+        let mut connections = of(Test::Throughput);
+        connections.configured = false;
+        if let Load::Ws(ws) = &mut connections.load {
+            ws.connections = 20_001;
+        }
+        let room = Room::within(&connections, 100_000, LIMITS).expect("room");
+        assert_eq!((room.sessions, room.processes), (20_001, 3));
+    }
+
+    #[test]
+    fn arrivals_are_not_all_open_at_once() {
+        let mut storm = of(Test::Storm);
+        let room = Room::within(&storm, 1_000, LIMITS).expect("room");
+        assert_eq!((room.sessions, room.processes), (13_000, 1));
+        storm.configured = false;
+        // Up to 7 s of them.
+        let room = Room::within(&storm, 1_428, LIMITS).expect("room");
+        assert_eq!(room.processes, 1);
+        let room = Room::within(&storm, 2_900, LIMITS).expect("room");
+        assert_eq!((room.sessions, room.processes), (37_700, 3));
     }
 
     #[test]

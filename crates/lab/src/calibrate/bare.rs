@@ -235,9 +235,7 @@ pub(super) fn on_cpu<T: Send + 'static>(
         work()
     })
     .join()
-    .map_err(|_| {
-        Error::Usage("the calibration's thread panicked; this is a bug in Plimsoll".into())
-    })
+    .map_err(|_| Error::Fault("the calibration's thread panicked".to_owned()))
 }
 
 fn to_usize(count: u64) -> usize {
@@ -250,4 +248,15 @@ fn to_usize(count: u64) -> usize {
 )]
 pub(super) fn precise(count: u64) -> f64 {
     count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_of_the_bare_loop_is_plimsolls_own_fault() {
+        let error = on_cpu(0, || panic!("of this test")).expect_err("it panics");
+        assert_eq!(error.exit_code(), 70, "{error}");
+    }
 }

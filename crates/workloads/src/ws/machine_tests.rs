@@ -3,7 +3,7 @@
 use plimsoll_core::latency::Series;
 use plimsoll_core::profile::NS_PER_S;
 use plimsoll_core::schedule::{Arrivals, Spacing};
-use plimsoll_core::session::{Disconnect, Phase, Session as _, Workload as _};
+use plimsoll_core::session::{Disconnect, Phase, Session as _};
 use serde_json::json;
 
 use super::closed_loop::{ClosedPings, Finding, Flood};

@@ -9,7 +9,7 @@ use plimsoll_core::schedule::mix;
 use plimsoll_host::signals::Stop;
 
 use crate::error::{Error, Result};
-use crate::trial::{self, Conditions, Outcome, Subject, TrialSecond};
+use crate::trial::{self, Conditions, FinishedTrial, Subject, TrialSecond};
 
 /// One of the targets to measure.
 #[derive(Debug, Clone, Copy)]
@@ -22,7 +22,7 @@ pub struct Contender<'a> {
 
 /// What to measure.
 #[derive(Debug, Clone, Copy)]
-pub struct Plan {
+pub struct RoundsPlan {
     /// The load.
     pub sessions: u32,
     /// The number of rounds.
@@ -41,8 +41,11 @@ pub trait Observer {
     ///
     /// # Errors
     /// The trial could not be kept.
-    fn trial_ends(&mut self, which: usize, outcome: Outcome)
-    -> std::result::Result<String, String>;
+    fn trial_ends(
+        &mut self,
+        which: usize,
+        outcome: FinishedTrial,
+    ) -> std::result::Result<String, String>;
 }
 
 /// What was measured.
@@ -60,7 +63,7 @@ pub struct Measured {
 #[must_use]
 pub fn measure(
     contenders: &[Contender<'_>],
-    plan: Plan,
+    plan: RoundsPlan,
     stop: &Stop,
     observer: &mut dyn Observer,
 ) -> Measured {
@@ -97,7 +100,7 @@ trait Bench<T> {
 
 struct RealBench<'a> {
     contenders: &'a [Contender<'a>],
-    plan: Plan,
+    plan: RoundsPlan,
     stop: &'a Stop,
     observer: &'a mut dyn Observer,
 }
@@ -135,7 +138,7 @@ impl Bench<(Trial, String)> for RealBench<'_> {
     }
 }
 
-fn rounds<T>(bench: &mut dyn Bench<T>, plan: Plan, trials: &mut [Vec<T>]) -> Result<()> {
+fn rounds<T>(bench: &mut dyn Bench<T>, plan: RoundsPlan, trials: &mut [Vec<T>]) -> Result<()> {
     let count = trials.len();
     let all = u32::try_from(count).unwrap_or(u32::MAX);
     let mut hopeless = vec![false; count];
@@ -192,7 +195,7 @@ mod tests {
     }
 
     fn ran(invalid: usize, hopeless: bool, rounds: u32) -> (Table, Vec<Vec<u64>>, Result<()>) {
-        let plan = Plan {
+        let plan = RoundsPlan {
             sessions: 100,
             rounds,
             seed: 7,

@@ -27,7 +27,7 @@ use plimsoll_host::signals::Stop;
 use plimsoll_host::timestamp;
 
 use crate::error::{Error, Result};
-use crate::trial::{self, Conditions, Outcome, Subject, TrialSecond};
+use crate::trial::{self, Conditions, FinishedTrial, Subject, TrialSecond};
 
 /// One of the two sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +84,7 @@ pub enum At {
 
 /// The plan of a comparison.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct ComparePlan {
     /// The load at which costs are compared.
     pub at: At,
     /// The number of pairs.
@@ -105,7 +105,7 @@ pub trait Observer {
     ///
     /// # Errors
     /// The trial could not be kept.
-    fn trial_ends(&mut self, outcome: Outcome) -> std::result::Result<String, String>;
+    fn trial_ends(&mut self, outcome: FinishedTrial) -> std::result::Result<String, String>;
 }
 
 /// A trial that begins.
@@ -142,7 +142,7 @@ pub struct Compared {
 pub fn compare(
     conditions: &Conditions,
     subjects: [&Subject; 2],
-    plan: &Plan,
+    plan: &ComparePlan,
     stop: &Stop,
     observer: &mut dyn Observer,
 ) -> Result<Compared> {
@@ -263,7 +263,7 @@ struct Known {
     notes: Vec<String>,
 }
 
-fn measure(bench: &mut dyn Bench, plan: &Plan, known: &mut Known) -> Result<()> {
+fn measure(bench: &mut dyn Bench, plan: &ComparePlan, known: &mut Known) -> Result<()> {
     let load = match &plan.at {
         At::Load(load) => Some(*load),
         At::ShareOfLoadLine {
@@ -305,7 +305,7 @@ impl Known {
     fn comparison(
         mut self,
         names: [&str; 2],
-        plan: &Plan,
+        plan: &ComparePlan,
         interrupted: bool,
         started_at: String,
     ) -> Comparison {
@@ -362,7 +362,7 @@ impl Known {
         }
     }
 
-    fn note_what_is_missing(&mut self, names: [&str; 2], plan: &Plan, counted: usize) {
+    fn note_what_is_missing(&mut self, names: [&str; 2], plan: &ComparePlan, counted: usize) {
         if matches!(plan.at, At::ShareOfLoadLine { .. }) {
             for which in Which::BOTH {
                 let index = which.index();

@@ -19,13 +19,13 @@ use plimsoll_host::signals::Stop;
 use plimsoll_host::timestamp;
 
 use crate::error::{Error, Result};
-use crate::trial::{self, Conditions, Outcome, Subject, TrialSecond};
+use crate::trial::{self, Conditions, FinishedTrial, Subject, TrialSecond};
 use kept::Kept;
 use searches::{Searches, Wanted};
 
 /// The plan of a search.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct FindPlan {
     /// The settings of the search itself.
     pub settings: Settings,
     /// After this time, no further trial begins.
@@ -51,7 +51,7 @@ pub trait Observer {
     ///
     /// # Errors
     /// The trial could not be kept.
-    fn trial_ends(&mut self, outcome: Outcome) -> std::result::Result<String, String>;
+    fn trial_ends(&mut self, outcome: FinishedTrial) -> std::result::Result<String, String>;
 }
 
 /// The outcome of a search.
@@ -71,7 +71,7 @@ pub struct Found {
 pub fn find(
     conditions: &Conditions,
     subject: &Subject,
-    plan: &Plan,
+    plan: &FindPlan,
     earlier: Vec<Earlier>,
     stop: &Stop,
     observer: &mut dyn Observer,
@@ -145,7 +145,7 @@ fn one_trial(
     kept: &Kept,
     stop: &Stop,
     observer: &mut dyn Observer,
-) -> Result<Outcome> {
+) -> Result<FinishedTrial> {
     let length = conditions.length_for(wanted.load, wanted.length);
     trial::run(
         &drawn_anew(conditions, kept.count()),

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use plimsoll_core::profile::Length;
 use plimsoll_core::record::{Trial, Verdict};
 use plimsoll_host::signals::Stop;
-use plimsoll_lab::trial::{self, Conditions, Load, Outcome, Subject};
+use plimsoll_lab::trial::{self, Conditions, FinishedTrial, Load, Subject};
 use plimsoll_report::{ResultFolder, StoredTrial, text, words};
 use plimsoll_workloads::ws::{Format, Test};
 
@@ -136,7 +136,7 @@ fn one(
     row: &Row,
     keeper: &mut Keeper<'_>,
     stop: &Stop,
-) -> plimsoll_lab::Result<Outcome> {
+) -> plimsoll_lab::Result<FinishedTrial> {
     let mut conditions = conditions.clone();
     conditions.load = row.load.clone();
     let subject = match subject {

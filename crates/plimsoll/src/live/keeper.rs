@@ -1,6 +1,6 @@
 //! Shows and keeps trials as they run.
 
-use plimsoll_lab::trial::{Outcome, TrialSecond};
+use plimsoll_lab::trial::{FinishedTrial, TrialSecond};
 use plimsoll_report::{ReportError, ResultFolder};
 
 use super::state::Begins;
@@ -39,7 +39,7 @@ impl<'a> Keeper<'a> {
     }
 
     /// The trial is over: shows and keeps it, and returns the name of its record.
-    pub(crate) fn trial_over(&mut self, outcome: &Outcome) -> Result<String, String> {
+    pub(crate) fn trial_over(&mut self, outcome: &FinishedTrial) -> Result<String, String> {
         self.progress.trial_ends(&outcome.trial);
         let stem = self.keep(outcome);
         stem.map(|stem| format!("{stem}.json"))
@@ -47,7 +47,7 @@ impl<'a> Keeper<'a> {
     }
 
     /// Keeps the trial without showing how it ended, if the result is shown next anyway. Returns the stem of its files.
-    pub(crate) fn keep(&mut self, outcome: &Outcome) -> Result<String, ReportError> {
+    pub(crate) fn keep(&mut self, outcome: &FinishedTrial) -> Result<String, ReportError> {
         self.files[self.now].trial_ends(outcome)
     }
 }

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 
 use plimsoll_core::record::{Comparison, Conclusion, LiveCommand};
 use plimsoll_host::signals::Stop;
-use plimsoll_lab::compare::{At, Begun, Compared, Observer, Plan, compare};
+use plimsoll_lab::compare::{At, Begun, ComparePlan, Compared, Observer, compare};
 use plimsoll_lab::manifest::Manifest;
-use plimsoll_lab::trial::{self, Conditions, Outcome, Subject, TrialSecond};
+use plimsoll_lab::trial::{self, Conditions, FinishedTrial, Subject, TrialSecond};
 use plimsoll_report::{ResultFolder, text};
 
 use crate::args::{self, CompareArgs, FailIf};
@@ -122,7 +122,7 @@ fn targets(args: &CompareArgs, manifests: [Manifest; 2], stop: &Stop) -> Result<
             }
         }
     };
-    let plan = Plan {
+    let plan = ComparePlan {
         at,
         pairs: args.pairs.unwrap_or(PAIRS),
         confidence: args.confidence,
@@ -135,7 +135,7 @@ fn measured(
     args: &CompareArgs,
     conditions: &Conditions,
     subjects: &[Subject; 2],
-    plan: &Plan,
+    plan: &ComparePlan,
     mut progress: Progress,
     folder: &ResultFolder,
     stop: &Stop,
@@ -225,7 +225,7 @@ impl Observer for Keeper<'_> {
         self.second_over(second);
     }
 
-    fn trial_ends(&mut self, outcome: Outcome) -> Result<String, String> {
+    fn trial_ends(&mut self, outcome: FinishedTrial) -> Result<String, String> {
         self.trial_over(&outcome)
     }
 }

@@ -11,8 +11,8 @@ use std::time::Duration;
 use plimsoll_core::record::{Bracket, LiveCommand, LoadUnit};
 use plimsoll_core::search::{Search, Settings, Why};
 use plimsoll_host::signals::Stop;
-use plimsoll_lab::find::{Found, Observer, Plan, find};
-use plimsoll_lab::trial::{self, Conditions, Outcome, Subject, TrialSecond};
+use plimsoll_lab::find::{FindPlan, Found, Observer, find};
+use plimsoll_lab::trial::{self, Conditions, FinishedTrial, Subject, TrialSecond};
 use plimsoll_report::{ResultFolder, text, words};
 
 use crate::args::{FindArgs, LOAD_MAX, SearchArgs};
@@ -181,7 +181,11 @@ pub(super) fn most_asked(args: &SearchArgs, unit: LoadUnit) -> u32 {
     args.max.unwrap_or(start).max(start)
 }
 
-pub(super) fn plan(args: &SearchArgs, seed: u64, conditions: &Conditions) -> Result<Plan, Failure> {
+pub(super) fn plan(
+    args: &SearchArgs,
+    seed: u64,
+    conditions: &Conditions,
+) -> Result<FindPlan, Failure> {
     let quick = conditions.profile.name == "quick";
     let width = args.width.unwrap_or(if quick { 0.05 } else { 0.02 });
     let time_budget = match args.time_budget {
@@ -222,7 +226,7 @@ pub(super) fn plan(args: &SearchArgs, seed: u64, conditions: &Conditions) -> Res
     };
     // Checked here, so that an error is reported before anything is built.
     Search::new(settings).map_err(|error| Failure::Usage(error.to_string()))?;
-    Ok(Plan {
+    Ok(FindPlan {
         settings,
         time_budget,
     })
@@ -233,7 +237,7 @@ pub(super) fn plan(args: &SearchArgs, seed: u64, conditions: &Conditions) -> Res
 /// estimate holds for sessions that send at one pace, so nothing is said about other loads.
 pub(super) fn warn_early(
     conditions: &Conditions,
-    plan: &mut Plan,
+    plan: &mut FindPlan,
     max_given: Option<u32>,
     progress: &Progress,
     stop: &Stop,
@@ -287,7 +291,7 @@ impl Observer for Keeper<'_> {
         self.second_over(second);
     }
 
-    fn trial_ends(&mut self, outcome: Outcome) -> Result<String, String> {
+    fn trial_ends(&mut self, outcome: FinishedTrial) -> Result<String, String> {
         self.trial_over(&outcome)
     }
 }

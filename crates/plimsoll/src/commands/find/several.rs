@@ -8,10 +8,10 @@ use plimsoll_core::ranking::{common_load, cost_at_load, sort};
 use plimsoll_core::record::{Bracket, LeftOut, LiveCommand, RankedTarget, Ranking, SCHEMA_VERSION};
 use plimsoll_host::signals::Stop;
 use plimsoll_host::timestamp;
-use plimsoll_lab::common_load::{Contender, Measured, Observer, Plan, measure};
+use plimsoll_lab::common_load::{Contender, Measured, Observer, RoundsPlan, measure};
 use plimsoll_lab::manifest::Manifest;
 use plimsoll_lab::source_lines;
-use plimsoll_lab::trial::{Conditions, Outcome, Subject, TrialSecond};
+use plimsoll_lab::trial::{Conditions, FinishedTrial, Subject, TrialSecond};
 use plimsoll_report::{ResultFolder, text};
 
 use crate::args::{FindArgs, Which, WorkloadName};
@@ -255,7 +255,7 @@ impl Several<'_> {
             load,
             trials: 0,
         };
-        let plan = Plan {
+        let plan = RoundsPlan {
             sessions: load,
             rounds: self.args.rounds,
             seed: self.args.load.seed,
@@ -333,7 +333,7 @@ impl Observer for AtCommonLoad<'_> {
         self.keeper.second_over(second);
     }
 
-    fn trial_ends(&mut self, _: usize, outcome: Outcome) -> Result<String, String> {
+    fn trial_ends(&mut self, _: usize, outcome: FinishedTrial) -> Result<String, String> {
         self.keeper.trial_over(&outcome)
     }
 }

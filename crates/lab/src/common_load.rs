@@ -8,17 +8,8 @@ use plimsoll_core::record::{Trial, Verdict};
 use plimsoll_core::schedule::mix;
 use plimsoll_host::signals::Stop;
 
+use crate::campaign::{Campaign, Contender, KeptTrial, Observer, Wanted};
 use crate::error::{Error, Result};
-use crate::trial::{self, Conditions, FinishedTrial, Subject, TrialSecond};
-
-/// One of the targets to measure.
-#[derive(Debug, Clone, Copy)]
-pub struct Contender<'a> {
-    /// The target.
-    pub subject: &'a Subject,
-    /// The conditions of its trials. They are the same for all targets, except for the log folder.
-    pub conditions: &'a Conditions,
-}
 
 /// What to measure.
 #[derive(Debug, Clone, Copy)]
@@ -29,23 +20,6 @@ pub struct RoundsPlan {
     pub rounds: u32,
     /// The seed of the order and of the trials.
     pub seed: u64,
-}
-
-/// Receives the progress of a measurement. `which` is the contender's index, from 0.
-pub trait Observer {
-    /// A trial begins.
-    fn trial_begins(&mut self, which: usize, trials_left: u32);
-    /// A second of the trial is over. Its latencies are available only during this call.
-    fn second(&mut self, second: &TrialSecond<'_>);
-    /// The trial is over. Returns the name under which it was kept.
-    ///
-    /// # Errors
-    /// The trial could not be kept.
-    fn trial_ends(
-        &mut self,
-        which: usize,
-        outcome: FinishedTrial,
-    ) -> std::result::Result<String, String>;
 }
 
 /// What was measured.
@@ -68,10 +42,8 @@ pub fn measure(
     observer: &mut dyn Observer,
 ) -> Measured {
     let mut bench = RealBench {
-        contenders,
+        campaign: Campaign::new(contenders, stop, observer),
         plan,
-        stop,
-        observer,
     };
     let mut trials = vec![Vec::new(); contenders.len()];
     let ended = rounds(&mut bench, plan, &mut trials);
@@ -99,34 +71,20 @@ trait Bench<T> {
 }
 
 struct RealBench<'a> {
-    contenders: &'a [Contender<'a>],
+    campaign: Campaign<'a>,
     plan: RoundsPlan,
-    stop: &'a Stop,
-    observer: &'a mut dyn Observer,
 }
 
 impl Bench<(Trial, String)> for RealBench<'_> {
     fn run(&mut self, which: usize, seed: u64, trials_left: u32) -> Result<Ran<(Trial, String)>> {
-        let Contender {
-            subject,
-            conditions,
-        } = self.contenders[which];
-        self.observer.trial_begins(which, trials_left);
-        let mut conditions = conditions.clone();
-        conditions.seed = seed;
-        let outcome = trial::run(
-            &conditions,
-            subject,
-            self.plan.sessions,
-            Length::Full,
-            self.stop,
-            &mut |second| self.observer.second(second),
-        )?;
-        let trial = outcome.trial.clone();
-        let file = self
-            .observer
-            .trial_ends(which, outcome)
-            .map_err(Error::Usage)?;
+        let KeptTrial { trial, file } = self.campaign.run(&Wanted {
+            which,
+            sessions: self.plan.sessions,
+            length: Length::Full,
+            seed,
+            why: "cost at the common load",
+            trials_left,
+        })?;
         if trial.interrupted {
             return Err(Error::Interrupted("measuring costs".to_owned()));
         }

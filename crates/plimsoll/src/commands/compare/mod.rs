@@ -7,16 +7,15 @@ use std::process::ExitCode;
 
 use plimsoll_core::record::{Comparison, Conclusion, LiveCommand};
 use plimsoll_host::signals::Stop;
-use plimsoll_lab::compare::{At, Begun, ComparePlan, Compared, Observer, compare};
+use plimsoll_lab::compare::{At, ComparePlan, Compared, compare};
 use plimsoll_lab::manifest::Manifest;
-use plimsoll_lab::trial::{self, Conditions, FinishedTrial, Subject, TrialSecond};
+use plimsoll_lab::trial::{self, Conditions, Subject};
 use plimsoll_report::{ResultFolder, text};
 
 use crate::args::{self, CompareArgs, FailIf};
 use crate::commands::find;
 use crate::failure::Failure;
 use crate::live::keeper::Keeper;
-use crate::live::state::Begins;
 use crate::output::{self, say};
 use crate::progress::Progress;
 use crate::setup;
@@ -205,27 +204,5 @@ fn which(args: &CompareArgs) -> args::Which {
         manifest: None,
         root: args.root.clone(),
         workload: args.workload,
-    }
-}
-
-impl Observer for Keeper<'_> {
-    fn trial_begins(&mut self, trial: &Begun<'_>) {
-        let begins = Begins {
-            number: trial.number,
-            sessions: trial.sessions,
-            target: trial.target,
-            letter: trial.side.letter(),
-            why: trial.what_for,
-            trials_left: trial.trials_left,
-        };
-        self.begins(0, &begins);
-    }
-
-    fn second(&mut self, second: &TrialSecond<'_>) {
-        self.second_over(second);
-    }
-
-    fn trial_ends(&mut self, outcome: FinishedTrial) -> Result<String, String> {
-        self.trial_over(&outcome)
     }
 }

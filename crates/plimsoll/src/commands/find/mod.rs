@@ -9,17 +9,16 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use plimsoll_core::record::{Bracket, LiveCommand, LoadUnit};
-use plimsoll_core::search::{Search, Settings, Why};
+use plimsoll_core::search::{Search, Settings};
 use plimsoll_host::signals::Stop;
-use plimsoll_lab::find::{FindPlan, Found, Observer, find};
-use plimsoll_lab::trial::{self, Conditions, FinishedTrial, Subject, TrialSecond};
+use plimsoll_lab::find::{FindPlan, Found, find};
+use plimsoll_lab::trial::{self, Conditions, Subject};
 use plimsoll_report::{ResultFolder, text, words};
 
 use crate::args::{FindArgs, LOAD_MAX, SearchArgs};
 use crate::commands::calibrate;
 use crate::failure::Failure;
 use crate::live::keeper::Keeper;
-use crate::live::state::Begins;
 use crate::output::{self, say};
 use crate::progress::Progress;
 use crate::setup;
@@ -272,28 +271,6 @@ pub(super) fn warn_early(
         settings.max = settings.max.min(beyond_reach).max(settings.start);
     }
     Ok(())
-}
-
-impl Observer for Keeper<'_> {
-    fn trial_begins(&mut self, number: u32, sessions: u32, why: Why, trials_left: u32) {
-        let begins = Begins {
-            number,
-            sessions,
-            target: "",
-            letter: "",
-            why: why.word(),
-            trials_left,
-        };
-        self.begins(0, &begins);
-    }
-
-    fn second(&mut self, second: &TrialSecond<'_>) {
-        self.second_over(second);
-    }
-
-    fn trial_ends(&mut self, outcome: FinishedTrial) -> Result<String, String> {
-        self.trial_over(&outcome)
-    }
 }
 
 /// The exit code: 0 if every target has a load line, 3 if one could not be measured, 1 if one carries nothing, 130 if

@@ -1,7 +1,7 @@
 //! Latency recording: HDR histograms, from the schedule and from the write, side by side.
 //!
 //! "From the schedule" is what a user of the server experiences and what the gates look at. "From the write" leaves out
-//! the client's own lateness and the time that a frame waited for a full socket. The difference between the two lets
+//! the client's own lateness and the time that a frame waited for the target. The difference between the two lets
 //! the reader check the client. (Gil Tene's "coordinated omission" is what happens if only the second is recorded.)
 
 use hdrhistogram::Histogram;
@@ -24,9 +24,10 @@ pub enum Series {
     OldestFromSchedule,
     /// The same, from that frame's write.
     OldestFromWrite,
-    /// Write minus schedule, without the time waited for a full socket: the client's own lateness.
+    /// Write minus schedule, without the time waited for the target: the client's own lateness.
     SendLag,
-    /// Time that a due frame waited for a full socket: the target's back-pressure.
+    /// Time that a due frame waited for the target, because its socket was full or the protocol demanded an answer first:
+    /// the target's back-pressure.
     SendWait,
 }
 

@@ -75,6 +75,12 @@ const REASON_MAX_CHARS: usize = 200;
 const OTHER_REASONS: &str = "other reasons";
 
 impl Ledger {
+    /// Whether every frame that was due is accounted for: answered, errored or lost.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.frames_due == self.frames_answered + self.frames_errored + self.frames_lost
+    }
+
     /// Counts one more case of a reason.
     pub fn because(&mut self, reason: &str) {
         self.because_of(reason, 1);
@@ -291,7 +297,15 @@ impl FrameLedger {
 
     /// Closes the account: counts the frames that were due and those that were lost, and calls `on_lost` with each lost
     /// frame. `due` is the number of frames due so far.
+    ///
+    /// # Panics
+    /// If more frames were sent than were due: the fault is ours, and no figure of the trial can be trusted.
     pub fn finish(&mut self, due: u64, totals: &mut Ledger, mut on_lost: impl FnMut(u64)) {
+        assert!(
+            self.sent <= due,
+            "{} frames were sent and only {due} were due",
+            self.sent
+        );
         let due_end = self.measured.end.min(due + 1);
         totals.frames_due += due_end.saturating_sub(self.measured.start);
         totals.frames_lost += self.given_up;

@@ -5,7 +5,7 @@ mod synthetic_server;
 use plimsoll_core::least_load::LeastLoads;
 use plimsoll_core::profile::{Length, Profile};
 use plimsoll_core::search::edge::EdgePosterior;
-use plimsoll_core::search::{Ended, LoadClass, Outcome, Search, Settings, Step, TrialVerdict};
+use plimsoll_core::search::{Ended, LoadClass, Search, SearchResult, Settings, Step, TrialVerdict};
 use plimsoll_core::slo::{Gate, Metric, Percentile, Slo};
 use proptest::prelude::*;
 use synthetic_server::{Shape, Spent, SyntheticServer, Wander, run, uniform};
@@ -57,7 +57,7 @@ fn quick(seed: u64) -> Settings {
 fn search(
     settings: &Settings,
     mut server: impl FnMut(u32, u32) -> TrialVerdict,
-) -> (Outcome, Spent) {
+) -> (SearchResult, Spent) {
     let mut search = Search::new(*settings).expect("the settings make sense");
     run(&mut search, SHORT_SHARE, |load, _, trial, _| {
         server(load, trial)
@@ -75,7 +75,7 @@ fn exact(edge: u32) -> impl Fn(u32, u32) -> TrialVerdict {
 }
 
 /// What holds for every outcome, whatever the server did.
-fn is_consistent(outcome: &Outcome) -> Result<(), TestCaseError> {
+fn is_consistent(outcome: &SearchResult) -> Result<(), TestCaseError> {
     let at = |load: u32| {
         let mut of_load = outcome.evidence.iter().filter(|e| e.sessions == load);
         of_load.next().expect("a load that was tried")

@@ -110,6 +110,10 @@ impl Calendar {
             self.cancel(id);
             let due_ns = self.entries[id as usize].due_ns;
             if due_ns / self.width_ns <= self.cursor {
+                assert!(
+                    due_ns < now_ns,
+                    "session {id} is handed out before it is due"
+                );
                 return Some(id);
             }
             self.schedule(id, due_ns);

@@ -44,6 +44,11 @@ impl<C> Unsettled<C> {
             latency: &mut self.report.latency,
         };
         workload.settle(&self.claims, account);
+        debug_assert!(
+            self.report.ledger.is_whole(),
+            "every frame that was due is answered, errored or lost: {:?}",
+            self.report.ledger
+        );
         self.report
     }
 }

@@ -13,7 +13,7 @@ use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 #[derive(Serialize, Deserialize)]
-struct Told {
+struct WireLatencies {
     censored: u64,
     /// The histograms, by the tag of their series.
     histograms: BTreeMap<String, String>,
@@ -33,7 +33,7 @@ pub(crate) fn serialize<S: Serializer>(set: &LatencySet, to: S) -> Result<S::Ok,
             .map_err(|error| S::Error::custom(format!("{}: {error}", series.tag())))?;
         histograms.insert(series.tag().to_owned(), STANDARD.encode(bytes));
     }
-    let told = Told {
+    let told = WireLatencies {
         censored: set.censored(),
         histograms,
     };
@@ -41,7 +41,7 @@ pub(crate) fn serialize<S: Serializer>(set: &LatencySet, to: S) -> Result<S::Ok,
 }
 
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<LatencySet, D::Error> {
-    let told = Told::deserialize(from)?;
+    let told = WireLatencies::deserialize(from)?;
     let mut histograms = Vec::new();
     for (tag, text) in &told.histograms {
         let histogram = read(tag, text)

@@ -8,41 +8,18 @@ use plimsoll_core::record::{Trial, Verdict};
 use plimsoll_core::schedule::mix;
 use plimsoll_host::signals::Stop;
 
+use crate::campaign::{Campaign, Contender, KeptTrial, Observer, Wanted};
 use crate::error::{Error, Result};
-use crate::trial::{self, Conditions, Outcome, Subject, TrialSecond};
-
-/// One of the targets to measure.
-#[derive(Debug, Clone, Copy)]
-pub struct Contender<'a> {
-    /// The target.
-    pub subject: &'a Subject,
-    /// The conditions of its trials. They are the same for all targets, except for the log folder.
-    pub conditions: &'a Conditions,
-}
 
 /// What to measure.
 #[derive(Debug, Clone, Copy)]
-pub struct Plan {
+pub struct RoundsPlan {
     /// The load.
     pub sessions: u32,
     /// The number of rounds.
     pub rounds: u32,
     /// The seed of the order and of the trials.
     pub seed: u64,
-}
-
-/// Receives the progress of a measurement. `which` is the contender's index, from 0.
-pub trait Observer {
-    /// A trial begins.
-    fn trial_begins(&mut self, which: usize, trials_left: u32);
-    /// A second of the trial is over. Its latencies are available only during this call.
-    fn second(&mut self, second: &TrialSecond<'_>);
-    /// The trial is over. Returns the name under which it was kept.
-    ///
-    /// # Errors
-    /// The trial could not be kept.
-    fn trial_ends(&mut self, which: usize, outcome: Outcome)
-    -> std::result::Result<String, String>;
 }
 
 /// What was measured.
@@ -60,15 +37,13 @@ pub struct Measured {
 #[must_use]
 pub fn measure(
     contenders: &[Contender<'_>],
-    plan: Plan,
+    plan: RoundsPlan,
     stop: &Stop,
     observer: &mut dyn Observer,
 ) -> Measured {
     let mut bench = RealBench {
-        contenders,
+        campaign: Campaign::new(contenders, stop, observer),
         plan,
-        stop,
-        observer,
     };
     let mut trials = vec![Vec::new(); contenders.len()];
     let ended = rounds(&mut bench, plan, &mut trials);
@@ -96,34 +71,20 @@ trait Bench<T> {
 }
 
 struct RealBench<'a> {
-    contenders: &'a [Contender<'a>],
-    plan: Plan,
-    stop: &'a Stop,
-    observer: &'a mut dyn Observer,
+    campaign: Campaign<'a>,
+    plan: RoundsPlan,
 }
 
 impl Bench<(Trial, String)> for RealBench<'_> {
     fn run(&mut self, which: usize, seed: u64, trials_left: u32) -> Result<Ran<(Trial, String)>> {
-        let Contender {
-            subject,
-            conditions,
-        } = self.contenders[which];
-        self.observer.trial_begins(which, trials_left);
-        let mut conditions = conditions.clone();
-        conditions.seed = seed;
-        let outcome = trial::run(
-            &conditions,
-            subject,
-            self.plan.sessions,
-            Length::Full,
-            self.stop,
-            &mut |second| self.observer.second(second),
-        )?;
-        let trial = outcome.trial.clone();
-        let file = self
-            .observer
-            .trial_ends(which, outcome)
-            .map_err(Error::Usage)?;
+        let KeptTrial { trial, file } = self.campaign.run(&Wanted {
+            which,
+            sessions: self.plan.sessions,
+            length: Length::Full,
+            seed,
+            why: "cost at the common load",
+            trials_left,
+        })?;
         if trial.interrupted {
             return Err(Error::Interrupted("measuring costs".to_owned()));
         }
@@ -135,7 +96,7 @@ impl Bench<(Trial, String)> for RealBench<'_> {
     }
 }
 
-fn rounds<T>(bench: &mut dyn Bench<T>, plan: Plan, trials: &mut [Vec<T>]) -> Result<()> {
+fn rounds<T>(bench: &mut dyn Bench<T>, plan: RoundsPlan, trials: &mut [Vec<T>]) -> Result<()> {
     let count = trials.len();
     let all = u32::try_from(count).unwrap_or(u32::MAX);
     let mut hopeless = vec![false; count];
@@ -192,7 +153,7 @@ mod tests {
     }
 
     fn ran(invalid: usize, hopeless: bool, rounds: u32) -> (Table, Vec<Vec<u64>>, Result<()>) {
-        let plan = Plan {
+        let plan = RoundsPlan {
             sessions: 100,
             rounds,
             seed: 7,

@@ -9,6 +9,7 @@
 //! - [`simulator`]: runs the inference simulator as a child, and controls it.
 //! - [`doctor`]: finds what is missing to measure the targets here, and says how to fix it.
 //! - [`trial`]: one run at one load, from a fresh target to a judged record.
+//! - [`campaign`]: runs trials one after the other, and has each shown and kept.
 //! - [`find`]: runs trials at the loads that the search asks for, until the edge is known.
 //! - [`compare`]: runs trials of two targets in turns, and draws the conclusion.
 //! - [`common_load`]: runs rounds of trials of several targets at one load.
@@ -17,6 +18,7 @@
 
 pub mod build;
 pub mod calibrate;
+pub mod campaign;
 pub mod check;
 pub mod common_load;
 pub mod compare;

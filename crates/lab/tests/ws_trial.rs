@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use plimsoll_core::profile::{Length, NS_PER_MS, Profile};
 use plimsoll_core::record::{LoadUnit, Trial};
 use plimsoll_host::isolation::{CpuList, Placement};
-use plimsoll_host::machine::Environment;
+use plimsoll_host::machine::MachineFacts;
 use plimsoll_host::signals::Stop;
 use plimsoll_lab::trial::{
     self, Conditions, Inference, Load, NetworkPlan, Subject, TargetUrl, WsLoad,
@@ -144,7 +144,7 @@ fn trial_of(ws: WsLoad, load: u32, logs: &Path) -> Trial {
         inference: Inference::None,
         configured: false,
         log_folder: logs.to_path_buf(),
-        machine: Environment::of_this_machine(),
+        machine: MachineFacts::of_this_machine(),
         build: plimsoll_core::record::Build::default(),
         load: load_of,
     };

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use plimsoll_core::record::{LiveCommand, LiveEnded, LivePhases, LoadUnit, Second, Trial, Verdict};
 use plimsoll_host::timestamp;
+use plimsoll_lab::campaign::TrialBegins;
 use plimsoll_lab::trial::{Conditions, Subject, TrialSecond};
 use plimsoll_report::{ResultFolder, words};
 
 use crate::live::outlets::{self, Outlets};
 use crate::live::shared::Shared;
-use crate::live::state::{Begins, Facts, LiveState, Measuring, time_left_s};
+use crate::live::state::{Facts, LiveState, Measuring, time_left_s};
 use crate::output::note;
 
 /// A plain line is written every this many seconds of a trial.
@@ -105,7 +106,7 @@ impl Progress {
         });
     }
 
-    pub(crate) fn trial_begins(&mut self, begins: &Begins<'_>) {
+    pub(crate) fn trial_begins(&mut self, begins: &TrialBegins<'_>) {
         self.shared.tell(|state| state.trial_begins(begins));
         self.shared.wake();
         self.plain.trial_begins(begins);
@@ -151,8 +152,8 @@ struct Plain {
 }
 
 impl Plain {
-    fn trial_begins(&mut self, begins: &Begins<'_>) {
-        let Begins {
+    fn trial_begins(&mut self, begins: &TrialBegins<'_>) {
+        let TrialBegins {
             number, sessions, ..
         } = begins;
         let who: Vec<&str> = [begins.letter, begins.target]
@@ -269,13 +270,14 @@ mod tests {
             phases: LivePhases::of(&Profile::quick()),
             ..Plain::default()
         };
-        plain.trial_begins(&Begins {
+        plain.trial_begins(&TrialBegins {
             number: 3,
             sessions: 750,
             target,
             letter,
             why,
             trials_left: 3,
+            ..TrialBegins::default()
         });
         plain
     }
@@ -305,13 +307,14 @@ mod tests {
             unit: LoadUnit::MESSAGES_PER_SECOND,
             ..plain("", "", "256 B")
         };
-        plain.trial_begins(&Begins {
+        plain.trial_begins(&TrialBegins {
             number: 2,
             sessions: 10_000,
             target: "",
             letter: "",
             why: "256 B",
             trials_left: 1,
+            ..TrialBegins::default()
         });
         assert!(
             plain

@@ -12,7 +12,7 @@ use plimsoll_core::record::LoadUnit;
 use plimsoll_core::secret::redacted_url;
 use plimsoll_core::slo::Slo;
 use plimsoll_host::isolation::{CpuList, GroupView, Layout, Placement, can_be_own, no_own_network};
-use plimsoll_host::machine::{Environment, probe};
+use plimsoll_host::machine::{MachineFacts, probe};
 use plimsoll_host::resources::Source;
 use plimsoll_host::signals::Stop;
 use plimsoll_lab::build::build as build_target;
@@ -157,7 +157,7 @@ pub(crate) fn conditions(
         inference,
         configured: which.url.is_none(),
         log_folder,
-        machine: Environment::of_this_machine(),
+        machine: MachineFacts::of_this_machine(),
         build: build::of_this_program(),
         load: workload,
     })

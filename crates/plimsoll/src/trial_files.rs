@@ -1,6 +1,6 @@
 //! The files of trials, written while they run.
 
-use plimsoll_lab::trial::{Outcome, TrialSecond};
+use plimsoll_lab::trial::{FinishedTrial, TrialSecond};
 use plimsoll_report::{ReportError, ResultFolder, TrialLog};
 
 /// Writes the files of trials, one trial after the other. The histograms go to disk second by second, because those of
@@ -37,7 +37,7 @@ impl<'a> TrialFiles<'a> {
     }
 
     /// The trial is over: names its files, and returns their stem.
-    pub(crate) fn trial_ends(&mut self, outcome: &Outcome) -> Result<String, ReportError> {
+    pub(crate) fn trial_ends(&mut self, outcome: &FinishedTrial) -> Result<String, ReportError> {
         let begin = || self.folder.begin_log(&outcome.trial.started_at);
         let log = self.log.take().unwrap_or_else(begin)?;
         self.folder

@@ -56,7 +56,7 @@ pub struct Case {
 
 /// How a case ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CaseOutcome {
     /// It ran and did not pass.
     Failed,
     /// It did not pass, and a process of it was kept from its core each time: it shows nothing about the target.
@@ -75,8 +75,8 @@ impl Check {
             let cases = self.cases.iter().filter(|case| case.outcome() == outcome);
             cases.count() as u64
         };
-        let (failed, skipped) = (counted(Outcome::Failed), counted(Outcome::Skipped));
-        let disturbed = counted(Outcome::Disturbed);
+        let (failed, skipped) = (counted(CaseOutcome::Failed), counted(CaseOutcome::Skipped));
+        let disturbed = counted(CaseOutcome::Disturbed);
         let ran = self.cases.len() as u64 - skipped;
         let mut unknown = String::new();
         if disturbed > 0 {
@@ -110,12 +110,12 @@ impl Check {
 impl Case {
     /// How the case ended. A case that did not run did not pass, whatever `pass` says.
     #[must_use]
-    pub fn outcome(&self) -> Outcome {
+    pub fn outcome(&self) -> CaseOutcome {
         match (&self.skipped, self.pass, &self.disturbed) {
-            (Some(_), _, _) => Outcome::Skipped,
-            (None, true, _) => Outcome::Passed,
-            (None, false, Some(_)) => Outcome::Disturbed,
-            (None, false, None) => Outcome::Failed,
+            (Some(_), _, _) => CaseOutcome::Skipped,
+            (None, true, _) => CaseOutcome::Passed,
+            (None, false, Some(_)) => CaseOutcome::Disturbed,
+            (None, false, None) => CaseOutcome::Failed,
         }
     }
 
@@ -123,8 +123,8 @@ impl Case {
     #[must_use]
     pub fn seen_in_words(&self) -> String {
         match (self.outcome(), &self.skipped, &self.disturbed) {
-            (Outcome::Skipped, Some(why), _) => why.clone(),
-            (Outcome::Disturbed, _, Some(why)) => format!("{} ({why})", self.seen),
+            (CaseOutcome::Skipped, Some(why), _) => why.clone(),
+            (CaseOutcome::Disturbed, _, Some(why)) => format!("{} ({why})", self.seen),
             _ => self.seen.clone(),
         }
     }

@@ -397,7 +397,7 @@ pub fn outcome(trial: &Trial) -> String {
 pub fn ledger_gap(trial: &Trial) -> Option<String> {
     let ledger = &trial.ledger;
     let named = ledger.frames_answered + ledger.frames_errored + ledger.frames_lost;
-    (ledger.frames_due != named).then(|| {
+    (!ledger.is_whole()).then(|| {
         format!(
             "the ledger does not add up: {} {} due, {} answered, errored or lost; do not trust this trial",
             count(ledger.frames_due),

@@ -13,7 +13,7 @@ use golden_files::assert_golden;
 use page::{HOSTILE, assert_sound, folder_of, found, page_of, text_of};
 use plimsoll_core::record::{Bracket, LoadUnit, Trial};
 use plimsoll_report::facts::ws::table::{TestTable, tables};
-use plimsoll_report::history::{Conditions, Entry, entry};
+use plimsoll_report::history::{Entry, ResultConditions, entry};
 use plimsoll_report::{SearchView, StoredTrial, load, render_all, text, words};
 
 fn crate_folder() -> PathBuf {
@@ -266,7 +266,7 @@ fn the_history_tells_the_load_in_its_unit_and_keeps_tests_apart() {
     let found = &entries(place.path())[0];
     assert_eq!(found.in_short(), "600 connections per second");
     assert_eq!(found.test.as_deref(), Some("storm"));
-    let conditions = Conditions::of(found);
+    let conditions = ResultConditions::of(found);
     assert!(
         conditions
             .words()
@@ -277,7 +277,7 @@ fn the_history_tells_the_load_in_its_unit_and_keeps_tests_apart() {
     let ran = &entries(place.path())[0];
     assert_eq!(ran.in_short(), "fail at 20,000 messages per second");
     assert_eq!(ran.claim, words::outcome(&run));
-    assert_ne!(Conditions::of(ran), conditions);
+    assert_ne!(ResultConditions::of(ran), conditions);
     // What is written for other workloads did not change.
     let place = folder_of(&[example::failed_run()], None, &[], &[]);
     let record = serde_json::to_value(&entries(place.path())[0]).unwrap();

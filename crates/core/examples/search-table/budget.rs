@@ -2,7 +2,7 @@
 
 use plimsoll_core::profile::{Length, Profile};
 use plimsoll_core::search::{
-    Outcome, Search, Settings, SettingsError, Step, TrialVerdict, trials_in,
+    Search, SearchResult, Settings, SettingsError, Step, TrialVerdict, trials_in,
 };
 
 use crate::synthetic_server::{SyntheticServer, uniform};
@@ -148,7 +148,12 @@ fn searched(plan: &Plan, server: &SyntheticServer, invalid: f64) -> Result<Answe
 }
 
 /// Runs a search as `plimsoll find` does, with a clock that only its trials advance.
-fn run(search: &mut Search, plan: &Plan, server: &SyntheticServer, invalid: f64) -> (Outcome, u32) {
+fn run(
+    search: &mut Search,
+    plan: &Plan,
+    server: &SyntheticServer,
+    invalid: f64,
+) -> (SearchResult, u32) {
     let (budget_s, full_s) = (plan.minutes * 60.0, plan.profile.lasts_s());
     let (mut elapsed_s, mut trials) = (0.0, 0);
     loop {

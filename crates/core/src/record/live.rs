@@ -223,7 +223,7 @@ pub struct LiveSecond {
     pub oldest_p95_ms: Option<f64>,
     /// The client's send lag, 99th percentile.
     pub send_lag_p99_us: Option<f64>,
-    /// Time that frames waited for a full socket, 99th percentile.
+    /// Time that frames waited for the target, 99th percentile.
     pub send_wait_p99_us: Option<f64>,
     /// Share of its core that the busiest engine thread used.
     pub client_cpu_share: f64,

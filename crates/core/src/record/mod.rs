@@ -37,7 +37,7 @@ pub use second::Second;
 pub use trial::{
     Drift, Environment, GateResult, SanityCheck, SloVerdict, Slope, Target, Trial, Verdict,
 };
-pub use ws::{ClosedLoopRecord, DecodeRecord, Delivered, Outcome as WsOutcome, WsRecord};
+pub use ws::{ClosedLoopRecord, DecodeRecord, Delivered, WsOutcome, WsRecord};
 
 /// Schema version of the records in this module.
 pub const SCHEMA_VERSION: u32 = 1;

@@ -15,9 +15,9 @@ pub struct Client {
     /// Share of the engine's busiest core that its threads used: one thread, or one thread of each process if several
     /// processes share a core.
     pub cpu_share: f64,
-    /// Write time minus schedule, without waits for a full socket.
+    /// Write time minus schedule, without waits for the target.
     pub send_lag: LagQuantiles,
-    /// Time that due frames waited for a full socket.
+    /// Time that due frames waited for the target: its socket was full, or the protocol demanded an answer first.
     pub send_wait: LagQuantiles,
     /// Share of CPU time that the hypervisor took from the client's cores.
     pub steal_share: Option<f64>,

@@ -29,7 +29,7 @@ pub struct WsRecord {
     /// How far the load came.
     pub delivered: Delivered,
     /// Why arrivals did not open, by name, the most frequent first, in the test `storm`.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<WsOutcome>,
     /// Whether the server decodes what it receives; `null` if the test does not ask.
     pub decode: Option<DecodeRecord>,
     /// What a closed loop measures on the same server. It decides nothing. `null` without `--closed-loop`.
@@ -55,7 +55,7 @@ pub struct Delivered {
 
 /// A way in which arrivals failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Outcome {
+pub struct WsOutcome {
     /// Its name: `tcp_refused`, `closed_before_http`, `http_status 503`, `auth_4401`, `no_server_ready`, `timeout`,
     /// `local_EMFILE`, …
     pub name: String,

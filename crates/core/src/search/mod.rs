@@ -70,7 +70,7 @@ pub enum Step {
         why: Why,
     },
     /// The search is over.
-    Done(Outcome),
+    Done(SearchResult),
 }
 
 /// Why the search runs a trial.
@@ -147,7 +147,7 @@ pub enum Ended {
 
 /// What the search knows at its end.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub struct SearchResult {
     /// The load line: the highest load below `first_fail` that is classified as passing. `None` if there is none. It
     /// has a majority of `repeats` behind it, unless a budget ended the search or the repeats were invalid: see `ended`
     /// and `evidence`.
@@ -289,9 +289,9 @@ impl Search {
         choice.next()
     }
 
-    fn outcome(&self, known: Knowledge, ended: Ended) -> Outcome {
+    fn outcome(&self, known: Knowledge, ended: Ended) -> SearchResult {
         let conclusion = conclusion::sentence(&self.settings, &self.tallies, &known, ended);
-        Outcome {
+        SearchResult {
             confirmed: known.confirmed,
             borderline: known.borderline,
             first_fail: known.first_fail,

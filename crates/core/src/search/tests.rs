@@ -35,7 +35,7 @@ fn pass_if(passes: bool) -> TrialVerdict {
 fn drive(
     search: &mut Search,
     mut server: impl FnMut(u32, u32) -> TrialVerdict,
-) -> (Vec<Trial>, Outcome) {
+) -> (Vec<Trial>, SearchResult) {
     let mut steps: Vec<Trial> = Vec::new();
     loop {
         match search.next() {
@@ -56,13 +56,13 @@ fn loads(steps: &[Trial], why: Why) -> Vec<u32> {
     of_kind.map(|step| step.0).collect()
 }
 
-fn evidence(outcome: &Outcome, load: u32) -> &LoadEvidence {
+fn evidence(outcome: &SearchResult, load: u32) -> &LoadEvidence {
     let mut of_load = outcome.evidence.iter().filter(|e| e.sessions == load);
     of_load.next().expect("that load was tried")
 }
 
 /// What must hold for a search that found the edge of a server that passes up to `edge`.
-fn assert_found(outcome: &Outcome, edge: f64, width: f64) {
+fn assert_found(outcome: &SearchResult, edge: f64, width: f64) {
     assert_eq!(outcome.ended, Ended::Narrow, "{outcome:?}");
     let found = outcome.edge.expect("an edge");
     let high = found.high.expect("an upper end");

@@ -3,7 +3,7 @@
 
 use plimsoll_core::profile::Length;
 use plimsoll_core::schedule::mix;
-use plimsoll_core::search::{Outcome, Search, Step, TrialVerdict};
+use plimsoll_core::search::{Search, SearchResult, Step, TrialVerdict};
 
 /// A server whose trials pass by chance, less often at higher loads.
 #[derive(Debug, Clone, Copy)]
@@ -166,7 +166,7 @@ pub(crate) fn run(
     search: &mut Search,
     short_share: f64,
     mut server: impl FnMut(u32, Length, u32, f64) -> TrialVerdict,
-) -> (Outcome, Spent) {
+) -> (SearchResult, Spent) {
     let mut spent = Spent::default();
     loop {
         match search.next() {

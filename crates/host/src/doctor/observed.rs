@@ -4,13 +4,13 @@ use crate::isolation::{
     Cgroup, CpuList, DEFAULT_PERIOD_US, How, Layout, Means, Missing, Placement, can_be_own,
     siblings_of,
 };
-use crate::machine::{Environment, Limits};
+use crate::machine::{Limits, MachineFacts};
 
 /// Everything that the doctor looks at.
 #[derive(Debug, Clone)]
 pub struct Observed {
     /// The machine's facts.
-    pub environment: Environment,
+    pub environment: MachineFacts,
     /// The limits of this process.
     pub limits: Limits,
     /// The number of CPUs that we may use.
@@ -54,7 +54,7 @@ impl Observed {
         };
         let number = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse().ok();
         Self {
-            environment: Environment::of_this_machine(),
+            environment: MachineFacts::of_this_machine(),
             limits: Limits::of_this_process(),
             cpus: allowed.as_ref().map_or(0, CpuList::count),
             shared_core: placement

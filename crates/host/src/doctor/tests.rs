@@ -1,12 +1,12 @@
 use crate::isolation::{How, Means, Missing, Wanted};
-use crate::machine::Environment;
+use crate::machine::MachineFacts;
 
 use super::*;
 
 /// A machine with nothing wrong.
 fn good_machine() -> Observed {
     Observed {
-        environment: Environment {
+        environment: MachineFacts {
             os: "Linux".into(),
             kernel: "6.1".into(),
             arch: "x86_64".into(),

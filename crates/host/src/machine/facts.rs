@@ -11,7 +11,7 @@ use crate::resources::CpuTimes;
 
 /// The machine of a measurement. A fact that the machine does not report is absent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Environment {
+pub struct MachineFacts {
     /// The distribution's name for itself.
     pub os: String,
     /// The kernel's release.
@@ -50,7 +50,7 @@ pub struct Environment {
     pub load_average: Option<f64>,
 }
 
-impl Environment {
+impl MachineFacts {
     /// Reads the facts of this machine.
     #[must_use]
     pub fn of_this_machine() -> Self {
@@ -231,11 +231,11 @@ mod tests {
 
     #[test]
     fn this_machine_has_facts_that_survive_writing() {
-        let environment = Environment::of_this_machine();
+        let environment = MachineFacts::of_this_machine();
         assert!(environment.cores > 0 && environment.memory_bytes > 0 && environment.fd_limit > 0);
         let text = serde_json::to_string(&environment).expect("json");
         assert_eq!(
-            serde_json::from_str::<Environment>(&text).expect("json"),
+            serde_json::from_str::<MachineFacts>(&text).expect("json"),
             environment
         );
         let facts = environment.facts();

@@ -10,6 +10,6 @@ mod facts;
 mod limits;
 mod probe;
 
-pub use facts::{Environment, ephemeral_ports};
+pub use facts::{MachineFacts, ephemeral_ports};
 pub use limits::{Limits, Need, Room, preflight, raise_fd_limit};
 pub use probe::probe;

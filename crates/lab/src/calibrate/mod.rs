@@ -67,7 +67,7 @@ pub struct Settings {
 
 /// One step, for the progress display.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Step {
+pub enum CalibrationStep {
     /// The bare loop's cost in one round.
     Bare {
         /// CPU time per frame, µs.
@@ -99,18 +99,18 @@ pub fn calibrate(
     settings: &Settings,
     started_at: String,
     stop: &Stop,
-    mut on_step: impl FnMut(&Step),
+    mut on_step: impl FnMut(&CalibrationStep),
 ) -> Result<Calibration> {
     let first_cpu = settings.client_cpus.as_slice()[0];
     let timer_error_p99_us = bare::timer_error_p99_us(first_cpu)?;
     let mut rounds = Rounds::default();
     for _ in 0..settings.rounds {
         let bare_us = bare::run(Flow::speech(settings.sessions), settings, first_cpu, stop)?;
-        on_step(&Step::Bare {
+        on_step(&CalibrationStep::Bare {
             us_per_frame: bare_us,
         });
         let engine_us = us_per_frame(&drive(settings, settings.sessions, &[first_cpu], stop)?)?;
-        on_step(&Step::Engine {
+        on_step(&CalibrationStep::Engine {
             us_per_frame: engine_us,
         });
         rounds.add(bare_us, engine_us);
@@ -157,7 +157,7 @@ fn most_sessions(
     settings: &Settings,
     us_per_frame: f64,
     stop: &Stop,
-    on_step: &mut impl FnMut(&Step),
+    on_step: &mut impl FnMut(&CalibrationStep),
 ) -> Result<(u32, f64)> {
     let threads = u32::try_from(settings.client_cpus.count()).unwrap_or(u32::MAX);
     let search = reach::Search {
@@ -207,8 +207,8 @@ impl Tried {
         self.honest.then_some(self.send_lag_p99_us)
     }
 
-    fn as_step(self, load: u32) -> Step {
-        Step::Load {
+    fn as_step(self, load: u32) -> CalibrationStep {
+        CalibrationStep::Load {
             load,
             send_lag_p99_us: self.send_lag_p99_us,
             busy_share: self.busy_share,

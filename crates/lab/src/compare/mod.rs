@@ -26,8 +26,9 @@ use plimsoll_core::stats::Mean;
 use plimsoll_host::signals::Stop;
 use plimsoll_host::timestamp;
 
+use crate::campaign::{self, Campaign, Contender, KeptTrial, Observer};
 use crate::error::{Error, Result};
-use crate::trial::{self, Conditions, Outcome, Subject, TrialSecond};
+use crate::trial::{Conditions, Subject};
 
 /// One of the two sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +85,7 @@ pub enum At {
 
 /// The plan of a comparison.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct ComparePlan {
     /// The load at which costs are compared.
     pub at: At,
     /// The number of pairs.
@@ -93,36 +94,6 @@ pub struct Plan {
     pub confidence: f64,
     /// The seed of everything drawn.
     pub seed: u64,
-}
-
-/// Receives the progress of a comparison. The caller may show it, and must keep each trial.
-pub trait Observer {
-    /// A trial begins.
-    fn trial_begins(&mut self, trial: &Begun<'_>);
-    /// A second of the trial is over. Its latencies are available only during this call.
-    fn second(&mut self, second: &TrialSecond<'_>);
-    /// The trial is over. Returns the name under which it was kept.
-    ///
-    /// # Errors
-    /// The trial could not be kept.
-    fn trial_ends(&mut self, outcome: Outcome) -> std::result::Result<String, String>;
-}
-
-/// A trial that begins.
-#[derive(Debug, Clone, Copy)]
-pub struct Begun<'a> {
-    /// Its number, from 1.
-    pub number: u32,
-    /// The side that it measures.
-    pub side: Which,
-    /// The target's name.
-    pub target: &'a str,
-    /// The load.
-    pub sessions: u32,
-    /// Why it runs, in a few words.
-    pub what_for: &'a str,
-    /// About how many trials are left, this one included.
-    pub trials_left: u32,
 }
 
 /// The outcome of a comparison.
@@ -142,18 +113,19 @@ pub struct Compared {
 pub fn compare(
     conditions: &Conditions,
     subjects: [&Subject; 2],
-    plan: &Plan,
+    plan: &ComparePlan,
     stop: &Stop,
     observer: &mut dyn Observer,
 ) -> Result<Compared> {
     let started_at = timestamp::now();
     let names = subjects.map(Subject::name);
-    let mut bench = RealBench {
+    let contenders = subjects.map(|subject| Contender {
+        subject,
         conditions,
-        subjects,
-        stop,
-        observer,
-        trials: 0,
+    });
+    let letters = [Which::A, Which::B].map(Which::letter);
+    let mut bench = RealBench {
+        campaign: Campaign::new(&contenders, stop, observer).of_sides(&letters),
         vcpu: None,
     };
     let mut known = Known {
@@ -164,7 +136,7 @@ pub fn compare(
     let ended = measure(&mut bench, plan, &mut known);
     let cut_short = match ended {
         Ok(()) => None,
-        Err(error) if bench.trials == 0 => return Err(error),
+        Err(error) if bench.campaign.trials() == 0 => return Err(error),
         Err(error) => Some(error),
     };
     let mut comparison = known.comparison(names, plan, cut_short.is_some(), started_at);
@@ -205,40 +177,21 @@ trait Bench {
 }
 
 struct RealBench<'a> {
-    conditions: &'a Conditions,
-    subjects: [&'a Subject; 2],
-    stop: &'a Stop,
-    observer: &'a mut dyn Observer,
-    trials: u32,
+    campaign: Campaign<'a>,
     vcpu: Option<f64>,
 }
 
 impl Bench for RealBench<'_> {
     fn run(&mut self, wanted: &Wanted) -> Result<Ran> {
-        let subject = self.subjects[wanted.side.index()];
-        self.observer.trial_begins(&Begun {
-            number: self.trials + 1,
-            side: wanted.side,
-            target: subject.name(),
+        let KeptTrial { trial, file } = self.campaign.run(&campaign::Wanted {
+            which: wanted.side.index(),
             sessions: wanted.sessions,
-            what_for: wanted.what_for,
+            length: wanted.length,
+            seed: wanted.seed,
+            why: wanted.what_for,
             trials_left: wanted.trials_left,
-        });
-        let mut conditions = self.conditions.clone();
-        conditions.seed = wanted.seed;
-        let length = conditions.length_for(wanted.sessions, wanted.length);
-        let outcome = trial::run(
-            &conditions,
-            subject,
-            wanted.sessions,
-            length,
-            self.stop,
-            &mut |second| self.observer.second(second),
-        )?;
-        self.trials += 1;
-        let trial = outcome.trial.clone();
+        })?;
         self.vcpu = trial.vcpu;
-        let file = self.observer.trial_ends(outcome).map_err(Error::Usage)?;
         if trial.interrupted {
             return Err(Error::Interrupted("comparing".to_owned()));
         }
@@ -263,7 +216,7 @@ struct Known {
     notes: Vec<String>,
 }
 
-fn measure(bench: &mut dyn Bench, plan: &Plan, known: &mut Known) -> Result<()> {
+fn measure(bench: &mut dyn Bench, plan: &ComparePlan, known: &mut Known) -> Result<()> {
     let load = match &plan.at {
         At::Load(load) => Some(*load),
         At::ShareOfLoadLine {
@@ -305,7 +258,7 @@ impl Known {
     fn comparison(
         mut self,
         names: [&str; 2],
-        plan: &Plan,
+        plan: &ComparePlan,
         interrupted: bool,
         started_at: String,
     ) -> Comparison {
@@ -362,7 +315,7 @@ impl Known {
         }
     }
 
-    fn note_what_is_missing(&mut self, names: [&str; 2], plan: &Plan, counted: usize) {
+    fn note_what_is_missing(&mut self, names: [&str; 2], plan: &ComparePlan, counted: usize) {
         if matches!(plan.at, At::ShareOfLoadLine { .. }) {
             for which in Which::BOTH {
                 let index = which.index();

@@ -5,14 +5,19 @@ use plimsoll_core::profile::Length;
 use plimsoll_core::record::{Pair, TrialSummary, Verdict};
 use plimsoll_core::schedule::mix;
 
-use super::{Bench, Known, Plan, Wanted, Which, does_not_count};
+use super::{Bench, ComparePlan, Known, Wanted, Which, does_not_count};
 use crate::error::Result;
 
 /// How often a pair may be tried. A pair that an invalid trial spoilt is repeated once.
 const ATTEMPTS: u32 = 2;
 
 /// Runs the pairs. `known` has what is known, even if this ends with an error.
-pub(super) fn run(bench: &mut dyn Bench, load: u32, plan: &Plan, known: &mut Known) -> Result<()> {
+pub(super) fn run(
+    bench: &mut dyn Bench,
+    load: u32,
+    plan: &ComparePlan,
+    known: &mut Known,
+) -> Result<()> {
     for number in 0..plan.pairs {
         for attempt in 0..ATTEMPTS {
             let pair = Numbers {
@@ -55,7 +60,12 @@ enum Counts {
 }
 
 /// Runs one pair, and keeps it however it ends.
-fn one(bench: &mut dyn Bench, numbers: Numbers, plan: &Plan, known: &mut Known) -> Result<Counts> {
+fn one(
+    bench: &mut dyn Bench,
+    numbers: Numbers,
+    plan: &ComparePlan,
+    known: &mut Known,
+) -> Result<Counts> {
     let mut pair = Pair {
         sessions: numbers.load,
         b_first: b_goes_first(numbers.pair, plan.seed),
@@ -78,7 +88,7 @@ fn fill(
     bench: &mut dyn Bench,
     pair: &mut Pair,
     numbers: Numbers,
-    plan: &Plan,
+    plan: &ComparePlan,
     known: &mut Known,
 ) -> Result<Counts> {
     let order = if pair.b_first {

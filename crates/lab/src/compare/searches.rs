@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use plimsoll_core::schedule::mix;
-use plimsoll_core::search::{Outcome, Search, Settings, Step, TrialVerdict, trials_in};
+use plimsoll_core::search::{Search, SearchResult, Settings, Step, TrialVerdict, trials_in};
 
-use super::{Bench, Known, Plan, Wanted, Which};
+use super::{Bench, ComparePlan, Known, Wanted, Which};
 use crate::error::{Error, Result};
 
 /// Searches both load lines. The sides take turns, one trial each, as long as both searches go on. `known` has what is
@@ -14,7 +14,7 @@ pub(super) fn search(
     bench: &mut dyn Bench,
     settings: Settings,
     time_budget: Option<Duration>,
-    plan: &Plan,
+    plan: &ComparePlan,
     known: &mut Known,
 ) -> Result<()> {
     let new = || Search::new(settings).map_err(|error| Error::Usage(error.to_string()));
@@ -36,7 +36,7 @@ fn take_turns(
     bench: &mut dyn Bench,
     searches: &mut [Search; 2],
     time_budget: Option<Duration>,
-    plan: &Plan,
+    plan: &ComparePlan,
     known: &mut Known,
 ) -> Result<()> {
     let began = Instant::now();
@@ -94,7 +94,7 @@ fn take_turns(
     Ok(())
 }
 
-fn keep(known: &mut Known, which: Which, outcome: Outcome) {
+fn keep(known: &mut Known, which: Which, outcome: SearchResult) {
     known.lower_bound_only[which.index()] = outcome.lower_bound_only;
     let side = &mut known.sides[which.index()];
     side.confirmed = outcome.confirmed;

@@ -37,7 +37,7 @@ impl Bench for Table {
     }
 }
 
-fn compared(plan: &Plan, script: Script) -> (Comparison, Vec<Wanted>, bool) {
+fn compared(plan: &ComparePlan, script: Script) -> (Comparison, Vec<Wanted>, bool) {
     let mut table = Table {
         script,
         ran: Vec::new(),
@@ -48,8 +48,8 @@ fn compared(plan: &Plan, script: Script) -> (Comparison, Vec<Wanted>, bool) {
     (comparison, table.ran, cut_short)
 }
 
-fn at(load: u32, pairs: u32) -> Plan {
-    Plan {
+fn at(load: u32, pairs: u32) -> ComparePlan {
+    ComparePlan {
         at: At::Load(load),
         pairs,
         confidence: 0.95,
@@ -227,7 +227,7 @@ fn a_load_that_neither_carries_says_nothing_and_names_the_remedy() {
 fn an_invalid_trial_beside_a_fail_has_the_pair_run_again() {
     // The first pair's trial of A is invalid, whether it ran before B's fail or after it.
     for seed in 0..8 {
-        let (comparison, _, _) = compared(&Plan { seed, ..at(40, 3) }, |wanted, number| {
+        let (comparison, _, _) = compared(&ComparePlan { seed, ..at(40, 3) }, |wanted, number| {
             if wanted.side == Which::A && number <= 2 && wanted.what_for == "pair" {
                 return Ok((Verdict::Invalid, None));
             }
@@ -254,8 +254,8 @@ fn what_ends_it_early_keeps_what_was_measured() {
     assert!(comparison.cost_ratio.is_some(), "four pairs are whole");
 }
 
-fn searched() -> Plan {
-    Plan {
+fn searched() -> ComparePlan {
+    ComparePlan {
         at: At::ShareOfLoadLine {
             settings: Settings {
                 start: 400,

@@ -5,9 +5,9 @@ use plimsoll_core::broken_gate::first_broken;
 use plimsoll_core::caveat::Caveat;
 use plimsoll_core::cost::{TrialCost, cost_curve};
 use plimsoll_core::record::{Bracket, SCHEMA_VERSION, Target, Trial, TrialSummary, Verdict};
-use plimsoll_core::search::Outcome;
+use plimsoll_core::search::SearchResult;
 
-use super::Plan;
+use super::FindPlan;
 use super::searches::judged_by;
 use crate::error::{Error, Result};
 use crate::trial::Conditions;
@@ -52,10 +52,10 @@ impl Kept {
         &self,
         conditions: &Conditions,
         slo: &str,
-        outcome: &Outcome,
+        outcome: &SearchResult,
         interrupted: bool,
         started_at: &str,
-        plan: &Plan,
+        plan: &FindPlan,
     ) -> Bracket {
         let last = self.trials.last().map(|(_, trial)| trial);
         let vcpu = last.and_then(|trial| trial.vcpu);
@@ -105,7 +105,7 @@ impl Kept {
     }
 
     /// The gate that gave way first at the lowest failing load, and what ran out there.
-    fn what_gave_way(&self, slo: &str, outcome: &Outcome) -> (Option<String>, Option<String>) {
+    fn what_gave_way(&self, slo: &str, outcome: &SearchResult) -> (Option<String>, Option<String>) {
         let at_the_edge = |load| {
             let of_load = self.trials.iter().filter(move |(_, t)| t.sessions == load);
             of_load

@@ -14,18 +14,19 @@ use std::time::{Duration, Instant};
 
 use plimsoll_core::record::{Bracket, Trial};
 use plimsoll_core::schedule::mix;
-use plimsoll_core::search::{Settings, Why, trials_in};
+use plimsoll_core::search::{Settings, trials_in};
 use plimsoll_host::signals::Stop;
 use plimsoll_host::timestamp;
 
+use crate::campaign::{self, Campaign, Contender, KeptTrial, Observer};
 use crate::error::{Error, Result};
-use crate::trial::{self, Conditions, Outcome, Subject, TrialSecond};
+use crate::trial::{Conditions, Subject};
 use kept::Kept;
-use searches::{Searches, Wanted};
+use searches::Searches;
 
 /// The plan of a search.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct FindPlan {
     /// The settings of the search itself.
     pub settings: Settings,
     /// After this time, no further trial begins.
@@ -39,19 +40,6 @@ pub struct Earlier {
     pub file: String,
     /// Its record.
     pub trial: Trial,
-}
-
-/// Receives the progress of a search. The caller may show it, and must keep each trial.
-pub trait Observer {
-    /// A trial begins.
-    fn trial_begins(&mut self, number: u32, sessions: u32, why: Why, trials_left: u32);
-    /// A second of the trial is over. Its latencies are available only during this call.
-    fn second(&mut self, second: &TrialSecond<'_>);
-    /// The trial is over. Returns the name under which it was kept.
-    ///
-    /// # Errors
-    /// The trial could not be kept.
-    fn trial_ends(&mut self, outcome: Outcome) -> std::result::Result<String, String>;
 }
 
 /// The outcome of a search.
@@ -71,7 +59,7 @@ pub struct Found {
 pub fn find(
     conditions: &Conditions,
     subject: &Subject,
-    plan: &Plan,
+    plan: &FindPlan,
     earlier: Vec<Earlier>,
     stop: &Stop,
     observer: &mut dyn Observer,
@@ -85,6 +73,11 @@ pub fn find(
         kept.add(&earlier.trial, earlier.file);
     }
     let resumed = kept.count();
+    let contender = [Contender {
+        subject,
+        conditions,
+    }];
+    let mut campaign = Campaign::new(&contender, stop, observer).after(resumed);
     let mut cut_short = None;
     let interrupted = loop {
         if let Some(budget) = plan.time_budget {
@@ -98,17 +91,19 @@ pub fn find(
         let Some(wanted) = searches.next() else {
             break false;
         };
-        observer.trial_begins(
-            kept.count() + 1,
-            wanted.load,
-            wanted.why,
-            wanted.trials_left,
+        let ran = campaign.run_if(
+            &campaign::Wanted {
+                which: 0,
+                sessions: wanted.load,
+                length: wanted.length,
+                seed: drawn_anew(conditions.seed, kept.count()),
+                why: wanted.why.word(),
+                trials_left: wanted.trials_left,
+            },
+            |trial| kept.must_be_the_same_target(trial),
         );
-        match one_trial(conditions, subject, &wanted, &kept, stop, observer) {
-            Ok(outcome) => {
-                let trial = outcome.trial.clone();
-                kept.must_be_the_same_target(&trial)?;
-                let file = observer.trial_ends(outcome).map_err(Error::Usage)?;
+        match ran {
+            Ok(KeptTrial { trial, file }) => {
                 searches.record(&trial)?;
                 kept.add(&trial, file);
                 if trial.interrupted {
@@ -138,29 +133,8 @@ pub fn find(
     })
 }
 
-fn one_trial(
-    conditions: &Conditions,
-    subject: &Subject,
-    wanted: &Wanted,
-    kept: &Kept,
-    stop: &Stop,
-    observer: &mut dyn Observer,
-) -> Result<Outcome> {
-    let length = conditions.length_for(wanted.load, wanted.length);
-    trial::run(
-        &drawn_anew(conditions, kept.count()),
-        subject,
-        wanted.load,
-        length,
-        stop,
-        &mut |second| observer.second(second),
-    )
-}
-
-/// The same conditions with a seed for this trial alone, so that repeats at one load are independent draws. The seed
-/// fits the integers of every JSON reader.
-fn drawn_anew(conditions: &Conditions, trials_before: u32) -> Conditions {
-    let mut conditions = conditions.clone();
-    conditions.seed = mix(conditions.seed ^ u64::from(trials_before)) >> 32;
-    conditions
+/// A seed for this trial alone, so that repeats at one load are independent draws. It fits the integers of every JSON
+/// reader.
+fn drawn_anew(seed: u64, trials_before: u32) -> u64 {
+    mix(seed ^ u64::from(trials_before)) >> 32
 }

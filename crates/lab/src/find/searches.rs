@@ -3,7 +3,7 @@
 use plimsoll_core::caveat::Caveat;
 use plimsoll_core::profile::Length;
 use plimsoll_core::record::{Trial, Verdict};
-use plimsoll_core::search::{Outcome, Search, Settings, Step, TrialVerdict, Why};
+use plimsoll_core::search::{Search, SearchResult, Settings, Step, TrialVerdict, Why};
 use plimsoll_core::slo::Slo;
 
 use crate::error::{Error, Result};
@@ -106,7 +106,7 @@ impl Searches {
     }
 
     /// What is known, by SLO. All searches must have ended.
-    pub(super) fn outcomes(&self) -> Vec<(&str, Outcome)> {
+    pub(super) fn outcomes(&self) -> Vec<(&str, SearchResult)> {
         let done = |(slo, search)| match Search::next(search) {
             Step::Done(outcome) => (String::as_str(slo), outcome),
             Step::Trial { .. } => unreachable!("the caller goes on until no search wants a trial"),

@@ -7,16 +7,15 @@ use plimsoll_core::latency::LatencySet;
 use plimsoll_core::ledger::Ledger;
 use plimsoll_core::profile::{Length, Profile};
 use plimsoll_core::record::{
-    Client, Environment as EnvironmentRecord, GateResult, LoadUnit, SCHEMA_VERSION, SloVerdict,
-    Target, Trial, Verdict,
+    Client, Environment, GateResult, LoadUnit, SCHEMA_VERSION, SloVerdict, Target, Trial, Verdict,
 };
 use plimsoll_core::search::{Ended, Settings};
 use plimsoll_core::slo::Slo;
 use plimsoll_host::isolation::{CpuList, Placement};
-use plimsoll_host::machine::Environment;
+use plimsoll_host::machine::MachineFacts;
 use plimsoll_workloads::ws::{Dialect, Test};
 
-use super::Plan;
+use super::FindPlan;
 use super::kept::Kept;
 use super::searches::Searches;
 use crate::trial::conditions::AudioSource;
@@ -57,7 +56,7 @@ pub(crate) fn conditions() -> Conditions {
         inference: Inference::None,
         configured: true,
         log_folder: PathBuf::new(),
-        machine: Environment::of_this_machine(),
+        machine: MachineFacts::of_this_machine(),
         build: plimsoll_core::record::Build::default(),
     }
 }
@@ -105,7 +104,7 @@ fn trial(sessions: u32, length: Length) -> Trial {
         length,
         target: Target::default(),
         vcpu: Some(0.5),
-        environment: EnvironmentRecord::default(),
+        environment: Environment::default(),
         seed: 1,
         started_at: "2026-01-02T03:04:05Z".to_owned(),
         interrupted: false,
@@ -143,7 +142,7 @@ fn search(slos: &[Slo]) -> (Vec<Ends>, u32) {
         searches.record(&trial).expect("judged by both");
         kept.add(&trial, format!("trial-{:03}.json", kept.count() + 1));
     }
-    let plan = Plan {
+    let plan = FindPlan {
         settings: SETTINGS,
         time_budget: None,
     };
@@ -399,7 +398,7 @@ fn a_lower_bound_says_who_ran_out() {
         }];
         let mut kept = Kept::default();
         kept.add(&invalid, "trial-001.json".to_owned());
-        let plan = Plan {
+        let plan = FindPlan {
             settings: SETTINGS,
             time_budget: None,
         };
@@ -421,7 +420,7 @@ fn a_bracket_says_what_its_loads_count() {
     conditions.further_slos = Vec::new();
     let mut searches = Searches::new(&conditions, SETTINGS).expect("sound settings");
     searches.interrupt();
-    let plan = Plan {
+    let plan = FindPlan {
         settings: SETTINGS,
         time_budget: None,
     };

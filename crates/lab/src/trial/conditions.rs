@@ -8,7 +8,7 @@ use plimsoll_core::record::{Build, LoadUnit, Probe};
 use plimsoll_core::secret::{Secret, Secrets};
 use plimsoll_core::slo::Slo;
 use plimsoll_host::isolation::Placement;
-use plimsoll_host::machine::Environment;
+use plimsoll_host::machine::MachineFacts;
 use plimsoll_workloads::stt::Audio;
 use plimsoll_workloads::stt::session::FRAME_PERIOD_NS;
 use serde::{Deserialize, Serialize};
@@ -55,7 +55,7 @@ pub struct Conditions {
     /// Where the logs of simulator and target go.
     pub log_folder: PathBuf,
     /// The machine.
-    pub machine: Environment,
+    pub machine: MachineFacts,
     /// The probe of the machine from the beginning of this measurement; `None` if none was taken.
     pub probe: Option<Probe>,
     /// The build of Plimsoll that measures.

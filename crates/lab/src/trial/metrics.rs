@@ -36,7 +36,7 @@ pub(super) struct TargetMetrics {
 
 /// What the target reported.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Told {
+pub(super) struct TargetAccount {
     /// Its account, compared with the client's.
     pub(super) checks: Vec<SanityCheck>,
     /// Messages of the trial that its application was handed, if the load is messages and the target reports it.
@@ -146,11 +146,11 @@ impl TargetMetrics {
     /// Reads them again and compares them with the client's ledger, until the two agree and everything that was
     /// answered shows, or until the time for that is over. `asides` are messages for the application that are not
     /// frames.
-    pub(super) fn held_against(&self, client: &ClientCounts, asides: u64) -> Told {
+    pub(super) fn held_against(&self, client: &ClientCounts, asides: u64) -> TargetAccount {
         let possible = self.account.possible(client, asides);
         let began = Instant::now();
         loop {
-            let told = self.grown().map(|grown| Told {
+            let told = self.grown().map(|grown| TargetAccount {
                 checks: sanity::metrics_within(&grown, &possible),
                 processed: self.account.processed(&grown),
             });
@@ -167,9 +167,9 @@ impl TargetMetrics {
     }
 
     /// What the target reports of a trial in which its account cannot be compared with the client's.
-    pub(super) fn for_itself(&self) -> Told {
+    pub(super) fn for_itself(&self) -> TargetAccount {
         let grown = self.grown();
-        Told {
+        TargetAccount {
             checks: Vec::new(),
             processed: grown.and_then(|grown| self.account.processed(&grown)),
         }
@@ -280,7 +280,7 @@ mod tests {
         assert!(TargetMetrics::before(&target(&["stt_frames_total 1\n"]), &echo).is_none());
         let gone = target(&["stt_frames_total 1\n", ""]);
         let metrics = TargetMetrics::before(&gone, &SPEECH).expect("metrics");
-        assert_eq!(metrics.held_against(&CLIENT, 0), Told::default());
+        assert_eq!(metrics.held_against(&CLIENT, 0), TargetAccount::default());
     }
 
     fn ws(test: Test, dialect: Dialect) -> Load {

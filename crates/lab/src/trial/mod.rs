@@ -52,13 +52,13 @@ use machines::Findings;
 use room::Room;
 pub use room::{most_possible, must_be_possible};
 use soundness::{Soundness, Watch};
-use stage::Stage;
+use stage::Staged;
 pub use subject::{Subject, TargetUrl};
 pub use ws::WsLoad;
 
 /// The result of a trial.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct FinishedTrial {
     /// The judged record.
     pub trial: Trial,
     /// One row per second.
@@ -68,7 +68,7 @@ pub struct Outcome {
 /// A second of a trial, as it ends. It dereferences to its row.
 #[derive(Debug, Clone, Copy)]
 pub struct TrialSecond<'a> {
-    /// The row. Its figures for target and simulator cover this second only roughly; [`Outcome::seconds`] has the exact
+    /// The row. Its figures for target and simulator cover this second only roughly; [`FinishedTrial::seconds`] has the exact
     /// ones.
     pub row: &'a Second,
     /// The latencies of measured frames whose answers came in this second: about 1 MB, gone when the next second
@@ -119,7 +119,7 @@ pub fn run(
     length: Length,
     stop: &Stop,
     on_second: &mut dyn FnMut(&TrialSecond<'_>),
-) -> Result<Outcome> {
+) -> Result<FinishedTrial> {
     must_be_possible(conditions, subject, load)?;
     let started_at = timestamp::now();
     let mut conditions = conditions.with_logs_of_trial(load);
@@ -127,7 +127,7 @@ pub fn run(
     let conditions = &conditions;
     let room = Room::of(conditions, load)?;
     let before = probe(&conditions.placement)?;
-    let mut stage = Stage::set(conditions, subject, stop)?;
+    let mut stage = Staged::set(conditions, subject, stop)?;
     let watch = Watch::begin(conditions, subject, &stage);
     let mut second_over = |row: &Second, latency: &LatencySet| {
         on_second(&TrialSecond {
@@ -192,7 +192,7 @@ struct Asked<'a> {
     stop: &'a Stop,
 }
 
-fn options(conditions: &Conditions, stage: &Stage, room: &Room) -> Options {
+fn options(conditions: &Conditions, stage: &Staged, room: &Room) -> Options {
     Options {
         address: stage.url.address,
         sessions: room.sessions,
@@ -211,7 +211,7 @@ fn options(conditions: &Conditions, stage: &Stage, room: &Room) -> Options {
 
 fn measure(
     asked: &Asked<'_>,
-    stage: &mut Stage,
+    stage: &mut Staged,
     mut watch: Watch<'_>,
     on_second: &mut dyn FnMut(&Second, &LatencySet),
 ) -> Result<Measured> {
@@ -276,7 +276,7 @@ impl WindowStats {
     }
 
     #[expect(clippy::cast_precision_loss, reason = "seconds of a trial")]
-    fn second_over(&mut self, second: &EngineSecond, stage: &Stage) {
+    fn second_over(&mut self, second: &EngineSecond, stage: &Staged) {
         let Some(simulator) = &stage.simulator else {
             return;
         };
@@ -290,7 +290,7 @@ impl WindowStats {
         }
     }
 
-    fn finish(self, stage: &Stage) -> Option<Stats> {
+    fn finish(self, stage: &Staged) -> Option<Stats> {
         let simulator = stage.simulator.as_ref()?;
         self.stats.or_else(|| simulator.stats().ok())
     }

@@ -11,8 +11,8 @@ use plimsoll_workloads::ws::DecodeProof;
 use super::clocks::Clocks;
 use super::conditions::{Conditions, Load};
 use super::cores;
-use super::metrics::{TargetMetrics, Told};
-use super::stage::Stage;
+use super::metrics::{TargetAccount, TargetMetrics};
+use super::stage::Staged;
 use super::subject::Subject;
 
 /// What the watch found.
@@ -44,7 +44,7 @@ pub(super) struct Watch<'a> {
 
 impl<'a> Watch<'a> {
     /// Begins, while target and simulator run.
-    pub(super) fn begin(conditions: &Conditions, subject: &'a Subject, stage: &Stage) -> Self {
+    pub(super) fn begin(conditions: &Conditions, subject: &'a Subject, stage: &Staged) -> Self {
         Self {
             subject,
             metrics: TargetMetrics::before(&stage.http_host, &conditions.load),
@@ -62,7 +62,7 @@ impl<'a> Watch<'a> {
     pub(super) fn end(
         mut self,
         conditions: &Conditions,
-        stage: &Stage,
+        stage: &Staged,
         report: &Report,
         decode: Option<&DecodeProof>,
     ) -> Soundness {
@@ -97,9 +97,14 @@ impl<'a> Watch<'a> {
     }
 
     /// What the target itself counts.
-    fn told(&self, comparable: bool, report: &Report, decode: Option<&DecodeProof>) -> Told {
+    fn told(
+        &self,
+        comparable: bool,
+        report: &Report,
+        decode: Option<&DecodeProof>,
+    ) -> TargetAccount {
         match &self.metrics {
-            None => Told::default(),
+            None => TargetAccount::default(),
             Some(metrics) if comparable => {
                 // A session asks once whether its format is decoded. If it is not, the question is one more message for
                 // the application.
@@ -133,7 +138,7 @@ fn client_counts(report: &Report) -> ClientCounts {
 /// target's own account, which is already compared.
 fn checked(
     conditions: &Conditions,
-    stage: &Stage,
+    stage: &Staged,
     asks_back_end: bool,
     of_target: Vec<SanityCheck>,
     report: &Report,

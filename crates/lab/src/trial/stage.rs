@@ -29,7 +29,7 @@ pub(super) const SIMULATOR: &str = "simulator";
 pub(super) const CLIENT: &str = "client";
 
 /// What runs during a trial.
-pub(super) struct Stage {
+pub(super) struct Staged {
     pub(super) url: TargetUrl,
     /// Where to ask the target for its metrics: name and port.
     pub(super) http_host: String,
@@ -53,7 +53,7 @@ struct Started {
     rss_idle_bytes: Option<u64>,
 }
 
-impl Stage {
+impl Staged {
     /// Starts simulator and target and waits until they are ready.
     pub(super) fn set(conditions: &Conditions, subject: &Subject, stop: &Stop) -> Result<Self> {
         let network = network(conditions, subject)?;

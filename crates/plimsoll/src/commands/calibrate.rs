@@ -7,7 +7,7 @@ use plimsoll_host::machine::Limits;
 use plimsoll_host::signals::Stop;
 use plimsoll_host::timestamp;
 use plimsoll_lab::calibrate::ws::Work;
-use plimsoll_lab::calibrate::{self, Settings, Step};
+use plimsoll_lab::calibrate::{self, CalibrationStep, Settings};
 use plimsoll_lab::trial::{Conditions, Inference};
 use plimsoll_report::{ResultFolder, text};
 
@@ -122,11 +122,11 @@ fn of_ws(
     Ok(())
 }
 
-fn show(step: &Step) {
+fn show(step: &CalibrationStep) {
     note!("  {}", told(step, "frame", "sessions"));
 }
 
-fn show_ws(work: Work, step: &Step) {
+fn show_ws(work: Work, step: &CalibrationStep) {
     let at_a_write = work.messages_per_write();
     let at_a_write = at_a_write.map_or_else(String::new, |count| format!(", {count} at a write"));
     let one = match work {
@@ -137,11 +137,15 @@ fn show_ws(work: Work, step: &Step) {
     note!("  {}{at_a_write}: {told}", work.name());
 }
 
-fn told(step: &Step, one: &str, unit: &str) -> String {
+fn told(step: &CalibrationStep, one: &str, unit: &str) -> String {
     match step {
-        Step::Bare { us_per_frame } => format!("bare loop {us_per_frame:.2} µs per {one}"),
-        Step::Engine { us_per_frame } => format!("engine    {us_per_frame:.2} µs per {one}"),
-        Step::Load {
+        CalibrationStep::Bare { us_per_frame } => {
+            format!("bare loop {us_per_frame:.2} µs per {one}")
+        }
+        CalibrationStep::Engine { us_per_frame } => {
+            format!("engine    {us_per_frame:.2} µs per {one}")
+        }
+        CalibrationStep::Load {
             load,
             send_lag_p99_us,
             busy_share,

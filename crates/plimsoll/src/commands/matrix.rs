@@ -6,14 +6,14 @@ use std::process::ExitCode;
 use plimsoll_core::profile::Length;
 use plimsoll_core::record::{Trial, Verdict};
 use plimsoll_host::signals::Stop;
-use plimsoll_lab::trial::{self, Conditions, Load, Outcome, Subject};
+use plimsoll_lab::campaign::{Observer, TrialBegins};
+use plimsoll_lab::trial::{self, Conditions, FinishedTrial, Load, Subject};
 use plimsoll_report::{ResultFolder, StoredTrial, text, words};
 use plimsoll_workloads::ws::{Format, Test};
 
 use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::live::keeper::Keeper;
-use crate::live::state::Begins;
 use crate::output::{self, say};
 use crate::progress::Progress;
 
@@ -78,25 +78,20 @@ pub(super) fn run(
     let mut trials: Vec<StoredTrial> = Vec::new();
     let mut cut_short = None;
     for ((number, trials_left), row) in (1..).zip((1..=count(rows)).rev()).zip(rows) {
-        keeper.begins(
-            0,
-            &Begins {
-                number,
-                sessions: args.sessions,
-                target: "",
-                letter: "",
-                why: &row.name,
-                trials_left,
-            },
-        );
+        keeper.trial_begins(&TrialBegins {
+            number,
+            sessions: args.sessions,
+            why: &row.name,
+            trials_left,
+            ..TrialBegins::default()
+        });
         match one(args.sessions, conditions, subject, row, &mut keeper, stop) {
             Ok(outcome) => {
-                let file = keeper.trial_over(&outcome).map_err(Failure::Usage)?;
-                let interrupted = outcome.trial.interrupted;
-                trials.push(StoredTrial {
-                    stem: file.trim_end_matches(".json").to_owned(),
-                    trial: outcome.trial,
-                });
+                let trial = outcome.trial.clone();
+                let interrupted = trial.interrupted;
+                let file = keeper.trial_ends(outcome).map_err(Failure::Usage)?;
+                let stem = file.trim_end_matches(".json").to_owned();
+                trials.push(StoredTrial { stem, trial });
                 if interrupted {
                     break;
                 }
@@ -136,7 +131,7 @@ fn one(
     row: &Row,
     keeper: &mut Keeper<'_>,
     stop: &Stop,
-) -> plimsoll_lab::Result<Outcome> {
+) -> plimsoll_lab::Result<FinishedTrial> {
     let mut conditions = conditions.clone();
     conditions.load = row.load.clone();
     let subject = match subject {
@@ -153,7 +148,7 @@ fn one(
         load,
         Length::Full,
         stop,
-        &mut |second| keeper.second_over(second),
+        &mut |second| keeper.second(second),
     )
 }
 

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use plimsoll_core::profile::Length;
 use plimsoll_core::record::LiveCommand;
 use plimsoll_host::signals::Stop;
+use plimsoll_lab::campaign::{Observer, TrialBegins};
 use plimsoll_lab::trial;
 use plimsoll_report::{ResultFolder, text};
 
@@ -12,7 +13,6 @@ use crate::args::RunArgs;
 use crate::commands::matrix;
 use crate::failure::Failure;
 use crate::live::keeper::Keeper;
-use crate::live::state::Begins;
 use crate::output::{self, say};
 use crate::progress::Progress;
 use crate::setup;
@@ -41,24 +41,20 @@ pub(crate) fn run(args: &RunArgs, stop: &Stop) -> Result<ExitCode, Failure> {
         return matrix::run(args, &conditions, &subject, &rows, progress, &folder, stop);
     }
     let mut keeper = Keeper::new(&mut progress, std::slice::from_ref(&folder));
-    keeper.begins(
-        0,
-        &Begins {
-            number: 1,
-            sessions: args.sessions,
-            target: "",
-            letter: "",
-            why: "",
-            trials_left: 1,
-        },
-    );
+    keeper.trial_begins(&TrialBegins {
+        number: 1,
+        sessions: args.sessions,
+
+        trials_left: 1,
+        ..TrialBegins::default()
+    });
     let outcome = trial::run(
         &conditions,
         &subject,
         args.sessions,
         Length::Full,
         stop,
-        &mut |second| keeper.second_over(second),
+        &mut |second| keeper.second(second),
     )?;
     keeper.keep(&outcome)?;
     drop(keeper);

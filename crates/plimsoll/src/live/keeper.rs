@@ -1,9 +1,9 @@
 //! Shows and keeps trials as they run.
 
-use plimsoll_lab::trial::{Outcome, TrialSecond};
+use plimsoll_lab::campaign::{Observer, TrialBegins};
+use plimsoll_lab::trial::{FinishedTrial, TrialSecond};
 use plimsoll_report::{ReportError, ResultFolder};
 
-use super::state::Begins;
 use crate::progress::Progress;
 use crate::trial_files::TrialFiles;
 
@@ -25,29 +25,33 @@ impl<'a> Keeper<'a> {
         }
     }
 
-    /// A trial begins; it is kept in the folder with this index, from 0.
-    pub(crate) fn begins(&mut self, folder: usize, begins: &Begins<'_>) {
-        self.now = folder;
-        self.files[folder].trial_begins();
-        self.progress.trial_begins(begins);
+    /// Keeps the trial without showing how it ended, if the result is shown next anyway. Returns the stem of its files.
+    pub(crate) fn keep(&mut self, outcome: &FinishedTrial) -> Result<String, ReportError> {
+        self.files[self.now].trial_ends(outcome)
+    }
+}
+
+impl Observer for Keeper<'_> {
+    /// The trial is kept in the folder of its target, if targets have folders of their own.
+    fn trial_begins(&mut self, begun: &TrialBegins<'_>) {
+        self.now = if self.files.len() == 1 {
+            0
+        } else {
+            begun.which
+        };
+        self.files[self.now].trial_begins();
+        self.progress.trial_begins(begun);
     }
 
-    /// A second of the trial is over.
-    pub(crate) fn second_over(&mut self, second: &TrialSecond<'_>) {
+    fn second(&mut self, second: &TrialSecond<'_>) {
         self.progress.second(second);
         self.files[self.now].second(second);
     }
 
-    /// The trial is over: shows and keeps it, and returns the name of its record.
-    pub(crate) fn trial_over(&mut self, outcome: &Outcome) -> Result<String, String> {
-        self.progress.trial_ends(&outcome.trial);
-        let stem = self.keep(outcome);
+    fn trial_ends(&mut self, finished: FinishedTrial) -> Result<String, String> {
+        self.progress.trial_ends(&finished.trial);
+        let stem = self.keep(&finished);
         stem.map(|stem| format!("{stem}.json"))
             .map_err(|error| error.to_string())
-    }
-
-    /// Keeps the trial without showing how it ended, if the result is shown next anyway. Returns the stem of its files.
-    pub(crate) fn keep(&mut self, outcome: &Outcome) -> Result<String, ReportError> {
-        self.files[self.now].trial_ends(outcome)
     }
 }

@@ -7,12 +7,13 @@ use plimsoll_core::latency::LatencySet;
 use plimsoll_core::profile::Profile;
 use plimsoll_core::record::{LiveCommand, LoadUnit, Second, Verdict};
 use plimsoll_core::slo::Slo;
+use plimsoll_lab::campaign::TrialBegins;
 use plimsoll_report::{ResultFolder, read_live};
 
 use super::outlets::{Output, write_file, write_terminal};
 use super::screen::Emulated;
 use super::shared::Shared;
-use super::state::{Begins, Facts, LiveState, Measuring, ended};
+use super::state::{Facts, LiveState, Measuring, ended};
 use super::terminal::Size;
 
 /// No test waits longer.
@@ -36,13 +37,14 @@ fn shared() -> Shared {
 }
 
 fn begin_trial(shared: &Shared, sessions: u32) {
-    let begins = Begins {
+    let begins = TrialBegins {
         number: 1,
         sessions,
         target: "",
         letter: "",
         why: "probe",
         trials_left: 3,
+        ..TrialBegins::default()
     };
     shared.tell(|state| state.trial_begins(&begins));
     shared.wake();

@@ -9,6 +9,7 @@ use plimsoll_core::record::{
     LoadUnit, Phase, SCHEMA_VERSION, Second,
 };
 use plimsoll_core::slo::{Metric, Percentile, Slo};
+use plimsoll_lab::campaign::TrialBegins;
 
 /// About how long starting and stopping a trial takes, in seconds.
 const BETWEEN_TRIALS_S: f64 = 2.0;
@@ -34,21 +35,6 @@ pub(crate) struct Measuring {
     pub(crate) vcpu: Option<f64>,
     /// What loads count.
     pub(crate) load_unit: LoadUnit,
-}
-
-/// A trial that begins.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Begins<'a> {
-    pub(crate) number: u32,
-    pub(crate) sessions: u32,
-    /// Whose trial it is, if there are several targets; empty if there is one.
-    pub(crate) target: &'a str,
-    /// The target's letter, if targets have one.
-    pub(crate) letter: &'a str,
-    /// What the trial is for; empty if that is obvious.
-    pub(crate) why: &'a str,
-    /// About how many trials are left, including this one.
-    pub(crate) trials_left: u32,
 }
 
 /// What is known while a command runs.
@@ -102,7 +88,7 @@ impl LiveState {
         self.measuring = Some(measuring);
     }
 
-    pub(crate) fn trial_begins(&mut self, begins: &Begins<'_>) {
+    pub(crate) fn trial_begins(&mut self, begins: &TrialBegins<'_>) {
         self.forget_seconds();
         if let Some(measuring) = &mut self.measuring
             && !begins.target.is_empty()

@@ -6,8 +6,9 @@ use plimsoll_core::record::{
     Live, LiveCommand, LiveEnded, LoadUnit, Phase, Second, Trial, Verdict,
 };
 use plimsoll_core::slo::Slo;
+use plimsoll_lab::campaign::TrialBegins;
 
-use super::state::{Begins, Facts, LiveState, Measuring, ended, time_left_s};
+use super::state::{Facts, LiveState, Measuring, ended, time_left_s};
 
 const NOW: &str = "2026-01-02T03:04:05Z";
 
@@ -32,14 +33,15 @@ fn measuring(target: &str, slo: Slo) -> Measuring {
     }
 }
 
-fn begins(number: u32, sessions: u32, trials_left: u32) -> Begins<'static> {
-    Begins {
+fn begins(number: u32, sessions: u32, trials_left: u32) -> TrialBegins<'static> {
+    TrialBegins {
         number,
         sessions,
         target: "",
         letter: "",
         why: "probe",
         trials_left,
+        ..TrialBegins::default()
     }
 }
 
@@ -183,7 +185,7 @@ fn each_target_has_its_own_bracket() {
     };
     state.trial_begins(&begins(1, 900, 9));
     state.trial_ends(of("rust-axum", 900, Verdict::Fail), false);
-    state.trial_begins(&Begins {
+    state.trial_begins(&TrialBegins {
         target: "go-nethttp",
         ..begins(1, 400, 8)
     });

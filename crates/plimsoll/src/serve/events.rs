@@ -21,14 +21,14 @@ const ASK_AGAIN: Duration = Duration::from_secs(1);
 pub(super) fn stream(folder: PathBuf) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let watch = Watch {
         folder,
-        told: Told::default(),
+        told: SentSoFar::default(),
     };
     Sse::new(stream::unfold(watch, next)).keep_alive(KeepAlive::default())
 }
 
 struct Watch {
     folder: PathBuf,
-    told: Told,
+    told: SentSoFar,
 }
 
 async fn next(mut watch: Watch) -> Option<(Result<Event, Infallible>, Watch)> {
@@ -94,13 +94,13 @@ impl Message {
 
 /// What was sent so far: everything is sent once.
 #[derive(Debug, Default)]
-struct Told {
+struct SentSoFar {
     updated_at: Option<String>,
     silent: bool,
     ended: bool,
 }
 
-impl Told {
+impl SentSoFar {
     fn news(&mut self, seen: Seen) -> Option<Message> {
         match seen {
             Seen::Live(live) => {
@@ -186,7 +186,7 @@ pub(super) mod tests {
 
     #[test]
     fn everything_is_told_once_and_the_end_is_the_end() {
-        let mut told = Told::default();
+        let mut told = SentSoFar::default();
         let message = |updated_at| Some(Message::Live(Box::new(live(updated_at))));
         assert_eq!(told.news(seen("1")), message("1"));
         assert_eq!(told.news(seen("1")), None);

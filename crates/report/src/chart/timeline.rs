@@ -157,7 +157,7 @@ fn panels(drawn: &[Second]) -> [Panel; 4] {
             ],
         },
         Panel {
-            title: "Client: its own lateness, and waits for full sockets",
+            title: "Client: its own lateness, and waits for the target",
             unit: "ms",
             from_zero: false,
             lines: vec![

@@ -1,11 +1,15 @@
 //! A conformance check, case by case.
 
 use super::{Answer, Block, Blocks, Document, Table, Text, Tone};
-use crate::check::{Case, Check, Outcome};
+use crate::check::{Case, CaseOutcome, Check};
 
 pub(crate) fn document(check: &Check) -> Document {
-    let [failed, passed, disturbed] = [Outcome::Failed, Outcome::Passed, Outcome::Disturbed]
-        .map(|outcome| of(check, outcome).next().is_some());
+    let [failed, passed, disturbed] = [
+        CaseOutcome::Failed,
+        CaseOutcome::Passed,
+        CaseOutcome::Disturbed,
+    ]
+    .map(|outcome| of(check, outcome).next().is_some());
     let (word, tone) = match (failed, disturbed, passed) {
         (true, _, _) => ("fail", Tone::Bad),
         (false, true, _) => ("disturbed", Tone::Open),
@@ -15,16 +19,16 @@ pub(crate) fn document(check: &Check) -> Document {
     let mut evidence = Blocks::default();
     // The reader looks for what failed.
     let failed = [
-        (Outcome::Failed, "Cases that failed"),
-        (Outcome::Disturbed, "Cases that were disturbed"),
+        (CaseOutcome::Failed, "Cases that failed"),
+        (CaseOutcome::Disturbed, "Cases that were disturbed"),
     ];
     for table in failed.into_iter().filter_map(|of| table(check, of)) {
         evidence.push(table);
     }
     let mut others = Blocks::default();
     for of in [
-        (Outcome::Skipped, "Cases that did not run"),
-        (Outcome::Passed, "Cases that passed"),
+        (CaseOutcome::Skipped, "Cases that did not run"),
+        (CaseOutcome::Passed, "Cases that passed"),
     ] {
         if let Some(table) = table(check, of) {
             evidence.full(table.clone());
@@ -49,23 +53,23 @@ pub(crate) fn document(check: &Check) -> Document {
 }
 
 /// The cases that ended so; `None` where there are none.
-fn table(check: &Check, (outcome, caption): (Outcome, &str)) -> Option<Table> {
+fn table(check: &Check, (outcome, caption): (CaseOutcome, &str)) -> Option<Table> {
     let columns = ["case", "what", "passed", "expected", "seen"];
     let table = Table::new(caption, columns).with_rows(of(check, outcome).map(row));
     (!table.rows.is_empty()).then_some(table)
 }
 
-fn of(check: &Check, outcome: Outcome) -> impl Iterator<Item = &Case> {
+fn of(check: &Check, outcome: CaseOutcome) -> impl Iterator<Item = &Case> {
     let cases = check.cases.iter();
     cases.filter(move |case| case.outcome() == outcome)
 }
 
 fn row(case: &Case) -> [Text; 5] {
     let passed = match case.outcome() {
-        Outcome::Skipped => "not run".into(),
-        Outcome::Disturbed => "disturbed".into(),
-        Outcome::Passed => Text::yes_or_no(true),
-        Outcome::Failed => Text::yes_or_no(false),
+        CaseOutcome::Skipped => "not run".into(),
+        CaseOutcome::Disturbed => "disturbed".into(),
+        CaseOutcome::Passed => Text::yes_or_no(true),
+        CaseOutcome::Failed => Text::yes_or_no(false),
     };
     [
         Text::code(&case.id),

@@ -259,7 +259,7 @@ fn client(trial: &Trial) -> Section {
     let rows = facts::trial::client(&trial.client);
     let caption = "What the load client used, and how late it was";
     blocks.push(Table::of_facts(caption, rows));
-    blocks.note("Send lag is the client's own lateness; send wait is the time that due frames waited for a full socket, the target's back-pressure.");
+    blocks.note("Send lag is the client's own lateness; send wait is the time that due frames waited for the target: for room in a full socket, or for an answer that the protocol demands first.");
     let title = "Faults of the client's own machine:";
     reasons(&mut blocks, title, &trial.client.faults);
     Section::new("client", "Client", blocks)

@@ -4,7 +4,7 @@ use plimsoll_core::record::{Trial, WsRecord};
 
 use super::{Blocks, Column, Detail, Fact, Section, Table};
 use crate::facts::ws::table::{TestTable, tables};
-use crate::facts::ws::{self, Step};
+use crate::facts::ws::{self, StepReached};
 use crate::folder::StoredTrial;
 use crate::words::capital;
 
@@ -13,7 +13,7 @@ pub(super) fn of_trial(trial: &Trial) -> Option<Section> {
     let record = trial.ws.as_ref()?;
     let mut blocks = Blocks::default();
     let steps = ws::delivered(record).into_iter();
-    let steps = steps.map(|Step { name, count, share }| [name.to_owned(), count, share]);
+    let steps = steps.map(|StepReached { name, count, share }| [name.to_owned(), count, share]);
     let conditions = capital(&ws::conditions(record));
     let table = Table::new(conditions, ws::DELIVERED_COLUMNS).hooked("delivered");
     blocks.push(table.with_rows(steps));

@@ -99,7 +99,7 @@ pub fn steps(test: &str) -> Steps {
 
 /// One step that the load takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct StepReached {
     /// The name of the step.
     pub name: &'static str,
     /// How much of the load got there.
@@ -110,14 +110,14 @@ pub struct Step {
 
 /// How far the load came, step by step.
 #[must_use]
-pub fn delivered(ws: &WsRecord) -> Vec<Step> {
+pub fn delivered(ws: &WsRecord) -> Vec<StepReached> {
     let Steps { written, read, .. } = steps(&ws.test);
     let delivered = &ws.delivered;
     let of_offered = |part| {
         let share = near_whole(share(part, delivered.offered));
         format!("{share} of those offered")
     };
-    let step = |name, number, share| Step {
+    let step = |name, number, share| StepReached {
         name,
         count: count(number),
         share,

@@ -9,7 +9,7 @@ use plimsoll_core::record::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::check::{Check, Outcome};
+use crate::check::{CaseOutcome, Check};
 use crate::facts::client_cost;
 use crate::folder::{CHECK, Results, SearchView, StoredTrial};
 use crate::words::{self, count, plain, sessions};
@@ -354,12 +354,18 @@ fn of_ranking(blank: &Entry, ranking: &Ranking) -> Entry {
 }
 
 fn of_check(blank: &Entry, results: &Results, check: &Check) -> Entry {
-    let failed = check.cases.iter().any(|it| it.outcome() == Outcome::Failed);
-    let passed = check.cases.iter().any(|it| it.outcome() == Outcome::Passed);
+    let failed = check
+        .cases
+        .iter()
+        .any(|it| it.outcome() == CaseOutcome::Failed);
+    let passed = check
+        .cases
+        .iter()
+        .any(|it| it.outcome() == CaseOutcome::Passed);
     let disturbed = check
         .cases
         .iter()
-        .any(|it| it.outcome() == Outcome::Disturbed);
+        .any(|it| it.outcome() == CaseOutcome::Disturbed);
     let verdict = match (failed, passed && !disturbed) {
         (true, _) => Verdict::Fail,
         (false, true) => Verdict::Pass,

@@ -22,7 +22,7 @@ use serde::Serialize;
 
 pub use entry::{Entry, Kind};
 pub use filter::{Filter, since};
-pub use trend::{Conditions, TrendGroup, TrendPoint};
+pub use trend::{ResultConditions, TrendGroup, TrendPoint};
 
 use crate::error::ReportError;
 use crate::folder::load;

@@ -8,7 +8,7 @@ use crate::words::{given, plain};
 
 /// What two results must have in common for their load lines to appear in one trend.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Conditions {
+pub struct ResultConditions {
     /// Name of the workload.
     pub workload: String,
     /// Which test of workload `ws`; absent for other workloads.
@@ -29,7 +29,7 @@ pub struct Conditions {
     pub cores: String,
 }
 
-impl Conditions {
+impl ResultConditions {
     /// The conditions of a result.
     #[must_use]
     pub fn of(entry: &Entry) -> Self {
@@ -97,7 +97,7 @@ pub struct TrendPoint {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TrendGroup {
     /// The conditions that they have in common.
-    pub conditions: Conditions,
+    pub conditions: ResultConditions,
     /// The load lines, oldest first.
     pub points: Vec<TrendPoint>,
 }
@@ -107,7 +107,7 @@ pub struct TrendGroup {
 pub fn groups(entries: Vec<Entry>) -> Vec<TrendGroup> {
     let mut groups: Vec<TrendGroup> = Vec::new();
     for entry in entries {
-        let conditions = Conditions::of(&entry);
+        let conditions = ResultConditions::of(&entry);
         let point = TrendPoint {
             folder: entry.folder,
             started_at: entry.started_at,

@@ -4,7 +4,7 @@
 use plimsoll_core::record::{Comparison, Conclusion};
 use plimsoll_core::stats::Ratio;
 
-use super::document::{Case, Outcome, Reason, Suite};
+use super::document::{Case, CaseResult, Reason, Suite};
 use super::{class, known, load_unit};
 use crate::facts;
 use crate::words::comparison as say;
@@ -60,14 +60,16 @@ pub(super) fn suite(comparison: &Comparison) -> Suite {
         name: name.to_owned(),
         outcome: match leaning {
             _ if comparison.interrupted => {
-                Outcome::Error(reason("interrupted", "it was interrupted", comparison))
+                CaseResult::Error(reason("interrupted", "it was interrupted", comparison))
             }
             _ if nothing => {
-                Outcome::Error(reason("invalid", "nothing could be compared", comparison))
+                CaseResult::Error(reason("invalid", "nothing could be compared", comparison))
             }
-            None => Outcome::Skipped("no value".to_owned()),
-            Some(leaning) if fails(leaning) => Outcome::Failed(reason("worse", &text, comparison)),
-            Some(_) => Outcome::Passed,
+            None => CaseResult::Skipped("no value".to_owned()),
+            Some(leaning) if fails(leaning) => {
+                CaseResult::Failed(reason("worse", &text, comparison))
+            }
+            Some(_) => CaseResult::Passed,
         },
     };
     let ratio = |what: &str, ratio: Option<Ratio>| {

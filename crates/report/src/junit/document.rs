@@ -25,11 +25,11 @@ pub(super) struct Case {
     /// The position in a report's tree, with parts separated by dots.
     pub(super) class: String,
     pub(super) name: String,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: CaseResult,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum CaseResult {
     Passed,
     /// The target did not do what it should.
     Failed(Reason),
@@ -60,14 +60,14 @@ impl Reason {
 impl Suite {
     /// How many cases failed, could not be decided, and were left out.
     fn counts(&self) -> [usize; 3] {
-        let of = |wanted: fn(&Outcome) -> bool| {
+        let of = |wanted: fn(&CaseResult) -> bool| {
             let cases = self.cases.iter().filter(|case| wanted(&case.outcome));
             cases.count()
         };
         [
-            of(|outcome| matches!(outcome, Outcome::Failed(_))),
-            of(|outcome| matches!(outcome, Outcome::Error(_))),
-            of(|outcome| matches!(outcome, Outcome::Skipped(_))),
+            of(|outcome| matches!(outcome, CaseResult::Failed(_))),
+            of(|outcome| matches!(outcome, CaseResult::Error(_))),
+            of(|outcome| matches!(outcome, CaseResult::Skipped(_))),
         ]
     }
 }
@@ -139,13 +139,13 @@ impl Xml {
             escape(&case.name)
         );
         let outcome = match &case.outcome {
-            Outcome::Passed => {
+            CaseResult::Passed => {
                 self.line(format_args!("    <testcase {attributes}/>"));
                 return;
             }
-            Outcome::Skipped(why) => format!("<skipped message=\"{}\"/>", escape(why)),
-            Outcome::Failed(reason) => element("failure", reason),
-            Outcome::Error(reason) => element("error", reason),
+            CaseResult::Skipped(why) => format!("<skipped message=\"{}\"/>", escape(why)),
+            CaseResult::Failed(reason) => element("failure", reason),
+            CaseResult::Error(reason) => element("error", reason),
         };
         self.line(format_args!("    <testcase {attributes}>"));
         self.line(format_args!("      {outcome}"));

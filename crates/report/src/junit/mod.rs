@@ -17,7 +17,7 @@ use crate::check::{self, Check};
 use crate::facts;
 use crate::folder::{Results, SearchView, StoredTrial};
 use crate::words::{self, plain};
-use document::{Case, Outcome, Reason, Suite};
+use document::{Case, CaseResult, Reason, Suite};
 
 /// The test report of a result folder.
 #[must_use]
@@ -66,10 +66,10 @@ fn conformance(check: &Check) -> Suite {
         class: class("check", &check.target),
         name: format!("{}: {}", case.id, case.title),
         outcome: match (case.outcome(), &case.skipped) {
-            (check::Outcome::Skipped, Some(why)) => Outcome::Skipped(why.clone()),
-            (check::Outcome::Passed, _) => Outcome::Passed,
-            (check::Outcome::Disturbed, _) => Outcome::Error(unmet("disturbed", case)),
-            _ => Outcome::Failed(unmet("conformance", case)),
+            (check::CaseOutcome::Skipped, Some(why)) => CaseResult::Skipped(why.clone()),
+            (check::CaseOutcome::Passed, _) => CaseResult::Passed,
+            (check::CaseOutcome::Disturbed, _) => CaseResult::Error(unmet("disturbed", case)),
+            _ => CaseResult::Failed(unmet("conformance", case)),
         },
     };
     Suite {
@@ -89,11 +89,11 @@ fn trial(stored: &StoredTrial) -> Suite {
         name: gate.name.clone(),
         outcome: if invalid {
             let seen = words::observed(gate);
-            Outcome::Skipped(format!("not judged, the trial is invalid; observed {seen}"))
+            CaseResult::Skipped(format!("not judged, the trial is invalid; observed {seen}"))
         } else if gate.pass {
-            Outcome::Passed
+            CaseResult::Passed
         } else {
-            Outcome::Failed(Reason::new("gate", words::against(gate)))
+            CaseResult::Failed(Reason::new("gate", words::against(gate)))
         },
     };
     let mut cases: Vec<_> = trial.gates.iter().map(gate).collect();
@@ -101,7 +101,7 @@ fn trial(stored: &StoredTrial) -> Suite {
     cases.extend(blocking.map(|caveat| Case {
         class: class.clone(),
         name: format!("caveat: {}", caveat.id),
-        outcome: Outcome::Error(Reason::new(&caveat.id, &caveat.text)),
+        outcome: CaseResult::Error(Reason::new(&caveat.id, &caveat.text)),
     }));
     let mut output = vec![words::outcome(trial)];
     output.extend(trial.bottleneck.iter().map(|b| format!("bottleneck: {b}")));
@@ -198,10 +198,10 @@ fn search(view: &SearchView<'_>) -> Suite {
         )
     };
     let outcome = match (bracket.confirmed, bracket.first_fail) {
-        _ if bracket.interrupted => Outcome::Error(reason("interrupted")),
-        (Some(_), _) => Outcome::Passed,
-        (None, Some(_)) => Outcome::Failed(reason("no-load-line")),
-        (None, None) => Outcome::Error(reason("invalid")),
+        _ if bracket.interrupted => CaseResult::Error(reason("interrupted")),
+        (Some(_), _) => CaseResult::Passed,
+        (None, Some(_)) => CaseResult::Failed(reason("no-load-line")),
+        (None, None) => CaseResult::Error(reason("invalid")),
     };
     Suite {
         name: format!("find {}, SLO {}", bracket.target.name, bracket.slo),

@@ -2,7 +2,7 @@
 
 use plimsoll_core::record::{RankedTarget, Ranking};
 
-use super::document::{Case, Outcome, Reason, Suite};
+use super::document::{Case, CaseResult, Reason, Suite};
 use super::{class, load_unit};
 use crate::words::{self, ranking as say};
 
@@ -15,7 +15,7 @@ pub(super) fn suite(ranking: &Ranking) -> Suite {
     let left_out = ranking.left_out.iter().map(|left| Case {
         class: class("find", &left.name),
         name: "load line".to_owned(),
-        outcome: Outcome::Skipped(left.reason.clone()),
+        outcome: CaseResult::Skipped(left.reason.clone()),
     });
     let cost = words::cpu_cost(ranking.load_unit);
     let told = say::rows(ranking).into_iter().map(|row| {
@@ -40,11 +40,11 @@ pub(super) fn suite(ranking: &Ranking) -> Suite {
     }
 }
 
-fn outcome(row: &RankedTarget) -> Outcome {
+fn outcome(row: &RankedTarget) -> CaseResult {
     let bracket = &row.bracket;
     match (bracket.confirmed, bracket.first_fail) {
-        (Some(_), _) => Outcome::Passed,
-        (None, Some(_)) => Outcome::Failed(Reason::new("load line", "no load passed")),
-        (None, None) => Outcome::Error(Reason::new("load line", "no load could be judged")),
+        (Some(_), _) => CaseResult::Passed,
+        (None, Some(_)) => CaseResult::Failed(Reason::new("load line", "no load passed")),
+        (None, None) => CaseResult::Error(Reason::new("load line", "no load could be judged")),
     }
 }

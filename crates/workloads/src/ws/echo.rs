@@ -60,14 +60,14 @@ impl EchoMessages {
 }
 
 impl Workload for EchoMessages {
-    type Session = PacedSession<EchoDialogue>;
+    type Session = PacedSession<EchoMessageDialogue>;
 
     fn plan(&self, id: u32, sessions: u32, profile: &Profile, seed: u64) -> SessionPlan {
         session_plan_over(self.period_ns, id, sessions, profile, seed)
     }
 
     fn session(&self, plan: &SessionPlan) -> Self::Session {
-        let dialogue = EchoDialogue {
+        let dialogue = EchoMessageDialogue {
             connection: plan.id,
             head: self.shared.messages.head(plan.id, 0),
             burst: Vec::new(),
@@ -80,7 +80,7 @@ impl Workload for EchoMessages {
 
 /// What one connection says, and how it takes the echoes.
 #[derive(Debug)]
-pub struct EchoDialogue {
+pub struct EchoMessageDialogue {
     connection: u32,
     head: Head,
     /// Several messages in a row; stays empty where each is written by itself.
@@ -90,7 +90,7 @@ pub struct EchoDialogue {
     shared: Arc<Shared>,
 }
 
-impl Dialogue for EchoDialogue {
+impl Dialogue for EchoMessageDialogue {
     type Claim = ();
 
     fn greeting(&self) -> Option<&'static str> {

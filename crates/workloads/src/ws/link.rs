@@ -2,7 +2,7 @@
 
 use plimsoll_core::session::Disconnect;
 
-use super::outcome::Outcome;
+use super::outcome::ArrivalOutcome;
 use super::wse::messages::{Heard, Tick};
 use super::wse::{AUTH_CLOSE_CODE, Line};
 use super::{Dialect, Peer};
@@ -148,14 +148,14 @@ impl Link {
     }
 
     /// Why it never opened. `how` is how its socket ended; without, the target said so itself.
-    pub(super) fn outcome(&self, how: Option<Disconnect>) -> Outcome {
+    pub(super) fn outcome(&self, how: Option<Disconnect>) -> ArrivalOutcome {
         match (self.stage, self.connection.ending(), how) {
-            (_, Some(Ending::Refused(status)), _) => Outcome::HttpStatus(status),
-            (_, Some(Ending::BadHandshake), _) => Outcome::BadHandshake,
-            (_, Some(Ending::Closed(Some(AUTH_CLOSE_CODE))), _) => Outcome::Auth4401,
-            (Stage::Greeting, _, _) if self.token_refused => Outcome::Auth4401,
-            (Stage::Upgrading, _, _) => Outcome::before_upgrade(how),
-            (Stage::Greeting | Stage::Open | Stage::Over, _, _) => Outcome::NoServerReady,
+            (_, Some(Ending::Refused(status)), _) => ArrivalOutcome::HttpStatus(status),
+            (_, Some(Ending::BadHandshake), _) => ArrivalOutcome::BadHandshake,
+            (_, Some(Ending::Closed(Some(AUTH_CLOSE_CODE))), _) => ArrivalOutcome::Auth4401,
+            (Stage::Greeting, _, _) if self.token_refused => ArrivalOutcome::Auth4401,
+            (Stage::Upgrading, _, _) => ArrivalOutcome::before_upgrade(how),
+            (Stage::Greeting | Stage::Open | Stage::Over, _, _) => ArrivalOutcome::NoServerReady,
         }
     }
 

@@ -33,10 +33,10 @@ mod machine_tests;
 #[cfg(test)]
 mod rig;
 
-pub use echo::{EchoDialogue, EchoMessages};
+pub use echo::{EchoMessageDialogue, EchoMessages};
 pub use fanout::{Fanout, FanoutSession};
 pub use formats::Format;
-pub use outcome::Outcome;
+pub use outcome::ArrivalOutcome;
 pub use payload::Content;
 pub use storm::{Storm, StormSession};
 pub use wse::{DecodeProof, WseMessages, WsePings};

@@ -7,7 +7,7 @@ use plimsoll_core::session::Disconnect;
 /// Why an arrival did not come to be open. What the client's own machine could not do (`EMFILE`, `EADDRNOTAVAIL`) is none of these: the engine counts that
 /// as the client's fault, and the arrival is no part of the load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ArrivalOutcome {
     /// Nobody listens, or the backlog is full.
     TcpRefused,
     /// The connection was closed or reset before an answer to the upgrade.
@@ -24,7 +24,7 @@ pub enum Outcome {
     Timeout,
 }
 
-impl Outcome {
+impl ArrivalOutcome {
     /// What it is when the socket ended like that before an answer to the upgrade.
     pub(super) fn before_upgrade(how: Option<Disconnect>) -> Self {
         match how {

@@ -13,7 +13,7 @@ use plimsoll_core::schedule::{Arrivals, SessionPlan};
 use plimsoll_core::session::{Disconnect, Phase, Session, Transmit, Workload};
 
 use super::link::{Link, News};
-use super::outcome::Outcome;
+use super::outcome::ArrivalOutcome;
 use super::{Dialect, Peer};
 use crate::websocket::close;
 
@@ -230,7 +230,9 @@ impl StormSession {
             Stage::Planned | Stage::Opening => {
                 self.arrival.began(now_ns, recorder);
                 let link = self.link.as_ref();
-                let outcome = link.map_or(Outcome::before_upgrade(how), |link| link.outcome(how));
+                let outcome = link.map_or(ArrivalOutcome::before_upgrade(how), |link| {
+                    link.outcome(how)
+                });
                 recorder.session_failed(&outcome.name());
                 // What was not refused but waited for in vain has a latency: at least the time waited.
                 if how == Some(Disconnect::TimedOut) {

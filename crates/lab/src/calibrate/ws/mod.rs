@@ -11,7 +11,9 @@ use plimsoll_core::record::{ClientCost, SCHEMA_VERSION, WsCalibration};
 use plimsoll_host::signals::Stop;
 
 use super::rounds::{Rounds, per_core_second};
-use super::{BUSY_LIMIT, ENGINE_BACKEND, Settings, Step, Tried, bare, reach, us_per_frame};
+use super::{
+    BUSY_LIMIT, CalibrationStep, ENGINE_BACKEND, Settings, Tried, bare, reach, us_per_frame,
+};
 use crate::error::Result;
 
 pub use work::Work;
@@ -28,7 +30,7 @@ pub fn calibrate(
     settings: &Settings,
     started_at: String,
     stop: &Stop,
-    mut on_step: impl FnMut(Work, &Step),
+    mut on_step: impl FnMut(Work, &CalibrationStep),
 ) -> Result<WsCalibration> {
     let cpu = settings.client_cpus.as_slice()[0];
     let timer_error_p99_us = bare::timer_error_p99_us(cpu)?;
@@ -40,14 +42,14 @@ pub fn calibrate(
             let bare_us = work.bare_us(amount, settings, cpu, stop)?;
             on_step(
                 *work,
-                &Step::Bare {
+                &CalibrationStep::Bare {
                     us_per_frame: bare_us,
                 },
             );
             let engine_us = us_per_frame(&work.drive(amount, settings, cpu, stop)?.report)?;
             on_step(
                 *work,
-                &Step::Engine {
+                &CalibrationStep::Engine {
                     us_per_frame: engine_us,
                 },
             );
@@ -81,7 +83,7 @@ fn most(
     settings: &Settings,
     cpu: u32,
     stop: &Stop,
-    on_step: &mut impl FnMut(&Step),
+    on_step: &mut impl FnMut(&CalibrationStep),
 ) -> Result<Option<(u32, f64)>> {
     let search = reach::Search {
         guess: BUSY_LIMIT * per_core_second(engine_us) / f64::from(work.load(1)),

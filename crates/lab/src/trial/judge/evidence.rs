@@ -10,7 +10,7 @@ use plimsoll_host::isolation::Wanted;
 use super::{resources, ws};
 use crate::trial::Measured;
 use crate::trial::conditions::Conditions;
-use crate::trial::stage::Stage;
+use crate::trial::stage::Staged;
 
 /// What the three parties used.
 #[derive(Clone, Copy)]
@@ -23,7 +23,7 @@ pub(super) struct Used<'a> {
 /// The evidence for a verdict by `slo`, with `gates` as the results of its gates.
 pub(super) fn evidence(
     conditions: &Conditions,
-    stage: &Stage,
+    stage: &Staged,
     measured: &Measured,
     used: Used<'_>,
     slo: &Slo,
@@ -87,7 +87,7 @@ fn target_steal_share(conditions: &Conditions, measured: &Measured) -> Option<f6
 /// What others took of the target's CPU time.
 fn target_starved(
     conditions: &Conditions,
-    stage: &Stage,
+    stage: &Staged,
     measured: &Measured,
     target: Option<&TargetResources>,
 ) -> Option<Starved> {
@@ -124,7 +124,7 @@ fn samples(gate: &Gate, latency: &LatencySet) -> Option<GateSamples> {
     })
 }
 
-fn no_quota(conditions: &Conditions, stage: &Stage) -> Option<(f64, String)> {
+fn no_quota(conditions: &Conditions, stage: &Staged) -> Option<(f64, String)> {
     let missing = stage.group()?.missing();
     let quota = missing
         .iter()

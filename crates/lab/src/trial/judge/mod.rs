@@ -23,18 +23,18 @@ use plimsoll_host::isolation::How;
 
 use super::conditions::Conditions;
 use super::metrics;
-use super::stage::Stage;
-use super::{Measured, Outcome};
+use super::stage::Staged;
+use super::{FinishedTrial, Measured};
 use evidence::Used;
 
 pub(super) fn judge(
     conditions: &Conditions,
-    stage: &Stage,
+    stage: &Staged,
     load: u32,
     length: Length,
     started_at: String,
     measured: Measured,
-) -> Outcome {
+) -> FinishedTrial {
     let report = &measured.report;
     let latency = report.latency.summary();
     let target_resources = resources::target(conditions, stage, load, &measured);
@@ -78,7 +78,7 @@ pub(super) fn judge(
         further_slos: further.into_iter().map(Verdicts::record).collect(),
     };
     trial.bottleneck = bottleneck(&trial);
-    Outcome {
+    FinishedTrial {
         trial,
         seconds: measured.seconds,
     }
@@ -116,7 +116,7 @@ impl Verdicts {
 
 fn verdict(
     conditions: &Conditions,
-    stage: &Stage,
+    stage: &Staged,
     measured: &Measured,
     used: Used<'_>,
     latency: &Latency,
@@ -142,7 +142,7 @@ fn verdict(
     }
 }
 
-fn environment(conditions: &Conditions, stage: &Stage, report: &Report) -> Environment {
+fn environment(conditions: &Conditions, stage: &Staged, report: &Report) -> Environment {
     let cpus = |list: &[u32]| list.iter().map(|cpu| *cpu as usize).collect();
     let placed = stage.group().is_some();
     let isolation = match stage.group().map(|group| group.means().cpus) {

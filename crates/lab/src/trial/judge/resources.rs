@@ -8,7 +8,7 @@ use super::{float, whole};
 use crate::simulator::Quantiles;
 use crate::trial::Measured;
 use crate::trial::conditions::Conditions;
-use crate::trial::stage::{CLIENT, SIMULATOR, Stage, TARGET};
+use crate::trial::stage::{CLIENT, SIMULATOR, Staged, TARGET};
 use crate::trial::timeline::{nanoseconds_between, open_at, open_between};
 
 /// The measured window on the samples' clock. It is shorter if the trial was interrupted.
@@ -73,7 +73,7 @@ pub(super) fn client(conditions: &Conditions, measured: &Measured) -> Client {
 
 /// How many of the target's CPUs were not idle, on average. Known only if they are whole CPUs that the target does not
 /// share.
-fn cores_awake(conditions: &Conditions, stage: &Stage, measured: &Measured) -> Option<f64> {
+fn cores_awake(conditions: &Conditions, stage: &Staged, measured: &Measured) -> Option<f64> {
     stage.group()?;
     let placement = &conditions.placement;
     let cpus = &placement.target_cpus;
@@ -105,7 +105,7 @@ fn others_cpu_share(conditions: &Conditions, measured: &Measured) -> Option<f64>
 
 pub(super) fn target(
     conditions: &Conditions,
-    stage: &Stage,
+    stage: &Staged,
     load: u32,
     measured: &Measured,
 ) -> Option<TargetResources> {

@@ -8,12 +8,12 @@ use plimsoll_core::record::{
 };
 use plimsoll_engine::Report;
 use plimsoll_host::machine::Limits;
-use plimsoll_workloads::ws::{DecodeProof, Outcome, Test};
+use plimsoll_workloads::ws::{ArrivalOutcome, DecodeProof, Test};
 
 use crate::trial::Measured;
 use crate::trial::WsLoad;
 use crate::trial::conditions::{Conditions, Load};
-use crate::trial::stage::Stage;
+use crate::trial::stage::Staged;
 
 /// The lowest share of the machine's memory that must be available. Below this, it is memory that ends a load: the
 /// kernel and the page cache need the rest.
@@ -23,7 +23,7 @@ const FILES_SHARE: f64 = 0.99;
 
 pub(super) fn record(
     conditions: &Conditions,
-    stage: &Stage,
+    stage: &Staged,
     measured: &Measured,
 ) -> Option<WsRecord> {
     let ws = of(conditions)?;
@@ -112,12 +112,12 @@ fn outcomes(report: &Report) -> Vec<WsOutcome> {
 
 fn is_outcome(reason: &str) -> bool {
     let named = [
-        Outcome::TcpRefused,
-        Outcome::ClosedBeforeHttp,
-        Outcome::BadHandshake,
-        Outcome::Auth4401,
-        Outcome::NoServerReady,
-        Outcome::Timeout,
+        ArrivalOutcome::TcpRefused,
+        ArrivalOutcome::ClosedBeforeHttp,
+        ArrivalOutcome::BadHandshake,
+        ArrivalOutcome::Auth4401,
+        ArrivalOutcome::NoServerReady,
+        ArrivalOutcome::Timeout,
     ];
     reason.starts_with("http_status ") || named.iter().any(|outcome| outcome.name() == reason)
 }
@@ -136,7 +136,7 @@ fn opaque(ws: &WsLoad, decode: Option<DecodeProof>) -> Option<String> {
 /// What the machine ran out of, for client or target, so that this ended the load.
 pub(super) fn machine_bound(
     conditions: &Conditions,
-    stage: &Stage,
+    stage: &Staged,
     measured: &Measured,
     target: Option<&TargetResources>,
     gates: &[GateResult],

@@ -7,16 +7,15 @@ use std::process::ExitCode;
 
 use plimsoll_core::record::{Comparison, Conclusion, LiveCommand};
 use plimsoll_host::signals::Stop;
-use plimsoll_lab::compare::{At, Begun, Compared, Observer, Plan, compare};
+use plimsoll_lab::compare::{At, ComparePlan, Compared, compare};
 use plimsoll_lab::manifest::Manifest;
-use plimsoll_lab::trial::{self, Conditions, Outcome, Subject, TrialSecond};
+use plimsoll_lab::trial::{self, Conditions, Subject};
 use plimsoll_report::{ResultFolder, text};
 
 use crate::args::{self, CompareArgs, FailIf};
 use crate::commands::find;
 use crate::failure::Failure;
 use crate::live::keeper::Keeper;
-use crate::live::state::Begins;
 use crate::output::{self, say};
 use crate::progress::Progress;
 use crate::setup;
@@ -122,7 +121,7 @@ fn targets(args: &CompareArgs, manifests: [Manifest; 2], stop: &Stop) -> Result<
             }
         }
     };
-    let plan = Plan {
+    let plan = ComparePlan {
         at,
         pairs: args.pairs.unwrap_or(PAIRS),
         confidence: args.confidence,
@@ -135,7 +134,7 @@ fn measured(
     args: &CompareArgs,
     conditions: &Conditions,
     subjects: &[Subject; 2],
-    plan: &Plan,
+    plan: &ComparePlan,
     mut progress: Progress,
     folder: &ResultFolder,
     stop: &Stop,
@@ -205,27 +204,5 @@ fn which(args: &CompareArgs) -> args::Which {
         manifest: None,
         root: args.root.clone(),
         workload: args.workload,
-    }
-}
-
-impl Observer for Keeper<'_> {
-    fn trial_begins(&mut self, trial: &Begun<'_>) {
-        let begins = Begins {
-            number: trial.number,
-            sessions: trial.sessions,
-            target: trial.target,
-            letter: trial.side.letter(),
-            why: trial.what_for,
-            trials_left: trial.trials_left,
-        };
-        self.begins(0, &begins);
-    }
-
-    fn second(&mut self, second: &TrialSecond<'_>) {
-        self.second_over(second);
-    }
-
-    fn trial_ends(&mut self, outcome: Outcome) -> Result<String, String> {
-        self.trial_over(&outcome)
     }
 }

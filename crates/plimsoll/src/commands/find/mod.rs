@@ -9,17 +9,16 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use plimsoll_core::record::{Bracket, LiveCommand, LoadUnit};
-use plimsoll_core::search::{Search, Settings, Why};
+use plimsoll_core::search::{Search, Settings};
 use plimsoll_host::signals::Stop;
-use plimsoll_lab::find::{Found, Observer, Plan, find};
-use plimsoll_lab::trial::{self, Conditions, Outcome, Subject, TrialSecond};
+use plimsoll_lab::find::{FindPlan, Found, find};
+use plimsoll_lab::trial::{self, Conditions, Subject};
 use plimsoll_report::{ResultFolder, text, words};
 
 use crate::args::{FindArgs, LOAD_MAX, SearchArgs};
 use crate::commands::calibrate;
 use crate::failure::Failure;
 use crate::live::keeper::Keeper;
-use crate::live::state::Begins;
 use crate::output::{self, say};
 use crate::progress::Progress;
 use crate::setup;
@@ -181,7 +180,11 @@ pub(super) fn most_asked(args: &SearchArgs, unit: LoadUnit) -> u32 {
     args.max.unwrap_or(start).max(start)
 }
 
-pub(super) fn plan(args: &SearchArgs, seed: u64, conditions: &Conditions) -> Result<Plan, Failure> {
+pub(super) fn plan(
+    args: &SearchArgs,
+    seed: u64,
+    conditions: &Conditions,
+) -> Result<FindPlan, Failure> {
     let quick = conditions.profile.name == "quick";
     let width = args.width.unwrap_or(if quick { 0.05 } else { 0.02 });
     let time_budget = match args.time_budget {
@@ -222,7 +225,7 @@ pub(super) fn plan(args: &SearchArgs, seed: u64, conditions: &Conditions) -> Res
     };
     // Checked here, so that an error is reported before anything is built.
     Search::new(settings).map_err(|error| Failure::Usage(error.to_string()))?;
-    Ok(Plan {
+    Ok(FindPlan {
         settings,
         time_budget,
     })
@@ -233,7 +236,7 @@ pub(super) fn plan(args: &SearchArgs, seed: u64, conditions: &Conditions) -> Res
 /// estimate holds for sessions that send at one pace, so nothing is said about other loads.
 pub(super) fn warn_early(
     conditions: &Conditions,
-    plan: &mut Plan,
+    plan: &mut FindPlan,
     max_given: Option<u32>,
     progress: &Progress,
     stop: &Stop,
@@ -268,28 +271,6 @@ pub(super) fn warn_early(
         settings.max = settings.max.min(beyond_reach).max(settings.start);
     }
     Ok(())
-}
-
-impl Observer for Keeper<'_> {
-    fn trial_begins(&mut self, number: u32, sessions: u32, why: Why, trials_left: u32) {
-        let begins = Begins {
-            number,
-            sessions,
-            target: "",
-            letter: "",
-            why: why.word(),
-            trials_left,
-        };
-        self.begins(0, &begins);
-    }
-
-    fn second(&mut self, second: &TrialSecond<'_>) {
-        self.second_over(second);
-    }
-
-    fn trial_ends(&mut self, outcome: Outcome) -> Result<String, String> {
-        self.trial_over(&outcome)
-    }
 }
 
 /// The exit code: 0 if every target has a load line, 3 if one could not be measured, 1 if one carries nothing, 130 if

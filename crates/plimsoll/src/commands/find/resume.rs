@@ -4,7 +4,7 @@ use std::path::Path;
 
 use plimsoll_core::record::{Bracket, SCHEMA_VERSION, SearchPlan, Trial};
 use plimsoll_core::secret::{REDACTED, Secret, redacted_command, redacted_url};
-use plimsoll_host::machine::Environment;
+use plimsoll_host::machine::MachineFacts;
 use plimsoll_host::timestamp;
 use plimsoll_lab::find::Earlier;
 use plimsoll_lab::trial::Conditions;
@@ -229,7 +229,7 @@ fn number_of(stem: &str) -> u32 {
 
 /// Refuses to continue on another machine or with another version: trials of two machines are not one search.
 fn must_be_this_machine(earlier: &Trial) -> Result<(), String> {
-    let here = Environment::of_this_machine().facts();
+    let here = MachineFacts::of_this_machine().facts();
     let there = &earlier.environment.machine;
     for fact in ["cpu_model", "cores", "kernel", "memory_bytes"] {
         let (was, is) = (there.get(fact), here.get(fact));

@@ -8,17 +8,17 @@ use plimsoll_core::ranking::{common_load, cost_at_load, sort};
 use plimsoll_core::record::{Bracket, LeftOut, LiveCommand, RankedTarget, Ranking, SCHEMA_VERSION};
 use plimsoll_host::signals::Stop;
 use plimsoll_host::timestamp;
-use plimsoll_lab::common_load::{Contender, Measured, Observer, Plan, measure};
+use plimsoll_lab::campaign::Contender;
+use plimsoll_lab::common_load::{Measured, RoundsPlan, measure};
 use plimsoll_lab::manifest::Manifest;
 use plimsoll_lab::source_lines;
-use plimsoll_lab::trial::{Conditions, Outcome, Subject, TrialSecond};
+use plimsoll_lab::trial::{Conditions, Subject};
 use plimsoll_report::{ResultFolder, text};
 
 use crate::args::{FindArgs, Which, WorkloadName};
 use crate::catalogue::{self, Catalogue};
 use crate::failure::Failure;
 use crate::live::keeper::Keeper;
-use crate::live::state::Begins;
 use crate::output::{self, note, say};
 use crate::progress::Progress;
 use crate::{build, secrets, setup};
@@ -246,16 +246,8 @@ impl Several<'_> {
             .collect();
         let (subject, conditions) = &prepared[0];
         self.progress.measuring(subject, conditions);
-        let mut keeper = AtCommonLoad {
-            keeper: Keeper::new(&mut self.progress, &folders),
-            names: carrying
-                .iter()
-                .map(|manifest| manifest.name.as_str())
-                .collect(),
-            load,
-            trials: 0,
-        };
-        let plan = Plan {
+        let mut keeper = Keeper::new(&mut self.progress, &folders);
+        let plan = RoundsPlan {
             sessions: load,
             rounds: self.args.rounds,
             seed: self.args.load.seed,
@@ -305,35 +297,4 @@ impl Several<'_> {
 /// Whether a target takes part in the rounds at that load.
 fn carries(row: &RankedTarget, load: u32) -> bool {
     row.bracket.confirmed >= Some(load)
-}
-
-/// Shows and keeps the trials at the common load.
-struct AtCommonLoad<'a> {
-    keeper: Keeper<'a>,
-    names: Vec<&'a str>,
-    load: u32,
-    trials: u32,
-}
-
-impl Observer for AtCommonLoad<'_> {
-    fn trial_begins(&mut self, which: usize, trials_left: u32) {
-        self.trials += 1;
-        let begins = Begins {
-            number: self.trials,
-            sessions: self.load,
-            target: self.names[which],
-            letter: "",
-            why: "cost at the common load",
-            trials_left,
-        };
-        self.keeper.begins(which, &begins);
-    }
-
-    fn second(&mut self, second: &TrialSecond<'_>) {
-        self.keeper.second_over(second);
-    }
-
-    fn trial_ends(&mut self, _: usize, outcome: Outcome) -> Result<String, String> {
-        self.keeper.trial_over(&outcome)
-    }
 }

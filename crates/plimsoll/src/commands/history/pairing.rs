@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use plimsoll_report::history::{Conditions, Entry, Kind};
+use plimsoll_report::history::{Entry, Kind, ResultConditions};
 use plimsoll_report::words::{self, plain};
 
 /// A search or a single trial of one target, and its location.
@@ -149,7 +149,7 @@ fn earlier(result: &Held, best: bool, there: &[Held]) -> Pairing {
                 what(&result.entry),
                 plain(&result.entry.target()),
                 result.path.display(),
-                Conditions::of(&result.entry).words()
+                ResultConditions::of(&result.entry).words()
             )),
         },
     }
@@ -165,7 +165,7 @@ fn is_like(one: &Entry, other: &Entry) -> bool {
     one.kind == other.kind
         && one.targets == other.targets
         && one.sessions == other.sessions
-        && Conditions::of(one) == Conditions::of(other)
+        && ResultConditions::of(one) == ResultConditions::of(other)
 }
 
 /// Whether the entry can be the best at all.

@@ -163,7 +163,7 @@ impl Axis {
 #[cfg(test)]
 mod tests {
     use plimsoll_core::record::Edge;
-    use plimsoll_report::history::Conditions;
+    use plimsoll_report::history::ResultConditions;
 
     use super::*;
 
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn a_group_names_its_conditions_and_one_line_for_each_result() {
         let group = TrendGroup {
-            conditions: Conditions {
+            conditions: ResultConditions {
                 test: None,
                 load_unit: plimsoll_core::record::LoadUnit::default(),
                 workload: "stt".to_owned(),

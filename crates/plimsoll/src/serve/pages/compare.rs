@@ -10,7 +10,7 @@ use plimsoll_core::record::{Comparison, Trial};
 use plimsoll_core::stats::Ratio;
 use plimsoll_host::timestamp;
 use plimsoll_report::facts;
-use plimsoll_report::history::{Conditions, Entry, Kind, entry};
+use plimsoll_report::history::{Entry, Kind, ResultConditions, entry};
 use plimsoll_report::html::Html;
 use plimsoll_report::load;
 use plimsoll_report::words::{self, UNKNOWN, count, us};
@@ -228,7 +228,7 @@ fn conditions(html: &mut Html, columns: &[Column]) {
     html.element("h2", &[], "Conditions");
     let rows = differing(&first.trial, others.iter().map(|column| &column.trial));
     if rows.is_empty() {
-        let words = Conditions::of(&first.entry).words();
+        let words = ResultConditions::of(&first.entry).words();
         let same = format!("The same for all: {words}.");
         html.element("p", &[("data-test", "conditions-same")], &same);
         return;

@@ -20,15 +20,11 @@ use plimsoll_lab::manifest::{self, Manifest};
 use plimsoll_lab::simulator;
 use plimsoll_lab::trial::conditions::AudioSource;
 use plimsoll_lab::trial::{Conditions, Inference, Load, NetworkPlan, Subject, TargetUrl};
+use plimsoll_workloads::echo::Echo;
 
 use crate::args::{LoadArgs, NetworkName, Where, Which, WorkloadName};
 use crate::failure::Failure;
 use crate::{build, secrets};
-
-/// Default size of an echo message in bytes.
-const ECHO_MESSAGE_BYTES: usize = 128;
-/// Default time between two echo messages of a session.
-const ECHO_PERIOD_MS: u64 = 100;
 
 /// The manifest of a target by name or by file.
 pub(crate) fn manifest_of(target: Option<&str>, which: &Which) -> Result<Manifest, Failure> {
@@ -248,8 +244,8 @@ fn workload(
             },
         },
         WorkloadName::Echo => Load::Echo {
-            message_bytes: load.message_bytes.unwrap_or(ECHO_MESSAGE_BYTES),
-            period_ms: load.period_ms.unwrap_or(ECHO_PERIOD_MS),
+            message_bytes: load.message_bytes.unwrap_or(Echo::MESSAGE_BYTES),
+            period_ms: load.period_ms.unwrap_or(Echo::PERIOD_MS),
         },
         WorkloadName::Ws => Load::Ws(Box::new(ws::load(load, manifest)?)),
     };

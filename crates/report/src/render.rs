@@ -15,12 +15,6 @@ pub const SUMMARY: &str = "summary.md";
 pub const REPORT: &str = "report.html";
 /// The load line as a badge.
 pub const BADGE: &str = "badge.svg";
-/// The chart of latencies. The image has the same name with `png`, and twice the size.
-pub const CHART_SVG: &str = "chart.svg";
-/// The cost of a session over the load.
-pub const COST_SVG: &str = "cost.svg";
-/// The ranking of several targets.
-pub const RANKING_SVG: &str = "ranking.svg";
 /// The result as a test report, for build servers.
 pub const JUNIT: &str = "junit.xml";
 /// The result in brief, for the page of a workflow run.

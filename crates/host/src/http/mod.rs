@@ -42,19 +42,6 @@ pub fn get(url: &str, timeout: Duration) -> Result<Response> {
     finish("GET", url, answer)
 }
 
-/// `GET url` with these headers.
-///
-/// # Errors
-/// As [`get`].
-pub fn get_with(url: &str, headers: &[(&str, &str)], timeout: Duration) -> Result<Response> {
-    let request = headers
-        .iter()
-        .fold(agent(timeout).get(url), |request, (name, value)| {
-            request.header(*name, *value)
-        });
-    finish("GET", url, request.call())
-}
-
 /// `POST url` with this body and content type.
 ///
 /// # Errors

@@ -185,7 +185,7 @@ impl Plain {
         format!(
             "  {}  {:<8} {:>3} s  open {}  newest p50/p95 {}/{} ms  errors {}  client {:.0} %  {}",
             self.trial,
-            second.phase.replace('_', "-"),
+            second.phase.word(),
             second.at_s,
             second.sessions_open,
             ms(second.newest_p50_ms, self.unit),
@@ -263,6 +263,8 @@ fn ms(value: Option<f64>, unit: LoadUnit) -> String {
 mod tests {
     use plimsoll_core::profile::Profile;
 
+    use plimsoll_core::record::Phase;
+
     use super::*;
 
     fn plain(letter: &str, target: &str, why: &str) -> Plain {
@@ -335,7 +337,7 @@ mod tests {
         let mut plain = plain("", "", "");
         let second = Second {
             at_s: 10,
-            phase: "warm_up",
+            phase: Phase::WarmUp,
             sessions_open: 750,
             errors: 2,
             sessions_lost: 1,

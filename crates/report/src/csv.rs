@@ -4,7 +4,7 @@
 use std::fmt::{Display, Write};
 use std::str::FromStr;
 
-use plimsoll_core::record::Second;
+use plimsoll_core::record::{Phase, Second};
 
 /// The file's text: a header of field names, then one row per second. An unknown value is an empty cell; numbers are
 /// plain.
@@ -154,23 +154,22 @@ impl Row<'_> {
         }
     }
 
-    fn phase(&self) -> Result<&'static str, String> {
+    fn phase(&self) -> Result<Phase, String> {
         let word = self.cell("phase").unwrap_or_default();
-        let known = PHASES.into_iter().find(|phase| *phase == word);
+        let known = Phase::OF_SECONDS
+            .into_iter()
+            .find(|phase| phase.key() == word);
         known.ok_or_else(|| format!("`phase` is `{}`", crate::words::plain(word)))
     }
 }
-
-/// The phases of a trial, in order.
-const PHASES: [&str; 4] = ["ramp", "warm_up", "measured", "grace"];
 
 fn whole(value: u64) -> String {
     value.to_string()
 }
 
 /// A phase is one of four words, none with a comma or a quote.
-fn word(value: &str) -> String {
-    value.to_owned()
+fn word(phase: Phase) -> String {
+    phase.key().to_owned()
 }
 
 /// Plain decimal. A value that is not finite is unknown.
@@ -198,7 +197,7 @@ mod tests {
 
     prop_compose! {
         fn second()(
-            at_s in 0u64..4_000, phase in prop::sample::select(PHASES.to_vec()), errors: u64,
+            at_s in 0u64..4_000, phase in prop::sample::select(Phase::OF_SECONDS.to_vec()), errors: u64,
             p95 in prop::option::of(0.0f64..1e7), lag in prop::option::of(0.0f64..1e7),
             share in 0.0f64..8.0, rss: Option<u64>,
         ) -> Second {
@@ -238,7 +237,7 @@ mod tests {
         assert_eq!((seconds[0].at_s, seconds[0].newest_p95_ms), (3, None));
         assert_eq!(
             (seconds[1].phase, seconds[1].newest_p95_ms),
-            ("grace", Some(7.5))
+            (Phase::Grace, Some(7.5))
         );
         assert_eq!(seconds[1].target_rss_bytes, None);
     }
@@ -266,7 +265,7 @@ mod tests {
         let seconds = [
             Second {
                 at_s: 7,
-                phase: "measured",
+                phase: Phase::Measured,
                 sessions_open: 1_650,
                 frames_sent: 82_500,
                 newest_p95_ms: Some(212.5),
@@ -276,7 +275,7 @@ mod tests {
             },
             Second {
                 at_s: 8,
-                phase: "grace",
+                phase: Phase::Grace,
                 target_cpu_cores: Some(f64::NAN),
                 ..Second::default()
             },

@@ -8,7 +8,7 @@ use std::fs;
 
 use page::{HOSTILE, assert_sound, folder_of, found, page_of, raw, text_of};
 use plimsoll_core::caveat::Doubt;
-use plimsoll_core::record::{Bracket, Second, Trial, TrialSummary};
+use plimsoll_core::record::{Bracket, Phase, Second, Trial, TrialSummary};
 use plimsoll_report::words;
 
 #[test]
@@ -77,7 +77,7 @@ fn sixty_trials_stay_below_a_megabyte() {
             let noise = f64::from(u32::try_from(at_s.wrapping_mul(2_654_435_761) % 997).unwrap());
             Second {
                 at_s,
-                phase: "measured",
+                phase: Phase::Measured,
                 newest_p50_ms: Some(90.0 + noise / 9.0),
                 newest_p95_ms: Some(180.0 + noise),
                 newest_max_ms: Some(300.0 + noise * 3.0),

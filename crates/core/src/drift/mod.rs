@@ -26,7 +26,7 @@ mod synthetic;
 
 pub use slope::{BLOCKS, CONFIDENCE, POINTS_MIN, Point, slope_per_hour};
 
-use crate::record::{Drift, GateResult, Second};
+use crate::record::{Drift, GateResult, Phase, Second};
 
 /// The shortest window for which drift is reported, in seconds.
 pub const WINDOW_MIN_S: f64 = 30.0;
@@ -68,7 +68,7 @@ impl Window {
     pub fn of(seconds: &[Second]) -> Option<Self> {
         let rows: Vec<&Second> = seconds
             .iter()
-            .filter(|second| second.phase == "measured")
+            .filter(|second| second.phase == Phase::Measured)
             .collect();
         let lasts_s = rows.len() as f64;
         if lasts_s < WINDOW_MIN_S {

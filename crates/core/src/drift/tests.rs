@@ -24,10 +24,10 @@ fn rows(
         target_cpu_cores: Some(0.25),
         ..Second::default()
     };
-    let mut rows = vec![row(1, "ramp"), row(2, "warm_up")];
+    let mut rows = vec![row(1, Phase::Ramp), row(2, Phase::WarmUp)];
     for second in 0..lasts_s {
         let at_s = f64::from(u32::try_from(second).unwrap());
-        let mut row = row(second + 3, "measured");
+        let mut row = row(second + 3, Phase::Measured);
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -38,7 +38,7 @@ fn rows(
         row.newest_p95_ms = Some(newest_p95_ms(at_s));
         rows.push(row);
     }
-    rows.push(row(lasts_s + 3, "grace"));
+    rows.push(row(lasts_s + 3, Phase::Grace));
     rows
 }
 
@@ -246,7 +246,7 @@ proptest! {
     fn any_rows_are_judged(values in prop::collection::vec((any::<Option<u64>>(), any::<Option<f64>>(), 0_u64..3), 0..80)) {
         let rows: Vec<Second> = (0..).zip(values).map(|(at_s, (rss, ms, sessions_open))| Second {
             at_s,
-            phase: "measured",
+            phase: Phase::Measured,
             sessions_open,
             target_rss_bytes: rss,
             newest_p95_ms: ms,

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::load_unit::LoadUnit;
-use super::second::Second;
+use super::second::{Phase, Second};
 use super::trial::{Trial, Verdict};
 use crate::profile::Profile;
 
@@ -43,7 +43,7 @@ pub struct Live {
     pub gates: Vec<LiveGate>,
     /// The seconds of the trial that is running, or between two trials those of the last one: the newest
     /// [`Live::SECONDS_MAX`].
-    pub seconds: Vec<LiveSecond>,
+    pub seconds: Vec<Second>,
     /// The trials that ended, in the order in which they ran.
     pub trials: Vec<LiveEnded>,
     /// What the trials of `target` show of its load line so far.
@@ -84,47 +84,6 @@ impl LiveCommand {
             Self::Run => "run",
             Self::Find => "find",
             Self::Compare => "compare",
-        }
-    }
-}
-
-/// A phase of a trial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Phase {
-    /// The target starts; no second has passed yet.
-    Starting,
-    /// Sessions connect.
-    Ramp,
-    /// All sessions run, nothing counts yet.
-    WarmUp,
-    /// Frames due now count.
-    Measured,
-    /// The client waits for answers.
-    Grace,
-}
-
-impl Phase {
-    /// The phase that a row of seconds names. An unknown name counts as grace.
-    #[must_use]
-    pub fn of_word(word: &str) -> Self {
-        match word {
-            "ramp" => Self::Ramp,
-            "warm_up" => Self::WarmUp,
-            "measured" => Self::Measured,
-            _ => Self::Grace,
-        }
-    }
-
-    /// Its name on terminals.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Starting => "starting",
-            Self::Ramp => "ramp",
-            Self::WarmUp => "warm-up",
-            Self::Measured => "measured",
-            Self::Grace => "grace",
         }
     }
 }
@@ -190,86 +149,6 @@ pub struct LiveGate {
     /// For a latency, the value over the last second's answers; for a count, the value over the trial so far. `null` if
     /// nothing was measured yet, or if it is known only at the end of the trial.
     pub observed: Option<f64>,
-}
-
-/// A second of the trial: a [`Second`] without what is known only afterwards.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct LiveSecond {
-    /// Seconds since the trial began, at the end of this second.
-    pub at_s: u64,
-    /// The phase of the trial.
-    pub phase: Phase,
-    /// Sessions open at the end of this second.
-    pub sessions_open: u64,
-    /// Frames written in this second, measured or not.
-    pub frames_sent: u64,
-    /// Partials in this second that covered measured frames.
-    pub partials: u64,
-    /// Errors in this second that named measured frames.
-    pub errors: u64,
-    /// Protocol faults in this second.
-    pub protocol_faults: u64,
-    /// Sessions that failed or died in this second.
-    pub sessions_lost: u64,
-    /// Newest-frame latency, 50th percentile from the schedule.
-    pub newest_p50_ms: Option<f64>,
-    /// Newest-frame latency, 95th percentile from the schedule.
-    pub newest_p95_ms: Option<f64>,
-    /// Newest-frame latency, maximum from the schedule.
-    pub newest_max_ms: Option<f64>,
-    /// Oldest-frame latency, 50th percentile from the schedule.
-    pub oldest_p50_ms: Option<f64>,
-    /// Oldest-frame latency, 95th percentile from the schedule.
-    pub oldest_p95_ms: Option<f64>,
-    /// The client's send lag, 99th percentile.
-    pub send_lag_p99_us: Option<f64>,
-    /// Time that frames waited for the target, 99th percentile.
-    pub send_wait_p99_us: Option<f64>,
-    /// Share of its core that the busiest engine thread used.
-    pub client_cpu_share: f64,
-    /// CPU time of the target in this second, in cores; `null` if unknown.
-    pub target_cpu_cores: Option<f64>,
-    /// Resident set of the target.
-    pub target_rss_bytes: Option<u64>,
-    /// Share of this second's quota periods in which the target was throttled; `null` without a quota.
-    pub target_throttled_share: Option<f64>,
-    /// Time that the target's threads waited for a core, per unit of time.
-    pub target_run_queue_wait_share: Option<f64>,
-    /// Open files of the target.
-    pub target_fds: Option<u64>,
-    /// CPU time of the inference simulator in this second, in cores.
-    pub inference_cpu_cores: Option<f64>,
-}
-
-impl LiveSecond {
-    /// The live form of a row.
-    #[must_use]
-    pub fn of(second: &Second) -> Self {
-        Self {
-            at_s: second.at_s,
-            phase: Phase::of_word(second.phase),
-            sessions_open: second.sessions_open,
-            frames_sent: second.frames_sent,
-            partials: second.partials,
-            errors: second.errors,
-            protocol_faults: second.protocol_faults,
-            sessions_lost: second.sessions_lost,
-            newest_p50_ms: second.newest_p50_ms,
-            newest_p95_ms: second.newest_p95_ms,
-            newest_max_ms: second.newest_max_ms,
-            oldest_p50_ms: second.oldest_p50_ms,
-            oldest_p95_ms: second.oldest_p95_ms,
-            send_lag_p99_us: second.send_lag_p99_us,
-            send_wait_p99_us: second.send_wait_p99_us,
-            client_cpu_share: second.client_cpu_share,
-            target_cpu_cores: second.target_cpu_cores,
-            target_rss_bytes: second.target_rss_bytes,
-            target_throttled_share: second.target_throttled_share,
-            target_run_queue_wait_share: second.target_run_queue_wait_share,
-            target_fds: second.target_fds,
-            inference_cpu_cores: second.inference_cpu_cores,
-        }
-    }
 }
 
 /// A trial that ended.
@@ -351,40 +230,5 @@ mod tests {
         }
         assert_eq!(bracket.highest_pass, Some(800));
         assert_eq!(bracket.lowest_fail, Some(1_200));
-    }
-
-    #[test]
-    fn phases_are_named_as_rows_name_them() {
-        for phase in [Phase::Ramp, Phase::WarmUp, Phase::Measured, Phase::Grace] {
-            let word = serde_json::to_value(phase).unwrap();
-            assert_eq!(Phase::of_word(word.as_str().unwrap()), phase);
-        }
-    }
-
-    #[test]
-    fn a_second_keeps_every_column() {
-        let row = Second {
-            at_s: 7,
-            phase: "warm_up",
-            sessions_open: 1,
-            frames_sent: 2,
-            partials: 3,
-            errors: 4,
-            protocol_faults: 5,
-            sessions_lost: 6,
-            newest_p95_ms: Some(8.5),
-            client_cpu_share: 0.25,
-            target_cpu_cores: Some(0.5),
-            inference_cpu_cores: Some(0.125),
-            ..Second::default()
-        };
-        let second = LiveSecond::of(&row);
-        assert_eq!((second.at_s, second.phase), (7, Phase::WarmUp));
-        let json = serde_json::to_string(&second).unwrap();
-        let again: LiveSecond = serde_json::from_str(&json).unwrap();
-        assert_eq!(again, second);
-        // One per field of the row, so that a new column is not forgotten here.
-        let fields = serde_json::to_value(second).unwrap();
-        assert_eq!(fields.as_object().unwrap().len(), 22);
     }
 }

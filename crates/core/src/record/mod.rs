@@ -22,9 +22,7 @@ pub use bracket::{Bracket, CostPoint, Edge, LoadClass, LoadEvidence, TrialSummar
 pub use build::Build;
 pub use calibration::{Calibration, ClientCost, Spread, WsCalibration};
 pub use comparison::{Carried, Comparison, Conclusion, CostAccount, LoadCosts, Pair, Side};
-pub use live::{
-    Live, LiveBracket, LiveCommand, LiveEnded, LiveGate, LivePhases, LiveSecond, LiveTrial, Phase,
-};
+pub use live::{Live, LiveBracket, LiveCommand, LiveEnded, LiveGate, LivePhases, LiveTrial};
 pub use load_unit::LoadUnit;
 pub use network::{Network, NetworkEnd, NetworkMode, NetworkReceive};
 pub use plan::SearchPlan;
@@ -33,7 +31,7 @@ pub use ranking::{CostAtLoad, LeftOut, RankedTarget, Ranking};
 pub use resources::{
     BeyondCharged, Client, Inference, ProcessResources, SocketResources, TargetResources,
 };
-pub use second::Second;
+pub use second::{Phase, Second};
 pub use trial::{
     Drift, Environment, GateResult, SanityCheck, SloVerdict, Slope, Target, Trial, Verdict,
 };

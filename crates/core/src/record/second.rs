@@ -1,12 +1,59 @@
 //! One second of a trial.
 
-/// One second of a trial: a row of `trial-*.csv`.
-#[derive(Debug, Clone, Default, PartialEq)]
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A phase of a trial.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// The target starts; no second has passed yet.
+    #[default]
+    Starting,
+    /// Sessions connect.
+    Ramp,
+    /// All sessions run, nothing counts yet.
+    WarmUp,
+    /// Frames due now count.
+    Measured,
+    /// The client waits for answers.
+    Grace,
+}
+
+impl Phase {
+    /// The phases that have seconds, in order.
+    pub const OF_SECONDS: [Self; 4] = [Self::Ramp, Self::WarmUp, Self::Measured, Self::Grace];
+
+    /// Its name in files.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Ramp => "ramp",
+            Self::WarmUp => "warm_up",
+            Self::Measured => "measured",
+            Self::Grace => "grace",
+        }
+    }
+
+    /// Its name on terminals.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::WarmUp => "warm-up",
+            other => other.key(),
+        }
+    }
+}
+
+/// One second of a trial: a row of `trial-*.csv`, and of a running trial. What is known only afterwards is `null` in a
+/// running trial.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Second {
     /// Seconds since the trial began, at the row's end.
     pub at_s: u64,
-    /// `ramp`, `warm_up`, `measured` or `grace`.
-    pub phase: &'static str,
+    /// The phase of the trial.
+    pub phase: Phase,
     /// Sessions open at the row's end.
     pub sessions_open: u64,
     /// Frames written in this second, measured or not.
@@ -35,11 +82,11 @@ pub struct Second {
     pub send_wait_p99_us: Option<f64>,
     /// Share of its core that the busiest engine thread used.
     pub client_cpu_share: f64,
-    /// CPU time of the target in this second, in cores; `None` if unknown.
+    /// CPU time of the target in this second, in cores; `null` if unknown.
     pub target_cpu_cores: Option<f64>,
     /// Resident set of the target.
     pub target_rss_bytes: Option<u64>,
-    /// Share of this second's quota periods in which the target was throttled; `None` without a quota.
+    /// Share of this second's quota periods in which the target was throttled; `null` without a quota.
     pub target_throttled_share: Option<f64>,
     /// Time that the target's threads waited for a core, per unit of time.
     pub target_run_queue_wait_share: Option<f64>,
@@ -47,4 +94,34 @@ pub struct Second {
     pub target_fds: Option<u64>,
     /// CPU time of the inference simulator in this second, in cores.
     pub inference_cpu_cores: Option<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_comes_back_from_json_and_phases_have_one_name() {
+        let second = Second {
+            at_s: 7,
+            phase: Phase::WarmUp,
+            sessions_open: 1,
+            frames_sent: 2,
+            partials: 3,
+            errors: 4,
+            protocol_faults: 5,
+            sessions_lost: 6,
+            newest_p95_ms: Some(8.5),
+            client_cpu_share: 0.25,
+            target_cpu_cores: Some(0.5),
+            inference_cpu_cores: Some(0.125),
+            ..Second::default()
+        };
+        let json = serde_json::to_string(&second).unwrap();
+        let again: Second = serde_json::from_str(&json).unwrap();
+        assert_eq!(again, second);
+        for phase in Phase::OF_SECONDS {
+            assert_eq!(serde_json::to_value(phase).unwrap(), phase.key());
+        }
+    }
 }

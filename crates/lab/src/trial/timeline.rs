@@ -5,7 +5,7 @@ use std::time::Instant;
 use plimsoll_core::latency::{LatencySet, Series, quantile_us};
 use plimsoll_core::ledger::Ledger;
 use plimsoll_core::profile::{NS_PER_S, Profile};
-use plimsoll_core::record::Second;
+use plimsoll_core::record::{Phase, Second};
 use plimsoll_engine::EngineSecond;
 use plimsoll_host::resources::{Recorded, Usage};
 
@@ -72,16 +72,16 @@ fn at_ms(latency: &LatencySet, series: Series, quantile: f64) -> Option<f64> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "seconds of a trial")]
-fn phase(profile: &Profile, index: u64) -> &'static str {
+fn phase(profile: &Profile, index: u64) -> Phase {
     let middle_s = index as f64 + 0.5;
     if middle_s < profile.ramp_s {
-        "ramp"
+        Phase::Ramp
     } else if middle_s < profile.ramp_s + profile.warm_up_s {
-        "warm_up"
+        Phase::WarmUp
     } else if middle_s < profile.ramp_s + profile.warm_up_s + profile.measured_s {
-        "measured"
+        Phase::Measured
     } else {
-        "grace"
+        Phase::Grace
     }
 }
 
@@ -106,7 +106,7 @@ pub(super) fn add_target(
 
 /// The same for a row that is shown while the trial runs: roughly that second, as the monitor last had it.
 pub(super) fn so_far(row: &Second, latest: impl Fn(&str) -> Option<Usage>) -> Second {
-    let mut row = row.clone();
+    let mut row = *row;
     fill(&mut row, &latest);
     row
 }
@@ -192,10 +192,10 @@ mod tests {
             });
             (row.frames_sent, row.sessions_lost, row.phase)
         };
-        assert_eq!(second(0, 100, 0), (100, 0, "ramp"));
-        assert_eq!(second(3, 350, 2), (250, 2, "warm_up"));
-        assert_eq!(second(6, 350, 2), (0, 0, "measured"));
-        assert_eq!(second(16, 351, 3), (1, 1, "grace"));
+        assert_eq!(second(0, 100, 0), (100, 0, Phase::Ramp));
+        assert_eq!(second(3, 350, 2), (250, 2, Phase::WarmUp));
+        assert_eq!(second(6, 350, 2), (0, 0, Phase::Measured));
+        assert_eq!(second(16, 351, 3), (1, 1, Phase::Grace));
     }
 
     fn rows_of(open: &[u64]) -> Vec<Second> {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use plimsoll_core::latency::LatencySet;
 use plimsoll_core::profile::Profile;
-use plimsoll_core::record::{LiveCommand, LoadUnit, Second, Verdict};
+use plimsoll_core::record::{LiveCommand, LoadUnit, Phase, Second, Verdict};
 use plimsoll_core::slo::Slo;
 use plimsoll_lab::campaign::TrialBegins;
 use plimsoll_report::{ResultFolder, read_live};
@@ -53,7 +53,7 @@ fn begin_trial(shared: &Shared, sessions: u32) {
 fn second(shared: &Shared, at_s: u64) {
     let row = Second {
         at_s,
-        phase: "measured",
+        phase: Phase::Measured,
         ..Second::default()
     };
     shared.tell(|state| state.second(&row, &LatencySet::new()));

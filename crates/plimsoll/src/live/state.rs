@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 use plimsoll_core::latency::{LatencySet, Series, quantile_us};
 use plimsoll_core::profile::Profile;
 use plimsoll_core::record::{
-    Live, LiveBracket, LiveCommand, LiveEnded, LiveGate, LivePhases, LiveSecond, LiveTrial,
-    LoadUnit, Phase, SCHEMA_VERSION, Second,
+    Live, LiveBracket, LiveCommand, LiveEnded, LiveGate, LivePhases, LiveTrial, LoadUnit, Phase,
+    SCHEMA_VERSION, Second,
 };
 use plimsoll_core::slo::{Metric, Percentile, Slo};
 use plimsoll_lab::campaign::TrialBegins;
@@ -44,7 +44,7 @@ pub(crate) struct LiveState {
     measuring: Option<Measuring>,
     trial: Option<LiveTrial>,
     /// Of the running trial, or of the last one.
-    seconds: VecDeque<LiveSecond>,
+    seconds: VecDeque<Second>,
     counts: Counts,
     /// Values of the gates on latencies, as of the last second.
     latencies: BTreeMap<Metric, Option<f64>>,
@@ -110,7 +110,7 @@ impl LiveState {
 
     /// A second of the trial is over; `latency` holds the latencies of its answers.
     pub(crate) fn second(&mut self, second: &Second, latency: &LatencySet) {
-        let live = LiveSecond::of(second);
+        let live = *second;
         self.counts.add(&live);
         if let Some(trial) = &mut self.trial {
             trial.phase = live.phase;
@@ -212,7 +212,7 @@ impl LiveState {
 }
 
 impl Counts {
-    fn add(&mut self, second: &LiveSecond) {
+    fn add(&mut self, second: &Second) {
         self.partials += second.partials;
         self.errors += second.errors + second.protocol_faults;
         self.sessions_lost += second.sessions_lost;
@@ -240,7 +240,7 @@ impl Counts {
 }
 
 /// The value of a gate on a latency, by one second's answers; `None` for any other gate.
-fn latency_of(metric: Metric, second: &LiveSecond, latency: &LatencySet) -> Option<Option<f64>> {
+fn latency_of(metric: Metric, second: &Second, latency: &LatencySet) -> Option<Option<f64>> {
     let at = |series, percentile| {
         let us = quantile_us(latency.histogram(series), quantile(percentile))?;
         Some(us / 1e3)

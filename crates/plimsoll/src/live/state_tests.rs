@@ -45,7 +45,7 @@ fn begins(number: u32, sessions: u32, trials_left: u32) -> TrialBegins<'static> 
     }
 }
 
-fn row(at_s: u64, phase: &'static str) -> Second {
+fn row(at_s: u64, phase: Phase) -> Second {
     Second {
         at_s,
         phase,
@@ -95,7 +95,7 @@ fn a_trial_is_followed_from_its_start_to_its_end() {
 
     let latency = LatencySet::new();
     for at_s in 1..=9 {
-        let phase = ["ramp", "warm_up", "measured"][(at_s as usize - 1) / 3];
+        let phase = [Phase::Ramp, Phase::WarmUp, Phase::Measured][(at_s as usize - 1) / 3];
         state.second(&row(at_s, phase), &latency);
     }
     let live = shown(&state);
@@ -130,7 +130,7 @@ fn gates_are_not_read_before_the_window_begins() {
     let warming = Second {
         newest_p50_ms: None,
         newest_p95_ms: None,
-        ..row(4, "warm_up")
+        ..row(4, Phase::WarmUp)
     };
     state.second(&warming, &LatencySet::new());
     assert!(
@@ -149,10 +149,10 @@ fn errors_add_up_over_the_trial_and_lost_sessions_are_no_zero() {
         errors: 3,
         protocol_faults: 2,
         sessions_lost: 1,
-        ..row(7, "measured")
+        ..row(7, Phase::Measured)
     };
     state.second(&bad, &LatencySet::new());
-    state.second(&row(8, "measured"), &LatencySet::new());
+    state.second(&row(8, Phase::Measured), &LatencySet::new());
     let live = shown(&state);
     let rate = observed(&live, "error_rate").expect("it is known");
     assert!((rate - 5.0 / 200.0).abs() < 1e-12, "{rate}");
@@ -171,7 +171,7 @@ fn a_percentile_that_no_row_has_comes_from_the_seconds_answers() {
     for _ in 0..100 {
         latency.record_ns(Series::NewestFromSchedule, 240 * NS_PER_MS);
     }
-    state.second(&row(7, "measured"), &latency);
+    state.second(&row(7, Phase::Measured), &latency);
     let p99_ms = observed(&shown(&state), "newest_p99_ms").expect("observed");
     assert!((p99_ms - 240.0).abs() < 1.0, "{p99_ms}");
 }
@@ -206,7 +206,7 @@ fn a_soak_keeps_the_newest_seconds_only() {
     state.trial_begins(&begins(1, 400, 1));
     let latency = LatencySet::new();
     for at_s in 1..=700 {
-        state.second(&row(at_s, "measured"), &latency);
+        state.second(&row(at_s, Phase::Measured), &latency);
     }
     let live = shown(&state);
     assert_eq!(live.seconds.len(), Live::SECONDS_MAX);

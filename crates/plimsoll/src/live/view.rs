@@ -1,6 +1,6 @@
 //! How a terminal shows [`Live`], as lines. A pure function: the same snapshot gives the same lines.
 
-use plimsoll_core::record::{Live, LiveBracket, LiveCommand, LiveGate, LiveSecond, LoadUnit};
+use plimsoll_core::record::{Live, LiveBracket, LiveCommand, LiveGate, LoadUnit, Second};
 use plimsoll_report::words;
 
 use super::axis;
@@ -129,7 +129,7 @@ fn gate_line(gate: &LiveGate, columns: usize) -> Line {
 /// One column per second of the window.
 fn newest_p95(live: &Live, columns: usize) -> Line {
     let label = "newest p95     ";
-    let of = |second: &LiveSecond| second.newest_p95_ms;
+    let of = |second: &Second| second.newest_p95_ms;
     let greatest = live.seconds.iter().filter_map(of).reduce(f64::max);
     let most = greatest.map_or(String::new(), |ms| format!(" up to {}", words::ms(ms)));
     let used = label.len() + most.chars().count();

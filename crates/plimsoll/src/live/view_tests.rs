@@ -5,7 +5,7 @@ use std::path::Path;
 
 use plimsoll_core::profile::Profile;
 use plimsoll_core::record::{
-    Live, LiveBracket, LiveCommand, LiveGate, LivePhases, LiveSecond, LiveTrial, LoadUnit, Phase,
+    Live, LiveBracket, LiveCommand, LiveGate, LivePhases, LiveTrial, LoadUnit, Phase,
     SCHEMA_VERSION, Second, Verdict,
 };
 
@@ -20,17 +20,17 @@ fn gate(name: &str, threshold: f64, observed: Option<f64>) -> LiveGate {
     }
 }
 
-fn second(at_s: u64, newest_p95_ms: Option<f64>) -> LiveSecond {
-    LiveSecond::of(&Second {
+fn second(at_s: u64, newest_p95_ms: Option<f64>) -> Second {
+    Second {
         at_s,
-        phase: "measured",
+        phase: Phase::Measured,
         sessions_open: 825,
         newest_p95_ms,
         client_cpu_share: 0.46,
         target_cpu_cores: Some(0.2475),
         inference_cpu_cores: Some(0.2),
         ..Second::default()
-    })
+    }
 }
 
 /// A search that is closing in.

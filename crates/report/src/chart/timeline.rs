@@ -1,7 +1,7 @@
 //! A trial second by second: the latency of answers, how late the client was, each party's CPU, the target's memory,
 //! and when something broke. All panels share one time axis, so that what happened together lines up.
 
-use plimsoll_core::record::Second;
+use plimsoll_core::record::{Phase, Second};
 
 use super::draw::Mark;
 use super::frame::{
@@ -247,15 +247,11 @@ fn phases(drawing: &mut Drawing, seconds: &[Second], x: &Scale) {
         };
         let left = x.px(as_s(first.at_s.saturating_sub(1)));
         let right = x.px(as_s(last.at_s));
-        if first.phase != "measured" {
+        if first.phase != Phase::Measured {
             let corners = [(left, top), (right, top), (right, bottom), (left, bottom)];
             drawing.polygon(&corners, SHADE);
         }
-        let name = if first.phase == "warm_up" {
-            "warm-up"
-        } else {
-            first.phase
-        };
+        let name = first.phase.word();
         if super::font::width_px(name, LABEL_SIZE_PX, false) + 4.0 <= right - left {
             let style = text_style(LABEL_SIZE_PX, GREY, "middle");
             drawing.text((f64::midpoint(left, right), PHASES_PX), style, name);
@@ -341,7 +337,11 @@ mod tests {
         (1..=number)
             .map(|at_s| Second {
                 at_s,
-                phase: if at_s <= 30 { "ramp" } else { "measured" },
+                phase: if at_s <= 30 {
+                    Phase::Ramp
+                } else {
+                    Phase::Measured
+                },
                 newest_p95_ms: (at_s != 100).then_some(as_s(at_s % 50) + 100.0),
                 errors: u64::from(at_s == 777),
                 ..Second::default()

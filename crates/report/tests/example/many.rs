@@ -2,7 +2,7 @@
 
 use plimsoll_core::latency::{LatencySet, Series};
 use plimsoll_core::profile::NS_PER_MS;
-use plimsoll_core::record::{Ranking, Second};
+use plimsoll_core::record::{Phase, Ranking, Second};
 use plimsoll_report::IntervalHistograms;
 
 use super::{evidence, find, ranking};
@@ -36,10 +36,10 @@ pub(crate) fn seconds() -> Vec<Second> {
         Second {
             at_s,
             phase: match at_s {
-                0..=30 => "ramp",
-                31..=40 => "warm_up",
-                41..=470 => "measured",
-                _ => "grace",
+                0..=30 => Phase::Ramp,
+                31..=40 => Phase::WarmUp,
+                41..=470 => Phase::Measured,
+                _ => Phase::Grace,
             },
             sessions_open: (at_s * 60).min(1_600),
             frames_sent: 80_000,

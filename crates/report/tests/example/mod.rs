@@ -19,8 +19,8 @@ use plimsoll_core::ledger::Ledger;
 use plimsoll_core::profile::{Length, NS_PER_MS, Profile};
 use plimsoll_core::record::{
     Bracket, Calibration, Client, ClientCost, Edge, Environment, Inference, LoadUnit, Network,
-    NetworkEnd, NetworkMode, NetworkReceive, Probe, Probes, SCHEMA_VERSION, Second, Spread, Target,
-    TargetResources, Trial, TrialSummary, Verdict, WsCalibration,
+    NetworkEnd, NetworkMode, NetworkReceive, Phase, Probe, Probes, SCHEMA_VERSION, Second, Spread,
+    Target, TargetResources, Trial, TrialSummary, Verdict, WsCalibration,
 };
 use plimsoll_core::slo::Slo;
 use plimsoll_report::IntervalHistograms;
@@ -505,7 +505,7 @@ pub(crate) fn seconds() -> Vec<Second> {
     (1..=3)
         .map(|at_s| Second {
             at_s,
-            phase: "measured",
+            phase: Phase::Measured,
             sessions_open: 1_600,
             frames_sent: 80_000,
             newest_p95_ms: Some(322.5),

@@ -2,7 +2,7 @@
 
 use plimsoll_core::record::{Inference, Trial};
 
-use super::{Fact, Span, Text, Tone, ws};
+use super::{Fact, Text, Tone, ws};
 use crate::facts;
 use crate::words::{self, bytes, count, maybe, percent, us};
 
@@ -74,7 +74,7 @@ fn ledger(trial: &Trial) -> Vec<Fact> {
         lines.push(Fact::new("", format!("{} × {reason}", count(*times))));
     }
     let gap = words::ledger_gap(trial);
-    lines.extend(gap.map(|gap| Fact::new("", Text(vec![Span::Toned(gap, Tone::Bad)]))));
+    lines.extend(gap.map(|gap| Fact::new("", Text::toned(gap, Tone::Bad))));
     lines
 }
 

@@ -2,7 +2,7 @@
 
 use plimsoll_core::record::{Bracket, Trial};
 
-use super::{Block, Blocks, List, Section, Span, Table, Text};
+use super::{Block, Blocks, List, Section, Table, Text};
 use crate::facts;
 use crate::facts::belief::{self, RaisedCaveat};
 use crate::folder::StoredTrial;
@@ -78,7 +78,7 @@ fn broken_accounts(trial: &Trial) -> Vec<Text> {
     let disagreeing = facts::disagreeing(trial).map(|check| {
         Text::code(&check.name).then_plain(format!(" does not agree: {}", facts::sanity(check)))
     });
-    let gap = words::ledger_gap(trial).map(|gap| Text(vec![Span::Strong(gap)]));
+    let gap = words::ledger_gap(trial).map(Text::strong);
     disagreeing.chain(gap).collect()
 }
 

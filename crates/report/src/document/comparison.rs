@@ -4,6 +4,7 @@ use plimsoll_core::record::{Comparison, Conclusion, CostAccount, Side};
 
 use super::{
     Answer, Block, Blocks, Column, Detail, Document, Figure, List, Section, Table, Text, Tone,
+    trial,
 };
 use crate::folder::StoredTrial;
 use crate::render;
@@ -32,9 +33,7 @@ pub(crate) fn document(comparison: &Comparison, trials: &[StoredTrial]) -> Docum
     let mut evidence = Blocks::default();
     evidence.push(sides(comparison));
     if !trials.is_empty() {
-        let stems = trials.iter().map(|stored| stored.stem.clone());
-        let timelines = Block::Timelines(stems.collect());
-        evidence.full(Section::of("timeline", "Second by second", timelines));
+        evidence.full(trial::timelines(trials));
     }
     let mut behind = Blocks::default();
     if !comparison.pairs.is_empty() {

@@ -29,24 +29,23 @@ pub(crate) use blocks::{
 
 use crate::folder::Results;
 
-/// The documents of a folder, the most conclusive first. The trials outside of searches come together, because a page
-/// may have no room for all of them.
+/// A document of a folder.
 pub(crate) enum Part {
     /// A result.
     Result(Document),
-    /// A trial among several; with the stem of its files.
-    OneOfSeveral(String, Document),
+    /// A trial among several outside of searches. A page may have no room for all of them.
+    OneOfSeveral(Document),
 }
 
 impl Part {
     pub(crate) fn document(&self) -> &Document {
         match self {
-            Self::Result(document) | Self::OneOfSeveral(_, document) => document,
+            Self::Result(document) | Self::OneOfSeveral(document) => document,
         }
     }
 }
 
-/// All results of a folder.
+/// All results of a folder, the most conclusive first.
 pub(crate) fn of(results: &Results) -> Vec<Part> {
     let mut parts = Vec::new();
     let ranking = results.ranking.as_ref().map(ranking::document);
@@ -69,8 +68,7 @@ pub(crate) fn of(results: &Results) -> Vec<Part> {
         several => {
             parts.push(Part::Result(trials::document(several, charts)));
             parts.extend(several.iter().map(|stored| {
-                let document = trial::document(stored, trial::Charts::OfOthers);
-                Part::OneOfSeveral(stored.stem.clone(), document)
+                Part::OneOfSeveral(trial::document(stored, trial::Charts::OfOthers))
             }));
         }
     }

@@ -19,12 +19,11 @@ pub(crate) fn document(view: &SearchView<'_>, number: usize) -> Document {
     let trials = view.of_search();
     let is_first = number == 0;
     let exemplar = exemplar(&trials);
+    let loads = loads_table(&loads::of_bracket(bracket), bracket.load_unit);
     let mut evidence = Blocks::default();
     if is_first {
         evidence.full(trial::percentiles());
-        let stems = trials.iter().map(|stored| stored.stem.clone());
-        let timelines = Block::Timelines(stems.collect());
-        evidence.full(Section::of("timeline", "Second by second", timelines));
+        evidence.full(trial::timelines(trials.iter().copied()));
         if !bracket.cost_curve.is_empty() {
             evidence.full(cost(bracket));
         }
@@ -36,9 +35,9 @@ pub(crate) fn document(view: &SearchView<'_>, number: usize) -> Document {
     evidence.full(Section::new(
         "evidence",
         "Evidence",
-        rests_on(bracket, &trials, exemplar),
+        rests_on(bracket, &trials, exemplar, loads.clone()),
     ));
-    evidence.brief(in_brief(bracket, &trials));
+    evidence.brief(in_brief(bracket, trials.len(), loads));
     if let Some(exemplar) = exemplar {
         if is_first {
             evidence.full(trial::environment(exemplar));
@@ -173,7 +172,12 @@ fn cost(bracket: &Bracket) -> Section {
 }
 
 /// What the answer rests on.
-fn rests_on(bracket: &Bracket, trials: &[&StoredTrial], exemplar: Option<&Trial>) -> Blocks {
+fn rests_on(
+    bracket: &Bracket,
+    trials: &[&StoredTrial],
+    exemplar: Option<&Trial>,
+    loads: Table,
+) -> Blocks {
     let mut blocks = Blocks::default();
     let conditions = conditions(bracket);
     blocks.paragraph(
@@ -187,20 +191,20 @@ fn rests_on(bracket: &Bracket, trials: &[&StoredTrial], exemplar: Option<&Trial>
     if !bracket.evidence.is_empty() {
         blocks.push(verdicts(bracket));
     }
-    blocks.push(loads_table(&loads::of_bracket(bracket), bracket.load_unit));
+    blocks.push(loads);
     ws::side_by_side(&mut blocks, trials);
     blocks
 }
 
 /// The same where there is little room.
-fn in_brief(bracket: &Bracket, trials: &[&StoredTrial]) -> Block {
+fn in_brief(bracket: &Bracket, trials: usize, loads: Table) -> Block {
     let mut blocks = Blocks::default();
     blocks.paragraph(conditions(bracket).then_plain(format!(", seed {}.", bracket.seed)));
-    blocks.push(loads_table(&loads::of_bracket(bracket), bracket.load_unit));
+    blocks.push(loads);
     blocks.note(
         "target, client: share of the CPU that each was given; send lag: the client's own, p99.9",
     );
-    let trials = words::counted(trials.len() as u64, "trial");
+    let trials = words::counted(trials as u64, "trial");
     Block::Folded(format!("Evidence: {trials}"), blocks)
 }
 

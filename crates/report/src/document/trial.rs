@@ -16,7 +16,7 @@ use crate::words::{self, count, number};
 use crate::{facts, render};
 
 /// The caption of the percentile plot.
-pub(super) const PERCENTILES: &str = "Latency of the newest frame by percentile; each further nine takes the same room. Solid from the schedule, dashed from the write: where they part, the client was late or the target made it wait. A bar is a gate: the curve of a trial that passes goes below it.";
+const PERCENTILES: &str = "Latency of the newest frame by percentile; each further nine takes the same room. Solid from the schedule, dashed from the write: where they part, the client was late or the target made it wait. A bar is a gate: the curve of a trial that passes goes below it.";
 
 /// What the folder's charts show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,8 +36,7 @@ pub(crate) fn document(stored: &StoredTrial, charts: Charts) -> Document {
     if let Some(delivered) = ws::of_trial(trial) {
         evidence.full(delivered);
     }
-    let timeline = Block::Timelines(vec![stored.stem.clone()]);
-    evidence.full(Section::of("timeline", "Second by second", timeline));
+    evidence.full(timelines([stored]));
     evidence.full(ledgers(&[stored]));
     evidence.full(latency_section(trial));
     evidence.full(drift(trial));
@@ -149,14 +148,24 @@ fn gates(caption: String, gates: &[GateResult]) -> Table {
     Table::new(caption, ["gate", ">observed", ">at most", "held"]).with_rows(rows)
 }
 
-pub(super) fn percentiles() -> Section {
-    let figure = Figure {
+pub(super) fn percentile_plot() -> Figure {
+    Figure {
         stem: render::PERCENTILES.to_owned(),
         hook: "chart-percentiles",
         alt: "Latency by percentile".to_owned(),
         caption: PERCENTILES.to_owned(),
-    };
-    Section::of("percentiles", "Percentiles", figure)
+    }
+}
+
+pub(super) fn percentiles() -> Section {
+    Section::of("percentiles", "Percentiles", percentile_plot())
+}
+
+/// These trials second by second.
+pub(super) fn timelines<'a>(trials: impl IntoIterator<Item = &'a StoredTrial>) -> Section {
+    let stems = trials.into_iter().map(|stored| stored.stem.clone());
+    let timelines = Block::Timelines(stems.collect());
+    Section::of("timeline", "Second by second", timelines)
 }
 
 /// Latencies and accounts in lines.

@@ -2,7 +2,7 @@
 
 use plimsoll_core::record::LoadUnit;
 
-use super::trial::{Charts, PERCENTILES};
+use super::trial::{Charts, percentile_plot};
 use super::{Answer, Blocks, Document, Figure, Section, search, ws};
 use crate::folder::StoredTrial;
 use crate::words::count;
@@ -11,27 +11,13 @@ use crate::{loads, render};
 pub(crate) fn document(trials: &[&StoredTrial], charts: Charts) -> Document {
     let mut evidence = Blocks::default();
     if charts == Charts::OfThese {
-        for (stem, hook, alt, caption) in [
-            (
-                render::CHART,
-                "chart-latency",
-                "Latency against the load",
-                "Latency from the schedule against the load. Each mark is a trial.",
-            ),
-            (
-                render::PERCENTILES,
-                "chart-percentiles",
-                "Latency by percentile",
-                PERCENTILES,
-            ),
-        ] {
-            evidence.full(Figure {
-                stem: stem.to_owned(),
-                hook,
-                alt: alt.to_owned(),
-                caption: caption.to_owned(),
-            });
-        }
+        evidence.full(Figure {
+            stem: render::CHART.to_owned(),
+            hook: "chart-latency",
+            alt: "Latency against the load".to_owned(),
+            caption: "Latency from the schedule against the load. Each mark is a trial.".to_owned(),
+        });
+        evidence.full(percentile_plot());
     }
     let mut tables = Blocks::default();
     // Cells of a matrix have the same load and differ in something else.

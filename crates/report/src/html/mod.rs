@@ -81,13 +81,13 @@ fn body(parts: &[Part], charts: &[Chart], timelines: &Timelines, contents: &mut 
                 contents.push(&document.id, &document.entry);
                 writer.document(&mut html, document, Some(contents));
             }
-            Part::OneOfSeveral(stem, _) => {
+            Part::OneOfSeveral(_) => {
                 let mut trial = Html::default();
                 writer.document(&mut trial, document, None);
                 // Timelines have their own budget.
-                let needed = trial.len().saturating_sub(timelines.bytes_of(stem));
+                let needed = trial.len().saturating_sub(timelines.bytes_of(&document.id));
                 if needed > room {
-                    left_out.push(stem);
+                    left_out.push(&document.id);
                 } else {
                     room -= needed;
                     contents.push(&document.id, &document.entry);

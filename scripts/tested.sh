@@ -38,8 +38,8 @@ folders_of() {
 keys() {
     git rev-parse --is-inside-work-tree >/dev/null 2>&1 || return 0
     # What the checker and the simulator use of the workloads; the session machines are none of it.
-    checker=$(hash_of crates/lab/src/check crates/inference/src crates/inference/Cargo.toml crates/workloads/src/websocket \
-        crates/workloads/src/stt/reference crates/workloads/src/stt/reference.rs crates/workloads/src/stt/synthetic.rs)
+    checker=$(hash_of crates/lab/src/check crates/inference/src crates/inference/Cargo.toml crates/protocol/src/websocket \
+        crates/workload-stt/src/reference crates/workload-stt/src/reference.rs crates/workload-stt/src/synthetic.rs)
     for manifest in targets/*/*/target.toml; do
         folder=$(dirname "$manifest")
         workload=$(basename "$(dirname "$folder")")

@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 
 use plimsoll_core::profile::Profile;
 use plimsoll_engine::{Options, run};
-use plimsoll_workloads::connection::Endpoint;
-use plimsoll_workloads::echo::Echo;
+use plimsoll_protocol::connection::Endpoint;
+use plimsoll_workload_echo::Echo;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 #[test]

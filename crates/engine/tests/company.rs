@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use plimsoll_core::profile::Profile;
 use plimsoll_engine::clock::Clock;
 use plimsoll_engine::{Company, Options, Part, Seconds, Unsettled, run, run_in};
-use plimsoll_workloads::connection::Endpoint;
-use plimsoll_workloads::echo::Echo;
+use plimsoll_protocol::connection::Endpoint;
+use plimsoll_workload_echo::Echo;
 
 const SESSIONS: u32 = 25;
 

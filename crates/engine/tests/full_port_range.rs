@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicBool;
 
 use plimsoll_core::profile::Profile;
 use plimsoll_engine::{Options, run};
-use plimsoll_workloads::connection::Endpoint;
-use plimsoll_workloads::echo::Echo;
+use plimsoll_protocol::connection::Endpoint;
+use plimsoll_workload_echo::Echo;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -15,8 +15,8 @@ use http_body_util::{BodyExt, Full};
 use hyper::Request;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use plimsoll_workloads::stt::reference::{LANES, Scratch, checksum, checksums_interleaved};
-use plimsoll_workloads::stt::synthetic::Synthetic;
+use plimsoll_workload_stt::reference::{LANES, Scratch, checksum, checksums_interleaved};
+use plimsoll_workload_stt::synthetic::Synthetic;
 use tokio::net::TcpStream;
 use tokio::time::{MissedTickBehavior, interval};
 

@@ -1,9 +1,9 @@
 //! Batches wait for company: a request's answer is due only at the end of its latency, so its computation can wait
 //! until several requests are there and run side by side, which costs a fraction of one after the other
-//! ([`plimsoll_workloads::stt::reference`]). Pure: the clock is the caller's.
+//! ([`plimsoll_workload_stt::reference`]). Pure: the clock is the caller's.
 
 use bytes::Bytes;
-use plimsoll_workloads::stt::reference::{Answer, LANES, Scratch, compute_interleaved};
+use plimsoll_workload_stt::reference::{Answer, LANES, Scratch, compute_interleaved};
 
 /// One request's audio, waiting to be computed.
 #[derive(Debug)]
@@ -88,8 +88,8 @@ mod tests {
     use std::cell::RefCell;
     use std::rc::Rc;
 
-    use plimsoll_workloads::stt::reference::compute;
-    use plimsoll_workloads::stt::synthetic::Synthetic;
+    use plimsoll_workload_stt::reference::compute;
+    use plimsoll_workload_stt::synthetic::Synthetic;
 
     use super::*;
 

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use common::{BOTH, Client, Protocol, infer, quick, request, start};
 use hyper::{Method, StatusCode};
-use plimsoll_workloads::stt::reference::compute;
+use plimsoll_workload_stt::reference::compute;
 use serde_json::{Value, json};
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 
 use common::{BOTH, Client, Protocol, Reply, infer, quick, start};
 use hyper::StatusCode;
-use plimsoll_workloads::stt::reference::Answer;
+use plimsoll_workload_stt::reference::Answer;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

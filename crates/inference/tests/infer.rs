@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use common::{BOTH, Client, Protocol, infer, quick, request, start};
 use hyper::{Method, StatusCode};
 use plimsoll_inference::config::Config;
-use plimsoll_workloads::stt::reference::{Answer, compute};
-use plimsoll_workloads::stt::synthetic::Synthetic;
+use plimsoll_workload_stt::reference::{Answer, compute};
+use plimsoll_workload_stt::synthetic::Synthetic;
 use serde_json::json;
 
 #[tokio::test]

@@ -15,9 +15,9 @@ use plimsoll_host::signals::Stop;
 use plimsoll_lab::trial::{
     self, Conditions, Inference, Load, NetworkPlan, Subject, TargetUrl, WsLoad,
 };
-use plimsoll_workloads::websocket::handshake::accept_for;
-use plimsoll_workloads::websocket::{Opcode, RawFrame, mask_in_place};
-use plimsoll_workloads::ws::{Dialect, Test};
+use plimsoll_protocol::websocket::handshake::accept_for;
+use plimsoll_protocol::websocket::{Opcode, RawFrame, mask_in_place};
+use plimsoll_workload_ws::{Dialect, Test};
 
 /// The server's own counters.
 #[derive(Default)]

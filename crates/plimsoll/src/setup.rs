@@ -20,7 +20,7 @@ use plimsoll_lab::manifest::{self, Manifest};
 use plimsoll_lab::simulator;
 use plimsoll_lab::trial::conditions::AudioSource;
 use plimsoll_lab::trial::{Conditions, Inference, Load, NetworkPlan, Subject, TargetUrl};
-use plimsoll_workloads::echo::Echo;
+use plimsoll_workload_echo::Echo;
 
 use crate::args::{LoadArgs, NetworkName, Where, Which, WorkloadName};
 use crate::failure::Failure;

@@ -10,7 +10,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderMap};
 use hyper::{Request, StatusCode, Version};
-use plimsoll_workloads::stt::reference::{Answer, DEFAULT_PASSES};
+use plimsoll_workload_stt::reference::{Answer, DEFAULT_PASSES};
 use serde::Serialize;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};

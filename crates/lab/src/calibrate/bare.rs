@@ -15,7 +15,7 @@ use plimsoll_engine::Options;
 use plimsoll_engine::clock::thread_cpu_ns;
 use plimsoll_host::isolation::CpuList;
 use plimsoll_host::signals::Stop;
-use plimsoll_workloads::websocket::upgrade_request;
+use plimsoll_protocol::websocket::upgrade_request;
 
 use super::sink::{Bytes, Sink, SinkKind};
 use super::{Settings, go_on};

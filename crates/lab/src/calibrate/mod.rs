@@ -24,9 +24,9 @@ use plimsoll_core::session::Workload;
 use plimsoll_engine::{Options, Report};
 use plimsoll_host::isolation::CpuList;
 use plimsoll_host::signals::Stop;
-use plimsoll_workloads::connection::Endpoint;
-use plimsoll_workloads::echo::Echo;
-use plimsoll_workloads::stt::{Audio, Stt};
+use plimsoll_protocol::connection::Endpoint;
+use plimsoll_workload_echo::Echo;
+use plimsoll_workload_stt::{Audio, Stt};
 
 use crate::error::{Error, Result};
 use crate::trial::Load;

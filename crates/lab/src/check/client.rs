@@ -8,10 +8,10 @@ use std::net::{SocketAddr, TcpStream};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use plimsoll_workloads::stt::synthetic::Synthetic;
-use plimsoll_workloads::websocket::{
+use plimsoll_protocol::websocket::{
     Decoder, Event, Handshake, Opcode, Outcome, RawFrame, close, upgrade_request,
 };
+use plimsoll_workload_stt::synthetic::Synthetic;
 use socket2::{Domain, Socket, Type};
 
 use super::messages::{Ledger, Message, Partial, check_content};

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use plimsoll_workloads::websocket::{Opcode, RawFrame};
+use plimsoll_protocol::websocket::{Opcode, RawFrame};
 
 use super::client::{AT_ONCE, Connection, Incoming, Session, Verdict, close_frame, describe};
 use super::registry::{Case, Site, accepted, case};

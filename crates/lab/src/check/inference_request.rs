@@ -1,7 +1,7 @@
 //! Section 5 of the contract: what the gateway sends to its inference server, as the simulator saw it.
 
-use plimsoll_workloads::stt::reference;
-use plimsoll_workloads::stt::synthetic::Synthetic;
+use plimsoll_workload_stt::reference;
+use plimsoll_workload_stt::synthetic::Synthetic;
 
 use super::client::Verdict;
 use super::registry::{Case, Site, case, poll};

@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use plimsoll_workloads::stt::reference;
-use plimsoll_workloads::stt::synthetic::Synthetic;
+use plimsoll_workload_stt::reference;
+use plimsoll_workload_stt::synthetic::Synthetic;
 use serde::{Deserialize, Deserializer};
 
 /// Two correct programs may print or read a number so that its last bits differ; anything more is another number.

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use plimsoll_workloads::websocket::{Opcode, RawFrame};
+use plimsoll_protocol::websocket::{Opcode, RawFrame};
 use serde::Deserialize;
 
 use super::client::{AT_ONCE, Incoming, Verdict, describe};

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use plimsoll_workloads::websocket::{Opcode, RawFrame};
+use plimsoll_protocol::websocket::{Opcode, RawFrame};
 use serde::Deserialize;
 
 use super::client::{AT_ONCE, START, Session, Verdict};

@@ -13,7 +13,7 @@ use plimsoll_core::search::{Ended, Settings};
 use plimsoll_core::slo::Slo;
 use plimsoll_host::isolation::{CpuList, Placement};
 use plimsoll_host::machine::MachineFacts;
-use plimsoll_workloads::ws::{Dialect, Test};
+use plimsoll_workload_ws::{Dialect, Test};
 
 use super::FindPlan;
 use super::kept::Kept;

@@ -1,6 +1,6 @@
 //! Checks what a manifest says.
 
-use plimsoll_workloads::ws::Dialect;
+use plimsoll_workload_ws::Dialect;
 
 use super::{Manifest, Tier};
 

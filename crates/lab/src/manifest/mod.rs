@@ -10,7 +10,7 @@ mod discovery;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use plimsoll_workloads::ws::Dialect;
+use plimsoll_workload_ws::Dialect;
 use serde::{Deserialize, Serialize};
 
 pub use availability::{Availability, Readiness};

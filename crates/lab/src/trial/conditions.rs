@@ -9,8 +9,8 @@ use plimsoll_core::secret::{Secret, Secrets};
 use plimsoll_core::slo::Slo;
 use plimsoll_host::isolation::Placement;
 use plimsoll_host::machine::MachineFacts;
-use plimsoll_workloads::stt::Audio;
-use plimsoll_workloads::stt::session::FRAME_PERIOD_NS;
+use plimsoll_workload_stt::Audio;
+use plimsoll_workload_stt::session::FRAME_PERIOD_NS;
 use serde::{Deserialize, Serialize};
 
 use super::ws::WsLoad;
@@ -277,7 +277,7 @@ pub enum Inference {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_workloads::ws::{Dialect, Test};
+    use plimsoll_workload_ws::{Dialect, Test};
 
     #[test]
     fn a_session_has_the_pace_of_its_workload() {

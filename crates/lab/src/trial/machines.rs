@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use plimsoll_core::record::ClosedLoopRecord;
 use plimsoll_core::session::Workload;
 use plimsoll_engine::{Company, EngineSecond, Options, Report, Unsettled, run, run_in};
-use plimsoll_workloads::ws::DecodeProof;
+use plimsoll_workload_ws::DecodeProof;
 use serde_json::{Value, from_value, to_value};
 
 use crate::error::{Error, Result};

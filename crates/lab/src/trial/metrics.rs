@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use plimsoll_core::record::SanityCheck;
 use plimsoll_core::sanity::{self, ClientCounts, MetricNames, Possible, TargetCounts};
 use plimsoll_host::http::{self, Metrics};
-use plimsoll_workloads::ws::{Dialect, Test};
+use plimsoll_workload_ws::{Dialect, Test};
 
 use super::conditions::Load;
 use super::judge::whole;

@@ -41,7 +41,7 @@ use plimsoll_host::machine::probe;
 use plimsoll_host::resources::Recorded;
 use plimsoll_host::signals::Stop;
 use plimsoll_host::timestamp;
-use plimsoll_workloads::ws::DecodeProof;
+use plimsoll_workload_ws::DecodeProof;
 
 use crate::error::Result;
 use crate::simulator::Stats;

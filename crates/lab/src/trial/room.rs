@@ -2,7 +2,7 @@
 //! target's limit.
 
 use plimsoll_host::machine::{Limits, Need, preflight};
-use plimsoll_workloads::ws::Test;
+use plimsoll_workload_ws::Test;
 
 use super::conditions::{Conditions, Load};
 use super::processes::{PROCESSES_MAX, processes_for};
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
     use crate::find::tests::conditions;
     use crate::trial::WsLoad;
-    use plimsoll_workloads::ws::Dialect;
+    use plimsoll_workload_ws::Dialect;
 
     const ECHO: Load = Load::Echo {
         message_bytes: 128,

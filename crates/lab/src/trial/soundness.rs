@@ -6,7 +6,7 @@ use plimsoll_core::record::SanityCheck;
 use plimsoll_core::sanity::{self, ClientCounts};
 use plimsoll_engine::Report;
 use plimsoll_host::isolation::CpuList;
-use plimsoll_workloads::ws::DecodeProof;
+use plimsoll_workload_ws::DecodeProof;
 
 use super::clocks::Clocks;
 use super::conditions::{Conditions, Load};

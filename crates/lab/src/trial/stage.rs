@@ -10,7 +10,7 @@ use plimsoll_host::isolation::{Cgroup, Layout, OwnNetwork, no_own_network};
 use plimsoll_host::process::{Child, Launch, choose_port, port_taken};
 use plimsoll_host::resources::{DEFAULT_INTERVAL, Monitor, Sampler, SocketWatch, Source, Watched};
 use plimsoll_host::signals::Stop;
-use plimsoll_workloads::ws::Dialect;
+use plimsoll_workload_ws::Dialect;
 
 use super::conditions::{CPU_PASSES, Conditions, Inference, Load, MODEL_DELAY_MS, NetworkPlan};
 use super::subject::{Subject, TargetUrl};
@@ -438,7 +438,7 @@ mod tests {
     use super::*;
     use crate::find::tests::conditions;
     use crate::trial::WsLoad;
-    use plimsoll_workloads::ws::Test;
+    use plimsoll_workload_ws::Test;
     use std::path::Path;
 
     fn manifest(keys: &str) -> Manifest {

@@ -10,7 +10,7 @@ use plimsoll_core::schedule::SessionPlan;
 use plimsoll_core::session::{Disconnect, Phase, Session, Transmit};
 use plimsoll_engine::clock::Clock;
 use plimsoll_engine::{Company, Part, Report, Unsettled};
-use plimsoll_workloads::ws::Format;
+use plimsoll_workload_ws::Format;
 use serde_json::Value;
 use socket2::{Domain, Socket, Type};
 

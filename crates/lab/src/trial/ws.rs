@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use plimsoll_core::profile::{NS_PER_S, Profile};
 use plimsoll_core::schedule::{Arrivals, Spacing};
-use plimsoll_workloads::ws::jwt::Credentials;
-use plimsoll_workloads::ws::{
+use plimsoll_workload_ws::jwt::Credentials;
+use plimsoll_workload_ws::{
     Content, Dialect, EchoMessages, Fanout, Format, Test, message_period_ns, wse,
 };
 use serde::{Deserialize, Serialize};

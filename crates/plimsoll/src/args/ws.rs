@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args as ClapArgs;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use plimsoll_core::secret::Secret;
-use plimsoll_workloads::ws::{Dialect, Format, Test};
+use plimsoll_workload_ws::{Dialect, Format, Test};
 
 /// The load on a general WebSocket server.
 #[derive(Debug, Clone, ClapArgs)]

@@ -9,7 +9,7 @@ use plimsoll_host::signals::Stop;
 use plimsoll_lab::campaign::{Observer, TrialBegins};
 use plimsoll_lab::trial::{self, Conditions, FinishedTrial, Load, Subject};
 use plimsoll_report::{ResultFolder, StoredTrial, text, words};
-use plimsoll_workloads::ws::{Format, Test};
+use plimsoll_workload_ws::{Format, Test};
 
 use crate::args::RunArgs;
 use crate::failure::Failure;
@@ -170,7 +170,7 @@ fn code_number_of(trials: &[StoredTrial]) -> u8 {
 mod tests {
     use super::*;
     use plimsoll_lab::trial::WsLoad;
-    use plimsoll_workloads::ws::Dialect;
+    use plimsoll_workload_ws::Dialect;
 
     fn rows_of(test: Test) -> Vec<Row> {
         rows(&Load::Ws(Box::new(WsLoad::new(test, Dialect::Wse))))

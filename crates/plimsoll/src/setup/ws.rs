@@ -10,7 +10,7 @@ use plimsoll_host::machine::Limits;
 use plimsoll_lab::manifest::Manifest;
 use plimsoll_lab::trial::processes::PROCESSES_MAX;
 use plimsoll_lab::trial::{Subject, WsLoad};
-use plimsoll_workloads::ws::{Dialect, Format, Test};
+use plimsoll_workload_ws::{Dialect, Format, Test};
 
 use crate::args::{LOAD_MAX, LoadArgs, WorkloadName};
 use crate::catalogue::Catalogue;

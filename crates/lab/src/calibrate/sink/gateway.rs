@@ -5,9 +5,9 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use plimsoll_workloads::stt::reference::compute;
-use plimsoll_workloads::stt::synthetic::Synthetic;
-use plimsoll_workloads::websocket::{Opcode, RawFrame};
+use plimsoll_protocol::websocket::{Opcode, RawFrame};
+use plimsoll_workload_stt::reference::compute;
+use plimsoll_workload_stt::synthetic::Synthetic;
 
 use super::{After, Speaker};
 use crate::calibrate::bare::STT_FRAME_BYTES as FRAME_BYTES;
@@ -109,8 +109,8 @@ impl Answers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_workloads::stt::messages::{GatewayMessage, START};
-    use plimsoll_workloads::websocket::{append_client_frame, frame::client_header};
+    use plimsoll_protocol::websocket::{append_client_frame, frame::client_header};
+    use plimsoll_workload_stt::messages::{GatewayMessage, START};
 
     #[test]
     fn a_session_is_known_by_its_first_sample() {

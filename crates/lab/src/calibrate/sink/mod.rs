@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use plimsoll_host::isolation::CpuList;
-use plimsoll_workloads::websocket::handshake::accept_for;
+use plimsoll_protocol::websocket::handshake::accept_for;
 
 use super::bare::STT_FRAME_BYTES;
 use crate::error::{Error, Result};

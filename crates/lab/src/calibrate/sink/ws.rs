@@ -1,7 +1,7 @@
 //! Servers of workload `ws`: one of dialect `wse` that answers pings and discards messages, and one that sends every
 //! message back.
 
-use plimsoll_workloads::websocket::{Opcode, RawFrame, mask_in_place};
+use plimsoll_protocol::websocket::{Opcode, RawFrame, mask_in_place};
 use serde_json::Value;
 
 use super::{After, Speaker};
@@ -164,8 +164,8 @@ fn lengths(bytes: &[u8]) -> Option<(usize, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_workloads::websocket::append_client_frame;
-    use plimsoll_workloads::ws::Format;
+    use plimsoll_protocol::websocket::append_client_frame;
+    use plimsoll_workload_ws::Format;
 
     fn said(messages: &[(Opcode, &[u8])]) -> Vec<u8> {
         let mut bytes = Vec::new();

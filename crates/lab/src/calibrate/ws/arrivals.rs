@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_engine::clock::thread_cpu_ns;
 use plimsoll_host::signals::Stop;
-use plimsoll_workloads::websocket::{Opcode, append_client_frame, close};
+use plimsoll_protocol::websocket::{Opcode, append_client_frame, close};
 
 use super::work::LINGER;
 use crate::calibrate::bare::{WARM_UP, failed, on_cpu, pace, read_some, upgrade_bytes, us_each};

@@ -7,11 +7,9 @@ use plimsoll_core::record::LoadUnit;
 use plimsoll_core::schedule::{Arrivals, Spacing};
 use plimsoll_engine::{Options, Report};
 use plimsoll_host::signals::Stop;
-use plimsoll_workloads::websocket::append_client_frame;
-use plimsoll_workloads::ws::payload::TRADE_UPDATE;
-use plimsoll_workloads::ws::{
-    Content, Dialect, EchoMessages, Format, Peer, Storm, WseMessages, wse,
-};
+use plimsoll_protocol::websocket::append_client_frame;
+use plimsoll_workload_ws::payload::TRADE_UPDATE;
+use plimsoll_workload_ws::{Content, Dialect, EchoMessages, Format, Peer, Storm, WseMessages, wse};
 
 use super::arrivals;
 use crate::calibrate::bare::{self, Flow, WARM_UP};

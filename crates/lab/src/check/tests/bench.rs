@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use plimsoll_workloads::stt::reference::{self, Answer};
+use plimsoll_workload_stt::reference::{self, Answer};
 
 use super::Defect;
 use super::gateway::{self, Settings};

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use plimsoll_workloads::websocket::handshake::accept_for;
+use plimsoll_protocol::websocket::handshake::accept_for;
 
 use super::Defect;
 use super::bench::Model;

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use plimsoll_workloads::stt::reference::Answer;
-use plimsoll_workloads::websocket::{Opcode, RawFrame, close};
+use plimsoll_protocol::websocket::{Opcode, RawFrame, close};
+use plimsoll_workload_stt::reference::Answer;
 use serde_json::json;
 
 use super::Defect;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::Read;
 use std::net::TcpStream;
 
-use plimsoll_workloads::websocket::mask_in_place;
+use plimsoll_protocol::websocket::mask_in_place;
 
 /// A request's head.
 pub(super) struct Request {

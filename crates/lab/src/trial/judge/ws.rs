@@ -8,7 +8,7 @@ use plimsoll_core::record::{
 };
 use plimsoll_engine::Report;
 use plimsoll_host::machine::Limits;
-use plimsoll_workloads::ws::{ArrivalOutcome, DecodeProof, Test};
+use plimsoll_workload_ws::{ArrivalOutcome, DecodeProof, Test};
 
 use crate::trial::Measured;
 use crate::trial::WsLoad;
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
     use plimsoll_core::ledger::Ledger;
     use plimsoll_engine::clock::Clock;
-    use plimsoll_workloads::ws::{Dialect, Format};
+    use plimsoll_workload_ws::{Dialect, Format};
 
     fn report() -> Report {
         let mut ledger = Ledger {

@@ -1,0 +1,11 @@
+//! WebSocket without I/O, for the workloads that speak it.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`paced`] | a session that sends frames at a fixed pace and accounts for each |
+//! | [`connection`] | a WebSocket client connection |
+//! | [`websocket`] | the codec |
+
+pub mod connection;
+pub mod paced;
+pub mod websocket;

@@ -1,6 +1,6 @@
 //! Workload `ws`, with the real command over real sockets: every test of it against a target of this project, and
 //! against servers with the faults by which measurements of this kind went wrong. What needs no socket is in
-//! `workloads/src/ws/faults.rs`; a full port range is in `engine/tests/full_port_range.rs`.
+//! `workload-ws/src/faults.rs`; a full port range is in `engine/tests/full_port_range.rs`.
 
 mod support;
 

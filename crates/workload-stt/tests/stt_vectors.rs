@@ -37,7 +37,7 @@ fn checked_in_files_are_what_the_generator_gives() {
         let checked_in = fs::read_to_string(folder().join(file.name)).unwrap_or_default();
         assert!(
             checked_in == file.json,
-            "{} differs from its generator: run cargo run -p plimsoll-workloads --example stt-vectors -- targets/stt/vectors",
+            "{} differs from its generator: run cargo run -p plimsoll-workload-stt --example stt-vectors -- targets/stt/vectors",
             file.name
         );
     }

@@ -1,5 +1,5 @@
 //! Writes the golden vectors of the streaming speech-to-text contract:
-//! `cargo run -p plimsoll-workloads --example stt-vectors -- targets/stt/vectors`
+//! `cargo run -p plimsoll-workload-stt --example stt-vectors -- targets/stt/vectors`
 
 mod answers;
 mod generate;

@@ -7,7 +7,6 @@ pub mod repeat;
 pub mod trial;
 pub mod ws;
 
-use plimsoll_core::profile::Length;
 use plimsoll_core::record::{
     Drift, Edge, LoadEvidence, LoadUnit, ProcessResources, SanityCheck, Slope, SocketResources,
     Trial,
@@ -16,9 +15,7 @@ use plimsoll_core::stats::Ratio;
 
 use crate::folder::StoredTrial;
 use crate::words::comparison as say;
-use crate::words::{
-    self, UNKNOWN, bytes, bytes_finely, count, maybe, ms, number, percent, whole_bytes,
-};
+use crate::words::{self, UNKNOWN, bytes, bytes_finely, count, ms, number, percent, whole_bytes};
 
 /// A name and its value.
 pub type Row = (&'static str, String);
@@ -42,15 +39,6 @@ pub fn edge(edge: &Edge) -> String {
 #[must_use]
 pub fn ratio(ratio: &Ratio) -> String {
     format!("{} ({})", say::ratio(ratio.value), say::interval(*ratio))
-}
-
-/// The length of a trial in one word; empty for a full trial.
-#[must_use]
-pub fn length(length: Length) -> &'static str {
-    match length {
-        Length::Full => "",
-        Length::Short => "short ",
-    }
 }
 
 /// The trials at a load in numbers: full trials that passed and failed, short trials that passed and failed, and
@@ -217,21 +205,6 @@ pub fn cpu_time(total_us: u64) -> String {
     format!("{} s", number(total_us as f64 / 1e6))
 }
 
-/// A share near one, with enough decimals to tell it from 99.9 %.
-#[must_use]
-pub fn near_whole(share: Option<f64>) -> String {
-    maybe(share, |share| {
-        format!("{} %", number_of_places(share * 100.0))
-    })
-}
-
-/// Three decimals, rounded down, because 99.9996 % is not everything.
-fn number_of_places(percent: f64) -> String {
-    let down = (percent * 1e3).floor() / 1e3;
-    let text = format!("{down:.3}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
 /// A row, if its value is known.
 pub(crate) fn row_if_known((name, value): (&'static str, Option<String>)) -> Option<Row> {
     value.map(|value| (name, value))
@@ -308,13 +281,5 @@ mod tests {
         );
         assert_eq!(drift[1].slope, "2 MiB per hour");
         assert_eq!(drift[1].interval, "1 MiB to 3 MiB, 95 %");
-    }
-
-    #[test]
-    fn a_share_near_one_is_never_rounded_up_to_it() {
-        assert_eq!(near_whole(Some(1.0)), "100 %");
-        assert_eq!(near_whole(Some(0.999_999_9)), "99.999 %");
-        assert_eq!(near_whole(Some(0.998)), "99.8 %");
-        assert_eq!(near_whole(None), "–");
     }
 }

@@ -4,8 +4,8 @@ use plimsoll_core::record::{
     Bracket, Delivered, LoadClass, LoadEvidence, TrialSummary, Verdict, WsRecord,
 };
 
-use crate::facts;
 use crate::folder::StoredTrial;
+use crate::words;
 
 /// One load and every trial at it.
 #[derive(Debug, Clone, PartialEq)]
@@ -69,7 +69,7 @@ impl Load {
     pub fn verdicts(&self) -> String {
         let mut runs: Vec<(String, usize)> = Vec::new();
         for trial in &self.trials {
-            let word = format!("{}{}", facts::length(trial.length), trial.verdict.word());
+            let word = format!("{}{}", words::length(trial.length), trial.verdict.word());
             match runs.last_mut() {
                 Some((last, times)) if *last == word => *times += 1,
                 _ => runs.push((word, 1)),

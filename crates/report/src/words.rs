@@ -10,13 +10,14 @@ use plimsoll_core::record::{Bracket, GateResult, LoadUnit, TargetResources, Tria
 use crate::folder::StoredTrial;
 use crate::loads::Range;
 
+pub use plimsoll_document::words::{
+    UNKNOWN, bytes, bytes_finely, capital, count, counted, length, maybe, ms, ms_digits,
+    near_whole, number, observed, percent, plain, us, whole_bytes,
+};
 pub use unit::{
     carried, carries, cpu_cost, cpu_cost_by, cpu_cost_in_brief, frames, holder, load, load_axis,
     load_of, per_one_and_second, per_second_and_one, rss_per_one, what_costs,
 };
-
-/// Shown where a value was not observed.
-pub const UNKNOWN: &str = "–";
 
 /// The two accounts of a target's CPU are both shown where they differ by more than this share.
 const ACCOUNTS_DIFFER: f64 = 0.1;
@@ -34,141 +35,6 @@ pub fn beyond_charged(resources: &TargetResources) -> Option<String> {
             us(beyond.others_us)
         )
     })
-}
-
-/// A whole number with commas: `1,650`.
-#[must_use]
-pub fn count(value: u64) -> String {
-    let digits = value.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// A number with as many decimals as make sense for its size: `1,650.4`, `85.2`, `0.31`, `1e-5`.
-#[must_use]
-pub fn number(value: f64) -> String {
-    let magnitude = value.abs();
-    if !value.is_finite() {
-        UNKNOWN.to_owned()
-    } else if magnitude == 0.0 {
-        "0".to_owned()
-    } else if magnitude < 0.001 {
-        short_exponent(value)
-    } else if magnitude < 1.0 {
-        decimals(value, 3)
-    } else if magnitude < 10.0 {
-        decimals(value, 2)
-    } else {
-        decimals(value, 1)
-    }
-}
-
-fn short_exponent(value: f64) -> String {
-    let text = format!("{value:.2e}");
-    match text.split_once('e') {
-        Some((mantissa, exponent)) if mantissa.contains('.') => {
-            let mantissa = mantissa.trim_end_matches('0').trim_end_matches('.');
-            format!("{mantissa}e{exponent}")
-        }
-        _ => text,
-    }
-}
-
-/// Rounded, with commas, without trailing zeros.
-fn decimals(value: f64, places: usize) -> String {
-    let text = format!("{:.places$}", value.abs());
-    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
-    let sign = if value < 0.0 { "-" } else { "" };
-    let whole = whole.parse().map_or_else(|_| whole.to_owned(), count);
-    match fraction.trim_end_matches('0') {
-        "" => format!("{sign}{whole}"),
-        fraction => format!("{sign}{whole}.{fraction}"),
-    }
-}
-
-/// The observed value, with enough decimals that it does not look equal to a threshold from which it differs.
-#[must_use]
-pub fn observed(gate: &GateResult) -> String {
-    let Some(value) = gate.observed else {
-        return "not observed".to_owned();
-    };
-    let threshold = number(gate.threshold);
-    let short = number(value);
-    if short != threshold || value.to_bits() == gate.threshold.to_bits() {
-        return short;
-    }
-    (2..=9)
-        .map(|places| decimals(value, places))
-        .find(|text| *text != threshold)
-        .unwrap_or(short)
-}
-
-/// Milliseconds: `1,402 ms`, `85.2 ms`.
-#[must_use]
-pub fn ms(value: f64) -> String {
-    format!("{} ms", ms_digits(value))
-}
-
-/// The same without the unit, for columns that name it.
-#[must_use]
-pub fn ms_digits(value: f64) -> String {
-    decimals(value, if value >= 100.0 { 0 } else { 1 })
-}
-
-/// Microseconds, or milliseconds from a thousand on: `310 µs`, `1.2 ms`.
-#[must_use]
-pub fn us(value: f64) -> String {
-    if value >= 1_000.0 {
-        format!("{} ms", number(value / 1_000.0))
-    } else {
-        format!("{} µs", decimals(value, if value < 10.0 { 1 } else { 0 }))
-    }
-}
-
-/// A share as percent: `41 %`, `0.4 %`.
-#[must_use]
-pub fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    format!(
-        "{} %",
-        decimals(percent, if percent < 10.0 { 1 } else { 0 })
-    )
-}
-
-/// Bytes in binary units: `81.3 MiB`.
-#[must_use]
-pub fn bytes(value: f64) -> String {
-    bytes_as(value, |scaled| decimals(scaled, 1))
-}
-
-/// Bytes in binary units, with more digits for small values, to compare them: `1.08 GiB`.
-#[must_use]
-pub fn bytes_finely(value: f64) -> String {
-    bytes_as(value, number)
-}
-
-fn bytes_as(value: f64, digits: impl Fn(f64) -> String) -> String {
-    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let mut scaled = value;
-    let mut unit = 0;
-    while scaled.abs() >= 1024.0 && unit + 1 < UNITS.len() {
-        scaled /= 1024.0;
-        unit += 1;
-    }
-    format!("{} {}", digits(scaled), UNITS[unit])
-}
-
-/// The same for a whole number of bytes.
-#[must_use]
-#[expect(clippy::cast_precision_loss, reason = "shown with four digits at most")]
-pub fn whole_bytes(value: u64) -> String {
-    bytes(value as f64)
 }
 
 /// What a share of CPU time refers to: `1 vCPU`, or `one core` where no CPU was set aside for the target.
@@ -192,12 +58,6 @@ pub fn latency_rows(latency: &Latency) -> [(&'static str, &Quantiles); 4] {
     ]
 }
 
-/// A value that may be unknown.
-#[must_use]
-pub fn maybe(value: Option<f64>, format: impl Fn(f64) -> String) -> String {
-    value.map_or_else(|| UNKNOWN.to_owned(), format)
-}
-
 /// One value, or `low–high` where the trials of a load differ.
 #[must_use]
 pub fn range(range: Option<Range>, format: impl Fn(f64) -> String) -> String {
@@ -215,13 +75,6 @@ pub fn range(range: Option<Range>, format: impl Fn(f64) -> String) -> String {
     }
 }
 
-/// Things, counted: `1 trial`, `1,650 trials`.
-#[must_use]
-pub fn counted(number: u64, thing: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{} {thing}{plural}", count(number))
-}
-
 /// `1 session`, `1,650 sessions`.
 #[must_use]
 pub fn sessions(sessions: u32) -> String {
@@ -232,24 +85,6 @@ pub fn sessions(sessions: u32) -> String {
 #[must_use]
 pub fn on_vcpu(vcpu: Option<f64>) -> String {
     vcpu.map_or_else(String::new, |vcpu| format!(" on {} vCPU", number(vcpu)))
-}
-
-/// Text from outside on one line. Characters that could move a terminal's cursor, break a table or change the reading
-/// direction become spaces.
-#[must_use]
-pub fn plain(text: &str) -> String {
-    let turns = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}');
-    text.chars()
-        .map(|c| if c.is_control() || turns(c) { ' ' } else { c })
-        .collect()
-}
-
-/// The text with its first letter capitalised.
-#[must_use]
-pub fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    let first = chars.next().map(char::to_uppercase);
-    first.into_iter().flatten().chain(chars).collect()
 }
 
 /// The answer of a search.
@@ -410,7 +245,6 @@ pub fn ledger_gap(trial: &Trial) -> Option<String> {
 #[cfg(test)]
 pub(crate) mod tests {
     use plimsoll_core::record::TrialSummary;
-    use proptest::prelude::*;
 
     use super::*;
 
@@ -425,45 +259,9 @@ pub(crate) mod tests {
         }
     }
 
-    fn gate(threshold: f64, observed: f64) -> GateResult {
-        GateResult {
-            name: "oldest_p95_ms".to_owned(),
-            threshold,
-            observed: Some(observed),
-            pass: observed <= threshold,
-        }
-    }
-
-    #[test]
-    fn numbers_read_well() {
-        assert_eq!(count(0), "0");
-        assert_eq!(count(999), "999");
-        assert_eq!(count(1_234_567), "1,234,567");
-        assert_eq!(number(1650.0), "1,650");
-        assert_eq!(number(1650.44), "1,650.4");
-        assert_eq!(number(0.00001), "1e-5");
-        assert_eq!(number(0.000_123_4), "1.23e-4");
-        assert_eq!(number(-0.25), "-0.25");
-        assert_eq!(number(f64::NAN), UNKNOWN);
-        assert_eq!(ms(1402.4), "1,402 ms");
-        assert_eq!(us(310.2), "310 µs");
-        assert_eq!(us(1_240.0), "1.24 ms");
-        assert_eq!(us(2.13), "2.1 µs");
-        assert_eq!(percent(0.412), "41 %");
-        assert_eq!(percent(0.004), "0.4 %");
-        assert_eq!(bytes(85_247_180.0), "81.3 MiB");
-        assert_eq!(sessions(1), "1 session");
-    }
-
-    #[test]
-    fn what_misses_a_threshold_never_looks_equal_to_it() {
-        assert_eq!(observed(&gate(1650.0, 1650.04)), "1,650.04");
-        assert_eq!(observed(&gate(1650.0, 1650.0)), "1,650");
-        assert_eq!(observed(&gate(1650.0, 1702.3)), "1,702.3");
-    }
-
     #[test]
     fn a_range_names_its_unit_once() {
+        assert_eq!(sessions(1), "1 session");
         let of = |low, high| range(Some(Range { low, high }), ms);
         assert_eq!(of(1402.0, 1455.0), "1,402–1,455 ms");
         assert_eq!(of(1402.0, 1402.1), "1,402 ms");
@@ -478,21 +276,5 @@ pub(crate) mod tests {
             "900 µs–1.2 ms"
         );
         assert_eq!(range(None, ms), UNKNOWN);
-    }
-
-    #[test]
-    fn text_from_outside_moves_no_cursor() {
-        assert_eq!(plain("a\u{1b}[2Jb\nc"), "a [2Jb c");
-    }
-
-    proptest! {
-        #[test]
-        fn commas_change_no_digit(value: u64) {
-            let text = count(value);
-            prop_assert_eq!(text.replace(',', "").parse::<u64>().unwrap(), value);
-            for group in text.split(',').skip(1) {
-                prop_assert_eq!(group.len(), 3);
-            }
-        }
     }
 }

@@ -9,7 +9,6 @@ use super::frame::{
 };
 use super::scale::Scale;
 use super::svg::Drawing;
-use crate::facts;
 use crate::folder::StoredTrial;
 use crate::words::{self, count, plain};
 
@@ -100,7 +99,7 @@ fn conditions(stored: &StoredTrial, every_s: usize) -> String {
     };
     format!(
         "{}{}, workload {}, profile {}{thinned}",
-        facts::length(trial.length),
+        words::length(trial.length),
         plain(&stored.stem),
         plain(&trial.workload),
         plain(&trial.profile)

@@ -84,7 +84,7 @@ fn client(trial: &Trial) -> String {
         format!(", {} stolen by the hypervisor", percent(share))
     });
     let achieved = client.achieved_share.map_or_else(String::new, |share| {
-        let share = facts::near_whole(Some(share));
+        let share = words::near_whole(Some(share));
         format!(", achieved {share} of the offered load")
     });
     format!(

@@ -12,7 +12,6 @@
 
 mod account;
 mod belief;
-mod blocks;
 pub(crate) mod calibration;
 pub(crate) mod check;
 pub(crate) mod comparison;
@@ -22,7 +21,7 @@ pub(crate) mod trial;
 pub(crate) mod trials;
 pub(crate) mod ws;
 
-pub(crate) use blocks::{
+pub(crate) use plimsoll_document::{
     Answer, Block, Blocks, Column, Detail, Document, Fact, Figure, List, Section, Shown, Span,
     Table, Text, Tone,
 };

@@ -111,7 +111,7 @@ fn answer_blocks(trial: &Trial) -> Blocks {
     let conditions = format!(
         "{}, {}profile {}, measured for {measured} s, seed {}",
         trial.workload,
-        facts::length(trial.length),
+        words::length(trial.length),
         trial.profile,
         trial.seed
     );

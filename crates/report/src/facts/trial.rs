@@ -6,8 +6,10 @@ use plimsoll_core::record::{
     Probes, TargetResources, Trial,
 };
 
-use super::{cpu_time, near_whole, process, sockets};
-use crate::words::{self, bytes, count, given, maybe, ms_digits, number, percent, us, whole_bytes};
+use super::{cpu_time, process, sockets};
+use crate::words::{
+    self, bytes, count, given, maybe, ms_digits, near_whole, number, percent, us, whole_bytes,
+};
 
 /// Heads of the table of latencies. A head that begins with `>` is of a column of numbers.
 pub(crate) const LATENCY_COLUMNS: [&str; 9] = [

@@ -5,9 +5,8 @@ pub mod table;
 
 use plimsoll_core::record::{DecodeRecord, Trial, WsRecord};
 
-use super::near_whole;
 use super::trial::Fact;
-use crate::words::{self, UNKNOWN, count, maybe, number, plain};
+use crate::words::{self, UNKNOWN, count, maybe, near_whole, number, plain};
 
 /// The heading of this part.
 pub const HEADING: &str = "How far the load came";

@@ -5,9 +5,8 @@ use plimsoll_core::latency::Quantiles;
 use plimsoll_core::record::{LoadUnit, TargetResources, WsRecord};
 
 use super::{decode_in_a_word, outcomes_in_a_line, per_second, share};
-use crate::facts::{length, near_whole};
 use crate::folder::StoredTrial;
-use crate::words::{UNKNOWN, bytes, count, maybe, number, percent, plain, us};
+use crate::words::{UNKNOWN, bytes, count, length, maybe, near_whole, number, percent, plain, us};
 
 /// Trials of one test against one target, one row each.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 /// How much room a block needs, and so which renderings show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Detail {
+pub enum Detail {
     /// Only the terminal and the step summary, in place of something longer.
     Brief,
     /// Only the summary and the page.
@@ -13,15 +13,18 @@ pub(crate) enum Detail {
 
 impl Detail {
     /// Whether a rendering of this detail shows a block of `other`.
-    pub(crate) fn shows(self, other: Self) -> bool {
+    #[must_use]
+    pub fn shows(self, other: Self) -> bool {
         self == other || self == Self::Both || other == Self::Both
     }
 }
 
 /// Good or bad news.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tone {
+pub enum Tone {
+    /// Good.
     Good,
+    /// Bad.
     Bad,
     /// Neither: nothing is known.
     Open,
@@ -29,8 +32,10 @@ pub(crate) enum Tone {
 
 /// A piece of a line of text. Each writer escapes it; nothing in it is markup.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Span {
+pub enum Span {
+    /// Text as it is.
     Plain(String),
+    /// Text that stands out.
     Strong(String),
     /// A name that a program reads: a file, a flag, a gate.
     Code(String),
@@ -42,7 +47,8 @@ pub(crate) enum Span {
 
 impl Span {
     /// The text of the piece, as it is.
-    pub(crate) fn text(&self) -> &str {
+    #[must_use]
+    pub fn text(&self) -> &str {
         match self {
             Self::Plain(text)
             | Self::Strong(text)
@@ -55,11 +61,12 @@ impl Span {
 
 /// A line of text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Text(pub(crate) Vec<Span>);
+pub struct Text(pub Vec<Span>);
 
 impl Text {
     /// Our own sentence in which names stand between backticks.
-    pub(crate) fn with_code(sentence: &str) -> Self {
+    #[must_use]
+    pub fn with_code(sentence: &str) -> Self {
         let spans = sentence.split('`').enumerate().map(|(index, piece)| {
             let piece = piece.to_owned();
             if index % 2 == 0 {
@@ -71,20 +78,24 @@ impl Text {
         Self(spans.collect())
     }
 
-    pub(crate) fn strong(text: impl Into<String>) -> Self {
+    /// Text that stands out.
+    pub fn strong(text: impl Into<String>) -> Self {
         Self(vec![Span::Strong(text.into())])
     }
 
-    pub(crate) fn code(text: impl Into<String>) -> Self {
+    /// A name that a program reads.
+    pub fn code(text: impl Into<String>) -> Self {
         Self(vec![Span::Code(text.into())])
     }
 
-    pub(crate) fn toned(text: impl Into<String>, tone: Tone) -> Self {
+    /// News.
+    pub fn toned(text: impl Into<String>, tone: Tone) -> Self {
         Self(vec![Span::Toned(text.into(), tone)])
     }
 
     /// `yes`, or `no` as bad news.
-    pub(crate) fn yes_or_no(yes: bool) -> Self {
+    #[must_use]
+    pub fn yes_or_no(yes: bool) -> Self {
         if yes {
             Self::toned("yes", Tone::Good)
         } else {
@@ -92,22 +103,28 @@ impl Text {
         }
     }
 
-    pub(crate) fn then(mut self, span: Span) -> Self {
+    /// With this piece at its end.
+    #[must_use]
+    pub fn then(mut self, span: Span) -> Self {
         self.0.push(span);
         self
     }
 
-    pub(crate) fn then_plain(self, text: impl Into<String>) -> Self {
+    /// With this text at its end.
+    #[must_use]
+    pub fn then_plain(self, text: impl Into<String>) -> Self {
         self.then(Span::Plain(text.into()))
     }
 
-    pub(crate) fn joined(mut self, other: Self) -> Self {
+    /// With another text at its end.
+    #[must_use]
+    pub fn joined(mut self, other: Self) -> Self {
         self.0.extend(other.0);
         self
     }
 
     /// Names that a program reads, as a list in a sentence.
-    pub(crate) fn codes<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+    pub fn codes<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         let mut text = Self::default();
         for name in names {
             if !text.0.is_empty() {
@@ -133,68 +150,73 @@ impl From<&str> for Text {
 
 /// One result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Document {
+pub struct Document {
     /// Unique on a page. Ids of its sections begin with it.
-    pub(crate) id: String,
+    pub id: String,
     /// The entry in a table of contents: `Load line`.
-    pub(crate) entry: String,
-    pub(crate) answer: Answer,
+    pub entry: String,
+    /// What a reader sees first.
+    pub answer: Answer,
     /// What the answer rests on.
-    pub(crate) evidence: Blocks,
+    pub evidence: Blocks,
 }
 
 /// The answer of a result: what a reader sees first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub struct Answer {
     /// What was asked: `Load line of rust-axum`.
-    pub(crate) title: String,
+    pub title: String,
     /// The verdict in a word or two.
-    pub(crate) verdict: Option<(String, Tone)>,
+    pub verdict: Option<(String, Tone)>,
     /// The answer in one sentence, without its full stop.
-    pub(crate) claim: String,
+    pub claim: String,
     /// What bounds it; may be empty.
-    pub(crate) bounds: String,
-    pub(crate) blocks: Blocks,
+    pub bounds: String,
+    /// What belongs to it.
+    pub blocks: Blocks,
     /// The figure beside it.
-    pub(crate) figure: Option<Figure>,
+    pub figure: Option<Figure>,
 }
 
 /// Blocks in order, each with the detail that it is for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Blocks(Vec<(Detail, Block)>);
+pub struct Blocks(Vec<(Detail, Block)>);
 
 impl Blocks {
     /// For all renderings.
-    pub(crate) fn push(&mut self, block: impl Into<Block>) {
+    pub fn push(&mut self, block: impl Into<Block>) {
         self.0.push((Detail::Both, block.into()));
     }
 
     /// For the summary and the page.
-    pub(crate) fn full(&mut self, block: impl Into<Block>) {
+    pub fn full(&mut self, block: impl Into<Block>) {
         self.0.push((Detail::Full, block.into()));
     }
 
     /// For the terminal and the step summary.
-    pub(crate) fn brief(&mut self, block: impl Into<Block>) {
+    pub fn brief(&mut self, block: impl Into<Block>) {
         self.0.push((Detail::Brief, block.into()));
     }
 
-    pub(crate) fn paragraph(&mut self, text: impl Into<Text>) {
+    /// Sentences.
+    pub fn paragraph(&mut self, text: impl Into<Text>) {
         self.push(Block::Paragraph(text.into()));
     }
 
     /// A side note.
-    pub(crate) fn note(&mut self, text: impl Into<Text>) {
+    pub fn note(&mut self, text: impl Into<Text>) {
         self.push(Block::Note(text.into()));
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// The blocks that a rendering of this detail shows, if it can show figures with the stems for which `has_figure`
     /// says so, and timelines.
-    pub(crate) fn shown(&self, by: Shown<'_>) -> impl Iterator<Item = &Block> {
+    pub fn shown(&self, by: Shown<'_>) -> impl Iterator<Item = &Block> {
         let of_detail = self
             .0
             .iter()
@@ -207,27 +229,35 @@ impl Blocks {
 
 /// What a writer can show.
 #[derive(Clone, Copy)]
-pub(crate) struct Shown<'a> {
-    pub(crate) detail: Detail,
+pub struct Shown<'a> {
+    /// How much room it has.
+    pub detail: Detail,
     /// Whether there is a figure with this stem of its file names.
-    pub(crate) has_figure: &'a dyn Fn(&str) -> bool,
+    pub has_figure: &'a dyn Fn(&str) -> bool,
     /// Whether it shows timelines.
-    pub(crate) timelines: bool,
+    pub timelines: bool,
 }
 
 /// A block.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Block {
+pub enum Block {
+    /// Sentences.
     Paragraph(Text),
+    /// A side note.
     Note(Text),
+    /// Sentences as a list.
     List(List),
+    /// Terms and their values.
     Facts(Vec<Fact>),
+    /// A table.
     Table(Table),
+    /// A chart of the folder.
     Figure(Figure),
     /// The trials with these stems, second by second.
     Timelines(Vec<String>),
     /// A shell command.
     Command(String),
+    /// Blocks under a heading.
     Section(Section),
     /// Blocks under a title, folded away where a rendering can fold.
     Folded(String, Blocks),
@@ -280,23 +310,27 @@ impl From<Vec<Fact>> for Block {
 
 /// Sentences as a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct List {
+pub struct List {
     /// By which tests find it; may be empty.
-    pub(crate) hook: &'static str,
+    pub hook: &'static str,
     /// Whether it is bad news.
-    pub(crate) bad: bool,
-    pub(crate) items: Vec<Text>,
+    pub bad: bool,
+    /// The sentences.
+    pub items: Vec<Text>,
 }
 
 impl List {
-    pub(crate) fn of<T: Into<Text>>(items: impl IntoIterator<Item = T>) -> Self {
+    /// A list of these sentences.
+    pub fn of<T: Into<Text>>(items: impl IntoIterator<Item = T>) -> Self {
         Self {
             items: items.into_iter().map(Into::into).collect(),
             ..Self::default()
         }
     }
 
-    pub(crate) fn hooked(mut self, hook: &'static str) -> Self {
+    /// With the name by which tests find it.
+    #[must_use]
+    pub fn hooked(mut self, hook: &'static str) -> Self {
         self.hook = hook;
         self
     }
@@ -304,15 +338,18 @@ impl List {
 
 /// A term and its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fact {
-    pub(crate) term: String,
-    pub(crate) value: Text,
+pub struct Fact {
+    /// The term.
+    pub term: String,
+    /// Its value.
+    pub value: Text,
     /// By which tests find it; may be empty.
-    pub(crate) hook: &'static str,
+    pub hook: &'static str,
 }
 
 impl Fact {
-    pub(crate) fn new(term: impl Into<String>, value: impl Into<Text>) -> Self {
+    /// A term and its value.
+    pub fn new(term: impl Into<String>, value: impl Into<Text>) -> Self {
         Self {
             term: term.into(),
             value: value.into(),
@@ -320,7 +357,9 @@ impl Fact {
         }
     }
 
-    pub(crate) fn hooked(mut self, hook: &'static str) -> Self {
+    /// With the name by which tests find it.
+    #[must_use]
+    pub fn hooked(mut self, hook: &'static str) -> Self {
         self.hook = hook;
         self
     }
@@ -328,17 +367,20 @@ impl Fact {
 
 /// A table. The first cell of a row names the row.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Table {
-    pub(crate) caption: String,
+pub struct Table {
+    /// What it shows.
+    pub caption: String,
     /// By which tests find it; may be empty.
-    pub(crate) hook: &'static str,
-    pub(crate) columns: Vec<Column>,
-    pub(crate) rows: Vec<Vec<Text>>,
+    pub hook: &'static str,
+    /// Its columns.
+    pub columns: Vec<Column>,
+    /// Its rows, each with a cell for every column.
+    pub rows: Vec<Vec<Text>>,
 }
 
 impl Table {
     /// A table with these columns. The name of a column of numbers begins with `>`.
-    pub(crate) fn new<S: AsRef<str>>(
+    pub fn new<S: AsRef<str>>(
         caption: impl Into<String>,
         columns: impl IntoIterator<Item = S>,
     ) -> Self {
@@ -352,18 +394,23 @@ impl Table {
         }
     }
 
-    pub(crate) fn hooked(mut self, hook: &'static str) -> Self {
+    /// With the name by which tests find it.
+    #[must_use]
+    pub fn hooked(mut self, hook: &'static str) -> Self {
         self.hook = hook;
         self
     }
 
-    pub(crate) fn row<T: Into<Text>>(&mut self, cells: impl IntoIterator<Item = T>) {
+    /// Adds a row.
+    pub fn row<T: Into<Text>>(&mut self, cells: impl IntoIterator<Item = T>) {
         let row: Vec<Text> = cells.into_iter().map(Into::into).collect();
         debug_assert_eq!(row.len(), self.columns.len(), "one cell per column");
         self.rows.push(row);
     }
 
-    pub(crate) fn with_rows<T: Into<Text>, R: IntoIterator<Item = T>>(
+    /// With these rows at its end.
+    #[must_use]
+    pub fn with_rows<T: Into<Text>, R: IntoIterator<Item = T>>(
         mut self,
         rows: impl IntoIterator<Item = R>,
     ) -> Self {
@@ -374,16 +421,14 @@ impl Table {
     }
 
     /// Names and values, as they are.
-    pub(crate) fn of_facts(
-        caption: &str,
-        facts: impl IntoIterator<Item = (String, String)>,
-    ) -> Self {
+    pub fn of_facts(caption: &str, facts: impl IntoIterator<Item = (String, String)>) -> Self {
         let rows = facts.into_iter().map(|(name, value)| [name, value]);
         Self::new(caption, ["what", "value"]).with_rows(rows)
     }
 
     /// Which columns a rendering of this detail shows.
-    pub(crate) fn shown(&self, by: Detail) -> Vec<usize> {
+    #[must_use]
+    pub fn shown(&self, by: Detail) -> Vec<usize> {
         let columns = self.columns.iter().enumerate();
         let shown = columns.filter(|(_, column)| by.shows(column.detail));
         shown.map(|(index, _)| index).collect()
@@ -392,17 +437,21 @@ impl Table {
 
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Column {
-    pub(crate) name: String,
+pub struct Column {
+    /// Its name.
+    pub name: String,
     /// The name where there is little room, such as in a terminal.
-    pub(crate) short: String,
+    pub short: String,
     /// Whether its cells are numbers, which stand to the right.
-    pub(crate) is_number: bool,
-    pub(crate) detail: Detail,
+    pub is_number: bool,
+    /// Which renderings show it.
+    pub detail: Detail,
 }
 
 impl Column {
-    pub(crate) fn new(name: &str) -> Self {
+    /// A column for all renderings. The name of a column of numbers begins with `>`.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
         let is_number = name.starts_with('>');
         let name = name.trim_start_matches('>').to_owned();
         Self {
@@ -413,12 +462,16 @@ impl Column {
         }
     }
 
-    pub(crate) fn short(mut self, short: impl Into<String>) -> Self {
+    /// With this name where there is little room.
+    #[must_use]
+    pub fn short(mut self, short: impl Into<String>) -> Self {
         self.short = short.into();
         self
     }
 
-    pub(crate) fn only(mut self, detail: Detail) -> Self {
+    /// For renderings of this detail only.
+    #[must_use]
+    pub fn only(mut self, detail: Detail) -> Self {
         self.detail = detail;
         self
     }
@@ -426,29 +479,33 @@ impl Column {
 
 /// A chart of the folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Figure {
+pub struct Figure {
     /// The stem of its file names.
-    pub(crate) stem: String,
+    pub stem: String,
     /// By which tests find it.
-    pub(crate) hook: &'static str,
+    pub hook: &'static str,
     /// What it shows, for those who do not see it.
-    pub(crate) alt: String,
-    pub(crate) caption: String,
+    pub alt: String,
+    /// What it shows, in words.
+    pub caption: String,
 }
 
 /// Blocks under a heading.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Section {
+pub struct Section {
     /// Unique in its document; tests find the section by it.
-    pub(crate) id: &'static str,
-    pub(crate) title: String,
+    pub id: &'static str,
+    /// Its heading.
+    pub title: String,
     /// Whether a table of contents names it.
-    pub(crate) is_listed: bool,
-    pub(crate) blocks: Blocks,
+    pub is_listed: bool,
+    /// What it says.
+    pub blocks: Blocks,
 }
 
 impl Section {
-    pub(crate) fn new(id: &'static str, title: impl Into<String>, blocks: Blocks) -> Self {
+    /// Blocks under a heading.
+    pub fn new(id: &'static str, title: impl Into<String>, blocks: Blocks) -> Self {
         Self {
             id,
             title: title.into(),
@@ -457,13 +514,16 @@ impl Section {
         }
     }
 
-    pub(crate) fn of(id: &'static str, title: impl Into<String>, block: impl Into<Block>) -> Self {
+    /// One block under a heading.
+    pub fn of(id: &'static str, title: impl Into<String>, block: impl Into<Block>) -> Self {
         let mut blocks = Blocks::default();
         blocks.push(block);
         Self::new(id, title, blocks)
     }
 
-    pub(crate) fn unlisted(mut self) -> Self {
+    /// Not named in a table of contents.
+    #[must_use]
+    pub fn unlisted(mut self) -> Self {
         self.is_listed = false;
         self
     }

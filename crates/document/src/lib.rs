@@ -1,0 +1,17 @@
+//! A result as a document: the blocks that it is made of, the words for its numbers, and what a workload tells of it.
+//!
+//! Whoever tells a part of a result says it once, in blocks. The writers, in `plimsoll-report`, know blocks only.
+//!
+//! - `blocks`: what a document is made of;
+//! - [`words`]: numbers and their units in words;
+//! - `tell`: what a workload tells of its own trials.
+
+mod blocks;
+mod tell;
+pub mod words;
+
+pub use blocks::{
+    Answer, Block, Blocks, Column, Detail, Document, Fact, Figure, List, Section, Shown, Span,
+    Table, Text, Tone,
+};
+pub use tell::{Named, Nouns, Tell, Tellers};

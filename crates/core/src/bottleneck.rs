@@ -152,7 +152,7 @@ fn of_the_target(
     }
     let ledger = &trial.ledger;
     if ledger.sessions_failed + ledger.sessions_died > 0 {
-        let sessions = trial.sessions_noun();
+        let sessions = trial.load_unit.opened();
         let evidence = format!(
             "{} {sessions} failed and {} died, although {used}",
             ledger.sessions_failed, ledger.sessions_died

@@ -1,5 +1,7 @@
 //! What a workload tells of its own trials.
 
+use std::fmt;
+
 use plimsoll_core::record::Trial;
 use schemars::{Schema, SchemaGenerator};
 
@@ -119,6 +121,13 @@ impl Tellers {
     pub fn schemas(self, generator: &mut SchemaGenerator) -> Vec<(&'static str, Schema)> {
         let all = self.0.iter();
         all.flat_map(|teller| teller.schemas(generator)).collect()
+    }
+}
+
+impl fmt::Debug for Tellers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.0.iter().map(|teller| teller.workload());
+        f.debug_list().entries(names).finish()
     }
 }
 

@@ -17,6 +17,7 @@ mod secrets;
 mod serve;
 mod setup;
 mod trial_files;
+mod workloads;
 
 use std::process::ExitCode;
 

@@ -5,7 +5,6 @@ pub mod belief;
 pub mod client_cost;
 pub mod repeat;
 pub mod trial;
-pub mod ws;
 
 use plimsoll_core::record::{
     Drift, Edge, LoadEvidence, LoadUnit, ProcessResources, SanityCheck, Slope, SocketResources,

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use plimsoll_core::record::Bracket;
+use plimsoll_document::Tellers;
 
 use crate::chart::{self, timeline};
 use crate::error::ReportError;
@@ -54,15 +55,19 @@ pub(crate) struct Chart {
 ///
 /// # Errors
 /// When the folder cannot be read or written, or one of its records or of the files beside them is broken.
-pub fn render_all(folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
-    render_to(folder, folder)
+pub fn render_all(folder: &Path, tellers: Tellers) -> Result<Vec<PathBuf>, ReportError> {
+    render_to(folder, folder, tellers)
 }
 
 /// The same into another folder, which is created if it does not exist.
 ///
 /// # Errors
 /// As [`render_all`].
-pub fn render_to(records: &Path, out: &Path) -> Result<Vec<PathBuf>, ReportError> {
+pub fn render_to(
+    records: &Path,
+    out: &Path,
+    tellers: Tellers,
+) -> Result<Vec<PathBuf>, ReportError> {
     let results = load(records)?;
     let folder = ResultFolder::for_renderings(out)?;
     let mut written = Vec::new();
@@ -71,7 +76,7 @@ pub fn render_to(records: &Path, out: &Path) -> Result<Vec<PathBuf>, ReportError
         written.push(folder.path().join(name));
         Ok::<_, ReportError>(())
     };
-    let charts = charts(&results)?;
+    let charts = charts(&results, tellers)?;
     for stem in CHART_STEMS {
         if !charts.iter().any(|chart| chart.stem == stem) {
             folder.remove_rendering(&format!("{stem}.svg"))?;
@@ -86,11 +91,11 @@ pub fn render_to(records: &Path, out: &Path) -> Result<Vec<PathBuf>, ReportError
         Some(bracket) => write(BADGE, chart::badge_svg(bracket).as_bytes())?,
         None => folder.remove_rendering(BADGE)?,
     }
-    let parts = document::of(&results);
+    let parts = document::of(&results, tellers);
     write(SUMMARY, markdown::summary(&parts, &charts).as_bytes())?;
     write(STEP_SUMMARY, markdown::step_summary(&parts).as_bytes())?;
-    write(JUNIT, junit::of(&results).as_bytes())?;
-    let page = html::of_parts(&results, &parts, &charts)?;
+    write(JUNIT, junit::of(&results, tellers).as_bytes())?;
+    let page = html::of_parts(&results, &parts, &charts, tellers)?;
     write(REPORT, page.as_bytes())?;
     Ok(written)
 }
@@ -99,12 +104,12 @@ pub fn render_to(records: &Path, out: &Path) -> Result<Vec<PathBuf>, ReportError
 ///
 /// # Errors
 /// When the rows per second or the interval logs beside the records cannot be read or are broken.
-pub(crate) fn charts(results: &Results) -> Result<Vec<Chart>, ReportError> {
+pub(crate) fn charts(results: &Results, tellers: Tellers) -> Result<Vec<Chart>, ReportError> {
     let searches = results.searches();
     let mut charts = Charts::default();
     if searches.is_empty() {
         let trials: Vec<_> = results.other_trials().collect();
-        charts.add(CHART, chart::svg_of_trials(&trials));
+        charts.add(CHART, chart::svg_of_trials(&trials, tellers));
     }
     for (number, view) in searches.iter().enumerate() {
         let stem = chart_name(view.bracket, number == 0);
@@ -113,8 +118,11 @@ pub(crate) fn charts(results: &Results) -> Result<Vec<Chart>, ReportError> {
     if let Some(view) = searches.first() {
         charts.add(COST, chart::cost_svg(view.bracket));
     }
-    charts.add(PERCENTILES, percentiles(results, searches.first())?);
-    charts.add(TIMELINE, timeline(results, searches.first())?);
+    charts.add(
+        PERCENTILES,
+        percentiles(results, searches.first(), tellers)?,
+    );
+    charts.add(TIMELINE, timeline(results, searches.first(), tellers)?);
     charts.add(
         RATIOS,
         results.comparison.as_ref().and_then(chart::ratios_svg),
@@ -141,6 +149,7 @@ impl Charts {
 fn percentiles(
     results: &Results,
     search: Option<&SearchView<'_>>,
+    tellers: Tellers,
 ) -> Result<Option<String>, ReportError> {
     let others: Vec<_> = results.other_trials().collect();
     let trials = match search {
@@ -151,13 +160,14 @@ fn percentiles(
     for stored in trials {
         curves.extend(chart::Curve::of(stored, results.files())?);
     }
-    Ok(chart::percentiles_svg(&curves))
+    Ok(chart::percentiles_svg(&curves, tellers))
 }
 
 /// For the most informative trial.
 fn timeline(
     results: &Results,
     search: Option<&SearchView<'_>>,
+    tellers: Tellers,
 ) -> Result<Option<String>, ReportError> {
     let trials: Vec<&StoredTrial> = match search {
         Some(view) => view.of_search(),
@@ -168,7 +178,7 @@ fn timeline(
         return Ok(None);
     };
     let seconds = trial_files::seconds(results.files(), &stored.stem)?;
-    Ok(timeline::svg(stored, &seconds))
+    Ok(timeline::svg(stored, &seconds, tellers))
 }
 
 /// The stem of the chart for a search's first SLO, or for a further one.

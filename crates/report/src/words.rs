@@ -6,6 +6,7 @@ mod unit;
 
 use plimsoll_core::latency::{Latency, Quantiles};
 use plimsoll_core::record::{Bracket, GateResult, LoadUnit, TargetResources, Trial, Verdict};
+use plimsoll_document::Tellers;
 
 use crate::folder::StoredTrial;
 use crate::loads::Range;
@@ -15,8 +16,8 @@ pub use plimsoll_document::words::{
     near_whole, number, observed, percent, plain, us, whole_bytes,
 };
 pub use unit::{
-    carried, carries, cpu_cost, cpu_cost_by, cpu_cost_in_brief, frames, holder, load, load_axis,
-    load_of, per_one_and_second, per_second_and_one, rss_per_one, what_costs,
+    carried, carries, cpu_cost, cpu_cost_by, cpu_cost_in_brief, holder, load, load_axis, load_of,
+    per_one_and_second, per_second_and_one, rss_per_one, what_costs,
 };
 
 /// The two accounts of a target's CPU are both shown where they differ by more than this share.
@@ -195,9 +196,9 @@ pub fn against(gate: &GateResult) -> String {
 
 /// The outcome of a trial in words, without its verdict.
 #[must_use]
-pub fn outcome(trial: &Trial) -> String {
+pub fn outcome(trial: &Trial, tellers: Tellers) -> String {
     let target = plain(&trial.target.name);
-    let load = format!("{}{}", load_of(trial), on_vcpu(trial.vcpu));
+    let load = format!("{}{}", load_of(trial, tellers), on_vcpu(trial.vcpu));
     let carried = |did| carried(trial.load_unit, did);
     match trial.verdict {
         Verdict::Pass => format!(
@@ -229,14 +230,14 @@ pub fn outcome(trial: &Trial) -> String {
 
 /// Whether every due frame is accounted for, as the ledger requires. Returns the sentence to show when it is not.
 #[must_use]
-pub fn ledger_gap(trial: &Trial) -> Option<String> {
+pub fn ledger_gap(trial: &Trial, tellers: Tellers) -> Option<String> {
     let ledger = &trial.ledger;
     let named = ledger.frames_answered + ledger.frames_errored + ledger.frames_lost;
     (!ledger.is_whole()).then(|| {
         format!(
             "the ledger does not add up: {} {} due, {} answered, errored or lost; do not trust this trial",
             count(ledger.frames_due),
-            frames(trial),
+            tellers.of(&trial.workload).nouns(trial).frames,
             count(named)
         )
     })

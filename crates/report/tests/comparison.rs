@@ -8,6 +8,7 @@ mod page;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use example::TELLERS;
 use golden_files::assert_golden;
 use plimsoll_core::profile::Length;
 use plimsoll_core::record::{
@@ -180,7 +181,7 @@ fn written(comparison: &Comparison, trials: &[Trial]) -> tempfile::TempDir {
 
 fn assert_renderings(name: &str, comparison: &Comparison, trials: &[Trial]) {
     let place = written(comparison, trials);
-    render_all(place.path()).unwrap();
+    render_all(place.path(), TELLERS).unwrap();
     let summary = fs::read_to_string(place.path().join("summary.md")).unwrap();
     assert_golden(&format!("{name}/summary.md"), &summary);
     let ratios = fs::read_to_string(place.path().join("ratios.svg")).unwrap();
@@ -297,7 +298,7 @@ fn records_hold_to_the_schema_and_older_ones_are_read() {
 #[test]
 fn the_summary_says_how_to_repeat_it() {
     let place = written(&of_folders(), &[]);
-    render_all(place.path()).unwrap();
+    render_all(place.path(), TELLERS).unwrap();
     let summary = read(place.path(), "summary.md");
     assert!(
         summary.contains("plimsoll compare 'results/last week' results/today"),

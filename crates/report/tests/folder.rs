@@ -5,6 +5,7 @@ mod example;
 use std::fs;
 use std::path::Path;
 
+use example::TELLERS;
 use plimsoll_report::{ReportError, ResultFolder, load, render_all};
 
 fn names(folder: &Path) -> Vec<String> {
@@ -190,7 +191,7 @@ fn a_folder_without_results_says_so() {
     fs::write(place.path().join("notes.txt"), "").unwrap();
     let error = one_line(&load(place.path()).unwrap_err());
     assert!(error.contains("holds no Plimsoll result"), "{error}");
-    let error = one_line(&render_all(&place.path().join("gone")).unwrap_err());
+    let error = one_line(&render_all(&place.path().join("gone"), TELLERS).unwrap_err());
     assert!(
         error.contains("cannot read") && error.contains("gone"),
         "{error}"
@@ -216,7 +217,7 @@ fn a_record_that_could_not_be_read_again_is_not_written() {
 #[test]
 fn renderings_are_written_and_an_old_chart_goes() {
     let (_place, folder) = folder_with_a_run();
-    let written = render_all(folder.path()).unwrap();
+    let written = render_all(folder.path(), TELLERS).unwrap();
     let written: Vec<_> = written
         .iter()
         .map(|path| path.file_name().unwrap())
@@ -240,7 +241,7 @@ fn renderings_are_written_and_an_old_chart_goes() {
     let mut other = example::failed_run();
     other.target.name = "go-nethttp".to_owned();
     folder.write_trial(&other, &[], &[]).unwrap();
-    render_all(folder.path()).unwrap();
+    render_all(folder.path(), TELLERS).unwrap();
     for stem in ["chart", "percentiles", "timeline"] {
         for file in [format!("{stem}.svg"), format!("{stem}.png")] {
             assert!(
@@ -261,7 +262,7 @@ fn results_of_the_first_version_load_and_render() {
     for name in names(&old) {
         fs::copy(old.join(&name), place.path().join(&name)).unwrap();
     }
-    let written = render_all(place.path()).unwrap();
+    let written = render_all(place.path(), TELLERS).unwrap();
     assert!(written.iter().all(|path| !path.ends_with("cost.svg")));
     let results = load(place.path()).unwrap();
     let bracket = results.bracket.unwrap();
@@ -290,7 +291,7 @@ fn brackets_of_several_slos_come_back_and_do_not_meet() {
         slo.clone_into(&mut bracket.slo);
         folder.write_further_bracket(&bracket).unwrap();
     }
-    render_all(place.path()).unwrap();
+    render_all(place.path(), TELLERS).unwrap();
     let results = load(place.path()).unwrap();
     assert_eq!(results.bracket.as_ref(), Some(&find.relaxed));
     let mut slos: Vec<_> = results

@@ -6,6 +6,7 @@ mod golden_files;
 
 use std::fs;
 
+use example::TELLERS;
 use golden_files::assert_golden;
 use plimsoll_core::record::{Bracket, Trial};
 use plimsoll_report::{ResultFolder, Results, load, render_all, text};
@@ -33,7 +34,7 @@ fn rendered_with(
         folder.write_bracket(bracket).unwrap();
     }
     more(&folder);
-    render_all(place.path()).unwrap();
+    render_all(place.path(), TELLERS).unwrap();
     let results = load(place.path()).unwrap();
     Rendered {
         folder: place,
@@ -80,7 +81,10 @@ fn title_is_drawn(image: &resvg::tiny_skia::Pixmap) -> bool {
 /// What the terminal shows of the searches.
 fn searches(rendered: &Rendered, color: bool) -> String {
     let views = rendered.results.searches();
-    let told: Vec<_> = views.iter().map(|view| text::search(view, color)).collect();
+    let told: Vec<_> = views
+        .iter()
+        .map(|view| text::search(view, color, TELLERS))
+        .collect();
     told.join("\n")
 }
 
@@ -112,7 +116,7 @@ fn a_trial_second_by_second_and_answer_by_answer() {
     run.target.name = "rust-axum & <another>".to_owned();
     let (seconds, intervals) = (example::many::seconds(), example::many::intervals());
     folder.write_trial(&run, &seconds, &intervals).unwrap();
-    render_all(place.path()).unwrap();
+    render_all(place.path(), TELLERS).unwrap();
     let rendered = Rendered {
         results: load(place.path()).unwrap(),
         folder: place,
@@ -139,7 +143,7 @@ fn a_run_that_failed() {
     let run = example::failed_run();
     let rendered = rendered(std::slice::from_ref(&run), None);
     assert_renderings("failed-run", &rendered);
-    let plain = text::trial(&run, false);
+    let plain = text::trial(&run, false, TELLERS);
     assert!(
         !plain.contains('\u{1b}'),
         "an escape code from outside, or colour"
@@ -152,7 +156,7 @@ fn a_soak_with_all_that_can_be_known() {
     let soak = example::evidence::soak();
     let rendered = rendered(std::slice::from_ref(&soak), None);
     assert_renderings("soak", &rendered);
-    assert_golden("soak/terminal.txt", &text::trial(&soak, false));
+    assert_golden("soak/terminal.txt", &text::trial(&soak, false, TELLERS));
 }
 
 #[test]
@@ -180,8 +184,8 @@ fn colour_changes_no_character() {
     assert_eq!(without_codes(&colored), plain);
     let run = &find.trials[0];
     assert_eq!(
-        without_codes(&text::trial(run, true)),
-        text::trial(run, false)
+        without_codes(&text::trial(run, true, TELLERS)),
+        text::trial(run, false, TELLERS)
     );
 }
 

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
+use example::TELLERS;
 use plimsoll_core::record::{Bracket, Trial};
 use plimsoll_report::history::{Entry, Filter, History, INDEX, Kind, Refreshed};
 use plimsoll_report::{ReportError, ResultFolder};
@@ -75,7 +76,7 @@ impl Place {
     }
 
     fn history(&self) -> History {
-        History::open(self.path()).unwrap()
+        History::open(self.path(), TELLERS).unwrap()
     }
 
     fn refreshed(&self) -> (History, Refreshed) {
@@ -208,7 +209,7 @@ fn made_anew_it_says_the_same() {
     let (history, _) = place.refreshed();
     let before = all(&history);
     // An index that is still open must do no harm.
-    let anew = History::rebuild(place.path()).unwrap();
+    let anew = History::rebuild(place.path(), TELLERS).unwrap();
     assert_eq!(all(&anew), before);
     drop(history);
     drop(anew);
@@ -347,12 +348,14 @@ fn an_index_that_is_no_use_is_named_with_the_remedy() {
     let place = Place::of_all_kinds();
     let index = place.path().join(INDEX);
     let refused = |expected: &str| {
-        let error = History::open(place.path()).unwrap_err().to_string();
+        let error = History::open(place.path(), TELLERS)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains(INDEX), "{error}");
         assert!(error.contains(expected), "{expected}: {error}");
         assert!(error.contains("--rebuild"), "{error}");
         assert!(!error.contains('\n'), "{error}");
-        let anew = History::rebuild(place.path()).unwrap();
+        let anew = History::rebuild(place.path(), TELLERS).unwrap();
         assert_eq!(all(&anew).len(), 6);
         drop(anew);
         assert_eq!(all(&place.refreshed().0).len(), 6);
@@ -408,13 +411,13 @@ fn two_commands_at_once_do_not_get_into_each_others_way() {
 fn a_folder_that_is_not_there_is_named() {
     let place = Place::new();
     let gone = place.path().join("gone");
-    let error = History::open(&gone).unwrap_err();
+    let error = History::open(&gone, TELLERS).unwrap_err();
     assert!(matches!(error, ReportError::Read { .. }), "{error}");
     assert!(error.to_string().contains("gone"));
     let file = place.path().join("file");
     fs::write(&file, "").unwrap();
     assert!(matches!(
-        History::open(&file),
+        History::open(&file, TELLERS),
         Err(ReportError::NotAFolder(_))
     ));
 }

@@ -9,6 +9,7 @@ mod example;
 use std::collections::BTreeSet;
 use std::fs;
 
+use example::TELLERS;
 use plimsoll_core::caveat::{Caveat, Doubt};
 use plimsoll_core::record::{Bracket, Comparison, Trial, Verdict};
 use plimsoll_report::{ResultFolder, StoredTrial, junit, load};
@@ -140,7 +141,7 @@ impl Folder {
     }
 
     fn report(&self) -> String {
-        let xml = junit::of(&load(self.place.path()).unwrap());
+        let xml = junit::of(&load(self.place.path()).unwrap(), TELLERS);
         assert_valid(&xml);
         xml
     }
@@ -326,6 +327,6 @@ proptest! {
         trial.gates[0].name.clone_from(&text);
         trial.bottleneck = Some(text);
         results.trials.push(StoredTrial { stem: "trial-001".to_owned(), trial });
-        assert_valid(&junit::of(&results));
+        assert_valid(&junit::of(&results, TELLERS));
     }
 }

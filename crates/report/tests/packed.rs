@@ -6,6 +6,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 
+use example::TELLERS;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use plimsoll_report::history::{Filter, History};
@@ -38,12 +39,12 @@ fn a_packed_folder_has_the_same_report_byte_for_byte() {
     let place = tempfile::tempdir().unwrap();
     let folder = search(place.path());
     let (loose, packed) = (place.path().join("loose"), place.path().join("packed"));
-    render_to(folder.path(), &loose).unwrap();
+    render_to(folder.path(), &loose, TELLERS).unwrap();
     let packing = pack(folder.path()).unwrap();
     assert_eq!(names(folder.path()), [PACKED]);
     assert!(packing.bytes * 2 < packing.bytes_before, "{packing:?}");
 
-    render_to(folder.path(), &packed).unwrap();
+    render_to(folder.path(), &packed, TELLERS).unwrap();
     let drawn = names(&loose);
     assert!(
         drawn.iter().any(|name| name == "percentiles.svg"),
@@ -143,7 +144,7 @@ fn nothing_is_measured_into_a_packed_folder() {
 fn the_history_knows_packed_results() {
     let place = tempfile::tempdir().unwrap();
     let folder = search(place.path());
-    let mut history = History::open(place.path()).unwrap();
+    let mut history = History::open(place.path(), TELLERS).unwrap();
     history.refresh().unwrap();
     let loose = history.list(&Filter::default()).unwrap();
     assert!(!loose.is_empty());

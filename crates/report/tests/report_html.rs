@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use example::TELLERS;
 use page::{HOSTILE, assert_sound, folder_of, found, page_of, raw, text, text_of, written};
 use plimsoll_report::{ResultFolder, facts, render_all, words};
 use scraper::Selector;
@@ -86,7 +87,7 @@ fn the_ledger_and_the_evidence_are_those_of_the_records() {
     assert_eq!(heads.len(), 6, "{heads:?}");
     for (column, head) in heads.iter().enumerate().skip(1) {
         let number: usize = head["trial-".len()..][..3].parse().unwrap();
-        let ledger = facts::trial::ledger(&find.trials[number - 1]);
+        let ledger = facts::trial::ledger(&find.trials[number - 1], TELLERS);
         let rows = found(&page, "[data-test=ledger] tbody tr");
         assert_eq!(rows.len(), ledger.len());
         for (row, (name, value)) in rows.iter().zip(ledger) {
@@ -154,7 +155,10 @@ fn a_run_with_everything_is_a_page() {
     );
     let page = assert_sound(&page_of(place.path()));
     assert_eq!(text_of(&page, "[data-test=verdict]"), "fail");
-    assert_eq!(text_of(&page, "[data-test=claim]"), words::outcome(&soak));
+    assert_eq!(
+        text_of(&page, "[data-test=claim]"),
+        words::outcome(&soak, TELLERS)
+    );
     let all = text_of(&page, "main");
     for row in facts::drift_of(&soak) {
         assert!(
@@ -241,13 +245,13 @@ fn a_broken_file_beside_a_record_is_named() {
         let runs = std::slice::from_ref(&run);
         let place = folder_of(runs, None, &example::seconds(), &example::intervals());
         fs::write(place.path().join(file), "no longer what it was\n").unwrap();
-        let error = render_all(place.path()).unwrap_err().to_string();
+        let error = render_all(place.path(), TELLERS).unwrap_err().to_string();
         assert!(
             error.contains(file) && error.contains("is broken"),
             "{error}"
         );
         fs::remove_file(place.path().join(file)).unwrap();
-        render_all(place.path()).unwrap();
+        render_all(place.path(), TELLERS).unwrap();
     }
 }
 
@@ -260,7 +264,7 @@ fn a_badge_says_the_load_line() {
         (&example::nothing_passed(), "none found"),
     ] {
         let place = folder_of(&find.trials, Some(&find.bracket), &[], &[]);
-        render_all(place.path()).unwrap();
+        render_all(place.path(), TELLERS).unwrap();
         let badge = fs::read_to_string(place.path().join("badge.svg")).unwrap();
         let document = roxmltree::Document::parse(&badge).unwrap();
         let texts = document
@@ -269,7 +273,7 @@ fn a_badge_says_the_load_line() {
         let texts: Vec<_> = texts.filter_map(|node| node.text()).collect();
         assert_eq!(texts, ["load line", said]);
         fs::remove_file(place.path().join("bracket.json")).unwrap();
-        render_all(place.path()).unwrap();
+        render_all(place.path(), TELLERS).unwrap();
         assert!(!place.path().join("badge.svg").exists());
     }
 }

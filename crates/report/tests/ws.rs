@@ -1,5 +1,4 @@
-//! Workload `ws`: renderings against checked-in files, words that depend on what a load counts, and trials of one test
-//! side by side. After an intended change: `PLIMSOLL_UPDATE=1 cargo test -p plimsoll-report`, then review the
+//! Workload `ws`: renderings against checked-in files, and words that depend on what a load counts. After an intended change: `PLIMSOLL_UPDATE=1 cargo test -p plimsoll-report`, then review the
 //! difference.
 
 mod example;
@@ -9,10 +8,10 @@ mod page;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use example::TELLERS;
 use golden_files::assert_golden;
 use page::{HOSTILE, assert_sound, folder_of, found, page_of, text_of};
-use plimsoll_core::record::{Bracket, LoadUnit, Trial};
-use plimsoll_report::facts::ws::table::{TestTable, tables};
+use plimsoll_core::record::{Bracket, Trial};
 use plimsoll_report::history::{Entry, ResultConditions, entry};
 use plimsoll_report::{SearchView, StoredTrial, load, render_all, text, words};
 
@@ -23,7 +22,7 @@ fn crate_folder() -> PathBuf {
 /// Renders a folder and compares these files with those checked in. None of them may count sessions.
 fn assert_renderings(name: &str, trials: &[Trial], bracket: Option<&Bracket>, files: &[&str]) {
     let place = folder_of(trials, bracket, &[], &[]);
-    render_all(place.path()).unwrap();
+    render_all(place.path(), TELLERS).unwrap();
     for file in files {
         let now = fs::read_to_string(place.path().join(file)).unwrap();
         assert_golden(&format!("{name}/{file}"), &now);
@@ -68,28 +67,12 @@ fn stored(trials: Vec<Trial>) -> Vec<StoredTrial> {
     trials.into_iter().enumerate().map(numbered).collect()
 }
 
-fn table_of(trials: Vec<Trial>) -> TestTable {
-    let trials = stored(trials);
-    let all: Vec<_> = trials.iter().collect();
-    let mut tables = tables(&all);
-    assert_eq!(tables.len(), 1);
-    tables.remove(0)
-}
-
-/// The column with that name.
-#[track_caller]
-fn column<'a>(table: &'a TestTable, name: &str) -> Vec<&'a str> {
-    let at = table.columns.iter().position(|column| *column == name);
-    let at = at.unwrap_or_else(|| panic!("no {name} in {:?}", table.columns));
-    table.rows.iter().map(|row| row[at].as_str()).collect()
-}
-
 #[test]
 fn a_run_with_all_that_can_be_said() {
     let run = example::ws::throughput();
     let files = ["summary.md", "step-summary.md", "junit.xml", "chart.svg"];
     assert_renderings("ws-throughput", std::slice::from_ref(&run), None, &files);
-    let plain = text::trial(&run, false);
+    let plain = text::trial(&run, false, TELLERS);
     assert_golden("ws-throughput/terminal.txt", &plain);
     assert_counts_no_sessions("the terminal", &plain);
     assert!(plain.contains("did not carry 20,000 messages per second on 1 vCPU"));
@@ -112,7 +95,7 @@ fn a_search_by_arrivals_a_second() {
         trials: stored(find.trials),
         one_of_several: false,
     };
-    let plain = text::search(&view, false);
+    let plain = text::search(&view, false, TELLERS);
     assert_golden("ws-storm/terminal.txt", &plain);
     assert!(plain.contains("node-ws accepts 600 connections per second on 1 vCPU"));
 }
@@ -130,67 +113,16 @@ fn the_cells_of_a_matrix_stand_side_by_side_and_are_no_loads() {
     let sizes: Vec<String> = rows.into_iter().map(page::text).collect();
     assert_eq!(sizes, ["64", "1,024", "65,536"]);
     assert_eq!(found(&page, "[data-test=evidence] table").len(), 1);
-    let told = text::side_by_side(&load(place.path()).unwrap().trials);
+    let told = text::side_by_side(&load(place.path()).unwrap().trials, TELLERS);
     assert_golden("ws-matrix/terminal.txt", &told);
-    let table = table_of(trials);
-    assert_eq!(table.title, "Test matrix of node-ws, dialect echo");
-    assert_eq!(column(&table, ">processed"), ["100 %"; 3]);
-    assert_eq!(column(&table, "verdict"), ["pass", "pass", "fail"]);
-    assert_eq!(table.brief.len(), table.columns.len());
     // A terminal is narrow.
     assert!(told.contains("MB/s") && !told.contains("p99.9"), "{told}");
 }
 
 #[test]
-fn a_format_that_is_not_decoded_is_opaque_and_costs_are_held_against_json() {
-    let table = table_of(example::ws::formats());
-    assert_eq!(column(&table, "format"), ["json", "msgpack", "zlib"]);
-    let decoded = column(&table, "decoded");
-    assert_eq!(decoded, ["decoded", "decoded", "opaque"]);
-    assert_eq!(column(&table, ">CPU vs JSON"), ["100 %", "75 %", "75 %"]);
-    assert_eq!(column(&table, "against it"), ["", "", "format-opaque"]);
-    assert_eq!(column(&table, ">processed"), ["unknown"; 3]);
-}
-
-#[test]
-fn trials_of_two_tests_are_two_tables_and_others_are_in_none() {
-    let mut trials = example::ws::formats();
-    trials.push(example::ws::throughput());
-    trials.push(example::failed_run());
-    let trials = stored(trials);
-    let all: Vec<_> = trials.iter().collect();
-    let counts: Vec<usize> = tables(&all).iter().map(|table| table.rows.len()).collect();
-    assert_eq!(counts, [3, 1]);
+fn trials_without_more_to_say_are_in_no_table() {
     let none = stored(vec![example::failed_run()]);
-    assert_eq!(text::side_by_side(&none), "");
-}
-
-#[test]
-fn every_test_has_its_columns_and_every_row_a_cell_for_each() {
-    for (test, unit, own) in [
-        ("storm", LoadUnit::CONNECTIONS_PER_SECOND, ">failed"),
-        ("ping", LoadUnit::CONNECTIONS, ">unanswered"),
-        ("throughput", LoadUnit::MESSAGES_PER_SECOND, ">MB/s"),
-        ("matrix", LoadUnit::MESSAGES_PER_SECOND, ">message bytes"),
-        ("formats", LoadUnit::MESSAGES_PER_SECOND, "decoded"),
-        ("hold", LoadUnit::CONNECTIONS, ">survival"),
-        ("limit", LoadUnit::CONNECTIONS, ">RSS/connection"),
-        ("fanout", LoadUnit::RECEIVERS, ">lost"),
-    ] {
-        let trial = example::ws::trial(test, unit, 100, (0.4, 1.5));
-        let table = table_of(vec![trial]);
-        assert_eq!(table.rows[0].len(), table.columns.len(), "{test}");
-        for name in [
-            own,
-            ">offered",
-            ">p99",
-            ">client CPU",
-            "verdict",
-            "against it",
-        ] {
-            assert_eq!(column(&table, name).len(), 1);
-        }
-    }
+    assert_eq!(text::side_by_side(&none, TELLERS), "");
 }
 
 #[test]
@@ -215,7 +147,8 @@ fn hostile_names_are_text_wherever_they_stand() {
         let text = told.lines().filter(|line| !line.starts_with("plimsoll "));
         assert!(!text.collect::<String>().contains("<img"), "{file}");
     }
-    let told = text::side_by_side(&stored(trials.clone())) + &text::trial(&trials[0], false);
+    let told = text::side_by_side(&stored(trials.clone()), TELLERS)
+        + &text::trial(&trials[0], false, TELLERS);
     assert!(!told.contains('\u{1b}'));
 }
 
@@ -256,7 +189,7 @@ fn a_trial_is_repeated_with_what_it_was_told() {
 }
 
 fn entries(folder: &Path) -> Vec<Entry> {
-    entry::of("a-folder", &load(folder).unwrap())
+    entry::of("a-folder", &load(folder).unwrap(), TELLERS)
 }
 
 #[test]
@@ -276,7 +209,7 @@ fn the_history_tells_the_load_in_its_unit_and_keeps_tests_apart() {
     let place = folder_of(std::slice::from_ref(&run), None, &[], &[]);
     let ran = &entries(place.path())[0];
     assert_eq!(ran.in_short(), "fail at 20,000 messages per second");
-    assert_eq!(ran.claim, words::outcome(&run));
+    assert_eq!(ran.claim, words::outcome(&run, TELLERS));
     assert_ne!(ResultConditions::of(ran), conditions);
     // What is written for other workloads did not change.
     let place = folder_of(&[example::failed_run()], None, &[], &[]);
@@ -289,9 +222,12 @@ fn the_history_tells_the_load_in_its_unit_and_keeps_tests_apart() {
 #[test]
 fn the_cells_of_a_matrix_have_names_of_their_own() {
     let trials = example::ws::matrix();
-    let loads: Vec<String> = trials.iter().map(words::load_of).collect();
+    let loads: Vec<String> = trials
+        .iter()
+        .map(|trial| words::load_of(trial, TELLERS))
+        .collect();
     assert_eq!(loads[0], "10,000 messages per second of 64 B");
     let formats = example::ws::formats();
-    let in_msgpack = words::load_of(&formats[1]);
+    let in_msgpack = words::load_of(&formats[1], TELLERS);
     assert_eq!(in_msgpack, "10,000 messages per second in msgpack");
 }

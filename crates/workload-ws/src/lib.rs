@@ -23,6 +23,7 @@ mod msgpack;
 mod outcome;
 pub mod payload;
 mod storm;
+mod tell;
 mod wire;
 pub mod wse;
 
@@ -39,6 +40,7 @@ pub use formats::Format;
 pub use outcome::ArrivalOutcome;
 pub use payload::Content;
 pub use storm::{Storm, StormSession};
+pub use tell::Ws;
 pub use wse::{DecodeProof, WseMessages, WsePings};
 
 use plimsoll_core::profile::NS_PER_S;

@@ -58,6 +58,16 @@ impl LoadUnit {
         self == Self::CONNECTIONS_PER_SECOND
     }
 
+    /// What the client opens to make the load, in the plural: sessions, or connections that share it.
+    #[must_use]
+    pub fn opened(self) -> &'static str {
+        if self.is_sessions() {
+            "sessions"
+        } else {
+            "connections"
+        }
+    }
+
     /// Adapts a profile to this kind of load: if the load is connections that arrive, there is no ramp.
     pub fn shape(self, profile: &mut Profile) {
         if self.is_arrivals() {

@@ -140,18 +140,6 @@ pub struct Trial {
     pub further_slos: Vec<SloVerdict>,
 }
 
-impl Trial {
-    /// What its client opens: `connections` in workload `ws`, otherwise `sessions`.
-    #[must_use]
-    pub fn sessions_noun(&self) -> &'static str {
-        if self.ws.is_some() {
-            "connections"
-        } else {
-            "sessions"
-        }
-    }
-}
-
 /// A trial's verdict by one SLO of several.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SloVerdict {

@@ -16,6 +16,7 @@ use crate::failure::Failure;
 use crate::live::keeper::Keeper;
 use crate::output::{self, say};
 use crate::progress::Progress;
+use crate::workloads::TELLERS;
 
 /// The message sizes, exact to the byte.
 const SIZES_BYTES: [usize; 6] = [64, 256, 1_024, 4_096, 16_384, 65_536];
@@ -111,7 +112,7 @@ pub(super) fn run(
         let trials: Vec<&Trial> = trials.iter().map(|stored| &stored.trial).collect();
         output::print_json(&trials)?;
     } else {
-        output::print(&text::side_by_side(&trials));
+        output::print(&text::side_by_side(&trials, TELLERS));
         say!("result: {}", folder.path().display());
     }
     match cut_short {

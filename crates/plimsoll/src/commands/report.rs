@@ -10,6 +10,7 @@ use plimsoll_report::text;
 use crate::args::ReportArgs;
 use crate::failure::Failure;
 use crate::output::{self, say};
+use crate::workloads::TELLERS;
 
 pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
     let out = pages_folder(args)?;
@@ -17,7 +18,11 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
     let results = plimsoll_report::load(&args.path)?;
     let own = own_folders(&args.path, results.ranking.as_ref());
     for (name, folder) in &own {
-        written.extend(plimsoll_report::render_to(folder, &out.join(name))?);
+        written.extend(plimsoll_report::render_to(
+            folder,
+            &out.join(name),
+            TELLERS,
+        )?);
     }
     if args.pack {
         for folder in own.iter().map(|(_, folder)| folder).chain([&args.path]) {
@@ -52,11 +57,11 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
         output::print(&text::comparison(comparison, output::color()));
     }
     for view in results.searches() {
-        let text = text::search(&view, output::color());
+        let text = text::search(&view, output::color(), TELLERS);
         output::print(&text);
     }
     for stored in results.other_trials() {
-        output::print(&text::trial(&stored.trial, output::color()));
+        output::print(&text::trial(&stored.trial, output::color(), TELLERS));
     }
     if let Some(calibration) = &results.ws_calibration {
         output::print(&text::client_costs(calibration));

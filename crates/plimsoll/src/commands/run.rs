@@ -16,6 +16,7 @@ use crate::live::keeper::Keeper;
 use crate::output::{self, say};
 use crate::progress::Progress;
 use crate::setup;
+use crate::workloads::TELLERS;
 
 pub(crate) fn run(args: &RunArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     let name = args.target.as_deref();
@@ -63,7 +64,7 @@ pub(crate) fn run(args: &RunArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     if args.out.json {
         output::print_json(&outcome.trial)?;
     } else {
-        output::print(&text::trial(&outcome.trial, output::color()));
+        output::print(&text::trial(&outcome.trial, output::color(), TELLERS));
         say!("result: {}", folder.path().display());
     }
     Ok(output::code_of(

@@ -31,6 +31,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use plimsoll_report::history::{History, Refreshed};
 
+use crate::workloads::TELLERS;
 use guard::Guard;
 use problem::Problem;
 
@@ -54,7 +55,7 @@ type Parameters = Query<Vec<(String, String)>>;
 impl Site {
     /// The history, up to date. Opened for each request, so that an index that was rebuilt meanwhile is seen at once.
     fn history(&self) -> Result<(History, Refreshed), Problem> {
-        let mut history = History::open(&self.results)?;
+        let mut history = History::open(&self.results, TELLERS)?;
         let refreshed = history.refresh()?;
         Ok((history, refreshed))
     }

@@ -25,6 +25,7 @@ mod svg;
 pub(crate) mod timeline;
 
 use plimsoll_core::record::{Bracket, LoadUnit, Trial, TrialSummary};
+use plimsoll_document::Tellers;
 
 use crate::facts;
 use crate::folder::{SearchView, StoredTrial};
@@ -129,7 +130,7 @@ pub fn svg_of_search(view: &SearchView<'_>) -> Option<String> {
 /// The chart of trials without a search, as SVG. `None` when there are no trials, or when they have several targets or
 /// differ in more than their loads.
 #[must_use]
-pub fn svg_of_trials(trials: &[&StoredTrial]) -> Option<String> {
+pub fn svg_of_trials(trials: &[&StoredTrial], tellers: Tellers) -> Option<String> {
     let mut chart = Chart::of(loads::of_trials(trials), trials)?;
     let name = &trials.first()?.trial.target.name;
     if trials
@@ -142,7 +143,7 @@ pub fn svg_of_trials(trials: &[&StoredTrial]) -> Option<String> {
     chart.title = fitting_title(name, |name| match trials {
         [only] => format!(
             "{name} at {}{}: {}",
-            words::load_of(&only.trial),
+            words::load_of(&only.trial, tellers),
             words::on_vcpu(only.trial.vcpu),
             only.trial.verdict.word()
         ),

@@ -4,6 +4,7 @@
 use hdrhistogram::Histogram;
 use plimsoll_core::latency::{Quantiles, Series};
 use plimsoll_core::record::GateResult;
+use plimsoll_document::Tellers;
 
 use super::frame::{
     self, BOTTOM_PX, GREY, INK, LABEL_SIZE_PX, LEFT_PX, Legend, PLOT, RIGHT_PX, TOP_PX, text_style,
@@ -163,7 +164,7 @@ fn gates_on_newest(gates: &[GateResult]) -> Vec<Gate> {
 }
 
 /// The plot as SVG. `None` without curves.
-pub(crate) fn svg(curves: &[Curve<'_>]) -> Option<String> {
+pub(crate) fn svg(curves: &[Curve<'_>], tellers: Tellers) -> Option<String> {
     let first = &curves.first()?.stored.trial;
     let gates = gates_on_newest(&first.gates);
     let rarest = curves
@@ -183,7 +184,7 @@ pub(crate) fn svg(curves: &[Curve<'_>]) -> Option<String> {
     let title = super::fitting_title(&first.target.name, |name| {
         format!("{name}: latency of the newest frame by percentile")
     });
-    let subtitles = [p99(curves), conditions(curves)];
+    let subtitles = [p99(curves), conditions(curves, tellers)];
     let mut drawing = Drawing::default();
     frame::header(&mut drawing, &title, &subtitles);
     legend(&mut drawing, curves, !gates.is_empty());
@@ -241,7 +242,7 @@ fn p99(curves: &[Curve<'_>]) -> String {
 }
 
 /// What the chart shows, and from which trials.
-fn conditions(curves: &[Curve<'_>]) -> String {
+fn conditions(curves: &[Curve<'_>], tellers: Tellers) -> String {
     let stems: Vec<_> = curves
         .iter()
         .map(|curve| plain(&curve.stored.stem))
@@ -252,7 +253,7 @@ fn conditions(curves: &[Curve<'_>]) -> String {
         "interval logs are missing: some curves have only the record's percentiles;"
     };
     let loads = match curves {
-        [only] => format!(" at {}", load_of(&only.stored.trial)),
+        [only] => format!(" at {}", load_of(&only.stored.trial, tellers)),
         _ => String::new(),
     };
     format!("{from} {}{loads}", stems.join(", "))

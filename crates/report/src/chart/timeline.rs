@@ -2,6 +2,7 @@
 //! and when something broke. All panels share one time axis, so that what happened together lines up.
 
 use plimsoll_core::record::{Phase, Second};
+use plimsoll_document::Tellers;
 
 use super::draw::Mark;
 use super::frame::{
@@ -49,7 +50,7 @@ struct Panel {
 }
 
 /// The seconds of a trial as SVG. `None` when there are none.
-pub(crate) fn svg(stored: &StoredTrial, seconds: &[Second]) -> Option<String> {
+pub(crate) fn svg(stored: &StoredTrial, seconds: &[Second], tellers: Tellers) -> Option<String> {
     let (first, last) = (seconds.first()?, seconds.last()?);
     let every_s = seconds.len().div_ceil(POINTS_MAX);
     let drawn = thinned(seconds, every_s);
@@ -58,7 +59,7 @@ pub(crate) fn svg(stored: &StoredTrial, seconds: &[Second]) -> Option<String> {
     let x = Scale::linear(starts_s, ends_s, LEFT_PX, RIGHT_PX);
 
     let trial = &stored.trial;
-    let at = words::load_of(trial);
+    let at = words::load_of(trial, tellers);
     let title = super::fitting_title(&trial.target.name, |name| {
         format!("{name} at {at}, second by second: {}", trial.verdict.word())
     });

@@ -2,15 +2,15 @@
 
 use plimsoll_core::record::{Inference, Trial};
 
-use super::{Fact, Text, Tone, ws};
+use super::{Fact, Tellers, Text, Tone};
 use crate::facts;
 use crate::words::{self, bytes, count, maybe, percent, us};
 
 /// One line for each.
-pub(super) fn of_trial(trial: &Trial) -> Vec<Fact> {
+pub(super) fn of_trial(trial: &Trial, tellers: Tellers) -> Vec<Fact> {
     let mut lines = Vec::new();
-    lines.extend(trial.ws.iter().flat_map(ws::in_lines));
-    lines.extend(ledger(trial));
+    lines.extend(tellers.of(&trial.workload).in_lines(trial));
+    lines.extend(ledger(trial, tellers));
     lines.push(Fact::new("client", client(trial)));
     lines.push(Fact::new("target", target(trial)));
     lines.extend(sockets(trial).map(|told| Fact::new("sockets", told)));
@@ -35,11 +35,13 @@ pub(super) fn of_trial(trial: &Trial) -> Vec<Fact> {
     lines
 }
 
-fn ledger(trial: &Trial) -> Vec<Fact> {
+fn ledger(trial: &Trial, tellers: Tellers) -> Vec<Fact> {
     let ledger = &trial.ledger;
-    let (started, partials) = match trial.ws {
-        Some(_) => ("connected", "messages"),
-        None => ("sessions", "partials"),
+    let nouns = tellers.of(&trial.workload).nouns(trial);
+    let started = if trial.load_unit.is_sessions() {
+        "sessions"
+    } else {
+        "connected"
     };
     let frames = format!(
         "{} due, {} sent, {} answered, {} errored, {} lost, {} duplicated, {} out of order",
@@ -58,22 +60,23 @@ fn ledger(trial: &Trial) -> Vec<Fact> {
         count(ledger.sessions_died),
     );
     let answers = format!(
-        "{} {partials}, {} errors, {} protocol faults, {} recomputed, {} of them wrong",
+        "{} {}, {} errors, {} protocol faults, {} recomputed, {} of them wrong",
         count(ledger.partials),
+        nouns.messages,
         count(ledger.errors),
         count(ledger.protocol_faults),
         count(ledger.content_checked),
         count(ledger.content_wrong),
     );
     let mut lines = vec![
-        Fact::new(words::frames(trial), frames),
+        Fact::new(nouns.frames, frames),
         Fact::new(started, sessions),
         Fact::new("answers", answers),
     ];
     for (reason, times) in &ledger.reasons {
         lines.push(Fact::new("", format!("{} × {reason}", count(*times))));
     }
-    let gap = words::ledger_gap(trial);
+    let gap = words::ledger_gap(trial, tellers);
     lines.extend(gap.map(|gap| Fact::new("", Text::toned(gap, Tone::Bad))));
     lines
 }

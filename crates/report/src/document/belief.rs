@@ -2,7 +2,7 @@
 
 use plimsoll_core::record::{Bracket, Trial};
 
-use super::{Block, Blocks, List, Section, Table, Text};
+use super::{Block, Blocks, List, Section, Table, Tellers, Text};
 use crate::facts;
 use crate::facts::belief::{self, RaisedCaveat};
 use crate::folder::StoredTrial;
@@ -12,9 +12,9 @@ const TITLE: &str = "Can it be believed?";
 const CAVEATS: &str = "Caveats, each with its remedy:";
 
 /// Of one trial.
-pub(super) fn of_trial(trial: &Trial) -> Section {
+pub(super) fn of_trial(trial: &Trial, tellers: Tellers) -> Section {
     let mut blocks = Blocks::default();
-    let broken = broken_accounts(trial);
+    let broken = broken_accounts(trial, tellers);
     if trial.caveats.is_empty() && broken.is_empty() {
         blocks.paragraph("No caveats: nothing casts doubt on the result.");
     }
@@ -35,7 +35,7 @@ pub(super) fn of_trial(trial: &Trial) -> Section {
 }
 
 /// Of a search.
-pub(super) fn of_search(bracket: &Bracket, trials: &[&StoredTrial]) -> Section {
+pub(super) fn of_search(bracket: &Bracket, trials: &[&StoredTrial], tellers: Tellers) -> Section {
     let mut blocks = Blocks::default();
     let raised = belief::caveats(trials);
     if raised.is_empty() {
@@ -47,7 +47,7 @@ pub(super) fn of_search(bracket: &Bracket, trials: &[&StoredTrial]) -> Section {
     let broken: Vec<Text> = trials
         .iter()
         .flat_map(|stored| {
-            let of_trial = broken_accounts(&stored.trial).into_iter();
+            let of_trial = broken_accounts(&stored.trial, tellers).into_iter();
             of_trial.map(|told| Text::from(format!("{}: ", stored.stem)).joined(told))
         })
         .collect();
@@ -74,11 +74,11 @@ fn caveats_and_broken(blocks: &mut Blocks, caveats: Vec<Text>, broken: Vec<Text>
 }
 
 /// The accounts of a trial that do not agree, and a ledger that does not add up.
-fn broken_accounts(trial: &Trial) -> Vec<Text> {
+fn broken_accounts(trial: &Trial, tellers: Tellers) -> Vec<Text> {
     let disagreeing = facts::disagreeing(trial).map(|check| {
         Text::code(&check.name).then_plain(format!(" does not agree: {}", facts::sanity(check)))
     });
-    let gap = words::ledger_gap(trial).map(Text::strong);
+    let gap = words::ledger_gap(trial, tellers).map(Text::strong);
     disagreeing.chain(gap).collect()
 }
 

@@ -7,8 +7,9 @@
 //! - `blocks`: what a document is made of;
 //! - one module per kind of result: `trial`, `search`, `comparison`, `ranking`, `check`, `calibration`;
 //! - `account`: the accounts of a trial in lines;
-//! - `belief`: whether you can believe a trial or a search;
-//! - `ws`: what workload `ws` adds to a trial, and trials of one test side by side.
+//! - `belief`: whether you can believe a trial or a search.
+//!
+//! What only one workload has, its [`Tell`](plimsoll_document::Tell) says.
 
 mod account;
 mod belief;
@@ -19,14 +20,15 @@ pub(crate) mod ranking;
 pub(crate) mod search;
 pub(crate) mod trial;
 pub(crate) mod trials;
-pub(crate) mod ws;
 
 pub(crate) use plimsoll_document::{
     Answer, Block, Blocks, Column, Detail, Document, Fact, Figure, List, Section, Shown, Span,
-    Table, Text, Tone,
+    Table, Tellers, Text, Tone,
 };
 
-use crate::folder::Results;
+use plimsoll_document::Named;
+
+use crate::folder::{Results, StoredTrial};
 
 /// A document of a folder.
 pub(crate) enum Part {
@@ -45,7 +47,7 @@ impl Part {
 }
 
 /// All results of a folder, the most conclusive first.
-pub(crate) fn of(results: &Results) -> Vec<Part> {
+pub(crate) fn of(results: &Results, tellers: Tellers) -> Vec<Part> {
     let mut parts = Vec::new();
     let ranking = results.ranking.as_ref().map(ranking::document);
     let comparison = results.comparison.as_ref();
@@ -53,7 +55,7 @@ pub(crate) fn of(results: &Results) -> Vec<Part> {
     parts.extend(ranking.into_iter().chain(comparison).map(Part::Result));
     let searches = results.searches();
     for (number, view) in searches.iter().enumerate() {
-        parts.push(Part::Result(search::document(view, number)));
+        parts.push(Part::Result(search::document(view, number, tellers)));
     }
     let others: Vec<_> = results.other_trials().collect();
     let charts = if searches.is_empty() {
@@ -63,11 +65,11 @@ pub(crate) fn of(results: &Results) -> Vec<Part> {
     };
     match others.as_slice() {
         [] => {}
-        [only] => parts.push(Part::Result(trial::document(only, charts))),
+        [only] => parts.push(Part::Result(trial::document(only, charts, tellers))),
         several => {
-            parts.push(Part::Result(trials::document(several, charts)));
+            parts.push(Part::Result(trials::document(several, charts, tellers)));
             parts.extend(several.iter().map(|stored| {
-                Part::OneOfSeveral(trial::document(stored, trial::Charts::OfOthers))
+                Part::OneOfSeveral(trial::document(stored, trial::Charts::OfOthers, tellers))
             }));
         }
     }
@@ -83,4 +85,18 @@ pub(crate) fn of(results: &Results) -> Vec<Part> {
             .map(Part::Result),
     );
     parts
+}
+
+/// What their workloads say of these trials side by side.
+pub(crate) fn side_by_side<'a>(
+    blocks: &mut Blocks,
+    trials: impl IntoIterator<Item = &'a StoredTrial>,
+    tellers: Tellers,
+) {
+    let named = |stored: &'a StoredTrial| Named {
+        stem: &stored.stem,
+        trial: &stored.trial,
+    };
+    let trials: Vec<_> = trials.into_iter().map(named).collect();
+    tellers.side_by_side(blocks, &trials);
 }

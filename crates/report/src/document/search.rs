@@ -4,8 +4,8 @@ use plimsoll_core::profile::Length;
 use plimsoll_core::record::{Bracket, GateResult, LoadClass, LoadUnit, Trial, Verdict};
 
 use super::{
-    Answer, Block, Blocks, Column, Detail, Document, Fact, Figure, Section, Span, Table, Text,
-    Tone, belief, trial, ws,
+    Answer, Block, Blocks, Column, Detail, Document, Fact, Figure, Section, Span, Table, Tellers,
+    Text, Tone, belief, side_by_side, trial,
 };
 use crate::choice;
 use crate::folder::{SearchView, StoredTrial};
@@ -14,7 +14,7 @@ use crate::words::{self, bytes, count, maybe, ms, number, percent, range, us};
 use crate::{facts, render};
 
 /// The load line by one SLO. Only the first search of a folder has what does not depend on the SLO.
-pub(crate) fn document(view: &SearchView<'_>, number: usize) -> Document {
+pub(crate) fn document(view: &SearchView<'_>, number: usize, tellers: Tellers) -> Document {
     let bracket = view.bracket;
     let trials = view.of_search();
     let is_first = number == 0;
@@ -29,13 +29,13 @@ pub(crate) fn document(view: &SearchView<'_>, number: usize) -> Document {
         }
         let around = choice::around_edge(view);
         if !around.is_empty() {
-            evidence.full(trial::ledgers(&around));
+            evidence.full(trial::ledgers(&around, tellers));
         }
     }
     evidence.full(Section::new(
         "evidence",
         "Evidence",
-        rests_on(bracket, &trials, exemplar, loads.clone()),
+        rests_on(bracket, &trials, exemplar, loads.clone(), tellers),
     ));
     evidence.brief(in_brief(bracket, trials.len(), loads));
     if let Some(exemplar) = exemplar {
@@ -53,17 +53,22 @@ pub(crate) fn document(view: &SearchView<'_>, number: usize) -> Document {
         } else {
             "Load line".to_owned()
         },
-        answer: answer(view, &trials, is_first),
+        answer: answer(view, &trials, is_first, tellers),
         evidence,
     }
 }
 
-fn answer(view: &SearchView<'_>, trials: &[&StoredTrial], is_first: bool) -> Answer {
+fn answer(
+    view: &SearchView<'_>,
+    trials: &[&StoredTrial],
+    is_first: bool,
+    tellers: Tellers,
+) -> Answer {
     let bracket = view.bracket;
     let headline = words::headline(bracket, &view.trials);
     let mut blocks = Blocks::default();
     blocks.push(terms(bracket, view.one_of_several));
-    blocks.push(belief::of_search(bracket, trials));
+    blocks.push(belief::of_search(bracket, trials, tellers));
     let of = &bracket.target.name;
     Answer {
         title: if is_first && !view.one_of_several {
@@ -177,6 +182,7 @@ fn rests_on(
     trials: &[&StoredTrial],
     exemplar: Option<&Trial>,
     loads: Table,
+    tellers: Tellers,
 ) -> Blocks {
     let mut blocks = Blocks::default();
     let conditions = conditions(bracket);
@@ -192,7 +198,7 @@ fn rests_on(
         blocks.push(verdicts(bracket));
     }
     blocks.push(loads);
-    ws::side_by_side(&mut blocks, trials);
+    side_by_side(&mut blocks, trials.iter().copied(), tellers);
     blocks
 }
 

@@ -6,8 +6,8 @@ use plimsoll_core::profile::Length;
 use plimsoll_core::record::{GateResult, Trial, Verdict};
 
 use super::{
-    Answer, Block, Blocks, Document, Fact, Figure, List, Section, Table, Text, Tone, account,
-    belief, ws,
+    Answer, Block, Blocks, Document, Fact, Figure, List, Section, Table, Tellers, Text, Tone,
+    account, belief,
 };
 use crate::facts::repeat::Repeat;
 use crate::facts::trial::{LATENCY_COLUMNS, latency_cells};
@@ -27,17 +27,17 @@ pub(crate) enum Charts {
     OfOthers,
 }
 
-pub(crate) fn document(stored: &StoredTrial, charts: Charts) -> Document {
+pub(crate) fn document(stored: &StoredTrial, charts: Charts, tellers: Tellers) -> Document {
     let trial = &stored.trial;
     let mut evidence = Blocks::default();
     if charts == Charts::OfThese {
         evidence.full(percentiles());
     }
-    if let Some(delivered) = ws::of_trial(trial) {
-        evidence.full(delivered);
+    if let Some(own) = tellers.of(&trial.workload).trial(trial) {
+        evidence.full(own);
     }
     evidence.full(timelines([stored]));
-    evidence.full(ledgers(&[stored]));
+    evidence.full(ledgers(&[stored], tellers));
     evidence.full(latency_section(trial));
     evidence.full(drift(trial));
     evidence.full(client(trial));
@@ -59,7 +59,7 @@ pub(crate) fn document(stored: &StoredTrial, charts: Charts) -> Document {
         .joined(Text::code(format!("{}.hlog", stored.stem)))
         .then_plain("."),
     ));
-    evidence.brief(in_brief(trial));
+    evidence.brief(in_brief(trial, tellers));
     Document {
         id: stored.stem.clone(),
         entry: if charts == Charts::OfThese {
@@ -67,25 +67,25 @@ pub(crate) fn document(stored: &StoredTrial, charts: Charts) -> Document {
         } else {
             stored.stem.clone()
         },
-        answer: answer(trial, charts),
+        answer: answer(trial, charts, tellers),
         evidence,
     }
 }
 
-fn answer(trial: &Trial, charts: Charts) -> Answer {
+fn answer(trial: &Trial, charts: Charts, tellers: Tellers) -> Answer {
     let tone = match trial.verdict {
         Verdict::Pass => Tone::Good,
         Verdict::Fail => Tone::Bad,
         Verdict::Invalid => Tone::Open,
     };
     let word = trial.verdict.word();
-    let load = words::load_of(trial);
+    let load = words::load_of(trial, tellers);
     Answer {
         title: format!("{} at {load}: {word}", trial.target.name),
         verdict: Some((word.to_owned(), tone)),
-        claim: words::outcome(trial),
+        claim: words::outcome(trial, tellers),
         bounds: String::new(),
-        blocks: answer_blocks(trial),
+        blocks: answer_blocks(trial, tellers),
         figure: (charts == Charts::OfThese).then(|| Figure {
             stem: render::CHART.to_owned(),
             hook: "chart-latency",
@@ -96,7 +96,7 @@ fn answer(trial: &Trial, charts: Charts) -> Answer {
     }
 }
 
-fn answer_blocks(trial: &Trial) -> Blocks {
+fn answer_blocks(trial: &Trial, tellers: Tellers) -> Blocks {
     let mut blocks = Blocks::default();
     if trial.interrupted {
         blocks.paragraph("The trial was interrupted: these are the measurements up to that point.");
@@ -120,7 +120,7 @@ fn answer_blocks(trial: &Trial) -> Blocks {
     let bottleneck =
         bottleneck.map(|told| Fact::new("bottleneck", told.as_str()).hooked("bottleneck"));
     blocks.push(bottleneck.collect::<Vec<_>>());
-    blocks.push(belief::of_trial(trial));
+    blocks.push(belief::of_trial(trial, tellers));
     blocks.push(gates(
         format!("Gates of the SLO {}", trial.slo),
         &trial.gates,
@@ -169,10 +169,10 @@ pub(super) fn timelines<'a>(trials: impl IntoIterator<Item = &'a StoredTrial>) -
 }
 
 /// Latencies and accounts in lines.
-fn in_brief(trial: &Trial) -> Block {
+fn in_brief(trial: &Trial, tellers: Tellers) -> Block {
     let mut blocks = Blocks::default();
     blocks.push(latency(trial));
-    blocks.push(account::of_trial(trial));
+    blocks.push(account::of_trial(trial, tellers));
     Block::Folded("Evidence".to_owned(), blocks)
 }
 
@@ -191,7 +191,7 @@ fn drift(trial: &Trial) -> Section {
 }
 
 /// What happened to every frame, with one column per trial, and why sessions broke.
-pub(super) fn ledgers(trials: &[&StoredTrial]) -> Section {
+pub(super) fn ledgers(trials: &[&StoredTrial], tellers: Tellers) -> Section {
     let name = |stored: &&StoredTrial| {
         let trial = &stored.trial;
         let load = count(trial.sessions.into());
@@ -200,7 +200,7 @@ pub(super) fn ledgers(trials: &[&StoredTrial]) -> Section {
     let columns = std::iter::once("what".to_owned()).chain(trials.iter().map(name));
     let ledgers: Vec<_> = trials
         .iter()
-        .map(|stored| facts::trial::ledger(&stored.trial))
+        .map(|stored| facts::trial::ledger(&stored.trial, tellers))
         .collect();
     let first = ledgers.first().map(Vec::as_slice).unwrap_or_default();
     let rows = first.iter().enumerate().map(|(index, (what, _))| {

@@ -3,12 +3,12 @@
 use plimsoll_core::record::LoadUnit;
 
 use super::trial::{Charts, percentile_plot};
-use super::{Answer, Blocks, Document, Figure, Section, search, ws};
+use super::{Answer, Blocks, Document, Figure, Section, Tellers, search, side_by_side};
 use crate::folder::StoredTrial;
 use crate::words::count;
 use crate::{loads, render};
 
-pub(crate) fn document(trials: &[&StoredTrial], charts: Charts) -> Document {
+pub(crate) fn document(trials: &[&StoredTrial], charts: Charts, tellers: Tellers) -> Document {
     let mut evidence = Blocks::default();
     if charts == Charts::OfThese {
         evidence.full(Figure {
@@ -27,7 +27,7 @@ pub(crate) fn document(trials: &[&StoredTrial], charts: Charts) -> Document {
             .map_or_else(LoadUnit::default, |first| first.trial.load_unit);
         tables.full(search::loads_table(&loads::of_trials(trials), unit));
     }
-    ws::side_by_side(&mut tables, trials);
+    side_by_side(&mut tables, trials.iter().copied(), tellers);
     evidence.push(Section::new("evidence", "Trials side by side", tables).unlisted());
     let claim = format!("{} trials without a search", count(trials.len() as u64));
     Document {

@@ -5,6 +5,7 @@ use plimsoll_core::record::{
     Client, CostAccount, Environment, Inference, Network, NetworkEnd, NetworkReceive, ProbeFigure,
     Probes, TargetResources, Trial,
 };
+use plimsoll_document::{Nouns, Tellers};
 
 use super::{cpu_time, process, sockets};
 use crate::words::{
@@ -45,20 +46,15 @@ pub type Fact = (String, String);
 
 /// What happened to every frame.
 #[must_use]
-pub fn ledger(trial: &Trial) -> Vec<(String, u64)> {
+pub fn ledger(trial: &Trial, tellers: Tellers) -> Vec<(String, u64)> {
     let ledger = &trial.ledger;
-    let frames = words::frames(trial);
-    let sent = if frames == "arrivals" {
-        "begun"
-    } else {
-        "sent"
-    };
-    let sessions = trial.sessions_noun();
-    let partials = if trial.ws.is_some() {
-        "answers"
-    } else {
-        "partials"
-    };
+    let nouns = tellers.of(&trial.workload).nouns(trial);
+    let Nouns {
+        frames, partials, ..
+    } = nouns;
+    let unit = trial.load_unit;
+    let sent = if unit.is_arrivals() { "begun" } else { "sent" };
+    let sessions = unit.opened();
     let of_frames = [
         ("due in the measured window", ledger.frames_due),
         (sent, ledger.frames_sent),

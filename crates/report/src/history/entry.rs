@@ -5,13 +5,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use plimsoll_core::record::{
     Bracket, Calibration, Comparison, CostPoint, Edge, LoadUnit, Probe, RankedTarget, Ranking,
-    Trial, Verdict, WsCalibration, WsRecord,
+    Trial, Verdict, WsCalibration,
 };
+use plimsoll_document::Tellers;
 use serde::{Deserialize, Serialize};
 
 use crate::check::{CaseOutcome, Check};
 use crate::facts::client_cost;
 use crate::folder::{CHECK, Results, SearchView, StoredTrial};
+
 use crate::words::{self, count, plain, sessions};
 
 /// What kind of result it is.
@@ -164,7 +166,7 @@ impl Entry {
 
 /// The results of a folder.
 #[must_use]
-pub fn of(folder: &str, results: &Results) -> Vec<Entry> {
+pub fn of(folder: &str, results: &Results, tellers: Tellers) -> Vec<Entry> {
     let blank = blank(folder, results);
     let mut entries = Vec::new();
     entries.extend(results.ranking.iter().map(|it| of_ranking(&blank, it)));
@@ -172,13 +174,13 @@ pub fn of(folder: &str, results: &Results) -> Vec<Entry> {
         results
             .comparison
             .iter()
-            .map(|it| of_comparison(&blank, it, results)),
+            .map(|it| of_comparison(&blank, it, results, tellers)),
     );
     let searches = results.searches();
-    entries.extend(searches.iter().map(|view| of_search(&blank, view)));
+    entries.extend(searches.iter().map(|view| of_search(&blank, view, tellers)));
     if searches.is_empty() {
         let trials = results.other_trials();
-        entries.extend(trials.map(|stored| of_trial(&blank, &stored.trial)));
+        entries.extend(trials.map(|stored| of_trial(&blank, &stored.trial, tellers)));
     }
     entries.extend(results.check.iter().map(|it| of_check(&blank, results, it)));
     entries.extend(
@@ -229,7 +231,7 @@ fn blank(folder: &str, results: &Results) -> Entry {
     }
 }
 
-fn of_search(blank: &Entry, view: &SearchView<'_>) -> Entry {
+fn of_search(blank: &Entry, view: &SearchView<'_>, tellers: Tellers) -> Entry {
     let bracket = view.bracket;
     Entry {
         kind: Kind::Find,
@@ -241,7 +243,7 @@ fn of_search(blank: &Entry, view: &SearchView<'_>) -> Entry {
         started_at: bracket.started_at.clone(),
         claim: words::headline(bracket, &view.trials).claim,
         load_unit: bracket.load_unit,
-        test: test_of(view.of_search().first().copied()),
+        test: test_of(view.of_search().first().copied(), tellers),
         load_line: bracket.confirmed,
         edge: bracket.edge,
         lower_bound_only: bracket.lower_bound_only,
@@ -252,10 +254,10 @@ fn of_search(blank: &Entry, view: &SearchView<'_>) -> Entry {
     }
 }
 
-/// The test of workload `ws` that a trial ran.
-fn test_of(stored: Option<&StoredTrial>) -> Option<String> {
-    let name = |ws: &WsRecord| ws.test.clone();
-    stored?.trial.ws.as_ref().map(name)
+/// Which of its workload's tests a trial ran.
+fn test_of(stored: Option<&StoredTrial>, tellers: Tellers) -> Option<String> {
+    let trial = &stored?.trial;
+    tellers.of(&trial.workload).test(trial)
 }
 
 /// The cost at the load line, or at the highest load below it with a known cost.
@@ -265,7 +267,7 @@ fn cost_of(bracket: &Bracket) -> Option<CostPoint> {
     carried.max_by_key(|at| at.sessions).cloned()
 }
 
-fn of_trial(blank: &Entry, trial: &Trial) -> Entry {
+fn of_trial(blank: &Entry, trial: &Trial, tellers: Tellers) -> Entry {
     let resources = trial.target_resources.as_ref();
     let cost = resources.and_then(|used| used.cpu_us_per_session_second);
     Entry {
@@ -277,9 +279,9 @@ fn of_trial(blank: &Entry, trial: &Trial) -> Entry {
         vcpu: trial.vcpu,
         started_at: trial.started_at.clone(),
         verdict: Some(trial.verdict.word().to_owned()),
-        claim: words::outcome(trial),
+        claim: words::outcome(trial, tellers),
         load_unit: trial.load_unit,
-        test: trial.ws.as_ref().map(|ws| ws.test.clone()),
+        test: tellers.of(&trial.workload).test(trial),
         sessions: Some(trial.sessions),
         interrupted: trial.interrupted,
         cost: cost.map(|cost| CostPoint {
@@ -296,7 +298,12 @@ fn of_trial(blank: &Entry, trial: &Trial) -> Entry {
     }
 }
 
-fn of_comparison(blank: &Entry, comparison: &Comparison, results: &Results) -> Entry {
+fn of_comparison(
+    blank: &Entry,
+    comparison: &Comparison,
+    results: &Results,
+    tellers: Tellers,
+) -> Entry {
     Entry {
         kind: Kind::Compare,
         targets: vec![comparison.a.name.clone(), comparison.b.name.clone()],
@@ -307,7 +314,7 @@ fn of_comparison(blank: &Entry, comparison: &Comparison, results: &Results) -> E
         verdict: Some(comparison.conclusion.word().to_owned()),
         claim: plain(&comparison.explanation),
         load_unit: comparison.load_unit,
-        test: test_of(results.trials.first()),
+        test: test_of(results.trials.first(), tellers),
         interrupted: comparison.interrupted,
         trials: comparison.a.trials.len() + comparison.b.trials.len(),
         ..blank.clone()

@@ -14,6 +14,8 @@ mod store;
 pub mod trend;
 mod walk;
 
+use plimsoll_document::Tellers;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,6 +40,7 @@ pub struct History {
     /// The folder of results, without symbolic links.
     root: PathBuf,
     store: Store,
+    tellers: Tellers,
 }
 
 /// A folder whose records cannot be read.
@@ -82,28 +85,33 @@ impl History {
     /// # Errors
     /// When the folder does not exist, or the index is broken, belongs to another program, is from a later Plimsoll, or
     /// cannot be written.
-    pub fn open(results: &Path) -> Result<Self, ReportError> {
+    pub fn open(results: &Path, tellers: Tellers) -> Result<Self, ReportError> {
         let root = root_of(results)?;
         let store = Store::open(&root.join(INDEX))?;
-        Ok(Self { root, store })
+        Ok(Self {
+            root,
+            store,
+            tellers,
+        })
     }
 
     /// Rebuilds the index from the folders under a temporary name, which then replaces whatever is there.
     ///
     /// # Errors
     /// When the folder does not exist, or the index cannot be written.
-    pub fn rebuild(results: &Path) -> Result<Self, ReportError> {
+    pub fn rebuild(results: &Path, tellers: Tellers) -> Result<Self, ReportError> {
         let root = root_of(results)?;
         let file = root.join(INDEX);
         store::make_anew(&file, |store| {
             let mut made = Self {
                 root: root.clone(),
                 store,
+                tellers,
             };
             made.refresh()?;
             Ok(made.store)
         })?;
-        Self::open(&root)
+        Self::open(&root, tellers)
     }
 
     /// Updates the index: reads the folders that are new or whose record files have a different size or time, and
@@ -143,7 +151,7 @@ impl History {
             return State::Broken(why.clone());
         }
         match load(self.root.join(&folder.name)) {
-            Ok(results) => State::Result(entry::of(&folder.name, &results)),
+            Ok(results) => State::Result(entry::of(&folder.name, &results, self.tellers)),
             Err(ReportError::NoResult(_)) => State::Nothing,
             Err(error) => State::Broken(error.to_string()),
         }

@@ -1,5 +1,7 @@
 //! The seconds of the most informative trials, as far as there is room.
 
+use plimsoll_document::Tellers;
+
 use crate::chart::timeline;
 use crate::error::ReportError;
 use crate::folder::{Results, StoredTrial};
@@ -36,7 +38,11 @@ impl Timelines {
     ///
     /// # Errors
     /// When rows per second cannot be read or are broken.
-    pub(super) fn gather(results: &Results, order: &[Ranked]) -> Result<Self, ReportError> {
+    pub(super) fn gather(
+        results: &Results,
+        order: &[Ranked],
+        tellers: Tellers,
+    ) -> Result<Self, ReportError> {
         let mut timelines = Self::default();
         let mut room = ROOM_BYTES;
         for Ranked {
@@ -49,7 +55,7 @@ impl Timelines {
                 continue;
             }
             let seconds = trial_files::seconds(results.files(), &stored.stem)?;
-            match timeline::svg(stored, &seconds) {
+            match timeline::svg(stored, &seconds, tellers) {
                 None => timelines.left_out.push((stored.stem.clone(), NO_ROWS)),
                 Some(svg) if svg.len() > room => {
                     timelines.left_out.push((stored.stem.clone(), NO_ROOM));
@@ -58,7 +64,7 @@ impl Timelines {
                     room -= svg.len();
                     timelines.shown.push(Shown {
                         stem: stored.stem.clone(),
-                        title: title(stored),
+                        title: title(stored, tellers),
                         svg,
                     });
                 }
@@ -115,10 +121,10 @@ impl Timelines {
     }
 }
 
-fn title(stored: &StoredTrial) -> String {
+fn title(stored: &StoredTrial, tellers: Tellers) -> String {
     let trial = &stored.trial;
     let verdict = trial.verdict.word();
-    format!("{}: {}, {verdict}", stored.stem, load_of(trial))
+    format!("{}: {}, {verdict}", stored.stem, load_of(trial, tellers))
 }
 
 fn id(one: &Shown) -> String {

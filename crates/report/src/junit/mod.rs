@@ -12,6 +12,7 @@ use plimsoll_core::caveat::Caveat;
 use plimsoll_core::record::{
     Bracket, Calibration, ClientCost, GateResult, LoadUnit, Trial, Verdict, WsCalibration,
 };
+use plimsoll_document::Tellers;
 
 use crate::check::{self, Check};
 use crate::facts;
@@ -21,17 +22,17 @@ use document::{Case, CaseResult, Reason, Suite};
 
 /// The test report of a result folder.
 #[must_use]
-pub fn of(results: &Results) -> String {
+pub fn of(results: &Results, tellers: Tellers) -> String {
     let mut suites = Vec::new();
     suites.extend(results.ranking.as_ref().map(ranking::suite));
     suites.extend(results.comparison.as_ref().map(comparison::suite));
     suites.extend(results.searches().iter().map(search));
     for stored in results.other_trials() {
-        suites.push(trial(stored));
+        suites.push(trial(stored, tellers));
         let further = stored.trial.further_slos.iter();
         suites.extend(further.map(|further| {
             let judged = facts::judged_by(&further.slo, std::slice::from_ref(stored));
-            trial(&judged[0])
+            trial(&judged[0], tellers)
         }));
     }
     suites.extend(results.check.as_ref().map(conformance));
@@ -80,7 +81,7 @@ fn conformance(check: &Check) -> Suite {
 }
 
 /// One trial: a case for each gate, and one for each reason why it is invalid.
-fn trial(stored: &StoredTrial) -> Suite {
+fn trial(stored: &StoredTrial, tellers: Tellers) -> Suite {
     let trial = &stored.trial;
     let class = class("run", &trial.target.name);
     let invalid = trial.verdict == Verdict::Invalid;
@@ -103,21 +104,21 @@ fn trial(stored: &StoredTrial) -> Suite {
         name: format!("caveat: {}", caveat.id),
         outcome: CaseResult::Error(Reason::new(&caveat.id, &caveat.text)),
     }));
-    let mut output = vec![words::outcome(trial)];
+    let mut output = vec![words::outcome(trial, tellers)];
     output.extend(trial.bottleneck.iter().map(|b| format!("bottleneck: {b}")));
     output.extend(caveat_lines(trial.caveats.iter()));
-    output.extend(words::ledger_gap(trial));
-    let at = words::load_of(trial);
+    output.extend(words::ledger_gap(trial, tellers));
+    let at = words::load_of(trial, tellers);
     Suite {
         name: format!("run {} at {at}, SLO {}", trial.target.name, trial.slo),
         started_at: trial.started_at.clone(),
-        properties: properties(trial),
+        properties: properties(trial, tellers),
         cases,
         output,
     }
 }
 
-fn properties(trial: &Trial) -> Vec<(&'static str, String)> {
+fn properties(trial: &Trial, tellers: Tellers) -> Vec<(&'static str, String)> {
     let latency = &trial.latency;
     let cost = trial.target_resources.as_ref();
     let numbers = [
@@ -139,12 +140,7 @@ fn properties(trial: &Trial) -> Vec<(&'static str, String)> {
         ("seed", trial.seed.to_string()),
     ];
     properties.extend(load_unit(trial.load_unit));
-    properties.extend(trial.ws.iter().flat_map(|ws| {
-        [
-            ("test", plain(&ws.test)),
-            ("delivered", facts::ws::delivered_in_a_line(ws)),
-        ]
-    }));
+    properties.extend(tellers.of(&trial.workload).properties(trial));
     properties.extend(known(numbers));
     properties
 }

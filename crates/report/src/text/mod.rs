@@ -6,7 +6,7 @@ mod columns;
 use plimsoll_core::record::{Comparison, Ranking, Trial, WsCalibration};
 
 use crate::document::{
-    self, Answer, Block, Blocks, Detail, Document, Fact, Shown, Span, Table, Text, Tone,
+    self, Answer, Block, Blocks, Detail, Document, Fact, Shown, Span, Table, Tellers, Text, Tone,
 };
 use crate::folder::{SearchView, StoredTrial};
 use crate::words::plain;
@@ -14,19 +14,19 @@ use columns::{Align, Cell, Columns};
 
 /// The block for one trial.
 #[must_use]
-pub fn trial(trial: &Trial, color: bool) -> String {
+pub fn trial(trial: &Trial, color: bool, tellers: Tellers) -> String {
     let stored = StoredTrial {
         stem: "trial".to_owned(),
         trial: trial.clone(),
     };
     let charts = document::trial::Charts::OfOthers;
-    written(&document::trial::document(&stored, charts), color)
+    written(&document::trial::document(&stored, charts, tellers), color)
 }
 
 /// The block for a search, by one SLO.
 #[must_use]
-pub fn search(view: &SearchView<'_>, color: bool) -> String {
-    written(&document::search::document(view, 0), color)
+pub fn search(view: &SearchView<'_>, color: bool, tellers: Tellers) -> String {
+    written(&document::search::document(view, 0, tellers), color)
 }
 
 /// The block for a comparison.
@@ -47,11 +47,11 @@ pub fn client_costs(calibration: &WsCalibration) -> String {
     written(&document::calibration::client_costs(calibration), false)
 }
 
-/// The block for trials of workload `ws`, one table for each test; empty where there are no such trials.
+/// The block for several trials, as their workloads show them side by side; empty where they have nothing to say.
 #[must_use]
-pub fn side_by_side(trials: &[StoredTrial]) -> String {
+pub fn side_by_side(trials: &[StoredTrial], tellers: Tellers) -> String {
     let mut blocks = Blocks::default();
-    document::ws::side_by_side(&mut blocks, &trials.iter().collect::<Vec<_>>());
+    document::side_by_side(&mut blocks, trials, tellers);
     let mut writer = Writer::new(false);
     writer.blocks(&blocks);
     writer.finish()

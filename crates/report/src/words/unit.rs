@@ -1,8 +1,9 @@
 //! Words that depend on what a load counts: the load itself, and the unit of costs.
 
 use plimsoll_core::record::{CostAccount, LoadUnit, Trial};
+use plimsoll_document::Tellers;
 
-use super::{count, plain};
+use super::count;
 
 /// A load: `1 session`, `1,650 connections`, `10,000 messages per second`.
 #[must_use]
@@ -17,16 +18,9 @@ pub fn load(load: u32, unit: LoadUnit) -> String {
 
 /// The load of a trial, with what distinguishes the cells of a matrix: `10,000 messages per second of 64 B`.
 #[must_use]
-pub fn load_of(trial: &Trial) -> String {
-    let load = load(trial.sessions, trial.load_unit);
-    let Some(ws) = &trial.ws else {
-        return load;
-    };
-    match (ws.test.as_str(), ws.message_bytes, &ws.format) {
-        ("matrix", Some(bytes), _) => format!("{load} of {} B", count(bytes)),
-        ("formats", _, Some(format)) => format!("{load} in {}", plain(format)),
-        _ => load,
-    }
+pub fn load_of(trial: &Trial, tellers: Tellers) -> String {
+    let beside = tellers.of(&trial.workload).beside_the_load(trial);
+    load(trial.sessions, trial.load_unit) + &beside
 }
 
 /// The verb for a target that copes with a load.
@@ -47,18 +41,6 @@ pub fn carried(unit: LoadUnit, did: bool) -> &'static str {
         (true, false) => "did not accept",
         (false, true) => "carried",
         (false, false) => "did not carry",
-    }
-}
-
-/// What the frames of a trial are called.
-#[must_use]
-pub fn frames(trial: &Trial) -> &'static str {
-    match trial.ws.as_ref().map(|ws| ws.test.as_str()) {
-        Some("ping" | "hold" | "limit") => "pings",
-        Some("throughput" | "matrix" | "formats") => "messages",
-        Some("storm") => "arrivals",
-        Some("fanout") => "deliveries",
-        _ => "frames",
     }
 }
 

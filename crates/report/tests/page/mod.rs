@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use crate::example::TELLERS;
 use plimsoll_core::record::{Bracket, Second, Trial};
 use plimsoll_report::{IntervalHistograms, ResultFolder, html, load, render_all};
 use scraper::{ElementRef, Html, Selector};
@@ -36,9 +37,9 @@ pub(crate) fn folder_of(
 
 /// The page as `render_all` writes it.
 pub(crate) fn page_of(folder: &Path) -> String {
-    render_all(folder).unwrap();
+    render_all(folder, TELLERS).unwrap();
     let page = fs::read_to_string(folder.join("report.html")).unwrap();
-    assert_eq!(page, html::of(&load(folder).unwrap()).unwrap());
+    assert_eq!(page, html::of(&load(folder).unwrap(), TELLERS).unwrap());
     page
 }
 

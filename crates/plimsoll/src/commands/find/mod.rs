@@ -22,6 +22,7 @@ use crate::live::keeper::Keeper;
 use crate::output::{self, say};
 use crate::progress::Progress;
 use crate::setup;
+use crate::workloads::TELLERS;
 use resume::Begun;
 
 /// Default number of trials that decide about a load at the edge.
@@ -148,7 +149,7 @@ fn kept_and_shown(
     if !args.out.json {
         let results = plimsoll_report::load(folder.path())?;
         for view in results.searches() {
-            output::print(&text::search(&view, output::color()));
+            output::print(&text::search(&view, output::color(), TELLERS));
         }
         say!("result: {}", folder.path().display());
         if found.brackets.iter().any(|bracket| bracket.interrupted) {

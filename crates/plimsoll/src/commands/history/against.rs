@@ -17,6 +17,7 @@ use crate::args::HistoryArgs;
 use crate::commands::compare;
 use crate::failure::Failure;
 use crate::output;
+use crate::workloads::TELLERS;
 
 /// The default confidence.
 const CONFIDENCE: f64 = 0.95;
@@ -176,10 +177,13 @@ fn of_path(results: &Path, flag: &str, named: &Path) -> Result<Vec<Held>, Failur
         }
         let path = path.join(&row.folder);
         let of_target = plimsoll_report::load(&path)?;
-        held.extend(first_of(&path, history::entry::of(&row.folder, &of_target)));
+        held.extend(first_of(
+            &path,
+            history::entry::of(&row.folder, &of_target, TELLERS),
+        ));
     }
     let name = path.display().to_string();
-    held.extend(first_of(&path, history::entry::of(&name, &loaded)));
+    held.extend(first_of(&path, history::entry::of(&name, &loaded, TELLERS)));
     if held.is_empty() {
         return Err(Failure::Usage(format!(
             "{flag} {name}: it holds neither a search nor a trial; name a result folder of `find` or `run`"

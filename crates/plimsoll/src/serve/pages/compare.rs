@@ -19,6 +19,7 @@ use super::{frame, load_lines};
 use crate::commands::compare::folders;
 use crate::serve::problem::Problem;
 use crate::serve::{Answer, Site, folder, page, url};
+use crate::workloads::TELLERS;
 
 /// The same as for `plimsoll compare`.
 const CONFIDENCE: f64 = 0.95;
@@ -88,7 +89,7 @@ fn chosen(query: &[(String, String)]) -> Vec<String> {
 
 fn column(name: &str, path: &Path) -> Result<Column, Problem> {
     let results = load(path)?;
-    let entries = entry::of(name, &results);
+    let entries = entry::of(name, &results, TELLERS);
     let measured = |entry: &Entry| matches!(entry.kind, Kind::Find | Kind::Run);
     let entry = entries.into_iter().find(measured);
     let trial = results.trials.into_iter().next();

@@ -1,28 +1,24 @@
-//! What a trial of workload `ws` says besides its ledger and its latencies: how far its load came, what happened to
-//! arrivals, whether the server decodes, and what a closed loop says about the same server.
+//! What a trial says besides its ledger and its latencies, in words: how far its load came, what happened to arrivals,
+//! whether the server decodes, and what a closed loop says about the same server.
 
-pub mod table;
+use plimsoll_core::record::{DecodeRecord, Trial, WsOutcome, WsRecord};
 
-use plimsoll_core::record::{DecodeRecord, Trial, WsRecord};
-
-use super::trial::Fact;
-use crate::words::{self, UNKNOWN, count, maybe, near_whole, number, plain};
+use plimsoll_document::words::{self, UNKNOWN, count, maybe, near_whole, number, plain};
 
 /// The heading of this part.
-pub const HEADING: &str = "How far the load came";
+pub(super) const HEADING: &str = "How far the load came";
 
 /// The columns of [`delivered`].
-pub const DELIVERED_COLUMNS: [&str; 3] = ["what", ">count", "share"];
+pub(super) const DELIVERED_COLUMNS: [&str; 3] = ["what", ">count", "share"];
 
 /// The columns of [`closed_loop`].
-pub const CLOSED_LOOP_COLUMNS: [&str; 3] = ["what", ">open loop", ">closed loop"];
+pub(super) const CLOSED_LOOP_COLUMNS: [&str; 3] = ["what", ">open loop", ">closed loop"];
 
 /// The note under the comparison with the closed loop.
-pub const CLOSED_LOOP: &str = "The closed loop sends a ping only when the last one was answered, omits pings that it gave up from its percentiles, and counts messages when they are handed to a socket. It does not affect the verdict and is shown only for comparison.";
+pub(super) const CLOSED_LOOP: &str = "The closed loop sends a ping only when the last one was answered, omits pings that it gave up from its percentiles, and counts messages when they are handed to a socket. It does not affect the verdict and is shown only for comparison.";
 
 /// What was tested, in a line: `test throughput, dialect wse, 100 connections, 175 B a message, in json`.
-#[must_use]
-pub fn conditions(ws: &WsRecord) -> String {
+pub(super) fn conditions(ws: &WsRecord) -> String {
     let mut told = vec![
         format!("test {}", plain(&ws.test)),
         format!("dialect {}", plain(&ws.dialect)),
@@ -55,18 +51,17 @@ fn pace(ws: &WsRecord) -> impl Iterator<Item = String> {
 
 /// The names of the steps that a load takes: written, and proven to have arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Steps {
+pub(super) struct Steps {
     /// It left the client.
-    pub written: &'static str,
+    pub(super) written: &'static str,
     /// It is known to have arrived.
-    pub read: &'static str,
+    pub(super) read: &'static str,
     /// What proves it.
-    pub proof: &'static str,
+    pub(super) proof: &'static str,
 }
 
 /// The steps of a test.
-#[must_use]
-pub fn steps(test: &str) -> Steps {
+pub(super) fn steps(test: &str) -> Steps {
     let of = |written, read, proof| Steps {
         written,
         read,
@@ -98,18 +93,17 @@ pub fn steps(test: &str) -> Steps {
 
 /// One step that the load takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StepReached {
+pub(super) struct StepReached {
     /// The name of the step.
-    pub name: &'static str,
+    pub(super) name: &'static str,
     /// How much of the load got there.
-    pub count: String,
+    pub(super) count: String,
     /// The same as a share, and of what; empty for the first step.
-    pub share: String,
+    pub(super) share: String,
 }
 
 /// How far the load came, step by step.
-#[must_use]
-pub fn delivered(ws: &WsRecord) -> Vec<StepReached> {
+pub(super) fn delivered(ws: &WsRecord) -> Vec<StepReached> {
     let Steps { written, read, .. } = steps(&ws.test);
     let delivered = &ws.delivered;
     let of_offered = |part| {
@@ -144,8 +138,7 @@ pub fn delivered(ws: &WsRecord) -> Vec<StepReached> {
 
 /// The same in a line: `10,000 offered, 10,000 written (100 %), 9,990 read by the server (99.9 %); 20,000 processed of
 /// 20,002 written in the whole trial`.
-#[must_use]
-pub fn delivered_in_a_line(ws: &WsRecord) -> String {
+pub(super) fn delivered_in_a_line(ws: &WsRecord) -> String {
     let Steps { written, read, .. } = steps(&ws.test);
     let delivered = &ws.delivered;
     let with_share = |part: u64, name: &str| {
@@ -177,30 +170,26 @@ pub(super) fn share(part: u64, whole: u64) -> Option<f64> {
 }
 
 /// The number per second of the measured window; `None` where a signal cut the window short.
-#[must_use]
 #[expect(
     clippy::cast_precision_loss,
     reason = "counts of a trial, far below 2^53"
 )]
-pub fn per_second(number: u64, trial: &Trial) -> Option<f64> {
+pub(super) fn per_second(number: u64, trial: &Trial) -> Option<f64> {
     let measured_s = trial.phases.measured_s;
     (!trial.interrupted && measured_s > 0.0).then(|| number as f64 / measured_s)
 }
 
 /// The sentence before [`outcomes`].
-pub const OUTCOMES: &str = "Arrivals that did not open, by outcome:";
+pub(super) const OUTCOMES: &str = "Arrivals that did not open, by outcome:";
 
 /// What happened to arrivals that did not open, and how many there were of each outcome.
-#[must_use]
-pub fn outcomes(ws: &WsRecord) -> Vec<Fact> {
-    let fact =
-        |outcome: &plimsoll_core::record::WsOutcome| (plain(&outcome.name), count(outcome.count));
+pub(super) fn outcomes(ws: &WsRecord) -> Vec<(String, String)> {
+    let fact = |outcome: &WsOutcome| (plain(&outcome.name), count(outcome.count));
     ws.outcomes.iter().map(fact).collect()
 }
 
 /// The same in a line: `3 × tcp_refused, 1 × timeout`.
-#[must_use]
-pub fn outcomes_in_a_line(ws: &WsRecord) -> String {
+pub(super) fn outcomes_in_a_line(ws: &WsRecord) -> String {
     let told = outcomes(ws);
     let told: Vec<_> = told
         .iter()
@@ -210,8 +199,7 @@ pub fn outcomes_in_a_line(ws: &WsRecord) -> String {
 }
 
 /// Whether the server decodes what it receives, in a sentence; `None` where the trial did not test this.
-#[must_use]
-pub fn decode(ws: &WsRecord) -> Option<String> {
+pub(super) fn decode(ws: &WsRecord) -> Option<String> {
     let DecodeRecord {
         asked,
         answered,
@@ -230,8 +218,7 @@ pub fn decode(ws: &WsRecord) -> Option<String> {
 }
 
 /// The same in one word, for a column.
-#[must_use]
-pub fn decode_in_a_word(ws: &WsRecord) -> &'static str {
+pub(super) fn decode_in_a_word(ws: &WsRecord) -> &'static str {
     match ws.decode {
         Some(decode) if decode.proven => "decoded",
         Some(_) => "opaque",
@@ -243,9 +230,7 @@ pub fn decode_in_a_word(ws: &WsRecord) -> &'static str {
 
 /// The closed loop beside the open one: the quantity, its value in the trial, and its value in the closed loop; `None`
 /// where no closed loop was asked for.
-#[must_use]
-pub fn closed_loop(trial: &Trial) -> Option<Vec<[String; 3]>> {
-    let ws = trial.ws.as_ref()?;
+pub(super) fn closed_loop(trial: &Trial, ws: &WsRecord) -> Option<Vec<[String; 3]>> {
     let closed = ws.closed_loop.as_ref()?;
     let open = &trial.latency.newest.from_schedule;
     let row = |what: &str, open: String, closed: String| [what.to_owned(), open, closed];
@@ -282,8 +267,7 @@ pub fn closed_loop(trial: &Trial) -> Option<Vec<[String; 3]>> {
 }
 
 /// The same in a line: `p50 0.3 ms, p99 1.2 ms over 5,000 pings, 3 given up`.
-#[must_use]
-pub fn closed_loop_in_a_line(ws: &WsRecord) -> Option<String> {
+pub(super) fn closed_loop_in_a_line(ws: &WsRecord) -> Option<String> {
     let closed = ws.closed_loop.as_ref()?;
     let mut told = Vec::new();
     if closed.pings_answered > 0 || closed.pings_given_up > 0 {
@@ -302,7 +286,7 @@ pub fn closed_loop_in_a_line(ws: &WsRecord) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_core::record::{Delivered, WsOutcome};
+    use plimsoll_core::record::Delivered;
 
     use super::*;
 

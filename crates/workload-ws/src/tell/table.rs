@@ -4,35 +4,37 @@
 use plimsoll_core::latency::Quantiles;
 use plimsoll_core::record::{LoadUnit, TargetResources, WsRecord};
 
-use super::{decode_in_a_word, outcomes_in_a_line, per_second, share};
-use crate::folder::StoredTrial;
-use crate::words::{UNKNOWN, bytes, count, length, maybe, near_whole, number, percent, plain, us};
+use plimsoll_document::Named;
+use plimsoll_document::words::{
+    UNKNOWN, bytes, count, length, maybe, near_whole, number, percent, plain, us,
+};
+
+use super::facts::{decode_in_a_word, outcomes_in_a_line, per_second, share, steps};
 
 /// Trials of one test against one target, one row each.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TestTable {
+pub(super) struct TestTable {
     /// What the trials test: `Test throughput of node-ws, dialect echo`.
-    pub title: String,
+    pub(super) title: String,
     /// The names of the columns. A name that begins with `>` is of a column of numbers.
-    pub columns: Vec<&'static str>,
+    pub(super) columns: Vec<&'static str>,
     /// The cells as they are: text from outside is not escaped.
-    pub rows: Vec<Vec<String>>,
+    pub(super) rows: Vec<Vec<String>>,
     /// What the columns mean.
-    pub note: String,
+    pub(super) note: String,
     /// For each column, whether a terminal, which is narrow, shows it too.
-    pub brief: Vec<bool>,
+    pub(super) brief: Vec<bool>,
 }
 
 /// The trials of workload `ws` among these: one table for each test, dialect and target, in order of appearance.
-#[must_use]
-pub fn tables(trials: &[&StoredTrial]) -> Vec<TestTable> {
+pub(super) fn tables(trials: &[Named<'_>]) -> Vec<TestTable> {
     let mut groups: Vec<Vec<Row<'_>>> = Vec::new();
-    for stored in trials {
-        let Some(ws) = &stored.trial.ws else {
+    for named in trials {
+        let Some(ws) = &named.trial.ws else {
             continue;
         };
         let row = Row {
-            stored,
+            named,
             ws,
             json_cpu_us: None,
         };
@@ -49,11 +51,11 @@ fn table(mut rows: Vec<Row<'_>>) -> TestTable {
     // Sizes ascend; formats stay in the order in which they were measured.
     rows.sort_by_key(|row| {
         let bytes = row.ws.message_bytes.filter(|_| test == "matrix");
-        (row.stored.trial.sessions, bytes)
+        (row.named.trial.sessions, bytes)
     });
     let json: Vec<_> = rows.iter().filter_map(Row::as_json).collect();
     for row in &mut rows {
-        let load = row.stored.trial.sessions;
+        let load = row.named.trial.sessions;
         let at_load = json.iter().find(|(sessions, _)| *sessions == load);
         row.json_cpu_us = at_load.map(|(_, cpu_us)| *cpu_us);
     }
@@ -65,7 +67,7 @@ fn table(mut rows: Vec<Row<'_>>) -> TestTable {
         title: format!(
             "Test {} of {}, dialect {}",
             plain(&test),
-            plain(&rows[0].stored.trial.target.name),
+            plain(&rows[0].named.trial.target.name),
             plain(&rows[0].ws.dialect)
         ),
         columns: columns.iter().map(|column| column.head).collect(),
@@ -76,7 +78,7 @@ fn table(mut rows: Vec<Row<'_>>) -> TestTable {
 }
 
 fn note(test: &str) -> String {
-    let proof = super::steps(test).proof;
+    let proof = steps(test).proof;
     let mut told = vec![
         "Latencies in ms, of the newest frame from the schedule; an unanswered frame counts with the time we waited, a lower bound.",
         proof,
@@ -99,7 +101,7 @@ fn note(test: &str) -> String {
 
 /// A trial, and what it is compared with.
 struct Row<'a> {
-    stored: &'a StoredTrial,
+    named: &'a Named<'a>,
     ws: &'a WsRecord,
     /// What a message costs in JSON at the same load.
     json_cpu_us: Option<f64>,
@@ -108,7 +110,7 @@ struct Row<'a> {
 impl Row<'_> {
     fn is_like(&self, other: &Row<'_>) -> bool {
         let of = |row: &Row<'_>| {
-            let name = row.stored.trial.target.name.clone();
+            let name = row.named.trial.target.name.clone();
             (name, row.ws.test.clone(), row.ws.dialect.clone())
         };
         of(self) == of(other)
@@ -118,19 +120,19 @@ impl Row<'_> {
     fn as_json(&self) -> Option<(u32, f64)> {
         let is_json = self.ws.format.as_deref() == Some("json");
         let cpu_us = self.resources()?.cpu_us_per_session_second?;
-        is_json.then_some((self.stored.trial.sessions, cpu_us))
+        is_json.then_some((self.named.trial.sessions, cpu_us))
     }
 
     fn resources(&self) -> Option<&TargetResources> {
-        self.stored.trial.target_resources.as_ref()
+        self.named.trial.target_resources.as_ref()
     }
 
     fn newest(&self) -> &Quantiles {
-        &self.stored.trial.latency.newest.from_schedule
+        &self.named.trial.latency.newest.from_schedule
     }
 
     fn read_per_s(&self) -> Option<f64> {
-        per_second(self.ws.delivered.read, &self.stored.trial)
+        per_second(self.ws.delivered.read, self.named.trial)
     }
 }
 
@@ -189,7 +191,7 @@ fn columns(test: &str) -> Vec<Column> {
         shown(">client CPU", client_cpu),
         shown("verdict", verdict),
         shown("against it", against),
-        wide("file", |row| plain(&row.stored.stem)),
+        wide("file", |row| plain(row.named.stem)),
     ]);
     columns
 }
@@ -223,7 +225,7 @@ fn load_columns(test: &str) -> Vec<Column> {
 /// The columns that only this test has.
 fn own_columns(test: &str) -> Vec<Column> {
     let per_s = shown(">read/s", |row| maybe(row.read_per_s(), number));
-    let died = shown(">died", |row| count(row.stored.trial.ledger.sessions_died));
+    let died = shown(">died", |row| count(row.named.trial.ledger.sessions_died));
     let unanswered = shown(">unanswered", |row| count(row.newest().censored));
     let memory = shown(">RSS/connection", rss);
     match test {
@@ -243,7 +245,7 @@ fn own_columns(test: &str) -> Vec<Column> {
         "hold" => vec![shown(">survival", survival), died, unanswered, memory],
         "limit" => vec![
             shown(">failed", |row| {
-                count(row.stored.trial.ledger.sessions_failed)
+                count(row.named.trial.ledger.sessions_failed)
             }),
             died,
             unanswered,
@@ -251,12 +253,12 @@ fn own_columns(test: &str) -> Vec<Column> {
         ],
         "fanout" => vec![
             shown(">delivered/s", |row| maybe(row.read_per_s(), number)),
-            shown(">lost", |row| count(row.stored.trial.ledger.frames_lost)),
+            shown(">lost", |row| count(row.named.trial.ledger.frames_lost)),
             wide(">twice", |row| {
-                count(row.stored.trial.ledger.frames_duplicated)
+                count(row.named.trial.ledger.frames_duplicated)
             }),
             wide(">out of order", |row| {
-                count(row.stored.trial.ledger.frames_out_of_order)
+                count(row.named.trial.ledger.frames_out_of_order)
             }),
         ],
         _ => vec![unanswered],
@@ -277,7 +279,7 @@ fn digits(value: Option<f64>) -> String {
 }
 
 fn load(row: &Row<'_>) -> String {
-    count(row.stored.trial.sessions.into())
+    count(row.named.trial.sessions.into())
 }
 
 fn connections(row: &Row<'_>) -> String {
@@ -345,7 +347,7 @@ fn each(row: &Row<'_>) -> String {
 }
 
 fn survival(row: &Row<'_>) -> String {
-    let trial = &row.stored.trial;
+    let trial = row.named.trial;
     let ledger = &trial.ledger;
     let there = ledger.sessions_started.saturating_sub(ledger.sessions_died);
     near_whole(share(there, trial.sessions.into()))
@@ -376,17 +378,17 @@ fn target_cpu(row: &Row<'_>) -> String {
 }
 
 fn client_cpu(row: &Row<'_>) -> String {
-    percent(row.stored.trial.client.cpu_share)
+    percent(row.named.trial.client.cpu_share)
 }
 
 fn verdict(row: &Row<'_>) -> String {
-    let trial = &row.stored.trial;
+    let trial = row.named.trial;
     format!("{}{}", length(trial.length), trial.verdict.word())
 }
 
 /// The failed gates, then the caveats, by name.
 fn against(row: &Row<'_>) -> String {
-    let trial = &row.stored.trial;
+    let trial = row.named.trial;
     let gates = trial.gates.iter().filter(|gate| !gate.pass);
     let gates = gates.map(|gate| plain(&gate.name));
     let caveats = trial.caveats.iter().map(|caveat| plain(&caveat.id));

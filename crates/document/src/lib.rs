@@ -4,10 +4,12 @@
 //!
 //! - `blocks`: what a document is made of;
 //! - [`words`]: numbers and their units in words;
-//! - `tell`: what a workload tells of its own trials.
+//! - `tell`: what a workload tells of its own trials;
+//! - `unknown`: what stands in a record that no workload tells.
 
 mod blocks;
 mod tell;
+mod unknown;
 pub mod words;
 
 pub use blocks::{

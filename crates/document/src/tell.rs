@@ -6,6 +6,7 @@ use plimsoll_core::record::Trial;
 use schemars::{Schema, SchemaGenerator};
 
 use crate::blocks::{Blocks, Fact, Section};
+use crate::unknown;
 
 /// What a workload tells of its own trials, besides what every trial has: its section of a page, the same in lines, and
 /// trials side by side.
@@ -101,6 +102,13 @@ impl Tellers {
     pub fn of(self, workload: &str) -> &'static dyn Tell {
         let known = self.0.iter().find(|teller| teller.workload() == workload);
         known.copied().unwrap_or(&Unknown)
+    }
+
+    /// The section of a trial's page by its workload. What nobody can tell is shown as it is.
+    #[must_use]
+    pub fn trial(self, trial: &Trial) -> Option<Section> {
+        let told = self.of(&trial.workload).trial(trial);
+        told.or_else(|| unknown::sections(trial))
     }
 
     /// Adds the trials side by side, each workload's own ones.

@@ -17,6 +17,7 @@ use plimsoll_lab::trial::{
 };
 use plimsoll_protocol::websocket::handshake::accept_for;
 use plimsoll_protocol::websocket::{Opcode, RawFrame, mask_in_place};
+use plimsoll_workload_ws::record::{SECTION, WsRecord};
 use plimsoll_workload_ws::{Dialect, Test};
 
 /// The server's own counters.
@@ -197,7 +198,7 @@ fn pings_and_a_closed_loop_beside_them() {
         names.contains(&"metrics_frames") && names.contains(&"metrics_sessions"),
         "{names:?}"
     );
-    let record = trial.ws.expect("a record");
+    let record = trial.sections.get::<WsRecord>(SECTION).expect("a record");
     let delivered = record.delivered;
     assert_eq!(delivered.read, delivered.offered);
     let processed = delivered.processed.expect("it counts");
@@ -228,7 +229,7 @@ fn messages_at_a_rate_and_a_flood_beside_them() {
     assert_eq!(trial.ledger.sessions_started, 5);
     // Messages for 1.5 s. The exact count depends on where each connection's schedule begins.
     assert!((745..=755).contains(&trial.ledger.frames_due));
-    let record = trial.ws.expect("a record");
+    let record = trial.sections.get::<WsRecord>(SECTION).expect("a record");
     assert_eq!(
         (record.connections, record.message_bytes),
         (Some(5), Some(175))
@@ -255,7 +256,7 @@ fn arrivals_at_a_rate() {
     assert_eq!(trial.phases.ramp_s.to_bits(), 0.0_f64.to_bits());
     assert_eq!(trial.ledger.sessions_started, 80);
     assert!((59..=61).contains(&trial.ledger.frames_due));
-    let record = trial.ws.expect("a record");
+    let record = trial.sections.get::<WsRecord>(SECTION).expect("a record");
     assert_eq!(record.outcomes, []);
     assert_eq!(record.delivered.processed, None);
 }

@@ -1,8 +1,8 @@
 //! Groups trials by load: one row of evidence per load, however often it was tried.
 
-use plimsoll_core::record::{
-    Bracket, Delivered, LoadClass, LoadEvidence, TrialSummary, Verdict, WsRecord,
-};
+use std::collections::BTreeMap;
+
+use plimsoll_core::record::{Bracket, Json, LoadClass, LoadEvidence, TrialSummary, Verdict};
 
 use crate::folder::StoredTrial;
 use crate::words;
@@ -171,15 +171,12 @@ pub fn of_trials(trials: &[&StoredTrial]) -> Vec<Load> {
 #[must_use]
 pub fn differ_by_load_only(trials: &[&StoredTrial]) -> bool {
     let kind = |stored: &StoredTrial| {
-        let ws = stored.trial.ws.as_ref()?;
+        let mut fields: BTreeMap<String, Json> = stored.trial.sections.get("ws")?;
         // Everything except the outcome.
-        Some(WsRecord {
-            delivered: Delivered::default(),
-            outcomes: Vec::new(),
-            decode: None,
-            closed_loop: None,
-            ..ws.clone()
-        })
+        for outcome in ["delivered", "outcomes", "decode", "closed_loop"] {
+            fields.remove(outcome);
+        }
+        Some(fields)
     };
     trials.windows(2).all(|pair| kind(pair[0]) == kind(pair[1]))
 }

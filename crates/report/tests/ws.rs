@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use example::TELLERS;
 use golden_files::assert_golden;
 use page::{HOSTILE, assert_sound, folder_of, found, page_of, text_of};
-use plimsoll_core::record::{Bracket, Trial};
+use plimsoll_core::record::{Bracket, Sections, Trial};
 use plimsoll_report::history::{Entry, ResultConditions, entry};
 use plimsoll_report::{SearchView, StoredTrial, load, render_all, text, words};
 
@@ -129,14 +129,15 @@ fn trials_without_more_to_say_are_in_no_table() {
 fn hostile_names_are_text_wherever_they_stand() {
     let mut trials = example::ws::formats();
     for trial in &mut trials {
-        let ws = example::ws::record(trial);
+        let mut ws = example::ws::record(trial);
         HOSTILE.clone_into(&mut ws.test);
         HOSTILE.clone_into(&mut ws.dialect);
         ws.format = Some(format!("{HOSTILE} | `x`"));
-        ws.outcomes = vec![plimsoll_core::record::WsOutcome {
+        ws.outcomes = vec![plimsoll_workload_ws::record::WsOutcome {
             name: format!("{HOSTILE}\u{1b}[31m"),
             count: 1,
         }];
+        example::ws::set(trial, &ws);
     }
     let place = folder_of(&trials, None, &[], &[]);
     assert_sound(&page_of(place.path()));
@@ -161,8 +162,11 @@ fn records_hold_to_the_schema_and_come_back() {
         let record = serde_json::to_value(&trial).unwrap();
         validator.validate(&record).unwrap();
         // What other workloads write did not change.
-        assert_eq!(record.get("ws").is_some(), trial.ws.is_some());
-        assert_eq!(record.get("load_unit").is_some(), trial.ws.is_some());
+        assert_eq!(record.get("ws").is_some(), !trial.sections.is_empty());
+        assert_eq!(
+            record.get("load_unit").is_some(),
+            !trial.sections.is_empty()
+        );
         assert_eq!(serde_json::from_value::<Trial>(record).unwrap(), trial);
     }
 }
@@ -230,4 +234,22 @@ fn the_cells_of_a_matrix_have_names_of_their_own() {
     let formats = example::ws::formats();
     let in_msgpack = words::load_of(&formats[1], TELLERS);
     assert_eq!(in_msgpack, "10,000 messages per second in msgpack");
+}
+
+#[test]
+fn a_workload_that_nobody_knows_has_its_section_as_it_is() {
+    let mut unknown = example::ws::throughput();
+    "queue".clone_into(&mut unknown.workload);
+    unknown.sections = Sections::of("queue", &serde_json::json!({"broker": HOSTILE, "depth": 7}));
+    let mut broken = example::ws::throughput();
+    broken.sections = Sections::of("ws", &serde_json::json!({"test": 5}));
+    for (trial, told) in [(unknown, "broker"), (broken, "test")] {
+        let place = folder_of(std::slice::from_ref(&trial), None, &[], &[]);
+        let page = assert_sound(&page_of(place.path()));
+        assert!(text_of(&page, "[data-test=sections]").contains(told));
+        assert!(found(&page, "[data-test=delivered]").is_empty());
+        let again = load(place.path()).unwrap().trials.remove(0).trial;
+        assert_eq!(again, trial);
+        assert!(!text::trial(&trial, false, TELLERS).contains("tested"));
+    }
 }

@@ -22,6 +22,7 @@ mod link;
 mod msgpack;
 mod outcome;
 pub mod payload;
+pub mod record;
 mod storm;
 mod tell;
 mod wire;

@@ -48,7 +48,7 @@ fn failed() -> Trial {
         inference: None,
         bottleneck: None,
         sanity: Vec::new(),
-        ws: None,
+        sections: crate::record::Sections::default(),
         drift: None,
         further_slos: Vec::new(),
     }

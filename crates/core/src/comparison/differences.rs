@@ -1,10 +1,13 @@
 //! Whether two trials were run under the same conditions.
 
+use std::collections::BTreeMap;
 use std::fmt;
+
+use serde_json::Value;
 
 use crate::drift;
 use crate::profile::{Length, Profile};
-use crate::record::{Environment, Trial, WsRecord};
+use crate::record::{Environment, Trial};
 
 /// A condition that two trials do not share.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +45,7 @@ const MACHINE_FACTS: [&str; 5] = [
 pub fn differences(a: &Trial, b: &Trial) -> Vec<Difference> {
     let mut found = Found::default();
     found.compare("workload", &a.workload, &b.workload);
-    found.compare_tests(a.ws.as_ref(), b.ws.as_ref());
+    found.compare_tests(a, b);
     found.compare("profile", &a.profile, &b.profile);
     found.compare("phases", &phases(a, b.length), &phases(b, a.length));
     found.compare("SLO", &a.slo, &b.slo);
@@ -51,9 +54,8 @@ pub fn differences(a: &Trial, b: &Trial) -> Vec<Difference> {
     let (x, y) = (&a.environment, &b.environment);
     let unknown = || "unknown".to_owned();
     for fact in MACHINE_FACTS {
-        let of = |facts: &std::collections::BTreeMap<String, String>| {
-            facts.get(fact).cloned().unwrap_or_else(unknown)
-        };
+        let of =
+            |facts: &BTreeMap<String, String>| facts.get(fact).cloned().unwrap_or_else(unknown);
         found.compare(fact, &of(&x.machine), &of(&y.machine));
     }
     found.compare("target CPUs", &cpus(&x.target_cpus), &cpus(&y.target_cpus));
@@ -126,41 +128,45 @@ impl Found {
     }
 }
 
-type TestCondition = fn(&WsRecord) -> Option<String>;
-
-/// What a test of workload `ws` sends, and to whom.
-const TEST_CONDITIONS: [(&str, TestCondition); 10] = [
-    ("test", |ws| Some(ws.test.clone())),
-    ("dialect", |ws| Some(ws.dialect.clone())),
-    ("connections", |ws| ws.connections.map(|n| n.to_string())),
-    ("message bytes", |ws| {
-        ws.message_bytes.map(|bytes| bytes.to_string())
-    }),
-    ("format", |ws| ws.format.clone()),
-    ("ping period in ms", |ws| {
-        ws.period_ms.map(|period| period.to_string())
-    }),
-    ("published per second", |ws| {
-        ws.published_per_s.map(|rate| rate.to_string())
-    }),
-    ("linger in ms", |ws| {
-        ws.linger_ms.map(|linger| linger.to_string())
-    }),
-    ("spacing", |ws| ws.spacing.clone()),
-    ("source addresses", |ws| {
-        (!ws.source_addresses.is_empty()).then(|| ws.source_addresses.join(", "))
-    }),
+/// What a test of workload `ws` sends, and to whom: the name of the condition, and of the field of its section.
+const TEST_CONDITIONS: [(&str, &str); 10] = [
+    ("test", "test"),
+    ("dialect", "dialect"),
+    ("connections", "connections"),
+    ("message bytes", "message_bytes"),
+    ("format", "format"),
+    ("ping period in ms", "period_ms"),
+    ("published per second", "published_per_s"),
+    ("linger in ms", "linger_ms"),
+    ("spacing", "spacing"),
+    ("source addresses", "source_addresses"),
 ];
 
+type Fields = BTreeMap<String, Value>;
+
 impl Found {
-    fn compare_tests(&mut self, a: Option<&WsRecord>, b: Option<&WsRecord>) {
-        for (name, condition) in TEST_CONDITIONS {
-            let of = |ws: Option<&WsRecord>| {
-                let value = ws.and_then(condition);
-                value.unwrap_or_else(|| "none".to_owned())
-            };
-            self.compare(name, &of(a), &of(b));
+    fn compare_tests(&mut self, a: &Trial, b: &Trial) {
+        let fields = |trial: &Trial| trial.sections.get::<Fields>("ws").unwrap_or_default();
+        let (a, b) = (fields(a), fields(b));
+        for (name, field) in TEST_CONDITIONS {
+            let of = |fields: &Fields| fields.get(field).and_then(condition);
+            let [a, b] = [&a, &b].map(|fields| of(fields).unwrap_or_else(|| "none".to_owned()));
+            self.compare(name, &a, &b);
         }
+    }
+}
+
+/// The value of a condition in words; `None` if it does not apply.
+fn condition(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        Value::Array(list) => {
+            let words: Vec<&str> = list.iter().filter_map(Value::as_str).collect();
+            (!words.is_empty()).then(|| words.join(", "))
+        }
+        Value::Number(number) => number.as_f64().map(|number| number.to_string()),
+        other => Some(other.to_string()),
     }
 }
 

@@ -4,14 +4,16 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use serde_json::{Value, json};
+
 use super::*;
 use crate::latency::Latency;
 use crate::ledger::Ledger;
 use crate::profile::{Length, Profile};
 use crate::record::{
     Build, Client, Comparison, Conclusion, Environment, GateResult, LoadClass, LoadEvidence,
-    LoadUnit, Network, NetworkMode, SCHEMA_VERSION, Target, TargetResources, Trial, Verdict,
-    WsRecord,
+    LoadUnit, Network, NetworkMode, SCHEMA_VERSION, Sections, Target, TargetResources, Trial,
+    Verdict,
 };
 use crate::schedule::mix;
 use crate::stats::Ratio;
@@ -199,7 +201,7 @@ fn trial() -> Trial {
         inference: None,
         bottleneck: None,
         sanity: Vec::new(),
-        ws: None,
+        sections: Sections::default(),
         drift: None,
         further_slos: Vec::new(),
     }
@@ -280,43 +282,43 @@ fn every_condition_that_differs_is_named_with_both_values() {
 fn ws_trial() -> Trial {
     Trial {
         load_unit: LoadUnit::MESSAGES_PER_SECOND,
-        ws: Some(WsRecord {
-            test: "matrix".to_owned(),
-            dialect: "echo".to_owned(),
-            connections: Some(100),
-            message_bytes: Some(256),
-            ..WsRecord::default()
-        }),
+        sections: Sections::of("ws", &ws_section()),
         ..trial()
     }
 }
 
+fn ws_section() -> Value {
+    json!({
+        "test": "matrix", "dialect": "echo", "connections": 100, "message_bytes": 256, "format": null,
+        "period_ms": null, "source_addresses": [], "delivered": {"offered": 10}
+    })
+}
+
 #[test]
 fn what_a_ws_test_is_about_is_a_condition_and_what_it_came_to_is_not() {
-    type Change = fn(&mut WsRecord);
-    let changes: [(&str, Change); 10] = [
-        ("test", |ws| ws.test = "throughput".into()),
-        ("dialect", |ws| ws.dialect = "wse".into()),
-        ("connections", |ws| ws.connections = Some(50)),
-        ("message bytes", |ws| ws.message_bytes = None),
-        ("format", |ws| ws.format = Some("json".into())),
-        ("ping period in ms", |ws| ws.period_ms = Some(1_000.0)),
-        ("published per second", |ws| ws.published_per_s = Some(10.0)),
-        ("linger in ms", |ws| ws.linger_ms = Some(0.0)),
-        ("spacing", |ws| ws.spacing = Some("even".into())),
-        ("source addresses", |ws| {
-            ws.source_addresses = vec!["127.0.0.2".into()];
-        }),
-    ];
-    for (name, change) in changes {
+    let changed = |field: &str, value: Value| {
+        let mut section = ws_section();
+        section[field] = value;
         let mut other = ws_trial();
-        change(other.ws.as_mut().expect("there"));
-        let found = differences(&ws_trial(), &other);
+        other.sections.set("ws", &section);
+        differences(&ws_trial(), &other)
+    };
+    for (name, field, value) in [
+        ("test", "test", json!("throughput")),
+        ("dialect", "dialect", json!("wse")),
+        ("connections", "connections", json!(50)),
+        ("message bytes", "message_bytes", json!(null)),
+        ("format", "format", json!("json")),
+        ("ping period in ms", "period_ms", json!(1_000.0)),
+        ("published per second", "published_per_s", json!(10.0)),
+        ("linger in ms", "linger_ms", json!(0.0)),
+        ("spacing", "spacing", json!("even")),
+        ("source addresses", "source_addresses", json!(["127.0.0.2"])),
+    ] {
+        let found = changed(field, value);
         assert_eq!((found.len(), found[0].name.as_str()), (1, name));
     }
-    let mut other = ws_trial();
-    other.ws.as_mut().expect("there").delivered.offered = 7;
-    assert_eq!(differences(&ws_trial(), &other), []);
+    assert_eq!(changed("delivered", json!({"offered": 7})), []);
 }
 
 #[test]

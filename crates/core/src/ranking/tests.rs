@@ -130,7 +130,7 @@ fn trial(verdict: Verdict, cost: Option<f64>) -> Trial {
         inference: None,
         bottleneck: None,
         sanity: Vec::new(),
-        ws: None,
+        sections: crate::record::Sections::default(),
         drift: None,
         further_slos: Vec::new(),
     }

@@ -7,6 +7,7 @@ mod bracket;
 mod build;
 mod calibration;
 mod comparison;
+mod json;
 mod live;
 mod load_unit;
 mod network;
@@ -15,13 +16,14 @@ mod probe;
 mod ranking;
 mod resources;
 mod second;
+mod sections;
 mod trial;
-mod ws;
 
 pub use bracket::{Bracket, CostPoint, Edge, LoadClass, LoadEvidence, TrialSummary};
 pub use build::Build;
 pub use calibration::{Calibration, ClientCost, Spread, WsCalibration};
 pub use comparison::{Carried, Comparison, Conclusion, CostAccount, LoadCosts, Pair, Side};
+pub use json::Json;
 pub use live::{Live, LiveBracket, LiveCommand, LiveEnded, LiveGate, LivePhases, LiveTrial};
 pub use load_unit::LoadUnit;
 pub use network::{Network, NetworkEnd, NetworkMode, NetworkReceive};
@@ -32,10 +34,10 @@ pub use resources::{
     BeyondCharged, Client, Inference, ProcessResources, SocketResources, TargetResources,
 };
 pub use second::{Phase, Second};
+pub use sections::Sections;
 pub use trial::{
     Drift, Environment, GateResult, SanityCheck, SloVerdict, Slope, Target, Trial, Verdict,
 };
-pub use ws::{ClosedLoopRecord, DecodeRecord, Delivered, WsOutcome, WsRecord};
 
 /// Schema version of the records in this module.
 pub const SCHEMA_VERSION: u32 = 1;

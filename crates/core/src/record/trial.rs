@@ -10,7 +10,7 @@ use super::load_unit::LoadUnit;
 use super::network::Network;
 use super::probe::Probes;
 use super::resources::{Client, Inference, TargetResources};
-use super::ws::WsRecord;
+use super::sections::Sections;
 use crate::caveat::Caveat;
 use crate::latency::Latency;
 use crate::ledger::Ledger;
@@ -129,9 +129,10 @@ pub struct Trial {
     /// Quantities that are known from two independent accounts, compared with each other.
     #[serde(default)]
     pub sanity: Vec<SanityCheck>,
-    /// Further results of workload `ws`; `null` for other workloads.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ws: Option<WsRecord>,
+    /// What the workload adds, each object under its own name among these fields.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub sections: Sections,
     /// How latency and memory changed over the window; `null` if the window was too short for that.
     #[serde(default)]
     pub drift: Option<Drift>,

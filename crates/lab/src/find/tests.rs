@@ -115,7 +115,7 @@ fn trial(sessions: u32, length: Length) -> Trial {
         inference: None,
         bottleneck: None,
         sanity: Vec::new(),
-        ws: None,
+        sections: plimsoll_core::record::Sections::default(),
         drift: None,
         further_slos: vec![SloVerdict {
             slo: "strict".to_owned(),

@@ -1,7 +1,7 @@
 //! The client: drives a trial's work with the engine, in this process or in several.
 
-use plimsoll_core::record::ClosedLoopRecord;
 use plimsoll_engine::Report;
+use plimsoll_workload_ws::record::ClosedLoopRecord;
 
 use super::Asked;
 use super::machines::{Findings, Seconds};

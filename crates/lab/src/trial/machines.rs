@@ -3,10 +3,10 @@
 
 use std::sync::atomic::AtomicBool;
 
-use plimsoll_core::record::ClosedLoopRecord;
 use plimsoll_core::session::Workload;
 use plimsoll_engine::{Company, EngineSecond, Options, Report, Unsettled, run, run_in};
 use plimsoll_workload_ws::DecodeProof;
+use plimsoll_workload_ws::record::ClosedLoopRecord;
 use serde_json::{Value, from_value, to_value};
 
 use crate::error::{Error, Result};

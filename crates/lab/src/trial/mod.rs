@@ -35,13 +35,14 @@ use std::time::Instant;
 use plimsoll_core::caveat::{Caveat, Doubt};
 use plimsoll_core::latency::LatencySet;
 use plimsoll_core::profile::Length;
-use plimsoll_core::record::{ClosedLoopRecord, Probe, Probes, Second, Trial};
+use plimsoll_core::record::{Probe, Probes, Second, Trial};
 use plimsoll_engine::{EngineSecond, Options, Part, Report};
 use plimsoll_host::machine::probe;
 use plimsoll_host::resources::Recorded;
 use plimsoll_host::signals::Stop;
 use plimsoll_host::timestamp;
 use plimsoll_workload_ws::DecodeProof;
+use plimsoll_workload_ws::record::ClosedLoopRecord;
 
 use crate::error::Result;
 use crate::simulator::Stats;

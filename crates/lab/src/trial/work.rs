@@ -3,13 +3,13 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use plimsoll_core::record::ClosedLoopRecord;
 use plimsoll_core::session::Workload;
 use plimsoll_engine::Options;
 use plimsoll_protocol::connection::Endpoint;
 use plimsoll_workload_echo::Echo;
 use plimsoll_workload_stt::Stt;
 use plimsoll_workload_ws::closed_loop::{ClosedLoop, ClosedPings, Flood, PINGS_PER_CONNECTION};
+use plimsoll_workload_ws::record::ClosedLoopRecord;
 use plimsoll_workload_ws::{
     Dialect, EchoMessages, Fanout, Peer, Storm, Test, WseMessages, WsePings, wse,
 };

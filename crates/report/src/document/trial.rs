@@ -33,7 +33,7 @@ pub(crate) fn document(stored: &StoredTrial, charts: Charts, tellers: Tellers) -
     if charts == Charts::OfThese {
         evidence.full(percentiles());
     }
-    if let Some(own) = tellers.of(&trial.workload).trial(trial) {
+    if let Some(own) = tellers.trial(trial) {
         evidence.full(own);
     }
     evidence.full(timelines([stored]));

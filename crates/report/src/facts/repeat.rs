@@ -1,8 +1,9 @@
 //! How to repeat a measurement.
 
 use plimsoll_core::profile::Profile;
-use plimsoll_core::record::{Trial, WsRecord};
+use plimsoll_core::record::{Json, Trial};
 use plimsoll_core::slo::Slo;
+use serde::Deserialize;
 
 use super::trial::cores;
 use crate::words::{self, number};
@@ -39,16 +40,40 @@ impl Repeat {
     }
 }
 
+/// The settings of a trial of workload `ws`, from its section.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+pub struct Settings {
+    test: String,
+    dialect: String,
+    connections: Option<u32>,
+    message_bytes: Option<u64>,
+    format: Option<String>,
+    period_ms: Option<f64>,
+    published_per_s: Option<f64>,
+    linger_ms: Option<f64>,
+    spacing: Option<String>,
+    source_addresses: Vec<String>,
+    closed_loop: Option<Json>,
+}
+
+impl Settings {
+    /// Those of a trial; `None` for other workloads.
+    #[must_use]
+    pub fn of(trial: &Trial) -> Option<Self> {
+        trial.sections.get("ws")
+    }
+}
+
 /// Whether the SLO is the workload's default. Workload `ws` has a default for each test.
 fn is_default(trial: &Trial) -> bool {
-    let of_test = |ws: &WsRecord| Slo::ws(&ws.test).name == trial.slo;
-    trial.slo == trial.workload || trial.ws.as_ref().is_some_and(of_test)
+    let of_test = |ws: &Settings| Slo::ws(&ws.test).name == trial.slo;
+    trial.slo == trial.workload || Settings::of(trial).as_ref().is_some_and(of_test)
 }
 
 /// The settings of a trial of workload `ws` except its load, as flags. A matrix is measured as a whole, and so are the
 /// formats.
 #[must_use]
-pub fn ws_flags(ws: &WsRecord) -> String {
+pub fn ws_flags(ws: &Settings) -> String {
     let one_cell = !["matrix", "formats"].contains(&ws.test.as_str());
     let mut flags = vec![
         format!("--test {}", quoted(&ws.test)),
@@ -116,7 +141,7 @@ fn command(trial: &Trial, verb: &str, sessions: Option<u32>, seed: u64) -> Strin
         }
     }
     flag("seed", seed.to_string());
-    words.extend(trial.ws.as_ref().map(ws_flags));
+    words.extend(Settings::of(trial).as_ref().map(ws_flags));
     words.join(" ")
 }
 
@@ -152,30 +177,28 @@ fn quoted(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_core::record::WsRecord;
-
-    use super::{quoted, ws_flags};
+    use super::{Settings, quoted, ws_flags};
 
     #[test]
     fn what_a_ws_test_was_told_is_told_again() {
-        let mut ws = WsRecord {
+        let mut ws = Settings {
             test: "hold".to_owned(),
             dialect: "echo".to_owned(),
             message_bytes: Some(64),
             period_ms: Some(5_000.0),
             source_addresses: vec!["127.0.0.1".to_owned(), "127.0.0.2".to_owned()],
-            ..WsRecord::default()
+            ..Settings::default()
         };
         assert_eq!(
             ws_flags(&ws),
             "--test hold --dialect echo --message-bytes 64 --period-ms 5000 --source-addresses 127.0.0.1,127.0.0.2"
         );
-        ws = WsRecord {
+        ws = Settings {
             test: "storm".to_owned(),
             dialect: "wse".to_owned(),
             linger_ms: Some(0.0),
             spacing: Some("poisson".to_owned()),
-            ..WsRecord::default()
+            ..Settings::default()
         };
         assert_eq!(
             ws_flags(&ws),

@@ -2,12 +2,12 @@
 
 use plimsoll_core::profile::Length;
 use plimsoll_core::record::{
-    Carried, Comparison, Conclusion, CostAccount, LoadCosts, LoadUnit, Pair, Side, WsRecord,
+    Carried, Comparison, Conclusion, CostAccount, LoadCosts, LoadUnit, Pair, Side,
 };
 use plimsoll_core::stats::Ratio;
 
 use super::{UNKNOWN, count};
-use crate::facts::repeat;
+use crate::facts::repeat::{self, Settings};
 use crate::folder::StoredTrial;
 
 /// The conclusion in words.
@@ -142,13 +142,13 @@ pub fn length(length: Length) -> &'static str {
 
 /// What the trials of a comparison say about workload `ws`; `None` for other workloads.
 #[must_use]
-pub fn ws(trials: &[StoredTrial]) -> Option<&WsRecord> {
-    trials.first()?.trial.ws.as_ref()
+pub fn ws(trials: &[StoredTrial]) -> Option<Settings> {
+    Settings::of(&trials.first()?.trial)
 }
 
 /// The command that repeats the comparison, as far as the record and its trials' `ws` data allow.
 #[must_use]
-pub fn command(comparison: &Comparison, ws: Option<&WsRecord>) -> String {
+pub fn command(comparison: &Comparison, ws: Option<&Settings>) -> String {
     let what = |side: &Side| shell_word(side.folder.as_ref().unwrap_or(&side.name));
     let mut words = vec![
         "plimsoll compare".to_owned(),

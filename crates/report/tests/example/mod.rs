@@ -70,7 +70,7 @@ pub(crate) fn trial(sessions: u32, latency: Latency, doubts: &[Doubt]) -> Trial 
         length: Length::Full,
         bottleneck: None,
         sanity: Vec::new(),
-        ws: None,
+        sections: plimsoll_core::record::Sections::default(),
         drift: None,
         further_slos: Vec::new(),
     }

@@ -3,10 +3,12 @@
 
 use plimsoll_core::caveat::{Caveat, Doubt};
 use plimsoll_core::record::{
-    Bracket, ClosedLoopRecord, CostPoint, DecodeRecord, Delivered, Edge, LoadClass, LoadEvidence,
-    LoadUnit, Trial, TrialSummary, Verdict, WsOutcome, WsRecord,
+    Bracket, CostPoint, Edge, LoadClass, LoadEvidence, LoadUnit, Trial, TrialSummary, Verdict,
 };
 use plimsoll_core::slo::Slo;
+use plimsoll_workload_ws::record::{
+    ClosedLoopRecord, DecodeRecord, Delivered, SECTION, WsOutcome, WsRecord,
+};
 
 use super::{Find, bracket, latency};
 
@@ -31,7 +33,7 @@ pub(crate) fn trial(test: &str, unit: LoadUnit, load: u32, newest: (f64, f64)) -
     }
     let offered = ledger.frames_due;
     ledger.frames_answered_in_all = 2 * offered;
-    trial.ws = Some(WsRecord {
+    let ws = WsRecord {
         test: test.to_owned(),
         dialect: "wse".to_owned(),
         delivered: Delivered {
@@ -42,14 +44,14 @@ pub(crate) fn trial(test: &str, unit: LoadUnit, load: u32, newest: (f64, f64)) -
             written_in_all: 2 * offered,
         },
         ..WsRecord::default()
-    });
+    };
+    set(&mut trial, &ws);
     judge(&mut trial, &[]);
     trial
 }
 
 fn judge(trial: &mut Trial, doubts: &[Doubt]) {
-    let test = trial.ws.as_ref().map(|ws| ws.test.clone());
-    let slo = Slo::ws(&test.unwrap_or_default());
+    let slo = Slo::ws(&record(trial).test);
     trial.caveats = doubts.iter().map(Caveat::from).collect();
     trial.gates = slo.judge(&trial.ledger, &trial.latency);
     trial.slo = slo.name;
@@ -57,8 +59,12 @@ fn judge(trial: &mut Trial, doubts: &[Doubt]) {
 }
 
 /// What the trial says about workload `ws`.
-pub(crate) fn record(trial: &mut Trial) -> &mut WsRecord {
-    trial.ws.as_mut().unwrap()
+pub(crate) fn record(trial: &Trial) -> WsRecord {
+    trial.sections.get(SECTION).unwrap()
+}
+
+pub(crate) fn set(trial: &mut Trial, ws: &WsRecord) {
+    trial.sections.set(SECTION, ws);
 }
 
 /// Messages at a rate, read but not processed, with a closed loop beside it.
@@ -69,7 +75,7 @@ pub(crate) fn throughput() -> Trial {
         20_000,
         (0.31, 1.94),
     );
-    let ws = record(&mut trial);
+    let mut ws = record(&trial);
     ws.connections = Some(100);
     ws.message_bytes = Some(175);
     ws.format = Some("json".to_owned());
@@ -90,6 +96,7 @@ pub(crate) fn throughput() -> Trial {
         messages_per_second: Some(412_000.0),
     });
     let read = ws.delivered.read;
+    set(&mut trial, &ws);
     trial.ledger.frames_answered = read;
     trial.ledger.frames_lost = 10;
     let unprocessed = Doubt::Unprocessed {
@@ -105,11 +112,12 @@ pub(crate) fn matrix() -> Vec<Trial> {
     let cell = |(bytes, p95): (u64, f64)| {
         let newest = (p95 / 4.0, p95);
         let mut trial = trial("matrix", LoadUnit::MESSAGES_PER_SECOND, 10_000, newest);
-        let ws = record(&mut trial);
+        let mut ws = record(&trial);
         "echo".clone_into(&mut ws.dialect);
         ws.connections = Some(100);
         ws.message_bytes = Some(bytes);
         ws.delivered.processed = Some(ws.delivered.written_in_all);
+        set(&mut trial, &ws);
         trial
     };
     // Not in display order.
@@ -120,7 +128,7 @@ pub(crate) fn matrix() -> Vec<Trial> {
 pub(crate) fn formats() -> Vec<Trial> {
     let cell = |(format, bytes, proven): (&str, u64, bool)| {
         let mut trial = trial("formats", LoadUnit::MESSAGES_PER_SECOND, 10_000, (0.3, 1.1));
-        let ws = record(&mut trial);
+        let mut ws = record(&trial);
         ws.connections = Some(100);
         ws.message_bytes = Some(bytes);
         ws.format = Some(format.to_owned());
@@ -129,6 +137,7 @@ pub(crate) fn formats() -> Vec<Trial> {
             answered: if proven { 100 } else { 0 },
             proven,
         });
+        set(&mut trial, &ws);
         if let Some(used) = &mut trial.target_resources {
             let cost = if format == "json" { 20.0 } else { 15.0 };
             used.cpu_us_per_session_second = Some(cost);
@@ -169,13 +178,14 @@ pub(crate) fn storm() -> Find {
             count,
         };
         if refused > 0 {
-            let ws = record(&mut trial);
+            let mut ws = record(&trial);
             ws.delivered.read -= refused + 2;
             ws.outcomes = vec![
                 outcome("tcp_refused", refused),
                 outcome("http_status 503", 1),
                 outcome("local_<EMFILE>|", 1),
             ];
+            set(&mut trial, &ws);
             trial.ledger.frames_answered -= refused + 2;
             trial.ledger.frames_errored = refused + 2;
             judge(&mut trial, &[]);

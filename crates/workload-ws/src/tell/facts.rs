@@ -1,9 +1,11 @@
 //! What a trial says besides its ledger and its latencies, in words: how far its load came, what happened to arrivals,
 //! whether the server decodes, and what a closed loop says about the same server.
 
-use plimsoll_core::record::{DecodeRecord, Trial, WsOutcome, WsRecord};
+use plimsoll_core::record::Trial;
 
 use plimsoll_document::words::{self, UNKNOWN, count, maybe, near_whole, number, plain};
+
+use crate::record::{DecodeRecord, WsOutcome, WsRecord};
 
 /// The heading of this part.
 pub(super) const HEADING: &str = "How far the load came";
@@ -286,9 +288,8 @@ pub(super) fn closed_loop_in_a_line(ws: &WsRecord) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_core::record::Delivered;
-
     use super::*;
+    use crate::record::Delivered;
 
     fn record(test: &str) -> WsRecord {
         WsRecord {

@@ -8,10 +8,12 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use plimsoll_core::record::{Trial, WsRecord};
+use plimsoll_core::record::Trial;
 use plimsoll_document::words::{capital, count, plain};
 use plimsoll_document::{Blocks, Column, Detail, Fact, Named, Nouns, Section, Table, Tell};
+use schemars::{Schema, SchemaGenerator};
 
+use crate::record::{SECTION, WsRecord};
 use facts::StepReached;
 use table::{TestTable, tables};
 
@@ -25,7 +27,7 @@ impl Tell for Ws {
     }
 
     fn nouns(&self, trial: &Trial) -> Nouns {
-        let test = record(trial).map(|ws| ws.test.clone());
+        let test = record(trial).map(|ws| ws.test);
         Nouns {
             frames: match test.as_deref() {
                 Some("ping" | "hold" | "limit") => "pings",
@@ -51,22 +53,22 @@ impl Tell for Ws {
     }
 
     fn test(&self, trial: &Trial) -> Option<String> {
-        record(trial).map(|ws| ws.test.clone())
+        record(trial).map(|ws| ws.test)
     }
 
     fn trial(&self, trial: &Trial) -> Option<Section> {
-        record(trial).map(|ws| section(trial, ws))
+        record(trial).map(|ws| section(trial, &ws))
     }
 
     fn in_lines(&self, trial: &Trial) -> Vec<Fact> {
-        record(trial).map(in_lines).unwrap_or_default()
+        record(trial).map(|ws| in_lines(&ws)).unwrap_or_default()
     }
 
     fn properties(&self, trial: &Trial) -> Vec<(&'static str, String)> {
         let told = record(trial).map(|ws| {
             [
                 ("test", plain(&ws.test)),
-                ("delivered", facts::delivered_in_a_line(ws)),
+                ("delivered", facts::delivered_in_a_line(&ws)),
             ]
         });
         told.into_iter().flatten().collect()
@@ -77,10 +79,17 @@ impl Tell for Ws {
             test_table(blocks, found);
         }
     }
+
+    fn schemas(&self, generator: &mut SchemaGenerator) -> Vec<(&'static str, Schema)> {
+        let mut schema = generator.subschema_for::<Option<WsRecord>>();
+        let meaning = "Further results of workload `ws`; `null` for other workloads.";
+        schema.insert("description".to_owned(), meaning.into());
+        vec![(SECTION, schema)]
+    }
 }
 
-fn record(trial: &Trial) -> Option<&WsRecord> {
-    trial.ws.as_ref()
+fn record(trial: &Trial) -> Option<WsRecord> {
+    trial.sections.get(SECTION)
 }
 
 /// What a trial says besides its ledger and its latencies.

@@ -2,12 +2,14 @@
 //! client used, and the verdict.
 
 use plimsoll_core::latency::Quantiles;
-use plimsoll_core::record::{LoadUnit, TargetResources, WsRecord};
+use plimsoll_core::record::{LoadUnit, TargetResources};
 
 use plimsoll_document::Named;
 use plimsoll_document::words::{
     UNKNOWN, bytes, count, length, maybe, near_whole, number, percent, plain, us,
 };
+
+use crate::record::WsRecord;
 
 use super::facts::{decode_in_a_word, outcomes_in_a_line, per_second, share, steps};
 
@@ -30,7 +32,7 @@ pub(super) struct TestTable {
 pub(super) fn tables(trials: &[Named<'_>]) -> Vec<TestTable> {
     let mut groups: Vec<Vec<Row<'_>>> = Vec::new();
     for named in trials {
-        let Some(ws) = &named.trial.ws else {
+        let Some(ws) = super::record(named.trial) else {
             continue;
         };
         let row = Row {
@@ -102,7 +104,7 @@ fn note(test: &str) -> String {
 /// A trial, and what it is compared with.
 struct Row<'a> {
     named: &'a Named<'a>,
-    ws: &'a WsRecord,
+    ws: WsRecord,
     /// What a message costs in JSON at the same load.
     json_cpu_us: Option<f64>,
 }
@@ -213,7 +215,7 @@ fn load_columns(test: &str) -> Vec<Column> {
         "formats" => vec![
             shown("format", format),
             bytes,
-            shown("decoded", |row| decode_in_a_word(row.ws).to_owned()),
+            shown("decoded", |row| decode_in_a_word(&row.ws).to_owned()),
             load(LoadUnit::MESSAGES_PER_SECOND),
             connections,
         ],
@@ -325,7 +327,7 @@ fn processed(row: &Row<'_>) -> String {
 }
 
 fn how_failed(row: &Row<'_>) -> String {
-    outcomes_in_a_line(row.ws)
+    outcomes_in_a_line(&row.ws)
 }
 
 /// Payload read, in 10^6 bytes per second.

@@ -4,13 +4,14 @@ use plimsoll_core::caveat::{Caveat, Doubt};
 use plimsoll_core::ledger::Ledger;
 use plimsoll_core::profile::Profile;
 use plimsoll_core::record::{
-    Client, DecodeRecord, Delivered, Environment, LoadUnit, Target, TargetResources, Trial,
-    Verdict, WsRecord,
+    Client, Environment, LoadUnit, Target, TargetResources, Trial, Verdict,
 };
 use plimsoll_document::{Block, Blocks, Detail, Named, Shown, Tell, Tellers};
 use serde_json::json;
 
 use super::Ws;
+use crate::record::{DecodeRecord, Delivered, WsRecord};
+
 use super::table::{TestTable, tables};
 
 /// A trial of a test, with as little as a record can have.

@@ -73,7 +73,7 @@ pub(super) fn judge(
         inference,
         bottleneck: None,
         sanity: measured.soundness.checks.clone(),
-        ws: ws::record(conditions, stage, &measured),
+        sections: ws::sections(conditions, stage, &measured),
         drift: drift::drift(&measured),
         further_slos: further.into_iter().map(Verdicts::record).collect(),
     };

@@ -3,11 +3,12 @@
 use std::net::IpAddr;
 
 use plimsoll_core::profile::NS_PER_MS;
-use plimsoll_core::record::{
-    ClosedLoopRecord, DecodeRecord, Delivered, GateResult, TargetResources, WsOutcome, WsRecord,
-};
+use plimsoll_core::record::{GateResult, Sections, TargetResources};
 use plimsoll_engine::Report;
 use plimsoll_host::machine::Limits;
+use plimsoll_workload_ws::record::{
+    ClosedLoopRecord, DecodeRecord, Delivered, SECTION, WsOutcome, WsRecord,
+};
 use plimsoll_workload_ws::{ArrivalOutcome, DecodeProof, Test};
 
 use crate::trial::Measured;
@@ -21,12 +22,11 @@ const MEMORY_SHARE_MIN: f64 = 0.05;
 /// From this share of its open files on, a process is at its limit.
 const FILES_SHARE: f64 = 0.99;
 
-pub(super) fn record(
-    conditions: &Conditions,
-    stage: &Staged,
-    measured: &Measured,
-) -> Option<WsRecord> {
-    let ws = of(conditions)?;
+/// The section of such a trial; none for other workloads.
+pub(super) fn sections(conditions: &Conditions, stage: &Staged, measured: &Measured) -> Sections {
+    let Some(ws) = of(conditions) else {
+        return Sections::default();
+    };
     let mut record = record_of(
         ws,
         &measured.report,
@@ -36,7 +36,7 @@ pub(super) fn record(
     );
     let from = stage.source_addresses(conditions);
     record.source_addresses = from.iter().map(IpAddr::to_string).collect();
-    Some(record)
+    Sections::of(SECTION, &record)
 }
 
 fn of(conditions: &Conditions) -> Option<&WsLoad> {

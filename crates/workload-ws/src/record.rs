@@ -1,7 +1,11 @@
-//! What a trial of a general WebSocket server reports besides its ledger and its latencies.
+//! What a trial of a general WebSocket server reports besides its ledger and its latencies: the section `ws` of its
+//! record.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// The name of the section.
+pub const SECTION: &str = "ws";
 
 /// What a trial of workload `ws` reports besides its ledger and its latencies.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

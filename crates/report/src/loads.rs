@@ -1,8 +1,6 @@
 //! Groups trials by load: one row of evidence per load, however often it was tried.
 
-use plimsoll_core::record::{
-    Bracket, Delivered, LoadClass, LoadEvidence, TrialSummary, Verdict, WsRecord,
-};
+use plimsoll_core::record::{Bracket, LoadClass, LoadEvidence, TrialSummary, Verdict};
 
 use crate::facts;
 use crate::folder::StoredTrial;
@@ -166,22 +164,11 @@ pub fn of_trials(trials: &[&StoredTrial]) -> Vec<Load> {
     by_load(&trials, &[], &[])
 }
 
-/// Whether all of these trials are of one kind: none differs from the others in its settings for workload `ws`, as the
-/// cells of a matrix do.
+/// Whether all of these trials are of one kind: none differs from the others in a parameter, as the rows of a series do.
 #[must_use]
 pub fn differ_by_load_only(trials: &[&StoredTrial]) -> bool {
-    let kind = |stored: &StoredTrial| {
-        let ws = stored.trial.ws.as_ref()?;
-        // Everything except the outcome.
-        Some(WsRecord {
-            delivered: Delivered::default(),
-            outcomes: Vec::new(),
-            decode: None,
-            closed_loop: None,
-            ..ws.clone()
-        })
-    };
-    trials.windows(2).all(|pair| kind(pair[0]) == kind(pair[1]))
+    let alike = |a: &StoredTrial, b: &StoredTrial| a.trial.parameters == b.trial.parameters;
+    trials.windows(2).all(|pair| alike(pair[0], pair[1]))
 }
 
 #[cfg(test)]

@@ -1,10 +1,13 @@
 //! Whether two trials were run under the same conditions.
 
+use std::collections::BTreeSet;
 use std::fmt;
+
+use serde_json::Value;
 
 use crate::drift;
 use crate::profile::{Length, Profile};
-use crate::record::{Environment, Trial, WsRecord};
+use crate::record::{Environment, Parameters, Trial};
 
 /// A condition that two trials do not share.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +45,7 @@ const MACHINE_FACTS: [&str; 5] = [
 pub fn differences(a: &Trial, b: &Trial) -> Vec<Difference> {
     let mut found = Found::default();
     found.compare("workload", &a.workload, &b.workload);
-    found.compare_tests(a.ws.as_ref(), b.ws.as_ref());
+    found.compare_parameters(&a.parameters, &b.parameters);
     found.compare("profile", &a.profile, &b.profile);
     found.compare("phases", &phases(a, b.length), &phases(b, a.length));
     found.compare("SLO", &a.slo, &b.slo);
@@ -91,7 +94,7 @@ pub fn differences_of_targets(a: &Trial, b: &Trial) -> Vec<Difference> {
     found.compare("target", &a.target.name, &b.target.name);
     found.compare("tier", &a.target.tier, &b.target.tier);
     let names = a.target.versions.keys().chain(b.target.versions.keys());
-    for name in names.collect::<std::collections::BTreeSet<_>>() {
+    for name in names.collect::<BTreeSet<_>>() {
         let of = |trial: &Trial| {
             trial
                 .target
@@ -126,40 +129,20 @@ impl Found {
     }
 }
 
-type TestCondition = fn(&WsRecord) -> Option<String>;
-
-/// What a test of workload `ws` sends, and to whom.
-const TEST_CONDITIONS: [(&str, TestCondition); 10] = [
-    ("test", |ws| Some(ws.test.clone())),
-    ("dialect", |ws| Some(ws.dialect.clone())),
-    ("connections", |ws| ws.connections.map(|n| n.to_string())),
-    ("message bytes", |ws| {
-        ws.message_bytes.map(|bytes| bytes.to_string())
-    }),
-    ("format", |ws| ws.format.clone()),
-    ("ping period in ms", |ws| {
-        ws.period_ms.map(|period| period.to_string())
-    }),
-    ("published per second", |ws| {
-        ws.published_per_s.map(|rate| rate.to_string())
-    }),
-    ("linger in ms", |ws| {
-        ws.linger_ms.map(|linger| linger.to_string())
-    }),
-    ("spacing", |ws| ws.spacing.clone()),
-    ("source addresses", |ws| {
-        (!ws.source_addresses.is_empty()).then(|| ws.source_addresses.join(", "))
-    }),
-];
-
 impl Found {
-    fn compare_tests(&mut self, a: Option<&WsRecord>, b: Option<&WsRecord>) {
-        for (name, condition) in TEST_CONDITIONS {
-            let of = |ws: Option<&WsRecord>| {
-                let value = ws.and_then(condition);
-                value.unwrap_or_else(|| "none".to_owned())
+    /// The parameters of both. Results of 0.1 know them only for some workloads, so a trial without any says nothing.
+    fn compare_parameters(&mut self, a: &Parameters, b: &Parameters) {
+        if a.is_empty() || b.is_empty() {
+            return;
+        }
+        let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+        for name in names {
+            let of = |parameters: &Parameters| match parameters.get(name) {
+                None => "none".to_owned(),
+                Some(Value::String(text)) => text.clone(),
+                Some(value) => value.to_string(),
             };
-            self.compare(name, &of(a), &of(b));
+            self.compare(&name.replace('_', " "), &of(a), &of(b));
         }
     }
 }

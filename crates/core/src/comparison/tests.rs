@@ -4,14 +4,16 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use serde_json::json;
+
 use super::*;
 use crate::latency::Latency;
 use crate::ledger::Ledger;
 use crate::profile::{Length, Profile};
 use crate::record::{
     Build, Client, Comparison, Conclusion, Environment, GateResult, LoadClass, LoadEvidence,
-    LoadUnit, Network, NetworkMode, SCHEMA_VERSION, Target, TargetResources, Trial, Verdict,
-    WsRecord,
+    LoadUnit, Network, NetworkMode, Parameters, SCHEMA_VERSION, Target, TargetResources, Trial,
+    Verdict,
 };
 use crate::schedule::mix;
 use crate::stats::Ratio;
@@ -169,6 +171,7 @@ fn trial() -> Trial {
         gates: vec![gate],
         caveats: Vec::new(),
         workload: "stt".to_owned(),
+        parameters: Parameters::new(),
         profile: "quick".to_owned(),
         phases: Profile::quick(),
         slo: "stt".to_owned(),
@@ -280,43 +283,39 @@ fn every_condition_that_differs_is_named_with_both_values() {
 fn ws_trial() -> Trial {
     Trial {
         load_unit: LoadUnit::MESSAGES_PER_SECOND,
-        ws: Some(WsRecord {
-            test: "matrix".to_owned(),
-            dialect: "echo".to_owned(),
-            connections: Some(100),
-            message_bytes: Some(256),
-            ..WsRecord::default()
-        }),
+        parameters: [
+            ("test", json!("matrix")),
+            ("connections", json!(100)),
+            ("message_bytes", json!(256)),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into(),
         ..trial()
     }
 }
 
 #[test]
-fn what_a_ws_test_is_about_is_a_condition_and_what_it_came_to_is_not() {
-    type Change = fn(&mut WsRecord);
-    let changes: [(&str, Change); 10] = [
-        ("test", |ws| ws.test = "throughput".into()),
-        ("dialect", |ws| ws.dialect = "wse".into()),
-        ("connections", |ws| ws.connections = Some(50)),
-        ("message bytes", |ws| ws.message_bytes = None),
-        ("format", |ws| ws.format = Some("json".into())),
-        ("ping period in ms", |ws| ws.period_ms = Some(1_000.0)),
-        ("published per second", |ws| ws.published_per_s = Some(10.0)),
-        ("linger in ms", |ws| ws.linger_ms = Some(0.0)),
-        ("spacing", |ws| ws.spacing = Some("even".into())),
-        ("source addresses", |ws| {
-            ws.source_addresses = vec!["127.0.0.2".into()];
-        }),
+fn every_parameter_is_a_condition() {
+    let changes = [
+        ("test", Some(json!("throughput"))),
+        ("connections", Some(json!(50))),
+        ("message bytes", None),
+        ("linger ms", Some(json!(0))),
+        ("poisson", Some(json!(true))),
     ];
-    for (name, change) in changes {
+    for (name, value) in changes {
         let mut other = ws_trial();
-        change(other.ws.as_mut().expect("there"));
+        let key = name.replace(' ', "_");
+        match value {
+            Some(value) => other.parameters.insert(key, value),
+            None => other.parameters.remove(&key),
+        };
         let found = differences(&ws_trial(), &other);
         assert_eq!((found.len(), found[0].name.as_str()), (1, name));
     }
-    let mut other = ws_trial();
-    other.ws.as_mut().expect("there").delivered.offered = 7;
-    assert_eq!(differences(&ws_trial(), &other), []);
+    let mut unknown = ws_trial();
+    unknown.parameters.clear();
+    assert_eq!(differences(&ws_trial(), &unknown), []);
 }
 
 #[test]

@@ -33,7 +33,8 @@ pub use resources::{
 };
 pub use second::{Phase, Second};
 pub use trial::{
-    Drift, Environment, GateResult, SanityCheck, SloVerdict, Slope, Target, Trial, Verdict,
+    Drift, Environment, GateResult, Parameters, SanityCheck, SloVerdict, Slope, Target, Trial,
+    Verdict,
 };
 pub use ws::{ClosedLoopRecord, DecodeRecord, Delivered, WsOutcome, WsRecord};
 

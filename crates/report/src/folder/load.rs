@@ -211,10 +211,18 @@ fn trials(path: &Path, names: &BTreeSet<String>) -> Result<Vec<StoredTrial>, Rep
         .map(|name| {
             Ok(StoredTrial {
                 stem: name.trim_end_matches(".json").to_owned(),
-                trial: record(&path.join(name))?,
+                trial: with_parameters(record(&path.join(name))?),
             })
         })
         .collect()
+}
+
+/// Results of 0.1 have the parameters of workload `ws` only in its section.
+fn with_parameters(mut trial: Trial) -> Trial {
+    if let Some(ws) = trial.ws.as_ref().filter(|_| trial.parameters.is_empty()) {
+        trial.parameters = ws.parameters();
+    }
+    trial
 }
 
 /// Sorted by file, and thus by the SLO's name.

@@ -5,13 +5,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use plimsoll_core::record::{
     Bracket, Calibration, Comparison, CostPoint, Edge, LoadUnit, Probe, RankedTarget, Ranking,
-    Trial, Verdict, WsCalibration, WsRecord,
+    Trial, Verdict, WsCalibration,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::check::{CaseOutcome, Check};
 use crate::facts::client_cost;
-use crate::folder::{CHECK, Results, SearchView, StoredTrial};
+use crate::folder::{CHECK, Results, SearchView};
 use crate::words::{self, count, plain, sessions};
 
 /// What kind of result it is.
@@ -90,7 +90,7 @@ pub struct Entry {
     /// What the loads count.
     #[serde(default, skip_serializing_if = "LoadUnit::is_sessions")]
     pub load_unit: LoadUnit,
-    /// Which test of workload `ws`; absent for other workloads.
+    /// Which test, if the workload has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<String>,
     /// The load of a trial.
@@ -241,7 +241,10 @@ fn of_search(blank: &Entry, view: &SearchView<'_>) -> Entry {
         started_at: bracket.started_at.clone(),
         claim: words::headline(bracket, &view.trials).claim,
         load_unit: bracket.load_unit,
-        test: test_of(view.of_search().first().copied()),
+        test: view
+            .of_search()
+            .first()
+            .and_then(|stored| test_of(&stored.trial)),
         load_line: bracket.confirmed,
         edge: bracket.edge,
         lower_bound_only: bracket.lower_bound_only,
@@ -252,10 +255,10 @@ fn of_search(blank: &Entry, view: &SearchView<'_>) -> Entry {
     }
 }
 
-/// The test of workload `ws` that a trial ran.
-fn test_of(stored: Option<&StoredTrial>) -> Option<String> {
-    let name = |ws: &WsRecord| ws.test.clone();
-    stored?.trial.ws.as_ref().map(name)
+/// The test that a trial ran, if its workload has several.
+fn test_of(trial: &Trial) -> Option<String> {
+    let test = trial.parameters.get("test")?;
+    test.as_str().map(str::to_owned)
 }
 
 /// The cost at the load line, or at the highest load below it with a known cost.
@@ -279,7 +282,7 @@ fn of_trial(blank: &Entry, trial: &Trial) -> Entry {
         verdict: Some(trial.verdict.word().to_owned()),
         claim: words::outcome(trial),
         load_unit: trial.load_unit,
-        test: trial.ws.as_ref().map(|ws| ws.test.clone()),
+        test: test_of(trial),
         sessions: Some(trial.sessions),
         interrupted: trial.interrupted,
         cost: cost.map(|cost| CostPoint {
@@ -307,7 +310,10 @@ fn of_comparison(blank: &Entry, comparison: &Comparison, results: &Results) -> E
         verdict: Some(comparison.conclusion.word().to_owned()),
         claim: plain(&comparison.explanation),
         load_unit: comparison.load_unit,
-        test: test_of(results.trials.first()),
+        test: results
+            .trials
+            .first()
+            .and_then(|stored| test_of(&stored.trial)),
         interrupted: comparison.interrupted,
         trials: comparison.a.trials.len() + comparison.b.trials.len(),
         ..blank.clone()

@@ -4,14 +4,41 @@
 //! I/O: the engine gives it the bytes that came in and asks what to write next. Because the engine is generic over
 //! [`Workload`], the interface costs nothing.
 
-use serde::Serialize;
+use std::fmt;
+
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::latency::LatencySet;
 use crate::ledger::Ledger;
 use crate::profile::Profile;
 use crate::recorder::Recorder;
 use crate::schedule::{SessionPlan, session_plan};
+use crate::secret::redacted_url;
+
+/// Where sessions go: what is the same for all of them.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Endpoint {
+    /// `name` or `name:port`, for the Host field.
+    pub host: String,
+    /// Path and query.
+    pub path: String,
+    /// Further fields of each request, such as Authorization.
+    pub headers: Vec<(String, String)>,
+}
+
+/// Without the secrets that path and headers may hold. It is serialized with them, because a client process reads it
+/// from a pipe.
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_struct("Endpoint")
+            .field("host", &self.host)
+            .field("path", &redacted_url(&self.path))
+            .field("headers", &names)
+            .finish()
+    }
+}
 
 /// What a session wants to write next: two slices for one vectored write.
 ///

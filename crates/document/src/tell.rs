@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use plimsoll_core::record::Trial;
+use plimsoll_core::record::{Parameters, Trial};
 use schemars::{Schema, SchemaGenerator};
 
 use crate::blocks::{Blocks, Fact, Section};
@@ -27,9 +27,9 @@ pub trait Tell: Sync {
         String::new()
     }
 
-    /// Which of the workload's tests a trial ran, if it has several. A history tells them apart.
-    fn test(&self, _trial: &Trial) -> Option<String> {
-        None
+    /// The parameters of a trial of Plimsoll 0.1, which had them only in the workload's section.
+    fn parameters(&self, _trial: &Trial) -> Parameters {
+        Parameters::new()
     }
 
     /// Its section of a trial's page.

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use plimsoll_core::profile::Profile;
 use plimsoll_engine::{Options, run};
 use plimsoll_protocol::connection::Endpoint;
-use plimsoll_workload_echo::Echo;
+use plimsoll_workload_echo::Echoes;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 #[test]
@@ -25,7 +25,7 @@ fn sessions_without_a_descriptor_are_the_clients_fault() {
         path: "/".to_owned(),
         headers: Vec::new(),
     };
-    let workload = Echo::new(endpoint, 64, 10);
+    let workload = Echoes::new(endpoint, 64, 10);
 
     let before = getrlimit(Resource::Nofile);
     let lowered = Rlimit {

@@ -8,7 +8,7 @@ use plimsoll_core::profile::Profile;
 use plimsoll_engine::clock::Clock;
 use plimsoll_engine::{Company, Options, Part, Seconds, Unsettled, run, run_in};
 use plimsoll_protocol::connection::Endpoint;
-use plimsoll_workload_echo::Echo;
+use plimsoll_workload_echo::Echoes;
 
 const SESSIONS: u32 = 25;
 
@@ -25,7 +25,7 @@ fn workload(address: SocketAddr) -> Echo {
         path: "/".to_owned(),
         headers: Vec::new(),
     };
-    Echo::new(endpoint, 64, 10)
+    Echoes::new(endpoint, 64, 10)
 }
 
 /// The runs of this process, and one more that is slow to end.

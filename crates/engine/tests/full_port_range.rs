@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use plimsoll_core::profile::Profile;
 use plimsoll_engine::{Options, run};
 use plimsoll_protocol::connection::Endpoint;
-use plimsoll_workload_echo::Echo;
+use plimsoll_workload_echo::Echoes;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -113,7 +113,7 @@ fn sessions_without_a_port_are_the_clients_fault() {
         path: "/".to_owned(),
         headers: Vec::new(),
     };
-    let workload = Echo::new(endpoint, 64, 10);
+    let workload = Echoes::new(endpoint, 64, 10);
     let mut holders = start_holders();
     let options = options(address);
     let report = run(&workload, &options, &AtomicBool::new(false), |_| {});

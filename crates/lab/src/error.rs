@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use plimsoll_engine::EngineError;
 use plimsoll_host::error::indented;
+use plimsoll_workload::{DriveError, Refusal};
 
 /// What can go wrong in the laboratory.
 #[derive(Debug, thiserror::Error)]
@@ -88,6 +89,21 @@ impl Error {
             Self::Interrupted(_) => 130,
             Self::Fault(_) => FAULT,
             Self::Host(_) => 3,
+        }
+    }
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        Self::Usage(refusal.to_string())
+    }
+}
+
+impl From<DriveError> for Error {
+    fn from(error: DriveError) -> Self {
+        match error {
+            DriveError::Engine(error) => Self::of_engine(&error),
+            DriveError::Claim(_) => Self::Fault(error.to_string()),
         }
     }
 }

@@ -7,18 +7,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use plimsoll_core::profile::{Length, NS_PER_MS, Profile};
+use plimsoll_core::profile::{Length, Profile};
 use plimsoll_core::record::{LoadUnit, Trial};
 use plimsoll_host::isolation::{CpuList, Placement};
 use plimsoll_host::machine::MachineFacts;
 use plimsoll_host::signals::Stop;
-use plimsoll_lab::trial::{
-    self, Conditions, Inference, Load, NetworkPlan, Subject, TargetUrl, WsLoad,
-};
+use plimsoll_lab::trial::{self, Conditions, Inference, NetworkPlan, Subject, TargetUrl};
 use plimsoll_protocol::websocket::handshake::accept_for;
 use plimsoll_protocol::websocket::{Opcode, RawFrame, mask_in_place};
+use plimsoll_workload::{Value, Values, Workload};
+use plimsoll_workload_ws::Ws;
 use plimsoll_workload_ws::record::{SECTION, WsRecord};
-use plimsoll_workload_ws::{Dialect, Test};
 
 /// The server's own counters.
 #[derive(Default)]
@@ -114,9 +113,13 @@ fn take_frame(bytes: &mut Vec<u8>) -> Option<(Opcode, Vec<u8>)> {
 }
 
 /// Runs a short trial of the load against a fresh server.
-fn trial_of(ws: WsLoad, load: u32, logs: &Path) -> Trial {
+fn trial_of(values: &[(&str, Value)], load: u32, logs: &Path) -> Trial {
     let address = echo_server();
-    let load_of = Load::Ws(Box::new(ws));
+    let values = values.iter().cloned();
+    let values = values.fold(Values::default(), |values, (name, value)| {
+        values.with(name, value)
+    });
+    let plan = Ws.plan(values).expect("a plan");
     let mut profile = Profile {
         name: "custom".to_owned(),
         ramp_s: 0.3,
@@ -125,9 +128,9 @@ fn trial_of(ws: WsLoad, load: u32, logs: &Path) -> Trial {
         grace_s: 2.0,
         ..Profile::quick()
     };
-    load_of.shape(&mut profile);
+    plan.unit().shape(&mut profile);
     let conditions = Conditions {
-        slo: load_of.default_slo(),
+        slo: plan.slo(),
         further_slos: Vec::new(),
         profile,
         seed: 1,
@@ -147,10 +150,10 @@ fn trial_of(ws: WsLoad, load: u32, logs: &Path) -> Trial {
         log_folder: logs.to_path_buf(),
         machine: MachineFacts::of_this_machine(),
         build: plimsoll_core::record::Build::default(),
-        load: load_of,
+        plan,
     };
     let subject = Subject::Running {
-        url: TargetUrl::parse(&format!("ws://{address}"), conditions.load.default_path())
+        url: TargetUrl::parse(&format!("ws://{address}"), conditions.plan.told().path)
             .expect("a URL"),
         resources: None,
     };
@@ -180,10 +183,11 @@ fn trial_of(ws: WsLoad, load: u32, logs: &Path) -> Trial {
 #[test]
 fn pings_and_a_closed_loop_beside_them() {
     let logs = tempfile::tempdir().expect("temp");
-    let mut ws = WsLoad::new(Test::Ping, Dialect::Echo);
-    ws.period_ns = 100 * NS_PER_MS;
-    ws.closed_loop = true;
-    let trial = trial_of(ws, 10, logs.path());
+    let values = [
+        ("period_ms", Value::Whole(100)),
+        ("closed_loop", Value::Flag(true)),
+    ];
+    let trial = trial_of(&values, 10, logs.path());
     assert_eq!(
         (trial.sessions, trial.load_unit),
         (10, LoadUnit::CONNECTIONS)
@@ -218,10 +222,12 @@ fn pings_and_a_closed_loop_beside_them() {
 #[test]
 fn messages_at_a_rate_and_a_flood_beside_them() {
     let logs = tempfile::tempdir().expect("temp");
-    let mut ws = WsLoad::new(Test::Throughput, Dialect::Echo);
-    ws.connections = 5;
-    ws.closed_loop = true;
-    let trial = trial_of(ws, 500, logs.path());
+    let values = [
+        ("test", Value::Word("throughput".to_owned())),
+        ("connections", Value::Whole(5)),
+        ("closed_loop", Value::Flag(true)),
+    ];
+    let trial = trial_of(&values, 500, logs.path());
     assert_eq!(
         (trial.sessions, trial.load_unit),
         (500, LoadUnit::MESSAGES_PER_SECOND)
@@ -245,9 +251,11 @@ fn messages_at_a_rate_and_a_flood_beside_them() {
 #[test]
 fn arrivals_at_a_rate() {
     let logs = tempfile::tempdir().expect("temp");
-    let mut ws = WsLoad::new(Test::Storm, Dialect::Echo);
-    ws.linger_ns = 100 * NS_PER_MS;
-    let trial = trial_of(ws, 40, logs.path());
+    let values = [
+        ("test", Value::Word("storm".to_owned())),
+        ("linger_ms", Value::Whole(100)),
+    ];
+    let trial = trial_of(&values, 40, logs.path());
     assert_eq!(
         (trial.sessions, trial.load_unit),
         (40, LoadUnit::CONNECTIONS_PER_SECOND)

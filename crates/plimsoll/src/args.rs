@@ -2,12 +2,12 @@
 //! together.
 
 mod measurement;
-mod ws;
+mod parameters;
 
 use std::path::PathBuf;
 
-pub(crate) use measurement::{LoadArgs, NetworkName, OutArgs, Where, Which, WorkloadName};
-pub(crate) use ws::WsArgs;
+pub(crate) use measurement::{LoadArgs, NetworkName, OutArgs, Where, Which};
+pub(crate) use parameters::ParameterArgs;
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
@@ -15,6 +15,7 @@ use clap::{
     ArgMatches, Args as ClapArgs, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
 };
 use plimsoll_core::secret::Secret;
+use plimsoll_workload::Workload;
 
 /// The highest load that you can ask for.
 pub(crate) const LOAD_MAX: u32 = 1_000_000;
@@ -28,15 +29,7 @@ pub(crate) struct Args {
 }
 
 /// Arguments allowed with `find --resume`: consent to start what it starts, and the secrets that are not kept.
-const BESIDE_RESUME: [&str; 7] = [
-    "resume",
-    "yes",
-    "url",
-    "header",
-    "header_file",
-    "token_secret",
-    "token_secret_file",
-];
+const BESIDE_RESUME: [&str; 5] = ["resume", "yes", "url", "header", "header_file"];
 
 impl Args {
     /// Parses a command line.
@@ -60,12 +53,14 @@ fn unwanted_beside_resume(command: &clap::Command, matches: &ArgMatches) -> Opti
         return None;
     };
     given.get_one::<PathBuf>("resume")?;
+    let secrets = ParameterArgs::secret_ids();
     let unwanted = command
         .find_subcommand("find")?
         .get_arguments()
         .find(|argument| {
             let id = argument.get_id().as_str();
             !BESIDE_RESUME.contains(&id)
+                && !secrets.iter().any(|secret| secret == id)
                 && given.ids().any(|known| known == argument.get_id())
                 && given.value_source(id) == Some(ValueSource::CommandLine)
         })?;
@@ -284,8 +279,8 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
     /// What the sessions do
-    #[arg(long, value_enum, default_value_t = WorkloadName::Stt)]
-    pub(crate) workload: WorkloadName,
+    #[arg(long, value_name = "WORKLOAD", value_parser = crate::workloads::parser(), default_value = crate::workloads::usual())]
+    pub(crate) workload: &'static dyn Workload,
     #[command(flatten)]
     pub(crate) place: Where,
     #[command(flatten)]

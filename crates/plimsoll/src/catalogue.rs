@@ -23,7 +23,7 @@ pub(crate) fn all(which: &Which) -> Result<Catalogue, Failure> {
         left_out: Vec::new(),
     };
     for manifest in found.targets {
-        if manifest.workload != which.workload.word() || manifest.tier == Tier::Test {
+        if manifest.workload != which.workload.about().name || manifest.tier == Tier::Test {
             continue;
         }
         match manifest.availability().readiness.missing() {
@@ -45,7 +45,7 @@ pub(crate) fn all(which: &Which) -> Result<Catalogue, Failure> {
             .collect();
         return Err(Failure::Usage(format!(
             "no target of workload {} runs here{}{}",
-            which.workload.word(),
+            which.workload.about().name,
             if reasons.is_empty() { "" } else { ": " },
             reasons.join("; ")
         )));

@@ -38,6 +38,12 @@ impl From<plimsoll_lab::Error> for Failure {
     }
 }
 
+impl From<plimsoll_workload::Refusal> for Failure {
+    fn from(refusal: plimsoll_workload::Refusal) -> Self {
+        Self::Usage(refusal.to_string())
+    }
+}
+
 impl From<plimsoll_host::Error> for Failure {
     fn from(error: plimsoll_host::Error) -> Self {
         Self::Lab(error.into())

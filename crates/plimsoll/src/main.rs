@@ -89,7 +89,7 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
         Command::Serve(serve) => commands::serve::run(serve, &stop),
         Command::Generate(generate) => commands::generate::run(generate),
         Command::Engine => {
-            plimsoll_lab::trial::processes::serve(&stop)?;
+            plimsoll_lab::trial::processes::serve(workloads::ALL, &stop)?;
             Ok(ExitCode::SUCCESS)
         }
     }

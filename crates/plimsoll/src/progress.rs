@@ -65,7 +65,7 @@ impl Progress {
             slo: conditions.slo.clone(),
             profile: conditions.profile.clone(),
             vcpu: started.then_some(conditions.placement.vcpu),
-            load_unit: conditions.load.unit(),
+            load_unit: conditions.plan.unit(),
         };
         self.plain.phases = LivePhases::of(&measuring.profile);
         self.plain.unit = measuring.load_unit;

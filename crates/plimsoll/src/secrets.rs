@@ -10,10 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 
 use plimsoll_core::secret::{Secret, Secrets, redacted_command};
-use plimsoll_host::secret_variables::{HEADERS_VARIABLE, TOKEN_SECRET_VARIABLE};
+use plimsoll_host::secret_variables::HEADERS_VARIABLE;
+use plimsoll_workload::{Kind, Value, Values, Workload};
 
-use crate::args::{LoadArgs, WsArgs};
+use crate::args::{LoadArgs, ParameterArgs};
 use crate::failure::Failure;
+use crate::workloads;
 
 /// Name and value of each header.
 pub(crate) type Headers = Vec<(String, Secret)>;
@@ -72,16 +74,61 @@ fn malformed(from: &str) -> Failure {
     Failure::Usage(format!("{from}: not a header; write \"Name: value\""))
 }
 
-/// The secret that tokens are signed with, if the user gives one.
-pub(crate) fn token_secret(ws: &WsArgs) -> Result<Option<Secret>, Failure> {
-    match &ws.token_secret {
-        Some(secret) => Ok(Some(secret.clone())),
-        None => in_file_or_environment(
-            "--token-secret-file",
-            ws.token_secret_file.as_deref(),
-            TOKEN_SECRET_VARIABLE,
-        ),
+/// The given parameters, with the secrets that are in files.
+pub(crate) fn with_secret_files(
+    workload: &dyn Workload,
+    parameters: &ParameterArgs,
+) -> Result<Values, Failure> {
+    let mut given = parameters.given.clone();
+    for row in workload.parameters().iter().filter(|row| row.is_secret()) {
+        if let Some(file) = parameters.secret_file(row.name) {
+            let secret = in_file(&format!("--{}-file", row.flag()), file)?;
+            given.set(row.name, Value::Secret(secret));
+        }
     }
+    Ok(given)
+}
+
+/// The secrets among the parameters of any workload: given, in a file, or in the environment.
+pub(crate) fn of_parameters(
+    parameters: &ParameterArgs,
+) -> Result<Vec<(&'static str, Secret)>, Failure> {
+    let mut found = Vec::new();
+    for row in workloads::ALL
+        .iter()
+        .flat_map(|workload| workload.parameters())
+    {
+        let Kind::Secret { variable: name } = row.kind else {
+            continue;
+        };
+        let flag = format!("--{}-file", row.flag());
+        let secret = match parameters.given.secret(row.name) {
+            Some(secret) => Some(secret.clone()),
+            None => in_file_or_environment(&flag, parameters.secret_file(row.name), name)?,
+        };
+        found.extend(secret.map(|secret| (row.name, secret)));
+    }
+    Ok(found)
+}
+
+/// Adds the secrets that are in the environment, as far as they have a meaning beside the other values and none is
+/// given.
+pub(crate) fn add_of_environment(
+    workload: &dyn Workload,
+    values: &mut Values,
+) -> Result<(), Failure> {
+    for row in workload.parameters() {
+        let Kind::Secret { variable: name } = row.kind else {
+            continue;
+        };
+        if values.get(row.name).is_none()
+            && values.fit(row)
+            && let Some(secret) = variable(name)?
+        {
+            values.set(row.name, Value::Secret(secret));
+        }
+    }
+    Ok(())
 }
 
 /// A single value from its file, else from its environment variable.
@@ -90,16 +137,20 @@ pub(crate) fn in_file_or_environment(
     file: Option<&Path>,
     name: &str,
 ) -> Result<Option<Secret>, Failure> {
-    let Some(file) = file else {
-        return variable(name);
-    };
+    match file {
+        Some(file) => in_file(flag, file).map(Some),
+        None => variable(name),
+    }
+}
+
+fn in_file(flag: &str, file: &Path) -> Result<Secret, Failure> {
     let text = read(flag, file)?;
     match text.expose().trim() {
         "" => Err(Failure::Usage(format!(
             "{flag} {}: it is empty; write the value into it",
             file.display()
         ))),
-        value => Ok(Some(Secret::new(value))),
+        value => Ok(Secret::new(value)),
     }
 }
 
@@ -121,14 +172,13 @@ fn read(flag: &str, file: &Path) -> Result<Secret, Failure> {
 }
 
 /// All secrets that this call must not let out.
-pub(crate) fn known(
-    headers: &Headers,
-    token_secret: Option<&Secret>,
-    url: Option<&str>,
-) -> Secrets {
+pub(crate) fn known(headers: &Headers, values: &Values, url: Option<&str>) -> Secrets {
     let mut secrets = Secrets::default();
-    let values = headers.iter().map(|(_, value)| value).chain(token_secret);
-    values.for_each(|value| secrets.add(value.expose()));
+    let all = headers
+        .iter()
+        .map(|(_, value)| value)
+        .chain(values.secrets());
+    all.for_each(|value| secrets.add(value.expose()));
     url.into_iter().for_each(|url| secrets.add_of_url(url));
     secrets
 }
@@ -150,7 +200,7 @@ pub(crate) fn warn_of_the_process_list() {
     });
 }
 
-fn shown_by(words: &[String]) -> BTreeMap<String, &'static str> {
+fn shown_by(words: &[String]) -> BTreeMap<String, String> {
     let redacted = redacted_command(words);
     let mut shown = BTreeMap::new();
     for (at, (word, redacted)) in words.iter().zip(&redacted).enumerate() {
@@ -166,10 +216,8 @@ fn shown_by(words: &[String]) -> BTreeMap<String, &'static str> {
                 .unwrap_or_default(),
         };
         let remedy = match flag.as_str() {
-            "--header" => "give it with --header-file FILE",
-            "--token-secret" => "give it with --token-secret-file FILE",
-            "--token" => "give it with --token-file FILE",
-            _ => "send it in a header, with --header-file FILE",
+            "" | "--url" => "send it in a header, with --header-file FILE".to_owned(),
+            flag => format!("give it with {flag}-file FILE"),
         };
         shown.insert(flag, remedy);
     }

@@ -1,14 +1,13 @@
-//! Turns the command line into what the laboratory takes: checked, resolved, with defaults. [`ws`] does this for
-//! workload `ws`.
+//! Turns the command line into what the laboratory takes: checked, resolved, with defaults. [`plan`] does this for the
+//! workload and its parameters.
 
-pub(crate) mod ws;
+pub(crate) mod plan;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use plimsoll_core::drift::WINDOW_MIN_S;
 use plimsoll_core::profile::Profile;
-use plimsoll_core::record::LoadUnit;
 use plimsoll_core::secret::redacted_url;
 use plimsoll_core::slo::Slo;
 use plimsoll_host::isolation::{CpuList, GroupView, Layout, Placement, can_be_own, no_own_network};
@@ -18,11 +17,10 @@ use plimsoll_host::signals::Stop;
 use plimsoll_lab::build::build as build_target;
 use plimsoll_lab::manifest::{self, Manifest};
 use plimsoll_lab::simulator;
-use plimsoll_lab::trial::conditions::AudioSource;
-use plimsoll_lab::trial::{Conditions, Inference, Load, NetworkPlan, Subject, TargetUrl};
-use plimsoll_workload_echo::Echo;
+use plimsoll_lab::trial::{Conditions, Inference, NetworkPlan, Subject, TargetUrl};
+use plimsoll_workload::Plan;
 
-use crate::args::{LoadArgs, NetworkName, Where, Which, WorkloadName};
+use crate::args::{LoadArgs, NetworkName, Where, Which};
 use crate::failure::Failure;
 use crate::{build, secrets};
 
@@ -33,7 +31,7 @@ pub(crate) fn manifest_of(target: Option<&str>, which: &Which) -> Result<Manifes
     }
     let root = manifest::root_of_this_process(which.root.as_deref())?;
     let name = target.ok_or_else(|| Failure::Usage("name a target, or give --url".to_owned()))?;
-    Ok(manifest::find(&root, which.workload.word(), name)?)
+    Ok(manifest::find(&root, which.workload.about().name, name)?)
 }
 
 /// What is measured. Nothing is built or started yet; see [`bring_up_to_date`].
@@ -56,7 +54,7 @@ pub(crate) fn subject(
             }
         }
         let manifest = manifest_of(target, which)?;
-        if manifest.workload != which.workload.word() {
+        if manifest.workload != which.workload.about().name {
             return Err(Failure::Usage(format!(
                 "{} is a target of workload {}; add --workload {}",
                 manifest.name, manifest.workload, manifest.workload
@@ -64,7 +62,7 @@ pub(crate) fn subject(
         }
         return Ok(Subject::Started(Box::new(manifest)));
     };
-    let default_path = workload(which.workload, load, None)?.default_path();
+    let default_path = plan::plan(which, load, None)?.told().path;
     let resources = match (load.pid, &load.cgroup) {
         (Some(pid), _) if !Path::new(&format!("/proc/{pid}")).exists() => {
             return Err(Failure::Usage(format!("--pid {pid}: no such process")));
@@ -120,31 +118,29 @@ pub(crate) fn conditions(
         Subject::Started(manifest) => Some(&**manifest),
         Subject::Running { .. } => None,
     };
-    let mut workload = workload(which.workload, load, manifest)?;
-    match &mut workload {
-        // Refuse a file of the wrong format before anything is started.
-        Load::Stt { audio } => drop(audio.table()?),
-        Load::Echo { .. } => {}
-        Load::Ws(ws) => ws::spread_over_addresses(ws, subject),
+    let plan = plan::spread_over_addresses(plan::plan(which, load, manifest)?, subject)?;
+    if plan.unit().is_arrivals() && load.ramp.is_some() {
+        return Err(Failure::Usage(
+            "--ramp: connections of this load arrive all the time, from the warm-up on; leave the flag out".to_owned(),
+        ));
     }
     let mut profile = profile(load)?;
-    workload.shape(&mut profile);
+    plan.unit().shape(&mut profile);
     let mut slos = slos(&load.slo)?.into_iter();
     let headers = secrets::headers(load)?;
-    let token_secret = secrets::token_secret(&load.ws)?;
     let inference = inference(which, load)?;
     let placement = placement(place)?;
-    let network = network(subject, place, load, &inference, &placement)?;
+    let network = network(subject, place, &*plan, &inference, &placement)?;
     // Everything that can be refused has been refused by now, in one line.
     secrets::warn_of_the_process_list();
     Ok(Conditions {
-        slo: slos.next().unwrap_or_else(|| workload.default_slo()),
+        slo: slos.next().unwrap_or_else(|| plan.slo()),
         further_slos: slos.collect(),
         profile,
         seed: load.seed,
         nodelay: !load.no_nodelay,
         tick_us: load.tick_us,
-        secrets: secrets::known(&headers, token_secret.as_ref(), which.url.as_deref()),
+        secrets: secrets::known(&headers, plan.values(), which.url.as_deref()),
         headers,
         probe: Some(probe(&placement)?),
         placement,
@@ -155,7 +151,7 @@ pub(crate) fn conditions(
         log_folder,
         machine: MachineFacts::of_this_machine(),
         build: build::of_this_program(),
-        load: workload,
+        plan,
     })
 }
 
@@ -171,7 +167,7 @@ pub(crate) fn placement(place: &Where) -> Result<Placement, Failure> {
 fn network(
     subject: &Subject,
     place: &Where,
-    load: &LoadArgs,
+    plan: &dyn Plan,
     inference: &Inference,
     placement: &Placement,
 ) -> Result<NetworkPlan, Failure> {
@@ -194,7 +190,7 @@ fn network(
         Err(format!(
             "--inference {url} cannot be reached from the target's own network"
         ))
-    } else if load.ws.source_addresses.is_empty() {
+    } else if plan.source_addresses().is_empty() {
         can_be_own(placement)
     } else {
         Err("the target's own network does not have the addresses of --source-addresses".to_owned())
@@ -225,40 +221,6 @@ pub(crate) fn cpus(flag: &str, list: Option<&str>) -> Result<Option<CpuList>, Fa
             .map_err(|error| Failure::Usage(format!("{flag} {text}: {error}")))
     })
     .transpose()
-}
-
-/// The load, for a target with this manifest or for a server that is already running.
-fn workload(
-    name: WorkloadName,
-    load: &LoadArgs,
-    manifest: Option<&Manifest>,
-) -> Result<Load, Failure> {
-    if name != WorkloadName::Ws {
-        ws::must_be_unused(name, load)?;
-    }
-    let workload = match name {
-        WorkloadName::Stt => Load::Stt {
-            audio: match &load.audio {
-                Some(file) => AudioSource::File(file.clone()),
-                None => AudioSource::Synthetic,
-            },
-        },
-        WorkloadName::Echo => Load::Echo {
-            message_bytes: load.message_bytes.unwrap_or(Echo::MESSAGE_BYTES),
-            period_ms: load.period_ms.unwrap_or(Echo::PERIOD_MS),
-        },
-        WorkloadName::Ws => Load::Ws(Box::new(ws::load(load, manifest)?)),
-    };
-    workload.check()?;
-    Ok(workload)
-}
-
-/// What a load of this workload counts.
-pub(crate) fn unit(workload: WorkloadName, load: &LoadArgs) -> LoadUnit {
-    match workload {
-        WorkloadName::Stt | WorkloadName::Echo => LoadUnit::SESSIONS,
-        WorkloadName::Ws => load.ws.test().load_unit(),
-    }
 }
 
 fn profile(load: &LoadArgs) -> Result<Profile, Failure> {
@@ -321,7 +283,7 @@ fn slo(file: &Path) -> Result<Slo, Failure> {
 }
 
 fn inference(which: &Which, load: &LoadArgs) -> Result<Inference, Failure> {
-    if which.url.is_some() || which.workload != WorkloadName::Stt {
+    if which.url.is_some() || !which.workload.about().asks_inference {
         // A running server has its own back end.
         return Ok(Inference::None);
     }
@@ -347,7 +309,6 @@ mod tests {
     use super::*;
     use crate::args::{Args, Command};
     use clap::Parser;
-    use plimsoll_core::schedule::Spacing;
 
     fn load_args(line: &str) -> LoadArgs {
         let words = format!("plimsoll run x --sessions 5 {line}");
@@ -356,11 +317,6 @@ mod tests {
             Command::Run(run) => run.load,
             other => panic!("{other:?}"),
         }
-    }
-
-    /// The load of workload `ws` against a server that is already running.
-    fn ws_load(line: &str) -> Result<Load, String> {
-        workload(WorkloadName::Ws, &load_args(line), None).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -394,92 +350,5 @@ mod tests {
             let text = profile(&load_args(line)).unwrap_err().to_string();
             assert!(text.starts_with("--") && !text.contains('\n'), "{text}");
         }
-    }
-
-    #[test]
-    fn a_test_of_ws_has_its_own_defaults() {
-        for (line, path, unit) in [
-            ("", "/", LoadUnit::CONNECTIONS),
-            ("--test storm", "/", LoadUnit::CONNECTIONS_PER_SECOND),
-            ("--test fanout", "/fanout", LoadUnit::RECEIVERS),
-            (
-                "--test throughput --dialect wse --format msgpack",
-                "/wse?format=msgpack&protocol_version=1",
-                LoadUnit::MESSAGES_PER_SECOND,
-            ),
-        ] {
-            let load = ws_load(line).unwrap();
-            assert_eq!((load.default_path(), load.unit()), (path, unit), "{line}");
-            let told = unit_of(line);
-            assert_eq!(told, unit, "{line}");
-        }
-        let Load::Ws(ws) = ws_load("--test hold --period-ms 250 --message-bytes 99").unwrap()
-        else {
-            panic!("a load of ws");
-        };
-        assert_eq!((ws.period_ns, ws.message_bytes), (250_000_000, 99));
-        let Load::Ws(ws) = ws_load("--test storm --linger-ms 0 --poisson").unwrap() else {
-            panic!("a load of ws");
-        };
-        assert_eq!((ws.linger_ns, ws.spacing), (0, Spacing::Poisson));
-    }
-
-    fn unit_of(line: &str) -> LoadUnit {
-        unit(WorkloadName::Ws, &load_args(line))
-    }
-
-    #[test]
-    fn a_flag_that_the_test_has_no_use_for_is_refused() {
-        for (line, words) in [
-            ("--rate 5", "--rate is for --test fanout, this is ping"),
-            (
-                "--test storm --connections 5",
-                "throughput, matrix, formats",
-            ),
-            ("--test formats --format zlib", "--test throughput"),
-            ("--test matrix --message-bytes 99", "--message-bytes"),
-            ("--test hold --closed-loop", "--test ping, throughput"),
-            ("--test throughput --period-ms 5", "--period-ms"),
-            (
-                "--test throughput --dialect wse --format msgpack --message-bytes 99",
-                "msgpack messages always have 137 bytes",
-            ),
-            ("--dialect wse --message-bytes 99", "leave the flag out"),
-            ("--token-secret x", "--dialect wse"),
-            ("--dialect wse --token-secret x", "32"),
-            ("--message-bytes 5", "--message-bytes"),
-            ("--audio x.wav", "--workload stt"),
-            ("--test fanout --rate 0", "--rate 0"),
-            ("--period-ms 0", "--period-ms 0"),
-            ("--test storm --ramp 1", "from the warm-up on"),
-        ] {
-            let text = ws_load(line).unwrap_err();
-            assert!(
-                text.contains(words) && !text.contains('\n'),
-                "{line}: {text}"
-            );
-        }
-        let text = workload(WorkloadName::Echo, &load_args("--test storm"), None);
-        let text = text.unwrap_err().to_string();
-        assert_eq!(text, "--test is for --workload ws, this is echo");
-    }
-
-    #[test]
-    fn several_loads_in_one_are_no_search() {
-        let refused = |line: &str| {
-            let load = load_args(line);
-            ws::must_be_one_load(WorkloadName::Ws, &load, "a search takes")
-                .map_err(|error| error.to_string())
-        };
-        assert!(refused("--test throughput").is_ok());
-        let text = refused("--test matrix").unwrap_err();
-        assert!(
-            text.ends_with("--test throughput --message-bytes N"),
-            "{text}"
-        );
-        let text = refused("--test formats").unwrap_err();
-        assert!(text.ends_with("--test throughput --format F"), "{text}");
-        let text = refused("--test ping --closed-loop").unwrap_err();
-        assert!(text.ends_with("with `plimsoll run`"), "{text}");
     }
 }

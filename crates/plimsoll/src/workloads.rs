@@ -1,7 +1,57 @@
-//! The workloads that this program knows.
+//! The workloads that this program knows: one line each.
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use plimsoll_document::Tellers;
-use plimsoll_workload_ws::Ws;
+use plimsoll_workload::{Parameter, Workload};
 
-/// Those who tell what only their workload has. A result of another workload has what every trial has.
-pub(crate) const TELLERS: Tellers = Tellers::new(&[&Ws]);
+/// All of them. The first is the usual one.
+pub(crate) static ALL: &[&dyn Workload] = &[
+    &plimsoll_workload_stt::Stt,
+    &plimsoll_workload_echo::Echo,
+    &plimsoll_workload_ws::Ws,
+];
+
+/// Those that tell more of their trials than every trial has.
+pub(crate) const TELLERS: Tellers = Tellers::new(&[&plimsoll_workload_ws::Ws]);
+
+/// The name of the usual one.
+pub(crate) fn usual() -> &'static str {
+    ALL.first().map_or("", |workload| workload.about().name)
+}
+
+/// Reads the name of one of them.
+pub(crate) fn parser() -> impl TypedValueParser<Value = &'static dyn Workload> {
+    let names = ALL.iter().map(|workload| {
+        let about = workload.about();
+        PossibleValue::new(about.name).help(about.line)
+    });
+    PossibleValuesParser::new(names).map(|name| {
+        let named = ALL.iter().find(|workload| workload.about().name == name);
+        *named.unwrap_or_else(|| unreachable!("only these names are taken"))
+    })
+}
+
+/// The parameters of all of them by name, each with the workloads that have it, in the order in which they appear.
+pub(crate) fn parameters() -> Vec<(&'static str, Vec<Owned>)> {
+    let mut found: Vec<(&'static str, Vec<Owned>)> = Vec::new();
+    for workload in ALL {
+        for row in workload.parameters() {
+            let owned = Owned {
+                workload: workload.about().name,
+                row,
+            };
+            match found.iter_mut().find(|(name, _)| *name == row.name) {
+                Some((_, owners)) => owners.push(owned),
+                None => found.push((row.name, vec![owned])),
+            }
+        }
+    }
+    found
+}
+
+/// A parameter of one workload.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Owned {
+    pub(crate) workload: &'static str,
+    pub(crate) row: &'static Parameter,
+}

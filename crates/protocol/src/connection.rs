@@ -1,11 +1,9 @@
 //! A WebSocket client connection without I/O: handshake, pongs and closes, so that a session machine deals with messages only.
 
-use std::fmt;
 use std::ops::ControlFlow;
 
 use plimsoll_core::schedule::mix;
-use plimsoll_core::secret::redacted_url;
-use serde::{Deserialize, Serialize};
+pub use plimsoll_core::session::Endpoint;
 
 use crate::websocket::close::payload;
 use crate::websocket::handshake::InvalidRequest;
@@ -20,46 +18,21 @@ const MESSAGE_MAX_BYTES: u32 = 1 << 20;
 /// sends only its own bytes, so a fixed mask is as good, and costs nothing.
 const CONTROL_MASK: [u8; 4] = [0x4C, 0x4F, 0x41, 0x44];
 
-/// Where upgrade requests go: what is the same for every session.
-#[derive(Clone, Serialize, Deserialize)]
-pub struct Endpoint {
-    /// `name` or `name:port`, for the Host field.
-    pub host: String,
-    /// Path and query.
-    pub path: String,
-    /// Further fields, such as Authorization.
-    pub headers: Vec<(String, String)>,
+/// Whether upgrade requests to this endpoint can be made.
+///
+/// # Errors
+/// What is wrong with host, path or a field.
+pub fn check(endpoint: &Endpoint) -> Result<(), InvalidRequest> {
+    request(endpoint, [0; 16]).map(drop)
 }
 
-/// Without the secrets that path and headers may hold. It is serialized with them, for a client process reads it from a pipe.
-impl fmt::Debug for Endpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
-        f.debug_struct("Endpoint")
-            .field("host", &self.host)
-            .field("path", &redacted_url(&self.path))
-            .field("headers", &names)
-            .finish()
-    }
-}
-
-impl Endpoint {
-    /// Whether upgrade requests can be made from this.
-    ///
-    /// # Errors
-    /// What is wrong with host, path or a field.
-    pub fn check(&self) -> Result<(), InvalidRequest> {
-        self.request([0; 16]).map(drop)
-    }
-
-    fn request(&self, key: [u8; 16]) -> Result<Vec<u8>, InvalidRequest> {
-        let headers: Vec<_> = self
-            .headers
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()))
-            .collect();
-        upgrade_request(&self.host, &self.path, key, &headers)
-    }
+fn request(endpoint: &Endpoint, key: [u8; 16]) -> Result<Vec<u8>, InvalidRequest> {
+    let headers: Vec<_> = endpoint
+        .headers
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect();
+    upgrade_request(&endpoint.host, &endpoint.path, key, &headers)
 }
 
 /// What came in.
@@ -107,7 +80,7 @@ enum Stage {
 }
 
 impl Connection {
-    /// A connection that will ask to be upgraded. `endpoint` must have passed [`Endpoint::check`].
+    /// A connection that will ask to be upgraded. `endpoint` must have passed [`check`].
     #[must_use]
     pub fn new(endpoint: &Endpoint, seed: u64) -> Self {
         let mut key = [0; 16];
@@ -115,7 +88,7 @@ impl Connection {
         key[8..].copy_from_slice(&mix(seed ^ 1).to_le_bytes());
         Self {
             stage: Stage::Handshake(Box::new(Handshake::new(key))),
-            out: endpoint.request(key).unwrap_or_default(),
+            out: request(endpoint, key).unwrap_or_default(),
             closing: false,
             ending: None,
         }

@@ -1,8 +1,6 @@
 //! Groups trials by load: one row of evidence per load, however often it was tried.
 
-use std::collections::BTreeMap;
-
-use plimsoll_core::record::{Bracket, Json, LoadClass, LoadEvidence, TrialSummary, Verdict};
+use plimsoll_core::record::{Bracket, LoadClass, LoadEvidence, TrialSummary, Verdict};
 
 use crate::folder::StoredTrial;
 use crate::words;
@@ -166,19 +164,11 @@ pub fn of_trials(trials: &[&StoredTrial]) -> Vec<Load> {
     by_load(&trials, &[], &[])
 }
 
-/// Whether all of these trials are of one kind: none differs from the others in its settings for workload `ws`, as the
-/// cells of a matrix do.
+/// Whether all of these trials are of one kind: none differs from the others in a parameter, as the rows of a series do.
 #[must_use]
 pub fn differ_by_load_only(trials: &[&StoredTrial]) -> bool {
-    let kind = |stored: &StoredTrial| {
-        let mut fields: BTreeMap<String, Json> = stored.trial.sections.get("ws")?;
-        // Everything except the outcome.
-        for outcome in ["delivered", "outcomes", "decode", "closed_loop"] {
-            fields.remove(outcome);
-        }
-        Some(fields)
-    };
-    trials.windows(2).all(|pair| kind(pair[0]) == kind(pair[1]))
+    let alike = |a: &StoredTrial, b: &StoredTrial| a.trial.parameters == b.trial.parameters;
+    trials.windows(2).all(|pair| alike(pair[0], pair[1]))
 }
 
 #[cfg(test)]

@@ -68,7 +68,7 @@ pub fn render_to(
     out: &Path,
     tellers: Tellers,
 ) -> Result<Vec<PathBuf>, ReportError> {
-    let results = load(records)?;
+    let results = load(records, tellers)?;
     let folder = ResultFolder::for_renderings(out)?;
     let mut written = Vec::new();
     let mut write = |name: &str, bytes: &[u8]| {
@@ -76,7 +76,7 @@ pub fn render_to(
         written.push(folder.path().join(name));
         Ok::<_, ReportError>(())
     };
-    let charts = charts(&results, tellers)?;
+    let charts = charts(&results)?;
     for stem in CHART_STEMS {
         if !charts.iter().any(|chart| chart.stem == stem) {
             folder.remove_rendering(&format!("{stem}.svg"))?;
@@ -91,11 +91,11 @@ pub fn render_to(
         Some(bracket) => write(BADGE, chart::badge_svg(bracket).as_bytes())?,
         None => folder.remove_rendering(BADGE)?,
     }
-    let parts = document::of(&results, tellers);
+    let parts = document::of(&results);
     write(SUMMARY, markdown::summary(&parts, &charts).as_bytes())?;
     write(STEP_SUMMARY, markdown::step_summary(&parts).as_bytes())?;
-    write(JUNIT, junit::of(&results, tellers).as_bytes())?;
-    let page = html::of_parts(&results, &parts, &charts, tellers)?;
+    write(JUNIT, junit::of(&results).as_bytes())?;
+    let page = html::of_parts(&results, &parts, &charts)?;
     write(REPORT, page.as_bytes())?;
     Ok(written)
 }
@@ -104,12 +104,12 @@ pub fn render_to(
 ///
 /// # Errors
 /// When the rows per second or the interval logs beside the records cannot be read or are broken.
-pub(crate) fn charts(results: &Results, tellers: Tellers) -> Result<Vec<Chart>, ReportError> {
+pub(crate) fn charts(results: &Results) -> Result<Vec<Chart>, ReportError> {
     let searches = results.searches();
     let mut charts = Charts::default();
     if searches.is_empty() {
         let trials: Vec<_> = results.other_trials().collect();
-        charts.add(CHART, chart::svg_of_trials(&trials, tellers));
+        charts.add(CHART, chart::svg_of_trials(&trials, results.tellers));
     }
     for (number, view) in searches.iter().enumerate() {
         let stem = chart_name(view.bracket, number == 0);
@@ -118,11 +118,8 @@ pub(crate) fn charts(results: &Results, tellers: Tellers) -> Result<Vec<Chart>, 
     if let Some(view) = searches.first() {
         charts.add(COST, chart::cost_svg(view.bracket));
     }
-    charts.add(
-        PERCENTILES,
-        percentiles(results, searches.first(), tellers)?,
-    );
-    charts.add(TIMELINE, timeline(results, searches.first(), tellers)?);
+    charts.add(PERCENTILES, percentiles(results, searches.first())?);
+    charts.add(TIMELINE, timeline(results, searches.first())?);
     charts.add(
         RATIOS,
         results.comparison.as_ref().and_then(chart::ratios_svg),
@@ -149,7 +146,6 @@ impl Charts {
 fn percentiles(
     results: &Results,
     search: Option<&SearchView<'_>>,
-    tellers: Tellers,
 ) -> Result<Option<String>, ReportError> {
     let others: Vec<_> = results.other_trials().collect();
     let trials = match search {
@@ -160,14 +156,13 @@ fn percentiles(
     for stored in trials {
         curves.extend(chart::Curve::of(stored, results.files())?);
     }
-    Ok(chart::percentiles_svg(&curves, tellers))
+    Ok(chart::percentiles_svg(&curves, results.tellers))
 }
 
 /// For the most informative trial.
 fn timeline(
     results: &Results,
     search: Option<&SearchView<'_>>,
-    tellers: Tellers,
 ) -> Result<Option<String>, ReportError> {
     let trials: Vec<&StoredTrial> = match search {
         Some(view) => view.of_search(),
@@ -178,7 +173,7 @@ fn timeline(
         return Ok(None);
     };
     let seconds = trial_files::seconds(results.files(), &stored.stem)?;
-    Ok(timeline::svg(stored, &seconds, tellers))
+    Ok(timeline::svg(stored, &seconds, results.tellers))
 }
 
 /// The stem of the chart for a search's first SLO, or for a further one.

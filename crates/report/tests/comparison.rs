@@ -188,7 +188,7 @@ fn assert_renderings(name: &str, comparison: &Comparison, trials: &[Trial]) {
     assert_golden(&format!("{name}/ratios.svg"), &ratios);
     assert!(place.path().join("ratios.png").exists());
     assert_page(place.path(), comparison);
-    let results = load(place.path()).unwrap();
+    let results = load(place.path(), TELLERS).unwrap();
     assert_eq!(results.comparison.as_ref(), Some(comparison));
     let plain = text::comparison(comparison, false);
     assert!(!plain.contains('\u{1b}'));
@@ -264,10 +264,10 @@ fn a_record_from_before_verdicts_were_kept_is_read() {
 fn a_comparison_without_its_trials_is_broken_and_one_of_folders_has_none() {
     let place = written(&of_targets(), &trials());
     fs::remove_file(place.path().join("trial-003.json")).unwrap();
-    let error = load(place.path()).unwrap_err();
+    let error = load(place.path(), TELLERS).unwrap_err();
     assert!(matches!(error, ReportError::Broken { .. }), "{error}");
     assert!(error.to_string().contains("trial-003.json"), "{error}");
-    assert!(load(written(&of_folders(), &[]).path()).is_ok());
+    assert!(load(written(&of_folders(), &[]).path(), TELLERS).is_ok());
 }
 
 #[test]

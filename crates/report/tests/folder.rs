@@ -54,7 +54,7 @@ fn every_record_comes_back_as_it_was_written() {
     folder.write_ws_calibration(&ws).unwrap();
     folder.write_check(&example::check()).unwrap();
 
-    let results = load(folder.path()).unwrap();
+    let results = load(folder.path(), TELLERS).unwrap();
     assert_eq!(results.trials[0].trial, example::failed_run());
     let trials: Vec<_> = results.trials[1..]
         .iter()
@@ -88,7 +88,7 @@ fn a_trial_is_three_files_and_numbers_go_on() {
     let again = ResultFolder::create(folder.path()).unwrap();
     let stem = again.write_trial(&example::failed_run(), &[], &[]).unwrap();
     assert_eq!(stem, "trial-003");
-    let stems: Vec<_> = load(folder.path())
+    let stems: Vec<_> = load(folder.path(), TELLERS)
         .unwrap()
         .trials
         .into_iter()
@@ -134,7 +134,7 @@ fn a_broken_file_is_named() {
     let file = folder.path().join("trial-001.json");
     let whole = fs::read_to_string(&file).unwrap();
     fs::write(&file, &whole[..whole.len() / 2]).unwrap();
-    let error = one_line(&load(folder.path()).unwrap_err());
+    let error = one_line(&load(folder.path(), TELLERS).unwrap_err());
     assert!(error.contains("trial-001.json is broken"), "{error}");
 
     fs::write(
@@ -142,7 +142,7 @@ fn a_broken_file_is_named() {
         whole.replace("\"verdict\": \"fail\"", "\"verdict\": \"fine\""),
     )
     .unwrap();
-    let error = one_line(&load(folder.path()).unwrap_err());
+    let error = one_line(&load(folder.path(), TELLERS).unwrap_err());
     assert!(
         error.contains("trial-001.json is broken") && error.contains("fine"),
         "{error}"
@@ -154,7 +154,7 @@ fn a_broken_file_is_named() {
         whole.replace("\"schema_version\": 1", "\"other\": 1"),
     )
     .unwrap();
-    let error = one_line(&load(folder.path()).unwrap_err());
+    let error = one_line(&load(folder.path(), TELLERS).unwrap_err());
     assert!(error.contains("has no `schema_version`"), "{error}");
 }
 
@@ -164,7 +164,7 @@ fn a_later_schema_is_not_guessed_at() {
     let file = folder.path().join("trial-001.json");
     let later = "{\"schema_version\": 99, \"everything\": \"else\"}";
     fs::write(&file, later).unwrap();
-    let error = one_line(&load(folder.path()).unwrap_err());
+    let error = one_line(&load(folder.path(), TELLERS).unwrap_err());
     assert!(
         error.contains("trial-001.json has schema version 99"),
         "{error}"
@@ -178,7 +178,7 @@ fn a_later_schema_is_not_guessed_at() {
 fn a_bracket_without_its_evidence_is_broken() {
     let (_place, folder) = folder_with_a_run();
     folder.write_bracket(&example::find().bracket).unwrap();
-    let error = one_line(&load(folder.path()).unwrap_err());
+    let error = one_line(&load(folder.path(), TELLERS).unwrap_err());
     assert!(
         error.contains("bracket.json is broken") && error.contains("trial-002.json"),
         "{error}"
@@ -189,7 +189,7 @@ fn a_bracket_without_its_evidence_is_broken() {
 fn a_folder_without_results_says_so() {
     let place = tempfile::tempdir().unwrap();
     fs::write(place.path().join("notes.txt"), "").unwrap();
-    let error = one_line(&load(place.path()).unwrap_err());
+    let error = one_line(&load(place.path(), TELLERS).unwrap_err());
     assert!(error.contains("holds no Plimsoll result"), "{error}");
     let error = one_line(&render_all(&place.path().join("gone"), TELLERS).unwrap_err());
     assert!(
@@ -264,7 +264,7 @@ fn results_of_the_first_version_load_and_render() {
     }
     let written = render_all(place.path(), TELLERS).unwrap();
     assert!(written.iter().all(|path| !path.ends_with("cost.svg")));
-    let results = load(place.path()).unwrap();
+    let results = load(place.path(), TELLERS).unwrap();
     let bracket = results.bracket.unwrap();
     assert_eq!((bracket.confirmed, bracket.edge), (Some(1_000), None));
     assert_eq!(results.trials.len(), 9);
@@ -292,7 +292,7 @@ fn brackets_of_several_slos_come_back_and_do_not_meet() {
         folder.write_further_bracket(&bracket).unwrap();
     }
     render_all(place.path(), TELLERS).unwrap();
-    let results = load(place.path()).unwrap();
+    let results = load(place.path(), TELLERS).unwrap();
     assert_eq!(results.bracket.as_ref(), Some(&find.relaxed));
     let mut slos: Vec<_> = results
         .further_brackets
@@ -315,7 +315,7 @@ fn brackets_of_several_slos_come_back_and_do_not_meet() {
 
     fs::remove_file(place.path().join("trial-003.json")).unwrap();
     fs::remove_file(place.path().join("bracket.json")).unwrap();
-    let error = one_line(&load(place.path()).unwrap_err());
+    let error = one_line(&load(place.path(), TELLERS).unwrap_err());
     assert!(
         error.contains("bracket-") && error.contains("trial-003.json"),
         "{error}"

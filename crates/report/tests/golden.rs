@@ -35,7 +35,7 @@ fn rendered_with(
     }
     more(&folder);
     render_all(place.path(), TELLERS).unwrap();
-    let results = load(place.path()).unwrap();
+    let results = load(place.path(), TELLERS).unwrap();
     Rendered {
         folder: place,
         results,
@@ -118,7 +118,7 @@ fn a_trial_second_by_second_and_answer_by_answer() {
     folder.write_trial(&run, &seconds, &intervals).unwrap();
     render_all(place.path(), TELLERS).unwrap();
     let rendered = Rendered {
-        results: load(place.path()).unwrap(),
+        results: load(place.path(), TELLERS).unwrap(),
         folder: place,
     };
     assert_files("timeline", &rendered, &["timeline.svg", "percentiles.svg"]);

@@ -62,7 +62,7 @@ fn a_packed_folder_has_the_same_report_byte_for_byte() {
     // The file alone works too, under any name.
     let elsewhere = place.path().join("from-a-colleague.tar.gz");
     fs::copy(folder.path().join(PACKED), &elsewhere).unwrap();
-    let trials = |path: &Path| load(path).unwrap().trials.len();
+    let trials = |path: &Path| load(path, TELLERS).unwrap().trials.len();
     assert_eq!(trials(&elsewhere), trials(folder.path()));
 }
 
@@ -97,7 +97,7 @@ fn what_a_crash_left_loose_is_removed_and_what_differs_is_not() {
     assert!(again.contains("packed already"), "{again}");
 
     fs::write(&one, &record).unwrap();
-    let both = load(folder.path()).unwrap_err().to_string();
+    let both = load(folder.path(), TELLERS).unwrap_err().to_string();
     assert!(
         both.contains("trial-001.json beside records.tar.gz"),
         "{both}"
@@ -178,7 +178,7 @@ fn archive(folder: &Path, entries: &[(EntryType, &str, &[u8])]) {
 fn refused(entries: &[(EntryType, &str, &[u8])], why: &str) {
     let place = tempfile::tempdir().unwrap();
     archive(place.path(), entries);
-    let error = load(place.path()).unwrap_err().to_string();
+    let error = load(place.path(), TELLERS).unwrap_err().to_string();
     assert!(error.contains("records.tar.gz is broken"), "{error}");
     assert!(error.contains(why), "{error}");
     assert!(!error.contains('\n'), "{error}");
@@ -249,7 +249,7 @@ fn an_archive_that_unpacks_to_very_much_is_refused() {
         gzip.write_all(&zeros).unwrap();
     }
     gzip.finish().unwrap();
-    let error = load(place.path()).unwrap_err().to_string();
+    let error = load(place.path(), TELLERS).unwrap_err().to_string();
     assert!(
         error.contains("unpacks to more than 1073741824 bytes"),
         "{error}"
@@ -265,7 +265,7 @@ fn an_archive_that_is_cut_or_none_is_named() {
     let whole = fs::read(&file).unwrap();
     for bytes in [&whole[..whole.len() / 2], b"not gzip", b""] {
         fs::write(&file, bytes).unwrap();
-        let error = load(folder.path()).unwrap_err().to_string();
+        let error = load(folder.path(), TELLERS).unwrap_err().to_string();
         assert!(error.contains("records.tar.gz is broken"), "{error}");
     }
 }
@@ -277,7 +277,7 @@ fn a_broken_record_within_is_named_by_the_archive() {
         place.path(),
         &[(EntryType::Regular, "trial-001.json", b"{}")],
     );
-    let error = load(place.path()).unwrap_err().to_string();
+    let error = load(place.path(), TELLERS).unwrap_err().to_string();
     assert!(
         error.contains("records.tar.gz/trial-001.json is broken"),
         "{error}"

@@ -113,7 +113,7 @@ fn the_cells_of_a_matrix_stand_side_by_side_and_are_no_loads() {
     let sizes: Vec<String> = rows.into_iter().map(page::text).collect();
     assert_eq!(sizes, ["64", "1,024", "65,536"]);
     assert_eq!(found(&page, "[data-test=evidence] table").len(), 1);
-    let told = text::side_by_side(&load(place.path()).unwrap().trials, TELLERS);
+    let told = text::side_by_side(&load(place.path(), TELLERS).unwrap().trials, TELLERS);
     assert_golden("ws-matrix/terminal.txt", &told);
     // A terminal is narrow.
     assert!(told.contains("MB/s") && !told.contains("p99.9"), "{told}");
@@ -193,7 +193,7 @@ fn a_trial_is_repeated_with_what_it_was_told() {
 }
 
 fn entries(folder: &Path) -> Vec<Entry> {
-    entry::of("a-folder", &load(folder).unwrap(), TELLERS)
+    entry::of("a-folder", &load(folder, TELLERS).unwrap())
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn a_workload_that_nobody_knows_has_its_section_as_it_is() {
         let page = assert_sound(&page_of(place.path()));
         assert!(text_of(&page, "[data-test=sections]").contains(told));
         assert!(found(&page, "[data-test=delivered]").is_empty());
-        let again = load(place.path()).unwrap().trials.remove(0).trial;
+        let again = load(place.path(), TELLERS).unwrap().trials.remove(0).trial;
         assert_eq!(again, trial);
         assert!(!text::trial(&trial, false, TELLERS).contains("tested"));
     }

@@ -4,34 +4,156 @@
 //! message; it is answered when it comes back, so the newest and the oldest frame of an answer are the same, and both
 //! latencies are equal. Every echo is compared in full.
 
+use std::sync::Arc;
+
 use plimsoll_core::ledger::Naming;
-use plimsoll_core::profile::NS_PER_MS;
+use plimsoll_core::profile::{NS_PER_MS, Profile};
+use plimsoll_core::record::LoadUnit;
 use plimsoll_core::recorder::Recorder;
 use plimsoll_core::schedule::SessionPlan;
-use plimsoll_core::session::Workload;
-
-use plimsoll_protocol::connection::Endpoint;
+use plimsoll_core::session::{Endpoint, Workload as SessionMachines};
+use plimsoll_core::slo::Slo;
+use plimsoll_protocol::connection::check;
 use plimsoll_protocol::paced::{Concerned, Dialogue, FrameAccount, Message, PacedSession};
 use plimsoll_protocol::websocket::{Opcode, append_client_frame};
+use plimsoll_workload::{
+    About, Demand, Drive, Job, Kind, Parameter, Plan, Refusal, Told, Usual, Values, Workload,
+    machines,
+};
 
 /// Number of the session and of the message, at the start of each message.
 const PREFIX_BYTES: usize = 12;
 const MASK: [u8; 4] = [0x45, 0x43, 0x48, 0x4F];
 
+/// The longest message that a connection takes back, in bytes.
+const MESSAGE_MAX_BYTES: u64 = 1 << 20;
+
+const PARAMETERS: [Parameter; 2] = [
+    Parameter {
+        usual: Usual::Value("128"),
+        ..Parameter::new(
+            "message_bytes",
+            Kind::Whole {
+                least: PREFIX_BYTES as u64,
+                most: MESSAGE_MAX_BYTES,
+            },
+            "Message size in bytes",
+        )
+    },
+    Parameter {
+        usual: Usual::Value("100"),
+        ..Parameter::new(
+            "period_ms",
+            Kind::Whole {
+                least: 1,
+                most: 3_600_000,
+            },
+            "Milliseconds between two messages of a session",
+        )
+    },
+];
+
 /// The workload.
 #[derive(Debug)]
-pub struct Echo {
+pub struct Echo;
+
+impl Workload for Echo {
+    fn about(&self) -> &'static About {
+        &About {
+            name: "echo",
+            line: "Any RFC 6455 server that sends every message back",
+            asks_inference: false,
+        }
+    }
+
+    fn parameters(&self) -> &'static [Parameter] {
+        &PARAMETERS
+    }
+
+    fn plan(&self, values: Values) -> Result<Arc<dyn Plan>, Refusal> {
+        Ok(Arc::new(EchoPlan(values)))
+    }
+}
+
+/// A message of `message_bytes` every `period_ms` from each session.
+#[derive(Debug)]
+struct EchoPlan(Values);
+
+impl EchoPlan {
+    fn message_bytes(&self) -> usize {
+        let bytes = self.0.whole("message_bytes").unwrap_or(128);
+        usize::try_from(bytes).unwrap_or(usize::MAX)
+    }
+
+    fn period_ms(&self) -> u64 {
+        self.0.whole("period_ms").unwrap_or(100)
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "milliseconds")]
+    fn per_second(&self) -> f64 {
+        1e3 / self.period_ms() as f64
+    }
+}
+
+impl Plan for EchoPlan {
+    fn workload(&self) -> &'static dyn Workload {
+        &Echo
+    }
+
+    fn values(&self) -> &Values {
+        &self.0
+    }
+
+    fn unit(&self) -> LoadUnit {
+        LoadUnit::SESSIONS
+    }
+
+    fn slo(&self) -> Slo {
+        Slo::echo()
+    }
+
+    fn demand(&self, load: u32, _profile: &Profile) -> Demand {
+        Demand::of_sessions(load, self.per_second())
+    }
+
+    fn told(&self) -> Told {
+        Told {
+            path: "/",
+            health_path: "/health",
+            variables: Vec::new(),
+        }
+    }
+
+    fn let_in(&self, to: Endpoint) -> Result<Endpoint, Refusal> {
+        match check(&to) {
+            Ok(()) => Ok(to),
+            Err(error) => Err(Refusal::new(error.to_string())),
+        }
+    }
+
+    fn machines(&self, job: &Job, _profile: &Profile) -> Result<Box<dyn Drive>, Refusal> {
+        let echoes = Echoes::new(job.to.clone(), self.message_bytes(), self.period_ms());
+        Ok(machines(echoes))
+    }
+
+    fn frames_per_session_second(&self) -> Option<f64> {
+        Some(self.per_second())
+    }
+
+    fn frame_bytes(&self) -> Option<usize> {
+        Some(self.message_bytes())
+    }
+}
+
+/// The session machines.
+#[derive(Debug)]
+pub struct Echoes {
     endpoint: Endpoint,
     message_bytes: usize,
     period_ns: u64,
 }
 
-impl Echo {
-    /// What a message has unless told otherwise.
-    pub const MESSAGE_BYTES: usize = 128;
-    /// Time between two messages of a session unless told otherwise.
-    pub const PERIOD_MS: u64 = 100;
-
+impl Echoes {
     /// Sessions that go to `endpoint` and send a message of `message_bytes` (at least 12) every `period_ms` (at least 1).
     #[must_use]
     pub fn new(endpoint: Endpoint, message_bytes: usize, period_ms: u64) -> Self {
@@ -43,7 +165,7 @@ impl Echo {
     }
 }
 
-impl Workload for Echo {
+impl SessionMachines for Echoes {
     type Session = PacedSession<EchoDialogue>;
 
     fn session(&self, plan: &SessionPlan) -> Self::Session {
@@ -146,7 +268,7 @@ mod tests {
             let mut profile = Profile::quick();
             (profile.ramp_s, profile.warm_up_s) = (0.0, 0.0);
             profile.session_start_spread_ms = 0.0;
-            let echo = Echo::new(endpoint, 300, 100);
+            let echo = Echoes::new(endpoint, 300, 100);
             let mut rig = Self {
                 session: echo.session(&session_plan(3, 10, &profile, 1)),
                 recorder: Recorder::default(),

@@ -2,9 +2,11 @@
 
 pub mod audio;
 pub mod messages;
+pub mod plan;
 pub mod reference;
 pub mod session;
 pub mod synthetic;
 
 pub use audio::{Audio, AudioError};
-pub use session::Stt;
+pub use plan::Stt;
+pub use session::Sessions;

@@ -24,27 +24,27 @@ const AUDIT_ONE_IN: u64 = 64;
 /// The most passes that the simulator computes, and so the most that an audit does.
 const CPU_PASSES_MAX: u32 = 64;
 
-/// The workload: where sessions go and what they say.
+/// The session machines: where sessions go and what they say.
 #[derive(Debug)]
-pub struct Stt {
+pub struct Sessions {
     shared: Arc<Shared>,
 }
 
 #[derive(Debug)]
 struct Shared {
     endpoint: Endpoint,
-    audio: Audio,
+    audio: Arc<Audio>,
     /// What the gateway is configured to tell, where that is known.
     cpu_passes: Option<u32>,
     model_delay_ms: Option<u64>,
 }
 
-impl Stt {
+impl Sessions {
     /// Sessions that go to `endpoint` and say `audio`. `cpu_passes` and `model_delay_ms` are what partials must echo, where that is known.
     #[must_use]
     pub fn new(
         endpoint: Endpoint,
-        audio: Audio,
+        audio: Arc<Audio>,
         cpu_passes: Option<u32>,
         model_delay_ms: Option<u64>,
     ) -> Self {
@@ -59,7 +59,7 @@ impl Stt {
     }
 }
 
-impl Workload for Stt {
+impl Workload for Sessions {
     type Session = PacedSession<SttDialogue>;
 
     fn session(&self, plan: &SessionPlan) -> Self::Session {
@@ -81,7 +81,7 @@ impl Workload for Stt {
     }
 }
 
-impl Stt {
+impl Sessions {
     /// Recomputes the content of the partials that the sessions kept.
     fn audit(&self, claims: &[Claim]) -> Audit {
         let mut scratch = Scratch::default();

@@ -15,7 +15,7 @@ const MS: u64 = NS_PER_MS;
 
 /// A session, its recorder, and the time.
 struct Rig {
-    stt: Stt,
+    stt: Sessions,
     session: PacedSession<SttDialogue>,
     recorder: Recorder<Claim>,
     now_ns: u64,
@@ -32,7 +32,7 @@ impl Rig {
             path: "/ws/stt".to_owned(),
             headers: Vec::new(),
         };
-        let stt = Stt::new(endpoint, Audio::synthetic(), Some(4), Some(75));
+        let stt = Sessions::new(endpoint, Arc::new(Audio::synthetic()), Some(4), Some(75));
         let mut rig = Self {
             session: stt.session(&session_plan(0, 1, &profile, 1)),
             stt,

@@ -34,6 +34,12 @@ impl Format {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Json, Self::MsgpackPrefixed, Self::Msgpack, Self::Zlib];
 
+    /// The format of that name, if there is one.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| format.name() == name)
+    }
+
     /// Its name on the command line and in results.
     #[must_use]
     pub fn name(self) -> &'static str {

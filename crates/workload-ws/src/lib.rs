@@ -13,15 +13,19 @@
 //! Shared: [`payload`] and [`formats`] say what messages contain, `wire` how they are kept masked and ready, `link` is a connection for the machines that are
 //! no paced sessions.
 
+mod account;
 pub mod closed_loop;
 mod echo;
 mod fanout;
 pub mod formats;
 pub mod jwt;
 mod link;
+pub mod load;
 mod msgpack;
 mod outcome;
+mod parameters;
 pub mod payload;
+pub mod plan;
 pub mod record;
 mod storm;
 mod tell;
@@ -38,10 +42,11 @@ mod rig;
 pub use echo::{EchoMessageDialogue, EchoMessages};
 pub use fanout::{Fanout, FanoutSession};
 pub use formats::Format;
+pub use load::WsLoad;
 pub use outcome::ArrivalOutcome;
 pub use payload::Content;
+pub use plan::Ws;
 pub use storm::{Storm, StormSession};
-pub use tell::Ws;
 pub use wse::{DecodeProof, WseMessages, WsePings};
 
 use plimsoll_core::profile::NS_PER_S;
@@ -136,6 +141,12 @@ impl Test {
             Self::Limit => "limit",
             Self::Fanout => "fanout",
         }
+    }
+
+    /// The test of that name, if there is one.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|test| test.name() == name)
     }
 
     /// What its load counts.

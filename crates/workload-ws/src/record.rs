@@ -1,8 +1,10 @@
 //! What a trial of a general WebSocket server reports besides its ledger and its latencies: the section `ws` of its
 //! record.
 
+use plimsoll_core::record::Parameters;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 /// The name of the section.
 pub const SECTION: &str = "ws";
@@ -38,6 +40,54 @@ pub struct WsRecord {
     pub decode: Option<DecodeRecord>,
     /// What a closed loop measures on the same server. It decides nothing. `null` without `--closed-loop`.
     pub closed_loop: Option<ClosedLoopRecord>,
+}
+
+impl WsRecord {
+    /// The parameters that a trial had, for results of 0.1, which have them only here.
+    pub(crate) fn parameters(&self) -> Parameters {
+        let given = |name: &str, value: Option<Value>| Some((name.to_owned(), value?));
+        let number = |value: Option<f64>| value.map(whole_if_it_is);
+        let is_storm = self.spacing.is_some();
+        [
+            given("test", Some(json!(self.test))),
+            given("dialect", Some(json!(self.dialect))),
+            given("connections", self.connections.map(|number| json!(number))),
+            given(
+                "message_bytes",
+                self.message_bytes.map(|bytes| json!(bytes)),
+            ),
+            given("format", self.format.as_ref().map(|name| json!(name))),
+            given("period_ms", number(self.period_ms)),
+            given("rate", self.published_per_s.map(|rate| json!(rate))),
+            given("linger_ms", number(self.linger_ms)),
+            given(
+                "poisson",
+                is_storm.then(|| json!(self.spacing.as_deref() == Some("poisson"))),
+            ),
+            given(
+                "source_addresses",
+                (!self.source_addresses.is_empty()).then(|| json!(self.source_addresses)),
+            ),
+            given("closed_loop", self.closed_loop.map(|_| json!(true))),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+/// A number of milliseconds as parameters have it.
+fn whole_if_it_is(number: f64) -> Value {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "checked just before"
+    )]
+    if number.fract() == 0.0 && (0.0..1e15).contains(&number) {
+        json!(number as u64)
+    } else {
+        json!(number)
+    }
 }
 
 /// How far the load came, in frames of the test.

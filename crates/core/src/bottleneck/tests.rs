@@ -24,6 +24,7 @@ fn failed() -> Trial {
         gates: vec![gate("frames_lost", true), gate("newest_p95_ms", false)],
         caveats: Vec::new(),
         workload: "stt".to_owned(),
+        parameters: crate::record::Parameters::new(),
         profile: "quick".to_owned(),
         phases: Profile::quick(),
         slo: "stt".to_owned(),

@@ -1,13 +1,13 @@
 //! Whether two trials were run under the same conditions.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde_json::Value;
 
 use crate::drift;
 use crate::profile::{Length, Profile};
-use crate::record::{Environment, Trial};
+use crate::record::{Environment, Parameters, Trial};
 
 /// A condition that two trials do not share.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +45,7 @@ const MACHINE_FACTS: [&str; 5] = [
 pub fn differences(a: &Trial, b: &Trial) -> Vec<Difference> {
     let mut found = Found::default();
     found.compare("workload", &a.workload, &b.workload);
-    found.compare_tests(a, b);
+    found.compare_parameters(&a.parameters, &b.parameters);
     found.compare("profile", &a.profile, &b.profile);
     found.compare("phases", &phases(a, b.length), &phases(b, a.length));
     found.compare("SLO", &a.slo, &b.slo);
@@ -54,8 +54,9 @@ pub fn differences(a: &Trial, b: &Trial) -> Vec<Difference> {
     let (x, y) = (&a.environment, &b.environment);
     let unknown = || "unknown".to_owned();
     for fact in MACHINE_FACTS {
-        let of =
-            |facts: &BTreeMap<String, String>| facts.get(fact).cloned().unwrap_or_else(unknown);
+        let of = |facts: &std::collections::BTreeMap<String, String>| {
+            facts.get(fact).cloned().unwrap_or_else(unknown)
+        };
         found.compare(fact, &of(&x.machine), &of(&y.machine));
     }
     found.compare("target CPUs", &cpus(&x.target_cpus), &cpus(&y.target_cpus));
@@ -93,7 +94,7 @@ pub fn differences_of_targets(a: &Trial, b: &Trial) -> Vec<Difference> {
     found.compare("target", &a.target.name, &b.target.name);
     found.compare("tier", &a.target.tier, &b.target.tier);
     let names = a.target.versions.keys().chain(b.target.versions.keys());
-    for name in names.collect::<std::collections::BTreeSet<_>>() {
+    for name in names.collect::<BTreeSet<_>>() {
         let of = |trial: &Trial| {
             trial
                 .target
@@ -128,45 +129,21 @@ impl Found {
     }
 }
 
-/// What a test of workload `ws` sends, and to whom: the name of the condition, and of the field of its section.
-const TEST_CONDITIONS: [(&str, &str); 10] = [
-    ("test", "test"),
-    ("dialect", "dialect"),
-    ("connections", "connections"),
-    ("message bytes", "message_bytes"),
-    ("format", "format"),
-    ("ping period in ms", "period_ms"),
-    ("published per second", "published_per_s"),
-    ("linger in ms", "linger_ms"),
-    ("spacing", "spacing"),
-    ("source addresses", "source_addresses"),
-];
-
-type Fields = BTreeMap<String, Value>;
-
 impl Found {
-    fn compare_tests(&mut self, a: &Trial, b: &Trial) {
-        let fields = |trial: &Trial| trial.sections.get::<Fields>("ws").unwrap_or_default();
-        let (a, b) = (fields(a), fields(b));
-        for (name, field) in TEST_CONDITIONS {
-            let of = |fields: &Fields| fields.get(field).and_then(condition);
-            let [a, b] = [&a, &b].map(|fields| of(fields).unwrap_or_else(|| "none".to_owned()));
-            self.compare(name, &a, &b);
+    /// The parameters of both. Results of 0.1 know them only for some workloads, so a trial without any says nothing.
+    fn compare_parameters(&mut self, a: &Parameters, b: &Parameters) {
+        if a.is_empty() || b.is_empty() {
+            return;
         }
-    }
-}
-
-/// The value of a condition in words; `None` if it does not apply.
-fn condition(value: &Value) -> Option<String> {
-    match value {
-        Value::Null => None,
-        Value::String(text) => Some(text.clone()),
-        Value::Array(list) => {
-            let words: Vec<&str> = list.iter().filter_map(Value::as_str).collect();
-            (!words.is_empty()).then(|| words.join(", "))
+        let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+        for name in names {
+            let of = |parameters: &Parameters| match parameters.get(name) {
+                None => "none".to_owned(),
+                Some(Value::String(text)) => text.clone(),
+                Some(value) => value.to_string(),
+            };
+            self.compare(&name.replace('_', " "), &of(a), &of(b));
         }
-        Value::Number(number) => number.as_f64().map(|number| number.to_string()),
-        other => Some(other.to_string()),
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::*;
 use crate::latency::Latency;
@@ -12,7 +12,7 @@ use crate::ledger::Ledger;
 use crate::profile::{Length, Profile};
 use crate::record::{
     Build, Client, Comparison, Conclusion, Environment, GateResult, LoadClass, LoadEvidence,
-    LoadUnit, Network, NetworkMode, SCHEMA_VERSION, Sections, Target, TargetResources, Trial,
+    LoadUnit, Network, NetworkMode, Parameters, SCHEMA_VERSION, Target, TargetResources, Trial,
     Verdict,
 };
 use crate::schedule::mix;
@@ -171,6 +171,7 @@ fn trial() -> Trial {
         gates: vec![gate],
         caveats: Vec::new(),
         workload: "stt".to_owned(),
+        parameters: Parameters::new(),
         profile: "quick".to_owned(),
         phases: Profile::quick(),
         slo: "stt".to_owned(),
@@ -201,7 +202,7 @@ fn trial() -> Trial {
         inference: None,
         bottleneck: None,
         sanity: Vec::new(),
-        sections: Sections::default(),
+        sections: crate::record::Sections::default(),
         drift: None,
         further_slos: Vec::new(),
     }
@@ -282,43 +283,39 @@ fn every_condition_that_differs_is_named_with_both_values() {
 fn ws_trial() -> Trial {
     Trial {
         load_unit: LoadUnit::MESSAGES_PER_SECOND,
-        sections: Sections::of("ws", &ws_section()),
+        parameters: [
+            ("test", json!("matrix")),
+            ("connections", json!(100)),
+            ("message_bytes", json!(256)),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into(),
         ..trial()
     }
 }
 
-fn ws_section() -> Value {
-    json!({
-        "test": "matrix", "dialect": "echo", "connections": 100, "message_bytes": 256, "format": null,
-        "period_ms": null, "source_addresses": [], "delivered": {"offered": 10}
-    })
-}
-
 #[test]
-fn what_a_ws_test_is_about_is_a_condition_and_what_it_came_to_is_not() {
-    let changed = |field: &str, value: Value| {
-        let mut section = ws_section();
-        section[field] = value;
+fn every_parameter_is_a_condition() {
+    let changes = [
+        ("test", Some(json!("throughput"))),
+        ("connections", Some(json!(50))),
+        ("message bytes", None),
+        ("linger ms", Some(json!(0))),
+        ("poisson", Some(json!(true))),
+    ];
+    for (name, value) in changes {
         let mut other = ws_trial();
-        other.sections.set("ws", &section);
-        differences(&ws_trial(), &other)
-    };
-    for (name, field, value) in [
-        ("test", "test", json!("throughput")),
-        ("dialect", "dialect", json!("wse")),
-        ("connections", "connections", json!(50)),
-        ("message bytes", "message_bytes", json!(null)),
-        ("format", "format", json!("json")),
-        ("ping period in ms", "period_ms", json!(1_000.0)),
-        ("published per second", "published_per_s", json!(10.0)),
-        ("linger in ms", "linger_ms", json!(0.0)),
-        ("spacing", "spacing", json!("even")),
-        ("source addresses", "source_addresses", json!(["127.0.0.2"])),
-    ] {
-        let found = changed(field, value);
+        let key = name.replace(' ', "_");
+        match value {
+            Some(value) => other.parameters.insert(key, value),
+            None => other.parameters.remove(&key),
+        };
+        let found = differences(&ws_trial(), &other);
         assert_eq!((found.len(), found[0].name.as_str()), (1, name));
     }
-    assert_eq!(changed("delivered", json!({"offered": 7})), []);
+    let mut unknown = ws_trial();
+    unknown.parameters.clear();
+    assert_eq!(differences(&ws_trial(), &unknown), []);
 }
 
 #[test]

@@ -111,6 +111,7 @@ fn trial(verdict: Verdict, cost: Option<f64>) -> Trial {
         gates: Vec::new(),
         caveats: Vec::new(),
         workload: String::new(),
+        parameters: crate::record::Parameters::new(),
         profile: String::new(),
         phases: crate::profile::Profile::quick(),
         slo: String::new(),

@@ -36,7 +36,8 @@ pub use resources::{
 pub use second::{Phase, Second};
 pub use sections::Sections;
 pub use trial::{
-    Drift, Environment, GateResult, SanityCheck, SloVerdict, Slope, Target, Trial, Verdict,
+    Drift, Environment, GateResult, Parameters, SanityCheck, SloVerdict, Slope, Target, Trial,
+    Verdict,
 };
 
 /// Schema version of the records in this module.

@@ -24,9 +24,9 @@ pub struct SearchPlan {
     /// Names of the headers that were sent, from all sources. Their values are not stored.
     #[serde(default)]
     pub headers: Vec<String>,
-    /// Whether tokens were signed with a secret of the user's. The secret is not stored.
+    /// Names of the workload's parameters whose values are secrets. The values are not stored.
     #[serde(default)]
-    pub token_secret: bool,
+    pub secret_parameters: Vec<String>,
     /// A code over all other fields, made with a key of the user who began the search, on that machine. It lets this
     /// user recognise the search. Empty if there is no such key.
     #[serde(default)]

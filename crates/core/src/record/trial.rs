@@ -73,6 +73,9 @@ impl GateResult {
     }
 }
 
+/// Values of a workload's parameters, by name.
+pub type Parameters = BTreeMap<String, serde_json::Value>;
+
 /// One run at one load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Trial {
@@ -86,6 +89,9 @@ pub struct Trial {
     pub caveats: Vec<Caveat>,
     /// Name of the workload.
     pub workload: String,
+    /// The workload's parameters by name, as far as they have a meaning for the trial; empty in results of 0.1.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parameters: Parameters,
     /// Name of the profile.
     pub profile: String,
     /// The phases of the trial.

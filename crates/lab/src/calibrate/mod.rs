@@ -15,6 +15,7 @@ mod sink;
 pub mod ws;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_core::latency::{Series, quantile_us};
@@ -25,11 +26,11 @@ use plimsoll_engine::{Options, Report};
 use plimsoll_host::isolation::CpuList;
 use plimsoll_host::signals::Stop;
 use plimsoll_protocol::connection::Endpoint;
-use plimsoll_workload_echo::Echo;
-use plimsoll_workload_stt::{Audio, Stt};
+use plimsoll_workload::Plan;
+use plimsoll_workload_echo::Echoes;
+use plimsoll_workload_stt::{Audio, Sessions};
 
 use crate::error::{Error, Result};
-use crate::trial::Load;
 
 use bare::Flow;
 use rounds::Rounds;
@@ -137,11 +138,11 @@ pub fn calibrate(
 ///
 /// # Errors
 /// As [`calibrate`].
-pub fn engine_us_per_frame(load: &Load, settings: &Settings, stop: &Stop) -> Result<f64> {
+pub fn engine_us_per_frame(plan: &dyn Plan, settings: &Settings, stop: &Stop) -> Result<f64> {
     let cpus = &settings.client_cpus.as_slice()[..1];
-    let report = match load {
-        Load::Echo { message_bytes, .. } => drive_echoes(*message_bytes, settings, cpus, stop)?,
-        Load::Stt { .. } | Load::Ws(_) => drive(settings, settings.sessions, cpus, stop)?,
+    let report = match plan.frame_bytes() {
+        Some(message_bytes) => drive_echoes(message_bytes, settings, cpus, stop)?,
+        None => drive(settings, settings.sessions, cpus, stop)?,
     };
     us_per_frame(&report)
 }
@@ -219,7 +220,7 @@ impl Tried {
 
 /// Runs the engine with speech-to-text sessions against a sink that answers.
 fn drive(settings: &Settings, sessions: u32, cpus: &[u32], stop: &Stop) -> Result<Report> {
-    let stt = |endpoint| Stt::new(endpoint, Audio::synthetic(), Some(4), Some(0));
+    let stt = |endpoint| Sessions::new(endpoint, Arc::new(Audio::synthetic()), Some(4), Some(0));
     let place = (SinkKind::Gateway, "/ws/stt");
     drive_against(place, stt, sessions, settings, cpus, stop)
 }
@@ -232,7 +233,7 @@ fn drive_echoes(
     cpus: &[u32],
     stop: &Stop,
 ) -> Result<Report> {
-    let echoes = |endpoint| Echo::new(endpoint, message_bytes, ECHO_PERIOD_MS);
+    let echoes = |endpoint| Echoes::new(endpoint, message_bytes, ECHO_PERIOD_MS);
     let fit = ECHO_BYTES_PER_PERIOD / message_bytes.max(1);
     let sessions = u32::try_from(fit.max(1)).unwrap_or(u32::MAX);
     let sessions = sessions.min(settings.sessions);
@@ -325,7 +326,7 @@ fn go_on(stop: &Stop) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::conditions::AudioSource;
+    use crate::find::tests::plan;
 
     #[test]
     fn a_frame_of_each_load_has_its_own_cost() {
@@ -338,17 +339,11 @@ mod tests {
             seconds: 0.5,
             sessions_max: 20,
         };
-        let stt = Load::Stt {
-            audio: AudioSource::Synthetic,
-        };
-        let echo = Load::Echo {
-            message_bytes: 128,
-            period_ms: 100,
-        };
-        for load in [stt, echo] {
-            let cost_us = engine_us_per_frame(&load, &settings, &Stop::new());
+        for line in ["stt", "echo"] {
+            let plan = plan(line);
+            let cost_us = engine_us_per_frame(&*plan, &settings, &Stop::new());
             let cost_us = cost_us.expect("a cost");
-            assert!(cost_us > 0.0 && cost_us < 10_000.0, "{cost_us} {load:?}");
+            assert!(cost_us > 0.0 && cost_us < 10_000.0, "{cost_us} {line}");
         }
     }
 }

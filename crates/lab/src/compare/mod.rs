@@ -129,7 +129,7 @@ pub fn compare(
         vcpu: None,
     };
     let mut known = Known {
-        load_unit: conditions.load.unit(),
+        load_unit: conditions.plan.unit(),
         build: conditions.build.clone(),
         ..Known::default()
     };
@@ -140,7 +140,7 @@ pub fn compare(
         Err(error) => Some(error),
     };
     let mut comparison = known.comparison(names, plan, cut_short.is_some(), started_at);
-    comparison.workload = conditions.load.name().to_owned();
+    comparison.workload = conditions.plan.workload().about().name.to_owned();
     comparison.profile.clone_from(&conditions.profile.name);
     comparison.vcpu = bench.vcpu;
     Ok(Compared {

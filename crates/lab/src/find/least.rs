@@ -19,7 +19,7 @@ impl Conditions {
     #[must_use]
     pub fn least_loads(&self, slo: &Slo) -> LeastLoads {
         LeastLoads::of(slo, &self.profile, LOAD_MOST, |load| {
-            self.load.answers_per_second(load)
+            self.plan.demand(load, &self.profile).answers_per_second
         })
     }
 
@@ -39,8 +39,8 @@ impl Conditions {
     }
 
     fn why_no_verdict(&self, slo: &Slo, load: u32) -> String {
-        let unit = self.load.unit();
-        let per_second = self.load.answers_per_second(load);
+        let unit = self.plan.unit();
+        let per_second = self.plan.demand(load, &self.profile).answers_per_second;
         let measured_s = self.profile.measured_s;
         let needed_s = window_needed_s(slo, per_second).ceil();
         let remedy = match self.least_loads(slo).full {

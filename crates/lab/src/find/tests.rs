@@ -1,6 +1,7 @@
 //! Feeds the searches with trials that nobody ran.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use plimsoll_core::caveat::Caveat;
 use plimsoll_core::latency::LatencySet;
@@ -13,13 +14,15 @@ use plimsoll_core::search::{Ended, Settings};
 use plimsoll_core::slo::Slo;
 use plimsoll_host::isolation::{CpuList, Placement};
 use plimsoll_host::machine::MachineFacts;
-use plimsoll_workload_ws::{Dialect, Test};
+use plimsoll_workload::{Plan, Values, Workload};
+use plimsoll_workload_echo::Echo;
+use plimsoll_workload_stt::Stt;
+use plimsoll_workload_ws::Ws;
 
 use super::FindPlan;
 use super::kept::Kept;
 use super::searches::Searches;
-use crate::trial::conditions::AudioSource;
-use crate::trial::{Conditions, Inference, Load, NetworkPlan, WsLoad};
+use crate::trial::{Conditions, Inference, NetworkPlan, Registry};
 
 fn slo(name: &str) -> Slo {
     Slo {
@@ -28,11 +31,28 @@ fn slo(name: &str) -> Slo {
     }
 }
 
+/// Every workload that there is.
+pub(crate) const WORKLOADS: Registry = &[&Stt, &Echo, &Ws];
+
+/// The plan that a line says: `ws test=throughput connections=5`.
+pub(crate) fn plan(line: &str) -> Arc<dyn Plan> {
+    let mut words = line.split(' ');
+    let name = words.next().expect("a workload");
+    let named = |workload: &&&dyn Workload| workload.about().name == name;
+    let workload = WORKLOADS.iter().find(named).expect(line);
+    let mut values = Values::default();
+    for word in words {
+        let (name, text) = word.split_once('=').expect(line);
+        let mut rows = workload.parameters().iter();
+        let row = rows.find(|row| row.name == name).expect(line);
+        values.set(name, row.kind.parse(text).expect(line));
+    }
+    workload.plan(values).expect(line)
+}
+
 pub(crate) fn conditions() -> Conditions {
     Conditions {
-        load: Load::Stt {
-            audio: AudioSource::Synthetic,
-        },
+        plan: plan("stt"),
         profile: Profile::quick(),
         slo: slo("relaxed"),
         further_slos: vec![slo("strict")],
@@ -96,6 +116,7 @@ fn trial(sessions: u32, length: Length) -> Trial {
         gates: gates(relaxed),
         caveats: Vec::new(),
         workload: "stt".to_owned(),
+        parameters: plimsoll_core::record::Parameters::new(),
         profile: "quick".to_owned(),
         phases: Profile::quick(),
         slo: "relaxed".to_owned(),
@@ -254,40 +275,29 @@ fn short_trials_are_for_loads_that_give_samples_enough() {
 fn each_workload_has_its_least_load() {
     let mut conditions = conditions();
     conditions.further_slos = Vec::new();
-    let mut full_and_short = |load: Load, slo: Slo| {
-        conditions.load = load;
+    let mut full_and_short = |line: &str| {
+        conditions.plan = plan(line);
+        let slo = conditions.plan.slo();
         let least = conditions.least_loads(&slo);
         (least.full, least.short)
     };
-    let stt = Load::Stt {
-        audio: AudioSource::Synthetic,
-    };
-    let echo = Load::Echo {
-        message_bytes: 128,
-        period_ms: 100,
-    };
-    assert_eq!(full_and_short(stt, Slo::stt()), (Some(20), Some(75)));
-    assert_eq!(full_and_short(echo, Slo::echo()), (Some(2), Some(8)));
-    let ws = |test, dialect, connections| {
-        let mut ws = WsLoad::new(test, dialect);
-        ws.connections = connections;
-        Load::Ws(Box::new(ws))
-    };
-    let wse = Dialect::Wse;
-    for (test, dialect, connections, least) in [
-        (Test::Ping, wse, 100, (Some(100), Some(375))),
-        (Test::Hold, wse, 100, (Some(100), Some(375))),
-        (Test::Limit, wse, 100, (Some(200), Some(750))),
-        (Test::Storm, wse, 100, (Some(100), Some(375))),
-        (Test::Fanout, Dialect::Echo, 100, (Some(10), Some(38))),
-        (Test::Throughput, Dialect::Echo, 1, (Some(100), Some(375))),
+    for (line, least) in [
+        ("stt", (Some(20), Some(75))),
+        ("echo", (Some(2), Some(8))),
+        ("ws dialect=wse", (Some(100), Some(375))),
+        ("ws dialect=wse test=hold", (Some(100), Some(375))),
+        ("ws dialect=wse test=limit", (Some(200), Some(750))),
+        ("ws dialect=wse test=storm", (Some(100), Some(375))),
+        ("ws test=fanout", (Some(10), Some(38))),
+        ("ws test=throughput connections=1", (Some(100), Some(375))),
         // There are only ten barriers per connection and second.
-        (Test::Throughput, wse, 10, (Some(100), None)),
-        (Test::Throughput, wse, 9, (None, None)),
+        (
+            "ws dialect=wse test=throughput connections=10",
+            (Some(100), None),
+        ),
+        ("ws dialect=wse test=throughput connections=9", (None, None)),
     ] {
-        let slo = Slo::ws(test.name());
-        let found = full_and_short(ws(test, dialect, connections), slo);
-        assert_eq!(found, least, "{test:?} {connections}");
+        assert_eq!(full_and_short(line), least, "{line}");
     }
 }
 
@@ -310,9 +320,7 @@ fn a_load_too_low_for_a_verdict_comes_with_the_remedy() {
     let line = conditions.no_verdict_at_all(19).expect("too low for both");
     assert!(line.starts_with("19 sessions"), "{line}");
     conditions.further_slos = Vec::new();
-    let mut ws = WsLoad::new(Test::Throughput, Dialect::Wse);
-    ws.connections = 5;
-    conditions.load = Load::Ws(Box::new(ws));
+    conditions.plan = plan("ws dialect=wse test=throughput connections=5");
     conditions.slo = Slo::ws("throughput");
     assert_eq!(
         conditions.no_verdict_at(1_000),
@@ -369,15 +377,15 @@ fn short_trials_of_a_rate_go_by_its_answers() {
     conditions.slo = Slo::ws("throughput");
     conditions.further_slos = Vec::new();
     let mut length = |dialect, connections, load| {
-        let mut ws = WsLoad::new(Test::Throughput, dialect);
-        ws.connections = connections;
-        conditions.load = Load::Ws(Box::new(ws));
+        conditions.plan = plan(&format!(
+            "ws test=throughput dialect={dialect} connections={connections}"
+        ));
         conditions.length_for(load, Length::Short)
     };
-    assert_eq!(length(Dialect::Echo, 10, 375), Length::Short);
-    assert_eq!(length(Dialect::Echo, 10, 374), Length::Full);
-    assert_eq!(length(Dialect::Wse, 100, 375), Length::Short);
-    assert_eq!(length(Dialect::Wse, 10, 100_000), Length::Full);
+    assert_eq!(length("echo", 10, 375), Length::Short);
+    assert_eq!(length("echo", 10, 374), Length::Full);
+    assert_eq!(length("wse", 100, 375), Length::Short);
+    assert_eq!(length("wse", 10, 100_000), Length::Full);
 }
 
 #[test]
@@ -416,7 +424,7 @@ fn a_lower_bound_says_who_ran_out() {
 #[test]
 fn a_bracket_says_what_its_loads_count() {
     let mut conditions = conditions();
-    conditions.load = Load::Ws(Box::new(WsLoad::new(Test::Storm, Dialect::Echo)));
+    conditions.plan = plan("ws test=storm");
     conditions.further_slos = Vec::new();
     let mut searches = Searches::new(&conditions, SETTINGS).expect("sound settings");
     searches.interrupt();

@@ -225,6 +225,15 @@ impl Manifest {
             .saturating_mul(plimsoll_host::isolation::whole_cpus(vcpu))
     }
 
+    /// A property of the target that its workload asks for, by the parameter's name.
+    #[must_use]
+    pub fn property(&self, name: &str) -> Option<&str> {
+        match name {
+            "dialect" => self.dialect.as_deref(),
+            _ => None,
+        }
+    }
+
     /// The dialect it speaks, if its workload has dialects.
     #[must_use]
     pub fn dialect(&self) -> Dialect {

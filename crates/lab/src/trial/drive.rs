@@ -1,18 +1,14 @@
 //! The client: drives a trial's work with the engine, in this process or in several.
 
 use plimsoll_engine::Report;
-use plimsoll_workload_ws::record::ClosedLoopRecord;
+use plimsoll_workload::Findings;
+use plimsoll_workload::drive::Seconds;
 
 use super::Asked;
-use super::machines::{Findings, Seconds};
 use super::processes::{ClientProcesses, Order, shares};
 use super::subject::TargetUrl;
 use super::work::Work;
 use crate::error::Result;
-
-/// The shortest grace of a closed loop, in seconds. Its pings are given up after 5 s, and the grace must leave that
-/// time to the last one.
-const CLOSED_LOOP_GRACE_S: f64 = 6.0;
 
 /// The client with its work: this process, or several processes that are ready.
 pub(super) struct Client {
@@ -61,7 +57,8 @@ impl Client {
         asked: &Asked<'_>,
         on_second: Seconds<'_>,
     ) -> Result<(Report, Findings)> {
-        let machines = self.work.machines(asked.options)?;
+        let plan = &*asked.conditions.plan;
+        let machines = self.work.machines(plan, &asked.options.profile)?;
         let report = match self.processes {
             Some(processes) => machines.settle(processes.run(asked.stop, on_second)?)?,
             None => machines.run(asked.options, &asked.stop.flag(), on_second)?,
@@ -70,23 +67,24 @@ impl Client {
     }
 }
 
-/// What a closed loop shows of the same server at the same load, if one was asked for. Run this after everything that
-/// counts has been measured and read.
+/// What the plan's work after a trial finds out about the same server at the same load, if there is any. Run this after
+/// everything that counts has been measured and read.
 ///
-/// Also `None` if the closed loop gave no result: it was interrupted, or the client's own machine ran out.
-pub(super) fn closed_loop(asked: &Asked<'_>, url: &TargetUrl) -> Result<Option<ClosedLoopRecord>> {
-    let Some(work) = Work::closed_loop(asked.conditions, url)? else {
+/// Also `None` if it gave no result: it was interrupted, or the client's own machine ran out.
+pub(super) fn afterwards(asked: &Asked<'_>, url: &TargetUrl) -> Result<Option<Findings>> {
+    let Some(afterwards) = asked.conditions.plan.afterwards() else {
         return Ok(None);
     };
+    let work = Work::of(asked.conditions, asked.load, url)?.afterwards();
     let mut options = asked.options.clone();
     let grace_s = &mut options.profile.grace_s;
-    *grace_s = grace_s.max(CLOSED_LOOP_GRACE_S);
+    *grace_s = grace_s.max(afterwards.grace_min_s);
     let asked = Asked {
         options: &options,
         ..*asked
     };
-    let client = Client::with(work, &asked, "closed-loop")?;
+    let client = Client::with(work, &asked, afterwards.name)?;
     let (report, findings) = client.drive(&asked, &mut |_| {})?;
     let told_all = !report.interrupted && report.client_faults.is_empty();
-    Ok(findings.closed_loop.filter(|_| told_all))
+    Ok(told_all.then_some(findings))
 }

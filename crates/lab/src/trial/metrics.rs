@@ -1,16 +1,13 @@
-//! What the target itself counts, read from its `/metrics` before and after a trial (section 8 of the speech contract,
-//! section 2 of the contract for general WebSocket servers).
+//! What the target itself counts, read from its `/metrics` before and after a trial, as its contract says.
 
 use std::time::{Duration, Instant};
 
 use plimsoll_core::record::SanityCheck;
-use plimsoll_core::sanity::{self, ClientCounts, MetricNames, Possible, TargetCounts};
+use plimsoll_core::sanity::{self, ClientCounts, TargetCounts};
 use plimsoll_host::http::{self, Metrics};
-use plimsoll_workload_ws::{Dialect, Test};
+use plimsoll_workload::Counters;
 
-use super::conditions::Load;
 use super::judge::whole;
-use super::ws::WsLoad;
 
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a target may take until its counters show what it did. Counters of several threads or processes are often
@@ -18,19 +15,11 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 const SETTLING_TIME: Duration = Duration::from_secs(2);
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
-/// What a workload's counters are called.
-pub(super) fn names_of(load: &Load) -> MetricNames {
-    match load {
-        Load::Stt { .. } | Load::Echo { .. } => MetricNames::STT,
-        Load::Ws(_) => MetricNames::WS,
-    }
-}
-
 /// The target's counters from before the trial.
 #[derive(Debug)]
 pub(super) struct TargetMetrics {
     url: String,
-    account: Account,
+    counters: Counters,
     before: TargetCounts,
 }
 
@@ -43,102 +32,17 @@ pub(super) struct TargetAccount {
     pub(super) processed: Option<u64>,
 }
 
-/// Which counters mean something for a load, and what they may show.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Account {
-    /// Those of a gateway for streaming speech.
-    Speech,
-    /// Those of a server for which every frame of the load is a message for its application. If `comes_back`, an
-    /// answered frame cannot have gone unseen by the application. In dialect `wse`, it is only proven that the server
-    /// read the frame. Whether the application was handed it is a finding, not a fault in anybody's account.
-    Messages { comes_back: bool },
-    /// Those of a server whose application does not count frames one by one: only connections are compared. If they
-    /// `arrive`, one may be accepted and not yet open when the trial ends.
-    Connections { arrive: bool },
-}
-
-impl Account {
-    fn of(load: &Load) -> Option<Self> {
-        match load {
-            Load::Stt { .. } => Some(Self::Speech),
-            Load::Echo { .. } => None,
-            Load::Ws(ws) => Some(Self::of_ws(ws)),
-        }
-    }
-
-    fn of_ws(ws: &WsLoad) -> Self {
-        if ws.frames_reach_the_application() {
-            Self::Messages {
-                comes_back: ws.dialect == Dialect::Echo,
-            }
-        } else {
-            Self::Connections {
-                arrive: ws.test == Test::Storm,
-            }
-        }
-    }
-
-    /// What it may show. `asides` are messages for the application that are not frames.
-    fn possible(self, client: &ClientCounts, asides: u64) -> Possible {
-        let mut possible = Possible::from(client);
-        match self {
-            Self::Speech => {}
-            Self::Messages { comes_back } => {
-                let least = if comes_back {
-                    client.frames_answered
-                } else {
-                    0
-                };
-                possible.frames = least..=client.frames_sent + asides;
-            }
-            Self::Connections { arrive } => {
-                let most = if arrive { client.frames_sent } else { 0 };
-                possible.sessions = client.sessions..=client.sessions.max(most);
-            }
-        }
-        possible
-    }
-
-    /// The counters that mean something, among all that a target reports.
-    fn counts(self, metrics: &Metrics) -> TargetCounts {
-        let sum = |name: &str| metrics.sum(name);
-        match self {
-            Self::Speech => TargetCounts {
-                frames: sum(MetricNames::STT.frames),
-                partials: sum(MetricNames::STT.partials),
-                sessions: sum(MetricNames::STT.sessions),
-            },
-            Self::Messages { .. } => TargetCounts {
-                frames: sum(MetricNames::WS.frames),
-                partials: None,
-                sessions: sum(MetricNames::WS.sessions),
-            },
-            Self::Connections { .. } => TargetCounts {
-                frames: None,
-                partials: None,
-                sessions: sum(MetricNames::WS.sessions),
-            },
-        }
-    }
-
-    /// Messages that the application was handed, according to these counts.
-    fn processed(self, counts: &TargetCounts) -> Option<u64> {
-        let messages = matches!(self, Self::Messages { .. });
-        counts.frames.filter(|_| messages).map(whole)
-    }
-}
-
 impl TargetMetrics {
-    /// Reads them at `host` (with its port) before the first session. `None` if there is nothing to compare: another
-    /// workload, no `/metrics`, or `/metrics` that cannot be read (`plimsoll check` says what is wrong with it).
-    pub(super) fn before(host: &str, load: &Load) -> Option<Self> {
-        let account = Account::of(load)?;
+    /// Reads them at `host` (with its port) before the first session. `None` if there is nothing to compare: no
+    /// counter has a meaning, no `/metrics`, or `/metrics` that cannot be read (`plimsoll check` says what is wrong with it).
+    pub(super) fn before(host: &str, counters: Option<Counters>) -> Option<Self> {
+        let counters = counters?;
         let url = format!("http://{host}/metrics");
         // On a busy machine one answer may be lost, and with it the account of the whole trial, so this asks once more.
-        let before = counts(&url, account).or_else(|| counts(&url, account))?;
+        let before = counts(&url, counters).or_else(|| counts(&url, counters))?;
         Some(Self {
             url,
-            account,
+            counters,
             before,
         })
     }
@@ -147,12 +51,12 @@ impl TargetMetrics {
     /// answered shows, or until the time for that is over. `asides` are messages for the application that are not
     /// frames.
     pub(super) fn held_against(&self, client: &ClientCounts, asides: u64) -> TargetAccount {
-        let possible = self.account.possible(client, asides);
+        let possible = self.counters.possible(client, asides);
         let began = Instant::now();
         loop {
             let told = self.grown().map(|grown| TargetAccount {
                 checks: sanity::metrics_within(&grown, &possible),
-                processed: self.account.processed(&grown),
+                processed: self.processed(&grown),
             });
             let settled = told.as_ref().is_some_and(|told| {
                 let agree = told.checks.iter().all(|check| check.holds);
@@ -171,25 +75,32 @@ impl TargetMetrics {
         let grown = self.grown();
         TargetAccount {
             checks: Vec::new(),
-            processed: grown.and_then(|grown| self.account.processed(&grown)),
+            processed: grown.and_then(|grown| self.processed(&grown)),
         }
     }
 
+    /// Messages that the application was handed, according to these counts.
+    fn processed(&self, counts: &TargetCounts) -> Option<u64> {
+        let frames = counts.frames.filter(|_| self.counters.counts_messages());
+        frames.map(whole)
+    }
+
     fn grown(&self) -> Option<TargetCounts> {
-        counts(&self.url, self.account).map(|now| now.since(&self.before))
+        counts(&self.url, self.counters).map(|now| now.since(&self.before))
     }
 }
 
-fn counts(url: &str, account: Account) -> Option<TargetCounts> {
+fn counts(url: &str, counters: Counters) -> Option<TargetCounts> {
     let body = http::get_ok(url, ANSWER_TIMEOUT).ok()?;
     let metrics = Metrics::parse(&body).ok()?;
-    Some(account.counts(&metrics))
+    Some(counters.read(|name| metrics.sum(name)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::conditions::AudioSource;
+    use plimsoll_core::sanity::MetricNames;
+    use plimsoll_workload::counters::Counted;
     use std::io::{Read, Write};
     use std::net::TcpListener;
 
@@ -217,9 +128,18 @@ mod tests {
         format!("127.0.0.1:{port}")
     }
 
-    const SPEECH: Load = Load::Stt {
-        audio: AudioSource::Synthetic,
+    const NAMES: MetricNames = MetricNames {
+        frames: "frames_total",
+        partials: "partials_total",
+        sessions: "sessions_total",
     };
+    const ANSWERS: Option<Counters> = counted(Counted::Answers);
+
+    const fn counted(counted: Counted) -> Option<Counters> {
+        let names = NAMES;
+        Some(Counters { names, counted })
+    }
+
     const CLIENT: ClientCounts = ClientCounts {
         frames_sent: 100,
         frames_answered: 90,
@@ -229,8 +149,8 @@ mod tests {
 
     #[test]
     fn an_answer_that_does_not_come_is_asked_for_again() {
-        let target = target(&["", "stt_sessions_total 7\n", "", "stt_sessions_total 9\n"]);
-        let metrics = TargetMetrics::before(&target, &SPEECH).expect("metrics");
+        let target = target(&["", "sessions_total 7\n", "", "sessions_total 9\n"]);
+        let metrics = TargetMetrics::before(&target, ANSWERS).expect("metrics");
         let checks = metrics.held_against(&CLIENT, 0).checks;
         assert_eq!((checks.len(), checks[0].holds), (1, true));
     }
@@ -238,11 +158,11 @@ mod tests {
     #[test]
     fn counters_count_from_the_trials_start_and_may_take_a_moment() {
         let target = target(&[
-            "stt_frames_total 1000\nstt_sessions_total 7\n",
-            "stt_frames_total 1010\nstt_sessions_total 9\n",
-            "stt_frames_total 1095\nstt_sessions_total 9\n",
+            "frames_total 1000\nsessions_total 7\n",
+            "frames_total 1010\nsessions_total 9\n",
+            "frames_total 1095\nsessions_total 9\n",
         ]);
-        let metrics = TargetMetrics::before(&target, &SPEECH).expect("metrics");
+        let metrics = TargetMetrics::before(&target, ANSWERS).expect("metrics");
         let told = metrics.held_against(&CLIENT, 0);
         assert_eq!(told.processed, None);
         let checks = told.checks;
@@ -250,7 +170,7 @@ mod tests {
             .iter()
             .map(|check| (check.name.as_str(), check.observed, check.holds))
             .collect();
-        // There is no stt_partials_total, so it is not compared with anything.
+        // There is no partials_total, so it is not compared with anything.
         assert_eq!(
             seen,
             [
@@ -262,8 +182,8 @@ mod tests {
 
     #[test]
     fn what_stays_wrong_is_told() {
-        let target = target(&["stt_frames_total 0\n", "stt_frames_total 110\n"]);
-        let metrics = TargetMetrics::before(&target, &SPEECH).expect("metrics");
+        let target = target(&["frames_total 0\n", "frames_total 110\n"]);
+        let metrics = TargetMetrics::before(&target, ANSWERS).expect("metrics");
         let checks = metrics.held_against(&CLIENT, 0).checks;
         assert_eq!(checks.len(), 1);
         assert!(!checks[0].holds);
@@ -271,50 +191,37 @@ mod tests {
 
     #[test]
     fn without_metrics_there_is_no_check() {
-        assert!(TargetMetrics::before(&target(&[""]), &SPEECH).is_none());
-        assert!(TargetMetrics::before(&target(&["not { a metric\n"]), &SPEECH).is_none());
-        let echo = Load::Echo {
-            message_bytes: 12,
-            period_ms: 1,
-        };
-        assert!(TargetMetrics::before(&target(&["stt_frames_total 1\n"]), &echo).is_none());
-        let gone = target(&["stt_frames_total 1\n", ""]);
-        let metrics = TargetMetrics::before(&gone, &SPEECH).expect("metrics");
+        assert!(TargetMetrics::before(&target(&[""]), ANSWERS).is_none());
+        assert!(TargetMetrics::before(&target(&["not { a metric\n"]), ANSWERS).is_none());
+        assert!(TargetMetrics::before(&target(&["frames_total 1\n"]), None).is_none());
+        let gone = target(&["frames_total 1\n", ""]);
+        let metrics = TargetMetrics::before(&gone, ANSWERS).expect("metrics");
         assert_eq!(metrics.held_against(&CLIENT, 0), TargetAccount::default());
     }
 
-    fn ws(test: Test, dialect: Dialect) -> Load {
-        Load::Ws(Box::new(WsLoad::new(test, dialect)))
-    }
-
-    const CONNECTED: &str = "ws_connections_accepted_total 2\n";
-
     #[test]
     fn a_server_whose_application_is_handed_nothing_is_no_liar_but_found() {
-        let target = target(&[
-            "ws_messages_received_total 0\n",
-            "ws_messages_received_total 0\nws_connections_accepted_total 2\n",
-        ]);
-        let load = ws(Test::Throughput, Dialect::Wse);
-        let metrics = TargetMetrics::before(&target, &load).expect("metrics");
+        let target = target(&["frames_total 0\n", "frames_total 0\nsessions_total 2\n"]);
+        let read_only = Counted::Messages { comes_back: false };
+        let metrics = TargetMetrics::before(&target, counted(read_only)).expect("metrics");
         let told = metrics.held_against(&CLIENT, 2);
         assert_eq!(told.processed, Some(0));
         assert!(told.checks.iter().all(|check| check.holds), "{told:?}");
+        assert_eq!(metrics.counters.possible(&CLIENT, 2).frames, 0..=102);
         // The application must have seen an echo, or it could not have come back.
-        let echo = Account::of(&ws(Test::Ping, Dialect::Echo)).expect("counted");
+        let echo = counted(Counted::Messages { comes_back: true }).expect("counted");
         assert_eq!(echo.possible(&CLIENT, 0).frames, 90..=100);
-        assert_eq!(metrics.account.possible(&CLIENT, 2).frames, 0..=102);
     }
 
     #[test]
     fn what_the_application_was_handed_shows_after_a_moment() {
         let target = target(&[
-            "ws_messages_received_total 5\n",
-            "ws_messages_received_total 60\n",
-            "ws_messages_received_total 100\n",
+            "frames_total 5\n",
+            "frames_total 60\n",
+            "frames_total 100\n",
         ]);
-        let load = ws(Test::Matrix, Dialect::Wse);
-        let metrics = TargetMetrics::before(&target, &load).expect("metrics");
+        let messages = counted(Counted::Messages { comes_back: false });
+        let metrics = TargetMetrics::before(&target, messages).expect("metrics");
         assert_eq!(metrics.held_against(&CLIENT, 0).processed, Some(95));
         assert_eq!(metrics.for_itself().processed, Some(95));
         assert_eq!(metrics.for_itself().checks, []);
@@ -322,27 +229,15 @@ mod tests {
 
     #[test]
     fn frames_that_are_no_messages_are_not_counted() {
-        let target = target(&[
-            "ws_messages_received_total 7\nws_connections_accepted_total 0\n",
-            CONNECTED,
-        ]);
-        for (test, dialect) in [
-            (Test::Fanout, Dialect::Echo),
-            (Test::Hold, Dialect::Wse),
-            (Test::Storm, Dialect::Wse),
-        ] {
-            let account = Account::of(&ws(test, dialect)).expect("counted");
-            let arrive = test == Test::Storm;
-            assert_eq!(account, Account::Connections { arrive });
-            let most = if arrive { 100 } else { 2 };
-            assert_eq!(account.possible(&CLIENT, 0).sessions, 2..=most);
+        let target = target(&["frames_total 7\nsessions_total 0\n", "sessions_total 2\n"]);
+        for (arrive, most) in [(false, 2), (true, 100)] {
+            let counters = counted(Counted::Sessions { arrive }).expect("counted");
+            assert_eq!(counters.possible(&CLIENT, 0).sessions, 2..=most);
         }
-        let load = ws(Test::Fanout, Dialect::Echo);
-        let metrics = TargetMetrics::before(&target, &load).expect("metrics");
+        let sessions = counted(Counted::Sessions { arrive: false });
+        let metrics = TargetMetrics::before(&target, sessions).expect("metrics");
         let told = metrics.held_against(&CLIENT, 0);
         assert_eq!((told.checks.len(), told.processed), (1, None));
         assert!(told.checks[0].holds);
-        assert_eq!(names_of(&load), MetricNames::WS);
-        assert_eq!(names_of(&SPEECH), MetricNames::STT);
     }
 }

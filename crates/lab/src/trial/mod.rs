@@ -5,8 +5,7 @@
 //! - `soundness`: whether the measurement can be believed: where the target runs (`cores`), whether a clock jumped
 //!   (`clocks`), what the target itself counts (`metrics`), and the other accounts that are kept twice;
 //! - `stage`: simulator and target, started for one trial and ended after it;
-//! - `work`: what the sessions do, the only place that knows which workloads exist; `machines` is the workload that it
-//!   makes, and `ws` has the parameters of the workload that has many tests;
+//! - `work`: what the sessions do, by which plan of which workload;
 //! - `drive`: the engine with that work, in this process or in several;
 //! - [`processes`]: a client of several processes, if one process has too few files for the connections;
 //! - `room`: whether the machine has files and ports for a load;
@@ -18,7 +17,6 @@ pub mod conditions;
 mod cores;
 mod drive;
 mod judge;
-mod machines;
 mod metrics;
 pub mod processes;
 mod room;
@@ -27,7 +25,6 @@ mod stage;
 pub mod subject;
 pub mod timeline;
 mod work;
-mod ws;
 
 use std::ops::Deref;
 use std::time::Instant;
@@ -41,21 +38,19 @@ use plimsoll_host::machine::probe;
 use plimsoll_host::resources::Recorded;
 use plimsoll_host::signals::Stop;
 use plimsoll_host::timestamp;
-use plimsoll_workload_ws::DecodeProof;
-use plimsoll_workload_ws::record::ClosedLoopRecord;
+use plimsoll_workload::{Findings, Plan};
 
 use crate::error::Result;
 use crate::simulator::Stats;
 
-pub use conditions::{Conditions, Inference, Load, NetworkPlan};
-use drive::{Client, closed_loop};
-use machines::Findings;
+pub use conditions::{Conditions, Inference, NetworkPlan};
+use drive::{Client, afterwards};
 use room::Room;
 pub use room::{most_possible, must_be_possible};
 use soundness::{Soundness, Watch};
 use stage::Staged;
 pub use subject::{Subject, TargetUrl};
-pub use ws::WsLoad;
+pub use work::Registry;
 
 /// The result of a trial.
 #[derive(Debug)]
@@ -90,10 +85,10 @@ impl Deref for TrialSecond<'_> {
 /// What was measured, before it is judged.
 struct Measured {
     report: Report,
-    /// Whether the server decodes what it was sent, if it was asked.
-    decode: Option<DecodeProof>,
-    /// What a closed loop shows of the same server, if one was run after the trial.
-    closed_loop: Option<ClosedLoopRecord>,
+    /// What the session machines found out besides.
+    findings: Findings,
+    /// What those found out that ran after the trial, if any did.
+    afterwards: Option<Findings>,
     /// The number of processes that drove the load.
     client_processes: u32,
     /// What the machine had too little of for the requested load.
@@ -150,7 +145,7 @@ pub fn run(
     if let Some(ending) = stage.target_ended()? {
         measured.report.ledger.because(&ending);
     } else if !measured.report.interrupted {
-        measured.closed_loop = closed_loop(&asked, &stage.url)?;
+        measured.afterwards = afterwards(&asked, &stage.url)?;
     }
     let mut outcome = judge::judge(conditions, &stage, load, length, started_at, measured);
     stage.clear()?;
@@ -204,10 +199,18 @@ fn options(conditions: &Conditions, stage: &Staged, room: &Room) -> Options {
         cpus: conditions.engine_cpus(),
         tick_us: conditions.tick_us,
         source_addresses: stage.source_addresses(conditions),
-        send_buffer_bytes: conditions
-            .load
-            .send_buffer_bytes(Options::SEND_BUFFER_BYTES),
+        send_buffer_bytes: send_buffer_bytes(&*conditions.plan),
     }
+}
+
+/// Bytes that a frame's header may add to a payload.
+const HEADER_MAX_BYTES: usize = 14;
+
+/// The send buffer of a connection: the usual one, unless it holds less than two frames. Otherwise a longer frame would
+/// wait for the server's reads, whatever the server does.
+fn send_buffer_bytes(plan: &dyn Plan) -> usize {
+    let frame_bytes = plan.frame_bytes().unwrap_or(0) + HEADER_MAX_BYTES;
+    Options::SEND_BUFFER_BYTES.max(2 * frame_bytes)
 }
 
 fn measure(
@@ -230,10 +233,10 @@ fn measure(
         let row = timeline::so_far(rows.add(&second), |name| monitor.latest(name));
         on_second(&row, &second.latency);
     };
-    let (report, Findings { decode, .. }) = client.drive(asked, &mut each_second)?;
+    let (report, findings) = client.drive(asked, &mut each_second)?;
     let inference = window_stats.finish(stage);
     let recorded = monitor.stop()?;
-    let soundness = watch.end(conditions, stage, &report, decode.as_ref());
+    let soundness = watch.end(conditions, stage, &report, &findings);
     let mut seconds = rows.finish();
     timeline::add_target(
         &mut seconds,
@@ -243,8 +246,8 @@ fn measure(
     );
     Ok(Measured {
         report,
-        decode,
-        closed_loop: None,
+        findings,
+        afterwards: None,
         client_processes: asked.processes,
         short_of: None,
         seconds,

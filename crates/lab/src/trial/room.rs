@@ -1,13 +1,14 @@
 //! Whether the machine has open files and ports for a load. A trial that ran out of them halfway would look like the
 //! target's limit.
 
-use plimsoll_host::machine::{Limits, Need, preflight};
-use plimsoll_workload_ws::Test;
+use std::net::IpAddr;
 
-use super::conditions::{Conditions, Load};
+use plimsoll_host::machine::{Limits, Need, preflight};
+use plimsoll_workload::Demand;
+
+use super::conditions::Conditions;
 use super::processes::{PROCESSES_MAX, processes_for};
 use super::subject::Subject;
-use super::ws::must_reach;
 use crate::error::{Error, Result};
 
 /// What there is room for.
@@ -32,8 +33,11 @@ impl Room {
     }
 
     fn within(conditions: &Conditions, load: u32, limits: Limits) -> Result<Self> {
-        let sessions = conditions.load.sessions_for(load, &conditions.profile);
-        let concurrent = conditions.load.concurrent_for(load, &conditions.profile);
+        let Demand {
+            sessions,
+            concurrent,
+            ..
+        } = conditions.plan.demand(load, &conditions.profile);
         let of = |sessions: u32, short_of| {
             let several = processes_max(conditions) > 1;
             let open = if several {
@@ -51,7 +55,7 @@ impl Room {
         let need = Need {
             sessions: concurrent,
             client_processes: processes_max(conditions),
-            client_addresses: conditions.load.source_addresses().len().max(1) as u64,
+            client_addresses: conditions.plan.source_addresses().len().max(1) as u64,
             further_connections: 0,
         };
         let Err(error) = preflight(need, limits) else {
@@ -59,7 +63,7 @@ impl Room {
         };
         let room = limits.room(need);
         let within = u32::try_from(room.sessions).unwrap_or(u32::MAX);
-        if !looks_for_the_end(&conditions.load) || within == 0 {
+        if !conditions.plan.looks_for_the_machines_limit() || within == 0 {
             return Err(error.into());
         }
         let short_of = format!(
@@ -70,21 +74,30 @@ impl Room {
     }
 }
 
-/// Whether the test asks how many connections are possible, so that the machine's limit is an answer.
-fn looks_for_the_end(load: &Load) -> bool {
-    matches!(load, Load::Ws(ws) if ws.test == Test::Limit)
-}
-
 /// The most client processes that may drive a load together.
 fn processes_max(conditions: &Conditions) -> u64 {
     // A target that we start has as many files as one client process. Unless the limit is what the test looks for, it is
     // better to refuse than to try.
-    let several = !conditions.configured || looks_for_the_end(&conditions.load);
+    let several = !conditions.configured || conditions.plan.looks_for_the_machines_limit();
     if several { PROCESSES_MAX.into() } else { 1 }
 }
 
-/// Whether a trial of this load is possible at all, as far as this can be known without starting anything. Checks the
-/// load's own values, open files, ports, and that something listens at a URL.
+/// Checks that connections from these addresses can reach a target there.
+///
+/// # Errors
+/// One line with the remedy.
+fn must_reach(source_addresses: &[IpAddr], target: IpAddr) -> Result<()> {
+    let other_kind = |source: &&IpAddr| source.is_ipv4() != target.is_ipv4();
+    match source_addresses.iter().find(other_kind) {
+        Some(source) => Err(Error::Usage(format!(
+            "--source-addresses: {source} cannot reach {target}; use addresses of the same kind"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Whether a trial of this load is possible at all, as far as this can be known without starting anything. Checks
+/// open files, ports, and that something listens at a URL.
 ///
 /// # Errors
 /// One line with the remedy.
@@ -94,15 +107,14 @@ pub fn must_be_possible(conditions: &Conditions, subject: &Subject, load: u32) -
             "the load must not be 0; ask for at least 1".to_owned(),
         ));
     }
-    conditions.load.check()?;
     Room::of(conditions, load)?;
     match subject {
         Subject::Started(_) => must_reach(
-            conditions.load.source_addresses(),
+            conditions.plan.source_addresses(),
             std::net::Ipv4Addr::LOCALHOST.into(),
         ),
         Subject::Running { url, .. } => {
-            must_reach(conditions.load.source_addresses(), url.address.ip())?;
+            must_reach(conditions.plan.source_addresses(), url.address.ip())?;
             url.must_listen()
         }
     }
@@ -136,14 +148,7 @@ fn most_within(conditions: &Conditions, most: u32, limits: Limits) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::find::tests::conditions;
-    use crate::trial::WsLoad;
-    use plimsoll_workload_ws::Dialect;
-
-    const ECHO: Load = Load::Echo {
-        message_bytes: 128,
-        period_ms: 100,
-    };
+    use crate::find::tests::{conditions, plan};
 
     const LIMITS: Limits = Limits {
         fd_soft: 10_256,
@@ -151,27 +156,28 @@ mod tests {
         ports: Some((32_768, 60_999)),
     };
 
-    fn of(test: Test) -> Conditions {
-        let mut conditions = conditions();
-        conditions.load = Load::Ws(Box::new(WsLoad::new(test, Dialect::Echo)));
-        conditions
+    fn of(line: &str) -> Conditions {
+        Conditions {
+            plan: plan(line),
+            ..conditions()
+        }
     }
 
     #[test]
     fn what_has_room_is_driven_and_what_has_none_is_refused() {
-        let room = Room::within(&of(Test::Hold), 10_000, LIMITS).expect("room");
+        let room = Room::within(&of("ws test=hold"), 10_000, LIMITS).expect("room");
         assert_eq!((room.sessions, room.processes), (10_000, 1));
         assert_eq!(room.short_of, None);
-        let refused = Room::within(&of(Test::Hold), 10_001, LIMITS).expect_err("none");
+        let refused = Room::within(&of("ws test=hold"), 10_001, LIMITS).expect_err("none");
         assert!(refused.to_string().contains("open files"), "{refused}");
         // A rate over connections needs no more connections at any load.
-        let rate = Room::within(&of(Test::Throughput), 4_000_000, LIMITS).expect("room");
+        let rate = Room::within(&of("ws test=throughput"), 4_000_000, LIMITS).expect("room");
         assert_eq!(rate.sessions, 100);
     }
 
     #[test]
     fn the_test_for_the_limit_takes_as_many_processes_as_it_needs() {
-        let mut conditions = of(Test::Limit);
+        let mut conditions = of("ws test=limit");
         let room = |conditions: &Conditions, load| {
             let room = Room::within(conditions, load, LIMITS).expect("an answer");
             (room.sessions, room.processes, room.short_of)
@@ -182,12 +188,9 @@ mod tests {
         assert_eq!((sessions, processes), (28_232 - 512, 3));
         assert!(short_of.expect("ports").starts_with("ports"));
         // Each address has its own ports.
-        let address = |last| std::net::Ipv4Addr::new(127, 0, 0, last).into();
-        conditions.load = {
-            let mut ws = WsLoad::new(Test::Limit, Dialect::Echo);
-            ws.source_addresses = (1..=100).map(address).collect();
-            Load::Ws(Box::new(ws))
-        };
+        let addresses: Vec<_> = (1..=100).map(|last| format!("127.0.0.{last}")).collect();
+        let line = format!("ws test=limit source_addresses={}", addresses.join(","));
+        conditions.plan = plan(&line);
         assert_eq!(room(&conditions, 40_000), (40_000, 4, None));
         let (sessions, processes, short_of) = room(&conditions, 1_000_000);
         assert_eq!((sessions, processes), (640_000, 64));
@@ -196,11 +199,8 @@ mod tests {
 
     #[test]
     fn every_load_is_shared_by_several_processes_where_we_do_not_start_the_server() {
-        let loads = [conditions().load, ECHO].into_iter();
-        let of_ws = [Test::Ping, Test::Hold, Test::Fanout].map(|test| of(test).load);
-        for load in loads.chain(of_ws) {
-            let mut conditions = conditions();
-            conditions.load = load;
+        for line in ["stt", "echo", "ws", "ws test=hold", "ws test=fanout"] {
+            let mut conditions = of(line);
             assert!(Room::within(&conditions, 20_001, LIMITS).is_err());
             conditions.configured = false;
             let room = Room::within(&conditions, 20_001, LIMITS).expect("room");
@@ -208,18 +208,15 @@ mod tests {
             // There are ports for no more.
             assert!(Room::within(&conditions, 28_000, LIMITS).is_err());
         }
-        let mut connections = of(Test::Throughput);
+        let mut connections = of("ws test=throughput connections=20001");
         connections.configured = false;
-        if let Load::Ws(ws) = &mut connections.load {
-            ws.connections = 20_001;
-        }
         let room = Room::within(&connections, 100_000, LIMITS).expect("room");
         assert_eq!((room.sessions, room.processes), (20_001, 3));
     }
 
     #[test]
     fn arrivals_are_not_all_open_at_once() {
-        let mut storm = of(Test::Storm);
+        let mut storm = of("ws test=storm");
         let room = Room::within(&storm, 1_000, LIMITS).expect("room");
         assert_eq!((room.sessions, room.processes), (13_000, 1));
         storm.configured = false;
@@ -232,16 +229,19 @@ mod tests {
 
     #[test]
     fn the_greatest_possible_load_is_found() {
-        assert_eq!(most_within(&of(Test::Hold), 1_000_000, LIMITS), 10_000);
-        assert_eq!(most_within(&of(Test::Hold), 9_000, LIMITS), 9_000);
-        assert_eq!(most_within(&of(Test::Limit), 90_000, LIMITS), 90_000);
+        assert_eq!(most_within(&of("ws test=hold"), 1_000_000, LIMITS), 10_000);
+        assert_eq!(most_within(&of("ws test=hold"), 9_000, LIMITS), 9_000);
+        assert_eq!(most_within(&of("ws test=limit"), 90_000, LIMITS), 90_000);
         // With 7 s of arrivals open at once.
-        assert_eq!(most_within(&of(Test::Storm), 1_000_000, LIMITS), 10_000 / 7);
+        assert_eq!(
+            most_within(&of("ws test=storm"), 1_000_000, LIMITS),
+            10_000 / 7
+        );
         let none = Limits {
             fd_soft: 200,
             ..LIMITS
         };
-        assert_eq!(most_within(&of(Test::Limit), 90_000, none), 0);
+        assert_eq!(most_within(&of("ws test=limit"), 90_000, none), 0);
     }
 
     #[test]
@@ -250,7 +250,18 @@ mod tests {
             url: crate::trial::TargetUrl::at(([127, 0, 0, 1], 1).into(), "/"),
             resources: None,
         };
-        let refused = must_be_possible(&of(Test::Ping), &subject, 0).expect_err("nothing");
+        let refused = must_be_possible(&of("ws test=ping"), &subject, 0).expect_err("nothing");
         assert!(refused.to_string().contains("at least 1"));
+    }
+
+    #[test]
+    fn sources_must_be_of_the_targets_kind() {
+        let four: IpAddr = "127.0.0.1".parse().expect("an address");
+        let sources = ["127.0.0.2", "127.0.0.3"].map(|text| text.parse().expect("an address"));
+        assert!(must_reach(&sources, four).is_ok());
+        assert!(must_reach(&[], four).is_ok());
+        let six: IpAddr = "::1".parse().expect("an address");
+        let text = must_reach(&sources, six).expect_err("refused").to_string();
+        assert!(text.contains("127.0.0.2 cannot reach ::1"), "{text}");
     }
 }

@@ -6,10 +6,10 @@ use plimsoll_core::record::SanityCheck;
 use plimsoll_core::sanity::{self, ClientCounts};
 use plimsoll_engine::Report;
 use plimsoll_host::isolation::CpuList;
-use plimsoll_workload_ws::DecodeProof;
+use plimsoll_workload::Findings;
 
 use super::clocks::Clocks;
-use super::conditions::{Conditions, Load};
+use super::conditions::Conditions;
 use super::cores;
 use super::metrics::{TargetAccount, TargetMetrics};
 use super::stage::Staged;
@@ -47,7 +47,7 @@ impl<'a> Watch<'a> {
     pub(super) fn begin(conditions: &Conditions, subject: &'a Subject, stage: &Staged) -> Self {
         Self {
             subject,
-            metrics: TargetMetrics::before(&stage.http_host, &conditions.load),
+            metrics: TargetMetrics::before(&stage.http_host, conditions.plan.counters()),
             target_cpus: cores::of_target(conditions, subject),
             clocks: Clocks::start(),
         }
@@ -64,7 +64,7 @@ impl<'a> Watch<'a> {
         conditions: &Conditions,
         stage: &Staged,
         report: &Report,
-        decode: Option<&DecodeProof>,
+        findings: &Findings,
     ) -> Soundness {
         self.clocks.look();
         let asks_back_end = match self.subject {
@@ -77,7 +77,8 @@ impl<'a> Watch<'a> {
         let cpus = cpus.into_iter().flatten().flat_map(CpuList::as_slice);
         let target_cpus = CpuList::new(cpus.copied().collect());
         let comparable = can_be_compared(report);
-        let told = self.told(comparable, report, decode);
+        let asides = conditions.plan.asides(findings);
+        let told = self.told(comparable, report, asides);
         let read = report.ledger.frames_answered_in_all;
         Soundness {
             target_cpus,
@@ -97,20 +98,10 @@ impl<'a> Watch<'a> {
     }
 
     /// What the target itself counts.
-    fn told(
-        &self,
-        comparable: bool,
-        report: &Report,
-        decode: Option<&DecodeProof>,
-    ) -> TargetAccount {
+    fn told(&self, comparable: bool, report: &Report, asides: u64) -> TargetAccount {
         match &self.metrics {
             None => TargetAccount::default(),
-            Some(metrics) if comparable => {
-                // A session asks once whether its format is decoded. If it is not, the question is one more message for
-                // the application.
-                let asides = decode.map_or(0, |proof| proof.asked);
-                metrics.held_against(&client_counts(report), asides)
-            }
+            Some(metrics) if comparable => metrics.held_against(&client_counts(report), asides),
             Some(metrics) => metrics.for_itself(),
         }
     }
@@ -160,9 +151,7 @@ fn checked(
         ));
     }
     checks.extend(of_target);
-    let speech = matches!(conditions.load, Load::Stt { .. });
-    if speech
-        && asks_back_end
+    if asks_back_end
         && let Some(simulator) = &stage.simulator
         && let Ok(stats) = simulator.stats()
     {

@@ -10,9 +10,8 @@ use plimsoll_host::isolation::{Cgroup, Layout, OwnNetwork, no_own_network};
 use plimsoll_host::process::{Child, Launch, choose_port, port_taken};
 use plimsoll_host::resources::{DEFAULT_INTERVAL, Monitor, Sampler, SocketWatch, Source, Watched};
 use plimsoll_host::signals::Stop;
-use plimsoll_workload_ws::Dialect;
 
-use super::conditions::{CPU_PASSES, Conditions, Inference, Load, MODEL_DELAY_MS, NetworkPlan};
+use super::conditions::{Conditions, Inference, NetworkPlan};
 use super::subject::{Subject, TargetUrl};
 use crate::contract::CONTRACT_VARIABLES;
 use crate::error::{Error, Result};
@@ -61,7 +60,10 @@ impl Staged {
             Inference::Simulator(binary) => {
                 let mut settings = vec![
                     ("MODEL_SEED".to_owned(), conditions.seed.to_string()),
-                    ("MODEL_DELAY_MS".to_owned(), MODEL_DELAY_MS.to_string()),
+                    (
+                        "MODEL_DELAY_MS".to_owned(),
+                        plimsoll_workload_stt::plan::MODEL_DELAY_MS.to_string(),
+                    ),
                 ];
                 let address = network.as_ref().map(OwnNetwork::client_address);
                 settings.extend(address.map(|address| ("BIND".to_owned(), address.to_string())));
@@ -90,7 +92,7 @@ impl Staged {
                 };
                 let started = Started::start(conditions, manifest, &at, told, &secrets, stop)?;
                 Ok(Self {
-                    url: TargetUrl::at(at.load(), conditions.load.default_path()),
+                    url: TargetUrl::at(at.load(), conditions.plan.told().path),
                     http_host: at.http().to_string(),
                     target: Target {
                         name: manifest.name.clone(),
@@ -178,7 +180,7 @@ impl Staged {
 
     /// The addresses that connections come from; none where the kernel chooses.
     pub(super) fn source_addresses(&self, conditions: &Conditions) -> Vec<IpAddr> {
-        let asked = conditions.load.source_addresses();
+        let asked = conditions.plan.source_addresses();
         match &self.network {
             Some(network) if !asked.is_empty() => network.client_addresses().to_vec(),
             _ => asked.to_vec(),
@@ -254,7 +256,7 @@ impl Started {
         launch.secrets = secrets.clone();
         launch.network = at.network.map(OwnNetwork::namespace);
         let mut child = launch.start(Some(&group))?;
-        let health = format!("http://{}{}", at.http(), conditions.load.health_path());
+        let health = format!("http://{}{}", at.http(), conditions.plan.told().health_path);
         let mut listens_inside = 0;
         child.wait_ready_unless(&health, READY_TIMEOUT, stop, &mut || {
             listens_inside += u32::from(at.listens_inside());
@@ -330,7 +332,7 @@ fn network(conditions: &Conditions, subject: &Subject) -> Result<Option<OwnNetwo
         return Ok(None);
     }
     let placement = &conditions.placement;
-    let addresses = conditions.load.source_addresses().len();
+    let addresses = conditions.plan.source_addresses().len();
     let network = OwnNetwork::make(placement, addresses).map_err(|why| no_own_network(&why))?;
     Ok(Some(network))
 }
@@ -376,24 +378,11 @@ fn environment(
     let mut variables = vec![
         ("PORT".to_owned(), ports.load.to_string()),
         ("WORKER_THREADS".to_owned(), threads.to_string()),
-        ("CPU_PASSES".to_owned(), CPU_PASSES.to_string()),
-        ("MODEL_DELAY_MS".to_owned(), MODEL_DELAY_MS.to_string()),
     ];
+    variables.extend(conditions.plan.told().variables);
     variables.extend(inference_url.map(|url| ("INFERENCE_URL".to_owned(), url.to_owned())));
     let metrics_port = ports.metrics.map(|port| port.to_string());
     variables.extend(metrics_port.map(|port| ("METRICS_PORT".to_owned(), port)));
-    if let Load::Ws(ws) = &conditions.load
-        && ws.dialect == Dialect::Wse
-    {
-        // What the target must know to accept the client's tokens.
-        let who = &ws.credentials;
-        let known = [
-            ("WSE_SECRET", who.secret.expose()),
-            ("WSE_ISSUER", &who.issuer),
-            ("WSE_AUDIENCE", &who.audience),
-        ];
-        variables.extend(known.map(|(name, value)| (name.to_owned(), value.to_owned())));
-    }
     // What the manifest fixes takes precedence over what we would choose.
     for (name, value) in &manifest.run.env {
         variables.retain(|(ours, _)| ours != name);
@@ -436,9 +425,7 @@ fn flatten(into: &mut BTreeMap<String, String>, name: String, value: &serde_json
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::find::tests::conditions;
-    use crate::trial::WsLoad;
-    use plimsoll_workload_ws::Test;
+    use crate::find::tests::{conditions, plan};
     use std::path::Path;
 
     fn manifest(keys: &str) -> Manifest {
@@ -463,27 +450,22 @@ mod tests {
     }
 
     #[test]
-    fn a_wse_server_is_told_whom_to_believe() {
+    fn a_target_is_told_what_its_plan_says_unless_its_manifest_does() {
         let mut conditions = conditions();
-        let told = |conditions: &Conditions| {
+        let mut told = |line: &str, keys: &str| {
+            conditions.plan = plan(line);
             let ports = Ports {
                 load: 1,
                 metrics: Some(2),
             };
-            let told = environment(
-                conditions,
-                &manifest("separate_metrics_port = true"),
-                ports,
-                None,
-            );
+            let told = environment(&conditions, &manifest(keys), ports, None);
             BTreeMap::from_iter(told)
         };
-        for dialect in Dialect::ALL {
-            conditions.load = Load::Ws(Box::new(WsLoad::new(Test::Ping, dialect)));
-            let told = told(&conditions);
-            assert_eq!(told["PORT"], "1");
-            assert_eq!(told["METRICS_PORT"], "2");
-            assert_eq!(told.contains_key("WSE_SECRET"), dialect == Dialect::Wse);
+        for line in ["stt", "echo", "ws", "ws dialect=wse"] {
+            let told = told(line, "separate_metrics_port = true");
+            assert_eq!((&*told["PORT"], &*told["METRICS_PORT"]), ("1", "2"));
+            assert_eq!(told.contains_key("CPU_PASSES"), line == "stt");
+            assert_eq!(told.contains_key("WSE_SECRET"), line == "ws dialect=wse");
         }
     }
 }

@@ -7,52 +7,57 @@ use std::time::Duration;
 use plimsoll_core::profile::Profile;
 use plimsoll_core::recorder::Recorder;
 use plimsoll_core::schedule::SessionPlan;
+use plimsoll_core::session::Workload as SessionMachines;
 use plimsoll_core::session::{Disconnect, Phase, Session, Transmit};
 use plimsoll_engine::clock::Clock;
-use plimsoll_engine::{Company, Part, Report, Unsettled};
-use plimsoll_workload_ws::Format;
+use plimsoll_engine::{Company, Options, Part, Report, Unsettled};
+use plimsoll_workload::machines;
 use serde_json::Value;
 use socket2::{Domain, Socket, Type};
 
 use super::*;
-use crate::find::tests::conditions;
+use crate::find::tests::{WORKLOADS, conditions, plan};
 
 const SESSIONS: u32 = 10;
 
-/// Everything that sessions may do.
-pub(in crate::trial) fn all(address: SocketAddr) -> Vec<Work> {
+/// Everything that sessions may do, each with its plan.
+pub(in crate::trial) fn all(address: SocketAddr) -> Vec<(Work, Arc<dyn Plan>)> {
     let url = TargetUrl::at(address, "/?x=%22");
     let mut conditions = conditions();
-    let mut loads = vec![
-        conditions.load.clone(),
-        Load::Echo {
-            message_bytes: 64,
-            period_ms: 10,
-        },
+    let mut lines = vec![
+        "stt".to_owned(),
+        "echo message_bytes=64 period_ms=10".to_owned(),
     ];
-    for dialect in Dialect::ALL {
-        for test in Test::ALL {
-            let mut ws = WsLoad::new(test, dialect);
-            ws.connections = SESSIONS;
-            ws.closed_loop = matches!(test, Test::Ping | Test::Throughput);
-            if dialect == Dialect::Wse {
-                ws.format = Format::Msgpack;
-            }
-            loads.push(Load::Ws(Box::new(ws)));
+    for dialect in ["echo", "wse format=msgpack"] {
+        for test in [
+            "storm",
+            "ping closed_loop=true",
+            "throughput closed_loop=true",
+            "matrix",
+            "formats",
+            "hold",
+            "limit",
+            "fanout",
+        ] {
+            lines.push(format!(
+                "ws test={test} connections={SESSIONS} dialect={dialect}"
+            ));
         }
     }
     let mut works = Vec::new();
-    for load in loads {
-        conditions.load = load;
-        works.push(Work::of(&conditions, SESSIONS, &url).expect("work"));
-        works.extend(Work::closed_loop(&conditions, &url).expect("work"));
+    for line in lines {
+        conditions.plan = plan(&line);
+        let work = Work::of(&conditions, SESSIONS, &url).expect("work");
+        if conditions.plan.afterwards().is_some() {
+            works.push((work.clone().afterwards(), Arc::clone(&conditions.plan)));
+        }
+        works.push((work, Arc::clone(&conditions.plan)));
     }
     // Also what is known of a target that we did not start.
-    conditions.load = Load::Stt {
-        audio: AudioSource::File("a.wav".into()),
-    };
+    conditions.plan = plan("stt");
     conditions.configured = false;
-    works.push(Work::of(&conditions, SESSIONS, &url).expect("work"));
+    let work = Work::of(&conditions, SESSIONS, &url).expect("work");
+    works.push((work, Arc::clone(&conditions.plan)));
     works
 }
 
@@ -105,7 +110,8 @@ fn parts(work: &Work, options: &Options) -> Unsettled<Value> {
             ..options.clone()
         };
         let work: Work = serde_json::from_str(&order).expect("an order can be read");
-        let machines = work.machines(&options).expect("machines");
+        let plan = work.plan(WORKLOADS).expect("a plan");
+        let machines = work.machines(&*plan, &options.profile).expect("machines");
         let stop = AtomicBool::new(false);
         let part = machines.run_part(&two, &options, &stop, &mut |_| {});
         serde_json::to_string(&part.expect("it runs")).expect("a report is JSON")
@@ -125,12 +131,9 @@ fn parts(work: &Work, options: &Options) -> Unsettled<Value> {
 fn every_work_can_be_divided() {
     let (_socket, address) = nobody();
     let options = options(address);
-    for work in all(address) {
+    for (work, plan) in all(address) {
         let name = format!("{work:?}");
-        if matches!(&work, Work::Stt { audio, .. } if *audio != AudioSource::Synthetic) {
-            continue;
-        }
-        let machines = work.machines(&options).expect("machines");
+        let machines = work.machines(&*plan, &options.profile).expect("machines");
         let two = machines.settle(parts(&work, &options)).expect("settled");
         assert_eq!(two.sessions, u64::from(SESSIONS), "{name}");
         let never = AtomicBool::new(false);
@@ -141,8 +144,11 @@ fn every_work_can_be_divided() {
             two.ledger.sessions_failed, one.ledger.sessions_failed,
             "{name}"
         );
-        let closed = matches!(work, Work::ClosedLoop { .. });
-        assert_eq!(machines.findings().closed_loop.is_some(), closed, "{name}");
+        let closed = machines
+            .findings()
+            .get("closed_loop")
+            .is_some_and(|loop_| !loop_.is_null());
+        assert_eq!(closed, work.afterwards, "{name}");
     }
 }
 
@@ -150,84 +156,53 @@ fn every_work_can_be_divided() {
 fn what_every_part_found_out_is_added_up() {
     let (_socket, address) = nobody();
     let mut conditions = conditions();
-    let mut ws = WsLoad::new(Test::Throughput, Dialect::Wse);
-    ws.closed_loop = true;
-    conditions.load = Load::Ws(Box::new(ws));
+    conditions.plan = plan("ws test=throughput dialect=wse closed_loop=true");
     let url = TargetUrl::at(address, "/");
     let options = options(address);
     let settled = |work: &Work, claims: &str| {
-        let machines = work.machines(&options).expect("machines");
+        let machines = work.machines(&*conditions.plan, &options.profile);
+        let machines = machines.expect("machines");
         let mut parts = Unsettled::empty(Clock::start());
         parts.claims = serde_json::from_str(claims).expect("JSON");
-        machines.settle(parts).map(|_| machines.findings())
+        let settled = machines.settle(parts).map(|_| machines.findings());
+        settled.map_err(Error::from)
     };
     let work = Work::of(&conditions, SESSIONS, &url).expect("work");
     let claims = r#"[{"answered":true},{"answered":false},{"answered":true}]"#;
-    let decode = settled(&work, claims).expect("claims").decode;
-    let decode = decode.expect("it was asked");
-    assert_eq!((decode.asked, decode.answered), (3, 2));
+    let found = settled(&work, claims).expect("claims");
+    let decode = &found["decode"];
+    assert_eq!(
+        (decode["asked"].as_u64(), decode["answered"].as_u64()),
+        (Some(3), Some(2))
+    );
+    assert_eq!(conditions.plan.asides(&found), 3);
     // Both sides are this program.
     let error = settled(&work, "[7]").expect_err("no claim");
     assert_eq!(error.exit_code(), 70, "{error}");
 
-    let flood = Work::closed_loop(&conditions, &url).expect("work");
-    let flood = flood.expect("it was asked for");
+    let flood = work.afterwards();
     let found = settled(&flood, r#"[{"HandedOver":5},{"HandedOver":7}]"#).expect("claims");
-    let record = found.closed_loop.expect("it is one");
     // In a window of 0.1 s.
-    assert_eq!(record.messages_per_second, Some(120.0));
-}
-
-#[test]
-fn a_closed_loops_pings_and_messages_are_told_apart() {
-    let mut told = ClosedLoop {
-        pings_answered: 9,
-        pings_given_up: 1,
-        ..ClosedLoop::default()
-    };
-    told.round_trip.p99_ms = Some(2.5);
-    let pings = record_of_pings(&told);
-    assert_eq!((pings.pings_answered, pings.pings_given_up), (9, 1));
-    assert_eq!((pings.p99_ms, pings.messages_per_second), (Some(2.5), None));
-    told.messages_per_second = 100.0;
-    let messages = record_of_messages(&told);
-    assert_eq!(messages.messages_per_second, Some(100.0));
-    assert_eq!((messages.pings_answered, messages.p99_ms), (0, None));
-}
-
-#[test]
-fn only_a_wse_server_is_given_a_token() {
-    let endpoint = Endpoint {
-        host: "127.0.0.1:1".to_owned(),
-        path: "/".to_owned(),
-        headers: Vec::new(),
-    };
-    for dialect in Dialect::ALL {
-        let ws = WsLoad::new(Test::Ping, dialect);
-        let asked = with_token(&ws, endpoint.clone());
-        assert_eq!(asked.headers.is_empty(), dialect == Dialect::Echo);
-        asked.check().expect("can be asked for");
-    }
+    assert_eq!(found["closed_loop"]["messages_per_second"], 120.0);
 }
 
 /// A client process gets the token and not the secret that signs it.
 #[test]
 fn an_order_has_no_token_secret() {
     let mut conditions = conditions();
-    let mut ws = WsLoad::new(Test::Ping, Dialect::Wse);
-    let secret = "a secret of more than thirty-two bytes";
-    ws.credentials.secret = plimsoll_core::secret::Secret::new(secret);
-    conditions.load = Load::Ws(Box::new(ws));
+    let secret = "a-secret-of-more-than-thirty-two-bytes";
+    conditions.plan = plan(&format!("ws dialect=wse token_secret={secret}"));
     let address = ([127, 0, 0, 1], 9).into();
     let work = Work::of(&conditions, 1, &TargetUrl::at(address, "/")).expect("work");
     let order = serde_json::to_string(&work).expect("JSON");
     assert!(order.contains("access_token="));
     assert!(!order.contains(secret));
+    assert!(!format!("{:?}", conditions.plan).contains(secret));
 }
 
 struct Panics;
 
-impl Workload for Panics {
+impl SessionMachines for Panics {
     type Session = Self;
 
     fn session(&self, _plan: &SessionPlan) -> Self {
@@ -274,7 +249,7 @@ fn a_panic_of_an_engine_thread_is_plimsolls_own_fault() {
     let (_socket, address) = nobody();
     let options = options(address);
     let run = machines(Panics).run(&options, &AtomicBool::new(false), &mut |_| {});
-    let error = run.expect_err("it panics");
+    let error = Error::from(run.expect_err("it panics"));
     assert_eq!(error.exit_code(), 70, "{error}");
     assert!(error.to_string().contains("please report"), "{error}");
 }

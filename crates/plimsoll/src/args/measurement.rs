@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
 use plimsoll_core::secret::Secret;
+use plimsoll_workload::Workload;
 
-use super::WsArgs;
+use super::ParameterArgs;
 
 /// The target.
 #[derive(Debug, Clone, ClapArgs)]
@@ -20,28 +21,8 @@ pub(crate) struct Which {
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
     /// What the sessions do
-    #[arg(long, value_enum, default_value_t = WorkloadName::Stt)]
-    pub(crate) workload: WorkloadName,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum WorkloadName {
-    /// Streaming speech-to-text
-    Stt,
-    /// Any RFC 6455 server that sends every message back
-    Echo,
-    /// General WebSocket servers: eight tests, see --test
-    Ws,
-}
-
-impl WorkloadName {
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Stt => "stt",
-            Self::Echo => "echo",
-            Self::Ws => "ws",
-        }
-    }
+    #[arg(long, value_name = "WORKLOAD", value_parser = crate::workloads::parser(), default_value = crate::workloads::usual())]
+    pub(crate) workload: &'static dyn Workload,
 }
 
 /// CPUs and network of target and client.
@@ -94,15 +75,6 @@ pub(crate) struct LoadArgs {
     /// trials
     #[arg(long, value_name = "FILE")]
     pub(crate) slo: Vec<PathBuf>,
-    /// WAV file that speech-to-text sessions send: 16 kHz, mono, 16 bit [default: synthetic frames]
-    #[arg(long, value_name = "FILE.wav")]
-    pub(crate) audio: Option<PathBuf>,
-    /// Message size in bytes [default: 128 for echo; for ws it depends on the test]
-    #[arg(long, value_name = "N")]
-    pub(crate) message_bytes: Option<usize>,
-    /// Milliseconds between two messages of a session [default: 100 for echo; for ws it depends on the test]
-    #[arg(long, value_name = "N")]
-    pub(crate) period_ms: Option<u64>,
     /// Where targets send their batches: `sim` (the inference simulator) or the URL of your own server
     #[arg(long, value_name = "sim|URL", default_value = "sim")]
     pub(crate) inference: String,
@@ -129,7 +101,7 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "PATH")]
     pub(crate) cgroup: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) ws: WsArgs,
+    pub(crate) parameters: ParameterArgs,
 }
 
 /// Where the result goes.

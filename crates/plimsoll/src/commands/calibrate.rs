@@ -182,7 +182,7 @@ pub(crate) fn quick_reach(
         seconds: 1.5,
         sessions_max: sessions_max(),
     };
-    let us_per_frame = calibrate::engine_us_per_frame(&conditions.load, &settings, stop)?;
+    let us_per_frame = calibrate::engine_us_per_frame(&*conditions.plan, &settings, stop)?;
     let simulator_us = match conditions.inference {
         Inference::Simulator(_) => SIMULATOR_US_PER_SESSION_SECOND,
         Inference::Url(_) | Inference::None => 0.0,

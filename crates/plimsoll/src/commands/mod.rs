@@ -8,7 +8,7 @@ pub(crate) mod find;
 pub(crate) mod generate;
 pub(crate) mod history;
 pub(crate) mod list;
-pub(crate) mod matrix;
 pub(crate) mod report;
 pub(crate) mod run;
+pub(crate) mod series;
 pub(crate) mod serve;

@@ -15,7 +15,7 @@ use crate::workloads::TELLERS;
 pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
     let out = pages_folder(args)?;
     let mut written = output::render_to(&args.path, out)?;
-    let results = plimsoll_report::load(&args.path)?;
+    let results = plimsoll_report::load(&args.path, TELLERS)?;
     let own = own_folders(&args.path, results.ranking.as_ref());
     for (name, folder) in &own {
         written.extend(plimsoll_report::render_to(

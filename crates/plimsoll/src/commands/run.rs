@@ -8,9 +8,10 @@ use plimsoll_host::signals::Stop;
 use plimsoll_lab::campaign::{Observer, TrialBegins};
 use plimsoll_lab::trial;
 use plimsoll_report::{ResultFolder, text};
+use plimsoll_workload::Series;
 
 use crate::args::RunArgs;
-use crate::commands::matrix;
+use crate::commands::series;
 use crate::failure::Failure;
 use crate::live::keeper::Keeper;
 use crate::output::{self, say};
@@ -37,9 +38,8 @@ pub(crate) fn run(args: &RunArgs, stop: &Stop) -> Result<ExitCode, Failure> {
         progress.say(&format!("this trial will be invalid: {why}"));
     }
     conditions.placement.client_cpus.bind_this_thread()?;
-    let rows = matrix::rows(&conditions.load);
-    if !rows.is_empty() {
-        return matrix::run(args, &conditions, &subject, &rows, progress, &folder, stop);
+    if let Some(Series { rows, .. }) = conditions.plan.series() {
+        return series::run(args, &conditions, &subject, &rows, progress, &folder, stop);
     }
     let mut keeper = Keeper::new(&mut progress, std::slice::from_ref(&folder));
     keeper.trial_begins(&TrialBegins {

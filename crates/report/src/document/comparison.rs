@@ -45,7 +45,7 @@ pub(crate) fn document(comparison: &Comparison, trials: &[StoredTrial]) -> Docum
     if !behind.is_empty() {
         evidence.push(Section::new("evidence", "Evidence", behind));
     }
-    let command = Block::Command(say::command(comparison, say::ws(trials).as_ref()));
+    let command = Block::Command(say::command(comparison, &say::parameters(trials)));
     evidence.full(Section::of("repeat", "How to repeat", command).unlisted());
     let started = format!("Started at {}.", comparison.started_at);
     evidence.full(Block::Note(started.into()));

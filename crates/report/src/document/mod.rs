@@ -47,7 +47,8 @@ impl Part {
 }
 
 /// All results of a folder, the most conclusive first.
-pub(crate) fn of(results: &Results, tellers: Tellers) -> Vec<Part> {
+pub(crate) fn of(results: &Results) -> Vec<Part> {
+    let tellers = results.tellers;
     let mut parts = Vec::new();
     let ranking = results.ranking.as_ref().map(ranking::document);
     let comparison = results.comparison.as_ref();

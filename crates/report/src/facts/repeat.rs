@@ -1,9 +1,8 @@
 //! How to repeat a measurement.
 
 use plimsoll_core::profile::Profile;
-use plimsoll_core::record::{Json, Trial};
-use plimsoll_core::slo::Slo;
-use serde::Deserialize;
+use plimsoll_core::record::{Parameters, Trial};
+use serde_json::Value;
 
 use super::trial::cores;
 use crate::words::{self, number};
@@ -40,79 +39,40 @@ impl Repeat {
     }
 }
 
-/// The settings of a trial of workload `ws`, from its section.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-pub struct Settings {
-    test: String,
-    dialect: String,
-    connections: Option<u32>,
-    message_bytes: Option<u64>,
-    format: Option<String>,
-    period_ms: Option<f64>,
-    published_per_s: Option<f64>,
-    linger_ms: Option<f64>,
-    spacing: Option<String>,
-    source_addresses: Vec<String>,
-    closed_loop: Option<Json>,
-}
-
-impl Settings {
-    /// Those of a trial; `None` for other workloads.
-    #[must_use]
-    pub fn of(trial: &Trial) -> Option<Self> {
-        trial.sections.get("ws")
-    }
-}
-
-/// Whether the SLO is the workload's default. Workload `ws` has a default for each test.
+/// Whether the SLO is the workload's default. A workload may have one for each value of a parameter.
 fn is_default(trial: &Trial) -> bool {
-    let of_test = |ws: &Settings| Slo::ws(&ws.test).name == trial.slo;
-    trial.slo == trial.workload || Settings::of(trial).as_ref().is_some_and(of_test)
+    let of_value = |value: &Value| {
+        Some(&trial.slo)
+            == value
+                .as_str()
+                .map(|word| format!("{}-{word}", trial.workload))
+                .as_ref()
+    };
+    trial.slo == trial.workload || trial.parameters.values().any(of_value)
 }
 
-/// The settings of a trial of workload `ws` except its load, as flags. A matrix is measured as a whole, and so are the
-/// formats.
+/// The parameters of a trial as flags. A series is measured as a whole, so what differs between its trials is left out.
 #[must_use]
-pub fn ws_flags(ws: &Settings) -> String {
-    let one_cell = !["matrix", "formats"].contains(&ws.test.as_str());
-    let mut flags = vec![
-        format!("--test {}", quoted(&ws.test)),
-        format!("--dialect {}", quoted(&ws.dialect)),
-    ];
-    let connections = ws
-        .connections
-        .map(|number| format!("--connections {number}"));
-    flags.extend(connections);
-    if one_cell {
-        let bytes = ws
-            .message_bytes
-            .map(|bytes| format!("--message-bytes {bytes}"));
-        let format = ws
-            .format
-            .as_deref()
-            .map(|name| format!("--format {}", quoted(name)));
-        flags.extend(bytes.into_iter().chain(format));
-    }
-    let numbers = [
-        ("period-ms", ws.period_ms),
-        ("rate", ws.published_per_s),
-        ("linger-ms", ws.linger_ms),
-    ];
-    let given = |(name, value): (&str, Option<f64>)| Some(format!("--{name} {}", value?));
-    flags.extend(numbers.into_iter().filter_map(given));
-    if ws.spacing.as_deref() == Some("poisson") {
-        flags.push("--poisson".to_owned());
-    }
-    if !ws.source_addresses.is_empty() {
-        flags.push(format!(
-            "--source-addresses {}",
-            quoted(&ws.source_addresses.join(","))
-        ));
-    }
-    if ws.closed_loop.is_some() {
-        flags.push("--closed-loop".to_owned());
-    }
-    flags.join(" ")
+pub fn flags(parameters: &Parameters) -> String {
+    let series = parameters.get("test").and_then(Value::as_str);
+    let varied = |name: &str| match series {
+        Some("matrix" | "formats") => ["message_bytes", "format"].contains(&name),
+        _ => false,
+    };
+    let flags = parameters.iter().filter(|(name, _)| !varied(name));
+    let flags = flags.filter_map(|(name, value)| {
+        let flag = format!("--{}", name.replace('_', "-"));
+        match value {
+            Value::Bool(given) => given.then_some(flag),
+            Value::String(word) => Some(format!("{flag} {}", quoted(word))),
+            Value::Array(list) => {
+                let words: Vec<_> = list.iter().filter_map(Value::as_str).collect();
+                Some(format!("{flag} {}", quoted(&words.join(","))))
+            }
+            other => Some(format!("{flag} {other}")),
+        }
+    });
+    flags.collect::<Vec<_>>().join(" ")
 }
 
 fn command(trial: &Trial, verb: &str, sessions: Option<u32>, seed: u64) -> String {
@@ -141,7 +101,7 @@ fn command(trial: &Trial, verb: &str, sessions: Option<u32>, seed: u64) -> Strin
         }
     }
     flag("seed", seed.to_string());
-    words.extend(Settings::of(trial).as_ref().map(ws_flags));
+    words.extend(Some(flags(&trial.parameters)).filter(|flags| !flags.is_empty()));
     words.join(" ")
 }
 
@@ -177,32 +137,30 @@ fn quoted(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Settings, quoted, ws_flags};
+    use serde_json::json;
+
+    use super::{Parameters, flags, quoted};
 
     #[test]
-    fn what_a_ws_test_was_told_is_told_again() {
-        let mut ws = Settings {
-            test: "hold".to_owned(),
-            dialect: "echo".to_owned(),
-            message_bytes: Some(64),
-            period_ms: Some(5_000.0),
-            source_addresses: vec!["127.0.0.1".to_owned(), "127.0.0.2".to_owned()],
-            ..Settings::default()
+    fn what_a_trial_was_told_is_told_again() {
+        let told = |parameters: serde_json::Value| {
+            let parameters: Parameters = serde_json::from_value(parameters).unwrap();
+            flags(&parameters)
         };
         assert_eq!(
-            ws_flags(&ws),
-            "--test hold --dialect echo --message-bytes 64 --period-ms 5000 --source-addresses 127.0.0.1,127.0.0.2"
+            told(json!({
+                "test": "hold", "dialect": "echo", "message_bytes": 64, "period_ms": 5000,
+                "source_addresses": ["127.0.0.1", "127.0.0.2"],
+            })),
+            "--dialect echo --message-bytes 64 --period-ms 5000 --source-addresses 127.0.0.1,127.0.0.2 --test hold"
         );
-        ws = Settings {
-            test: "storm".to_owned(),
-            dialect: "wse".to_owned(),
-            linger_ms: Some(0.0),
-            spacing: Some("poisson".to_owned()),
-            ..Settings::default()
-        };
         assert_eq!(
-            ws_flags(&ws),
-            "--test storm --dialect wse --linger-ms 0 --poisson"
+            told(json!({"test": "storm", "linger_ms": 0, "poisson": true, "closed_loop": false})),
+            "--linger-ms 0 --poisson --test storm"
+        );
+        assert_eq!(
+            told(json!({"test": "matrix", "message_bytes": 64, "rate": 2.5})),
+            "--rate 2.5 --test matrix"
         );
     }
 

@@ -80,6 +80,8 @@ mod tests {
         LiveBracket, LiveCommand, LiveGate, LivePhases, LiveTrial, LoadUnit, Phase,
     };
 
+    use plimsoll_document::Tellers;
+
     use super::*;
 
     const UPDATED_AT: &str = "2026-01-02T03:04:05Z";
@@ -151,7 +153,7 @@ mod tests {
         assert_eq!(read_live(place.path(), earlier), None);
         // It is not a result and does not block one: the folder can be used again.
         assert!(matches!(
-            super::super::load(place.path()),
+            super::super::load(place.path(), Tellers::NONE),
             Err(ReportError::NoResult(_))
         ));
         assert!(ResultFolder::create(place.path()).is_ok());

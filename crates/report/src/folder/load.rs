@@ -8,6 +8,7 @@ use std::sync::Arc;
 use plimsoll_core::record::{
     Bracket, Calibration, Comparison, Ranking, SCHEMA_VERSION, SearchPlan, Trial, WsCalibration,
 };
+use plimsoll_document::Tellers;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -43,6 +44,8 @@ pub struct Results {
     pub check: Option<Check>,
     /// The folder where packed records were unpacked. It is removed with the last copy of the results.
     unpacked: Option<Arc<TempDir>>,
+    /// Who tells what only a workload has.
+    pub tellers: Tellers,
 }
 
 impl Results {
@@ -111,23 +114,23 @@ pub struct StoredTrial {
 ///
 /// # Errors
 /// When the folder cannot be read, holds no result, or one of its records is broken, missing or from a later Plimsoll.
-pub fn load(path: impl Into<PathBuf>) -> Result<Results, ReportError> {
+pub fn load(path: impl Into<PathBuf>, tellers: Tellers) -> Result<Results, ReportError> {
     let path = path.into();
     let Some(archive) = packed::of(&path)? else {
-        return load_loose(path);
+        return load_loose(path, tellers);
     };
     let unpacked = packed::unpack(&archive)?;
-    let mut results = load_loose(unpacked.path().to_owned())
+    let mut results = load_loose(unpacked.path().to_owned(), tellers)
         .map_err(|error| error.within(unpacked.path(), &archive))?;
     results.path = path;
     results.unpacked = Some(Arc::new(unpacked));
     Ok(results)
 }
 
-fn load_loose(path: PathBuf) -> Result<Results, ReportError> {
+fn load_loose(path: PathBuf, tellers: Tellers) -> Result<Results, ReportError> {
     let names: BTreeSet<String> = names(&path)?.into_iter().collect();
     let mut results = Results {
-        trials: trials(&path, &names)?,
+        trials: trials(&path, &names, tellers)?,
         bracket: optional(&path, &names, BRACKET)?,
         further_brackets: further_brackets(&path, &names)?,
         comparison: optional(&path, &names, COMPARISON)?,
@@ -137,6 +140,7 @@ fn load_loose(path: PathBuf) -> Result<Results, ReportError> {
         check: None,
         unpacked: None,
         path,
+        tellers,
     };
     if names.contains(CHECK) {
         let file = results.path.join(CHECK);
@@ -203,7 +207,11 @@ fn is_trial(name: &str) -> bool {
     name.ends_with(".json") && trial_number(name).is_some()
 }
 
-fn trials(path: &Path, names: &BTreeSet<String>) -> Result<Vec<StoredTrial>, ReportError> {
+fn trials(
+    path: &Path,
+    names: &BTreeSet<String>,
+    tellers: Tellers,
+) -> Result<Vec<StoredTrial>, ReportError> {
     let mut found: Vec<&String> = names.iter().filter(|name| is_trial(name)).collect();
     found.sort_by_key(|name| trial_number(name));
     found
@@ -211,10 +219,18 @@ fn trials(path: &Path, names: &BTreeSet<String>) -> Result<Vec<StoredTrial>, Rep
         .map(|name| {
             Ok(StoredTrial {
                 stem: name.trim_end_matches(".json").to_owned(),
-                trial: record(&path.join(name))?,
+                trial: with_parameters(record(&path.join(name))?, tellers),
             })
         })
         .collect()
+}
+
+/// Results of 0.1 have the parameters only in what their workload adds.
+fn with_parameters(mut trial: Trial, tellers: Tellers) -> Trial {
+    if trial.parameters.is_empty() {
+        trial.parameters = tellers.of(&trial.workload).parameters(&trial);
+    }
+    trial
 }
 
 /// Sorted by file, and thus by the SLO's name.

@@ -13,6 +13,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use flate2::bufread::GzDecoder;
 use flate2::{Compression, GzBuilder};
+use plimsoll_document::Tellers;
 use tempfile::TempDir;
 
 use super::{LIVE, atomic, is_record_file, names};
@@ -66,7 +67,7 @@ pub fn pack(folder: &Path) -> Result<Packing, ReportError> {
         }
         // Loads everything first: records that cannot be loaded are not worth keeping, and the fault would be hard to
         // see once packed.
-        super::load(folder)?;
+        super::load(folder, Tellers::NONE)?;
         atomic::write(folder, PACKED, &archived(folder, &records)?)?;
         must_hold_the_same(&archive, folder, &records)?;
     }

@@ -12,8 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::{CaseOutcome, Check};
 use crate::facts::client_cost;
-use crate::folder::{CHECK, Results, SearchView, StoredTrial};
-
+use crate::folder::{CHECK, Results, SearchView};
 use crate::words::{self, count, plain, sessions};
 
 /// What kind of result it is.
@@ -92,7 +91,7 @@ pub struct Entry {
     /// What the loads count.
     #[serde(default, skip_serializing_if = "LoadUnit::is_sessions")]
     pub load_unit: LoadUnit,
-    /// Which test of workload `ws`; absent for other workloads.
+    /// Which test, if the workload has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<String>,
     /// The load of a trial.
@@ -166,7 +165,8 @@ impl Entry {
 
 /// The results of a folder.
 #[must_use]
-pub fn of(folder: &str, results: &Results, tellers: Tellers) -> Vec<Entry> {
+pub fn of(folder: &str, results: &Results) -> Vec<Entry> {
+    let tellers = results.tellers;
     let blank = blank(folder, results);
     let mut entries = Vec::new();
     entries.extend(results.ranking.iter().map(|it| of_ranking(&blank, it)));
@@ -174,10 +174,10 @@ pub fn of(folder: &str, results: &Results, tellers: Tellers) -> Vec<Entry> {
         results
             .comparison
             .iter()
-            .map(|it| of_comparison(&blank, it, results, tellers)),
+            .map(|it| of_comparison(&blank, it, results)),
     );
     let searches = results.searches();
-    entries.extend(searches.iter().map(|view| of_search(&blank, view, tellers)));
+    entries.extend(searches.iter().map(|view| of_search(&blank, view)));
     if searches.is_empty() {
         let trials = results.other_trials();
         entries.extend(trials.map(|stored| of_trial(&blank, &stored.trial, tellers)));
@@ -231,7 +231,7 @@ fn blank(folder: &str, results: &Results) -> Entry {
     }
 }
 
-fn of_search(blank: &Entry, view: &SearchView<'_>, tellers: Tellers) -> Entry {
+fn of_search(blank: &Entry, view: &SearchView<'_>) -> Entry {
     let bracket = view.bracket;
     Entry {
         kind: Kind::Find,
@@ -243,7 +243,10 @@ fn of_search(blank: &Entry, view: &SearchView<'_>, tellers: Tellers) -> Entry {
         started_at: bracket.started_at.clone(),
         claim: words::headline(bracket, &view.trials).claim,
         load_unit: bracket.load_unit,
-        test: test_of(view.of_search().first().copied(), tellers),
+        test: view
+            .of_search()
+            .first()
+            .and_then(|stored| test_of(&stored.trial)),
         load_line: bracket.confirmed,
         edge: bracket.edge,
         lower_bound_only: bracket.lower_bound_only,
@@ -254,10 +257,10 @@ fn of_search(blank: &Entry, view: &SearchView<'_>, tellers: Tellers) -> Entry {
     }
 }
 
-/// Which of its workload's tests a trial ran.
-fn test_of(stored: Option<&StoredTrial>, tellers: Tellers) -> Option<String> {
-    let trial = &stored?.trial;
-    tellers.of(&trial.workload).test(trial)
+/// The test that a trial ran, if its workload has several.
+fn test_of(trial: &Trial) -> Option<String> {
+    let test = trial.parameters.get("test")?;
+    test.as_str().map(str::to_owned)
 }
 
 /// The cost at the load line, or at the highest load below it with a known cost.
@@ -281,7 +284,7 @@ fn of_trial(blank: &Entry, trial: &Trial, tellers: Tellers) -> Entry {
         verdict: Some(trial.verdict.word().to_owned()),
         claim: words::outcome(trial, tellers),
         load_unit: trial.load_unit,
-        test: tellers.of(&trial.workload).test(trial),
+        test: test_of(trial),
         sessions: Some(trial.sessions),
         interrupted: trial.interrupted,
         cost: cost.map(|cost| CostPoint {
@@ -298,12 +301,7 @@ fn of_trial(blank: &Entry, trial: &Trial, tellers: Tellers) -> Entry {
     }
 }
 
-fn of_comparison(
-    blank: &Entry,
-    comparison: &Comparison,
-    results: &Results,
-    tellers: Tellers,
-) -> Entry {
+fn of_comparison(blank: &Entry, comparison: &Comparison, results: &Results) -> Entry {
     Entry {
         kind: Kind::Compare,
         targets: vec![comparison.a.name.clone(), comparison.b.name.clone()],
@@ -314,7 +312,10 @@ fn of_comparison(
         verdict: Some(comparison.conclusion.word().to_owned()),
         claim: plain(&comparison.explanation),
         load_unit: comparison.load_unit,
-        test: test_of(results.trials.first(), tellers),
+        test: results
+            .trials
+            .first()
+            .and_then(|stored| test_of(&stored.trial)),
         interrupted: comparison.interrupted,
         trials: comparison.a.trials.len() + comparison.b.trials.len(),
         ..blank.clone()

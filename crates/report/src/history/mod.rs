@@ -150,8 +150,8 @@ impl History {
         if let Some(why) = &folder.unreadable {
             return State::Broken(why.clone());
         }
-        match load(self.root.join(&folder.name)) {
-            Ok(results) => State::Result(entry::of(&folder.name, &results, self.tellers)),
+        match load(self.root.join(&folder.name), self.tellers) {
+            Ok(results) => State::Result(entry::of(&folder.name, &results)),
             Err(ReportError::NoResult(_)) => State::Nothing,
             Err(error) => State::Broken(error.to_string()),
         }

@@ -19,7 +19,7 @@ mod raw;
 mod timelines;
 mod write;
 
-use crate::document::{self, Part, Tellers};
+use crate::document::{self, Part};
 use crate::error::ReportError;
 use crate::folder::Results;
 use crate::render::{self, Chart};
@@ -42,9 +42,8 @@ const TRIALS_ROOM_BYTES: usize = 180_000;
 ///
 /// # Errors
 /// When the rows per second or the interval logs beside the records cannot be read or are broken.
-pub fn of(results: &Results, tellers: Tellers) -> Result<String, ReportError> {
-    let parts = document::of(results, tellers);
-    of_parts(results, &parts, &render::charts(results, tellers)?, tellers)
+pub fn of(results: &Results) -> Result<String, ReportError> {
+    of_parts(results, &document::of(results), &render::charts(results)?)
 }
 
 /// The same with what is already told and drawn.
@@ -52,10 +51,9 @@ pub(crate) fn of_parts(
     results: &Results,
     parts: &[Part],
     charts: &[Chart],
-    tellers: Tellers,
 ) -> Result<String, ReportError> {
     let order = order::of(results);
-    let timelines = Timelines::gather(results, &order, tellers)?;
+    let timelines = Timelines::gather(results, &order)?;
     let mut contents = Contents::default();
     let body = body(parts, charts, &timelines, &mut contents);
     let raw = raw::of(results, &order);

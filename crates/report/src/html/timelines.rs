@@ -38,11 +38,7 @@ impl Timelines {
     ///
     /// # Errors
     /// When rows per second cannot be read or are broken.
-    pub(super) fn gather(
-        results: &Results,
-        order: &[Ranked],
-        tellers: Tellers,
-    ) -> Result<Self, ReportError> {
+    pub(super) fn gather(results: &Results, order: &[Ranked]) -> Result<Self, ReportError> {
         let mut timelines = Self::default();
         let mut room = ROOM_BYTES;
         for Ranked {
@@ -55,7 +51,7 @@ impl Timelines {
                 continue;
             }
             let seconds = trial_files::seconds(results.files(), &stored.stem)?;
-            match timeline::svg(stored, &seconds, tellers) {
+            match timeline::svg(stored, &seconds, results.tellers) {
                 None => timelines.left_out.push((stored.stem.clone(), NO_ROWS)),
                 Some(svg) if svg.len() > room => {
                     timelines.left_out.push((stored.stem.clone(), NO_ROOM));
@@ -64,7 +60,7 @@ impl Timelines {
                     room -= svg.len();
                     timelines.shown.push(Shown {
                         stem: stored.stem.clone(),
-                        title: title(stored, tellers),
+                        title: title(stored, results.tellers),
                         svg,
                     });
                 }

@@ -22,7 +22,8 @@ use document::{Case, CaseResult, Reason, Suite};
 
 /// The test report of a result folder.
 #[must_use]
-pub fn of(results: &Results, tellers: Tellers) -> String {
+pub fn of(results: &Results) -> String {
+    let tellers = results.tellers;
     let mut suites = Vec::new();
     suites.extend(results.ranking.as_ref().map(ranking::suite));
     suites.extend(results.comparison.as_ref().map(comparison::suite));

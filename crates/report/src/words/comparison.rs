@@ -2,12 +2,12 @@
 
 use plimsoll_core::profile::Length;
 use plimsoll_core::record::{
-    Carried, Comparison, Conclusion, CostAccount, LoadCosts, LoadUnit, Pair, Side,
+    Carried, Comparison, Conclusion, CostAccount, LoadCosts, LoadUnit, Pair, Parameters, Side,
 };
 use plimsoll_core::stats::Ratio;
 
 use super::{UNKNOWN, count};
-use crate::facts::repeat::{self, Settings};
+use crate::facts::repeat;
 use crate::folder::StoredTrial;
 
 /// The conclusion in words.
@@ -140,15 +140,16 @@ pub fn length(length: Length) -> &'static str {
     }
 }
 
-/// What the trials of a comparison say about workload `ws`; `None` for other workloads.
+/// The parameters of the trials of a comparison; none if they are not known.
 #[must_use]
-pub fn ws(trials: &[StoredTrial]) -> Option<Settings> {
-    Settings::of(&trials.first()?.trial)
+pub fn parameters(trials: &[StoredTrial]) -> Parameters {
+    let first = trials.first();
+    first.map_or_else(Parameters::new, |stored| stored.trial.parameters.clone())
 }
 
-/// The command that repeats the comparison, as far as the record and its trials' `ws` data allow.
+/// The command that repeats the comparison, as far as the record and the parameters of its trials allow.
 #[must_use]
-pub fn command(comparison: &Comparison, ws: Option<&Settings>) -> String {
+pub fn command(comparison: &Comparison, parameters: &Parameters) -> String {
     let what = |side: &Side| shell_word(side.folder.as_ref().unwrap_or(&side.name));
     let mut words = vec![
         "plimsoll compare".to_owned(),
@@ -159,7 +160,9 @@ pub fn command(comparison: &Comparison, ws: Option<&Settings>) -> String {
     if measured && !comparison.workload.is_empty() {
         words.push(format!("--workload {}", comparison.workload));
     }
-    words.extend(ws.filter(|_| measured).map(repeat::ws_flags));
+    if measured && !parameters.is_empty() {
+        words.push(repeat::flags(parameters));
+    }
     if measured && ["quick", "standard", "soak"].contains(&comparison.profile.as_str()) {
         words.push(format!("--profile {}", comparison.profile));
     }

@@ -43,6 +43,7 @@ pub(crate) fn trial(sessions: u32, latency: Latency, doubts: &[Doubt]) -> Trial 
         gates,
         caveats,
         workload: "stt".to_owned(),
+        parameters: plimsoll_core::record::Parameters::new(),
         profile: "quick".to_owned(),
         phases: Profile::quick(),
         slo: "stt".to_owned(),

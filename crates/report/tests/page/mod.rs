@@ -39,7 +39,7 @@ pub(crate) fn folder_of(
 pub(crate) fn page_of(folder: &Path) -> String {
     render_all(folder, TELLERS).unwrap();
     let page = fs::read_to_string(folder.join("report.html")).unwrap();
-    assert_eq!(page, html::of(&load(folder).unwrap(), TELLERS).unwrap());
+    assert_eq!(page, html::of(&load(folder, TELLERS).unwrap()).unwrap());
     page
 }
 

@@ -8,18 +8,15 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use plimsoll_core::record::Trial;
+use plimsoll_core::record::{Parameters, Trial};
 use plimsoll_document::words::{capital, count, plain};
 use plimsoll_document::{Blocks, Column, Detail, Fact, Named, Nouns, Section, Table, Tell};
 use schemars::{Schema, SchemaGenerator};
 
+use crate::Ws;
 use crate::record::{SECTION, WsRecord};
 use facts::StepReached;
 use table::{TestTable, tables};
-
-/// Workload `ws`, as results know it.
-#[derive(Debug, Clone, Copy)]
-pub struct Ws;
 
 impl Tell for Ws {
     fn workload(&self) -> &'static str {
@@ -52,8 +49,8 @@ impl Tell for Ws {
         }
     }
 
-    fn test(&self, trial: &Trial) -> Option<String> {
-        record(trial).map(|ws| ws.test)
+    fn parameters(&self, trial: &Trial) -> Parameters {
+        record(trial).map_or_else(Parameters::new, |ws| ws.parameters())
     }
 
     fn trial(&self, trial: &Trial) -> Option<Section> {

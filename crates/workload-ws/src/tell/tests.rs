@@ -9,7 +9,7 @@ use plimsoll_core::record::{
 use plimsoll_document::{Block, Blocks, Detail, Named, Shown, Tell, Tellers};
 use serde_json::json;
 
-use super::Ws;
+use crate::Ws;
 use crate::record::{DecodeRecord, Delivered, WsRecord};
 
 use super::table::{TestTable, tables};

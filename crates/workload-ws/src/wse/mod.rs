@@ -201,7 +201,7 @@ mod tests {
         let credentials = Credentials::default();
         let ours = with_token(endpoint(&[]), &credentials, 1);
         assert!(ours.headers[0].1.starts_with("access_token=eyJ"));
-        ours.check().unwrap();
+        plimsoll_protocol::connection::check(&ours).unwrap();
         let given = endpoint(&[("authorization", "Bearer mine")]);
         let kept = with_token(given.clone(), &credentials, 1);
         assert_eq!(kept.headers, given.headers);

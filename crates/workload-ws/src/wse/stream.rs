@@ -45,7 +45,7 @@ struct Shared {
 }
 
 /// Whether the server decodes the format that it is sent: each session asks once, in that very format.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DecodeProof {
     /// Sessions that asked.
     pub asked: u64,

@@ -7,7 +7,7 @@ use plimsoll_core::record::{Client, GateResult, Inference, TargetResources};
 use plimsoll_core::slo::{Gate, Metric, Slo};
 use plimsoll_host::isolation::Wanted;
 
-use super::{resources, ws};
+use super::{Showed, bounds, resources};
 use crate::trial::Measured;
 use crate::trial::conditions::Conditions;
 use crate::trial::stage::Staged;
@@ -24,11 +24,11 @@ pub(super) struct Used<'a> {
 pub(super) fn evidence(
     conditions: &Conditions,
     stage: &Staged,
-    measured: &Measured,
-    used: Used<'_>,
+    showed: &Showed<'_>,
     slo: &Slo,
     gates: &[GateResult],
 ) -> Evidence {
+    let Showed { measured, used, .. } = *showed;
     let report = &measured.report;
     // Lost or duplicated frames and dead sessions already fail the trial: no account and no number of samples makes
     // that better or worse.
@@ -52,14 +52,14 @@ pub(super) fn evidence(
             .flatten(),
         clock_jump: measured.soundness.clock_jump,
         shared_cores: shared_cores(conditions, measured),
-        machine_bound: ws::machine_bound(conditions, stage, measured, used.target, gates),
+        machine_bound: bounds::machine_bound(conditions, stage, measured, used.target, gates),
         sanity: if a_count_failed {
             Vec::new()
         } else {
             measured.soundness.checks.clone()
         },
         read_and_processed: measured.soundness.read_and_processed,
-        opaque_format: ws::opaque_format(conditions, measured),
+        opaque_format: showed.opaque_format.clone(),
         back_end_unchecked: measured.soundness.back_end_unchecked,
         no_quota: no_quota(conditions, stage),
         on_loopback: stage

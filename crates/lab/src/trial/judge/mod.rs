@@ -3,12 +3,14 @@
 //! - `resources`: what client, target and simulator used;
 //! - `drift`: how the target changed over the window, and the gates of a soak;
 //! - `evidence`: what the trial shows about its own soundness;
-//! - `ws`: what workload `ws` adds.
+//! - `bounds`: what the machine ran out of.
 
+mod bounds;
 mod drift;
 mod evidence;
 mod resources;
-mod ws;
+
+use std::net::IpAddr;
 
 use plimsoll_core::bottleneck::bottleneck;
 use plimsoll_core::caveat::{Caveat, Limits, Terms, doubts};
@@ -16,13 +18,14 @@ use plimsoll_core::latency::Latency;
 use plimsoll_core::ledger::Ledger;
 use plimsoll_core::profile::Length;
 use plimsoll_core::record::{Environment, GateResult, SCHEMA_VERSION, SloVerdict, Trial, Verdict};
+use plimsoll_core::sanity::MetricNames;
 use plimsoll_core::secret::Secrets;
 use plimsoll_core::slo::Slo;
 use plimsoll_engine::Report;
 use plimsoll_host::isolation::How;
+use plimsoll_workload::{Outcome, Seen};
 
 use super::conditions::Conditions;
-use super::metrics;
 use super::stage::Staged;
 use super::{FinishedTrial, Measured};
 use evidence::Used;
@@ -45,7 +48,19 @@ pub(super) fn judge(
         target: target_resources.as_ref(),
         inference: inference.as_ref(),
     };
-    let by = |slo: &Slo| verdict(conditions, stage, &measured, used, &latency, slo);
+    let Outcome {
+        sections,
+        opaque_format,
+    } = conditions
+        .plan
+        .outcome(&seen(&measured, &stage.source_addresses(conditions)));
+    let showed = Showed {
+        measured: &measured,
+        used,
+        latency: &latency,
+        opaque_format,
+    };
+    let by = |slo: &Slo| verdict(conditions, stage, &showed, slo);
     let primary = by(&conditions.slo);
     let further: Vec<Verdicts> = conditions.further_slos.iter().map(by).collect();
     let mut trial = Trial {
@@ -53,12 +68,13 @@ pub(super) fn judge(
         verdict: primary.verdict,
         gates: primary.gates,
         caveats: primary.caveats,
-        workload: conditions.load.name().to_owned(),
+        workload: conditions.plan.workload().about().name.to_owned(),
+        parameters: conditions.plan.values().recorded(),
         profile: conditions.profile.name.clone(),
         phases: conditions.profile.clone(),
         slo: conditions.slo.name.clone(),
         sessions: load,
-        load_unit: conditions.load.unit(),
+        load_unit: conditions.plan.unit(),
         length,
         target: stage.target.clone(),
         vcpu: stage.group().map(|_| conditions.placement.vcpu),
@@ -73,7 +89,7 @@ pub(super) fn judge(
         inference,
         bottleneck: None,
         sanity: measured.soundness.checks.clone(),
-        sections: ws::sections(conditions, stage, &measured),
+        sections,
         drift: drift::drift(&measured),
         further_slos: further.into_iter().map(Verdicts::record).collect(),
     };
@@ -114,21 +130,38 @@ impl Verdicts {
     }
 }
 
-fn verdict(
-    conditions: &Conditions,
-    stage: &Staged,
-    measured: &Measured,
-    used: Used<'_>,
-    latency: &Latency,
-    slo: &Slo,
-) -> Verdicts {
-    let mut gates = slo.judge(&measured.report.ledger, latency);
+/// What a trial showed, before an SLO judges it.
+struct Showed<'a> {
+    measured: &'a Measured,
+    used: Used<'a>,
+    latency: &'a Latency,
+    /// The format of the messages, if nothing shows that the target decodes it.
+    opaque_format: Option<String>,
+}
+
+/// What a trial has to show to its plan.
+fn seen<'a>(measured: &'a Measured, source_addresses: &'a [IpAddr]) -> Seen<'a> {
+    Seen {
+        report: &measured.report,
+        findings: &measured.findings,
+        afterwards: measured.afterwards.as_ref(),
+        processed: measured.soundness.processed,
+        source_addresses,
+    }
+}
+
+fn verdict(conditions: &Conditions, stage: &Staged, showed: &Showed<'_>, slo: &Slo) -> Verdicts {
+    let measured = showed.measured;
+    let mut gates = slo.judge(&measured.report.ledger, showed.latency);
     gates.extend(drift::gates(conditions, measured, slo));
-    let evidence = evidence::evidence(conditions, stage, measured, used, slo, &gates);
+    let evidence = evidence::evidence(conditions, stage, showed, slo, &gates);
     let found = doubts(&evidence, &Limits::for_verdict(slo.tightest_ms(), &gates));
     let terms = Terms {
-        load_unit: conditions.load.unit(),
-        metrics: metrics::names_of(&conditions.load),
+        load_unit: conditions.plan.unit(),
+        metrics: conditions
+            .plan
+            .counters()
+            .map_or_else(MetricNames::default, |counters| counters.names),
     };
     let caveats: Vec<_> = found
         .iter()

@@ -119,7 +119,7 @@ pub(super) fn target(
         open_between(&measured.seconds, from_trial_ns, to_trial_ns).filter(|open| *open > 0.0);
     let open_last = open_at(&measured.seconds, to_trial_ns).filter(|open| *open > 0.0);
     // For a rate, what each message or connection costs; otherwise, what an open session costs each second.
-    let divisor = if conditions.load.unit().is_rate() {
+    let divisor = if conditions.plan.unit().is_rate() {
         Some(f64::from(load))
     } else {
         open

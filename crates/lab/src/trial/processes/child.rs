@@ -10,12 +10,13 @@ use plimsoll_host::signals::Stop;
 
 use super::{End, Order, Said, read_line, write_line};
 use crate::error::{Error, Result};
+use crate::trial::work::Registry;
 
 /// Drives its part of a trial's sessions. This is what the hidden subcommand does.
 ///
 /// # Errors
 /// One line: its input is not an order from the command, or the engine could not start.
-pub fn serve(stop: &Stop) -> Result<()> {
+pub fn serve(workloads: Registry, stop: &Stop) -> Result<()> {
     let order: Order = read_line(&mut stdin().lock()).map_err(|error| {
         Error::Usage(format!(
             "this subcommand is internal: Plimsoll starts it with an order on stdin: {error}"
@@ -27,7 +28,8 @@ pub fn serve(stop: &Stop) -> Result<()> {
     };
     let mut on_second = |second| others.tell(&Said::Second(Box::new(second)));
     let flag = stop.flag();
-    let machines = order.work.machines(&order.options)?;
+    let plan = order.work.plan(workloads)?;
+    let machines = order.work.machines(&*plan, &order.options.profile)?;
     let part = machines.run_part(&others, &order.options, &flag, &mut on_second)?;
     let said = say(&Said::Report(Box::new(part)));
     Ok(said.map_err(|source| plimsoll_host::Error::Io {

@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn an_order_comes_as_it_was_written() {
         let address = "[::1]:9".parse().expect("an address");
-        for work in super::super::work::tests::all(address) {
+        for (work, _) in super::super::work::tests::all(address) {
             let order = Order {
                 options: Options {
                     address,

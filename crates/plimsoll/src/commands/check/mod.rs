@@ -15,16 +15,16 @@ use plimsoll_lab::manifest;
 use plimsoll_lab::simulator;
 use plimsoll_report::ResultFolder;
 
-use crate::args::{CheckArgs, WorkloadName};
+use crate::args::CheckArgs;
 use crate::failure::Failure;
 use crate::output::{self, say};
 use crate::{build, secrets, setup};
 
 pub(crate) fn run(args: &CheckArgs, stop: &Stop) -> Result<ExitCode, Failure> {
-    if args.which.workload != WorkloadName::Stt {
+    if args.which.workload.about().name != "stt" {
         return Err(Failure::Usage(format!(
             "workload {} has no cases to check; only stt has some so far",
-            args.which.workload.word()
+            args.which.workload.about().name
         )));
     }
     // clap ignores a `requires` if its argument conflicts with one that is present.

@@ -29,7 +29,6 @@ const SHARE_OF_LOAD_LINE: f64 = 0.7;
 
 pub(crate) fn run(args: &CompareArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     confidence_of(args.confidence)?;
-    setup::ws::must_be_one_load(args.workload, &args.load, "a comparison takes")?;
     let which = which(args);
     let both = (What::named(&args.a, &which)?, What::named(&args.b, &which)?);
     match both {
@@ -63,7 +62,7 @@ pub(crate) fn confidence_of(share: f64) -> Result<f64, Failure> {
 
 /// Compares two targets.
 fn targets(args: &CompareArgs, manifests: [Manifest; 2], stop: &Stop) -> Result<ExitCode, Failure> {
-    setup::ws::must_speak_alike(args.workload, &manifests)?;
+    setup::plan::must_be_alike(args.workload, &manifests)?;
     let names = format!("{}-{}", manifests[0].name, manifests[1].name);
     let subjects = manifests.map(|manifest| {
         let which = args::Which {
@@ -83,11 +82,12 @@ fn targets(args: &CompareArgs, manifests: [Manifest; 2], stop: &Stop) -> Result<
         &args.load,
         logs.clone(),
     )?;
+    setup::plan::must_be_one_load(&*conditions.plan, "a comparison takes")?;
     let mut search = find::plan(&args.search, args.load.seed, &conditions)?;
     for subject in &subjects {
         let most = args
             .sessions
-            .unwrap_or_else(|| find::most_asked(&args.search, conditions.load.unit()));
+            .unwrap_or_else(|| find::most_asked(&args.search, conditions.plan.unit()));
         trial::must_be_possible(&conditions, subject, most)?;
     }
     // Everything that can be refused early has been refused by now, so the folder is not created in vain.

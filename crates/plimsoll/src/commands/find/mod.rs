@@ -36,7 +36,6 @@ const QUICK_MINUTES: f64 = 6.0;
 const CONFIDENCE: f64 = 0.95;
 
 pub(crate) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
-    setup::ws::must_be_one_load(args.which.workload, &args.load, "a search takes")?;
     if let Some(folder) = &args.resume {
         let begun = resume::read(folder, args)?;
         let name = begun.name.as_deref();
@@ -78,10 +77,11 @@ fn one(
     let subject = setup::subject(name, &args.which, &args.load)?;
     let conditions =
         setup::conditions(&subject, &args.which, &args.place, &args.load, logs.clone())?;
+    setup::plan::must_be_one_load(&*conditions.plan, "a search takes")?;
     let mut plan = plan(&args.search, args.load.seed, &conditions)?;
     // The search must be able to try the highest load that it may reach. Finding out halfway would waste the trials
     // before.
-    let most = most_asked(&args.search, conditions.load.unit());
+    let most = most_asked(&args.search, conditions.plan.unit());
     trial::must_be_possible(&conditions, &subject, most)?;
     // Everything that can be refused early has been refused by now, so the folder is not created in vain.
     let folder = ResultFolder::create(path)?;
@@ -116,13 +116,7 @@ fn one(
     } else {
         warn_early(&conditions, &mut plan, args.search.max, progress, stop)?;
         let max = plan.settings.max;
-        folder.write_search_plan(&resume::plan(
-            &subject_name,
-            max,
-            &conditions,
-            &args.load.ws,
-            &folder,
-        )?)?;
+        folder.write_search_plan(&resume::plan(&subject_name, max, &conditions, &folder)?)?;
         Vec::new()
     };
     let mut keeper = Keeper::new(progress, std::slice::from_ref(&folder));
@@ -147,7 +141,7 @@ fn kept_and_shown(
     }
     output::render(folder.path())?;
     if !args.out.json {
-        let results = plimsoll_report::load(folder.path())?;
+        let results = plimsoll_report::load(folder.path(), TELLERS)?;
         for view in results.searches() {
             output::print(&text::search(&view, output::color(), TELLERS));
         }
@@ -213,7 +207,7 @@ pub(super) fn plan(
     let settings = Settings {
         start: args
             .start
-            .unwrap_or_else(|| usual_start(conditions.load.unit())),
+            .unwrap_or_else(|| usual_start(conditions.plan.unit())),
         min: least.full.unwrap_or(max),
         short_min: least.short.unwrap_or(u32::MAX),
         max,
@@ -245,7 +239,7 @@ pub(super) fn warn_early(
     if let Some(why) = conditions.no_verdict_at_all(plan.settings.start) {
         progress.say(&format!("starting above --start: {why}"));
     }
-    let Some(frames_per_s) = conditions.load.frames_per_session_second() else {
+    let Some(frames_per_s) = conditions.plan.frames_per_session_second() else {
         progress.say(&format!(
             "client on CPU {}; the target gets {} vCPU on CPU {}",
             conditions.placement.client_cpus,

@@ -11,8 +11,11 @@ use plimsoll_lab::trial::Conditions;
 use plimsoll_report::{ResultFolder, load, load_search_plan};
 
 use super::seal;
-use crate::args::{Args, Command, FindArgs, LoadArgs, WsArgs};
+use plimsoll_workload::{Plan, Value};
+
+use crate::args::{Args, Command, FindArgs, LoadArgs};
 use crate::failure::Failure;
+use crate::workloads::TELLERS;
 use crate::{build, secrets, setup};
 
 /// A search that was started before: its flags, and what it measured.
@@ -41,7 +44,7 @@ pub(super) fn read(folder: &Path, beside: &FindArgs) -> Result<Begun, Failure> {
         header_file: secrets::absolute(&beside.load.header_file),
         ..beside.load.clone()
     };
-    let token_secret = secrets::token_secret(&load.ws)?;
+    let given_secrets = secrets::of_parameters(&load.parameters)?;
     std::env::set_current_dir(&plan.working_folder).map_err(|error| {
         refuse(&format!(
             "it was started in {}: {error}",
@@ -69,7 +72,7 @@ pub(super) fn read(folder: &Path, beside: &FindArgs) -> Result<Begun, Failure> {
         )));
     }
     let url = beside.which.url.as_deref();
-    with_secrets(&mut args, &plan, &load, token_secret, url).map_err(|why| refuse(&why))?;
+    with_secrets(&mut args, &plan, &load, given_secrets, url).map_err(|why| refuse(&why))?;
     eprintln!("--resume {program}, in {}", plan.working_folder);
     if let Some(warning) = of_another_build(&earlier) {
         eprintln!("plimsoll: {warning}");
@@ -92,7 +95,7 @@ fn earlier(
     if ResultFolder::create(folder)?.last_trial_number()? <= plan.trials_before {
         return Ok(Vec::new());
     }
-    let results = load(folder)?;
+    let results = load(folder, TELLERS)?;
     let ended = |bracket: &Bracket| !bracket.interrupted && bracket.started_at >= plan.started_at;
     if results.bracket.as_ref().is_some_and(ended) {
         return Err(refuse("that search has ended; there is nothing to resume"));
@@ -133,7 +136,7 @@ fn with_secrets(
     args: &mut FindArgs,
     plan: &SearchPlan,
     given: &LoadArgs,
-    token_secret: Option<Secret>,
+    secrets_of_parameters: Vec<(&'static str, Secret)>,
     url: Option<&str>,
 ) -> Result<(), String> {
     let is_kept = |line: &Secret| !line.expose().contains(REDACTED);
@@ -160,13 +163,20 @@ fn with_secrets(
             missing.join(", ")
         ));
     }
-    let ws = &mut args.load.ws;
-    if token_secret.is_some() {
-        (ws.token_secret, ws.token_secret_file) = (token_secret, None);
+    for (name, secret) in secrets_of_parameters {
+        args.load.parameters.set_secret(name, secret);
     }
-    let signed = secrets::token_secret(ws).map_err(|error| error.to_string())?;
-    if plan.token_secret && !signed.as_ref().is_some_and(is_kept) {
-        return Err("the token secret is not kept; pass it again with --token-secret-file FILE, or in PLIMSOLL_TOKEN_SECRET".to_owned());
+    let known = secrets::of_parameters(&args.load.parameters).map_err(|error| error.to_string())?;
+    let mut rows = args.which.workload.parameters().iter();
+    let missing = rows.find(|row| {
+        let is_known = |(name, secret): &(&str, Secret)| *name == row.name && is_kept(secret);
+        plan.secret_parameters.iter().any(|name| name == row.name) && !known.iter().any(is_known)
+    });
+    if let Some(row) = missing {
+        return Err(format!(
+            "the value of --{0} is not kept; pass it again with --{0}-file FILE",
+            row.flag()
+        ));
     }
     match (&args.which.url, url) {
         (Some(kept), Some(given)) if *kept == redacted_url(given) => {
@@ -198,7 +208,6 @@ pub(super) fn plan(
     subject: &str,
     max: u32,
     conditions: &Conditions,
-    ws: &WsArgs,
     folder: &ResultFolder,
 ) -> Result<SearchPlan, Failure> {
     let here = std::env::current_dir()
@@ -217,9 +226,16 @@ pub(super) fn plan(
         trials_before: folder.last_trial_number()?,
         started_at: timestamp::now(),
         headers: names.collect(),
-        token_secret: secrets::token_secret(ws)?.is_some(),
+        secret_parameters: secret_parameters(&*conditions.plan),
         seal: String::new(),
     }))
+}
+
+/// The parameters whose values are secrets.
+fn secret_parameters(plan: &dyn Plan) -> Vec<String> {
+    let values = plan.values().iter();
+    let secrets = values.filter(|(_, value)| matches!(value, Value::Secret(_)));
+    secrets.map(|(name, _)| name.to_owned()).collect()
 }
 
 fn number_of(stem: &str) -> u32 {

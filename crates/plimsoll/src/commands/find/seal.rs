@@ -107,7 +107,7 @@ mod tests {
             trials_before: 0,
             started_at: "2026-01-31T00:00:00Z".to_owned(),
             headers: Vec::new(),
-            token_secret: false,
+            secret_parameters: Vec::new(),
             seal: String::new(),
         }
     }

@@ -15,7 +15,7 @@ use plimsoll_lab::source_lines;
 use plimsoll_lab::trial::{Conditions, Subject};
 use plimsoll_report::{ResultFolder, text};
 
-use crate::args::{FindArgs, Which, WorkloadName};
+use crate::args::{FindArgs, Which};
 use crate::catalogue::{self, Catalogue};
 use crate::failure::Failure;
 use crate::live::keeper::Keeper;
@@ -25,6 +25,9 @@ use crate::{build, secrets, setup};
 
 pub(super) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     let Catalogue { targets, left_out } = targets(args)?;
+    let plan = setup::plan::plan(&args.which, &args.load, targets.first())?;
+    setup::plan::must_be_one_load(&*plan, "a search takes")?;
+    let load_unit = plan.unit();
     // Before the live view, which an extra line would break.
     secrets::warn_of_the_process_list();
     let subject = if args.all {
@@ -52,11 +55,11 @@ pub(super) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
         ranking: Ranking {
             build: build::of_this_program(),
             schema_version: SCHEMA_VERSION,
-            workload: args.which.workload.word().to_owned(),
+            workload: args.which.workload.about().name.to_owned(),
             profile: args.load.profile.clone(),
             slo: String::new(),
             vcpu: args.place.vcpu,
-            load_unit: setup::unit(args.which.workload, &args.load),
+            load_unit,
             common_load: None,
             rounds: 0,
             rows: Vec::new(),
@@ -90,10 +93,7 @@ pub(super) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
 fn targets(args: &FindArgs) -> Result<Catalogue, Failure> {
     if args.all {
         let catalogue = catalogue::all(&args.which)?;
-        return match args.which.workload {
-            WorkloadName::Ws => setup::ws::of_one_dialect(catalogue, args.load.ws.dialect),
-            WorkloadName::Stt | WorkloadName::Echo => Ok(catalogue),
-        };
+        return setup::plan::of_one_kind(catalogue, args.which.workload, &args.load);
     }
     let mut targets: Vec<Manifest> = Vec::new();
     for name in &args.targets {
@@ -105,7 +105,7 @@ fn targets(args: &FindArgs) -> Result<Catalogue, Failure> {
         }
         targets.push(manifest);
     }
-    setup::ws::must_speak_alike(args.which.workload, &targets)?;
+    setup::plan::must_be_alike(args.which.workload, &targets)?;
     Ok(Catalogue {
         targets,
         left_out: Vec::new(),

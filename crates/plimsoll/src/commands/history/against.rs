@@ -168,7 +168,7 @@ fn of_path(results: &Path, flag: &str, named: &Path) -> Result<Vec<Held>, Failur
                 named.display()
             ))
         })?;
-    let loaded = plimsoll_report::load(&path)?;
+    let loaded = plimsoll_report::load(&path, TELLERS)?;
     let mut held = Vec::new();
     for row in loaded.ranking.iter().flat_map(|ranking| &ranking.rows) {
         // A folder that a record names must lie inside the record's own folder.
@@ -176,14 +176,11 @@ fn of_path(results: &Path, flag: &str, named: &Path) -> Result<Vec<Held>, Failur
             continue;
         }
         let path = path.join(&row.folder);
-        let of_target = plimsoll_report::load(&path)?;
-        held.extend(first_of(
-            &path,
-            history::entry::of(&row.folder, &of_target, TELLERS),
-        ));
+        let of_target = plimsoll_report::load(&path, TELLERS)?;
+        held.extend(first_of(&path, history::entry::of(&row.folder, &of_target)));
     }
     let name = path.display().to_string();
-    held.extend(first_of(&path, history::entry::of(&name, &loaded, TELLERS)));
+    held.extend(first_of(&path, history::entry::of(&name, &loaded)));
     if held.is_empty() {
         return Err(Failure::Usage(format!(
             "{flag} {name}: it holds neither a search nor a trial; name a result folder of `find` or `run`"

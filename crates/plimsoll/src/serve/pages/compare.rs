@@ -88,8 +88,8 @@ fn chosen(query: &[(String, String)]) -> Vec<String> {
 }
 
 fn column(name: &str, path: &Path) -> Result<Column, Problem> {
-    let results = load(path)?;
-    let entries = entry::of(name, &results, TELLERS);
+    let results = load(path, TELLERS)?;
+    let entries = entry::of(name, &results);
     let measured = |entry: &Entry| matches!(entry.kind, Kind::Find | Kind::Run);
     let entry = entries.into_iter().find(measured);
     let trial = results.trials.into_iter().next();

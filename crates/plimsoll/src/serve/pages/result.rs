@@ -52,7 +52,7 @@ pub(in crate::serve) fn answer(site: &Site, name: &str) -> Answer {
 fn report(folder: &Path) -> Answer {
     let html = match fresh_report(folder) {
         Some(path) => fs::read(&path).map_err(|source| ReportError::Read { path, source })?,
-        None => html::of(&load(folder)?, TELLERS)?.into_bytes(),
+        None => html::of(&load(folder, TELLERS)?)?.into_bytes(),
     };
     let response = reply("text/html; charset=utf-8", html);
     Ok(with_policy(response, &report_policy()))

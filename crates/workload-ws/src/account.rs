@@ -1,48 +1,77 @@
-//! What a trial of workload `ws` adds, and what its server or the machine left undone.
-
-use std::net::IpAddr;
+//! What a trial of workload `ws` shows besides its ledger and its latencies.
 
 use plimsoll_core::profile::NS_PER_MS;
-use plimsoll_core::record::{GateResult, Sections, TargetResources};
+use plimsoll_core::record::Sections;
 use plimsoll_engine::Report;
-use plimsoll_host::machine::Limits;
-use plimsoll_workload_ws::record::{
-    ClosedLoopRecord, DecodeRecord, Delivered, SECTION, WsOutcome, WsRecord,
-};
-use plimsoll_workload_ws::{ArrivalOutcome, DecodeProof, Test};
+use plimsoll_workload::{Findings, Outcome, Seen};
+use serde::{Deserialize, Serialize};
 
-use crate::trial::Measured;
-use crate::trial::WsLoad;
-use crate::trial::conditions::{Conditions, Load};
-use crate::trial::stage::Staged;
+use crate::closed_loop::ClosedLoop;
+use crate::load::WsLoad;
+use crate::record::{ClosedLoopRecord, DecodeRecord, Delivered, SECTION, WsOutcome, WsRecord};
+use crate::{ArrivalOutcome, DecodeProof, Test};
 
-/// The lowest share of the machine's memory that must be available. Below this, it is memory that ends a load: the
-/// kernel and the page cache need the rest.
-const MEMORY_SHARE_MIN: f64 = 0.05;
-/// From this share of its open files on, a process is at its limit.
-const FILES_SHARE: f64 = 0.99;
-
-/// The section of such a trial; none for other workloads.
-pub(super) fn sections(conditions: &Conditions, stage: &Staged, measured: &Measured) -> Sections {
-    let Some(ws) = of(conditions) else {
-        return Sections::default();
-    };
-    let mut record = record_of(
-        ws,
-        &measured.report,
-        measured.soundness.processed,
-        measured.decode,
-        measured.closed_loop,
-    );
-    let from = stage.source_addresses(conditions);
-    record.source_addresses = from.iter().map(IpAddr::to_string).collect();
-    Sections::of(SECTION, &record)
+/// What the sessions found out in addition to their report.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Found {
+    /// Whether the server decodes what it was sent, if it was asked.
+    pub(crate) decode: Option<DecodeProof>,
+    /// What a closed loop shows, if that was driven.
+    pub(crate) closed_loop: Option<ClosedLoopRecord>,
 }
 
-fn of(conditions: &Conditions) -> Option<&WsLoad> {
-    match &conditions.load {
-        Load::Ws(ws) => Some(ws),
-        Load::Stt { .. } | Load::Echo { .. } => None,
+impl Found {
+    /// As the session machines hand it over.
+    pub(crate) fn findings(&self) -> Findings {
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    /// What they handed over.
+    pub(crate) fn of(findings: &Findings) -> Self {
+        serde_json::from_value(findings.clone()).unwrap_or_default()
+    }
+
+    /// What pings in a closed loop found.
+    pub(crate) fn of_pings(told: &ClosedLoop) -> Self {
+        Self::of_closed_loop(ClosedLoopRecord {
+            pings_answered: told.pings_answered,
+            pings_given_up: told.pings_given_up,
+            p50_ms: told.round_trip.p50_ms,
+            p95_ms: told.round_trip.p95_ms,
+            p99_ms: told.round_trip.p99_ms,
+            max_ms: told.round_trip.max_ms,
+            messages_per_second: None,
+        })
+    }
+
+    /// What messages in a closed loop found.
+    pub(crate) fn of_messages(told: &ClosedLoop) -> Self {
+        Self::of_closed_loop(ClosedLoopRecord {
+            messages_per_second: Some(told.messages_per_second),
+            ..ClosedLoopRecord::default()
+        })
+    }
+
+    fn of_closed_loop(record: ClosedLoopRecord) -> Self {
+        Self {
+            decode: None,
+            closed_loop: Some(record),
+        }
+    }
+}
+
+/// What the trial showed.
+pub(crate) fn outcome(load: &WsLoad, seen: &Seen<'_>) -> Outcome {
+    let decode = Found::of(seen.findings).decode;
+    let closed_loop = seen
+        .afterwards
+        .and_then(|found| Found::of(found).closed_loop);
+    let mut record = record_of(load, seen.report, seen.processed, decode, closed_loop);
+    let from = seen.source_addresses.iter();
+    record.source_addresses = from.map(ToString::to_string).collect();
+    Outcome {
+        sections: Sections::of(SECTION, &record),
+        opaque_format: opaque(load, decode),
     }
 }
 
@@ -124,74 +153,17 @@ fn is_outcome(reason: &str) -> bool {
 
 /// The format, if nothing shows that the server decodes it. An echo shows this of no format: it sends back what it need
 /// not read.
-pub(super) fn opaque_format(conditions: &Conditions, measured: &Measured) -> Option<String> {
-    opaque(of(conditions)?, measured.decode)
-}
-
 fn opaque(ws: &WsLoad, decode: Option<DecodeProof>) -> Option<String> {
     let shown = decode.is_some_and(|proof| proof.holds() || proof.asked == 0);
     (ws.asks_for_decoding() && !shown).then(|| ws.format.name().to_owned())
 }
 
-/// What the machine ran out of, for client or target, so that this ended the load.
-pub(super) fn machine_bound(
-    conditions: &Conditions,
-    stage: &Staged,
-    measured: &Measured,
-    target: Option<&TargetResources>,
-    gates: &[GateResult],
-) -> Vec<String> {
-    if of(conditions).is_none() {
-        return Vec::new();
-    }
-    let mut found: Vec<String> = measured.short_of.iter().cloned().collect();
-    let faults = measured.report.client_faults.keys();
-    found.extend(faults.filter_map(|what| lacked(what)).map(str::to_owned));
-    // A target that passes had enough of everything.
-    if let Some(target) = target
-        && gates.iter().any(|gate| !gate.pass)
-    {
-        let ledger = &measured.report.ledger;
-        let refused = ledger.sessions_failed + ledger.sessions_died > 0;
-        let limit = Limits::of_this_process().fd_soft;
-        // A target that we started has our limit.
-        if refused && stage.group().is_some() && at_its_last_file(target.fds_peak, limit) {
-            found.push("open files of the target".to_owned());
-        }
-        if target
-            .machine_memory_available_share
-            .is_some_and(|share| share < MEMORY_SHARE_MIN)
-        {
-            found.push("memory".to_owned());
-        }
-    }
-    found.dedup();
-    found
-}
-
-/// What the client's machine lacked if a call failed with `fault`.
-fn lacked(fault: &str) -> Option<&'static str> {
-    match fault {
-        "EMFILE" | "ENFILE" => Some("open files"),
-        "EADDRNOTAVAIL" => Some("ports"),
-        "ENOBUFS" | "ENOMEM" => Some("memory for sockets"),
-        _ => None,
-    }
-}
-
-/// Whether a process has all the files that it may have. A higher number belongs to several processes, about which
-/// nothing is known.
-fn at_its_last_file(open: Option<u64>, limit: u64) -> bool {
-    let share = open.map(|open| super::float(open) / super::float(limit));
-    share.is_some_and(|share| (FILES_SHARE..=1.0).contains(&share))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Dialect, Format};
     use plimsoll_core::ledger::Ledger;
     use plimsoll_engine::clock::Clock;
-    use plimsoll_workload_ws::{Dialect, Format};
 
     fn report() -> Report {
         let mut ledger = Ledger {
@@ -298,14 +270,5 @@ mod tests {
             None
         );
         assert_eq!(opaque(&WsLoad::new(Test::Ping, Dialect::Wse), None), None);
-    }
-
-    #[test]
-    fn the_end_of_the_files_is_that_of_one_process() {
-        assert!(at_its_last_file(Some(1_000), 1_000) && at_its_last_file(Some(990), 1_000));
-        assert!(!at_its_last_file(Some(989), 1_000) && !at_its_last_file(Some(4_000), 1_000));
-        assert!(!at_its_last_file(None, 1_000));
-        assert_eq!(lacked("EADDRNOTAVAIL"), Some("ports"));
-        assert_eq!(lacked("EPERM"), None);
     }
 }

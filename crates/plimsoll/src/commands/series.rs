@@ -1,15 +1,15 @@
-//! `plimsoll run --workload ws --test matrix|formats`: one trial for each size or format at one rate, all in one result
-//! folder.
+//! `plimsoll run` of a series: one trial for each of its plans at one load, all in one result folder.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use plimsoll_core::profile::Length;
 use plimsoll_core::record::{Trial, Verdict};
 use plimsoll_host::signals::Stop;
 use plimsoll_lab::campaign::{Observer, TrialBegins};
-use plimsoll_lab::trial::{self, Conditions, FinishedTrial, Load, Subject};
-use plimsoll_report::{ResultFolder, StoredTrial, text, words};
-use plimsoll_workload_ws::{Format, Test};
+use plimsoll_lab::trial::{self, Conditions, FinishedTrial, Subject};
+use plimsoll_report::{ResultFolder, StoredTrial, text};
+use plimsoll_workload::Row;
 
 use crate::args::RunArgs;
 use crate::failure::Failure;
@@ -17,53 +17,6 @@ use crate::live::keeper::Keeper;
 use crate::output::{self, say};
 use crate::progress::Progress;
 use crate::workloads::TELLERS;
-
-/// The message sizes, exact to the byte.
-const SIZES_BYTES: [usize; 6] = [64, 256, 1_024, 4_096, 16_384, 65_536];
-/// The formats that a `wse` server is said to accept. MessagePack with the suite's own prefix does not count as one of
-/// them; for that, use `--test throughput --format msgpack-prefixed`.
-const FORMATS: [Format; 3] = [Format::Json, Format::Msgpack, Format::Zlib];
-
-/// A row of the table: one trial.
-#[derive(Debug)]
-pub(super) struct Row {
-    name: String,
-    load: Load,
-}
-
-/// The rows of a load; none if it is a single load.
-pub(super) fn rows(load: &Load) -> Vec<Row> {
-    let Load::Ws(ws) = load else {
-        return Vec::new();
-    };
-    match ws.test {
-        Test::Matrix => SIZES_BYTES
-            .into_iter()
-            .map(|message_bytes| {
-                let mut ws = ws.clone();
-                ws.message_bytes = message_bytes;
-                Row {
-                    name: format!("{} B", words::count(message_bytes as u64)),
-                    load: Load::Ws(ws),
-                }
-            })
-            .collect(),
-        Test::Formats => FORMATS
-            .into_iter()
-            .map(|format| {
-                let mut ws = ws.clone();
-                ws.format = format;
-                Row {
-                    name: format.name().to_owned(),
-                    load: Load::Ws(ws),
-                }
-            })
-            .collect(),
-        Test::Storm | Test::Ping | Test::Throughput | Test::Hold | Test::Limit | Test::Fanout => {
-            Vec::new()
-        }
-    }
-}
 
 /// Measures the rows one after the other. Whatever ends this, the trials so far are kept and shown.
 pub(super) fn run(
@@ -134,11 +87,11 @@ fn one(
     stop: &Stop,
 ) -> plimsoll_lab::Result<FinishedTrial> {
     let mut conditions = conditions.clone();
-    conditions.load = row.load.clone();
+    conditions.plan = Arc::clone(&row.plan);
     let subject = match subject {
         // If a URL has no path, the default path says what a session speaks.
         Subject::Running { url, resources } => Subject::Running {
-            url: url.with_default_path(row.load.default_path())?,
+            url: url.with_default_path(row.plan.told().path)?,
             resources: resources.clone(),
         },
         Subject::Started(_) => subject.clone(),
@@ -164,43 +117,5 @@ fn code_number_of(trials: &[StoredTrial]) -> u8 {
         1
     } else {
         0
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use plimsoll_lab::trial::WsLoad;
-    use plimsoll_workload_ws::Dialect;
-
-    fn rows_of(test: Test) -> Vec<Row> {
-        rows(&Load::Ws(Box::new(WsLoad::new(test, Dialect::Wse))))
-    }
-
-    #[test]
-    fn a_matrix_has_a_row_for_each_size_and_formats_for_each_format() {
-        let names = |test| -> Vec<String> {
-            let rows = rows_of(test);
-            rows.into_iter().map(|row| row.name).collect()
-        };
-        assert_eq!(
-            names(Test::Matrix),
-            [
-                "64 B", "256 B", "1,024 B", "4,096 B", "16,384 B", "65,536 B"
-            ]
-        );
-        assert_eq!(names(Test::Formats), ["json", "msgpack", "zlib"]);
-        assert_eq!(names(Test::Throughput), Vec::<String>::new());
-        for test in [Test::Matrix, Test::Formats] {
-            for row in rows_of(test) {
-                row.load.check().expect("every row can be measured");
-            }
-        }
-        // A MessagePack session is requested by its path.
-        let paths: Vec<_> = rows_of(Test::Formats)
-            .iter()
-            .map(|row| row.load.default_path())
-            .collect();
-        assert_ne!(paths[0], paths[1]);
     }
 }

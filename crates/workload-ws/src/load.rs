@@ -1,23 +1,18 @@
-//! The load of workload `ws`: which test, and with which parameters.
+//! What a plan of workload `ws` says: which test, and with which parameters.
 
 use std::net::IpAddr;
 
-use plimsoll_core::profile::{NS_PER_S, Profile};
+use plimsoll_core::profile::{NS_PER_MS, NS_PER_S, Profile};
 use plimsoll_core::schedule::{Arrivals, Spacing};
-use plimsoll_workload_ws::jwt::Credentials;
-use plimsoll_workload_ws::{
-    Content, Dialect, EchoMessages, Fanout, Format, Test, message_period_ns, wse,
-};
-use serde::{Deserialize, Serialize};
+use plimsoll_workload::{Demand, Refusal, Value, Values};
 
-use crate::error::{Error, Result};
+use crate::jwt::Credentials;
+use crate::{Content, Dialect, EchoMessages, Fanout, Format, Test, message_period_ns, wse};
 
 /// Bytes of the number with which an echo's message begins.
 const NUMBER_BYTES: usize = 24;
 /// The longest message that a connection takes back, in bytes.
 const ECHO_MAX_BYTES: usize = 1 << 20;
-/// Bytes that a frame's header may add to a message.
-const HEADER_MAX_BYTES: usize = 14;
 /// The shortest secret, in bytes, that may sign a token by HS256.
 const SECRET_MIN_BYTES: usize = 32;
 /// The most barriers per second of a connection in dialect `wse`. Each barrier answers all messages before it.
@@ -26,7 +21,7 @@ const BARRIERS_PER_S: f64 = 10.0;
 const FAREWELL_NS: u64 = NS_PER_S;
 
 /// A test of a general WebSocket server, with its parameters.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone)]
 pub struct WsLoad {
     /// What is tested.
     pub test: Test,
@@ -50,7 +45,6 @@ pub struct WsLoad {
     /// How long an arrival may take to open, in ns.
     pub open_within_ns: u64,
     /// The client's credentials, in dialect `wse`. A client process receives the token that they make, and not them.
-    #[serde(skip)]
     pub credentials: Credentials,
     /// The addresses that connections come from; none where the kernel chooses.
     pub source_addresses: Vec<IpAddr>,
@@ -83,6 +77,86 @@ impl WsLoad {
         }
     }
 
+    /// The test that these values say.
+    ///
+    /// # Errors
+    /// One line with the remedy.
+    pub fn of(values: &Values) -> Result<Self, Refusal> {
+        let test = values.word("test").and_then(Test::by_name);
+        let dialect = values.word("dialect").and_then(Dialect::by_name);
+        let mut load = Self::new(test.unwrap_or(Test::Ping), dialect.unwrap_or_default());
+        if let Some(connections) = values.whole("connections") {
+            load.connections = u32::try_from(connections).unwrap_or(u32::MAX);
+        }
+        load.rate_per_s = values.number("rate").unwrap_or(load.rate_per_s);
+        if let Some(format) = values.word("format").and_then(Format::by_name) {
+            load.format = format;
+        }
+        if let Some(bytes) = values.whole("message_bytes") {
+            load.message_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+            load.must_have_that_length()?;
+        }
+        if let Some(period_ms) = values.whole("period_ms") {
+            load.period_ns = period_ms.saturating_mul(NS_PER_MS);
+        }
+        if let Some(linger_ms) = values.whole("linger_ms") {
+            load.linger_ns = linger_ms.saturating_mul(NS_PER_MS);
+        }
+        if values.flag("poisson") {
+            load.spacing = Spacing::Poisson;
+        }
+        if let Some(secret) = values.secret("token_secret") {
+            load.credentials.secret = secret.clone();
+        }
+        load.source_addresses = values.addresses("source_addresses").to_vec();
+        load.closed_loop = values.flag("closed_loop");
+        load.check()?;
+        Ok(load)
+    }
+
+    /// The same object in another format has exactly one length, which may be given explicitly. A wse ping has one, too.
+    fn must_have_that_length(&self) -> Result<(), Refusal> {
+        if self.pings() && self.dialect == Dialect::Wse {
+            return Err(Refusal::new(
+                "--message-bytes: a wse ping has a fixed length; leave the flag out",
+            ));
+        }
+        let length = self.bytes_of_a_message();
+        if self.format != Format::Json && length != Some(self.message_bytes) {
+            return Err(Refusal(format!(
+                "--message-bytes: only json messages can have any length; {} messages always have {} bytes",
+                self.format.name(),
+                length.unwrap_or_default()
+            )));
+        }
+        Ok(())
+    }
+
+    /// These values, and those that the test chose itself.
+    pub(crate) fn complete(&self, mut values: Values) -> Values {
+        let word = |name: &str| Value::Word(name.to_owned());
+        values.set("test", word(self.test.name()));
+        values.set("dialect", word(self.dialect.name()));
+        if let Some(bytes) = self.bytes_of_a_message() {
+            values.set("message_bytes", Value::Whole(bytes as u64));
+        }
+        if self.streams() {
+            values.set("connections", Value::Whole(self.connections.into()));
+            values.set("format", word(self.format.name()));
+        }
+        if self.pings() {
+            values.set("period_ms", Value::Whole(self.period_ns / NS_PER_MS));
+        }
+        if self.test == Test::Fanout {
+            values.set("rate", Value::Number(self.rate_per_s));
+        }
+        if self.test == Test::Storm {
+            values.set("linger_ms", Value::Whole(self.linger_ns / NS_PER_MS));
+            values.set("poisson", Value::Flag(self.spacing == Spacing::Poisson));
+        }
+        values
+    }
+
     /// Whether connections send messages at a rate that they share.
     #[must_use]
     pub fn streams(&self) -> bool {
@@ -110,7 +184,15 @@ impl WsLoad {
         self.streams() && (self.dialect == Dialect::Wse || self.one_size_of_format())
     }
 
-    pub(super) fn sessions_for(&self, load: u32, profile: &Profile) -> u32 {
+    pub(crate) fn demand(&self, load: u32, profile: &Profile) -> Demand {
+        Demand {
+            sessions: self.sessions_for(load, profile),
+            concurrent: self.concurrent_for(load, profile),
+            answers_per_second: self.answers_per_second(load),
+        }
+    }
+
+    fn sessions_for(&self, load: u32, profile: &Profile) -> u32 {
         match self.test {
             Test::Storm => self.arrivals(load).count(profile),
             Test::Throughput | Test::Matrix | Test::Formats => self.connections,
@@ -118,7 +200,7 @@ impl WsLoad {
         }
     }
 
-    pub(super) fn concurrent_for(&self, load: u32, profile: &Profile) -> u64 {
+    fn concurrent_for(&self, load: u32, profile: &Profile) -> u64 {
         let sessions = u64::from(self.sessions_for(load, profile));
         if self.test != Test::Storm {
             return sessions;
@@ -132,7 +214,7 @@ impl WsLoad {
     }
 
     #[expect(clippy::cast_precision_loss, reason = "nanoseconds of a period")]
-    pub(super) fn answers_per_second(&self, load: u32) -> f64 {
+    fn answers_per_second(&self, load: u32) -> f64 {
         let load = f64::from(load);
         let connections = f64::from(self.connections.max(1));
         match self.test {
@@ -148,7 +230,7 @@ impl WsLoad {
         }
     }
 
-    pub(super) fn default_path(&self) -> &'static str {
+    pub(crate) fn default_path(&self) -> &'static str {
         match (self.dialect, self.test) {
             (Dialect::Wse, _) if self.streams() => wse::path(self.format),
             (Dialect::Wse, _) => wse::path(Format::Json),
@@ -177,15 +259,8 @@ impl WsLoad {
         }
     }
 
-    /// The send buffer that a connection needs, in bytes, if the usual one holds less than two messages. Otherwise a
-    /// longer message would wait for the server's reads, whatever the server does.
-    pub(super) fn send_buffer_bytes(&self, usual: usize) -> usize {
-        let frame_bytes = self.bytes_of_a_message().unwrap_or(0) + HEADER_MAX_BYTES;
-        usual.max(2 * frame_bytes)
-    }
-
     /// How a storm's connections arrive.
-    pub(super) fn arrivals(&self, load: u32) -> Arrivals {
+    pub(crate) fn arrivals(&self, load: u32) -> Arrivals {
         Arrivals {
             rate_per_s: f64::from(load),
             spacing: self.spacing,
@@ -195,7 +270,7 @@ impl WsLoad {
 
     /// Time between two messages, in ns: those of one connection if connections share the load, otherwise those of the
     /// publisher.
-    pub(super) fn message_period_ns(&self, load: u32) -> u64 {
+    pub(crate) fn message_period_ns(&self, load: u32) -> u64 {
         match self.test {
             Test::Fanout => message_period_ns(1, self.rate_per_s),
             _ => message_period_ns(self.connections, f64::from(load)),
@@ -206,7 +281,7 @@ impl WsLoad {
     ///
     /// # Errors
     /// No message has the size asked for.
-    pub(super) fn content(&self) -> Result<Content> {
+    pub(crate) fn content(&self) -> Result<Content, Refusal> {
         if self.one_size_of_format() {
             return Ok(self.format.trade_update());
         }
@@ -214,14 +289,14 @@ impl WsLoad {
             Dialect::Echo => EchoMessages::content_of(self.message_bytes),
             Dialect::Wse => Content::json_of(self.message_bytes),
         };
-        content.map_err(|error| Error::Usage(format!("--message-bytes: {error}")))
+        content.map_err(|error| Refusal(format!("--message-bytes: {error}")))
     }
 
     /// The same for a loop that does not number its messages: as many bytes on the wire.
     ///
     /// # Errors
     /// No message has the size asked for.
-    pub(super) fn flood_content(&self) -> Result<Content> {
+    pub(crate) fn flood_content(&self) -> Result<Content, Refusal> {
         match (self.dialect, self.bytes_of_a_message()) {
             (Dialect::Echo, Some(bytes)) => Ok(Content::filler(bytes)),
             _ => self.content(),
@@ -237,13 +312,13 @@ impl WsLoad {
     ///
     /// # Errors
     /// No message has the size asked for.
-    pub(super) fn ping_content(message_bytes: usize) -> Result<Content> {
+    pub(crate) fn ping_content(message_bytes: usize) -> Result<Content, Refusal> {
         EchoMessages::content_of(message_bytes)
-            .map_err(|error| Error::Usage(format!("--message-bytes: {error}")))
+            .map_err(|error| Refusal(format!("--message-bytes: {error}")))
     }
 
-    pub(super) fn check(&self) -> Result<()> {
-        let refuse = |text: String| Err(Error::Usage(text));
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
+        let refuse = |text: String| Err(Refusal(text));
         let name = self.test.name();
         if self.streams() && self.connections == 0 {
             return refuse(format!(
@@ -273,9 +348,9 @@ impl WsLoad {
         self.check_sizes()
     }
 
-    fn check_sizes(&self) -> Result<()> {
+    fn check_sizes(&self) -> Result<(), Refusal> {
         if self.message_bytes > ECHO_MAX_BYTES && self.dialect == Dialect::Echo {
-            return Err(Error::Usage(format!(
+            return Err(Refusal(format!(
                 "--message-bytes {}: an echo has at most {ECHO_MAX_BYTES}",
                 self.message_bytes
             )));
@@ -288,7 +363,7 @@ impl WsLoad {
         }
         let least = Fanout::MESSAGE_MIN_BYTES;
         if self.test == Test::Fanout && self.message_bytes < least {
-            return Err(Error::Usage(format!(
+            return Err(Refusal(format!(
                 "--message-bytes {}: a message that is fanned out has at least {least}",
                 self.message_bytes
             )));
@@ -297,20 +372,6 @@ impl WsLoad {
     }
 }
 
-/// Checks that connections from these addresses can reach a target there.
-///
-/// # Errors
-/// One line with the remedy.
-pub(super) fn must_reach(source_addresses: &[IpAddr], target: IpAddr) -> Result<()> {
-    let other_kind = |source: &&IpAddr| source.is_ipv4() != target.is_ipv4();
-    match source_addresses.iter().find(other_kind) {
-        Some(source) => Err(Error::Usage(format!(
-            "--source-addresses: {source} cannot reach {target}; use addresses of the same kind"
-        ))),
-        None => Ok(()),
-    }
-}
-
 #[cfg(test)]
-#[path = "ws_tests.rs"]
+#[path = "load_tests.rs"]
 mod tests;

@@ -1,7 +1,6 @@
 //! Tests of the load of workload `ws`.
 
 use super::*;
-use crate::trial::Load;
 use plimsoll_core::record::LoadUnit;
 use plimsoll_core::secret::Secret;
 
@@ -24,26 +23,25 @@ fn near(found: f64, expected: f64) {
 #[test]
 fn a_load_is_sessions_by_its_unit() {
     let quick = Profile::quick();
-    let of = |test| Load::Ws(Box::new(load(test, Dialect::Echo)));
+    let demand = |test, number, profile: &Profile| {
+        let demand = load(test, Dialect::Echo).demand(number, profile);
+        (demand.sessions, demand.concurrent)
+    };
     for test in [Test::Ping, Test::Hold, Test::Limit] {
-        assert_eq!(of(test).unit(), LoadUnit::CONNECTIONS);
-        assert_eq!(of(test).sessions_for(500, &quick), 500);
-        assert_eq!(of(test).concurrent_for(500, &quick), 500);
+        assert_eq!(test.load_unit(), LoadUnit::CONNECTIONS);
+        assert_eq!(demand(test, 500, &quick), (500, 500));
     }
-    assert_eq!(of(Test::Fanout).sessions_for(70, &quick), 70);
+    assert_eq!(demand(Test::Fanout, 70, &quick), (70, 70));
     for test in [Test::Throughput, Test::Matrix, Test::Formats] {
-        assert_eq!(of(test).sessions_for(10_000, &quick), 100);
-        assert_eq!(of(test).concurrent_for(10_000, &quick), 100);
+        assert_eq!(demand(test, 10_000, &quick), (100, 100));
     }
     // 3 s of warm-up and 10 s of window. Up to 7 s of arrivals may be open at once.
-    let storm = of(Test::Storm);
-    assert_eq!(storm.sessions_for(200, &quick), 2_600);
-    assert_eq!(storm.concurrent_for(200, &quick), 1_400);
+    assert_eq!(demand(Test::Storm, 200, &quick), (2_600, 1_400));
     let mut short = quick.clone();
-    storm.shape(&mut short);
+    Test::Storm.load_unit().shape(&mut short);
     (short.warm_up_s, short.measured_s) = (0.0, 1.0);
     assert_eq!(short.ramp_s.to_bits(), 0.0_f64.to_bits());
-    assert_eq!(storm.concurrent_for(200, &short), 200);
+    assert_eq!(demand(Test::Storm, 200, &short), (200, 200));
 }
 
 #[test]
@@ -103,7 +101,6 @@ fn sizes_are_those_on_the_wire() {
             matrix.message_bytes = size;
             assert_eq!(bytes(&matrix), Some(size));
         }
-        assert_eq!(matrix.send_buffer_bytes(32 * 1024), 2 * (65_536 + 14));
         let flooded = matrix.flood_content().expect("a size");
         assert_eq!(flooded.bytes.len(), 65_536);
     }
@@ -112,7 +109,6 @@ fn sizes_are_those_on_the_wire() {
     assert_eq!(bytes(&load(Test::Ping, Dialect::Wse)), None);
     let ping = load(Test::Ping, Dialect::Echo);
     assert_eq!(bytes(&ping), Some(64));
-    assert_eq!(ping.send_buffer_bytes(32 * 1024), 32 * 1024);
 }
 
 #[test]
@@ -165,17 +161,6 @@ fn what_cannot_be_is_refused_in_one_line() {
     ] {
         assert!(text.contains(expected), "{text}");
     }
-}
-
-#[test]
-fn sources_must_be_of_the_targets_kind() {
-    let four: IpAddr = "127.0.0.1".parse().unwrap();
-    let sources = ["127.0.0.2", "127.0.0.3"].map(|text| text.parse().unwrap());
-    assert!(must_reach(&sources, four).is_ok());
-    assert!(must_reach(&[], four).is_ok());
-    let six: IpAddr = "::1".parse().unwrap();
-    let text = must_reach(&sources, six).unwrap_err().to_string();
-    assert!(text.contains("127.0.0.2 cannot reach ::1"), "{text}");
 }
 
 #[test]

@@ -1,0 +1,187 @@
+//! Flags of the workloads' parameters, made from their rows. [`crate::setup`] checks which of them go together.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser, ValueParser};
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use plimsoll_core::secret::Secret;
+use plimsoll_workload::{Kind, Parameter, Usual, Value, Values};
+
+use crate::workloads::{self, Owned};
+
+/// The parameters that were given.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ParameterArgs {
+    pub(crate) given: Values,
+    /// The files of secrets, by the parameter's name.
+    secret_files: BTreeMap<String, PathBuf>,
+}
+
+impl ParameterArgs {
+    /// The file that holds this secret, if one was given.
+    pub(crate) fn secret_file(&self, name: &str) -> Option<&Path> {
+        self.secret_files.get(name).map(PathBuf::as_path)
+    }
+
+    /// Replaces a secret and its file.
+    pub(crate) fn set_secret(&mut self, name: &str, secret: Secret) {
+        self.secret_files.remove(name);
+        self.given.set(name, Value::Secret(secret));
+    }
+
+    /// The ids of the arguments that hold secrets, and of those for their files.
+    pub(crate) fn secret_ids() -> Vec<String> {
+        let rows = workloads::parameters().into_iter();
+        let secrets = rows.filter(|(_, owners)| owners.iter().any(|of| of.row.is_secret()));
+        secrets
+            .flat_map(|(name, _)| [name.to_owned(), file_id(name)])
+            .collect()
+    }
+}
+
+fn file_id(name: &str) -> String {
+    format!("{name}_file")
+}
+
+impl clap::FromArgMatches for ParameterArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut parsed = Self::default();
+        parsed.update_from_arg_matches(matches)?;
+        Ok(parsed)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        for (name, owners) in workloads::parameters() {
+            if matches!(owners[0].row.kind, Kind::Flag) {
+                if matches.get_flag(name) {
+                    self.given.set(name, Value::Flag(true));
+                }
+            } else if let Some(value) = matches.get_one::<Value>(name) {
+                self.given.set(name, value.clone());
+            }
+            if owners[0].row.is_secret()
+                && let Some(file) = matches.get_one::<PathBuf>(&file_id(name))
+            {
+                self.secret_files.insert(name.to_owned(), file.clone());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl clap::Args for ParameterArgs {
+    fn augment_args(command: Command) -> Command {
+        let rows = workloads::parameters().into_iter();
+        rows.fold(command, |command, (name, owners)| {
+            let row = owners[0].row;
+            let heading = heading(&owners);
+            let command = command.arg(argument(name, &owners).help_heading(heading.clone()));
+            let Kind::Secret { variable } = row.kind else {
+                return command;
+            };
+            let file = Arg::new(file_id(name))
+                .long(format!("{}-file", row.flag()))
+                .value_name("FILE")
+                .value_parser(clap::value_parser!(PathBuf))
+                .help(format!(
+                    "File that holds the value of --{}. Or set the environment variable {variable}",
+                    row.flag()
+                ))
+                .help_heading(heading);
+            command.arg(file)
+        })
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+fn heading(owners: &[Owned]) -> String {
+    let names: Vec<_> = owners.iter().map(|of| of.workload).collect();
+    match names.as_slice() {
+        [one] => format!("Workload {one}"),
+        several => format!("Workloads {}", several.join(" and ")),
+    }
+}
+
+/// The argument of a parameter that these workloads have.
+fn argument(name: &'static str, owners: &[Owned]) -> Arg {
+    let row = owners[0].row;
+    let argument = Arg::new(name).long(row.flag()).help(help(owners));
+    if matches!(row.kind, Kind::Flag) {
+        return argument.action(ArgAction::SetTrue);
+    }
+    let argument = argument
+        .value_name(row.value_name)
+        .value_parser(parser(owners));
+    if row.is_secret() {
+        return argument.conflicts_with(file_id(name));
+    }
+    argument
+}
+
+/// Which tests and the like a parameter is for, what it is, and its usual value: for each workload, unless all say the
+/// same.
+fn help(owners: &[Owned]) -> String {
+    let first = owners[0].row;
+    let one_text = owners.iter().all(|of| text(of.row) == text(first));
+    if one_text {
+        return format!("{}{}", text(first), usual(first));
+    }
+    let each = owners
+        .iter()
+        .map(|of| format!("For {}: {}{}", of.workload, text(of.row), usual(of.row)));
+    each.collect::<Vec<_>>().join(". ")
+}
+
+fn text(row: &Parameter) -> String {
+    let mut conditions: Vec<String> = Vec::new();
+    if row.only_running {
+        conditions.push("with --url".to_owned());
+    }
+    conditions.extend(row.fits.iter().map(|fit| {
+        let values = fit.among.join(", ");
+        format!("for --{} {values}", fit.of.replace('_', "-"))
+    }));
+    let shown = match row.kind {
+        Kind::Secret { .. } => ". Others can read it in the process list",
+        _ => "",
+    };
+    if conditions.is_empty() {
+        return format!("{}{shown}", row.help);
+    }
+    let mut conditions = conditions.join(" and ");
+    conditions[..1].make_ascii_uppercase();
+    format!("{conditions}: {}{shown}", row.help)
+}
+
+fn usual(row: &Parameter) -> String {
+    match row.usual {
+        Usual::None => String::new(),
+        Usual::Value(text) | Usual::Told(text) => format!(" [default: {text}]"),
+    }
+}
+
+/// Reads a value that any of these workloads takes. Which of them is asked is known later.
+fn parser(owners: &[Owned]) -> ValueParser {
+    if let Kind::OneOf(choices) = owners[0].row.kind {
+        let names = choices
+            .iter()
+            .map(|choice| PossibleValue::new(choice.name).help(choice.about));
+        return PossibleValuesParser::new(names).map(Value::Word).into();
+    }
+    let rows: Vec<_> = owners.iter().map(|of| of.row).collect();
+    ValueParser::new(move |text: &str| {
+        let read = rows.iter().map(|row| row.kind.parse(text));
+        let mut last = Err(String::new());
+        for read in read {
+            last = read;
+            if last.is_ok() {
+                break;
+            }
+        }
+        last
+    })
+}

@@ -1,0 +1,308 @@
+//! Turns the flags of a workload's parameters into its plan, and keeps apart what is not one load.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use plimsoll_core::record::LeftOut;
+use plimsoll_host::machine::Limits;
+use plimsoll_lab::manifest::Manifest;
+use plimsoll_lab::trial::Subject;
+use plimsoll_lab::trial::processes::PROCESSES_MAX;
+use plimsoll_workload::{Kind, OfTarget, Parameter, Plan, Usual, Value, Values, Workload};
+
+use crate::args::{LOAD_MAX, LoadArgs, Which};
+use crate::catalogue::Catalogue;
+use crate::failure::Failure;
+use crate::{secrets, workloads};
+
+/// Connections from one address: slightly fewer than the ports that Linux assigns by itself.
+const CONNECTIONS_PER_ADDRESS: u64 = 25_000;
+
+/// The plan, for a target with this manifest or for a server that is already running.
+pub(crate) fn plan(
+    which: &Which,
+    load: &LoadArgs,
+    manifest: Option<&Manifest>,
+) -> Result<Arc<dyn Plan>, Failure> {
+    let workload = which.workload;
+    must_be_of(workload, &load.parameters.given)?;
+    let given = secrets::with_secret_files(workload, &load.parameters)?;
+    let properties = manifest.map(|manifest| properties(workload, manifest));
+    let target = manifest.zip(properties.as_ref());
+    let target = target.map(|(manifest, values)| OfTarget {
+        name: &manifest.name,
+        values,
+    });
+    let mut values = given.settled(workload, target)?;
+    if manifest.is_none() {
+        secrets::add_of_environment(workload, &mut values)?;
+    }
+    Ok(workload.plan(values)?)
+}
+
+/// Refuses parameters of other workloads.
+fn must_be_of(workload: &dyn Workload, given: &Values) -> Result<(), Failure> {
+    let has = |name: &str| workload.parameters().iter().any(|row| row.name == name);
+    let Some((name, _)) = given.iter().find(|(name, _)| !has(name)) else {
+        return Ok(());
+    };
+    let rows = workloads::parameters().into_iter();
+    let owners = rows.filter(|(known, _)| *known == name);
+    let owners: Vec<_> = owners
+        .flat_map(|(_, owners)| owners)
+        .map(|of| of.workload)
+        .collect();
+    Err(Failure::Usage(format!(
+        "--{} is for --workload {}, this is {}",
+        name.replace('_', "-"),
+        owners.join(", "),
+        workload.about().name
+    )))
+}
+
+/// What the manifest says about the target, in the workload's own words.
+fn properties(workload: &dyn Workload, manifest: &Manifest) -> Values {
+    let mut values = Values::default();
+    for row in of_targets(workload) {
+        if let Some(value) = property(row, manifest) {
+            values.set(row.name, value);
+        }
+    }
+    values
+}
+
+/// The parameters that are properties of a target.
+fn of_targets(workload: &dyn Workload) -> impl Iterator<Item = &'static Parameter> {
+    let rows = workload.parameters().iter();
+    rows.filter(|row| row.of_target.is_some())
+}
+
+/// A property of a target; the usual value if its manifest does not say it.
+fn property(row: &Parameter, manifest: &Manifest) -> Option<Value> {
+    let usual = match row.usual {
+        Usual::Value(text) => Some(text),
+        Usual::None | Usual::Told(_) => None,
+    };
+    let text = manifest.property(row.name).or(usual)?;
+    row.kind.parse(text).ok()
+}
+
+/// Gives a load that looks for the machine's limit enough loopback addresses for every connection that its client can
+/// hold, unless the user gave some.
+pub(super) fn spread_over_addresses(
+    plan: Arc<dyn Plan>,
+    subject: &Subject,
+) -> Result<Arc<dyn Plan>, Failure> {
+    let on_loopback = match subject {
+        Subject::Started(_) => true,
+        Subject::Running { url, .. } => url.address.is_ipv4() && url.address.ip().is_loopback(),
+    };
+    let workload = plan.workload();
+    let mut rows = workload.parameters().iter();
+    let row = rows.find(|row| matches!(row.kind, Kind::Addresses));
+    let Some(row) = row.filter(|_| plan.looks_for_the_machines_limit()) else {
+        return Ok(plan);
+    };
+    if !plan.source_addresses().is_empty() || !on_loopback {
+        return Ok(plan);
+    }
+    let of_a_process = Limits::of_this_process().sessions_of_a_process();
+    let connections = of_a_process.saturating_mul(PROCESSES_MAX.into());
+    let needed = connections.min(LOAD_MAX.into()) / CONNECTIONS_PER_ADDRESS + 1;
+    if needed <= 1 {
+        return Ok(plan);
+    }
+    let last = u8::try_from(needed).unwrap_or(u8::MAX).min(254);
+    let addresses = (1..=last).map(|last| IpAddr::V4(Ipv4Addr::new(127, 0, 0, last)));
+    let addresses = Value::Addresses(addresses.collect());
+    Ok(workload.plan(plan.values().clone().with(row.name, addresses))?)
+}
+
+/// Refuses what turns one trial into several measurements, for commands that search or compare: a series of plans, and
+/// what runs after a trial.
+pub(crate) fn must_be_one_load(plan: &dyn Plan, what: &str) -> Result<(), Failure> {
+    if let Some(series) = plan.series() {
+        return Err(Failure::Usage(format!(
+            "{} runs one trial per row, which only `plimsoll run` does; {what} {}",
+            series.asked_by, series.one_at_a_time
+        )));
+    }
+    match plan.afterwards() {
+        Some(afterwards) => Err(Failure::Usage(format!(
+            "{} does not affect the verdict and doubles the time; {what} trials without it. Run the load once more with `plimsoll run` for it",
+            afterwards.asked_by
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// With `--all`, keeps the targets that have the same properties: the requested ones, otherwise the usual ones. The
+/// same load is not the same work for the others.
+pub(crate) fn of_one_kind(
+    catalogue: Catalogue,
+    workload: &dyn Workload,
+    load: &LoadArgs,
+) -> Result<Catalogue, Failure> {
+    let Catalogue {
+        mut targets,
+        mut left_out,
+    } = catalogue;
+    for row in of_targets(workload) {
+        let usual = match row.usual {
+            Usual::Value(text) => row.kind.parse(text).ok(),
+            Usual::None | Usual::Told(_) => None,
+        };
+        let Some(wanted) = load.parameters.given.get(row.name).cloned().or(usual) else {
+            continue;
+        };
+        let verb = row.of_target.unwrap_or_default();
+        let (same, others): (Vec<_>, Vec<_>) = targets
+            .into_iter()
+            .partition(|manifest| property(row, manifest).as_ref() == Some(&wanted));
+        targets = same;
+        left_out.extend(others.into_iter().map(|manifest| {
+            let its = property(row, &manifest).map_or_else(String::new, |its| its.to_string());
+            LeftOut {
+                name: manifest.name,
+                reason: format!("{verb} {its}; measure it with --{} {its}", row.flag()),
+            }
+        }));
+        if targets.is_empty() {
+            return Err(Failure::Usage(format!(
+                "no target that {verb} {wanted} runs here; see plimsoll list"
+            )));
+        }
+    }
+    Ok(Catalogue { targets, left_out })
+}
+
+/// Refuses targets of two kinds in one ranking or comparison.
+pub(crate) fn must_be_alike(workload: &dyn Workload, targets: &[Manifest]) -> Result<(), Failure> {
+    let Some((first, others)) = targets.split_first() else {
+        return Ok(());
+    };
+    for row in of_targets(workload) {
+        let of = |manifest: &Manifest| property(row, manifest);
+        let verb = row.of_target.unwrap_or_default();
+        if let Some(other) = others.iter().find(|other| of(other) != of(first)) {
+            let told = |manifest: &Manifest| {
+                let its = of(manifest).map_or_else(String::new, |its| its.to_string());
+                format!("{} {verb} {its}", manifest.name)
+            };
+            return Err(Failure::Usage(format!(
+                "{}, {}: the same load is not the same work; measure each by itself",
+                told(first),
+                told(other)
+            )));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Args, Command, RunArgs};
+    use clap::Parser;
+
+    fn run_args(line: &str) -> Result<RunArgs, String> {
+        let words = format!("plimsoll run x --sessions 5 --workload {line}");
+        let args = Args::try_parse_from(words.split_whitespace());
+        match args.map_err(|error| error.to_string())?.command {
+            Command::Run(run) => Ok(run),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The plan for a server that is already running.
+    fn planned(line: &str) -> Result<Arc<dyn Plan>, String> {
+        let run = run_args(line)?;
+        plan(&run.which, &run.load, None).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_plan_given_its_own_values_is_the_same() {
+        for line in [
+            "stt",
+            "echo",
+            "echo --period-ms 7",
+            "ws",
+            "ws --test storm --poisson",
+            "ws --test hold --message-bytes 99",
+            "ws --dialect wse --test throughput --format msgpack",
+            "ws --dialect wse --test matrix",
+            "ws --test fanout --rate 2.5",
+            "ws --closed-loop --source-addresses 127.0.0.1,127.0.0.2",
+        ] {
+            let first = planned(line).unwrap();
+            let again = first.workload().plan(first.values().clone()).unwrap();
+            assert_eq!(again.values(), first.values(), "{line}");
+            let json = serde_json::to_string(first.values()).unwrap();
+            let read: Values = serde_json::from_str(&json).unwrap();
+            assert_eq!(read, *first.values(), "{line}");
+            for row in first.series().map_or_else(Vec::new, |series| series.rows) {
+                let again = row.plan.workload().plan(row.plan.values().clone()).unwrap();
+                assert_eq!(again.values(), row.plan.values(), "{line}: {}", row.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_parameter_that_has_no_meaning_is_refused() {
+        for (line, words) in [
+            ("ws --rate 5", "--rate is for --test fanout, this is ping"),
+            (
+                "ws --test storm --connections 5",
+                "throughput, matrix, formats",
+            ),
+            ("ws --test formats --format zlib", "--test throughput"),
+            ("ws --test matrix --message-bytes 99", "--message-bytes"),
+            ("ws --test hold --closed-loop", "--test ping, throughput"),
+            ("ws --test throughput --period-ms 5", "--period-ms"),
+            (
+                "ws --test throughput --dialect wse --format msgpack --message-bytes 99",
+                "msgpack messages always have 137 bytes",
+            ),
+            ("ws --dialect wse --message-bytes 99", "leave the flag out"),
+            ("ws --token-secret x", "--dialect wse"),
+            ("ws --dialect wse --token-secret x", "32"),
+            ("ws --message-bytes 5", "--message-bytes"),
+            (
+                "ws --audio x.wav",
+                "--audio is for --workload stt, this is ws",
+            ),
+            ("ws --test fanout --rate 0", "--rate 0"),
+            (
+                "echo --test storm",
+                "--test is for --workload ws, this is echo",
+            ),
+            ("stt --audio nowhere.wav", "--audio nowhere.wav"),
+        ] {
+            let text = planned(line).expect_err(line);
+            assert!(
+                text.contains(words) && !text.contains('\n'),
+                "{line}: {text}"
+            );
+        }
+        let text = planned("ws --period-ms 0").expect_err("parsed");
+        assert!(text.contains("from 1 to"), "{text}");
+    }
+
+    #[test]
+    fn several_loads_in_one_are_no_search() {
+        let refused = |line: &str| {
+            must_be_one_load(&*planned(line).unwrap(), "a search takes")
+                .map_err(|error| error.to_string())
+        };
+        assert!(refused("ws --test throughput").is_ok());
+        let text = refused("ws --test matrix").unwrap_err();
+        assert!(
+            text.ends_with("--test throughput --message-bytes N"),
+            "{text}"
+        );
+        let text = refused("ws --test formats").unwrap_err();
+        assert!(text.ends_with("--test throughput --format F"), "{text}");
+        let text = refused("ws --test ping --closed-loop").unwrap_err();
+        assert!(text.ends_with("for it"), "{text}");
+    }
+}

@@ -1,0 +1,138 @@
+//! The plan of workload `stt`.
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use plimsoll_core::profile::{NS_PER_S, Profile};
+use plimsoll_core::record::LoadUnit;
+use plimsoll_core::sanity::MetricNames;
+use plimsoll_core::session::Endpoint;
+use plimsoll_core::slo::Slo;
+use plimsoll_protocol::connection::check;
+use plimsoll_workload::counters::Counted;
+use plimsoll_workload::{
+    About, Counters, Demand, Drive, Job, Kind, Parameter, Plan, Refusal, Told, Values, Workload,
+    machines,
+};
+
+use crate::audio::Audio;
+use crate::session::{FRAME_PERIOD_NS, Sessions};
+
+/// The number of passes over a batch that targets are told to ask for.
+pub const CPU_PASSES: u32 = 4;
+/// The delay of the model, in ms, that targets are told and that the simulator has.
+pub const MODEL_DELAY_MS: u64 = 75;
+
+const PARAMETERS: [Parameter; 1] = [Parameter {
+    value_name: "FILE.wav",
+    ..Parameter::new(
+        "audio",
+        Kind::File,
+        "WAV file that sessions send: 16 kHz, mono, 16 bit [default: synthetic frames]",
+    )
+}];
+
+/// The workload.
+#[derive(Debug)]
+pub struct Stt;
+
+impl Workload for Stt {
+    fn about(&self) -> &'static About {
+        &About {
+            name: "stt",
+            line: "Streaming speech-to-text",
+            asks_inference: true,
+        }
+    }
+
+    fn parameters(&self) -> &'static [Parameter] {
+        &PARAMETERS
+    }
+
+    fn plan(&self, values: Values) -> Result<Arc<dyn Plan>, Refusal> {
+        let audio = match values.file("audio") {
+            Some(file) => OnceLock::from(Arc::new(audio_of(file)?)),
+            None => OnceLock::new(),
+        };
+        Ok(Arc::new(SttPlan { values, audio }))
+    }
+}
+
+fn audio_of(file: &Path) -> Result<Audio, Refusal> {
+    let refused = |why: String| Refusal(format!("--audio {}: {why}", file.display()));
+    let bytes = std::fs::read(file).map_err(|error| refused(error.to_string()))?;
+    Audio::from_wav(&bytes).map_err(|error| refused(error.to_string()))
+}
+
+/// What the sessions say.
+#[derive(Debug)]
+struct SttPlan {
+    values: Values,
+    /// The synthetic frames are made when they are first needed.
+    audio: OnceLock<Arc<Audio>>,
+}
+
+impl Plan for SttPlan {
+    fn workload(&self) -> &'static dyn Workload {
+        &Stt
+    }
+
+    fn values(&self) -> &Values {
+        &self.values
+    }
+
+    fn unit(&self) -> LoadUnit {
+        LoadUnit::SESSIONS
+    }
+
+    fn slo(&self) -> Slo {
+        Slo::stt()
+    }
+
+    /// A session gets an answer each second: a gateway flushes that often.
+    fn demand(&self, load: u32, _profile: &Profile) -> Demand {
+        Demand::of_sessions(load, 1.0)
+    }
+
+    fn told(&self) -> Told {
+        let told = [
+            ("CPU_PASSES", CPU_PASSES.to_string()),
+            ("MODEL_DELAY_MS", MODEL_DELAY_MS.to_string()),
+        ];
+        Told {
+            path: "/ws/stt",
+            health_path: "/health",
+            variables: told.map(|(name, value)| (name.to_owned(), value)).into(),
+        }
+    }
+
+    fn let_in(&self, to: Endpoint) -> Result<Endpoint, Refusal> {
+        match check(&to) {
+            Ok(()) => Ok(to),
+            Err(error) => Err(Refusal::new(error.to_string())),
+        }
+    }
+
+    fn machines(&self, job: &Job, _profile: &Profile) -> Result<Box<dyn Drive>, Refusal> {
+        let audio = self.audio.get_or_init(|| Arc::new(Audio::synthetic()));
+        // A target that we did not start may be configured differently.
+        let (passes, delay_ms) = match job.started {
+            true => (Some(CPU_PASSES), Some(MODEL_DELAY_MS)),
+            false => (None, None),
+        };
+        let sessions = Sessions::new(job.to.clone(), Arc::clone(audio), passes, delay_ms);
+        Ok(machines(sessions))
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "nanoseconds of a period")]
+    fn frames_per_session_second(&self) -> Option<f64> {
+        Some(NS_PER_S as f64 / FRAME_PERIOD_NS as f64)
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(Counters {
+            names: MetricNames::STT,
+            counted: Counted::Answers,
+        })
+    }
+}

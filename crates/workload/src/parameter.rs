@@ -1,0 +1,168 @@
+//! What a user can choose: one row for each choice.
+//!
+//! Everything that has to do with a parameter follows from its row: the flag and its help, the check of its value, the
+//! key in a target's manifest, the record, the differences that a comparison lists, and the command that repeats a
+//! measurement.
+
+use std::path::PathBuf;
+
+use plimsoll_core::secret::Secret;
+
+use crate::values::Value;
+
+/// One thing that a user can choose.
+#[derive(Debug, Clone, Copy)]
+pub struct Parameter {
+    /// Its name with underscores, units last: `linger_ms`. Records and manifests have it; the flag has dashes.
+    pub name: &'static str,
+    /// What the help shows for the value: `N`.
+    pub value_name: &'static str,
+    /// Which values there are.
+    pub kind: Kind,
+    /// The value if none is given.
+    pub usual: Usual,
+    /// What it is, for the help: a sentence without the full stop.
+    pub help: &'static str,
+    /// With which other values it has a meaning: with all of these at once.
+    pub fits: &'static [Fit],
+    /// A verb if it is a property of the target, which is then in its manifest: `speaks`. Targets that differ in it
+    /// cannot be compared, for the same load is not the same work.
+    pub of_target: Option<&'static str>,
+    /// Whether it is only for a server that runs already.
+    pub only_running: bool,
+}
+
+impl Parameter {
+    /// A row with this name, kind and help; the other columns are the common ones.
+    #[must_use]
+    pub const fn new(name: &'static str, kind: Kind, help: &'static str) -> Self {
+        Self {
+            name,
+            value_name: "N",
+            kind,
+            usual: Usual::None,
+            help,
+            fits: &[],
+            of_target: None,
+            only_running: false,
+        }
+    }
+
+    /// Its flag, without dashes in front: `linger-ms`.
+    #[must_use]
+    pub fn flag(&self) -> String {
+        self.name.replace('_', "-")
+    }
+
+    /// Whether its value is a secret, which no record and no client process gets.
+    #[must_use]
+    pub fn is_secret(&self) -> bool {
+        matches!(self.kind, Kind::Secret { .. })
+    }
+}
+
+/// Which values there are.
+#[derive(Debug, Clone, Copy)]
+pub enum Kind {
+    /// A whole number from `least` to `most`.
+    Whole {
+        /// The least value.
+        least: u64,
+        /// The greatest value.
+        most: u64,
+    },
+    /// A number.
+    Number,
+    /// One of these words.
+    OneOf(&'static [Choice]),
+    /// Given or not.
+    Flag,
+    /// Addresses that the client connects from.
+    Addresses,
+    /// A file.
+    File,
+    /// A text that is never shown. It may also be in a file, or in this environment variable.
+    Secret {
+        /// The environment variable.
+        variable: &'static str,
+    },
+}
+
+/// A word that can be chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Choice {
+    /// The word.
+    pub name: &'static str,
+    /// What it means, for the help.
+    pub about: &'static str,
+}
+
+impl Choice {
+    /// A word and what it means.
+    #[must_use]
+    pub const fn new(name: &'static str, about: &'static str) -> Self {
+        Self { name, about }
+    }
+}
+
+/// The value if none is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Usual {
+    /// There is none, or it goes without saying.
+    None,
+    /// This value.
+    Value(&'static str),
+    /// The plan chooses. The text says which value, for the help.
+    Told(&'static str),
+}
+
+/// A condition: another parameter has one of these values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fit {
+    /// The name of the other parameter.
+    pub of: &'static str,
+    /// Its values.
+    pub among: &'static [&'static str],
+}
+
+impl Kind {
+    /// Reads a value as the command line and manifests have it. A flag is `true` or `false`.
+    ///
+    /// # Errors
+    /// What a value has to be, as the end of a sentence.
+    pub fn parse(&self, text: &str) -> Result<Value, String> {
+        match *self {
+            Self::Whole { least, most } => match text.parse() {
+                Ok(number) if (least..=most).contains(&number) => Ok(Value::Whole(number)),
+                _ => Err(format!("give a whole number from {least} to {most}")),
+            },
+            Self::Number => match text.parse::<f64>() {
+                Ok(number) if number.is_finite() => Ok(Value::Number(number)),
+                _ => Err("give a number".to_owned()),
+            },
+            Self::OneOf(choices) => {
+                let choice = choices.iter().find(|choice| choice.name == text);
+                choice.map_or_else(
+                    || {
+                        let names: Vec<_> = choices.iter().map(|choice| choice.name).collect();
+                        Err(format!("give one of {}", names.join(", ")))
+                    },
+                    |choice| Ok(Value::Word(choice.name.to_owned())),
+                )
+            }
+            Self::Flag => match text {
+                "true" => Ok(Value::Flag(true)),
+                "false" => Ok(Value::Flag(false)),
+                _ => Err("give true or false".to_owned()),
+            },
+            Self::Addresses => {
+                let addresses: Result<Vec<_>, _> = text.split(',').map(str::parse).collect();
+                addresses
+                    .map(Value::Addresses)
+                    .map_err(|error| format!("{error}; give addresses with commas between them"))
+            }
+            Self::File => Ok(Value::File(PathBuf::from(text))),
+            Self::Secret { .. } => Ok(Value::Secret(Secret::new(text))),
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! A workload with its values settled: all that a trial has to know about it.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use plimsoll_core::profile::Profile;
+use plimsoll_core::record::{LoadUnit, Sections};
+use plimsoll_core::session::Endpoint;
+use plimsoll_core::slo::Slo;
+use plimsoll_engine::Report;
+use serde::{Deserialize, Serialize};
+
+use crate::counters::Counters;
+use crate::drive::{Drive, Findings};
+use crate::values::Values;
+use crate::{Refusal, Workload};
+
+/// What the sessions of a trial do.
+///
+/// Only the first group has no usual answer. `load` is always the load of a trial, in [`Plan::unit`].
+pub trait Plan: fmt::Debug + Send + Sync {
+    /// The workload.
+    fn workload(&self) -> &'static dyn Workload;
+
+    /// The value of every parameter that has a meaning, for the record.
+    fn values(&self) -> &Values;
+
+    /// What a load counts.
+    fn unit(&self) -> LoadUnit;
+
+    /// The SLO that applies unless another is given.
+    fn slo(&self) -> Slo;
+
+    /// What a load needs.
+    fn demand(&self, load: u32, profile: &Profile) -> Demand;
+
+    /// What a target is told.
+    fn told(&self) -> Told;
+
+    /// The session machines that do this job in a trial of this profile.
+    ///
+    /// # Errors
+    /// One line with the remedy.
+    fn machines(&self, job: &Job, profile: &Profile) -> Result<Box<dyn Drive>, Refusal>;
+
+    /// Adds what the target wants to see before it lets a session in, such as a token. Only this has the secrets. Client
+    /// processes get what it returns.
+    ///
+    /// # Errors
+    /// One line with the remedy: no request can be made of the endpoint.
+    fn let_in(&self, to: Endpoint) -> Result<Endpoint, Refusal>;
+
+    /// Frames that a session sends each second, if all sessions of a load send at one pace. How many sessions a client
+    /// can drive follows from it.
+    fn frames_per_session_second(&self) -> Option<f64> {
+        None
+    }
+
+    /// The size of a frame's payload, in bytes, if all frames have one. A socket must have room for two.
+    fn frame_bytes(&self) -> Option<usize> {
+        None
+    }
+
+    /// The addresses that connections come from; none where the kernel chooses.
+    fn source_addresses(&self) -> &[IpAddr] {
+        &[]
+    }
+
+    /// Which of the target's own counters have a meaning; `None` if none has.
+    fn counters(&self) -> Option<Counters> {
+        None
+    }
+
+    /// Whether the load is limited by what a machine has of files, ports and memory, so that a trial says which of them
+    /// ran out.
+    fn is_bound_by_the_machine(&self) -> bool {
+        false
+    }
+
+    /// Whether the load looks for that limit, so that reaching it is an answer and not an error.
+    fn looks_for_the_machines_limit(&self) -> bool {
+        false
+    }
+
+    /// What is run after a trial at the same load, for comparison only.
+    fn afterwards(&self) -> Option<Afterwards> {
+        None
+    }
+
+    /// Several plans in place of this one, each for a trial of its own.
+    fn series(&self) -> Option<Series> {
+        None
+    }
+
+    /// Messages for the target's application that are no frames of the load.
+    fn asides(&self, _findings: &Findings) -> u64 {
+        0
+    }
+
+    /// What a trial showed besides its ledger and its latencies.
+    fn outcome(&self, _seen: &Seen<'_>) -> Outcome {
+        Outcome::default()
+    }
+}
+
+/// What session machines have to do.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Job {
+    /// The load of the trial.
+    pub load: u32,
+    /// Where sessions go, as [`Plan::let_in`] returned it.
+    pub to: Endpoint,
+    /// Whether Plimsoll started the target, so that it is configured as [`Plan::told`] says.
+    pub started: bool,
+}
+
+/// What a load needs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Demand {
+    /// The engine's sessions over the whole trial.
+    pub sessions: u32,
+    /// The most of them that are open at once. Each is an open file and a port.
+    pub concurrent: u64,
+    /// Answers that are due each second. A percentile's samples come from these.
+    pub answers_per_second: f64,
+}
+
+impl Demand {
+    /// That of a load that counts sessions, each with so many answers a second.
+    #[must_use]
+    pub fn of_sessions(load: u32, answers_per_session_second: f64) -> Self {
+        Self {
+            sessions: load,
+            concurrent: load.into(),
+            answers_per_second: f64::from(load) * answers_per_session_second,
+        }
+    }
+}
+
+/// What a target is told, and where it is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// Path of the URL that sessions connect to, unless the user gave one.
+    pub path: &'static str,
+    /// Path that says whether the target is ready.
+    pub health_path: &'static str,
+    /// Environment variables, besides its port and its number of threads.
+    pub variables: Vec<(String, String)>,
+}
+
+/// A plan that is run after a trial.
+#[derive(Debug, Clone)]
+pub struct Afterwards {
+    /// The plan.
+    pub plan: Arc<dyn Plan>,
+    /// The shortest grace that it needs, in seconds.
+    pub grace_min_s: f64,
+    /// What its logs are called after.
+    pub name: &'static str,
+    /// How it was asked for: `--closed-loop`.
+    pub asked_by: &'static str,
+}
+
+/// Several plans in place of one.
+#[derive(Debug, Clone)]
+pub struct Series {
+    /// The plans.
+    pub rows: Vec<Row>,
+    /// How it was asked for: `--test matrix`.
+    pub asked_by: String,
+    /// How to measure only one of them: `one size at a time: --test throughput --message-bytes N`.
+    pub one_at_a_time: &'static str,
+}
+
+/// One plan of several.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// What tells it from the others: `1,024 B`.
+    pub name: String,
+    /// The plan.
+    pub plan: Arc<dyn Plan>,
+}
+
+/// What a trial has to show to its plan.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen<'a> {
+    /// What the engine reports.
+    pub report: &'a Report,
+    /// What the session machines found out in addition.
+    pub findings: &'a Findings,
+    /// What those of [`Plan::afterwards`] found out, if they ran.
+    pub afterwards: Option<&'a Findings>,
+    /// Messages that the target's application was handed, by its own count, if it reports this.
+    pub processed: Option<u64>,
+    /// The addresses that connections came from; none where the kernel chose.
+    pub source_addresses: &'a [IpAddr],
+}
+
+/// What a plan says about a trial.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Outcome {
+    /// What it adds to the record.
+    pub sections: Sections,
+    /// The format of the messages, if nothing shows that the target decodes it.
+    pub opaque_format: Option<String>,
+}

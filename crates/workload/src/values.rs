@@ -1,0 +1,289 @@
+//! What a user chose, checked against the rows of a workload's parameters.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use plimsoll_core::secret::{REDACTED, Secret};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::parameter::{Fit, Parameter, Usual};
+use crate::{Refusal, Workload};
+
+/// The value of a parameter.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Value {
+    /// A whole number.
+    Whole(u64),
+    /// A number.
+    Number(f64),
+    /// One of the words of the parameter.
+    Word(String),
+    /// Whether it was given.
+    Flag(bool),
+    /// Addresses.
+    Addresses(Vec<IpAddr>),
+    /// A file.
+    File(PathBuf),
+    /// What is never shown.
+    #[serde(skip)]
+    Secret(Secret),
+}
+
+impl Value {
+    /// The value in records; `None` for a secret.
+    #[must_use]
+    pub fn recorded(&self) -> Option<serde_json::Value> {
+        Some(match self {
+            Self::Whole(number) => json!(number),
+            Self::Number(number) => json!(number),
+            Self::Word(word) => json!(word),
+            Self::Flag(given) => json!(given),
+            Self::Addresses(addresses) => json!(addresses),
+            Self::File(file) => json!(file.to_string_lossy()),
+            Self::Secret(_) => return None,
+        })
+    }
+}
+
+/// As a message shows it.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.recorded() {
+            Some(serde_json::Value::String(text)) => f.write_str(&text),
+            Some(other) => write!(f, "{other}"),
+            None => f.write_str(REDACTED),
+        }
+    }
+}
+
+/// The values of a workload's parameters, by name.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Values(BTreeMap<String, Value>);
+
+/// What the manifest of a target says about it.
+#[derive(Debug, Clone, Copy)]
+pub struct OfTarget<'a> {
+    /// The target's name.
+    pub name: &'a str,
+    /// The values of parameters that are properties of the target, as they stand in its manifest.
+    pub values: &'a Values,
+}
+
+impl Values {
+    /// Sets a value.
+    pub fn set(&mut self, name: &str, value: Value) {
+        self.0.insert(name.to_owned(), value);
+    }
+
+    /// The same values with this one.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: Value) -> Self {
+        self.set(name, value);
+        self
+    }
+
+    /// The value of that name, if there is one.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
+    /// The names and values, in the order of the names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// A whole number.
+    #[must_use]
+    pub fn whole(&self, name: &str) -> Option<u64> {
+        match self.get(name) {
+            Some(Value::Whole(number)) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// A number.
+    #[must_use]
+    pub fn number(&self, name: &str) -> Option<f64> {
+        match self.get(name) {
+            Some(Value::Number(number)) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// One of the words of the parameter.
+    #[must_use]
+    pub fn word(&self, name: &str) -> Option<&str> {
+        match self.get(name) {
+            Some(Value::Word(word)) => Some(word),
+            _ => None,
+        }
+    }
+
+    /// Whether a flag was given.
+    #[must_use]
+    pub fn flag(&self, name: &str) -> bool {
+        matches!(self.get(name), Some(Value::Flag(true)))
+    }
+
+    /// Addresses; none if there are none.
+    #[must_use]
+    pub fn addresses(&self, name: &str) -> &[IpAddr] {
+        match self.get(name) {
+            Some(Value::Addresses(addresses)) => addresses,
+            _ => &[],
+        }
+    }
+
+    /// A file.
+    #[must_use]
+    pub fn file(&self, name: &str) -> Option<&Path> {
+        match self.get(name) {
+            Some(Value::File(file)) => Some(file),
+            _ => None,
+        }
+    }
+
+    /// A secret.
+    #[must_use]
+    pub fn secret(&self, name: &str) -> Option<&Secret> {
+        match self.get(name) {
+            Some(Value::Secret(secret)) => Some(secret),
+            _ => None,
+        }
+    }
+
+    /// All secrets.
+    pub fn secrets(&self) -> impl Iterator<Item = &Secret> {
+        self.0.values().filter_map(|value| match value {
+            Value::Secret(secret) => Some(secret),
+            _ => None,
+        })
+    }
+
+    /// The same without secrets, for records and for client processes.
+    #[must_use]
+    pub fn without_secrets(&self) -> Self {
+        let shown = self.0.iter();
+        let shown = shown.filter(|(_, value)| !matches!(value, Value::Secret(_)));
+        Self(
+            shown
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
+        )
+    }
+
+    /// The values in records.
+    #[must_use]
+    pub fn recorded(&self) -> BTreeMap<String, serde_json::Value> {
+        let recorded = |(name, value): (&String, &Value)| Some((name.clone(), value.recorded()?));
+        self.0.iter().filter_map(recorded).collect()
+    }
+
+    /// Checks given values against the rows of the workload, takes what the target's manifest says, and fills in the
+    /// usual values of parameters that have a meaning beside the others. `target` is `None` for a server that runs
+    /// already.
+    ///
+    /// # Errors
+    /// One line with the remedy: a value that has no meaning beside the others, or that contradicts the manifest.
+    pub fn settled(
+        mut self,
+        workload: &dyn Workload,
+        target: Option<OfTarget<'_>>,
+    ) -> Result<Self, Refusal> {
+        let rows = workload.parameters();
+        self.must_be_of(workload)?;
+        if let Some(target) = target {
+            self.take_from(rows, target)?;
+        }
+        let given = self.clone();
+        // A row stands after those that it depends on.
+        for row in rows {
+            let unfit = row.fits.iter().find(|fit| !self.meets(fit));
+            match (unfit, given.get(row.name)) {
+                (Some(fit), Some(_)) => return Err(self.refusal(row, fit)),
+                (None, None) => {
+                    if let Usual::Value(text) = row.usual {
+                        let usual = row.kind.parse(text);
+                        let usual = usual.map_err(|why| usual_refusal(row, text, &why))?;
+                        self.set(row.name, usual);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(self)
+    }
+
+    fn must_be_of(&self, workload: &dyn Workload) -> Result<(), Refusal> {
+        let rows = workload.parameters();
+        let stranger = self
+            .0
+            .keys()
+            .find(|name| rows.iter().all(|row| row.name != *name));
+        match stranger {
+            Some(name) => Err(Refusal(format!(
+                "--{} is not a parameter of --workload {}; leave it out",
+                name.replace('_', "-"),
+                workload.about().name
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    fn take_from(&mut self, rows: &[Parameter], target: OfTarget<'_>) -> Result<(), Refusal> {
+        for row in rows {
+            let flag = row.flag();
+            if row.only_running && self.get(row.name).is_some() {
+                return Err(Refusal(format!(
+                    "--{flag} is for a server that runs already (--url); Plimsoll starts {}: leave the flag out",
+                    target.name
+                )));
+            }
+            let Some(verb) = row.of_target else { continue };
+            let usual = match row.usual {
+                Usual::Value(text) | Usual::Told(text) => row.kind.parse(text).ok(),
+                Usual::None => None,
+            };
+            let Some(its) = target.values.get(row.name).cloned().or(usual) else {
+                continue;
+            };
+            if let Some(asked) = self.get(row.name).filter(|asked| **asked != its) {
+                return Err(Refusal(format!(
+                    "--{flag} {}: {} {verb} {} by its target.toml; leave the flag out",
+                    asked, target.name, its
+                )));
+            }
+            self.set(row.name, its);
+        }
+        Ok(())
+    }
+
+    /// Whether all conditions of the row hold.
+    #[must_use]
+    pub fn fit(&self, row: &Parameter) -> bool {
+        row.fits.iter().all(|fit| self.meets(fit))
+    }
+
+    fn meets(&self, fit: &Fit) -> bool {
+        self.word(fit.of)
+            .is_some_and(|word| fit.among.contains(&word))
+    }
+
+    fn refusal(&self, row: &Parameter, fit: &Fit) -> Refusal {
+        Refusal(format!(
+            "--{} is for --{} {}, this is {}",
+            row.flag(),
+            fit.of.replace('_', "-"),
+            fit.among.join(", "),
+            self.word(fit.of).unwrap_or("none")
+        ))
+    }
+}
+
+fn usual_refusal(row: &Parameter, text: &str, why: &str) -> Refusal {
+    Refusal(format!("--{} {text}: {why}", row.flag()))
+}

@@ -12,9 +12,7 @@ use plimsoll_core::record::{LoadUnit, Trial};
 use plimsoll_host::isolation::{CpuList, Placement};
 use plimsoll_host::machine::MachineFacts;
 use plimsoll_host::signals::Stop;
-use plimsoll_lab::trial::{
-    self, Conditions, Inference, NetworkPlan, Subject, TargetUrl,
-};
+use plimsoll_lab::trial::{self, Conditions, Inference, NetworkPlan, Subject, TargetUrl};
 use plimsoll_protocol::websocket::handshake::accept_for;
 use plimsoll_protocol::websocket::{Opcode, RawFrame, mask_in_place};
 use plimsoll_workload::{Value, Values, Workload};

@@ -223,24 +223,22 @@ fn whole(sessions: f64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_lab::trial::Load;
-    use plimsoll_lab::trial::conditions::AudioSource;
+    use plimsoll_workload::{Plan, Value, Values, Workload};
+    use std::sync::Arc;
 
     /// A session of workload `echo` sends a fifth of the frames of a speech session.
     #[test]
     fn the_reach_follows_from_the_pace_of_the_workload() {
-        let sessions = |load: Load, us_per_frame| {
-            let frames_per_s = load.frames_per_session_second().expect("a pace");
+        let sessions = |plan: Arc<dyn Plan>, us_per_frame| {
+            let frames_per_s = plan.frames_per_session_second().expect("a pace");
             sessions_within(2.0, frames_per_s * us_per_frame)
         };
-        let echo = |period_ms| Load::Echo {
-            message_bytes: 128,
-            period_ms,
+        let echo = |period_ms| {
+            let values = Values::default().with("period_ms", Value::Whole(period_ms));
+            plimsoll_workload_echo::Echo.plan(values).expect("a plan")
         };
-        let stt = Load::Stt {
-            audio: AudioSource::Synthetic,
-        };
-        assert_eq!(sessions(stt, 4.0), 9_000);
+        let stt = plimsoll_workload_stt::Stt.plan(Values::default());
+        assert_eq!(sessions(stt.expect("a plan"), 4.0), 9_000);
         assert_eq!(sessions(echo(100), 4.0), 45_000);
         assert_eq!(sessions(echo(10), 4.0), 4_500);
         assert_eq!(sessions(echo(100), 6.0), 30_000);

@@ -28,7 +28,7 @@ pub trait Tell: Sync {
     }
 
     /// The parameters of a trial of Plimsoll 0.1, which had them only in the workload's section.
-    fn parameters(&self, _trial: &Trial) -> Parameters {
+    fn earlier_parameters(&self, _trial: &Trial) -> Parameters {
         Parameters::new()
     }
 

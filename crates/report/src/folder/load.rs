@@ -228,7 +228,7 @@ fn trials(
 /// Results of 0.1 have the parameters only in what their workload adds.
 fn with_parameters(mut trial: Trial, tellers: Tellers) -> Trial {
     if trial.parameters.is_empty() {
-        trial.parameters = tellers.of(&trial.workload).parameters(&trial);
+        trial.parameters = tellers.of(&trial.workload).earlier_parameters(&trial);
     }
     trial
 }

@@ -6,6 +6,8 @@ use plimsoll_core::record::{
     Bracket, CostPoint, Edge, LoadClass, LoadEvidence, LoadUnit, Trial, TrialSummary, Verdict,
 };
 use plimsoll_core::slo::Slo;
+use plimsoll_document::Tell as _;
+use plimsoll_workload_ws::Ws;
 use plimsoll_workload_ws::record::{
     ClosedLoopRecord, DecodeRecord, Delivered, SECTION, WsOutcome, WsRecord,
 };
@@ -65,6 +67,7 @@ pub(crate) fn record(trial: &Trial) -> WsRecord {
 
 pub(crate) fn set(trial: &mut Trial, ws: &WsRecord) {
     trial.sections.set(SECTION, ws);
+    trial.parameters = Ws.earlier_parameters(trial);
 }
 
 /// Messages at a rate, read but not processed, with a closed loop beside it.

@@ -49,7 +49,7 @@ impl Tell for Ws {
         }
     }
 
-    fn parameters(&self, trial: &Trial) -> Parameters {
+    fn earlier_parameters(&self, trial: &Trial) -> Parameters {
         record(trial).map_or_else(Parameters::new, |ws| ws.parameters())
     }
 

@@ -122,18 +122,16 @@ fn argument(name: &'static str, owners: &[Owned]) -> Arg {
     argument
 }
 
-/// Which tests and the like a parameter is for, what it is, and its usual value: for each workload, unless all say the
-/// same.
+/// What a parameter is, with which others it has a meaning, and its usual value. If several workloads have it, their
+/// usual values.
 fn help(owners: &[Owned]) -> String {
-    let first = owners[0].row;
-    let one_text = owners.iter().all(|of| text(of.row) == text(first));
-    if one_text {
-        return format!("{}{}", text(first), usual(first));
-    }
-    let each = owners
-        .iter()
-        .map(|of| format!("For {}: {}{}", of.workload, text(of.row), usual(of.row)));
-    each.collect::<Vec<_>>().join(". ")
+    let [one] = owners else {
+        let of = |of: &Owned| usual(of.row).map(|text| format!("{text} for {}", of.workload));
+        let usual: Vec<_> = owners.iter().filter_map(of).collect();
+        return format!("{} [default: {}]", owners[0].row.help, usual.join(", "));
+    };
+    let usual = usual(one.row).map_or_else(String::new, |text| format!(" [default: {text}]"));
+    format!("{}{usual}", text(one.row))
 }
 
 fn text(row: &Parameter) -> String {
@@ -142,7 +140,10 @@ fn text(row: &Parameter) -> String {
         conditions.push("with --url".to_owned());
     }
     conditions.extend(row.fits.iter().map(|fit| {
-        let values = fit.among.join(", ");
+        let values = match fit.among {
+            [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+            all => all.concat(),
+        };
         format!("for --{} {values}", fit.of.replace('_', "-"))
     }));
     let shown = match row.kind {
@@ -157,10 +158,10 @@ fn text(row: &Parameter) -> String {
     format!("{conditions}: {}{shown}", row.help)
 }
 
-fn usual(row: &Parameter) -> String {
+fn usual(row: &Parameter) -> Option<&'static str> {
     match row.usual {
-        Usual::None => String::new(),
-        Usual::Value(text) | Usual::Told(text) => format!(" [default: {text}]"),
+        Usual::None => None,
+        Usual::Value(text) | Usual::Told(text) => Some(text),
     }
 }
 

@@ -2,18 +2,19 @@
 //!
 //! Whoever tells a part of a result says it once, in blocks. The writers, in `plimsoll-report`, know blocks only.
 //!
-//! - `blocks`: what a document is made of;
+//! - `blocks`: what a document is made of; `text`: its lines;
 //! - [`words`]: numbers and their units in words;
 //! - `tell`: what a workload tells of its own trials;
 //! - `unknown`: what stands in a record that no workload tells.
 
 mod blocks;
 mod tell;
+mod text;
 mod unknown;
 pub mod words;
 
 pub use blocks::{
-    Answer, Block, Blocks, Column, Detail, Document, Fact, Figure, List, Section, Shown, Span,
-    Table, Text, Tone,
+    Answer, Block, Blocks, Column, Detail, Document, Fact, Figure, List, Section, Shown, Table,
 };
 pub use tell::{Named, Nouns, Tell, Tellers};
+pub use text::{Span, Text, Tone};

@@ -119,7 +119,7 @@ fn trial_of(values: &[(&str, Value)], load: u32, logs: &Path) -> Trial {
     let values = values.fold(Values::default(), |values, (name, value)| {
         values.with(name, value)
     });
-    let plan = Ws.plan(values).expect("a plan");
+    let plan = (&Ws as &dyn Workload).planned(values).expect("a plan");
     let mut profile = Profile {
         name: "custom".to_owned(),
         ramp_s: 0.3,

@@ -81,12 +81,12 @@ struct EchoPlan(Values);
 
 impl EchoPlan {
     fn message_bytes(&self) -> usize {
-        let bytes = self.0.whole("message_bytes").unwrap_or(128);
+        let bytes = self.0.whole("message_bytes").unwrap_or_default();
         usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
     fn period_ms(&self) -> u64 {
-        self.0.whole("period_ms").unwrap_or(100)
+        self.0.whole("period_ms").unwrap_or(1)
     }
 
     #[expect(clippy::cast_precision_loss, reason = "milliseconds")]

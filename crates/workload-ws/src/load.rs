@@ -7,6 +7,8 @@ use plimsoll_core::schedule::{Arrivals, Spacing};
 use plimsoll_workload::{Demand, Refusal, Value, Values};
 
 use crate::jwt::Credentials;
+#[cfg(test)]
+use crate::parameters::PARAMETERS;
 use crate::{Content, Dialect, EchoMessages, Fanout, Format, Test, message_period_ns, wse};
 
 /// Bytes of the number with which an echo's message begins.
@@ -17,6 +19,8 @@ const ECHO_MAX_BYTES: usize = 1 << 20;
 const SECRET_MIN_BYTES: usize = 32;
 /// The most barriers per second of a connection in dialect `wse`. Each barrier answers all messages before it.
 const BARRIERS_PER_S: f64 = 10.0;
+/// How long an arrival may take to open, in ns.
+const OPEN_WITHIN_NS: u64 = 5 * NS_PER_S;
 /// How long a connection of a storm may take to say its farewell, in ns.
 const FAREWELL_NS: u64 = NS_PER_S;
 
@@ -53,63 +57,63 @@ pub struct WsLoad {
 }
 
 impl WsLoad {
-    /// A test with its defaults.
-    #[must_use]
-    pub fn new(test: Test, dialect: Dialect) -> Self {
-        Self {
-            test,
-            dialect,
-            connections: 100,
-            rate_per_s: 10.0,
-            message_bytes: match test {
-                Test::Throughput | Test::Matrix | Test::Formats => 175,
-                Test::Fanout => 128,
-                Test::Ping | Test::Hold | Test::Limit | Test::Storm => 64,
-            },
-            format: Format::Json,
-            period_ns: test.ping_period_ns().unwrap_or(NS_PER_S),
-            linger_ns: NS_PER_S,
-            spacing: Spacing::Even,
-            open_within_ns: 5 * NS_PER_S,
-            credentials: Credentials::default(),
-            source_addresses: Vec::new(),
-            closed_loop: false,
-        }
+    /// A test with its usual values.
+    #[cfg(test)]
+    pub(crate) fn new(test: Test, dialect: Dialect) -> Self {
+        let word = |name: &str| Value::Word(name.to_owned());
+        let values = Values::default()
+            .with("test", word(test.name()))
+            .with("dialect", word(dialect.name()));
+        let values = values.or_usual(&PARAMETERS).expect("usual values");
+        Self::of(&values).expect("a load")
     }
 
-    /// The test that these values say.
+    /// The test that these values say. A value that the test has no use for is 0.
     ///
     /// # Errors
     /// One line with the remedy.
     pub fn of(values: &Values) -> Result<Self, Refusal> {
         let test = values.word("test").and_then(Test::by_name);
-        let dialect = values.word("dialect").and_then(Dialect::by_name);
-        let mut load = Self::new(test.unwrap_or(Test::Ping), dialect.unwrap_or_default());
-        if let Some(connections) = values.whole("connections") {
-            load.connections = u32::try_from(connections).unwrap_or(u32::MAX);
-        }
-        load.rate_per_s = values.number("rate").unwrap_or(load.rate_per_s);
-        if let Some(format) = values.word("format").and_then(Format::by_name) {
-            load.format = format;
-        }
-        if let Some(bytes) = values.whole("message_bytes") {
-            load.message_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-            load.must_have_that_length()?;
-        }
-        if let Some(period_ms) = values.whole("period_ms") {
-            load.period_ns = period_ms.saturating_mul(NS_PER_MS);
-        }
-        if let Some(linger_ms) = values.whole("linger_ms") {
-            load.linger_ns = linger_ms.saturating_mul(NS_PER_MS);
-        }
-        if values.flag("poisson") {
-            load.spacing = Spacing::Poisson;
-        }
+        let test = test.unwrap_or(Test::Ping);
+        let milliseconds = |name| values.whole(name).map(|ms| ms.saturating_mul(NS_PER_MS));
+        let given_bytes = values.whole("message_bytes");
+        let given_bytes = given_bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+        let format = values.word("format").and_then(Format::by_name);
+        let connections = values.whole("connections").unwrap_or_default();
+        let mut load = Self {
+            test,
+            dialect: values
+                .word("dialect")
+                .and_then(Dialect::by_name)
+                .unwrap_or_default(),
+            connections: u32::try_from(connections).unwrap_or(u32::MAX),
+            rate_per_s: values.number("rate").unwrap_or_default(),
+            message_bytes: given_bytes.unwrap_or(match test {
+                Test::Throughput | Test::Matrix | Test::Formats => 175,
+                Test::Fanout => 128,
+                Test::Ping | Test::Hold | Test::Limit | Test::Storm => 64,
+            }),
+            format: format.unwrap_or_default(),
+            period_ns: milliseconds("period_ms")
+                .or(test.ping_period_ns())
+                .unwrap_or_default(),
+            linger_ns: milliseconds("linger_ms").unwrap_or_default(),
+            spacing: if values.flag("poisson") {
+                Spacing::Poisson
+            } else {
+                Spacing::Even
+            },
+            open_within_ns: OPEN_WITHIN_NS,
+            credentials: Credentials::default(),
+            source_addresses: values.addresses("source_addresses").to_vec(),
+            closed_loop: values.flag("closed_loop"),
+        };
         if let Some(secret) = values.secret("token_secret") {
             load.credentials.secret = secret.clone();
         }
-        load.source_addresses = values.addresses("source_addresses").to_vec();
-        load.closed_loop = values.flag("closed_loop");
+        if given_bytes.is_some() {
+            load.must_have_that_length()?;
+        }
         load.check()?;
         Ok(load)
     }

@@ -39,12 +39,22 @@ pub trait Workload: Sync {
     /// What a user can choose.
     fn parameters(&self) -> &'static [Parameter];
 
-    /// The plan for these values. They are of this workload's parameters and fit together as [`Parameter::fits`] says.
-    /// A value that is missing has its usual value. Given the values of a plan, the plan is the same.
+    /// The plan for these values: of this workload's parameters, fitting together as [`Parameter::fits`] says, and with
+    /// the usual values where none was given. Given the values of a plan, the plan is the same.
     ///
     /// # Errors
     /// One line with the remedy: the values cannot be used.
     fn plan(&self, values: Values) -> Result<Arc<dyn Plan>, Refusal>;
+}
+
+impl dyn Workload {
+    /// The plan for these values, and for the usual values of all other parameters.
+    ///
+    /// # Errors
+    /// One line with the remedy: the values cannot be used.
+    pub fn planned(&self, values: Values) -> Result<Arc<dyn Plan>, Refusal> {
+        self.plan(values.or_usual(self.parameters())?)
+    }
 }
 
 /// What a workload is called, and what it is.

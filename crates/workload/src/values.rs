@@ -183,9 +183,8 @@ impl Values {
         self.0.iter().filter_map(recorded).collect()
     }
 
-    /// Checks given values against the rows of the workload, takes what the target's manifest says, and fills in the
-    /// usual values of parameters that have a meaning beside the others. `target` is `None` for a server that runs
-    /// already.
+    /// Checks given values against the rows of the workload, and adds what the target's manifest says. `target` is `None`
+    /// for a server that runs already. What is missing then gets its usual value ([`Workload::planned`]).
     ///
     /// # Errors
     /// One line with the remedy: a value that has no meaning beside the others, or that contradicts the manifest.
@@ -199,20 +198,28 @@ impl Values {
         if let Some(target) = target {
             self.take_from(rows, target)?;
         }
-        let given = self.clone();
+        let complete = self.clone().or_usual(rows)?;
+        for row in rows.iter().filter(|row| self.get(row.name).is_some()) {
+            if let Some(fit) = row.fits.iter().find(|fit| !complete.meets(fit)) {
+                return Err(complete.refusal(row, fit));
+            }
+        }
+        Ok(self)
+    }
+
+    /// These values, and the usual ones of parameters that have a meaning beside them.
+    ///
+    /// # Errors
+    /// A usual value is none of its parameter, which is a mistake in the row.
+    pub fn or_usual(mut self, rows: &[Parameter]) -> Result<Self, Refusal> {
         // A row stands after those that it depends on.
         for row in rows {
-            let unfit = row.fits.iter().find(|fit| !self.meets(fit));
-            match (unfit, given.get(row.name)) {
-                (Some(fit), Some(_)) => return Err(self.refusal(row, fit)),
-                (None, None) => {
-                    if let Usual::Value(text) = row.usual {
-                        let usual = row.kind.parse(text);
-                        let usual = usual.map_err(|why| usual_refusal(row, text, &why))?;
-                        self.set(row.name, usual);
-                    }
-                }
-                _ => {}
+            if let (None, Usual::Value(text)) = (self.get(row.name), row.usual)
+                && self.fit(row)
+            {
+                let refused = |why| Refusal(format!("--{} {text}: {why}", row.flag()));
+                let usual = row.kind.parse(text).map_err(refused)?;
+                self.set(row.name, usual);
             }
         }
         Ok(self)
@@ -282,8 +289,4 @@ impl Values {
             self.word(fit.of).unwrap_or("none")
         ))
     }
-}
-
-fn usual_refusal(row: &Parameter, text: &str, why: &str) -> Refusal {
-    Refusal(format!("--{} {text}: {why}", row.flag()))
 }

@@ -47,7 +47,7 @@ pub(crate) fn plan(line: &str) -> Arc<dyn Plan> {
         let row = rows.find(|row| row.name == name).expect(line);
         values.set(name, row.kind.parse(text).expect(line));
     }
-    workload.plan(values).expect(line)
+    workload.planned(values).expect(line)
 }
 
 pub(crate) fn conditions() -> Conditions {

@@ -235,7 +235,9 @@ mod tests {
         };
         let echo = |period_ms| {
             let values = Values::default().with("period_ms", Value::Whole(period_ms));
-            plimsoll_workload_echo::Echo.plan(values).expect("a plan")
+            (&plimsoll_workload_echo::Echo as &dyn Workload)
+                .planned(values)
+                .expect("a plan")
         };
         let stt = plimsoll_workload_stt::Stt.plan(Values::default());
         assert_eq!(sessions(stt.expect("a plan"), 4.0), 9_000);

@@ -35,9 +35,10 @@ pub(crate) fn plan(
     });
     let mut values = given.settled(workload, target)?;
     if manifest.is_none() {
+        values = values.or_usual(workload.parameters())?;
         secrets::add_of_environment(workload, &mut values)?;
     }
-    Ok(workload.plan(values)?)
+    Ok(workload.planned(values)?)
 }
 
 /// Refuses parameters of other workloads.

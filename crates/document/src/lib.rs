@@ -3,11 +3,12 @@
 //! Whoever tells a part of a result says it once, in blocks. The writers, in `plimsoll-report`, know blocks only.
 //!
 //! - `blocks`: what a document is made of; `text`: its lines;
-//! - [`words`]: numbers and their units in words;
+//! - [`words`]: numbers and their units in words; [`facts`]: what programs used, as rows;
 //! - `tell`: what a workload tells of its own trials;
 //! - `unknown`: what stands in a record that no workload tells.
 
 mod blocks;
+pub mod facts;
 mod tell;
 mod text;
 mod unknown;

@@ -33,12 +33,26 @@ pub trait Tell: Sync {
     }
 
     /// Its section of a trial's page.
-    fn trial(&self, trial: &Trial) -> Option<Section>;
+    fn trial(&self, _trial: &Trial) -> Option<Section> {
+        None
+    }
 
     /// The same in lines, for a reader with little room.
-    fn in_lines(&self, trial: &Trial) -> Vec<Fact>;
+    fn in_lines(&self, _trial: &Trial) -> Vec<Fact> {
+        Vec::new()
+    }
 
-    /// The same as properties of a test report, for a build server.
+    /// The section of a trial's page about the programs that ran beside the target for this workload.
+    fn companions(&self, _trial: &Trial) -> Option<Section> {
+        None
+    }
+
+    /// The same in lines.
+    fn companions_in_lines(&self, _trial: &Trial) -> Vec<Fact> {
+        Vec::new()
+    }
+
+    /// What it says as properties of a test report, for a build server.
     fn properties(&self, _trial: &Trial) -> Vec<(&'static str, String)> {
         Vec::new()
     }
@@ -67,9 +81,9 @@ pub struct Named<'a> {
 pub struct Nouns {
     /// What is due: `frames`.
     pub frames: &'static str,
-    /// The answers, as a row of the ledger: `partials`.
-    pub partials: &'static str,
-    /// The same in a line that begins with `answers`.
+    /// The answers, as a row of the ledger: `answers`.
+    pub answers: &'static str,
+    /// The same in a line that begins with `answers`: `messages`.
     pub messages: &'static str,
 }
 
@@ -77,8 +91,8 @@ impl Default for Nouns {
     fn default() -> Self {
         Self {
             frames: "frames",
-            partials: "partials",
-            messages: "partials",
+            answers: "answers",
+            messages: "messages",
         }
     }
 }
@@ -145,13 +159,5 @@ struct Unknown;
 impl Tell for Unknown {
     fn workload(&self) -> &'static str {
         ""
-    }
-
-    fn trial(&self, _trial: &Trial) -> Option<Section> {
-        None
-    }
-
-    fn in_lines(&self, _trial: &Trial) -> Vec<Fact> {
-        Vec::new()
     }
 }

@@ -12,7 +12,8 @@ pub(crate) static ALL: &[&dyn Workload] = &[
 ];
 
 /// Those that tell more of their trials than every trial has.
-pub(crate) const TELLERS: Tellers = Tellers::new(&[&plimsoll_workload_ws::Ws]);
+pub(crate) const TELLERS: Tellers =
+    Tellers::new(&[&plimsoll_workload_stt::Stt, &plimsoll_workload_ws::Ws]);
 
 /// The name of the usual one.
 pub(crate) fn usual() -> &'static str {

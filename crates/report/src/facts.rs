@@ -7,17 +7,15 @@ pub mod repeat;
 pub mod trial;
 
 use plimsoll_core::record::{
-    Drift, Edge, LoadEvidence, LoadUnit, ProcessResources, SanityCheck, Slope, SocketResources,
-    Trial,
+    Drift, Edge, LoadEvidence, LoadUnit, SanityCheck, Slope, SocketResources, Trial,
 };
 use plimsoll_core::stats::Ratio;
+
+pub use plimsoll_document::facts::{Row, cpu_time, process, row_if_known};
 
 use crate::folder::StoredTrial;
 use crate::words::comparison as say;
 use crate::words::{self, UNKNOWN, bytes, bytes_finely, count, ms, number, percent, whole_bytes};
-
-/// A name and its value.
-pub type Row = (&'static str, String);
 
 /// Where the edge lies, with its interval: `985 (950 to 1,020, 95 %)`. Where nothing failed, a best estimate would be a
 /// guess, so it is `at least 950 (95 %)`.
@@ -132,38 +130,6 @@ pub fn disagreeing(trial: &Trial) -> impl Iterator<Item = &SanityCheck> {
     trial.sanity.iter().filter(|check| !check.holds)
 }
 
-/// The resources that one of our processes used.
-#[must_use]
-pub fn process(process: &ProcessResources) -> Vec<Row> {
-    let mut rows = vec![
-        ("process: CPU in user mode", cpu_time(process.cpu_user_us)),
-        (
-            "process: CPU in kernel mode",
-            cpu_time(process.cpu_system_us),
-        ),
-        ("process: CPUs kept busy", number(process.cpus_busy)),
-        ("process: RSS, peak", whole_bytes(process.rss_peak_bytes)),
-    ];
-    let known = [
-        (
-            "process: time waited for a core, share of the window",
-            process.run_queue_wait_share.map(percent),
-        ),
-        (
-            "process: voluntary context switches per second",
-            process.voluntary_switches_per_s.map(number),
-        ),
-        (
-            "process: involuntary context switches per second",
-            process.involuntary_switches_per_s.map(number),
-        ),
-        ("process: open files, peak", process.fds_peak.map(count)),
-        ("process: threads, peak", process.threads_peak.map(count)),
-    ];
-    rows.extend(known.into_iter().filter_map(row_if_known));
-    rows
-}
-
 /// The target's ends of the connections.
 #[must_use]
 pub fn sockets(sockets: &SocketResources) -> Vec<Row> {
@@ -192,21 +158,6 @@ pub fn sockets(sockets: &SocketResources) -> Vec<Row> {
             known(sockets.accept_queue_peak),
         ),
     ]
-}
-
-/// CPU time of a whole window.
-#[must_use]
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "CPU time of a window, far below 2^53 µs"
-)]
-pub fn cpu_time(total_us: u64) -> String {
-    format!("{} s", number(total_us as f64 / 1e6))
-}
-
-/// A row, if its value is known.
-pub(crate) fn row_if_known((name, value): (&'static str, Option<String>)) -> Option<Row> {
-    value.map(|value| (name, value))
 }
 
 /// The trials as the SLO of that name judges them. A search with several SLOs has one set of trials and several

@@ -9,7 +9,8 @@
 //! - [`schema`] is the JSON Schema of the records, generated from the record types and checked in;
 //! - [`loads`] groups trials by their load, [`words`] puts results into words and numbers, and [`facts`] lists the
 //!   facts of a record. All renderers share these three;
-//! - `document` tells a result once, as blocks: text, facts, tables, figures;
+//! - `document` tells a result once, as blocks: text, facts, tables, figures. What only one workload has, that
+//!   workload says: the caller passes in who tells it ([`plimsoll_document::Tellers`]);
 //! - its writers know only blocks: [`html`] (`report.html`), `markdown` (`summary.md`, and `step-summary.md` for the
 //!   pages of GitHub's workflow runs), [`text`] (terminals);
 //! - [`chart`] draws (the SVG files, the same as PNG, and `badge.svg`), [`junit`] writes `junit.xml` for build servers;

@@ -6,6 +6,7 @@ pub mod plan;
 pub mod reference;
 pub mod session;
 pub mod synthetic;
+mod tell;
 
 pub use audio::{Audio, AudioError};
 pub use plan::Stt;

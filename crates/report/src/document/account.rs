@@ -1,6 +1,6 @@
-//! The accounts of a trial in lines, for a reader with little room: ledger, client, target, simulator.
+//! The accounts of a trial in lines, for a reader with little room: ledger, client, target.
 
-use plimsoll_core::record::{Inference, Trial};
+use plimsoll_core::record::Trial;
 
 use super::{Fact, Tellers, Text, Tone};
 use crate::facts;
@@ -14,8 +14,7 @@ pub(super) fn of_trial(trial: &Trial, tellers: Tellers) -> Vec<Fact> {
     lines.push(Fact::new("client", client(trial)));
     lines.push(Fact::new("target", target(trial)));
     lines.extend(sockets(trial).map(|told| Fact::new("sockets", told)));
-    let inference = trial.inference.as_ref().map(inference);
-    lines.extend(inference.map(|told| Fact::new("inference", told)));
+    lines.extend(tellers.of(&trial.workload).companions_in_lines(trial));
     for row in facts::drift_of(trial) {
         let facts::DriftRow {
             name,
@@ -140,14 +139,4 @@ fn sockets(trial: &Trial) -> Option<String> {
         words::whole_bytes(sockets.receive_queue_peak_bytes),
         words::whole_bytes(sockets.send_queue_peak_bytes),
     ))
-}
-
-fn inference(inference: &Inference) -> String {
-    format!(
-        "{} requests, {} of a core, queue wait p99 {}, answers later than drawn p99 {}",
-        count(inference.requests),
-        percent(inference.busy_share),
-        maybe(inference.queue_wait.p99_us, us),
-        maybe(inference.answer_lateness.p99_us, us),
-    )
 }

@@ -42,10 +42,8 @@ pub(crate) fn document(stored: &StoredTrial, charts: Charts, tellers: Tellers) -
     evidence.full(drift(trial));
     evidence.full(client(trial));
     evidence.full(target(trial));
-    if let Some(inference) = &trial.inference {
-        let rows = facts::trial::inference(inference);
-        let table = Table::of_facts("What the inference simulator used", rows);
-        evidence.full(Section::of("inference", "Inference simulator", table));
+    if let Some(companions) = tellers.of(&trial.workload).companions(trial) {
+        evidence.full(companions);
     }
     evidence.full(environment(trial));
     evidence.full(repeat(trial, ("run", Some(trial.sessions), trial.seed)));

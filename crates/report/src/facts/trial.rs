@@ -1,10 +1,11 @@
-//! The facts of one trial, row by row: ledger, client, target, simulator, machine.
+//! The facts of one trial, row by row: ledger, client, target, machine.
 
-use plimsoll_core::latency::{LagQuantiles, Quantiles};
+use plimsoll_core::latency::Quantiles;
 use plimsoll_core::record::{
-    Client, CostAccount, Environment, Inference, Network, NetworkEnd, NetworkReceive, ProbeFigure,
-    Probes, TargetResources, Trial,
+    Client, CostAccount, Environment, Network, NetworkEnd, NetworkReceive, ProbeFigure, Probes,
+    TargetResources, Trial,
 };
+use plimsoll_document::facts::lag;
 use plimsoll_document::{Nouns, Tellers};
 
 use super::{cpu_time, process, sockets};
@@ -50,7 +51,7 @@ pub fn ledger(trial: &Trial, tellers: Tellers) -> Vec<(String, u64)> {
     let ledger = &trial.ledger;
     let nouns = tellers.of(&trial.workload).nouns(trial);
     let Nouns {
-        frames, partials, ..
+        frames, answers, ..
     } = nouns;
     let unit = trial.load_unit;
     let sent = if unit.is_arrivals() { "begun" } else { "sent" };
@@ -78,7 +79,7 @@ pub fn ledger(trial: &Trial, tellers: Tellers) -> Vec<(String, u64)> {
         add(format!("{sessions} {what}"), value);
     }
     for (name, value) in [
-        (partials, ledger.partials),
+        (answers, ledger.partials),
         ("errors", ledger.errors),
         ("protocol faults", ledger.protocol_faults),
         ("answers recomputed", ledger.content_checked),
@@ -219,24 +220,6 @@ fn more_of_target(resources: &TargetResources) -> Vec<Fact> {
     ])
 }
 
-/// The inference simulator.
-#[must_use]
-pub fn inference(inference: &Inference) -> Vec<Fact> {
-    let mut rows = facts([
-        ("requests", count(inference.requests)),
-        ("share of one core", percent(inference.busy_share)),
-        ("CPU per request", maybe(inference.cpu_us_per_request, us)),
-    ]);
-    rows.extend(lag("queue wait", &inference.queue_wait));
-    rows.extend(lag("answers later than drawn", &inference.answer_lateness));
-    rows.extend(known([(
-        "audio received",
-        inference.request_bytes.map(whole_bytes),
-    )]));
-    rows.extend(facts(inference.resources.iter().flat_map(process)));
-    rows
-}
-
 /// The machine, the placement, the versions.
 #[must_use]
 pub fn environment(trial: &Trial) -> Vec<Fact> {
@@ -339,18 +322,4 @@ fn facts<'a>(rows: impl IntoIterator<Item = (&'a str, String)>) -> Vec<Fact> {
 
 fn known<const N: usize>(rows: [(&'static str, Option<String>); N]) -> Vec<Fact> {
     facts(rows.into_iter().filter_map(super::row_if_known))
-}
-
-fn lag(name: &str, lag: &LagQuantiles) -> Vec<Fact> {
-    let of = |(percentile, value): (&str, Option<f64>)| {
-        (format!("{name}, {percentile}"), maybe(value, us))
-    };
-    [
-        ("p50", lag.p50_us),
-        ("p99", lag.p99_us),
-        ("p99.9", lag.p999_us),
-        ("max", lag.max_us),
-    ]
-    .map(of)
-    .into()
 }

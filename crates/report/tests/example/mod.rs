@@ -25,12 +25,13 @@ use plimsoll_core::record::{
 use plimsoll_core::slo::Slo;
 use plimsoll_document::Tellers;
 use plimsoll_report::IntervalHistograms;
+use plimsoll_workload_stt::Stt;
 use plimsoll_workload_ws::Ws;
 
 pub(crate) use targets::ranking;
 
 /// Who tells the workloads of these examples.
-pub(crate) const TELLERS: Tellers = Tellers::new(&[&Ws]);
+pub(crate) const TELLERS: Tellers = Tellers::new(&[&Stt, &Ws]);
 
 /// A trial whose verdict follows from its latencies and caveats, as in a real trial.
 pub(crate) fn trial(sessions: u32, latency: Latency, doubts: &[Doubt]) -> Trial {

@@ -33,8 +33,7 @@ impl Tell for Ws {
                 Some("fanout") => "deliveries",
                 _ => "frames",
             },
-            partials: "answers",
-            messages: "messages",
+            ..Nouns::default()
         }
     }
 

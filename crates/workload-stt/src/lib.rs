@@ -4,7 +4,10 @@ pub mod audio;
 pub mod messages;
 pub mod reference;
 pub mod session;
+pub mod simulator;
 pub mod synthetic;
+mod transport;
 
 pub use audio::{Audio, AudioError};
 pub use session::Stt;
+pub use transport::InferenceTransport;

@@ -11,9 +11,8 @@ use plimsoll_host::http::{self, Response};
 use plimsoll_host::isolation::CpuList;
 use plimsoll_host::process::{Child, Ended, Launch};
 use plimsoll_host::signals::Stop;
+use plimsoll_host::{Error, Result};
 use serde::{Deserialize, Serialize};
-
-use crate::error::{Error, Result};
 
 /// The environment variable that names the program.
 pub const BINARY_VARIABLE: &str = "PLIMSOLL_INFERENCE_BIN";
@@ -144,13 +143,12 @@ impl Simulator {
         let mut child = launch.start(None)?;
         let start_line = child.wait_json_line(START_TIMEOUT, stop)?;
         let Some(address) = start_line["address"].as_str() else {
-            return Err(plimsoll_host::Error::Child {
+            return Err(Error::Child {
                 name: launch.name,
                 text: format!("its first line has no \"address\": {start_line}"),
                 log: launch.log,
                 tail: Vec::new(),
-            }
-            .into());
+            });
         };
         let url = format!("http://{address}");
         child.wait_ready(&format!("{url}/health"), START_TIMEOUT, stop)?;
@@ -184,7 +182,7 @@ impl Simulator {
     /// # Errors
     /// It has ended by itself.
     pub fn must_run(&mut self) -> Result<()> {
-        Ok(self.child.must_run()?)
+        self.child.must_run()
     }
 
     /// Its own statistics for the window since the last [`Simulator::reset_stats`].
@@ -242,16 +240,14 @@ impl Simulator {
     /// # Errors
     /// The system does not report how it ended.
     pub fn stop(mut self) -> Result<Ended> {
-        Ok(self.child.terminate(STOP_GRACE)?)
+        self.child.terminate(STOP_GRACE)
     }
 
     fn get_json<T: serde::de::DeserializeOwned>(&self, path: &str) -> Result<T> {
         let url = format!("{}{path}", self.url);
         let body = http::get_ok(&url, CONTROL_TIMEOUT)?;
         let read = serde_json::from_str(&body);
-        Ok(read.map_err(|error| {
-            http::failed("GET", &url, &format!("not the expected JSON: {error}"))
-        })?)
+        read.map_err(|error| http::failed("GET", &url, &format!("not the expected JSON: {error}")))
     }
 }
 
@@ -264,7 +260,7 @@ fn accepted(method: &'static str, url: &str, response: &Response) -> Result<()> 
         response.status,
         http::first_line(&response.body)
     );
-    Err(http::failed(method, url, &text).into())
+    Err(http::failed(method, url, &text))
 }
 
 /// Finds the program. The variable `PLIMSOLL_INFERENCE_BIN` names it if set. Otherwise it is next to the running

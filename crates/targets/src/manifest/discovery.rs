@@ -34,7 +34,7 @@ pub fn find_root(
             if has_targets(root) {
                 return Ok(root.to_path_buf());
             }
-            return Err(Error::Usage(format!(
+            return Err(Error::usage(format!(
                 "{by} {} has no targets/ folder",
                 root.display()
             )));
@@ -46,7 +46,7 @@ pub fn find_root(
         .find(|folder| has_targets(folder))
         .map(Path::to_path_buf)
         .ok_or_else(|| {
-            Error::Usage(format!(
+            Error::usage(format!(
                 "no targets/ folder in {} or above; say where it is with --root or {ROOT_VARIABLE}",
                 current.display()
             ))
@@ -106,7 +106,7 @@ pub fn find(root: &Path, workload: &str, name: &str) -> Result<Manifest> {
         return Manifest::read(&file).and_then(|manifest| in_its_place(manifest, &family, &folder));
     }
     if plain && let Some(other) = workload_of(root, name) {
-        return Err(Error::Usage(format!(
+        return Err(Error::usage(format!(
             "{name} is a target of workload {other}, not of {workload}: add --workload {other}"
         )));
     }
@@ -121,7 +121,7 @@ pub fn find(root: &Path, workload: &str, name: &str) -> Result<Manifest> {
     } else {
         format!("there are: {}", there.join(", "))
     };
-    Err(Error::Usage(format!(
+    Err(Error::usage(format!(
         "no target {name:?} of workload {workload}; {choice}"
     )))
 }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use plimsoll_host::http;
 use plimsoll_host::isolation::CpuList;
 use plimsoll_host::signals::Stop;
-use plimsoll_lab::simulator::{BINARY_NAME, Simulator};
 use plimsoll_testing::skipped;
+use plimsoll_workload_stt::simulator::{BINARY_NAME, Simulator};
 
 /// `target/<profile>/plimsoll-inference`, seen from `target/<profile>/deps/<this test>`.
 fn built() -> Option<PathBuf> {

@@ -1,6 +1,7 @@
 //! Streaming speech-to-text: what every gateway in `targets/stt/` speaks (`docs/stt/contract.md`).
 
 pub mod audio;
+pub mod check;
 pub mod messages;
 pub mod reference;
 pub mod session;

@@ -26,6 +26,25 @@ const STOP_GRACE: Duration = Duration::from_secs(2);
 /// It handles control requests on the event loop that does its work, so under load they take a while.
 const CONTROL_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// The variables of a gateway's contract that are its workload's own.
+pub const CONTRACT_VARIABLES: [&str; 15] = [
+    "INFERENCE_URL",
+    "INFERENCE_HTTP_CLIENTS",
+    "INFERENCE_TIMEOUT_MS",
+    "FLUSH_INTERVAL_MS",
+    "FLUSH_PHASE_JITTER_MS",
+    "CPU_PASSES",
+    "MODEL_DELAY_MS",
+    "MAX_SESSIONS",
+    "MAX_BUFFER_FRAMES",
+    "OVERFLOW_POLICY",
+    "MAX_INFLIGHT_JOBS",
+    "OUTBOX_MESSAGES",
+    "START_TIMEOUT_MS",
+    "DRAIN_TIMEOUT_MS",
+    "AUTH_TOKEN",
+];
+
 /// Variables of the user's shell that would silently change the simulated model.
 const MODEL_VARIABLES: [&str; 8] = [
     "BIND",

@@ -47,6 +47,16 @@ use serde::{Deserialize, Serialize};
 
 use plimsoll_protocol::connection::Endpoint;
 
+/// The variables of the contract that are its workload's own.
+pub const CONTRACT_VARIABLES: [&str; 6] = [
+    "DRAIN_TIMEOUT_MS",
+    "MAX_MESSAGE_BYTES",
+    "METRICS_PORT",
+    "WSE_SECRET",
+    "WSE_ISSUER",
+    "WSE_AUDIENCE",
+];
+
 /// What the server speaks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Dialect {

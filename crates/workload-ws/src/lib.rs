@@ -13,6 +13,7 @@
 //! Shared: [`payload`] and [`formats`] say what messages contain, `wire` how they are kept masked and ready, `link` is a connection for the machines that are
 //! no paced sessions.
 
+pub mod check;
 pub mod closed_loop;
 mod echo;
 mod fanout;

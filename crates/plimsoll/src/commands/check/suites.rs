@@ -9,6 +9,7 @@ use plimsoll_lab::contract::CONTRACT_VARIABLES;
 use plimsoll_lab::manifest::{self, Manifest};
 use plimsoll_lab::simulator;
 use plimsoll_workload_stt::check::{SimulatorProgram, SpeechSuite};
+use plimsoll_workload_ws::check::WebSocketSuite;
 
 use crate::args::{CheckArgs, WorkloadName};
 use crate::failure::Failure;
@@ -97,8 +98,17 @@ impl Suites {
                 health_path: "/health",
                 http_port_variable: None,
             }),
+            "ws" => Ok(Chosen {
+                suite: Box::new(WebSocketSuite::new(
+                    target.map_or_else(Default::default, |(manifest, _)| manifest.dialect()),
+                )),
+                health_path: "/healthz",
+                http_port_variable: target
+                    .filter(|(manifest, _)| manifest.separate_metrics_port)
+                    .map(|_| "METRICS_PORT"),
+            }),
             other => Err(Failure::Usage(format!(
-                "workload {other} has no cases to check; only stt has some so far"
+                "workload {other} has no cases to check; stt and ws have some"
             ))),
         }
     }

@@ -10,7 +10,7 @@ use plimsoll_host::http::{self, Metrics, Response};
 use super::setup::Setup;
 use super::socket::{Connection, Socket, Upgrade};
 use super::subject::{Bench, Server};
-use super::suite::Suite;
+use super::suite::{Suite, companion_name};
 
 /// What a case saw: `Ok` when it is as expected.
 pub type Verdict = Result<String, String>;
@@ -172,7 +172,7 @@ impl<S: Suite> Site<'_, S> {
         let started = self.started.as_ref();
         started
             .map(|started| started.companion)
-            .ok_or_else(|| format!("there is no {}", S::COMPANION))
+            .ok_or_else(|| format!("there is no {}", companion_name::<S>()))
     }
 
     /// A number that no other socket of this run has.

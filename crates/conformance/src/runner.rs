@@ -13,7 +13,7 @@ use super::case::{Case, Needs, Site, Trial};
 use super::running::{Running, Target};
 use super::setup::{Setup, Sharing};
 use super::subject::{Bench, Subject};
-use super::suite::Suite;
+use super::suite::{Suite, companion_name};
 use super::watch::{Kept, Watch, Witnesses};
 use super::{CaseResult, CheckReport};
 
@@ -167,7 +167,7 @@ impl<S: Suite> Runner<'_, S> {
                     started: None,
                     numbers: &self.numbers,
                 };
-                let watch = Watch::new(None, (S::COMPANION, None), self.witnesses);
+                let watch = Watch::new(None, (companion_name::<S>(), None), self.witnesses);
                 for place in self.first_attempts(&possible, &site, &watch) {
                     self.repeat(place, |place| {
                         self.on_site(place, &site, &watch, Company::Alone)
@@ -182,10 +182,12 @@ impl<S: Suite> Runner<'_, S> {
             Trial::OnSite {
                 needs: Needs::Address | Needs::Start,
                 ..
-            } => format!(
-                "needs what only a start gives: known variables, its process or its {}",
-                S::COMPANION
-            ),
+            } => match S::COMPANION {
+                None => "needs what only a start gives: known variables or its process".to_owned(),
+                Some(name) => format!(
+                    "needs what only a start gives: known variables, its process or its {name}"
+                ),
+            },
             Trial::OnSite { setup, .. } => format!("starts it with {}", setup.variables()),
             Trial::OnBench(_) => "starts it with a bad value".to_owned(),
         };
@@ -325,7 +327,7 @@ impl<S: Suite> Runner<'_, S> {
     }
 
     fn run_on_bench(&self, places: &[usize], bench: &dyn Bench) {
-        let watch = Watch::new(None, (S::COMPANION, None), self.witnesses);
+        let watch = Watch::new(None, (companion_name::<S>(), None), self.witnesses);
         let run = |place: usize| {
             self.attempt(place, &watch, Company::Alone, || {
                 match &self.cases[place].trial {

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use super::case::{Site, Started};
 use super::setup::Setup;
 use super::subject::{Bench, Server};
-use super::suite::Suite;
+use super::suite::{Suite, companion_name};
 use super::watch::{Watch, Witnesses};
 
 /// What all setups of a target start with.
@@ -37,12 +37,12 @@ impl<S: Suite> Running<S> {
         let suite = target.suite;
         let companion = suite
             .start_companion(setup)
-            .map_err(|error| format!("the {} did not start: {error}", S::COMPANION))?;
+            .map_err(|error| format!("the {} did not start: {error}", companion_name::<S>()))?;
         let server = target
             .bench
             .start(&suite.environment(setup, &companion))
             .map_err(|error| format!("it did not start with {}: {error}", setup.variables()))?;
-        let beside = (S::COMPANION, suite.companion_process(&companion));
+        let beside = (companion_name::<S>(), suite.companion_process(&companion));
         Ok(Self {
             watch: Watch::new(server.process(), beside, target.witnesses),
             setup,

@@ -12,8 +12,8 @@ pub trait Suite: Sized + Send + Sync + 'static {
     /// ends.
     type Companion: Send + Sync;
 
-    /// What a companion is called in texts.
-    const COMPANION: &'static str;
+    /// What a companion is called in texts; `None` where there is none.
+    const COMPANION: Option<&'static str>;
 
     /// Every case, in the order of the contract.
     fn cases(&self) -> Vec<Case<Self>>;
@@ -34,6 +34,11 @@ pub trait Suite: Sized + Send + Sync + 'static {
 
     /// The variables that the server of a setup is started with.
     fn environment(&self, setup: &'static Setup, companion: &Self::Companion) -> Environment;
+}
+
+/// What the companion of a suite is called.
+pub(super) fn companion_name<S: Suite>() -> &'static str {
+    S::COMPANION.unwrap_or("companion")
 }
 
 /// A [`Suite`] whose companion does not matter to the caller, so that one place can choose among the workloads.

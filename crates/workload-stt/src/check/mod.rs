@@ -76,7 +76,7 @@ impl SpeechSuite {
 impl Suite for SpeechSuite {
     type Companion = Box<dyn Simulator>;
 
-    const COMPANION: &'static str = "simulator";
+    const COMPANION: Option<&'static str> = Some("simulator");
 
     fn cases(&self) -> Vec<Case<Self>> {
         registry::all()

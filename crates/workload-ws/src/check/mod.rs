@@ -55,7 +55,7 @@ impl WebSocketSuite {
 impl Suite for WebSocketSuite {
     type Companion = ();
 
-    const COMPANION: &'static str = "companion";
+    const COMPANION: Option<&'static str> = None;
 
     fn cases(&self) -> Vec<Case> {
         let of_dialect = match self.dialect {

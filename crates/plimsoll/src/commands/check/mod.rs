@@ -90,12 +90,12 @@ fn token(args: &CheckArgs) -> Result<Option<Secret>, Failure> {
     }
 }
 
-/// The URL, which is also the subject's name. Only its host and port are used, so a URL with parts that may be secret
+/// The URL, which is also the subject's name. Only its host, port and path are used, so a URL with parts that may be secret
 /// is rejected.
 fn plain_url(url: &str) -> Result<String, Failure> {
     if url.contains(['@', '?']) {
         return Err(Failure::Usage(format!(
-            "--url {}: a check uses only HOST:PORT; remove user, password and query, and pass a token with --token-file FILE",
+            "--url {}: a check uses only HOST, PORT and path; remove user, password and query, and pass a token with --token-file FILE",
             redacted_url(url)
         )));
     }

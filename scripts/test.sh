@@ -34,10 +34,10 @@ else
     sh scripts/tested.sh changed own >"$logs/changed"
     grep / "$logs/changed" >"$logs/own" || true
     grep -x pages "$logs/changed" >"$logs/pages" || true
-    # One is always checked: the checker itself must run.
-    { sh scripts/tested.sh changed conformance | grep / || true; echo stt/rust-axum; } | sort -u >"$logs/conformance"
+    # One of each workload is always checked: the checker itself must run.
+    { sh scripts/tested.sh changed conformance | grep / || true; echo stt/rust-axum; echo ws/rust-tungstenite; } | sort -u >"$logs/conformance"
     sh scripts/tested.sh unchanged own | sed 's/\([^ ]*\) \(.*\)/\1: own tests, unchanged since \2/' >>"$logs/left-out"
-    sh scripts/tested.sh unchanged conformance | grep -v '^stt/rust-axum \|^ws/\|^pages ' |
+    sh scripts/tested.sh unchanged conformance | grep -v '^stt/rust-axum \|^ws/rust-tungstenite \|^pages ' |
         sed 's/\([^ ]*\) \(.*\)/\1: conformance, it and the checker unchanged since \2/' >>"$logs/left-out" || true
 fi
 
@@ -53,14 +53,23 @@ toolchains() {
     sh scripts/install-targets.sh $(cat "$logs/own" "$logs/conformance" | sort -u | sed 's|.*/||')
 }
 
-conformance() {
+# Of one workload, those that changed. Targets of tier "test" are no part of `--all`, so they need no `--except`.
+conformance_of() {
     # shellcheck disable=SC2046  # names without blanks
-    target/debug/plimsoll check --all --jobs 2 --out "$logs/check" $(
-        for manifest in targets/stt/*/target.toml; do
+    target/debug/plimsoll check --all --workload "$1" --jobs 2 --out "$logs/check-$1" $(
+        for manifest in targets/"$1"/*/target.toml; do
             name=$(basename "$(dirname "$manifest")")
-            grep -q '^tier = "test"' "$manifest" || grep -qx "stt/$name" "$logs/conformance" || printf -- '--except %s ' "$name"
+            grep -q '^tier = "test"' "$manifest" || grep -qx "$1/$name" "$logs/conformance" || printf -- '--except %s ' "$name"
         done
     )
+}
+
+conformance() {
+    failed=0
+    for workload in stt ws; do
+        conformance_of $workload || failed=1
+    done
+    return $failed
 }
 
 shell_scripts() { git ls-files -z -- '*.sh' .ci/run | xargs -0 shellcheck --external-sources --source-path=SCRIPTDIR; }

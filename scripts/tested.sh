@@ -9,8 +9,8 @@
 #                                                only a run of `make test-all` that passed does this, with the keys from its start
 #
 # OWN is a hash of what a target's own tests depend on: its folder, the folders next to it that its files name, its
-# contract and the vectors. CONFORMANCE adds the checker, the simulator and the shared vectors' code. The key of the
-# pages covers the tests and the code that writes and serves pages. All keys are of the files as they are in this
+# contract and the vectors. CONFORMANCE adds the checker and the workload's cases, and for stt the simulator. The key of
+# the pages covers the tests and the code that writes and serves pages. All keys are of the files as they are in this
 # folder, so an uncommitted edit counts, and a rebase does not.
 # Without git there are no keys, and every target counts as changed. TESTED names a file other than targets/tested.txt.
 set -eu
@@ -37,17 +37,22 @@ folders_of() {
 
 keys() {
     git rev-parse --is-inside-work-tree >/dev/null 2>&1 || return 0
-    # What the checker and the simulator use of the workloads; the session machines are none of it.
-    checker=$(hash_of crates/lab/src/check crates/inference/src crates/inference/Cargo.toml crates/protocol/src/websocket \
-        crates/workload-stt/src/reference crates/workload-stt/src/reference.rs crates/workload-stt/src/synthetic.rs)
+    # What every workload's check uses, and what each workload's own does; the session machines are none of it.
+    checker="crates/conformance/src crates/protocol/src/websocket"
+    # shellcheck disable=SC2086  # paths without blanks
+    stt_checker=$(hash_of $checker crates/inference/src crates/inference/Cargo.toml crates/workload-stt/src/check \
+        crates/workload-stt/src/reference crates/workload-stt/src/reference.rs crates/workload-stt/src/synthetic.rs crates/workload-stt/src/simulator.rs)
+    # shellcheck disable=SC2086  # paths without blanks
+    ws_checker=$(hash_of $checker crates/workload-ws/src/check crates/workload-ws/src/jwt.rs)
     for manifest in targets/*/*/target.toml; do
         folder=$(dirname "$manifest")
         workload=$(basename "$(dirname "$folder")")
         paths="$(folders_of "$folder") docs/$workload/contract.md targets/$workload/vectors"
         [ ! -f "$folder/Cargo.toml" ] || paths="$paths rust-toolchain.toml"
+        case $workload in ws) of_workload=$ws_checker ;; *) of_workload=$stt_checker ;; esac
         # shellcheck disable=SC2086  # paths without blanks
         own=$(hash_of $paths)
-        echo "$workload/${folder##*/} $own $(echo "$own $checker" | sha256sum | cut -c 1-16)"
+        echo "$workload/${folder##*/} $own $(echo "$own $of_workload" | sha256sum | cut -c 1-16)"
     done
     if [ -d tests/browser ]; then
         pages=$(hash_of tests/browser crates/report crates/core/src/record crates/plimsoll/src docs/results)

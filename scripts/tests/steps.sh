@@ -70,10 +70,10 @@ equal "the sum is the last line" "$(tail -n 1 "$scratch/out")" "total: 18 passed
 
 # A repository with two targets, of which one builds the other.
 mkdir -p "$scratch/repo/scripts" "$scratch/repo/docs/stt" "$scratch/repo/targets/stt/vectors" "$scratch/repo/targets/stt/base" "$scratch/repo/targets/stt/user" \
-    "$scratch/repo/crates/lab/src/check" "$scratch/repo/crates/inference/src" "$scratch/repo/crates/workload-stt/src"
+    "$scratch/repo/crates/conformance/src" "$scratch/repo/crates/inference/src" "$scratch/repo/crates/workload-stt/src" "$scratch/repo/crates/workload-ws/src/check"
 cd "$scratch/repo"
 cp "$scripts/tested.sh" scripts/
-for file in docs/stt/contract.md targets/stt/vectors/start.json crates/lab/src/check/mod.rs crates/inference/src/main.rs crates/workload-stt/src/synthetic.rs \
+for file in docs/stt/contract.md targets/stt/vectors/start.json crates/conformance/src/lib.rs crates/inference/src/main.rs crates/workload-stt/src/synthetic.rs \
     targets/stt/base/target.toml targets/stt/base/main.c; do echo one >"$file"; done
 echo 'command = ["../base/run"]' >targets/stt/user/target.toml
 echo true >targets/stt/base/test.sh
@@ -103,9 +103,22 @@ record
 echo two >docs/stt/contract.md
 equal "the contract is everybody's" "$(changed own)" "stt/base stt/user "
 record
-echo two >crates/lab/src/check/mod.rs
+echo two >crates/conformance/src/lib.rs
 equal "the checker is nothing to a target's own tests" "$(changed own)" ""
 equal "but all to its conformance" "$(changed conformance)" "stt/base stt/user "
+record
+mkdir -p targets/ws/echo docs/ws
+for file in targets/ws/echo/target.toml targets/ws/echo/test.sh docs/ws/contract.md crates/workload-ws/src/check/mod.rs; do echo one >"$file"; done
+record
+mkdir -p crates/workload-stt/src/check
+echo one >crates/workload-stt/src/check/mod.rs
+equal "a workload's cases are its own targets' only" "$(changed conformance)" "stt/base stt/user "
+record
+echo two >crates/workload-ws/src/check/mod.rs
+equal "another workload's cases are that one's" "$(changed conformance)" "ws/echo "
+record
+echo three >crates/conformance/src/lib.rs
+equal "what runs the cases is everybody's" "$(changed conformance)" "stt/base stt/user ws/echo "
 mkdir -p tests/browser crates/report
 echo one >tests/browser/test.sh
 equal "pages that were never tested are to be" "$(changed own)" "pages "
@@ -114,7 +127,7 @@ equal "and are not again" "$(changed own)" ""
 echo two >crates/report/page.rs
 equal "until what writes them changes" "$(changed own)" "pages "
 rm -rf .git
-equal "without git everything is tested" "$(changed own)" "stt/base stt/user pages "
+equal "without git everything is tested" "$(changed own)" "stt/base stt/user ws/echo pages "
 
 status=0
 PLIMSOLL_INSTALL=no sh "$scripts/may-install.sh" somebody "a compiler" 2>"$scratch/refusal" || status=$?

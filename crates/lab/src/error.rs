@@ -1,10 +1,7 @@
 //! The error type of the laboratory. Each message is one clear line that names what failed and, if there is one, the
 //! remedy.
 
-use std::path::PathBuf;
-
 use plimsoll_engine::EngineError;
-use plimsoll_host::error::indented;
 use plimsoll_workload::{DriveError, Refusal};
 
 /// What can go wrong in the laboratory.
@@ -14,38 +11,9 @@ pub enum Error {
     #[error("{0}")]
     Usage(String),
 
-    /// A manifest cannot be used (exit code 2).
-    #[error("{}: {text}", file.display())]
-    Manifest {
-        /// The `target.toml`.
-        file: PathBuf,
-        /// What is wrong, with the line number where it is known.
-        text: String,
-    },
-
-    /// A tool that a target's build needs is not installed (exit code 2).
-    #[error("{target} needs {tool}, which is not installed: {install}")]
-    MissingTool {
-        /// The target's name.
-        target: String,
-        /// The tool's name, as in `[[build.needs]]`.
-        tool: String,
-        /// How to install it, from the manifest.
-        install: String,
-    },
-
-    /// A build command ran and failed. The message has several lines: the end of the output follows the first line.
-    #[error("building {target} failed ({status}); the whole log: {}{}", log.display(), indented(tail))]
-    BuildFailed {
-        /// The target's name.
-        target: String,
-        /// How the command ended.
-        status: String,
-        /// The log file with the whole output.
-        log: PathBuf,
-        /// The last lines of the output.
-        tail: Vec<String>,
-    },
+    /// A target cannot be used: its manifest, its tools or its build (exit code 2).
+    #[error(transparent)]
+    Target(plimsoll_targets::Error),
 
     /// A signal asked us to stop.
     #[error("interrupted while {0}")]
@@ -82,10 +50,7 @@ impl Error {
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Usage(_)
-            | Self::Manifest { .. }
-            | Self::MissingTool { .. }
-            | Self::BuildFailed { .. } => 2,
+            Self::Usage(_) | Self::Target(_) => 2,
             Self::Interrupted(_) => 130,
             Self::Fault(_) => FAULT,
             Self::Host(_) => 3,
@@ -119,22 +84,30 @@ impl From<plimsoll_host::Error> for Error {
     }
 }
 
+impl From<plimsoll_targets::Error> for Error {
+    fn from(error: plimsoll_targets::Error) -> Self {
+        match error {
+            plimsoll_targets::Error::Host(error) => error.into(),
+            error => Self::Target(error),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_tool_reads_as_one_line_with_its_remedy() {
-        let error = Error::MissingTool {
+    fn an_unusable_target_is_the_users_to_fix_and_an_interruption_is_not() {
+        let missing = plimsoll_targets::Error::MissingTool {
             target: "rust-axum".into(),
             tool: "cargo".into(),
             install: "install Rust with rustup (https://rustup.rs)".into(),
         };
-        assert_eq!(
-            error.to_string(),
-            "rust-axum needs cargo, which is not installed: install Rust with rustup (https://rustup.rs)"
-        );
-        assert_eq!(error.exit_code(), 2);
+        assert_eq!(Error::from(missing).exit_code(), 2);
+        let stopped = plimsoll_host::Error::Interrupted("building".into());
+        let stopped = plimsoll_targets::Error::from(stopped);
+        assert_eq!(Error::from(stopped).exit_code(), 130);
     }
 
     #[test]
@@ -148,19 +121,5 @@ mod tests {
         );
         let refused = EngineError::Start(std::io::ErrorKind::OutOfMemory.into());
         assert_eq!(Error::of_engine(&refused).exit_code(), 2);
-    }
-
-    #[test]
-    fn a_failed_build_shows_the_end_of_its_output_indented() {
-        let error = Error::BuildFailed {
-            target: "x".into(),
-            status: "exit status: 1".into(),
-            log: "/tmp/x.log".into(),
-            tail: vec!["one".into(), "two".into()],
-        };
-        assert_eq!(
-            error.to_string(),
-            "building x failed (exit status: 1); the whole log: /tmp/x.log\n    one\n    two"
-        );
     }
 }

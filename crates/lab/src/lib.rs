@@ -1,34 +1,29 @@
-//! The laboratory: targets, conformance, trials and what is made of them.
+//! The laboratory: trials of targets, and what is made of them.
 //!
 //! It measures targets on the machine that `plimsoll_host` isolates and observes. Each decision is nevertheless a plain
 //! function of values, with its tests next to it. So only a thin layer needs a real machine.
 //!
-//! - [`manifest`]: `target.toml`, where targets are found, and whether this machine can build and run one.
-//! - [`build`]: brings a target up to date and logs the output.
-//! - [`check`]: tests a gateway's conformance to its contract, case by case.
-//! - [`simulator`]: runs the inference simulator as a child, and controls it.
+//! - [`manifest`], [`build`], [`source_lines`]: what a target is (`plimsoll_targets`).
+//! - [`simulator`]: runs the inference simulator as a child, and controls it (`plimsoll_workload_stt`).
 //! - [`doctor`]: finds what is missing to measure the targets here, and says how to fix it.
 //! - [`trial`]: one run at one load, from a fresh target to a judged record.
+//! - [`contract`]: the variables of all contracts.
 //! - [`campaign`]: runs trials one after the other, and has each shown and kept.
 //! - [`find`]: runs trials at the loads that the search asks for, until the edge is known.
 //! - [`compare`]: runs trials of two targets in turns, and draws the conclusion.
 //! - [`common_load`]: runs rounds of trials of several targets at one load.
-//! - [`source_lines`]: counts a target's lines of code.
 //! - [`calibrate`]: measures what this machine's client can generate soundly.
 
-pub mod build;
 pub mod calibrate;
 pub mod campaign;
-pub mod check;
 pub mod common_load;
 pub mod compare;
-mod contract;
+pub mod contract;
 pub mod doctor;
 pub mod error;
 pub mod find;
-pub mod manifest;
-pub mod simulator;
-pub mod source_lines;
 pub mod trial;
 
 pub use error::{Error, Result};
+pub use plimsoll_targets::{build, manifest, source_lines};
+pub use plimsoll_workload_stt::simulator;

@@ -6,6 +6,7 @@ use plimsoll_lab::manifest::{self, Manifest, Tier};
 use crate::args::Which;
 use crate::failure::Failure;
 use crate::output::note;
+use crate::workloads;
 
 /// The targets that `--all` selects here, and those that it leaves out.
 pub(crate) struct Catalogue {
@@ -17,7 +18,7 @@ pub(crate) struct Catalogue {
 /// named.
 pub(crate) fn all(which: &Which) -> Result<Catalogue, Failure> {
     let root = manifest::root_of_this_process(which.root.as_deref())?;
-    let found = manifest::discover(&root)?;
+    let found = manifest::discover(&root, workloads::manifest_keys)?;
     let mut catalogue = Catalogue {
         targets: Vec::new(),
         left_out: Vec::new(),

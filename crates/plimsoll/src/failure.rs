@@ -50,6 +50,12 @@ impl From<plimsoll_host::Error> for Failure {
     }
 }
 
+impl From<plimsoll_targets::Error> for Failure {
+    fn from(error: plimsoll_targets::Error) -> Self {
+        Self::Lab(error.into())
+    }
+}
+
 impl From<plimsoll_report::ReportError> for Failure {
     fn from(error: plimsoll_report::ReportError) -> Self {
         Self::Report(error)

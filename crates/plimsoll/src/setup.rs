@@ -22,16 +22,22 @@ use plimsoll_workload::Plan;
 
 use crate::args::{LoadArgs, NetworkName, Where, Which};
 use crate::failure::Failure;
+use crate::workloads;
 use crate::{build, secrets};
 
 /// The manifest of a target by name or by file.
 pub(crate) fn manifest_of(target: Option<&str>, which: &Which) -> Result<Manifest, Failure> {
     if let Some(file) = &which.manifest {
-        return Ok(Manifest::read(file)?);
+        return Ok(Manifest::read(file, workloads::manifest_keys)?);
     }
     let root = manifest::root_of_this_process(which.root.as_deref())?;
     let name = target.ok_or_else(|| Failure::Usage("name a target, or give --url".to_owned()))?;
-    Ok(manifest::find(&root, which.workload.about().name, name)?)
+    Ok(manifest::find(
+        &root,
+        which.workload.about().name,
+        name,
+        workloads::manifest_keys,
+    )?)
 }
 
 /// What is measured. Nothing is built or started yet; see [`bring_up_to_date`].

@@ -2,7 +2,7 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use plimsoll_document::Tellers;
-use plimsoll_workload::{Parameter, Workload};
+use plimsoll_workload::{Key, Parameter, Workload};
 
 /// All of them. The first is the usual one.
 pub(crate) static ALL: &[&dyn Workload] = &[
@@ -18,6 +18,12 @@ pub(crate) const TELLERS: Tellers =
 /// The name of the usual one.
 pub(crate) fn usual() -> &'static str {
     ALL.first().map_or("", |workload| workload.about().name)
+}
+
+/// The keys that only the manifests of that workload have.
+pub(crate) fn manifest_keys(workload: &str) -> Option<&'static [Key]> {
+    let named = ALL.iter().find(|known| known.about().name == workload);
+    named.map(|workload| workload.manifest_keys())
 }
 
 /// Reads the name of one of them.

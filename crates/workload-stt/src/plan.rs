@@ -11,8 +11,8 @@ use plimsoll_core::slo::Slo;
 use plimsoll_protocol::connection::check;
 use plimsoll_workload::counters::Counted;
 use plimsoll_workload::{
-    About, Counters, Demand, Drive, Job, Kind, Parameter, Plan, Refusal, Told, Values, Workload,
-    machines,
+    About, Counters, Demand, Drive, Job, Key, Kind, Parameter, Plan, Refusal, Told, Values,
+    Workload, machines,
 };
 
 use crate::audio::Audio;
@@ -47,6 +47,14 @@ impl Workload for Stt {
 
     fn parameters(&self) -> &'static [Parameter] {
         &PARAMETERS
+    }
+
+    fn manifest_keys(&self) -> &'static [Key] {
+        &[Key {
+            name: "inference_transport",
+            words: &["h2c", "http1"],
+            required: true,
+        }]
     }
 
     fn plan(&self, values: Values) -> Result<Arc<dyn Plan>, Refusal> {

@@ -14,6 +14,7 @@
 //! no paced sessions.
 
 mod account;
+pub mod check;
 pub mod closed_loop;
 mod echo;
 mod fanout;
@@ -54,6 +55,16 @@ pub use plimsoll_core::record::LoadUnit;
 use serde::{Deserialize, Serialize};
 
 use plimsoll_protocol::connection::Endpoint;
+
+/// The variables of the contract that are its workload's own.
+pub const CONTRACT_VARIABLES: [&str; 6] = [
+    "DRAIN_TIMEOUT_MS",
+    "MAX_MESSAGE_BYTES",
+    "METRICS_PORT",
+    "WSE_SECRET",
+    "WSE_ISSUER",
+    "WSE_AUDIENCE",
+];
 
 /// What the server speaks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,8 +12,8 @@ use plimsoll_core::slo::Slo;
 use plimsoll_protocol::connection::check;
 use plimsoll_workload::counters::Counted;
 use plimsoll_workload::{
-    About, Afterwards, Counters, Demand, Drive, Findings, Job, Outcome, Parameter, Plan, Refusal,
-    Row, Seen, Series, Told, Value, Values, Workload, machines, machines_with_findings,
+    About, Afterwards, Counters, Demand, Drive, Findings, Job, Key, Outcome, Parameter, Plan,
+    Refusal, Row, Seen, Series, Told, Value, Values, Workload, machines, machines_with_findings,
 };
 
 use crate::account::{self, Found};
@@ -46,6 +46,14 @@ impl Workload for Ws {
 
     fn parameters(&self) -> &'static [Parameter] {
         &PARAMETERS
+    }
+
+    fn manifest_keys(&self) -> &'static [Key] {
+        &[Key {
+            name: "dialect",
+            words: &["echo", "wse"],
+            required: false,
+        }]
     }
 
     fn plan(&self, values: Values) -> Result<Arc<dyn Plan>, Refusal> {

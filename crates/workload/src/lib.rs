@@ -16,6 +16,7 @@
 //! These are called a few times in a trial. The engine is generic over the session machines behind them, so no frame
 //! pays for this.
 
+pub mod companion;
 pub mod counters;
 pub mod drive;
 pub mod parameter;
@@ -25,10 +26,12 @@ pub mod values;
 use std::fmt;
 use std::sync::Arc;
 
+pub use companion::{Companion, CompanionSeen, Companions};
 pub use counters::Counters;
 pub use drive::{Drive, DriveError, Findings, machines, machines_with_findings};
 pub use parameter::{Choice, Fit, Kind, Parameter, Usual};
 pub use plan::{Afterwards, Demand, Job, Outcome, Plan, Row, Seen, Series, Told};
+pub use plimsoll_targets::manifest::Key;
 pub use values::{OfTarget, Value, Values};
 
 /// A kind of load.
@@ -38,6 +41,11 @@ pub trait Workload: Sync {
 
     /// What a user can choose.
     fn parameters(&self) -> &'static [Parameter];
+
+    /// The keys that only the manifests of its targets have.
+    fn manifest_keys(&self) -> &'static [Key] {
+        &[]
+    }
 
     /// The plan for these values: of this workload's parameters, fitting together as [`Parameter::fits`] says, and with
     /// the usual values where none was given. Given the values of a plan, the plan is the same.

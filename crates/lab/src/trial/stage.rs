@@ -432,7 +432,7 @@ mod tests {
         let text = format!(
             "name = \"x\"\nworkload = \"ws\"\ntier = \"idiomatic\"\nlanguage = \"C\"\ndescription = \"x\"\n{keys}\n[run]\ncommand = [\"x\"]\n"
         );
-        Manifest::parse(&text, Path::new("/t/ws/x/target.toml")).expect("valid")
+        Manifest::parse(&text, Path::new("/t/ws/x/target.toml"), |_| None).expect("valid")
     }
 
     #[test]

@@ -9,6 +9,7 @@ use plimsoll_lab::manifest::{self, Discovered};
 use crate::args::DoctorArgs;
 use crate::failure::Failure;
 use crate::output::{self, say};
+use crate::workloads;
 
 pub(crate) fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     // The machine can be checked without a root too; the findings then say that there are no targets.
@@ -17,7 +18,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
         None => manifest::root_of_this_process(None).ok(),
     };
     let discovered = match &root {
-        Some(root) => manifest::discover(root)?,
+        Some(root) => manifest::discover(root, workloads::manifest_keys)?,
         None => Discovered::default(),
     };
     let mut found = machine::findings(&machine::Observed::of_this_machine());

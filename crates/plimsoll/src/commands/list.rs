@@ -7,10 +7,11 @@ use plimsoll_lab::manifest::{self, Manifest, Readiness};
 use crate::args::ListArgs;
 use crate::failure::Failure;
 use crate::output::{self, note, say};
+use crate::workloads;
 
 pub(crate) fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
     let root = manifest::root_of_this_process(args.root.as_deref())?;
-    let found = manifest::discover(&root)?;
+    let found = manifest::discover(&root, workloads::manifest_keys)?;
     let rows: Vec<Row> = found.targets.iter().map(Row::of).collect();
     if args.json {
         let rows: Vec<_> = rows

@@ -4,23 +4,23 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Mutex;
 
+use plimsoll_conformance::CheckReport;
 use plimsoll_core::record::LeftOut;
 use plimsoll_host::isolation::{CpuList, Placement};
 use plimsoll_host::signals::Stop;
 use plimsoll_lab::build::build;
-use plimsoll_lab::check::{CheckReport, Laboratory};
 use plimsoll_lab::manifest::Manifest;
 use plimsoll_report::ResultFolder;
 
-use super::{cases_told, code_number_of, counts, kept, show, simulator_binary};
+use super::suites::{Place, Suites};
+use super::{cases_told, code_number_of, counts, kept, show};
 use crate::args::CheckArgs;
 use crate::catalogue::{self, Catalogue};
 use crate::failure::Failure;
 use crate::output::{self, note, say};
 
-pub(super) fn run(args: &CheckArgs, stop: &Stop) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &CheckArgs, suites: &Suites, stop: &Stop) -> Result<ExitCode, Failure> {
     let Catalogue { targets, left_out } = without(&args.except, catalogue::all(&args.which)?)?;
-    let binary = simulator_binary(args)?;
     let path = output::path(&args.out, "check", "all");
     for left in &left_out {
         note!("not checked: {}: {}", left.name, left.reason);
@@ -34,7 +34,7 @@ pub(super) fn run(args: &CheckArgs, stop: &Stop) -> Result<ExitCode, Failure> {
             ready
         })
         .collect();
-    let checked = each(args, &built, &binary, &path, stop)?;
+    let checked = each(args, &built, suites, &path, stop)?;
     if args.out.json {
         output::print_json(&checked)?;
     } else {
@@ -99,7 +99,7 @@ fn ready(manifest: &Manifest, path: &Path, stop: &Stop) -> bool {
 fn each(
     args: &CheckArgs,
     targets: &[Manifest],
-    binary: &Path,
+    suites: &Suites,
     path: &Path,
     stop: &Stop,
 ) -> Result<Vec<CheckReport>, Failure> {
@@ -109,16 +109,20 @@ fn each(
     let one = || {
         loop {
             let next = waiting.lock().map_or(None, |mut waiting| waiting.next());
-            let Some((place, manifest)) = next.filter(|_| !stop.requested()) else {
+            let Some((position, manifest)) = next.filter(|_| !stop.requested()) else {
                 return Ok(());
             };
             let folder = path.join(&manifest.name);
             let logs = folder.join("logs");
-            let laboratory = Laboratory::new(manifest, binary, &logs, stop)
-                .on_cpus(placement.target_cpus.clone(), placement.client_cpus.clone());
+            let place = Place {
+                placement: &placement,
+                logs: &logs,
+                stop,
+            };
+            let (suite, laboratory) = suites.on_target(manifest, &place)?;
             let subject = laboratory.subject();
-            let report = cases_told(args, stop, &subject, |case| {
-                // Passed cases would drown the others: each target has more than a hundred.
+            let report = cases_told(args, stop, (&*suite, &subject), |case| {
+                // Passed cases would drown the others: a target has dozens, or more than a hundred.
                 if !case.pass && case.skipped.is_none() && !args.out.json {
                     say!("{}:", manifest.name);
                     show(case, false);
@@ -127,7 +131,7 @@ fn each(
             kept(&ResultFolder::create(folder)?, &report)?;
             note!("{} is checked", manifest.name);
             if let Ok(mut reports) = reports.lock() {
-                reports.push((place, report));
+                reports.push((position, report));
             }
         }
     };
@@ -142,7 +146,7 @@ fn each(
     });
     ended.into_iter().collect::<Result<(), _>>()?;
     let mut reports = reports.into_inner().unwrap_or_default();
-    reports.sort_by_key(|(place, _)| *place);
+    reports.sort_by_key(|(position, _)| *position);
     Ok(reports.into_iter().map(|(_, report)| report).collect())
 }
 

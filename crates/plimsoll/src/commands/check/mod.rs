@@ -1,32 +1,26 @@
 //! `plimsoll check`: conformance to the contract, case by case.
 
 mod all;
+mod suites;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
+use plimsoll_conformance::{CaseResult, Check, CheckReport, Options, Subject};
 use plimsoll_core::secret::{Secret, Secrets, redacted_url};
 use plimsoll_host::isolation::{CpuList, Placement};
 use plimsoll_host::secret_variables::TOKEN_VARIABLE;
 use plimsoll_host::signals::Stop;
 use plimsoll_lab::build::build as build_target;
-use plimsoll_lab::check::{self, CaseResult, CheckReport, Laboratory, Options, Subject};
-use plimsoll_lab::manifest;
-use plimsoll_lab::simulator;
 use plimsoll_report::ResultFolder;
 
+use self::suites::{Place, Suites};
 use crate::args::CheckArgs;
 use crate::failure::Failure;
 use crate::output::{self, say};
 use crate::{build, secrets, setup};
 
 pub(crate) fn run(args: &CheckArgs, stop: &Stop) -> Result<ExitCode, Failure> {
-    if args.which.workload.about().name != "stt" {
-        return Err(Failure::Usage(format!(
-            "workload {} has no cases to check; only stt has some so far",
-            args.which.workload.about().name
-        )));
-    }
+    let suites = Suites::of(args)?;
     // clap ignores a `requires` if its argument conflicts with one that is present.
     let token_given = args.token.is_some() || args.token_file.is_some();
     if token_given && args.which.url.is_none() {
@@ -35,7 +29,7 @@ pub(crate) fn run(args: &CheckArgs, stop: &Stop) -> Result<ExitCode, Failure> {
         ));
     }
     if args.all {
-        return all::run(args, stop);
+        return all::run(args, &suites, stop);
     }
     if args.jobs.is_some() {
         return Err(Failure::Usage("--jobs needs --all".to_owned()));
@@ -44,8 +38,8 @@ pub(crate) fn run(args: &CheckArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     let subject_name = setup::subject_name(name, &args.which);
     let folder = output::folder(&args.out, "check", &subject_name)?;
     let report = match &args.which.url {
-        Some(url) => of_url(args, url, stop)?,
-        None => target(args, &folder, stop)?,
+        Some(url) => of_url(args, &suites, url, stop)?,
+        None => target(args, &suites, &folder, stop)?,
     };
     kept(&folder, &report)?;
     if args.out.json {
@@ -57,8 +51,14 @@ pub(crate) fn run(args: &CheckArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     Ok(code_of(&report, stop))
 }
 
-/// Checks a gateway that is already running. If it repeats the token, the report leaves that out.
-fn of_url(args: &CheckArgs, url: &str, stop: &Stop) -> Result<CheckReport, Failure> {
+/// Checks a server that is already running. If it repeats the token, the report leaves that out.
+fn of_url(
+    args: &CheckArgs,
+    suites: &Suites,
+    url: &str,
+    stop: &Stop,
+) -> Result<CheckReport, Failure> {
+    let suite = suites.on_url()?;
     let (url, token) = (plain_url(url)?, token(args)?);
     let mut secrets = Secrets::default();
     token.iter().for_each(|token| secrets.add(token.expose()));
@@ -71,7 +71,7 @@ fn of_url(args: &CheckArgs, url: &str, stop: &Stop) -> Result<CheckReport, Failu
         seen: secrets.scrub(&case.seen).into_owned(),
         ..case.clone()
     };
-    let mut report = cases_told(args, stop, &subject, |case| {
+    let mut report = cases_told(args, stop, (&*suite, &subject), |case| {
         show(&scrubbed(case), args.out.json);
     });
     report.cases = report.cases.iter().map(scrubbed).collect();
@@ -90,12 +90,12 @@ fn token(args: &CheckArgs) -> Result<Option<Secret>, Failure> {
     }
 }
 
-/// The URL, which is also the subject's name. Only its host and port are used, so a URL with parts that may be secret
+/// The URL, which is also the subject's name. Only its host, port and path are used, so a URL with parts that may be secret
 /// is rejected.
 fn plain_url(url: &str) -> Result<String, Failure> {
     if url.contains(['@', '?']) {
         return Err(Failure::Usage(format!(
-            "--url {}: a check uses only HOST:PORT; remove user, password and query, and pass a token with --token-file FILE",
+            "--url {}: a check uses only HOST, PORT and path; remove user, password and query, and pass a token with --token-file FILE",
             redacted_url(url)
         )));
     }
@@ -120,38 +120,41 @@ fn counts(report: &CheckReport) -> String {
 }
 
 /// Checks a target, starting it as each case needs.
-fn target(args: &CheckArgs, folder: &ResultFolder, stop: &Stop) -> Result<CheckReport, Failure> {
+fn target(
+    args: &CheckArgs,
+    suites: &Suites,
+    folder: &ResultFolder,
+    stop: &Stop,
+) -> Result<CheckReport, Failure> {
     let logs = folder.path().join("logs");
     let manifest = setup::manifest_of(args.target.as_deref(), &args.which)?;
-    let binary = simulator_binary(args)?;
     build_target(&manifest, &logs, stop)?;
     let placement = Placement::choose(1.0, &CpuList::allowed_to_us()?, None, None)?;
-    let laboratory = Laboratory::new(&manifest, &binary, &logs, stop)
-        .on_cpus(placement.target_cpus, placement.client_cpus);
-    Ok(cases(args, stop, &laboratory.subject()))
-}
-
-fn simulator_binary(args: &CheckArgs) -> Result<PathBuf, Failure> {
-    let root = manifest::root_of_this_process(args.which.root.as_deref()).ok();
-    Ok(simulator::find_binary(root.as_deref())?)
-}
-
-fn cases(args: &CheckArgs, stop: &Stop, subject: &Subject<'_>) -> CheckReport {
-    cases_told(args, stop, subject, |case| show(case, args.out.json))
+    let place = Place {
+        placement: &placement,
+        logs: &logs,
+        stop,
+    };
+    let (suite, laboratory) = suites.on_target(&manifest, &place)?;
+    let subject = laboratory.subject();
+    Ok(cases_told(args, stop, (&*suite, &subject), |case| {
+        show(case, args.out.json);
+    }))
 }
 
 fn cases_told(
     args: &CheckArgs,
     stop: &Stop,
-    subject: &Subject<'_>,
-    on_case: impl FnMut(&CaseResult),
+    (suite, subject): (&dyn Check, &Subject<'_>),
+    mut on_case: impl FnMut(&CaseResult),
 ) -> CheckReport {
     let wanted = |id: &str| args.only.as_deref().is_none_or(|text| id.contains(text));
     let options = Options {
         only: Some(&wanted),
         stop: Some(stop),
+        ..Options::default()
     };
-    check::run(subject, &options, on_case)
+    suite.run(subject, &options, &mut on_case)
 }
 
 fn show(case: &CaseResult, json: bool) {

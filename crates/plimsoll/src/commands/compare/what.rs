@@ -7,6 +7,7 @@ use plimsoll_lab::manifest::{FILE_NAME, Manifest};
 use crate::args::Which;
 use crate::failure::Failure;
 use crate::setup;
+use crate::workloads;
 
 /// One side of the comparison.
 pub(super) enum What {
@@ -20,12 +21,18 @@ impl What {
     pub(super) fn named(text: &str, which: &Which) -> Result<Self, Failure> {
         let path = Path::new(text);
         if path.is_file() {
-            return Ok(Self::Target(Box::new(Manifest::read(path)?)));
+            return Ok(Self::Target(Box::new(Manifest::read(
+                path,
+                workloads::manifest_keys,
+            )?)));
         }
         if path.is_dir() {
             let manifest = path.join(FILE_NAME);
             if manifest.is_file() {
-                return Ok(Self::Target(Box::new(Manifest::read(&manifest)?)));
+                return Ok(Self::Target(Box::new(Manifest::read(
+                    &manifest,
+                    workloads::manifest_keys,
+                )?)));
             }
             return Ok(Self::Folder(path.to_owned()));
         }

@@ -1,0 +1,295 @@
+//! The bench of real processes: a target that is built.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use plimsoll_host::isolation::CpuList;
+use plimsoll_host::process::{Child, Launch, choose_port};
+use plimsoll_host::signals::Stop;
+
+use super::subject::{Bench, Ended, Environment, Server, Subject};
+
+/// Until a target is ready. No contract sets a time, and a virtual machine that shares its core with a compiler takes its time.
+const READY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A target's program, as its manifest and its workload's contract describe it.
+#[derive(Debug, Clone)]
+pub struct Program {
+    /// The target's name.
+    pub name: String,
+    /// The command, run in `folder`.
+    pub command: Vec<String>,
+    /// The target's folder.
+    pub folder: PathBuf,
+    /// Its own variables. Those of a case go before them.
+    pub environment: Environment,
+    /// Variables of the caller's environment that it must not see.
+    pub unset: Vec<String>,
+    /// The path that answers 200 once it is ready.
+    pub health_path: &'static str,
+    /// The variable by which it gets another port for HTTP about itself, if it wants one.
+    pub http_port_variable: Option<&'static str>,
+}
+
+/// Starts a target that is built.
+#[derive(Debug)]
+pub struct Laboratory {
+    program: Program,
+    logs: PathBuf,
+    cpus: Option<CpuList>,
+    stop: Stop,
+    starts: AtomicU32,
+}
+
+impl Laboratory {
+    /// A bench for the target, with a folder for logs: one folder in it for each start.
+    #[must_use]
+    pub fn new(program: Program, logs: &Path, stop: &Stop) -> Self {
+        Self {
+            program,
+            logs: logs.into(),
+            cpus: None,
+            stop: stop.clone(),
+            starts: AtomicU32::new(0),
+        }
+    }
+
+    /// The same, with the CPUs that the target is bound to.
+    #[must_use]
+    pub fn on_cpus(mut self, cpus: CpuList) -> Self {
+        self.cpus = Some(cpus);
+        self
+    }
+
+    /// The target as a subject of a check.
+    #[must_use]
+    pub fn subject(&self) -> Subject<'_> {
+        Subject::Target {
+            name: self.program.name.clone(),
+            bench: self,
+        }
+    }
+
+    /// Starts the target. A variable of `environment` goes before its own.
+    fn launch(&self, environment: &Environment) -> Result<Launched, String> {
+        let program = &self.program;
+        let port = choose_port().map_err(|error| error.to_string())?;
+        let number = self.starts.fetch_add(1, Ordering::Relaxed);
+        let log = self
+            .logs
+            .join(format!("{number:03}-target"))
+            .join("target.log");
+        let mut launch = Launch::new(&program.name, &program.command, &program.folder, &log);
+        launch.env_remove.clone_from(&program.unset);
+        launch.env = pairs(&program.environment);
+        launch.env.push(("PORT".into(), port.to_string()));
+        let mut http_port = port;
+        if let Some(variable) = program.http_port_variable {
+            http_port = another_port(port)?;
+            launch.env.push((variable.into(), http_port.to_string()));
+        }
+        launch.env.extend(pairs(environment));
+        launch.cpus.clone_from(&self.cpus);
+        launch.secrets.add_of_environment(&program.environment);
+        let child = launch.start(None).map_err(|error| error.to_string())?;
+        let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        Ok(Launched {
+            child,
+            address: at(port),
+            http: at(http_port),
+        })
+    }
+}
+
+/// A process that was started and may not be ready.
+struct Launched {
+    child: Child,
+    address: SocketAddr,
+    http: SocketAddr,
+}
+
+/// A free port that is not this one: nobody listens there yet, so it may be chosen twice.
+fn another_port(taken: u16) -> Result<u16, String> {
+    loop {
+        let port = choose_port().map_err(|error| error.to_string())?;
+        if port != taken {
+            return Ok(port);
+        }
+    }
+}
+
+fn pairs(environment: &Environment) -> Vec<(String, String)> {
+    environment
+        .iter()
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
+impl Bench for Laboratory {
+    fn start(&self, environment: &Environment) -> Result<Box<dyn Server>, String> {
+        let Launched {
+            mut child,
+            address,
+            http,
+        } = self.launch(environment)?;
+        let health = format!("http://{http}{}", self.program.health_path);
+        child
+            .wait_ready(&health, READY_TIMEOUT, &self.stop)
+            .map_err(|error| error.to_string())?;
+        let (pid, log) = (child.pid(), child.log().to_owned());
+        Ok(Box::new(Process {
+            child: Mutex::new(child),
+            pid,
+            log,
+            address,
+            http,
+        }))
+    }
+
+    fn start_refused(&self, environment: &Environment, limit: Duration) -> Result<Ended, String> {
+        let Launched { mut child, .. } = self.launch(environment)?;
+        match wait(&mut child, limit)? {
+            None => Err(format!("it still runs after {} s", limit.as_secs())),
+            Some(status) => Ok(Ended {
+                exit_code: status.code(),
+                output: std::fs::read_to_string(child.log()).unwrap_or_default(),
+            }),
+        }
+    }
+}
+
+/// Waits for a child's end; `None` when it did not come within `limit`.
+fn wait(child: &mut Child, limit: Duration) -> Result<Option<std::process::ExitStatus>, String> {
+    let deadline = Instant::now() + limit;
+    loop {
+        let ended = child.try_ended().map_err(|error| error.to_string())?;
+        if ended.is_some() || Instant::now() >= deadline {
+            return Ok(ended);
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A server that is a process of ours.
+struct Process {
+    child: Mutex<Child>,
+    pid: i32,
+    log: PathBuf,
+    address: SocketAddr,
+    http: SocketAddr,
+}
+
+impl Process {
+    fn child(&self) -> MutexGuard<'_, Child> {
+        // A child is sound whatever panicked beside it.
+        self.child.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Server for Process {
+    fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    fn http(&self) -> SocketAddr {
+        self.http
+    }
+
+    fn process(&self) -> Option<i32> {
+        Some(self.pid)
+    }
+
+    fn output(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// To the one process that was started, as a supervisor does; it must see to what it started itself.
+    fn terminate(&self) -> Result<(), String> {
+        let mut child = self.child();
+        // Its number is somebody else's once it was waited for.
+        match child.try_ended().map_err(|error| error.to_string())? {
+            Some(_) => Err("it has ended by itself".to_owned()),
+            None => kill(Pid::from_raw(self.pid), Signal::SIGTERM)
+                .map_err(|error| format!("SIGTERM: {error}")),
+        }
+    }
+
+    fn wait(&self, limit: Duration) -> Result<Option<i32>, String> {
+        let ended = wait(&mut self.child(), limit)?;
+        Ok(ended.map(|status| status.code().unwrap_or(-1)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(20);
+
+    /// A target that is a line of shell.
+    fn laboratory(folder: &Path, script: &str) -> Laboratory {
+        let program = Program {
+            name: "script".to_owned(),
+            command: ["sh", "-c", script].map(str::to_owned).to_vec(),
+            folder: folder.to_owned(),
+            environment: Environment::from([("CPU_PASSES".to_owned(), "7".to_owned())]),
+            unset: Vec::new(),
+            health_path: "/health",
+            http_port_variable: Some("METRICS_PORT"),
+        };
+        Laboratory::new(program, folder, &Stop::new())
+    }
+
+    #[test]
+    fn a_refusal_is_its_exit_code_and_all_that_it_printed() {
+        let folder = tempfile::tempdir().expect("temp");
+        let laboratory = laboratory(
+            folder.path(),
+            "echo \"$PORT and $CPU_PASSES\"; echo two >&2; exit 2",
+        );
+        let environment = Environment::from([("PORT".to_owned(), "http".to_owned())]);
+        let ended = laboratory.start_refused(&environment, LIMIT).expect("ends");
+        assert_eq!(ended.exit_code, Some(2));
+        assert_eq!(
+            ended.output, "http and 7\ntwo\n",
+            "the case's PORT, the program's CPU_PASSES"
+        );
+    }
+
+    #[test]
+    fn a_program_that_does_not_refuse_is_an_error_and_does_not_live_on() {
+        let folder = tempfile::tempdir().expect("temp");
+        let laboratory = laboratory(folder.path(), "exec sleep 60");
+        let error = laboratory
+            .start_refused(&Environment::new(), Duration::from_millis(50))
+            .expect_err("runs");
+        assert!(error.contains("it still runs"), "{error}");
+    }
+
+    #[test]
+    fn what_does_not_start_is_told_with_its_log() {
+        let folder = tempfile::tempdir().expect("temp");
+        let laboratory = laboratory(folder.path(), "echo no such model; exit 3");
+        let error = laboratory.start(&Environment::new()).err().expect("ends");
+        assert!(
+            error.contains("exit code 3") && error.contains("no such model"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn http_about_itself_may_have_a_port_of_its_own() {
+        let folder = tempfile::tempdir().expect("temp");
+        let laboratory = laboratory(folder.path(), "echo \"$PORT $METRICS_PORT\"; exit 2");
+        let ended = laboratory.start_refused(&Environment::new(), LIMIT);
+        let output = ended.expect("ends").output;
+        let (port, other) = output.trim().split_once(' ').expect("two");
+        assert!(port != other && other.parse::<u16>().is_ok(), "{output}");
+    }
+}

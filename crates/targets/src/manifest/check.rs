@@ -1,0 +1,106 @@
+//! Checks what a manifest says.
+
+use super::{KEYS, KeysOf, Manifest, Tier};
+
+impl Manifest {
+    /// Checks that its values are possible and fit together.
+    pub(super) fn check(&self) -> std::result::Result<(), String> {
+        plain_name("name", &self.name)?;
+        plain_name("workload", &self.workload)?;
+        if self.threads_per_vcpu == 0 {
+            return Err("threads_per_vcpu is 0; it must be at least 1".into());
+        }
+        if !self.asks_inference && self.tier != Tier::Test {
+            return Err(format!(
+                "asks_inference is false, but the tier is {}; remove the key: only a target of tier \"test\" may work without its inference server",
+                self.tier.word()
+            ));
+        }
+        runnable("run.command", &self.run.command)?;
+        if let Some(test) = &self.test {
+            runnable("test.command", &test.command)?;
+        }
+        let Some(build) = &self.build else {
+            return Ok(());
+        };
+        runnable("build.command", &build.command)?;
+        for need in &build.needs {
+            runnable(
+                &format!("version_command of {}", need.tool),
+                &need.version_command,
+            )?;
+            if need.tool.is_empty() || need.install.is_empty() || need.install.contains('\n') {
+                return Err("build.needs: tool and install must each be one non-empty line".into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks the keys that not every manifest has. `text` is the manifest, to name the line.
+    pub(super) fn check_properties(
+        &self,
+        text: &str,
+        keys: KeysOf,
+    ) -> std::result::Result<(), String> {
+        let Some(keys) = keys(&self.workload) else {
+            return Ok(());
+        };
+        let is_known = |name: &str| keys.iter().any(|key| key.name == name);
+        if let Some(name) = self.properties.keys().find(|name| !is_known(name)) {
+            let names = KEYS.into_iter().chain(keys.iter().map(|key| key.name));
+            let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
+            return Err(format!(
+                "{}unknown field `{name}` of workload {}, expected one of {}",
+                line_of(text, name),
+                self.workload,
+                names.join(", ")
+            ));
+        }
+        for key in keys {
+            let words: Vec<_> = key.words.iter().map(|word| format!("{word:?}")).collect();
+            let words = words.join(" or ");
+            match self.properties.get(key.name) {
+                None if key.required => {
+                    return Err(format!("{} is missing; say {words}", key.name));
+                }
+                Some(value) if !value.as_str().is_some_and(|word| key.words.contains(&word)) => {
+                    return Err(format!("{} is {value}; say {words}", key.name));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The line that begins with this key, with its number, to go before a message.
+fn line_of(text: &str, key: &str) -> String {
+    let begins = |line: &str| {
+        let rest = line.trim_start().strip_prefix(key);
+        rest.is_some_and(|rest| rest.trim_start().starts_with('='))
+    };
+    let line = (1..).zip(text.lines()).find(|(_, line)| begins(line));
+    line.map_or_else(String::new, |(number, line)| {
+        format!("line {number} ({}): ", line.trim())
+    })
+}
+
+/// Names become parts of file names and control group names, so they must be plain.
+fn plain_name(key: &str, name: &str) -> std::result::Result<(), String> {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if name.is_empty() || name.len() > 64 || !name.chars().all(plain) || name.starts_with('-') {
+        return Err(format!(
+            "{key} {name:?} must be 1 to 64 lower-case letters, digits and dashes"
+        ));
+    }
+    Ok(())
+}
+
+fn runnable(key: &str, command: &[String]) -> std::result::Result<(), String> {
+    match command.first() {
+        Some(program) if !program.is_empty() => Ok(()),
+        _ => Err(format!(
+            "{key} is empty; it must be a list that starts with a program"
+        )),
+    }
+}

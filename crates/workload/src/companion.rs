@@ -1,0 +1,85 @@
+//! A program that runs beside the target in every trial, such as the back end that it asks. It shares the client's CPUs,
+//! so its cost and its lateness help decide whether a measurement can be trusted.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use plimsoll_core::record::Inference;
+use plimsoll_host::Result;
+use plimsoll_host::isolation::CpuList;
+use plimsoll_host::signals::Stop;
+
+/// How the companion of a workload is found and started.
+pub trait Companions: Sync {
+    /// What it is called in messages: `the inference simulator`.
+    fn name(&self) -> &'static str;
+
+    /// The program. `root` is the folder that contains `targets/`, if there is one.
+    ///
+    /// # Errors
+    /// It is nowhere; the error says how to get it.
+    fn find(&self, root: Option<&Path>) -> Result<PathBuf>;
+
+    /// Starts the program for a trial and waits until it is ready.
+    ///
+    /// # Errors
+    /// It does not start. The error shows the end of its log.
+    fn start(&self, program: &Path, how: &Start<'_>) -> Result<Box<dyn Companion>>;
+
+    /// What a target is told, so that it asks at this URL.
+    fn told(&self, url: &str) -> Vec<(String, String)>;
+
+    /// About what it adds to the cost of a session-second, in µs of CPU. Used only to warn early, never for a verdict.
+    fn cpu_us_per_session_second(&self) -> f64;
+}
+
+/// How a companion is started.
+#[derive(Debug, Clone, Copy)]
+pub struct Start<'a> {
+    /// The seed of the trial.
+    pub seed: u64,
+    /// The address that it listens on; the loopback if there is none.
+    pub bind: Option<IpAddr>,
+    /// Its CPUs.
+    pub cpus: Option<&'a CpuList>,
+    /// The folder of its log.
+    pub log_folder: &'a Path,
+    /// Ends the wait.
+    pub stop: &'a Stop,
+}
+
+/// A companion that runs. Dropping it kills it.
+pub trait Companion: Send {
+    /// Its process.
+    fn pid(&self) -> i32;
+
+    /// Where targets reach it.
+    fn url(&self) -> &str;
+
+    /// Begins the measured window.
+    ///
+    /// # Errors
+    /// It does not answer.
+    fn begin_window(&self) -> Result<()>;
+
+    /// What it did in the measured window so far.
+    ///
+    /// # Errors
+    /// It does not answer.
+    fn seen(&self) -> Result<CompanionSeen>;
+
+    /// Stops it.
+    ///
+    /// # Errors
+    /// The system does not report how it ended.
+    fn stop(self: Box<Self>) -> Result<()>;
+}
+
+/// What a companion did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CompanionSeen {
+    /// Its own statistics of the window. The resources of its process are sampled elsewhere.
+    pub window: Inference,
+    /// Bytes that targets sent to it since it started, regardless of the window.
+    pub request_bytes_in_all: u64,
+}

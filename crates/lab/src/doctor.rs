@@ -1,4 +1,4 @@
-//! Finds what is missing to measure the targets here: the inference simulator, usable manifests, tools. What is wrong
+//! Finds what is missing to measure the targets here: what runs beside them, usable manifests, tools. What is wrong
 //! with the machine itself, [`plimsoll_host::doctor`] finds.
 //!
 //! Looking ([`Observed::of_targets`]) is separate from judging ([`findings`]), so that tests can check every judgement
@@ -9,7 +9,7 @@ use std::path::Path;
 use plimsoll_host::doctor::{Finding, Level};
 
 use crate::manifest::{Discovered, Manifest, Readiness};
-use crate::simulator;
+use crate::trial::Registry;
 
 /// A target as the doctor sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +22,17 @@ pub struct ObservedTarget {
     pub readiness: Readiness,
 }
 
+/// What runs beside the targets of a workload, as the doctor sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObservedCompanion {
+    /// What it is called in messages.
+    pub name: &'static str,
+    /// The command that makes it.
+    pub remedy: &'static str,
+    /// Its path, or the line that says that it is not there.
+    pub program: Result<String, String>,
+}
+
 /// Everything that the doctor looks at, besides the machine.
 #[derive(Debug, Clone)]
 pub struct Observed {
@@ -29,20 +40,29 @@ pub struct Observed {
     pub targets: Vec<ObservedTarget>,
     /// Manifests that cannot be used, one line each.
     pub broken_manifests: Vec<String>,
-    /// The path of the inference simulator, or the line that says that it is not there.
-    pub simulator: Result<String, String>,
+    /// What runs beside targets.
+    pub companions: Vec<ObservedCompanion>,
 }
 
 impl Observed {
     /// Looks at the targets. It runs every target's version commands, so it takes a moment.
     #[must_use]
-    pub fn of_targets(root: Option<&Path>, discovered: &Discovered) -> Self {
+    pub fn of_targets(workloads: Registry, root: Option<&Path>, discovered: &Discovered) -> Self {
         Self {
             targets: discovered.targets.iter().map(observe_target).collect(),
             broken_manifests: discovered.broken.iter().map(ToString::to_string).collect(),
-            simulator: simulator::find_binary(root)
-                .map(|path| path.display().to_string())
-                .map_err(|error| error.to_string()),
+            companions: workloads
+                .iter()
+                .filter_map(|workload| workload.companions())
+                .map(|companions| ObservedCompanion {
+                    name: companions.name(),
+                    remedy: companions.remedy(),
+                    program: companions
+                        .find(root)
+                        .map(|path| path.display().to_string())
+                        .map_err(|error| error.to_string()),
+                })
+                .collect(),
         }
     }
 }
@@ -59,7 +79,7 @@ fn observe_target(manifest: &Manifest) -> ObservedTarget {
 /// the findings about the machine.
 #[must_use]
 pub fn findings(seen: &Observed) -> Vec<Finding> {
-    let mut all = vec![simulator_present(seen)];
+    let mut all: Vec<_> = seen.companions.iter().map(companion_present).collect();
     all.extend(
         seen.broken_manifests
             .iter()
@@ -69,14 +89,13 @@ pub fn findings(seen: &Observed) -> Vec<Finding> {
     all
 }
 
-fn simulator_present(seen: &Observed) -> Finding {
-    match &seen.simulator {
-        Ok(path) => Finding::good("simulator", format!("the inference simulator is {path}")),
+fn companion_present(seen: &ObservedCompanion) -> Finding {
+    match &seen.program {
+        Ok(path) => Finding::good("simulator", format!("{} is {path}", seen.name)),
         Err(line) => {
-            let remedy = "cargo build --release -p plimsoll-inference";
             // The line includes its own remedy, for users who see it elsewhere.
             let text = line.split("; ").next().unwrap_or(line);
-            Finding::bad("simulator", Level::Error, text, remedy)
+            Finding::bad("simulator", Level::Error, text, seen.remedy)
         }
     }
 }
@@ -113,7 +132,11 @@ mod tests {
                 },
             }],
             broken_manifests: Vec::new(),
-            simulator: Ok("/x/plimsoll-inference".into()),
+            companions: vec![ObservedCompanion {
+                name: "the inference simulator",
+                remedy: "cargo build",
+                program: Ok("/x/plimsoll-inference".into()),
+            }],
         }
     }
 
@@ -140,7 +163,7 @@ mod tests {
         type Spoil = fn(&mut Observed);
         let faults: [(&str, Spoil); 3] = [
             ("simulator", |seen| {
-                seen.simulator = Err("it is not there".into())
+                seen.companions[0].program = Err("it is not there".into());
             }),
             ("manifest", |seen| {
                 seen.broken_manifests = vec!["x/target.toml: line 1".into()]
@@ -191,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_machine_without_targets_can_be_looked_at() {
-        let seen = Observed::of_targets(None, &Discovered::default());
+        let seen = Observed::of_targets(crate::find::tests::WORKLOADS, None, &Discovered::default());
         assert!(seen.targets.is_empty());
         assert!(!findings(&seen).is_empty());
     }

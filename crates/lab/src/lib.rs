@@ -4,7 +4,6 @@
 //! function of values, with its tests next to it. So only a thin layer needs a real machine.
 //!
 //! - [`manifest`], [`build`], [`source_lines`]: what a target is (`plimsoll_targets`).
-//! - [`simulator`]: runs the inference simulator as a child, and controls it (`plimsoll_workload_stt`).
 //! - [`doctor`]: finds what is missing to measure the targets here, and says how to fix it.
 //! - [`trial`]: one run at one load, from a fresh target to a judged record.
 //! - [`contract`]: the variables of all contracts.
@@ -26,4 +25,3 @@ pub mod trial;
 
 pub use error::{Error, Result};
 pub use plimsoll_targets::{build, manifest, source_lines};
-pub use plimsoll_workload_stt::simulator;

@@ -16,7 +16,6 @@ use plimsoll_host::resources::Source;
 use plimsoll_host::signals::Stop;
 use plimsoll_lab::build::build as build_target;
 use plimsoll_lab::manifest::{self, Manifest};
-use plimsoll_lab::simulator;
 use plimsoll_lab::trial::{Conditions, Inference, NetworkPlan, Subject, TargetUrl};
 use plimsoll_workload::Plan;
 
@@ -289,10 +288,10 @@ fn slo(file: &Path) -> Result<Slo, Failure> {
 }
 
 fn inference(which: &Which, load: &LoadArgs) -> Result<Inference, Failure> {
-    if which.url.is_some() || !which.workload.about().asks_inference {
+    let Some(companions) = which.workload.companions().filter(|_| which.url.is_none()) else {
         // A running server has its own back end.
         return Ok(Inference::None);
-    }
+    };
     if load.inference != "sim" {
         let authority = load.inference.strip_prefix("http://");
         // Targets receive this URL, log it, and do not send a user, a password or a query with it.
@@ -305,9 +304,7 @@ fn inference(which: &Which, load: &LoadArgs) -> Result<Inference, Failure> {
         return Ok(Inference::Url(load.inference.clone()));
     }
     let root = manifest::root_of_this_process(which.root.as_deref()).ok();
-    Ok(Inference::Simulator(simulator::find_binary(
-        root.as_deref(),
-    )?))
+    Ok(Inference::Simulator(companions.find(root.as_deref())?))
 }
 
 #[cfg(test)]

@@ -62,7 +62,6 @@ impl Workload for Echo {
         &About {
             name: "echo",
             line: "Any RFC 6455 server that sends every message back",
-            asks_inference: false,
         }
     }
 

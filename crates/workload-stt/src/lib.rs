@@ -2,6 +2,7 @@
 
 pub mod audio;
 pub mod check;
+mod companion;
 pub mod messages;
 pub mod plan;
 pub mod reference;

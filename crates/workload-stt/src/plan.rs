@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use plimsoll_conformance::Check;
 use plimsoll_core::profile::{NS_PER_S, Profile};
 use plimsoll_core::record::LoadUnit;
 use plimsoll_core::sanity::MetricNames;
@@ -11,12 +12,16 @@ use plimsoll_core::slo::Slo;
 use plimsoll_protocol::connection::check;
 use plimsoll_workload::counters::Counted;
 use plimsoll_workload::{
-    About, Counters, Demand, Drive, Job, Key, Kind, Parameter, Plan, Refusal, Told, Values,
-    Workload, machines,
+    About, Checked, Companions, Counters, Demand, Drive, Job, Key, Kind, Parameter, Plan, Refusal,
+    Told, Values, Workload, machines,
 };
 
+use crate::InferenceTransport;
 use crate::audio::Audio;
+use crate::check::{SimulatorProgram, SpeechSuite};
+use crate::companion::InferenceSimulator;
 use crate::session::{FRAME_PERIOD_NS, Sessions};
+use crate::simulator::CONTRACT_VARIABLES;
 
 /// The number of passes over a batch that targets are told to ask for.
 pub const CPU_PASSES: u32 = 4;
@@ -41,7 +46,6 @@ impl Workload for Stt {
         &About {
             name: "stt",
             line: "Streaming speech-to-text",
-            asks_inference: true,
         }
     }
 
@@ -55,6 +59,25 @@ impl Workload for Stt {
             words: &["h2c", "http1"],
             required: true,
         }]
+    }
+
+    fn variables(&self) -> &'static [&'static str] {
+        &CONTRACT_VARIABLES
+    }
+
+    fn companions(&self) -> Option<&'static dyn Companions> {
+        Some(&InferenceSimulator)
+    }
+
+    fn suite(&self, target: Option<&Checked<'_>>) -> Option<Box<dyn Check>> {
+        let Some((target, program)) = target.and_then(|of| Some((of, of.companion?))) else {
+            return Some(Box::new(SpeechSuite::on_url()));
+        };
+        let transport = target.manifest.property("inference_transport");
+        let transport = transport.and_then(InferenceTransport::by_name);
+        let cpus = Some(target.cpus.clone());
+        let program = SimulatorProgram::new(program, target.logs, cpus, target.stop);
+        Some(Box::new(SpeechSuite::new(transport, program)))
     }
 
     fn plan(&self, values: Values) -> Result<Arc<dyn Plan>, Refusal> {

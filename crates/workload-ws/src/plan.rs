@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use plimsoll_conformance::Check;
 use plimsoll_core::profile::Profile;
 use plimsoll_core::record::LoadUnit;
 use plimsoll_core::sanity::MetricNames;
@@ -12,15 +13,20 @@ use plimsoll_core::slo::Slo;
 use plimsoll_protocol::connection::check;
 use plimsoll_workload::counters::Counted;
 use plimsoll_workload::{
-    About, Afterwards, Counters, Demand, Drive, Findings, Job, Key, Outcome, Parameter, Plan,
-    Refusal, Row, Seen, Series, Told, Value, Values, Workload, machines, machines_with_findings,
+    About, Afterwards, Checked, Counters, Demand, Drive, Findings, Job, Key, Outcome, Parameter,
+    Plan, Refusal, Row, Seen, Series, Told, Value, Values, Workload, machines,
+    machines_with_findings,
 };
 
 use crate::account::{self, Found};
+use crate::check::WebSocketSuite;
 use crate::closed_loop::{ClosedPings, Flood, PINGS_PER_CONNECTION};
 use crate::load::WsLoad;
 use crate::parameters::PARAMETERS;
-use crate::{Dialect, EchoMessages, Fanout, Format, Peer, Storm, Test, WseMessages, WsePings, wse};
+use crate::{
+    CONTRACT_VARIABLES, Dialect, EchoMessages, Fanout, Format, Peer, Storm, Test, WseMessages,
+    WsePings, wse,
+};
 
 /// The message sizes of test `matrix`, exact to the byte.
 const SIZES_BYTES: [u64; 6] = [64, 256, 1_024, 4_096, 16_384, 65_536];
@@ -40,7 +46,6 @@ impl Workload for Ws {
         &About {
             name: "ws",
             line: "General WebSocket servers: eight tests, see --test",
-            asks_inference: false,
         }
     }
 
@@ -54,6 +59,16 @@ impl Workload for Ws {
             words: &["echo", "wse"],
             required: false,
         }]
+    }
+
+    fn variables(&self) -> &'static [&'static str] {
+        &CONTRACT_VARIABLES
+    }
+
+    fn suite(&self, target: Option<&Checked<'_>>) -> Option<Box<dyn Check>> {
+        let spoken = target.and_then(|target| target.manifest.property("dialect"));
+        let dialect = spoken.and_then(Dialect::by_name).unwrap_or_default();
+        Some(Box::new(WebSocketSuite::new(dialect)))
     }
 
     fn plan(&self, values: Values) -> Result<Arc<dyn Plan>, Refusal> {

@@ -20,6 +20,9 @@ pub trait Companions: Sync {
     /// It is nowhere; the error says how to get it.
     fn find(&self, root: Option<&Path>) -> Result<PathBuf>;
 
+    /// The command that makes the program.
+    fn remedy(&self) -> &'static str;
+
     /// Starts the program for a trial and waits until it is ready.
     ///
     /// # Errors
@@ -49,7 +52,7 @@ pub struct Start<'a> {
 }
 
 /// A companion that runs. Dropping it kills it.
-pub trait Companion: Send {
+pub trait Companion: Send + Sync {
     /// Its process.
     fn pid(&self) -> i32;
 

@@ -11,6 +11,7 @@
 //! | [`values`] | what a user chose, checked against the rows |
 //! | [`plan`] | a workload with its values settled |
 //! | [`drive`] | session machines of a type that only their workload knows |
+//! | [`companion`] | a program that runs beside the target |
 //! | [`counters`] | what a target counts itself, and what that may show |
 //!
 //! These are called a few times in a trial. The engine is generic over the session machines behind them, so no frame
@@ -24,7 +25,13 @@ pub mod plan;
 pub mod values;
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
+
+use plimsoll_conformance::Check;
+use plimsoll_host::isolation::CpuList;
+use plimsoll_host::signals::Stop;
+use plimsoll_targets::manifest::Manifest;
 
 pub use companion::{Companion, CompanionSeen, Companions};
 pub use counters::Counters;
@@ -47,6 +54,22 @@ pub trait Workload: Sync {
         &[]
     }
 
+    /// The environment variables of its contract, besides those of every contract. Plimsoll removes them from the
+    /// environment of a target that it starts, because the user's shell must not change what a target does.
+    fn variables(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// What runs beside its targets in a trial, if anything does.
+    fn companions(&self) -> Option<&'static dyn Companions> {
+        None
+    }
+
+    /// The cases of its contract, for this target or for a server that runs already; `None` if there are none.
+    fn suite(&self, _target: Option<&Checked<'_>>) -> Option<Box<dyn Check>> {
+        None
+    }
+
     /// The plan for these values: of this workload's parameters, fitting together as [`Parameter::fits`] says, and with
     /// the usual values where none was given. Given the values of a plan, the plan is the same.
     ///
@@ -65,6 +88,21 @@ impl dyn Workload {
     }
 }
 
+/// A target that is checked.
+#[derive(Debug, Clone, Copy)]
+pub struct Checked<'a> {
+    /// The target.
+    pub manifest: &'a Manifest,
+    /// The program of its companion, if the workload has one.
+    pub companion: Option<&'a Path>,
+    /// The CPUs of that program.
+    pub cpus: &'a CpuList,
+    /// The folder for its logs.
+    pub logs: &'a Path,
+    /// Ends the check.
+    pub stop: &'a Stop,
+}
+
 /// What a workload is called, and what it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct About {
@@ -72,8 +110,6 @@ pub struct About {
     pub name: &'static str,
     /// One line for the help.
     pub line: &'static str,
-    /// Whether its targets ask an inference server, so that a trial needs one.
-    pub asks_inference: bool,
 }
 
 impl fmt::Debug for dyn Workload {

@@ -38,10 +38,9 @@ use plimsoll_host::machine::probe;
 use plimsoll_host::resources::Recorded;
 use plimsoll_host::signals::Stop;
 use plimsoll_host::timestamp;
-use plimsoll_workload::{Findings, Plan};
+use plimsoll_workload::{CompanionSeen, Findings, Plan};
 
 use crate::error::Result;
-use crate::simulator::Stats;
 
 pub use conditions::{Conditions, Inference, NetworkPlan};
 use drive::{Client, afterwards};
@@ -99,7 +98,7 @@ struct Measured {
     sampling_epoch: Instant,
     /// When the engine's last second ended. If a signal ended the trial, this is before the window's end.
     over: Instant,
-    inference: Option<Stats>,
+    inference: Option<CompanionSeen>,
     soundness: Soundness,
 }
 
@@ -264,7 +263,7 @@ struct WindowStats {
     start_s: f64,
     end_s: f64,
     begun: bool,
-    stats: Option<Stats>,
+    stats: Option<CompanionSeen>,
 }
 
 impl WindowStats {
@@ -281,21 +280,21 @@ impl WindowStats {
 
     #[expect(clippy::cast_precision_loss, reason = "seconds of a trial")]
     fn second_over(&mut self, second: &EngineSecond, stage: &Staged) {
-        let Some(simulator) = &stage.simulator else {
+        let Some(companion) = &stage.companion else {
             return;
         };
         let now_s = (second.index + 1) as f64;
         // A simulator that does not answer has ended. The trial will show that as errors of the target, and `finish`
         // finds no statistics.
         if !self.begun && now_s >= self.start_s {
-            self.begun = simulator.reset_stats().is_ok();
+            self.begun = companion.begin_window().is_ok();
         } else if self.begun && self.stats.is_none() && now_s >= self.end_s {
-            self.stats = simulator.stats().ok();
+            self.stats = companion.seen().ok();
         }
     }
 
-    fn finish(self, stage: &Staged) -> Option<Stats> {
-        let simulator = stage.simulator.as_ref()?;
-        self.stats.or_else(|| simulator.stats().ok())
+    fn finish(self, stage: &Staged) -> Option<CompanionSeen> {
+        let companion = stage.companion.as_ref()?;
+        self.stats.or_else(|| companion.seen().ok())
     }
 }

@@ -93,7 +93,7 @@ impl<'a> Watch<'a> {
             } else {
                 Vec::new()
             },
-            back_end_unchecked: stage.simulator.is_some() && !asks_back_end,
+            back_end_unchecked: stage.companion.is_some() && !asks_back_end,
         }
     }
 
@@ -152,11 +152,11 @@ fn checked(
     }
     checks.extend(of_target);
     if asks_back_end
-        && let Some(simulator) = &stage.simulator
-        && let Ok(stats) = simulator.stats()
+        && let Some(companion) = &stage.companion
+        && let Ok(seen) = companion.seen()
     {
         let client = client_counts(report);
-        checks.push(sanity::back_end_bytes(stats.request_bytes_in_all, &client));
+        checks.push(sanity::back_end_bytes(seen.request_bytes_in_all, &client));
     }
     checks
 }

@@ -11,19 +11,20 @@ use plimsoll_host::process::{Child, Launch, choose_port, port_taken};
 use plimsoll_host::resources::{DEFAULT_INTERVAL, Monitor, Sampler, SocketWatch, Source, Watched};
 use plimsoll_host::signals::Stop;
 
+use plimsoll_workload::companion::{Companion, Start};
+
 use super::conditions::{Conditions, Inference, NetworkPlan};
 use super::subject::{Subject, TargetUrl};
-use crate::contract::CONTRACT_VARIABLES;
+use crate::contract;
 use crate::error::{Error, Result};
 use crate::manifest::Manifest;
-use crate::simulator::Simulator;
 
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 const STOP_GRACE: Duration = Duration::from_secs(7);
 /// The name of the target's samples.
 pub(super) const TARGET: &str = "target";
-/// The name of the simulator's samples.
-pub(super) const SIMULATOR: &str = "simulator";
+/// The name of the companion's samples.
+pub(super) const COMPANION: &str = "companion";
 /// The name of our own samples.
 pub(super) const CLIENT: &str = "client";
 
@@ -33,7 +34,7 @@ pub(super) struct Staged {
     /// Where to ask the target for its metrics: name and port.
     pub(super) http_host: String,
     pub(super) target: Target,
-    pub(super) simulator: Option<Simulator>,
+    pub(super) companion: Option<Box<dyn Companion>>,
     /// The secrets of the call and of the target's manifest.
     pub(super) secrets: Secrets,
     started: Option<Started>,
@@ -56,36 +57,37 @@ impl Staged {
     /// Starts simulator and target and waits until they are ready.
     pub(super) fn set(conditions: &Conditions, subject: &Subject, stop: &Stop) -> Result<Self> {
         let network = network(conditions, subject)?;
-        let simulator = match &conditions.inference {
-            Inference::Simulator(binary) => {
-                let mut settings = vec![
-                    ("MODEL_SEED".to_owned(), conditions.seed.to_string()),
-                    (
-                        "MODEL_DELAY_MS".to_owned(),
-                        plimsoll_workload_stt::plan::MODEL_DELAY_MS.to_string(),
-                    ),
-                ];
+        let companions = conditions.plan.workload().companions();
+        let companion = match (&conditions.inference, companions) {
+            (Inference::Simulator(program), Some(companions)) => {
                 let address = network.as_ref().map(OwnNetwork::client_address);
-                settings.extend(address.map(|address| ("BIND".to_owned(), address.to_string())));
-                let cpus = Some(conditions.placement.client_cpus.clone());
-                let simulator =
-                    Simulator::start(binary, &settings, cpus, &conditions.log_folder, stop)?;
-                plimsoll_engine::prefer_process(simulator.pid());
-                Some(simulator)
+                let how = Start {
+                    seed: conditions.seed,
+                    bind: address.map(IpAddr::V4),
+                    cpus: Some(&conditions.placement.client_cpus),
+                    log_folder: &conditions.log_folder,
+                    stop,
+                };
+                let companion = companions.start(program, &how)?;
+                plimsoll_engine::prefer_process(companion.pid());
+                Some(companion)
             }
-            Inference::Url(_) | Inference::None => None,
-        };
-        let inference_url = match (&conditions.inference, &simulator) {
-            (Inference::Url(url), _) => Some(url.clone()),
-            (_, Some(simulator)) => Some(simulator.url().to_owned()),
             _ => None,
         };
+        let back_end = match (&conditions.inference, &companion) {
+            (Inference::Url(url), _) => Some(url.as_str()),
+            (_, Some(companion)) => Some(companion.url()),
+            _ => None,
+        };
+        let of_back_end = companions
+            .zip(back_end)
+            .map_or_else(Vec::new, |(companions, url)| companions.told(url));
         match subject {
             Subject::Started(manifest) => {
                 let ports = Ports::choose(manifest)?;
                 let mut secrets = conditions.secrets.clone();
                 secrets.add_of_environment(&manifest.run.env);
-                let told = environment(conditions, manifest, ports, inference_url.as_deref());
+                let told = environment(conditions, manifest, ports, of_back_end);
                 let at = Place {
                     ports,
                     network: network.as_ref(),
@@ -99,7 +101,7 @@ impl Staged {
                         tier: manifest.tier.word().to_owned(),
                         versions: versions(&started.child, &secrets),
                     },
-                    simulator,
+                    companion,
                     secrets,
                     source: Some(started.source()),
                     started: Some(started),
@@ -114,7 +116,7 @@ impl Staged {
                     tier: "url".to_owned(),
                     versions: BTreeMap::new(),
                 },
-                simulator,
+                companion,
                 secrets: conditions.secrets.clone(),
                 started: None,
                 source: resources.clone(),
@@ -132,13 +134,13 @@ impl Staged {
         epoch: Instant,
     ) -> Result<Monitor> {
         let target = self.source.clone().map(|source| (TARGET, source));
-        let simulator = self
-            .simulator
+        let companion = self
+            .companion
             .as_ref()
-            .map(|simulator| (SIMULATOR, Source::Process(simulator.pid())));
+            .map(|companion| (COMPANION, Source::Process(companion.pid())));
         let samplers = target
             .into_iter()
-            .chain(simulator)
+            .chain(companion)
             .chain([(CLIENT, Source::ourselves_and(client_processes))])
             .map(|(name, source)| (name.to_owned(), Sampler::new(source, epoch)))
             .collect();
@@ -217,8 +219,8 @@ impl Staged {
         if let Some(started) = &mut self.started {
             started.child.terminate(STOP_GRACE)?;
         }
-        if let Some(simulator) = self.simulator.take() {
-            simulator.stop()?;
+        if let Some(companion) = self.companion.take() {
+            companion.stop()?;
         }
         Ok(())
     }
@@ -250,7 +252,7 @@ impl Started {
             manifest.folder(),
             &log,
         );
-        launch.env_remove = CONTRACT_VARIABLES.map(str::to_owned).to_vec();
+        launch.env_remove = contract::variables(conditions.plan.workload());
         launch.env = told;
         launch.cpus = Some(conditions.placement.target_cpus.clone());
         launch.secrets = secrets.clone();
@@ -372,7 +374,7 @@ fn environment(
     conditions: &Conditions,
     manifest: &Manifest,
     ports: Ports,
-    inference_url: Option<&str>,
+    of_back_end: Vec<(String, String)>,
 ) -> Vec<(String, String)> {
     let threads = manifest.worker_threads(conditions.placement.vcpu);
     let mut variables = vec![
@@ -380,7 +382,7 @@ fn environment(
         ("WORKER_THREADS".to_owned(), threads.to_string()),
     ];
     variables.extend(conditions.plan.told().variables);
-    variables.extend(inference_url.map(|url| ("INFERENCE_URL".to_owned(), url.to_owned())));
+    variables.extend(of_back_end);
     let metrics_port = ports.metrics.map(|port| port.to_string());
     variables.extend(metrics_port.map(|port| ("METRICS_PORT".to_owned(), port)));
     // What the manifest fixes takes precedence over what we would choose.
@@ -458,7 +460,7 @@ mod tests {
                 load: 1,
                 metrics: Some(2),
             };
-            let told = environment(&conditions, &manifest(keys), ports, None);
+            let told = environment(&conditions, &manifest(keys), ports, Vec::new());
             BTreeMap::from_iter(told)
         };
         for line in ["stt", "echo", "ws", "ws dialect=wse"] {

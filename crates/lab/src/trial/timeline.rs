@@ -9,7 +9,7 @@ use plimsoll_core::record::{Phase, Second};
 use plimsoll_engine::EngineSecond;
 use plimsoll_host::resources::{Recorded, Usage};
 
-use super::stage::{SIMULATOR, TARGET};
+use super::stage::{COMPANION, TARGET};
 
 /// The rows so far.
 #[derive(Debug)]
@@ -119,7 +119,7 @@ fn fill(row: &mut Second, usage: &impl Fn(&str) -> Option<Usage>) {
         row.target_run_queue_wait_share = usage.runqueue_wait_share;
         row.target_fds = usage.fds_max;
     }
-    row.inference_cpu_cores = usage(SIMULATOR).map(|usage| usage.cpus_busy);
+    row.inference_cpu_cores = usage(COMPANION).map(|usage| usage.cpus_busy);
 }
 
 /// Sessions open on average between two moments of the trial. Each row says how many were open at its end. Between rows

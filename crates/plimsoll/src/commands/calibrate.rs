@@ -16,10 +16,6 @@ use crate::failure::Failure;
 use crate::output::{self, note, say};
 use crate::{build, setup};
 
-/// What the simulator adds to the cost of a session-second when it runs on the client's cores: one batch, in µs of CPU.
-/// Measured by `cargo bench -p plimsoll-inference`. Used only to warn early, never for a verdict.
-const SIMULATOR_US_PER_SESSION_SECOND: f64 = 80.0;
-
 /// Speech sessions on which costs are measured.
 const STT_SESSIONS: u32 = 1_000;
 /// Connections on which the costs of workload `ws` are measured: as many as share its messages in a trial.
@@ -183,12 +179,13 @@ pub(crate) fn quick_reach(
         sessions_max: sessions_max(),
     };
     let us_per_frame = calibrate::engine_us_per_frame(&*conditions.plan, &settings, stop)?;
-    let simulator_us = match conditions.inference {
-        Inference::Simulator(_) => SIMULATOR_US_PER_SESSION_SECOND,
-        Inference::Url(_) | Inference::None => 0.0,
+    let companions = conditions.plan.workload().companions();
+    let companion_us = match (&conditions.inference, companions) {
+        (Inference::Simulator(_), Some(companions)) => companions.cpu_us_per_session_second(),
+        _ => 0.0,
     };
     let cores = cores(&placement.client_cpus);
-    let sessions = sessions_within(cores, frames_per_s * us_per_frame + simulator_us);
+    let sessions = sessions_within(cores, frames_per_s * us_per_frame + companion_us);
     Ok(Reach {
         us_per_frame,
         sessions,

@@ -22,7 +22,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
         None => Discovered::default(),
     };
     let mut found = machine::findings(&machine::Observed::of_this_machine());
-    let seen = targets::Observed::of_targets(root.as_deref(), &discovered);
+    let seen = targets::Observed::of_targets(workloads::ALL, root.as_deref(), &discovered);
     found.extend(targets::findings(&seen));
     if args.json {
         output::print_json(&found)?;

@@ -41,7 +41,7 @@ pub(super) fn evidence(
             used.client.receive_wait_share,
         ),
         achieved_share: used.client.achieved_share,
-        inference_gone: stage.simulator.is_some() && measured.inference.is_none(),
+        inference_gone: stage.companion.is_some() && measured.inference.is_none(),
         inference_lateness_p99_ms: used.inference.and_then(|i| ms(i.answer_lateness.p99_us)),
         inference_queue_p99_ms: used.inference.and_then(|i| ms(i.queue_wait.p99_us)),
         client_faults: report.client_faults.clone(),

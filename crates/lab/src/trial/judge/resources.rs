@@ -5,10 +5,9 @@ use plimsoll_core::record::{Client, Inference, ProcessResources, TargetResources
 use plimsoll_host::resources::{Passed, Usage};
 
 use super::{float, whole};
-use crate::simulator::Quantiles;
 use crate::trial::Measured;
 use crate::trial::conditions::Conditions;
-use crate::trial::stage::{CLIENT, SIMULATOR, Staged, TARGET};
+use crate::trial::stage::{CLIENT, COMPANION, Staged, TARGET};
 use crate::trial::timeline::{nanoseconds_between, open_at, open_between};
 
 /// The measured window on the samples' clock. It is shorter if the trial was interrupted.
@@ -159,27 +158,14 @@ pub(super) fn target(
 
 /// The simulator's own statistics, and its CPU time as counted by the kernel.
 pub(super) fn inference(conditions: &Conditions, measured: &Measured) -> Option<Inference> {
-    let stats = measured.inference.as_ref()?;
-    let usage = usage(conditions, measured, SIMULATOR);
+    let window = measured.inference.as_ref()?.window.clone();
+    let usage = usage(conditions, measured, COMPANION);
     Some(Inference {
-        requests: stats.requests,
-        busy_share: usage.map_or_else(|| stats.busy_share(), |usage| usage.cpus_busy),
+        busy_share: usage.map_or(window.busy_share, |usage| usage.cpus_busy),
         cpu_us_per_request: usage
-            .filter(|_| stats.requests > 0)
-            .map(|usage| usage.cpu_us / float(stats.requests)),
-        queue_wait: lag_quantiles(stats.queue_wait),
-        answer_lateness: lag_quantiles(stats.answer_lateness),
-        request_bytes: Some(stats.request_bytes),
+            .filter(|_| window.requests > 0)
+            .map(|usage| usage.cpu_us / float(window.requests)),
         resources: usage.map(|usage| process(&usage)),
+        ..window
     })
-}
-
-/// The simulator reports no 99.9th percentile.
-fn lag_quantiles(quantiles: Quantiles) -> LagQuantiles {
-    LagQuantiles {
-        p50_us: Some(float(quantiles.p50_us)),
-        p99_us: Some(float(quantiles.p99_us)),
-        p999_us: None,
-        max_us: Some(float(quantiles.max_us)),
-    }
 }

@@ -179,7 +179,7 @@ const SHOWN_BY: &[(Defect, &[&str], &str)] = &[
     (Defect::NoKeyNeeded, &["upgrade-without-key"], "upgrade-other-version"),
     (Defect::AnyVersion, &["upgrade-other-version"], "upgrade-without-key"),
     (Defect::AnyMethod, &["upgrade-by-post"], "upgrade-without-key"),
-    (Defect::OneUpgradeAtATime, &["slow-upgrade-delays-nobody"], "upgrade-accepted"),
+    (Defect::OneUpgradeAtATime, &["slow-upgrade-delays-nobody"], "start-line"),
     (Defect::EverythingIsText, &["echo-binary", "echo-empty"], "echo-text"),
     (Defect::LosesEmpty, &["echo-empty"], "echo-text"),
     (Defect::CutsAt65535, &["echo-binary", "echo-text", "echo-longest"], "echo-empty"),

@@ -214,7 +214,8 @@ mod tests {
 
     #[test]
     fn a_machine_without_targets_can_be_looked_at() {
-        let seen = Observed::of_targets(crate::find::tests::WORKLOADS, None, &Discovered::default());
+        let seen =
+            Observed::of_targets(crate::find::tests::WORKLOADS, None, &Discovered::default());
         assert!(seen.targets.is_empty());
         assert!(!findings(&seen).is_empty());
     }

@@ -11,7 +11,7 @@ use plimsoll_report::{ReportError, ResultFolder};
 
 use crate::args::OutArgs;
 use crate::failure::Failure;
-use crate::workloads::TELLERS;
+use crate::workloads::tellers;
 
 /// The path of this call's result folder: the requested one, or a new one named by time, command and subject. Nothing
 /// is created yet, so that a refused call leaves nothing behind.
@@ -54,7 +54,7 @@ pub(crate) fn render(folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
 
 /// The same, into a folder other than that of the records.
 pub(crate) fn render_to(records: &Path, folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
-    let written = plimsoll_report::render_to(records, folder, TELLERS)?;
+    let written = plimsoll_report::render_to(records, folder, tellers())?;
     let page = std::env::var_os(STEP_SUMMARY_VARIABLE).filter(|path| !path.is_empty());
     if let Some(page) = page.map(PathBuf::from)
         && let Err(error) = append_step_summary(folder, &page)

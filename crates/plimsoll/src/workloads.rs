@@ -1,7 +1,9 @@
 //! The workloads that this program knows: one line each.
 
+use std::sync::LazyLock;
+
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use plimsoll_document::Tellers;
+use plimsoll_document::{Tell, Tellers};
 use plimsoll_workload::{Key, Parameter, Workload};
 
 /// All of them. The first is the usual one.
@@ -12,8 +14,13 @@ pub(crate) static ALL: &[&dyn Workload] = &[
 ];
 
 /// Those that tell more of their trials than every trial has.
-pub(crate) const TELLERS: Tellers =
-    Tellers::new(&[&plimsoll_workload_stt::Stt, &plimsoll_workload_ws::Ws]);
+pub(crate) fn tellers() -> Tellers {
+    static TELLERS: LazyLock<Vec<&'static dyn Tell>> = LazyLock::new(|| {
+        let tellers = ALL.iter().filter_map(|workload| workload.teller());
+        tellers.collect()
+    });
+    Tellers::new(&TELLERS)
+}
 
 /// The name of the usual one.
 pub(crate) fn usual() -> &'static str {

@@ -9,6 +9,7 @@ use plimsoll_core::record::LoadUnit;
 use plimsoll_core::sanity::MetricNames;
 use plimsoll_core::session::Endpoint;
 use plimsoll_core::slo::Slo;
+use plimsoll_document::Tell;
 use plimsoll_protocol::connection::check;
 use plimsoll_workload::counters::Counted;
 use plimsoll_workload::{
@@ -67,6 +68,10 @@ impl Workload for Stt {
 
     fn companions(&self) -> Option<&'static dyn Companions> {
         Some(&InferenceSimulator)
+    }
+
+    fn teller(&self) -> Option<&'static dyn Tell> {
+        Some(&Stt)
     }
 
     fn suite(&self, target: Option<&Checked<'_>>) -> Option<Box<dyn Check>> {

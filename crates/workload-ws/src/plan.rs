@@ -10,6 +10,7 @@ use plimsoll_core::record::LoadUnit;
 use plimsoll_core::sanity::MetricNames;
 use plimsoll_core::session::Endpoint;
 use plimsoll_core::slo::Slo;
+use plimsoll_document::Tell;
 use plimsoll_protocol::connection::check;
 use plimsoll_workload::counters::Counted;
 use plimsoll_workload::{
@@ -63,6 +64,10 @@ impl Workload for Ws {
 
     fn variables(&self) -> &'static [&'static str] {
         &CONTRACT_VARIABLES
+    }
+
+    fn teller(&self) -> Option<&'static dyn Tell> {
+        Some(&Ws)
     }
 
     fn suite(&self, target: Option<&Checked<'_>>) -> Option<Box<dyn Check>> {

@@ -29,6 +29,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use plimsoll_conformance::Check;
+use plimsoll_document::Tell;
 use plimsoll_host::isolation::CpuList;
 use plimsoll_host::signals::Stop;
 use plimsoll_targets::manifest::Manifest;
@@ -62,6 +63,11 @@ pub trait Workload: Sync {
 
     /// What runs beside its targets in a trial, if anything does.
     fn companions(&self) -> Option<&'static dyn Companions> {
+        None
+    }
+
+    /// What it says about its trials besides what every trial has; `None` if that is nothing.
+    fn teller(&self) -> Option<&'static dyn Tell> {
         None
     }
 

@@ -10,18 +10,18 @@ use plimsoll_report::text;
 use crate::args::ReportArgs;
 use crate::failure::Failure;
 use crate::output::{self, say};
-use crate::workloads::TELLERS;
+use crate::workloads::tellers;
 
 pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
     let out = pages_folder(args)?;
     let mut written = output::render_to(&args.path, out)?;
-    let results = plimsoll_report::load(&args.path, TELLERS)?;
+    let results = plimsoll_report::load(&args.path, tellers())?;
     let own = own_folders(&args.path, results.ranking.as_ref());
     for (name, folder) in &own {
         written.extend(plimsoll_report::render_to(
             folder,
             &out.join(name),
-            TELLERS,
+            tellers(),
         )?);
     }
     if args.pack {
@@ -57,11 +57,11 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
         output::print(&text::comparison(comparison, output::color()));
     }
     for view in results.searches() {
-        let text = text::search(&view, output::color(), TELLERS);
+        let text = text::search(&view, output::color(), tellers());
         output::print(&text);
     }
     for stored in results.other_trials() {
-        output::print(&text::trial(&stored.trial, output::color(), TELLERS));
+        output::print(&text::trial(&stored.trial, output::color(), tellers()));
     }
     if let Some(calibration) = &results.ws_calibration {
         output::print(&text::client_costs(calibration));

@@ -17,7 +17,7 @@ use crate::live::keeper::Keeper;
 use crate::output::{self, say};
 use crate::progress::Progress;
 use crate::setup;
-use crate::workloads::TELLERS;
+use crate::workloads::tellers;
 
 pub(crate) fn run(args: &RunArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     let name = args.target.as_deref();
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &RunArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     if args.out.json {
         output::print_json(&outcome.trial)?;
     } else {
-        output::print(&text::trial(&outcome.trial, output::color(), TELLERS));
+        output::print(&text::trial(&outcome.trial, output::color(), tellers()));
         say!("result: {}", folder.path().display());
     }
     Ok(output::code_of(

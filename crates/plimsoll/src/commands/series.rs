@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::live::keeper::Keeper;
 use crate::output::{self, say};
 use crate::progress::Progress;
-use crate::workloads::TELLERS;
+use crate::workloads::tellers;
 
 /// Measures the rows one after the other. Whatever ends this, the trials so far are kept and shown.
 pub(super) fn run(
@@ -65,7 +65,7 @@ pub(super) fn run(
         let trials: Vec<&Trial> = trials.iter().map(|stored| &stored.trial).collect();
         output::print_json(&trials)?;
     } else {
-        output::print(&text::side_by_side(&trials, TELLERS));
+        output::print(&text::side_by_side(&trials, tellers()));
         say!("result: {}", folder.path().display());
     }
     match cut_short {

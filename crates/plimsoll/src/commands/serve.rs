@@ -17,7 +17,7 @@ use crate::output::{note, say};
 use crate::secrets;
 use crate::serve::guard::{Guard, Token};
 use crate::serve::{Site, router};
-use crate::workloads::TELLERS;
+use crate::workloads::tellers;
 
 /// How often to check whether we were asked to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &ServeArgs, stop: &Stop) -> Result<ExitCode, Failure> {
         )));
     }
     // An error that every page would show is reported here.
-    History::open(&args.results, TELLERS)?.refresh()?;
+    History::open(&args.results, tellers())?.refresh()?;
     let given = match &args.token {
         Some(token) => Some(token.clone()),
         None => secrets::in_file_or_environment(

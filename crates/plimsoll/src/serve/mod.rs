@@ -31,7 +31,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use plimsoll_report::history::{History, Refreshed};
 
-use crate::workloads::TELLERS;
+use crate::workloads::tellers;
 use guard::Guard;
 use problem::Problem;
 
@@ -55,7 +55,7 @@ type Parameters = Query<Vec<(String, String)>>;
 impl Site {
     /// The history, up to date. Opened for each request, so that an index that was rebuilt meanwhile is seen at once.
     fn history(&self) -> Result<(History, Refreshed), Problem> {
-        let mut history = History::open(&self.results, TELLERS)?;
+        let mut history = History::open(&self.results, tellers())?;
         let refreshed = history.refresh()?;
         Ok((history, refreshed))
     }

@@ -69,7 +69,12 @@ pub fn flags(parameters: &Parameters) -> String {
                 let words: Vec<_> = list.iter().filter_map(Value::as_str).collect();
                 Some(format!("{flag} {}", quoted(&words.join(","))))
             }
-            other => Some(format!("{flag} {other}")),
+            // A whole number is written without a fraction.
+            Value::Number(number) => match number.as_u64() {
+                Some(whole) => Some(format!("{flag} {whole}")),
+                None => number.as_f64().map(|number| format!("{flag} {number}")),
+            },
+            Value::Null | Value::Object(_) => None,
         }
     });
     flags.collect::<Vec<_>>().join(" ")
@@ -159,8 +164,8 @@ mod tests {
             "--linger-ms 0 --poisson --test storm"
         );
         assert_eq!(
-            told(json!({"test": "matrix", "message_bytes": 64, "rate": 2.5})),
-            "--rate 2.5 --test matrix"
+            told(json!({"test": "matrix", "message_bytes": 64, "rate": 10.0})),
+            "--rate 10 --test matrix"
         );
     }
 

@@ -9,7 +9,7 @@ use plimsoll_host::timestamp;
 use crate::args::CompareArgs;
 use crate::build;
 use crate::failure::Failure;
-use crate::workloads::TELLERS;
+use crate::workloads::tellers;
 
 pub(super) fn compare(args: &CompareArgs, a: &Path, b: &Path) -> Result<Comparison, Failure> {
     for (flag, given) in [
@@ -41,7 +41,7 @@ pub(super) fn compare(args: &CompareArgs, a: &Path, b: &Path) -> Result<Comparis
 
 /// What a result folder holds about one target.
 pub(crate) fn measured(folder: &Path) -> Result<Measured, Failure> {
-    let results = plimsoll_report::load(folder, TELLERS)?;
+    let results = plimsoll_report::load(folder, tellers())?;
     let trials = results
         .trials
         .into_iter()

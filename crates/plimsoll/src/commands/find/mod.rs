@@ -22,7 +22,7 @@ use crate::live::keeper::Keeper;
 use crate::output::{self, say};
 use crate::progress::Progress;
 use crate::setup;
-use crate::workloads::TELLERS;
+use crate::workloads::tellers;
 use resume::Begun;
 
 /// Default number of trials that decide about a load at the edge.
@@ -141,9 +141,9 @@ fn kept_and_shown(
     }
     output::render(folder.path())?;
     if !args.out.json {
-        let results = plimsoll_report::load(folder.path(), TELLERS)?;
+        let results = plimsoll_report::load(folder.path(), tellers())?;
         for view in results.searches() {
-            output::print(&text::search(&view, output::color(), TELLERS));
+            output::print(&text::search(&view, output::color(), tellers()));
         }
         say!("result: {}", folder.path().display());
         if found.brackets.iter().any(|bracket| bracket.interrupted) {

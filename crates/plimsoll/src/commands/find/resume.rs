@@ -15,7 +15,7 @@ use plimsoll_workload::{Plan, Value};
 
 use crate::args::{Args, Command, FindArgs, LoadArgs};
 use crate::failure::Failure;
-use crate::workloads::TELLERS;
+use crate::workloads::tellers;
 use crate::{build, secrets, setup};
 
 /// A search that was started before: its flags, and what it measured.
@@ -95,7 +95,7 @@ fn earlier(
     if ResultFolder::create(folder)?.last_trial_number()? <= plan.trials_before {
         return Ok(Vec::new());
     }
-    let results = load(folder, TELLERS)?;
+    let results = load(folder, tellers())?;
     let ended = |bracket: &Bracket| !bracket.interrupted && bracket.started_at >= plan.started_at;
     if results.bracket.as_ref().is_some_and(ended) {
         return Err(refuse("that search has ended; there is nothing to resume"));

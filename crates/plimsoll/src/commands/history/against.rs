@@ -17,7 +17,7 @@ use crate::args::HistoryArgs;
 use crate::commands::compare;
 use crate::failure::Failure;
 use crate::output;
-use crate::workloads::TELLERS;
+use crate::workloads::tellers;
 
 /// The default confidence.
 const CONFIDENCE: f64 = 0.95;
@@ -168,7 +168,7 @@ fn of_path(results: &Path, flag: &str, named: &Path) -> Result<Vec<Held>, Failur
                 named.display()
             ))
         })?;
-    let loaded = plimsoll_report::load(&path, TELLERS)?;
+    let loaded = plimsoll_report::load(&path, tellers())?;
     let mut held = Vec::new();
     for row in loaded.ranking.iter().flat_map(|ranking| &ranking.rows) {
         // A folder that a record names must lie inside the record's own folder.
@@ -176,7 +176,7 @@ fn of_path(results: &Path, flag: &str, named: &Path) -> Result<Vec<Held>, Failur
             continue;
         }
         let path = path.join(&row.folder);
-        let of_target = plimsoll_report::load(&path, TELLERS)?;
+        let of_target = plimsoll_report::load(&path, tellers())?;
         held.extend(first_of(&path, history::entry::of(&row.folder, &of_target)));
     }
     let name = path.display().to_string();

@@ -14,12 +14,12 @@ use plimsoll_report::history::{Filter, History, Kind, since};
 
 use crate::args::HistoryArgs;
 use crate::failure::Failure;
-use crate::workloads::TELLERS;
+use crate::workloads::tellers;
 
 pub(crate) fn run(args: &HistoryArgs) -> Result<ExitCode, Failure> {
     let filter = filter(args, SystemTime::now())?;
     let mut history = if args.rebuild {
-        History::rebuild(&args.results, TELLERS)?
+        History::rebuild(&args.results, tellers())?
     } else {
         opened(args)?
     };
@@ -43,7 +43,7 @@ fn opened(args: &HistoryArgs) -> Result<History, Failure> {
             args.results.display()
         )));
     }
-    Ok(History::open(&args.results, TELLERS)?)
+    Ok(History::open(&args.results, tellers())?)
 }
 
 fn filter(args: &HistoryArgs, now: SystemTime) -> Result<Filter, Failure> {

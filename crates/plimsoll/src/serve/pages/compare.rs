@@ -19,7 +19,7 @@ use super::{frame, load_lines};
 use crate::commands::compare::folders;
 use crate::serve::problem::Problem;
 use crate::serve::{Answer, Site, folder, page, url};
-use crate::workloads::TELLERS;
+use crate::workloads::tellers;
 
 /// The same as for `plimsoll compare`.
 const CONFIDENCE: f64 = 0.95;
@@ -88,7 +88,7 @@ fn chosen(query: &[(String, String)]) -> Vec<String> {
 }
 
 fn column(name: &str, path: &Path) -> Result<Column, Problem> {
-    let results = load(path, TELLERS)?;
+    let results = load(path, tellers())?;
     let entries = entry::of(name, &results);
     let measured = |entry: &Entry| matches!(entry.kind, Kind::Find | Kind::Run);
     let entry = entries.into_iter().find(measured);

@@ -12,7 +12,7 @@ use plimsoll_report::{PACKED, ReportError, html, load};
 
 use crate::serve::problem::Problem;
 use crate::serve::{Answer, Site, folder, reply, url};
-use crate::workloads::TELLERS;
+use crate::workloads::tellers;
 
 /// What a browser may do with a report: at most what the report itself allows. The report may come from somewhere else.
 /// So only the script that this version writes into its reports may run, and nothing may connect to anyone or open
@@ -52,7 +52,7 @@ pub(in crate::serve) fn answer(site: &Site, name: &str) -> Answer {
 fn report(folder: &Path) -> Answer {
     let html = match fresh_report(folder) {
         Some(path) => fs::read(&path).map_err(|source| ReportError::Read { path, source })?,
-        None => html::of(&load(folder, TELLERS)?)?.into_bytes(),
+        None => html::of(&load(folder, tellers())?)?.into_bytes(),
     };
     let response = reply("text/html; charset=utf-8", html);
     Ok(with_policy(response, &report_policy()))

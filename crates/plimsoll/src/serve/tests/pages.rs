@@ -7,7 +7,7 @@ use plimsoll_report::ResultFolder;
 
 use super::{Place, example};
 use crate::serve::events;
-use crate::workloads::TELLERS;
+use crate::workloads::tellers;
 
 #[test]
 fn the_history_has_every_result_and_its_filters() {
@@ -156,7 +156,7 @@ fn an_index_made_anew_meanwhile_is_seen_at_once() {
     let place = Place::with_results();
     place.get("/").expect(200, &["a-find"]);
     fs::remove_dir_all(place.results().join("quarter")).expect("removed");
-    drop(plimsoll_report::history::History::rebuild(&place.results(), TELLERS).expect("made"));
+    drop(plimsoll_report::history::History::rebuild(&place.results(), tellers()).expect("made"));
     let page = place.get("/");
     page.expect(200, &["a-find"]);
     assert!(!page.body.contains("data-folder=\"quarter\""));

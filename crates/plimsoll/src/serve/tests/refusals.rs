@@ -8,14 +8,14 @@ use plimsoll_report::ResultFolder;
 use super::{PRIVATE, Place, ask, example};
 use crate::serve::events;
 use crate::serve::guard::Token;
-use crate::workloads::TELLERS;
+use crate::workloads::tellers;
 
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
 
 #[test]
 fn charts_are_handed_out_by_their_names_and_nothing_else_is() {
     let place = Place::with_results();
-    plimsoll_report::render_all(&place.results().join("a-find"), TELLERS).expect("rendered");
+    plimsoll_report::render_all(&place.results().join("a-find"), tellers()).expect("rendered");
     let chart = place.get("/result/a-find/chart.svg");
     chart.expect(200, &["<svg"]);
     assert_eq!(chart.header("content-type"), "image/svg+xml");

@@ -12,10 +12,12 @@
 //! | [`plan`] | a workload with its values settled |
 //! | [`drive`] | session machines of a type that only their workload knows |
 //! | [`counters`] | what a target counts itself, and what that may show |
+//! | [`calibrate`] | what a calibration of the client measures |
 //!
 //! These are called a few times in a trial. The engine is generic over the session machines behind them, so no frame
 //! pays for this.
 
+pub mod calibrate;
 pub mod counters;
 pub mod drive;
 pub mod parameter;
@@ -25,6 +27,7 @@ pub mod values;
 use std::fmt;
 use std::sync::Arc;
 
+pub use calibrate::Work;
 pub use counters::Counters;
 pub use drive::{Drive, DriveError, Findings, machines, machines_with_findings};
 pub use parameter::{Choice, Fit, Kind, Parameter, Usual};
@@ -45,6 +48,11 @@ pub trait Workload: Sync {
     /// # Errors
     /// One line with the remedy: the values cannot be used.
     fn plan(&self, values: Values) -> Result<Arc<dyn Plan>, Refusal>;
+
+    /// What `plimsoll calibrate` measures, in the order of the report.
+    fn works(&self) -> &'static [&'static dyn Work] {
+        &[]
+    }
 }
 
 /// What a workload is called, and what it is.

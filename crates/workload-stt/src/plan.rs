@@ -11,11 +11,12 @@ use plimsoll_core::slo::Slo;
 use plimsoll_protocol::connection::check;
 use plimsoll_workload::counters::Counted;
 use plimsoll_workload::{
-    About, Counters, Demand, Drive, Job, Kind, Parameter, Plan, Refusal, Told, Values, Workload,
-    machines,
+    About, Counters, Demand, Drive, Job, Kind, Parameter, Plan, Refusal, Told, Values, Work,
+    Workload, machines,
 };
 
 use crate::audio::Audio;
+use crate::calibrate::Speech;
 use crate::session::{FRAME_PERIOD_NS, Sessions};
 
 /// The number of passes over a batch that targets are told to ask for.
@@ -55,6 +56,10 @@ impl Workload for Stt {
             None => OnceLock::new(),
         };
         Ok(Arc::new(SttPlan { values, audio }))
+    }
+
+    fn works(&self) -> &'static [&'static dyn Work] {
+        &[&Speech]
     }
 }
 
@@ -127,6 +132,10 @@ impl Plan for SttPlan {
     #[expect(clippy::cast_precision_loss, reason = "nanoseconds of a period")]
     fn frames_per_session_second(&self) -> Option<f64> {
         Some(NS_PER_S as f64 / FRAME_PERIOD_NS as f64)
+    }
+
+    fn work(&self) -> Option<Box<dyn Work>> {
+        Some(Box::new(Speech))
     }
 
     fn counters(&self) -> Option<Counters> {

@@ -14,6 +14,7 @@
 //! no paced sessions.
 
 mod account;
+mod calibrate;
 pub mod closed_loop;
 mod echo;
 mod fanout;

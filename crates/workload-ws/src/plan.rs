@@ -13,10 +13,11 @@ use plimsoll_protocol::connection::check;
 use plimsoll_workload::counters::Counted;
 use plimsoll_workload::{
     About, Afterwards, Counters, Demand, Drive, Findings, Job, Outcome, Parameter, Plan, Refusal,
-    Row, Seen, Series, Told, Value, Values, Workload, machines, machines_with_findings,
+    Row, Seen, Series, Told, Value, Values, Work, Workload, machines, machines_with_findings,
 };
 
 use crate::account::{self, Found};
+use crate::calibrate::WORKS;
 use crate::closed_loop::{ClosedPings, Flood, PINGS_PER_CONNECTION};
 use crate::load::WsLoad;
 use crate::parameters::PARAMETERS;
@@ -52,6 +53,10 @@ impl Workload for Ws {
         let load = WsLoad::of(&values)?;
         let values = load.complete(values);
         Ok(Arc::new(WsPlan { values, load }))
+    }
+
+    fn works(&self) -> &'static [&'static dyn Work] {
+        &WORKS
     }
 }
 

@@ -8,6 +8,7 @@
 //! - [`profile`] says how long a trial ramps, warms up, measures and waits; [`schedule`] gives each session its
 //!   absolute plan;
 //! - [`session`] is the interface between the load engine and a workload: a session state machine without I/O;
+//!   [`speaker`] is its counterpart, the server that a calibration plays;
 //! - [`ledger`] accounts for every frame that was due; [`latency`] records how long the answers took; [`recorder`]
 //!   holds both for one engine thread;
 //! - [`slo`] turns them into gates, [`caveat`] into reasons for doubt, and both together into a [`record::Verdict`];
@@ -39,4 +40,5 @@ pub mod secret;
 pub mod session;
 pub mod slo;
 pub mod sock_diag;
+pub mod speaker;
 pub mod stats;

@@ -124,14 +124,12 @@ pub(crate) struct DoctorArgs {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct CalibrateArgs {
     /// What to calibrate
-    #[arg(long, value_enum, default_value_t = Calibrated::Stt)]
-    pub(crate) workload: Calibrated,
+    #[arg(long, value_name = "WORKLOAD", value_parser = crate::workloads::parser(), default_value = crate::workloads::usual())]
+    pub(crate) workload: &'static dyn Workload,
     /// CPUs of the client [default: all but the last]
     #[arg(long, value_name = "LIST")]
     pub(crate) client_cpus: Option<String>,
-    /// Sessions on which the costs are measured [default: stt 1000; ws 100 connections, each with 500 messages per
-    /// second]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(10..=100_000))]
+    #[arg(long, value_name = "N", help = sessions_to_calibrate(), value_parser = clap::value_parser!(u32).range(10..=100_000))]
     pub(crate) sessions: Option<u32>,
     /// How many times to alternate between the bare loop and the engine
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -143,13 +141,17 @@ pub(crate) struct CalibrateArgs {
     pub(crate) out: OutArgs,
 }
 
-/// What can be calibrated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Calibrated {
-    /// Audio frames of speech-to-text sessions, and how many of those sessions the client can drive
-    Stt,
-    /// Messages, echoes and connections of general WebSocket servers, and how many of each one CPU handles on time
-    Ws,
+/// The help of `calibrate --sessions`. Each workload has its own default.
+fn sessions_to_calibrate() -> String {
+    let usual = crate::workloads::ALL.iter().filter_map(|workload| {
+        let sessions = workload.works().first()?.usual_sessions();
+        Some(format!("{} {sessions}", workload.about().name))
+    });
+    let usual: Vec<_> = usual.collect();
+    format!(
+        "Sessions on which the costs are measured [default: {}]",
+        usual.join("; ")
+    )
 }
 
 #[derive(Debug, ClapArgs)]

@@ -84,9 +84,21 @@ fn speech_is_what_is_measured_unless_told_otherwise() {
 }
 
 #[test]
-fn what_cannot_be_calibrated_is_refused() {
-    let ended = Plimsoll::plain(["calibrate", "--workload", "echo"]).run();
+fn messages_of_workload_echo_have_a_cost() {
+    let ended = calibrate(&["20", "--workload", "echo"]);
+    let record = ended.json_of("calibration-ws.json");
+    records::expect_valid(&record, "calibration-ws.json");
+    let costs = record["costs"].as_array().expect("a list");
+    assert_eq!(costs.len(), 1);
+    assert_eq!(costs[0]["work"], "echo");
+    assert_eq!(costs[0]["load"], 1_000);
+    assert!(number(&costs[0], "/engine_cpu_us/median") > 0.0);
+}
+
+#[test]
+fn an_unknown_workload_is_refused() {
+    let ended = Plimsoll::plain(["calibrate", "--workload", "nonsense"]).run();
     ended.expect_code(2);
-    let values = "[possible values: stt, ws]";
+    let values = "[possible values: stt, echo, ws]";
     assert!(ended.stderr.contains(values), "{}", ended.stderr);
 }

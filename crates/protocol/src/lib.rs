@@ -5,7 +5,9 @@
 //! | [`paced`] | a session that sends frames at a fixed pace and accounts for each |
 //! | [`connection`] | a WebSocket client connection |
 //! | [`websocket`] | the codec |
+//! | [`server`] | the server's side of a connection, for the sink of a calibration |
 
 pub mod connection;
 pub mod paced;
+pub mod server;
 pub mod websocket;

@@ -4,6 +4,8 @@
 //! message; it is answered when it comes back, so the newest and the oldest frame of an answer are the same, and both
 //! latencies are equal. Every echo is compared in full.
 
+mod calibrate;
+
 use std::sync::Arc;
 
 use plimsoll_core::ledger::Naming;
@@ -17,14 +19,18 @@ use plimsoll_protocol::connection::check;
 use plimsoll_protocol::paced::{Concerned, Dialogue, FrameAccount, Message, PacedSession};
 use plimsoll_protocol::websocket::{Opcode, append_client_frame};
 use plimsoll_workload::{
-    About, Demand, Drive, Job, Kind, Parameter, Plan, Refusal, Told, Usual, Values, Workload,
+    About, Demand, Drive, Job, Kind, Parameter, Plan, Refusal, Told, Usual, Values, Work, Workload,
     machines,
 };
+
+use calibrate::{EchoedMessages, WORKS};
 
 /// Number of the session and of the message, at the start of each message.
 const PREFIX_BYTES: usize = 12;
 const MASK: [u8; 4] = [0x45, 0x43, 0x48, 0x4F];
 
+/// The usual size of a message, in bytes.
+const MESSAGE_BYTES: usize = 128;
 /// The longest message that a connection takes back, in bytes.
 const MESSAGE_MAX_BYTES: u64 = 1 << 20;
 
@@ -71,6 +77,10 @@ impl Workload for Echo {
 
     fn plan(&self, values: Values) -> Result<Arc<dyn Plan>, Refusal> {
         Ok(Arc::new(EchoPlan(values)))
+    }
+
+    fn works(&self) -> &'static [&'static dyn Work] {
+        &WORKS
     }
 }
 
@@ -137,6 +147,12 @@ impl Plan for EchoPlan {
 
     fn frames_per_session_second(&self) -> Option<f64> {
         Some(self.per_second())
+    }
+
+    fn work(&self) -> Option<Box<dyn Work>> {
+        Some(Box::new(EchoedMessages {
+            message_bytes: self.message_bytes(),
+        }))
     }
 
     fn frame_bytes(&self) -> Option<usize> {

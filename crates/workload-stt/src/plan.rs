@@ -14,11 +14,12 @@ use plimsoll_protocol::connection::check;
 use plimsoll_workload::counters::Counted;
 use plimsoll_workload::{
     About, Checked, Companions, Counters, Demand, Drive, Job, Key, Kind, Parameter, Plan, Refusal,
-    Told, Values, Workload, machines,
+    Told, Values, Work, Workload, machines,
 };
 
 use crate::InferenceTransport;
 use crate::audio::Audio;
+use crate::calibrate::Speech;
 use crate::check::{SimulatorProgram, SpeechSuite};
 use crate::companion::InferenceSimulator;
 use crate::session::{FRAME_PERIOD_NS, Sessions};
@@ -92,6 +93,10 @@ impl Workload for Stt {
         };
         Ok(Arc::new(SttPlan { values, audio }))
     }
+
+    fn works(&self) -> &'static [&'static dyn Work] {
+        &[&Speech]
+    }
 }
 
 fn audio_of(file: &Path) -> Result<Audio, Refusal> {
@@ -163,6 +168,10 @@ impl Plan for SttPlan {
     #[expect(clippy::cast_precision_loss, reason = "nanoseconds of a period")]
     fn frames_per_session_second(&self) -> Option<f64> {
         Some(NS_PER_S as f64 / FRAME_PERIOD_NS as f64)
+    }
+
+    fn work(&self) -> Option<Box<dyn Work>> {
+        Some(Box::new(Speech))
     }
 
     fn counters(&self) -> Option<Counters> {

@@ -14,6 +14,7 @@
 //! no paced sessions.
 
 mod account;
+mod calibrate;
 pub mod check;
 pub mod closed_loop;
 mod echo;

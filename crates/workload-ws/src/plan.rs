@@ -15,11 +15,12 @@ use plimsoll_protocol::connection::check;
 use plimsoll_workload::counters::Counted;
 use plimsoll_workload::{
     About, Afterwards, Checked, Counters, Demand, Drive, Findings, Job, Key, Outcome, Parameter,
-    Plan, Refusal, Row, Seen, Series, Told, Value, Values, Workload, machines,
+    Plan, Refusal, Row, Seen, Series, Told, Value, Values, Work, Workload, machines,
     machines_with_findings,
 };
 
 use crate::account::{self, Found};
+use crate::calibrate::WORKS;
 use crate::check::WebSocketSuite;
 use crate::closed_loop::{ClosedPings, Flood, PINGS_PER_CONNECTION};
 use crate::load::WsLoad;
@@ -80,6 +81,10 @@ impl Workload for Ws {
         let load = WsLoad::of(&values)?;
         let values = load.complete(values);
         Ok(Arc::new(WsPlan { values, load }))
+    }
+
+    fn works(&self) -> &'static [&'static dyn Work] {
+        &WORKS
     }
 }
 

@@ -13,10 +13,12 @@
 //! | [`drive`] | session machines of a type that only their workload knows |
 //! | [`companion`] | a program that runs beside the target |
 //! | [`counters`] | what a target counts itself, and what that may show |
+//! | [`calibrate`] | what a calibration of the client measures |
 //!
 //! These are called a few times in a trial. The engine is generic over the session machines behind them, so no frame
 //! pays for this.
 
+pub mod calibrate;
 pub mod companion;
 pub mod counters;
 pub mod drive;
@@ -34,6 +36,7 @@ use plimsoll_host::isolation::CpuList;
 use plimsoll_host::signals::Stop;
 use plimsoll_targets::manifest::Manifest;
 
+pub use calibrate::Work;
 pub use companion::{Companion, CompanionSeen, Companions};
 pub use counters::Counters;
 pub use drive::{Drive, DriveError, Findings, machines, machines_with_findings};
@@ -82,6 +85,11 @@ pub trait Workload: Sync {
     /// # Errors
     /// One line with the remedy: the values cannot be used.
     fn plan(&self, values: Values) -> Result<Arc<dyn Plan>, Refusal>;
+
+    /// What `plimsoll calibrate` measures, in the order of the report.
+    fn works(&self) -> &'static [&'static dyn Work] {
+        &[]
+    }
 }
 
 impl dyn Workload {

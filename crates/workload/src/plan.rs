@@ -11,6 +11,7 @@ use plimsoll_core::slo::Slo;
 use plimsoll_engine::Report;
 use serde::{Deserialize, Serialize};
 
+use crate::calibrate::Work;
 use crate::counters::Counters;
 use crate::drive::{Drive, Findings};
 use crate::values::Values;
@@ -54,6 +55,12 @@ pub trait Plan: fmt::Debug + Send + Sync {
     /// Frames that a session sends each second, if all sessions of a load send at one pace. How many sessions a client
     /// can drive follows from it.
     fn frames_per_session_second(&self) -> Option<f64> {
+        None
+    }
+
+    /// The work of its frames, if all sessions of a load send at one pace. How much a frame costs this machine's client
+    /// is measured with it before a search.
+    fn work(&self) -> Option<Box<dyn Work>> {
         None
     }
 

@@ -3,27 +3,24 @@
 //!
 //! The loop has the engine's pace, tick, order of connections, messages per write and traffic in both directions. So
 //! the difference between the two is the engine's own work. The loop leaves unread what comes back, because reading is
-//! work of the engine. Echoes are the exception: they are half of what is measured.
+//! work of the engine. Messages that come back one by one are the exception: they are half of what is measured.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use plimsoll_core::profile::{NS_PER_MS, NS_PER_S, Profile};
+use plimsoll_core::profile::Profile;
 use plimsoll_core::schedule::session_plan_over;
 use plimsoll_engine::Options;
 use plimsoll_engine::clock::thread_cpu_ns;
 use plimsoll_host::isolation::CpuList;
 use plimsoll_host::signals::Stop;
-use plimsoll_protocol::websocket::upgrade_request;
+use plimsoll_workload::calibrate::{Answers, Flow, Messages, Opening, Server, Work};
 
-use super::sink::{Bytes, Sink, SinkKind};
-use super::{Settings, go_on};
+use super::sink::{Discarding, Sink};
+use super::{Settings, connections, go_on};
 use crate::error::{Error, Result};
 
-/// Length of a masked frame of 640 bytes.
-pub(super) const STT_FRAME_BYTES: usize = 648;
-const STT_PERIOD_NS: u64 = 20 * NS_PER_MS;
 /// How long a bare loop runs before it is measured, as the engine does.
 pub(super) const WARM_UP: Duration = Duration::from_secs(1);
 /// The most bytes in one write, as in the engine.
@@ -31,47 +28,87 @@ const WRITE_MAX_BYTES: usize = 16 * 1024;
 /// The sleep whose lateness is measured.
 const TIMER_SLEEP: Duration = Duration::from_micros(500);
 
-/// What a bare loop writes, and to which sink.
-#[derive(Debug)]
-pub(super) struct Flow {
-    connections: u32,
-    /// Time between two messages of a connection, ns.
-    period_ns: u64,
-    /// As many messages as one write may carry, one after the other.
-    messages: Vec<u8>,
-    frame_bytes: usize,
-    sink: SinkKind,
+/// Runs the bare loop of this work on one core. Returns the CPU time per message or connection, µs.
+///
+/// # Errors
+/// The sockets or the thread cannot be created.
+pub(super) fn run(
+    work: &dyn Work,
+    amount: u32,
+    settings: &Settings,
+    cpu: u32,
+    stop: &Stop,
+) -> Result<f64> {
+    go_on(stop)?;
+    let flow = work.flow(amount);
+    let per_s = flow.per_second();
+    match flow {
+        Flow::Connections(flow) => {
+            let sink = Sink::start(work.server(), &settings.sink_cpus)?;
+            connections::run(flow, &sink, settings, cpu)
+        }
+        Flow::Messages(flow) => {
+            let sink = Sink::start(server(work, &flow), &settings.sink_cpus)?;
+            Sending::new(flow, per_s).run(&sink, settings, cpu)
+        }
+    }
 }
 
-impl Flow {
-    /// Messages like the audio of speech-to-text sessions, each in its own write.
-    pub(super) fn speech(sessions: u32) -> Self {
+/// What the sink plays: the work's own server if its answers are read, otherwise one that only counts bytes.
+fn server(work: &dyn Work, flow: &Messages) -> Server {
+    let server = work.server();
+    match flow.answers {
+        Answers::Read(_) => server,
+        Answers::Unread { frames, bytes } => {
+            let frame_bytes = flow.frame.len();
+            Server::new(server.pace, move || {
+                Discarding::new(frame_bytes, frames, bytes)
+            })
+        }
+    }
+}
+
+/// A loop that sends messages.
+#[derive(Debug)]
+struct Sending {
+    flow: Messages,
+    /// Messages per second, over all connections.
+    per_s: f64,
+    /// As many messages as one write may carry, one after the other.
+    messages: Vec<u8>,
+}
+
+impl Sending {
+    fn new(flow: Messages, per_s: f64) -> Self {
+        let in_a_write = match flow.share_a_write {
+            true => (WRITE_MAX_BYTES / flow.frame.len()).max(1),
+            false => 1,
+        };
         Self {
-            connections: sessions,
-            period_ns: STT_PERIOD_NS,
-            messages: vec![0x5A; STT_FRAME_BYTES],
-            frame_bytes: STT_FRAME_BYTES,
-            sink: SinkKind::Bytes(Bytes::GATEWAY),
+            per_s,
+            messages: flow.frame.repeat(in_a_write),
+            flow,
         }
     }
 
-    /// Messages that are all the same frame. Those of a connection that are due together go out in one write.
-    pub(super) fn of(frame: &[u8], connections: u32, period_ns: u64, sink: SinkKind) -> Self {
-        Self {
-            connections,
-            period_ns,
-            messages: frame.repeat((WRITE_MAX_BYTES / frame.len()).max(1)),
-            frame_bytes: frame.len(),
-            sink,
+    fn run(self, sink: &Sink, settings: &Settings, cpu: u32) -> Result<f64> {
+        let streams = self.connect(sink.address()).map_err(failed)?;
+        let duration = Duration::from_secs_f64(settings.seconds);
+        let cost_us = on_cpu(cpu, move || {
+            self.send(&streams, WARM_UP)?;
+            let cpu_ns = thread_cpu_ns();
+            let frames = self.send(&streams, duration)?;
+            Ok(us_each(thread_cpu_ns() - cpu_ns, frames))
+        })?;
+        cost_us.map_err(failed)
+    }
+
+    /// How connections are opened, if what comes back is read.
+    fn opening(&self) -> Option<&Opening> {
+        match &self.flow.answers {
+            Answers::Read(opening) => Some(opening),
+            Answers::Unread { .. } => None,
         }
-    }
-
-    fn echoed(&self) -> bool {
-        self.sink == SinkKind::Echo
-    }
-
-    fn per_s(&self) -> f64 {
-        f64::from(self.connections) * precise(NS_PER_S) / precise(self.period_ns)
     }
 
     /// Opens the connections, and returns them in the order of their messages.
@@ -80,16 +117,17 @@ impl Flow {
             ramp_s: 0.0,
             ..Profile::quick()
         };
-        let mut streams: Vec<_> = (0..self.connections)
+        let mut streams: Vec<_> = (0..self.flow.connections)
             .map(|id| {
                 let mut stream = TcpStream::connect(address)?;
                 stream.set_nodelay(true)?;
-                if self.echoed() {
-                    upgrade(&mut stream)?;
+                if let Some(opening) = self.opening() {
+                    open(&mut stream, opening)?;
                 }
                 stream.set_nonblocking(true)?;
                 // As with sessions: neighbours in time are not neighbours in memory.
-                let plan = session_plan_over(self.period_ns, id, self.connections, &at_once, 1);
+                let flow = &self.flow;
+                let plan = session_plan_over(flow.period_ns, id, flow.connections, &at_once, 1);
                 Ok((plan.first_due_ns, stream))
             })
             .collect::<std::io::Result<_>>()?;
@@ -100,19 +138,20 @@ impl Flow {
     /// Sends on every connection, evenly spread. Returns how many messages went out.
     fn send(&self, streams: &[TcpStream], duration: Duration) -> std::io::Result<u64> {
         let count = streams.len() as u64;
+        let frame_bytes = self.flow.frame.len();
         let (mut sent, mut written) = (0, 0);
         let mut read_buffer = vec![0; WRITE_MAX_BYTES];
-        pace(duration, self.per_s(), |due| {
+        pace(duration, self.per_s, |due| {
             for first in sent..due.min(sent + count) {
                 let mut stream = &streams[usize::try_from(first % count).unwrap_or(0)];
-                if self.echoed() {
+                if self.opening().is_some() {
                     read_some(stream, &mut read_buffer)?;
                 }
-                let mut left = to_usize((due - first).div_ceil(count)) * self.frame_bytes;
+                let mut left = to_usize((due - first).div_ceil(count)) * frame_bytes;
                 while left > 0 {
                     let bytes = left.min(self.messages.len());
                     match stream.write(&self.messages[..bytes]) {
-                        Ok(_) => written += (bytes / self.frame_bytes) as u64,
+                        Ok(_) => written += (bytes / frame_bytes) as u64,
                         Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                         Err(error) => return Err(error),
                     }
@@ -124,24 +163,6 @@ impl Flow {
         })?;
         Ok(written)
     }
-}
-
-/// Runs a bare loop on one core. Returns the CPU time per message, µs.
-///
-/// # Errors
-/// The sockets or the thread cannot be created.
-pub(super) fn run(flow: Flow, settings: &Settings, cpu: u32, stop: &Stop) -> Result<f64> {
-    go_on(stop)?;
-    let sink = Sink::start(flow.sink, &settings.sink_cpus)?;
-    let streams = flow.connect(sink.address()).map_err(failed)?;
-    let duration = Duration::from_secs_f64(settings.seconds);
-    let cost_us = on_cpu(cpu, move || {
-        flow.send(&streams, WARM_UP)?;
-        let cpu_ns = thread_cpu_ns();
-        let frames = flow.send(&streams, duration)?;
-        Ok(us_each(thread_cpu_ns() - cpu_ns, frames))
-    })?;
-    cost_us.map_err(failed)
 }
 
 /// The CPU time of each, µs.
@@ -178,16 +199,11 @@ pub(super) fn pace(
     Ok(())
 }
 
-/// The upgrade request of a bare connection.
-pub(super) fn upgrade_bytes() -> Vec<u8> {
-    upgrade_request("127.0.0.1", "/", [7; 16], &[])
-        .unwrap_or_else(|error| unreachable!("the request is always the same: {error}"))
-}
-
-fn upgrade(stream: &mut TcpStream) -> std::io::Result<()> {
-    stream.write_all(&upgrade_bytes())?;
+/// Opens a connection, and waits for the whole answer.
+fn open(stream: &mut TcpStream, opening: &Opening) -> std::io::Result<()> {
+    stream.write_all(&opening.request)?;
     let mut answer = Vec::new();
-    while !answer.ends_with(b"\r\n\r\n") {
+    while !answer.ends_with(opening.answer_end) {
         let mut buffer = [0; 512];
         match stream.read(&mut buffer)? {
             0 => return Err(ErrorKind::UnexpectedEof.into()),
@@ -246,7 +262,7 @@ fn to_usize(count: u64) -> usize {
     clippy::cast_precision_loss,
     reason = "nanoseconds and messages of a few seconds are far below 2^53"
 )]
-pub(super) fn precise(count: u64) -> f64 {
+fn precise(count: u64) -> f64 {
     count as f64
 }
 

@@ -1,50 +1,46 @@
 //! Measures what this machine's client can generate soundly.
 //!
-//! One run measures three things, so that they can be compared on a noisy machine: a bare loop that only writes
-//! 648-byte messages on time ([`bare`]), the engine with speech-to-text sessions, which does the same and everything
-//! else besides, and how late a sleep ends. Loop and engine write to the same kind of [`sink`] in the same order, and
-//! get as many bytes back. The sink has its own core if there is one.
+//! One run measures three things, so that they can be compared on a noisy machine: a bare loop that only does a
+//! [`Work`]'s flow on time ([`bare`]), the engine with the work's sessions, which does the same and everything else
+//! besides, and how late a sleep ends. Loop and engine write to the same kind of [`sink`] in the same order, and get as
+//! many bytes back. The sink has its own core if there is one. What the works are, their workloads say.
 //!
 //! On the loopback the kernel does the receiver's protocol work on the sender's core, so both numbers are higher than
 //! over a network.
 
 mod bare;
+mod connections;
 mod reach;
 mod rounds;
 mod sink;
-pub mod ws;
 
-use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_core::latency::{Series, quantile_us};
 use plimsoll_core::profile::Profile;
-use plimsoll_core::record::{Calibration, SCHEMA_VERSION};
-use plimsoll_core::session::Workload;
+use plimsoll_core::record::ClientCost;
+use plimsoll_core::session::Endpoint;
 use plimsoll_engine::{Options, Report};
 use plimsoll_host::isolation::CpuList;
 use plimsoll_host::signals::Stop;
-use plimsoll_protocol::connection::Endpoint;
-use plimsoll_workload::Plan;
-use plimsoll_workload_echo::Echoes;
-use plimsoll_workload_stt::{Audio, Sessions};
+use plimsoll_workload::Work;
+use plimsoll_workload::calibrate::Reach;
 
 use crate::error::{Error, Result};
 
-use bare::Flow;
-use rounds::Rounds;
-use sink::{Sink, SinkKind};
+use bare::WARM_UP;
+use rounds::{Rounds, per_core_second};
+use sink::Sink;
 
 /// The highest send lag (99th percentile) at which a client counts as honest.
 pub const SEND_LAG_P99_LIMIT_US: f64 = 2_000.0;
 /// The highest share of its core at which an engine thread counts as honest.
 pub const BUSY_LIMIT: f64 = 0.9;
 
-/// Time between two messages of a session whose messages come back: that of speech.
-const ECHO_PERIOD_MS: u64 = 20;
-/// About what a core can send and take back in that time. Longer messages get fewer sessions.
-const ECHO_BYTES_PER_PERIOD: usize = 4_000_000;
+/// The most loads to try on one core. They let the search go down by a third from the guess, or up by half.
+const LOADS_OF_ONE_CORE: u32 = 5;
+/// The same on all cores. The cost is measured on one, so the guess is worse.
+const LOADS_OF_ALL_CORES: u32 = 10;
 
 /// How the engine waits for sockets.
 const ENGINE_BACKEND: &str = "epoll";
@@ -52,11 +48,11 @@ const ENGINE_BACKEND: &str = "epoll";
 /// The settings of a calibration.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Cores of the client. The costs are measured on the first, the highest number of sessions on all.
+    /// Cores of the client. The costs are measured on the first.
     pub client_cpus: CpuList,
     /// Cores of the sink.
     pub sink_cpus: CpuList,
-    /// The number of sessions with which the costs are measured.
+    /// The number of sessions with which the costs are measured; each work makes its own amount of it.
     pub sessions: u32,
     /// How often bare loop and engine take turns. Medians are reported.
     pub rounds: u32,
@@ -92,93 +88,182 @@ pub enum CalibrationStep {
     },
 }
 
-/// Runs a calibration, and calls `on_step` for each step.
+/// What a calibration measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured {
+    /// The works, in their order.
+    pub works: Vec<MeasuredWork>,
+    /// How late a sleep ends.
+    pub timer_error_p99_us: f64,
+    /// How the engine waits for sockets.
+    pub engine_backend: &'static str,
+}
+
+/// What was measured of one work.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MeasuredWork {
+    /// What it costs one core, and the greatest load on time.
+    pub cost: ClientCost,
+    /// Which cores did that load.
+    pub reach: Reach,
+    /// Send lag (99th percentile) at the lowest load that was tried, µs.
+    pub least_load_lag_p99_us: f64,
+}
+
+/// Runs a calibration of these works, and calls `on_step` for each step.
 ///
 /// # Errors
 /// Sockets or threads cannot be created, or the run is interrupted.
 pub fn calibrate(
+    works: &[&'static dyn Work],
     settings: &Settings,
-    started_at: String,
     stop: &Stop,
-    mut on_step: impl FnMut(&CalibrationStep),
-) -> Result<Calibration> {
-    let first_cpu = settings.client_cpus.as_slice()[0];
-    let timer_error_p99_us = bare::timer_error_p99_us(first_cpu)?;
-    let mut rounds = Rounds::default();
+    mut on_step: impl FnMut(&dyn Work, &CalibrationStep),
+) -> Result<Measured> {
+    let timer_error_p99_us = bare::timer_error_p99_us(first_cpu(settings))?;
+    let mut measured: Vec<_> = works
+        .iter()
+        .map(|work| (*work, Rounds::default()))
+        .collect();
+    // Each round goes through all works, so that a bad minute of the machine does not affect only one.
     for _ in 0..settings.rounds {
-        let bare_us = bare::run(Flow::speech(settings.sessions), settings, first_cpu, stop)?;
-        on_step(&CalibrationStep::Bare {
-            us_per_frame: bare_us,
-        });
-        let engine_us = us_per_frame(&drive(settings, settings.sessions, &[first_cpu], stop)?)?;
-        on_step(&CalibrationStep::Engine {
-            us_per_frame: engine_us,
-        });
-        rounds.add(bare_us, engine_us);
+        for (work, rounds) in &mut measured {
+            let round = round(*work, settings, stop, |step| on_step(*work, step))?;
+            rounds.add(round.bare_us, round.engine_us);
+        }
     }
-    let engine_us_per_frame = rounds.engine_us().median;
-    let (max_sessions, send_lag_p99_us) =
-        most_sessions(settings, engine_us_per_frame, stop, &mut on_step)?;
-    Ok(Calibration {
-        build: plimsoll_core::record::Build::default(),
-        schema_version: SCHEMA_VERSION,
-        bare_us_per_frame: rounds.bare_us().median,
-        engine_us_per_frame,
-        ratio: rounds.ratio().median,
-        max_sessions,
-        send_lag_p99_us,
+    let works = measured.into_iter().map(|(work, rounds)| {
+        let engine_us = rounds.engine_us().median;
+        let most = most(work, engine_us, settings, stop, |step| on_step(work, step))?;
+        Ok(MeasuredWork {
+            cost: cost(work, settings.sessions, &rounds, most.on_time),
+            reach: work.reach(),
+            least_load_lag_p99_us: most.least_load_lag_p99_us,
+        })
+    });
+    Ok(Measured {
+        works: works.collect::<Result<_>>()?,
         timer_error_p99_us,
-        sessions: settings.sessions,
-        engine_backend: ENGINE_BACKEND.to_owned(),
-        started_at,
+        engine_backend: ENGINE_BACKEND,
     })
 }
 
-/// CPU time of the engine per frame of this load in one short run, µs. `find` uses it to warn early.
+/// What a frame of a work costs in one round.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Round {
+    /// CPU time of the bare loop, µs.
+    pub bare_us: f64,
+    /// CPU time of the engine, µs.
+    pub engine_us: f64,
+}
+
+/// The bare loop of a work, then the engine.
 ///
 /// # Errors
 /// As [`calibrate`].
-pub fn engine_us_per_frame(plan: &dyn Plan, settings: &Settings, stop: &Stop) -> Result<f64> {
-    let cpus = &settings.client_cpus.as_slice()[..1];
-    let report = match plan.frame_bytes() {
-        Some(message_bytes) => drive_echoes(message_bytes, settings, cpus, stop)?,
-        None => drive(settings, settings.sessions, cpus, stop)?,
-    };
-    us_per_frame(&report)
+pub fn round(
+    work: &dyn Work,
+    settings: &Settings,
+    stop: &Stop,
+    mut on_step: impl FnMut(&CalibrationStep),
+) -> Result<Round> {
+    let amount = work.amount(settings.sessions);
+    let bare_us = bare::run(work, amount, settings, first_cpu(settings), stop)?;
+    on_step(&CalibrationStep::Bare {
+        us_per_frame: bare_us,
+    });
+    let engine_us = engine_us_per_frame(work, settings, stop)?;
+    on_step(&CalibrationStep::Engine {
+        us_per_frame: engine_us,
+    });
+    Ok(Round { bare_us, engine_us })
 }
 
-fn us_per_frame(report: &Report) -> Result<f64> {
-    report
-        .cpu_us_per_frame()
+/// CPU time of the engine per frame of this work in one run, µs. A search uses it to warn early.
+///
+/// # Errors
+/// As [`calibrate`].
+pub fn engine_us_per_frame(work: &dyn Work, settings: &Settings, stop: &Stop) -> Result<f64> {
+    let amount = work.amount(settings.sessions);
+    let run = drive(work, amount, settings, &[first_cpu(settings)], stop)?;
+    let cost_us = run.report.cpu_us_per_frame();
+    cost_us
         .ok_or_else(|| Error::Usage("the calibration sent nothing; see `plimsoll doctor`".into()))
 }
 
-/// The highest number of sessions at which the client is still honest. The first number tried follows from the cost.
-fn most_sessions(
+/// The core on which costs are measured.
+fn first_cpu(settings: &Settings) -> u32 {
+    settings.client_cpus.as_slice()[0]
+}
+
+/// What a search for the highest load found.
+struct Most {
+    /// The highest load that is on time, and its send lag (99th percentile, µs) there.
+    on_time: Option<(u32, f64)>,
+    least_load_lag_p99_us: f64,
+}
+
+/// The highest load at which the client is still honest. The first one tried follows from the cost.
+fn most(
+    work: &dyn Work,
+    engine_us: f64,
     settings: &Settings,
-    us_per_frame: f64,
     stop: &Stop,
-    on_step: &mut impl FnMut(&CalibrationStep),
-) -> Result<(u32, f64)> {
-    let threads = u32::try_from(settings.client_cpus.count()).unwrap_or(u32::MAX);
-    let search = reach::Search {
-        guess: f64::from(threads) * BUSY_LIMIT * 1e6 / (50.0 * us_per_frame),
-        grain: 50,
-        max: settings.sessions_max,
-        loads: 10,
+    mut on_step: impl FnMut(&CalibrationStep),
+) -> Result<Most> {
+    let (cpus, loads) = match work.reach() {
+        Reach::OneCore => (&settings.client_cpus.as_slice()[..1], LOADS_OF_ONE_CORE),
+        Reach::AllCores => (settings.client_cpus.as_slice(), LOADS_OF_ALL_CORES),
     };
-    let mut least_load_lag_us = 0.0;
-    let found = search.greatest(|sessions| {
-        let report = drive(settings, sessions, settings.client_cpus.as_slice(), stop)?;
-        let started = report.ledger.sessions_started == u64::from(sessions);
-        let tried = Tried::of(&report, started);
-        on_step(&tried.as_step(sessions));
+    let threads = u32::try_from(cpus.len()).unwrap_or(u32::MAX);
+    let frames_per_s = f64::from(threads) * BUSY_LIMIT * per_core_second(engine_us);
+    let search = reach::Search {
+        guess: frames_per_s / work.flow(1).per_second(),
+        grain: work.grain(),
+        max: work.amount_max(settings.sessions_max),
+        loads,
+    };
+    let mut least_load_lag_p99_us = 0.0;
+    let found = search.greatest(|amount| {
+        let run = drive(work, amount, settings, cpus, stop)?;
+        let tried = Tried::of(&run.report, run.all_there(work));
+        on_step(&tried.as_step(work.load(amount)));
+        // Without an answer yet, each load is lower than the one before.
         if tried.send_lag_p99_us.is_finite() {
-            least_load_lag_us = tried.send_lag_p99_us;
+            least_load_lag_p99_us = tried.send_lag_p99_us;
         }
         Ok(tried.on_time())
     })?;
-    Ok(found.unwrap_or((0, least_load_lag_us)))
+    Ok(Most {
+        on_time: found.map(|(amount, lag_us)| (work.load(amount), lag_us)),
+        least_load_lag_p99_us,
+    })
+}
+
+fn cost(
+    work: &dyn Work,
+    sessions: u32,
+    rounds: &Rounds,
+    on_time: Option<(u32, f64)>,
+) -> ClientCost {
+    let amount = work.amount(sessions);
+    let (bare_cpu_us, engine_cpu_us) = (rounds.bare_us(), rounds.engine_us());
+    let message_bytes = work.message_bytes();
+    ClientCost {
+        work: work.name().to_owned(),
+        load_unit: work.unit(),
+        load: work.load(amount),
+        connections: message_bytes.map(|_| amount),
+        message_bytes: message_bytes.map(|bytes| bytes as u64),
+        messages_per_write: work.messages_per_write(),
+        bare_cpu_us,
+        engine_cpu_us,
+        ratio: rounds.ratio(),
+        bare_per_core_second: per_core_second(bare_cpu_us.median),
+        engine_per_core_second: per_core_second(engine_cpu_us.median),
+        on_time_load: on_time.map(|(load, _)| load),
+        send_lag_p99_us: on_time.map(|(_, send_lag_p99_us)| send_lag_p99_us),
+    }
 }
 
 /// The result of trying a load.
@@ -218,101 +303,62 @@ impl Tried {
     }
 }
 
-/// Runs the engine with speech-to-text sessions against a sink that answers.
-fn drive(settings: &Settings, sessions: u32, cpus: &[u32], stop: &Stop) -> Result<Report> {
-    let stt = |endpoint| Sessions::new(endpoint, Arc::new(Audio::synthetic()), Some(4), Some(0));
-    let place = (SinkKind::Gateway, "/ws/stt");
-    drive_against(place, stt, sessions, settings, cpus, stop)
-}
-
-/// Runs the engine with messages that come back. They have the pace of speech, whatever the load's own pace is: the core
-/// must be busy, because a frame costs twice as much if the core sleeps after each one.
-fn drive_echoes(
-    message_bytes: usize,
-    settings: &Settings,
-    cpus: &[u32],
-    stop: &Stop,
-) -> Result<Report> {
-    let echoes = |endpoint| Echoes::new(endpoint, message_bytes, ECHO_PERIOD_MS);
-    let fit = ECHO_BYTES_PER_PERIOD / message_bytes.max(1);
-    let sessions = u32::try_from(fit.max(1)).unwrap_or(u32::MAX);
-    let sessions = sessions.min(settings.sessions);
-    drive_against(
-        (SinkKind::Echo, "/"),
-        echoes,
-        sessions,
-        settings,
-        cpus,
-        stop,
-    )
-}
-
-/// Runs the engine with a workload against a sink of this kind, with this path.
-fn drive_against<W: Workload>(
-    (kind, path): (SinkKind, &str),
-    workload: impl FnOnce(Endpoint) -> W,
+/// A run of the engine.
+struct Run {
+    report: Report,
+    /// The number of sessions that should have started.
     sessions: u32,
-    settings: &Settings,
-    cpus: &[u32],
-    stop: &Stop,
-) -> Result<Report> {
-    go_on(stop)?;
-    let sink = Sink::start(kind, &settings.sink_cpus)?;
-    let workload = workload(endpoint(sink.address(), path));
-    let engine = Engine {
-        address: sink.address(),
-        profile: Profile {
-            session_start_spread_ms: 1_000.0,
-            ..profile(ramp_s(sessions), 1.0, settings.seconds)
-        },
-        cpus,
-        stop,
-    };
-    engine.run(&workload, sessions)
 }
 
-fn endpoint(address: SocketAddr, path: &str) -> Endpoint {
-    Endpoint {
-        host: address.to_string(),
-        path: path.to_owned(),
-        headers: Vec::new(),
+impl Run {
+    /// Whether all of the load was there, and answered if the work says so.
+    fn all_there(&self, work: &dyn Work) -> bool {
+        let ledger = &self.report.ledger;
+        ledger.sessions_started == u64::from(self.sessions)
+            && (!work.all_are_answered() || ledger.frames_answered == ledger.frames_due)
     }
 }
 
-/// Slow enough that the sink, which looks at its sockets at intervals, accepts every connection.
-fn ramp_s(sessions: u32) -> f64 {
-    (f64::from(sessions) / 2_500.0).max(0.5)
+/// Runs the engine with the sessions of a work against the work's server.
+fn drive(
+    work: &dyn Work,
+    amount: u32,
+    settings: &Settings,
+    cpus: &[u32],
+    stop: &Stop,
+) -> Result<Run> {
+    go_on(stop)?;
+    let sink = Sink::start(work.server(), &settings.sink_cpus)?;
+    let to = Endpoint {
+        host: sink.address().to_string(),
+        path: work.path().to_owned(),
+        headers: Vec::new(),
+    };
+    let mut profile = profile(amount, settings.seconds);
+    work.unit().shape(&mut profile);
+    let sessions = work.sessions(amount, to, &profile);
+    let options = Options {
+        cpus: cpus.iter().map(|cpu| *cpu as usize).collect(),
+        ..Options::new(sink.address(), sessions.count, profile)
+    };
+    let flag: &AtomicBool = &stop.flag();
+    let report = sessions.machines.run(&options, flag, &mut |_| {})?;
+    Ok(Run {
+        report,
+        sessions: sessions.count,
+    })
 }
 
-fn profile(ramp_s: f64, warm_up_s: f64, measured_s: f64) -> Profile {
+/// Connections are opened so slowly that the sink, which looks at its sockets at intervals, accepts every one.
+fn profile(connections: u32, measured_s: f64) -> Profile {
     Profile {
         name: "calibrate".to_owned(),
-        ramp_s,
-        warm_up_s,
+        ramp_s: (f64::from(connections) / 2_500.0).max(0.5),
+        warm_up_s: WARM_UP.as_secs_f64(),
         measured_s,
         grace_s: 2.0,
-        session_start_spread_ms: 0.0,
+        session_start_spread_ms: 1_000.0,
         soak: false,
-    }
-}
-
-/// The load engine, ready to run against a sink.
-struct Engine<'a> {
-    address: SocketAddr,
-    profile: Profile,
-    cpus: &'a [u32],
-    stop: &'a Stop,
-}
-
-impl Engine<'_> {
-    fn run<W: Workload>(self, workload: &W, sessions: u32) -> Result<Report> {
-        let options = Options {
-            cpus: self.cpus.iter().map(|cpu| *cpu as usize).collect(),
-            ..Options::new(self.address, sessions, self.profile)
-        };
-        let flag: &AtomicBool = &self.stop.flag();
-        plimsoll_engine::run(workload, &options, flag, |_| {})
-            .map_err(|error| Error::of_engine(&error))
     }
 }
 
@@ -324,26 +370,4 @@ fn go_on(stop: &Stop) -> Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::find::tests::plan;
-
-    #[test]
-    fn a_frame_of_each_load_has_its_own_cost() {
-        let cpus = CpuList::allowed_to_us().expect("a machine");
-        let settings = Settings {
-            client_cpus: cpus.clone(),
-            sink_cpus: cpus,
-            sessions: 20,
-            rounds: 1,
-            seconds: 0.5,
-            sessions_max: 20,
-        };
-        for line in ["stt", "echo"] {
-            let plan = plan(line);
-            let cost_us = engine_us_per_frame(&*plan, &settings, &Stop::new());
-            let cost_us = cost_us.expect("a cost");
-            assert!(cost_us > 0.0 && cost_us < 10_000.0, "{cost_us} {line}");
-        }
-    }
-}
+mod tests;

@@ -239,7 +239,8 @@ pub(super) fn warn_early(
     if let Some(why) = conditions.no_verdict_at_all(plan.settings.start) {
         progress.say(&format!("starting above --start: {why}"));
     }
-    let Some(frames_per_s) = conditions.plan.frames_per_session_second() else {
+    let pace = conditions.plan.frames_per_session_second();
+    let Some((frames_per_s, work)) = pace.zip(conditions.plan.work()) else {
         progress.say(&format!(
             "client on CPU {}; the target gets {} vCPU on CPU {}",
             conditions.placement.client_cpus,
@@ -248,7 +249,7 @@ pub(super) fn warn_early(
         ));
         return Ok(());
     };
-    let reach = calibrate::quick_reach(conditions, frames_per_s, stop)?;
+    let reach = calibrate::quick_reach(conditions, &*work, frames_per_s, stop)?;
     progress.say(&format!(
         "client on CPU {}: about {:.1} µs of CPU per frame, so it can drive about {} sessions; the target gets {} vCPU on CPU {}",
         conditions.placement.client_cpus,

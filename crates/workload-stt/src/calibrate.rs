@@ -1,23 +1,119 @@
-//! A gateway of the speech-to-text contract for synthetic audio. It sends a correct partial for every fifty frames
+//! What the audio of speech-to-text sessions costs the client, and how many of those sessions it can drive.
+//!
+//! The sink plays a gateway of the contract for synthetic audio. It sends a correct partial for every fifty frames
 //! without looking at their audio.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use plimsoll_core::profile::Profile;
+use plimsoll_core::record::LoadUnit;
+use plimsoll_core::session::Endpoint;
+use plimsoll_protocol::server::Upgraded;
 use plimsoll_protocol::websocket::{Opcode, RawFrame};
-use plimsoll_workload_stt::reference::compute;
-use plimsoll_workload_stt::synthetic::Synthetic;
+use plimsoll_workload::calibrate::{
+    After, Answers as AnswersOfFlow, Flow, Messages, Reach, Server, Sessions as SessionsOfWork,
+    Speaker, Work,
+};
+use plimsoll_workload::machines;
 
-use super::{After, Speaker};
-use crate::calibrate::bare::STT_FRAME_BYTES as FRAME_BYTES;
+use crate::audio::Audio;
+use crate::reference::compute;
+use crate::session::{FRAME_PERIOD_NS, Sessions};
+use crate::synthetic::{FRAME_BYTES as PCM_BYTES, Synthetic};
 
+/// Sessions on which the costs are measured.
+const USUAL_SESSIONS: u32 = 1_000;
+/// Time between two looks of the sink. Nobody waits for an answer to each frame.
+const PACE: Duration = Duration::from_millis(20);
+/// Length of a masked frame of 640 bytes.
+const FRAME_BYTES: usize = 8 + PCM_BYTES;
 /// Length of the start message: a header of 6 bytes, then `{"type":"start"}`.
 const START_BYTES: usize = 22;
-pub(super) const FRAMES_PER_PARTIAL: u64 = 50;
+const FRAMES_PER_PARTIAL: u64 = 50;
+/// About the size of a partial on the wire.
+const PARTIAL_BYTES: usize = 330;
+/// The passes over a batch that the gateway's answers have.
+const CPU_PASSES: u32 = 4;
+
+/// Audio frames, each in its own write.
+#[derive(Debug)]
+pub(crate) struct Speech;
+
+impl Work for Speech {
+    fn name(&self) -> &'static str {
+        "speech"
+    }
+
+    fn unit(&self) -> LoadUnit {
+        LoadUnit::SESSIONS
+    }
+
+    fn load(&self, amount: u32) -> u32 {
+        amount
+    }
+
+    fn one(&self) -> String {
+        "frame".to_owned()
+    }
+
+    fn message_bytes(&self) -> Option<usize> {
+        Some(PCM_BYTES)
+    }
+
+    fn usual_sessions(&self) -> u32 {
+        USUAL_SESSIONS
+    }
+
+    fn grain(&self) -> u32 {
+        50
+    }
+
+    fn reach(&self) -> Reach {
+        Reach::AllCores
+    }
+
+    /// A partial is for fifty frames, so the last ones of a session go without.
+    fn all_are_answered(&self) -> bool {
+        false
+    }
+
+    fn flow(&self, amount: u32) -> Flow {
+        Flow::Messages(Messages {
+            connections: amount,
+            period_ns: FRAME_PERIOD_NS,
+            frame: vec![0x5A; FRAME_BYTES],
+            share_a_write: false,
+            answers: AnswersOfFlow::Unread {
+                frames: FRAMES_PER_PARTIAL,
+                bytes: PARTIAL_BYTES,
+            },
+        })
+    }
+
+    fn server(&self) -> Server {
+        let answers = Arc::default();
+        Server::new(PACE, move || {
+            Upgraded::new(Gateway::new(Arc::clone(&answers)))
+        })
+    }
+
+    fn path(&self) -> &'static str {
+        "/ws/stt"
+    }
+
+    fn sessions(&self, amount: u32, to: Endpoint, _profile: &Profile) -> SessionsOfWork {
+        let audio = Arc::new(Audio::synthetic());
+        SessionsOfWork {
+            machines: machines(Sessions::new(to, audio, Some(CPU_PASSES), Some(0))),
+            count: amount,
+        }
+    }
+}
 
 /// One session.
-pub(super) struct Gateway {
+struct Gateway {
     /// Bytes received since the upgrade.
     bytes: usize,
     /// Frames answered.
@@ -25,11 +121,11 @@ pub(super) struct Gateway {
     /// Which synthetic session this is, known from its first frame.
     session: Option<u64>,
     head: Vec<u8>,
-    answers: Rc<RefCell<Answers>>,
+    answers: Arc<Mutex<Answers>>,
 }
 
 impl Gateway {
-    pub(super) fn new(answers: Rc<RefCell<Answers>>) -> Self {
+    fn new(answers: Arc<Mutex<Answers>>) -> Self {
         Self {
             bytes: 0,
             answered: 0,
@@ -56,7 +152,8 @@ impl Speaker for Gateway {
         }
         if let Some(session) = self.session {
             while self.frames() >= self.answered + FRAMES_PER_PARTIAL {
-                let mut answers = self.answers.borrow_mut();
+                let answers = self.answers.lock();
+                let mut answers = answers.unwrap_or_else(PoisonError::into_inner);
                 out.extend(answers.partial(session, self.answered + 1));
                 self.answered += FRAMES_PER_PARTIAL;
             }
@@ -78,7 +175,7 @@ fn session_of(stream: &[u8]) -> Option<u64> {
 /// Correct answers for synthetic batches of fifty frames. A session has only five of them, because 5 · 50 frames are
 /// whole periods of the table.
 #[derive(Default)]
-pub(super) struct Answers {
+struct Answers {
     synthetic: Synthetic,
     known: HashMap<(u64, u64), String>,
 }
@@ -91,7 +188,7 @@ impl Answers {
             .entry((session, oldest % (5 * FRAMES_PER_PARTIAL)))
             .or_insert_with(|| {
                 let pcm = synthetic.batch(session, oldest, FRAMES_PER_PARTIAL);
-                compute(&pcm, 4)
+                compute(&pcm, CPU_PASSES)
                     .ok()
                     .and_then(|answer| serde_json::to_string(&answer).ok())
                     .unwrap_or_default()
@@ -100,7 +197,7 @@ impl Answers {
         let rest = fields.trim_start_matches('{').trim_end_matches('}');
         let newest = oldest + FRAMES_PER_PARTIAL - 1;
         let text = format!(
-            r#"{{"type":"partial","oldest_frame_seq":{oldest},"newest_frame_seq":{newest},"frames":{FRAMES_PER_PARTIAL},{rest},"cpu_passes":4,"model_delay_ms":0,"flush_lateness_ms":0.0,"inflight_model_jobs":0}}"#
+            r#"{{"type":"partial","oldest_frame_seq":{oldest},"newest_frame_seq":{newest},"frames":{FRAMES_PER_PARTIAL},{rest},"cpu_passes":{CPU_PASSES},"model_delay_ms":0,"flush_lateness_ms":0.0,"inflight_model_jobs":0}}"#
         );
         RawFrame::server(Opcode::Text, text.as_bytes()).to_vec()
     }
@@ -109,8 +206,8 @@ impl Answers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::messages::{GatewayMessage, START};
     use plimsoll_protocol::websocket::{append_client_frame, frame::client_header};
-    use plimsoll_workload_stt::messages::{GatewayMessage, START};
 
     #[test]
     fn a_session_is_known_by_its_first_sample() {

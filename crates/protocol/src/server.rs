@@ -1,67 +1,75 @@
-//! Servers of workload `ws`: one of dialect `wse` that answers pings and discards messages, and one that sends every
-//! message back.
+//! The server's side of a WebSocket connection, for the sink of a calibration. It costs as little as possible, so it
+//! trusts the client: it expects whole masked messages and checks no rule that the engine's own client keeps.
 
-use plimsoll_protocol::websocket::{Opcode, RawFrame, mask_in_place};
-use serde_json::Value;
+use plimsoll_core::speaker::{After, Speaker};
 
-use super::{After, Speaker};
+use crate::websocket::handshake::accept_for;
+use crate::websocket::{Opcode, RawFrame, mask_in_place};
 
-const READY: &[u8] = br#"{"c":"WSE","t":"server_ready","p":{"details":{}},"v":1}"#;
-const HELLO: &[u8] = br#"{"c":"WSE","t":"server_hello","p":{},"v":1}"#;
-
-/// Length of a pong on the wire: a header of 2 bytes, then a text of 115.
-pub(in crate::calibrate) const PONG_BYTES: usize = 117;
-
-/// A connection of dialect `wse`.
-pub(super) struct Wse {
-    /// Messages of this length are discarded unread.
-    message_bytes: usize,
-    frames: ClientFrames,
+/// A connection that begins with an upgrade.
+#[derive(Debug)]
+pub struct Upgraded<S> {
+    /// The upgrade request so far; `None` once it is answered.
+    request: Option<Vec<u8>>,
+    /// What follows the answer at once.
+    greeting: Vec<u8>,
+    speaker: S,
 }
 
-impl Wse {
-    pub(super) fn new(message_bytes: usize) -> Self {
+impl<S: Speaker> Upgraded<S> {
+    /// A speaker that hears what comes after the upgrade.
+    pub fn new(speaker: S) -> Self {
+        Self::greeting(Vec::new(), speaker)
+    }
+
+    /// The same, and the server speaks first.
+    pub fn greeting(greeting: Vec<u8>, speaker: S) -> Self {
         Self {
-            message_bytes,
-            frames: ClientFrames::default(),
+            request: Some(Vec::new()),
+            greeting,
+            speaker,
         }
     }
 }
 
-impl Speaker for Wse {
-    fn opening(&mut self, out: &mut Vec<u8>) {
-        RawFrame::server(Opcode::Text, READY).append_to(out);
-    }
-
+impl<S: Speaker> Speaker for Upgraded<S> {
     fn heard(&mut self, bytes: &mut [u8], out: &mut Vec<u8>) -> After {
-        let message_bytes = self.message_bytes;
-        self.frames.take(bytes, |frame| match frame.opcode {
-            Opcode::Close => closed(frame, out),
-            Opcode::Text if frame.payload.len() != message_bytes => {
-                let message: Value =
-                    serde_json::from_slice(frame.unmasked()).unwrap_or(Value::Null);
-                if message["t"] == "ping" {
-                    let pong = pong(&message["p"]["timestamp"]);
-                    RawFrame::server(Opcode::Text, pong.as_bytes()).append_to(out);
-                } else if message["t"] == "client_hello" {
-                    RawFrame::server(Opcode::Text, HELLO).append_to(out);
-                }
-                After::GoOn
-            }
-            _ => After::GoOn,
-        })
+        let Some(mut request) = self.request.take() else {
+            return self.speaker.heard(bytes, out);
+        };
+        request.extend_from_slice(bytes);
+        let Some(end) = request.windows(4).position(|four| four == b"\r\n\r\n") else {
+            self.request = Some(request);
+            return After::GoOn;
+        };
+        let Some(accept) = accept_in(&request[..end]) else {
+            return After::Close;
+        };
+        out.extend_from_slice(
+            format!(
+                "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {accept}\r\n\r\n"
+            )
+            .as_bytes(),
+        );
+        out.append(&mut self.greeting);
+        match &mut request[end + 4..] {
+            [] => After::GoOn,
+            rest => self.speaker.heard(rest, out),
+        }
     }
 }
 
-fn pong(timestamp: &Value) -> String {
-    format!(
-        r#"{{"c":"WSE","t":"PONG","p":{{"client_timestamp":{timestamp},"server_timestamp":1700000000000,"latency":0}},"v":1}}"#
-    )
+fn accept_in(request: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(request).ok()?;
+    text.lines()
+        .filter_map(|line| line.split_once(':'))
+        .find(|(name, _)| name.eq_ignore_ascii_case("sec-websocket-key"))
+        .map(|(_, key)| accept_for(key.trim()))
 }
 
-/// A connection that sends its messages back.
-#[derive(Default)]
-pub(super) struct Echo {
+/// A server that sends every message back, and closes when asked to.
+#[derive(Debug, Default)]
+pub struct Echo {
     frames: ClientFrames,
 }
 
@@ -78,21 +86,30 @@ impl Speaker for Echo {
 }
 
 /// Answers a close and ends the connection, because the side that closes first is the one that remembers the port.
-fn closed(frame: Frame<'_>, out: &mut Vec<u8>) -> After {
+pub fn closed(frame: Frame<'_>, out: &mut Vec<u8>) -> After {
     RawFrame::server(Opcode::Close, frame.unmasked()).append_to(out);
     After::Close
 }
 
 /// A frame from a client.
-struct Frame<'a> {
-    opcode: Opcode,
+#[derive(Debug)]
+pub struct Frame<'a> {
+    /// What it is.
+    pub opcode: Opcode,
     mask: [u8; 4],
     payload: &'a mut [u8],
 }
 
 impl<'a> Frame<'a> {
+    /// The length of its payload, in bytes.
+    #[must_use]
+    pub fn payload_bytes(&self) -> usize {
+        self.payload.len()
+    }
+
     /// Its payload without the mask.
-    fn unmasked(self) -> &'a [u8] {
+    #[must_use]
+    pub fn unmasked(self) -> &'a [u8] {
         mask_in_place(self.payload, self.mask, 0);
         self.payload
     }
@@ -100,14 +117,18 @@ impl<'a> Frame<'a> {
 
 /// The frames of a client that follows the rules: whole messages, masked.
 #[derive(Debug, Default)]
-struct ClientFrames {
+pub struct ClientFrames {
     /// The beginning of a frame that has not fully arrived.
     rest: Vec<u8>,
 }
 
 impl ClientFrames {
     /// Hands over each frame that is now complete, until one closes the connection.
-    fn take(&mut self, bytes: &mut [u8], mut on_frame: impl FnMut(Frame<'_>) -> After) -> After {
+    pub fn take(
+        &mut self,
+        bytes: &mut [u8],
+        mut on_frame: impl FnMut(Frame<'_>) -> After,
+    ) -> After {
         if self.rest.is_empty() {
             let (taken, after) = each_frame(bytes, &mut on_frame);
             self.rest.extend_from_slice(&bytes[taken..]);
@@ -164,8 +185,7 @@ fn lengths(bytes: &[u8]) -> Option<(usize, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_protocol::websocket::append_client_frame;
-    use plimsoll_workload_ws::Format;
+    use crate::websocket::append_client_frame;
 
     fn said(messages: &[(Opcode, &[u8])]) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -173,6 +193,28 @@ mod tests {
             append_client_frame(&mut bytes, true, *opcode, payload, [1, 2, 3, 4]);
         }
         bytes
+    }
+
+    #[test]
+    fn a_request_may_come_in_pieces_with_a_message_behind_it() {
+        let mut connection = Upgraded::greeting(b"\x81\x02hi".to_vec(), Echo::default());
+        let mut out = Vec::new();
+        let mut first = *b"GET / HTTP/1.1\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+        assert_eq!(connection.heard(&mut first, &mut out), After::GoOn);
+        assert!(out.is_empty());
+        let mut second = *b"\r\n\x81\x81\0\0\0\0x";
+        assert_eq!(connection.heard(&mut second, &mut out), After::GoOn);
+        // The example of RFC 6455, section 1.3.
+        let answer = "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
+        let expected = [answer.as_bytes(), b"\x81\x02hi", b"\x81\x01x"].concat();
+        assert!(
+            out.ends_with(&expected),
+            "{:?}",
+            String::from_utf8_lossy(&out)
+        );
+        let mut no_key = *b"GET / HTTP/1.1\r\n\r\n";
+        let mut connection = Upgraded::new(Echo::default());
+        assert_eq!(connection.heard(&mut no_key, &mut out), After::Close);
     }
 
     #[test]
@@ -203,24 +245,5 @@ mod tests {
         let mut bytes = said(&[(Opcode::Close, &[3, 232]), (Opcode::Text, b"late")]);
         assert_eq!(echo.heard(&mut bytes, &mut out), After::Close);
         assert_eq!(out, [0x88, 2, 3, 232]);
-    }
-
-    #[test]
-    fn only_the_pings_among_messages_are_answered() {
-        let content = Format::Json.trade_update();
-        let ping = Format::Json.ping(1_000_000_000_000_042);
-        let mut bytes = said(&[
-            (Opcode::Text, br#"{"t":"client_hello","p":{}}"#),
-            (content.opcode, &content.bytes),
-            (ping.opcode, &ping.bytes),
-            (content.opcode, &content.bytes),
-        ]);
-        let (mut wse, mut out) = (Wse::new(content.bytes.len()), Vec::new());
-        assert_eq!(wse.heard(&mut bytes, &mut out), After::GoOn);
-        let hello = RawFrame::server(Opcode::Text, HELLO).to_vec();
-        let pong = pong(&Value::from(1_000_000_000_000_042_u64));
-        let pong = RawFrame::server(Opcode::Text, pong.as_bytes()).to_vec();
-        assert_eq!(pong.len(), PONG_BYTES);
-        assert_eq!(out, [hello, pong].concat());
     }
 }

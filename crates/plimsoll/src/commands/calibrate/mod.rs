@@ -1,0 +1,163 @@
+//! `plimsoll calibrate`: what load this machine's client can generate soundly.
+
+mod reach;
+mod record;
+
+use std::process::ExitCode;
+
+use plimsoll_core::record::{Calibration, WsCalibration};
+use plimsoll_host::machine::Limits;
+use plimsoll_host::signals::Stop;
+use plimsoll_host::timestamp;
+use plimsoll_lab::calibrate::{self, CalibrationStep, Settings};
+use plimsoll_report::{ResultFolder, text};
+use plimsoll_workload::Work;
+
+use crate::args::{CalibrateArgs, Where};
+use crate::failure::Failure;
+use crate::output::{self, note, say};
+use crate::setup;
+
+pub(crate) use reach::quick_reach;
+use record::Record;
+
+pub(crate) fn run(args: &CalibrateArgs, stop: &Stop) -> Result<ExitCode, Failure> {
+    if !(0.5..=600.0).contains(&args.seconds) {
+        return Err(Failure::Usage(format!(
+            "--seconds {}: give 0.5 to 600",
+            args.seconds
+        )));
+    }
+    let works = args.workload.works();
+    let Some(first) = works.first() else {
+        return Err(Failure::Usage(format!(
+            "--workload {}: nothing of it can be calibrated",
+            args.workload.about().name
+        )));
+    };
+    let placement = setup::placement(&Where {
+        vcpu: 1.0,
+        quota_period_ms: 10,
+        target_cpus: None,
+        client_cpus: args.client_cpus.clone(),
+        network: None,
+    })?;
+    let folder = output::folder(&args.out, "calibrate", "client")?;
+    let settings = Settings {
+        client_cpus: placement.client_cpus.clone(),
+        sink_cpus: placement.target_cpus.clone(),
+        sessions: args.sessions.unwrap_or(first.usual_sessions()),
+        rounds: args.rounds,
+        seconds: args.seconds,
+        sessions_max: sessions_max(),
+    };
+    if placement.shared() {
+        note!(
+            "client and sink share CPU {}: the costs include each other's disturbance",
+            placement.client_cpus
+        );
+    }
+    let started_at = timestamp::now();
+    let measured = calibrate::calibrate(works, &settings, stop, |work, step| {
+        show(work, works.len(), step);
+    })?;
+    match Record::of(measured, &settings, started_at) {
+        Record::Sessions(calibration) => of_sessions(args, &calibration, &settings, &folder)?,
+        Record::Costs(calibration) => of_costs(args, &calibration, &folder)?,
+    }
+    if !args.out.json {
+        say!("result: {}", folder.path().display());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn of_sessions(
+    args: &CalibrateArgs,
+    calibration: &Calibration,
+    settings: &Settings,
+    folder: &ResultFolder,
+) -> Result<(), Failure> {
+    folder.write_calibration(calibration)?;
+    output::render(folder.path())?;
+    if args.out.json {
+        return output::print_json(calibration);
+    }
+    say!(
+        "bare loop        {:>8.2} µs of CPU per frame ({} connections)",
+        calibration.bare_us_per_frame,
+        calibration.sessions
+    );
+    say!(
+        "engine           {:>8.2} µs of CPU per frame (sending, receiving, accounting; {})",
+        calibration.engine_us_per_frame,
+        calibration.engine_backend
+    );
+    say!("engine / bare    {:>8.2}", calibration.ratio);
+    say!(
+        "timer error p99  {:>8.0} µs",
+        calibration.timer_error_p99_us
+    );
+    say!(
+        "most sessions    {:>8} on CPU {} (send lag p99 {:.2} ms)",
+        calibration.max_sessions,
+        settings.client_cpus,
+        calibration.send_lag_p99_us / 1e3
+    );
+    Ok(())
+}
+
+fn of_costs(
+    args: &CalibrateArgs,
+    calibration: &WsCalibration,
+    folder: &ResultFolder,
+) -> Result<(), Failure> {
+    folder.write_ws_calibration(calibration)?;
+    output::render(folder.path())?;
+    if args.out.json {
+        return output::print_json(calibration);
+    }
+    output::print(&text::client_costs(calibration));
+    Ok(())
+}
+
+/// Shows a step. It names the work if there are several.
+fn show(work: &dyn Work, works: usize, step: &CalibrationStep) {
+    let told = told(step, &work.one(), &work.unit().name());
+    if works == 1 {
+        return note!("  {told}");
+    }
+    let at_a_write = work.messages_per_write();
+    let at_a_write = at_a_write.map_or_else(String::new, |count| format!(", {count} at a write"));
+    note!("  {}{at_a_write}: {told}", work.name());
+}
+
+fn told(step: &CalibrationStep, one: &str, unit: &str) -> String {
+    match step {
+        CalibrationStep::Bare { us_per_frame } => {
+            format!("bare loop {us_per_frame:.2} µs per {one}")
+        }
+        CalibrationStep::Engine { us_per_frame } => {
+            format!("engine    {us_per_frame:.2} µs per {one}")
+        }
+        CalibrationStep::Load {
+            load,
+            send_lag_p99_us,
+            busy_share,
+            honest,
+        } => format!(
+            "{load} {unit}: send lag p99 {:.2} ms, thread busy {:.0} %: {}",
+            send_lag_p99_us / 1e3,
+            busy_share * 100.0,
+            if *honest { "on time" } else { "overloaded" }
+        ),
+    }
+}
+
+/// The most sessions that descriptors allow. Client and sink are one process here, so a session takes two descriptors.
+fn sessions_max() -> u32 {
+    let descriptors = Limits::of_this_process().fd_soft.saturating_sub(512) / 2;
+    u32::try_from(descriptors).unwrap_or(u32::MAX).min(10_000)
+}
+
+#[cfg(test)]
+mod tests;

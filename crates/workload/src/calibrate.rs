@@ -1,0 +1,205 @@
+//! What `plimsoll calibrate` measures of a workload: kinds of [`Work`] for the client.
+//!
+//! For each, a bare loop and the engine take turns against the same kind of sink. The bare loop does the [`Flow`], and
+//! nothing else. The engine runs the workload's own sessions. The difference between the two is the engine's own work,
+//! so both must write the same bytes at the same pace, and get as many back.
+
+use std::fmt;
+use std::time::Duration;
+
+use plimsoll_core::profile::{NS_PER_S, Profile};
+use plimsoll_core::record::LoadUnit;
+use plimsoll_core::session::Endpoint;
+pub use plimsoll_core::speaker::{After, Speaker};
+
+use crate::drive::Drive;
+
+/// A kind of work for the client.
+///
+/// How much of it there is, the `amount`, is what the calibration varies: connections that send, or connections that
+/// arrive each second.
+pub trait Work: fmt::Debug + Send + Sync {
+    /// Its name in results.
+    fn name(&self) -> &'static str;
+
+    /// What its load counts.
+    fn unit(&self) -> LoadUnit;
+
+    /// An amount as a load, in that unit.
+    fn load(&self, amount: u32) -> u32;
+
+    /// What costs are given for: one `frame`, `message` or `connection`.
+    fn one(&self) -> String {
+        self.unit().noun()
+    }
+
+    /// The size of a message's payload, in bytes; `None` if the work is not messages.
+    fn message_bytes(&self) -> Option<usize>;
+
+    /// How many messages of a connection go out in one write; `None` if the work is not messages.
+    fn messages_per_write(&self) -> Option<u32> {
+        self.message_bytes().map(|_| 1)
+    }
+
+    /// The number of sessions with which the costs are measured, unless another is given. There must be enough to keep
+    /// a core busy: a frame costs twice as much if the core sleeps after each one.
+    fn usual_sessions(&self) -> u32;
+
+    /// The amount at which the costs are measured if the user asks for this many sessions.
+    fn amount(&self, sessions: u32) -> u32 {
+        sessions
+    }
+
+    /// The greatest amount for which there are descriptors if there are enough for this many sessions.
+    fn amount_max(&self, sessions_max: u32) -> u32 {
+        sessions_max
+    }
+
+    /// The step in which the amount can be changed.
+    fn grain(&self) -> u32 {
+        1
+    }
+
+    /// Which cores do the greatest load that is looked for.
+    fn reach(&self) -> Reach {
+        Reach::OneCore
+    }
+
+    /// Whether the sink answers every frame. The client then counts as on time only if all are answered.
+    fn all_are_answered(&self) -> bool {
+        true
+    }
+
+    /// What the bare loop does.
+    fn flow(&self, amount: u32) -> Flow;
+
+    /// The server that the engine talks to, and the bare loop too unless its answers are left unread.
+    fn server(&self) -> Server;
+
+    /// The path of the URL that sessions connect to.
+    fn path(&self) -> &'static str {
+        "/"
+    }
+
+    /// The engine's sessions.
+    fn sessions(&self, amount: u32, to: Endpoint, profile: &Profile) -> Sessions;
+}
+
+/// Which cores do the greatest load that is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// The first core of the client: what one core can do.
+    OneCore,
+    /// All cores of the client: what the client can do.
+    AllCores,
+}
+
+/// The sessions that the engine drives.
+pub struct Sessions {
+    /// Their machines.
+    pub machines: Box<dyn Drive>,
+    /// How many there are over the whole run.
+    pub count: u32,
+}
+
+/// What a bare loop does.
+#[derive(Debug, Clone)]
+pub enum Flow {
+    /// It writes messages.
+    Messages(Messages),
+    /// It opens and closes connections.
+    Connections(Connections),
+}
+
+impl Flow {
+    /// How many messages or connections there are each second.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "nanoseconds of a period")]
+    pub fn per_second(&self) -> f64 {
+        match self {
+            Self::Messages(flow) => {
+                f64::from(flow.connections) * NS_PER_S as f64 / flow.period_ns as f64
+            }
+            Self::Connections(flow) => f64::from(flow.per_s),
+        }
+    }
+}
+
+/// Messages of connections that stay open. All are the same frame.
+#[derive(Debug, Clone)]
+pub struct Messages {
+    /// The connections.
+    pub connections: u32,
+    /// Time between two messages of a connection, ns. It is not zero.
+    pub period_ns: u64,
+    /// The frame as it goes on the wire. It is not empty.
+    pub frame: Vec<u8>,
+    /// Whether messages of a connection that are due together go out in one write, as they do in the engine's sessions.
+    pub share_a_write: bool,
+    /// What comes back.
+    pub answers: Answers,
+}
+
+/// What comes back to a bare loop.
+#[derive(Debug, Clone)]
+pub enum Answers {
+    /// After so many frames, as many bytes as the server would send. The loop leaves them unread, because reading is
+    /// work of the engine. Without them the traffic would be another: TCP acknowledges differently if one side is
+    /// silent.
+    Unread {
+        /// The frames.
+        frames: u64,
+        /// The bytes.
+        bytes: usize,
+    },
+    /// What the server sends. The loop reads it, because that is half of what is measured.
+    Read(Opening),
+}
+
+/// How a bare loop opens a connection.
+#[derive(Debug, Clone)]
+pub struct Opening {
+    /// What it writes.
+    pub request: Vec<u8>,
+    /// The end of what it then waits for.
+    pub answer_end: &'static [u8],
+}
+
+/// Connections that are opened, and closed after a while.
+#[derive(Debug, Clone)]
+pub struct Connections {
+    /// Connections each second.
+    pub per_s: u32,
+    /// What the loop writes on a new connection.
+    pub request: Vec<u8>,
+    /// What it writes when the connection's time is over. The server then closes.
+    pub close: Vec<u8>,
+    /// How long a connection stays open: several times the server's pace, so that the loop never has to wait.
+    pub linger: Duration,
+    /// How long the server has to answer the close.
+    pub farewell: Duration,
+}
+
+/// A server for the sink to play. One thread looks at all its connections at intervals.
+pub struct Server {
+    /// Time between two looks. What arrives in between must fit into a socket.
+    pub pace: Duration,
+    /// Makes what speaks on a new connection.
+    pub speakers: Speakers,
+}
+
+/// Makes what speaks on a new connection.
+pub type Speakers = Box<dyn FnMut() -> Box<dyn Speaker> + Send>;
+
+impl Server {
+    /// A server with this pace.
+    pub fn new<S: Speaker + 'static>(
+        pace: Duration,
+        mut speaker: impl FnMut() -> S + Send + 'static,
+    ) -> Self {
+        Self {
+            pace,
+            speakers: Box::new(move || Box::new(speaker())),
+        }
+    }
+}

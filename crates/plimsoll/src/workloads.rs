@@ -8,8 +8,11 @@ use plimsoll_workload::{Key, Parameter, Workload};
 
 /// All of them. The first is the usual one.
 pub(crate) static ALL: &[&dyn Workload] = &[
+    #[cfg(feature = "stt")]
     &plimsoll_workload_stt::Stt,
+    #[cfg(feature = "echo")]
     &plimsoll_workload_echo::Echo,
+    #[cfg(feature = "ws")]
     &plimsoll_workload_ws::Ws,
 ];
 

@@ -9,10 +9,6 @@ use plimsoll_workload::Work;
 use super::sessions_max;
 use crate::failure::Failure;
 
-/// What the simulator adds to the cost of a session-second when it runs on the client's cores: one batch, in µs of CPU.
-/// Measured by `cargo bench -p plimsoll-inference`. Used only to warn early, never for a verdict.
-const SIMULATOR_US_PER_SESSION_SECOND: f64 = 80.0;
-
 /// How much load the client can drive.
 pub(crate) struct Reach {
     pub(crate) us_per_frame: f64,
@@ -37,12 +33,13 @@ pub(crate) fn quick_reach(
         sessions_max: sessions_max(),
     };
     let us_per_frame = calibrate::engine_us_per_frame(work, &settings, stop)?;
-    let simulator_us = match conditions.inference {
-        Inference::Simulator(_) => SIMULATOR_US_PER_SESSION_SECOND,
-        Inference::Url(_) | Inference::None => 0.0,
+    let companions = conditions.plan.workload().companions();
+    let companion_us = match (&conditions.inference, companions) {
+        (Inference::Simulator(_), Some(companions)) => companions.cpu_us_per_session_second(),
+        _ => 0.0,
     };
     let cores = cores(&placement.client_cpus);
-    let sessions = sessions_within(cores, frames_per_s * us_per_frame + simulator_us);
+    let sessions = sessions_within(cores, frames_per_s * us_per_frame + companion_us);
     Ok(Reach {
         us_per_frame,
         sessions,

@@ -1,6 +1,6 @@
 //! Checks what a manifest says.
 
-use super::{KEYS, KeysOf, Manifest, Tier};
+use super::{KEYS, Key, Manifest, Tier};
 
 impl Manifest {
     /// Checks that its values are possible and fit together.
@@ -36,26 +36,8 @@ impl Manifest {
         Ok(())
     }
 
-    /// Checks the keys that not every manifest has. `text` is the manifest, to name the line.
-    pub(super) fn check_properties(
-        &self,
-        text: &str,
-        keys: KeysOf,
-    ) -> std::result::Result<(), String> {
-        let Some(keys) = keys(&self.workload) else {
-            return Ok(());
-        };
-        let is_known = |name: &str| keys.iter().any(|key| key.name == name);
-        if let Some(name) = self.properties.keys().find(|name| !is_known(name)) {
-            let names = KEYS.into_iter().chain(keys.iter().map(|key| key.name));
-            let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
-            return Err(format!(
-                "{}unknown field `{name}` of workload {}, expected one of {}",
-                line_of(text, name),
-                self.workload,
-                names.join(", ")
-            ));
-        }
+    /// Checks the keys that only manifests of its workload have.
+    pub(super) fn check_properties(&self, keys: &[Key]) -> std::result::Result<(), String> {
         for key in keys {
             let words: Vec<_> = key.words.iter().map(|word| format!("{word:?}")).collect();
             let words = words.join(" or ");
@@ -71,6 +53,27 @@ impl Manifest {
         }
         Ok(())
     }
+}
+
+/// Refuses a key that neither every manifest nor one of this workload has. `text` is the manifest, to name the line.
+pub(super) fn unknown_key(
+    table: &toml::Table,
+    text: &str,
+    keys: &[Key],
+) -> std::result::Result<(), String> {
+    let known = || KEYS.into_iter().chain(keys.iter().map(|key| key.name));
+    let is_known = |name: &str| known().any(|known| known == name);
+    let Some(name) = table.keys().find(|name| !is_known(name)) else {
+        return Ok(());
+    };
+    let names: Vec<_> = known().map(|name| format!("`{name}`")).collect();
+    let workload = table.get("workload").and_then(toml::Value::as_str);
+    Err(format!(
+        "{}unknown field `{name}` of workload {}, expected one of {}",
+        line_of(text, name),
+        workload.unwrap_or_default(),
+        names.join(", ")
+    ))
 }
 
 /// The line that begins with this key, with its number, to go before a message.

@@ -198,7 +198,11 @@ mod tests {
         write_target(root.path(), "ws", "c", "other");
         std::fs::create_dir_all(root.path().join("targets/ws/vectors")).expect("mkdir");
         std::fs::create_dir_all(root.path().join("targets/ws/bad")).expect("mkdir");
-        std::fs::write(root.path().join("targets/ws/bad/target.toml"), "nme = 1").expect("write");
+        std::fs::write(
+            root.path().join("targets/ws/bad/target.toml"),
+            "nme = 1\nworkload = \"ws\"",
+        )
+        .expect("write");
         let found = discover(root.path(), keys).expect("readable");
         let names: Vec<&str> = found
             .targets

@@ -220,9 +220,17 @@ impl Manifest {
     /// # Errors
     /// One line, without the file's name.
     pub fn parse(text: &str, file: &Path, keys: KeysOf) -> std::result::Result<Self, String> {
-        let mut manifest: Self = toml::from_str(text).map_err(|error| one_line(text, &error))?;
+        let refused = |error: toml::de::Error| one_line(text, &error);
+        let table: toml::Table = toml::from_str(text).map_err(refused)?;
+        let workload = table.get("workload").and_then(Value::as_str);
+        let keys = workload.and_then(keys);
+        if let Some(keys) = keys {
+            // First, because a misspelt key is also a missing one.
+            check::unknown_key(&table, text, keys)?;
+        }
+        let mut manifest: Self = toml::from_str(text).map_err(refused)?;
         manifest.file = file.to_path_buf();
-        manifest.check_properties(text, keys)?;
+        manifest.check_properties(keys.unwrap_or_default())?;
         manifest.check()?;
         Ok(manifest)
     }

@@ -19,7 +19,7 @@ fn options(address: SocketAddr) -> Options {
     Options::new(address, SESSIONS, profile)
 }
 
-fn workload(address: SocketAddr) -> Echo {
+fn workload(address: SocketAddr) -> Echoes {
     let endpoint = Endpoint {
         host: address.to_string(),
         path: "/".to_owned(),

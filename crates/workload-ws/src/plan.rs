@@ -98,7 +98,9 @@ struct WsPlan {
 impl WsPlan {
     /// The same with another value.
     fn row(&self, name: String, parameter: &str, value: Value) -> Result<Row, Refusal> {
-        let plan = Ws.plan(self.values.clone().with(parameter, value))?;
+        // A message in another format has another size.
+        let values = self.values.clone().without("message_bytes");
+        let plan = Ws.plan(values.with(parameter, value))?;
         Ok(Row { name, plan })
     }
 
@@ -236,7 +238,7 @@ impl Plan for WsPlan {
         })
     }
 
-    fn series(&self) -> Option<Series> {
+    fn series(&self) -> Result<Option<Series>, Refusal> {
         let rows: Result<Vec<Row>, Refusal> = match self.load.test {
             Test::Matrix => SIZES_BYTES
                 .into_iter()
@@ -252,16 +254,16 @@ impl Plan for WsPlan {
                     self.row(name.clone(), "format", Value::Word(name))
                 })
                 .collect(),
-            _ => return None,
+            _ => return Ok(None),
         };
-        Some(Series {
-            rows: rows.unwrap_or_default(),
+        Ok(Some(Series {
+            rows: rows?,
             asked_by: format!("--test {}", self.load.test.name()),
             one_at_a_time: match self.load.test {
                 Test::Matrix => "one size at a time: --test throughput --message-bytes N",
                 _ => "one format at a time: --test throughput --format F",
             },
-        })
+        }))
     }
 
     /// A session asks once whether its format is decoded. If it is not, the question is one more message for the

@@ -96,8 +96,11 @@ pub trait Plan: fmt::Debug + Send + Sync {
     }
 
     /// Several plans in place of this one, each for a trial of its own.
-    fn series(&self) -> Option<Series> {
-        None
+    ///
+    /// # Errors
+    /// One line with the remedy: one of them cannot be made.
+    fn series(&self) -> Result<Option<Series>, Refusal> {
+        Ok(None)
     }
 
     /// Messages for the target's application that are no frames of the load.

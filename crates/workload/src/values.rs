@@ -85,6 +85,13 @@ impl Values {
         self
     }
 
+    /// The same values without this one.
+    #[must_use]
+    pub fn without(mut self, name: &str) -> Self {
+        self.0.remove(name);
+        self
+    }
+
     /// The value of that name, if there is one.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value> {

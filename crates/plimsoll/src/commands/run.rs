@@ -38,7 +38,7 @@ pub(crate) fn run(args: &RunArgs, stop: &Stop) -> Result<ExitCode, Failure> {
         progress.say(&format!("this trial will be invalid: {why}"));
     }
     conditions.placement.client_cpus.bind_this_thread()?;
-    if let Some(Series { rows, .. }) = conditions.plan.series() {
+    if let Some(Series { rows, .. }) = conditions.plan.series()? {
         return series::run(args, &conditions, &subject, &rows, progress, &folder, stop);
     }
     let mut keeper = Keeper::new(&mut progress, std::slice::from_ref(&folder));

@@ -122,7 +122,7 @@ pub(super) fn spread_over_addresses(
 /// Refuses what turns one trial into several measurements, for commands that search or compare: a series of plans, and
 /// what runs after a trial.
 pub(crate) fn must_be_one_load(plan: &dyn Plan, what: &str) -> Result<(), Failure> {
-    if let Some(series) = plan.series() {
+    if let Some(series) = plan.series()? {
         return Err(Failure::Usage(format!(
             "{} runs one trial per row, which only `plimsoll run` does; {what} {}",
             series.asked_by, series.one_at_a_time
@@ -241,7 +241,11 @@ mod tests {
             let json = serde_json::to_string(first.values()).unwrap();
             let read: Values = serde_json::from_str(&json).unwrap();
             assert_eq!(read, *first.values(), "{line}");
-            for row in first.series().map_or_else(Vec::new, |series| series.rows) {
+            for row in first
+                .series()
+                .unwrap()
+                .map_or_else(Vec::new, |series| series.rows)
+            {
                 let again = row.plan.workload().plan(row.plan.values().clone()).unwrap();
                 assert_eq!(again.values(), row.plan.values(), "{line}: {}", row.name);
             }
@@ -287,6 +291,28 @@ mod tests {
         }
         let text = planned("ws --period-ms 0").expect_err("parsed");
         assert!(text.contains("from 1 to"), "{text}");
+    }
+
+    #[test]
+    fn a_matrix_has_a_row_for_each_size_and_formats_for_each_format() {
+        let rows = |line: &str| planned(line).unwrap().series().unwrap().unwrap().rows;
+        for dialect in ["", " --dialect wse"] {
+            let sizes = rows(&format!("ws --test matrix{dialect}"));
+            let names: Vec<_> = sizes.iter().map(|row| row.name.as_str()).collect();
+            assert_eq!(
+                names,
+                [
+                    "64 B", "256 B", "1,024 B", "4,096 B", "16,384 B", "65,536 B"
+                ]
+            );
+            let formats = rows(&format!("ws --test formats{dialect}"));
+            let names: Vec<_> = formats.iter().map(|row| row.name.as_str()).collect();
+            assert_eq!(names, ["json", "msgpack", "zlib"]);
+        }
+        // A MessagePack session is requested by its path.
+        let formats = rows("ws --test formats --dialect wse");
+        assert_ne!(formats[0].plan.told().path, formats[1].plan.told().path);
+        assert!(planned("ws").unwrap().series().unwrap().is_none());
     }
 
     #[test]

@@ -59,6 +59,7 @@ impl Manifest {
 pub(super) fn unknown_key(
     table: &toml::Table,
     text: &str,
+    workload: &str,
     keys: &[Key],
 ) -> std::result::Result<(), String> {
     let known = || KEYS.into_iter().chain(keys.iter().map(|key| key.name));
@@ -67,11 +68,9 @@ pub(super) fn unknown_key(
         return Ok(());
     };
     let names: Vec<_> = known().map(|name| format!("`{name}`")).collect();
-    let workload = table.get("workload").and_then(toml::Value::as_str);
     Err(format!(
-        "{}unknown field `{name}` of workload {}, expected one of {}",
+        "{}unknown field `{name}` of workload {workload}, expected one of {}",
         line_of(text, name),
-        workload.unwrap_or_default(),
         names.join(", ")
     ))
 }

@@ -222,11 +222,15 @@ impl Manifest {
     pub fn parse(text: &str, file: &Path, keys: KeysOf) -> std::result::Result<Self, String> {
         let refused = |error: toml::de::Error| one_line(text, &error);
         let table: toml::Table = toml::from_str(text).map_err(refused)?;
-        let workload = table.get("workload").and_then(Value::as_str);
-        let keys = workload.and_then(keys);
+        // A manifest that does not say its workload is probably in that workload's folder.
+        let family = file.ancestors().nth(2).and_then(Path::file_name);
+        let family = family.and_then(std::ffi::OsStr::to_str);
+        let workload = table.get("workload").and_then(Value::as_str).or(family);
+        let workload = workload.unwrap_or_default();
+        let keys = keys(workload);
         if let Some(keys) = keys {
             // First, because a misspelt key is also a missing one.
-            check::unknown_key(&table, text, keys)?;
+            check::unknown_key(&table, text, workload, keys)?;
         }
         let mut manifest: Self = toml::from_str(text).map_err(refused)?;
         manifest.file = file.to_path_buf();

@@ -106,8 +106,9 @@ fi
 
 if [ "$built" = ok ]; then
     step "conformance of targets, two at a time" conformance
-    # More tests at once than cores: a small trial mostly waits (crates/plimsoll/tests/support/turns.rs).
-    step "end-to-end tests" env RUST_TEST_THREADS=3 cargo test --workspace --test '*' --locked --no-fail-fast
+    # More tests at once than cores: a small trial mostly waits, and so does a test for its turn
+    # (crates/plimsoll/tests/support/turns.rs).
+    step "end-to-end tests" env RUST_TEST_THREADS=8 cargo test --workspace --test '*' --locked --no-fail-fast
     step "tests in the documentation of code" cargo test --workspace --doc --locked --no-fail-fast
     if [ -s "$logs/pages" ]; then
         step "the pages in a browser" browser

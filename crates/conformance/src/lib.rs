@@ -6,6 +6,7 @@
 //!
 //! - [`suite`]: what a workload brings: its cases, and what runs beside its servers.
 //! - [`case`]: what a case is, and the running server that it is tried on.
+//! - `bad_value`: the cases of variables, which every contract has.
 //! - [`setup`]: the environments that cases need. Cases with the same one share a server and its companion.
 //! - [`socket`]: the WebSocket client that cases are written with.
 //! - [`subject`]: what is checked: a server that can be started again and again, or one that is only an address.
@@ -13,6 +14,7 @@
 //! - `runner`: starts the setups (`running`), runs their cases and repeats disturbed ones.
 //! - `watch`: whether the processes of a case were kept from their cores meanwhile.
 
+mod bad_value;
 pub mod case;
 mod laboratory;
 mod runner;

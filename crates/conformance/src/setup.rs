@@ -32,6 +32,39 @@ pub struct Setup {
 }
 
 impl Setup {
+    /// A setup of this name without variables.
+    #[must_use]
+    pub const fn new(name: &'static str, sharing: Sharing) -> Self {
+        Self {
+            name,
+            sharing,
+            lasts_long: false,
+            server: &[],
+            companion: &[],
+        }
+    }
+
+    /// The same with these variables of the server.
+    #[must_use]
+    pub const fn server(self, server: Variables) -> Self {
+        Self { server, ..self }
+    }
+
+    /// The same with these variables of the companion.
+    #[must_use]
+    pub const fn companion(self, companion: Variables) -> Self {
+        Self { companion, ..self }
+    }
+
+    /// The same, with cases that last longer than those of others.
+    #[must_use]
+    pub const fn lasting(self) -> Self {
+        Self {
+            lasts_long: true,
+            ..self
+        }
+    }
+
     /// The server's variables, as it is started with them.
     #[must_use]
     pub fn server_environment(&self) -> Environment {
@@ -86,13 +119,9 @@ mod tests {
 
     #[test]
     fn a_setup_gives_its_variables_to_both_processes() {
-        let setup = Setup {
-            name: "two",
-            sharing: Sharing::InTurn,
-            lasts_long: false,
-            server: &[("MAX_SESSIONS", "2"), ("POLICY", "close")],
-            companion: &[("DELAY_MS", "60")],
-        };
+        let setup = Setup::new("two", Sharing::InTurn)
+            .server(&[("MAX_SESSIONS", "2"), ("POLICY", "close")])
+            .companion(&[("DELAY_MS", "60")]);
         assert_eq!(setup.server_environment()["MAX_SESSIONS"], "2");
         assert_eq!(setup.companion_environment()["DELAY_MS"], "60");
         assert_eq!(setup.number("MAX_SESSIONS", 1000), 2);

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use crate::caveat::Caveat;
+use crate::caveat::{Caveat, CompanionTerms};
 use crate::record::{GateResult, TargetResources, Trial, Verdict};
 
 /// From this share of its CPU time on, a target counts as busy. The rest goes to the gaps between scheduler ticks.
@@ -20,16 +20,8 @@ const MEMORY_SHARE: f64 = 0.95;
 const MACHINE_MEMORY_SHARE: f64 = 0.05;
 /// The back end counts as the limit if at least this share of all errors name it.
 const BACK_END_ERROR_SHARE: f64 = 0.5;
-/// Unread bytes in one connection that are worth reporting: about a quarter of a second of speech.
+/// Unread bytes in one connection that are worth reporting: a quarter of a second of a session with 32 KiB each second.
 const UNREAD_BYTES: u64 = 8 * 1024;
-
-/// Prefix of the caveats that say that the back end ran out: late, queued or gone.
-const BACK_END_CAVEATS: &str = "inference-";
-/// Stages of an `error` in which the gateway waits for its back end (section 7 of the speech contract).
-const BACK_END_ERRORS: [&str; 2] = [
-    "error inference_request/",
-    "error inference_response_parse/",
-];
 
 /// What ran out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,16 +70,17 @@ impl fmt::Display for Bottleneck {
     }
 }
 
-/// Names what limited the target, or the measurement, as `kind: evidence`; `None` when nothing did.
+/// Names what limited the target, or the measurement, as `kind: evidence`; `None` when nothing did. The terms are those of
+/// the trial's workload.
 #[must_use]
-pub fn bottleneck(trial: &Trial) -> Option<String> {
-    diagnose(trial).map(|(kind, evidence)| format!("{kind}: {evidence}"))
+pub fn bottleneck(trial: &Trial, companion: &CompanionTerms) -> Option<String> {
+    diagnose(trial, companion).map(|(kind, evidence)| format!("{kind}: {evidence}"))
 }
 
 /// The bottleneck of a trial, with its evidence; `None` when every gate held and neither machine nor client nor back
 /// end ran out.
 #[must_use]
-pub fn diagnose(trial: &Trial) -> Option<(Bottleneck, String)> {
+pub fn diagnose(trial: &Trial, companion: &CompanionTerms) -> Option<(Bottleneck, String)> {
     if trial.verdict == Verdict::Pass {
         return None;
     }
@@ -95,16 +88,15 @@ pub fn diagnose(trial: &Trial) -> Option<(Bottleneck, String)> {
     if let Some(caveat) = blocking().find(|caveat| caveat.machine_ran_out()) {
         return Some((Bottleneck::Machine, caveat.text.clone()));
     }
-    let of_back_end = |caveat: &&Caveat| caveat.id.starts_with(BACK_END_CAVEATS);
-    let of_client = |caveat: &&Caveat| caveat.client_ran_out() && !of_back_end(caveat);
+    let of_client = |caveat: &&Caveat| caveat.client_ran_out() && !caveat.of_companion();
     if let Some(caveat) = blocking().find(of_client) {
         return Some((Bottleneck::Client, caveat.text.clone()));
     }
-    if let Some(caveat) = blocking().find(of_back_end) {
+    if let Some(caveat) = blocking().find(|caveat| caveat.of_companion()) {
         return Some((Bottleneck::BackEnd, caveat.text.clone()));
     }
     let failed = trial.gates.iter().find(|gate| !gate.pass)?;
-    if let Some(evidence) = errors_of_the_back_end(trial) {
+    if let Some(evidence) = errors_of_the_back_end(trial, companion.error_stages) {
         return Some((Bottleneck::BackEnd, evidence));
     }
     let Some(resources) = &trial.target_resources else {
@@ -205,18 +197,19 @@ impl Given {
 }
 
 /// Errors that name the back end, if the error rate failed the trial and most errors name it.
-fn errors_of_the_back_end(trial: &Trial) -> Option<String> {
+fn errors_of_the_back_end(trial: &Trial, stages: &[&str]) -> Option<String> {
     let too_many = trial
         .gates
         .iter()
         .any(|gate| !gate.pass && gate.name == "error_rate");
+    let of_back_end = |reason: &str| {
+        let told = reason.strip_prefix("error ").unwrap_or_default();
+        told.split_once('/')
+            .is_some_and(|(stage, _)| stages.contains(&stage))
+    };
     let reasons = trial.ledger.reasons.iter();
     let named: Vec<(&str, u64)> = reasons
-        .filter(|(reason, _)| {
-            BACK_END_ERRORS
-                .iter()
-                .any(|stage| reason.starts_with(stage))
-        })
+        .filter(|(reason, _)| of_back_end(reason))
         .map(|(reason, count)| (reason.as_str(), *count))
         .collect();
     let of_back_end: u64 = named.iter().map(|(_, count)| count).sum();

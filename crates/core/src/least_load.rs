@@ -115,10 +115,10 @@ mod tests {
     }
 
     #[test]
-    fn speech_needs_twenty_sessions_in_a_quick_trial_and_five_in_a_standard_one() {
-        let stt = Slo::stt();
-        assert_eq!(of_sessions(&stt, &Profile::quick()), (Some(20), Some(75)));
-        assert_eq!(of_sessions(&stt, &Profile::standard()), (Some(5), Some(25)));
+    fn a_longer_window_needs_fewer_sessions() {
+        let p95 = slo(Percentile::P95);
+        assert_eq!(of_sessions(&p95, &Profile::quick()), (Some(20), Some(75)));
+        assert_eq!(of_sessions(&p95, &Profile::standard()), (Some(5), Some(25)));
     }
 
     #[test]
@@ -170,8 +170,9 @@ mod tests {
 
     #[test]
     fn the_window_that_a_load_needs() {
-        assert!((window_needed_s(&Slo::stt(), 10.0) - 20.0).abs() < 1e-9);
-        assert!(window_needed_s(&Slo::stt(), 0.0).is_infinite());
+        let p95 = slo(Percentile::P95);
+        assert!((window_needed_s(&p95, 10.0) - 20.0).abs() < 1e-9);
+        assert!(window_needed_s(&p95, 0.0).is_infinite());
     }
 
     proptest! {

@@ -9,9 +9,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::SanityCheck;
 
-/// Bytes of a speech frame, also within a batch.
-pub const SPEECH_FRAME_BYTES: u64 = 640;
-
 /// How far the two sides of Little's law may differ, beyond the tick. Both are kept to the nanosecond of a turn of the
 /// loop, and differed by 0.01 % in the trial on which this choice is based (`docs/explanation/verdict.md`). An account
 /// that loses one frame in fifty, or whose clock runs 2 % fast, is detected.
@@ -32,9 +29,9 @@ pub enum Account {
     KernelBytesSent,
     /// Bytes that the kernel gave to the client.
     KernelBytesReceived,
-    /// The back end received less audio than was answered.
+    /// The back end received fewer bytes than the answered frames hold.
     BackEndTooLittle,
-    /// The back end received more audio than the client sent.
+    /// The back end received more bytes than the client sent.
     BackEndTooMuch,
 }
 
@@ -102,24 +99,14 @@ pub struct MetricNames {
     pub sessions: &'static str,
 }
 
-impl MetricNames {
-    /// For a gateway for streaming speech.
-    pub const STT: Self = Self {
-        frames: "stt_frames_total",
-        partials: "stt_partials_total",
-        sessions: "stt_sessions_total",
-    };
-    /// For a general WebSocket server.
-    pub const WS: Self = Self {
-        frames: "ws_messages_received_total",
-        partials: "ws_messages_sent_total",
-        sessions: "ws_connections_accepted_total",
-    };
-}
-
 impl Default for MetricNames {
+    /// Words in place of names, where no workload gives names.
     fn default() -> Self {
-        Self::STT
+        Self {
+            frames: "count of frames",
+            partials: "count of answers",
+            sessions: "count of sessions",
+        }
     }
 }
 
@@ -308,15 +295,15 @@ pub fn kernel_bytes(kernel: &KernelBytes, sent: u64, received: u64) -> [SanityCh
     ]
 }
 
-/// Compares the audio that the back end received with the frames that were answered and those that were sent. A gateway
-/// that answers without asking its back end has sent it less.
+/// Compares the bytes that the back end received with the frames that were answered and those that were sent, of which
+/// each adds `frame_bytes`. A target that answers without asking its back end has sent it less.
 #[must_use]
 #[expect(
     clippy::cast_precision_loss,
     reason = "bytes of a trial are far below 2^53"
 )]
-pub fn back_end_bytes(request_bytes: u64, client: &ClientCounts) -> SanityCheck {
-    let bytes = |frames: u64| (frames * SPEECH_FRAME_BYTES) as f64;
+pub fn back_end_bytes(request_bytes: u64, frame_bytes: u64, client: &ClientCounts) -> SanityCheck {
+    let bytes = |frames: u64| (frames * frame_bytes) as f64;
     check(
         BACK_END_BYTES,
         bytes(client.frames_answered),
@@ -468,11 +455,12 @@ mod tests {
         let lies = metrics_within(&counts(1_003.0, 949.0, 1.0), &possible);
         assert_eq!(ids(&lies), ["metrics-disagree"; 3]);
         let account = Account::of(&lies[0]).expect("known");
-        assert_eq!(
-            account.metric(&MetricNames::WS).0,
-            "ws_messages_received_total"
-        );
-        assert_eq!(account.metric(&MetricNames::STT).0, "stt_frames_total");
+        let names = MetricNames {
+            frames: "frames_total",
+            ..MetricNames::default()
+        };
+        assert_eq!(account.metric(&names).0, "frames_total");
+        assert_eq!(account.metric(&MetricNames::default()).0, "count of frames");
     }
 
     #[test]
@@ -490,7 +478,7 @@ mod tests {
 
     #[test]
     fn a_gateway_that_does_not_ask_its_back_end_is_caught() {
-        let asked = |frames: u64| ids(&[back_end_bytes(frames * SPEECH_FRAME_BYTES, &COUNTS)]);
+        let asked = |frames: u64| ids(&[back_end_bytes(frames * 640, 640, &COUNTS)]);
         assert_eq!(asked(950), [""; 0]);
         assert_eq!(asked(1_000), [""; 0]);
         assert_eq!(asked(0), ["back-end-bypassed"]);

@@ -37,8 +37,17 @@ const SECRET_PARTS: [&str; 15] = [
 /// Short names that count only as a whole, because they are too common as parts of other names.
 const SECRET_NAMES: [&str; 6] = ["key", "sig", "pass", "pw", "sid", "code"];
 
-/// Flags whose whole value is a secret.
-const SECRET_FLAGS: [&str; 2] = ["--token", "--token-secret"];
+/// The whole value of a flag is a secret if its name has one of these words. What is given in a file is in a flag that
+/// ends with `-file`.
+const SECRET_WORDS: [&str; 7] = [
+    "token",
+    "secret",
+    "password",
+    "passphrase",
+    "key",
+    "credential",
+    "credentials",
+];
 
 /// The flag whose value is a name, a colon and a secret.
 const HEADER_FLAG: &str = "--header";
@@ -283,25 +292,30 @@ pub fn redacted_header(line: &str) -> String {
 #[must_use]
 pub fn redacted_command<S: AsRef<str>>(words: &[S]) -> Vec<String> {
     let mut flag = None;
-    let redact = |word: &S| {
-        let word = word.as_ref();
+    let words = words.iter().map(AsRef::as_ref);
+    let redacted = words.map(|word: &str| {
         if let Some(flag) = flag.take() {
             return redacted_value(flag, word);
         }
         if let Some((name, value)) = word.split_once('=')
-            && let Some(known) = flag_with_secret(name)
+            && has_secret_value(name)
         {
-            return format!("{name}={}", redacted_value(known, value));
+            return format!("{name}={}", redacted_value(name, value));
         }
-        flag = flag_with_secret(word);
+        flag = has_secret_value(word).then_some(word);
         redacted_url(word)
-    };
-    words.iter().map(redact).collect()
+    });
+    redacted.collect()
 }
 
-fn flag_with_secret(word: &str) -> Option<&'static str> {
-    let all = SECRET_FLAGS.iter().chain([&HEADER_FLAG]);
-    all.copied().find(|flag| *flag == word)
+/// Whether this is a flag whose value is a secret, or ends with one.
+fn has_secret_value(word: &str) -> bool {
+    let Some(name) = word.strip_prefix("--") else {
+        return false;
+    };
+    let mut words = name.split('-');
+    let names_a_secret = words.any(|word| SECRET_WORDS.contains(&word));
+    word == HEADER_FLAG || (names_a_secret && !name.ends_with("-file"))
 }
 
 fn redacted_value(flag: &str, value: &str) -> String {
@@ -367,6 +381,12 @@ mod tests {
             "--token-secret",
             "S5",
             "--token=S6",
+            "--broker-password",
+            "S8",
+            "--token-file",
+            "token.txt",
+            "--keyboard",
+            "us",
             "--inference",
             "http://u:S7@h",
             "--header-file",
@@ -387,6 +407,12 @@ mod tests {
                 "--token-secret",
                 "[redacted]",
                 "--token=[redacted]",
+                "--broker-password",
+                "[redacted]",
+                "--token-file",
+                "token.txt",
+                "--keyboard",
+                "us",
                 "--inference",
                 "http://[redacted]@h",
                 "--header-file",

@@ -2,7 +2,7 @@
 //!
 //! The engine knows sockets, time and fairness; a workload knows what to say. A [`Session`] is a state machine without
 //! I/O: the engine gives it the bytes that came in and asks what to write next. Because the engine is generic over
-//! [`Workload`], the interface costs nothing.
+//! [`SessionMachines`], the interface costs nothing.
 
 use std::fmt;
 
@@ -116,7 +116,7 @@ impl Disconnect {
 
 /// One session of a workload, without I/O. All times are nanoseconds since the trial began.
 pub trait Session: Send {
-    /// What the session keeps for [`Workload::settle`]. Client processes send it as JSON.
+    /// What the session keeps for [`SessionMachines::settle`]. Client processes send it as JSON.
     type Claim: Send + Serialize + DeserializeOwned;
 
     /// The state of the session.
@@ -172,8 +172,8 @@ pub struct Account<'a> {
     pub latency: &'a mut LatencySet,
 }
 
-/// A workload: it makes sessions, and afterwards settles what they kept.
-pub trait Workload: Sync {
+/// Makes the sessions of a trial, and afterwards settles what they kept.
+pub trait SessionMachines: Sync {
     /// Its session state machine.
     type Session: Session;
 

@@ -208,62 +208,10 @@ struct SloFile {
 }
 
 impl Slo {
-    /// The SLO of the streaming speech-to-text workload (section 10 of its contract).
-    #[must_use]
-    pub fn stt() -> Self {
-        Self::from_gates(
-            "stt",
-            &[
-                (Metric::Newest(Percentile::P50), 200.0),
-                (Metric::Newest(Percentile::P95), 350.0),
-                (Metric::Oldest(Percentile::P50), 1200.0),
-                (Metric::Oldest(Percentile::P95), 1650.0),
-                (Metric::ErrorRate, 1e-5),
-            ],
-        )
-    }
-
-    /// The SLO of the echo workload: every message comes back soon.
-    #[must_use]
-    pub fn echo() -> Self {
-        Self::from_gates(
-            "echo",
-            &[
-                (Metric::Newest(Percentile::P50), 10.0),
-                (Metric::Newest(Percentile::P95), 50.0),
-                (Metric::ErrorRate, 1e-5),
-            ],
-        )
-    }
-
-    /// The SLO of a test of workload `ws`, by the test's name; for an unknown name, that of `ping`.
-    ///
-    /// If the load is messages or connections at a rate, there are samples for a 99th percentile. With one ping every
-    /// few seconds, a short trial of few connections has too few of them.
-    #[must_use]
-    pub fn ws(test: &str) -> Self {
-        let newest = |percentile, ms| (Metric::Newest(percentile), ms);
-        let (test, mut gates) = match test {
-            "hold" | "limit" => (test, vec![newest(Percentile::P95, 250.0)]),
-            "throughput" | "matrix" | "formats" | "fanout" => {
-                (test, vec![newest(Percentile::P99, 100.0)])
-            }
-            "storm" => (test, vec![newest(Percentile::P99, 250.0)]),
-            _ => (
-                "ping",
-                vec![
-                    newest(Percentile::P50, 10.0),
-                    newest(Percentile::P99, 100.0),
-                ],
-            ),
-        };
-        gates.push((Metric::ErrorRate, 1e-5));
-        Self::from_gates(&format!("ws-{test}"), &gates)
-    }
-
     /// The given gates, plus those that no server may break: nothing lost, duplicated, reordered or wrong, and no
     /// session that failed or died.
-    fn from_gates(name: &str, gates: &[(Metric, f64)]) -> Self {
+    #[must_use]
+    pub fn from_gates(name: &str, gates: &[(Metric, f64)]) -> Self {
         let never = [
             Metric::FramesLost,
             Metric::FramesDuplicated,

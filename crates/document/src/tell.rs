@@ -32,6 +32,12 @@ pub trait Tell: Sync {
         Parameters::new()
     }
 
+    /// The names of the parameters that a command repeats the measurement with, in its order: those that have a flag
+    /// beside the others. What a series of trials varies by itself has none.
+    fn repeated_with<'a>(&self, parameters: &'a Parameters) -> Vec<&'a str> {
+        parameters.keys().map(String::as_str).collect()
+    }
+
     /// Its section of a trial's page.
     fn trial(&self, _trial: &Trial) -> Option<Section> {
         None

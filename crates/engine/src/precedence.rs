@@ -10,7 +10,7 @@ pub(crate) fn settle_in(cpu: Option<usize>) {
     be_punctual();
 }
 
-/// The nice value of what must not be late: the engine's threads, and the simulator beside them, because its lateness
+/// The nice value of what must not be late: the engine's threads, and the companion beside them, because its lateness
 /// would be charged to the target. It puts them ahead of the sampling and the display, which run on the same cores.
 const PRIORITY: i32 = -10;
 

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use plimsoll_core::profile::Profile;
 use plimsoll_core::schedule::SessionPlan;
-use plimsoll_core::session::{Session, Workload};
+use plimsoll_core::session::{Session, SessionMachines};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
@@ -117,7 +117,7 @@ pub(crate) enum Message<C> {
 ///
 /// # Errors
 /// [`EngineError`] if the engine cannot start. What happens to sessions is in the report.
-pub fn run<W: Workload>(
+pub fn run<W: SessionMachines>(
     workload: &W,
     options: &Options,
     stop: &AtomicBool,
@@ -131,7 +131,7 @@ pub fn run<W: Workload>(
 ///
 /// # Errors
 /// The same as for [`run`], and when the trial does not begin.
-pub fn run_in<W: Workload>(
+pub fn run_in<W: SessionMachines>(
     company: &dyn Company,
     workload: &W,
     options: &Options,
@@ -177,10 +177,10 @@ pub fn run_in<W: Workload>(
     })
 }
 
-type Claim<W> = <<W as Workload>::Session as Session>::Claim;
+type Claim<W> = <<W as SessionMachines>::Session as Session>::Claim;
 
 /// The sessions of one thread.
-fn share_of<W: Workload>(
+fn share_of<W: SessionMachines>(
     workload: &W,
     options: &Options,
     thread: usize,

@@ -1,6 +1,6 @@
 //! What a run measured while the claims of its sessions are still open.
 
-use plimsoll_core::session::{Account, Session, Workload};
+use plimsoll_core::session::{Account, Session, SessionMachines};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
@@ -36,7 +36,7 @@ impl<C> Unsettled<C> {
     #[must_use]
     pub fn settle<W>(mut self, workload: &W) -> Report
     where
-        W: Workload,
+        W: SessionMachines,
         W::Session: Session<Claim = C>,
     {
         let account = Account {

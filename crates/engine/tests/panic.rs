@@ -7,12 +7,12 @@ use std::sync::atomic::AtomicBool;
 use plimsoll_core::profile::Profile;
 use plimsoll_core::recorder::Recorder;
 use plimsoll_core::schedule::SessionPlan;
-use plimsoll_core::session::{Disconnect, Phase, Session, Transmit, Workload};
+use plimsoll_core::session::{Disconnect, Phase, Session, SessionMachines, Transmit};
 use plimsoll_engine::{EngineError, Options, run};
 
 struct Panics;
 
-impl Workload for Panics {
+impl SessionMachines for Panics {
     type Session = Self;
 
     fn session(&self, _plan: &SessionPlan) -> Self {

@@ -14,7 +14,7 @@ use plimsoll_core::profile::{NS_PER_MS, NS_PER_S, Profile, Window};
 use plimsoll_core::recorder::{Ages, Recorder};
 use plimsoll_core::sanity::{Residence, kernel_bytes, littles_law};
 use plimsoll_core::schedule::{Arrivals, Periodic, SessionPlan, Spacing};
-use plimsoll_core::session::{Disconnect, Phase, Session, Transmit, Workload};
+use plimsoll_core::session::{Disconnect, Phase, Session, SessionMachines, Transmit};
 use plimsoll_engine::{Options, Report, run};
 
 const MESSAGE_BYTES: usize = 4096;
@@ -38,7 +38,7 @@ struct TickSession {
     written_ns: Vec<u64>,
 }
 
-impl Workload for Ticks {
+impl SessionMachines for Ticks {
     type Session = TickSession;
 
     fn session(&self, plan: &SessionPlan) -> TickSession {
@@ -154,7 +154,7 @@ impl Session for TickSession {
 /// Like [`Ticks`], but the sessions come one by one, also in the window.
 struct Arriving(Arrivals);
 
-impl Workload for Arriving {
+impl SessionMachines for Arriving {
     type Session = TickSession;
 
     fn plan(&self, id: u32, sessions: u32, profile: &Profile, seed: u64) -> SessionPlan {
@@ -171,7 +171,7 @@ struct Forgetful;
 
 struct ForgetfulSession(TickSession);
 
-impl Workload for Forgetful {
+impl SessionMachines for Forgetful {
     type Session = ForgetfulSession;
 
     fn session(&self, plan: &SessionPlan) -> ForgetfulSession {

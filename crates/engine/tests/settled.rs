@@ -12,7 +12,7 @@ use plimsoll_core::ledger::FrameLedger;
 use plimsoll_core::profile::{NS_PER_MS, Profile};
 use plimsoll_core::recorder::Recorder;
 use plimsoll_core::schedule::{Periodic, SessionPlan};
-use plimsoll_core::session::{Account, Disconnect, Phase, Session, Transmit, Workload};
+use plimsoll_core::session::{Account, Disconnect, Phase, Session, SessionMachines, Transmit};
 use plimsoll_engine::clock::Clock;
 use plimsoll_engine::{Company, Options, Part, Report, Unsettled, run, run_in};
 use serde::{Deserialize, Serialize};
@@ -42,7 +42,7 @@ struct QueueSession {
     inbox: Vec<u8>,
 }
 
-impl Workload for Queue {
+impl SessionMachines for Queue {
     type Session = QueueSession;
 
     fn session(&self, plan: &SessionPlan) -> QueueSession {

@@ -12,7 +12,7 @@ use plimsoll_core::ledger::{FrameLedger, Naming};
 use plimsoll_core::profile::{NS_PER_MS, Profile, Window};
 use plimsoll_core::recorder::{Ages, Recorder};
 use plimsoll_core::schedule::{Periodic, SessionPlan};
-use plimsoll_core::session::{Disconnect, Phase, Session, Transmit, Workload};
+use plimsoll_core::session::{Disconnect, Phase, Session, SessionMachines, Transmit};
 use plimsoll_engine::{Options, Report, run};
 
 const REQUEST: [u8; 8] = *b"request\n";
@@ -49,7 +49,7 @@ impl RequestSession {
     }
 }
 
-impl Workload for Requests {
+impl SessionMachines for Requests {
     type Session = RequestSession;
 
     fn session(&self, plan: &SessionPlan) -> RequestSession {

@@ -55,7 +55,7 @@ impl Observed {
                 .iter()
                 .filter_map(|workload| workload.companions())
                 .map(|companions| ObservedCompanion {
-                    name: companions.name(),
+                    name: companions.terms().name,
                     remedy: companions.remedy(),
                     program: companions
                         .find(root)

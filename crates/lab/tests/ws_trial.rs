@@ -12,7 +12,7 @@ use plimsoll_core::record::{LoadUnit, Trial};
 use plimsoll_host::isolation::{CpuList, Placement};
 use plimsoll_host::machine::MachineFacts;
 use plimsoll_host::signals::Stop;
-use plimsoll_lab::trial::{self, Conditions, Inference, NetworkPlan, Subject, TargetUrl};
+use plimsoll_lab::trial::{self, BackEnd, Conditions, NetworkPlan, Subject, TargetUrl};
 use plimsoll_protocol::websocket::handshake::accept_for;
 use plimsoll_protocol::websocket::{Opcode, RawFrame, mask_in_place};
 use plimsoll_workload::{Value, Values, Workload};
@@ -145,7 +145,7 @@ fn trial_of(values: &[(&str, Value)], load: u32, logs: &Path) -> Trial {
             why: "a test".to_owned(),
         },
         quota_period_us: 10_000,
-        inference: Inference::None,
+        back_end: BackEnd::None,
         configured: false,
         log_folder: logs.to_path_buf(),
         machine: MachineFacts::of_this_machine(),

@@ -7,7 +7,7 @@ mod parameters;
 use std::path::PathBuf;
 
 pub(crate) use measurement::{LoadArgs, NetworkName, OutArgs, Where, Which};
-pub(crate) use parameters::ParameterArgs;
+pub(crate) use parameters::{ParameterArgs, PropertyArgs};
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
@@ -179,6 +179,8 @@ pub(crate) struct CheckArgs {
     /// Run only the cases whose ID contains this text
     #[arg(long, value_name = "TEXT")]
     pub(crate) only: Option<String>,
+    #[command(flatten)]
+    pub(crate) properties: PropertyArgs,
     #[command(flatten)]
     pub(crate) out: OutArgs,
 }
@@ -422,6 +424,17 @@ mod tests {
         assert!(parse("plimsoll run x --url ws://h:1/ --sessions 5").is_err());
         assert!(parse("plimsoll run x --sessions 0").is_err());
         assert!(parse("plimsoll run x --load 5").is_ok());
+    }
+
+    #[test]
+    fn a_check_takes_what_a_target_is_and_no_load() {
+        let parse = |line: &str| Args::try_parse_from(line.split(' '));
+        assert!(parse("plimsoll check --url ws://h --dialect wse").is_ok());
+        assert!(parse("plimsoll check x --dialect nonsense").is_err());
+        for load in ["--test storm", "--message-bytes 5", "--token-secret x"] {
+            let line = format!("plimsoll check --url ws://h {load}");
+            assert!(parse(&line).is_err(), "{load}");
+        }
     }
 
     #[test]

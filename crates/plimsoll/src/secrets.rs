@@ -11,11 +11,16 @@ use std::sync::Once;
 
 use plimsoll_core::secret::{Secret, Secrets, redacted_command};
 use plimsoll_host::secret_variables::HEADERS_VARIABLE;
-use plimsoll_workload::{Kind, Value, Values, Workload};
+use plimsoll_workload::{Value, Values, Workload};
 
 use crate::args::{LoadArgs, ParameterArgs};
 use crate::failure::Failure;
 use crate::workloads;
+
+/// The bearer token of `plimsoll check --url`.
+pub(crate) const TOKEN_VARIABLE: &str = "PLIMSOLL_TOKEN";
+/// The token that the pages of `plimsoll serve` require.
+pub(crate) const SERVE_TOKEN_VARIABLE: &str = "PLIMSOLL_SERVE_TOKEN";
 
 /// Name and value of each header.
 pub(crate) type Headers = Vec<(String, Secret)>;
@@ -75,16 +80,11 @@ fn malformed(from: &str) -> Failure {
 }
 
 /// The given parameters, with the secrets that are in files.
-pub(crate) fn with_secret_files(
-    workload: &dyn Workload,
-    parameters: &ParameterArgs,
-) -> Result<Values, Failure> {
+pub(crate) fn with_secret_files(parameters: &ParameterArgs) -> Result<Values, Failure> {
     let mut given = parameters.given.clone();
-    for row in workload.parameters().iter().filter(|row| row.is_secret()) {
-        if let Some(file) = parameters.secret_file(row.name) {
-            let secret = in_file(&format!("--{}-file", row.flag()), file)?;
-            given.set(row.name, Value::Secret(secret));
-        }
+    for (name, file) in parameters.secret_files() {
+        let flag = format!("--{}-file", name.replace('_', "-"));
+        given.set(name, Value::Secret(in_file(&flag, file)?));
     }
     Ok(given)
 }
@@ -98,13 +98,13 @@ pub(crate) fn of_parameters(
         .iter()
         .flat_map(|workload| workload.parameters())
     {
-        let Kind::Secret { variable: name } = row.kind else {
+        let Some(name) = row.variable() else {
             continue;
         };
         let flag = format!("--{}-file", row.flag());
         let secret = match parameters.given.secret(row.name) {
             Some(secret) => Some(secret.clone()),
-            None => in_file_or_environment(&flag, parameters.secret_file(row.name), name)?,
+            None => in_file_or_environment(&flag, parameters.secret_file(row.name), &name)?,
         };
         found.extend(secret.map(|secret| (row.name, secret)));
     }
@@ -118,12 +118,12 @@ pub(crate) fn add_of_environment(
     values: &mut Values,
 ) -> Result<(), Failure> {
     for row in workload.parameters() {
-        let Kind::Secret { variable: name } = row.kind else {
+        let Some(name) = row.variable() else {
             continue;
         };
         if values.get(row.name).is_none()
             && values.fit(row)
-            && let Some(secret) = variable(name)?
+            && let Some(secret) = variable(&name)?
         {
             values.set(row.name, Value::Secret(secret));
         }
@@ -232,7 +232,14 @@ pub(crate) fn absolute(files: &[PathBuf]) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use clap::CommandFactory;
+    use plimsoll_host::secret_variables::is_ours;
+    use plimsoll_workload::Parameter;
+
     use super::*;
+    use crate::args::Args;
 
     #[test]
     fn a_file_of_headers_has_comments() {
@@ -259,6 +266,38 @@ mod tests {
             .map(|(name, value)| format!("{name}={}", value.expose()))
             .collect();
         assert_eq!(told, ["X=1", "x=2", "COOKIE=b", "Y=3"]);
+    }
+
+    /// The flags with a file beside them, of every command, and the secrets among the parameters.
+    fn flags_of_secrets() -> BTreeSet<String> {
+        let commands = Args::command();
+        let longs = commands.get_subcommands().flat_map(|command| {
+            let longs = command.get_arguments().filter_map(|arg| arg.get_long());
+            longs.map(str::to_owned).collect::<Vec<_>>()
+        });
+        let besides = longs.filter_map(|long| Some(long.strip_suffix("-file")?.to_owned()));
+        let rows = workloads::ALL.iter().flat_map(|one| one.parameters());
+        let rows = rows.filter(|row| row.is_secret()).map(Parameter::flag);
+        besides.chain(rows).collect()
+    }
+
+    #[test]
+    fn every_secret_is_known_as_one_by_its_flag_and_its_variable() {
+        let flags = flags_of_secrets();
+        assert!(flags.len() >= 2, "{flags:?}");
+        for flag in flags {
+            let flag = format!("--{flag}");
+            let apart = redacted_command(&[flag.as_str(), "canary"]);
+            let together = redacted_command(&[format!("{flag}=canary")]);
+            let shown = [apart, together].concat().concat();
+            assert!(!shown.contains("canary"), "{shown}");
+        }
+        let rows = workloads::ALL.iter().flat_map(|one| one.parameters());
+        let variables = rows.filter_map(Parameter::variable);
+        let ours = [TOKEN_VARIABLE, SERVE_TOKEN_VARIABLE].map(str::to_owned);
+        for name in variables.chain(ours) {
+            assert!(is_ours(&name), "{name}");
+        }
     }
 
     #[test]

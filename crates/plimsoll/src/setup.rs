@@ -16,7 +16,7 @@ use plimsoll_host::resources::Source;
 use plimsoll_host::signals::Stop;
 use plimsoll_lab::build::build as build_target;
 use plimsoll_lab::manifest::{self, Manifest};
-use plimsoll_lab::trial::{Conditions, Inference, NetworkPlan, Subject, TargetUrl};
+use plimsoll_lab::trial::{BackEnd, Conditions, NetworkPlan, Subject, TargetUrl};
 use plimsoll_workload::Plan;
 
 use crate::args::{LoadArgs, NetworkName, Where, Which};
@@ -26,14 +26,22 @@ use crate::{build, secrets};
 
 /// The manifest of a target by name or by file.
 pub(crate) fn manifest_of(target: Option<&str>, which: &Which) -> Result<Manifest, Failure> {
+    let workload = which.workload.about().name;
     if let Some(file) = &which.manifest {
-        return Ok(Manifest::read(file, workloads::manifest_keys)?);
+        let manifest = Manifest::read(file, workloads::manifest_keys)?;
+        if manifest.workload != workload {
+            return Err(Failure::Usage(format!(
+                "{} is a target of workload {}; add --workload {}",
+                manifest.name, manifest.workload, manifest.workload
+            )));
+        }
+        return Ok(manifest);
     }
     let root = manifest::root_of_this_process(which.root.as_deref())?;
     let name = target.ok_or_else(|| Failure::Usage("name a target, or give --url".to_owned()))?;
     Ok(manifest::find(
         &root,
-        which.workload.about().name,
+        workload,
         name,
         workloads::manifest_keys,
     )?)
@@ -59,12 +67,6 @@ pub(crate) fn subject(
             }
         }
         let manifest = manifest_of(target, which)?;
-        if manifest.workload != which.workload.about().name {
-            return Err(Failure::Usage(format!(
-                "{} is a target of workload {}; add --workload {}",
-                manifest.name, manifest.workload, manifest.workload
-            )));
-        }
         return Ok(Subject::Started(Box::new(manifest)));
     };
     let default_path = plan::plan(which, load, None)?.told().path;
@@ -133,9 +135,9 @@ pub(crate) fn conditions(
     plan.unit().shape(&mut profile);
     let mut slos = slos(&load.slo)?.into_iter();
     let headers = secrets::headers(load)?;
-    let inference = inference(which, load)?;
+    let back_end = back_end(which, load)?;
     let placement = placement(place)?;
-    let network = network(subject, place, &*plan, &inference, &placement)?;
+    let network = network(subject, place, &*plan, &back_end, &placement)?;
     // Everything that can be refused has been refused by now, in one line.
     secrets::warn_of_the_process_list();
     Ok(Conditions {
@@ -151,7 +153,7 @@ pub(crate) fn conditions(
         placement,
         network,
         quota_period_us: quota_period_us(place),
-        inference,
+        back_end,
         configured: which.url.is_none(),
         log_folder,
         machine: MachineFacts::of_this_machine(),
@@ -173,7 +175,7 @@ fn network(
     subject: &Subject,
     place: &Where,
     plan: &dyn Plan,
-    inference: &Inference,
+    back_end: &BackEnd,
     placement: &Placement,
 ) -> Result<NetworkPlan, Failure> {
     let loopback = |why: &str| NetworkPlan::Loopback {
@@ -191,7 +193,7 @@ fn network(
             None => Ok(loopback("it runs already")),
         };
     }
-    let possible = if let Inference::Url(url) = inference {
+    let possible = if let BackEnd::Url(url) = back_end {
         Err(format!(
             "--inference {url} cannot be reached from the target's own network"
         ))
@@ -287,38 +289,79 @@ fn slo(file: &Path) -> Result<Slo, Failure> {
     Slo::parse(&text, &name).map_err(|error| refuse(error.to_string()))
 }
 
-fn inference(which: &Which, load: &LoadArgs) -> Result<Inference, Failure> {
-    let Some(companions) = which.workload.companions().filter(|_| which.url.is_none()) else {
-        // A running server has its own back end.
-        return Ok(Inference::None);
+fn back_end(which: &Which, load: &LoadArgs) -> Result<BackEnd, Failure> {
+    let is_simulator = load.back_end == "sim";
+    let refuse = |why: &str| {
+        let url = redacted_url(&load.back_end);
+        Err(Failure::Usage(format!("--inference {url}: {why}")))
     };
-    if load.inference != "sim" {
-        let authority = load.inference.strip_prefix("http://");
+    let Some(companions) = which.workload.companions().filter(|_| which.url.is_none()) else {
+        return match (is_simulator, &which.url) {
+            (true, _) => Ok(BackEnd::None),
+            (false, Some(_)) => {
+                refuse("a server that runs already (--url) has its own; leave the flag out")
+            }
+            (false, None) => refuse(&format!(
+                "targets of workload {} ask no server; leave the flag out",
+                which.workload.about().name
+            )),
+        };
+    };
+    if !is_simulator {
+        let authority = load.back_end.strip_prefix("http://");
         // Targets receive this URL, log it, and do not send a user, a password or a query with it.
         if authority.is_none_or(|rest| rest.contains(['@', '?', '#'])) {
-            return Err(Failure::Usage(format!(
-                "--inference {}: write `sim` or a URL without user, password and query, http://HOST:PORT",
-                redacted_url(&load.inference)
-            )));
+            return refuse(
+                "write `sim` or a URL without user, password and query, http://HOST:PORT",
+            );
         }
-        return Ok(Inference::Url(load.inference.clone()));
+        return Ok(BackEnd::Url(load.back_end.clone()));
     }
     let root = manifest::root_of_this_process(which.root.as_deref()).ok();
-    Ok(Inference::Simulator(companions.find(root.as_deref())?))
+    Ok(BackEnd::Companion(companions.find(root.as_deref())?))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Args, Command};
+    use crate::args::{Args, Command, RunArgs};
     use clap::Parser;
 
-    fn load_args(line: &str) -> LoadArgs {
-        let words = format!("plimsoll run x --sessions 5 {line}");
+    fn run_args(line: &str) -> RunArgs {
+        let words = format!("plimsoll run --sessions 5 {line}");
         let args = Args::try_parse_from(words.split_whitespace()).unwrap();
         match args.command {
-            Command::Run(run) => run.load,
+            Command::Run(run) => run,
             other => panic!("{other:?}"),
+        }
+    }
+
+    fn load_args(line: &str) -> LoadArgs {
+        run_args(&format!("x {line}")).load
+    }
+
+    #[test]
+    fn a_back_end_is_only_for_targets_that_ask_one() {
+        let given = |line: &str| {
+            let run = run_args(line);
+            back_end(&run.which, &run.load).map_err(|error| error.to_string())
+        };
+        assert!(matches!(given("--url ws://h"), Ok(BackEnd::None)));
+        assert!(matches!(given("x --workload ws"), Ok(BackEnd::None)));
+        let url = given("x --inference http://h:1");
+        assert!(matches!(url, Ok(BackEnd::Url(_))), "{url:?}");
+        for (line, words) in [
+            ("--url ws://h --inference http://u:canary@h", "--url"),
+            (
+                "x --workload ws --inference http://u:canary@h",
+                "workload ws",
+            ),
+            ("x --inference http://u:canary@h", "without user"),
+            ("x --inference http://h/?key=canary", "without user"),
+        ] {
+            let text = given(line).unwrap_err();
+            assert!(text.starts_with("--inference http://"), "{text}");
+            assert!(text.contains(words) && !text.contains("canary"), "{text}");
         }
     }
 

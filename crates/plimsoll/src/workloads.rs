@@ -72,3 +72,56 @@ pub(crate) struct Owned {
     pub(crate) workload: &'static str,
     pub(crate) row: &'static Parameter,
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use plimsoll_workload::{Kind, Plan, Value, Values};
+
+    use super::ALL;
+
+    /// The plans of every workload that may have an SLO of their own: one for each of its tests, or the usual one.
+    fn plans() -> Vec<Arc<dyn Plan>> {
+        let mut plans = Vec::new();
+        for workload in ALL {
+            let plan = |values| workload.planned(values).expect("a plan");
+            let test = workload.parameters().iter().find(|row| row.name == "test");
+            match test.map(|row| row.kind) {
+                Some(Kind::OneOf(tests)) => plans.extend(tests.iter().map(|test| {
+                    let test = Value::Word(test.name.to_owned());
+                    plan(Values::default().with("test", test))
+                })),
+                _ => plans.push(plan(Values::default())),
+            }
+        }
+        plans
+    }
+
+    #[test]
+    fn the_reference_page_has_the_gates_of_every_built_in_slo() {
+        let page = include_str!("../../../docs/reference/slo.md");
+        let (_, section) = page.split_once("\n## Built-in SLOs\n").expect("a section");
+        let section = section.split("\n## ").next().unwrap_or_default();
+        let rows = section.lines().filter(|line| line.starts_with("| `"));
+        let on_page: BTreeMap<String, String> = rows
+            .map(|row| {
+                let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+                (cells[0].trim_matches('`').to_owned(), cells[2].to_owned())
+            })
+            .collect();
+        let built_in: BTreeMap<String, String> = plans()
+            .iter()
+            .map(|plan| {
+                let slo = plan.slo();
+                let gates = slo.gates.iter().filter(|gate| gate.threshold > 0.0);
+                let gates: Vec<String> = gates
+                    .map(|gate| format!("`{}` {}", gate.metric.name(), gate.threshold))
+                    .collect();
+                (slo.name, gates.join(", "))
+            })
+            .collect();
+        assert_eq!(on_page, built_in);
+    }
+}

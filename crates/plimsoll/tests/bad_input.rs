@@ -81,6 +81,11 @@ fn values_that_make_no_sense_are_refused_with_what_does() {
     refused_at_once(run("rust-axum"), &["--sessions", "--help"]);
     let check = Plimsoll::measuring(["check", "rust-axum", "--token", "x"]);
     refused_at_once(check, &["--token", "--url"]);
+    let check = Plimsoll::measuring(["check", "rust-axum", "--dialect", "echo"]);
+    refused_at_once(check, &["--dialect", "--workload ws"]);
+    let check = "check node-ws --workload ws --dialect wse";
+    let check = Plimsoll::measuring(check.split(' '));
+    refused_at_once(check, &["--dialect wse", "target.toml"]);
     let find = Plimsoll::measuring(["find", "rust-axum", "--time-budget", "0"]);
     refused_at_once(find, &["--time-budget 0", "above 0"]);
     let find = Plimsoll::measuring(["find", "rust-axum", "--width=-0.5"]);

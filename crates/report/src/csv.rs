@@ -24,13 +24,18 @@ pub fn of(seconds: &[Second]) -> String {
     text
 }
 
+/// The column that has another name than its field: as in the records.
+const COMPANION_CPU_CORES: &str = "inference_cpu_cores";
+
 /// Every field with its name. The pattern has no `..` on purpose: a field added to [`Second`] must be added here, or
 /// this does not compile.
 fn cells(second: &Second) -> Vec<(&'static str, String)> {
     macro_rules! cells_of {
         ($($name:ident: $kind:ident,)+) => {{
-            let Second { $($name),+ } = second;
-            vec![$((stringify!($name), $kind(*$name))),+]
+            let Second { $($name,)+ companion_cpu_cores } = second;
+            let mut cells = vec![$((stringify!($name), $kind(*$name))),+];
+            cells.push((COMPANION_CPU_CORES, maybe_real(*companion_cpu_cores)));
+            cells
         }};
     }
     cells_of! {
@@ -55,7 +60,6 @@ fn cells(second: &Second) -> Vec<(&'static str, String)> {
         target_throttled_share: maybe_real,
         target_run_queue_wait_share: maybe_real,
         target_fds: maybe_whole,
-        inference_cpu_cores: maybe_real,
     }
 }
 
@@ -121,7 +125,7 @@ impl Row<'_> {
             target_throttled_share: self.real("target_throttled_share")?,
             target_run_queue_wait_share: self.real("target_run_queue_wait_share")?,
             target_fds: self.parsed("target_fds")?,
-            inference_cpu_cores: self.real("inference_cpu_cores")?,
+            companion_cpu_cores: self.real(COMPANION_CPU_CORES)?,
         })
     }
 

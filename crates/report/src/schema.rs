@@ -3,7 +3,7 @@
 //! It describes what Plimsoll writes: every field is present, and an unknown value is `null`.
 
 use plimsoll_core::record::{
-    Bracket, Calibration, Comparison, Live, Ranking, SearchPlan, Trial, WsCalibration,
+    Bracket, Calibration, ClientCosts, Comparison, Live, Ranking, SearchPlan, Trial,
 };
 use plimsoll_document::Tellers;
 use schemars::generate::SchemaSettings;
@@ -18,7 +18,7 @@ pub fn all(tellers: Tellers) -> Vec<(&'static str, String)> {
     vec![
         ("bracket.json", schema_of::<Bracket>()),
         ("calibration.json", schema_of::<Calibration>()),
-        ("calibration-ws.json", schema_of::<WsCalibration>()),
+        ("calibration-ws.json", schema_of::<ClientCosts>()),
         ("check.json", schema_of::<Check>()),
         ("comparison.json", schema_of::<Comparison>()),
         ("live.json", schema_of::<Live>()),

@@ -50,8 +50,8 @@ fn every_record_comes_back_as_it_was_written() {
     }
     folder.write_bracket(&bracket).unwrap();
     folder.write_calibration(&example::calibration()).unwrap();
-    let ws = example::ws_calibration();
-    folder.write_ws_calibration(&ws).unwrap();
+    let ws = example::client_costs();
+    folder.write_client_costs(&ws).unwrap();
     folder.write_check(&example::check()).unwrap();
 
     let results = load(folder.path(), TELLERS).unwrap();
@@ -64,11 +64,27 @@ fn every_record_comes_back_as_it_was_written() {
     assert_eq!(results.trials[13].stem, "trial-014");
     assert_eq!(results.bracket, Some(bracket));
     assert_eq!(results.calibration, Some(example::calibration()));
-    assert_eq!(results.ws_calibration, Some(ws));
+    assert_eq!(results.client_costs, [ws]);
     let check = results
         .check
         .map(|check| serde_json::to_value(check).unwrap());
     assert_eq!(check, Some(example::check()));
+}
+
+#[test]
+fn costs_without_a_workload_are_of_the_one_in_the_name_of_their_file() {
+    let (_place, folder) = folder_with_a_run();
+    let ws = example::client_costs();
+    let mut earlier = serde_json::to_value(&ws).unwrap();
+    earlier.as_object_mut().unwrap().remove("workload");
+    let file = folder.path().join("calibration-ws.json");
+    fs::write(file, earlier.to_string()).unwrap();
+    let mut echo = example::client_costs();
+    "echo".clone_into(&mut echo.workload);
+    folder.write_client_costs(&echo).unwrap();
+    assert!(folder.path().join("calibration-echo.json").exists());
+    let results = load(folder.path(), TELLERS).unwrap();
+    assert_eq!(results.client_costs, [echo, ws]);
 }
 
 #[test]

@@ -160,6 +160,15 @@ fn a_soak_with_all_that_can_be_known() {
 }
 
 #[test]
+fn a_ledger_that_does_not_add_up_is_told_once() {
+    let mut run = example::failed_run();
+    run.ledger.frames_answered += 1;
+    let told = text::trial(&run, false, TELLERS);
+    let gaps = told.matches("the ledger does not add up").count();
+    assert_eq!(gaps, 1, "{told}");
+}
+
+#[test]
 fn a_find_by_two_slos() {
     let find = example::evidence::two_slos();
     let rendered = rendered_with(&find.trials, Some(&find.relaxed), |folder| {
@@ -211,12 +220,12 @@ fn check_and_calibration() {
 #[test]
 fn client_costs_of_workload_ws() {
     let rendered = rendered_with(&[], None, |folder| {
-        let calibration = example::ws_calibration();
-        folder.write_ws_calibration(&calibration).unwrap();
+        let calibration = example::client_costs();
+        folder.write_client_costs(&calibration).unwrap();
     });
     let files = ["summary.md", "step-summary.md", "junit.xml"];
     assert_files("client-costs", &rendered, &files);
-    let calibration = rendered.results.ws_calibration.as_ref().unwrap();
+    let calibration = rendered.results.client_costs.first().unwrap();
     assert_golden(
         "client-costs/terminal.txt",
         &text::client_costs(calibration),

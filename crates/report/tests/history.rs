@@ -169,7 +169,7 @@ fn a_calibration_of_workload_ws_stands_by_its_first_cost() {
     let place = Place::new();
     place
         .folder("costs")
-        .write_ws_calibration(&example::ws_calibration())
+        .write_client_costs(&example::client_costs())
         .unwrap();
     let (history, _) = place.refreshed();
     let found = all(&history);

@@ -216,8 +216,8 @@ fn check_and_calibration_are_tables() {
 fn client_costs_are_a_table() {
     let place = tempfile::tempdir().unwrap();
     let folder = ResultFolder::create(place.path()).unwrap();
-    let calibration = example::ws_calibration();
-    folder.write_ws_calibration(&calibration).unwrap();
+    let calibration = example::client_costs();
+    folder.write_client_costs(&calibration).unwrap();
     let page = assert_sound(&page_of(place.path()));
     let claim = "One core of this client is on time with 172,500 messages per second";
     assert!(text_of(&page, "[data-test=claim]").starts_with(claim));

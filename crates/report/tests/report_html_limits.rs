@@ -86,7 +86,7 @@ fn sixty_trials_stay_below_a_megabyte() {
                 client_cpu_share: noise / 1_000.0,
                 target_cpu_cores: Some(noise / 1_100.0),
                 target_rss_bytes: Some(60_000_000 + at_s * 1_000),
-                inference_cpu_cores: Some(noise / 5_000.0),
+                companion_cpu_cores: Some(noise / 5_000.0),
                 errors: at_s % 3,
                 protocol_faults: at_s % 5,
                 sessions_lost: at_s % 7,

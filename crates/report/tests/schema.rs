@@ -62,7 +62,7 @@ fn records_hold_to_the_schema() {
     let record = serde_json::to_value(example::calibration()).unwrap();
     calibration_schema.validate(&record).unwrap();
     let costs_schema = jsonschema::validator_for(&schema("calibration-ws.json")).unwrap();
-    let record = serde_json::to_value(example::ws_calibration()).unwrap();
+    let record = serde_json::to_value(example::client_costs()).unwrap();
     costs_schema.validate(&record).unwrap();
 }
 
@@ -94,7 +94,7 @@ const CHECK: &str =
     "target cases.id cases.title cases.pass cases.expected cases.seen passed failed";
 const CALIBRATION: &str =
     "bare_us_per_frame engine_us_per_frame ratio max_sessions send_lag_p99_us timer_error_p99_us";
-const WS_CALIBRATION: &str = "costs.work costs.load costs.on_time_load costs.ratio.median costs.engine_cpu_us.median costs.engine_per_core_second timer_error_p99_us";
+const CLIENT_COSTS: &str = "costs.work costs.load costs.on_time_load costs.ratio.median costs.engine_cpu_us.median costs.engine_per_core_second timer_error_p99_us";
 
 #[test]
 fn every_field_that_others_rely_on_is_in_the_schema() {
@@ -103,7 +103,7 @@ fn every_field_that_others_rely_on_is_in_the_schema() {
         ("bracket.json", BRACKET),
         ("check.json", CHECK),
         ("calibration.json", CALIBRATION),
-        ("calibration-ws.json", WS_CALIBRATION),
+        ("calibration-ws.json", CLIENT_COSTS),
     ] {
         for path in fields.split_whitespace() {
             assert!(has(&schema(name), path), "{name} has no {path}");

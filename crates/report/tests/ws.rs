@@ -179,7 +179,7 @@ fn a_trial_is_repeated_with_what_it_was_told() {
     let command = text_of(&page, "pre code");
     for told in [
         "plimsoll run node-ws --sessions 20000 --workload ws",
-        "--closed-loop --connections 100 --dialect wse --format json --message-bytes 175 --test throughput",
+        "--test throughput --dialect wse --message-bytes 175 --connections 100 --format json --closed-loop",
     ] {
         assert!(command.contains(told), "{told} in {command}");
     }
@@ -189,7 +189,7 @@ fn a_trial_is_repeated_with_what_it_was_told() {
     let place = folder_of(&cells[..1], None, &[], &[]);
     let page = assert_sound(&page_of(place.path()));
     let command = text_of(&page, "pre code");
-    assert!(command.ends_with("--connections 100 --dialect echo --test matrix"));
+    assert!(command.ends_with("--test matrix --dialect echo --connections 100"));
 }
 
 fn entries(folder: &Path) -> Vec<Entry> {

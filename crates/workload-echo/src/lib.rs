@@ -13,8 +13,8 @@ use plimsoll_core::profile::{NS_PER_MS, Profile};
 use plimsoll_core::record::LoadUnit;
 use plimsoll_core::recorder::Recorder;
 use plimsoll_core::schedule::SessionPlan;
-use plimsoll_core::session::{Endpoint, Workload as SessionMachines};
-use plimsoll_core::slo::Slo;
+use plimsoll_core::session::{Endpoint, SessionMachines};
+use plimsoll_core::slo::{Metric, Percentile, Slo};
 use plimsoll_protocol::connection::check;
 use plimsoll_protocol::paced::{Concerned, Dialogue, FrameAccount, Message, PacedSession};
 use plimsoll_protocol::websocket::{Opcode, append_client_frame};
@@ -57,6 +57,13 @@ const PARAMETERS: [Parameter; 2] = [
             "Milliseconds between two messages of a session",
         )
     },
+];
+
+/// Every message comes back soon.
+const GATES: [(Metric, f64); 3] = [
+    (Metric::Newest(Percentile::P50), 10.0),
+    (Metric::Newest(Percentile::P95), 50.0),
+    (Metric::ErrorRate, 1e-5),
 ];
 
 /// The workload.
@@ -118,7 +125,7 @@ impl Plan for EchoPlan {
     }
 
     fn slo(&self) -> Slo {
-        Slo::echo()
+        Slo::from_gates("echo", &GATES)
     }
 
     fn demand(&self, load: u32, _profile: &Profile) -> Demand {

@@ -2,25 +2,38 @@
 
 use std::path::{Path, PathBuf};
 
+use plimsoll_core::caveat::CompanionTerms;
 use plimsoll_core::latency::LagQuantiles;
-use plimsoll_core::record::Inference;
+use plimsoll_core::record::CompanionWindow;
 use plimsoll_host::Result;
+use plimsoll_workload::Manifest;
 use plimsoll_workload::companion::{Companion, CompanionSeen, Companions, Start};
 
-use crate::plan::MODEL_DELAY_MS;
+use crate::plan::{ASKS_INFERENCE, MODEL_DELAY_MS};
 use crate::simulator::{Quantiles, Simulator, Stats, find_binary};
+use crate::synthetic::FRAME_BYTES;
 
 /// What one batch costs the simulator, in µs of CPU: about what `cargo bench -p plimsoll-inference` measures, and a
 /// session sends one each second.
 const CPU_US_PER_BATCH: f64 = 80.0;
+
+/// The stages of an error are those of section 7 of the contract in which a gateway waits for its back end.
+const TERMS: CompanionTerms = CompanionTerms {
+    id: "inference",
+    name: "the inference simulator",
+    elsewhere: "run the simulator elsewhere (--inference URL)",
+    more_places: "raise MODEL_MAX_CONCURRENT",
+    frame_bytes: Some(FRAME_BYTES as u64),
+    error_stages: &["inference_request", "inference_response_parse"],
+};
 
 /// Finds and starts the simulator.
 #[derive(Debug)]
 pub(crate) struct InferenceSimulator;
 
 impl Companions for InferenceSimulator {
-    fn name(&self) -> &'static str {
-        "the inference simulator"
+    fn terms(&self) -> &'static CompanionTerms {
+        &TERMS
     }
 
     fn find(&self, root: Option<&Path>) -> Result<PathBuf> {
@@ -47,6 +60,11 @@ impl Companions for InferenceSimulator {
 
     fn told(&self, url: &str) -> Vec<(String, String)> {
         vec![("INFERENCE_URL".to_owned(), url.to_owned())]
+    }
+
+    /// Only a target that tests Plimsoll may compute its answers itself.
+    fn is_asked_by(&self, target: &Manifest) -> bool {
+        !target.denies(ASKS_INFERENCE)
     }
 
     fn cpu_us_per_session_second(&self) -> f64 {
@@ -78,7 +96,7 @@ impl Companion for Simulator {
 
 fn seen(stats: &Stats) -> CompanionSeen {
     CompanionSeen {
-        window: Inference {
+        window: CompanionWindow {
             requests: stats.requests,
             busy_share: stats.busy_share(),
             cpu_us_per_request: None,
@@ -102,5 +120,74 @@ fn lag_quantiles(quantiles: Quantiles) -> LagQuantiles {
         p99_us: Some(quantiles.p99_us as f64),
         p999_us: None,
         max_us: Some(quantiles.max_us as f64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_core::caveat::{Caveat, Doubt, Terms};
+    use plimsoll_workload::{Key, Workload};
+
+    use super::*;
+    use crate::Stt;
+
+    /// Earlier records have these ids, and other tools read them.
+    #[test]
+    fn its_caveats_have_the_ids_of_earlier_records() {
+        let terms = Terms {
+            companion: TERMS,
+            ..Terms::default()
+        };
+        let told = |doubt: &Doubt| {
+            let caveat = Caveat::of(doubt, &terms);
+            (caveat.id, caveat.text)
+        };
+        let expected = |id: &str, text: &str| (id.to_owned(), text.to_owned());
+        assert_eq!(
+            told(&Doubt::CompanionSaturated {
+                lateness_p99_ms: 11.0,
+                limit_ms: 10.0
+            }),
+            expected(
+                "inference-saturated",
+                "the inference simulator itself answered late: p99 11.0 ms, allowed 10.0 ms; give the client more cores (--client-cpus) or run the simulator elsewhere (--inference URL)"
+            )
+        );
+        assert_eq!(
+            told(&Doubt::CompanionQueued {
+                wait_p99_ms: 11.0,
+                limit_ms: 10.0
+            }),
+            expected(
+                "inference-queued",
+                "requests queued in the inference simulator: p99 11.0 ms, allowed 10.0 ms; raise MODEL_MAX_CONCURRENT"
+            )
+        );
+        let (id, text) = told(&Doubt::CompanionGone);
+        assert_eq!(id, "inference-gone");
+        assert!(text.starts_with("the inference simulator exited or stopped answering"));
+    }
+
+    fn manifest(tier: &str, own_key: &str) -> std::result::Result<Manifest, String> {
+        let text = format!(
+            "name = \"a\"\nworkload = \"stt\"\ntier = \"{tier}\"\nlanguage = \"x\"\ndescription = \"x\"\ninference_transport = \"h2c\"\n{own_key}\n[run]\ncommand = [\"sh\"]\n"
+        );
+        let keys = |_: &str| -> Option<&'static [Key]> { Some(Stt.manifest_keys()) };
+        Manifest::parse(&text, Path::new("/t/stt/a/target.toml"), keys)
+    }
+
+    #[test]
+    fn only_a_target_for_tests_may_work_without_the_simulator() {
+        let asks = |tier: &str, own_key: &str| {
+            manifest(tier, own_key).map(|manifest| InferenceSimulator.is_asked_by(&manifest))
+        };
+        assert_eq!(asks("engine", ""), Ok(true));
+        assert_eq!(asks("engine", "asks_inference = true"), Ok(true));
+        assert_eq!(asks("test", "asks_inference = false"), Ok(false));
+        let text = asks("engine", "asks_inference = false").unwrap_err();
+        assert_eq!(
+            text,
+            "asks_inference is false, but the tier is engine; remove the key: only a target of tier \"test\" may work without its inference server"
+        );
     }
 }

@@ -8,13 +8,13 @@ use plimsoll_core::profile::{NS_PER_S, Profile};
 use plimsoll_core::record::LoadUnit;
 use plimsoll_core::sanity::MetricNames;
 use plimsoll_core::session::Endpoint;
-use plimsoll_core::slo::Slo;
+use plimsoll_core::slo::{Metric, Percentile, Slo};
 use plimsoll_document::Tell;
 use plimsoll_protocol::connection::check;
 use plimsoll_workload::counters::Counted;
 use plimsoll_workload::{
     About, Checked, Companions, Counters, Demand, Drive, Job, Key, Kind, Parameter, Plan, Refusal,
-    Told, Values, Work, Workload, machines,
+    Takes, Told, Values, Work, Workload, machines,
 };
 
 use crate::InferenceTransport;
@@ -30,7 +30,7 @@ pub const CPU_PASSES: u32 = 4;
 /// The delay of the model, in ms, that targets are told and that the simulator has.
 pub const MODEL_DELAY_MS: u64 = 75;
 
-const PARAMETERS: [Parameter; 1] = [Parameter {
+pub(crate) const PARAMETERS: [Parameter; 1] = [Parameter {
     value_name: "FILE.wav",
     ..Parameter::new(
         "audio",
@@ -38,6 +38,33 @@ const PARAMETERS: [Parameter; 1] = [Parameter {
         "WAV file that sessions send: 16 kHz, mono, 16 bit [default: synthetic frames]",
     )
 }];
+
+/// The gates of section 10 of the contract.
+const GATES: [(Metric, f64); 5] = [
+    (Metric::Newest(Percentile::P50), 200.0),
+    (Metric::Newest(Percentile::P95), 350.0),
+    (Metric::Oldest(Percentile::P50), 1200.0),
+    (Metric::Oldest(Percentile::P95), 1650.0),
+    (Metric::ErrorRate, 1e-5),
+];
+
+/// Whether a target gets its answers from the inference server, as the contract requires.
+pub(crate) const ASKS_INFERENCE: &str = "asks_inference";
+
+const KEYS: [Key; 2] = [
+    Key {
+        name: "inference_transport",
+        takes: Takes::OneOf(&["h2c", "http1"]),
+        required: true,
+    },
+    Key {
+        name: ASKS_INFERENCE,
+        takes: Takes::TrueUnlessTest {
+            without: "its inference server",
+        },
+        required: false,
+    },
+];
 
 /// The workload.
 #[derive(Debug)]
@@ -56,11 +83,7 @@ impl Workload for Stt {
     }
 
     fn manifest_keys(&self) -> &'static [Key] {
-        &[Key {
-            name: "inference_transport",
-            words: &["h2c", "http1"],
-            required: true,
-        }]
+        &KEYS
     }
 
     fn variables(&self) -> &'static [&'static str] {
@@ -75,7 +98,7 @@ impl Workload for Stt {
         Some(&Stt)
     }
 
-    fn suite(&self, target: Option<&Checked<'_>>) -> Option<Box<dyn Check>> {
+    fn suite(&self, _values: &Values, target: Option<&Checked<'_>>) -> Option<Box<dyn Check>> {
         let Some((target, program)) = target.and_then(|of| Some((of, of.companion?))) else {
             return Some(Box::new(SpeechSuite::on_url()));
         };
@@ -127,7 +150,7 @@ impl Plan for SttPlan {
     }
 
     fn slo(&self) -> Slo {
-        Slo::stt()
+        Slo::from_gates("stt", &GATES)
     }
 
     /// A session gets an answer each second: a gateway flushes that often.
@@ -176,7 +199,11 @@ impl Plan for SttPlan {
 
     fn counters(&self) -> Option<Counters> {
         Some(Counters {
-            names: MetricNames::STT,
+            names: MetricNames {
+                frames: "stt_frames_total",
+                partials: "stt_partials_total",
+                sessions: "stt_sessions_total",
+            },
             counted: Counted::Answers,
         })
     }

@@ -189,6 +189,13 @@ fn biased(sample: i16) -> u16 {
     sample.cast_unsigned() ^ 0x8000
 }
 
+/// The sum of the squares of two samples: at most 2^31, so exact in 32 bits without a sign.
+fn squares(one: [u8; 2], other: [u8; 2]) -> u64 {
+    let (x, y) = (i16::from_le_bytes(one), i16::from_le_bytes(other));
+    let (x, y) = (i32::from(x), i32::from(y));
+    u64::from((x * x).wrapping_add(y * y).cast_unsigned())
+}
+
 /// What one pass over the samples gives. Every pass sees the same samples, so more passes follow in closed form.
 struct OnePass {
     samples: u64,
@@ -199,21 +206,22 @@ struct OnePass {
 }
 
 impl OnePass {
-    /// Samples whose squares a 64-bit sum of 32-bit lanes takes in one go; a block also keeps the loops vectorised.
+    /// Samples whose crossings a 16-bit sum takes in one go; a block also keeps the loops vectorised.
     const BLOCK_SAMPLES: usize = 1024;
 
     fn over(pcm: &[u8]) -> Self {
         let (pairs, _) = pcm.as_chunks::<2>();
-        let mut sum_of_squares = 0_u64;
-        for block in pairs.chunks(Self::BLOCK_SAMPLES) {
-            sum_of_squares += block
-                .iter()
-                .map(|&bytes| {
-                    let x = i32::from(i16::from_le_bytes(bytes));
-                    // At most 2^30: exact.
-                    u64::from((x * x).cast_unsigned())
-                })
-                .sum::<u64>();
+        // Two samples at a time, for which processors have an instruction: it takes half the time.
+        let (fours, rest) = pcm.as_chunks::<4>();
+        let mut sum_of_squares = rest
+            .as_chunks::<2>()
+            .0
+            .iter()
+            .map(|x| squares(*x, [0; 2]))
+            .sum();
+        for block in fours.chunks(Self::BLOCK_SAMPLES / 2) {
+            let of_block = block.iter().map(|&[a, b, c, d]| squares([a, b], [c, d]));
+            sum_of_squares += of_block.sum::<u64>();
         }
         // The sign is the top bit of the second byte. Neighbours differ where the XOR of the two has that bit.
         let next = pairs.get(1..).unwrap_or_default();

@@ -6,7 +6,7 @@ use plimsoll_core::ledger::{Audit, Naming};
 use plimsoll_core::profile::NS_PER_MS;
 use plimsoll_core::recorder::Recorder;
 use plimsoll_core::schedule::{SessionPlan, mix};
-use plimsoll_core::session::{Account, Workload};
+use plimsoll_core::session::{Account, SessionMachines};
 use serde::{Deserialize, Serialize};
 
 use super::audio::{Audio, FRAME_HEADER};
@@ -59,7 +59,7 @@ impl Sessions {
     }
 }
 
-impl Workload for Sessions {
+impl SessionMachines for Sessions {
     type Session = PacedSession<SttDialogue>;
 
     fn session(&self, plan: &SessionPlan) -> Self::Session {

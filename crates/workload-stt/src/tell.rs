@@ -1,11 +1,13 @@
 //! What a trial of workload `stt` tells: what the inference simulator used, and that answers are partials.
 
-use plimsoll_core::record::{Inference, Trial};
+use plimsoll_core::record::{CompanionWindow, Parameters, Trial};
 use plimsoll_document::facts::{lag, process};
 use plimsoll_document::words::{count, maybe, percent, us, whole_bytes};
 use plimsoll_document::{Fact, Nouns, Section, Table, Tell};
+use plimsoll_workload::parameter::that_can_be_given;
 
 use crate::Stt;
+use crate::plan::PARAMETERS;
 
 impl Tell for Stt {
     fn workload(&self) -> &'static str {
@@ -20,20 +22,24 @@ impl Tell for Stt {
         }
     }
 
+    fn repeated_with<'a>(&self, parameters: &'a Parameters) -> Vec<&'a str> {
+        that_can_be_given(&PARAMETERS, parameters)
+    }
+
     fn companions(&self, trial: &Trial) -> Option<Section> {
-        let rows = rows(trial.inference.as_ref()?);
+        let rows = rows(trial.companion.as_ref()?);
         let table = Table::of_facts("What the inference simulator used", rows);
         Some(Section::of("inference", "Inference simulator", table))
     }
 
     fn companions_in_lines(&self, trial: &Trial) -> Vec<Fact> {
-        let told = trial.inference.as_ref().map(in_a_line);
+        let told = trial.companion.as_ref().map(in_a_line);
         let told = told.map(|told| Fact::new("inference", told));
         told.into_iter().collect()
     }
 }
 
-fn rows(inference: &Inference) -> Vec<(String, String)> {
+fn rows(inference: &CompanionWindow) -> Vec<(String, String)> {
     let owned = |(name, value): (&str, String)| (name.to_owned(), value);
     let mut rows: Vec<_> = [
         ("requests", count(inference.requests)),
@@ -50,7 +56,7 @@ fn rows(inference: &Inference) -> Vec<(String, String)> {
     rows
 }
 
-fn in_a_line(inference: &Inference) -> String {
+fn in_a_line(inference: &CompanionWindow) -> String {
     format!(
         "{} requests, {} of a core, queue wait p99 {}, answers later than drawn p99 {}",
         count(inference.requests),

@@ -10,7 +10,7 @@ use plimsoll_core::latency::{LatencySet, Quantiles, Series};
 use plimsoll_core::profile::{NS_PER_S, Window};
 use plimsoll_core::recorder::Recorder;
 use plimsoll_core::schedule::SessionPlan;
-use plimsoll_core::session::{Account, Disconnect, Phase, Session, Transmit, Workload};
+use plimsoll_core::session::{Account, Disconnect, Phase, Session, SessionMachines, Transmit};
 
 use serde::{Deserialize, Serialize};
 
@@ -126,7 +126,7 @@ impl ClosedPings {
     }
 }
 
-impl Workload for ClosedPings {
+impl SessionMachines for ClosedPings {
     type Session = ClosedSession;
 
     fn session(&self, plan: &SessionPlan) -> Self::Session {
@@ -181,7 +181,7 @@ impl Flood {
     }
 }
 
-impl Workload for Flood {
+impl SessionMachines for Flood {
     type Session = ClosedSession;
 
     fn session(&self, plan: &SessionPlan) -> Self::Session {

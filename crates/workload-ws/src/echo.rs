@@ -7,7 +7,7 @@ use std::sync::Arc;
 use plimsoll_core::profile::Profile;
 use plimsoll_core::recorder::Recorder;
 use plimsoll_core::schedule::{SessionPlan, session_plan_over};
-use plimsoll_core::session::Workload;
+use plimsoll_core::session::SessionMachines;
 
 use super::payload::{Content, TooSmall};
 use super::wire::{Head, NUMBER_BYTES, Numbered, burst_of, number_of};
@@ -59,7 +59,7 @@ impl EchoMessages {
     }
 }
 
-impl Workload for EchoMessages {
+impl SessionMachines for EchoMessages {
     type Session = PacedSession<EchoMessageDialogue>;
 
     fn plan(&self, id: u32, sessions: u32, profile: &Profile, seed: u64) -> SessionPlan {

@@ -5,7 +5,7 @@ use plimsoll_core::latency::Series;
 use plimsoll_core::profile::NS_PER_S;
 use plimsoll_core::sanity::{ClientCounts, TargetCounts, metrics};
 use plimsoll_core::schedule::{Arrivals, Spacing};
-use plimsoll_core::session::{Disconnect, Session as _, Workload as _};
+use plimsoll_core::session::{Disconnect, Session as _, SessionMachines as _};
 use serde_json::{Value, json};
 
 use super::closed_loop::ClosedPings;

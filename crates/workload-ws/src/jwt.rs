@@ -9,9 +9,6 @@ use sha2::Sha256;
 
 const HEADER: &[u8] = br#"{"alg":"HS256","typ":"JWT"}"#;
 
-/// The environment variable that the secret of tokens can be given in.
-pub(crate) const TOKEN_SECRET_VARIABLE: &str = "PLIMSOLL_TOKEN_SECRET";
-
 /// How long a token is good for: longer than any trial.
 const LIFETIME_S: u64 = 3600;
 

@@ -53,6 +53,7 @@ pub use wse::{DecodeProof, WseMessages, WsePings};
 
 use plimsoll_core::profile::NS_PER_S;
 pub use plimsoll_core::record::LoadUnit;
+use plimsoll_core::slo::{Metric, Percentile, Slo};
 use serde::{Deserialize, Serialize};
 
 use plimsoll_protocol::connection::Endpoint;
@@ -161,6 +162,28 @@ impl Test {
         Self::ALL.into_iter().find(|test| test.name() == name)
     }
 
+    /// The SLO that applies unless another is given.
+    ///
+    /// If the load is messages or connections at a rate, there are samples for a 99th percentile. With one ping every
+    /// few seconds, a short trial of few connections has too few of them.
+    #[must_use]
+    pub fn slo(self) -> Slo {
+        let newest = |percentile, ms| (Metric::Newest(percentile), ms);
+        let mut gates = match self {
+            Self::Hold | Self::Limit => vec![newest(Percentile::P95, 250.0)],
+            Self::Throughput | Self::Matrix | Self::Formats | Self::Fanout => {
+                vec![newest(Percentile::P99, 100.0)]
+            }
+            Self::Storm => vec![newest(Percentile::P99, 250.0)],
+            Self::Ping => vec![
+                newest(Percentile::P50, 10.0),
+                newest(Percentile::P99, 100.0),
+            ],
+        };
+        gates.push((Metric::ErrorRate, 1e-5));
+        Slo::from_gates(&format!("ws-{}", self.name()), &gates)
+    }
+
     /// What its load counts.
     #[must_use]
     pub fn load_unit(self) -> LoadUnit {
@@ -211,6 +234,19 @@ mod tests {
         let mut names = Test::ALL.map(Test::name);
         names.sort_unstable();
         assert!(names.windows(2).all(|pair| pair[0] != pair[1]));
+    }
+
+    #[test]
+    fn every_test_has_gates_of_its_own() {
+        for test in Test::ALL {
+            let slo = test.slo();
+            assert_eq!(slo.name, format!("ws-{}", test.name()));
+            let samples = match test {
+                Test::Hold | Test::Limit => 200,
+                _ => 1_000,
+            };
+            assert_eq!(slo.samples_needed(), samples, "{test:?}");
+        }
     }
 
     #[test]

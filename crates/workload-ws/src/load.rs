@@ -64,7 +64,7 @@ impl WsLoad {
         let values = Values::default()
             .with("test", word(test.name()))
             .with("dialect", word(dialect.name()));
-        let values = values.or_usual(&PARAMETERS).expect("usual values");
+        let values = values.or_usual(&PARAMETERS);
         Self::of(&values).expect("a load")
     }
 

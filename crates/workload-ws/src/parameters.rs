@@ -3,8 +3,6 @@
 
 use plimsoll_workload::{Choice, Fit, Kind, Parameter, Usual};
 
-use crate::jwt::TOKEN_SECRET_VARIABLE;
-
 const TESTS: [Choice; 8] = [
     Choice::new(
         "storm",
@@ -172,9 +170,7 @@ pub(crate) const PARAMETERS: [Parameter; 12] = [
         only_running: true,
         ..Parameter::new(
             "token_secret",
-            Kind::Secret {
-                variable: TOKEN_SECRET_VARIABLE,
-            },
+            Kind::Secret,
             "Secret that tokens are signed with",
         )
     },

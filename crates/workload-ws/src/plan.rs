@@ -15,7 +15,7 @@ use plimsoll_protocol::connection::check;
 use plimsoll_workload::counters::Counted;
 use plimsoll_workload::{
     About, Afterwards, Checked, Counters, Demand, Drive, Findings, Job, Key, Outcome, Parameter,
-    Plan, Refusal, Row, Seen, Series, Told, Value, Values, Work, Workload, machines,
+    Plan, Refusal, Row, Seen, Series, Takes, Told, Value, Values, Work, Workload, machines,
     machines_with_findings,
 };
 
@@ -58,7 +58,7 @@ impl Workload for Ws {
     fn manifest_keys(&self) -> &'static [Key] {
         &[Key {
             name: "dialect",
-            words: &["echo", "wse"],
+            takes: Takes::OneOf(&["echo", "wse"]),
             required: false,
         }]
     }
@@ -71,8 +71,8 @@ impl Workload for Ws {
         Some(&Ws)
     }
 
-    fn suite(&self, target: Option<&Checked<'_>>) -> Option<Box<dyn Check>> {
-        let spoken = target.and_then(|target| target.manifest.property("dialect"));
+    fn suite(&self, values: &Values, _target: Option<&Checked<'_>>) -> Option<Box<dyn Check>> {
+        let spoken = values.word("dialect");
         let dialect = spoken.and_then(Dialect::by_name).unwrap_or_default();
         Some(Box::new(WebSocketSuite::new(dialect)))
     }
@@ -126,7 +126,7 @@ impl Plan for WsPlan {
     }
 
     fn slo(&self) -> Slo {
-        Slo::ws(self.load.test.name())
+        self.load.test.slo()
     }
 
     fn demand(&self, load: u32, profile: &Profile) -> Demand {
@@ -217,7 +217,11 @@ impl Plan for WsPlan {
                 arrive: self.load.test == Test::Storm,
             }
         };
-        let names = MetricNames::WS;
+        let names = MetricNames {
+            frames: "ws_messages_received_total",
+            partials: "ws_messages_sent_total",
+            sessions: "ws_connections_accepted_total",
+        };
         Some(Counters { names, counted })
     }
 

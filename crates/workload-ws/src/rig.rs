@@ -3,7 +3,7 @@
 use plimsoll_core::latency::Series;
 use plimsoll_core::profile::{NS_PER_MS, Profile};
 use plimsoll_core::recorder::Recorder;
-use plimsoll_core::session::{Account, Session, Workload};
+use plimsoll_core::session::{Account, Session, SessionMachines};
 use serde_json::{Value, json};
 
 use super::jwt::Credentials;
@@ -95,12 +95,16 @@ pub(super) struct Rig<S: Session> {
 
 impl<S: Session> Rig<S> {
     /// Session 0 of one, at the time it connects.
-    pub(super) fn new<W: Workload<Session = S>>(workload: &W) -> Self {
+    pub(super) fn new<W: SessionMachines<Session = S>>(workload: &W) -> Self {
         Self::of(workload, 0, 1)
     }
 
     /// Session `id` of so many.
-    pub(super) fn of<W: Workload<Session = S>>(workload: &W, id: u32, sessions: u32) -> Self {
+    pub(super) fn of<W: SessionMachines<Session = S>>(
+        workload: &W,
+        id: u32,
+        sessions: u32,
+    ) -> Self {
         let plan = workload.plan(id, sessions, &profile(), 1);
         Self {
             session: workload.session(&plan),
@@ -190,7 +194,7 @@ impl<S: Session> Rig<S> {
     }
 
     /// The trial is over for all sessions.
-    pub(super) fn settle<W: Workload<Session = S>>(&mut self, workload: &W) {
+    pub(super) fn settle<W: SessionMachines<Session = S>>(&mut self, workload: &W) {
         let Recorder {
             ledger,
             interval,

@@ -4,15 +4,17 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use plimsoll_core::record::Inference;
+use plimsoll_core::caveat::CompanionTerms;
+use plimsoll_core::record::CompanionWindow;
 use plimsoll_host::Result;
 use plimsoll_host::isolation::CpuList;
 use plimsoll_host::signals::Stop;
+use plimsoll_targets::manifest::Manifest;
 
 /// How the companion of a workload is found and started.
 pub trait Companions: Sync {
-    /// What it is called in messages: `the inference simulator`.
-    fn name(&self) -> &'static str;
+    /// What it is called in messages, and what to do if it is the limit.
+    fn terms(&self) -> &'static CompanionTerms;
 
     /// The program. `root` is the folder that contains `targets/`, if there is one.
     ///
@@ -31,6 +33,12 @@ pub trait Companions: Sync {
 
     /// What a target is told, so that it asks at this URL.
     fn told(&self, url: &str) -> Vec<(String, String)>;
+
+    /// Whether the target with this manifest gets its answers from the companion. Each trial then compares what the
+    /// companion received with what the target answered; otherwise the result says that this was not checked.
+    fn is_asked_by(&self, _target: &Manifest) -> bool {
+        true
+    }
 
     /// About what it adds to the cost of a session-second, in µs of CPU. Used only to warn early, never for a verdict.
     fn cpu_us_per_session_second(&self) -> f64;
@@ -82,7 +90,7 @@ pub trait Companion: Send + Sync {
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompanionSeen {
     /// Its own statistics of the window. The resources of its process are sampled elsewhere.
-    pub window: Inference,
+    pub window: CompanionWindow,
     /// Bytes that targets sent to it since it started, regardless of the window.
     pub request_bytes_in_all: u64,
 }

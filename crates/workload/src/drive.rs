@@ -3,7 +3,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use plimsoll_core::session::Workload as SessionMachines;
+use plimsoll_core::session::SessionMachines;
 use plimsoll_engine::{
     Company, EngineError, EngineSecond, Options, Report, Unsettled, run, run_in,
 };

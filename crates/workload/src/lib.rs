@@ -34,7 +34,6 @@ use plimsoll_conformance::Check;
 use plimsoll_document::Tell;
 use plimsoll_host::isolation::CpuList;
 use plimsoll_host::signals::Stop;
-use plimsoll_targets::manifest::Manifest;
 
 pub use calibrate::Work;
 pub use companion::{Companion, CompanionSeen, Companions};
@@ -42,8 +41,8 @@ pub use counters::Counters;
 pub use drive::{Drive, DriveError, Findings, machines, machines_with_findings};
 pub use parameter::{Choice, Fit, Kind, Parameter, Usual};
 pub use plan::{Afterwards, Demand, Job, Outcome, Plan, Row, Seen, Series, Told};
-pub use plimsoll_targets::manifest::Key;
-pub use values::{OfTarget, Value, Values};
+pub use plimsoll_targets::manifest::{Key, Manifest, Takes};
+pub use values::{Value, Values};
 
 /// A kind of load.
 pub trait Workload: Sync {
@@ -74,8 +73,9 @@ pub trait Workload: Sync {
         None
     }
 
-    /// The cases of its contract, for this target or for a server that runs already; `None` if there are none.
-    fn suite(&self, _target: Option<&Checked<'_>>) -> Option<Box<dyn Check>> {
+    /// The cases of its contract, for this target or for a server that runs already; `None` if there are none. The
+    /// values say which properties the target or the server has.
+    fn suite(&self, _values: &Values, _target: Option<&Checked<'_>>) -> Option<Box<dyn Check>> {
         None
     }
 
@@ -98,7 +98,7 @@ impl dyn Workload {
     /// # Errors
     /// One line with the remedy: the values cannot be used.
     pub fn planned(&self, values: Values) -> Result<Arc<dyn Plan>, Refusal> {
-        self.plan(values.or_usual(self.parameters())?)
+        self.plan(values.or_usual(self.parameters()))
     }
 }
 

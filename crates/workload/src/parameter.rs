@@ -6,7 +6,9 @@
 
 use std::path::PathBuf;
 
+use plimsoll_core::record::Parameters;
 use plimsoll_core::secret::Secret;
+use plimsoll_targets::manifest::Manifest;
 
 use crate::values::Value;
 
@@ -54,11 +56,49 @@ impl Parameter {
         self.name.replace('_', "-")
     }
 
+    /// The environment variable that it can be given in, if it is a secret.
+    #[must_use]
+    pub fn variable(&self) -> Option<String> {
+        let name = self.name.to_ascii_uppercase();
+        self.is_secret().then(|| format!("PLIMSOLL_{name}"))
+    }
+
+    /// The value if none is given; `None` if there is none, or if the plan chooses.
+    #[must_use]
+    pub fn usual_value(&self) -> Option<Value> {
+        match self.usual {
+            Usual::Value(text) => self.kind.parse(text).ok(),
+            Usual::None | Usual::Told(_) => None,
+        }
+    }
+
+    /// Its value for a target with this manifest, if it is a property of targets: what the manifest says, otherwise the
+    /// usual value.
+    #[must_use]
+    pub fn of(&self, manifest: &Manifest) -> Option<Value> {
+        self.of_target?;
+        let said = manifest.property(self.name);
+        said.map_or_else(|| self.usual_value(), |text| self.kind.parse(text).ok())
+    }
+
     /// Whether its value is a secret, which no record and no client process gets.
     #[must_use]
     pub fn is_secret(&self) -> bool {
-        matches!(self.kind, Kind::Secret { .. })
+        matches!(self.kind, Kind::Secret)
     }
+}
+
+/// The names of recorded parameters that can be given beside the others, in the order of the rows. A plan may record
+/// more: what a series of trials varies by itself.
+#[must_use]
+pub fn that_can_be_given<'a>(rows: &[Parameter], recorded: &'a Parameters) -> Vec<&'a str> {
+    let meets = |fit: &Fit| {
+        let value = recorded.get(fit.of).and_then(serde_json::Value::as_str);
+        value.is_some_and(|word| fit.among.contains(&word))
+    };
+    let given = rows.iter().filter(|row| row.fits.iter().all(meets));
+    let names = given.filter_map(|row| recorded.get_key_value(row.name));
+    names.map(|(name, _)| name.as_str()).collect()
 }
 
 /// Which values there are.
@@ -81,11 +121,9 @@ pub enum Kind {
     Addresses,
     /// A file.
     File,
-    /// A text that is never shown. It may also be in a file, or in this environment variable.
-    Secret {
-        /// The environment variable.
-        variable: &'static str,
-    },
+    /// A text that is never shown. It may also be in a file, or in [`Parameter::variable`]. Its name must have a word by
+    /// which the command line is known to hold a secret, such as `token`, `password` or `key`.
+    Secret,
 }
 
 /// A word that can be chosen.
@@ -162,7 +200,7 @@ impl Kind {
                     .map_err(|error| format!("{error}; give addresses with commas between them"))
             }
             Self::File => Ok(Value::File(PathBuf::from(text))),
-            Self::Secret { .. } => Ok(Value::Secret(Secret::new(text))),
+            Self::Secret => Ok(Value::Secret(Secret::new(text))),
         }
     }
 }

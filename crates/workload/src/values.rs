@@ -6,10 +6,11 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use plimsoll_core::secret::{REDACTED, Secret};
+use plimsoll_targets::manifest::Manifest;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::parameter::{Fit, Parameter, Usual};
+use crate::parameter::{Fit, Parameter};
 use crate::{Refusal, Workload};
 
 /// The value of a parameter.
@@ -62,15 +63,6 @@ impl fmt::Display for Value {
 /// The values of a workload's parameters, by name.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Values(BTreeMap<String, Value>);
-
-/// What the manifest of a target says about it.
-#[derive(Debug, Clone, Copy)]
-pub struct OfTarget<'a> {
-    /// The target's name.
-    pub name: &'a str,
-    /// The values of parameters that are properties of the target, as they stand in its manifest.
-    pub values: &'a Values,
-}
 
 impl Values {
     /// Sets a value.
@@ -190,85 +182,81 @@ impl Values {
         self.0.iter().filter_map(recorded).collect()
     }
 
-    /// Checks given values against the rows of the workload, and adds what the target's manifest says. `target` is `None`
-    /// for a server that runs already. What is missing then gets its usual value ([`Workload::planned`]).
+    /// Checks given values against the rows of the workload, and adds what the target's manifest says and the usual
+    /// values. `manifest` is `None` for a server that runs already. `all` are the workloads that there are.
     ///
     /// # Errors
-    /// One line with the remedy: a value that has no meaning beside the others, or that contradicts the manifest.
+    /// One line with the remedy: a value of another workload, one that has no meaning beside the others, or one that
+    /// contradicts the manifest.
     pub fn settled(
         mut self,
         workload: &dyn Workload,
-        target: Option<OfTarget<'_>>,
+        all: &[&dyn Workload],
+        manifest: Option<&Manifest>,
     ) -> Result<Self, Refusal> {
+        self.must_be_of(workload, all)?;
         let rows = workload.parameters();
-        self.must_be_of(workload)?;
-        if let Some(target) = target {
-            self.take_from(rows, target)?;
+        if let Some(manifest) = manifest {
+            self.take_from(rows, manifest)?;
         }
-        let complete = self.clone().or_usual(rows)?;
-        for row in rows.iter().filter(|row| self.get(row.name).is_some()) {
+        let complete = self.or_usual(rows);
+        for row in rows.iter().filter(|row| complete.get(row.name).is_some()) {
             if let Some(fit) = row.fits.iter().find(|fit| !complete.meets(fit)) {
                 return Err(complete.refusal(row, fit));
             }
         }
-        Ok(self)
+        Ok(complete)
     }
 
     /// These values, and the usual ones of parameters that have a meaning beside them.
-    ///
-    /// # Errors
-    /// A usual value is none of its parameter, which is a mistake in the row.
-    pub fn or_usual(mut self, rows: &[Parameter]) -> Result<Self, Refusal> {
+    #[must_use]
+    pub fn or_usual(mut self, rows: &[Parameter]) -> Self {
         // A row stands after those that it depends on.
         for row in rows {
-            if let (None, Usual::Value(text)) = (self.get(row.name), row.usual)
+            if self.get(row.name).is_none()
                 && self.fit(row)
+                && let Some(usual) = row.usual_value()
             {
-                let refused = |why| Refusal(format!("--{} {text}: {why}", row.flag()));
-                let usual = row.kind.parse(text).map_err(refused)?;
                 self.set(row.name, usual);
             }
         }
-        Ok(self)
+        self
     }
 
-    fn must_be_of(&self, workload: &dyn Workload) -> Result<(), Refusal> {
-        let rows = workload.parameters();
-        let stranger = self
-            .0
-            .keys()
-            .find(|name| rows.iter().all(|row| row.name != *name));
-        match stranger {
-            Some(name) => Err(Refusal(format!(
-                "--{} is not a parameter of --workload {}; leave it out",
-                name.replace('_', "-"),
-                workload.about().name
-            ))),
-            None => Ok(()),
-        }
+    fn must_be_of(&self, workload: &dyn Workload, all: &[&dyn Workload]) -> Result<(), Refusal> {
+        let has = |workload: &dyn Workload, name: &str| {
+            let mut rows = workload.parameters().iter();
+            rows.any(|row| row.name == name)
+        };
+        let Some(stranger) = self.0.keys().find(|name| !has(workload, name)) else {
+            return Ok(());
+        };
+        let owners = all.iter().filter(|other| has(**other, stranger));
+        let owners: Vec<_> = owners.map(|owner| owner.about().name).collect();
+        Err(Refusal(format!(
+            "--{} is for --workload {}, this is {}",
+            stranger.replace('_', "-"),
+            owners.join(", "),
+            workload.about().name
+        )))
     }
 
-    fn take_from(&mut self, rows: &[Parameter], target: OfTarget<'_>) -> Result<(), Refusal> {
+    fn take_from(&mut self, rows: &[Parameter], manifest: &Manifest) -> Result<(), Refusal> {
         for row in rows {
             let flag = row.flag();
             if row.only_running && self.get(row.name).is_some() {
                 return Err(Refusal(format!(
                     "--{flag} is for a server that runs already (--url); Plimsoll starts {}: leave the flag out",
-                    target.name
+                    manifest.name
                 )));
             }
-            let Some(verb) = row.of_target else { continue };
-            let usual = match row.usual {
-                Usual::Value(text) | Usual::Told(text) => row.kind.parse(text).ok(),
-                Usual::None => None,
-            };
-            let Some(its) = target.values.get(row.name).cloned().or(usual) else {
+            let (Some(verb), Some(its)) = (row.of_target, row.of(manifest)) else {
                 continue;
             };
             if let Some(asked) = self.get(row.name).filter(|asked| **asked != its) {
                 return Err(Refusal(format!(
-                    "--{flag} {}: {} {verb} {} by its target.toml; leave the flag out",
-                    asked, target.name, its
+                    "--{flag} {asked}: {} {verb} {its} by its target.toml; leave the flag out",
+                    manifest.name
                 )));
             }
             self.set(row.name, its);
@@ -297,3 +285,7 @@ impl Values {
         ))
     }
 }
+
+#[cfg(test)]
+#[path = "values_tests.rs"]
+mod tests;

@@ -1,7 +1,7 @@
 //! Each rule, on a record that shows only its evidence, and the order of the rules.
 
 use super::*;
-use crate::caveat::Doubt;
+use crate::caveat::{Doubt, Terms};
 use crate::latency::Latency;
 use crate::ledger::Ledger;
 use crate::profile::{Length, Profile};
@@ -46,7 +46,7 @@ fn failed() -> Trial {
             rss_peak_bytes: 50 << 20,
             ..TargetResources::default()
         }),
-        inference: None,
+        companion: None,
         bottleneck: None,
         sanity: Vec::new(),
         sections: crate::record::Sections::default(),
@@ -59,6 +59,24 @@ fn failed_with(change: impl FnOnce(&mut TargetResources)) -> Trial {
     let mut trial = failed();
     change(trial.target_resources.as_mut().expect("there"));
     trial
+}
+
+/// What a made-up workload says of its companion.
+const MODEL: CompanionTerms = CompanionTerms {
+    id: "model",
+    name: "the model",
+    elsewhere: "run the model elsewhere",
+    more_places: "raise MODEL_PLACES",
+    frame_bytes: None,
+    error_stages: &["model_request", "model_answer"],
+};
+
+fn diagnose(trial: &Trial) -> Option<(Bottleneck, String)> {
+    super::diagnose(trial, &MODEL)
+}
+
+fn bottleneck(trial: &Trial) -> Option<String> {
+    super::bottleneck(trial, &MODEL)
 }
 
 fn told(trial: &Trial) -> (Bottleneck, String) {
@@ -126,23 +144,33 @@ fn every_doubt_that_the_client_ran_out_is_told_as_client_or_back_end() {
             what: "EMFILE".to_owned(),
             count: 1,
         },
-        Doubt::InferenceSaturated {
+        Doubt::CompanionSaturated {
             lateness_p99_ms: 11.0,
             limit_ms: 10.0,
         },
-        Doubt::InferenceQueued {
+        Doubt::CompanionQueued {
             wait_p99_ms: 11.0,
             limit_ms: 10.0,
         },
-        Doubt::InferenceGone,
+        Doubt::CompanionGone,
     ];
     for doubt in doubts {
-        let expected = if doubt.id().starts_with("inference") {
-            Bottleneck::BackEnd
-        } else {
-            Bottleneck::Client
-        };
-        assert_eq!(told(&with_doubt(&doubt)), (expected, doubt.text()));
+        // Whichever workload's companion it is, also of one that is unknown here.
+        for companion in [MODEL, CompanionTerms::default()] {
+            let terms = Terms {
+                companion,
+                ..Terms::default()
+            };
+            let caveat = Caveat::of(&doubt, &terms);
+            let expected = if caveat.id.starts_with(companion.id) {
+                Bottleneck::BackEnd
+            } else {
+                Bottleneck::Client
+            };
+            let mut trial = with_doubt(&doubt);
+            trial.caveats[1] = caveat.clone();
+            assert_eq!(told(&trial), (expected, caveat.text));
+        }
     }
 }
 
@@ -192,15 +220,18 @@ fn errors_that_name_the_back_end_are_the_back_ends() {
     trial.gates.push(gate("error_rate", false));
     trial.ledger.errors = 100;
     let reasons = &mut trial.ledger.reasons;
-    reasons.insert("error inference_request/timeout".to_owned(), 60);
-    reasons.insert("error inference_request/http_5xx".to_owned(), 5);
+    reasons.insert("error model_request/timeout".to_owned(), 60);
+    reasons.insert("error model_answer/http_5xx".to_owned(), 5);
     reasons.insert("error input_buffer/overflow".to_owned(), 35);
     let (kind, evidence) = told(&trial);
     assert_eq!(kind, Bottleneck::BackEnd);
     assert_eq!(
         evidence,
-        "65 errors of the target name its back end, 60 of them inference_request/timeout"
+        "65 errors of the target name its back end, 60 of them model_request/timeout"
     );
+    // To a workload without a companion, these stages mean nothing.
+    let (kind, _) = super::diagnose(&trial, &CompanionTerms::default()).expect("told");
+    assert_eq!(kind, Bottleneck::LatencyWithoutCpu);
     // Most errors are the target's own.
     trial.ledger.errors = 1000;
     assert_eq!(told(&trial).0, Bottleneck::LatencyWithoutCpu);

@@ -19,12 +19,12 @@ pub struct Evidence {
     /// Share of the load that the client wrote or that the target did not take; `None` if the trial ended before this
     /// was known.
     pub achieved_share: Option<f64>,
-    /// Whether we ran a simulator that did not last until the window's end.
-    pub inference_gone: bool,
-    /// Lateness of the simulator's answers, 99th percentile, in ms; `None` without a simulator of ours.
-    pub inference_lateness_p99_ms: Option<f64>,
-    /// Time that requests waited for a free place in the simulator, 99th percentile, in ms.
-    pub inference_queue_p99_ms: Option<f64>,
+    /// Whether we ran a companion that did not last until the window's end.
+    pub companion_gone: bool,
+    /// Lateness of the companion's answers, 99th percentile, in ms; `None` without a companion of ours.
+    pub companion_lateness_p99_ms: Option<f64>,
+    /// Time that requests waited for a free place in the companion, 99th percentile, in ms.
+    pub companion_queue_p99_ms: Option<f64>,
     /// Faults of the client's own machine, each with its count.
     pub client_faults: BTreeMap<String, u64>,
     /// Share of the time of the client's CPUs that the hypervisor took.
@@ -108,8 +108,8 @@ pub struct Limits {
     pub client_wait_share: f64,
     /// The smallest share of the load that must be achieved.
     pub achieved_share: f64,
-    /// Lateness and queueing of the simulator, 99th percentile, in ms.
-    pub inference_p99_ms: f64,
+    /// Lateness and queueing of the companion, 99th percentile, in ms.
+    pub companion_p99_ms: f64,
     /// The share of CPU time that the hypervisor may take, from the client or from the target.
     pub steal_share: f64,
     /// The share of the target's CPU time that others may use, and the share of the window that the target may wait.
@@ -124,7 +124,7 @@ const MUCH_STARVED: f64 = 0.25;
 impl Limits {
     /// The limits for a verdict that rests on these gates, by an SLO whose tightest latency gate is `tightest_ms`.
     ///
-    /// A pass is in doubt if the client and the simulator may have distorted the measurement by more than a twentieth
+    /// A pass is in doubt if the client and the companion may have distorted the measurement by more than a twentieth
     /// of the tightest gate. So is a narrow fail. But if a latency is several times what its gate allows, a client that
     /// was late by a twentieth of *that latency* does not explain it. Then this twentieth is the limit, because one
     /// such gate is enough for a fail. The client's own lateness affects its reading as much as its writing. So
@@ -148,7 +148,7 @@ impl Limits {
         limits
     }
 
-    /// The limits for an SLO whose tightest latency gate is `tightest_ms`. The client and the simulator may distort the
+    /// The limits for an SLO whose tightest latency gate is `tightest_ms`. The client and the companion may distort the
     /// measurement by a twentieth of that gate. 2 ms are always allowed, because below that only the scheduler of a
     /// shared machine shows.
     #[must_use]
@@ -159,14 +159,14 @@ impl Limits {
             client_busy_share: 0.95,
             client_wait_share: 0.25,
             achieved_share: 0.999,
-            inference_p99_ms: twentieth_ms,
+            companion_p99_ms: twentieth_ms,
             steal_share: 0.05,
             target_starved_share: 0.05,
         }
     }
 }
 
-/// The reasons for doubt in this evidence: first those about the client, then the simulator, the machine, the accounts
+/// The reasons for doubt in this evidence: first those about the client, then the companion, the machine, the accounts
 /// and the record.
 #[must_use]
 pub fn doubts(evidence: &Evidence, limits: &Limits) -> Vec<Doubt> {
@@ -175,7 +175,7 @@ pub fn doubts(evidence: &Evidence, limits: &Limits) -> Vec<Doubt> {
         found.push(Doubt::Interrupted);
     }
     client(evidence, limits, &mut found);
-    simulator(evidence, limits, &mut found);
+    companion(evidence, limits, &mut found);
     machine(evidence, limits, &mut found);
     accounts(evidence, &mut found);
     if !evidence.interrupted {
@@ -229,19 +229,19 @@ fn client(evidence: &Evidence, limits: &Limits, found: &mut Vec<Doubt>) {
     }
 }
 
-fn simulator(evidence: &Evidence, limits: &Limits, found: &mut Vec<Doubt>) {
-    if evidence.inference_gone {
-        found.push(Doubt::InferenceGone);
+fn companion(evidence: &Evidence, limits: &Limits, found: &mut Vec<Doubt>) {
+    if evidence.companion_gone {
+        found.push(Doubt::CompanionGone);
     }
-    let limit_ms = limits.inference_p99_ms;
-    if let Some(lateness_p99_ms) = over(evidence.inference_lateness_p99_ms, limit_ms) {
-        found.push(Doubt::InferenceSaturated {
+    let limit_ms = limits.companion_p99_ms;
+    if let Some(lateness_p99_ms) = over(evidence.companion_lateness_p99_ms, limit_ms) {
+        found.push(Doubt::CompanionSaturated {
             lateness_p99_ms,
             limit_ms,
         });
     }
-    if let Some(wait_p99_ms) = over(evidence.inference_queue_p99_ms, limit_ms) {
-        found.push(Doubt::InferenceQueued {
+    if let Some(wait_p99_ms) = over(evidence.companion_queue_p99_ms, limit_ms) {
+        found.push(Doubt::CompanionQueued {
             wait_p99_ms,
             limit_ms,
         });

@@ -4,21 +4,26 @@
 //! the target, good or bad.
 //!
 //! - `evidence`: what a trial shows about its own soundness, the limits that apply, and the doubts that follow;
+//! - `terms`: what a workload calls things;
 //! - `text`: the text of each doubt, with its remedy;
 //! - [`clock_jump`]: whether a clock was set or the machine slept.
 
 pub mod clock_jump;
 mod evidence;
+mod terms;
 mod text;
+
+use std::borrow::Cow;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use clock_jump::ClockJump;
 pub use evidence::{Evidence, GateSamples, Limits, Starved, doubts};
+pub use terms::{CompanionTerms, Terms};
 
-use crate::record::{LoadUnit, Moved, SanityCheck};
-use crate::sanity::{Account, MetricNames};
+use crate::record::{Moved, SanityCheck};
+use crate::sanity::Account;
 
 /// A reason for doubt, as recorded in a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -32,40 +37,36 @@ pub struct Caveat {
 }
 
 /// Caveats for cases in which the client or the machine ran out before the target did.
-const CLIENT_RAN_OUT: [&str; 10] = [
+const CLIENT_RAN_OUT: [&str; 8] = [
     "send-lag",
     "client-busy",
     "client-starved",
     "achieved-load",
-    "inference-saturated",
-    "inference-queued",
     "client-fault",
     "steal",
     "target-starved",
     "machine-bound",
 ];
 
-/// Of these, the ones where something that both parties share ran out, and not the client.
+/// Ends of the ids of a companion's caveats, after [`CompanionTerms::id`]. A record may be of a workload that this program
+/// does not know, so a recorded caveat is recognised by its end. At these two ends the companion ran out before the
+/// target did.
+const SATURATED: &str = "-saturated";
+const QUEUED: &str = "-queued";
+const GONE: &str = "-gone";
+
+/// Of the first, the ones where something that both parties share ran out, and not the client.
 const MACHINE_RAN_OUT: [&str; 2] = ["target-starved", "machine-bound"];
 
 /// Caveats that would be the same at every other load.
 const HOPELESS: [&str; 3] = ["shared-cores", "back-end-bypassed", "interrupted"];
-
-/// What a workload calls things, so that caveats use the same words.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Terms {
-    /// What its loads count.
-    pub load_unit: LoadUnit,
-    /// What the target's counters are called.
-    pub metrics: MetricNames,
-}
 
 impl Caveat {
     /// The caveat for a doubt, in the terms of a workload.
     #[must_use]
     pub fn of(doubt: &Doubt, terms: &Terms) -> Self {
         Self {
-            id: doubt.id().to_owned(),
+            id: doubt.id(terms).into_owned(),
             blocking: doubt.blocking(),
             text: text::of(doubt, terms),
         }
@@ -74,7 +75,16 @@ impl Caveat {
     /// Whether the client or the machine ran out, so that no higher load can be tried here.
     #[must_use]
     pub fn client_ran_out(&self) -> bool {
-        self.blocking && CLIENT_RAN_OUT.contains(&self.id.as_str())
+        let of_companion = [SATURATED, QUEUED].iter().any(|end| self.id.ends_with(end));
+        self.blocking && (of_companion || CLIENT_RAN_OUT.contains(&self.id.as_str()))
+    }
+
+    /// Whether it is about the program beside the target: late, out of places or gone.
+    #[must_use]
+    pub fn of_companion(&self) -> bool {
+        [SATURATED, QUEUED, GONE]
+            .iter()
+            .any(|end| self.id.ends_with(end))
     }
 
     /// Whether the machine ran out, and not the client.
@@ -93,7 +103,7 @@ impl Caveat {
 /// One side of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Party {
-    /// The load engine and the simulator.
+    /// The load engine, and what runs beside the target.
     Client,
     /// The target.
     Target,
@@ -130,17 +140,17 @@ pub enum Doubt {
         /// The least that is needed.
         limit: f64,
     },
-    /// The inference simulator answered late, through its own fault.
-    InferenceSaturated {
+    /// The companion answered late, through its own fault.
+    CompanionSaturated {
         /// 99th percentile of an answer's lateness relative to its drawn latency, in ms.
         lateness_p99_ms: f64,
         /// The most that is allowed, in ms.
         limit_ms: f64,
     },
-    /// The simulator ended, or stopped answering, before the window ended.
-    InferenceGone,
-    /// Requests waited for a free place in the simulator.
-    InferenceQueued {
+    /// The companion ended, or stopped answering, before the window ended.
+    CompanionGone,
+    /// Requests waited for a free place in the companion.
+    CompanionQueued {
         /// 99th percentile of that wait, in ms.
         wait_p99_ms: f64,
         /// The most that is allowed, in ms.
@@ -227,17 +237,18 @@ pub enum Doubt {
 }
 
 impl Doubt {
-    /// The doubt's name in results.
+    /// The doubt's name in results, in the terms of a workload.
     #[must_use]
-    pub fn id(&self) -> &'static str {
-        match self {
+    pub fn id(&self, terms: &Terms) -> Cow<'static, str> {
+        let of_companion = |end: &str| Cow::Owned(format!("{}{end}", terms.companion.id));
+        Cow::Borrowed(match self {
             Self::SendLag { .. } => "send-lag",
             Self::ClientBusy { .. } => "client-busy",
             Self::ClientStarved { .. } => "client-starved",
             Self::AchievedLoad { .. } => "achieved-load",
-            Self::InferenceSaturated { .. } => "inference-saturated",
-            Self::InferenceGone => "inference-gone",
-            Self::InferenceQueued { .. } => "inference-queued",
+            Self::CompanionSaturated { .. } => return of_companion(SATURATED),
+            Self::CompanionGone => return of_companion(GONE),
+            Self::CompanionQueued { .. } => return of_companion(QUEUED),
             Self::ClientFault { .. } => "client-fault",
             Self::Steal { .. } => "steal",
             Self::TargetStarved { .. } => "target-starved",
@@ -254,7 +265,7 @@ impl Doubt {
             Self::NoResources => "no-resources",
             Self::Interrupted => "interrupted",
             Self::TooFewSamples(_) => "too-few-samples",
-        }
+        })
     }
 
     /// Whether it makes the trial `invalid`.
@@ -265,9 +276,9 @@ impl Doubt {
             | Self::ClientBusy { .. }
             | Self::ClientStarved { .. }
             | Self::AchievedLoad { .. }
-            | Self::InferenceSaturated { .. }
-            | Self::InferenceGone
-            | Self::InferenceQueued { .. }
+            | Self::CompanionSaturated { .. }
+            | Self::CompanionGone
+            | Self::CompanionQueued { .. }
             | Self::ClientFault { .. }
             | Self::Steal { .. }
             | Self::TargetStarved { .. }
@@ -287,19 +298,7 @@ impl Doubt {
         }
     }
 
-    /// Whether it says that the client or the machine ran out, so that no higher load can be tried here.
-    #[must_use]
-    pub fn client_ran_out(&self) -> bool {
-        self.blocking() && CLIENT_RAN_OUT.contains(&self.id())
-    }
-
-    /// Whether no other load would fix it, so that a search need not continue.
-    #[must_use]
-    pub fn hopeless(&self) -> bool {
-        self.blocking() && HOPELESS.contains(&self.id())
-    }
-
-    /// What was seen, and the remedy, in the terms of a workload with sessions.
+    /// What was seen, and the remedy, in terms of no workload.
     #[must_use]
     pub fn text(&self) -> String {
         text::of(self, &Terms::default())

@@ -1,7 +1,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
-use crate::record::{GateResult, Probe};
+use crate::record::{GateResult, LoadUnit, Probe};
+use crate::sanity::MetricNames;
 
 fn check(name: &str, low: f64, high: f64, observed: f64) -> SanityCheck {
     SanityCheck {
@@ -27,8 +28,8 @@ fn sound() -> Evidence {
         client_busy_share: 0.6,
         client_wait_share: Some(0.1),
         achieved_share: Some(1.0),
-        inference_lateness_p99_ms: Some(1.0),
-        inference_queue_p99_ms: Some(0.0),
+        companion_lateness_p99_ms: Some(1.0),
+        companion_queue_p99_ms: Some(0.0),
         client_steal_share: Some(0.001),
         target_steal_share: Some(0.001),
         sanity: vec![check("metrics_frames", 1.0, 3.0, 2.0)],
@@ -37,9 +38,35 @@ fn sound() -> Evidence {
     }
 }
 
-fn ids(evidence: &Evidence) -> Vec<&'static str> {
+/// A workload whose companion has the ids that the reference page shows.
+const TERMS: Terms = Terms {
+    load_unit: LoadUnit::MESSAGES_PER_SECOND,
+    metrics: MetricNames {
+        frames: "messages_received_total",
+        partials: "messages_sent_total",
+        sessions: "connections_total",
+    },
+    companion: CompanionTerms {
+        id: "inference",
+        name: "the model",
+        elsewhere: "run the model elsewhere",
+        more_places: "raise MODEL_PLACES",
+        frame_bytes: Some(640),
+        error_stages: &[],
+    },
+};
+
+fn caveats(doubts: &[Doubt]) -> Vec<Caveat> {
+    let caveats = doubts.iter().map(|doubt| Caveat::of(doubt, &TERMS));
+    caveats.collect()
+}
+
+fn ids(evidence: &Evidence) -> Vec<String> {
     let found = doubts(evidence, &Limits::for_gate(Some(200.0)));
-    found.iter().map(Doubt::id).collect()
+    caveats(&found)
+        .into_iter()
+        .map(|caveat| caveat.id)
+        .collect()
 }
 
 /// Doubts of every kind.
@@ -49,9 +76,9 @@ fn one_of_each() -> Vec<Doubt> {
         client_busy_share: 0.96,
         client_wait_share: Some(0.26),
         achieved_share: Some(0.9989),
-        inference_gone: true,
-        inference_lateness_p99_ms: Some(10.1),
-        inference_queue_p99_ms: Some(10.1),
+        companion_gone: true,
+        companion_lateness_p99_ms: Some(10.1),
+        companion_queue_p99_ms: Some(10.1),
         client_faults: [("EMFILE".to_owned(), 2)].into(),
         client_steal_share: Some(0.06),
         target_steal_share: Some(0.07),
@@ -147,7 +174,8 @@ fn a_target_is_starved_of_what_it_was_given_and_wanted() {
 
 #[test]
 fn each_limit_raises_its_doubt() {
-    let found: Vec<_> = one_of_each().iter().map(Doubt::id).collect();
+    let found = caveats(&one_of_each());
+    let found: Vec<_> = found.iter().map(|caveat| caveat.id.as_str()).collect();
     assert_eq!(
         found,
         [
@@ -210,18 +238,14 @@ fn every_doubt_names_a_remedy_on_one_line() {
 
 #[test]
 fn who_ran_out_and_what_is_hopeless() {
-    let of = |which: fn(&Doubt) -> bool| {
-        let mut ids: Vec<_> = one_of_each()
-            .iter()
-            .filter(|doubt| which(doubt))
-            .map(Doubt::id)
-            .collect();
-        ids.sort_unstable();
-        ids.dedup();
-        ids
+    let of = |which: fn(&Caveat) -> bool| {
+        let found = caveats(&one_of_each());
+        let found = found.into_iter().filter(&which);
+        let ids: BTreeSet<String> = found.map(|caveat| caveat.id).collect();
+        Vec::from_iter(ids)
     };
     assert_eq!(
-        of(Doubt::client_ran_out),
+        of(Caveat::client_ran_out),
         [
             "achieved-load",
             "client-busy",
@@ -236,11 +260,11 @@ fn who_ran_out_and_what_is_hopeless() {
         ]
     );
     assert_eq!(
-        of(Doubt::hopeless),
+        of(Caveat::hopeless),
         ["back-end-bypassed", "interrupted", "shared-cores"]
     );
     assert_eq!(
-        of(|doubt| !doubt.blocking()),
+        of(|caveat| !caveat.blocking),
         [
             "back-end-unchecked",
             "client-pays-receive",
@@ -251,34 +275,53 @@ fn who_ran_out_and_what_is_hopeless() {
             "unprocessed"
         ]
     );
-    for doubt in one_of_each() {
-        let caveat = Caveat::from(&doubt);
-        assert_eq!(caveat.client_ran_out(), doubt.client_ran_out());
-        assert_eq!(caveat.hopeless(), doubt.hopeless());
+    assert_eq!(
+        of(Caveat::of_companion),
+        ["inference-gone", "inference-queued", "inference-saturated"]
+    );
+}
+
+#[test]
+fn the_companions_of_all_workloads_are_treated_alike() {
+    let recorded = |id: &str, blocking| Caveat {
+        id: id.to_owned(),
+        blocking,
+        text: String::new(),
+    };
+    for companion in ["inference", "model", "broker"] {
+        for (end, ran_out) in [("saturated", true), ("queued", true), ("gone", false)] {
+            let caveat = recorded(&format!("{companion}-{end}"), true);
+            assert_eq!(caveat.client_ran_out(), ran_out, "{caveat:?}");
+            assert!(caveat.of_companion() && !caveat.hopeless() && !caveat.machine_ran_out());
+        }
     }
+    assert!(!recorded("model-queued", false).client_ran_out());
+    assert!(!recorded("send-lag", true).of_companion());
 }
 
 #[test]
 fn a_workload_is_spoken_of_in_its_own_terms() {
-    let terms = Terms {
-        load_unit: LoadUnit::MESSAGES_PER_SECOND,
-        metrics: MetricNames::WS,
-    };
-    let all: String = one_of_each()
+    let all: String = caveats(&one_of_each())
         .iter()
-        .map(|doubt| Caveat::of(doubt, &terms).text + "\n")
+        .map(|caveat| caveat.text.clone() + "\n")
         .collect();
     for said in [
         "or use fewer messages per second\n",
         "use more messages per second or",
-        "the target's ws_messages_received_total rose by 110",
+        "the target's messages_received_total rose by 110",
         "the machine ran out of open files, so",
         "read 1000 messages, but its application received only 999",
         "decodes msgpack",
+        "the model itself answered late: p99 10.1 ms",
+        "or run the model elsewhere\n",
+        "requests queued in the model: p99 10.1 ms, allowed 10.0 ms; raise MODEL_PLACES\n",
+        "the model exited or stopped answering",
+        "the model received only 0 bytes of frames, but the answered frames hold 640;",
+        "the model received 2000 bytes of frames, more than the 1280 that the client sent;",
     ] {
         assert!(all.contains(said), "{said}: {all}");
     }
-    for not_said in ["fewer sessions", "more sessions", "stt_"] {
+    for not_said in ["fewer sessions", "more sessions", "simulator"] {
         assert!(!all.contains(not_said), "{not_said}: {all}");
     }
     for doubt in one_of_each() {
@@ -387,9 +430,9 @@ fn kind(doubt: &Doubt) -> usize {
         Doubt::ClientBusy { .. } => 1,
         Doubt::ClientStarved { .. } => 2,
         Doubt::AchievedLoad { .. } => 3,
-        Doubt::InferenceSaturated { .. } => 4,
-        Doubt::InferenceGone => 5,
-        Doubt::InferenceQueued { .. } => 6,
+        Doubt::CompanionSaturated { .. } => 4,
+        Doubt::CompanionGone => 5,
+        Doubt::CompanionQueued { .. } => 6,
         Doubt::ClientFault { .. } => 7,
         Doubt::Steal { .. } => 8,
         Doubt::TargetStarved { .. } => 9,
@@ -413,9 +456,10 @@ fn kind(doubt: &Doubt) -> usize {
 fn the_reference_page_has_every_caveat_and_no_other() {
     let kinds: BTreeSet<usize> = one_of_each().iter().map(kind).collect();
     assert_eq!(kinds, (0..=22).collect(), "one_of_each lacks a kind");
-    let known: BTreeMap<String, bool> = one_of_each()
+    let all = caveats(&one_of_each());
+    let known: BTreeMap<String, bool> = all
         .iter()
-        .map(|doubt| (doubt.id().to_owned(), doubt.blocking()))
+        .map(|caveat| (caveat.id.clone(), caveat.blocking))
         .collect();
 
     let page = include_str!("../../../../docs/reference/caveats.md");
@@ -432,8 +476,9 @@ fn the_reference_page_has_every_caveat_and_no_other() {
     let written_once: BTreeMap<String, bool> = written.iter().cloned().collect();
     assert_eq!(written.len(), written_once.len(), "a section stands twice");
     assert_eq!(written_once, known);
-    for ran_out in CLIENT_RAN_OUT.iter().chain(&HOPELESS) {
+    let ends = |caveat: &&Caveat| caveat.client_ran_out() || caveat.hopeless();
+    for caveat in all.iter().filter(ends) {
         let head = page.split("\n## ").next().unwrap_or_default();
-        assert!(head.contains(&format!("`{ran_out}`")), "{ran_out}");
+        assert!(head.contains(&format!("`{}`", caveat.id)), "{caveat:?}");
     }
 }

@@ -5,16 +5,16 @@ use crate::record::SanityCheck;
 use crate::sanity::Account;
 
 const SHARED_CORES: &str = "target and client share cores, so each slows the other; give them their own with --target-cpus and --client-cpus (a server that runs already: `taskset -acp CPUS PID`, or its control group's cpuset.cpus)";
-const BACK_END_UNCHECKED: &str = "the target's manifest says that it never asks its back end (asks_inference = false), so this is not checked; no action is needed for a target that tests Plimsoll";
+const BACK_END_UNCHECKED: &str = "the target's manifest says that it never asks its back end, so this is not checked; no action is needed for a target that tests Plimsoll";
 const NO_RESOURCES: &str = "the target's CPU and memory were not measured, and it may share cores with the client; name it with --pid or --cgroup";
 const INTERRUPTED: &str = "the trial was interrupted; the data up to that point is kept; run the trial again for a verdict";
-const INFERENCE_GONE: &str = "the inference simulator exited or stopped answering during the trial; read its log in the result folder's logs/ and run the trial again";
 
 pub(super) fn of(doubt: &Doubt, terms: &Terms) -> String {
     let more_client = format!(
         "give the client more cores (--client-cpus) or use fewer {}",
         terms.load_unit.name()
     );
+    let companion = &terms.companion;
     match doubt {
         Doubt::SendLag { p999_us, limit_us } => format!(
             "the client wrote frames late: send lag p99.9 {:.1} ms, allowed {:.1} ms; {more_client}",
@@ -37,18 +37,23 @@ pub(super) fn of(doubt: &Doubt, terms: &Terms) -> String {
             (share * 1e4).floor() / 1e2,
             limit * 100.0
         ),
-        Doubt::InferenceSaturated {
+        Doubt::CompanionSaturated {
             lateness_p99_ms,
             limit_ms,
         } => format!(
-            "the inference simulator itself answered late: p99 {lateness_p99_ms:.1} ms, allowed {limit_ms:.1} ms; give the client more cores (--client-cpus) or run the simulator elsewhere (--inference URL)"
+            "{} itself answered late: p99 {lateness_p99_ms:.1} ms, allowed {limit_ms:.1} ms; give the client more cores (--client-cpus) or {}",
+            companion.name, companion.elsewhere
         ),
-        Doubt::InferenceGone => INFERENCE_GONE.to_owned(),
-        Doubt::InferenceQueued {
+        Doubt::CompanionGone => format!(
+            "{} exited or stopped answering during the trial; read its log in the result folder's logs/ and run the trial again",
+            companion.name
+        ),
+        Doubt::CompanionQueued {
             wait_p99_ms,
             limit_ms,
         } => format!(
-            "requests queued in the inference simulator: p99 {wait_p99_ms:.1} ms, allowed {limit_ms:.1} ms; raise MODEL_MAX_CONCURRENT"
+            "requests queued in {}: p99 {wait_p99_ms:.1} ms, allowed {limit_ms:.1} ms; {}",
+            companion.name, companion.more_places
         ),
         Doubt::ClientFault { what, count } => format!(
             "the client's machine failed {count} times with {what}; {}",
@@ -169,10 +174,12 @@ fn disagreement(account: Account, check: &SanityCheck, terms: &Terms) -> String 
             check.name
         ),
         Account::BackEndTooMuch => format!(
-            "the inference simulator received {observed:.0} bytes of audio, more than the {high:.0} that the client sent; another client uses it, or the target asks more than once: stop the other load, or fix the target"
+            "{} received {observed:.0} bytes of frames, more than the {high:.0} that the client sent; another client uses it, or the target asks more than once: stop the other load, or fix the target",
+            terms.companion.name
         ),
         Account::BackEndTooLittle => format!(
-            "the inference simulator received only {observed:.0} bytes of audio, but the answered frames contain {low:.0}; the target answers without asking its back end: fix the target (every batch is one request)"
+            "{} received only {observed:.0} bytes of frames, but the answered frames hold {low:.0}; the target answers without asking its back end: fix the target, so that it asks for every frame",
+            terms.companion.name
         ),
     }
 }

@@ -199,7 +199,7 @@ fn trial() -> Trial {
         latency: Latency::default(),
         client: Client::default(),
         target_resources: None,
-        inference: None,
+        companion: None,
         bottleneck: None,
         sanity: Vec::new(),
         sections: crate::record::Sections::default(),

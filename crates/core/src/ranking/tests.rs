@@ -128,7 +128,7 @@ fn trial(verdict: Verdict, cost: Option<f64>) -> Trial {
         latency: crate::latency::Latency::default(),
         client: crate::record::Client::default(),
         target_resources: resources,
-        inference: None,
+        companion: None,
         bottleneck: None,
         sanity: Vec::new(),
         sections: crate::record::Sections::default(),

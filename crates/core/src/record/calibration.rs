@@ -33,11 +33,14 @@ pub struct Calibration {
     pub started_at: String,
 }
 
-/// What this machine's client can generate soundly for workload `ws`.
+/// What each kind of work of a workload costs one core of this machine's client.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct WsCalibration {
+pub struct ClientCosts {
     /// Version of this schema.
     pub schema_version: u32,
+    /// Name of the workload. Earlier records lack it; it is then in the name of their file.
+    #[serde(default)]
+    pub workload: String,
     /// What each kind of work costs, in the order measured.
     pub costs: Vec<ClientCost>,
     /// How late a sleep ends.

@@ -21,7 +21,7 @@ mod trial;
 
 pub use bracket::{Bracket, CostPoint, Edge, LoadClass, LoadEvidence, TrialSummary};
 pub use build::Build;
-pub use calibration::{Calibration, ClientCost, Spread, WsCalibration};
+pub use calibration::{Calibration, ClientCost, ClientCosts, Spread};
 pub use comparison::{Carried, Comparison, Conclusion, CostAccount, LoadCosts, Pair, Side};
 pub use json::Json;
 pub use live::{Live, LiveBracket, LiveCommand, LiveEnded, LiveGate, LivePhases, LiveTrial};
@@ -31,7 +31,7 @@ pub use plan::SearchPlan;
 pub use probe::{Moved, Probe, ProbeFigure, Probes};
 pub use ranking::{CostAtLoad, LeftOut, RankedTarget, Ranking};
 pub use resources::{
-    BeyondCharged, Client, Inference, ProcessResources, SocketResources, TargetResources,
+    BeyondCharged, Client, CompanionWindow, ProcessResources, SocketResources, TargetResources,
 };
 pub use second::{Phase, Second};
 pub use sections::Sections;

@@ -1,4 +1,4 @@
-//! What each of the three parties used: the load engine, the target and the inference simulator.
+//! What each of the three parties used: the load engine, the target and what runs beside it.
 
 use std::collections::BTreeMap;
 
@@ -185,12 +185,13 @@ pub struct SocketResources {
     pub accept_queue_peak: Option<u64>,
 }
 
-/// The inference simulator over the measured window.
+/// The program beside the target, such as its back end, over the measured window.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Inference {
+#[schemars(rename = "Inference")]
+pub struct CompanionWindow {
     /// Requests answered.
     pub requests: u64,
-    /// CPU time of the simulator as a share of one core.
+    /// CPU time of its process as a share of one core.
     pub busy_share: f64,
     /// CPU time per request.
     pub cpu_us_per_request: Option<f64>,
@@ -198,10 +199,10 @@ pub struct Inference {
     pub queue_wait: LagQuantiles,
     /// How much later than their drawn time the answers were given.
     pub answer_lateness: LagQuantiles,
-    /// Bytes of audio in the requests of the measured window.
+    /// Bytes of the target's frames in the requests of the measured window.
     #[serde(default)]
     pub request_bytes: Option<u64>,
-    /// Resources of the simulator's process.
+    /// Resources of its process.
     #[serde(default)]
     pub resources: Option<ProcessResources>,
 }

@@ -92,8 +92,9 @@ pub struct Second {
     pub target_run_queue_wait_share: Option<f64>,
     /// Open files of the target.
     pub target_fds: Option<u64>,
-    /// CPU time of the inference simulator in this second, in cores.
-    pub inference_cpu_cores: Option<f64>,
+    /// CPU time of the program beside the target in this second, in cores.
+    #[serde(rename = "inference_cpu_cores")]
+    pub companion_cpu_cores: Option<f64>,
 }
 
 #[cfg(test)]
@@ -114,7 +115,7 @@ mod tests {
             newest_p95_ms: Some(8.5),
             client_cpu_share: 0.25,
             target_cpu_cores: Some(0.5),
-            inference_cpu_cores: Some(0.125),
+            companion_cpu_cores: Some(0.125),
             ..Second::default()
         };
         let json = serde_json::to_string(&second).unwrap();

@@ -9,7 +9,7 @@ use super::build::Build;
 use super::load_unit::LoadUnit;
 use super::network::Network;
 use super::probe::Probes;
-use super::resources::{Client, Inference, TargetResources};
+use super::resources::{Client, CompanionWindow, TargetResources};
 use super::sections::Sections;
 use crate::caveat::Caveat;
 use crate::latency::Latency;
@@ -127,8 +127,9 @@ pub struct Trial {
     pub client: Client,
     /// The target's resources over the measured window; `null` if they could not be read.
     pub target_resources: Option<TargetResources>,
-    /// The inference simulator over the measured window; `null` if Plimsoll did not run one.
-    pub inference: Option<Inference>,
+    /// The program beside the target, such as its back end, over the measured window; `null` if Plimsoll did not run one.
+    #[serde(rename = "inference")]
+    pub companion: Option<CompanionWindow>,
     /// What limited the target, or the measurement, with the evidence; `null` if every gate held.
     #[serde(default)]
     pub bottleneck: Option<String>,
@@ -219,7 +220,7 @@ pub struct Environment {
     /// Facts about the machine by name: `os`, `kernel`, `cpu_model`, `cores`, `memory_bytes`, `clock_source`, `cgroup`,
     /// ….
     pub machine: BTreeMap<String, String>,
-    /// CPUs of the client and the simulator.
+    /// CPUs of the client and of what runs beside the target.
     pub client_cpus: Vec<usize>,
     /// CPUs of the target; empty if Plimsoll did not place it.
     pub target_cpus: Vec<usize>,

@@ -105,7 +105,7 @@ pub enum TrialVerdict {
     Fail,
     /// The measurement itself was the limit.
     Invalid {
-        /// Whether the client or its machine ran out ([`crate::caveat::Doubt::client_ran_out`]), so that higher loads
+        /// Whether the client or its machine ran out ([`crate::caveat::Caveat::client_ran_out`]), so that higher loads
         /// are pointless.
         client_ran_out: bool,
     },

@@ -25,7 +25,7 @@ use plimsoll_core::profile::{NS_PER_S, Window};
 use plimsoll_core::recorder::Recorder;
 use plimsoll_core::sanity::KernelBytes;
 use plimsoll_core::schedule::SessionPlan;
-use plimsoll_core::session::{Disconnect, Phase, Session, Workload};
+use plimsoll_core::session::{Disconnect, Phase, Session, SessionMachines};
 
 use crate::calendar::Calendar;
 use crate::clock::Clock;
@@ -48,7 +48,7 @@ const END_CHECK_NS: u64 = 5_000_000;
 /// allowed with the usual SLO.
 const OWED_AFTER_NS: u64 = 10_000_000;
 
-type Claim<W> = <<W as Workload>::Session as Session>::Claim;
+type Claim<W> = <<W as SessionMachines>::Session as Session>::Claim;
 
 /// Which thread it is, and where it runs.
 #[derive(Debug, Clone, Copy)]
@@ -74,7 +74,7 @@ pub(crate) struct Finished<C> {
     pub(crate) kernel_bytes: Option<KernelBytes>,
 }
 
-pub(crate) struct Worker<W: Workload, R> {
+pub(crate) struct Worker<W: SessionMachines, R> {
     slots: Vec<Slot<W::Session>>,
     calendar: Calendar,
     readiness: R,
@@ -93,7 +93,7 @@ pub(crate) struct Worker<W: Workload, R> {
     settled: bool,
 }
 
-impl<W: Workload, R: Readiness> Worker<W, R> {
+impl<W: SessionMachines, R: Readiness> Worker<W, R> {
     pub(crate) fn new(
         sessions: Vec<(SessionPlan, W::Session)>,
         options: &Options,

@@ -1,7 +1,7 @@
 //! Reads from the sessions' sockets and writes to them.
 
 use plimsoll_core::latency::Series;
-use plimsoll_core::session::{Disconnect, Phase, Session, Workload};
+use plimsoll_core::session::{Disconnect, Phase, Session, SessionMachines};
 
 use super::{READ_BUFFER_BYTES, Worker};
 use crate::clock::Clock;
@@ -19,7 +19,7 @@ pub(super) enum Pumped {
     Gone(Disconnect),
 }
 
-impl<W: Workload, R: Readiness> Worker<W, R> {
+impl<W: SessionMachines, R: Readiness> Worker<W, R> {
     /// Reads everything available. Returns whether the session is still connected.
     pub(super) fn read(&mut self, id: u32, now_ns: u64, hung_up: bool) -> bool {
         loop {

@@ -1,5 +1,6 @@
 //! Starts a child where it belongs before its first instruction runs.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -17,7 +18,7 @@ use super::cap::Watched;
 use super::child::Child;
 use crate::error::{Error, Result};
 use crate::isolation::{Cgroup, CpuList};
-use crate::secret_variables::SECRET_VARIABLES;
+use crate::secret_variables;
 
 /// What to start, and how.
 #[derive(Debug, Clone)]
@@ -153,8 +154,8 @@ impl Launch {
             .current_dir(&folder)
             .process_group(0);
         // Secrets that the command received are for itself alone.
-        let ours = SECRET_VARIABLES.iter().copied();
-        for name in self.env_remove.iter().map(String::as_str).chain(ours) {
+        let ours = secret_variables::set_now();
+        for name in self.env_remove.iter().map(OsString::from).chain(ours) {
             command.env_remove(name);
         }
         command.envs(self.env.iter().map(|(name, value)| (name, value)));

@@ -16,7 +16,6 @@ use plimsoll_core::caveat::Caveat;
 use plimsoll_core::comparison::{
     conclude, costs_of_pairs, edge_of, findings_of_pairs, unanimous_pairs_needed,
 };
-use plimsoll_core::profile::Length;
 use plimsoll_core::record::{
     Build, Carried, Comparison, Conclusion, CostAccount, LoadUnit, Pair, SCHEMA_VERSION, Side,
     TrialSummary, Verdict,
@@ -26,7 +25,7 @@ use plimsoll_core::stats::Mean;
 use plimsoll_host::signals::Stop;
 use plimsoll_host::timestamp;
 
-use crate::campaign::{self, Campaign, Contender, KeptTrial, Observer};
+use crate::campaign::{Campaign, Contender, KeptTrial, Observer, Wanted};
 use crate::error::{Error, Result};
 use crate::trial::{Conditions, Subject};
 
@@ -149,17 +148,6 @@ pub fn compare(
     })
 }
 
-/// The trial to run.
-#[derive(Debug, Clone, Copy)]
-struct Wanted {
-    side: Which,
-    sessions: u32,
-    length: Length,
-    seed: u64,
-    what_for: &'static str,
-    trials_left: u32,
-}
-
 /// What a comparison needs to know about a trial.
 #[derive(Debug, Clone)]
 struct Ran {
@@ -183,14 +171,7 @@ struct RealBench<'a> {
 
 impl Bench for RealBench<'_> {
     fn run(&mut self, wanted: &Wanted) -> Result<Ran> {
-        let KeptTrial { trial, file } = self.campaign.run(&campaign::Wanted {
-            which: wanted.side.index(),
-            sessions: wanted.sessions,
-            length: wanted.length,
-            seed: wanted.seed,
-            why: wanted.what_for,
-            trials_left: wanted.trials_left,
-        })?;
+        let KeptTrial { trial, file } = self.campaign.run(wanted)?;
         self.vcpu = trial.vcpu;
         if trial.interrupted {
             return Err(Error::Interrupted("comparing".to_owned()));

@@ -5,7 +5,8 @@ use plimsoll_core::profile::Length;
 use plimsoll_core::record::{Pair, TrialSummary, Verdict};
 use plimsoll_core::schedule::mix;
 
-use super::{Bench, ComparePlan, Known, Wanted, Which, does_not_count};
+use super::{Bench, ComparePlan, Known, Which, does_not_count};
+use crate::campaign::Wanted;
 use crate::error::Result;
 
 /// How often a pair may be tried. A pair that an invalid trial spoilt is repeated once.
@@ -102,11 +103,11 @@ fn fill(
     let (mut reasons, mut failed) = (Vec::new(), false);
     for (place, side) in (0..).zip(order) {
         let ran = bench.run(&Wanted {
-            side,
+            which: side.index(),
             sessions: numbers.load,
             length: Length::Full,
             seed,
-            what_for: if numbers.attempt == 0 {
+            why: if numbers.attempt == 0 {
                 "pair"
             } else {
                 "pair, repeated"

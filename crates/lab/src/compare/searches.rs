@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use plimsoll_core::schedule::mix;
 use plimsoll_core::search::{Search, SearchResult, Settings, Step, TrialVerdict, trials_in};
 
-use super::{Bench, ComparePlan, Known, Wanted, Which};
+use super::{Bench, ComparePlan, Known, Which};
+use crate::campaign::Wanted;
 use crate::error::{Error, Result};
 
 /// Searches both load lines. The sides take turns, one trial each, as long as both searches go on. `known` has what is
@@ -66,20 +67,23 @@ fn take_turns(
             .fold(plan.pairs.saturating_mul(2), u32::saturating_add);
         let wanted = |side: Which| match searches[side.index()].next() {
             Step::Done(_) => None,
-            Step::Trial { load, length, why } => Some(Wanted {
-                side,
-                sessions: load,
-                length,
-                seed: mix(plan.seed ^ u64::from(ran)) >> 32,
-                what_for: why.word(),
-                trials_left,
-            }),
+            Step::Trial { load, length, why } => {
+                let wanted = Wanted {
+                    which: side.index(),
+                    sessions: load,
+                    length,
+                    seed: mix(plan.seed ^ u64::from(ran)) >> 32,
+                    why: why.word(),
+                    trials_left,
+                };
+                Some((side, wanted))
+            }
         };
-        let Some(wanted) = wanted(turn).or_else(|| wanted(turn.other())) else {
+        let Some((side, wanted)) = wanted(turn).or_else(|| wanted(turn.other())) else {
             break;
         };
         let ran = bench.run(&wanted)?;
-        let search = &mut searches[wanted.side.index()];
+        let search = &mut searches[side.index()];
         search.record(
             wanted.sessions,
             ran.summary.length,
@@ -88,8 +92,8 @@ fn take_turns(
         if ran.hopeless {
             search.interrupt();
         }
-        known.sides[wanted.side.index()].trials.push(ran.summary);
-        turn = wanted.side.other();
+        known.sides[side.index()].trials.push(ran.summary);
+        turn = side.other();
     }
     Ok(())
 }

@@ -57,13 +57,13 @@ fn at(load: u32, pairs: u32) -> ComparePlan {
     }
 }
 
+fn is_b(wanted: &Wanted) -> bool {
+    wanted.which == Which::B.index()
+}
+
 /// `b` costs a tenth more, and every trial a little more than the one before.
 fn a_tenth_more(wanted: &Wanted, number: u32) -> Result<(Verdict, Option<f64>)> {
-    let base = if wanted.side == Which::B {
-        275.0
-    } else {
-        250.0
-    };
+    let base = if is_b(wanted) { 275.0 } else { 250.0 };
     Ok((
         Verdict::Pass,
         Some(base * (1.0 + 0.001 * f64::from(number))),
@@ -76,14 +76,14 @@ fn pairs_are_neighbours_in_balanced_order_with_one_seed_each() {
     assert_eq!(ran.len(), 12);
     let mut seeds = Vec::new();
     for pair in ran.chunks(2) {
-        assert_ne!(pair[0].side, pair[1].side);
+        assert_ne!(pair[0].which, pair[1].which);
         assert_eq!(pair[0].seed, pair[1].seed);
         seeds.push(pair[0].seed);
     }
     seeds.sort_unstable();
     seeds.dedup();
     assert_eq!(seeds.len(), 6, "each pair draws a seed of its own");
-    let b_first = ran.chunks(2).filter(|pair| pair[0].side == Which::B);
+    let b_first = ran.chunks(2).filter(|pair| is_b(&pair[0]));
     assert_eq!(b_first.count(), 3);
     assert_eq!(comparison.pairs.len(), 6);
     for pair in &comparison.pairs {
@@ -115,7 +115,7 @@ fn an_invalid_pair_is_run_again_once_and_then_left_out_with_its_reason() {
     assert_eq!(left_out.len(), 2);
     assert!(left_out[0].contains("invalid (send-lag)"), "{left_out:?}");
     assert_eq!(comparison.conclusion, Conclusion::Worse);
-    assert_eq!(ran[0].side, ran[2].side, "again in the same order");
+    assert_eq!(ran[0].which, ran[2].which, "again in the same order");
     assert_ne!(ran[0].seed, ran[2].seed);
 }
 
@@ -137,10 +137,10 @@ fn when_the_first_trial_of_a_pair_is_spoilt_the_second_is_spared() {
 
 /// `b` does not carry the load; `a` does.
 fn b_fails(wanted: &Wanted, number: u32) -> Result<(Verdict, Option<f64>)> {
-    match wanted.side {
-        Which::B => Ok((Verdict::Fail, Some(1.0))),
-        Which::A => a_tenth_more(wanted, number),
+    if is_b(wanted) {
+        return Ok((Verdict::Fail, Some(1.0)));
     }
+    a_tenth_more(wanted, number)
 }
 
 fn counts(carried: Carried) -> [u32; 4] {
@@ -179,8 +179,8 @@ fn a_load_that_b_does_not_carry_and_a_does_is_worse_with_the_default_number_of_p
         );
     }
     let (swapped, _, _) = compared(&at(40, 8), |wanted, number| {
-        let side = wanted.side.other();
-        b_fails(&Wanted { side, ..*wanted }, number)
+        let which = 1 - wanted.which;
+        b_fails(&Wanted { which, ..*wanted }, number)
     });
     assert_eq!(swapped.conclusion, Conclusion::Better);
 }
@@ -228,7 +228,7 @@ fn an_invalid_trial_beside_a_fail_has_the_pair_run_again() {
     // The first pair's trial of A is invalid, whether it ran before B's fail or after it.
     for seed in 0..8 {
         let (comparison, _, _) = compared(&ComparePlan { seed, ..at(40, 3) }, |wanted, number| {
-            if wanted.side == Which::A && number <= 2 && wanted.what_for == "pair" {
+            if !is_b(wanted) && number <= 2 && wanted.why == "pair" {
                 return Ok((Verdict::Invalid, None));
             }
             b_fails(wanted, number)
@@ -278,7 +278,7 @@ fn searched() -> ComparePlan {
 
 /// `a` carries 1,000 sessions, `b` 600.
 fn edges(wanted: &Wanted, number: u32) -> Result<(Verdict, Option<f64>)> {
-    let edge = if wanted.side == Which::B { 600 } else { 1_000 };
+    let edge = if is_b(wanted) { 600 } else { 1_000 };
     let (_, cost) = a_tenth_more(wanted, number)?;
     let verdict = if wanted.sessions <= edge {
         Verdict::Pass
@@ -291,8 +291,7 @@ fn edges(wanted: &Wanted, number: u32) -> Result<(Verdict, Option<f64>)> {
 #[test]
 fn searches_take_turns_and_pairs_run_below_the_lower_load_line() {
     let (comparison, ran, _) = compared(&searched(), edges);
-    let both = ran.iter().take(8).map(|wanted| wanted.side);
-    let sides: Vec<Which> = both.collect();
+    let sides: Vec<usize> = ran.iter().take(8).map(|wanted| wanted.which).collect();
     assert!(sides.windows(2).all(|two| two[0] != two[1]), "{sides:?}");
     let confirmed = comparison.b.confirmed.expect("found");
     assert!((540..=600).contains(&confirmed), "{confirmed}");

@@ -2,7 +2,7 @@
 
 use plimsoll_core::bottleneck::bottleneck;
 use plimsoll_core::broken_gate::first_broken;
-use plimsoll_core::caveat::Caveat;
+use plimsoll_core::caveat::{Caveat, CompanionTerms};
 use plimsoll_core::cost::{TrialCost, cost_curve};
 use plimsoll_core::record::{Bracket, SCHEMA_VERSION, Target, Trial, TrialSummary, Verdict};
 use plimsoll_core::search::SearchResult;
@@ -59,7 +59,8 @@ impl Kept {
     ) -> Bracket {
         let last = self.trials.last().map(|(_, trial)| trial);
         let vcpu = last.and_then(|trial| trial.vcpu);
-        let (failing_gate, bottleneck) = self.what_gave_way(slo, outcome);
+        let (failing_gate, bottleneck) =
+            self.what_gave_way(&conditions.companion_terms(), slo, outcome);
         let cost = |trial: &Trial| {
             let resources = trial.target_resources.as_ref();
             TrialCost {
@@ -105,7 +106,12 @@ impl Kept {
     }
 
     /// The gate that gave way first at the lowest failing load, and what ran out there.
-    fn what_gave_way(&self, slo: &str, outcome: &SearchResult) -> (Option<String>, Option<String>) {
+    fn what_gave_way(
+        &self,
+        companion: &CompanionTerms,
+        slo: &str,
+        outcome: &SearchResult,
+    ) -> (Option<String>, Option<String>) {
         let at_the_edge = |load| {
             let of_load = self.trials.iter().filter(move |(_, t)| t.sessions == load);
             of_load
@@ -114,7 +120,7 @@ impl Kept {
         };
         if let Some(trial) = outcome.first_fail.and_then(at_the_edge) {
             let gate = first_broken(&trial.gates).map(|gate| gate.name.clone());
-            return (gate, bottleneck(&trial));
+            return (gate, bottleneck(&trial, companion));
         }
         // A search that was not allowed to try more also ends with a lower bound. That is nobody's bottleneck.
         if !outcome.lower_bound_only {

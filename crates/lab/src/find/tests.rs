@@ -22,12 +22,12 @@ use plimsoll_workload_ws::Ws;
 use super::FindPlan;
 use super::kept::Kept;
 use super::searches::Searches;
-use crate::trial::{Conditions, Inference, NetworkPlan, Registry};
+use crate::trial::{BackEnd, Conditions, NetworkPlan, Registry};
 
 fn slo(name: &str) -> Slo {
     Slo {
         name: name.to_owned(),
-        ..Slo::stt()
+        ..plan("stt").slo()
     }
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn conditions() -> Conditions {
             why: "a test".to_owned(),
         },
         quota_period_us: 10_000,
-        inference: Inference::None,
+        back_end: BackEnd::None,
         configured: true,
         log_folder: PathBuf::new(),
         machine: MachineFacts::of_this_machine(),
@@ -133,7 +133,7 @@ fn trial(sessions: u32, length: Length) -> Trial {
         latency: LatencySet::new().summary(),
         client: Client::default(),
         target_resources: None,
-        inference: None,
+        companion: None,
         bottleneck: None,
         sanity: Vec::new(),
         sections: plimsoll_core::record::Sections::default(),
@@ -265,7 +265,7 @@ fn short_trials_are_for_loads_that_give_samples_enough() {
     assert_eq!(conditions.length_for(74, Length::Short), Length::Full);
     assert_eq!(conditions.length_for(1_000, Length::Full), Length::Full);
     // A full trial would not help the SLO that cannot be passed at this load anyway.
-    conditions.further_slos = vec![Slo::ws("ping")];
+    conditions.further_slos = vec![plan("ws test=ping").slo()];
     assert_eq!(conditions.length_for(90, Length::Short), Length::Short);
     assert_eq!(conditions.length_for(100, Length::Short), Length::Full);
     assert_eq!(conditions.length_for(375, Length::Short), Length::Short);
@@ -313,7 +313,7 @@ fn a_load_too_low_for_a_verdict_comes_with_the_remedy() {
             "8 sessions cannot give a verdict by the SLO stt: its percentiles need 200 answers, and 10 s give about 80; use at least 20, or --measured 25"
         ]
     );
-    conditions.further_slos = vec![Slo::ws("ping")];
+    conditions.further_slos = vec![plan("ws test=ping").slo()];
     assert_eq!(conditions.no_verdict_at(20).len(), 1);
     assert_eq!(conditions.no_verdict_at_all(20), None);
     assert_eq!(conditions.no_verdict_at(19).len(), 2);
@@ -321,7 +321,7 @@ fn a_load_too_low_for_a_verdict_comes_with_the_remedy() {
     assert!(line.starts_with("19 sessions"), "{line}");
     conditions.further_slos = Vec::new();
     conditions.plan = plan("ws dialect=wse test=throughput connections=5");
-    conditions.slo = Slo::ws("throughput");
+    conditions.slo = plan("ws test=throughput").slo();
     assert_eq!(
         conditions.no_verdict_at(1_000),
         [
@@ -336,7 +336,7 @@ fn a_target_that_fails_everywhere_ends_its_searches_at_their_least_loads() {
     // Twenty sessions are enough for the one SLO, a hundred for the other.
     conditions.further_slos = vec![Slo {
         name: "strict".to_owned(),
-        ..Slo::ws("ping")
+        ..plan("ws test=ping").slo()
     }];
     let mut searches = Searches::new(&conditions, SETTINGS).expect("sound settings");
     let mut tried = Vec::new();
@@ -374,7 +374,7 @@ fn short_trials_of_a_rate_go_by_its_answers() {
     // p99 needs 1,000 samples, and half as many to spare. In 4 s that is 375 answers per second, to each message or to
     // the barriers after them.
     let mut conditions = conditions();
-    conditions.slo = Slo::ws("throughput");
+    conditions.slo = plan("ws test=throughput").slo();
     conditions.further_slos = Vec::new();
     let mut length = |dialect, connections, load| {
         conditions.plan = plan(&format!(

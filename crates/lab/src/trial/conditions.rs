@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use plimsoll_core::caveat::{CompanionTerms, Terms};
 use plimsoll_core::profile::Profile;
 use plimsoll_core::record::{Build, Probe};
+use plimsoll_core::sanity::MetricNames;
 use plimsoll_core::secret::{Secret, Secrets};
 use plimsoll_core::slo::Slo;
 use plimsoll_host::isolation::Placement;
@@ -38,11 +40,11 @@ pub struct Conditions {
     pub network: NetworkPlan,
     /// Period of the target's CPU quota, in µs, where it needs one.
     pub quota_period_us: u64,
-    /// Where targets send their batches.
-    pub inference: Inference,
+    /// Where targets find their back end.
+    pub back_end: BackEnd,
     /// Whether we configured the target, so that its answers must echo what we told it.
     pub configured: bool,
-    /// Where the logs of simulator and target go.
+    /// Where the logs of companion and target go.
     pub log_folder: PathBuf,
     /// The machine.
     pub machine: MachineFacts,
@@ -62,6 +64,22 @@ impl Conditions {
             .find(|folder| !folder.exists())
             .unwrap_or_else(|| self.log_folder.clone());
         conditions
+    }
+
+    /// What the workload calls things.
+    pub(super) fn terms(&self) -> Terms {
+        let counters = self.plan.counters();
+        Terms {
+            load_unit: self.plan.unit(),
+            metrics: counters.map_or_else(MetricNames::default, |counters| counters.names),
+            companion: self.companion_terms(),
+        }
+    }
+
+    /// What the workload calls the program beside the target.
+    pub(crate) fn companion_terms(&self) -> CompanionTerms {
+        let companions = self.plan.workload().companions();
+        companions.map_or_else(CompanionTerms::default, |companions| *companions.terms())
     }
 
     /// The cores of the engine's threads: all of the client's cores.
@@ -84,12 +102,12 @@ pub enum NetworkPlan {
     },
 }
 
-/// Where targets send their batches.
+/// Where targets find their back end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Inference {
-    /// To a simulator, started for each trial by running this program.
-    Simulator(PathBuf),
-    /// To a server that the user runs.
+pub enum BackEnd {
+    /// It is the workload's companion, started for each trial by running this program.
+    Companion(PathBuf),
+    /// It is a server that the user runs.
     Url(String),
     /// Nowhere: the workload has no back end, or we did not start the target.
     None,

@@ -4,7 +4,7 @@
 //! - [`conditions`]: what all trials of a search have in common;
 //! - `soundness`: whether the measurement can be believed: where the target runs (`cores`), whether a clock jumped
 //!   (`clocks`), what the target itself counts (`metrics`), and the other accounts that are kept twice;
-//! - `stage`: simulator and target, started for one trial and ended after it;
+//! - `stage`: companion and target, started for one trial and ended after it;
 //! - `work`: what the sessions do, by which plan of which workload;
 //! - `drive`: the engine with that work, in this process or in several;
 //! - [`processes`]: a client of several processes, if one process has too few files for the connections;
@@ -42,7 +42,7 @@ use plimsoll_workload::{CompanionSeen, Findings, Plan};
 
 use crate::error::Result;
 
-pub use conditions::{Conditions, Inference, NetworkPlan};
+pub use conditions::{BackEnd, Conditions, NetworkPlan};
 use drive::{Client, afterwards};
 use room::Room;
 pub use room::{most_possible, must_be_possible};
@@ -63,7 +63,7 @@ pub struct FinishedTrial {
 /// A second of a trial, as it ends. It dereferences to its row.
 #[derive(Debug, Clone, Copy)]
 pub struct TrialSecond<'a> {
-    /// The row. Its figures for target and simulator cover this second only roughly; [`FinishedTrial::seconds`] has the exact
+    /// The row. Its figures for target and companion cover this second only roughly; [`FinishedTrial::seconds`] has the exact
     /// ones.
     pub row: &'a Second,
     /// The latencies of measured frames whose answers came in this second: about 1 MB, gone when the next second
@@ -98,7 +98,7 @@ struct Measured {
     sampling_epoch: Instant,
     /// When the engine's last second ended. If a signal ended the trial, this is before the window's end.
     over: Instant,
-    inference: Option<CompanionSeen>,
+    companion: Option<CompanionSeen>,
     soundness: Soundness,
 }
 
@@ -106,7 +106,7 @@ struct Measured {
 ///
 /// # Errors
 /// Whatever makes a measurement impossible: too few descriptors or ports, a target that does not build, start or become
-/// ready, an inference server that does not answer. What happens to sessions is not an error but the result.
+/// ready, a companion that does not answer. What happens to sessions is not an error but the result.
 pub fn run(
     conditions: &Conditions,
     subject: &Subject,
@@ -233,7 +233,7 @@ fn measure(
         on_second(&row, &second.latency);
     };
     let (report, findings) = client.drive(asked, &mut each_second)?;
-    let inference = window_stats.finish(stage);
+    let companion = window_stats.finish(stage);
     let recorded = monitor.stop()?;
     let soundness = watch.end(conditions, stage, &report, &findings);
     let mut seconds = rows.finish();
@@ -253,12 +253,12 @@ fn measure(
         recorded,
         sampling_epoch,
         over,
-        inference,
+        companion,
         soundness,
     })
 }
 
-/// The simulator's statistics over the measured window: reset at its start, read at its end.
+/// The companion's statistics over the measured window: reset at its start, read at its end.
 struct WindowStats {
     start_s: f64,
     end_s: f64,
@@ -284,7 +284,7 @@ impl WindowStats {
             return;
         };
         let now_s = (second.index + 1) as f64;
-        // A simulator that does not answer has ended. The trial will show that as errors of the target, and `finish`
+        // A companion that does not answer has ended. The trial will show that as errors of the target, and `finish`
         // finds no statistics.
         if !self.begun && now_s >= self.start_s {
             self.begun = companion.begin_window().is_ok();

@@ -43,7 +43,7 @@ pub(super) struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// Begins, while target and simulator run.
+    /// Begins, while target and companion run.
     pub(super) fn begin(conditions: &Conditions, subject: &'a Subject, stage: &Staged) -> Self {
         Self {
             subject,
@@ -58,7 +58,7 @@ impl<'a> Watch<'a> {
         self.clocks.look();
     }
 
-    /// Ends, while target and simulator still run.
+    /// Ends, while target and companion still run.
     pub(super) fn end(
         mut self,
         conditions: &Conditions,
@@ -68,7 +68,10 @@ impl<'a> Watch<'a> {
     ) -> Soundness {
         self.clocks.look();
         let asks_back_end = match self.subject {
-            Subject::Started(manifest) => manifest.asks_inference,
+            Subject::Started(manifest) => {
+                let companions = conditions.plan.workload().companions();
+                companions.is_none_or(|companions| companions.is_asked_by(manifest))
+            }
             Subject::Running { .. } => true,
         };
         // Threads that started under load count, too.
@@ -125,7 +128,7 @@ fn client_counts(report: &Report) -> ClientCounts {
     }
 }
 
-/// Compares all accounts of a trial. Call it while target and simulator still run. `of_target` are the checks of the
+/// Compares all accounts of a trial. Call it while target and companion still run. `of_target` are the checks of the
 /// target's own account, which is already compared.
 fn checked(
     conditions: &Conditions,
@@ -156,7 +159,10 @@ fn checked(
         && let Ok(seen) = companion.seen()
     {
         let client = client_counts(report);
-        checks.push(sanity::back_end_bytes(seen.request_bytes_in_all, &client));
+        let frame_bytes = conditions.companion_terms().frame_bytes;
+        checks.extend(frame_bytes.map(|frame_bytes| {
+            sanity::back_end_bytes(seen.request_bytes_in_all, frame_bytes, &client)
+        }));
     }
     checks
 }

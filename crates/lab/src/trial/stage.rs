@@ -1,4 +1,4 @@
-//! Simulator and target, started for one trial and ended after it.
+//! Companion and target, started for one trial and ended after it.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
@@ -13,7 +13,7 @@ use plimsoll_host::signals::Stop;
 
 use plimsoll_workload::companion::{Companion, Start};
 
-use super::conditions::{Conditions, Inference, NetworkPlan};
+use super::conditions::{BackEnd, Conditions, NetworkPlan};
 use super::subject::{Subject, TargetUrl};
 use crate::contract;
 use crate::error::{Error, Result};
@@ -54,12 +54,12 @@ struct Started {
 }
 
 impl Staged {
-    /// Starts simulator and target and waits until they are ready.
+    /// Starts companion and target and waits until they are ready.
     pub(super) fn set(conditions: &Conditions, subject: &Subject, stop: &Stop) -> Result<Self> {
         let network = network(conditions, subject)?;
         let companions = conditions.plan.workload().companions();
-        let companion = match (&conditions.inference, companions) {
-            (Inference::Simulator(program), Some(companions)) => {
+        let companion = match (&conditions.back_end, companions) {
+            (BackEnd::Companion(program), Some(companions)) => {
                 let address = network.as_ref().map(OwnNetwork::client_address);
                 let how = Start {
                     seed: conditions.seed,
@@ -74,8 +74,8 @@ impl Staged {
             }
             _ => None,
         };
-        let back_end = match (&conditions.inference, &companion) {
-            (Inference::Url(url), _) => Some(url.as_str()),
+        let back_end = match (&conditions.back_end, &companion) {
+            (BackEnd::Url(url), _) => Some(url.as_str()),
             (_, Some(companion)) => Some(companion.url()),
             _ => None,
         };
@@ -125,7 +125,7 @@ impl Staged {
         }
     }
 
-    /// Begins to sample the target, the simulator, ourselves together with the client's other processes, and the
+    /// Begins to sample the target, the companion, ourselves together with the client's other processes, and the
     /// machine.
     pub(super) fn monitor(
         &self,
@@ -214,7 +214,7 @@ impl Staged {
         Ok(status.map(|status| format!("the target ended during the trial: {status}")))
     }
 
-    /// Ends target and simulator. A target that cannot be ended would disturb the next trial.
+    /// Ends target and companion. A target that cannot be ended would disturb the next trial.
     pub(super) fn clear(mut self) -> Result<()> {
         if let Some(started) = &mut self.started {
             started.child.terminate(STOP_GRACE)?;

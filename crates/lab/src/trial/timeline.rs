@@ -55,7 +55,7 @@ impl Rows {
             target_throttled_share: None,
             target_run_queue_wait_share: None,
             target_fds: None,
-            inference_cpu_cores: None,
+            companion_cpu_cores: None,
         };
         self.last = second.ledger.clone();
         self.rows.push(row);
@@ -85,7 +85,7 @@ fn phase(profile: &Profile, index: u64) -> Phase {
     }
 }
 
-/// Fills in the columns of target and simulator from their samples. The samples' clock began at `sampling_epoch`, the
+/// Fills in the columns of target and companion from their samples. The samples' clock began at `sampling_epoch`, the
 /// trial's at `trial_epoch`.
 pub(super) fn add_target(
     rows: &mut [Second],
@@ -119,7 +119,7 @@ fn fill(row: &mut Second, usage: &impl Fn(&str) -> Option<Usage>) {
         row.target_run_queue_wait_share = usage.runqueue_wait_share;
         row.target_fds = usage.fds_max;
     }
-    row.inference_cpu_cores = usage(COMPANION).map(|usage| usage.cpus_busy);
+    row.companion_cpu_cores = usage(COMPANION).map(|usage| usage.cpus_busy);
 }
 
 /// Sessions open on average between two moments of the trial. Each row says how many were open at its end. Between rows

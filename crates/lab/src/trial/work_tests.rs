@@ -7,7 +7,7 @@ use std::time::Duration;
 use plimsoll_core::profile::Profile;
 use plimsoll_core::recorder::Recorder;
 use plimsoll_core::schedule::SessionPlan;
-use plimsoll_core::session::Workload as SessionMachines;
+use plimsoll_core::session::SessionMachines;
 use plimsoll_core::session::{Disconnect, Phase, Session, Transmit};
 use plimsoll_engine::clock::Clock;
 use plimsoll_engine::{Company, Options, Part, Report, Unsettled};

@@ -75,9 +75,9 @@ pub(crate) struct LoadArgs {
     /// trials
     #[arg(long, value_name = "FILE")]
     pub(crate) slo: Vec<PathBuf>,
-    /// Where targets send their batches: `sim` (the inference simulator) or the URL of your own server
-    #[arg(long, value_name = "sim|URL", default_value = "sim")]
-    pub(crate) inference: String,
+    /// Where targets ask for what they answer: `sim` (the workload's own simulator) or the URL of your server
+    #[arg(long = "inference", value_name = "sim|URL", default_value = "sim")]
+    pub(crate) back_end: String,
     /// Add a header to the upgrade request, "Name: value". Repeatable. Others can read it in the process list
     #[arg(long, value_name = "HEADER")]
     pub(crate) header: Vec<Secret>,

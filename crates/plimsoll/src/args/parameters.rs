@@ -24,6 +24,12 @@ impl ParameterArgs {
         self.secret_files.get(name).map(PathBuf::as_path)
     }
 
+    /// The files that hold secrets, each with the parameter's name.
+    pub(crate) fn secret_files(&self) -> impl Iterator<Item = (&str, &Path)> {
+        let files = self.secret_files.iter();
+        files.map(|(name, file)| (name.as_str(), file.as_path()))
+    }
+
     /// Replaces a secret and its file.
     pub(crate) fn set_secret(&mut self, name: &str, secret: Secret) {
         self.secret_files.remove(name);
@@ -53,13 +59,7 @@ impl clap::FromArgMatches for ParameterArgs {
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
         for (name, owners) in workloads::parameters() {
-            if matches!(owners[0].row.kind, Kind::Flag) {
-                if matches.get_flag(name) {
-                    self.given.set(name, Value::Flag(true));
-                }
-            } else if let Some(value) = matches.get_one::<Value>(name) {
-                self.given.set(name, value.clone());
-            }
+            read(matches, name, &owners, &mut self.given);
             if owners[0].row.is_secret()
                 && let Some(file) = matches.get_one::<PathBuf>(&file_id(name))
             {
@@ -75,9 +75,8 @@ impl clap::Args for ParameterArgs {
         let rows = workloads::parameters().into_iter();
         rows.fold(command, |command, (name, owners)| {
             let row = owners[0].row;
-            let heading = heading(&owners);
-            let command = command.arg(argument(name, &owners).help_heading(heading.clone()));
-            let Kind::Secret { variable } = row.kind else {
+            let command = command.arg(argument(name, &owners));
+            let Some(variable) = row.variable() else {
                 return command;
             };
             let file = Arg::new(file_id(name))
@@ -88,13 +87,58 @@ impl clap::Args for ParameterArgs {
                     "File that holds the value of --{}. Or set the environment variable {variable}",
                     row.flag()
                 ))
-                .help_heading(heading);
+                .help_heading(heading(&owners));
             command.arg(file)
         })
     }
 
     fn augment_args_for_update(command: Command) -> Command {
         Self::augment_args(command)
+    }
+}
+
+/// The given parameters that are properties of a target, for a command that puts no load on it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PropertyArgs(pub(crate) Values);
+
+fn properties() -> impl Iterator<Item = (&'static str, Vec<Owned>)> {
+    let rows = workloads::parameters().into_iter();
+    rows.filter(|(_, owners)| owners.iter().any(|of| of.row.of_target.is_some()))
+}
+
+impl clap::FromArgMatches for PropertyArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut parsed = Self::default();
+        parsed.update_from_arg_matches(matches)?;
+        Ok(parsed)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        properties().for_each(|(name, owners)| read(matches, name, &owners, &mut self.0));
+        Ok(())
+    }
+}
+
+impl clap::Args for PropertyArgs {
+    fn augment_args(command: Command) -> Command {
+        properties().fold(command, |command, (name, owners)| {
+            command.arg(argument(name, &owners))
+        })
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+/// Adds the value of a parameter, if it was given.
+fn read(matches: &ArgMatches, name: &str, owners: &[Owned], given: &mut Values) {
+    if matches!(owners[0].row.kind, Kind::Flag) {
+        if matches.get_flag(name) {
+            given.set(name, Value::Flag(true));
+        }
+    } else if let Some(value) = matches.get_one::<Value>(name) {
+        given.set(name, value.clone());
     }
 }
 
@@ -109,7 +153,10 @@ fn heading(owners: &[Owned]) -> String {
 /// The argument of a parameter that these workloads have.
 fn argument(name: &'static str, owners: &[Owned]) -> Arg {
     let row = owners[0].row;
-    let argument = Arg::new(name).long(row.flag()).help(help(owners));
+    let argument = Arg::new(name)
+        .long(row.flag())
+        .help(help(owners))
+        .help_heading(heading(owners));
     if matches!(row.kind, Kind::Flag) {
         return argument.action(ArgAction::SetTrue);
     }
@@ -147,7 +194,7 @@ fn text(row: &Parameter) -> String {
         format!("for --{} {values}", fit.of.replace('_', "-"))
     }));
     let shown = match row.kind {
-        Kind::Secret { .. } => ". Others can read it in the process list",
+        Kind::Secret => ". Others can read it in the process list",
         _ => "",
     };
     if conditions.is_empty() {

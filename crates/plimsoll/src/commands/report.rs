@@ -46,7 +46,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
             "ranking": results.ranking,
             "check": results.check,
             "calibration": results.calibration,
-            "ws_calibration": results.ws_calibration,
+            "ws_calibration": results.client_costs.first(),
         }))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -63,8 +63,8 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
     for stored in results.other_trials() {
         output::print(&text::trial(&stored.trial, output::color(), tellers()));
     }
-    if let Some(calibration) = &results.ws_calibration {
-        output::print(&text::client_costs(calibration));
+    for costs in &results.client_costs {
+        output::print(&text::client_costs(costs));
     }
     for file in written {
         say!("wrote {}", file.display());

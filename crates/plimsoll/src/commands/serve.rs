@@ -7,7 +7,6 @@ use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use plimsoll_host::secret_variables::SERVE_TOKEN_VARIABLE;
 use plimsoll_host::signals::Stop;
 use plimsoll_report::history::History;
 
@@ -39,7 +38,7 @@ pub(crate) fn run(args: &ServeArgs, stop: &Stop) -> Result<ExitCode, Failure> {
         None => secrets::in_file_or_environment(
             "--token-file",
             args.token_file.as_deref(),
-            SERVE_TOKEN_VARIABLE,
+            secrets::SERVE_TOKEN_VARIABLE,
         )?,
     };
     let chosen = given

@@ -28,7 +28,7 @@ fn shared() -> Shared {
     });
     state.measuring(Measuring {
         target: "rust-axum".to_owned(),
-        slo: Slo::stt(),
+        slo: Slo::from_gates("stt", &[]),
         profile: Profile::quick(),
         vcpu: None,
         load_unit: LoadUnit::SESSIONS,

@@ -5,12 +5,23 @@ use plimsoll_core::profile::{NS_PER_MS, Profile};
 use plimsoll_core::record::{
     Live, LiveCommand, LiveEnded, LoadUnit, Phase, Second, Trial, Verdict,
 };
-use plimsoll_core::slo::Slo;
+use plimsoll_core::slo::{Metric, Percentile, Slo};
 use plimsoll_lab::campaign::TrialBegins;
 
 use super::state::{Facts, LiveState, Measuring, ended, time_left_s};
 
 const NOW: &str = "2026-01-02T03:04:05Z";
+
+fn slo() -> Slo {
+    let newest = |percentile, ms| (Metric::Newest(percentile), ms);
+    let gates = [
+        newest(Percentile::P50, 200.0),
+        newest(Percentile::P95, 350.0),
+        (Metric::Oldest(Percentile::P95), 1650.0),
+        (Metric::ErrorRate, 1e-5),
+    ];
+    Slo::from_gates("stt", &gates)
+}
 
 fn state() -> LiveState {
     let mut state = LiveState::new(Facts {
@@ -19,7 +30,7 @@ fn state() -> LiveState {
         started_at: "2026-01-02T03:00:00Z".to_owned(),
         pid: 17,
     });
-    state.measuring(measuring("rust-axum", Slo::stt()));
+    state.measuring(measuring("rust-axum", slo()));
     state
 }
 
@@ -196,7 +207,7 @@ fn each_target_has_its_own_bracket() {
     assert_eq!(live.target, "go-nethttp");
     assert_eq!(live.bracket.highest_pass, Some(400));
     assert_eq!(live.bracket.lowest_fail, None);
-    state.measuring(measuring("rust-axum", Slo::stt()));
+    state.measuring(measuring("rust-axum", slo()));
     assert_eq!(shown(&state).bracket.lowest_fail, Some(900));
 }
 

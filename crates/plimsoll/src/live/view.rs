@@ -184,7 +184,7 @@ fn cpu(live: &Live, columns: usize) -> Line {
         ("client", last.map(|second| second.client_cpu_share)),
         (
             simulator,
-            last.and_then(|second| second.inference_cpu_cores),
+            last.and_then(|second| second.companion_cpu_cores),
         ),
     ];
     let mut line = Line::default().with(Paint::Plain, "CPU");

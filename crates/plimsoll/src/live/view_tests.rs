@@ -28,7 +28,7 @@ fn second(at_s: u64, newest_p95_ms: Option<f64>) -> Second {
         newest_p95_ms,
         client_cpu_share: 0.46,
         target_cpu_cores: Some(0.2475),
-        inference_cpu_cores: Some(0.2),
+        companion_cpu_cores: Some(0.2),
         ..Second::default()
     }
 }

@@ -8,7 +8,7 @@ use plimsoll_host::machine::Limits;
 use plimsoll_lab::manifest::Manifest;
 use plimsoll_lab::trial::Subject;
 use plimsoll_lab::trial::processes::PROCESSES_MAX;
-use plimsoll_workload::{Kind, OfTarget, Parameter, Plan, Usual, Value, Values, Workload};
+use plimsoll_workload::{Kind, Parameter, Plan, Value, Workload};
 
 use crate::args::{LOAD_MAX, LoadArgs, Which};
 use crate::catalogue::Catalogue;
@@ -25,67 +25,18 @@ pub(crate) fn plan(
     manifest: Option<&Manifest>,
 ) -> Result<Arc<dyn Plan>, Failure> {
     let workload = which.workload;
-    must_be_of(workload, &load.parameters.given)?;
-    let given = secrets::with_secret_files(workload, &load.parameters)?;
-    let properties = manifest.map(|manifest| properties(workload, manifest));
-    let target = manifest.zip(properties.as_ref());
-    let target = target.map(|(manifest, values)| OfTarget {
-        name: &manifest.name,
-        values,
-    });
-    let mut values = given.settled(workload, target)?;
+    let given = secrets::with_secret_files(&load.parameters)?;
+    let mut values = given.settled(workload, workloads::ALL, manifest)?;
     if manifest.is_none() {
-        values = values.or_usual(workload.parameters())?;
         secrets::add_of_environment(workload, &mut values)?;
     }
-    Ok(workload.planned(values)?)
-}
-
-/// Refuses parameters of other workloads.
-fn must_be_of(workload: &dyn Workload, given: &Values) -> Result<(), Failure> {
-    let has = |name: &str| workload.parameters().iter().any(|row| row.name == name);
-    let Some((name, _)) = given.iter().find(|(name, _)| !has(name)) else {
-        return Ok(());
-    };
-    let rows = workloads::parameters().into_iter();
-    let owners = rows.filter(|(known, _)| *known == name);
-    let owners: Vec<_> = owners
-        .flat_map(|(_, owners)| owners)
-        .map(|of| of.workload)
-        .collect();
-    Err(Failure::Usage(format!(
-        "--{} is for --workload {}, this is {}",
-        name.replace('_', "-"),
-        owners.join(", "),
-        workload.about().name
-    )))
-}
-
-/// What the manifest says about the target, in the workload's own words.
-fn properties(workload: &dyn Workload, manifest: &Manifest) -> Values {
-    let mut values = Values::default();
-    for row in of_targets(workload) {
-        if let Some(value) = property(row, manifest) {
-            values.set(row.name, value);
-        }
-    }
-    values
+    Ok(workload.plan(values)?)
 }
 
 /// The parameters that are properties of a target.
 fn of_targets(workload: &dyn Workload) -> impl Iterator<Item = &'static Parameter> {
     let rows = workload.parameters().iter();
     rows.filter(|row| row.of_target.is_some())
-}
-
-/// A property of a target; the usual value if its manifest does not say it.
-fn property(row: &Parameter, manifest: &Manifest) -> Option<Value> {
-    let usual = match row.usual {
-        Usual::Value(text) => Some(text),
-        Usual::None | Usual::Told(_) => None,
-    };
-    let text = manifest.property(row.name).or(usual)?;
-    row.kind.parse(text).ok()
 }
 
 /// Gives a load that looks for the machine's limit enough loopback addresses for every connection that its client can
@@ -149,20 +100,19 @@ pub(crate) fn of_one_kind(
         mut left_out,
     } = catalogue;
     for row in of_targets(workload) {
-        let usual = match row.usual {
-            Usual::Value(text) => row.kind.parse(text).ok(),
-            Usual::None | Usual::Told(_) => None,
-        };
-        let Some(wanted) = load.parameters.given.get(row.name).cloned().or(usual) else {
+        let given = load.parameters.given.get(row.name).cloned();
+        let Some(wanted) = given.or_else(|| row.usual_value()) else {
             continue;
         };
         let verb = row.of_target.unwrap_or_default();
         let (same, others): (Vec<_>, Vec<_>) = targets
             .into_iter()
-            .partition(|manifest| property(row, manifest).as_ref() == Some(&wanted));
+            .partition(|manifest| row.of(manifest).as_ref() == Some(&wanted));
         targets = same;
         left_out.extend(others.into_iter().map(|manifest| {
-            let its = property(row, &manifest).map_or_else(String::new, |its| its.to_string());
+            let its = row
+                .of(&manifest)
+                .map_or_else(String::new, |its| its.to_string());
             LeftOut {
                 name: manifest.name,
                 reason: format!("{verb} {its}; measure it with --{} {its}", row.flag()),
@@ -183,11 +133,12 @@ pub(crate) fn must_be_alike(workload: &dyn Workload, targets: &[Manifest]) -> Re
         return Ok(());
     };
     for row in of_targets(workload) {
-        let of = |manifest: &Manifest| property(row, manifest);
         let verb = row.of_target.unwrap_or_default();
-        if let Some(other) = others.iter().find(|other| of(other) != of(first)) {
+        if let Some(other) = others.iter().find(|other| row.of(other) != row.of(first)) {
             let told = |manifest: &Manifest| {
-                let its = of(manifest).map_or_else(String::new, |its| its.to_string());
+                let its = row
+                    .of(manifest)
+                    .map_or_else(String::new, |its| its.to_string());
                 format!("{} {verb} {its}", manifest.name)
             };
             return Err(Failure::Usage(format!(
@@ -205,6 +156,7 @@ mod tests {
     use super::*;
     use crate::args::{Args, Command, RunArgs};
     use clap::Parser;
+    use plimsoll_workload::{Usual, Values};
 
     fn run_args(line: &str) -> Result<RunArgs, String> {
         let words = format!("plimsoll run x --sessions 5 --workload {line}");
@@ -250,6 +202,84 @@ mod tests {
                 assert_eq!(again.values(), row.plan.values(), "{line}: {}", row.name);
             }
         }
+    }
+
+    /// Values of a row that are worth a try.
+    fn some_of(row: &Parameter) -> Vec<Value> {
+        let texts: Vec<String> = match row.kind {
+            Kind::Whole { least, .. } => [least, 50, 1_000].map(|n| n.to_string()).into(),
+            Kind::OneOf(choices) => choices
+                .iter()
+                .map(|choice| choice.name.to_owned())
+                .collect(),
+            Kind::Flag => vec!["true".to_owned()],
+            Kind::Number => vec!["0.5".to_owned()],
+            Kind::Addresses => vec!["127.0.0.1,127.0.0.2".to_owned()],
+            Kind::Secret => vec!["s".repeat(40)],
+            // There is none here.
+            Kind::File => Vec::new(),
+        };
+        let values = texts.iter().map(|text| row.kind.parse(text).unwrap());
+        values.collect()
+    }
+
+    #[test]
+    fn every_usual_value_is_one_of_its_parameter() {
+        for row in workloads::ALL.iter().flat_map(|one| one.parameters()) {
+            let is_told = matches!(row.usual, Usual::Value(_));
+            assert_eq!(row.usual_value().is_some(), is_told, "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn what_is_settled_and_planned_stays_as_it_is() {
+        for workload in workloads::ALL.iter().copied() {
+            let rows = workload.parameters();
+            let choices = |row: &&Parameter| matches!(row.kind, Kind::OneOf(_));
+            let mut combinations = vec![Values::default()];
+            for row in rows.iter().filter(choices) {
+                let with = |values: &Values| {
+                    let values = values.clone();
+                    some_of(row)
+                        .into_iter()
+                        .map(move |value| values.clone().with(row.name, value))
+                };
+                let more: Vec<_> = combinations.iter().flat_map(with).collect();
+                combinations.extend(more);
+            }
+            let (mut settled, mut planned) = (0, 0);
+            for given in combinations {
+                for row in rows {
+                    for value in some_of(row) {
+                        let given = given.clone().with(row.name, value);
+                        let Ok(once) = given.settled(workload, workloads::ALL, None) else {
+                            continue;
+                        };
+                        settled += 1;
+                        let again = once.clone().settled(workload, workloads::ALL, None);
+                        assert_eq!(again.as_ref(), Ok(&once));
+                        let Ok(plan) = workload.plan(once) else {
+                            continue;
+                        };
+                        planned += 1;
+                        let again = workload.planned(plan.values().clone()).unwrap();
+                        assert_eq!(again.values(), plan.values());
+                    }
+                }
+            }
+            let name = workload.about().name;
+            let has_more = rows.iter().any(|row| !some_of(row).is_empty());
+            assert_eq!(planned > 0, has_more, "{name}: {settled} settled");
+        }
+    }
+
+    #[test]
+    fn a_secret_of_another_workload_is_refused_from_a_file_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("secret");
+        std::fs::write(&file, "canary-of-a-file").unwrap();
+        let text = planned(&format!("echo --token-secret-file {}", file.display())).unwrap_err();
+        assert_eq!(text, "--token-secret is for --workload ws, this is echo");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::document;
 use crate::support::manifests::{Root, manifest_of_gateway};
-use crate::support::{Ended, Plimsoll, built_lying_server, inconclusive, searched, turn};
+use crate::support::{Ended, Plimsoll, built_lying_server, inconclusive, searched};
 
 /// `stall_rarely` over repeated trials: only the first trial of the search is struck. Each trial starts the target
 /// afresh, and this one remembers that it was started before. Its start line, which would show that, goes to a file,
@@ -11,7 +11,6 @@ use crate::support::{Ended, Plimsoll, built_lying_server, inconclusive, searched
 /// there, with its verdict.
 #[test]
 fn one_bad_trial_does_not_bound_a_search() {
-    let _turn = turn();
     // Each trial starts the target afresh: one that the machine disturbed may have been the struck one.
     let (ended, disturbances) = searched(search);
     if disturbances.is_empty() {

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use crate::document::{self, Row};
 use crate::support::burners::Burners;
-use crate::support::{Ended, Plimsoll, Trial, attempts, conclusive, or_inconclusive, turn};
+use crate::support::{
+    Ended, Plimsoll, Trial, attempts, conclusive, or_inconclusive, shared_turn, turn,
+};
 use plimsoll_testing::skipped;
 
 /// Caveats that say that the client was the limit.
@@ -196,7 +198,7 @@ fn a_search_with_half_a_core() {
 /// An impossible load is refused before anything is started.
 #[test]
 fn descriptors_that_do_not_suffice() {
-    let _turn = turn();
+    let _turn = shared_turn();
     let words = ["run", "lying-server", "--sessions", "400"];
     let ended = Plimsoll::after("ulimit -n 300", &words).run();
     ended.expect_code(2);
@@ -214,7 +216,7 @@ fn descriptors_that_do_not_suffice() {
 /// through the client's fault, and none of it is the target's.
 #[test]
 fn descriptors_that_run_out_in_the_trial() {
-    let _turn = turn();
+    let _turn = shared_turn();
     let line = "run lying-server --sessions 300 --ramp 9 --warm-up 1 --measured 3 --grace 2";
     let running = Plimsoll::measuring(line.split(' ')).start();
     running.wait_for_line(&["trial 1", " 5 s "]);

@@ -6,7 +6,8 @@ use crate::document;
 use crate::entry::{Counter, Lie, Manifest};
 use crate::support::manifests::file;
 use crate::support::{
-    Ended, Plimsoll, Trial, attempts, built_lying_server, inconclusive, records, shared_turn, turn,
+    Ended, Plimsoll, Trial, attempts, built_lying_server, inconclusive, records, turn,
+    turn_of_attempt,
 };
 use crate::table;
 
@@ -45,9 +46,12 @@ pub(crate) fn told(name: &str) {
 fn undisturbed(lie: &Lie) -> Result<Ended, Vec<String>> {
     let expected: Vec<&str> = expected_caveats(lie).collect();
     let turn_of = |attempt| {
-        // If an attempt was disturbed, the trial beside it may have been the cause.
-        let alone = attempt > 1 || WANTS_A_CORE.contains(&lie.lie);
-        Some(if alone { turn() } else { shared_turn() })
+        let alone = WANTS_A_CORE.contains(&lie.lie);
+        Some(if alone {
+            turn()
+        } else {
+            turn_of_attempt(attempt)
+        })
     };
     attempts(ATTEMPTS, turn_of, &expected, || call(lie))
 }

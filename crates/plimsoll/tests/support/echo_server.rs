@@ -42,7 +42,7 @@ fn serve(stream: TcpStream, manner: Manner) {
     let answering = std::thread::spawn(move || answer(answers, &receiver));
     let mut number = 0_u64;
     while let Ok(message) = socket.read() {
-        if !message.is_binary() {
+        if !message.is_binary() && !message.is_text() {
             continue;
         }
         number += 1;

@@ -190,6 +190,21 @@ impl Running {
         }
     }
 
+    /// Waits until two seconds of this trial are over. (A line on stderr tells only every fifth.)
+    pub(crate) fn wait_for_two_seconds_of(&self, trial: u64) {
+        let file = self.scratch.path().join(OUT).join("live.json");
+        let deadline = Instant::now() + PATIENCE;
+        let over = || {
+            let live: Value = serde_json::from_slice(&std::fs::read(&file).ok()?).ok()?;
+            let seconds = live["seconds"].as_array()?.len();
+            Some(live["trial"]["number"] == trial && seconds >= 2)
+        };
+        while over() != Some(true) {
+            assert!(Instant::now() < deadline, "trial {trial} is never live");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// The process ID of the command.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()

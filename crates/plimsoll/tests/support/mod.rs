@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 pub(crate) use invocation::{Ended, Plimsoll};
 pub(crate) use records::Trial;
-pub(crate) use turns::{Turn, shared_turn, turn};
+pub(crate) use turns::{Turn, shared_turn, turn, turn_of_attempt};
 
 /// Gates with latencies that a machine under test load can hold, on percentiles that a short window has samples for.
 /// The server's threads share the client's cores.
@@ -37,6 +37,18 @@ sessions_failed = 0
 sessions_died = 0
 content_wrong = 0
 ";
+
+/// The file of an SLO without a percentile above the median: a window of 2 s has the 20 answers that it needs.
+pub(crate) fn median_slo() -> &'static str {
+    static WRITTEN: OnceLock<String> = OnceLock::new();
+    WRITTEN.get_or_init(|| {
+        let gates = "[gates]\nnewest_p50_ms = 200\nframes_lost = 0\nsessions_failed = 0\nsessions_died = 0\n";
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let name = format!("median-{}.toml", std::process::id());
+        let file = manifests::file(folder, &name, gates);
+        file.to_str().expect("UTF-8").to_owned()
+    })
+}
 
 /// The project's root.
 pub(crate) fn root() -> PathBuf {
@@ -99,22 +111,28 @@ pub(crate) fn undisturbed(invocation: impl Fn() -> Plimsoll) -> Option<Ended> {
     or_inconclusive(attempts(ATTEMPTS, |_| None, &[], || invocation().run()))
 }
 
-/// The same for a trial so small that another one may run beside it. The first attempt runs beside others; if that is
-/// disturbed, the next ones run alone. It takes its turns itself.
+/// The same for a trial so small that another one may run beside it. It takes its turns itself.
 pub(crate) fn undisturbed_beside_another(invocation: impl Fn() -> Plimsoll) -> Option<Ended> {
-    let turn_of = |attempt| Some(if attempt == 1 { shared_turn() } else { turn() });
+    let turn_of = |attempt| Some(turn_of_attempt(attempt));
     or_inconclusive(attempts(ATTEMPTS, turn_of, &[], || invocation().run()))
 }
 
-/// How many tests of this program the machine has disturbed each time.
-static DISTURBED_EACH_TIME: AtomicU32 = AtomicU32::new(0);
+/// How many attempts the machine has disturbed without one in between that it did not disturb.
+static DISTURBED_IN_A_ROW: AtomicU32 = AtomicU32::new(0);
 
-/// At most so many attempts where the machine disturbs all the time: more would only take longer.
-const ATTEMPTS_AMID_NOISE: u32 = 2;
-
-/// Whether the machine has shown that it disturbs all the time, not now and then.
+/// Whether the machine has shown that it disturbs all the time, not now and then. Then each trial has one attempt: more
+/// would only take longer. One that is not disturbed is judged as ever, and ends this.
 fn amid_noise() -> bool {
-    DISTURBED_EACH_TIME.load(Ordering::Relaxed) >= 3
+    // The first four may have disturbed one another; the next ones were alone.
+    DISTURBED_IN_A_ROW.load(Ordering::Relaxed) >= 8
+}
+
+fn note(disturbed: bool) {
+    if disturbed {
+        DISTURBED_IN_A_ROW.fetch_add(1, Ordering::Relaxed);
+    } else {
+        DISTURBED_IN_A_ROW.store(0, Ordering::Relaxed);
+    }
 }
 
 /// The first trial that nothing disturbed except what is `expected`; otherwise, what disturbed the last one. Each
@@ -125,24 +143,22 @@ pub(crate) fn attempts(
     expected: &[&str],
     trial: impl Fn() -> Ended,
 ) -> Result<Ended, Vec<String>> {
-    let mut disturbances = Vec::new();
-    let most = if amid_noise() {
-        most.min(ATTEMPTS_AMID_NOISE)
-    } else {
-        most
-    };
-    for attempt in 1..=most {
+    let mut attempt = 1;
+    loop {
         let turn = turn_of(attempt);
         let ended = trial();
         drop(turn);
-        disturbances = ended.disturbances(expected);
+        let disturbances = ended.disturbances(expected);
+        note(!disturbances.is_empty());
         if disturbances.is_empty() {
             return Ok(ended);
         }
         eprintln!("attempt {attempt} was disturbed by the machine: {disturbances:?}");
+        if attempt == most || amid_noise() {
+            return Err(disturbances);
+        }
+        attempt += 1;
     }
-    DISTURBED_EACH_TIME.fetch_add(1, Ordering::Relaxed);
-    Err(disturbances)
 }
 
 /// The trial, if one was not disturbed; otherwise reports what disturbed it.
@@ -163,21 +179,22 @@ pub(crate) fn cards_of(maker: &str) -> Vec<String> {
         .collect()
 }
 
-/// Runs a search (or whatever has several trials) until the machine disturbs none of its trials, at most twice. Returns
-/// the last one, disturbed or not, with what disturbed it.
+/// Runs a search (or whatever has several trials) until the machine disturbs none of its trials, at most twice: beside
+/// others, then alone. Returns the last one, disturbed or not, with what disturbed it. It takes its turns itself.
 pub(crate) fn searched(search: impl Fn() -> Ended) -> (Ended, Vec<String>) {
-    let first = search();
-    let disturbances = first.disturbances_throughout();
-    if disturbances.is_empty() || amid_noise() {
-        return (first, disturbances);
+    let mut attempt = 1;
+    loop {
+        let turn = turn_of_attempt(attempt);
+        let ended = search();
+        drop(turn);
+        let disturbances = ended.disturbances_throughout();
+        note(!disturbances.is_empty());
+        if disturbances.is_empty() || attempt == 2 || amid_noise() {
+            return (ended, disturbances);
+        }
+        eprintln!("disturbed by the machine, again: {disturbances:?}");
+        attempt += 1;
     }
-    eprintln!("disturbed by the machine, again: {disturbances:?}");
-    let second = search();
-    let disturbances = second.disturbances_throughout();
-    if !disturbances.is_empty() {
-        DISTURBED_EACH_TIME.fetch_add(1, Ordering::Relaxed);
-    }
-    (second, disturbances)
 }
 
 /// Reports that the machine disturbed the trial each time.

@@ -128,7 +128,7 @@ fn thinned(seconds: &[Second], every_s: usize) -> Vec<Second> {
             client_cpu_share: greatest(bucket, &|s| Some(s.client_cpu_share)).unwrap_or_default(),
             target_cpu_cores: greatest(bucket, &|s| s.target_cpu_cores),
             target_rss_bytes: bucket.iter().filter_map(|s| s.target_rss_bytes).max(),
-            inference_cpu_cores: greatest(bucket, &|s| s.inference_cpu_cores),
+            companion_cpu_cores: greatest(bucket, &|s| s.companion_cpu_cores),
             ..last
         }
     };
@@ -174,7 +174,7 @@ fn panels(drawn: &[Second]) -> [Panel; 4] {
             lines: vec![
                 line("target", BLUE, thick, &|s| s.target_cpu_cores),
                 line("client", ORANGE, thick, &|s| Some(s.client_cpu_share)),
-                line("simulator", GREEN, dashed, &|s| s.inference_cpu_cores),
+                line("simulator", GREEN, dashed, &|s| s.companion_cpu_cores),
             ],
         },
         Panel {

@@ -2,7 +2,7 @@
 
 use plimsoll_core::record::Trial;
 
-use super::{Fact, Tellers, Text, Tone};
+use super::{Fact, Tellers, Text};
 use crate::facts;
 use crate::words::{self, bytes, count, maybe, percent, us};
 
@@ -75,8 +75,6 @@ fn ledger(trial: &Trial, tellers: Tellers) -> Vec<Fact> {
     for (reason, times) in &ledger.reasons {
         lines.push(Fact::new("", format!("{} × {reason}", count(*times))));
     }
-    let gap = words::ledger_gap(trial, tellers);
-    lines.extend(gap.map(|gap| Fact::new("", Text::toned(gap, Tone::Bad))));
     lines
 }
 

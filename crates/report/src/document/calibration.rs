@@ -1,6 +1,6 @@
 //! What this machine's client can generate soundly.
 
-use plimsoll_core::record::{Calibration, WsCalibration};
+use plimsoll_core::record::{Calibration, ClientCosts};
 
 use super::{Answer, Block, Blocks, Document, Table};
 use crate::facts::client_cost;
@@ -42,17 +42,18 @@ pub(crate) fn document(calibration: &Calibration) -> Document {
     }
 }
 
-/// The same for workload `ws`.
-pub(crate) fn client_costs(calibration: &WsCalibration) -> Document {
+/// The same for a workload with several kinds of work.
+pub(crate) fn client_costs(costs: &ClientCosts) -> Document {
+    let heading = client_cost::heading(costs);
     let mut evidence = Blocks::default();
-    let table = Table::new(client_cost::HEADING, client_cost::COLUMNS).hooked("client-costs");
-    evidence.push(table.with_rows(client_cost::rows(calibration)));
+    let table = Table::new(&heading, client_cost::COLUMNS).hooked("client-costs");
+    evidence.push(table.with_rows(client_cost::rows(costs)));
     evidence.full(Block::Note(client_cost::NOTE.into()));
-    evidence.note(client_cost::conditions(calibration));
+    evidence.note(client_cost::conditions(costs));
     Document {
         id: "client-costs".to_owned(),
-        entry: client_cost::HEADING.to_owned(),
-        answer: answer(client_cost::HEADING, client_cost::claim(calibration)),
+        answer: answer(&heading, client_cost::claim(costs)),
+        entry: heading,
         evidence,
     }
 }

@@ -1,16 +1,22 @@
 //! A comparison: the conclusion with its numbers, then its evidence.
 
 use plimsoll_core::record::{Comparison, Conclusion, CostAccount, Side};
+use plimsoll_document::Tellers;
 
 use super::{
     Answer, Block, Blocks, Column, Detail, Document, Figure, List, Section, Table, Text, Tone,
     trial,
 };
+use crate::facts::repeat::flags;
 use crate::folder::StoredTrial;
 use crate::render;
 use crate::words::{self, UNKNOWN, comparison as say, count, maybe, us};
 
-pub(crate) fn document(comparison: &Comparison, trials: &[StoredTrial]) -> Document {
+pub(crate) fn document(
+    comparison: &Comparison,
+    trials: &[StoredTrial],
+    tellers: Tellers,
+) -> Document {
     let (a, b) = (&comparison.a.name, &comparison.b.name);
     let tone = match comparison.conclusion {
         Conclusion::Better => Tone::Good,
@@ -45,7 +51,8 @@ pub(crate) fn document(comparison: &Comparison, trials: &[StoredTrial]) -> Docum
     if !behind.is_empty() {
         evidence.push(Section::new("evidence", "Evidence", behind));
     }
-    let command = Block::Command(say::command(comparison, &say::parameters(trials)));
+    let parameters = trials.first().map(|stored| flags(&stored.trial, tellers));
+    let command = Block::Command(say::command(comparison, parameters.as_deref()));
     evidence.full(Section::of("repeat", "How to repeat", command).unlisted());
     let started = format!("Started at {}.", comparison.started_at);
     evidence.full(Block::Note(started.into()));

@@ -52,7 +52,7 @@ pub(crate) fn of(results: &Results) -> Vec<Part> {
     let mut parts = Vec::new();
     let ranking = results.ranking.as_ref().map(ranking::document);
     let comparison = results.comparison.as_ref();
-    let comparison = comparison.map(|found| comparison::document(found, &results.trials));
+    let comparison = comparison.map(|found| comparison::document(found, &results.trials, tellers));
     parts.extend(ranking.into_iter().chain(comparison).map(Part::Result));
     let searches = results.searches();
     for (number, view) in searches.iter().enumerate() {
@@ -76,7 +76,7 @@ pub(crate) fn of(results: &Results) -> Vec<Part> {
     }
     let check = results.check.as_ref().map(check::document);
     let calibration = results.calibration.as_ref().map(calibration::document);
-    let costs = results.ws_calibration.as_ref();
+    let costs = results.client_costs.iter();
     let costs = costs.map(calibration::client_costs);
     parts.extend(
         check

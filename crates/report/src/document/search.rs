@@ -42,7 +42,11 @@ pub(crate) fn document(view: &SearchView<'_>, number: usize, tellers: Tellers) -
         if is_first {
             evidence.full(trial::environment(exemplar));
         }
-        evidence.full(trial::repeat(exemplar, ("find", None, bracket.seed)));
+        evidence.full(trial::repeat(
+            exemplar,
+            ("find", None, bracket.seed),
+            tellers,
+        ));
         let measured_at = format!("Measured at {}.", bracket.started_at);
         evidence.full(Block::Note(measured_at.into()));
     }

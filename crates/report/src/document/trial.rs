@@ -46,7 +46,11 @@ pub(crate) fn document(stored: &StoredTrial, charts: Charts, tellers: Tellers) -
         evidence.full(companions);
     }
     evidence.full(environment(trial));
-    evidence.full(repeat(trial, ("run", Some(trial.sessions), trial.seed)));
+    evidence.full(repeat(
+        trial,
+        ("run", Some(trial.sessions), trial.seed),
+        tellers,
+    ));
     evidence.full(Block::Note(
         Text::from(format!(
             "Measured at {}; every second in ",
@@ -293,9 +297,8 @@ pub(super) fn environment(trial: &Trial) -> Section {
 }
 
 /// The command that repeats the measurement (its verb, its load and its seed), and what it needs besides.
-pub(super) fn repeat(trial: &Trial, of: (&str, Option<u32>, u64)) -> Section {
-    let (verb, sessions, seed) = of;
-    let repeat = Repeat::of(trial, verb, sessions, seed);
+pub(super) fn repeat(trial: &Trial, of: (&str, Option<u32>, u64), tellers: Tellers) -> Section {
+    let repeat = Repeat::of(trial, of, tellers);
     let mut blocks = Blocks::default();
     blocks.push(Block::Command(repeat.command));
     if let Some(changed) = repeat.changed_profile {

@@ -1,11 +1,15 @@
-//! What the messages and connections of workload `ws` cost the client, as rows of words.
+//! What each kind of work of a workload costs the client, as rows of words.
 
-use plimsoll_core::record::{ClientCost, LoadUnit, Spread, WsCalibration};
+use plimsoll_core::record::{ClientCost, ClientCosts, LoadUnit, Spread};
 
 use crate::words::{self, UNKNOWN, count, number, plain, us};
 
 /// The heading of this part.
-pub const HEADING: &str = "What workload ws costs this machine's client";
+#[must_use]
+pub fn heading(costs: &ClientCosts) -> String {
+    let workload = plain(&costs.workload);
+    format!("What workload {workload} costs this machine's client")
+}
 
 /// The columns of [`rows`].
 pub const COLUMNS: [&str; 8] = [
@@ -22,10 +26,10 @@ pub const COLUMNS: [&str; 8] = [
 /// The note under the table.
 pub const NOTE: &str = "CPU time per message, echo or connection: median, least and greatest of the rounds; the ratio is that within a round. A core: how many a second if each costs the median and nothing else is done. On time: the greatest load tried on one core with send lag p99 of at most 2 ms, the core at most 90 % busy, and all of it answered. Loopback: the sender pays for much of the receiver's TCP work.";
 
-/// What one core of this client sends on time. Messages in JSON, one at a write, stand for all kinds of work.
+/// What one core of this client sends on time. The first kind of work stands for all.
 #[must_use]
-pub fn claim(calibration: &WsCalibration) -> String {
-    let first = calibration.costs.first();
+pub fn claim(costs: &ClientCosts) -> String {
+    let first = costs.costs.first();
     match first.and_then(|cost| cost.on_time_load.map(|load| (cost, load))) {
         Some((cost, load)) => format!(
             "One core of this client is on time with {} ({})",
@@ -38,8 +42,8 @@ pub fn claim(calibration: &WsCalibration) -> String {
 
 /// One row for each kind of work.
 #[must_use]
-pub fn rows(calibration: &WsCalibration) -> Vec<[String; 8]> {
-    calibration.costs.iter().map(row).collect()
+pub fn rows(costs: &ClientCosts) -> Vec<[String; 8]> {
+    costs.costs.iter().map(row).collect()
 }
 
 fn row(cost: &ClientCost) -> [String; 8] {
@@ -75,14 +79,14 @@ pub fn what(cost: &ClientCost) -> String {
 
 /// How it was measured, in a sentence.
 #[must_use]
-pub fn conditions(calibration: &WsCalibration) -> String {
-    let rounds = words::counted(calibration.rounds.into(), "round");
+pub fn conditions(costs: &ClientCosts) -> String {
+    let rounds = words::counted(costs.rounds.into(), "round");
     format!(
         "{rounds} of {} s; a sleep ends up to {} late (p99); {}. Measured at {}.",
-        number(calibration.seconds),
-        us(calibration.timer_error_p99_us),
-        plain(&calibration.engine_backend),
-        plain(&calibration.started_at)
+        number(costs.seconds),
+        us(costs.timer_error_p99_us),
+        plain(&costs.engine_backend),
+        plain(&costs.started_at)
     )
 }
 
@@ -168,16 +172,21 @@ mod tests {
 
     #[test]
     fn the_first_cost_is_the_claim() {
-        let mut calibration = WsCalibration {
+        let mut calibration = ClientCosts {
+            workload: "echo".to_owned(),
             costs: vec![cost()],
-            ..WsCalibration::default()
+            ..ClientCosts::default()
         };
+        assert_eq!(
+            heading(&calibration),
+            "What workload echo costs this machine's client"
+        );
         assert_eq!(
             claim(&calibration),
             "One core of this client is on time with 800,000 messages per second (json, 175 B, 8 at a write)"
         );
         calibration.costs[0].on_time_load = None;
         assert!(claim(&calibration).contains("was not on time"));
-        assert!(claim(&WsCalibration::default()).contains("was not on time"));
+        assert!(claim(&ClientCosts::default()).contains("was not on time"));
     }
 }

@@ -2,6 +2,7 @@
 
 use plimsoll_core::profile::Profile;
 use plimsoll_core::record::{Parameters, Trial};
+use plimsoll_document::{Tell, Tellers};
 use serde_json::Value;
 
 use super::trial::cores;
@@ -22,7 +23,11 @@ impl Repeat {
     /// For a trial, or for the search whose conditions the trial shows: `verb` is the command, `sessions` the load of a
     /// trial.
     #[must_use]
-    pub fn of(trial: &Trial, verb: &str, sessions: Option<u32>, seed: u64) -> Self {
+    pub fn of(
+        trial: &Trial,
+        (verb, sessions, seed): (&str, Option<u32>, u64),
+        tellers: Tellers,
+    ) -> Self {
         let own_gates = if is_default(trial) {
             Vec::new()
         } else {
@@ -32,7 +37,7 @@ impl Repeat {
                 .collect()
         };
         Self {
-            command: command(trial, verb, sessions, seed),
+            command: command(trial, verb, sessions, seed, tellers),
             changed_profile: changed_profile(trial),
             own_gates,
         }
@@ -51,18 +56,17 @@ fn is_default(trial: &Trial) -> bool {
     trial.slo == trial.workload || trial.parameters.values().any(of_value)
 }
 
-/// The parameters of a trial as flags. A series is measured as a whole, so what differs between its trials is left out.
+/// The parameters of a trial as flags, as far as its workload repeats it with them.
 #[must_use]
-pub fn flags(parameters: &Parameters) -> String {
-    let series = parameters.get("test").and_then(Value::as_str);
-    let varied = |name: &str| match series {
-        Some("matrix" | "formats") => ["message_bytes", "format"].contains(&name),
-        _ => false,
-    };
-    let flags = parameters.iter().filter(|(name, _)| !varied(name));
-    let flags = flags.filter_map(|(name, value)| {
-        let flag = format!("--{}", name.replace('_', "-"));
-        match value {
+pub fn flags(trial: &Trial, tellers: Tellers) -> String {
+    as_flags(&trial.parameters, tellers.of(&trial.workload))
+}
+
+fn as_flags(parameters: &Parameters, teller: &dyn Tell) -> String {
+    let names = teller.repeated_with(parameters).into_iter();
+    let flags = names.filter_map(|name| {
+        let flag = quoted(&format!("--{}", name.replace('_', "-")));
+        match parameters.get(name)? {
             Value::Bool(given) => given.then_some(flag),
             Value::String(word) => Some(format!("{flag} {}", quoted(word))),
             Value::Array(list) => {
@@ -80,7 +84,13 @@ pub fn flags(parameters: &Parameters) -> String {
     flags.collect::<Vec<_>>().join(" ")
 }
 
-fn command(trial: &Trial, verb: &str, sessions: Option<u32>, seed: u64) -> String {
+fn command(
+    trial: &Trial,
+    verb: &str,
+    sessions: Option<u32>,
+    seed: u64,
+    tellers: Tellers,
+) -> String {
     let mut words = vec!["plimsoll".to_owned(), verb.to_owned()];
     if trial.target.tier == "url" {
         words.push("--url".to_owned());
@@ -106,7 +116,7 @@ fn command(trial: &Trial, verb: &str, sessions: Option<u32>, seed: u64) -> Strin
         }
     }
     flag("seed", seed.to_string());
-    words.extend(Some(flags(&trial.parameters)).filter(|flags| !flags.is_empty()));
+    words.extend(Some(flags(trial, tellers)).filter(|flags| !flags.is_empty()));
     words.join(" ")
 }
 
@@ -142,30 +152,53 @@ fn quoted(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_document::{Tell, Tellers};
+    use plimsoll_workload_ws::Ws;
     use serde_json::json;
 
-    use super::{Parameters, flags, quoted};
+    use super::{as_flags, quoted};
+
+    fn told_again(parameters: serde_json::Value, teller: &dyn Tell) -> String {
+        as_flags(&serde_json::from_value(parameters).unwrap(), teller)
+    }
 
     #[test]
-    fn what_a_trial_was_told_is_told_again() {
-        let told = |parameters: serde_json::Value| {
-            let parameters: Parameters = serde_json::from_value(parameters).unwrap();
-            flags(&parameters)
-        };
+    fn what_a_trial_was_told_is_told_again_in_the_order_of_the_rows() {
+        let told = |parameters| told_again(parameters, &Ws);
         assert_eq!(
             told(json!({
                 "test": "hold", "dialect": "echo", "message_bytes": 64, "period_ms": 5000,
                 "source_addresses": ["127.0.0.1", "127.0.0.2"],
             })),
-            "--dialect echo --message-bytes 64 --period-ms 5000 --source-addresses 127.0.0.1,127.0.0.2 --test hold"
+            "--test hold --dialect echo --message-bytes 64 --period-ms 5000 --source-addresses 127.0.0.1,127.0.0.2"
         );
         assert_eq!(
             told(json!({"test": "storm", "linger_ms": 0, "poisson": true, "closed_loop": false})),
-            "--linger-ms 0 --poisson --test storm"
+            "--test storm --linger-ms 0 --poisson"
         );
         assert_eq!(
-            told(json!({"test": "matrix", "message_bytes": 64, "rate": 10.0})),
-            "--rate 10 --test matrix"
+            told(json!({"test": "fanout", "message_bytes": 64, "rate": 10.0})),
+            "--test fanout --message-bytes 64 --rate 10"
+        );
+    }
+
+    #[test]
+    fn a_series_is_repeated_without_what_it_varies() {
+        assert_eq!(
+            told_again(
+                json!({"test": "matrix", "message_bytes": 64, "format": "json", "connections": 9}),
+                &Ws
+            ),
+            "--test matrix --connections 9"
+        );
+    }
+
+    #[test]
+    fn parameters_of_an_unknown_workload_are_in_the_order_of_their_names() {
+        let parameters = json!({"test": "matrix", "message_bytes": 64, "colour": "deep red"});
+        assert_eq!(
+            told_again(parameters, Tellers::NONE.of("later")),
+            "--colour 'deep red' --message-bytes 64 --test matrix"
         );
     }
 

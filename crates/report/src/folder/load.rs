@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plimsoll_core::record::{
-    Bracket, Calibration, Comparison, Ranking, SCHEMA_VERSION, SearchPlan, Trial, WsCalibration,
+    Bracket, Calibration, ClientCosts, Comparison, Ranking, SCHEMA_VERSION, SearchPlan, Trial,
 };
 use plimsoll_document::Tellers;
 use serde::de::DeserializeOwned;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::{
-    BRACKET, CALIBRATION, CHECK, COMPARISON, RANKING, SEARCH_PLAN, WS_CALIBRATION, further_bracket,
+    BRACKET, CALIBRATION, CHECK, COMPARISON, RANKING, SEARCH_PLAN, costs_of, further_bracket,
     is_further_bracket, is_record, names, packed, trial_number,
 };
 use crate::check::Check;
@@ -38,8 +38,8 @@ pub struct Results {
     pub ranking: Option<Ranking>,
     /// The calibration, if there is one.
     pub calibration: Option<Calibration>,
-    /// The calibration for workload `ws`, if there is one.
-    pub ws_calibration: Option<WsCalibration>,
+    /// What the work of a workload costs the client, by name of the workload.
+    pub client_costs: Vec<ClientCosts>,
     /// The conformance check, if there is one.
     pub check: Option<Check>,
     /// The folder where packed records were unpacked. It is removed with the last copy of the results.
@@ -136,7 +136,7 @@ fn load_loose(path: PathBuf, tellers: Tellers) -> Result<Results, ReportError> {
         comparison: optional(&path, &names, COMPARISON)?,
         ranking: optional(&path, &names, RANKING)?,
         calibration: optional(&path, &names, CALIBRATION)?,
-        ws_calibration: optional(&path, &names, WS_CALIBRATION)?,
+        client_costs: client_costs(&path, &names)?,
         check: None,
         unpacked: None,
         path,
@@ -169,7 +169,7 @@ fn load_loose(path: PathBuf, tellers: Tellers) -> Result<Results, ReportError> {
         && results.comparison.is_none()
         && results.ranking.is_none()
         && results.calibration.is_none()
-        && results.ws_calibration.is_none()
+        && results.client_costs.is_empty()
         && results.check.is_none();
     if nothing {
         return Err(ReportError::NoResult(results.path));
@@ -237,6 +237,21 @@ fn with_parameters(mut trial: Trial, tellers: Tellers) -> Trial {
 fn further_brackets(path: &Path, names: &BTreeSet<String>) -> Result<Vec<Bracket>, ReportError> {
     let files = names.iter().filter(|name| is_further_bracket(name));
     files.map(|name| record(&path.join(name))).collect()
+}
+
+fn client_costs(path: &Path, names: &BTreeSet<String>) -> Result<Vec<ClientCosts>, ReportError> {
+    let files = names
+        .iter()
+        .filter_map(|name| Some((name, costs_of(name)?)));
+    files
+        .map(|(name, workload)| {
+            let mut costs: ClientCosts = record(&path.join(name))?;
+            if costs.workload.is_empty() {
+                workload.clone_into(&mut costs.workload);
+            }
+            Ok(costs)
+        })
+        .collect()
 }
 
 fn optional<T: DeserializeOwned>(

@@ -26,7 +26,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use plimsoll_core::record::{
-    Bracket, Calibration, Comparison, Ranking, SearchPlan, Second, Trial, WsCalibration,
+    Bracket, Calibration, ClientCosts, Comparison, Ranking, SearchPlan, Second, Trial,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -48,8 +48,6 @@ pub const COMPARISON: &str = "comparison.json";
 pub const RANKING: &str = "ranking.json";
 /// What this machine's client can generate.
 pub const CALIBRATION: &str = "calibration.json";
-/// The same for workload `ws`.
-pub const WS_CALIBRATION: &str = "calibration-ws.json";
 /// How a search was started.
 pub const SEARCH_PLAN: &str = "search.json";
 /// The conformance check, case by case.
@@ -187,13 +185,13 @@ impl ResultFolder {
         atomic::write(&self.path, CALIBRATION, &to_json(CALIBRATION, calibration)?)
     }
 
-    /// Writes `calibration-ws.json`.
+    /// Writes `calibration-WORKLOAD.json`.
     ///
     /// # Errors
     /// When the system refuses, or the record could not be read back.
-    pub fn write_ws_calibration(&self, calibration: &WsCalibration) -> Result<(), ReportError> {
-        let json = to_json(WS_CALIBRATION, calibration)?;
-        atomic::write(&self.path, WS_CALIBRATION, &json)
+    pub fn write_client_costs(&self, costs: &ClientCosts) -> Result<(), ReportError> {
+        let name = client_costs(&costs.workload);
+        atomic::write(&self.path, &name, &to_json(&name, costs)?)
     }
 
     /// Writes `check.json`.
@@ -244,6 +242,8 @@ impl ResultFolder {
 }
 
 /// The prefix of the file names of further brackets.
+/// What the names of the files begin with that have the costs of a workload's work.
+const CLIENT_COSTS: &str = "calibration-";
 const FURTHER_BRACKET: &str = "bracket-";
 
 /// The file name of the bracket by a further SLO.
@@ -253,6 +253,16 @@ pub(crate) fn further_bracket(slo: &str) -> String {
 
 fn is_further_bracket(name: &str) -> bool {
     name.starts_with(FURTHER_BRACKET) && name.ends_with(".json")
+}
+
+/// The file of what a workload's work costs the client.
+pub(crate) fn client_costs(workload: &str) -> String {
+    format!("{CLIENT_COSTS}{}.json", slug::of(workload))
+}
+
+/// The workload in the name of such a file; `None` for other names.
+fn costs_of(name: &str) -> Option<&str> {
+    name.strip_prefix(CLIENT_COSTS)?.strip_suffix(".json")
 }
 
 /// Whether a file of that name is a record, or belongs to a trial's record.
@@ -267,13 +277,13 @@ fn is_record(name: &str) -> bool {
         BRACKET,
         COMPARISON,
         CALIBRATION,
-        WS_CALIBRATION,
         CHECK,
         RANKING,
         SEARCH_PLAN,
     ];
     (name.ends_with(".json") && trial_number(name).is_some())
         || is_further_bracket(name)
+        || costs_of(name).is_some()
         || others.contains(&name)
 }
 

@@ -4,8 +4,8 @@ use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use plimsoll_core::record::{
-    Bracket, Calibration, Comparison, CostPoint, Edge, LoadUnit, Probe, RankedTarget, Ranking,
-    Trial, Verdict, WsCalibration,
+    Bracket, Calibration, ClientCosts, Comparison, CostPoint, Edge, LoadUnit, Probe, RankedTarget,
+    Ranking, Trial, Verdict,
 };
 use plimsoll_document::Tellers;
 use serde::{Deserialize, Serialize};
@@ -191,9 +191,9 @@ pub fn of(folder: &str, results: &Results) -> Vec<Entry> {
     );
     entries.extend(
         results
-            .ws_calibration
+            .client_costs
             .iter()
-            .map(|it| of_ws_calibration(&blank, it)),
+            .map(|it| of_client_costs(&blank, it)),
     );
     entries
 }
@@ -410,16 +410,16 @@ fn of_calibration(blank: &Entry, calibration: &Calibration) -> Entry {
     }
 }
 
-/// The first of its loads stands for all: messages in JSON, one at a write.
-fn of_ws_calibration(blank: &Entry, calibration: &WsCalibration) -> Entry {
-    let first = calibration.costs.first();
+/// The first of its loads stands for all.
+fn of_client_costs(blank: &Entry, costs: &ClientCosts) -> Entry {
+    let first = costs.costs.first();
     Entry {
         kind: Kind::Calibrate,
-        workload: "ws".to_owned(),
-        started_at: calibration.started_at.clone(),
+        workload: costs.workload.clone(),
+        started_at: costs.started_at.clone(),
         load_unit: first.map(|cost| cost.load_unit).unwrap_or_default(),
         load_line: first.and_then(|cost| cost.on_time_load),
-        claim: client_cost::claim(calibration),
+        claim: client_cost::claim(costs),
         ..blank.clone()
     }
 }

@@ -45,7 +45,7 @@ impl ResultConditions {
         }
     }
 
-    /// In a line: `workload stt, profile quick, SLO stt, 1 vCPU, on Example CPU, 4 cores`.
+    /// In a line: `workload echo, profile quick, SLO echo, 1 vCPU, on Example CPU, 4 cores`.
     #[must_use]
     pub fn words(&self) -> String {
         let vcpu = match self.vcpu {

@@ -6,7 +6,7 @@ use super::blocks::note;
 use super::order::Ranked;
 use super::write::{Html, harmless};
 use crate::folder::{
-    BRACKET, CALIBRATION, CHECK, COMPARISON, RANKING, Results, WS_CALIBRATION, further_bracket,
+    BRACKET, CALIBRATION, CHECK, COMPARISON, RANKING, Results, client_costs, further_bracket,
 };
 use crate::words::counted;
 
@@ -38,7 +38,9 @@ pub(super) fn of(results: &Results, order: &[Ranked]) -> Raw {
     }
     raw.add_known(CHECK, results.check.as_ref());
     raw.add_known(CALIBRATION, results.calibration.as_ref());
-    raw.add_known(WS_CALIBRATION, results.ws_calibration.as_ref());
+    for costs in &results.client_costs {
+        raw.add(&client_costs(&costs.workload), costs);
+    }
     for ranked in order {
         let stem = &ranked.stored.stem;
         // As on disk, not as one of several SLOs judges it.

@@ -10,7 +10,7 @@ mod ranking;
 
 use plimsoll_core::caveat::Caveat;
 use plimsoll_core::record::{
-    Bracket, Calibration, ClientCost, GateResult, LoadUnit, Trial, Verdict, WsCalibration,
+    Bracket, Calibration, ClientCost, ClientCosts, GateResult, LoadUnit, Trial, Verdict,
 };
 use plimsoll_document::Tellers;
 
@@ -38,7 +38,7 @@ pub fn of(results: &Results) -> String {
     }
     suites.extend(results.check.as_ref().map(conformance));
     suites.extend(results.calibration.as_ref().map(calibration));
-    let costs = results.ws_calibration.iter();
+    let costs = results.client_costs.iter();
     suites.extend(costs.flat_map(|it| it.costs.iter().map(|cost| client_cost(it, cost))));
     document::write(&suites)
 }
@@ -264,11 +264,15 @@ fn calibration(calibration: &Calibration) -> Suite {
     }
 }
 
-/// The same for one kind of work of workload `ws`.
-fn client_cost(calibration: &WsCalibration, cost: &ClientCost) -> Suite {
+/// The same for one kind of a workload's work.
+fn client_cost(costs: &ClientCosts, cost: &ClientCost) -> Suite {
     Suite {
-        name: format!("calibrate ws: {}", facts::client_cost::what(cost)),
-        started_at: calibration.started_at.clone(),
+        name: format!(
+            "calibrate {}: {}",
+            plain(&costs.workload),
+            facts::client_cost::what(cost)
+        ),
+        started_at: costs.started_at.clone(),
         properties: known([
             ("load", Some(cost.load.into())),
             ("bare_cpu_us", Some(cost.bare_cpu_us.median)),
@@ -276,7 +280,7 @@ fn client_cost(calibration: &WsCalibration, cost: &ClientCost) -> Suite {
             ("ratio", Some(cost.ratio.median)),
             ("on_time_load", cost.on_time_load.map(f64::from)),
         ])
-        .chain([("engine_backend", plain(&calibration.engine_backend))])
+        .chain([("engine_backend", plain(&costs.engine_backend))])
         .collect(),
         ..Suite::default()
     }

@@ -3,7 +3,7 @@
 
 mod columns;
 
-use plimsoll_core::record::{Comparison, Ranking, Trial, WsCalibration};
+use plimsoll_core::record::{ClientCosts, Comparison, Ranking, Trial};
 
 use crate::document::{
     self, Answer, Block, Blocks, Detail, Document, Fact, Shown, Span, Table, Tellers, Text, Tone,
@@ -32,7 +32,10 @@ pub fn search(view: &SearchView<'_>, color: bool, tellers: Tellers) -> String {
 /// The block for a comparison.
 #[must_use]
 pub fn comparison(comparison: &Comparison, color: bool) -> String {
-    written(&document::comparison::document(comparison, &[]), color)
+    written(
+        &document::comparison::document(comparison, &[], Tellers::NONE),
+        color,
+    )
 }
 
 /// The block for a ranking.
@@ -41,10 +44,10 @@ pub fn ranking(ranking: &Ranking, color: bool) -> String {
     written(&document::ranking::document(ranking), color)
 }
 
-/// The block for a calibration of workload `ws`.
+/// The block for what each kind of a workload's work costs.
 #[must_use]
-pub fn client_costs(calibration: &WsCalibration) -> String {
-    written(&document::calibration::client_costs(calibration), false)
+pub fn client_costs(costs: &ClientCosts) -> String {
+    written(&document::calibration::client_costs(costs), false)
 }
 
 /// The block for several trials, as their workloads show them side by side; empty where they have nothing to say.

@@ -2,13 +2,11 @@
 
 use plimsoll_core::profile::Length;
 use plimsoll_core::record::{
-    Carried, Comparison, Conclusion, CostAccount, LoadCosts, LoadUnit, Pair, Parameters, Side,
+    Carried, Comparison, Conclusion, CostAccount, LoadCosts, LoadUnit, Pair, Side,
 };
 use plimsoll_core::stats::Ratio;
 
 use super::{UNKNOWN, count};
-use crate::facts::repeat;
-use crate::folder::StoredTrial;
 
 /// The conclusion in words.
 #[must_use]
@@ -140,16 +138,9 @@ pub fn length(length: Length) -> &'static str {
     }
 }
 
-/// The parameters of the trials of a comparison; none if they are not known.
+/// The command that repeats the comparison, as far as the record and the flags of its trials' parameters allow.
 #[must_use]
-pub fn parameters(trials: &[StoredTrial]) -> Parameters {
-    let first = trials.first();
-    first.map_or_else(Parameters::new, |stored| stored.trial.parameters.clone())
-}
-
-/// The command that repeats the comparison, as far as the record and the parameters of its trials allow.
-#[must_use]
-pub fn command(comparison: &Comparison, parameters: &Parameters) -> String {
+pub fn command(comparison: &Comparison, parameters: Option<&str>) -> String {
     let what = |side: &Side| shell_word(side.folder.as_ref().unwrap_or(&side.name));
     let mut words = vec![
         "plimsoll compare".to_owned(),
@@ -160,9 +151,8 @@ pub fn command(comparison: &Comparison, parameters: &Parameters) -> String {
     if measured && !comparison.workload.is_empty() {
         words.push(format!("--workload {}", comparison.workload));
     }
-    if measured && !parameters.is_empty() {
-        words.push(repeat::flags(parameters));
-    }
+    let parameters = parameters.filter(|flags| measured && !flags.is_empty());
+    words.extend(parameters.map(str::to_owned));
     if measured && ["quick", "standard", "soak"].contains(&comparison.profile.as_str()) {
         words.push(format!("--profile {}", comparison.profile));
     }

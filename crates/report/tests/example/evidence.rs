@@ -44,7 +44,7 @@ pub(crate) fn soak() -> Trial {
         send_queue_mean_bytes: 0.0,
         accept_queue_peak: Some(12),
     });
-    if let Some(inference) = &mut soak.inference {
+    if let Some(inference) = &mut soak.companion {
         inference.resources = Some(process(0.22));
     }
     let gates = vec![GateResult {

@@ -55,7 +55,7 @@ pub(crate) fn seconds() -> Vec<Second> {
             client_cpu_share: 0.4,
             target_cpu_cores: (at_s != 100).then_some(0.9 + wave / 1_000.0),
             target_rss_bytes: Some(60_000_000 + at_s * 20_000),
-            inference_cpu_cores: None,
+            companion_cpu_cores: None,
             ..Second::default()
         }
     };

@@ -18,11 +18,11 @@ use plimsoll_core::latency::{Dual, LagQuantiles, Latency, LatencySet, Quantiles,
 use plimsoll_core::ledger::Ledger;
 use plimsoll_core::profile::{Length, NS_PER_MS, Profile};
 use plimsoll_core::record::{
-    Bracket, Calibration, Client, ClientCost, Edge, Environment, Inference, LoadUnit, Network,
-    NetworkEnd, NetworkMode, NetworkReceive, Phase, Probe, Probes, SCHEMA_VERSION, Second, Spread,
-    Target, TargetResources, Trial, TrialSummary, Verdict, WsCalibration,
+    Bracket, Calibration, Client, ClientCost, ClientCosts, CompanionWindow, Edge, Environment,
+    LoadUnit, Network, NetworkEnd, NetworkMode, NetworkReceive, Phase, Probe, Probes,
+    SCHEMA_VERSION, Second, Spread, Target, TargetResources, Trial, TrialSummary, Verdict,
 };
-use plimsoll_core::slo::Slo;
+use plimsoll_core::slo::{Metric, Percentile, Slo};
 use plimsoll_document::Tellers;
 use plimsoll_report::IntervalHistograms;
 use plimsoll_workload_stt::Stt;
@@ -33,10 +33,24 @@ pub(crate) use targets::ranking;
 /// Who tells the workloads of these examples.
 pub(crate) const TELLERS: Tellers = Tellers::new(&[&Stt, &Ws]);
 
+/// The gates of a workload of speech.
+fn slo() -> Slo {
+    Slo::from_gates(
+        "stt",
+        &[
+            (Metric::Newest(Percentile::P50), 200.0),
+            (Metric::Newest(Percentile::P95), 350.0),
+            (Metric::Oldest(Percentile::P50), 1200.0),
+            (Metric::Oldest(Percentile::P95), 1650.0),
+            (Metric::ErrorRate, 1e-5),
+        ],
+    )
+}
+
 /// A trial whose verdict follows from its latencies and caveats, as in a real trial.
 pub(crate) fn trial(sessions: u32, latency: Latency, doubts: &[Doubt]) -> Trial {
     let ledger = ledger(sessions);
-    let gates = Slo::stt().judge(&ledger, &latency);
+    let gates = slo().judge(&ledger, &latency);
     let caveats: Vec<Caveat> = doubts.iter().map(Caveat::from).collect();
     Trial {
         schema_version: SCHEMA_VERSION,
@@ -60,7 +74,7 @@ pub(crate) fn trial(sessions: u32, latency: Latency, doubts: &[Doubt]) -> Trial 
         latency,
         client: client(sessions),
         target_resources: Some(resources(sessions)),
-        inference: Some(Inference {
+        companion: Some(CompanionWindow {
             requests: u64::from(sessions) * 10,
             busy_share: f64::from(sessions) / 6_000.0,
             cpu_us_per_request: Some(160.0),
@@ -417,7 +431,7 @@ pub(crate) fn failed_run() -> Trial {
         why: "read-only file system".to_owned(),
     };
     run.caveats = vec![Caveat::from(&quota)];
-    run.gates = Slo::stt().judge(&run.ledger, &run.latency);
+    run.gates = slo().judge(&run.ledger, &run.latency);
     run.verdict = Verdict::of(&run.gates, &run.caveats);
     run
 }
@@ -440,7 +454,7 @@ pub(crate) fn calibration() -> Calibration {
 }
 
 /// What workload `ws` costs a client.
-pub(crate) fn ws_calibration() -> WsCalibration {
+pub(crate) fn client_costs() -> ClientCosts {
     let spread = |least: f64, median: f64, greatest: f64| Spread {
         median,
         least,
@@ -472,7 +486,8 @@ pub(crate) fn ws_calibration() -> WsCalibration {
         send_lag_p99_us: None,
         ..messages(1, 100, 0)
     };
-    WsCalibration {
+    ClientCosts {
+        workload: "ws".to_owned(),
         build: plimsoll_core::record::Build::default(),
         schema_version: SCHEMA_VERSION,
         costs: vec![

@@ -5,12 +5,11 @@ use plimsoll_core::caveat::{Caveat, Doubt};
 use plimsoll_core::record::{
     Bracket, CostPoint, Edge, LoadClass, LoadEvidence, LoadUnit, Trial, TrialSummary, Verdict,
 };
-use plimsoll_core::slo::Slo;
 use plimsoll_document::Tell as _;
-use plimsoll_workload_ws::Ws;
 use plimsoll_workload_ws::record::{
     ClosedLoopRecord, DecodeRecord, Delivered, SECTION, WsOutcome, WsRecord,
 };
+use plimsoll_workload_ws::{Test, Ws};
 
 use super::{Find, bracket, latency};
 
@@ -21,7 +20,7 @@ pub(crate) fn trial(test: &str, unit: LoadUnit, load: u32, newest: (f64, f64)) -
     "node-ws".clone_into(&mut trial.target.name);
     "ws".clone_into(&mut trial.workload);
     trial.load_unit = unit;
-    trial.inference = None;
+    trial.companion = None;
     trial.client.cpu_share = 0.41;
     let ledger = &mut trial.ledger;
     if unit.is_rate() {
@@ -53,7 +52,8 @@ pub(crate) fn trial(test: &str, unit: LoadUnit, load: u32, newest: (f64, f64)) -
 }
 
 fn judge(trial: &mut Trial, doubts: &[Doubt]) {
-    let slo = Slo::ws(&record(trial).test);
+    let test = Test::by_name(&record(trial).test).unwrap();
+    let slo = test.slo();
     trial.caveats = doubts.iter().map(Caveat::from).collect();
     trial.gates = slo.judge(&trial.ledger, &trial.latency);
     trial.slo = slo.name;

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use plimsoll_host::process::program_path;
-use plimsoll_host::secret_variables::SECRET_VARIABLES;
+use plimsoll_host::secret_variables;
 
 use super::{Manifest, Need};
 
@@ -171,7 +171,7 @@ fn in_path(program: &str) -> bool {
 fn version_of(need: &Need, folder: &Path) -> Option<String> {
     let (program, arguments) = need.version_command.split_first()?;
     let mut command = Command::new(program_path(folder, program));
-    for name in SECRET_VARIABLES {
+    for name in secret_variables::set_now() {
         command.env_remove(name);
     }
     let mut child = command

@@ -1,6 +1,8 @@
 //! Checks what a manifest says.
 
-use super::{KEYS, Key, Manifest, Tier};
+use toml::Value;
+
+use super::{KEYS, Key, Manifest, Takes, Tier};
 
 impl Manifest {
     /// Checks that its values are possible and fit together.
@@ -9,12 +11,6 @@ impl Manifest {
         plain_name("workload", &self.workload)?;
         if self.threads_per_vcpu == 0 {
             return Err("threads_per_vcpu is 0; it must be at least 1".into());
-        }
-        if !self.asks_inference && self.tier != Tier::Test {
-            return Err(format!(
-                "asks_inference is false, but the tier is {}; remove the key: only a target of tier \"test\" may work without its inference server",
-                self.tier.word()
-            ));
         }
         runnable("run.command", &self.run.command)?;
         if let Some(test) = &self.test {
@@ -39,19 +35,47 @@ impl Manifest {
     /// Checks the keys that only manifests of its workload have.
     pub(super) fn check_properties(&self, keys: &[Key]) -> std::result::Result<(), String> {
         for key in keys {
-            let words: Vec<_> = key.words.iter().map(|word| format!("{word:?}")).collect();
-            let words = words.join(" or ");
-            match self.properties.get(key.name) {
-                None if key.required => {
+            match (self.properties.get(key.name), key.takes.words()) {
+                (None, words) if key.required => {
                     return Err(format!("{} is missing; say {words}", key.name));
                 }
-                Some(value) if !value.as_str().is_some_and(|word| key.words.contains(&word)) => {
+                (Some(value), words) if !key.takes.takes(value) => {
                     return Err(format!("{} is {value}; say {words}", key.name));
                 }
                 _ => {}
             }
+            if let Takes::TrueUnlessTest { without } = key.takes
+                && self.denies(key.name)
+                && self.tier != Tier::Test
+            {
+                return Err(format!(
+                    "{} is false, but the tier is {}; remove the key: only a target of tier \"test\" may work without {without}",
+                    key.name,
+                    self.tier.word()
+                ));
+            }
         }
         Ok(())
+    }
+}
+
+impl Takes {
+    fn takes(self, value: &Value) -> bool {
+        match self {
+            Self::OneOf(words) => value.as_str().is_some_and(|word| words.contains(&word)),
+            Self::TrueUnlessTest { .. } => value.is_bool(),
+        }
+    }
+
+    /// The values, for a message.
+    fn words(self) -> String {
+        match self {
+            Self::OneOf(words) => {
+                let words: Vec<_> = words.iter().map(|word| format!("{word:?}")).collect();
+                words.join(" or ")
+            }
+            Self::TrueUnlessTest { .. } => "true or false".to_owned(),
+        }
     }
 }
 

@@ -4,9 +4,8 @@ use plimsoll_conformance::socket::{Incoming, close_frame, describe, in_fragments
 use plimsoll_conformance::{AT_ONCE, Verdict};
 use plimsoll_protocol::websocket::{Opcode, RawFrame};
 
-use super::setup::BASE;
 use super::talk::{bytes, connect, echoed, expect_echo, message};
-use super::{Case, Site};
+use super::{Case, Site, case};
 
 pub(super) fn cases() -> Vec<Case> {
     vec![
@@ -85,15 +84,6 @@ pub(super) fn cases() -> Vec<Case> {
             close_ends_it,
         ),
     ]
-}
-
-fn case(
-    id: &'static str,
-    title: &'static str,
-    expected: &'static str,
-    run: fn(&Site<'_>) -> Verdict,
-) -> Case {
-    Case::new(id, title, expected, &BASE, run)
 }
 
 fn ping(site: &Site<'_>) -> Verdict {

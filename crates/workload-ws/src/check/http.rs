@@ -2,8 +2,7 @@
 
 use plimsoll_conformance::Verdict;
 
-use super::setup::BASE;
-use super::{Case, Site};
+use super::{Case, Site, case};
 use crate::Dialect;
 
 /// The cases; the address of a URL is not that of a separate metrics port, so none runs against a URL.
@@ -48,16 +47,7 @@ pub(super) fn cases(dialect: Dialect) -> Vec<Case> {
             engine_metrics,
         ));
     }
-    cases
-}
-
-fn case(
-    id: &'static str,
-    title: &'static str,
-    expected: &'static str,
-    run: fn(&Site<'_>) -> Verdict,
-) -> Case {
-    Case::new(id, title, expected, &BASE, run).only_when_started()
+    cases.into_iter().map(Case::only_when_started).collect()
 }
 
 fn health_ready(site: &Site<'_>) -> Verdict {

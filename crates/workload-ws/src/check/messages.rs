@@ -7,11 +7,10 @@ use plimsoll_conformance::socket::{Connection, Socket, in_fragments};
 use plimsoll_conformance::{AT_ONCE, Verdict};
 use plimsoll_protocol::websocket::{Opcode, RawFrame};
 
-use super::setup::BASE;
 use super::talk::{
     MESSAGE_MAX_BYTES, bytes, connect, echoed, expect_echo, message, text, upgrade, usual,
 };
-use super::{Case, Site};
+use super::{Case, Site, case};
 
 /// Lengths around those where the header of a frame changes its form, and some more.
 const LENGTHS: [usize; 8] = [1, 125, 126, 127, 4096, 65_535, 65_536, 100_000];
@@ -106,15 +105,6 @@ pub(super) fn cases() -> Vec<Case> {
             apart,
         ),
     ]
-}
-
-fn case(
-    id: &'static str,
-    title: &'static str,
-    expected: &'static str,
-    run: fn(&Site<'_>) -> Verdict,
-) -> Case {
-    Case::new(id, title, expected, &BASE, run)
 }
 
 fn echoes(site: &Site<'_>, opcode: Opcode, make: fn(usize) -> Vec<u8>) -> Verdict {

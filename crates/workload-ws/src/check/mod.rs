@@ -24,7 +24,7 @@ mod violations;
 mod wse;
 
 use plimsoll_conformance::subject::Environment;
-use plimsoll_conformance::{self as conformance, Setup, Suite};
+use plimsoll_conformance::{self as conformance, Setup, Suite, Verdict};
 
 use crate::Dialect;
 
@@ -33,6 +33,16 @@ type Case = conformance::Case<WebSocketSuite>;
 
 /// A server that runs, as cases see it.
 type Site<'a> = conformance::Site<'a, WebSocketSuite>;
+
+/// A case of the usual setup that needs nothing but the server's address.
+fn case(
+    id: &'static str,
+    title: &'static str,
+    expected: &'static str,
+    run: impl Fn(&Site<'_>) -> Verdict + Send + Sync + 'static,
+) -> Case {
+    Case::new(id, title, expected, &setup::BASE, run)
+}
 
 /// Two workers in nearly every setup: a limit or a counter that each worker keeps for itself is a fault that one would
 /// hide.

@@ -5,9 +5,8 @@ use plimsoll_conformance::socket::{Connection, Socket, Upgrade, key};
 use plimsoll_protocol::websocket::Opcode;
 use plimsoll_protocol::websocket::handshake::key_text;
 
-use super::setup::BASE;
 use super::talk::{connect, echoed, to, upgrade, usual};
-use super::{Case, Site};
+use super::{Case, Site, case};
 
 pub(super) fn cases() -> Vec<Case> {
     vec![
@@ -79,15 +78,6 @@ pub(super) fn cases() -> Vec<Case> {
             },
         ),
     ]
-}
-
-fn case(
-    id: &'static str,
-    title: &'static str,
-    expected: &'static str,
-    run: fn(&Site<'_>) -> Verdict,
-) -> Case {
-    Case::new(id, title, expected, &BASE, run)
 }
 
 const HOST: &str = "Host: localhost";

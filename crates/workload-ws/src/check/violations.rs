@@ -9,7 +9,7 @@ use plimsoll_protocol::websocket::{Opcode, RawFrame};
 
 use super::setup::{BASE, SHORT_MESSAGES};
 use super::talk::{MESSAGE_MAX_BYTES, bytes, connect, echoed, expect_echo, message};
-use super::{Case, Site};
+use super::{Case, Site, case};
 
 /// Protocol error.
 const BROKEN: u16 = 1002;
@@ -37,15 +37,6 @@ pub(super) fn cases() -> Vec<Case> {
             hurts_nobody_else,
         )])
         .collect()
-}
-
-fn case(
-    id: &'static str,
-    title: &'static str,
-    expected: &'static str,
-    run: impl Fn(&Site<'_>) -> Verdict + Send + Sync + 'static,
-) -> Case {
-    Case::new(id, title, expected, &BASE, run)
 }
 
 /// Cases of close 1002, each with several violations of one kind.

@@ -11,9 +11,11 @@ mod tests;
 use plimsoll_core::record::{Parameters, Trial};
 use plimsoll_document::words::{capital, count, plain};
 use plimsoll_document::{Blocks, Column, Detail, Fact, Named, Nouns, Section, Table, Tell};
+use plimsoll_workload::parameter::that_can_be_given;
 use schemars::{Schema, SchemaGenerator};
 
 use crate::Ws;
+use crate::parameters::PARAMETERS;
 use crate::record::{SECTION, WsRecord};
 use facts::StepReached;
 use table::{TestTable, tables};
@@ -50,6 +52,10 @@ impl Tell for Ws {
 
     fn earlier_parameters(&self, trial: &Trial) -> Parameters {
         record(trial).map_or_else(Parameters::new, |ws| ws.parameters())
+    }
+
+    fn repeated_with<'a>(&self, parameters: &'a Parameters) -> Vec<&'a str> {
+        that_can_be_given(&PARAMETERS, parameters)
     }
 
     fn trial(&self, trial: &Trial) -> Option<Section> {

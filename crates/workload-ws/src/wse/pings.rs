@@ -5,7 +5,7 @@
 use plimsoll_core::profile::Profile;
 use plimsoll_core::recorder::Recorder;
 use plimsoll_core::schedule::{SessionPlan, session_plan_over};
-use plimsoll_core::session::Workload;
+use plimsoll_core::session::SessionMachines;
 
 use super::{Line, PingIds};
 use crate::formats::Format;
@@ -37,7 +37,7 @@ impl WsePings {
     }
 }
 
-impl Workload for WsePings {
+impl SessionMachines for WsePings {
     type Session = PacedSession<PingDialogue>;
 
     fn plan(&self, id: u32, sessions: u32, profile: &Profile, seed: u64) -> SessionPlan {

@@ -11,7 +11,7 @@ use plimsoll_core::ledger::Naming;
 use plimsoll_core::profile::{NS_PER_MS, Profile};
 use plimsoll_core::recorder::Recorder;
 use plimsoll_core::schedule::{SessionPlan, session_plan_over};
-use plimsoll_core::session::{Account, Workload};
+use plimsoll_core::session::{Account, SessionMachines};
 use serde::{Deserialize, Serialize};
 
 use super::{Line, PingIds};
@@ -83,7 +83,7 @@ impl WseMessages {
     }
 }
 
-impl Workload for WseMessages {
+impl SessionMachines for WseMessages {
     type Session = PacedSession<StreamDialogue>;
 
     fn plan(&self, id: u32, sessions: u32, profile: &Profile, seed: u64) -> SessionPlan {

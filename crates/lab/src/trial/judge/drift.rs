@@ -19,7 +19,7 @@ pub(super) fn gates(conditions: &Conditions, measured: &Measured, slo: &Slo) -> 
         return Vec::new();
     }
     let window = Window::of(&measured.seconds);
-    // What the simulator may add to a latency unnoticed cannot be charged to the target.
-    let resolution_ms = Limits::for_gate(slo.tightest_ms()).inference_p99_ms;
+    // What the companion may add to a latency unnoticed cannot be charged to the target.
+    let resolution_ms = Limits::for_gate(slo.tightest_ms()).companion_p99_ms;
     soak_gates(window.as_ref(), resolution_ms).into()
 }

@@ -3,7 +3,7 @@
 use plimsoll_core::broken_gate;
 use plimsoll_core::caveat::{Evidence, GateSamples, Starved};
 use plimsoll_core::latency::{LatencySet, Series};
-use plimsoll_core::record::{Client, GateResult, Inference, TargetResources};
+use plimsoll_core::record::{Client, CompanionWindow, GateResult, TargetResources};
 use plimsoll_core::slo::{Gate, Metric, Slo};
 use plimsoll_host::isolation::Wanted;
 
@@ -17,7 +17,7 @@ use crate::trial::stage::Staged;
 pub(super) struct Used<'a> {
     pub(super) client: &'a Client,
     pub(super) target: Option<&'a TargetResources>,
-    pub(super) inference: Option<&'a Inference>,
+    pub(super) companion: Option<&'a CompanionWindow>,
 }
 
 /// The evidence for a verdict by `slo`, with `gates` as the results of its gates.
@@ -41,9 +41,11 @@ pub(super) fn evidence(
             used.client.receive_wait_share,
         ),
         achieved_share: used.client.achieved_share,
-        inference_gone: stage.companion.is_some() && measured.inference.is_none(),
-        inference_lateness_p99_ms: used.inference.and_then(|i| ms(i.answer_lateness.p99_us)),
-        inference_queue_p99_ms: used.inference.and_then(|i| ms(i.queue_wait.p99_us)),
+        companion_gone: stage.companion.is_some() && measured.companion.is_none(),
+        companion_lateness_p99_ms: used
+            .companion
+            .and_then(|used| ms(used.answer_lateness.p99_us)),
+        companion_queue_p99_ms: used.companion.and_then(|used| ms(used.queue_wait.p99_us)),
         client_faults: report.client_faults.clone(),
         client_steal_share: used.client.steal_share,
         target_steal_share: target_steal_share(conditions, measured),

@@ -1,6 +1,6 @@
 //! Turns what was measured into a record with its verdict.
 //!
-//! - `resources`: what client, target and simulator used;
+//! - `resources`: what client, target and companion used;
 //! - `drift`: how the target changed over the window, and the gates of a soak;
 //! - `evidence`: what the trial shows about its own soundness;
 //! - `bounds`: what the machine ran out of.
@@ -13,12 +13,11 @@ mod resources;
 use std::net::IpAddr;
 
 use plimsoll_core::bottleneck::bottleneck;
-use plimsoll_core::caveat::{Caveat, Limits, Terms, doubts};
+use plimsoll_core::caveat::{Caveat, Limits, doubts};
 use plimsoll_core::latency::Latency;
 use plimsoll_core::ledger::Ledger;
 use plimsoll_core::profile::Length;
 use plimsoll_core::record::{Environment, GateResult, SCHEMA_VERSION, SloVerdict, Trial, Verdict};
-use plimsoll_core::sanity::MetricNames;
 use plimsoll_core::secret::Secrets;
 use plimsoll_core::slo::Slo;
 use plimsoll_engine::Report;
@@ -42,11 +41,11 @@ pub(super) fn judge(
     let latency = report.latency.summary();
     let target_resources = resources::target(conditions, stage, load, &measured);
     let client = resources::client(conditions, &measured);
-    let inference = resources::inference(conditions, &measured);
+    let companion = resources::companion(conditions, &measured);
     let used = Used {
         client: &client,
         target: target_resources.as_ref(),
-        inference: inference.as_ref(),
+        companion: companion.as_ref(),
     };
     let Outcome {
         sections,
@@ -86,14 +85,14 @@ pub(super) fn judge(
         latency,
         client,
         target_resources,
-        inference,
+        companion,
         bottleneck: None,
         sanity: measured.soundness.checks.clone(),
         sections,
         drift: drift::drift(&measured),
         further_slos: further.into_iter().map(Verdicts::record).collect(),
     };
-    trial.bottleneck = bottleneck(&trial);
+    trial.bottleneck = bottleneck(&trial, &conditions.companion_terms());
     FinishedTrial {
         trial,
         seconds: measured.seconds,
@@ -156,13 +155,7 @@ fn verdict(conditions: &Conditions, stage: &Staged, showed: &Showed<'_>, slo: &S
     gates.extend(drift::gates(conditions, measured, slo));
     let evidence = evidence::evidence(conditions, stage, showed, slo, &gates);
     let found = doubts(&evidence, &Limits::for_verdict(slo.tightest_ms(), &gates));
-    let terms = Terms {
-        load_unit: conditions.plan.unit(),
-        metrics: conditions
-            .plan
-            .counters()
-            .map_or_else(MetricNames::default, |counters| counters.names),
-    };
+    let terms = conditions.terms();
     let caveats: Vec<_> = found
         .iter()
         .map(|doubt| Caveat::of(doubt, &terms))

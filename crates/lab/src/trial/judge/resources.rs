@@ -1,7 +1,7 @@
 //! What each of the three parties used in the measured window.
 
 use plimsoll_core::latency::{LagQuantiles, Series};
-use plimsoll_core::record::{Client, Inference, ProcessResources, TargetResources};
+use plimsoll_core::record::{Client, CompanionWindow, ProcessResources, TargetResources};
 use plimsoll_host::resources::{Passed, Usage};
 
 use super::{float, whole};
@@ -156,11 +156,11 @@ pub(super) fn target(
     })
 }
 
-/// The simulator's own statistics, and its CPU time as counted by the kernel.
-pub(super) fn inference(conditions: &Conditions, measured: &Measured) -> Option<Inference> {
-    let window = measured.inference.as_ref()?.window.clone();
+/// The companion's own statistics, and its CPU time as counted by the kernel.
+pub(super) fn companion(conditions: &Conditions, measured: &Measured) -> Option<CompanionWindow> {
+    let window = measured.companion.as_ref()?.window.clone();
     let usage = usage(conditions, measured, COMPANION);
-    Some(Inference {
+    Some(CompanionWindow {
         busy_share: usage.map_or(window.busy_share, |usage| usage.cpus_busy),
         cpu_us_per_request: usage
             .filter(|_| window.requests > 0)

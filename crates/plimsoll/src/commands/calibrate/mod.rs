@@ -5,7 +5,7 @@ mod record;
 
 use std::process::ExitCode;
 
-use plimsoll_core::record::{Calibration, WsCalibration};
+use plimsoll_core::record::{Calibration, ClientCosts};
 use plimsoll_host::machine::Limits;
 use plimsoll_host::signals::Stop;
 use plimsoll_host::timestamp;
@@ -61,9 +61,9 @@ pub(crate) fn run(args: &CalibrateArgs, stop: &Stop) -> Result<ExitCode, Failure
     let measured = calibrate::calibrate(works, &settings, stop, |work, step| {
         show(work, works.len(), step);
     })?;
-    match Record::of(measured, &settings, started_at) {
+    match Record::of(args.workload, measured, &settings, started_at) {
         Record::Sessions(calibration) => of_sessions(args, &calibration, &settings, &folder)?,
-        Record::Costs(calibration) => of_costs(args, &calibration, &folder)?,
+        Record::Costs(costs) => of_costs(args, &costs, &folder)?,
     }
     if !args.out.json {
         say!("result: {}", folder.path().display());
@@ -108,15 +108,15 @@ fn of_sessions(
 
 fn of_costs(
     args: &CalibrateArgs,
-    calibration: &WsCalibration,
+    costs: &ClientCosts,
     folder: &ResultFolder,
 ) -> Result<(), Failure> {
-    folder.write_ws_calibration(calibration)?;
+    folder.write_client_costs(costs)?;
     output::render(folder.path())?;
     if args.out.json {
-        return output::print_json(calibration);
+        return output::print_json(costs);
     }
-    output::print(&text::client_costs(calibration));
+    output::print(&text::client_costs(costs));
     Ok(())
 }
 

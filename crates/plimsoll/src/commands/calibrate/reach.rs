@@ -3,7 +3,7 @@
 use plimsoll_host::isolation::CpuList;
 use plimsoll_host::signals::Stop;
 use plimsoll_lab::calibrate::{self, Settings};
-use plimsoll_lab::trial::{Conditions, Inference};
+use plimsoll_lab::trial::{BackEnd, Conditions};
 use plimsoll_workload::Work;
 
 use super::sessions_max;
@@ -34,8 +34,8 @@ pub(crate) fn quick_reach(
     };
     let us_per_frame = calibrate::engine_us_per_frame(work, &settings, stop)?;
     let companions = conditions.plan.workload().companions();
-    let companion_us = match (&conditions.inference, companions) {
-        (Inference::Simulator(_), Some(companions)) => companions.cpu_us_per_session_second(),
+    let companion_us = match (&conditions.back_end, companions) {
+        (BackEnd::Companion(_), Some(companions)) => companions.cpu_us_per_session_second(),
         _ => 0.0,
     };
     let cores = cores(&placement.client_cpus);

@@ -4,8 +4,9 @@
 //! many sessions the client can drive on all its cores, and what a frame of one costs. The second says what each kind of
 //! work costs one core. A workload has the first if its only work is measured on all cores, and otherwise the second.
 
-use plimsoll_core::record::{Calibration, SCHEMA_VERSION, WsCalibration};
+use plimsoll_core::record::{Calibration, ClientCosts, SCHEMA_VERSION};
 use plimsoll_lab::calibrate::{Measured, MeasuredWork, Settings};
+use plimsoll_workload::Workload;
 use plimsoll_workload::calibrate::Reach;
 
 use crate::build;
@@ -15,17 +16,22 @@ pub(super) enum Record {
     /// How many sessions the client can drive.
     Sessions(Calibration),
     /// What each kind of work costs.
-    Costs(WsCalibration),
+    Costs(ClientCosts),
 }
 
 impl Record {
-    /// The record of what was measured with these settings.
-    pub(super) fn of(measured: Measured, settings: &Settings, started_at: String) -> Self {
+    /// The record of what was measured of this workload with these settings.
+    pub(super) fn of(
+        workload: &dyn Workload,
+        measured: Measured,
+        settings: &Settings,
+        started_at: String,
+    ) -> Self {
         match &measured.works[..] {
             [only] if only.reach == Reach::AllCores => {
                 Self::Sessions(of_sessions(&measured, only, started_at))
             }
-            _ => Self::Costs(of_costs(measured, settings, started_at)),
+            _ => Self::Costs(of_costs(workload, measured, settings, started_at)),
         }
     }
 }
@@ -48,9 +54,15 @@ fn of_sessions(measured: &Measured, only: &MeasuredWork, started_at: String) -> 
     }
 }
 
-fn of_costs(measured: Measured, settings: &Settings, started_at: String) -> WsCalibration {
+fn of_costs(
+    workload: &dyn Workload,
+    measured: Measured,
+    settings: &Settings,
+    started_at: String,
+) -> ClientCosts {
     let costs = measured.works.into_iter().map(|work| work.cost);
-    WsCalibration {
+    ClientCosts {
+        workload: workload.about().name.to_owned(),
         build: build::of_this_program(),
         schema_version: SCHEMA_VERSION,
         costs: costs.collect(),
@@ -103,7 +115,8 @@ mod tests {
             seconds: 3.0,
             sessions_max: 10_000,
         };
-        Record::of(measured(reach, on_time), &settings, String::new())
+        let workload = &plimsoll_workload_echo::Echo;
+        Record::of(workload, measured(reach, on_time), &settings, String::new())
     }
 
     #[test]
@@ -129,6 +142,7 @@ mod tests {
             panic!("a list of costs");
         };
         assert_eq!((record.costs.len(), record.rounds), (1, 5));
+        assert_eq!(record.workload, "echo");
         assert_eq!(record.costs[0].on_time_load, Some(4_000));
         assert_eq!(record.timer_error_p99_us, 60.0);
     }

@@ -21,6 +21,9 @@ use crate::output::{self, note, say};
 
 pub(super) fn run(args: &CheckArgs, suites: &Suites, stop: &Stop) -> Result<ExitCode, Failure> {
     let Catalogue { targets, left_out } = without(&args.except, catalogue::all(&args.which)?)?;
+    for target in &targets {
+        suites.must_fit(target)?;
+    }
     let path = output::path(&args.out, "check", "all");
     for left in &left_out {
         note!("not checked: {}: {}", left.name, left.reason);

@@ -8,9 +8,9 @@ use std::process::ExitCode;
 use plimsoll_conformance::{CaseResult, Check, CheckReport, Options, Subject};
 use plimsoll_core::secret::{Secret, Secrets, redacted_url};
 use plimsoll_host::isolation::{CpuList, Placement};
-use plimsoll_host::secret_variables::TOKEN_VARIABLE;
 use plimsoll_host::signals::Stop;
 use plimsoll_lab::build::build as build_target;
+use plimsoll_lab::manifest::Manifest;
 use plimsoll_report::ResultFolder;
 
 use self::suites::{Place, Suites};
@@ -35,11 +35,15 @@ pub(crate) fn run(args: &CheckArgs, stop: &Stop) -> Result<ExitCode, Failure> {
         return Err(Failure::Usage("--jobs needs --all".to_owned()));
     }
     let name = args.target.as_deref();
-    let subject_name = setup::subject_name(name, &args.which);
-    let folder = output::folder(&args.out, "check", &subject_name)?;
-    let report = match &args.which.url {
-        Some(url) => of_url(args, &suites, url, stop)?,
-        None => target(args, &suites, &folder, stop)?,
+    let folder = || output::folder(&args.out, "check", &setup::subject_name(name, &args.which));
+    let (folder, report) = if let Some(url) = &args.which.url {
+        (folder()?, of_url(args, &suites, url, stop)?)
+    } else {
+        let manifest = setup::manifest_of(name, &args.which)?;
+        suites.must_fit(&manifest)?;
+        let folder = folder()?;
+        let report = target(args, &suites, &manifest, &folder, stop)?;
+        (folder, report)
     };
     kept(&folder, &report)?;
     if args.out.json {
@@ -85,7 +89,7 @@ fn token(args: &CheckArgs) -> Result<Option<Secret>, Failure> {
         None => secrets::in_file_or_environment(
             "--token-file",
             args.token_file.as_deref(),
-            TOKEN_VARIABLE,
+            secrets::TOKEN_VARIABLE,
         ),
     }
 }
@@ -123,19 +127,19 @@ fn counts(report: &CheckReport) -> String {
 fn target(
     args: &CheckArgs,
     suites: &Suites,
+    manifest: &Manifest,
     folder: &ResultFolder,
     stop: &Stop,
 ) -> Result<CheckReport, Failure> {
     let logs = folder.path().join("logs");
-    let manifest = setup::manifest_of(args.target.as_deref(), &args.which)?;
-    build_target(&manifest, &logs, stop)?;
+    build_target(manifest, &logs, stop)?;
     let placement = Placement::choose(1.0, &CpuList::allowed_to_us()?, None, None)?;
     let place = Place {
         placement: &placement,
         logs: &logs,
         stop,
     };
-    let (suite, laboratory) = suites.on_target(&manifest, &place)?;
+    let (suite, laboratory) = suites.on_target(manifest, &place)?;
     let subject = laboratory.subject();
     Ok(cases_told(args, stop, (&*suite, &subject), |case| {
         show(case, args.out.json);

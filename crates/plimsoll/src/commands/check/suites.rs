@@ -11,6 +11,7 @@ use plimsoll_workload::{Checked, Values, Workload};
 
 use crate::args::CheckArgs;
 use crate::failure::Failure;
+use crate::workloads;
 
 /// The variable by which a target gets another port for HTTP about itself, if it wants one.
 const HTTP_PORT_VARIABLE: &str = "METRICS_PORT";
@@ -26,6 +27,8 @@ pub(super) struct Place<'a> {
 /// The cases that the user asks for.
 pub(super) struct Suites {
     workload: &'static dyn Workload,
+    /// What the user says about the target.
+    given: Values,
     /// The program that runs beside the targets, if the workload has one and targets are started.
     companion: Option<PathBuf>,
 }
@@ -39,6 +42,7 @@ impl Suites {
         let companion = companions.map(|companions| companions.find(root.as_deref()));
         let suites = Self {
             workload,
+            given: args.properties.0.clone(),
             companion: companion.transpose()?,
         };
         suites.on_url()?;
@@ -47,7 +51,18 @@ impl Suites {
 
     /// The cases for a server that is known by its URL only.
     pub(super) fn on_url(&self) -> Result<Box<dyn Check>, Failure> {
-        self.workload.suite(None).ok_or_else(|| self.none())
+        let suite = self.workload.suite(&self.values(None)?, None);
+        suite.ok_or_else(|| self.none())
+    }
+
+    /// Refuses a target whose manifest contradicts what the user says about it.
+    pub(super) fn must_fit(&self, target: &Manifest) -> Result<(), Failure> {
+        self.values(Some(target)).map(drop)
+    }
+
+    fn values(&self, target: Option<&Manifest>) -> Result<Values, Failure> {
+        let given = self.given.clone();
+        Ok(given.settled(self.workload, workloads::ALL, target)?)
     }
 
     /// The cases for a target, and what starts it.
@@ -63,11 +78,10 @@ impl Suites {
             logs: place.logs,
             stop: place.stop,
         };
-        let suite = self
-            .workload
-            .suite(Some(&checked))
-            .ok_or_else(|| self.none())?;
-        let told = self.workload.planned(Values::default())?.told();
+        let values = self.values(Some(target))?;
+        let suite = self.workload.suite(&values, Some(&checked));
+        let suite = suite.ok_or_else(|| self.none())?;
+        let told = self.workload.plan(values)?.told();
         let program = Program {
             name: target.name.clone(),
             command: target.run.command.clone(),

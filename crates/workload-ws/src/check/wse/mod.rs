@@ -6,10 +6,7 @@ mod pings;
 pub(super) mod session;
 mod tokens;
 
-use plimsoll_conformance::Verdict;
-
-use super::setup::BASE;
-use super::{Case, Site};
+use super::{Case, Site, case};
 
 /// The cases of the dialect.
 pub(super) fn cases() -> Vec<Case> {
@@ -22,13 +19,4 @@ pub(super) fn cases() -> Vec<Case> {
     .into_iter()
     .flatten()
     .collect()
-}
-
-fn case(
-    id: &'static str,
-    title: &'static str,
-    expected: &'static str,
-    run: fn(&Site<'_>) -> Verdict,
-) -> Case {
-    Case::new(id, title, expected, &BASE, run)
 }

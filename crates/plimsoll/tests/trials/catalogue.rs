@@ -1,10 +1,8 @@
 //! `find --all` and `check --all`: every target that runs here, and a reason for each that does not.
 
-mod support;
-
+use crate::support::manifests::Root;
+use crate::support::{Plimsoll, inconclusive, records, root, searched, shared_turn};
 use serde_json::Value;
-use support::manifests::Root;
-use support::{Plimsoll, inconclusive, records, root, searched, turn};
 
 /// Two targets that are rust-axum under other names, one that needs a tool that nobody has, and one of tier test.
 fn catalogue() -> Root {
@@ -39,7 +37,6 @@ command = [{gateway:?}]
 
 #[test]
 fn all_that_runs_here_is_ranked_and_the_rest_named_with_its_reason() {
-    let _turn = turn();
     let catalogue = catalogue();
     let line = "find --all --start 70 --max 70 --repeats 1 --rounds 1 --ramp 0.2 --warm-up 1 --measured 4 --grace 2 --time-budget 0.25";
     let (ended, disturbances) = searched(|| {
@@ -134,7 +131,7 @@ fn all_that_runs_here_is_ranked_and_the_rest_named_with_its_reason() {
 
 #[test]
 fn all_that_runs_here_is_checked() {
-    let _turn = turn();
+    let _turn = shared_turn();
     let catalogue = catalogue();
     let ended = Plimsoll::measuring("check --all --jobs 2 --only health".split(' '))
         .env("PLIMSOLL_ROOT", catalogue.path())
@@ -165,6 +162,7 @@ fn all_that_runs_here_is_checked() {
 
 #[test]
 fn what_makes_no_sense_together_is_refused() {
+    let _turn = shared_turn();
     let refused = |line: &str| {
         let ended = Plimsoll::plain(line.split(' ')).run();
         ended.expect_code(2);

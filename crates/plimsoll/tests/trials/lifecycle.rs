@@ -1,13 +1,15 @@
 //! How commands start and end: what `--json` promises, targets that do not start, Ctrl-C, and a starved client.
 
-mod support;
-
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use support::burners::Burners;
-use support::manifests::Root;
-use support::{Plimsoll, Trial, conclusive, records, shared_turn, turn, undisturbed};
+use plimsoll_testing::eventually;
+
+use crate::support::burners::Burners;
+use crate::support::manifests::Root;
+use crate::support::{
+    Plimsoll, Trial, conclusive, median_slo, records, shared_turn, turn, undisturbed_beside_another,
+};
 
 /// Phases of a trial that is in its measured window when the line of its fifth second is written.
 const LONG: &str = "--ramp 0.5 --warm-up 1 --measured 30 --grace 2";
@@ -51,9 +53,11 @@ fn ctrl_c_in_the_window_keeps_what_was_measured_and_leaves_nobody_behind() {
 #[test]
 fn ctrl_c_in_a_search_keeps_its_trials_and_its_bracket() {
     let _turn = shared_turn();
-    let line = "find lying-server --start 60 --ramp 0.5 --warm-up 1 --measured 6 --grace 2";
-    let running = Plimsoll::measuring(line.split(' ')).start();
-    running.wait_for_line(&["trial 2", " 5 s "]);
+    let line = "find lying-server --start 60 --ramp 0.2 --warm-up 1 --measured 2 --grace 1.5 --slo";
+    let running = Plimsoll::measuring(line.split(' '))
+        .arg(median_slo())
+        .start();
+    running.wait_for_two_seconds_of(2);
     running.ctrl_c();
     let ended = running.wait();
     ended.expect_code(130);
@@ -75,8 +79,7 @@ fn ctrl_c_in_a_search_keeps_its_trials_and_its_bracket() {
 
 #[test]
 fn json_is_one_document_on_stdout_and_progress_is_on_stderr() {
-    let _turn = shared_turn();
-    let ended = conclusive!(undisturbed(|| {
+    let ended = conclusive!(undisturbed_beside_another(|| {
         let line = "run lying-server --sessions 60 --json --ramp 0.2 --warm-up 1 --measured 4";
         Plimsoll::measuring(line.split(' '))
     }));
@@ -130,6 +133,7 @@ fn colour_is_for_terminals_and_no_color_is_obeyed() {
 
 #[test]
 fn a_target_that_ends_at_once_is_told_with_its_last_words() {
+    let _turn = shared_turn();
     let root = Root::new().with_shell("quitter", "echo cannot bind: port taken; exit 7");
     let line = "run quitter --workload echo --sessions 5 --root";
     let ended = Plimsoll::measuring(line.split(' ')).arg(root.path()).run();
@@ -140,12 +144,21 @@ fn a_target_that_ends_at_once_is_told_with_its_last_words() {
     ended.expect_nothing_left_running();
 }
 
-/// This takes the minute that a target is given to become ready, but no CPU, so the other tests run meanwhile.
+/// This takes the minute that a target is given to become ready, but no CPU and no network card, so the other tests run
+/// meanwhile.
 #[test]
 fn a_target_that_never_becomes_ready_is_told_with_its_last_words() {
     let root = Root::new().with_shell("sleeper", "echo warming up; exec sleep 600");
-    let line = "run sleeper --workload echo --sessions 5 --root";
-    let ended = Plimsoll::measuring(line.split(' ')).arg(root.path()).run();
+    let line = "run sleeper --workload echo --sessions 5 --network loopback --root";
+    let turn = shared_turn();
+    let running = Plimsoll::measuring(line.split(' '))
+        .arg(root.path())
+        .start();
+    eventually("the target was started", || {
+        !running.pids_of("sleep 600").is_empty()
+    });
+    drop(turn);
+    let ended = running.wait();
     ended.expect_code(3);
     for words in ["sleeper", "not ready within 60s", "/health", "warming up"] {
         assert!(ended.stderr.contains(words), "{words}: {}", ended.stderr);

@@ -1,11 +1,9 @@
-//! The echo workload against a server on a third-party WebSocket library: `run --url`.
-
-mod support;
+//! The echo workload against a server on a third-party WebSocket library: `run --url`, and a check of such a server.
 
 use std::time::Duration;
 
-use support::echo_server::{Manner, start};
-use support::{
+use crate::support::echo_server::{Manner, start};
+use crate::support::{
     Ended, Plimsoll, ROOMY_SLO, conclusive, manifests, short_phases, undisturbed_beside_another,
 };
 
@@ -72,4 +70,19 @@ fn a_late_echo_fails_by_its_latency_and_nothing_else() {
     trial.expect_flawless_ledger();
     let p50_ms = trial.number("latency.newest.from_schedule.p50_ms");
     assert!((300.0..500.0).contains(&p50_ms), "{p50_ms}");
+}
+
+#[test]
+fn a_server_is_checked_by_the_dialect_that_it_is_said_to_speak() {
+    let url = start(Manner::Honest);
+    let check = |line: &str| {
+        let words = format!("check --workload ws --url {url} --only {line}");
+        Plimsoll::measuring(words.split_whitespace()).run()
+    };
+    check("echo-text").expect_code(0);
+    let ended = check("server-ready-first --dialect wse");
+    ended.expect_code(1);
+    let report = ended.json_of("check.json");
+    assert_eq!(report["cases"][0]["id"], "server-ready-first");
+    assert_eq!(report["failed"], 1, "an echo says nothing at first");
 }

@@ -2,20 +2,18 @@
 //! target that prints without end does not fill the disk, and one that sends without end does not fill memory. A killed
 //! run leaves nothing to the next one.
 
-mod support;
-
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 use std::time::Duration;
 
-use plimsoll_host::signals::hangups_are_ignored;
-use plimsoll_testing::{eventually, skipped};
-use support::manifests::{Root, file, manifest_of_gateway};
-use support::{
+use crate::support::manifests::{Root, file, manifest_of_gateway};
+use crate::support::{
     Plimsoll, ROOMY_SLO, built_lying_server, cards_of, conclusive, records, shared_turn, turn,
     undisturbed,
 };
+use plimsoll_host::signals::hangups_are_ignored;
+use plimsoll_testing::{eventually, skipped};
 
 const PHASES: &str = "--ramp 0.2 --warm-up 1 --measured 4 --grace 2";
 

@@ -1,17 +1,17 @@
 //! Speech-to-text trials against honest gateways: they pass, and the result folder is complete. Dishonest ones are in
 //! `tests/lies`.
 
-mod support;
-
+use crate::support;
+use crate::support::{
+    Ended, Plimsoll, Trial, conclusive, records, short_phases, undisturbed_beside_another,
+};
 use serde_json::Value;
-use support::{Ended, Plimsoll, Trial, conclusive, records, short_phases, turn, undisturbed};
 
 const FRAMES_PER_S: u64 = 50;
 
 #[test]
 fn an_honest_server_passes_and_its_result_folder_is_complete() {
-    let _turn = turn();
-    let ended = conclusive!(undisturbed(|| {
+    let ended = conclusive!(undisturbed_beside_another(|| {
         let mut call = Plimsoll::measuring(["run", "lying-server", "--sessions", "60"]);
         for argument in short_phases(4) {
             call = call.arg(argument);
@@ -120,8 +120,7 @@ fn expect_the_fields_of_the_design(trial: &Trial) {
 
 #[test]
 fn without_nodelay_the_record_says_so() {
-    let _turn = turn();
-    let ended = conclusive!(undisturbed(|| {
+    let ended = conclusive!(undisturbed_beside_another(|| {
         let line =
             "run lying-server --sessions 60 --no-nodelay --ramp 0.2 --warm-up 1 --measured 4";
         Plimsoll::measuring(line.split(' '))
@@ -131,8 +130,7 @@ fn without_nodelay_the_record_says_so() {
 
 #[test]
 fn a_real_gateway_with_the_real_simulator_and_real_speech_passes() {
-    let _turn = turn();
-    let ended = conclusive!(undisturbed(|| {
+    let ended = conclusive!(undisturbed_beside_another(|| {
         let line =
             "run rust-axum --sessions 60 --ramp 0.2 --warm-up 1 --measured 4 --grace 2 --audio";
         let speech = support::root().join("audio/speech.wav");

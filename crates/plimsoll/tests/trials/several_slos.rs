@@ -1,15 +1,12 @@
 //! Several SLOs in one search: one set of trials, a load line for each.
 
-mod support;
-
+use crate::support::{Plimsoll, inconclusive, records, searched, shared_turn};
 use serde_json::Value;
-use support::{Plimsoll, inconclusive, records, searched, turn};
 
 /// The server answers 75 ms after a flush, and each answer of a session comes 30 ms later than the one before. So a
 /// trial's median is well above 100 ms and below 2 s: one SLO holds at every load, the other at none.
 #[test]
 fn one_set_of_trials_gives_a_load_line_for_each_slo() {
-    let _turn = turn();
     let folder = tempfile::tempdir().expect("a scratch folder");
     let slo = |name: &str, gates: &str| {
         let file = folder.path().join(format!("{name}.toml"));
@@ -18,7 +15,7 @@ fn one_set_of_trials_gives_a_load_line_for_each_slo() {
     };
     let strict = slo("strict", "newest_p50_ms = 100\nframes_lost = 0");
     let relaxed = slo("relaxed", "newest_p50_ms = 2000");
-    let line = "find lying-server --start 60 --max 60 --repeats 1 --ramp 0.2 --warm-up 1 --measured 4 --grace 2 --time-budget 1";
+    let line = "find lying-server --start 60 --max 60 --repeats 1 --ramp 0.2 --warm-up 1 --measured 2 --grace 2 --time-budget 1";
     let (ended, disturbances) = searched(|| {
         Plimsoll::measuring(line.split(' '))
             .arg("--slo")
@@ -63,6 +60,7 @@ fn one_set_of_trials_gives_a_load_line_for_each_slo() {
 
 #[test]
 fn two_slos_of_one_name_are_refused() {
+    let _turn = shared_turn();
     let folder = tempfile::tempdir().expect("a scratch folder");
     let file = folder.path().join("same.toml");
     std::fs::write(&file, "[gates]\nframes_lost = 0\n").expect("write");

@@ -1,16 +1,16 @@
 //! A client of several processes, with the real command: more connections than one process has descriptors for, for
 //! every workload, and what happens to a trial if one of the processes ends, or if all are asked to end.
 
-mod support;
-
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use support::invocation::Running;
-use support::manifests::file;
-use support::records::Trial;
-use support::ws_server::{Manner, Server};
-use support::{Ended, Plimsoll, conclusive, records, turn, undisturbed};
+use crate::support::invocation::Running;
+use crate::support::manifests::file;
+use crate::support::records::Trial;
+use crate::support::ws_server::{Manner, Server};
+use crate::support::{
+    Ended, Plimsoll, conclusive, records, shared_turn, undisturbed_beside_another,
+};
 
 /// Latencies that a machine under test load can hold.
 const SLO: &str = "[gates]
@@ -47,9 +47,8 @@ fn call(server: &Server, slo: &std::path::Path, test: &str) -> Plimsoll {
     call_of(server, slo, &load)
 }
 
-/// Runs `each` against a server that has enough descriptors, and with the machine to itself.
+/// Runs `each` against a server that has enough descriptors.
 fn against<T>(manner: Manner, each: impl Fn(&Server, &std::path::Path) -> T) -> T {
-    let _turn = turn();
     // The server is in this process and needs two descriptors for each connection.
     plimsoll_host::machine::raise_fd_limit();
     let server = Server::start(manner);
@@ -68,7 +67,7 @@ fn with_server<T>(each: impl Fn(&dyn Fn(&str) -> Plimsoll) -> T) -> T {
 /// A trial of this load, with its accounts closed. It took more than one process.
 fn shared(manner: Manner, load: &str) -> Option<Trial> {
     let ended = against(manner, |server, slo| {
-        undisturbed(|| call_of(server, slo, load))
+        undisturbed_beside_another(|| call_of(server, slo, load))
     })?;
     ended.expect_code(0);
     ended.expect_nothing_left_running();
@@ -120,7 +119,9 @@ fn expect_all_gone(left: impl Fn() -> Vec<String>) {
 #[test]
 fn more_connections_than_a_process_has_descriptors_for() {
     for test in ["limit", "hold"] {
-        let ended = conclusive!(with_server(|call| undisturbed(|| call(test))));
+        let ended = conclusive!(with_server(|call| undisturbed_beside_another(|| call(
+            test
+        ))));
         ended.expect_code(0);
         ended.expect_nothing_left_running();
         let trial = ended.trial();
@@ -194,6 +195,7 @@ fn a_fan_out_takes_several_processes() {
 
 #[test]
 fn a_process_that_is_killed_ends_the_trial_in_one_line() {
+    let _turn = shared_turn();
     let ended = with_server(|call| {
         let running = call("limit").start();
         let engines = while_it_runs(&running);
@@ -216,6 +218,7 @@ fn a_process_that_is_killed_ends_the_trial_in_one_line() {
 
 #[test]
 fn an_interruption_reaches_all_and_a_crash_leaves_none() {
+    let _turn = shared_turn();
     let ended = with_server(|call| {
         let running = call("limit").start();
         while_it_runs(&running);

@@ -1,9 +1,7 @@
 //! `plimsoll calibrate`, with the real command: what the client costs, in its record, on the page and on the terminal.
 
-mod support;
-
+use crate::support::{Ended, Plimsoll, records, turn};
 use serde_json::Value;
-use support::{Ended, Plimsoll, records, turn};
 
 /// One short round. Descriptors for two dozen connections keep the search for the highest load short too.
 fn calibrate(arguments: &[&str]) -> Ended {
@@ -25,6 +23,14 @@ fn calibrate(arguments: &[&str]) -> Ended {
     ended
 }
 
+/// The record of a calibration.
+fn record_of(ended: &Ended, name: &str) -> Value {
+    let record = ended.json_of(name);
+    records::expect_valid(&record, name);
+    assert!(record.to_string().contains("\"timer_error_p99_us\""));
+    record
+}
+
 fn number(value: &Value, field: &str) -> f64 {
     let number = value.pointer(field).and_then(Value::as_f64);
     number.unwrap_or_else(|| panic!("{field} of {value}"))
@@ -33,8 +39,7 @@ fn number(value: &Value, field: &str) -> f64 {
 #[test]
 fn messages_echoes_and_connections_have_a_cost() {
     let ended = calibrate(&["10", "--workload", "ws", "--json"]);
-    let record = ended.json_of("calibration-ws.json");
-    records::expect_valid(&record, "calibration-ws.json");
+    let record = record_of(&ended, "calibration-ws.json");
     let printed: Value = serde_json::from_str(&ended.stdout).expect("JSON and nothing else");
     assert_eq!(printed, record);
     let costs = record["costs"].as_array().expect("a list");
@@ -70,8 +75,7 @@ fn messages_echoes_and_connections_have_a_cost() {
 #[test]
 fn speech_is_what_is_measured_unless_told_otherwise() {
     let ended = calibrate(&["20"]);
-    let record = ended.json_of("calibration.json");
-    records::expect_valid(&record, "calibration.json");
+    let record = record_of(&ended, "calibration.json");
     for word in [
         "bare loop",
         "engine / bare",
@@ -86,9 +90,12 @@ fn speech_is_what_is_measured_unless_told_otherwise() {
 #[test]
 fn messages_of_workload_echo_have_a_cost() {
     let ended = calibrate(&["20", "--workload", "echo"]);
-    let record = ended.json_of("calibration-ws.json");
+    let record = ended.json_of("calibration-echo.json");
     records::expect_valid(&record, "calibration-ws.json");
     let costs = record["costs"].as_array().expect("a list");
+    assert_eq!(record["workload"], "echo");
+    let heading = "What workload echo costs this machine's client";
+    assert!(ended.stdout.contains(heading), "{}", ended.stdout);
     assert_eq!(costs.len(), 1);
     assert_eq!(costs[0]["work"], "echo");
     assert_eq!(costs[0]["load"], 1_000);
@@ -96,7 +103,7 @@ fn messages_of_workload_echo_have_a_cost() {
 }
 
 #[test]
-fn an_unknown_workload_is_refused() {
+fn an_unknown_workload_is_refused_with_those_that_are_calibrated_here() {
     let ended = Plimsoll::plain(["calibrate", "--workload", "nonsense"]).run();
     ended.expect_code(2);
     let values = "[possible values: stt, echo, ws]";

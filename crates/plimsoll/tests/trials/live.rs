@@ -1,9 +1,7 @@
 //! What a command shows while it measures: `live.json` for others, a view on a terminal, and neither of them
 //! afterwards.
 
-mod support;
-
-#[path = "support/screen.rs"]
+#[path = "../support/screen.rs"]
 mod screen;
 
 use std::io::{Read, Write};
@@ -12,11 +10,12 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant, SystemTime};
 
+use crate::support;
+use crate::support::echo_server::{Manner, start};
+use crate::support::{Plimsoll, records, shared_turn};
 use plimsoll_core::record::{Live, LiveCommand, Phase};
 use plimsoll_report::read_live;
 use screen::Emulated;
-use support::echo_server::{Manner, start};
-use support::{Plimsoll, records, shared_turn};
 
 const SESSIONS: u32 = 20;
 /// Long enough to look at, short enough to wait for.

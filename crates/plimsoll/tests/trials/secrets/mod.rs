@@ -1,9 +1,6 @@
 //! No secret leaves the command: a canary goes into every input and is looked for in every output. And a folder from
 //! elsewhere starts nothing by itself.
 
-#[path = "../support/mod.rs"]
-mod support;
-
 mod parrot;
 
 use std::collections::BTreeSet;
@@ -12,8 +9,9 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use support::manifests::{Root, file};
-use support::{Ended, Plimsoll, short_phases, turn};
+use crate::support;
+use crate::support::manifests::{Root, file};
+use crate::support::{Ended, Plimsoll, shared_turn, short_phases};
 
 /// What every canary begins with.
 const CANARY: &str = "canary7c1f";
@@ -122,7 +120,7 @@ tier = "test"
 language = "Rust"
 description = "tells what it knows"
 [run]
-command = [{program:?}, "--exact", "the_target_of_a_trial", "--nocapture"]
+command = [{program:?}, "--exact", "secrets::the_target_of_a_trial", "--nocapture"]
 [run.env]
 {} = "1"
 {} = "{CANARY}-of-{name}"
@@ -138,7 +136,7 @@ command = [{program:?}, "--exact", "the_target_of_a_trial", "--nocapture"]
 
 #[test]
 fn a_server_that_runs_already() {
-    let _turn = turn();
+    let _turn = shared_turn();
     let aviary = Aviary::new();
     let (address, heard) = parrot::start();
     let line = format!(
@@ -233,7 +231,7 @@ fn pages_of(results: &Path) -> usize {
 
 #[test]
 fn a_target_that_tells_whatever_it_knows() {
-    let _turn = turn();
+    let _turn = shared_turn();
     let (aviary, root) = (Aviary::new(), parrots());
     let root = root.path().display();
     let line = format!("run parrot --workload echo --sessions 3 --root {root}");
@@ -264,7 +262,7 @@ fn a_target_that_tells_whatever_it_knows() {
 
 #[test]
 fn two_targets_held_against_each_other() {
-    let _turn = turn();
+    let _turn = shared_turn();
     let (aviary, root) = (Aviary::new(), parrots());
     let root = root.path().display();
     let line = format!(
@@ -282,7 +280,7 @@ fn two_targets_held_against_each_other() {
 
 #[test]
 fn a_search_asks_for_its_secrets_again() {
-    let _turn = turn();
+    let _turn = shared_turn();
     let aviary = Aviary::new();
     let (address, heard) = parrot::start();
     let url = format!("ws://{address}/?token={CANARY}-of-query");
@@ -355,7 +353,7 @@ fn a_search_asks_for_its_secrets_again() {
 /// Tokens are signed with the user's secret, and several client processes receive them.
 #[test]
 fn a_token_secret_and_several_client_processes() {
-    let _turn = turn();
+    let _turn = shared_turn();
     let aviary = Aviary::new();
     let (address, heard) = parrot::start();
     let line = format!(
@@ -391,6 +389,7 @@ fn a_token_secret_and_several_client_processes() {
 
 #[test]
 fn a_check_keeps_its_token() {
+    let _turn = shared_turn();
     let (address, heard) = parrot::start();
     let call = Plimsoll::measuring(words(&format!(
         "check --url http://{address} --only health --token {CANARY}-of-flag"
@@ -408,6 +407,7 @@ fn a_check_keeps_its_token() {
 
 #[test]
 fn what_is_refused_is_not_repeated() {
+    let _turn = shared_turn();
     let aviary = Aviary::new();
     let nonsense = file(aviary.files.path(), "nonsense.txt", format!("\n{CANARY}"));
     let nonsense = nonsense.display();
@@ -464,7 +464,7 @@ fn what_is_refused_is_not_repeated() {
 /// A folder that somebody else made, or that was changed, starts nothing without notice.
 #[test]
 fn a_strangers_search_starts_nothing_by_itself() {
-    let _turn = turn();
+    let _turn = shared_turn();
     let place = tempfile::tempdir().expect("a scratch folder");
     let trace = place.path().join("it-ran");
     let line = format!("touch {}; exit 1", trace.display());

@@ -2,8 +2,6 @@
 //! against servers with the faults by which measurements of this kind went wrong. What needs no socket is in
 //! `workload-ws/src/faults.rs`; a full port range is in `engine/tests/full_port_range.rs`.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::Path;
@@ -11,13 +9,14 @@ use std::process::Command;
 use std::sync::Once;
 use std::time::Duration;
 
-use serde_json::Value;
-use support::manifests::file;
-use support::records::{self, Trial};
-use support::ws_server::{Manner, Server};
-use support::{
-    Ended, Plimsoll, ROOMY_SLO, conclusive, root, short_phases, turn, undisturbed_beside_another,
+use crate::support::manifests::file;
+use crate::support::records::{self, Trial};
+use crate::support::ws_server::{Manner, Server};
+use crate::support::{
+    Ended, Plimsoll, ROOMY_SLO, conclusive, root, shared_turn, short_phases, turn,
+    undisturbed_beside_another,
 };
+use serde_json::Value;
 
 /// An echo target of this project, which is also the machine's own limit.
 const TARGET: &str = "rust-epoll-echo";
@@ -427,7 +426,7 @@ fn descriptors_that_run_out_are_the_machines() {
 
 #[test]
 fn a_search_of_a_rate_says_at_least() {
-    let _turn = turn();
+    let _turn = shared_turn();
     let server = Server::start(Manner::Echo);
     let files = tempfile::tempdir().expect("a scratch folder");
     let slo = file(files.path(), "roomy.toml", ROOMY_SLO);
@@ -468,6 +467,7 @@ fn refused(line: &str, names: &[&str]) {
 
 #[test]
 fn what_makes_no_sense_is_refused_with_what_does() {
+    let _turn = shared_turn();
     let ws = format!("run {TARGET} --workload ws --sessions 5");
     refused(&format!("{ws} --test nonsense"), &["nonsense", "storm"]);
     refused(&format!("{ws} --rate 5"), &["--rate", "fanout"]);

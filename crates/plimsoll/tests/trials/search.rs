@@ -1,9 +1,10 @@
 //! `plimsoll find`, and `plimsoll report` on its result folder.
 
-mod support;
-
-use support::manifests::Root;
-use support::{Plimsoll, Trial, inconclusive, records, searched, turn};
+use crate::support;
+use crate::support::manifests::Root;
+use crate::support::{
+    Plimsoll, Trial, inconclusive, median_slo, records, searched, shared_turn, turn,
+};
 
 const PHASES: &str = "--ramp 0.2 --warm-up 1 --measured 4 --grace 2";
 
@@ -11,8 +12,10 @@ const PHASES: &str = "--ramp 0.2 --warm-up 1 --measured 4 --grace 2";
 /// the folder is rendered again, and a damaged trial is named.
 #[test]
 fn a_search_that_meets_no_limit_says_at_least() {
-    let _turn = turn();
-    let line = format!("find lying-server --start 60 --max 100 --repeats 1 {PHASES}");
+    let slo = median_slo();
+    let line = format!(
+        "find lying-server --start 60 --max 100 --repeats 1 --ramp 0.2 --warm-up 1 --measured 2 --grace 1.5 --slo {slo}"
+    );
     let (ended, disturbances) = searched(|| Plimsoll::measuring(line.split(' ')).run());
     if !disturbances.is_empty() {
         return inconclusive(&disturbances);
@@ -93,12 +96,16 @@ fn a_search_that_meets_no_limit_says_at_least() {
 /// further. It ends there, long before its trials or its time run out, and says what failed and how to try less.
 #[test]
 fn a_target_that_fails_everywhere_ends_the_search_at_the_least_load() {
-    let _turn = turn();
     let line = format!("find lying-server --start 110 --max 110 --repeats 3 {PHASES}");
-    let ended = Plimsoll::measuring(line.split(' '))
-        .env("LIE", "wrong_content")
-        .env("LIE_EVERY", "1")
-        .run();
+    let (ended, disturbances) = searched(|| {
+        Plimsoll::measuring(line.split(' '))
+            .env("LIE", "wrong_content")
+            .env("LIE_EVERY", "1")
+            .run()
+    });
+    if !disturbances.is_empty() {
+        return inconclusive(&disturbances);
+    }
     ended.expect_code(1);
     let bracket = ended.json_of("bracket.json");
     records::expect_valid(&bracket, "bracket.json");
@@ -168,7 +175,7 @@ fn a_load_too_low_for_a_verdict_is_named_with_the_remedy() {
 /// A target that starts once and never again: its one trial is kept, and so is the reason.
 #[test]
 fn a_target_that_stops_starting_ends_the_search_with_what_is_known() {
-    let _turn = turn();
+    let _turn = shared_turn();
     let lying = support::root().join("targets/stt/lying-server/target/release/lying-server");
     // The gateway answers only a start message, so an echo session gets nothing from it, but its health check is fine.
     // What counts is that it starts once.

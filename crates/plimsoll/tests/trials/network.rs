@@ -1,13 +1,11 @@
 //! The network between client and target, and the two accounts of CPU that go with it.
 
-mod support;
-
-use plimsoll_testing::skipped;
-use support::manifests::{Root, manifest_of_gateway};
-use support::{
-    Ended, Plimsoll, built_lying_server, cards_of, conclusive, inconclusive, records, turn,
-    undisturbed,
+use crate::support::manifests::{Root, manifest_of_gateway};
+use crate::support::{
+    Ended, Plimsoll, built_lying_server, cards_of, conclusive, inconclusive, records, shared_turn,
+    turn, undisturbed, undisturbed_beside_another,
 };
+use plimsoll_testing::skipped;
 
 const LINE: &str = "--sessions 60 --ramp 0.2 --warm-up 1 --measured 4 --grace 2";
 
@@ -65,8 +63,9 @@ fn a_target_that_is_started_has_a_network_of_its_own() {
 
 #[test]
 fn on_the_loopback_the_result_says_who_pays() {
-    let _turn = turn();
-    let ended = conclusive!(undisturbed(|| run("lying-server --network loopback")));
+    let ended = conclusive!(undisturbed_beside_another(|| run(
+        "lying-server --network loopback"
+    )));
     ended.expect_code(0);
     let trial = ended.trial();
     assert_eq!(trial.at("environment.network.mode"), "loopback");
@@ -82,7 +81,7 @@ fn on_the_loopback_the_result_says_who_pays() {
 
 #[test]
 fn a_server_that_only_its_own_network_reaches_is_named() {
-    let _turn = turn();
+    let _turn = shared_turn();
     if !can_be_own() {
         return;
     }
@@ -104,6 +103,7 @@ fn a_server_that_only_its_own_network_reaches_is_named() {
 
 #[test]
 fn what_cannot_have_a_network_of_its_own_is_refused_in_one_line() {
+    let _turn = shared_turn();
     for (words, expected) in [
         (
             "run --network own --url ws://127.0.0.1:9/ --sessions 1",

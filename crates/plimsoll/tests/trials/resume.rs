@@ -1,12 +1,13 @@
 //! `plimsoll find --resume`: a search that a signal or a crash ended resumes from the trials that were kept.
 
-mod support;
-
+use crate::support::{Plimsoll, inconclusive, median_slo, records, shared_turn};
 use serde_json::Value;
-use support::{Plimsoll, inconclusive, records, shared_turn};
 
-const SEARCH: &str =
-    "find lying-server --start 60 --max 100 --ramp 0.2 --warm-up 1 --measured 6 --grace 2";
+/// A search with phases as short as the SLO allows.
+fn search() -> Plimsoll {
+    let line = "find lying-server --start 60 --max 100 --ramp 0.2 --warm-up 1 --measured 2 --grace 1.5 --slo";
+    Plimsoll::measuring(line.split(' ')).arg(median_slo())
+}
 
 /// Files of the trials that the bracket rests on.
 fn trials_of(bracket: &Value) -> Vec<String> {
@@ -18,8 +19,8 @@ fn trials_of(bracket: &Value) -> Vec<String> {
 #[test]
 fn an_interrupted_search_goes_on_where_it_was() {
     let _turn = shared_turn();
-    let running = Plimsoll::measuring(SEARCH.split(' ')).start();
-    running.wait_for_line(&["trial 2", " 5 s "]);
+    let running = search().start();
+    running.wait_for_two_seconds_of(2);
     running.ctrl_c();
     let ended = running.wait();
     ended.expect_code(130);
@@ -84,7 +85,7 @@ fn an_interrupted_search_goes_on_where_it_was() {
 #[test]
 fn a_search_that_was_killed_goes_on_from_its_whole_trials() {
     let _turn = shared_turn();
-    let running = Plimsoll::measuring(SEARCH.split(' ')).start();
+    let running = search().start();
     running.wait_for_line(&["trial 2:"]);
     running.kill();
     let ended = running.wait();
@@ -109,6 +110,7 @@ fn a_search_that_was_killed_goes_on_from_its_whole_trials() {
 
 #[test]
 fn what_cannot_be_gone_on_with_is_told_in_one_line() {
+    let _turn = shared_turn();
     let empty = tempfile::tempdir().expect("a scratch folder");
     for (folder, words) in [
         (empty.path().join("nowhere"), "No such file"),

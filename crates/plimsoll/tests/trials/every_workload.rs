@@ -1,7 +1,6 @@
 //! What every workload must do, in a loop over all of them: its help, a trial against a server of its own, the record, the
-//! pages, a comparison, a calibration. A workload that is added to the command must be added here: its name is compared.
-
-mod support;
+//! pages, a comparison. (`calibrate.rs` has their calibrations.) A workload that is added to the command must be added
+//! here: its name is compared.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -13,8 +12,8 @@ use plimsoll_workload_stt::Stt;
 use plimsoll_workload_ws::Ws;
 use serde_json::Value;
 
-use support::Plimsoll;
-use support::records::expect_valid;
+use crate::support::records::expect_valid;
+use crate::support::{Plimsoll, shared_turn};
 
 const ALL: [&dyn Workload; 3] = [&Stt, &Echo, &Ws];
 
@@ -86,7 +85,7 @@ fn every_workload_of_the_command_is_here_and_has_its_flags() {
 }
 
 #[test]
-fn every_workload_is_measured_kept_shown_and_calibrated() {
+fn every_workload_is_measured_kept_and_shown() {
     for workload in ALL {
         let name = workload.about().name;
         let url = server_of(usual_work(workload));
@@ -94,6 +93,7 @@ fn every_workload_is_measured_kept_shown_and_calibrated() {
             let mut words = vec!["run", "--workload", name, "--url", &url, "--sessions", "20"];
             words.extend(line.split_whitespace());
             words.extend("--ramp 0.2 --warm-up 1 --measured 2 --grace 2 --json".split(' '));
+            let _turn = shared_turn();
             Plimsoll::measuring(words).run()
         };
         let ended = trial("");
@@ -129,7 +129,6 @@ fn every_workload_is_measured_kept_shown_and_calibrated() {
         }
         repeats_itself(name, &record, &ended.text_of("summary.md"));
         is_not_compared_with_another_load(name, &ended.folder());
-        is_calibrated(name);
     }
 }
 
@@ -148,17 +147,9 @@ fn repeats_itself(name: &str, record: &Value, page: &str) {
 
 /// A folder compared with itself has no difference in its conditions, only too few trials.
 fn is_not_compared_with_another_load(name: &str, folder: &std::path::Path) {
+    let _turn = shared_turn();
     let ended = Plimsoll::plain(["compare".as_ref(), folder.as_os_str(), folder.as_os_str()])
         .keeping_results()
         .run();
     assert!(!ended.stderr.contains("differ"), "{name}: {}", ended.stderr);
-}
-
-fn is_calibrated(name: &str) {
-    let line = format!("calibrate --workload {name} --rounds 1 --seconds 0.5 --sessions 20 --json");
-    let ended = Plimsoll::measuring(line.split(' ')).run();
-    ended.expect_code(0);
-    let costs: Value = serde_json::from_str(&ended.stdout).expect("JSON");
-    let text = costs.to_string();
-    assert!(text.contains("\"timer_error_p99_us\""), "{name}: {text}");
 }

@@ -1,17 +1,21 @@
 //! `plimsoll compare`: two targets with alternating trials, two result folders, and what is refused.
 
-mod support;
-
 use std::path::{Path, PathBuf};
 
+use crate::support::manifests::file;
+use crate::support::{
+    Ended, Plimsoll, inconclusive, median_slo, records, root, searched, shared_turn,
+};
 use serde_json::Value;
-use support::manifests::file;
-use support::{Ended, Plimsoll, inconclusive, records, root, searched, turn};
-
-const PHASES: &str = "--ramp 0.2 --warm-up 1 --measured 5 --grace 2";
 
 fn compare(line: &str) -> Plimsoll {
     Plimsoll::measuring(format!("compare {line}").split_whitespace())
+}
+
+/// The same with phases as short as the SLO allows.
+fn measured(line: &str) -> Plimsoll {
+    let phases = "--ramp 0.2 --warm-up 1 --measured 2 --grace 1.5";
+    compare(&format!("{line} {phases} --slo")).arg(median_slo())
 }
 
 /// A refusal is one line and leaves nothing behind.
@@ -34,6 +38,7 @@ fn refused(call: Plimsoll, names: &[&str]) {
 
 #[test]
 fn what_a_user_gets_wrong_is_one_line() {
+    let _turn = shared_turn();
     refused(compare("rust-axum"), &["<B>", "--help"]);
     refused(
         compare("rust-axum no-such-thing"),
@@ -111,9 +116,8 @@ fn compare_folders(a: &Path, b: &Path, flags: &str) -> Ended {
 /// compared with each other.
 #[test]
 fn a_target_against_itself_and_then_its_folders() {
-    let _turn = turn();
-    let line = format!("lying-server lying-server --sessions 40 --pairs 3 --json {PHASES}");
-    let (ended, disturbances) = searched(|| compare(&line).run());
+    let line = "lying-server lying-server --sessions 40 --pairs 3 --json";
+    let (ended, disturbances) = searched(|| measured(line).run());
     let comparison = ended.json_of("comparison.json");
     records::expect_valid(&comparison, "comparison.json");
     let said: Value = serde_json::from_str(&ended.stdout).expect("stdout is one JSON document");
@@ -154,6 +158,7 @@ fn a_target_against_itself_and_then_its_folders() {
     let again = Plimsoll::plain(["report"]).arg(ended.folder()).run();
     again.expect_code(0);
 
+    let _turn = shared_turn();
     let files = tempfile::tempdir().expect("a scratch folder");
     let old = copy(&ended.folder(), &files.path().join("old"), costs_more(1.0));
     let new = copy(&ended.folder(), &files.path().join("new"), costs_more(3.0));
@@ -197,10 +202,9 @@ fn a_target_against_itself_and_then_its_folders() {
 
 #[test]
 fn ctrl_c_keeps_the_pairs_that_were_measured() {
-    let _turn = turn();
-    let line = format!("lying-server lying-server --sessions 40 --pairs 5 {PHASES}");
-    let running = compare(&line).start();
-    running.wait_for_line(&["trial 3", " 5 s "]);
+    let _turn = shared_turn();
+    let running = measured("lying-server lying-server --sessions 40 --pairs 5").start();
+    running.wait_for_two_seconds_of(3);
     running.ctrl_c();
     let ended = running.wait();
     ended.expect_code(130);
@@ -220,13 +224,12 @@ fn ctrl_c_keeps_the_pairs_that_were_measured() {
 /// The searches of both targets take turns. They find a load for the pairs that both carry. Lower bounds have no ratio.
 #[test]
 fn without_a_load_both_load_lines_are_searched_first() {
-    let _turn = turn();
     let manifest = root().join("targets/stt/lying-server/target.toml");
     let line = format!(
-        "lying-server {} --start 60 --max 60 --pairs 3 --time-budget 2 {PHASES}",
+        "lying-server {} --start 60 --max 60 --pairs 3 --time-budget 2",
         manifest.display()
     );
-    let (ended, disturbances) = searched(|| compare(&line).run());
+    let (ended, disturbances) = searched(|| measured(&line).run());
     let comparison = ended.json_of("comparison.json");
     records::expect_valid(&comparison, "comparison.json");
     assert!(comparison["load_line_ratio"].is_null());

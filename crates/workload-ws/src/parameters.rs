@@ -3,6 +3,10 @@
 
 use plimsoll_workload::{Choice, Fit, Kind, Parameter, Usual};
 
+/// The longest message that can be sent: as much as a target may keep unsent for a connection. A payload is made once
+/// and held in memory.
+const MESSAGE_MAX_BYTES: u64 = 16 << 20;
+
 const TESTS: [Choice; 8] = [
     Choice::new(
         "storm",
@@ -83,7 +87,7 @@ pub(crate) const PARAMETERS: [Parameter; 12] = [
             "message_bytes",
             Kind::Whole {
                 least: 0,
-                most: u32::MAX as u64,
+                most: MESSAGE_MAX_BYTES,
             },
             "Message size in bytes",
         )

@@ -16,7 +16,8 @@ pub struct SessionPlan {
     pub id: u32,
     /// Seed of everything that this session draws.
     pub seed: u64,
-    /// When its connection is opened, in nanoseconds since the trial began.
+    /// When its connection is opened, in nanoseconds since the trial began. [`SessionPlan::WITH_WORK`] if it is opened
+    /// for the first work that the session gets.
     pub connect_at_ns: u64,
     /// When it must be open; otherwise it failed.
     pub open_by_ns: u64,
@@ -24,6 +25,11 @@ pub struct SessionPlan {
     pub first_due_ns: u64,
     /// The measured window.
     pub window: Window,
+}
+
+impl SessionPlan {
+    /// The time to connect of a session that waits for work.
+    pub const WITH_WORK: u64 = u64::MAX;
 }
 
 /// The plan of session `id` of `sessions`. Connections are spread evenly over the ramp, first frames evenly over the

@@ -114,6 +114,22 @@ impl Disconnect {
     }
 }
 
+/// What becomes of a session that has no connection (any more).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unconnected {
+    /// It is over.
+    Over,
+    /// It waits for work before it connects.
+    Waits,
+    /// It connects at `at_ns`, and must be open at `open_by_ns`.
+    Connects {
+        /// When it begins to connect.
+        at_ns: u64,
+        /// When the attempt has failed.
+        open_by_ns: u64,
+    },
+}
+
 /// One session of a workload, without I/O. All times are nanoseconds since the trial began.
 pub trait Session: Send {
     /// What the session keeps for [`SessionMachines::settle`]. Client processes send it as JSON.
@@ -134,6 +150,19 @@ pub trait Session: Send {
     /// Called when the attempt to connect has begun. A workload whose load is the connections themselves treats this as
     /// the time of its write.
     fn connecting(&mut self, _now_ns: u64, _recorder: &mut Recorder<Self::Claim>) {}
+
+    /// Called when the connection is established, before anything is written.
+    fn connected(&mut self, _now_ns: u64, _recorder: &mut Recorder<Self::Claim>) {}
+
+    /// Called when the time of [`Session::next_due_ns`] has come, before [`Session::transmit`]. A session that gives an
+    /// answer up enters it here.
+    fn woke(&mut self, _now_ns: u64, _recorder: &mut Recorder<Self::Claim>) {}
+
+    /// What becomes of the session after its connection ended, or after work was handed to it while it had none. A
+    /// session that connects again is [`Phase::Opening`] from then on.
+    fn unconnected(&self) -> Unconnected {
+        Unconnected::Over
+    }
 
     /// What to write now, if anything.
     fn transmit(&mut self, now_ns: u64) -> Option<Transmit<'_>>;
@@ -163,6 +192,77 @@ pub trait Session: Send {
     fn finish(&mut self, now_ns: u64, recorder: &mut Recorder<Self::Claim>);
 }
 
+/// Work that belongs to no session until it is due: the requests of a trial, which go to whichever connection is free.
+///
+/// Each engine thread has its own share of the work. The engine asks what is due, and hands it to a session before it
+/// asks the session what to write.
+pub trait Arrivals<S: Session>: Send {
+    /// When the next piece of work is due; `None` if none is left.
+    fn next_due_ns(&self) -> Option<u64>;
+
+    /// The session, by its place among the thread's sessions, that gets the oldest piece of work that was due at
+    /// `now_ns`; `None` if nothing was due, or if no session is free.
+    fn next(&mut self, now_ns: u64, recorder: &mut Recorder<S::Claim>) -> Option<u32>;
+
+    /// Hands that piece of work to that session.
+    fn hand_out(&mut self, place: u32, session: &mut S, recorder: &mut Recorder<S::Claim>);
+
+    /// Called after anything happened to a session: it may have become free, or unable to take work.
+    fn look(&mut self, place: u32, session: &S);
+
+    /// Measured work that was due before `now_ns`, was not handed out and could be: some session is free.
+    fn owed(&self, now_ns: u64) -> u64;
+
+    /// Whether all measured work was handed out.
+    fn settled(&self) -> bool;
+
+    /// Called when the trial is over, before the sessions finish: accounts for work that no session got.
+    fn finish(&mut self, now_ns: u64, recorder: &mut Recorder<S::Claim>);
+}
+
+/// That of session machines in which every session has its own schedule: there is none.
+#[derive(Debug)]
+pub enum NoArrivals {}
+
+impl<S: Session> Arrivals<S> for NoArrivals {
+    fn next_due_ns(&self) -> Option<u64> {
+        match *self {}
+    }
+
+    fn next(&mut self, _now_ns: u64, _recorder: &mut Recorder<S::Claim>) -> Option<u32> {
+        match *self {}
+    }
+
+    fn hand_out(&mut self, _place: u32, _session: &mut S, _recorder: &mut Recorder<S::Claim>) {
+        match *self {}
+    }
+
+    fn look(&mut self, _place: u32, _session: &S) {
+        match *self {}
+    }
+
+    fn owed(&self, _now_ns: u64) -> u64 {
+        match *self {}
+    }
+
+    fn settled(&self) -> bool {
+        match *self {}
+    }
+
+    fn finish(&mut self, _now_ns: u64, _recorder: &mut Recorder<S::Claim>) {
+        match *self {}
+    }
+}
+
+/// Which part of the trial's work a thread has: of all threads in all processes, it is number `index` of `of`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    /// Which part, from 0.
+    pub index: u32,
+    /// How many parts there are; not zero.
+    pub of: u32,
+}
+
 /// The totals of a trial, all threads and processes together.
 #[derive(Debug)]
 pub struct Account<'a> {
@@ -177,6 +277,10 @@ pub trait SessionMachines: Sync {
     /// Its session state machine.
     type Session: Session;
 
+    /// Work that goes to whichever session is free; [`NoArrivals`] if every session has its own
+    /// schedule.
+    type Arrivals: Arrivals<Self::Session>;
+
     /// The plan of session `id` of `sessions`: when it connects and when its first frame is due. By default, sessions
     /// connect over the ramp and are measured after it. A workload whose load is the connecting itself spreads it over
     /// the measured window instead.
@@ -186,6 +290,17 @@ pub trait SessionMachines: Sync {
 
     /// A new session with this plan.
     fn session(&self, plan: &SessionPlan) -> Self::Session;
+
+    /// The work of one thread, which drives `sessions` sessions; `None` if every session has its own schedule.
+    fn arrivals(
+        &self,
+        _share: Share,
+        _sessions: u32,
+        _profile: &Profile,
+        _seed: u64,
+    ) -> Option<Self::Arrivals> {
+        None
+    }
 
     /// Settles what no session can know alone: it recomputes the content of answers, or compares what one session sent
     /// with what others received. Called once after the trial, off the hot path, with the claims of all sessions,

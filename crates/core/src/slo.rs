@@ -29,6 +29,8 @@ pub enum Metric {
     SessionsDied,
     /// Answers whose content is wrong.
     ContentWrong,
+    /// Share of the due frames that were not answered rightly: 1 - answered / due.
+    Shortfall,
 }
 
 /// A percentile that a gate can look at.
@@ -102,6 +104,7 @@ impl Metric {
             Self::SessionsFailed,
             Self::SessionsDied,
             Self::ContentWrong,
+            Self::Shortfall,
         ])
     }
 
@@ -118,6 +121,7 @@ impl Metric {
             Self::SessionsFailed => "sessions_failed".to_owned(),
             Self::SessionsDied => "sessions_died".to_owned(),
             Self::ContentWrong => "content_wrong".to_owned(),
+            Self::Shortfall => "shortfall".to_owned(),
         }
     }
 
@@ -138,6 +142,8 @@ impl Metric {
             Self::SessionsFailed => Some(ledger.sessions_failed as f64),
             Self::SessionsDied => Some(ledger.sessions_died as f64),
             Self::ContentWrong => Some(ledger.content_wrong as f64),
+            Self::Shortfall => (ledger.frames_due > 0)
+                .then(|| 1.0 - ledger.frames_answered as f64 / ledger.frames_due as f64),
         }
     }
 
@@ -220,12 +226,17 @@ impl Slo {
             Metric::SessionsDied,
             Metric::ContentWrong,
         ];
+        let never = never.map(|metric| (metric, 0.0));
+        Self::of(name, &[gates, &never].concat())
+    }
+
+    /// Only the given gates.
+    #[must_use]
+    pub fn of(name: &str, gates: &[(Metric, f64)]) -> Self {
+        let gates = gates.iter().copied();
         Self {
             name: name.to_owned(),
             gates: gates
-                .iter()
-                .copied()
-                .chain(never.map(|metric| (metric, 0.0)))
                 .map(|(metric, threshold)| Gate { metric, threshold })
                 .collect(),
         }

@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 
 use plimsoll_core::profile::Profile;
-use plimsoll_core::schedule::SessionPlan;
-use plimsoll_core::session::{Session, SessionMachines};
+use plimsoll_core::session::{Session, SessionMachines, Share};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
@@ -15,7 +14,7 @@ use crate::readiness::{Epoll, Readiness};
 use crate::report::{CoreShares, EngineSecond, Report};
 use crate::seconds::Seconds;
 use crate::unsettled::Unsettled;
-use crate::worker::{Finished, Place, Worker};
+use crate::worker::{Finished, Load, Place, Worker};
 
 /// The options of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -35,7 +34,8 @@ pub struct Options {
     /// One engine thread runs on each of these cores. If there are none, one thread runs wherever the kernel puts it.
     pub cpus: Vec<usize>,
     /// Width of a tick, in µs: frames due within one tick are written together at its end. It bounds both the wake-ups
-    /// per second and the send lag of an idle client.
+    /// per second and the send lag of an idle client. With 0, work that any session may do is handed out when it is due,
+    /// to the microsecond; sessions with a schedule of their own then have the usual tick.
     pub tick_us: u64,
     /// Addresses of this machine that sessions come from: session `i` uses address `i % n`. If there are none, the
     /// kernel chooses. Each address has its own range of ports, so several addresses hold more connections than one.
@@ -54,6 +54,14 @@ impl Options {
     /// The default tick. Send lag stays well below a millisecond, and a loaded core sleeps rarely enough that waking up
     /// is a small part of a frame's cost (`docs/explanation/time-and-latency.md` has the figures).
     pub const DEFAULT_TICK_US: u64 = 500;
+
+    /// Width of the calendar's buckets.
+    pub(crate) fn calendar_ns(&self) -> u64 {
+        match self.tick_us {
+            0 => Self::DEFAULT_TICK_US * 1000,
+            tick_us => tick_us * 1000,
+        }
+    }
 
     /// All sessions of a trial with seed 1, on one thread wherever the kernel puts it. Everything else has its default.
     #[must_use]
@@ -179,14 +187,14 @@ pub fn run_in<W: SessionMachines>(
 
 type Claim<W> = <<W as SessionMachines>::Session as Session>::Claim;
 
-/// The sessions of one thread.
+/// The load of one thread.
 fn share_of<W: SessionMachines>(
     workload: &W,
     options: &Options,
     thread: usize,
     threads: usize,
-) -> Vec<(SessionPlan, W::Session)> {
-    options
+) -> Load<W> {
+    let sessions: Vec<_> = options
         .part
         .ids(options.sessions)
         .skip(thread)
@@ -195,7 +203,19 @@ fn share_of<W: SessionMachines>(
             let plan = workload.plan(id, options.sessions, &options.profile, options.seed);
             (plan, workload.session(&plan))
         })
-        .collect()
+        .collect();
+    let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let (thread, threads) = (count(thread), count(threads));
+    // The processes take turns, and the threads of a process take turns with its part.
+    let share = Share {
+        index: options.part.index + options.part.of.max(1) * thread,
+        of: options.part.of.max(1) * threads,
+    };
+    let (profile, seed) = (&options.profile, options.seed);
+    Load {
+        arrivals: workload.arrivals(share, count(sessions.len()), profile, seed),
+        sessions,
+    }
 }
 
 /// Merges each second once every thread has reported it.

@@ -7,13 +7,14 @@ use std::sync::atomic::AtomicBool;
 use plimsoll_core::profile::Profile;
 use plimsoll_core::recorder::Recorder;
 use plimsoll_core::schedule::SessionPlan;
-use plimsoll_core::session::{Disconnect, Phase, Session, SessionMachines, Transmit};
+use plimsoll_core::session::{Disconnect, NoArrivals, Phase, Session, SessionMachines, Transmit};
 use plimsoll_engine::{EngineError, Options, run};
 
 struct Panics;
 
 impl SessionMachines for Panics {
     type Session = Self;
+    type Arrivals = NoArrivals;
 
     fn session(&self, _plan: &SessionPlan) -> Self {
         Self

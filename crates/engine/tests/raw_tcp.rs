@@ -14,7 +14,7 @@ use plimsoll_core::profile::{NS_PER_MS, NS_PER_S, Profile, Window};
 use plimsoll_core::recorder::{Ages, Recorder};
 use plimsoll_core::sanity::{Residence, kernel_bytes, littles_law};
 use plimsoll_core::schedule::{Arrivals, Periodic, SessionPlan, Spacing};
-use plimsoll_core::session::{Disconnect, Phase, Session, SessionMachines, Transmit};
+use plimsoll_core::session::{Disconnect, NoArrivals, Phase, Session, SessionMachines, Transmit};
 use plimsoll_engine::{Options, Report, run};
 
 const MESSAGE_BYTES: usize = 4096;
@@ -40,6 +40,7 @@ struct TickSession {
 
 impl SessionMachines for Ticks {
     type Session = TickSession;
+    type Arrivals = NoArrivals;
 
     fn session(&self, plan: &SessionPlan) -> TickSession {
         let schedule = Periodic {
@@ -156,6 +157,7 @@ struct Arriving(Arrivals);
 
 impl SessionMachines for Arriving {
     type Session = TickSession;
+    type Arrivals = NoArrivals;
 
     fn plan(&self, id: u32, sessions: u32, profile: &Profile, seed: u64) -> SessionPlan {
         self.0.plan(id, sessions, profile, seed)
@@ -173,6 +175,7 @@ struct ForgetfulSession(TickSession);
 
 impl SessionMachines for Forgetful {
     type Session = ForgetfulSession;
+    type Arrivals = NoArrivals;
 
     fn session(&self, plan: &SessionPlan) -> ForgetfulSession {
         ForgetfulSession(Ticks.session(plan))

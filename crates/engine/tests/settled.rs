@@ -12,7 +12,9 @@ use plimsoll_core::ledger::FrameLedger;
 use plimsoll_core::profile::{NS_PER_MS, Profile};
 use plimsoll_core::recorder::Recorder;
 use plimsoll_core::schedule::{Periodic, SessionPlan};
-use plimsoll_core::session::{Account, Disconnect, Phase, Session, SessionMachines, Transmit};
+use plimsoll_core::session::{
+    Account, Disconnect, NoArrivals, Phase, Session, SessionMachines, Transmit,
+};
 use plimsoll_engine::clock::Clock;
 use plimsoll_engine::{Company, Options, Part, Report, Unsettled, run, run_in};
 use serde::{Deserialize, Serialize};
@@ -44,6 +46,7 @@ struct QueueSession {
 
 impl SessionMachines for Queue {
     type Session = QueueSession;
+    type Arrivals = NoArrivals;
 
     fn session(&self, plan: &SessionPlan) -> QueueSession {
         let schedule = Periodic {

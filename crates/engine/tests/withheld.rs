@@ -12,7 +12,7 @@ use plimsoll_core::ledger::{FrameLedger, Naming};
 use plimsoll_core::profile::{NS_PER_MS, Profile, Window};
 use plimsoll_core::recorder::{Ages, Recorder};
 use plimsoll_core::schedule::{Periodic, SessionPlan};
-use plimsoll_core::session::{Disconnect, Phase, Session, SessionMachines, Transmit};
+use plimsoll_core::session::{Disconnect, NoArrivals, Phase, Session, SessionMachines, Transmit};
 use plimsoll_engine::{Options, Report, run};
 
 const REQUEST: [u8; 8] = *b"request\n";
@@ -51,6 +51,7 @@ impl RequestSession {
 
 impl SessionMachines for Requests {
     type Session = RequestSession;
+    type Arrivals = NoArrivals;
 
     fn session(&self, plan: &SessionPlan) -> RequestSession {
         let schedule = Periodic {

@@ -133,7 +133,12 @@ pub(crate) fn conditions(
     }
     let mut profile = profile(load)?;
     plan.unit().shape(&mut profile);
-    let mut slos = slos(&load.slo)?.into_iter();
+    let mut slos = slos(&load.slo)?;
+    if slos.is_empty() {
+        slos.push(plan.slo());
+        slos.extend(plan.further_slos());
+    }
+    let mut slos = slos.into_iter();
     let headers = secrets::headers(load)?;
     let back_end = back_end(which, load)?;
     let placement = placement(place)?;
@@ -146,7 +151,7 @@ pub(crate) fn conditions(
         profile,
         seed: load.seed,
         nodelay: !load.no_nodelay,
-        tick_us: load.tick_us,
+        tick_us: tick_us(load, &*plan)?,
         secrets: secrets::known(&headers, plan.values(), which.url.as_deref()),
         headers,
         probe: Some(probe(&placement)?),
@@ -219,6 +224,21 @@ fn network(
 fn quota_period_us(place: &Where) -> u64 {
     let least_us = (1_000.0 / place.vcpu).ceil() as u64;
     (place.quota_period_ms * 1_000).max(least_us)
+}
+
+/// The engine's tick: as requested, otherwise the usual one of the workload.
+fn tick_us(load: &LoadArgs, plan: &dyn Plan) -> Result<u64, Failure> {
+    const LEAST_US: u64 = 50;
+    let usual_us = plan.tick_us();
+    match load.tick_us {
+        None => Ok(usual_us),
+        Some(0) if usual_us == 0 => Ok(0),
+        Some(tick_us) if tick_us < LEAST_US => Err(Failure::Usage(format!(
+            "--tick-us {tick_us}: give at least {LEAST_US}{}",
+            if usual_us == 0 { ", or 0 for none" } else { "" }
+        ))),
+        Some(tick_us) => Ok(tick_us),
+    }
 }
 
 /// Parses a list of CPUs, if one is given.

@@ -13,7 +13,7 @@ use plimsoll_core::profile::{NS_PER_MS, Profile};
 use plimsoll_core::record::LoadUnit;
 use plimsoll_core::recorder::Recorder;
 use plimsoll_core::schedule::SessionPlan;
-use plimsoll_core::session::{Endpoint, SessionMachines};
+use plimsoll_core::session::{Endpoint, NoArrivals, SessionMachines};
 use plimsoll_core::slo::{Metric, Percentile, Slo};
 use plimsoll_protocol::connection::check;
 use plimsoll_protocol::paced::{Concerned, Dialogue, FrameAccount, Message, PacedSession};
@@ -189,6 +189,7 @@ impl Echoes {
 
 impl SessionMachines for Echoes {
     type Session = PacedSession<EchoDialogue>;
+    type Arrivals = NoArrivals;
 
     fn session(&self, plan: &SessionPlan) -> Self::Session {
         let dialogue = EchoDialogue::new(plan.id, self.message_bytes);

@@ -6,7 +6,7 @@ use plimsoll_core::ledger::{Audit, Naming};
 use plimsoll_core::profile::NS_PER_MS;
 use plimsoll_core::recorder::Recorder;
 use plimsoll_core::schedule::{SessionPlan, mix};
-use plimsoll_core::session::{Account, SessionMachines};
+use plimsoll_core::session::{Account, NoArrivals, SessionMachines};
 use serde::{Deserialize, Serialize};
 
 use super::audio::{Audio, FRAME_HEADER};
@@ -61,6 +61,7 @@ impl Sessions {
 
 impl SessionMachines for Sessions {
     type Session = PacedSession<SttDialogue>;
+    type Arrivals = NoArrivals;
 
     fn session(&self, plan: &SessionPlan) -> Self::Session {
         let base = self.shared.audio.base(plan.id);

@@ -10,7 +10,9 @@ use plimsoll_core::latency::{LatencySet, Quantiles, Series};
 use plimsoll_core::profile::{NS_PER_S, Window};
 use plimsoll_core::recorder::Recorder;
 use plimsoll_core::schedule::SessionPlan;
-use plimsoll_core::session::{Account, Disconnect, Phase, Session, SessionMachines, Transmit};
+use plimsoll_core::session::{
+    Account, Disconnect, NoArrivals, Phase, Session, SessionMachines, Transmit,
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -128,6 +130,7 @@ impl ClosedPings {
 
 impl SessionMachines for ClosedPings {
     type Session = ClosedSession;
+    type Arrivals = NoArrivals;
 
     fn session(&self, plan: &SessionPlan) -> Self::Session {
         let content = match self.peer.dialect {
@@ -183,6 +186,7 @@ impl Flood {
 
 impl SessionMachines for Flood {
     type Session = ClosedSession;
+    type Arrivals = NoArrivals;
 
     fn session(&self, plan: &SessionPlan) -> Self::Session {
         ClosedSession::new(

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use plimsoll_core::profile::Profile;
 use plimsoll_core::recorder::Recorder;
 use plimsoll_core::schedule::{SessionPlan, session_plan_over};
-use plimsoll_core::session::SessionMachines;
+use plimsoll_core::session::{NoArrivals, SessionMachines};
 
 use super::payload::{Content, TooSmall};
 use super::wire::{Head, NUMBER_BYTES, Numbered, burst_of, number_of};
@@ -61,6 +61,7 @@ impl EchoMessages {
 
 impl SessionMachines for EchoMessages {
     type Session = PacedSession<EchoMessageDialogue>;
+    type Arrivals = NoArrivals;
 
     fn plan(&self, id: u32, sessions: u32, profile: &Profile, seed: u64) -> SessionPlan {
         session_plan_over(self.period_ns, id, sessions, profile, seed)

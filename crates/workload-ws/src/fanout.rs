@@ -12,7 +12,7 @@ use plimsoll_core::ledger::{FrameLedger, Naming};
 use plimsoll_core::profile::Window;
 use plimsoll_core::recorder::{Ages, Recorder};
 use plimsoll_core::schedule::{Periodic, SessionPlan};
-use plimsoll_core::session::{Disconnect, Phase, Session, SessionMachines, Transmit};
+use plimsoll_core::session::{Disconnect, NoArrivals, Phase, Session, SessionMachines, Transmit};
 
 use super::link::{Link, News};
 use super::wire::append_message;
@@ -66,6 +66,7 @@ impl Fanout {
 
 impl SessionMachines for Fanout {
     type Session = FanoutSession;
+    type Arrivals = NoArrivals;
 
     fn session(&self, plan: &SessionPlan) -> Self::Session {
         FanoutSession {

@@ -10,7 +10,7 @@ use plimsoll_core::latency::Series;
 use plimsoll_core::profile::{NS_PER_S, Profile};
 use plimsoll_core::recorder::{Ages, Recorder};
 use plimsoll_core::schedule::{Arrivals, SessionPlan};
-use plimsoll_core::session::{Disconnect, Phase, Session, SessionMachines, Transmit};
+use plimsoll_core::session::{Disconnect, NoArrivals, Phase, Session, SessionMachines, Transmit};
 
 use super::link::{Link, News};
 use super::outcome::ArrivalOutcome;
@@ -49,6 +49,7 @@ impl Storm {
 
 impl SessionMachines for Storm {
     type Session = StormSession;
+    type Arrivals = NoArrivals;
 
     fn plan(&self, id: u32, sessions: u32, profile: &Profile, seed: u64) -> SessionPlan {
         self.shared.arrivals.plan(id, sessions, profile, seed)

@@ -4,11 +4,12 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use plimsoll_core::caveat::Caveat;
 use plimsoll_core::profile::Profile;
 use plimsoll_core::record::{LoadUnit, Sections};
 use plimsoll_core::session::Endpoint;
 use plimsoll_core::slo::Slo;
-use plimsoll_engine::Report;
+use plimsoll_engine::{Options, Report};
 use serde::{Deserialize, Serialize};
 
 use crate::calibrate::Work;
@@ -32,6 +33,16 @@ pub trait Plan: fmt::Debug + Send + Sync {
 
     /// The SLO that applies unless another is given.
     fn slo(&self) -> Slo;
+
+    /// Further SLOs that judge the same trials, unless others are given.
+    fn further_slos(&self) -> Vec<Slo> {
+        Vec::new()
+    }
+
+    /// The usual tick of the engine, in µs. A workload whose sessions share their work may have none: 0.
+    fn tick_us(&self) -> u64 {
+        Options::DEFAULT_TICK_US
+    }
 
     /// What a load needs.
     fn demand(&self, load: u32, profile: &Profile) -> Demand;
@@ -214,4 +225,6 @@ pub struct Outcome {
     pub sections: Sections,
     /// The format of the messages, if nothing shows that the target decodes it.
     pub opaque_format: Option<String>,
+    /// Reasons for doubt that only this workload knows.
+    pub caveats: Vec<Caveat>,
 }

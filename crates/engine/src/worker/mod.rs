@@ -13,6 +13,12 @@
 //! lasts, the session has no entry in the calendar: the answer wakes it.
 //!
 //! All the rest is **send lag**: the loop was late.
+//!
+//! # Work for any session
+//!
+//! If sessions share the trial's work ([`Arrivals`]), the worker hands out what is due before it waits, and after each
+//! event, because an answer may free a session. Work that found no free session waits for the target: its session gives
+//! the time of that answer as the end of the wait.
 
 mod traffic;
 
@@ -25,7 +31,7 @@ use plimsoll_core::profile::{NS_PER_S, Window};
 use plimsoll_core::recorder::Recorder;
 use plimsoll_core::sanity::KernelBytes;
 use plimsoll_core::schedule::SessionPlan;
-use plimsoll_core::session::{Disconnect, Phase, Session, SessionMachines};
+use plimsoll_core::session::{Arrivals, Disconnect, Phase, Session, SessionMachines, Unconnected};
 
 use crate::calendar::Calendar;
 use crate::clock::Clock;
@@ -74,8 +80,15 @@ pub(crate) struct Finished<C> {
     pub(crate) kernel_bytes: Option<KernelBytes>,
 }
 
+/// The sessions of a thread, and the work that they share.
+pub(crate) struct Load<W: SessionMachines> {
+    pub(crate) sessions: Vec<(SessionPlan, W::Session)>,
+    pub(crate) arrivals: Option<W::Arrivals>,
+}
+
 pub(crate) struct Worker<W: SessionMachines, R> {
     slots: Vec<Slot<W::Session>>,
+    arrivals: Option<W::Arrivals>,
     calendar: Calendar,
     readiness: R,
     recorder: Recorder<Claim<W>>,
@@ -95,19 +108,23 @@ pub(crate) struct Worker<W: SessionMachines, R> {
 
 impl<W: SessionMachines, R: Readiness> Worker<W, R> {
     pub(crate) fn new(
-        sessions: Vec<(SessionPlan, W::Session)>,
+        load: Load<W>,
         options: &Options,
         place: Place,
         sender: Sender<Message<Claim<W>>>,
     ) -> std::io::Result<Self> {
-        let mut calendar = Calendar::new(sessions.len(), options.tick_us.max(1) * 1000);
+        let Load { sessions, arrivals } = load;
+        let mut calendar = Calendar::new(sessions.len(), options.calendar_ns());
         let mut slots = Vec::with_capacity(sessions.len());
         for (index, (plan, session)) in (0..).zip(sessions) {
-            calendar.schedule(index, plan.connect_at_ns);
+            if plan.connect_at_ns != SessionPlan::WITH_WORK {
+                calendar.schedule(index, plan.connect_at_ns);
+            }
             slots.push(Slot::new(&plan, session));
         }
         Ok(Self {
             slots,
+            arrivals,
             calendar,
             readiness: R::new()?,
             recorder: Recorder::default(),
@@ -146,7 +163,9 @@ impl<W: SessionMachines, R: Readiness> Worker<W, R> {
             }
             while let Some(id) = self.calendar.pop(now_ns) {
                 self.due(id, now_ns, &clock);
+                self.looked(id);
             }
+            self.hand_out(now_ns, &clock);
             meter.update(now_ns, self.recorder.ledger.frames_sent_in_all);
             while now_ns >= next_second * NS_PER_S {
                 self.tell_second(next_second - 1, meter.second_share(now_ns));
@@ -165,6 +184,7 @@ impl<W: SessionMachines, R: Readiness> Worker<W, R> {
                 .calendar
                 .next_wake_ns()
                 .unwrap_or(u64::MAX)
+                .min(self.next_arrival_ns())
                 .min(next_second * NS_PER_S)
                 .min(next_end_check_ns)
                 .min(meter.next_edge_ns());
@@ -176,6 +196,8 @@ impl<W: SessionMachines, R: Readiness> Worker<W, R> {
                 self.gauge.stood(now_ns, self.recorder.unanswered());
                 for event in events.drain(..) {
                     self.ready(event, now_ns, &clock);
+                    self.looked(event.id);
+                    self.hand_out(now_ns, &clock);
                 }
             }
         }
@@ -202,6 +224,41 @@ impl<W: SessionMachines, R: Readiness> Worker<W, R> {
         self.readiness.look(events)
     }
 
+    /// When work has to be handed out next: when it is due, or at the end of that tick.
+    fn next_arrival_ns(&self) -> u64 {
+        let due_ns = self.arrivals.as_ref().and_then(Arrivals::next_due_ns);
+        due_ns.map_or(u64::MAX, |due_ns| match self.options.tick_us * 1000 {
+            0 => due_ns,
+            tick_ns => due_ns.next_multiple_of(tick_ns),
+        })
+    }
+
+    /// Hands out the work that was due at `now_ns`, or at the end of the last tick before it, as far as sessions are
+    /// free.
+    fn hand_out(&mut self, now_ns: u64, clock: &Clock) {
+        let late_ns = now_ns.checked_rem(self.options.tick_us * 1000);
+        let until_ns = now_ns - late_ns.unwrap_or(0);
+        while let Some(arrivals) = &mut self.arrivals
+            && let Some(id) = arrivals.next(until_ns, &mut self.recorder)
+        {
+            let slot = &mut self.slots[id as usize];
+            arrivals.hand_out(id, &mut slot.session, &mut self.recorder);
+            match slot.state {
+                State::Connected => self.pump_and_schedule(id, now_ns, clock),
+                State::Planned => self.plan_connection(id),
+                State::Connecting | State::Over | State::NeverWas => {}
+            }
+            self.looked(id);
+        }
+    }
+
+    /// Tells the arrivals that something happened to a session.
+    fn looked(&mut self, id: u32) {
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.look(id, &self.slots[id as usize].session);
+        }
+    }
+
     /// Handles a session whose entry in the calendar has come up.
     fn due(&mut self, id: u32, now_ns: u64, clock: &Clock) {
         match self.slots[id as usize].state {
@@ -213,6 +270,8 @@ impl<W: SessionMachines, R: Readiness> Worker<W, R> {
                 if opening && now_ns >= slot.open_by_ns {
                     self.disconnect(id, now_ns, Disconnect::TimedOut);
                 } else {
+                    let session = &mut self.slots[id as usize].session;
+                    session.woke(now_ns, &mut self.recorder);
                     self.pump_and_schedule(id, now_ns, clock);
                 }
             }
@@ -232,9 +291,9 @@ impl<W: SessionMachines, R: Readiness> Worker<W, R> {
                     slot.session.connecting(began_ns, &mut self.recorder);
                     self.calendar.schedule(id, slot.open_by_ns);
                 }
-                Err(_) => self.client_fault(id, "epoll registration"),
+                Err(_) => self.client_fault(id, began_ns, "epoll registration"),
             },
-            Err(Trouble::Client(what)) => self.client_fault(id, what),
+            Err(Trouble::Client(what)) => self.client_fault(id, began_ns, what),
             Err(Trouble::Connection(how)) => self.disconnect(id, began_ns, how),
         }
     }
@@ -258,10 +317,15 @@ impl<W: SessionMachines, R: Readiness> Worker<W, R> {
         }
     }
 
-    /// The client's own machine failed: the session never existed, and the target is not to blame.
-    fn client_fault(&mut self, id: u32, what: &'static str) {
+    /// The client's own machine failed: the session never existed, and the target is not to blame. A session that may
+    /// have work loses a connection; what it had counts, and the fault makes the trial invalid.
+    fn client_fault(&mut self, id: u32, now_ns: u64, what: &'static str) {
         self.recorder.client_fault(what);
-        self.slots[id as usize].state = State::NeverWas;
+        if self.arrivals.is_some() {
+            self.disconnect(id, now_ns, Disconnect::Failed);
+        } else {
+            self.slots[id as usize].state = State::NeverWas;
+        }
     }
 
     fn disconnect(&mut self, id: u32, now_ns: u64, how: Disconnect) {
@@ -300,8 +364,24 @@ impl<W: SessionMachines, R: Readiness> Worker<W, R> {
         self.held
             .changed(std::mem::replace(&mut slot.held_bytes, kept), kept);
         slot.socket = None;
-        slot.state = State::Over;
+        slot.written = 0;
+        slot.blocked_since_ns = None;
         self.calendar.cancel(id);
+        self.plan_connection(id);
+    }
+
+    /// Plans the next connection of a session that has none, if there is to be one.
+    fn plan_connection(&mut self, id: u32) {
+        let slot = &mut self.slots[id as usize];
+        slot.state = match slot.session.unconnected() {
+            Unconnected::Over => State::Over,
+            Unconnected::Waits => State::Planned,
+            Unconnected::Connects { at_ns, open_by_ns } => {
+                slot.open_by_ns = open_by_ns;
+                self.calendar.schedule(id, at_ns);
+                State::Planned
+            }
+        };
     }
 
     /// Handles an event on a socket.
@@ -314,8 +394,11 @@ impl<W: SessionMachines, R: Readiness> Worker<W, R> {
                 return;
             }
             match socket::connection_result(socket) {
-                Ok(()) => slot.state = State::Connected,
-                Err(Trouble::Client(what)) => return self.client_fault(id, what),
+                Ok(()) => {
+                    slot.state = State::Connected;
+                    slot.session.connected(now_ns, &mut self.recorder);
+                }
+                Err(Trouble::Client(what)) => return self.client_fault(id, now_ns, what),
                 Err(Trouble::Connection(how)) => return self.disconnect(id, now_ns, how),
             }
         }
@@ -342,15 +425,16 @@ impl<W: SessionMachines, R: Readiness> Worker<W, R> {
             slot.state == State::Connected && slot.blocked_since_ns.is_none()
         };
         let slots = self.slots.iter().filter(takes);
-        slots
-            .map(|slot| slot.session.owed(self.window.end_ns))
-            .sum()
+        let of_sessions = slots.map(|slot| slot.session.owed(self.window.end_ns));
+        let of_all = self.arrivals.as_ref();
+        of_sessions.sum::<u64>() + of_all.map_or(0, |arrivals| arrivals.owed(self.window.end_ns))
     }
 
     /// Whether every measured frame is answered. Once this is true, no further one follows.
     fn settled(&mut self, ending: &Ending<'_>) -> bool {
         let done = |slot: &Slot<W::Session>| slot.state >= State::Over || slot.session.settled();
-        if !self.settled && self.slots.iter().all(done) {
+        let handed_out = self.arrivals.as_ref().is_none_or(Arrivals::settled);
+        if !self.settled && handed_out && self.slots.iter().all(done) {
             self.settled = true;
             ending.settled();
         }
@@ -387,6 +471,9 @@ impl<W: SessionMachines, R: Readiness> Worker<W, R> {
             // Everything was answered before frames could be owed, or the loop was away for that long.
             let owed = self.owed();
             self.frames_owed.get_or_insert(owed);
+        }
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.finish(now_ns, &mut self.recorder);
         }
         for id in 0..self.slots.len() {
             let slot = &mut self.slots[id];

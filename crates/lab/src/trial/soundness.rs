@@ -128,6 +128,9 @@ fn client_counts(report: &Report) -> ClientCounts {
     }
 }
 
+/// How long a turn of the engine's loop may take without a tick, in µs: Little's law is kept once per turn.
+const TURN_US: u64 = 100;
+
 /// Compares all accounts of a trial. Call it while target and companion still run. `of_target` are the checks of the
 /// target's own account, which is already compared.
 fn checked(
@@ -144,7 +147,7 @@ fn checked(
         &report.residence,
         ledger.frames_lost,
         window.end_ns - window.start_ns,
-        conditions.tick_us * 1000,
+        conditions.tick_us.max(TURN_US) * 1000,
     ));
     if let Some(kernel) = &report.kernel_bytes {
         checks.extend(sanity::kernel_bytes(

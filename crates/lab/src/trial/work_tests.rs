@@ -7,8 +7,8 @@ use std::time::Duration;
 use plimsoll_core::profile::Profile;
 use plimsoll_core::recorder::Recorder;
 use plimsoll_core::schedule::SessionPlan;
-use plimsoll_core::session::SessionMachines;
 use plimsoll_core::session::{Disconnect, Phase, Session, Transmit};
+use plimsoll_core::session::{NoArrivals, SessionMachines};
 use plimsoll_engine::clock::Clock;
 use plimsoll_engine::{Company, Options, Part, Report, Unsettled};
 use plimsoll_workload::machines;
@@ -204,6 +204,7 @@ struct Panics;
 
 impl SessionMachines for Panics {
     type Session = Self;
+    type Arrivals = NoArrivals;
 
     fn session(&self, _plan: &SessionPlan) -> Self {
         Self

@@ -88,9 +88,10 @@ pub(crate) struct LoadArgs {
     /// Leave Nagle's algorithm on in the client's sockets, to show what it costs
     #[arg(long)]
     pub(crate) no_nodelay: bool,
-    /// Tick in microseconds: frames due within one tick are written together at its end
-    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u64).range(50..=10_000))]
-    pub(crate) tick_us: u64,
+    /// Tick in microseconds: frames due within one tick are written together at its end; 0 writes each when it is due, if
+    /// the workload's sessions share the load [default: the workload's, 500 or 0]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=10_000))]
+    pub(crate) tick_us: Option<u64>,
     /// Seed of all random draws; the same seed repeats the same load
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,

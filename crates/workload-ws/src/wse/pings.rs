@@ -5,7 +5,7 @@
 use plimsoll_core::profile::Profile;
 use plimsoll_core::recorder::Recorder;
 use plimsoll_core::schedule::{SessionPlan, session_plan_over};
-use plimsoll_core::session::SessionMachines;
+use plimsoll_core::session::{NoArrivals, SessionMachines};
 
 use super::{Line, PingIds};
 use crate::formats::Format;
@@ -39,6 +39,7 @@ impl WsePings {
 
 impl SessionMachines for WsePings {
     type Session = PacedSession<PingDialogue>;
+    type Arrivals = NoArrivals;
 
     fn plan(&self, id: u32, sessions: u32, profile: &Profile, seed: u64) -> SessionPlan {
         session_plan_over(self.period_ns, id, sessions, profile, seed)

@@ -11,7 +11,7 @@ use plimsoll_core::ledger::Naming;
 use plimsoll_core::profile::{NS_PER_MS, Profile};
 use plimsoll_core::recorder::Recorder;
 use plimsoll_core::schedule::{SessionPlan, session_plan_over};
-use plimsoll_core::session::{Account, SessionMachines};
+use plimsoll_core::session::{Account, NoArrivals, SessionMachines};
 use serde::{Deserialize, Serialize};
 
 use super::{Line, PingIds};
@@ -85,6 +85,7 @@ impl WseMessages {
 
 impl SessionMachines for WseMessages {
     type Session = PacedSession<StreamDialogue>;
+    type Arrivals = NoArrivals;
 
     fn plan(&self, id: u32, sessions: u32, profile: &Profile, seed: u64) -> SessionPlan {
         session_plan_over(self.period_ns, id, sessions, profile, seed)

@@ -50,6 +50,7 @@ pub(super) fn judge(
     let Outcome {
         sections,
         opaque_format,
+        caveats,
     } = conditions
         .plan
         .outcome(&seen(&measured, &stage.source_addresses(conditions)));
@@ -58,6 +59,7 @@ pub(super) fn judge(
         used,
         latency: &latency,
         opaque_format,
+        caveats,
     };
     let by = |slo: &Slo| verdict(conditions, stage, &showed, slo);
     let primary = by(&conditions.slo);
@@ -136,6 +138,8 @@ struct Showed<'a> {
     latency: &'a Latency,
     /// The format of the messages, if nothing shows that the target decodes it.
     opaque_format: Option<String>,
+    /// The workload's own.
+    caveats: Vec<Caveat>,
 }
 
 /// What a trial has to show to its plan.
@@ -159,6 +163,7 @@ fn verdict(conditions: &Conditions, stage: &Staged, showed: &Showed<'_>, slo: &S
     let caveats: Vec<_> = found
         .iter()
         .map(|doubt| Caveat::of(doubt, &terms))
+        .chain(showed.caveats.iter().cloned())
         .collect();
     Verdicts {
         slo: slo.name.clone(),

@@ -1,0 +1,139 @@
+//! The account of one request, from when it is handed out until it is answered or given up; and what sessions count
+//! besides the ledger.
+
+use plimsoll_core::recorder::{Ages, Recorder};
+use serde::{Deserialize, Serialize};
+
+use crate::expect::{BodyCheck, Expected};
+use crate::outcome::RequestOutcome;
+use crate::schedule::Due;
+
+/// What sessions and arrivals count besides the ledger, over the whole trial. Each hands its own over as a claim; they are
+/// added up after the trial.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Connections that were opened.
+    pub connections_opened: u64,
+    /// Connections that could not be opened.
+    pub connections_failed: u64,
+    /// Connections that the server closed after it had announced it, and that were opened again.
+    pub closed_announced: u64,
+    /// Connections that the server closed without a word while nothing was asked on them.
+    pub closed_idle: u64,
+    /// Requests that were sent once more, because the server had closed the idle connection that they came on.
+    pub asked_again: u64,
+    /// Connections of test `connect` that the server left open, so that the client closed them.
+    pub left_open: u64,
+    /// Measured requests that found every connection busy when they were due.
+    pub found_all_busy: u64,
+    /// Right answers that came inside the measured window, whenever their request was due.
+    pub answered_in_window: u64,
+    /// Requests written inside the measured window.
+    pub written_in_window: u64,
+    /// Bytes of bodies of right answers.
+    pub body_bytes: u64,
+}
+
+impl Counts {
+    /// Adds what another counted.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.connections_opened += other.connections_opened;
+        self.connections_failed += other.connections_failed;
+        self.closed_announced += other.closed_announced;
+        self.closed_idle += other.closed_idle;
+        self.asked_again += other.asked_again;
+        self.left_open += other.left_open;
+        self.found_all_busy += other.found_all_busy;
+        self.answered_in_window += other.answered_in_window;
+        self.written_in_window += other.written_in_window;
+        self.body_bytes += other.body_bytes;
+    }
+}
+
+/// A request that a session has.
+#[derive(Debug)]
+pub(crate) struct InHand {
+    pub(crate) due: Due,
+    /// When the session could first have written it; before it is due if nothing held it back.
+    pub(crate) free_since_ns: u64,
+    /// When it was written, or when its own connection began.
+    pub(crate) written_ns: Option<u64>,
+    /// Whether it was sent once more on another connection.
+    pub(crate) again: bool,
+    pub(crate) body: BodyCheck,
+}
+
+impl InHand {
+    pub(crate) fn new(due: Due, free_since_ns: u64, expected: Expected) -> Self {
+        Self {
+            due,
+            free_since_ns,
+            written_ns: None,
+            again: false,
+            body: BodyCheck::new(expected, due.number),
+        }
+    }
+
+    fn ages(&self, now_ns: u64) -> Ages {
+        Ages {
+            from_schedule_ns: now_ns.saturating_sub(self.due.at_ns),
+            from_write_ns: now_ns.saturating_sub(self.written_ns.unwrap_or(now_ns)),
+        }
+    }
+
+    /// It was written, or its own connection was begun. Whoever sends it again does not count it again.
+    pub(crate) fn written<C>(&mut self, now_ns: u64, recorder: &mut Recorder<C>) -> bool {
+        if self.written_ns.is_some() {
+            return false;
+        }
+        self.written_ns = Some(now_ns);
+        recorder.ledger.frames_sent_in_all += 1;
+        recorder.ledger.frames_sent += u64::from(self.due.measured);
+        true
+    }
+
+    /// It was answered rightly and in full.
+    pub(crate) fn answered<C>(&self, now_ns: u64, recorder: &mut Recorder<C>) {
+        let ledger = &mut recorder.ledger;
+        ledger.frames_answered_in_all += 1;
+        ledger.partials_in_all += 1;
+        ledger.content_checked += 1;
+        if self.due.measured {
+            ledger.frames_answered += 1;
+            ledger.partials += 1;
+            let ages = self.ages(now_ns);
+            recorder.resided(1, u128::from(ages.from_write_ns));
+            recorder.answered(Some(ages), None);
+        }
+    }
+
+    /// It failed.
+    pub(crate) fn failed<C>(
+        &self,
+        outcome: RequestOutcome,
+        now_ns: u64,
+        recorder: &mut Recorder<C>,
+    ) {
+        let ledger = &mut recorder.ledger;
+        if outcome == RequestOutcome::WrongBody {
+            ledger.content_checked += 1;
+            ledger.content_wrong += 1;
+        }
+        if !self.due.measured {
+            return;
+        }
+        ledger.because(&outcome.name());
+        // A lost request is an error, too: the error rate is a share of all that was offered.
+        ledger.errors += 1;
+        let ages = self.ages(now_ns);
+        if outcome.is_lost() {
+            ledger.frames_lost += 1;
+            let (from_schedule_ns, from_write_ns) = (ages.from_schedule_ns, ages.from_write_ns);
+            let interval = &mut recorder.interval;
+            interval.record_unanswered(from_schedule_ns, from_write_ns);
+        } else {
+            ledger.frames_errored += 1;
+            recorder.resided(1, u128::from(ages.from_write_ns));
+        }
+    }
+}

@@ -158,9 +158,9 @@ pub trait Session: Send {
     /// answer up enters it here.
     fn woke(&mut self, _now_ns: u64, _recorder: &mut Recorder<Self::Claim>) {}
 
-    /// What becomes of the session after its connection ended, or after work was handed to it while it had none. A
-    /// session that connects again is [`Phase::Opening`] from then on.
-    fn unconnected(&self) -> Unconnected {
+    /// What becomes of the session, asked after its connection ended, and after work was handed to it while it had none.
+    /// A session that connects again is [`Phase::Opening`] from then on.
+    fn unconnected(&mut self, _now_ns: u64) -> Unconnected {
         Unconnected::Over
     }
 

@@ -1,12 +1,17 @@
 //! The account of one request, from when it is handed out until it is answered or given up; and what sessions count
 //! besides the ledger.
 
+use plimsoll_core::latency::Series;
+use plimsoll_core::profile::NS_PER_S;
 use plimsoll_core::recorder::{Ages, Recorder};
 use serde::{Deserialize, Serialize};
 
 use crate::expect::{BodyCheck, Expected};
 use crate::outcome::RequestOutcome;
 use crate::schedule::Due;
+
+/// How long an answer may take, from the write.
+pub(crate) const TIMEOUT_NS: u64 = 2 * NS_PER_S;
 
 /// What sessions and arrivals count besides the ledger, over the whole trial. Each hands its own over as a claim; they are
 /// added up after the trial.
@@ -81,7 +86,8 @@ impl InHand {
         }
     }
 
-    /// It was written, or its own connection was begun. Whoever sends it again does not count it again.
+    /// It was written, or its own connection was begun. If it is sent once more, the first time counts; returns whether
+    /// this was it.
     pub(crate) fn written<C>(&mut self, now_ns: u64, recorder: &mut Recorder<C>) -> bool {
         if self.written_ns.is_some() {
             return false;
@@ -90,6 +96,26 @@ impl InHand {
         recorder.ledger.frames_sent_in_all += 1;
         recorder.ledger.frames_sent += u64::from(self.due.measured);
         true
+    }
+
+    /// Records send lag and send wait of a request that is written by connecting. Those of others are the engine's.
+    pub(crate) fn record_lateness<C>(&self, now_ns: u64, recorder: &mut Recorder<C>) {
+        if self.due.measured {
+            let free_ns = self.free_since_ns.max(self.due.at_ns);
+            let interval = &mut recorder.interval;
+            interval.record_ns(Series::SendLag, now_ns.saturating_sub(free_ns));
+            interval.record_ns(Series::SendWait, free_ns - self.due.at_ns);
+        }
+    }
+
+    /// Whether its answer has taken too long.
+    pub(crate) fn is_overdue(&self, now_ns: u64) -> bool {
+        self.overdue_at_ns().is_some_and(|at_ns| now_ns >= at_ns)
+    }
+
+    /// When its answer will have taken too long, if it was written.
+    pub(crate) fn overdue_at_ns(&self) -> Option<u64> {
+        Some(self.written_ns? + TIMEOUT_NS)
     }
 
     /// It was answered rightly and in full.
@@ -103,7 +129,7 @@ impl InHand {
             ledger.partials += 1;
             let ages = self.ages(now_ns);
             recorder.resided(1, u128::from(ages.from_write_ns));
-            recorder.answered(Some(ages), None);
+            recorder.answered(Some(ages), Some(ages));
         }
     }
 

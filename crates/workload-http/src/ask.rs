@@ -2,12 +2,15 @@
 
 use plimsoll_core::schedule::mix;
 
-use crate::expect::{Expected, Text, pattern};
-use crate::load::{HttpLoad, NUMBER_BYTES, Test};
+use crate::expect::{Expected, Text};
+use crate::h1::NumberedBody;
+use crate::load::{HttpLoad, Test};
 use crate::schedule::Due;
 
 /// The greatest K of `/json/K`: what every JSON parser can hold.
 const JSON_MAX: u64 = (1 << 53) - 1;
+/// Up to this length, summing a whole body again costs less than adding its parts' sums.
+const SUMMED_MAX_BYTES: usize = 8 * 1024;
 
 /// What the requests of a trial ask.
 #[derive(Debug)]
@@ -26,8 +29,9 @@ enum What {
     Json,
     /// POST /sum.
     Sum {
-        /// The body after the number.
-        rest: Vec<u8>,
+        body: NumberedBody,
+        /// The sum of what all bodies have in common.
+        rest: crc32fast::Hasher,
     },
 }
 
@@ -37,10 +41,11 @@ impl Ask {
         let what = match load.test {
             Test::Json => What::Json,
             Test::Post => {
-                let rest = load.body_bytes.saturating_sub(NUMBER_BYTES);
-                What::Sum {
-                    rest: pattern(usize::try_from(rest).unwrap_or_default()),
-                }
+                let bytes = usize::try_from(load.body_bytes).unwrap_or_default();
+                let body = NumberedBody::new(bytes);
+                let mut rest = crc32fast::Hasher::new();
+                rest.update(body.rest());
+                What::Sum { body, rest }
             }
             _ if load.expected_body.is_some() => What::Same(Expected::File),
             _ if !by_contract => What::Same(Expected::Any),
@@ -54,16 +59,11 @@ impl Ask {
         }
     }
 
-    /// The number that the path of this request ends with, if it has one.
-    pub(crate) fn path_number(&self, due: &Due) -> Option<u64> {
-        matches!(self.what, What::Json).then(|| mix(self.seed ^ mix(due.number)) & JSON_MAX)
-    }
-
-    /// The first bytes of the body of this request, and the rest, which is the same for all; `None` if it has no body.
-    pub(crate) fn body(&self, due: &Due) -> Option<(Text, &[u8])> {
-        match &self.what {
-            What::Sum { rest } => Some((number(due), rest)),
-            What::Same(_) | What::Json => None,
+    /// The number that this request holds: that of `/json/K` is drawn, a body's is its own.
+    pub(crate) fn number(&self, due: &Due) -> u64 {
+        match self.what {
+            What::Json => mix(self.seed ^ mix(due.number)) & JSON_MAX,
+            What::Same(_) | What::Sum { .. } => due.number,
         }
     }
 
@@ -72,27 +72,26 @@ impl Ask {
         match &self.what {
             What::Same(expected) => *expected,
             What::Json => {
-                let id = self.path_number(due).unwrap_or_default();
+                let id = self.number(due);
                 let even = id.is_multiple_of(2);
                 Expected::Text(Text::new(format_args!(
                     "{{\"id\":{id},\"name\":\"item {id}\",\"even\":{even}}}"
                 )))
             }
-            What::Sum { rest } => {
+            What::Sum { body, rest } => {
+                let (digits, length) = body.number(due.number);
                 let mut sum = crc32fast::Hasher::new();
-                let number = number(due);
-                sum.update(number.bytes());
-                sum.update(rest);
-                let length = number.bytes().len() + rest.len();
-                Expected::Text(Text::new(format_args!("{:08x} {length}", sum.finalize())))
+                sum.update(&digits[..length]);
+                if body.len() <= SUMMED_MAX_BYTES {
+                    sum.update(body.rest());
+                } else {
+                    sum.combine(rest);
+                }
+                let bytes = body.len();
+                Expected::Text(Text::new(format_args!("{:08x} {bytes}", sum.finalize())))
             }
         }
     }
-}
-
-/// A request's number, as long for each.
-fn number(due: &Due) -> Text {
-    Text::new(format_args!("{:020}", due.number))
 }
 
 #[cfg(test)]
@@ -101,8 +100,9 @@ mod tests {
     use crate::parameters::PARAMETERS;
     use plimsoll_workload::{Value, Values};
 
-    fn ask(test: &str, by_contract: bool) -> Ask {
+    fn ask(test: &str, body_bytes: u64, by_contract: bool) -> Ask {
         let values = Values::default().with("test", Value::Word(test.to_owned()));
+        let values = values.with("body_bytes", Value::Whole(body_bytes));
         let load = HttpLoad::of(&values.or_usual(&PARAMETERS)).expect("a load");
         Ask::new(&load, by_contract, 1)
     }
@@ -124,29 +124,28 @@ mod tests {
 
     #[test]
     fn the_body_of_a_post_holds_its_number_so_no_two_sums_are_equal() {
-        let ask = ask("post", true);
-        let (head, rest) = ask.body(&due(7)).expect("a body");
-        assert_eq!(head.bytes(), b"00000000000000000007");
-        assert_eq!(head.bytes().len() + rest.len(), 1_024);
-        assert!(rest.starts_with(b"0123456789abcdef0123"));
-        let sum = crc32fast::hash(&[head.bytes(), rest].concat());
-        assert_eq!(text(&ask, 7), format!("{sum:08x} 1024"));
-        assert_ne!(text(&ask, 7), text(&ask, 8));
+        for bytes in [1_024, 20_000] {
+            let ask = ask("post", bytes, true);
+            let body = NumberedBody::new(usize::try_from(bytes).unwrap());
+            let sum = crc32fast::hash(&body.to_vec(7));
+            assert_eq!(text(&ask, 7), format!("{sum:08x} {bytes}"));
+            assert_ne!(text(&ask, 7), text(&ask, 8));
+        }
     }
 
     #[test]
     fn the_number_of_json_is_drawn() {
-        let ask = ask("json", true);
-        let id = ask.path_number(&due(3)).expect("a number");
+        let ask = ask("json", 2, true);
+        let id = ask.number(&due(3));
         assert!(id <= JSON_MAX);
-        assert_ne!(Some(id), ask.path_number(&due(4)));
+        assert_ne!(id, ask.number(&due(4)));
         let even = id.is_multiple_of(2);
         assert_eq!(text(&ask, 3), format!("{{\"id\":{id},\"name\":\"item {id}\",\"even\":{even}}}"));
     }
 
     #[test]
     fn nobody_knows_what_a_server_of_a_url_answers() {
-        assert_eq!(ask("rate", false).expected(&due(1)), Expected::Any);
-        assert_eq!(text(&ask("rate", true), 1), "ok");
+        assert_eq!(ask("rate", 2, false).expected(&due(1)), Expected::Any);
+        assert_eq!(text(&ask("rate", 2, true), 1), "ok");
     }
 }

@@ -102,6 +102,11 @@ impl BodyCheck {
         };
     }
 
+    /// How long the body is so far.
+    pub(crate) fn seen_bytes(&self) -> u64 {
+        self.seen_bytes
+    }
+
     /// Whether the body, which is complete, is what it must be.
     pub(crate) fn holds(&self, file: &[u8]) -> bool {
         let length = match &self.expected {
@@ -137,15 +142,14 @@ fn is_pattern(piece: &[u8], at: u64) -> bool {
         && PATTERN.starts_with(last)
 }
 
-/// `length` bytes of the pattern.
-pub(crate) fn pattern(length: usize) -> Vec<u8> {
-    PATTERN.iter().copied().cycle().take(length).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    fn pattern(length: usize) -> Vec<u8> {
+        PATTERN.iter().copied().cycle().take(length).collect()
+    }
 
     fn holds(expected: Expected, number: u64, body: &[u8], pieces: usize) -> bool {
         let mut check = BodyCheck::new(expected, number);

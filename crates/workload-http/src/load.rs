@@ -10,8 +10,6 @@ use plimsoll_workload::{Demand, Refusal, Value, Values};
 use crate::arrivals::Dispatch;
 use crate::schedule::Rates;
 
-/// Bytes of the number with which the body of a POST begins: the longest that a number needs.
-pub(crate) const NUMBER_BYTES: u64 = 20;
 /// The usual body of a POST.
 const POST_BYTES: u64 = 1_024;
 /// The connections of test `connections`, one trial each.
@@ -172,12 +170,6 @@ impl HttpLoad {
     }
 
     fn check(&self) -> Result<(), Refusal> {
-        if self.test == Test::Post && self.body_bytes < NUMBER_BYTES {
-            return Err(Refusal(format!(
-                "--body-bytes {}: the body of a POST begins with the request's number; give at least {NUMBER_BYTES}",
-                self.body_bytes
-            )));
-        }
         if self.test == Test::Connect && self.protocol == Protocol::H2c {
             return Err(Refusal::new(
                 "--test connect: a connection for each request is a test of HTTP/1.1; leave --protocol h2c out",

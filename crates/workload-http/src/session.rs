@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 
-use plimsoll_core::latency::Series;
 use plimsoll_core::profile::{NS_PER_MS, NS_PER_S, Window};
 use plimsoll_core::recorder::Recorder;
 use plimsoll_core::schedule::SessionPlan;
@@ -16,11 +15,9 @@ use crate::account::{Counts, InHand};
 use crate::arrivals::Connection;
 use crate::ask::Ask;
 use crate::h1::{AnswerReader, Event, Fault, Template};
-use crate::outcome::{RequestOutcome, UNASKED_ANSWER};
+use crate::outcome::RequestOutcome;
 use crate::schedule::Due;
 
-/// How long an answer may take, from the write.
-pub(crate) const TIMEOUT_NS: u64 = 2 * NS_PER_S;
 /// How long a connection may take to open.
 pub(crate) const OPEN_WITHIN_NS: u64 = 2 * NS_PER_S;
 /// How long the client waits before it tries again, after a connection could not be opened.
@@ -46,7 +43,11 @@ pub struct H1Session {
     window: Window,
     stage: Stage,
     reader: AnswerReader,
-    /// The bytes of the request in hand that are its own.
+    /// The status of the answer that is being read.
+    status: u16,
+    /// Whether the server closes the connection after it.
+    closes: bool,
+    /// The bytes of the request in hand, if no two requests are the same.
     out: Vec<u8>,
     in_hand: Option<InHand>,
     /// Whether the request in hand has still to be written on this connection.
@@ -60,21 +61,21 @@ pub struct H1Session {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// It has no connection, and waits for a request or for a time.
+    /// It has no connection, and connects then; [`SessionPlan::WITH_WORK`] if it waits for a request.
     Closed {
-        /// When it connects again, if it does not wait for a request.
         again_at_ns: u64,
     },
     Opening,
     Open,
-    /// The answer is complete and the server should close.
+    /// The answer is complete, and the server should close.
     Closing {
         until_ns: u64,
     },
-    /// The engine is to close it.
+    /// The engine is to close it, and it connects again at that time.
     Ended {
-        at_ns: u64,
+        again_at_ns: u64,
     },
+    /// The trial is over.
     Finished,
 }
 
@@ -83,8 +84,12 @@ impl H1Session {
         Self {
             shared,
             window: plan.window,
-            stage: Stage::Closed { again_at_ns: plan.connect_at_ns },
+            stage: Stage::Closed {
+                again_at_ns: plan.connect_at_ns,
+            },
             reader: AnswerReader::new(),
+            status: 0,
+            closes: false,
             out: Vec::new(),
             in_hand: None,
             unwritten: false,
@@ -102,26 +107,89 @@ impl H1Session {
     }
 
     /// The answer is complete.
-    fn answered(&mut self, status: u16, now_ns: u64, recorder: &mut Recorder<Counts>) {
-        let Some(in_hand) = self.in_hand.take() else {
-            return;
-        };
+    fn answered(&mut self, now_ns: u64, recorder: &mut Recorder<Counts>) {
         self.answers += 1;
-        if status != 200 {
-            return in_hand.failed(RequestOutcome::HttpStatus(status), now_ns, recorder);
+        self.free_since_ns = now_ns;
+        let outcome = match &self.in_hand {
+            Some(_) if self.status != 200 => Some(RequestOutcome::HttpStatus(self.status)),
+            Some(in_hand) if !in_hand.body.holds(&self.shared.ask.file) => {
+                Some(RequestOutcome::WrongBody)
+            }
+            _ => None,
+        };
+        if let Some(outcome) = outcome {
+            self.fail(outcome, now_ns, recorder);
+        } else if let Some(in_hand) = self.in_hand.take() {
+            in_hand.answered(now_ns, recorder);
+            self.counts.body_bytes += in_hand.body.seen_bytes();
+            self.counts.answered_in_window += u64::from(self.window.contains(now_ns));
         }
-        if !in_hand.body.holds(&self.shared.ask.file) {
-            return in_hand.failed(RequestOutcome::WrongBody, now_ns, recorder);
+        if self.shared.a_connection_each {
+            let until_ns = now_ns + CLOSE_WITHIN_NS;
+            self.stage = Stage::Closing { until_ns };
+        } else if self.closes {
+            self.counts.closed_announced += 1;
+            self.end(now_ns, recorder);
         }
-        in_hand.answered(now_ns, recorder);
-        self.counts.body_bytes += in_hand.body.seen_bytes();
-        self.counts.answered_in_window += u64::from(self.window.contains(now_ns));
     }
 
-    /// The request in hand is asked once more on a new connection, if the server closed an idle one under it.
-    fn asks_again(&mut self, how: Disconnect) -> bool {
+    /// The client ends the connection.
+    fn end(&mut self, again_at_ns: u64, recorder: &mut Recorder<Counts>) {
+        if matches!(self.stage, Stage::Open | Stage::Closing { .. }) {
+            recorder.sessions_open = recorder.sessions_open.saturating_sub(1);
+        }
+        self.stage = Stage::Ended { again_at_ns };
+    }
+
+    /// The connection may bring the answer to the request in hand.
+    fn expect_answer(&mut self) {
+        // One request at a time is far below what the reader takes.
+        let _ = self.reader.ask(self.shared.template.is_head());
+    }
+
+    /// What the server sent is not HTTP, or nobody asked for it.
+    fn broken(&mut self, fault: Fault, now_ns: u64, recorder: &mut Recorder<Counts>) {
+        if self.in_hand.is_some() {
+            self.fail(RequestOutcome::BadAnswer, now_ns, recorder);
+        } else {
+            recorder.protocol_fault(fault.name());
+        }
+        self.end(now_ns, recorder);
+    }
+
+    /// Something of an answer came.
+    fn read(&mut self, event: Event<'_>, now_ns: u64, recorder: &mut Recorder<Counts>) {
+        match event {
+            Event::Head(head) => (self.status, self.closes) = (head.status, head.closes),
+            Event::Body(bytes) => {
+                if let Some(in_hand) = &mut self.in_hand {
+                    in_hand.body.take(bytes, &self.shared.ask.file);
+                }
+            }
+            Event::End => self.answered(now_ns, recorder),
+        }
+    }
+
+    /// The server ended an open connection.
+    fn lost_connection(&mut self, now_ns: u64, how: Disconnect, recorder: &mut Recorder<Counts>) {
+        let in_answer = self.reader.is_in_answer();
+        if how == Disconnect::Closed {
+            // This is how a body without a length ends.
+            let mut reader = std::mem::take(&mut self.reader);
+            let _ = reader.closed(|event| self.read(event, now_ns, recorder));
+            self.reader = reader;
+        }
+        if self.in_hand.is_none() {
+            self.counts.closed_idle += u64::from(!self.shared.a_connection_each);
+        } else if !self.asks_again(how, in_answer) {
+            self.fail(RequestOutcome::of(how, in_answer), now_ns, recorder);
+        }
+    }
+
+    /// Whether the request in hand is asked once more, because the server closed an idle connection under it.
+    fn asks_again(&mut self, how: Disconnect, in_answer: bool) -> bool {
         let closed = matches!(how, Disconnect::Closed | Disconnect::Reset);
-        let may = self.shared.may_ask_again && self.answers > 0 && !self.reader.is_in_answer();
+        let may = self.shared.may_ask_again && self.answers > 0 && !in_answer;
         match &mut self.in_hand {
             Some(in_hand) if closed && may && !in_hand.again => {
                 in_hand.again = true;
@@ -133,16 +201,196 @@ impl H1Session {
         }
     }
 
-    /// When it connects again after a connection that ended.
-    fn closed(&mut self, again_at_ns: u64) {
-        if self.stage != Stage::Finished {
-            self.stage = Stage::Closed { again_at_ns };
+    /// It has no connection any more, and connects again at that time, or with its next request.
+    fn without_connection(&mut self, again_at_ns: u64) {
+        let waits = self.shared.a_connection_each && self.in_hand.is_none();
+        self.stage = Stage::Closed {
+            again_at_ns: if waits {
+                SessionPlan::WITH_WORK
+            } else {
+                again_at_ns
+            },
+        };
+    }
+}
+
+impl Connection for H1Session {
+    fn free(&self) -> Option<u32> {
+        let has_none = self.in_hand.is_none();
+        let waits = Stage::Closed {
+            again_at_ns: SessionPlan::WITH_WORK,
+        };
+        (has_none && (self.stage == Stage::Open || self.stage == waits)).then_some(0)
+    }
+
+    fn take(&mut self, due: Due) {
+        let shared = &self.shared;
+        if shared.template.fixed().is_none() {
+            self.out.clear();
+            let number = shared.ask.number(&due);
+            shared.template.append(number, &mut self.out);
+        }
+        self.in_hand = Some(InHand::new(
+            due,
+            self.free_since_ns,
+            shared.ask.expected(&due),
+        ));
+        self.unwritten = true;
+        if self.free_since_ns > due.at_ns && due.measured {
+            self.counts.found_all_busy += 1;
+        }
+        match &mut self.stage {
+            Stage::Closed { again_at_ns } => *again_at_ns = 0,
+            _ => self.expect_answer(),
+        }
+    }
+}
+
+impl Session for H1Session {
+    type Claim = Counts;
+
+    fn phase(&self) -> Phase {
+        match self.stage {
+            Stage::Closed { .. } | Stage::Opening => Phase::Opening,
+            Stage::Open | Stage::Closing { .. } => Phase::Open,
+            Stage::Ended { .. } | Stage::Finished => Phase::Ended,
         }
     }
 
-    fn write_request(&mut self, due: &Due) {
-        self.out.clear();
+    fn next_due_ns(&self) -> Option<u64> {
+        match self.stage {
+            Stage::Closing { until_ns } => Some(until_ns),
+            _ => self.in_hand.as_ref()?.overdue_at_ns(),
+        }
+    }
+
+    /// What it has, it could write when it got it. What waits for a connection is still in the schedule.
+    fn owed(&self, _now_ns: u64) -> u64 {
+        0
+    }
+
+    fn connecting(&mut self, now_ns: u64, recorder: &mut Recorder<Counts>) {
+        self.stage = Stage::Opening;
+        self.reader.reset();
+        self.answers = 0;
+        let own = self.shared.a_connection_each;
+        if let Some(in_hand) = self.in_hand.as_mut().filter(|_| own)
+            && in_hand.written(now_ns, recorder)
+        {
+            self.counts.written_in_window += u64::from(self.window.contains(now_ns));
+            in_hand.record_lateness(now_ns, recorder);
+        }
+    }
+
+    fn connected(&mut self, now_ns: u64, recorder: &mut Recorder<Counts>) {
+        self.stage = Stage::Open;
+        self.free_since_ns = now_ns;
+        self.counts.connections_opened += 1;
+        recorder.session_started();
+        if self.unwritten {
+            self.expect_answer();
+        }
+    }
+
+    fn woke(&mut self, now_ns: u64, recorder: &mut Recorder<Counts>) {
+        let in_hand = self.in_hand.as_ref();
+        match self.stage {
+            Stage::Closing { until_ns } if now_ns >= until_ns => {
+                self.counts.left_open += 1;
+                self.end(now_ns, recorder);
+            }
+            Stage::Open if in_hand.is_some_and(|in_hand| in_hand.is_overdue(now_ns)) => {
+                self.fail(RequestOutcome::Timeout, now_ns, recorder);
+                self.end(now_ns, recorder);
+            }
+            _ => {}
+        }
+    }
+
+    fn unconnected(&mut self, now_ns: u64) -> Unconnected {
+        if let Stage::Ended { again_at_ns } = self.stage {
+            self.without_connection(again_at_ns);
+        }
+        match self.stage {
+            Stage::Closed {
+                again_at_ns: SessionPlan::WITH_WORK,
+            } => Unconnected::Waits,
+            Stage::Closed { again_at_ns }
+                if now_ns < self.window.end_ns || self.in_hand.is_some() =>
+            {
+                Unconnected::Connects {
+                    at_ns: again_at_ns,
+                    open_by_ns: again_at_ns.max(now_ns) + OPEN_WITHIN_NS,
+                }
+            }
+            _ => Unconnected::Over,
+        }
+    }
+
+    fn transmit(&mut self, _now_ns: u64) -> Option<Transmit<'_>> {
+        let in_hand = self.in_hand.as_ref().filter(|_| self.unwritten)?;
         let shared = &self.shared;
-        ...
+        Some(Transmit {
+            head: shared.template.fixed().unwrap_or(&self.out),
+            body: shared.template.shared_body(),
+            due_ns: in_hand.written_ns.is_none().then_some(in_hand.due.at_ns),
+            held_until_ns: Some(in_hand.free_since_ns),
+            measured: in_hand.due.measured,
+        })
+    }
+
+    fn sent(&mut self, write_ns: u64, recorder: &mut Recorder<Counts>) {
+        self.unwritten = false;
+        if let Some(in_hand) = &mut self.in_hand
+            && in_hand.written(write_ns, recorder)
+        {
+            self.counts.written_in_window += u64::from(self.window.contains(write_ns));
+        }
+    }
+
+    fn received(&mut self, now_ns: u64, bytes: &[u8], recorder: &mut Recorder<Counts>) {
+        let mut reader = std::mem::take(&mut self.reader);
+        let read = reader.received(bytes, |event| self.read(event, now_ns, recorder));
+        self.reader = reader;
+        if let Err(fault) = read {
+            self.broken(fault, now_ns, recorder);
+        }
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.reader.held_bytes()
+    }
+
+    fn disconnected(&mut self, now_ns: u64, how: Disconnect, recorder: &mut Recorder<Counts>) {
+        let was = self.stage;
+        if matches!(was, Stage::Open | Stage::Closing { .. }) {
+            recorder.sessions_open = recorder.sessions_open.saturating_sub(1);
+        }
+        let again_at_ns = match was {
+            Stage::Finished => return,
+            Stage::Closed { .. } | Stage::Opening => {
+                self.counts.connections_failed += 1;
+                recorder.session_failed(how.reason());
+                self.fail(RequestOutcome::of(how, false), now_ns, recorder);
+                now_ns + TRY_AGAIN_NS
+            }
+            Stage::Open | Stage::Closing { .. } | Stage::Ended { .. } => {
+                self.lost_connection(now_ns, how, recorder);
+                now_ns
+            }
+        };
+        self.without_connection(again_at_ns);
+    }
+
+    fn settled(&self) -> bool {
+        self.in_hand.as_ref().is_none_or(|in_hand| !in_hand.due.measured)
+    }
+
+    fn finish(&mut self, now_ns: u64, recorder: &mut Recorder<Counts>) {
+        let written = self.in_hand.as_ref().is_some_and(|in_hand| in_hand.written_ns.is_some());
+        let outcome = if written { RequestOutcome::Unanswered } else { RequestOutcome::NeverWritten };
+        self.fail(outcome, now_ns, recorder);
+        self.stage = Stage::Finished;
+        recorder.claims.push(self.counts);
     }
 }

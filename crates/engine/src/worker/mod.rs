@@ -155,6 +155,9 @@ impl<W: SessionMachines, R: Readiness> Worker<W, R> {
         let mut meter = Meter::new(self.window);
         let mut next_second = 1;
         let mut next_end_check_ns = self.window.end_ns;
+        for id in (0..).take(self.slots.len()) {
+            self.looked(id);
+        }
         loop {
             let now_ns = clock.now_ns();
             self.gauge.stood(now_ns, self.recorder.unanswered());
@@ -245,7 +248,7 @@ impl<W: SessionMachines, R: Readiness> Worker<W, R> {
             arrivals.hand_out(id, &mut slot.session, &mut self.recorder);
             match slot.state {
                 State::Connected => self.pump_and_schedule(id, now_ns, clock),
-                State::Planned => self.plan_connection(id),
+                State::Planned => self.plan_connection(id, clock.now_ns()),
                 State::Connecting | State::Over | State::NeverWas => {}
             }
             self.looked(id);
@@ -331,7 +334,7 @@ impl<W: SessionMachines, R: Readiness> Worker<W, R> {
     fn disconnect(&mut self, id: u32, now_ns: u64, how: Disconnect) {
         let slot = &mut self.slots[id as usize];
         slot.session.disconnected(now_ns, how, &mut self.recorder);
-        self.close(id);
+        self.close(id, now_ns);
     }
 
     /// Whether this session has just taken more than the target may make all sessions hold.
@@ -357,7 +360,7 @@ impl<W: SessionMachines, R: Readiness> Worker<W, R> {
         }
     }
 
-    fn close(&mut self, id: u32) {
+    fn close(&mut self, id: u32, now_ns: u64) {
         let slot = &mut self.slots[id as usize];
         // What the session still keeps counts, too.
         let kept = slot.session.held_bytes();
@@ -367,21 +370,25 @@ impl<W: SessionMachines, R: Readiness> Worker<W, R> {
         slot.written = 0;
         slot.blocked_since_ns = None;
         self.calendar.cancel(id);
-        self.plan_connection(id);
+        self.plan_connection(id, now_ns);
     }
 
-    /// Plans the next connection of a session that has none, if there is to be one.
-    fn plan_connection(&mut self, id: u32) {
+    /// Plans the next connection of a session that has none, or begins it, if there is to be one.
+    fn plan_connection(&mut self, id: u32, now_ns: u64) {
         let slot = &mut self.slots[id as usize];
-        slot.state = match slot.session.unconnected() {
-            Unconnected::Over => State::Over,
-            Unconnected::Waits => State::Planned,
+        slot.state = State::Planned;
+        match slot.session.unconnected(now_ns) {
+            Unconnected::Over => slot.state = State::Over,
+            Unconnected::Waits => {}
             Unconnected::Connects { at_ns, open_by_ns } => {
                 slot.open_by_ns = open_by_ns;
-                self.calendar.schedule(id, at_ns);
-                State::Planned
+                if at_ns <= now_ns {
+                    self.connect(id, now_ns);
+                } else {
+                    self.calendar.schedule(id, at_ns);
+                }
             }
-        };
+        }
     }
 
     /// Handles an event on a socket.

@@ -34,7 +34,7 @@ impl<W: SessionMachines, R: Readiness> Worker<W, R> {
                     slot.session
                         .received(now_ns, &self.read_buffer[..count], &mut self.recorder);
                     if slot.session.phase() == Phase::Ended {
-                        self.close(id);
+                        self.close(id, now_ns);
                         return false;
                     }
                     if self.holds_too_much(id) {
@@ -68,7 +68,7 @@ impl<W: SessionMachines, R: Readiness> Worker<W, R> {
                 let next_ns = match slot.session.phase() {
                     Phase::Opening => Some(slot.open_by_ns),
                     Phase::Open => slot.session.next_due_ns(),
-                    Phase::Ended => return self.close(id),
+                    Phase::Ended => return self.close(id, now_ns),
                 };
                 match next_ns {
                     Some(due_ns) => self.calendar.schedule(id, due_ns),

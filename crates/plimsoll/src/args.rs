@@ -206,7 +206,7 @@ pub(crate) struct RunArgs {
 /// How to search for a load line.
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct SearchArgs {
-    /// First load to try [default: 400; ws: storm 200, throughput 10000, fanout 100]
+    /// First load to try [default: 400; ws: storm 200, throughput 10000, fanout 100; http: 1000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=LOAD_MAX.into()))]
     pub(crate) start: Option<u32>,
     /// Highest load to try [default: what descriptors and ports allow]

@@ -87,7 +87,7 @@ pub(crate) fn subject(
         (None, None) => None,
     };
     Ok(Subject::Running {
-        url: TargetUrl::parse(url, default_path)?,
+        url: TargetUrl::parse(url, &default_path)?,
         resources,
     })
 }

@@ -14,6 +14,8 @@ pub(crate) static ALL: &[&dyn Workload] = &[
     &plimsoll_workload_echo::Echo,
     #[cfg(feature = "ws")]
     &plimsoll_workload_ws::Ws,
+    #[cfg(feature = "http")]
+    &plimsoll_workload_http::Http,
 ];
 
 /// Those that tell more of their trials than every trial has.

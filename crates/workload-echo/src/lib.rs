@@ -134,7 +134,7 @@ impl Plan for EchoPlan {
 
     fn told(&self) -> Told {
         Told {
-            path: "/",
+            path: "/".into(),
             health_path: "/health",
             variables: Vec::new(),
         }

@@ -37,6 +37,8 @@ pub struct Counts {
     pub written_in_window: u64,
     /// Bytes of bodies of right answers.
     pub body_bytes: u64,
+    /// Answers whose body nobody could check.
+    pub bodies_unchecked: u64,
 }
 
 impl Counts {
@@ -52,6 +54,7 @@ impl Counts {
         self.answered_in_window += other.answered_in_window;
         self.written_in_window += other.written_in_window;
         self.body_bytes += other.body_bytes;
+        self.bodies_unchecked += other.bodies_unchecked;
     }
 }
 

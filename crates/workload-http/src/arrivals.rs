@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use plimsoll_core::profile::{Profile, Window};
 use plimsoll_core::recorder::Recorder;
 use plimsoll_core::session::{Arrivals, Session};
 
@@ -33,8 +34,83 @@ pub enum Dispatch {
 /// The requests of a thread.
 #[derive(Debug)]
 pub struct Requests {
-    schedule: Schedule,
+    source: Source,
     way: Way,
+}
+
+/// When requests are due.
+#[derive(Debug)]
+pub enum Source {
+    /// By the clock.
+    Clock(Schedule),
+    /// As soon as a connection is free, as in a closed loop.
+    AtOnce(AtOnce),
+}
+
+/// The requests of a closed loop.
+#[derive(Debug)]
+pub struct AtOnce {
+    start_ns: u64,
+    window: Window,
+    number: u64,
+    /// The time of the request that is handed out next.
+    now_ns: u64,
+}
+
+impl AtOnce {
+    /// From the warm-up until the window's end.
+    #[must_use]
+    pub fn new(profile: &Profile) -> Self {
+        Self {
+            start_ns: profile.ramp_end_ns(),
+            window: profile.window(),
+            number: 0,
+            now_ns: 0,
+        }
+    }
+}
+
+impl Source {
+    /// The next request; `None` if none is left. That of a closed loop is due since the start.
+    fn peek(&self) -> Option<Due> {
+        match self {
+            Self::Clock(schedule) => schedule.peek(),
+            Self::AtOnce(at_once) => (at_once.now_ns < at_once.window.end_ns).then_some(Due {
+                number: at_once.number,
+                at_ns: at_once.start_ns.max(at_once.now_ns),
+                measured: at_once.window.contains(at_once.now_ns),
+            }),
+        }
+    }
+
+    /// The next request, if it was due at `now_ns`.
+    fn peek_at(&mut self, now_ns: u64) -> Option<Due> {
+        if let Self::AtOnce(at_once) = self {
+            at_once.now_ns = now_ns;
+        }
+        self.peek().filter(|due| due.at_ns <= now_ns)
+    }
+
+    fn take(&mut self) -> Option<Due> {
+        match self {
+            Self::Clock(schedule) => schedule.take(),
+            Self::AtOnce(_) => {
+                let due = self.peek();
+                if let Self::AtOnce(at_once) = self {
+                    at_once.number += 1;
+                }
+                due
+            }
+        }
+    }
+
+    fn measured_before(&self, time_ns: u64) -> u64 {
+        match self {
+            Self::Clock(schedule) => schedule.measured_before(time_ns),
+            // A closed loop owes nothing.
+            Self::AtOnce(_) => 0,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -56,9 +132,9 @@ struct Fixed {
 }
 
 impl Requests {
-    /// The requests of this schedule, for so many connections with at most `most` requests at once.
+    /// The requests of this source, for so many connections with at most `most` requests at once.
     #[must_use]
-    pub fn new(schedule: Schedule, dispatch: Dispatch, connections: u32, most: u32) -> Self {
+    pub fn new(source: Source, dispatch: Dispatch, connections: u32, most: u32) -> Self {
         let way = match dispatch {
             Dispatch::Pool => Way::Pool(Free::new(connections, most.max(1))),
             Dispatch::Fixed => Way::Fixed(Fixed {
@@ -68,18 +144,18 @@ impl Requests {
                 queued: 0,
             }),
         };
-        Self { schedule, way }
+        Self { source, way }
     }
 }
 
 impl Fixed {
     /// Puts what was due at `now_ns` into the queue of its connection.
-    fn queue(&mut self, schedule: &mut Schedule, now_ns: u64) {
+    fn queue(&mut self, source: &mut Source, now_ns: u64) {
         let connections = self.queues.len() as u64;
         while connections > 0
-            && let Some(due) = schedule.peek().filter(|due| due.at_ns <= now_ns)
+            && let Some(due) = source.peek_at(now_ns)
         {
-            schedule.take();
+            source.take();
             let place = u32::try_from(self.queued % connections).unwrap_or_default();
             self.queued += 1;
             let queue = &mut self.queues[place as usize];
@@ -111,7 +187,7 @@ impl Fixed {
 
 impl<S: Connection> Arrivals<S> for Requests {
     fn next_due_ns(&self) -> Option<u64> {
-        let next = self.schedule.peek()?;
+        let next = self.source.peek()?;
         match &self.way {
             // An answer frees a connection, and wakes the engine.
             Way::Pool(free) if free.first().is_none() => None,
@@ -122,11 +198,11 @@ impl<S: Connection> Arrivals<S> for Requests {
     fn next(&mut self, now_ns: u64, _recorder: &mut Recorder<Counts>) -> Option<u32> {
         match &mut self.way {
             Way::Pool(free) => {
-                self.schedule.peek().filter(|due| due.at_ns <= now_ns)?;
+                self.source.peek_at(now_ns)?;
                 free.first()
             }
             Way::Fixed(fixed) => {
-                fixed.queue(&mut self.schedule, now_ns);
+                fixed.queue(&mut self.source, now_ns);
                 fixed.first()
             }
         }
@@ -134,7 +210,7 @@ impl<S: Connection> Arrivals<S> for Requests {
 
     fn hand_out(&mut self, place: u32, session: &mut S, recorder: &mut Recorder<Counts>) {
         let due = match &mut self.way {
-            Way::Pool(_) => self.schedule.take(),
+            Way::Pool(_) => self.source.take(),
             Way::Fixed(fixed) => fixed.queues[place as usize].pop_front(),
         };
         if let Some(due) = due {
@@ -154,9 +230,8 @@ impl<S: Connection> Arrivals<S> for Requests {
     fn owed(&self, now_ns: u64) -> u64 {
         match &self.way {
             Way::Pool(free) if free.first().is_none() => 0,
-            Way::Pool(_) => self.schedule.measured_before(now_ns),
             // What is in a queue waits for its connection.
-            Way::Fixed(_) => self.schedule.measured_before(now_ns),
+            Way::Pool(_) | Way::Fixed(_) => self.source.measured_before(now_ns),
         }
     }
 
@@ -165,7 +240,7 @@ impl<S: Connection> Arrivals<S> for Requests {
             Way::Pool(_) => false,
             Way::Fixed(fixed) => fixed.queues.iter().any(|queue| !queue.is_empty()),
         };
-        !waits && self.schedule.peek().is_none()
+        !waits && self.source.peek().is_none()
     }
 
     fn finish(&mut self, now_ns: u64, recorder: &mut Recorder<Counts>) {
@@ -173,9 +248,11 @@ impl<S: Connection> Arrivals<S> for Requests {
         if let Way::Fixed(fixed) = &mut self.way {
             left.extend(fixed.queues.iter_mut().flat_map(std::mem::take));
         }
-        while let Some(due) = self.schedule.peek().filter(|due| due.at_ns <= now_ns) {
-            self.schedule.take();
-            left.push(due);
+        if let Source::Clock(schedule) = &mut self.source {
+            while let Some(due) = schedule.peek().filter(|due| due.at_ns <= now_ns) {
+                schedule.take();
+                left.push(due);
+            }
         }
         for due in left {
             recorder.ledger.frames_due += u64::from(due.measured);

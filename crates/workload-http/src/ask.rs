@@ -140,7 +140,10 @@ mod tests {
         assert!(id <= JSON_MAX);
         assert_ne!(id, ask.number(&due(4)));
         let even = id.is_multiple_of(2);
-        assert_eq!(text(&ask, 3), format!("{{\"id\":{id},\"name\":\"item {id}\",\"even\":{even}}}"));
+        assert_eq!(
+            text(&ask, 3),
+            format!("{{\"id\":{id},\"name\":\"item {id}\",\"even\":{even}}}")
+        );
     }
 
     #[test]

@@ -51,7 +51,8 @@ impl std::fmt::Write for Text {
     fn write_str(&mut self, more: &str) -> std::fmt::Result {
         let end = self.length + more.len();
         let room = self.bytes.get_mut(self.length..end);
-        room.ok_or(std::fmt::Error)?.copy_from_slice(more.as_bytes());
+        room.ok_or(std::fmt::Error)?
+            .copy_from_slice(more.as_bytes());
         self.length = end;
         Ok(())
     }
@@ -107,6 +108,11 @@ impl BodyCheck {
         self.seen_bytes
     }
 
+    /// Whether there is anything to compare it with.
+    pub(crate) fn is_checked(&self) -> bool {
+        self.expected != Expected::Any
+    }
+
     /// Whether the body, which is complete, is what it must be.
     pub(crate) fn holds(&self, file: &[u8]) -> bool {
         let length = match &self.expected {
@@ -138,7 +144,9 @@ fn is_pattern(piece: &[u8], at: u64) -> bool {
     let whole = rest.chunks_exact(PATTERN.len());
     let last = whole.remainder();
     PATTERN[phase..].starts_with(first)
-        && rest.chunks_exact(PATTERN.len()).all(|chunk| chunk == PATTERN)
+        && rest
+            .chunks_exact(PATTERN.len())
+            .all(|chunk| chunk == PATTERN)
         && PATTERN.starts_with(last)
 }
 

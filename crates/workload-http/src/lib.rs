@@ -1,5 +1,59 @@
 //! Workload `http`: how many requests a second an HTTP server answers inside its gates, when they come by the clock.
+//!
+//! - [`schedule`]: when each request of the trial is due;
+//! - [`arrivals`]: hands requests to connections that are free;
+//! - [`session`]: a connection of HTTP/1.1, with [`h1`], its codec; [`h2`] is that of HTTP/2;
+//! - `ask`, `expect`: what requests ask, and what their answers must be;
+//! - `account`, [`outcome`]: what becomes of a request;
+//! - `load`, `plan`, `parameters`: what a user can choose, and what follows from it;
+//! - [`record`], `outcome_record`: what a trial's record says of it;
+//! - [`check`]: the cases of the contract.
 
+pub mod account;
+pub mod arrivals;
+mod ask;
 pub mod check;
+mod expect;
+mod free;
 pub mod h1;
 pub mod h2;
+pub mod load;
+pub mod machines;
+pub mod outcome;
+mod outcome_record;
+mod parameters;
+mod plan;
+pub mod record;
+pub mod schedule;
+pub mod session;
+
+use std::sync::Arc;
+
+use plimsoll_workload::{About, Parameter, Plan, Refusal, Values, Workload};
+
+use load::HttpLoad;
+use parameters::PARAMETERS;
+use plan::HttpPlan;
+
+/// The workload.
+#[derive(Debug)]
+pub struct Http;
+
+impl Workload for Http {
+    fn about(&self) -> &'static About {
+        &About {
+            name: "http",
+            line: "HTTP servers: requests by the clock, see --test",
+        }
+    }
+
+    fn parameters(&self) -> &'static [Parameter] {
+        &PARAMETERS
+    }
+
+    fn plan(&self, values: Values) -> Result<Arc<dyn Plan>, Refusal> {
+        let load = HttpLoad::of(&values)?;
+        let values = load.complete(values);
+        Ok(Arc::new(HttpPlan { values, load }))
+    }
+}

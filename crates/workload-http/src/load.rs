@@ -2,10 +2,9 @@
 
 use std::net::IpAddr;
 
-use plimsoll_core::profile::Profile;
 use plimsoll_core::schedule::Spacing;
 use plimsoll_core::slo::{Metric, Percentile, Slo};
-use plimsoll_workload::{Demand, Refusal, Value, Values};
+use plimsoll_workload::{Refusal, Value, Values};
 
 use crate::arrivals::Dispatch;
 use crate::schedule::Rates;
@@ -135,11 +134,18 @@ impl HttpLoad {
             Some("h2c") => Protocol::H2c,
             _ => Protocol::H1,
         };
-        let small = |name: &str| values.whole(name).map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+        let small = |name: &str| {
+            values
+                .whole(name)
+                .map(|n| u32::try_from(n).unwrap_or(u32::MAX))
+        };
         let expected_body = match values.file("expect_body") {
             None => None,
             Some(file) => Some(std::fs::read(file).map_err(|error| {
-                Refusal(format!("--expect-body {}: {error}; give a file that can be read", file.display()))
+                Refusal(format!(
+                    "--expect-body {}: {error}; give a file that can be read",
+                    file.display()
+                ))
             })?),
         };
         let load = Self {
@@ -159,7 +165,11 @@ impl HttpLoad {
                 Some("fixed") => Dispatch::Fixed,
                 _ => Dispatch::Pool,
             },
-            spacing: if values.flag("poisson") { Spacing::Poisson } else { Spacing::Even },
+            spacing: if values.flag("poisson") {
+                Spacing::Poisson
+            } else {
+                Spacing::Even
+            },
             warm_up_rate: small("warm_up_rate"),
             expected_body,
             source_addresses: values.addresses("source_addresses").to_vec(),
@@ -201,15 +211,17 @@ impl HttpLoad {
         }
     }
 
-    pub(crate) fn demand(&self, load: u32, _profile: &Profile) -> Demand {
-        Demand {
-            sessions: self.connections,
-            concurrent: self.connections.into(),
-            answers_per_second: load.into(),
+    /// What is asked on this path, in words.
+    #[must_use]
+    pub(crate) fn request(&self, path: &str) -> String {
+        match self.test {
+            Test::Post => format!("POST {path}"),
+            Test::Json => format!("GET {path}K"),
+            _ => format!("GET {path}"),
         }
     }
 
-    /// The path of a GET with one body for all requests.
+    /// The path of the contract that it asks for; of `/json/K` without the number.
     #[must_use]
     pub fn path(&self) -> String {
         match self.test.route(self.body_bytes) {

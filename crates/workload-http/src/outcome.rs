@@ -82,7 +82,10 @@ impl RequestOutcome {
             "never_written",
             "unanswered",
         ];
-        NAMES.contains(&name) || ["http_status ", "stream_reset "].iter().any(|start| name.starts_with(start))
+        NAMES.contains(&name)
+            || ["http_status ", "stream_reset "]
+                .iter()
+                .any(|start| name.starts_with(start))
     }
 }
 

@@ -12,7 +12,10 @@ const TESTS: [Choice; 6] = [
     Choice::new("json", "GET /json/K at a rate, with a drawn K"),
     Choice::new("connect", "A new connection for each request"),
     Choice::new("sizes", "Rate in six body sizes, one trial each"),
-    Choice::new("connections", "Rate on 10 to 10,000 connections, one trial each"),
+    Choice::new(
+        "connections",
+        "Rate on 10 to 10,000 connections, one trial each",
+    ),
 ];
 
 const PROTOCOLS: [Choice; 2] = [
@@ -100,7 +103,11 @@ pub(crate) const PARAMETERS: [Parameter; 12] = [
     Parameter {
         value_name: "WHICH",
         usual: Usual::Value("minimal"),
-        ..Parameter::new("headers", Kind::OneOf(&HEADERS), "Header fields of a request")
+        ..Parameter::new(
+            "headers",
+            Kind::OneOf(&HEADERS),
+            "Header fields of a request",
+        )
     },
     Parameter {
         value_name: "HOW",

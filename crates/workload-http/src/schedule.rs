@@ -87,7 +87,10 @@ impl Schedule {
     /// How many measured requests are due before `time_ns` and not taken. It looks at each of them.
     #[must_use]
     pub fn measured_before(&self, time_ns: u64) -> u64 {
-        let mut ahead = Self { next: self.next, ..*self };
+        let mut ahead = Self {
+            next: self.next,
+            ..*self
+        };
         let mut count = 0;
         while let Some(due) = ahead.take()
             && due.at_ns < time_ns
@@ -197,14 +200,23 @@ mod tests {
         let due = all(rates(3), WHOLE);
         let at_ms: Vec<u64> = due.iter().map(|due| due.at_ns / NS_PER_MS).collect();
         // Warm-up from 1 s to 2 s, window from 2 s to 4 s.
-        assert_eq!(at_ms, [1000, 1333, 1666, 2000, 2333, 2666, 3000, 3333, 3666]);
+        assert_eq!(
+            at_ms,
+            [1000, 1333, 1666, 2000, 2333, 2666, 3000, 3333, 3666]
+        );
         assert!(due.iter().all(|due| due.measured == (due.number >= 3)));
     }
 
     #[test]
     fn the_warm_up_has_a_rate_of_its_own_or_none() {
         let of = |warm_up| {
-            let due = all(Rates { warm_up, ..rates(100) }, WHOLE);
+            let due = all(
+                Rates {
+                    warm_up,
+                    ..rates(100)
+                },
+                WHOLE,
+            );
             (due.iter().filter(|due| due.measured).count(), due.len())
         };
         assert_eq!(of(10), (200, 210));
@@ -213,15 +225,35 @@ mod tests {
 
     #[test]
     fn poisson_gaps_are_as_irregular_as_they_should_be() {
-        let due = all(Rates { spacing: Spacing::Poisson, ..rates(10_000) }, WHOLE);
-        let measured: Vec<u64> = due.iter().filter(|due| due.measured).map(|due| due.at_ns).collect();
+        let due = all(
+            Rates {
+                spacing: Spacing::Poisson,
+                ..rates(10_000)
+            },
+            WHOLE,
+        );
+        let measured: Vec<u64> = due
+            .iter()
+            .filter(|due| due.measured)
+            .map(|due| due.at_ns)
+            .collect();
         // 20,000 are expected, with a standard deviation of 141.
-        assert!((19_400..20_600).contains(&measured.len()), "{}", measured.len());
-        let gaps: Vec<f64> = measured.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
+        assert!(
+            (19_400..20_600).contains(&measured.len()),
+            "{}",
+            measured.len()
+        );
+        let gaps: Vec<f64> = measured
+            .windows(2)
+            .map(|pair| (pair[1] - pair[0]) as f64)
+            .collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
         let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
         // An exponential distribution's standard deviation is its mean.
-        assert!((0.95..1.05).contains(&(variance.sqrt() / mean)), "{mean} {variance}");
+        assert!(
+            (0.95..1.05).contains(&(variance.sqrt() / mean)),
+            "{mean} {variance}"
+        );
     }
 
     proptest! {

@@ -122,6 +122,7 @@ impl H1Session {
         } else if let Some(in_hand) = self.in_hand.take() {
             in_hand.answered(now_ns, recorder);
             self.counts.body_bytes += in_hand.body.seen_bytes();
+            self.counts.bodies_unchecked += u64::from(!in_hand.body.is_checked());
             self.counts.answered_in_window += u64::from(self.window.contains(now_ns));
         }
         if self.shared.a_connection_each {
@@ -363,18 +364,23 @@ impl Session for H1Session {
 
     fn disconnected(&mut self, now_ns: u64, how: Disconnect, recorder: &mut Recorder<Counts>) {
         let was = self.stage;
+        if was == Stage::Finished {
+            return;
+        }
+        self.stage = Stage::Ended {
+            again_at_ns: now_ns,
+        };
         if matches!(was, Stage::Open | Stage::Closing { .. }) {
             recorder.sessions_open = recorder.sessions_open.saturating_sub(1);
         }
         let again_at_ns = match was {
-            Stage::Finished => return,
             Stage::Closed { .. } | Stage::Opening => {
                 self.counts.connections_failed += 1;
                 recorder.session_failed(how.reason());
                 self.fail(RequestOutcome::of(how, false), now_ns, recorder);
                 now_ns + TRY_AGAIN_NS
             }
-            Stage::Open | Stage::Closing { .. } | Stage::Ended { .. } => {
+            _ => {
                 self.lost_connection(now_ns, how, recorder);
                 now_ns
             }
@@ -383,12 +389,21 @@ impl Session for H1Session {
     }
 
     fn settled(&self) -> bool {
-        self.in_hand.as_ref().is_none_or(|in_hand| !in_hand.due.measured)
+        self.in_hand
+            .as_ref()
+            .is_none_or(|in_hand| !in_hand.due.measured)
     }
 
     fn finish(&mut self, now_ns: u64, recorder: &mut Recorder<Counts>) {
-        let written = self.in_hand.as_ref().is_some_and(|in_hand| in_hand.written_ns.is_some());
-        let outcome = if written { RequestOutcome::Unanswered } else { RequestOutcome::NeverWritten };
+        let written = self
+            .in_hand
+            .as_ref()
+            .is_some_and(|in_hand| in_hand.written_ns.is_some());
+        let outcome = if written {
+            RequestOutcome::Unanswered
+        } else {
+            RequestOutcome::NeverWritten
+        };
         self.fail(outcome, now_ns, recorder);
         self.stage = Stage::Finished;
         recorder.claims.push(self.counts);

@@ -164,7 +164,7 @@ impl Plan for SttPlan {
             ("MODEL_DELAY_MS", MODEL_DELAY_MS.to_string()),
         ];
         Told {
-            path: "/ws/stt",
+            path: "/ws/stt".into(),
             health_path: "/health",
             variables: told.map(|(name, value)| (name.to_owned(), value)).into(),
         }

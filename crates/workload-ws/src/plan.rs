@@ -129,6 +129,15 @@ impl Plan for WsPlan {
         self.load.test.slo()
     }
 
+    fn first_load(&self) -> u32 {
+        match self.load.test {
+            Test::Storm => 200,
+            Test::Fanout => 100,
+            Test::Throughput | Test::Matrix | Test::Formats => 10_000,
+            Test::Ping | Test::Hold | Test::Limit => 400,
+        }
+    }
+
     fn demand(&self, load: u32, profile: &Profile) -> Demand {
         self.load.demand(load, profile)
     }
@@ -145,7 +154,7 @@ impl Plan for WsPlan {
             .into_iter()
             .filter(|_| self.load.dialect == Dialect::Wse);
         Told {
-            path: self.load.default_path(),
+            path: self.load.default_path().into(),
             health_path: "/healthz",
             variables: known
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))

@@ -1,11 +1,12 @@
 //! A workload with its values settled: all that a trial has to know about it.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use plimsoll_core::caveat::Caveat;
-use plimsoll_core::profile::Profile;
+use plimsoll_core::profile::{Profile, Window};
 use plimsoll_core::record::{LoadUnit, Sections};
 use plimsoll_core::session::Endpoint;
 use plimsoll_core::slo::Slo;
@@ -42,6 +43,11 @@ pub trait Plan: fmt::Debug + Send + Sync {
     /// The usual tick of the engine, in µs. A workload whose sessions share their work may have none: 0.
     fn tick_us(&self) -> u64 {
         Options::DEFAULT_TICK_US
+    }
+
+    /// The load that a search tries first, unless the user gave another.
+    fn first_load(&self) -> u32 {
+        400
     }
 
     /// What a load needs.
@@ -163,7 +169,7 @@ impl Demand {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Told {
     /// Path of the URL that sessions connect to, unless the user gave one.
-    pub path: &'static str,
+    pub path: Cow<'static, str>,
     /// Path that says whether the target is ready.
     pub health_path: &'static str,
     /// Environment variables, besides its port and its number of threads.
@@ -216,6 +222,10 @@ pub struct Seen<'a> {
     pub processed: Option<u64>,
     /// The addresses that connections came from; none where the kernel chose.
     pub source_addresses: &'a [IpAddr],
+    /// The measured window.
+    pub window: Window,
+    /// Path and query of the URL.
+    pub path: &'a str,
 }
 
 /// What a plan says about a trial.

@@ -34,6 +34,12 @@ impl LoadUnit {
     /// Connections that receive what one of them publishes.
     pub const RECEIVERS: Self = Self("receivers");
 
+    /// A workload's own unit, by its name in records.
+    #[must_use]
+    pub const fn of(name: &'static str) -> Self {
+        Self(name)
+    }
+
     /// Its name in records.
     #[must_use]
     pub fn key(self) -> &'static str {

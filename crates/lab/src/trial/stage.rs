@@ -94,7 +94,7 @@ impl Staged {
                 };
                 let started = Started::start(conditions, manifest, &at, told, &secrets, stop)?;
                 Ok(Self {
-                    url: TargetUrl::at(at.load(), conditions.plan.told().path),
+                    url: TargetUrl::at(at.load(), &conditions.plan.told().path),
                     http_host: at.http().to_string(),
                     target: Target {
                         name: manifest.name.clone(),

@@ -91,7 +91,7 @@ fn one(
     let subject = match subject {
         // If a URL has no path, the default path says what a session speaks.
         Subject::Running { url, resources } => Subject::Running {
-            url: url.with_default_path(row.plan.told().path)?,
+            url: url.with_default_path(&row.plan.told().path)?,
             resources: resources.clone(),
         },
         Subject::Started(_) => subject.clone(),

@@ -10,8 +10,6 @@ mod drift;
 mod evidence;
 mod resources;
 
-use std::net::IpAddr;
-
 use plimsoll_core::bottleneck::bottleneck;
 use plimsoll_core::caveat::{Caveat, Limits, doubts};
 use plimsoll_core::latency::Latency;
@@ -51,9 +49,15 @@ pub(super) fn judge(
         sections,
         opaque_format,
         caveats,
-    } = conditions
-        .plan
-        .outcome(&seen(&measured, &stage.source_addresses(conditions)));
+    } = conditions.plan.outcome(&Seen {
+        report,
+        findings: &measured.findings,
+        afterwards: measured.afterwards.as_ref(),
+        processed: measured.soundness.processed,
+        source_addresses: &stage.source_addresses(conditions),
+        window: conditions.profile.window(),
+        path: &stage.url.path,
+    });
     let showed = Showed {
         measured: &measured,
         used,
@@ -140,17 +144,6 @@ struct Showed<'a> {
     opaque_format: Option<String>,
     /// The workload's own.
     caveats: Vec<Caveat>,
-}
-
-/// What a trial has to show to its plan.
-fn seen<'a>(measured: &'a Measured, source_addresses: &'a [IpAddr]) -> Seen<'a> {
-    Seen {
-        report: &measured.report,
-        findings: &measured.findings,
-        afterwards: measured.afterwards.as_ref(),
-        processed: measured.soundness.processed,
-        source_addresses,
-    }
 }
 
 fn verdict(conditions: &Conditions, stage: &Staged, showed: &Showed<'_>, slo: &Slo) -> Verdicts {

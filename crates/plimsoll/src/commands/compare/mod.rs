@@ -87,7 +87,7 @@ fn targets(args: &CompareArgs, manifests: [Manifest; 2], stop: &Stop) -> Result<
     for subject in &subjects {
         let most = args
             .sessions
-            .unwrap_or_else(|| find::most_asked(&args.search, conditions.plan.unit()));
+            .unwrap_or_else(|| find::most_asked(&args.search, &*conditions.plan));
         trial::must_be_possible(&conditions, subject, most)?;
     }
     // Everything that can be refused early has been refused by now, so the folder is not created in vain.

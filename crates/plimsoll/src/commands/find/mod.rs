@@ -8,12 +8,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use plimsoll_core::record::{Bracket, LiveCommand, LoadUnit};
+use plimsoll_core::record::{Bracket, LiveCommand};
 use plimsoll_core::search::{Search, Settings};
 use plimsoll_host::signals::Stop;
 use plimsoll_lab::find::{FindPlan, Found, find};
 use plimsoll_lab::trial::{self, Conditions, Subject};
 use plimsoll_report::{ResultFolder, text, words};
+use plimsoll_workload::Plan;
 
 use crate::args::{FindArgs, LOAD_MAX, SearchArgs};
 use crate::commands::calibrate;
@@ -81,7 +82,7 @@ fn one(
     let mut plan = plan(&args.search, args.load.seed, &conditions)?;
     // The search must be able to try the highest load that it may reach. Finding out halfway would waste the trials
     // before.
-    let most = most_asked(&args.search, conditions.plan.unit());
+    let most = most_asked(&args.search, &*conditions.plan);
     trial::must_be_possible(&conditions, &subject, most)?;
     // Everything that can be refused early has been refused by now, so the folder is not created in vain.
     let folder = ResultFolder::create(path)?;
@@ -159,19 +160,9 @@ fn kept_and_shown(
     }
 }
 
-/// The default load that a search starts with.
-fn usual_start(unit: LoadUnit) -> u32 {
-    match unit {
-        LoadUnit::CONNECTIONS_PER_SECOND => 200,
-        LoadUnit::RECEIVERS => 100,
-        unit if unit.is_rate() => 10_000,
-        _ => 400,
-    }
-}
-
 /// The highest load that the flags of a search name.
-pub(super) fn most_asked(args: &SearchArgs, unit: LoadUnit) -> u32 {
-    let start = args.start.unwrap_or_else(|| usual_start(unit));
+pub(super) fn most_asked(args: &SearchArgs, plan: &dyn Plan) -> u32 {
+    let start = args.start.unwrap_or_else(|| plan.first_load());
     args.max.unwrap_or(start).max(start)
 }
 
@@ -205,9 +196,7 @@ pub(super) fn plan(
     }
     let least = conditions.least_loads(&conditions.slo);
     let settings = Settings {
-        start: args
-            .start
-            .unwrap_or_else(|| usual_start(conditions.plan.unit())),
+        start: args.start.unwrap_or_else(|| conditions.plan.first_load()),
         min: least.full.unwrap_or(max),
         short_min: least.short.unwrap_or(u32::MAX),
         max,

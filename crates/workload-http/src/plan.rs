@@ -1,0 +1,272 @@
+//! The plans of workload `http`: a test, and the same as a closed loop.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use plimsoll_core::caveat::Caveat;
+use plimsoll_core::profile::Profile;
+use plimsoll_core::record::LoadUnit;
+use plimsoll_core::session::Endpoint;
+use plimsoll_core::slo::Slo;
+use plimsoll_workload::{
+    Afterwards, Demand, Drive, Job, Outcome, Plan, Refusal, Row, Seen, Series, Told, Value, Values,
+    Workload, machines_with_findings,
+};
+
+use crate::Http;
+use crate::ask::Ask;
+use crate::h1::{BROWSER_FIELDS, Method, Path, RequestSpec, Template};
+use crate::load::{CONNECTIONS, HttpLoad, Protocol, SIZES_BYTES, Test, slo};
+use crate::machines::{H1, Load};
+use crate::outcome_record::outcome;
+use crate::session::Shared;
+
+/// What the load counts.
+pub(crate) const REQUESTS_PER_SECOND: LoadUnit = LoadUnit::of("requests_per_second");
+/// The gate on the newest p99 of the usual SLO, in ms, and of the further one.
+const STRICT_MS: f64 = 10.0;
+const TOLERANT_MS: f64 = 20.0;
+/// The shortest grace of a closed loop, in seconds: an answer is given up after 2 s.
+const CLOSED_LOOP_GRACE_S: f64 = 2.5;
+
+/// A test with its parameters.
+#[derive(Debug, Clone)]
+pub(crate) struct HttpPlan {
+    pub(crate) values: Values,
+    pub(crate) load: HttpLoad,
+}
+
+impl HttpPlan {
+    /// The same with other values.
+    fn row(&self, name: String, values: Values) -> Result<Row, Refusal> {
+        Ok(Row {
+            name,
+            plan: Http.plan(values)?,
+        })
+    }
+
+    /// The machines of a job.
+    fn drive(&self, job: &Job, load: Load) -> Result<Box<dyn Drive>, Refusal> {
+        match self.load.protocol {
+            Protocol::H1 => {
+                let shared = self.shared(job)?;
+                let machines = H1::new(shared, load, self.load.dispatch);
+                Ok(machines_with_findings(machines, |machines| {
+                    machines.found().findings()
+                }))
+            }
+            Protocol::H2c => Err(Refusal::new("--protocol h2c: not yet")),
+        }
+    }
+
+    fn shared(&self, job: &Job) -> Result<Shared, Refusal> {
+        let load = &self.load;
+        // A path that the user chose is none of the contract's, and `/` of any server says what it likes.
+        let path = &job.to.path;
+        let by_contract = job.started || (*path == load.path() && path != "/");
+        Ok(Shared {
+            ask: Ask::new(load, by_contract, 0),
+            template: self.template(&job.to)?,
+            a_connection_each: load.test == Test::Connect,
+            may_ask_again: load.test != Test::Post,
+        })
+    }
+
+    fn template(&self, to: &Endpoint) -> Result<Template, Refusal> {
+        let load = &self.load;
+        let browser = BROWSER_FIELDS.iter().filter(|_| load.browser);
+        let given = to.headers.iter();
+        let given = given.map(|(name, value)| (name.as_str(), value.as_str()));
+        let fields: Vec<(&str, &str)> = browser.copied().chain(given).collect();
+        let bytes = usize::try_from(load.body_bytes).unwrap_or(usize::MAX);
+        let spec = RequestSpec {
+            method: if load.test == Test::Post {
+                Method::Post
+            } else {
+                Method::Get
+            },
+            path: if load.test == Test::Json {
+                Path::Numbered(&to.path)
+            } else {
+                Path::Fixed(&to.path)
+            },
+            host: &to.host,
+            fields: &fields,
+            body_bytes: (load.test == Test::Post).then_some(bytes),
+            close: load.test == Test::Connect,
+        };
+        Template::new(&spec).map_err(|error| Refusal::new(error.to_string()))
+    }
+}
+
+impl Plan for HttpPlan {
+    fn workload(&self) -> &'static dyn Workload {
+        &Http
+    }
+
+    fn values(&self) -> &Values {
+        &self.values
+    }
+
+    fn unit(&self) -> LoadUnit {
+        REQUESTS_PER_SECOND
+    }
+
+    fn slo(&self) -> Slo {
+        slo("http-strict", STRICT_MS)
+    }
+
+    fn further_slos(&self) -> Vec<Slo> {
+        vec![slo("http-tolerant", TOLERANT_MS)]
+    }
+
+    fn tick_us(&self) -> u64 {
+        0
+    }
+
+    fn first_load(&self) -> u32 {
+        1_000
+    }
+
+    fn demand(&self, load: u32, _profile: &Profile) -> Demand {
+        Demand {
+            sessions: self.load.connections,
+            concurrent: self.load.connections.into(),
+            answers_per_second: load.into(),
+        }
+    }
+
+    fn told(&self) -> Told {
+        Told {
+            path: self.load.path().into(),
+            health_path: "/healthz",
+            variables: Vec::new(),
+        }
+    }
+
+    fn let_in(&self, to: Endpoint) -> Result<Endpoint, Refusal> {
+        self.template(&to)?;
+        Ok(to)
+    }
+
+    fn machines(&self, job: &Job, _profile: &Profile) -> Result<Box<dyn Drive>, Refusal> {
+        self.drive(job, Load::Rates(self.load.rates(job.load)))
+    }
+
+    fn source_addresses(&self) -> &[IpAddr] {
+        &self.load.source_addresses
+    }
+
+    fn is_bound_by_the_machine(&self) -> bool {
+        true
+    }
+
+    fn afterwards(&self) -> Option<Afterwards> {
+        self.load.closed_loop.then(|| Afterwards {
+            plan: Arc::new(ClosedLoopPlan(self.clone())),
+            grace_min_s: CLOSED_LOOP_GRACE_S,
+            name: "closed-loop",
+            asked_by: "--closed-loop",
+        })
+    }
+
+    fn series(&self) -> Result<Option<Series>, Refusal> {
+        let values = self
+            .values
+            .clone()
+            .with("test", Value::Word("rate".to_owned()));
+        let rows: Result<Vec<Row>, Refusal> = match self.load.test {
+            Test::Sizes => SIZES_BYTES
+                .into_iter()
+                .map(|bytes| {
+                    let values = values.clone().with("body_bytes", Value::Whole(bytes));
+                    self.row(format!("{} B", grouped(bytes)), values)
+                })
+                .collect(),
+            Test::Connections => CONNECTIONS
+                .into_iter()
+                .map(|connections| {
+                    let number = Value::Whole(connections.into());
+                    let values = values.clone().with("connections", number);
+                    self.row(
+                        format!("{} connections", grouped(connections.into())),
+                        values,
+                    )
+                })
+                .collect(),
+            _ => return Ok(None),
+        };
+        Ok(Some(Series {
+            rows: rows?,
+            asked_by: format!("--test {}", self.load.test.name()),
+            one_at_a_time: match self.load.test {
+                Test::Sizes => "one size at a time: --test rate --body-bytes N",
+                _ => "one number at a time: --test rate --connections N",
+            },
+        }))
+    }
+
+    fn outcome(&self, seen: &Seen<'_>) -> Outcome {
+        outcome(&self.load, seen)
+    }
+}
+
+/// The same test as a closed loop. Where it does not say otherwise, it is as the test is.
+#[derive(Debug)]
+struct ClosedLoopPlan(HttpPlan);
+
+impl Plan for ClosedLoopPlan {
+    fn workload(&self) -> &'static dyn Workload {
+        self.0.workload()
+    }
+
+    fn values(&self) -> &Values {
+        self.0.values()
+    }
+
+    fn unit(&self) -> LoadUnit {
+        self.0.unit()
+    }
+
+    fn slo(&self) -> Slo {
+        self.0.slo()
+    }
+
+    fn demand(&self, load: u32, profile: &Profile) -> Demand {
+        self.0.demand(load, profile)
+    }
+
+    fn told(&self) -> Told {
+        self.0.told()
+    }
+
+    fn let_in(&self, to: Endpoint) -> Result<Endpoint, Refusal> {
+        self.0.let_in(to)
+    }
+
+    fn machines(&self, job: &Job, _profile: &Profile) -> Result<Box<dyn Drive>, Refusal> {
+        self.0.drive(job, Load::AtOnce)
+    }
+}
+
+/// A number with a comma between thousands.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Nobody compares the content of the answers.
+pub(crate) fn content_unchecked() -> Caveat {
+    Caveat {
+        id: "content-unchecked".to_owned(),
+        blocking: false,
+        text: "status, length and framing of the answers were checked, but not their bodies, because nobody said what the server answers; give the body with --expect-body FILE".to_owned(),
+    }
+}

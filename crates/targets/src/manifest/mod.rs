@@ -29,6 +29,8 @@ pub enum Tier {
     Idiomatic,
     /// Everything allowed: own event loop, own codecs, no framework.
     Engine,
+    /// A finished program that is only configured.
+    Infrastructure,
     /// Exists to test Plimsoll itself. Never ranked.
     Test,
 }
@@ -40,6 +42,7 @@ impl Tier {
         match self {
             Self::Idiomatic => "idiomatic",
             Self::Engine => "engine",
+            Self::Infrastructure => "infrastructure",
             Self::Test => "test",
         }
     }

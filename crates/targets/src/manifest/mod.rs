@@ -10,6 +10,7 @@ mod discovery;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use plimsoll_host::process::StopSignal;
 use serde::{Deserialize, Serialize};
 use toml::Value;
 
@@ -88,6 +89,9 @@ pub struct Run {
     /// Fixed environment variables of this target, in addition to what the workload's contract sets.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
+    /// The signal that asks it to stop: it finishes what it has begun and exits with 0.
+    #[serde(default, skip_serializing_if = "StopSignal::is_usual")]
+    pub stop_signal: StopSignal,
 }
 
 /// How to run the target's own tests. The command runs in the target's folder.

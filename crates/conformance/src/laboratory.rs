@@ -7,10 +7,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::kill;
 use nix::unistd::Pid;
 use plimsoll_host::isolation::CpuList;
-use plimsoll_host::process::{Child, Launch, choose_port};
+use plimsoll_host::process::{Child, Launch, StopSignal, choose_port};
 use plimsoll_host::signals::Stop;
 
 use super::subject::{Bench, Ended, Environment, Server, Subject};
@@ -31,6 +31,8 @@ pub struct Program {
     pub environment: Environment,
     /// Variables of the caller's environment that it must not see.
     pub unset: Vec<String>,
+    /// The signal that asks it to stop.
+    pub stop_signal: StopSignal,
     /// The path that answers 200 once it is ready.
     pub health_path: &'static str,
     /// The variable by which it gets another port for HTTP about itself, if it wants one.
@@ -133,23 +135,13 @@ fn pairs(environment: &Environment) -> Vec<(String, String)> {
 
 impl Bench for Laboratory {
     fn start(&self, environment: &Environment) -> Result<Box<dyn Server>, String> {
-        let Launched {
-            mut child,
-            address,
-            http,
-        } = self.launch(environment)?;
-        let health = format!("http://{http}{}", self.program.health_path);
-        child
+        let mut launched = self.launch(environment)?;
+        let health = format!("http://{}{}", launched.http, self.program.health_path);
+        launched
+            .child
             .wait_ready(&health, READY_TIMEOUT, &self.stop)
             .map_err(|error| error.to_string())?;
-        let (pid, log) = (child.pid(), child.log().to_owned());
-        Ok(Box::new(Process {
-            child: Mutex::new(child),
-            pid,
-            log,
-            address,
-            http,
-        }))
+        Ok(Box::new(Process::of(launched, self.program.stop_signal)))
     }
 
     fn start_refused(&self, environment: &Environment, limit: Duration) -> Result<Ended, String> {
@@ -180,12 +172,29 @@ fn wait(child: &mut Child, limit: Duration) -> Result<Option<std::process::ExitS
 struct Process {
     child: Mutex<Child>,
     pid: i32,
+    stop_signal: StopSignal,
     log: PathBuf,
     address: SocketAddr,
     http: SocketAddr,
 }
 
 impl Process {
+    fn of(launched: Launched, stop_signal: StopSignal) -> Self {
+        let Launched {
+            child,
+            address,
+            http,
+        } = launched;
+        Self {
+            pid: child.pid(),
+            log: child.log().to_owned(),
+            child: Mutex::new(child),
+            stop_signal,
+            address,
+            http,
+        }
+    }
+
     fn child(&self) -> MutexGuard<'_, Child> {
         // A child is sound whatever panicked beside it.
         self.child.lock().unwrap_or_else(PoisonError::into_inner)
@@ -215,8 +224,8 @@ impl Server for Process {
         // Its number is somebody else's once it was waited for.
         match child.try_ended().map_err(|error| error.to_string())? {
             Some(_) => Err("it has ended by itself".to_owned()),
-            None => kill(Pid::from_raw(self.pid), Signal::SIGTERM)
-                .map_err(|error| format!("SIGTERM: {error}")),
+            None => kill(Pid::from_raw(self.pid), self.stop_signal.signal())
+                .map_err(|error| format!("{}: {error}", self.stop_signal)),
         }
     }
 
@@ -229,6 +238,7 @@ impl Server for Process {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::case::poll;
 
     const LIMIT: Duration = Duration::from_secs(20);
 
@@ -240,6 +250,7 @@ mod tests {
             folder: folder.to_owned(),
             environment: Environment::from([("CPU_PASSES".to_owned(), "7".to_owned())]),
             unset: Vec::new(),
+            stop_signal: StopSignal::Usr1,
             health_path: "/health",
             http_port_variable: Some("METRICS_PORT"),
         };
@@ -281,6 +292,19 @@ mod tests {
             error.contains("exit code 3") && error.contains("no such model"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_program_is_ended_by_its_own_signal() {
+        let folder = tempfile::tempdir().expect("temp");
+        let script =
+            "trap 'exit 3' TERM; trap 'exit 0' USR1; echo up; while :; do sleep 0.01; done";
+        let launched = laboratory(folder.path(), script).launch(&Environment::new());
+        let process = Process::of(launched.expect("starts"), StopSignal::Usr1);
+        let up = || Ok(((), process.output() == "up\n"));
+        assert_eq!(poll(LIMIT, up), Ok(((), true)), "its traps are set");
+        process.terminate().expect("runs");
+        assert_eq!(process.wait(LIMIT), Ok(Some(0)));
     }
 
     #[test]

@@ -73,7 +73,7 @@ pub trait Server: Send + Sync {
     /// What it has printed so far.
     fn output(&self) -> String;
 
-    /// Sends SIGTERM.
+    /// Sends the signal that asks it to stop: SIGTERM, unless its manifest names another.
     ///
     /// # Errors
     /// The process is gone, or may not be signalled.

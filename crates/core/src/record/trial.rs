@@ -208,7 +208,7 @@ pub struct Slope {
 pub struct Target {
     /// Name of its folder, or the URL that the user gave.
     pub name: String,
-    /// `idiomatic`, `engine`, `test`, or `url`.
+    /// `idiomatic`, `engine`, `infrastructure`, `test`, or `url`.
     pub tier: String,
     /// Runtime and library versions, as reported by the target's start line.
     pub versions: BTreeMap<String, String>,

@@ -256,6 +256,7 @@ impl Started {
         launch.env = told;
         launch.cpus = Some(conditions.placement.target_cpus.clone());
         launch.secrets = secrets.clone();
+        launch.stop_signal = manifest.run.stop_signal;
         launch.network = at.network.map(OwnNetwork::namespace);
         let mut child = launch.start(Some(&group))?;
         let health = format!("http://{}{}", at.http(), conditions.plan.told().health_path);

@@ -10,6 +10,7 @@ mod discovery;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use plimsoll_host::process::StopSignal;
 use serde::{Deserialize, Serialize};
 use toml::Value;
 
@@ -29,6 +30,8 @@ pub enum Tier {
     Idiomatic,
     /// Everything allowed: own event loop, own codecs, no framework.
     Engine,
+    /// A finished program that is only configured.
+    Infrastructure,
     /// Exists to test Plimsoll itself. Never ranked.
     Test,
 }
@@ -40,6 +43,7 @@ impl Tier {
         match self {
             Self::Idiomatic => "idiomatic",
             Self::Engine => "engine",
+            Self::Infrastructure => "infrastructure",
             Self::Test => "test",
         }
     }
@@ -85,6 +89,9 @@ pub struct Run {
     /// Fixed environment variables of this target, in addition to what the workload's contract sets.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
+    /// The signal that asks it to stop: it finishes what it has begun and exits with 0.
+    #[serde(default, skip_serializing_if = "StopSignal::is_usual")]
+    pub stop_signal: StopSignal,
 }
 
 /// How to run the target's own tests. The command runs in the target's folder.

@@ -66,6 +66,10 @@ fn the_whole_format_is_read() {
     );
     assert!(!manifest.optional && !manifest.denies("asks_inference"));
     assert_eq!(manifest.folder(), Path::new("/t/stt/rust-axum"));
+    assert_eq!(manifest.run.stop_signal, StopSignal::Term);
+    let quit = RUST_AXUM.replace("[run]\n", "[run]\nstop_signal = \"QUIT\"\n");
+    let quit = parse(&quit).expect("valid").run.stop_signal;
+    assert_eq!(quit, StopSignal::Quit);
     assert_eq!(manifest.worker_threads(1.0), 1);
     assert_eq!(manifest.worker_threads(0.5), 1);
     assert_eq!(manifest.worker_threads(2.5), 3);
@@ -144,6 +148,11 @@ fn impossible_values_are_refused_in_one_line() {
             "[\"cargo\", \"--version\"]",
             "[]",
             "version_command of cargo is empty",
+        ),
+        (
+            "[run]\n",
+            "[run]\nstop_signal = \"KILL\"\n",
+            "unknown variant `KILL`, expected one of `TERM`, `INT`, `QUIT`",
         ),
         ("tier = \"idiomatic\"", "tier = ", "line 4"),
     ];

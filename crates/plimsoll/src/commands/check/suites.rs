@@ -88,6 +88,7 @@ impl Suites {
             folder: target.folder().to_owned(),
             environment: target.run.env.clone(),
             unset: contract::variables(self.workload),
+            stop_signal: target.run.stop_signal,
             health_path: told.health_path,
             http_port_variable: target.separate_metrics_port.then_some(HTTP_PORT_VARIABLE),
         };

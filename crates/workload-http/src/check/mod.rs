@@ -3,15 +3,22 @@
 //! A case is one function in the file of its group, and one line in that file's list. A list has only what the target
 //! [`Offer`]s.
 //!
-//! - Groups: `routes`, with `sum`.
+//! - Groups: `routes`, with `sum`; `keep_alive`, `pipelining`, `chunked`, `fragments`, `framing`, `metrics`.
 //! - [`Offer`]: what a target has. `setup`: the environments that cases need.
-//! - `talk`: a connection, as cases use it. `exchange`: a request and the answer that is wanted. `answer`: how answers are
+//! - `talk`: a connection, as cases use it. `refusal`: what a broken rule gets. `exchange`: a request and the answer that is wanted. `answer`: how answers are
 //!   read.
 
 mod answer;
+mod chunked;
 mod date;
 mod exchange;
+mod fragments;
+mod framing;
+mod keep_alive;
+mod metrics;
 mod offer;
+mod pipelining;
+mod refusal;
 mod routes;
 mod setup;
 mod sum;
@@ -69,10 +76,19 @@ impl Suite for HttpSuite {
 
     fn cases(&self) -> Vec<Case> {
         let offer = &self.offer;
-        [routes::cases(offer), sum::cases(offer)]
-            .into_iter()
-            .flatten()
-            .collect()
+        [
+            routes::cases(offer),
+            sum::cases(offer),
+            keep_alive::cases(offer),
+            pipelining::cases(offer),
+            chunked::cases(offer),
+            fragments::cases(offer),
+            framing::cases(offer),
+            metrics::cases(offer),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
     }
 
     fn defaults(&self) -> &'static Setup {
@@ -90,3 +106,6 @@ impl Suite for HttpSuite {
         environment
     }
 }
+
+#[cfg(test)]
+mod tests;

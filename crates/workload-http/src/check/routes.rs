@@ -5,10 +5,10 @@ use std::time::{Duration, SystemTime};
 
 use plimsoll_conformance::Verdict;
 
-use super::answer::{Answer, Asked, Framing};
+use super::answer::{Answer, Framing};
 use super::date;
 use super::exchange::{Exchange, WRONG_METHOD};
-use super::offer::{LARGEST, Offer, Route, Sizes};
+use super::offer::{Offer, Route, Sizes};
 use super::talk::Line;
 use super::{Case, Site, case};
 
@@ -304,7 +304,7 @@ fn field_names(site: &Site<'_>) -> Verdict {
 }
 
 /// What can be asked by GET.
-fn pages(site: &Site<'_>) -> Vec<Exchange> {
+pub(super) fn pages(site: &Site<'_>) -> Vec<Exchange> {
     let all = one_of_each(site).into_iter();
     all.filter(|exchange| exchange.name().starts_with("GET"))
         .collect()

@@ -11,7 +11,7 @@ use super::answer::{self, Answer, Asked, excerpt};
 use super::exchange::Exchange;
 
 /// How long an answer, or a single write, may take. The contract sets no time: what takes longer is not served.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const PATIENCE: Duration = Duration::from_secs(3);
 
 /// What came from the server.
 #[derive(Debug)]

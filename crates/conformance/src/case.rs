@@ -255,3 +255,8 @@ pub fn poll<T>(
         std::thread::sleep(Duration::from_millis(20));
     }
 }
+impl<S: Suite> Case<S> {
+    /// stub
+    #[must_use]
+    pub fn should(self) -> Self { self }
+}

@@ -15,6 +15,8 @@ use rustls::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::reason::Why;
+
 /// All that a process has to know to make connections. Client processes get it as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
@@ -36,6 +38,60 @@ pub enum Trust {
     },
     /// Anyone: certificates are not verified.
     Anyone,
+}
+
+impl Default for Trust {
+    /// The CAs that this machine trusts.
+    fn default() -> Self {
+        Self::Authorities { added_pem: None }
+    }
+}
+
+/// Why a server could not be greeted.
+#[derive(Debug, thiserror::Error)]
+pub enum GreetError {
+    /// The two sides do not agree, for this reason.
+    #[error("{reason} ({error})")]
+    Tls {
+        /// In the words of a trial's ledger.
+        reason: &'static str,
+        /// As the library says it.
+        error: Error,
+    },
+    /// The stream failed.
+    #[error("TLS: the handshake is cut off: {0}")]
+    Stream(std::io::Error),
+}
+
+impl GreetError {
+    /// Whether it is the certificate that is not believed.
+    #[must_use]
+    pub fn is_of_certificate(&self) -> bool {
+        matches!(
+            self,
+            Self::Tls {
+                error: Error::InvalidCertificate(_),
+                ..
+            }
+        )
+    }
+}
+
+impl From<Error> for GreetError {
+    fn from(error: Error) -> Self {
+        let reason = Why::of(&error).reason;
+        Self::Tls { reason, error }
+    }
+}
+
+impl From<std::io::Error> for GreetError {
+    fn from(error: std::io::Error) -> Self {
+        // The library hands its own errors on in those of the stream.
+        match error.downcast::<Error>() {
+            Ok(error) => error.into(),
+            Err(error) => Self::Stream(error),
+        }
+    }
 }
 
 /// Why no connection can be made with these settings.
@@ -114,8 +170,8 @@ impl Client {
     ///
     /// # Errors
     /// The stream fails, or the two sides do not agree.
-    pub fn greet<T: Read + Write>(&self, stream: &mut T) -> std::io::Result<Tls> {
-        let mut connection = self.connection().map_err(std::io::Error::other)?;
+    pub fn greet<T: Read + Write>(&self, stream: &mut T) -> Result<Tls, GreetError> {
+        let mut connection = self.connection()?;
         while connection.is_handshaking() {
             connection.complete_io(stream)?;
         }

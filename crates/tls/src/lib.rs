@@ -21,6 +21,6 @@ mod reason;
 mod records;
 pub mod session;
 
-pub use client::{Client, Settings, SetupError, Trust};
+pub use client::{Client, GreetError, Settings, SetupError, Trust};
 pub use machines::TlsMachines;
 pub use session::TlsSession;

@@ -91,6 +91,8 @@ pub enum Disconnect {
     Closed,
     /// The session was not open in time.
     TimedOut,
+    /// TLS failed, for this reason: a certificate that is not trusted, an alert, bytes that do not decrypt.
+    Tls(&'static str),
     /// Another socket error.
     Failed,
     /// The engine ended it, because with this session all of them held more than [`HELD_MAX_BYTES`].
@@ -106,6 +108,7 @@ impl Disconnect {
             Self::Reset => "connection reset by the target",
             Self::Closed => "connection closed by the target",
             Self::TimedOut => "not open in time",
+            Self::Tls(reason) => reason,
             Self::Failed => "socket error",
             Self::HoldsTooMuch => {
                 "unfinished messages of the target, or answers that it does not read, use more than 256 MiB of the client's memory"

@@ -138,6 +138,7 @@ fn trial_of(values: &[(&str, Value)], load: u32, logs: &Path) -> Trial {
         tick_us: 500,
         headers: Vec::new(),
         secrets: plimsoll_core::secret::Secrets::default(),
+        trust: plimsoll_tls::Trust::default(),
         placement: Placement::choose(1.0, &CpuList::allowed_to_us().expect("CPUs"), None, None)
             .expect("a placement"),
         probe: None,

@@ -17,6 +17,7 @@ use plimsoll_host::signals::Stop;
 use plimsoll_lab::build::build as build_target;
 use plimsoll_lab::manifest::{self, Manifest};
 use plimsoll_lab::trial::{BackEnd, Conditions, NetworkPlan, Subject, TargetUrl};
+use plimsoll_tls::Trust;
 use plimsoll_workload::Plan;
 
 use crate::args::{LoadArgs, NetworkName, Where, Which};
@@ -140,6 +141,7 @@ pub(crate) fn conditions(
     }
     let mut slos = slos.into_iter();
     let headers = secrets::headers(load)?;
+    let trust = trust(subject, load)?;
     let back_end = back_end(which, load)?;
     let placement = placement(place)?;
     let network = network(subject, place, &*plan, &back_end, &placement)?;
@@ -154,6 +156,7 @@ pub(crate) fn conditions(
         tick_us: tick_us(load, &*plan)?,
         secrets: secrets::known(&headers, plan.values(), which.url.as_deref()),
         headers,
+        trust,
         probe: Some(probe(&placement)?),
         placement,
         network,
@@ -165,6 +168,30 @@ pub(crate) fn conditions(
         build: build::of_this_program(),
         plan,
     })
+}
+
+/// Whom the client believes. Only a server with TLS has to be believed.
+fn trust(subject: &Subject, load: &LoadArgs) -> Result<Trust, Failure> {
+    let secure = matches!(subject, Subject::Running { url, .. } if url.secure);
+    for (flag, given) in [
+        ("--tls-ca", load.tls_ca.is_some()),
+        ("--tls-insecure", load.tls_insecure),
+    ] {
+        if given && !secure {
+            return Err(Failure::Usage(format!(
+                "{flag} is for a server with TLS (--url wss://HOST:PORT/PATH); leave the flag out"
+            )));
+        }
+    }
+    if load.tls_insecure {
+        return Ok(Trust::Anyone);
+    }
+    let read = |file: &PathBuf| {
+        std::fs::read_to_string(file)
+            .map_err(|error| Failure::Usage(format!("--tls-ca {}: {error}", file.display())))
+    };
+    let added_pem = load.tls_ca.as_ref().map(read).transpose()?;
+    Ok(Trust::Authorities { added_pem })
 }
 
 /// Which CPUs target and client get.

@@ -7,6 +7,7 @@ use plimsoll_core::session::SessionMachines;
 use plimsoll_engine::{
     Company, EngineError, EngineSecond, Options, Report, Unsettled, run, run_in,
 };
+use plimsoll_tls::{Client, TlsMachines};
 use serde_json::{Value, from_value, to_value};
 
 /// Where the engine's seconds go.
@@ -28,6 +29,9 @@ pub enum DriveError {
 
 /// The session machines of a trial.
 pub trait Drive {
+    /// From now on, all sessions use TLS, each over a connection of this client.
+    fn use_tls(&mut self, client: Client);
+
     /// Drives all sessions in this process.
     ///
     /// # Errors
@@ -71,23 +75,41 @@ pub fn machines_with_findings<M: SessionMachines + 'static>(
     machines: M,
     findings: fn(&M) -> Findings,
 ) -> Box<dyn Drive> {
-    Box::new(Typed { machines, findings })
+    Box::new(Typed {
+        machines,
+        findings,
+        tls: None,
+    })
 }
 
 /// Machines of a known type.
 struct Typed<M> {
     machines: M,
     findings: fn(&M) -> Findings,
+    tls: Option<Client>,
 }
 
 impl<M: SessionMachines> Drive for Typed<M> {
+    fn use_tls(&mut self, client: Client) {
+        self.tls = Some(client);
+    }
+
     fn run(
         &self,
         options: &Options,
         stop: &AtomicBool,
         on_second: Seconds<'_>,
     ) -> Result<Report, DriveError> {
-        Ok(run(&self.machines, options, stop, on_second)?)
+        let machines = &self.machines;
+        Ok(match &self.tls {
+            Some(client) => run(
+                &TlsMachines::new(machines, client),
+                options,
+                stop,
+                on_second,
+            )?,
+            None => run(machines, options, stop, on_second)?,
+        })
     }
 
     fn run_part(
@@ -97,8 +119,17 @@ impl<M: SessionMachines> Drive for Typed<M> {
         stop: &AtomicBool,
         on_second: Seconds<'_>,
     ) -> Result<Unsettled<Value>, DriveError> {
-        let Unsettled { report, claims } =
-            run_in(company, &self.machines, options, stop, on_second)?;
+        let machines = &self.machines;
+        let Unsettled { report, claims } = match &self.tls {
+            Some(client) => run_in(
+                company,
+                &TlsMachines::new(machines, client),
+                options,
+                stop,
+                on_second,
+            )?,
+            None => run_in(company, machines, options, stop, on_second)?,
+        };
         let claims = claims.iter().map(to_value).collect::<Result<_, _>>()?;
         Ok(Unsettled { report, claims })
     }

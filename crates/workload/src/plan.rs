@@ -86,6 +86,11 @@ pub trait Plan: fmt::Debug + Send + Sync {
         None
     }
 
+    /// What its sessions speak over TLS (ALPN), the best first.
+    fn alpn(&self) -> &'static [&'static str] {
+        &["http/1.1"]
+    }
+
     /// The addresses that connections come from; none where the kernel chooses.
     fn source_addresses(&self) -> &[IpAddr] {
         &[]

@@ -78,6 +78,7 @@ pub fn differences(a: &Trial, b: &Trial) -> Vec<Difference> {
         &x.nodelay.to_string(),
         &y.nodelay.to_string(),
     );
+    found.compare("TLS", &tls(x), &tls(y));
     found.compare("engine backend", &x.engine_backend, &y.engine_backend);
     found.compare(
         "Plimsoll's version",
@@ -112,6 +113,11 @@ pub fn differences_of_targets(a: &Trial, b: &Trial) -> Vec<Difference> {
 fn network(environment: &Environment) -> &'static str {
     let mode = environment.network.as_ref().map(|network| network.mode);
     mode.unwrap_or_default().name()
+}
+
+fn tls(environment: &Environment) -> String {
+    let tls = environment.tls.as_ref();
+    tls.map_or_else(|| "none".to_owned(), ToString::to_string)
 }
 
 #[derive(Default)]

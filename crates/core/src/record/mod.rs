@@ -17,6 +17,7 @@ mod ranking;
 mod resources;
 mod second;
 mod sections;
+mod tls;
 mod trial;
 
 pub use bracket::{Bracket, CostPoint, Edge, LoadClass, LoadEvidence, TrialSummary};
@@ -35,6 +36,7 @@ pub use resources::{
 };
 pub use second::{Phase, Second};
 pub use sections::Sections;
+pub use tls::Tls;
 pub use trial::{
     Drift, Environment, GateResult, Parameters, SanityCheck, SloVerdict, Slope, Target, Trial,
     Verdict,

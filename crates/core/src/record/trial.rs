@@ -11,6 +11,7 @@ use super::network::Network;
 use super::probe::Probes;
 use super::resources::{Client, CompanionWindow, TargetResources};
 use super::sections::Sections;
+use super::tls::Tls;
 use crate::caveat::Caveat;
 use crate::latency::Latency;
 use crate::ledger::Ledger;
@@ -243,6 +244,9 @@ pub struct Environment {
     /// and in results of 0.1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
+    /// What client and target agreed on if the connections use TLS; `null` if they do not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<Tls>,
     /// The machine's times for the same small work before and after the trial; `null` in results of 0.1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probes: Option<Probes>,

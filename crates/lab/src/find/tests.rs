@@ -61,6 +61,7 @@ pub(crate) fn conditions() -> Conditions {
         tick_us: 500,
         headers: Vec::new(),
         secrets: plimsoll_core::secret::Secrets::default(),
+        trust: plimsoll_tls::Trust::default(),
         placement: Placement::choose(
             1.0,
             &CpuList::allowed_to_us().expect("a machine"),

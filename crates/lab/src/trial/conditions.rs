@@ -11,6 +11,7 @@ use plimsoll_core::secret::{Secret, Secrets};
 use plimsoll_core::slo::Slo;
 use plimsoll_host::isolation::Placement;
 use plimsoll_host::machine::MachineFacts;
+use plimsoll_tls::Trust;
 use plimsoll_workload::Plan;
 
 /// What all trials of a search have in common.
@@ -34,6 +35,8 @@ pub struct Conditions {
     pub headers: Vec<(String, Secret)>,
     /// The secrets of this call. They are removed from whatever a server or a target writes before it is kept.
     pub secrets: Secrets,
+    /// Whom the client believes, at a URL with TLS.
+    pub trust: Trust,
     /// Who runs where.
     pub placement: Placement,
     /// The network of a target that we start.

@@ -115,7 +115,7 @@ pub fn run(
     stop: &Stop,
     on_second: &mut dyn FnMut(&TrialSecond<'_>),
 ) -> Result<FinishedTrial> {
-    must_be_possible(conditions, subject, load)?;
+    let tls = room::possible(conditions, subject, load)?;
     let started_at = timestamp::now();
     let mut conditions = conditions.with_logs_of_trial(load);
     conditions.profile = conditions.profile.of_length(length);
@@ -153,6 +153,7 @@ pub fn run(
     } else {
         Some(probe(&conditions.placement)?)
     };
+    outcome.trial.environment.tls = tls;
     let probes = Probes { before, after };
     note_a_moving_machine(&mut outcome.trial, &probes, conditions);
     outcome.trial.environment.probes = Some(probes);

@@ -3,6 +3,7 @@
 
 use std::net::IpAddr;
 
+use plimsoll_core::record::Tls;
 use plimsoll_host::machine::{Limits, Need, preflight};
 use plimsoll_workload::Demand;
 
@@ -97,11 +98,20 @@ fn must_reach(source_addresses: &[IpAddr], target: IpAddr) -> Result<()> {
 }
 
 /// Whether a trial of this load is possible at all, as far as this can be known without starting anything. Checks
-/// open files, ports, and that something listens at a URL.
+/// open files, ports, and that something answers at a URL: with TLS, that client and server agree.
 ///
 /// # Errors
 /// One line with the remedy.
 pub fn must_be_possible(conditions: &Conditions, subject: &Subject, load: u32) -> Result<()> {
+    possible(conditions, subject, load).map(drop)
+}
+
+/// The same. Returns what the client and a server with TLS agree on.
+pub(super) fn possible(
+    conditions: &Conditions,
+    subject: &Subject,
+    load: u32,
+) -> Result<Option<Tls>> {
     if load == 0 {
         return Err(Error::Usage(
             "the load must not be 0; ask for at least 1".to_owned(),
@@ -109,13 +119,14 @@ pub fn must_be_possible(conditions: &Conditions, subject: &Subject, load: u32) -
     }
     Room::of(conditions, load)?;
     match subject {
-        Subject::Started(_) => must_reach(
-            conditions.plan.source_addresses(),
-            std::net::Ipv4Addr::LOCALHOST.into(),
-        ),
+        Subject::Started(_) => {
+            let localhost = std::net::Ipv4Addr::LOCALHOST.into();
+            must_reach(conditions.plan.source_addresses(), localhost)?;
+            Ok(None)
+        }
         Subject::Running { url, .. } => {
             must_reach(conditions.plan.source_addresses(), url.address.ip())?;
-            url.must_listen()
+            url.must_answer(conditions)
         }
     }
 }

@@ -47,7 +47,11 @@ impl<'a> Watch<'a> {
     pub(super) fn begin(conditions: &Conditions, subject: &'a Subject, stage: &Staged) -> Self {
         Self {
             subject,
-            metrics: TargetMetrics::before(&stage.http_host, conditions.plan.counters()),
+            metrics: TargetMetrics::before(
+                &stage.http_host,
+                // Metrics are read without TLS.
+                conditions.plan.counters().filter(|_| !stage.url.secure),
+            ),
             target_cpus: cores::of_target(conditions, subject),
             clocks: Clocks::start(),
         }

@@ -4,9 +4,12 @@ use std::fmt;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
+use plimsoll_core::record::Tls;
 use plimsoll_core::secret::{Secret, redacted_url};
 use plimsoll_host::resources::Source;
+use plimsoll_tls::{Client, Settings, SetupError};
 
+use super::conditions::Conditions;
 use crate::error::{Error, Result};
 use crate::manifest::Manifest;
 
@@ -37,7 +40,7 @@ impl Subject {
     }
 }
 
-/// A WebSocket URL without TLS, resolved.
+/// A WebSocket URL, resolved.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TargetUrl {
     /// As the user gave it, without secrets. This is its name in results.
@@ -48,6 +51,8 @@ pub struct TargetUrl {
     pub host: String,
     /// Path and query.
     pub path: String,
+    /// Whether connections use TLS.
+    pub secure: bool,
     /// Where to connect.
     pub address: SocketAddr,
 }
@@ -60,21 +65,22 @@ impl fmt::Debug for TargetUrl {
 }
 
 impl TargetUrl {
-    /// Reads `ws://host:port/path` (or `http://`). Without a path, it uses `default_path`.
+    /// Reads `ws://host:port/path` (or `http://`), or `wss://host:port/path` (or `https://`). Without a path, it uses
+    /// `default_path`.
     ///
     /// # Errors
-    /// One line: not such a URL, TLS, or a name that does not resolve.
+    /// One line: not such a URL, or a name that does not resolve.
     pub fn parse(text: &str, default_path: &str) -> Result<Self> {
         let shown = redacted_url(text);
         let refuse = |why: &str| Error::Usage(format!("--url {shown}: {why}"));
-        let rest = match text.split_once("://") {
-            Some(("ws" | "http", rest)) => rest,
-            Some(("wss" | "https", _)) => {
+        let (secure, rest) = match text.split_once("://") {
+            Some(("ws" | "http", rest)) => (false, rest),
+            Some(("wss" | "https", rest)) => (true, rest),
+            _ => {
                 return Err(refuse(
-                    "TLS is not measured; put the load on the plain port behind the TLS terminator, ws://HOST:PORT/PATH",
+                    "not a WebSocket URL; write ws://HOST:PORT/PATH, or wss:// for TLS",
                 ));
             }
-            _ => return Err(refuse("not a WebSocket URL; write ws://HOST:PORT/PATH")),
         };
         let (authority, path) = match rest.find('/') {
             Some(slash) => rest.split_at(slash),
@@ -94,7 +100,8 @@ impl TargetUrl {
         let host = if has_port {
             authority.to_owned()
         } else {
-            format!("{authority}:80")
+            let port = if secure { 443 } else { 80 };
+            format!("{authority}:{port}")
         };
         let mut addresses = host
             .to_socket_addrs()
@@ -107,6 +114,7 @@ impl TargetUrl {
             given: Secret::new(text),
             host,
             path: if path == "/" { default_path } else { path }.to_owned(),
+            secure,
             address,
         })
     }
@@ -127,25 +135,78 @@ impl TargetUrl {
             given: Secret::new(format!("ws://{host}{path}")),
             text: format!("ws://{host}{path}"),
             path: path.to_owned(),
+            secure: false,
             address,
             host,
         }
     }
 
-    /// Checks that something listens there.
+    /// How connections use TLS; `None` if they do not.
+    pub(super) fn tls(&self, conditions: &Conditions) -> Option<Settings> {
+        let alpn = conditions.plan.alpn().iter();
+        self.secure.then(|| Settings {
+            name: self.name().to_owned(),
+            trust: conditions.trust.clone(),
+            alpn: alpn.map(ToString::to_string).collect(),
+        })
+    }
+
+    /// The host without its port. An IPv6 address stands in brackets only in a URL.
+    fn name(&self) -> &str {
+        let name = self.host.rsplit_once(':').map_or("", |(name, _)| name);
+        name.trim_start_matches('[').trim_end_matches(']')
+    }
+
+    /// Checks that something listens there and, with TLS, that client and server agree. Returns what they agree on.
     ///
     /// # Errors
-    /// One line if nothing does.
-    pub fn must_listen(&self) -> Result<()> {
-        TcpStream::connect_timeout(&self.address, CONNECT_TIMEOUT)
-            .map(drop)
-            .map_err(|error| {
-                Error::Usage(format!(
-                    "nothing can be measured at {}: {error}; start the server first, or correct --url",
-                    self.text
-                ))
-            })
+    /// One line if nothing listens, or if they do not agree.
+    pub(super) fn must_answer(&self, conditions: &Conditions) -> Result<Option<Tls>> {
+        let refuse = |why: &str| {
+            Error::Usage(format!(
+                "nothing can be measured at {}: {why}",
+                self.text
+            ))
+        };
+        let lost = |error: std::io::Error| {
+            refuse(&format!(
+                "{error}; start the server first, or correct --url"
+            ))
+        };
+        let mut stream =
+            TcpStream::connect_timeout(&self.address, CONNECT_TIMEOUT).map_err(lost)?;
+        let Some(settings) = self.tls(conditions) else {
+            return Ok(None);
+        };
+        stream
+            .set_read_timeout(Some(CONNECT_TIMEOUT))
+            .map_err(lost)?;
+        let agreed = client(&settings)?.greet(&mut stream).map_err(|error| {
+            let remedy = if error.is_of_certificate() {
+                "give the certificate of its CA with --tls-ca FILE, or verify nothing with --tls-insecure"
+            } else {
+                "if the server has no TLS there, write ws:// instead of wss://"
+            };
+            refuse(&format!("{error}; {remedy}"))
+        })?;
+        Ok(Some(agreed))
     }
+}
+
+/// The client with these settings.
+///
+/// # Errors
+/// One line: the host is no name, or no CA can be used.
+pub(super) fn client(settings: &Settings) -> Result<Client> {
+    Client::of(settings).map_err(|error| {
+        Error::Usage(match error {
+            SetupError::NotPem(_) | SetupError::Authority(_) => format!("--tls-ca: {error}"),
+            SetupError::NobodyToBelieve => format!(
+                "{error}; give the server's CA with --tls-ca FILE, or verify nothing with --tls-insecure"
+            ),
+            SetupError::Name(_) | SetupError::Library(_) => format!("--url: {error}"),
+        })
+    })
 }
 
 #[cfg(test)]
@@ -167,6 +228,22 @@ mod tests {
         );
         let six = TargetUrl::parse("ws://[::1]:99/", "/x").unwrap();
         assert_eq!((six.address.port(), six.path.as_str()), (99, "/x"));
+        assert!(!url.secure && !six.secure);
+    }
+
+    #[test]
+    fn a_url_with_tls_has_another_port_and_a_name_to_verify() {
+        for (text, host, name) in [
+            ("wss://127.0.0.1", "127.0.0.1:443", "127.0.0.1"),
+            ("https://localhost:8443/", "localhost:8443", "localhost"),
+            ("wss://[::1]:99/", "[::1]:99", "::1"),
+        ] {
+            let url = TargetUrl::parse(text, "/x").unwrap();
+            assert!(url.secure && url.path == "/x");
+            assert_eq!((url.host.as_str(), url.name()), (host, name));
+            let settings = url.tls(&crate::find::tests::conditions()).unwrap();
+            assert_eq!((settings.name.as_str(), settings.alpn.len()), (name, 1));
+        }
     }
 
     #[test]
@@ -176,7 +253,7 @@ mod tests {
         assert_eq!(url.path, "/a?token=canary", "the server is asked with it");
         assert_eq!(url.with_default_path("/x").unwrap().path, url.path);
         assert!(!format!("{url:?}").contains("canary"));
-        for text in ["ws://u:canary@127.0.0.1:1/", "wss://h/?token=canary"] {
+        for text in ["ws://u:canary@127.0.0.1:1/", "wss:///?token=canary"] {
             let error = TargetUrl::parse(text, "/").unwrap_err().to_string();
             assert!(
                 !error.contains("canary") && !error.contains('\n'),
@@ -187,7 +264,7 @@ mod tests {
 
     #[test]
     fn other_urls_are_refused_in_one_line_with_the_remedy() {
-        for text in ["localhost:3000", "wss://h/x", "ws:///x", "ftp://h/"] {
+        for text in ["localhost:3000", "wss:///x", "ws:///x", "ftp://h/"] {
             let error = TargetUrl::parse(text, "/").unwrap_err().to_string();
             assert!(
                 error.contains("ws://HOST:PORT/PATH") && !error.contains('\n'),

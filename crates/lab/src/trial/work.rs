@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use plimsoll_core::profile::Profile;
 use plimsoll_core::session::Endpoint;
+use plimsoll_tls::Settings;
 use plimsoll_workload::{Afterwards, Drive, Job, Plan, Values, Workload};
 use serde::{Deserialize, Serialize};
 
 use super::conditions::Conditions;
-use super::subject::TargetUrl;
+use super::subject::{TargetUrl, client};
 use crate::error::{Error, Result};
 
 /// The workloads that there are.
@@ -23,6 +24,8 @@ pub(super) struct Work {
     /// Whether it is what comes after the trial.
     afterwards: bool,
     job: Job,
+    /// How its connections use TLS; `None` if they do not.
+    tls: Option<Settings>,
 }
 
 impl Work {
@@ -50,6 +53,7 @@ impl Work {
                 to: plan.let_in(to)?,
                 started: conditions.configured,
             },
+            tls: url.tls(conditions),
         })
     }
 
@@ -66,13 +70,18 @@ impl Work {
     /// # Errors
     /// A file cannot be read, or a value cannot be used.
     pub(super) fn machines(&self, plan: &dyn Plan, profile: &Profile) -> Result<Box<dyn Drive>> {
-        if !self.afterwards {
-            return Ok(plan.machines(&self.job, profile)?);
+        let mut machines = if self.afterwards {
+            let Afterwards { plan, .. } = plan
+                .afterwards()
+                .ok_or_else(|| Error::Fault("nothing comes after this trial".to_owned()))?;
+            plan.machines(&self.job, profile)?
+        } else {
+            plan.machines(&self.job, profile)?
+        };
+        if let Some(settings) = &self.tls {
+            machines.use_tls(client(settings)?);
         }
-        let Afterwards { plan, .. } = plan
-            .afterwards()
-            .ok_or_else(|| Error::Fault("nothing comes after this trial".to_owned()))?;
-        Ok(plan.machines(&self.job, profile)?)
+        Ok(machines)
     }
 
     /// The plan of this work, where nobody has made it yet.

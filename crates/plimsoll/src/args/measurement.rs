@@ -11,7 +11,7 @@ use super::ParameterArgs;
 /// The target.
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct Which {
-    /// Server that is already running, ws://HOST:PORT/PATH
+    /// Server that is already running, ws://HOST:PORT/PATH, or wss:// for TLS
     #[arg(long, value_name = "URL")]
     pub(crate) url: Option<String>,
     /// Path of a target.toml in any folder
@@ -85,6 +85,12 @@ pub(crate) struct LoadArgs {
     /// variable PLIMSOLL_HEADERS
     #[arg(long, value_name = "FILE")]
     pub(crate) header_file: Vec<PathBuf>,
+    /// At a URL with TLS: PEM file with the certificates of further CAs to trust, besides those that this machine trusts
+    #[arg(long, value_name = "FILE", conflicts_with = "tls_insecure")]
+    pub(crate) tls_ca: Option<PathBuf>,
+    /// At a URL with TLS: don't verify the server's certificate. Records say so
+    #[arg(long)]
+    pub(crate) tls_insecure: bool,
     /// Leave Nagle's algorithm on in the client's sockets, to show what it costs
     #[arg(long)]
     pub(crate) no_nodelay: bool,

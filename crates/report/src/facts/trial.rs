@@ -234,6 +234,8 @@ pub fn environment(trial: &Trial) -> Vec<Fact> {
         ("target tier", trial.target.tier.clone()),
     ]));
     rows.extend(environment.network.iter().map(network));
+    let tls = environment.tls.iter();
+    rows.extend(tls.map(|tls| ("TLS".to_owned(), tls.to_string())));
     rows.extend(environment.probes.iter().flat_map(probes));
     for (name, version) in &trial.target.versions {
         rows.push((format!("target: {name}"), version.clone()));

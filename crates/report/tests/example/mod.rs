@@ -161,6 +161,7 @@ fn environment() -> Environment {
         quota_period_ms: Some(10.0),
         nodelay: true,
         network: Some(network()),
+        tls: None,
         probes: Some(probes()),
         ..Environment::default()
     }

@@ -194,7 +194,8 @@ fn environment(conditions: &Conditions, stage: &Staged, report: &Report) -> Envi
         engine_tick_us: conditions.tick_us,
         nodelay: conditions.nodelay,
         network: stage.network_record(conditions),
-        // The second one is taken when nothing of this trial is left.
+        // These are known to whoever runs the trial. The second probe is taken when nothing of this trial is left.
+        tls: None,
         probes: None,
     }
 }

@@ -116,6 +116,9 @@ fn one(
         begun.earlier.clone()
     } else {
         warn_early(&conditions, &mut plan, args.search.max, progress, stop)?;
+        if matches!(&subject, Subject::Running { url, .. } if url.secure) {
+            progress.say("that is without TLS, which costs the client more: expect fewer sessions");
+        }
         let max = plan.settings.max;
         folder.write_search_plan(&resume::plan(&subject_name, max, &conditions, &folder)?)?;
         Vec::new()

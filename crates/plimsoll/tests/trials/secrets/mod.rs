@@ -417,8 +417,8 @@ fn what_is_refused_is_not_repeated() {
             "--header-file",
         ),
         (
-            format!("run --workload echo --sessions 1 --url wss://h/?token={CANARY}"),
-            "TLS",
+            format!("run --workload echo --sessions 1 --url wss://127.0.0.1:1/?token={CANARY}"),
+            "127.0.0.1:1",
         ),
         (
             format!("run --workload echo --sessions 1 --url ws://127.0.0.1:1/?token={CANARY}"),

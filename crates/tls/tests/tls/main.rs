@@ -1,0 +1,9 @@
+//! Sessions over TLS: without a network, where every split of bytes and every fault can be tried, and with the engine
+//! over real sockets.
+
+mod engine;
+mod failures;
+mod pki;
+mod rig;
+mod stream;
+mod toy;

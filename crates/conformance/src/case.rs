@@ -258,5 +258,7 @@ pub fn poll<T>(
 impl<S: Suite> Case<S> {
     /// stub
     #[must_use]
-    pub fn should(self) -> Self { self }
+    pub fn should(self) -> Self {
+        self
+    }
 }

@@ -154,7 +154,7 @@ fn trial_of(values: &[(&str, Value)], load: u32, logs: &Path) -> Trial {
         plan,
     };
     let subject = Subject::Running {
-        url: TargetUrl::parse(&format!("ws://{address}"), conditions.plan.told().path)
+        url: TargetUrl::parse(&format!("ws://{address}"), &conditions.plan.told().path)
             .expect("a URL"),
         resources: None,
     };

@@ -3,7 +3,7 @@
 use std::io::{BufRead, IoSlice, Write};
 
 use plimsoll_core::recorder::Recorder;
-use plimsoll_core::session::{Disconnect, Phase, Session, Transmit};
+use plimsoll_core::session::{Disconnect, Phase, Session, Transmit, Unconnected};
 use rustls::{ClientConnection, Error};
 
 use crate::client::Client;
@@ -98,6 +98,16 @@ impl<S: Session> TlsSession<S> {
         }
     }
 
+    /// The session that is encrypted.
+    pub(crate) fn inner(&self) -> &S {
+        &self.inner
+    }
+
+    /// The session that is encrypted.
+    pub(crate) fn inner_mut(&mut self) -> &mut S {
+        &mut self.inner
+    }
+
     /// Puts the next bytes into `out`, which is empty: messages of TLS itself first, then what the inner session says.
     fn fill(&mut self, now_ns: u64) {
         let Some(tls) = self.tls.as_deref_mut() else {
@@ -184,6 +194,7 @@ impl<S: Session> TlsSession<S> {
         if self.stage == Stage::Handshake && !tls.is_handshaking() {
             self.stage = Stage::Open;
             self.held_bytes = self.records.unfinished();
+            self.inner.connected(now_ns, recorder);
         }
         // What came before a fault, or before the end, still counts.
         self.hand_over(now_ns, recorder);
@@ -288,6 +299,16 @@ impl<S: Session> Session for TlsSession<S> {
         }
     }
 
+    fn woke(&mut self, now_ns: u64, recorder: &mut Recorder<Self::Claim>) {
+        if self.stage == Stage::Open {
+            self.inner.woke(now_ns, recorder);
+        }
+    }
+
+    fn unconnected(&mut self, now_ns: u64) -> Unconnected {
+        self.inner.unconnected(now_ns)
+    }
+
     fn transmit(&mut self, now_ns: u64) -> Option<Transmit<'_>> {
         if self.out.is_empty() {
             self.fill(now_ns);
@@ -352,7 +373,7 @@ impl<S: Session> Session for TlsSession<S> {
     }
 
     fn settled(&self) -> bool {
-        matches!(self.stage, Stage::Failing | Stage::Over) || self.inner.settled()
+        self.stage == Stage::Failing || self.inner.settled()
     }
 
     fn finish(&mut self, now_ns: u64, recorder: &mut Recorder<Self::Claim>) {

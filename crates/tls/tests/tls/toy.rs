@@ -6,7 +6,7 @@ use plimsoll_core::ledger::{FrameLedger, Naming};
 use plimsoll_core::profile::{NS_PER_MS, Window};
 use plimsoll_core::recorder::{Ages, Recorder};
 use plimsoll_core::schedule::{Periodic, SessionPlan};
-use plimsoll_core::session::{Disconnect, Phase, Session, SessionMachines, Transmit};
+use plimsoll_core::session::{Disconnect, NoArrivals, Phase, Session, SessionMachines, Transmit};
 
 const HEAD_BYTES: usize = 8;
 const HELLO: &[u8] = b"hello";
@@ -48,6 +48,7 @@ pub(crate) struct Toy {
 
 impl SessionMachines for Toys {
     type Session = Toy;
+    type Arrivals = NoArrivals;
 
     fn session(&self, plan: &SessionPlan) -> Toy {
         let schedule = Periodic {

@@ -126,7 +126,7 @@ impl InHand {
         let ledger = &mut recorder.ledger;
         ledger.frames_answered_in_all += 1;
         ledger.partials_in_all += 1;
-        ledger.content_checked += 1;
+        ledger.content_checked += u64::from(self.body.is_checked());
         if self.due.measured {
             ledger.frames_answered += 1;
             ledger.partials += 1;

@@ -12,6 +12,7 @@
 pub mod account;
 pub mod arrivals;
 mod ask;
+mod calibrate;
 pub mod check;
 mod expect;
 mod free;
@@ -29,9 +30,9 @@ pub mod session;
 
 use std::sync::Arc;
 
-use plimsoll_workload::{About, Parameter, Plan, Refusal, Values, Workload};
+use plimsoll_workload::{About, Parameter, Plan, Refusal, Values, Work, Workload};
 
-use load::HttpLoad;
+use calibrate::WORKS;
 use parameters::PARAMETERS;
 use plan::HttpPlan;
 
@@ -52,8 +53,10 @@ impl Workload for Http {
     }
 
     fn plan(&self, values: Values) -> Result<Arc<dyn Plan>, Refusal> {
-        let load = HttpLoad::of(&values)?;
-        let values = load.complete(values);
-        Ok(Arc::new(HttpPlan { values, load }))
+        Ok(Arc::new(HttpPlan::new(values)?))
+    }
+
+    fn works(&self) -> &'static [&'static dyn Work] {
+        &WORKS
     }
 }

@@ -37,6 +37,13 @@ pub(crate) struct HttpPlan {
 }
 
 impl HttpPlan {
+    /// The plan for these values.
+    pub(crate) fn new(values: Values) -> Result<Self, Refusal> {
+        let load = HttpLoad::of(&values)?;
+        let values = load.complete(values);
+        Ok(Self { values, load })
+    }
+
     /// The same with other values.
     fn row(&self, name: String, values: Values) -> Result<Row, Refusal> {
         Ok(Row {
@@ -72,7 +79,7 @@ impl HttpPlan {
         })
     }
 
-    fn template(&self, to: &Endpoint) -> Result<Template, Refusal> {
+    pub(crate) fn template(&self, to: &Endpoint) -> Result<Template, Refusal> {
         let load = &self.load;
         let browser = BROWSER_FIELDS.iter().filter(|_| load.browser);
         let given = to.headers.iter();

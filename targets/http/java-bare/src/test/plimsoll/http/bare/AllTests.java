@@ -1,0 +1,2 @@
+package plimsoll.http.bare;
+class AllTests {}

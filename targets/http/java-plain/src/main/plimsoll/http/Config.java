@@ -6,6 +6,12 @@ import java.util.function.UnaryOperator;
 public record Config(int port, int workers, long drainTimeoutMs, long maxBodyBytes) {
     private static final long MAX_WORKERS = 1024;
 
+    /**
+     * How long a JVM that ends waits for threads that are in a system call, 300 ms, and some more. All threads that
+     * wait for clients are in one.
+     */
+    private static final long EXIT_MS = 400;
+
     /** Some variable has a value that it can't have. The message is one line that names it. */
     public static final class BadValue extends Exception {
         private static final long serialVersionUID = 1;
@@ -35,6 +41,11 @@ public record Config(int port, int workers, long drainTimeoutMs, long maxBodyByt
         }
     }
 
+    /** How long to wait for requests in flight, so that the process ends within {@code DRAIN_TIMEOUT_MS}. */
+    public long drainWaitMs() {
+        return Math.max(0, drainTimeoutMs - EXIT_MS);
+    }
+
     private static long number(UnaryOperator<String> environment, String name, long fallback, long min, long max)
             throws BadValue {
         String text = environment.apply(name);
@@ -43,8 +54,8 @@ public record Config(int port, int workers, long drainTimeoutMs, long maxBodyByt
         }
         long value = Decimal.parse(text, max);
         if (value < min) {
-            throw new BadValue(name + "=" + text.strip().replaceAll("\\s+", " ")
-                    + " is not a whole number from " + min + " to " + max + "; set one, or unset it for " + fallback);
+            throw new BadValue(name + "=" + text.strip().replaceAll("\\s+", " ") + " is not a whole number from " + min
+                    + " to " + max + "; set one, or unset it for " + fallback);
         }
         return value;
     }

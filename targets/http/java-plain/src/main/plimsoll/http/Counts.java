@@ -9,7 +9,7 @@ public final class Counts {
     private final LongAdder accepted = new LongAdder();
     private final LongAdder closed = new LongAdder();
 
-    /** With {@code knowsConnections} false the metrics of connections are left out: no figure is better than a wrong one. */
+    /** If {@code knowsConnections} is false the metrics of connections are left out: no figure beats a wrong one. */
     public Counts(boolean knowsConnections) {
         this.knowsConnections = knowsConnections;
     }

@@ -7,7 +7,20 @@ final class Chunks {
     /** All that is not the body itself: extensions and trailers. */
     private static final int MOST_OVERHEAD_BYTES = 16 << 10;
 
-    private enum State { SIZE, BEFORE_EXTENSION, EXTENSION, SIZE_LF, DATA, DATA_CR, DATA_LF, TRAILER, FIELD, FIELD_LF, LAST_LF, DONE }
+    private enum State {
+        SIZE,
+        BEFORE_EXTENSION,
+        EXTENSION,
+        SIZE_LF,
+        DATA,
+        DATA_CR,
+        DATA_LF,
+        TRAILER,
+        FIELD,
+        FIELD_LF,
+        LAST_LF,
+        DONE
+    }
 
     private final Checksum sum;
     private final long mostBytes;

@@ -9,8 +9,9 @@ import java.util.Locale;
 
 /** The time in whole seconds, since a request has no need of a finer one. Advanced once a second, by one thread. */
 final class Clock {
-    private static final DateTimeFormatter HTTP_DATE =
-            DateTimeFormatter.ofPattern("EEE, dd MMM yyyy HH:mm:ss 'GMT'", Locale.US).withZone(ZoneOffset.UTC);
+    private static final DateTimeFormatter HTTP_DATE = DateTimeFormatter.ofPattern(
+                    "EEE, dd MMM yyyy HH:mm:ss 'GMT'", Locale.US)
+            .withZone(ZoneOffset.UTC);
 
     private final long startNs = System.nanoTime();
     private volatile int second;

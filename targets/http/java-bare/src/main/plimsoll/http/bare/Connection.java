@@ -79,11 +79,12 @@ final class Connection {
             enter(Phase.ANSWER);
             return item;
         }
-        Phase now = switch (parser.place()) {
-            case BETWEEN -> Phase.IDLE;
-            case IN_HEAD -> Phase.HEAD;
-            case IN_BODY -> Phase.BODY;
-        };
+        Phase now =
+                switch (parser.place()) {
+                    case BETWEEN -> Phase.IDLE;
+                    case IN_HEAD -> Phase.HEAD;
+                    case IN_BODY -> Phase.BODY;
+                };
         // A head has its time in all, a body each time that something of it comes.
         if (now != Phase.HEAD || phase != Phase.HEAD) {
             enter(now);

@@ -2,7 +2,7 @@ package plimsoll.http.bare;
 
 import static java.nio.charset.StandardCharsets.ISO_8859_1;
 
-/** The head of a request: its first line and its fields. Strict, so that no other server reads something else into it. */
+/** The first line and the fields of a request. Strict, so that no other server reads something else into it. */
 final class Head {
     private static final int OK = 0;
 
@@ -82,7 +82,10 @@ final class Head {
         while (targetEnd < to && Ascii.isVisible(bytes[targetEnd])) {
             targetEnd++;
         }
-        if (methodEnd == from || targetEnd >= to || bytes[methodEnd] != ' ' || bytes[targetEnd] != ' '
+        if (methodEnd == from
+                || targetEnd >= to
+                || bytes[methodEnd] != ' '
+                || bytes[targetEnd] != ' '
                 || targetEnd == methodEnd + 1) {
             return 400;
         }
@@ -118,7 +121,10 @@ final class Head {
     private int parseVersion(byte[] bytes, int from, int to) {
         boolean isVersion = to - from == 8
                 && Ascii.isWord(bytes, from, from + 5, "http/")
-                && bytes[from] == 'H' && bytes[from + 1] == 'T' && bytes[from + 2] == 'T' && bytes[from + 3] == 'P'
+                && bytes[from] == 'H'
+                && bytes[from + 1] == 'T'
+                && bytes[from + 2] == 'T'
+                && bytes[from + 3] == 'P'
                 && Ascii.isDigit(bytes[from + 5])
                 && bytes[from + 6] == '.'
                 && Ascii.isDigit(bytes[from + 7]);

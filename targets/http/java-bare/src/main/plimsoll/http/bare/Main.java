@@ -25,7 +25,8 @@ public final class Main {
         try {
             server.bind();
             Start.print("java-bare", mode.orElseThrow().word, config);
-            Runtime.getRuntime().addShutdownHook(Thread.ofPlatform().name("drain").unstarted(() -> end(server)));
+            Runtime.getRuntime()
+                    .addShutdownHook(Thread.ofPlatform().name("drain").unstarted(() -> end(server)));
             server.start(mode.orElseThrow());
         } catch (IOException e) {
             System.err.println("java-bare: cannot listen on port " + config.port() + ": " + e.getMessage());

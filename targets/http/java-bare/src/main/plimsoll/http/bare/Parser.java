@@ -8,7 +8,11 @@ final class Parser {
     static final int MOST_HEAD_BYTES = 16 << 10;
 
     /** Where a connection is between two requests. */
-    enum Place { BETWEEN, IN_HEAD, IN_BODY }
+    enum Place {
+        BETWEEN,
+        IN_HEAD,
+        IN_BODY
+    }
 
     private static final Item CONTINUE = new Item.Continue();
 
@@ -18,6 +22,7 @@ final class Parser {
     private int scanned;
     /** The request whose body is being read, or null. */
     private Head head;
+
     private Checksum sum;
     private Chunks chunks;
     private long bodyLeft;
@@ -84,9 +89,7 @@ final class Parser {
 
     /** Some clients send one behind a body (RFC 9112, section 2.2). */
     private void skipEmptyLines(byte[] bytes) {
-        while (input.end() - input.start() >= 2
-                && bytes[input.start()] == '\r'
-                && bytes[input.start() + 1] == '\n') {
+        while (input.end() - input.start() >= 2 && bytes[input.start()] == '\r' && bytes[input.start() + 1] == '\n') {
             input.consume(2);
         }
     }

@@ -11,7 +11,7 @@ import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.function.Function;
 
-/** One thread that waits for all its connections at once, accepts them, reads and parses. Who answers is {@link Answering}. */
+/** One thread that waits for all its connections, accepts, reads and parses. Who answers is {@link Answering}. */
 final class SelectorLoop {
     /** Where the answers are made. */
     interface Answering {
@@ -68,6 +68,7 @@ final class SelectorLoop {
         this.server = server;
         this.listener = listener;
         this.answering = answering.apply(this);
+        server.whenListenersClose(selector::wakeup);
         listener.configureBlocking(false);
         listener.register(selector, SelectionKey.OP_ACCEPT);
     }

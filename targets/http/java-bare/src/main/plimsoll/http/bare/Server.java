@@ -9,6 +9,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
 import plimsoll.http.Config;
 import plimsoll.http.Counts;
 import plimsoll.http.Routes;
@@ -24,6 +25,7 @@ final class Server {
     private final Counts counts = new Counts(true);
     private final Routes routes = new Routes(counts);
     private final List<ServerSocketChannel> listeners = new ArrayList<>();
+    private final List<Runnable> wakeups = new CopyOnWriteArrayList<>();
     private final Set<Connection> connections = ConcurrentHashMap.newKeySet();
     private volatile boolean draining;
 
@@ -104,9 +106,14 @@ final class Server {
         }
     }
 
-    /** Accepts nothing new, closes what is idle, and waits for the rest, for nineteen twentieths of the time that it has. */
+    /** Has this run when the listeners have been closed: a selector goes on accepting until it has turned once more. */
+    void whenListenersClose(Runnable wakeup) {
+        wakeups.add(wakeup);
+    }
+
+    /** Accepts nothing new, closes what is idle, and waits for the rest. */
     void drain() throws InterruptedException {
-        long endNs = System.nanoTime() + config.drainTimeoutMs() * 950_000L;
+        long endNs = System.nanoTime() + config.drainWaitMs() * 1_000_000L;
         draining = true;
         for (ServerSocketChannel listener : listeners) {
             try {
@@ -115,6 +122,7 @@ final class Server {
                 System.err.println("java-bare: cannot close the listener: " + e);
             }
         }
+        wakeups.forEach(Runnable::run);
         while (!connections.isEmpty() && System.nanoTime() < endNs) {
             connections.stream().filter(Connection::isIdle).forEach(Connection::close);
             Thread.sleep(DRAIN_TICK_MS);

@@ -1,2 +1,0 @@
-package plimsoll.http.test;
-class X {}

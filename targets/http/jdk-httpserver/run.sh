@@ -13,6 +13,6 @@ case ${WORKER_THREADS:-1} in *[!0-9]* | 0*) carriers=1 ;; *) carriers=${WORKER_T
 exec "$JAVA_HOME/bin/java" @../java/jvm.flags -Djdk.virtualThreadScheduler.parallelism="$carriers" \
     -Dsun.net.httpserver.nodelay=true \
     -Dsun.net.httpserver.idleInterval=120 -Dsun.net.httpserver.maxIdleConnections=1000000 \
-    -Dsun.net.httpserver.maxReqTime=45 -Dsun.net.httpserver.maxReqHeaderSize=16384 \
+    -Dsun.net.httpserver.maxReqTime=55 -Dsun.net.httpserver.maxReqHeaderSize=16384 \
     ${JAVA_FLAGS:-} \
     -jar target/jdk-httpserver.jar "$1"

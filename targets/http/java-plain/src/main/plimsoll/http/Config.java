@@ -7,10 +7,10 @@ public record Config(int port, int workers, long drainTimeoutMs, long maxBodyByt
     private static final long MAX_WORKERS = 1024;
 
     /**
-     * How long a JVM that ends waits for threads that are in a system call, 300 ms, and some more. All threads that
-     * wait for clients are in one.
+     * A JVM that ends waits 300 ms for threads that are in a system call, as those that wait for clients are. On a
+     * busy machine it takes longer.
      */
-    private static final long EXIT_MS = 400;
+    private static final long EXIT_MS = 600;
 
     /** Some variable has a value that it can't have. The message is one line that names it. */
     public static final class BadValue extends Exception {

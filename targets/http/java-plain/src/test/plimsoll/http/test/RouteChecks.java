@@ -20,6 +20,12 @@ final class RouteChecks {
         tests.add("too-large", () -> tooLarge(server));
         tests.add("head", () -> head(server));
         tests.add("unknown-or-wrong", () -> unknownOrWrong(server));
+        tests.add("path-double-slash", () -> {
+            try (Wire wire = new Wire(server.port)) {
+                assertEquals(404, wire.get("//").status());
+                assertEquals("ok", wire.get("/").text());
+            }
+        });
         tests.add("metrics-requests", () -> requests(server));
         tests.add("metrics-connections", () -> connections(server));
     }
@@ -122,7 +128,7 @@ final class RouteChecks {
     private static void unknownOrWrong(ServerProcess server) throws Exception {
         try (Wire wire = new Wire(server.port)) {
             for (String path :
-                    new String[] {"/nope", "/bytes", "/bytes/", "/bytes/1/", "/json", "/sum/1", "//", "/healthzz"}) {
+                    new String[] {"/nope", "/bytes", "/bytes/", "/bytes/1/", "/json", "/sum/1", "/healthzz"}) {
                 assertEquals(404, wire.get(path).status());
             }
             assertEquals(405, wire.get("/sum").status());

@@ -12,7 +12,8 @@ cd "$(dirname "$0")"
 find_java_home
 sh ../"$target"/build.sh
 
-# What a formatter would see is in part checked here: the JDK has none.
+# What a formatter would see is checked here in part: the JDK has none.
+# shellcheck disable=SC2016  # awk's own variables
 find src ../"$folder"/src -name '*.java' | LC_ALL=C sort | xargs awk '
     length($0) > 120 { print FILENAME ":" FNR ": longer than 120 characters"; bad = 1 }
     /\t/ || /[ \r]$/ { print FILENAME ":" FNR ": a tab, or blanks at the end"; bad = 1 }

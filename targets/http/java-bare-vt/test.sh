@@ -1,0 +1,2 @@
+#!/bin/sh
+exec sh "$(dirname "$0")/../java-plain/test.sh" java-bare-vt java-bare plimsoll.http.bare.AllTests

@@ -1,0 +1,1 @@
+"""The routes of workload `http` on Granian."""

@@ -25,5 +25,9 @@ fi
 rm -f "$stamp"
 # What Maven 3.8 itself does to sun.misc.Unsafe is no concern of ours.
 export MAVEN_OPTS="--sun-misc-unsafe-memory-access=allow ${MAVEN_OPTS:-}"
-mvn -B -q -ntp -DskipTests -pl ":$module" -am package 9>&-
+# Not with -q, which hides the warnings that fail the build.
+if ! mvn -B -ntp -DskipTests -pl ":$module" -am package >target/build.log 2>&1 9>&-; then
+    grep -E '^\[(WARNING|ERROR)\]' target/build.log >&2
+    exit 1
+fi
 echo "$now" >"$stamp"

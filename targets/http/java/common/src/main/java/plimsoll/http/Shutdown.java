@@ -27,8 +27,8 @@ public final class Shutdown {
 
     /** Runs when the JVM has been told to end. It ends here, with 0: by itself the JVM would report the signal. */
     private static void end(Duration timeout, Drain drain) {
-        // Some time is left for the process to end.
-        Duration usable = timeout.minus(timeout.dividedBy(10));
+        // A fifth is left for the process to end, which a busy machine may delay.
+        Duration usable = timeout.minus(timeout.dividedBy(5));
         Thread draining = Thread.ofPlatform().daemon().name("draining").start(() -> {
             try {
                 drain.run(usable);

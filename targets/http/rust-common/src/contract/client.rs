@@ -109,8 +109,8 @@ impl Client {
             return Some(answer);
         }
         answer.check();
-        let length = answer.field("content-length").expect("a length").parse::<usize>().expect("a number");
         if has_body {
+            let length = answer.field("content-length").expect("a length").parse::<usize>().expect("a number");
             while self.ahead.len() < length {
                 assert!(self.read_more(), "a body cut off: {} of {length} bytes", self.ahead.len());
             }

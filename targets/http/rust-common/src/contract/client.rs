@@ -123,6 +123,7 @@ impl Client {
     fn read_more(&mut self) -> bool {
         let mut buffer = [0; 65_536];
         match self.socket.read(&mut buffer) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => self.read_more(),
             Ok(length) => {
                 self.ahead.extend_from_slice(&buffer[..length]);
                 length > 0

@@ -1,0 +1,3 @@
+//! The contract, through real sockets.
+
+http_target::contract_tests!(env!("CARGO_BIN_EXE_rust-epoll-http"), lax: []);

@@ -25,6 +25,8 @@ pub(super) enum Framing {
 /// One whole answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Answer {
+    /// As in `HTTP/1.1`. A refusal may repeat a version that nobody knows.
+    pub(super) version: String,
     pub(super) status: u16,
     /// In the order in which they came.
     pub(super) fields: Vec<(String, String)>,
@@ -112,7 +114,7 @@ pub(super) fn first(
 
 /// What is no answer is known by its first bytes, before an end is waited for.
 fn bad_beginning(bytes: &[u8]) -> Result<(), String> {
-    const BEGINNING: &[u8] = b"HTTP/1.";
+    const BEGINNING: &[u8] = b"HTTP/";
     let known = bytes.len().min(BEGINNING.len());
     if bytes[..known] == BEGINNING[..known] {
         Ok(())
@@ -127,10 +129,11 @@ fn head(bytes: &[u8]) -> Result<Answer, String> {
         .map_err(|_| format!("a head that is not text: {}", excerpt(bytes)))?;
     let mut lines = text.split_terminator("\r\n");
     let status_line = lines.next().unwrap_or_default();
-    let status =
-        status(status_line).ok_or_else(|| format!("a bad status line: {status_line:?}"))?;
+    let read = status(status_line);
+    let (version, status) = read.ok_or_else(|| format!("a bad status line: {status_line:?}"))?;
     let fields = lines.map(|line| field(line).ok_or_else(|| format!("a bad field: {line:?}")));
     Ok(Answer {
+        version: version.to_owned(),
         status,
         fields: fields.collect::<Result<_, _>>()?,
         framing: Framing::None,
@@ -138,14 +141,20 @@ fn head(bytes: &[u8]) -> Result<Answer, String> {
     })
 }
 
-/// `HTTP/1.1 200 OK`. The reason may be empty; the space before it may not be absent.
-fn status(line: &str) -> Option<u16> {
-    let rest = line.strip_prefix("HTTP/1.1 ");
-    let rest = rest.or_else(|| line.strip_prefix("HTTP/1.0 "))?;
+/// The version and the status of `HTTP/1.1 200 OK`. The reason may be empty; the space before it may not be absent.
+fn status(line: &str) -> Option<(&str, u16)> {
+    let (version, rest) = line.split_once(' ')?;
     let (digits, reason) = rest.split_once(' ')?;
-    let plain = digits.len() == 3 && is_number(digits) && reason.chars().all(is_visible);
-    let status = digits.parse().ok().filter(|_| plain)?;
-    (100..600).contains(&status).then_some(status)
+    let (major, minor) = version.strip_prefix("HTTP/")?.split_once('.')?;
+    let numbers = [(major, 1), (minor, 1), (digits, 3)];
+    let plain = numbers
+        .iter()
+        .all(|(text, len)| text.len() == *len && is_number(text));
+    let status = digits
+        .parse()
+        .ok()
+        .filter(|_| plain && reason.chars().all(is_visible))?;
+    (100..600).contains(&status).then_some((version, status))
 }
 
 fn field(line: &str) -> Option<(String, String)> {
@@ -306,6 +315,9 @@ mod tests {
     fn what_a_server_must_not_send_is_an_error() {
         for text in [
             "HTTP/2 200 OK\r\n\r\n",
+            "HTTP/1.10 200 OK\r\n\r\n",
+            "HTTP/x.1 200 OK\r\n\r\n",
+            "HTTQ/1.1 200 OK\r\n\r\n",
             "ok",
             "HTTP/1.1 200\r\n\r\n",
             "HTTP/1.1 20 OK\r\n\r\n",

@@ -172,6 +172,9 @@ impl Exchange {
             media_type,
             body,
         } = &self.wanted;
+        if !["HTTP/1.1", "HTTP/1.0"].contains(&&*answer.version) {
+            return Err(self.told(&format!("an answer of {}", answer.version)));
+        }
         if !statuses.contains(&answer.status) {
             return Err(self.told(&answer.describe()));
         }

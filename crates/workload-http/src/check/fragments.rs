@@ -36,6 +36,8 @@ const BROWSER: [&str; 12] = [
     "Cookie: session=0123456789abcdef; theme=dark",
 ];
 
+const WITH_TRAILER: &str = "fragments-trailer";
+
 /// What is sent at a time: one request, or several that follow each other.
 type Shape = Vec<Exchange>;
 
@@ -97,7 +99,7 @@ const FORMS: [Form; 9] = [
         make: |host| vec![Exchange::sum_in_chunks(host, &body(40, 2), &[1, 16, 20])],
     },
     Form {
-        id: "fragments-trailer",
+        id: WITH_TRAILER,
         title: "A POST in chunks with extensions and a trailer, and a GET behind it, may be divided anywhere",
         needs: Route::Sum,
         make: with_trailer,
@@ -132,7 +134,7 @@ pub(super) fn cases(offer: &Offer) -> Vec<Case> {
     cases.push(case(
         "fragments-byte-by-byte",
         "Bytes that come one by one are understood",
-        "the right answer to each shape of request, on one connection",
+        "the right answer to each shape of request without a trailer, on one connection",
         byte_by_byte,
     ));
     cases
@@ -170,7 +172,9 @@ fn at_each_byte(site: &Site<'_>, shape: &Shape) -> Verdict {
 fn byte_by_byte(site: &Site<'_>) -> Verdict {
     let mut line = Line::open(site)?;
     let mut shapes = 0;
-    for form in forms(&site.suite.offer) {
+    let forms = forms(&site.suite.offer);
+    // Several servers read no trailers. That has cases of its own and must not hide what bytes one by one do.
+    for form in forms.filter(|form| form.id != WITH_TRAILER) {
         let shape = (form.make)(&host(site));
         for byte in bytes_of(&shape) {
             line.send(&[byte])?;

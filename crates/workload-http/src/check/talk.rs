@@ -205,3 +205,77 @@ impl Over {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, TcpListener};
+    use std::thread;
+
+    use super::*;
+
+    const SOON: Duration = Duration::from_millis(200);
+
+    /// A connection to a server that sends these pieces, with a pause behind each, and then ends.
+    fn line(pieces: &'static [&'static str]) -> Line {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("binds");
+        let address = listener.local_addr().expect("bound");
+        thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("accepts");
+            for piece in pieces {
+                // A client that saw enough is gone.
+                let _ = stream.write_all(piece.as_bytes());
+                thread::sleep(Duration::from_millis(20));
+            }
+        });
+        Line::to(address).expect("connects")
+    }
+
+    fn status(came: Result<Came, String>) -> Option<u16> {
+        match came {
+            Ok(Came::Answer(answer)) => Some(answer.status),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn exactly_one_answer_is_read_at_a_time() {
+        let mut line = line(&[
+            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 404 No\r\nContent-Le",
+            "ngth: 1\r\n\r\n",
+            "xHTTP/1.1 500 \r\n\r\nuntil the end",
+        ]);
+        for expected in [200, 404, 500] {
+            let came = line.next_within(Asked::Other, PATIENCE);
+            assert_eq!(status(came), Some(expected));
+        }
+        line.expect_end(SOON).expect("an end");
+    }
+
+    #[test]
+    fn an_answer_that_is_cut_off_is_an_error_and_one_that_is_late_is_nothing() {
+        let mut cut_off = line(&["HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok"]);
+        let late = cut_off.next_within(Asked::Other, Duration::from_millis(2));
+        assert!(matches!(late, Ok(Came::Nothing)), "{late:?}");
+        let seen = cut_off.answer(Asked::Other).expect_err("cut off");
+        assert!(
+            seen.starts_with("the connection ended in an answer"),
+            "{seen}"
+        );
+    }
+
+    #[test]
+    fn what_nobody_asked_for_is_found() {
+        const ANSWER: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+        assert!(line(&[ANSWER, ""]).expect_end(SOON).is_err());
+        assert!(line(&[ANSWER, ""]).expect_silence(SOON).is_err());
+        assert!(line(&["HTTP/1.1", ""]).expect_silence(SOON).is_err());
+        assert!(
+            line(&["HTTP/1.1 100 Continue\r\n\r\n"])
+                .answer(Asked::Other)
+                .is_err()
+        );
+        line(&["", "", "", "", ""])
+            .expect_silence(Duration::from_millis(50))
+            .expect("silence");
+    }
+}

@@ -61,8 +61,12 @@ fn start(page: &Page, close: bool, shared: &Shared) -> String {
         _ => date_line(now_s()),
     };
     let close = if close { "Connection: close\r\n" } else { "" };
+    let version = match shared.rules.defect {
+        Defect::OtherVersion if page.kind == "text/plain" => "HTTP/3.7",
+        _ => "HTTP/1.1",
+    };
     format!(
-        "HTTP/1.1 {} Answer\r\nContent-Type: {}\r\n{date}{close}",
+        "{version} {} Answer\r\nContent-Type: {}\r\n{date}{close}",
         page.status, page.kind
     )
 }

@@ -2,7 +2,7 @@
 //! besides the ledger.
 
 use plimsoll_core::latency::Series;
-use plimsoll_core::profile::NS_PER_S;
+use plimsoll_core::profile::{NS_PER_S, Window};
 use plimsoll_core::recorder::{Ages, Recorder};
 use serde::{Deserialize, Serialize};
 
@@ -121,8 +121,38 @@ impl InHand {
         Some(self.written_ns? + TIMEOUT_NS)
     }
 
+    /// Its answer is complete, and has this status.
+    pub(crate) fn complete<C>(
+        &self,
+        status: u16,
+        file: &[u8],
+        now_ns: u64,
+        window: Window,
+        counts: &mut Counts,
+        recorder: &mut Recorder<C>,
+    ) {
+        if status != 200 {
+            return self.failed(RequestOutcome::HttpStatus(status), now_ns, recorder);
+        }
+        if !self.body.holds(file) {
+            return self.failed(RequestOutcome::WrongBody, now_ns, recorder);
+        }
+        self.answered(now_ns, recorder);
+        counts.body_bytes += self.body.seen_bytes();
+        counts.bodies_unchecked += u64::from(!self.body.is_checked());
+        counts.answered_in_window += u64::from(window.contains(now_ns));
+    }
+
+    /// What it is, without an answer, when the trial is over.
+    pub(crate) fn at_the_end(&self) -> RequestOutcome {
+        match self.written_ns {
+            Some(_) => RequestOutcome::Unanswered,
+            None => RequestOutcome::NeverWritten,
+        }
+    }
+
     /// It was answered rightly and in full.
-    pub(crate) fn answered<C>(&self, now_ns: u64, recorder: &mut Recorder<C>) {
+    fn answered<C>(&self, now_ns: u64, recorder: &mut Recorder<C>) {
         let ledger = &mut recorder.ledger;
         ledger.frames_answered_in_all += 1;
         ledger.partials_in_all += 1;

@@ -2,7 +2,7 @@
 //!
 //! - [`schedule`]: when each request of the trial is due;
 //! - [`arrivals`]: hands requests to connections that are free;
-//! - [`session`]: a connection of HTTP/1.1, with [`h1`], its codec; [`h2`] is that of HTTP/2;
+//! - [`session`]: a connection of HTTP/1.1, with [`h1`], its codec; [`h2_session`] and [`h2`]: the same for HTTP/2;
 //! - `ask`, `expect`: what requests ask, and what their answers must be;
 //! - `account`, [`outcome`]: what becomes of a request;
 //! - `load`, `plan`, `parameters`: what a user can choose, and what follows from it;
@@ -18,6 +18,7 @@ mod expect;
 mod free;
 pub mod h1;
 pub mod h2;
+pub mod h2_session;
 pub mod load;
 pub mod machines;
 pub mod outcome;

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::account::Counts;
 use crate::arrivals::{AtOnce, Dispatch, Requests, Source};
 use crate::schedule::{Rates, Schedule};
-use crate::session::{H1Session, Shared};
+use crate::session::{Shared, Speaks};
 
 /// What the sessions of a trial found out besides their report.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -45,21 +45,29 @@ pub enum Load {
     AtOnce,
 }
 
-/// Connections of HTTP/1.1.
+/// Connections of one version of HTTP.
 #[derive(Debug)]
-pub struct H1 {
-    shared: Arc<Shared>,
+pub struct Connections<S: Speaks> {
+    shared: Arc<Shared<S::Template>>,
     load: Load,
     dispatch: Dispatch,
+    /// The most requests at once on a connection.
+    streams: u32,
     found: Mutex<Found>,
 }
 
-impl H1 {
-    pub(crate) fn new(shared: Shared, load: Load, dispatch: Dispatch) -> Self {
+impl<S: Speaks> Connections<S> {
+    pub(crate) fn new(
+        shared: Shared<S::Template>,
+        load: Load,
+        dispatch: Dispatch,
+        streams: u32,
+    ) -> Self {
         Self {
             shared: Arc::new(shared),
             load,
             dispatch,
+            streams,
             found: Mutex::default(),
         }
     }
@@ -71,8 +79,8 @@ impl H1 {
     }
 }
 
-impl SessionMachines for H1 {
-    type Session = H1Session;
+impl<S: Speaks> SessionMachines for Connections<S> {
+    type Session = S;
     type Arrivals = Requests;
 
     /// Connections open over the ramp. A connection for each request opens with its request.
@@ -87,8 +95,8 @@ impl SessionMachines for H1 {
         plan
     }
 
-    fn session(&self, plan: &SessionPlan) -> H1Session {
-        H1Session::new(Arc::clone(&self.shared), plan)
+    fn session(&self, plan: &SessionPlan) -> S {
+        S::new(Arc::clone(&self.shared), plan, self.streams)
     }
 
     fn arrivals(
@@ -102,7 +110,7 @@ impl SessionMachines for H1 {
             Load::Rates(rates) => Source::Clock(Schedule::new(rates, share, profile, seed)),
             Load::AtOnce => Source::AtOnce(AtOnce::new(profile)),
         };
-        Some(Requests::new(source, self.dispatch, sessions, 1))
+        Some(Requests::new(source, self.dispatch, sessions, self.streams))
     }
 
     fn settle(&self, claims: &[Counts], account: Account<'_>) {

@@ -15,11 +15,13 @@ use plimsoll_workload::{
 
 use crate::Http;
 use crate::ask::Ask;
-use crate::h1::{BROWSER_FIELDS, Method, Path, RequestSpec, Template};
+use crate::h1::{self, BROWSER_FIELDS, InvalidRequest, Method, Path, RequestSpec};
+use crate::h2;
+use crate::h2_session::H2Session;
 use crate::load::{CONNECTIONS, HttpLoad, Protocol, SIZES_BYTES, Test, slo};
-use crate::machines::{H1, Load};
+use crate::machines::{Connections, Load};
 use crate::outcome_record::outcome;
-use crate::session::Shared;
+use crate::session::{H1Session, Shared, Speaks};
 
 /// What the load counts.
 pub(crate) const REQUESTS_PER_SECOND: LoadUnit = LoadUnit::of("requests_per_second");
@@ -54,32 +56,47 @@ impl HttpPlan {
 
     /// The machines of a job.
     fn drive(&self, job: &Job, load: Load) -> Result<Box<dyn Drive>, Refusal> {
-        match self.load.protocol {
+        let invalid = |error: InvalidRequest| Refusal::new(error.to_string());
+        self.with_spec(&job.to, |spec| match self.load.protocol {
             Protocol::H1 => {
-                let shared = self.shared(job)?;
-                let machines = H1::new(shared, load, self.load.dispatch);
-                Ok(machines_with_findings(machines, |machines| {
-                    machines.found().findings()
-                }))
+                let template = h1::Template::new(spec).map_err(invalid)?;
+                Ok(self.connections::<H1Session>(template, job, load))
             }
-            Protocol::H2c => Err(Refusal::new("--protocol h2c: not yet")),
-        }
+            Protocol::H2c => {
+                let template = h2::Template::new(spec).map_err(invalid)?;
+                Ok(self.connections::<H2Session>(Arc::new([template]), job, load))
+            }
+        })
     }
 
-    fn shared(&self, job: &Job) -> Result<Shared, Refusal> {
+    fn connections<S: Speaks + 'static>(
+        &self,
+        template: S::Template,
+        job: &Job,
+        due: Load,
+    ) -> Box<dyn Drive> {
         let load = &self.load;
         // A path that the user chose is none of the contract's, and `/` of any server says what it likes.
         let path = &job.to.path;
         let by_contract = job.started || (*path == load.path() && path != "/");
-        Ok(Shared {
+        let shared = Shared {
             ask: Ask::new(load, by_contract, 0),
-            template: self.template(&job.to)?,
+            template,
             a_connection_each: load.test == Test::Connect,
             may_ask_again: load.test != Test::Post,
-        })
+        };
+        let connections = Connections::<S>::new(shared, due, load.dispatch, load.streams);
+        machines_with_findings(connections, |connections| connections.found().findings())
     }
 
-    pub(crate) fn template(&self, to: &Endpoint) -> Result<Template, Refusal> {
+    /// The bytes of a request of HTTP/1.1.
+    pub(crate) fn template(&self, to: &Endpoint) -> Result<h1::Template, Refusal> {
+        let made = self.with_spec(to, h1::Template::new);
+        made.map_err(|error| Refusal::new(error.to_string()))
+    }
+
+    /// What a request is.
+    fn with_spec<T>(&self, to: &Endpoint, make: impl FnOnce(&RequestSpec<'_>) -> T) -> T {
         let load = &self.load;
         let browser = BROWSER_FIELDS.iter().filter(|_| load.browser);
         let given = to.headers.iter();
@@ -102,7 +119,7 @@ impl HttpPlan {
             body_bytes: (load.test == Test::Post).then_some(bytes),
             close: load.test == Test::Connect,
         };
-        Template::new(&spec).map_err(|error| Refusal::new(error.to_string()))
+        make(&spec)
     }
 }
 

@@ -25,11 +25,20 @@ pub(crate) const TRY_AGAIN_NS: u64 = 100 * NS_PER_MS;
 /// How long a server may leave a connection open that it should close.
 const CLOSE_WITHIN_NS: u64 = NS_PER_S;
 
+/// A session of one version of HTTP.
+pub trait Speaks: Connection + Sized {
+    /// The bytes of its requests.
+    type Template: Send + Sync + std::fmt::Debug;
+
+    /// A session with this plan, with at most so many requests at once.
+    fn new(shared: Arc<Shared<Self::Template>>, plan: &SessionPlan, streams: u32) -> Self;
+}
+
 /// What all sessions of a trial have in common.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub struct Shared<T> {
     pub(crate) ask: Ask,
-    pub(crate) template: Template,
+    pub(crate) template: T,
     /// Whether each request has a connection of its own.
     pub(crate) a_connection_each: bool,
     /// Whether a request may be sent twice: GET may, POST may not.
@@ -39,7 +48,7 @@ pub(crate) struct Shared {
 /// A connection.
 #[derive(Debug)]
 pub struct H1Session {
-    shared: Arc<Shared>,
+    shared: Arc<Shared<Template>>,
     window: Window,
     stage: Stage,
     reader: AnswerReader,
@@ -79,8 +88,10 @@ enum Stage {
     Finished,
 }
 
-impl H1Session {
-    pub(crate) fn new(shared: Arc<Shared>, plan: &SessionPlan) -> Self {
+impl Speaks for H1Session {
+    type Template = Template;
+
+    fn new(shared: Arc<Shared<Template>>, plan: &SessionPlan, _streams: u32) -> Self {
         Self {
             shared,
             window: plan.window,
@@ -98,7 +109,9 @@ impl H1Session {
             counts: Counts::default(),
         }
     }
+}
 
+impl H1Session {
     fn fail(&mut self, outcome: RequestOutcome, now_ns: u64, recorder: &mut Recorder<Counts>) {
         self.unwritten = false;
         if let Some(in_hand) = self.in_hand.take() {
@@ -110,20 +123,10 @@ impl H1Session {
     fn answered(&mut self, now_ns: u64, recorder: &mut Recorder<Counts>) {
         self.answers += 1;
         self.free_since_ns = now_ns;
-        let outcome = match &self.in_hand {
-            Some(_) if self.status != 200 => Some(RequestOutcome::HttpStatus(self.status)),
-            Some(in_hand) if !in_hand.body.holds(&self.shared.ask.file) => {
-                Some(RequestOutcome::WrongBody)
-            }
-            _ => None,
-        };
-        if let Some(outcome) = outcome {
-            self.fail(outcome, now_ns, recorder);
-        } else if let Some(in_hand) = self.in_hand.take() {
-            in_hand.answered(now_ns, recorder);
-            self.counts.body_bytes += in_hand.body.seen_bytes();
-            self.counts.bodies_unchecked += u64::from(!in_hand.body.is_checked());
-            self.counts.answered_in_window += u64::from(self.window.contains(now_ns));
+        if let Some(in_hand) = self.in_hand.take() {
+            let file = &self.shared.ask.file;
+            let (window, counts) = (self.window, &mut self.counts);
+            in_hand.complete(self.status, file, now_ns, window, counts, recorder);
         }
         if self.shared.a_connection_each {
             let until_ns = now_ns + CLOSE_WITHIN_NS;
@@ -395,16 +398,10 @@ impl Session for H1Session {
     }
 
     fn finish(&mut self, now_ns: u64, recorder: &mut Recorder<Counts>) {
-        let written = self
-            .in_hand
-            .as_ref()
-            .is_some_and(|in_hand| in_hand.written_ns.is_some());
-        let outcome = if written {
-            RequestOutcome::Unanswered
-        } else {
-            RequestOutcome::NeverWritten
-        };
-        self.fail(outcome, now_ns, recorder);
+        if let Some(in_hand) = &self.in_hand {
+            let outcome = in_hand.at_the_end();
+            self.fail(outcome, now_ns, recorder);
+        }
         self.stage = Stage::Finished;
         recorder.claims.push(self.counts);
     }

@@ -62,7 +62,11 @@ mod tests {
 
     #[test]
     fn a_signal_is_written_without_its_prefix() {
-        for (word, name) in [("TERM", "SIGTERM"), ("QUIT", "SIGQUIT"), ("USR1", "SIGUSR1")] {
+        for (word, name) in [
+            ("TERM", "SIGTERM"),
+            ("QUIT", "SIGQUIT"),
+            ("USR1", "SIGUSR1"),
+        ] {
             let signal: StopSignal = serde_json::from_value(word.into()).expect(word);
             assert_eq!(signal.to_string(), name);
             assert_eq!(signal.is_usual(), word == "TERM");

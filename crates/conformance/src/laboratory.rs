@@ -1,5 +1,6 @@
 //! The bench of real processes: a target that is built.
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,10 +8,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::kill;
 use nix::unistd::Pid;
 use plimsoll_host::isolation::CpuList;
-use plimsoll_host::process::{Child, Launch, choose_port};
+use plimsoll_host::process::{Child, Launch, StopSignal, choose_port};
 use plimsoll_host::signals::Stop;
 
 use super::subject::{Bench, Ended, Environment, Server, Subject};
@@ -31,10 +32,14 @@ pub struct Program {
     pub environment: Environment,
     /// Variables of the caller's environment that it must not see.
     pub unset: Vec<String>,
+    /// The signal that asks it to stop.
+    pub stop_signal: StopSignal,
     /// The path that answers 200 once it is ready.
     pub health_path: &'static str,
-    /// The variable by which it gets another port for HTTP about itself, if it wants one.
-    pub http_port_variable: Option<&'static str>,
+    /// The variables by which it gets further ports.
+    pub ports: Vec<&'static str>,
+    /// The one of them whose port is for HTTP about itself; where it is none of them, the main port is.
+    pub http_port: &'static str,
 }
 
 /// Starts a target that is built.
@@ -89,20 +94,23 @@ impl Laboratory {
         launch.env_remove.clone_from(&program.unset);
         launch.env = pairs(&program.environment);
         launch.env.push(("PORT".into(), port.to_string()));
-        let mut http_port = port;
-        if let Some(variable) = program.http_port_variable {
-            http_port = another_port(port)?;
-            launch.env.push((variable.into(), http_port.to_string()));
+        let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let mut others = BTreeMap::new();
+        for variable in &program.ports {
+            let other =
+                another_port(|free| free == port || others.values().any(|it| *it == at(free)))?;
+            launch.env.push(((*variable).into(), other.to_string()));
+            others.insert(*variable, at(other));
         }
         launch.env.extend(pairs(environment));
         launch.cpus.clone_from(&self.cpus);
         launch.secrets.add_of_environment(&program.environment);
         let child = launch.start(None).map_err(|error| error.to_string())?;
-        let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         Ok(Launched {
             child,
             address: at(port),
-            http: at(http_port),
+            http: *others.get(program.http_port).unwrap_or(&at(port)),
+            others,
         })
     }
 }
@@ -112,13 +120,17 @@ struct Launched {
     child: Child,
     address: SocketAddr,
     http: SocketAddr,
+    others: Others,
 }
 
-/// A free port that is not this one: nobody listens there yet, so it may be chosen twice.
-fn another_port(taken: u16) -> Result<u16, String> {
+/// Further addresses by the variable of their port.
+type Others = BTreeMap<&'static str, SocketAddr>;
+
+/// A free port that is not taken by us: nobody listens there yet, so one may be chosen twice.
+fn another_port(taken: impl Fn(u16) -> bool) -> Result<u16, String> {
     loop {
         let port = choose_port().map_err(|error| error.to_string())?;
-        if port != taken {
+        if !taken(port) {
             return Ok(port);
         }
     }
@@ -133,23 +145,13 @@ fn pairs(environment: &Environment) -> Vec<(String, String)> {
 
 impl Bench for Laboratory {
     fn start(&self, environment: &Environment) -> Result<Box<dyn Server>, String> {
-        let Launched {
-            mut child,
-            address,
-            http,
-        } = self.launch(environment)?;
-        let health = format!("http://{http}{}", self.program.health_path);
-        child
+        let mut launched = self.launch(environment)?;
+        let health = format!("http://{}{}", launched.http, self.program.health_path);
+        launched
+            .child
             .wait_ready(&health, READY_TIMEOUT, &self.stop)
             .map_err(|error| error.to_string())?;
-        let (pid, log) = (child.pid(), child.log().to_owned());
-        Ok(Box::new(Process {
-            child: Mutex::new(child),
-            pid,
-            log,
-            address,
-            http,
-        }))
+        Ok(Box::new(Process::of(launched, self.program.stop_signal)))
     }
 
     fn start_refused(&self, environment: &Environment, limit: Duration) -> Result<Ended, String> {
@@ -180,12 +182,32 @@ fn wait(child: &mut Child, limit: Duration) -> Result<Option<std::process::ExitS
 struct Process {
     child: Mutex<Child>,
     pid: i32,
+    stop_signal: StopSignal,
     log: PathBuf,
     address: SocketAddr,
     http: SocketAddr,
+    others: Others,
 }
 
 impl Process {
+    fn of(launched: Launched, stop_signal: StopSignal) -> Self {
+        let Launched {
+            child,
+            address,
+            http,
+            others,
+        } = launched;
+        Self {
+            pid: child.pid(),
+            log: child.log().to_owned(),
+            child: Mutex::new(child),
+            stop_signal,
+            address,
+            http,
+            others,
+        }
+    }
+
     fn child(&self) -> MutexGuard<'_, Child> {
         // A child is sound whatever panicked beside it.
         self.child.lock().unwrap_or_else(PoisonError::into_inner)
@@ -199,6 +221,10 @@ impl Server for Process {
 
     fn http(&self) -> SocketAddr {
         self.http
+    }
+
+    fn at(&self, variable: &str) -> Option<SocketAddr> {
+        self.others.get(variable).copied()
     }
 
     fn process(&self) -> Option<i32> {
@@ -215,8 +241,8 @@ impl Server for Process {
         // Its number is somebody else's once it was waited for.
         match child.try_ended().map_err(|error| error.to_string())? {
             Some(_) => Err("it has ended by itself".to_owned()),
-            None => kill(Pid::from_raw(self.pid), Signal::SIGTERM)
-                .map_err(|error| format!("SIGTERM: {error}")),
+            None => kill(Pid::from_raw(self.pid), self.stop_signal.signal())
+                .map_err(|error| format!("{}: {error}", self.stop_signal)),
         }
     }
 
@@ -229,6 +255,8 @@ impl Server for Process {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::case::poll;
+    use std::collections::BTreeSet;
 
     const LIMIT: Duration = Duration::from_secs(20);
 
@@ -240,8 +268,10 @@ mod tests {
             folder: folder.to_owned(),
             environment: Environment::from([("CPU_PASSES".to_owned(), "7".to_owned())]),
             unset: Vec::new(),
+            stop_signal: StopSignal::Usr1,
             health_path: "/health",
-            http_port_variable: Some("METRICS_PORT"),
+            ports: vec!["METRICS_PORT", "OTHER_PORT"],
+            http_port: "METRICS_PORT",
         };
         Laboratory::new(program, folder, &Stop::new())
     }
@@ -284,12 +314,31 @@ mod tests {
     }
 
     #[test]
-    fn http_about_itself_may_have_a_port_of_its_own() {
+    fn a_program_is_ended_by_its_own_signal() {
         let folder = tempfile::tempdir().expect("temp");
-        let laboratory = laboratory(folder.path(), "echo \"$PORT $METRICS_PORT\"; exit 2");
-        let ended = laboratory.start_refused(&Environment::new(), LIMIT);
-        let output = ended.expect("ends").output;
-        let (port, other) = output.trim().split_once(' ').expect("two");
-        assert!(port != other && other.parse::<u16>().is_ok(), "{output}");
+        let script =
+            "trap 'exit 3' TERM; trap 'exit 0' USR1; echo up; while :; do sleep 0.01; done";
+        let launched = laboratory(folder.path(), script).launch(&Environment::new());
+        let process = Process::of(launched.expect("starts"), StopSignal::Usr1);
+        let up = || Ok(((), process.output() == "up\n"));
+        assert_eq!(poll(LIMIT, up), Ok(((), true)), "its traps are set");
+        process.terminate().expect("runs");
+        assert_eq!(process.wait(LIMIT), Ok(Some(0)));
+    }
+
+    #[test]
+    fn a_program_may_have_further_ports() {
+        let folder = tempfile::tempdir().expect("temp");
+        let script = "echo \"$PORT $METRICS_PORT $OTHER_PORT\"; exec sleep 60";
+        let launched = laboratory(folder.path(), script).launch(&Environment::new());
+        let process = Process::of(launched.expect("starts"), StopSignal::Term);
+        let printed = || Ok(((), process.output().ends_with('\n')));
+        assert_eq!(poll(LIMIT, printed), Ok(((), true)));
+        let other = process.at("OTHER_PORT").expect("asked for");
+        let ports = [process.address(), process.http(), other].map(|at| at.port());
+        let told = ports.map(|port| port.to_string()).join(" ");
+        assert_eq!(process.output().trim(), told);
+        assert_eq!(BTreeSet::from(ports).len(), 3, "{told}");
+        assert_eq!(process.at("ANOTHER_PORT"), None);
     }
 }

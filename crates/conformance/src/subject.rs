@@ -65,6 +65,11 @@ pub trait Server: Send + Sync {
         self.address()
     }
 
+    /// Where it listens on the port of this variable, if it has one of that name.
+    fn at(&self, _variable: &str) -> Option<SocketAddr> {
+        None
+    }
+
     /// Its process, when it has one here: the checker then sees whether it was kept from its core.
     fn process(&self) -> Option<i32> {
         None
@@ -73,7 +78,7 @@ pub trait Server: Send + Sync {
     /// What it has printed so far.
     fn output(&self) -> String;
 
-    /// Sends SIGTERM.
+    /// Sends the signal that asks it to stop: SIGTERM, unless its manifest names another.
     ///
     /// # Errors
     /// The process is gone, or may not be signalled.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_host::Error;
 use plimsoll_host::isolation::CpuList;
-use plimsoll_host::process::{Child, Launch, last_lines};
+use plimsoll_host::process::{Child, Launch, StopSignal, last_lines};
 use plimsoll_host::signals::Stop;
 use plimsoll_testing::eventually;
 
@@ -154,6 +154,20 @@ fn sigterm_gives_a_child_the_chance_to_end_itself() {
     assert_eq!(last_lines(child.log(), 1), ["drained"]);
     let again = child.terminate(PATIENCE).expect("ended before");
     assert_eq!(again.status, ended.status);
+}
+
+#[test]
+fn a_child_gets_the_signal_that_it_takes_for_an_end() {
+    let folder = tempfile::tempdir().expect("temp");
+    let script = "trap 'exit 3' TERM; trap 'exit 7' QUIT; echo up; while :; do sleep 0.01; done";
+    for (signal, code) in [(StopSignal::Term, 3), (StopSignal::Quit, 7)] {
+        let mut launch = launch(folder.path(), script);
+        launch.stop_signal = signal;
+        let mut child = launch.start(None).expect("starts");
+        lines(&child, 1);
+        let ended = child.terminate(PATIENCE).expect("ended");
+        assert_eq!((ended.status.code(), ended.killed), (Some(code), false));
+    }
 }
 
 #[test]

@@ -13,6 +13,7 @@ use plimsoll_core::secret::Secrets;
 use super::cap::Watched;
 use super::log::{first_json_line, last_lines, scrub};
 use super::spawn::describe;
+use super::stop_signal::StopSignal;
 use super::tree::{descendants, start_time_ticks};
 use crate::error::{Error, Result};
 use crate::http;
@@ -49,6 +50,8 @@ pub struct Child {
     ended: Option<ExitStatus>,
     /// Removed from its log once it has ended.
     secrets: Secrets,
+    /// Asks it to stop.
+    stop_signal: StopSignal,
 }
 
 impl Child {
@@ -65,12 +68,19 @@ impl Child {
             child,
             ended: None,
             secrets: Secrets::default(),
+            stop_signal: StopSignal::default(),
         }
     }
 
     /// The same child, with these secrets to be removed from its log.
     pub(super) fn without(mut self, secrets: &Secrets) -> Self {
         self.secrets = secrets.clone();
+        self
+    }
+
+    /// The same child, with the signal that asks it to stop.
+    pub(super) fn stopped_by(mut self, signal: StopSignal) -> Self {
+        self.stop_signal = signal;
         self
     }
 
@@ -230,7 +240,7 @@ impl Child {
         }
     }
 
-    /// Sends SIGTERM to its process group, gives it `grace` to end, then kills it. Everything that it started is killed
+    /// Sends its stop signal to its process group, gives it `grace` to end, then kills it. Everything that it started is killed
     /// in any case.
     ///
     /// # Errors
@@ -248,7 +258,7 @@ impl Child {
         // unrelated processes.
         let below = self.descendants_with_start();
         // This fails only if the whole group is already gone.
-        let _ = killpg(Pid::from_raw(self.pid()), Signal::SIGTERM);
+        let _ = killpg(Pid::from_raw(self.pid()), self.stop_signal.signal());
         while self.try_ended()?.is_none() && asked.elapsed() < grace {
             std::thread::sleep(POLL);
         }

@@ -7,6 +7,7 @@
 //! log    the end of a log, and its first JSON line
 //! cap    how long a log may become
 //! ports  a free port, and whether one is taken
+//! stop_signal  the signal that asks a process to stop
 //! tree   the descendants of a process
 //! ```
 
@@ -15,6 +16,7 @@ mod child;
 mod log;
 mod ports;
 mod spawn;
+mod stop_signal;
 mod tree;
 
 pub use cap::LOG_MAX_BYTES;
@@ -22,4 +24,5 @@ pub use child::{Child, Ended};
 pub use log::{first_json_line, last_lines};
 pub use ports::{choose_port, port_taken};
 pub use spawn::{Launch, Piped, program_path};
+pub use stop_signal::StopSignal;
 pub use tree::{descendants, start_time_ticks};

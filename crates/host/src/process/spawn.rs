@@ -16,6 +16,7 @@ use plimsoll_core::secret::Secrets;
 
 use super::cap::Watched;
 use super::child::Child;
+use super::stop_signal::StopSignal;
 use crate::error::{Error, Result};
 use crate::isolation::{Cgroup, CpuList};
 use crate::secret_variables;
@@ -42,6 +43,8 @@ pub struct Launch {
     pub secrets: Secrets,
     /// The network namespace that it runs in; `None`: ours.
     pub network: Option<Arc<File>>,
+    /// The signal that asks it to stop.
+    pub stop_signal: StopSignal,
 }
 
 /// A child that we talk to.
@@ -69,6 +72,7 @@ impl Launch {
             cpus: None,
             secrets: Secrets::default(),
             network: None,
+            stop_signal: StopSignal::default(),
         }
     }
 
@@ -85,7 +89,7 @@ impl Launch {
             .stdout(self.writer(&log)?)
             .stderr(self.writer(&log)?);
         let child = self.spawn(command)?;
-        Ok(Child::new(self.name.clone(), self.log.clone(), log, child).without(&self.secrets))
+        Ok(self.watched(log, child))
     }
 
     /// Like [`Launch::start`], for a child that we talk to: only its stderr goes to the log. Its stdin also ends when
@@ -102,14 +106,19 @@ impl Launch {
             .stderr(self.writer(&log)?);
         let mut child = self.spawn(command)?;
         let pipes = child.stdin.take().zip(child.stdout.take());
-        let child =
-            Child::new(self.name.clone(), self.log.clone(), log, child).without(&self.secrets);
+        let child = self.watched(log, child);
         let (stdin, stdout) = pipes.ok_or_else(|| self.failed("has no pipes"))?;
         Ok(Piped {
             child,
             stdin,
             stdout,
         })
+    }
+
+    fn watched(&self, log: Watched, child: std::process::Child) -> Child {
+        Child::new(self.name.clone(), self.log.clone(), log, child)
+            .without(&self.secrets)
+            .stopped_by(self.stop_signal)
     }
 
     fn make_log(&self) -> Result<Watched> {

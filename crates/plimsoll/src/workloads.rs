@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use plimsoll_document::{Tell, Tellers};
-use plimsoll_workload::{Key, Parameter, Workload};
+use plimsoll_workload::{Keys, Parameter, Workload};
 
 /// All of them. The first is the usual one.
 pub(crate) static ALL: &[&dyn Workload] = &[
@@ -32,10 +32,13 @@ pub(crate) fn usual() -> &'static str {
     ALL.first().map_or("", |workload| workload.about().name)
 }
 
-/// The keys that only the manifests of that workload have.
-pub(crate) fn manifest_keys(workload: &str) -> Option<&'static [Key]> {
+/// What that workload demands of the manifests of its targets.
+pub(crate) fn manifest_keys(workload: &str) -> Option<Keys> {
     let named = ALL.iter().find(|known| known.about().name == workload);
-    named.map(|workload| workload.manifest_keys())
+    named.map(|workload| Keys {
+        own: workload.manifest_keys(),
+        rule: workload.manifest_rule(),
+    })
 }
 
 /// Reads the name of one of them.

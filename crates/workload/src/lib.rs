@@ -41,7 +41,7 @@ pub use counters::Counters;
 pub use drive::{Drive, DriveError, Findings, machines, machines_with_findings};
 pub use parameter::{Choice, Fit, Kind, Parameter, Usual};
 pub use plan::{Afterwards, Demand, Job, Outcome, Plan, Row, Seen, Series, Told};
-pub use plimsoll_targets::manifest::{Key, Manifest, Takes};
+pub use plimsoll_targets::manifest::{Key, Keys, Manifest, Rule, Takes};
 pub use values::{Value, Values};
 
 /// A kind of load.
@@ -55,6 +55,11 @@ pub trait Workload: Sync {
     /// The keys that only the manifests of its targets have.
     fn manifest_keys(&self) -> &'static [Key] {
         &[]
+    }
+
+    /// What else must hold of these manifests: a rule that one key alone cannot break.
+    fn manifest_rule(&self) -> Rule {
+        Keys::default().rule
     }
 
     /// The environment variables of its contract, besides those of every contract. Plimsoll removes them from the

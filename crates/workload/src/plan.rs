@@ -177,7 +177,10 @@ pub struct Told {
     pub path: Cow<'static, str>,
     /// Path that says whether the target is ready.
     pub health_path: &'static str,
-    /// Environment variables, besides its port and its number of threads.
+    /// The variable of the port that sessions connect to, for a target that has a port of its own for them. `None`, and
+    /// for all other targets: the port of `PORT`.
+    pub port: Option<&'static str>,
+    /// Environment variables, besides its ports and its number of threads.
     pub variables: Vec<(String, String)>,
 }
 

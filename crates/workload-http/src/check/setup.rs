@@ -1,0 +1,16 @@
+//! The environments that cases need. Cases with the same setup share one server.
+
+use plimsoll_conformance::{Setup, Sharing};
+
+/// Most cases: the contract's defaults.
+pub(super) static BASE: Setup = Setup::new("base", Sharing::Together).lasting();
+
+/// Cases of time, or of thousands of requests: the defaults, but one case after the other.
+pub(super) static IN_TURN: Setup = Setup::new("in-turn", Sharing::InTurn).lasting();
+
+/// A case that only waits: its server is its own.
+pub(super) static IDLE: Setup = Setup::new("idle", Sharing::Alone).lasting();
+
+/// The longest body is short.
+pub(super) static SHORT_BODIES: Setup =
+    Setup::new("short-bodies", Sharing::Together).server(&[("MAX_BODY_BYTES", "4096")]);

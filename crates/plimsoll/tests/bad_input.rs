@@ -149,7 +149,10 @@ fn audio_of_another_format_comes_with_the_line_that_converts_it() {
 #[test]
 fn urls_that_cannot_be_measured_are_refused() {
     for (url, names) in [
-        ("ftp://localhost/ws", ["wss:// for TLS", "ws://HOST:PORT/PATH"]),
+        (
+            "ftp://localhost/ws",
+            ["wss:// for TLS", "ws://HOST:PORT/PATH"],
+        ),
         ("localhost:3000", ["localhost:3000", "ws://HOST:PORT/PATH"]),
         (
             "ws://no-such-host.invalid/",

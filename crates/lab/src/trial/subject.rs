@@ -162,12 +162,8 @@ impl TargetUrl {
     /// # Errors
     /// One line if nothing listens, or if they do not agree.
     pub(super) fn must_answer(&self, conditions: &Conditions) -> Result<Option<Tls>> {
-        let refuse = |why: &str| {
-            Error::Usage(format!(
-                "nothing can be measured at {}: {why}",
-                self.text
-            ))
-        };
+        let refuse =
+            |why: &str| Error::Usage(format!("nothing can be measured at {}: {why}", self.text));
         let lost = |error: std::io::Error| {
             refuse(&format!(
                 "{error}; start the server first, or correct --url"

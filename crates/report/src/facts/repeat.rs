@@ -116,7 +116,12 @@ fn command(
         }
     }
     flag("seed", seed.to_string());
-    if trial.environment.tls.as_ref().is_some_and(|tls| !tls.verified) {
+    if trial
+        .environment
+        .tls
+        .as_ref()
+        .is_some_and(|tls| !tls.verified)
+    {
         words.push("--tls-insecure".to_owned());
     }
     words.extend(Some(flags(trial, tellers)).filter(|flags| !flags.is_empty()));

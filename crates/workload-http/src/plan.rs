@@ -9,17 +9,19 @@ use plimsoll_core::record::LoadUnit;
 use plimsoll_core::session::Endpoint;
 use plimsoll_core::slo::Slo;
 use plimsoll_workload::{
-    Afterwards, Demand, Drive, Job, Outcome, Plan, Refusal, Row, Seen, Series, Told, Value, Values,
-    Workload, machines_with_findings,
+    Afterwards, Demand, Drive, Job, Manifest, Outcome, Plan, Refusal, Row, Seen, Series, Told,
+    Value, Values, Workload, machines_with_findings,
 };
 
 use crate::Http;
 use crate::ask::Ask;
+use crate::check::Protocol;
 use crate::h1::{self, BROWSER_FIELDS, InvalidRequest, Method, Path, RequestSpec};
 use crate::h2;
 use crate::h2_session::H2Session;
-use crate::load::{CONNECTIONS, HttpLoad, Protocol, SIZES_BYTES, Test, slo};
+use crate::load::{CONNECTIONS, HttpLoad, SIZES_BYTES, Test, slo};
 use crate::machines::{Connections, Load};
+use crate::manifest;
 use crate::outcome_record::outcome;
 use crate::session::{H1Session, Shared, Speaks};
 
@@ -152,6 +154,10 @@ impl Plan for HttpPlan {
         1_000
     }
 
+    fn must_fit(&self, manifest: &Manifest) -> Result<(), Refusal> {
+        manifest::must_have(manifest, &self.load)
+    }
+
     fn demand(&self, load: u32, _profile: &Profile) -> Demand {
         Demand {
             sessions: self.load.connections,
@@ -164,6 +170,7 @@ impl Plan for HttpPlan {
         Told {
             path: self.load.path().into(),
             health_path: "/healthz",
+            port: (self.load.protocol == Protocol::H2c).then_some(manifest::H2_PORT),
             variables: Vec::new(),
         }
     }

@@ -17,7 +17,7 @@ use crate::calibrate::Work;
 use crate::counters::Counters;
 use crate::drive::{Drive, Findings};
 use crate::values::Values;
-use crate::{Refusal, Workload};
+use crate::{Manifest, Refusal, Workload};
 
 /// What the sessions of a trial do.
 ///
@@ -48,6 +48,14 @@ pub trait Plan: fmt::Debug + Send + Sync {
     /// The load that a search tries first, unless the user gave another.
     fn first_load(&self) -> u32 {
         400
+    }
+
+    /// Refuses a target that does not have what the load asks for, by what its manifest says.
+    ///
+    /// # Errors
+    /// One line with the remedy.
+    fn must_fit(&self, _manifest: &Manifest) -> Result<(), Refusal> {
+        Ok(())
     }
 
     /// What a load needs.

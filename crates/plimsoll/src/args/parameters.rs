@@ -212,12 +212,33 @@ fn usual(row: &Parameter) -> Option<&'static str> {
     }
 }
 
+/// The words that any of these workloads takes, each once. If there are several workloads, each word says whose it is.
+fn choices(owners: &[Owned]) -> Vec<(&'static str, String)> {
+    let mut words: Vec<(&'static str, String)> = Vec::new();
+    for owner in owners {
+        let Kind::OneOf(choices) = owner.row.kind else {
+            continue;
+        };
+        for choice in choices {
+            let about = match owners {
+                [_] => choice.about.to_owned(),
+                _ => format!("{}: {}", owner.workload, choice.about),
+            };
+            match words.iter_mut().find(|(name, _)| *name == choice.name) {
+                Some((_, known)) => *known = format!("{known}; {about}"),
+                None => words.push((choice.name, about)),
+            }
+        }
+    }
+    words
+}
+
 /// Reads a value that any of these workloads takes. Which of them is asked is known later.
 fn parser(owners: &[Owned]) -> ValueParser {
-    if let Kind::OneOf(choices) = owners[0].row.kind {
-        let names = choices
-            .iter()
-            .map(|choice| PossibleValue::new(choice.name).help(choice.about));
+    if matches!(owners[0].row.kind, Kind::OneOf(_)) {
+        let names = choices(owners)
+            .into_iter()
+            .map(|(name, about)| PossibleValue::new(name).help(about));
         return PossibleValuesParser::new(names).map(Value::Word).into();
     }
     let rows: Vec<_> = owners.iter().map(|of| of.row).collect();

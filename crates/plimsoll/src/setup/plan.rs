@@ -30,7 +30,9 @@ pub(crate) fn plan(
     if manifest.is_none() {
         secrets::add_of_environment(workload, &mut values)?;
     }
-    Ok(workload.plan(values)?)
+    let plan = workload.plan(values)?;
+    manifest.map_or(Ok(()), |manifest| plan.must_fit(manifest))?;
+    Ok(plan)
 }
 
 /// The parameters that are properties of a target.

@@ -116,10 +116,12 @@ mod tests {
                 (cells[0].trim_matches('`').to_owned(), cells[2].to_owned())
             })
             .collect();
-        let built_in: BTreeMap<String, String> = plans()
+        let slos = plans();
+        let slos = slos
             .iter()
-            .map(|plan| {
-                let slo = plan.slo();
+            .flat_map(|plan| std::iter::once(plan.slo()).chain(plan.further_slos()));
+        let built_in: BTreeMap<String, String> = slos
+            .map(|slo| {
                 let gates = slo.gates.iter().filter(|gate| gate.threshold > 0.0);
                 let gates: Vec<String> = gates
                     .map(|gate| format!("`{}` {}", gate.metric.name(), gate.threshold))

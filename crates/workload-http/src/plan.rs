@@ -6,11 +6,13 @@ use std::sync::Arc;
 use plimsoll_core::caveat::Caveat;
 use plimsoll_core::profile::Profile;
 use plimsoll_core::record::LoadUnit;
+use plimsoll_core::sanity::MetricNames;
 use plimsoll_core::session::Endpoint;
 use plimsoll_core::slo::Slo;
+use plimsoll_workload::counters::Counted;
 use plimsoll_workload::{
-    Afterwards, Demand, Drive, Job, Manifest, Outcome, Plan, Refusal, Row, Seen, Series, Told,
-    Value, Values, Workload, machines_with_findings,
+    Afterwards, Counters, Demand, Drive, Job, Manifest, Outcome, Plan, Refusal, Row, Seen, Series,
+    Told, Value, Values, Workload, machines_with_findings,
 };
 
 use crate::Http;
@@ -186,6 +188,17 @@ impl Plan for HttpPlan {
 
     fn source_addresses(&self) -> &[IpAddr] {
         &self.load.source_addresses
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(Counters {
+            names: MetricNames {
+                frames: "http_requests_total",
+                partials: "count of answers",
+                sessions: "http_connections_accepted_total",
+            },
+            counted: Counted::Requests,
+        })
     }
 
     fn is_bound_by_the_machine(&self) -> bool {

@@ -311,9 +311,18 @@ mod tests {
             ("ws --test fanout --rate 0", "--rate 0"),
             (
                 "echo --test storm",
-                "--test is for --workload ws, this is echo",
+                "--test is for --workload ws, http, this is echo",
             ),
             ("stt --audio nowhere.wav", "--audio nowhere.wav"),
+            ("http --test storm", "--test storm: give one of rate, post"),
+            (
+                "http --streams 5",
+                "--streams is for --protocol h2c, this is h1",
+            ),
+            (
+                "http --test connect --protocol h2c",
+                "leave --protocol h2c out",
+            ),
         ] {
             let text = planned(line).expect_err(line);
             assert!(

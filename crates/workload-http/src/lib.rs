@@ -34,7 +34,7 @@ use std::sync::Arc;
 
 use plimsoll_conformance::Check;
 use plimsoll_workload::{
-    About, Checked, Key, Parameter, Plan, Refusal, Rule, Values, Work, Workload,
+    About, Checked, Key, Manifest, Parameter, Plan, Refusal, Rule, Values, Work, Workload,
 };
 
 use calibrate::WORKS;
@@ -73,6 +73,10 @@ impl Workload for Http {
     fn suite(&self, _values: &Values, target: Option<&Checked<'_>>) -> Option<Box<dyn Check>> {
         let offer = target.map_or_else(Offer::default, |target| manifest::offer(target.manifest));
         Some(Box::new(HttpSuite::new(offer)))
+    }
+
+    fn case_ids(&self, _values: &Values, manifest: &Manifest) -> Vec<String> {
+        HttpSuite::new(manifest::offer(manifest)).case_ids()
     }
 
     fn works(&self) -> &'static [&'static dyn Work] {

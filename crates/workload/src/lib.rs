@@ -84,6 +84,12 @@ pub trait Workload: Sync {
         None
     }
 
+    /// The ids of all cases that a target with this manifest has, and so may deviate from.
+    fn case_ids(&self, values: &Values, _manifest: &Manifest) -> Vec<String> {
+        let suite = self.suite(values, None);
+        suite.map_or_else(Vec::new, |suite| suite.case_ids())
+    }
+
     /// The plan for these values: of this workload's parameters, fitting together as [`Parameter::fits`] says, and with
     /// the usual values where none was given. Given the values of a plan, the plan is the same.
     ///

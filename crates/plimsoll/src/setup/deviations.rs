@@ -15,8 +15,7 @@ pub(crate) fn must_be_known(
     if manifest.deviations.is_empty() {
         return Ok(());
     }
-    let suite = workload.suite(values, None);
-    let cases = suite.map_or_else(Vec::new, |suite| suite.case_ids());
+    let cases = workload.case_ids(values, manifest);
     let mut named = manifest.deviations.keys();
     match named.find(|id| !cases.contains(id)) {
         None => Ok(()),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::case::{Case, Level, Trial, Verdict};
+use super::case::{Case, Verdict};
 use super::subject::{Bench, Environment};
 use super::suite::Suite;
 
@@ -17,18 +17,14 @@ impl<S: Suite> Case<S> {
     /// The case that each of these values of this variable is refused: `bad-value-` and the variable's name.
     #[must_use]
     pub fn of_bad_values(name: &'static str, values: &'static [&'static str]) -> Self {
-        Self {
-            id: format!("bad-value-{}", name.to_lowercase().replace('_', "-")).into(),
-            title: format!("{name} with a bad value is refused").into(),
-            expected: format!(
-                "exit code 2 and one line that names {name}, for {}",
-                values.join(" and ")
-            )
-            .into(),
-            tolerance: TOLERANCE,
-            level: Level::Must,
-            trial: Trial::OnBench(Box::new(move |bench| refused(bench, name, values))),
-        }
+        let id = format!("bad-value-{}", name.to_lowercase().replace('_', "-"));
+        let title = format!("{name} with a bad value is refused");
+        let values_told = values.join(" and ");
+        let expected = format!("exit code 2 and one line that names {name}, for {values_told}");
+        Self::on_bench(id, title, expected, move |bench| {
+            refused(bench, name, values)
+        })
+        .failed_by_delay_of(TOLERANCE)
     }
 }
 

@@ -121,6 +121,23 @@ impl<S: Suite> Case<S> {
         }
     }
 
+    /// A case that starts servers itself.
+    pub fn on_bench(
+        id: impl Into<Cow<'static, str>>,
+        title: impl Into<Cow<'static, str>>,
+        expected: impl Into<Cow<'static, str>>,
+        run: impl Fn(&dyn Bench) -> Verdict + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            id: id.into(),
+            title: title.into(),
+            expected: expected.into(),
+            tolerance: AT_ONCE,
+            level: Level::Must,
+            trial: Trial::OnBench(Box::new(run)),
+        }
+    }
+
     /// The same case in a setup whose variables it needs.
     #[must_use]
     pub fn in_setup(mut self, special: &'static Setup) -> Self {

@@ -199,7 +199,7 @@ impl<S: Suite> Runner<'_, S> {
                 ),
             },
             Trial::OnSite { setup, .. } => format!("starts it with {}", setup.variables()),
-            Trial::OnBench(_) => "starts it with a bad value".to_owned(),
+            Trial::OnBench(_) => "starts it itself".to_owned(),
         };
         format!("the target was given by its URL, and this case {why}")
     }

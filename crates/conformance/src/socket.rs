@@ -148,7 +148,7 @@ impl Socket {
         request: &[u8],
         number: u64,
     ) -> Result<Upgrade<Self>, String> {
-        let mut stream = connect(address, how.small_buffers)?;
+        let mut stream = connect(address, how.small_buffers.then_some(2048))?;
         let pieces = if how.byte_by_byte { 1 } else { request.len() };
         for piece in request.chunks(pieces) {
             stream
@@ -449,11 +449,18 @@ pub fn describe(incoming: &Incoming) -> String {
     }
 }
 
-fn connect(address: SocketAddr, small_buffers: bool) -> Result<TcpStream, String> {
+/// A connection whose writes have a time-out and whose segments leave at once.
+///
+/// `receive_bytes` asks for a receive buffer of this size, and for a small segment size that keeps the other side's
+/// buffer small too: see [`Connection::small_buffers`].
+///
+/// # Errors
+/// The server does not accept it.
+pub fn connect(address: SocketAddr, receive_bytes: Option<usize>) -> Result<TcpStream, String> {
     let connect = || -> std::io::Result<TcpStream> {
         let socket = Sys::new(Domain::for_address(address), Type::STREAM, None)?;
-        if small_buffers {
-            socket.set_recv_buffer_size(2048)?;
+        if let Some(bytes) = receive_bytes {
+            socket.set_recv_buffer_size(bytes)?;
             #[cfg(target_os = "linux")]
             socket.set_tcp_mss(536)?;
         }

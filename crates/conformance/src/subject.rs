@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use plimsoll_host::resources::{Sampler, Source};
 
 /// Environment variables.
 pub type Environment = BTreeMap<String, String>;
@@ -73,6 +75,13 @@ pub trait Server: Send + Sync {
     /// Its process, when it has one here: the checker then sees whether it was kept from its core.
     fn process(&self) -> Option<i32> {
         None
+    }
+
+    /// The memory of its processes, if it has them here.
+    fn memory_bytes(&self) -> Option<u64> {
+        let tree = Source::Tree(self.process()?);
+        let sample = Sampler::new(tree, Instant::now()).sample_light();
+        sample.map(|sample| sample.rss_bytes)
     }
 
     /// What it has printed so far.

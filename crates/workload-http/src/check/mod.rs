@@ -3,10 +3,11 @@
 //! A case is one function in the file of its group, and one line in that file's list. A list has only what the target
 //! [`Offer`]s.
 //!
-//! - Groups: `routes`, with `sum`; `keep_alive`, `pipelining`, `chunked`, `fragments`, `framing`, `metrics`.
+//! - Groups: `routes`, with `sum`; `keep_alive`, `pipelining`, `chunked`, `fragments`, `framing`, `metrics`, `limits`,
+//!   `h2c`, `life`.
 //! - [`Offer`]: what a target has. `setup`: the environments that cases need.
 //! - `talk`: a connection, as cases use it. `refusal`: what a broken rule gets. `exchange`: a request and the answer that is wanted. `answer`: how answers are
-//!   read.
+//!   read. `h2_line`: a connection of HTTP/2.
 
 mod answer;
 mod chunked;
@@ -14,7 +15,11 @@ mod date;
 mod exchange;
 mod fragments;
 mod framing;
+mod h2_line;
+mod h2c;
 mod keep_alive;
+mod life;
+mod limits;
 mod metrics;
 mod offer;
 mod pipelining;
@@ -53,19 +58,28 @@ const WORKERS: (&str, &str) = ("WORKER_THREADS", "2");
 /// How long a connection may be idle.
 const IDLE: Duration = Duration::from_secs(10);
 
+/// How long a request may stay unfinished.
+const UNFINISHED: Duration = Duration::from_secs(60);
+
 /// The cases for one target.
 #[derive(Debug, Clone)]
 pub struct HttpSuite {
     offer: Offer,
     /// How long the case of an idle connection waits. Tests have no 10 s.
     idle: Duration,
+    /// How long a request may stay unfinished. Tests have no 60 s.
+    unfinished: Duration,
 }
 
 impl HttpSuite {
     /// The cases for a target that has this.
     #[must_use]
     pub fn new(offer: Offer) -> Self {
-        Self { offer, idle: IDLE }
+        Self {
+            offer,
+            idle: IDLE,
+            unfinished: UNFINISHED,
+        }
     }
 }
 
@@ -85,6 +99,9 @@ impl Suite for HttpSuite {
             fragments::cases(offer),
             framing::cases(offer),
             metrics::cases(offer),
+            limits::cases(offer),
+            h2c::cases(offer),
+            life::cases(offer),
         ]
         .into_iter()
         .flatten()

@@ -100,6 +100,8 @@ pub struct Offer {
     pub sizes: Sizes,
     /// What it speaks.
     pub protocols: Vec<Protocol>,
+    /// Whether h2c has a port of its own.
+    pub h2_port: bool,
     /// Whether it has `/metrics` with the metrics of the contract.
     pub metrics: bool,
 }
@@ -110,6 +112,7 @@ impl Default for Offer {
             routes: Route::ALL.to_vec(),
             sizes: Sizes::All,
             protocols: vec![Protocol::H1],
+            h2_port: false,
             metrics: true,
         }
     }

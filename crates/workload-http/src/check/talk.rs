@@ -6,6 +6,8 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
+use plimsoll_conformance::socket::connect;
+
 use super::Site;
 use super::answer::{self, Answer, Asked, excerpt};
 use super::exchange::Exchange;
@@ -57,11 +59,20 @@ impl Line {
             Ok(stream)
         };
         let stream = connect().map_err(|error| format!("cannot connect to {address}: {error}"))?;
-        Ok(Self {
+        Ok(Self::of(stream))
+    }
+
+    /// A connection that takes little at a time: the server must wait until more is read.
+    pub(super) fn slowly_to(address: SocketAddr) -> Result<Self, String> {
+        connect(address, Some(16 * 1024)).map(Self::of)
+    }
+
+    fn of(stream: TcpStream) -> Self {
+        Self {
             stream,
             kept: Vec::new(),
             over: None,
-        })
+        }
     }
 
     /// Sends bytes as they are.

@@ -26,7 +26,8 @@ pub(super) fn answer(request: &Request, shared: &Shared) -> Vec<u8> {
     let defect = shared.rules.defect;
     let page = route(request, shared);
     let head = request.method == "HEAD";
-    let mut bytes = start(&page, request.close, shared).into_bytes();
+    let draining = shared.life.is_draining() && defect != Defect::AnnouncesNoClose;
+    let mut bytes = start(&page, request.close || draining, shared).into_bytes();
     let chunked = defect == Defect::AnswersChunked;
     if chunked {
         bytes.extend_from_slice(b"Transfer-Encoding: chunked\r\n\r\n");
@@ -107,6 +108,7 @@ fn route(request: &Request, shared: &Shared) -> Page {
     match path {
         "/" | "/healthz" if !get => page(405, "text/plain", ""),
         "/healthz" if defect == Defect::HealthIsUnavailable => page(503, "text/plain", ""),
+        "/" if shared.life.is_early() => page(503, "text/plain", ""),
         "/" if defect == Defect::RootSaysMore => page(200, "text/plain", "ok\n"),
         "/" if defect == Defect::RootIsHtml => page(200, "text/html", "ok"),
         "/" | "/healthz" => page(200, "text/plain", "ok"),

@@ -4,6 +4,9 @@
 //! The real targets are checked by `plimsoll check`; this shows that the cases can fail.
 
 mod answers;
+mod further;
+mod h2_server;
+mod lifecycle;
 mod request;
 mod server;
 
@@ -95,12 +98,43 @@ enum Defect {
     GaugeIsCounter,
     CountsNoRequest,
     GaugeNeverFalls,
+    // Limits and life.
+    TakesLargeHeads,
+    TakesManyFields,
+    OneHoldsUpAll,
+    NeverGivesUp,
+    GivesUpSlowClients,
+    KeepsEveryAnswer,
+    SaysNoVersion,
+    ReadyTooEarly,
+    OneClientPerWorker,
+    DropsInFlight,
+    AnnouncesNoClose,
+    KeepsIdle,
+    ExitsWith1,
+    KeepsAccepting,
+    WaitsForEver,
+    TakesAnyValue,
+    // HTTP/2.
+    H2BodyToHead,
+    H2TenStreams,
+    H2PongOfZeros,
+    H2NoContinuation,
+    H2KeepsTable,
+    H2KnowsNoResize,
+    H2PaddingIsData,
+    H2OpensNoWindow,
+    H2ResetEndsAll,
+    H2IgnoresWindows,
+    H2WaitsForRoom,
+    H2NoGoaway,
 }
 
-/// The suite, with a case of an idle connection that does not take 10 s.
+/// The suite, with cases of idle connections and unfinished requests that take no 10 s.
 fn suite(offer: Offer) -> HttpSuite {
     HttpSuite {
         idle: Duration::from_millis(400),
+        unfinished: Duration::from_millis(2500),
         ..HttpSuite::new(offer)
     }
 }
@@ -279,8 +313,8 @@ fn wrong(offer: Offer, defect: Defect, ids: &[&str], other: &str) -> Option<Stri
     Some(format!("with {defect:?}: {:#?}", case(id)))
 }
 
-#[test]
-fn each_defect_fails_the_cases_that_are_about_it() {
+/// Passes when each defect fails the cases that are about it.
+fn each_is_shown(offer: &Offer, defects: &[(Defect, &[&str], &str)]) {
     // Nearly all of their time the cases wait, so that many can at once.
     let next = AtomicUsize::new(0);
     let all = Mutex::new(Vec::new());
@@ -288,9 +322,9 @@ fn each_defect_fails_the_cases_that_are_about_it() {
         for _ in 0..10 {
             scope.spawn(|| {
                 while let Some((defect, ids, other)) =
-                    SHOWN_BY.get(next.fetch_add(1, Ordering::Relaxed))
+                    defects.get(next.fetch_add(1, Ordering::Relaxed))
                 {
-                    let wrong = wrong(Offer::default(), *defect, ids, other);
+                    let wrong = wrong(offer.clone(), *defect, ids, other);
                     all.lock().expect("sound").extend(wrong);
                 }
             });
@@ -301,9 +335,15 @@ fn each_defect_fails_the_cases_that_are_about_it() {
 }
 
 #[test]
+fn each_defect_fails_the_cases_that_are_about_it() {
+    each_is_shown(&Offer::default(), SHOWN_BY);
+}
+
+#[test]
 fn each_case_has_a_defect_that_fails_it() {
     let shown: BTreeSet<&str> = SHOWN_BY
         .iter()
+        .chain(further::SHOWN_BY)
         .flat_map(|(_, ids, _)| *ids)
         .copied()
         .collect();

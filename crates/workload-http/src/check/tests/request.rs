@@ -64,9 +64,24 @@ impl Head {
     }
 }
 
+/// A longer field is refused, and so are more fields.
+const FIELD_MAX_BYTES: usize = 32 * 1024;
+const FIELDS_MAX: usize = 1000;
+
+/// Whether a head, or its beginning, is too large.
+fn too_large(head: &[u8], defect: Defect) -> bool {
+    let lines = || head.split(|byte| *byte == b'\n');
+    let long = lines().any(|line| line.len() > FIELD_MAX_BYTES);
+    let many = lines().count() > FIELDS_MAX;
+    (long && defect != Defect::TakesLargeHeads) || (many && defect != Defect::TakesManyFields)
+}
+
 /// The first request of these bytes.
 pub(super) fn first(bytes: &[u8], rules: Rules) -> Step {
     let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else {
+        if too_large(bytes, rules.defect) {
+            return Step::Bad(431);
+        }
         return if rules.defect == Defect::ReadsHeadAtOnce && !bytes.is_empty() {
             Step::Bad(400)
         } else {
@@ -75,6 +90,9 @@ pub(super) fn first(bytes: &[u8], rules: Rules) -> Step {
     };
     let rest = &bytes[end + 4..];
     let read = || -> Result<Option<(Request, usize)>, u16> {
+        if too_large(&bytes[..end], rules.defect) {
+            return Err(431);
+        }
         let head = head(&bytes[..end], rules.defect)?;
         let whole = match framing(&head, rules.defect)? {
             Body::Length(length) if length > limit(rules) => return Err(413),

@@ -3,19 +3,20 @@
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use plimsoll_conformance::case::poll;
 use plimsoll_conformance::subject::{Bench, Ended, Environment, Server};
 
 use super::Defect;
 use super::answers::{answer, now_s, refusal};
+use super::h2_server;
+use super::lifecycle::{Life, refused};
 use super::request::{Request, Rules, Step, first};
-use crate::check::offer::Offer;
-
-/// Where the defect is that it closes idle connections: after this.
-const SHORT_IDLE: Duration = Duration::from_millis(100);
+use crate::check::offer::{Offer, Protocol};
 
 /// A bench whose servers have one defect.
 pub(super) struct FakeBench {
@@ -28,6 +29,8 @@ pub(super) struct Counters {
     pub(super) requests: AtomicU64,
     pub(super) accepted: AtomicU64,
     pub(super) open: AtomicU64,
+    /// Bytes of answers that are not written.
+    held: AtomicU64,
 }
 
 pub(super) struct Shared {
@@ -37,6 +40,7 @@ pub(super) struct Shared {
     /// The last sum, for a server that mixes up its clients.
     pub(super) last_sum: Mutex<String>,
     pub(super) started_s: u64,
+    pub(super) life: Life,
     over: AtomicBool,
 }
 
@@ -56,20 +60,27 @@ impl Bench for FakeBench {
             counters: Counters::default(),
             last_sum: Mutex::default(),
             started_s: now_s(),
+            life: Life::new(self.defect, environment),
             over: AtomicBool::new(false),
         });
         let served = Arc::clone(&shared);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                if served.over.load(Ordering::Relaxed) {
+                if served.over.load(Ordering::Relaxed) || !served.life.accepts() {
                     return;
+                }
+                let busy = served.counters.open.load(Ordering::Relaxed);
+                if served.rules.defect == Defect::OneClientPerWorker
+                    && busy >= served.life.workers.into()
+                {
+                    continue;
                 }
                 let shared = Arc::clone(&served);
                 thread::spawn(move || {
                     shared.counters.accepted.fetch_add(1, Ordering::Relaxed);
                     shared.counters.open.fetch_add(1, Ordering::Relaxed);
                     // A client that went away needs no answer.
-                    let _ = serve(stream, &shared);
+                    let _ = serve_to_the_end(stream, &shared);
                     if shared.rules.defect != Defect::GaugeNeverFalls {
                         shared.counters.open.fetch_sub(1, Ordering::Relaxed);
                     }
@@ -79,8 +90,8 @@ impl Bench for FakeBench {
         Ok(Box::new(FakeServer { address, shared }))
     }
 
-    fn start_refused(&self, _: &Environment, _: Duration) -> Result<Ended, String> {
-        Err("this server reads no variables but one".to_owned())
+    fn start_refused(&self, environment: &Environment, _: Duration) -> Result<Ended, String> {
+        refused(self.defect, environment)
     }
 }
 
@@ -93,24 +104,56 @@ struct Connection<'a> {
     answers: usize,
     /// What the defect holds back, to send it in another order.
     held: Vec<Vec<u8>>,
+    /// What the defect keeps, to write it once the client reads.
+    later: Option<Sender<Vec<u8>>>,
     shared: &'a Shared,
 }
 
-fn serve(stream: TcpStream, shared: &Shared) -> std::io::Result<()> {
+fn serve_to_the_end(stream: TcpStream, shared: &Arc<Shared>) -> std::io::Result<()> {
+    // Others hold the connection, too, so that it does not end when it is dropped.
+    shared.life.keep(&stream)?;
+    let end = stream.try_clone()?;
+    let served = serve(stream, shared);
+    end.shutdown(Shutdown::Both)?;
+    served
+}
+
+fn serve(stream: TcpStream, shared: &Arc<Shared>) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
-    if shared.rules.defect == Defect::ClosesIdle {
-        stream.set_read_timeout(Some(SHORT_IDLE))?;
-    }
+    let keeps = shared.rules.defect == Defect::KeepsEveryAnswer;
+    let later = keeps.then(|| write_later(&stream, shared)).transpose()?;
     let mut connection = Connection {
         stream,
         buffer: Vec::new(),
         continued: false,
         answers: 0,
         held: Vec::new(),
+        later,
         shared,
     };
-    while connection.step()? {}
+    while connection.step()? {
+        let preface = connection.buffer.starts_with(b"PRI * HTTP/2.0");
+        if preface && shared.offer.protocols.contains(&Protocol::H2c) {
+            return h2_server::serve(connection.stream, connection.buffer, shared);
+        }
+    }
     Ok(())
+}
+
+/// A thread that writes what it is given, however much that is. The bytes count until then.
+fn write_later(stream: &TcpStream, shared: &Arc<Shared>) -> std::io::Result<Sender<Vec<u8>>> {
+    let mut stream = stream.try_clone()?;
+    let shared = Arc::clone(shared);
+    let (sender, answers) = channel::<Vec<u8>>();
+    thread::spawn(move || {
+        for answer in answers {
+            // A client that went away needs no answer.
+            let _ = stream.write_all(&answer);
+            let len = answer.len() as u64;
+            shared.counters.held.fetch_sub(len, Ordering::Relaxed);
+        }
+    });
+    Ok(sender)
 }
 
 impl Connection<'_> {
@@ -164,6 +207,7 @@ impl Connection<'_> {
                 .requests
                 .fetch_add(1, Ordering::Relaxed);
         }
+        self.shared.life.take_turn();
         self.send(answer(request, self.shared))?;
         let after = match defect {
             Defect::ClosesAfterHead => request.method == "HEAD",
@@ -171,7 +215,8 @@ impl Connection<'_> {
             Defect::ClosesAfter5000 => self.answers == 5000,
             _ => false,
         };
-        let last = (request.close && defect != Defect::AnswersBehindClose) || after;
+        let draining = self.shared.life.is_draining();
+        let last = draining || (request.close && defect != Defect::AnswersBehindClose) || after;
         if last {
             self.send_held()?;
             self.stream.shutdown(Shutdown::Both)?;
@@ -190,7 +235,15 @@ impl Connection<'_> {
                 self.stream.write_all(&answer)?;
                 self.stream.write_all(&answer)?;
             }
-            _ => self.stream.write_all(&answer)?,
+            _ => match &self.later {
+                Some(later) => {
+                    let len = answer.len() as u64;
+                    self.shared.counters.held.fetch_add(len, Ordering::Relaxed);
+                    // The thread that writes outlives this one.
+                    let _ = later.send(answer);
+                }
+                None => self.stream.write_all(&answer)?,
+            },
         }
         Ok(())
     }
@@ -203,7 +256,14 @@ impl Connection<'_> {
     /// Takes in what comes; false at the end.
     fn read(&mut self) -> std::io::Result<bool> {
         let mut buffer = [0; 64 * 1024];
-        let n = self.stream.read(&mut buffer)?;
+        let in_request = !self.buffer.is_empty();
+        let read = self
+            .shared
+            .life
+            .read(&mut self.stream, &mut buffer, || in_request)?;
+        let Some(n) = read else {
+            return Ok(false);
+        };
         if n == 0 && !self.buffer.is_empty() {
             if self.shared.rules.defect == Defect::SumsWhatCame {
                 let cut_off = Request {
@@ -256,15 +316,30 @@ impl Server for FakeServer {
     }
 
     fn output(&self) -> String {
-        "{\"runtime\":\"rust 1.0\"}\n".to_owned()
+        match self.shared.rules.defect {
+            Defect::SaysNoVersion => "{\"port\":3000}\n".to_owned(),
+            _ => "{\"runtime\":\"rust 1.0\"}\n".to_owned(),
+        }
+    }
+
+    fn memory_bytes(&self) -> Option<u64> {
+        Some(self.shared.counters.held.load(Ordering::Relaxed))
     }
 
     fn terminate(&self) -> Result<(), String> {
-        Err("this server has no process".to_owned())
+        self.shared.life.begin_to_end();
+        // Has the thread that accepts see it.
+        drop(TcpStream::connect(self.address));
+        Ok(())
     }
 
-    fn wait(&self, _: Duration) -> Result<Option<i32>, String> {
-        Err("this server has no process".to_owned())
+    fn wait(&self, limit: Duration) -> Result<Option<i32>, String> {
+        let (code, _) = poll(limit, || {
+            let open = self.shared.counters.open.load(Ordering::Relaxed);
+            let code = self.shared.life.exit_code(open);
+            Ok((code, code.is_some()))
+        })?;
+        Ok(code)
     }
 }
 

@@ -6,7 +6,7 @@
 //! - `ask`, `expect`: what requests ask, and what their answers must be;
 //! - `account`, [`outcome`]: what becomes of a request;
 //! - `load`, `plan`, `parameters`: what a user can choose, and what follows from it;
-//! - [`record`], `outcome_record`: what a trial's record says of it;
+//! - [`record`], `outcome_record`: what a trial's record says of it; `tell`: the same in words;
 //! - [`check`]: the cases of the contract.
 
 pub mod account;
@@ -28,9 +28,11 @@ mod plan;
 pub mod record;
 pub mod schedule;
 pub mod session;
+mod tell;
 
 use std::sync::Arc;
 
+use plimsoll_document::Tell;
 use plimsoll_workload::{About, Parameter, Plan, Refusal, Values, Work, Workload};
 
 use calibrate::WORKS;
@@ -51,6 +53,10 @@ impl Workload for Http {
 
     fn parameters(&self) -> &'static [Parameter] {
         &PARAMETERS
+    }
+
+    fn teller(&self) -> Option<&'static dyn Tell> {
+        Some(&Http)
     }
 
     fn plan(&self, values: Values) -> Result<Arc<dyn Plan>, Refusal> {

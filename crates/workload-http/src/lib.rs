@@ -26,8 +26,12 @@ mod outcome_record;
 mod parameters;
 mod plan;
 pub mod record;
+#[cfg(test)]
+mod rig;
 pub mod schedule;
 pub mod session;
+#[cfg(test)]
+mod session_tests;
 mod tell;
 
 use std::sync::Arc;

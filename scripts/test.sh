@@ -24,6 +24,9 @@ if [ "$(free_mib)" -lt $needed_mib ]; then
     echo "warning: $(free_mib) MiB of disk are free here, and a first run writes about $needed_mib: if a compiler or linker fails, free some" >&2
 fi
 
+# One target of each workload whose conformance is always tested: the checker itself must run.
+always="stt/rust-axum ws/rust-tungstenite http/rust-hyper"
+
 # What is tested of the targets: `WORKLOAD/NAME`, a line each.
 sh scripts/tested.sh keys >"$logs/keys"
 if [ "$all" = all ]; then
@@ -34,10 +37,11 @@ else
     sh scripts/tested.sh changed own >"$logs/changed"
     grep / "$logs/changed" >"$logs/own" || true
     grep -x pages "$logs/changed" >"$logs/pages" || true
-    # One of each workload is always checked: the checker itself must run.
-    { sh scripts/tested.sh changed conformance | grep / || true; echo stt/rust-axum; echo ws/rust-tungstenite; } | sort -u >"$logs/conformance"
+    # shellcheck disable=SC2086  # names without blanks
+    { sh scripts/tested.sh changed conformance | grep / || true; printf '%s\n' $always; } | sort -u >"$logs/conformance"
     sh scripts/tested.sh unchanged own | sed 's/\([^ ]*\) \(.*\)/\1: own tests, unchanged since \2/' >>"$logs/left-out"
-    sh scripts/tested.sh unchanged conformance | grep -v '^stt/rust-axum \|^ws/rust-tungstenite \|^pages ' |
+    # shellcheck disable=SC2086  # names without blanks
+    sh scripts/tested.sh unchanged conformance | grep -vE "^(pages$(printf '|%s' $always)) " |
         sed 's/\([^ ]*\) \(.*\)/\1: conformance, it and the checker unchanged since \2/' >>"$logs/left-out" || true
 fi
 
@@ -66,7 +70,7 @@ conformance_of() {
 
 conformance() {
     failed=0
-    for workload in stt ws; do
+    for workload in http stt ws; do
         conformance_of $workload || failed=1
     done
     return $failed

@@ -44,12 +44,18 @@ keys() {
         crates/workload-stt/src/reference crates/workload-stt/src/reference.rs crates/workload-stt/src/synthetic.rs crates/workload-stt/src/simulator.rs)
     # shellcheck disable=SC2086  # paths without blanks
     ws_checker=$(hash_of $checker crates/workload-ws/src/check crates/workload-ws/src/jwt.rs)
+    # shellcheck disable=SC2086  # paths without blanks
+    http_checker=$(hash_of $checker crates/workload-http/src/check crates/workload-http/src/h2)
     for manifest in targets/*/*/target.toml; do
         folder=$(dirname "$manifest")
         workload=$(basename "$(dirname "$folder")")
         paths="$(folders_of "$folder") docs/$workload/contract.md targets/$workload/vectors"
         [ ! -f "$folder/Cargo.toml" ] || paths="$paths rust-toolchain.toml"
-        case $workload in ws) of_workload=$ws_checker ;; *) of_workload=$stt_checker ;; esac
+        case $workload in
+            http) of_workload=$http_checker ;;
+            ws) of_workload=$ws_checker ;;
+            *) of_workload=$stt_checker ;;
+        esac
         # shellcheck disable=SC2086  # paths without blanks
         own=$(hash_of $paths)
         echo "$workload/${folder##*/} $own $(echo "$own $of_workload" | sha256sum | cut -c 1-16)"

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::case::{Case, Trial, Verdict};
+use super::case::{Case, Level, Trial, Verdict};
 use super::subject::{Bench, Environment};
 use super::suite::Suite;
 
@@ -26,6 +26,7 @@ impl<S: Suite> Case<S> {
             )
             .into(),
             tolerance: TOLERANCE,
+            level: Level::Must,
             trial: Trial::OnBench(Box::new(move |bench| refused(bench, name, values))),
         }
     }

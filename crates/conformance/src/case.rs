@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use plimsoll_host::http::{self, Metrics, Response};
+use serde::Serialize;
 
 use super::setup::Setup;
 use super::socket::{Connection, Socket, Upgrade};
@@ -40,8 +41,29 @@ pub struct Case<S: Suite> {
     pub expected: Cow<'static, str>,
     /// The shortest delay, of whatever process, that can turn a pass into a failure.
     pub tolerance: Duration,
+    /// Whether a server fails that does not pass it.
+    pub level: Level,
     /// What it runs against, and how it is tried.
     pub trial: Trial<S>,
+}
+
+/// How much a case weighs, in the words of RFC 2119.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// A server that does not pass fails the check.
+    #[default]
+    Must,
+    /// A server that does not pass is told so, and may still conform.
+    Should,
+}
+
+impl Level {
+    /// Whether it is the usual one.
+    #[must_use]
+    pub fn is_must(&self) -> bool {
+        *self == Self::Must
+    }
 }
 
 /// A case's function that is given a server that runs.
@@ -90,6 +112,7 @@ impl<S: Suite> Case<S> {
             title: title.into(),
             expected: expected.into(),
             tolerance: AT_ONCE,
+            level: Level::Must,
             trial: Trial::OnSite {
                 setup,
                 needs: Needs::Address,
@@ -114,6 +137,13 @@ impl<S: Suite> Case<S> {
         self
     }
 
+    /// The same case, which a server should pass and need not.
+    #[must_use]
+    pub fn should(mut self) -> Self {
+        self.level = Level::Should;
+        self
+    }
+
     /// The same case, not to be run against a URL.
     #[must_use]
     pub fn only_when_started(mut self) -> Self {
@@ -128,7 +158,7 @@ impl<S: Suite> Case<S> {
 pub struct Site<'a, S: Suite> {
     /// What the cases belong to.
     pub suite: &'a S,
-    /// Where it takes WebSockets.
+    /// Where it serves its clients.
     pub address: SocketAddr,
     /// Where it answers HTTP about itself.
     pub http: SocketAddr,
@@ -162,6 +192,14 @@ impl<S: Suite> Site<'_, S> {
         started
             .map(|started| started.server)
             .ok_or_else(|| "the target was not started here".to_owned())
+    }
+
+    /// Where it serves on the port of this variable; where it has none of that name, its only address.
+    #[must_use]
+    pub fn at(&self, variable: &str) -> SocketAddr {
+        let started = self.started.as_ref();
+        let own = started.and_then(|started| started.server.at(variable));
+        own.unwrap_or(self.address)
     }
 
     /// What runs beside the server.
@@ -253,12 +291,5 @@ pub fn poll<T>(
             return Ok((answer, done));
         }
         std::thread::sleep(Duration::from_millis(20));
-    }
-}
-impl<S: Suite> Case<S> {
-    /// stub
-    #[must_use]
-    pub fn should(self) -> Self {
-        self
     }
 }

@@ -1,5 +1,6 @@
 //! The bench of real processes: a target that is built.
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -35,8 +36,10 @@ pub struct Program {
     pub stop_signal: StopSignal,
     /// The path that answers 200 once it is ready.
     pub health_path: &'static str,
-    /// The variable by which it gets another port for HTTP about itself, if it wants one.
-    pub http_port_variable: Option<&'static str>,
+    /// The variables by which it gets further ports.
+    pub ports: Vec<&'static str>,
+    /// The one of them whose port is for HTTP about itself; where it is none of them, the main port is.
+    pub http_port: &'static str,
 }
 
 /// Starts a target that is built.
@@ -91,20 +94,23 @@ impl Laboratory {
         launch.env_remove.clone_from(&program.unset);
         launch.env = pairs(&program.environment);
         launch.env.push(("PORT".into(), port.to_string()));
-        let mut http_port = port;
-        if let Some(variable) = program.http_port_variable {
-            http_port = another_port(port)?;
-            launch.env.push((variable.into(), http_port.to_string()));
+        let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let mut others = BTreeMap::new();
+        for variable in &program.ports {
+            let other =
+                another_port(|free| free == port || others.values().any(|it| *it == at(free)))?;
+            launch.env.push(((*variable).into(), other.to_string()));
+            others.insert(*variable, at(other));
         }
         launch.env.extend(pairs(environment));
         launch.cpus.clone_from(&self.cpus);
         launch.secrets.add_of_environment(&program.environment);
         let child = launch.start(None).map_err(|error| error.to_string())?;
-        let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         Ok(Launched {
             child,
             address: at(port),
-            http: at(http_port),
+            http: *others.get(program.http_port).unwrap_or(&at(port)),
+            others,
         })
     }
 }
@@ -114,13 +120,17 @@ struct Launched {
     child: Child,
     address: SocketAddr,
     http: SocketAddr,
+    others: Others,
 }
 
-/// A free port that is not this one: nobody listens there yet, so it may be chosen twice.
-fn another_port(taken: u16) -> Result<u16, String> {
+/// Further addresses by the variable of their port.
+type Others = BTreeMap<&'static str, SocketAddr>;
+
+/// A free port that is not taken by us: nobody listens there yet, so one may be chosen twice.
+fn another_port(taken: impl Fn(u16) -> bool) -> Result<u16, String> {
     loop {
         let port = choose_port().map_err(|error| error.to_string())?;
-        if port != taken {
+        if !taken(port) {
             return Ok(port);
         }
     }
@@ -176,6 +186,7 @@ struct Process {
     log: PathBuf,
     address: SocketAddr,
     http: SocketAddr,
+    others: Others,
 }
 
 impl Process {
@@ -184,6 +195,7 @@ impl Process {
             child,
             address,
             http,
+            others,
         } = launched;
         Self {
             pid: child.pid(),
@@ -192,6 +204,7 @@ impl Process {
             stop_signal,
             address,
             http,
+            others,
         }
     }
 
@@ -208,6 +221,10 @@ impl Server for Process {
 
     fn http(&self) -> SocketAddr {
         self.http
+    }
+
+    fn at(&self, variable: &str) -> Option<SocketAddr> {
+        self.others.get(variable).copied()
     }
 
     fn process(&self) -> Option<i32> {
@@ -239,6 +256,7 @@ impl Server for Process {
 mod tests {
     use super::*;
     use crate::case::poll;
+    use std::collections::BTreeSet;
 
     const LIMIT: Duration = Duration::from_secs(20);
 
@@ -252,7 +270,8 @@ mod tests {
             unset: Vec::new(),
             stop_signal: StopSignal::Usr1,
             health_path: "/health",
-            http_port_variable: Some("METRICS_PORT"),
+            ports: vec!["METRICS_PORT", "OTHER_PORT"],
+            http_port: "METRICS_PORT",
         };
         Laboratory::new(program, folder, &Stop::new())
     }
@@ -308,12 +327,18 @@ mod tests {
     }
 
     #[test]
-    fn http_about_itself_may_have_a_port_of_its_own() {
+    fn a_program_may_have_further_ports() {
         let folder = tempfile::tempdir().expect("temp");
-        let laboratory = laboratory(folder.path(), "echo \"$PORT $METRICS_PORT\"; exit 2");
-        let ended = laboratory.start_refused(&Environment::new(), LIMIT);
-        let output = ended.expect("ends").output;
-        let (port, other) = output.trim().split_once(' ').expect("two");
-        assert!(port != other && other.parse::<u16>().is_ok(), "{output}");
+        let script = "echo \"$PORT $METRICS_PORT $OTHER_PORT\"; exec sleep 60";
+        let launched = laboratory(folder.path(), script).launch(&Environment::new());
+        let process = Process::of(launched.expect("starts"), StopSignal::Term);
+        let printed = || Ok(((), process.output().ends_with('\n')));
+        assert_eq!(poll(LIMIT, printed), Ok(((), true)));
+        let other = process.at("OTHER_PORT").expect("asked for");
+        let ports = [process.address(), process.http(), other].map(|at| at.port());
+        let told = ports.map(|port| port.to_string()).join(" ");
+        assert_eq!(process.output().trim(), told);
+        assert_eq!(BTreeSet::from(ports).len(), 3, "{told}");
+        assert_eq!(process.at("ANOTHER_PORT"), None);
     }
 }

@@ -1,5 +1,6 @@
 //! Starts the setups, runs their cases, and repeats those that did not pass while something kept a process from its core.
 
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -40,6 +41,8 @@ pub struct Options<'a> {
     pub only: Option<&'a (dyn Fn(&str) -> bool + Sync)>,
     /// When it is requested, no further case is begun: the rest is reported as not run.
     pub stop: Option<&'a Stop>,
+    /// Cases that the target does not pass by its own account, each with the reason.
+    pub deviations: Option<&'a BTreeMap<String, String>>,
     /// What counts as a disturbance.
     pub witnesses: Witnesses,
 }
@@ -65,6 +68,7 @@ pub(super) fn run<S: Suite>(
             stop: options.stop,
             sender,
             numbers: AtomicU64::new(0),
+            deviations: options.deviations,
             witnesses: options.witnesses,
         };
         scope.spawn(move || runner.run(subject));
@@ -86,6 +90,7 @@ struct Runner<'a, S: Suite> {
     stop: Option<&'a Stop>,
     sender: Sender<(usize, CaseResult)>,
     numbers: AtomicU64,
+    deviations: Option<&'a BTreeMap<String, String>>,
     witnesses: Witnesses,
 }
 
@@ -130,11 +135,16 @@ impl<S: Suite> Runner<'_, S> {
         let result = CaseResult {
             id: case.id.to_string(),
             title: case.title.to_string(),
+            level: case.level,
             pass,
             expected: case.expected.to_string(),
             seen,
             skipped,
             disturbed,
+            deviation: self
+                .deviations
+                .and_then(|reasons| reasons.get(&*case.id))
+                .cloned(),
             attempts: (attempts > 1).then_some(attempts),
         };
         // The receiver outlives the runner; were it gone, nobody would want the result.

@@ -65,6 +65,11 @@ pub trait Server: Send + Sync {
         self.address()
     }
 
+    /// Where it listens on the port of this variable, if it has one of that name.
+    fn at(&self, _variable: &str) -> Option<SocketAddr> {
+        None
+    }
+
     /// Its process, when it has one here: the checker then sees whether it was kept from its core.
     fn process(&self) -> Option<i32> {
         None

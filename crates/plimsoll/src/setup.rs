@@ -1,6 +1,7 @@
 //! Turns the command line into what the laboratory takes: checked, resolved, with defaults. [`plan`] does this for the
 //! workload and its parameters.
 
+pub(crate) mod deviations;
 pub(crate) mod plan;
 
 use std::collections::BTreeSet;
@@ -22,6 +23,7 @@ use plimsoll_workload::Plan;
 
 use crate::args::{LoadArgs, NetworkName, Where, Which};
 use crate::failure::Failure;
+use crate::output::note;
 use crate::workloads;
 use crate::{build, secrets};
 
@@ -110,6 +112,9 @@ pub(crate) fn bring_up_to_date(
 ) -> Result<(), Failure> {
     if let Subject::Started(manifest) = subject {
         build_target(manifest, log_folder, stop)?;
+        for line in manifest.sizes().missing {
+            note!("{}: {line}; the size is not recorded", manifest.name);
+        }
     }
     Ok(())
 }
@@ -127,6 +132,9 @@ pub(crate) fn conditions(
         Subject::Running { .. } => None,
     };
     let plan = plan::spread_over_addresses(plan::plan(which, load, manifest)?, subject)?;
+    if let Some(manifest) = manifest {
+        deviations::must_be_known(plan.workload(), plan.values(), manifest)?;
+    }
     if plan.unit().is_arrivals() && load.ramp.is_some() {
         return Err(Failure::Usage(
             "--ramp: connections of this load arrive all the time, from the warm-up on; leave the flag out".to_owned(),

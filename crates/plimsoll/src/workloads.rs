@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use plimsoll_document::{Tell, Tellers};
-use plimsoll_workload::{Key, Parameter, Workload};
+use plimsoll_workload::{Keys, Parameter, Workload};
 
 /// All of them. The first is the usual one.
 pub(crate) static ALL: &[&dyn Workload] = &[
@@ -32,10 +32,13 @@ pub(crate) fn usual() -> &'static str {
     ALL.first().map_or("", |workload| workload.about().name)
 }
 
-/// The keys that only the manifests of that workload have.
-pub(crate) fn manifest_keys(workload: &str) -> Option<&'static [Key]> {
+/// What that workload demands of the manifests of its targets.
+pub(crate) fn manifest_keys(workload: &str) -> Option<Keys> {
     let named = ALL.iter().find(|known| known.about().name == workload);
-    named.map(|workload| workload.manifest_keys())
+    named.map(|workload| Keys {
+        own: workload.manifest_keys(),
+        rule: workload.manifest_rule(),
+    })
 }
 
 /// Reads the name of one of them.
@@ -113,10 +116,12 @@ mod tests {
                 (cells[0].trim_matches('`').to_owned(), cells[2].to_owned())
             })
             .collect();
-        let built_in: BTreeMap<String, String> = plans()
+        let slos = plans();
+        let slos = slos
             .iter()
-            .map(|plan| {
-                let slo = plan.slo();
+            .flat_map(|plan| std::iter::once(plan.slo()).chain(plan.further_slos()));
+        let built_in: BTreeMap<String, String> = slos
+            .map(|slo| {
                 let gates = slo.gates.iter().filter(|gate| gate.threshold > 0.0);
                 let gates: Vec<String> = gates
                     .map(|gate| format!("`{}` {}", gate.metric.name(), gate.threshold))

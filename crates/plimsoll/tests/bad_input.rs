@@ -255,6 +255,33 @@ fn a_manifest_of_another_workload_names_the_flag() {
 }
 
 #[test]
+fn a_manifest_that_says_what_cannot_be_is_refused_with_what_can() {
+    let files = tempfile::tempdir().expect("a scratch folder");
+    let refused = |text: &str, names: &[&str]| {
+        let manifest = file(files.path(), "target.toml", text);
+        let call = run("--sessions 5 --workload echo --manifest").arg(manifest);
+        refused_at_once(call, names);
+    };
+    let plain = manifest_of("x", "exit 0");
+    refused(
+        &(plain.clone() + "stop_signal = \"KILL\"\n"),
+        &["`KILL`", "`TERM`", "`QUIT`", "line 8"],
+    );
+    refused(
+        &(plain + "[deviations]\nno-such-case = \"the library cannot\"\n"),
+        &["no case no-such-case", "workload echo", "target.toml"],
+    );
+    let gateway = manifest_of("x", "exit 0").replace("\"echo\"", "\"ws\"")
+        + "[deviations]\necho-text = \"known\"\nmisspelt = \"not\"\n";
+    let manifest = file(files.path(), "target.toml", gateway);
+    let check = Plimsoll::plain(["check", "--workload", "ws", "--manifest"]).arg(manifest);
+    refused_at_once(
+        check,
+        &["no case misspelt", "workload ws", "plimsoll check"],
+    );
+}
+
+#[test]
 fn list_shows_tiers_and_does_not_hide_what_is_broken() {
     let ended = Plimsoll::plain(["list"]).run();
     ended.expect_code(0);

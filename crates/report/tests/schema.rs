@@ -80,7 +80,7 @@ fn the_schema_refuses_what_is_not_a_trial() {
 
 /// The fields that others rely on. `a.b` is field `b` of the object, or list of objects, in `a`.
 const TRIAL: &str = "schema_version verdict gates.name gates.threshold gates.observed gates.pass caveats.id caveats.blocking caveats.text \
-    workload profile sessions target.name target.tier target.versions environment seed started_at \
+    workload profile sessions target.name target.tier target.versions target.ships_bytes target.runtime_bytes environment seed started_at \
     ledger.frames_due ledger.frames_sent ledger.frames_answered ledger.frames_errored ledger.frames_lost ledger.frames_duplicated \
     ledger.frames_out_of_order ledger.sessions_started ledger.sessions_failed ledger.sessions_died ledger.partials ledger.errors \
     ledger.content_checked ledger.content_wrong \
@@ -90,8 +90,7 @@ const TRIAL: &str = "schema_version verdict gates.name gates.threshold gates.obs
     target_resources.rss_bytes_per_session target_resources.throttled_share \
     inference.requests inference.busy_share inference.queue_wait.p99_us";
 const BRACKET: &str = "target vcpu confirmed borderline first_fail failing_gate bottleneck sessions_per_vcpu lower_bound_only trials";
-const CHECK: &str =
-    "target cases.id cases.title cases.pass cases.expected cases.seen passed failed";
+const CHECK: &str = "target cases.id cases.title cases.pass cases.expected cases.seen passed failed failed_should deviations";
 const CALIBRATION: &str =
     "bare_us_per_frame engine_us_per_frame ratio max_sessions send_lag_p99_us timer_error_p99_us";
 const CLIENT_COSTS: &str = "costs.work costs.load costs.on_time_load costs.ratio.median costs.engine_cpu_us.median costs.engine_per_core_second timer_error_p99_us";

@@ -136,6 +136,7 @@ impl Plan for EchoPlan {
         Told {
             path: "/".into(),
             health_path: "/health",
+            port: None,
             variables: Vec::new(),
         }
     }

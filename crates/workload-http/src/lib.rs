@@ -21,6 +21,7 @@ pub mod h2;
 pub mod h2_session;
 pub mod load;
 pub mod machines;
+mod manifest;
 pub mod outcome;
 mod outcome_record;
 mod parameters;
@@ -36,10 +37,14 @@ mod tell;
 
 use std::sync::Arc;
 
+use plimsoll_conformance::Check;
 use plimsoll_document::Tell;
-use plimsoll_workload::{About, Parameter, Plan, Refusal, Values, Work, Workload};
+use plimsoll_workload::{
+    About, Checked, Key, Manifest, Parameter, Plan, Refusal, Rule, Values, Work, Workload,
+};
 
 use calibrate::WORKS;
+use check::{HttpSuite, Offer};
 use parameters::PARAMETERS;
 use plan::HttpPlan;
 
@@ -65,6 +70,23 @@ impl Workload for Http {
 
     fn plan(&self, values: Values) -> Result<Arc<dyn Plan>, Refusal> {
         Ok(Arc::new(HttpPlan::new(values)?))
+    }
+
+    fn manifest_keys(&self) -> &'static [Key] {
+        &manifest::KEYS
+    }
+
+    fn manifest_rule(&self) -> Rule {
+        manifest::rule
+    }
+
+    fn suite(&self, _values: &Values, target: Option<&Checked<'_>>) -> Option<Box<dyn Check>> {
+        let offer = target.map_or_else(Offer::default, |target| manifest::offer(target.manifest));
+        Some(Box::new(HttpSuite::new(offer)))
+    }
+
+    fn case_ids(&self, _values: &Values, manifest: &Manifest) -> Vec<String> {
+        HttpSuite::new(manifest::offer(manifest)).case_ids()
     }
 
     fn works(&self) -> &'static [&'static dyn Work] {

@@ -7,6 +7,7 @@ use plimsoll_core::slo::{Metric, Percentile, Slo};
 use plimsoll_workload::{Refusal, Value, Values};
 
 use crate::arrivals::Dispatch;
+use crate::check::{Protocol, Route};
 use crate::schedule::Rates;
 
 /// The usual body of a POST.
@@ -60,35 +61,13 @@ impl Test {
         named.map_or("", |(_, name)| name)
     }
 
-    /// The route of the contract that it asks for.
-    #[must_use]
-    pub fn route(self, body_bytes: u64) -> &'static str {
+    /// The route of the contract that it asks for, with this body.
+    fn route(self, body_bytes: u64) -> Route {
         match self {
-            Self::Post => "sum",
-            Self::Json => "json",
-            _ if body_bytes == ROOT_BYTES => "root",
-            _ => "bytes",
-        }
-    }
-}
-
-/// Which version of HTTP the client speaks.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Protocol {
-    /// HTTP/1.1.
-    #[default]
-    H1,
-    /// HTTP/2 without TLS, by prior knowledge.
-    H2c,
-}
-
-impl Protocol {
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::H1 => "h1",
-            Self::H2c => "h2c",
+            Self::Post => Route::Sum,
+            Self::Json => Route::Json,
+            _ if body_bytes == ROOT_BYTES => Route::Root,
+            _ => Route::Bytes,
         }
     }
 }
@@ -225,11 +204,34 @@ impl HttpLoad {
     #[must_use]
     pub fn path(&self) -> String {
         match self.test.route(self.body_bytes) {
-            "root" => "/".to_owned(),
-            "sum" => "/sum".to_owned(),
-            "json" => "/json/".to_owned(),
-            _ => format!("/bytes/{}", self.body_bytes),
+            Route::Root => "/".to_owned(),
+            Route::Sum => "/sum".to_owned(),
+            Route::Json => "/json/".to_owned(),
+            Route::Bytes => format!("/bytes/{}", self.body_bytes),
         }
+    }
+
+    /// The routes that its trials ask for.
+    pub(crate) fn routes(&self) -> Vec<Route> {
+        match self.test {
+            Test::Sizes => vec![Route::Root, Route::Bytes],
+            test => vec![test.route(self.body_bytes)],
+        }
+    }
+
+    /// The sizes of `/bytes` that its trials ask for.
+    pub(crate) fn bytes_asked(&self) -> Vec<u64> {
+        let asked = match self.test {
+            Test::Sizes => SIZES_BYTES.to_vec(),
+            _ => vec![self.body_bytes],
+        };
+        let of_bytes =
+            |bytes: &u64| self.test == Test::Sizes || self.test.route(*bytes) == Route::Bytes;
+        asked
+            .into_iter()
+            .filter(of_bytes)
+            .filter(|bytes| *bytes != ROOT_BYTES)
+            .collect()
     }
 }
 

@@ -6,20 +6,24 @@ use std::sync::Arc;
 use plimsoll_core::caveat::Caveat;
 use plimsoll_core::profile::Profile;
 use plimsoll_core::record::LoadUnit;
+use plimsoll_core::sanity::MetricNames;
 use plimsoll_core::session::Endpoint;
 use plimsoll_core::slo::Slo;
+use plimsoll_workload::counters::Counted;
 use plimsoll_workload::{
-    Afterwards, Demand, Drive, Job, Outcome, Plan, Refusal, Row, Seen, Series, Told, Value, Values,
-    Workload, machines_with_findings,
+    Afterwards, Counters, Demand, Drive, Job, Manifest, Outcome, Plan, Refusal, Row, Seen, Series,
+    Told, Value, Values, Workload, machines_with_findings,
 };
 
 use crate::Http;
 use crate::ask::Ask;
+use crate::check::Protocol;
 use crate::h1::{self, BROWSER_FIELDS, InvalidRequest, Method, Path, RequestSpec};
 use crate::h2;
 use crate::h2_session::H2Session;
-use crate::load::{CONNECTIONS, HttpLoad, Protocol, SIZES_BYTES, Test, slo};
+use crate::load::{CONNECTIONS, HttpLoad, SIZES_BYTES, Test, slo};
 use crate::machines::{Connections, Load};
+use crate::manifest;
 use crate::outcome_record::outcome;
 use crate::session::{H1Session, Shared, Speaks};
 
@@ -152,6 +156,10 @@ impl Plan for HttpPlan {
         1_000
     }
 
+    fn must_fit(&self, manifest: &Manifest) -> Result<(), Refusal> {
+        manifest::must_have(manifest, &self.load)
+    }
+
     fn demand(&self, load: u32, _profile: &Profile) -> Demand {
         Demand {
             sessions: self.load.connections,
@@ -164,6 +172,7 @@ impl Plan for HttpPlan {
         Told {
             path: self.load.path().into(),
             health_path: "/healthz",
+            port: (self.load.protocol == Protocol::H2c).then_some(manifest::H2_PORT),
             variables: Vec::new(),
         }
     }
@@ -179,6 +188,17 @@ impl Plan for HttpPlan {
 
     fn source_addresses(&self) -> &[IpAddr] {
         &self.load.source_addresses
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        Some(Counters {
+            names: MetricNames {
+                frames: "http_requests_total",
+                partials: "count of answers",
+                sessions: "http_connections_accepted_total",
+            },
+            counted: Counted::Requests,
+        })
     }
 
     fn is_bound_by_the_machine(&self) -> bool {

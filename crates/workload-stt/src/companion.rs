@@ -126,7 +126,7 @@ fn lag_quantiles(quantiles: Quantiles) -> LagQuantiles {
 #[cfg(test)]
 mod tests {
     use plimsoll_core::caveat::{Caveat, Doubt, Terms};
-    use plimsoll_workload::{Key, Workload};
+    use plimsoll_workload::{Keys, Workload};
 
     use super::*;
     use crate::Stt;
@@ -172,7 +172,7 @@ mod tests {
         let text = format!(
             "name = \"a\"\nworkload = \"stt\"\ntier = \"{tier}\"\nlanguage = \"x\"\ndescription = \"x\"\ninference_transport = \"h2c\"\n{own_key}\n[run]\ncommand = [\"sh\"]\n"
         );
-        let keys = |_: &str| -> Option<&'static [Key]> { Some(Stt.manifest_keys()) };
+        let keys = |_: &str| Some(Keys::of(Stt.manifest_keys()));
         Manifest::parse(&text, Path::new("/t/stt/a/target.toml"), keys)
     }
 

@@ -166,6 +166,7 @@ impl Plan for SttPlan {
         Told {
             path: "/ws/stt".into(),
             health_path: "/health",
+            port: None,
             variables: told.map(|(name, value)| (name.to_owned(), value)).into(),
         }
     }

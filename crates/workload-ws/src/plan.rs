@@ -156,6 +156,7 @@ impl Plan for WsPlan {
         Told {
             path: self.load.default_path().into(),
             health_path: "/healthz",
+            port: None,
             variables: known
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .collect(),

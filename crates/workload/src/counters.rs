@@ -23,6 +23,9 @@ pub enum Counted {
         /// Whether the application sends each message back.
         comes_back: bool,
     },
+    /// Every frame is a request that the target counts. It also counts each look at its counters, which is a request on a
+    /// connection of its own.
+    Requests,
     /// The application does not count frames one by one, so only sessions are compared. If they `arrive`, one may be
     /// accepted and not yet open when the trial ends.
     Sessions {
@@ -32,9 +35,10 @@ pub enum Counted {
 }
 
 impl Counters {
-    /// What they may show. `asides` are messages for the application that are not frames of the load.
+    /// What they may show. `asides` are messages for the application that are not frames of the load, `looks` is how
+    /// often the counters were read meanwhile.
     #[must_use]
-    pub fn possible(self, client: &ClientCounts, asides: u64) -> Possible {
+    pub fn possible(self, client: &ClientCounts, asides: u64, looks: u64) -> Possible {
         let mut possible = Possible::from(client);
         match self.counted {
             Counted::Answers => {}
@@ -45,6 +49,10 @@ impl Counters {
                     0
                 };
                 possible.frames = least..=client.frames_sent + asides;
+            }
+            Counted::Requests => {
+                possible.frames = client.frames_answered..=client.frames_sent + looks;
+                possible.sessions = client.sessions..=client.sessions + looks;
             }
             Counted::Sessions { arrive } => {
                 let most = if arrive { client.frames_sent } else { 0 };

@@ -41,7 +41,7 @@ pub use counters::Counters;
 pub use drive::{Drive, DriveError, Findings, machines, machines_with_findings};
 pub use parameter::{Choice, Fit, Kind, Parameter, Usual};
 pub use plan::{Afterwards, Demand, Job, Outcome, Plan, Row, Seen, Series, Told};
-pub use plimsoll_targets::manifest::{Key, Manifest, Takes};
+pub use plimsoll_targets::manifest::{Key, Keys, Manifest, Rule, Takes, Tier};
 pub use values::{Value, Values};
 
 /// A kind of load.
@@ -55,6 +55,11 @@ pub trait Workload: Sync {
     /// The keys that only the manifests of its targets have.
     fn manifest_keys(&self) -> &'static [Key] {
         &[]
+    }
+
+    /// What else must hold of these manifests: a rule that one key alone cannot break.
+    fn manifest_rule(&self) -> Rule {
+        Keys::default().rule
     }
 
     /// The environment variables of its contract, besides those of every contract. Plimsoll removes them from the
@@ -77,6 +82,12 @@ pub trait Workload: Sync {
     /// values say which properties the target or the server has.
     fn suite(&self, _values: &Values, _target: Option<&Checked<'_>>) -> Option<Box<dyn Check>> {
         None
+    }
+
+    /// The ids of all cases that a target with this manifest has, and so may deviate from.
+    fn case_ids(&self, values: &Values, _manifest: &Manifest) -> Vec<String> {
+        let suite = self.suite(values, None);
+        suite.map_or_else(Vec::new, |suite| suite.case_ids())
     }
 
     /// The plan for these values: of this workload's parameters, fitting together as [`Parameter::fits`] says, and with

@@ -164,6 +164,17 @@ pub struct Fit {
 }
 
 impl Kind {
+    /// Whether it takes a value, which was read for this or another workload.
+    ///
+    /// # Errors
+    /// What a value has to be, as the end of a sentence.
+    pub fn takes(&self, value: &Value) -> Result<(), String> {
+        match self {
+            Self::Whole { .. } | Self::OneOf(_) => self.parse(&value.to_string()).map(drop),
+            _ => Ok(()),
+        }
+    }
+
     /// Reads a value as the command line and manifests have it. A flag is `true` or `false`.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ use crate::calibrate::Work;
 use crate::counters::Counters;
 use crate::drive::{Drive, Findings};
 use crate::values::Values;
-use crate::{Refusal, Workload};
+use crate::{Manifest, Refusal, Workload};
 
 /// What the sessions of a trial do.
 ///
@@ -48,6 +48,14 @@ pub trait Plan: fmt::Debug + Send + Sync {
     /// The load that a search tries first, unless the user gave another.
     fn first_load(&self) -> u32 {
         400
+    }
+
+    /// Refuses a target that does not have what the load asks for, by what its manifest says.
+    ///
+    /// # Errors
+    /// One line with the remedy.
+    fn must_fit(&self, _manifest: &Manifest) -> Result<(), Refusal> {
+        Ok(())
     }
 
     /// What a load needs.
@@ -177,7 +185,10 @@ pub struct Told {
     pub path: Cow<'static, str>,
     /// Path that says whether the target is ready.
     pub health_path: &'static str,
-    /// Environment variables, besides its port and its number of threads.
+    /// The variable of the port that sessions connect to, for a target that has a port of its own for them. `None`, and
+    /// for all other targets: the port of `PORT`.
+    pub port: Option<&'static str>,
+    /// Environment variables, besides its ports and its number of threads.
     pub variables: Vec<(String, String)>,
 }
 

@@ -196,6 +196,7 @@ impl Values {
     ) -> Result<Self, Refusal> {
         self.must_be_of(workload, all)?;
         let rows = workload.parameters();
+        self.must_be_taken(rows)?;
         if let Some(manifest) = manifest {
             self.take_from(rows, manifest)?;
         }
@@ -239,6 +240,21 @@ impl Values {
             owners.join(", "),
             workload.about().name
         )))
+    }
+
+    /// The command line takes what any workload takes. This one may take less.
+    fn must_be_taken(&self, rows: &[Parameter]) -> Result<(), Refusal> {
+        for row in rows {
+            let given = self.get(row.name);
+            if let Some(Err(why)) = given.map(|value| row.kind.takes(value)) {
+                let (flag, value) = (
+                    row.flag(),
+                    given.map_or_else(String::new, ToString::to_string),
+                );
+                return Err(Refusal(format!("--{flag} {value}: {why}")));
+            }
+        }
+        Ok(())
     }
 
     fn take_from(&mut self, rows: &[Parameter], manifest: &Manifest) -> Result<(), Refusal> {

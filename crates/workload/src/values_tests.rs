@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::parameter::{Choice, Kind, Usual, that_can_be_given};
-use crate::{About, Key, Plan};
+use crate::{About, Plan};
 
 const DIALECTS: [Choice; 2] = [Choice::new("plain", ""), Choice::new("signed", "")];
 const TESTS: [Choice; 2] = [Choice::new("calm", ""), Choice::new("storm", "")];
@@ -107,8 +107,7 @@ fn manifest(own_keys: &str) -> Manifest {
     let text = format!(
         "name = \"a\"\nworkload = \"toy\"\ntier = \"test\"\nlanguage = \"x\"\ndescription = \"x\"\n{own_keys}\n[run]\ncommand = [\"sh\"]\n"
     );
-    let keys = |_: &str| -> Option<&'static [Key]> { None };
-    Manifest::parse(&text, Path::new("/t/toy/a/target.toml"), keys).expect("valid")
+    Manifest::parse(&text, Path::new("/t/toy/a/target.toml"), |_| None).expect("valid")
 }
 
 fn settled(line: &str) -> Result<Values, String> {

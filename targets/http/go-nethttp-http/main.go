@@ -22,8 +22,8 @@ import (
 
 const (
 	exitBadConfig = 2
-	// headTimeout and readTimeout are how long a client may take for a request's head, and for all of it.
-	headTimeout = 30 * time.Second
+	// readTimeout is how long a client may take for a request. On a new connection net/http counts from its beginning: so
+	// it is also how long that may be idle, and the contract allows no shorter time.
 	readTimeout = 60 * time.Second
 	// idleTimeout is how long a connection may wait for its next request.
 	idleTimeout = 120 * time.Second
@@ -61,14 +61,13 @@ func run(settings *config.Config) error {
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
 	httpServer := &http.Server{
-		Handler:           site,
-		ConnState:         site.ConnState,
-		Protocols:         &protocols,
-		ReadHeaderTimeout: headTimeout,
-		ReadTimeout:       readTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    headBytesMax,
-		ErrorLog:          log.New(os.Stderr, "net/http: ", 0),
+		Handler:        site,
+		ConnState:      site.ConnState,
+		Protocols:      &protocols,
+		ReadTimeout:    readTimeout,
+		IdleTimeout:    idleTimeout,
+		MaxHeaderBytes: headBytesMax,
+		ErrorLog:       log.New(os.Stderr, "net/http: ", 0),
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- httpServer.Serve(listener) }()

@@ -182,6 +182,7 @@ fn trial() -> Trial {
             name: "rust-axum".to_owned(),
             tier: "idiomatic".to_owned(),
             versions: BTreeMap::from([fact(("axum", "0.8.4"))]),
+            ..Target::default()
         },
         vcpu: Some(0.25),
         environment: Environment {

@@ -213,6 +213,15 @@ pub struct Target {
     pub tier: String,
     /// Runtime and library versions, as reported by the target's start line.
     pub versions: BTreeMap<String, String>,
+    /// Bytes of its own files, as its manifest names them; `null` if it names none, or one is missing.
+    #[serde(default)]
+    pub ships_bytes: Option<u64>,
+    /// Bytes of its runtime's files; `null` as above.
+    #[serde(default)]
+    pub runtime_bytes: Option<u64>,
+    /// Cases of its workload's contract that it does not pass by its own account, each with the reason.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub deviations: BTreeMap<String, String>,
 }
 
 /// The machine a trial ran on, and the placement of client and target.

@@ -51,9 +51,12 @@ impl TargetMetrics {
     /// answered shows, or until the time for that is over. `asides` are messages for the application that are not
     /// frames.
     pub(super) fn held_against(&self, client: &ClientCounts, asides: u64) -> TargetAccount {
-        let possible = self.counters.possible(client, asides);
         let began = Instant::now();
+        // The look before the trial may be counted after it.
+        let mut looks = 1;
         loop {
+            looks += 1;
+            let possible = self.counters.possible(client, asides, looks);
             let told = self.grown().map(|grown| TargetAccount {
                 checks: sanity::metrics_within(&grown, &possible),
                 processed: self.processed(&grown),

@@ -17,7 +17,7 @@ use super::conditions::{BackEnd, Conditions, NetworkPlan};
 use super::subject::{Subject, TargetUrl};
 use crate::contract;
 use crate::error::{Error, Result};
-use crate::manifest::Manifest;
+use crate::manifest::{METRICS_PORT, Manifest};
 
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 const STOP_GRACE: Duration = Duration::from_secs(7);
@@ -84,15 +84,17 @@ impl Staged {
             .map_or_else(Vec::new, |(companions, url)| companions.told(url));
         match subject {
             Subject::Started(manifest) => {
-                let ports = Ports::choose(manifest)?;
+                let ports = Ports::choose(&manifest.ports)?;
                 let mut secrets = conditions.secrets.clone();
                 secrets.add_of_environment(&manifest.run.env);
-                let told = environment(conditions, manifest, ports, of_back_end);
+                let told = environment(conditions, manifest, &ports, of_back_end);
                 let at = Place {
-                    ports,
+                    sessions: ports.or_load(conditions.plan.told().port),
+                    ports: &ports,
                     network: network.as_ref(),
                 };
                 let started = Started::start(conditions, manifest, &at, told, &secrets, stop)?;
+                let sizes = manifest.sizes();
                 Ok(Self {
                     url: TargetUrl::at(at.load(), &conditions.plan.told().path),
                     http_host: at.http().to_string(),
@@ -100,6 +102,9 @@ impl Staged {
                         name: manifest.name.clone(),
                         tier: manifest.tier.word().to_owned(),
                         versions: versions(&started.child, &secrets),
+                        ships_bytes: sizes.ships_bytes,
+                        runtime_bytes: sizes.runtime_bytes,
+                        deviations: manifest.deviations.clone(),
                     },
                     companion,
                     secrets,
@@ -114,7 +119,7 @@ impl Staged {
                 target: Target {
                     name: url.text.clone(),
                     tier: "url".to_owned(),
-                    versions: BTreeMap::new(),
+                    ..Target::default()
                 },
                 companion,
                 secrets: conditions.secrets.clone(),
@@ -289,7 +294,9 @@ impl Started {
 /// Where to reach a target that we start.
 #[derive(Debug, Clone, Copy)]
 struct Place<'a> {
-    ports: Ports,
+    ports: &'a Ports,
+    /// Where sessions connect.
+    sessions: u16,
     /// `None` on the loopback.
     network: Option<&'a OwnNetwork>,
 }
@@ -301,7 +308,7 @@ impl Place<'_> {
     }
 
     fn load(&self) -> SocketAddr {
-        (self.ip(), self.ports.load).into()
+        (self.ip(), self.sessions).into()
     }
 
     fn http(&self) -> SocketAddr {
@@ -341,40 +348,55 @@ fn network(conditions: &Conditions, subject: &Subject) -> Result<Option<OwnNetwo
 }
 
 /// The ports of a target that we start.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Ports {
-    /// Where sessions connect.
+    /// The port of `PORT`.
     load: u16,
-    /// Where health and metrics are, if not on that port.
-    metrics: Option<u16>,
+    /// Further ones, each with its variable.
+    others: Vec<(&'static str, u16)>,
 }
 
 impl Ports {
-    fn choose(manifest: &Manifest) -> Result<Self> {
+    fn choose(variables: &[&'static str]) -> Result<Self> {
         let load = choose_port()?;
-        let mut metrics = None;
-        // Neither is bound yet, so the second may be the same as the first.
-        while manifest.separate_metrics_port && metrics.is_none() {
-            metrics = Some(choose_port()?).filter(|port| *port != load);
+        let mut others: Vec<(&'static str, u16)> = Vec::new();
+        for variable in variables {
+            // None is bound yet, so one may be chosen twice.
+            let port = loop {
+                let port = choose_port()?;
+                if port != load && others.iter().all(|(_, other)| *other != port) {
+                    break port;
+                }
+            };
+            others.push((variable, port));
         }
-        Ok(Self { load, metrics })
+        Ok(Self { load, others })
     }
 
-    fn http(self) -> u16 {
-        self.metrics.unwrap_or(self.load)
+    /// The port of this variable, or that of `PORT` where there is none.
+    fn or_load(&self, variable: Option<&str>) -> u16 {
+        let mut others = self.others.iter();
+        let own = others.find(|(known, _)| Some(*known) == variable);
+        own.map_or(self.load, |(_, port)| *port)
+    }
+
+    fn http(&self) -> u16 {
+        self.or_load(Some(METRICS_PORT))
     }
 
     /// A port that somebody else has taken in the meantime.
-    fn taken(self) -> Option<u16> {
-        let all = [Some(self.load), self.metrics];
-        all.into_iter().flatten().find(|port| port_taken(*port))
+    fn taken(&self) -> Option<u16> {
+        let others = self.others.iter().map(|(_, port)| *port);
+        std::iter::once(self.load)
+            .chain(others)
+            .find(|port| port_taken(*port))
     }
 }
 
 fn environment(
     conditions: &Conditions,
     manifest: &Manifest,
-    ports: Ports,
+    ports: &Ports,
     of_back_end: Vec<(String, String)>,
 ) -> Vec<(String, String)> {
     let threads = manifest.worker_threads(conditions.placement.vcpu);
@@ -384,8 +406,8 @@ fn environment(
     ];
     variables.extend(conditions.plan.told().variables);
     variables.extend(of_back_end);
-    let metrics_port = ports.metrics.map(|port| port.to_string());
-    variables.extend(metrics_port.map(|port| ("METRICS_PORT".to_owned(), port)));
+    let others = ports.others.iter();
+    variables.extend(others.map(|(variable, port)| ((*variable).to_owned(), port.to_string())));
     // What the manifest fixes takes precedence over what we would choose.
     for (name, value) in &manifest.run.env {
         variables.retain(|(ours, _)| ours != name);
@@ -440,16 +462,26 @@ mod tests {
 
     #[test]
     fn a_library_that_owns_its_port_gets_another_one_for_the_rest() {
-        let one = Ports::choose(&manifest("")).expect("a port");
-        assert_eq!((one.metrics, one.http()), (None, one.load));
-        let two = Ports::choose(&manifest("separate_metrics_port = true")).expect("ports");
-        let metrics = two.metrics.expect("another");
+        let one = Ports::choose(&manifest("").ports).expect("a port");
+        assert_eq!(one.http(), one.load);
+        let two = manifest("separate_metrics_port = true").ports;
+        let two = Ports::choose(&two).expect("ports");
+        let metrics = two.http();
         assert_ne!(metrics, two.load);
-        assert_eq!(two.http(), metrics);
         assert_eq!((one.taken(), two.taken()), (None, None));
         let held = std::net::TcpListener::bind(("127.0.0.1", metrics)).expect("free");
         assert_eq!(two.taken(), Some(metrics));
         drop(held);
+    }
+
+    #[test]
+    fn sessions_go_to_the_port_that_the_plan_names_if_the_target_has_it() {
+        let plain = Ports::choose(&[]).expect("a port");
+        let own = Ports::choose(&[METRICS_PORT, "OTHER_PORT"]).expect("ports");
+        assert_eq!(plain.or_load(Some("OTHER_PORT")), plain.load);
+        assert_eq!(own.or_load(None), own.load);
+        let other = own.or_load(Some("OTHER_PORT"));
+        assert!(other != own.load && other != own.http(), "{own:?}");
     }
 
     #[test]
@@ -459,9 +491,9 @@ mod tests {
             conditions.plan = plan(line);
             let ports = Ports {
                 load: 1,
-                metrics: Some(2),
+                others: vec![(METRICS_PORT, 2)],
             };
-            let told = environment(&conditions, &manifest(keys), ports, Vec::new());
+            let told = environment(&conditions, &manifest(keys), &ports, Vec::new());
             BTreeMap::from_iter(told)
         };
         for line in ["stt", "echo", "ws", "ws dialect=wse"] {

@@ -58,6 +58,13 @@ pub(in crate::trial) fn all(address: SocketAddr) -> Vec<(Work, Arc<dyn Plan>)> {
     conditions.configured = false;
     let work = Work::of(&conditions, SESSIONS, &url).expect("work");
     works.push((work, Arc::clone(&conditions.plan)));
+    // And a server with TLS.
+    conditions.plan = plan("echo period_ms=10");
+    conditions.trust = plimsoll_tls::Trust::Anyone;
+    let url = TargetUrl::parse(&format!("wss://{address}"), "/").expect("a URL");
+    let work = Work::of(&conditions, SESSIONS, &url).expect("work");
+    assert!(work.tls.is_some());
+    works.push((work, Arc::clone(&conditions.plan)));
     works
 }
 

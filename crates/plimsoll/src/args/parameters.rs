@@ -169,16 +169,30 @@ fn argument(name: &'static str, owners: &[Owned]) -> Arg {
     argument
 }
 
-/// What a parameter is, with which others it has a meaning, and its usual value. If several workloads have it, their
-/// usual values.
+/// What a parameter is, with which others it has a meaning, and its usual value. If several workloads have it, what it is
+/// for each, where that is not the same.
 fn help(owners: &[Owned]) -> String {
-    let [one] = owners else {
-        let of = |of: &Owned| usual(of.row).map(|text| format!("{text} for {}", of.workload));
-        let usual: Vec<_> = owners.iter().filter_map(of).collect();
-        return format!("{} [default: {}]", owners[0].row.help, usual.join(", "));
+    let of_each = |of: &dyn Fn(&Parameter) -> Option<String>, between: &str| -> Vec<String> {
+        let said = owners
+            .iter()
+            .filter_map(|owner| Some((owner.workload, of(owner.row)?)));
+        let said: Vec<_> = said.collect();
+        let same = said.len() == owners.len() && said.iter().all(|(_, text)| *text == said[0].1);
+        match said.as_slice() {
+            [(_, text), ..] if same => vec![text.clone()],
+            several => several
+                .iter()
+                .map(|(name, text)| format!("{name}{between}{text}"))
+                .collect(),
+        }
     };
-    let usual = usual(one.row).map_or_else(String::new, |text| format!(" [default: {text}]"));
-    format!("{}{usual}", text(one.row))
+    let texts = of_each(&|row| Some(text(row)), ": ").join("; ");
+    let usual = of_each(&|row| usual(row).map(str::to_owned), " ").join(", ");
+    if usual.is_empty() {
+        texts
+    } else {
+        format!("{texts} [default: {usual}]")
+    }
 }
 
 fn text(row: &Parameter) -> String {
@@ -212,12 +226,33 @@ fn usual(row: &Parameter) -> Option<&'static str> {
     }
 }
 
+/// The words that any of these workloads takes, each once. If there are several workloads, each word says whose it is.
+fn choices(owners: &[Owned]) -> Vec<(&'static str, String)> {
+    let mut words: Vec<(&'static str, String)> = Vec::new();
+    for owner in owners {
+        let Kind::OneOf(choices) = owner.row.kind else {
+            continue;
+        };
+        for choice in choices {
+            let about = match owners {
+                [_] => choice.about.to_owned(),
+                _ => format!("{}: {}", owner.workload, choice.about),
+            };
+            match words.iter_mut().find(|(name, _)| *name == choice.name) {
+                Some((_, known)) => *known = format!("{known}; {about}"),
+                None => words.push((choice.name, about)),
+            }
+        }
+    }
+    words
+}
+
 /// Reads a value that any of these workloads takes. Which of them is asked is known later.
 fn parser(owners: &[Owned]) -> ValueParser {
-    if let Kind::OneOf(choices) = owners[0].row.kind {
-        let names = choices
-            .iter()
-            .map(|choice| PossibleValue::new(choice.name).help(choice.about));
+    if matches!(owners[0].row.kind, Kind::OneOf(_)) {
+        let names = choices(owners)
+            .into_iter()
+            .map(|(name, about)| PossibleValue::new(name).help(about));
         return PossibleValuesParser::new(names).map(Value::Word).into();
     }
     let rows: Vec<_> = owners.iter().map(|of| of.row).collect();

@@ -30,7 +30,9 @@ pub(crate) fn plan(
     if manifest.is_none() {
         secrets::add_of_environment(workload, &mut values)?;
     }
-    Ok(workload.plan(values)?)
+    let plan = workload.plan(values)?;
+    manifest.map_or(Ok(()), |manifest| plan.must_fit(manifest))?;
+    Ok(plan)
 }
 
 /// The parameters that are properties of a target.
@@ -309,9 +311,18 @@ mod tests {
             ("ws --test fanout --rate 0", "--rate 0"),
             (
                 "echo --test storm",
-                "--test is for --workload ws, this is echo",
+                "--test is for --workload ws, http, this is echo",
             ),
             ("stt --audio nowhere.wav", "--audio nowhere.wav"),
+            ("http --test storm", "--test storm: give one of rate, post"),
+            (
+                "http --streams 5",
+                "--streams is for --protocol h2c, this is h1",
+            ),
+            (
+                "http --test connect --protocol h2c",
+                "leave --protocol h2c out",
+            ),
         ] {
             let text = planned(line).expect_err(line);
             assert!(

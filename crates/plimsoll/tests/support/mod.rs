@@ -12,6 +12,7 @@ pub(crate) mod invocation;
 pub(crate) mod manifests;
 pub(crate) mod processes;
 pub(crate) mod records;
+pub(crate) mod tls_server;
 pub(crate) mod turns;
 pub(crate) mod ws_server;
 

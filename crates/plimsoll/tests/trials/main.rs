@@ -25,4 +25,5 @@ mod robustness;
 mod search;
 mod secrets;
 mod several_slos;
+mod tls;
 mod ws;

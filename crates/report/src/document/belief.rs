@@ -1,6 +1,6 @@
 //! Whether you can believe a result: caveats with their remedies, and what was checked.
 
-use plimsoll_core::record::{Bracket, Trial};
+use plimsoll_core::record::{Bracket, Target, Trial};
 
 use super::{Block, Blocks, List, Section, Table, Tellers, Text};
 use crate::facts;
@@ -23,6 +23,7 @@ pub(super) fn of_trial(trial: &Trial, tellers: Tellers) -> Section {
         Text::strong(&caveat.id).then_plain(format!("{blocking}: {}", caveat.text))
     });
     caveats_and_broken(&mut blocks, caveats.collect(), broken);
+    blocks.push(deviations(&trial.target));
     if !trial.sanity.is_empty() {
         let mut checked = Blocks::default();
         checked.push(accounts(trial));
@@ -53,6 +54,7 @@ pub(super) fn of_search(bracket: &Bracket, trials: &[&StoredTrial], tellers: Tel
         .collect();
     let all_agree = broken.is_empty();
     caveats_and_broken(&mut blocks, raised.iter().map(caveat).collect(), broken);
+    blocks.push(deviations(&bracket.target));
     if let Some(lower_bound) = belief::lower_bound(bracket) {
         blocks.full(Block::Paragraph(lower_bound.into()));
     }
@@ -71,6 +73,16 @@ fn caveats_and_broken(blocks: &mut Blocks, caveats: Vec<Text>, broken: Vec<Text>
         bad: true,
         ..List::of(broken)
     });
+}
+
+/// Where the target leaves its contract by its own account: a server that does less may carry more.
+pub(super) fn deviations(target: &Target) -> List {
+    let told = target.deviations.iter().map(|(case, reason)| {
+        Text::from(format!("{} deviates from its contract: ", target.name))
+            .joined(Text::code(case))
+            .then_plain(format!(": {reason}"))
+    });
+    List::of(told)
 }
 
 /// The accounts of a trial that do not agree, and a ledger that does not add up.

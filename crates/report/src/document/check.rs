@@ -4,12 +4,9 @@ use super::{Answer, Block, Blocks, Document, Table, Text, Tone};
 use crate::check::{Case, CaseOutcome, Check};
 
 pub(crate) fn document(check: &Check) -> Document {
-    let [failed, passed, disturbed] = [
-        CaseOutcome::Failed,
-        CaseOutcome::Passed,
-        CaseOutcome::Disturbed,
-    ]
-    .map(|outcome| of(check, outcome).next().is_some());
+    let [failed, passed] = [CaseOutcome::Failed, CaseOutcome::Passed]
+        .map(|outcome| of(check, outcome).next().is_some());
+    let disturbed = of(check, CaseOutcome::Disturbed).any(Case::decides);
     let (word, tone) = match (failed, disturbed, passed) {
         (true, _, _) => ("fail", Tone::Bad),
         (false, true, _) => ("disturbed", Tone::Open),
@@ -21,6 +18,8 @@ pub(crate) fn document(check: &Check) -> Document {
     let failed = [
         (CaseOutcome::Failed, "Cases that failed"),
         (CaseOutcome::Disturbed, "Cases that were disturbed"),
+        (CaseOutcome::Deviates, "Deviations that the manifest states"),
+        (CaseOutcome::NotMet, "Cases that should pass and did not"),
     ];
     for table in failed.into_iter().filter_map(|of| table(check, of)) {
         evidence.push(table);
@@ -70,6 +69,8 @@ fn row(case: &Case) -> [Text; 5] {
         CaseOutcome::Disturbed => "disturbed".into(),
         CaseOutcome::Passed => Text::yes_or_no(true),
         CaseOutcome::Failed => Text::yes_or_no(false),
+        CaseOutcome::NotMet => "no (should)".into(),
+        CaseOutcome::Deviates => "no (deviation)".into(),
     };
     [
         Text::code(&case.id),

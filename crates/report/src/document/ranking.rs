@@ -4,6 +4,7 @@ use plimsoll_core::record::Ranking;
 
 use super::{
     Answer, Block, Blocks, Column, Detail, Document, Figure, List, Section, Span, Table, Text,
+    belief,
 };
 use crate::render;
 use crate::words::{self, ranking as say};
@@ -22,6 +23,8 @@ pub(crate) fn document(ranking: &Ranking) -> Document {
     let (measured, described) = tables(ranking);
     evidence.push(measured);
     evidence.full(described);
+    let targets = ranking.rows.iter().map(|row| &row.bracket.target);
+    targets.for_each(|target| evidence.push(belief::deviations(target)));
     for sentence in say::legend(ranking) {
         evidence.full(Block::Note(Text::with_code(&sentence)));
     }

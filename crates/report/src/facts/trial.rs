@@ -233,6 +233,14 @@ pub fn environment(trial: &Trial) -> Vec<Fact> {
         ("vCPU of the target", maybe(trial.vcpu, number)),
         ("target tier", trial.target.tier.clone()),
     ]));
+    let sizes = [
+        ("size of the target's own files", trial.target.ships_bytes),
+        ("size of its runtime", trial.target.runtime_bytes),
+    ];
+    let size = |(name, bytes): (&str, Option<u64>)| {
+        bytes.map(|bytes| (name.to_owned(), words::whole_bytes(bytes)))
+    };
+    rows.extend(sizes.into_iter().filter_map(size));
     rows.extend(environment.network.iter().map(network));
     let tls = environment.tls.iter();
     rows.extend(tls.map(|tls| ("TLS".to_owned(), tls.to_string())));

@@ -373,7 +373,7 @@ fn of_check(blank: &Entry, results: &Results, check: &Check) -> Entry {
     let disturbed = check
         .cases
         .iter()
-        .any(|it| it.outcome() == CaseOutcome::Disturbed);
+        .any(|it| it.outcome() == CaseOutcome::Disturbed && it.decides());
     let verdict = match (failed, passed && !disturbed) {
         (true, _) => Verdict::Fail,
         (false, true) => Verdict::Pass,

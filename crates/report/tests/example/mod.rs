@@ -140,6 +140,7 @@ fn target() -> Target {
         name: "rust-axum".to_owned(),
         tier: "idiomatic".to_owned(),
         versions: owned(&versions),
+        ..Target::default()
     }
 }
 
@@ -432,6 +433,9 @@ pub(crate) fn failed_run() -> Trial {
         why: "read-only file system".to_owned(),
     };
     run.caveats = vec![Caveat::from(&quota)];
+    run.target.ships_bytes = Some(4_200_000);
+    run.target.runtime_bytes = Some(310_000_000);
+    run.target.deviations = owned(&[("close-order", "the library closes <first>")]);
     run.gates = slo().judge(&run.ledger, &run.latency);
     run.verdict = Verdict::of(&run.gates, &run.caveats);
     run
@@ -504,7 +508,7 @@ pub(crate) fn client_costs() -> ClientCosts {
     }
 }
 
-/// A check with a case that failed, one that was disturbed, and one that passed when it was repeated.
+/// A check with cases that the target's manifest lists, and one that it should pass; one case failed, one that was disturbed, and one that passed when it was repeated.
 pub(crate) fn check() -> serde_json::Value {
     serde_json::json!({
         "target": "rust-axum",
@@ -515,9 +519,14 @@ pub(crate) fn check() -> serde_json::Value {
              "disturbed": "within 200 ms the gateway was kept from its core for 88 ms", "attempts": 4},
             {"id": "ping", "title": "a ping is answered", "pass": true, "expected": "a pong", "seen": "a pong", "attempts": 2},
             {"id": "size", "title": "a binary message of 639 bytes", "pass": false, "expected": "close 1003", "seen": "close 1002 | \"bad\""},
+            {"id": "idle", "title": "an idle connection stays open", "level": "should", "pass": false, "expected": "open after 10 s", "seen": "closed after 5 s"},
+            {"id": "order", "title": "answers keep their order", "pass": false, "expected": "1, 2, 3", "seen": "2, 1, 3", "deviation": "the library answers from a pool"},
+            {"id": "twice", "title": "a field given twice is refused", "pass": true, "expected": "400", "seen": "400", "deviation": "the library took the last"},
         ],
-        "passed": 2,
+        "passed": 3,
         "failed": 1,
+        "failed_should": 1,
+        "deviations": 1,
         "skipped": 1,
         "disturbed": 1,
     })

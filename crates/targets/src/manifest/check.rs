@@ -1,7 +1,8 @@
 //! Checks what a manifest says.
 
-use toml::Value;
+use std::path::Path;
 
+use super::keys::is_line;
 use super::{KEYS, Key, Manifest, Takes, Tier};
 
 impl Manifest {
@@ -11,6 +12,23 @@ impl Manifest {
         plain_name("workload", &self.workload)?;
         if self.threads_per_vcpu == 0 {
             return Err("threads_per_vcpu is 0; it must be at least 1".into());
+        }
+        for (case, reason) in &self.deviations {
+            plain_name("deviations:", case)?;
+            if !is_line(reason) {
+                return Err(format!(
+                    "deviations: say why {case} is not passed, in one line"
+                ));
+            }
+        }
+        if self.ships.iter().any(|path| !is_line(path)) {
+            return Err("ships: a path must not be empty".into());
+        }
+        let rooted = |path: &String| path.starts_with('$') || Path::new(path).is_absolute();
+        if let Some(path) = self.runtime.iter().find(|path| !rooted(path)) {
+            return Err(format!(
+                "runtime: {path:?} is relative; give an absolute path, or one that begins with a variable ($NAME)"
+            ));
         }
         runnable("run.command", &self.run.command)?;
         if let Some(test) = &self.test {
@@ -56,26 +74,6 @@ impl Manifest {
             }
         }
         Ok(())
-    }
-}
-
-impl Takes {
-    fn takes(self, value: &Value) -> bool {
-        match self {
-            Self::OneOf(words) => value.as_str().is_some_and(|word| words.contains(&word)),
-            Self::TrueUnlessTest { .. } => value.is_bool(),
-        }
-    }
-
-    /// The values, for a message.
-    fn words(self) -> String {
-        match self {
-            Self::OneOf(words) => {
-                let words: Vec<_> = words.iter().map(|word| format!("{word:?}")).collect();
-                words.join(" or ")
-            }
-            Self::TrueUnlessTest { .. } => "true or false".to_owned(),
-        }
     }
 }
 

@@ -6,6 +6,8 @@
 mod availability;
 mod check;
 mod discovery;
+mod keys;
+mod sizes;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,6 +18,8 @@ use toml::Value;
 
 pub use availability::{Availability, Readiness};
 pub use discovery::{Discovered, ROOT_VARIABLE, discover, find, find_root, root_of_this_process};
+pub use keys::{Key, Keys, KeysOf, Rule, Takes};
+pub use sizes::Sizes;
 
 use crate::error::{Error, Result};
 
@@ -102,34 +106,11 @@ pub struct Test {
     pub command: Vec<String>,
 }
 
-/// A key that only the manifests of one workload have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Key {
-    /// The key.
-    pub name: &'static str,
-    /// Which values it takes.
-    pub takes: Takes,
-    /// Whether a manifest must have it.
-    pub required: bool,
-}
-
-/// Which values a key takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Takes {
-    /// One of these words.
-    OneOf(&'static [&'static str]),
-    /// `true`, or `false` for a target of tier `test` only.
-    TrueUnlessTest {
-        /// What a target that says `false` works without: `its database`.
-        without: &'static str,
-    },
-}
-
-/// The keys of a workload by its name; `None` for a workload that nobody knows, whose manifests may say anything.
-pub type KeysOf = fn(&str) -> Option<&'static [Key]>;
+/// The variable of the port for health and metrics, where they have one of their own.
+pub const METRICS_PORT: &str = "METRICS_PORT";
 
 /// The keys that every manifest may have.
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 15] = [
     "name",
     "workload",
     "tier",
@@ -139,6 +120,9 @@ const KEYS: [&str; 12] = [
     "separate_metrics_port",
     "optional",
     "source",
+    "ships",
+    "runtime",
+    "deviations",
     "build",
     "run",
     "test",
@@ -160,7 +144,7 @@ pub struct Manifest {
     /// Event loops, scheduler threads or worker processes per vCPU, at least 1.
     #[serde(default = "one")]
     pub threads_per_vcpu: u32,
-    /// Whether it serves health and metrics on a separate port (`METRICS_PORT`), because its library owns the main one.
+    /// Whether it serves health and metrics on a separate port ([`METRICS_PORT`]), because its library owns the main one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub separate_metrics_port: bool,
     /// Whether a machine may lack this target's tools. Builds and tests of the whole catalogue then skip the target,
@@ -171,6 +155,15 @@ pub struct Manifest {
     /// folder.
     #[serde(default = "here", skip_serializing_if = "is_here")]
     pub source: Vec<String>,
+    /// Its own files: what somebody installs to run it, besides its runtime. Relative to its folder, or absolute.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ships: Vec<String>,
+    /// The files and folders of its runtime: absolute, or beginning with an environment variable (`$NAME`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runtime: Vec<String>,
+    /// Cases of its workload's contract that it does not pass, each with the reason.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub deviations: BTreeMap<String, String>,
     /// How to build it. `None` if there is nothing to build.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<Build>,
@@ -182,6 +175,10 @@ pub struct Manifest {
     /// What only the workload knows: its [`Key`]s.
     #[serde(flatten)]
     pub properties: BTreeMap<String, Value>,
+
+    /// The variables in which it gets further ports, besides the one of `PORT`.
+    #[serde(skip)]
+    pub ports: Vec<&'static str>,
 
     /// The absolute path of the manifest.
     #[serde(skip)]
@@ -234,12 +231,15 @@ impl Manifest {
         let keys = keys(workload);
         if let Some(keys) = keys {
             // First, because a misspelt key is also a missing one.
-            check::unknown_key(&table, text, workload, keys)?;
+            check::unknown_key(&table, text, workload, keys.own)?;
         }
         let mut manifest: Self = toml::from_str(text).map_err(refused)?;
         manifest.file = file.to_path_buf();
-        manifest.check_properties(keys.unwrap_or_default())?;
+        let keys = keys.unwrap_or_default();
+        manifest.check_properties(keys.own)?;
         manifest.check()?;
+        manifest.ports = manifest.further_ports(keys.own);
+        (keys.rule)(&manifest)?;
         Ok(manifest)
     }
 
@@ -261,6 +261,37 @@ impl Manifest {
     #[must_use]
     pub fn property(&self, name: &str) -> Option<&str> {
         self.properties.get(name)?.as_str()
+    }
+
+    /// The list that the manifest has under a key of its workload; `None` without the key.
+    #[must_use]
+    pub fn list(&self, name: &str) -> Option<Vec<&str>> {
+        let list = self.properties.get(name)?.as_array()?;
+        Some(list.iter().filter_map(Value::as_str).collect())
+    }
+
+    /// How many bytes its own files and its runtime have, as far as the manifest names them.
+    #[must_use]
+    pub fn sizes(&self) -> Sizes {
+        sizes::of(self)
+    }
+
+    fn further_ports(&self, keys: &[Key]) -> Vec<&'static str> {
+        let wanted = |key: &Key| match key.takes {
+            Takes::Port { variable } if self.says(key.name) => Some(variable),
+            _ => None,
+        };
+        let metrics = self.separate_metrics_port.then_some(METRICS_PORT);
+        metrics
+            .into_iter()
+            .chain(keys.iter().filter_map(wanted))
+            .collect()
+    }
+
+    /// Whether the manifest says `true` under a key of its workload.
+    #[must_use]
+    pub fn says(&self, name: &str) -> bool {
+        self.properties.get(name) == Some(&Value::Boolean(true))
     }
 
     /// Whether the manifest says `false` under a key of its workload.

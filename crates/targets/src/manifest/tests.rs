@@ -24,10 +24,10 @@ MALLOC_ARENA_MAX = "2"
 command = ["sh", "test.sh"]
 "#;
 
-/// The keys of two workloads.
-pub(crate) fn keys(workload: &str) -> Option<&'static [Key]> {
+/// The keys of three workloads.
+pub(crate) fn keys(workload: &str) -> Option<Keys> {
     match workload {
-        "stt" => Some(&[
+        "stt" => Some(Keys::of(&[
             Key {
                 name: "inference_transport",
                 takes: Takes::OneOf(&["h2c", "http1"]),
@@ -40,15 +40,45 @@ pub(crate) fn keys(workload: &str) -> Option<&'static [Key]> {
                 },
                 required: false,
             },
-        ]),
-        "ws" => Some(&[Key {
+        ])),
+        "ws" => Some(Keys::of(&[Key {
             name: "dialect",
             takes: Takes::OneOf(&["echo", "wse"]),
             required: false,
-        }]),
+        }])),
+        "toy" => Some(Keys {
+            own: &TOY,
+            rule: |manifest| match manifest.list("colours") {
+                Some(_) if manifest.list("reasons").is_none() => {
+                    Err("colours need reasons; add the key".into())
+                }
+                _ => Ok(()),
+            },
+        }),
         _ => None,
     }
 }
+
+/// A key of each further kind.
+const TOY: [Key; 3] = [
+    Key {
+        name: "colours",
+        takes: Takes::SomeOf(&["red", "green"]),
+        required: false,
+    },
+    Key {
+        name: "reasons",
+        takes: Takes::Lines,
+        required: false,
+    },
+    Key {
+        name: "back_door",
+        takes: Takes::Port {
+            variable: "BACK_PORT",
+        },
+        required: false,
+    },
+];
 
 fn parse(text: &str) -> std::result::Result<Manifest, String> {
     Manifest::parse(text, Path::new("/t/stt/rust-axum/target.toml"), keys)
@@ -154,6 +184,22 @@ fn impossible_values_are_refused_in_one_line() {
             "[run]\nstop_signal = \"KILL\"\n",
             "unknown variant `KILL`, expected one of `TERM`, `INT`, `QUIT`",
         ),
+        (
+            "[run]\n",
+            "[deviations]\n\"Bad Case\" = \"x\"\n[run]\n",
+            "deviations: \"Bad Case\" must be",
+        ),
+        (
+            "[run]\n",
+            "[deviations]\nbad-case = \"\"\n[run]\n",
+            "deviations: say why bad-case is not passed",
+        ),
+        (
+            "[build]\n",
+            "runtime = [\"lib\"]\n[build]\n",
+            "runtime: \"lib\" is relative; give an absolute path",
+        ),
+        ("[build]\n", "ships = [\"\"]\n[build]\n", "ships: a path"),
         ("tier = \"idiomatic\"", "tier = ", "line 4"),
     ];
     for (from, to, expected) in cases {
@@ -189,6 +235,51 @@ fn a_websocket_server_says_what_it_speaks() {
         parse(&later).expect("valid").property("colour"),
         Some("red")
     );
+}
+
+fn toy(own: &str) -> std::result::Result<Manifest, String> {
+    let text = RUST_AXUM
+        .replace("workload = \"stt\"", "workload = \"toy\"")
+        .replace("inference_transport = \"h2c\"\n", own);
+    parse(&text)
+}
+
+#[test]
+fn a_key_may_take_a_list_of_words_or_of_lines() {
+    let both = "colours = [\"green\", \"red\"]\nreasons = [\"because\", \"why not\"]\n";
+    let manifest = toy(both).expect("valid");
+    assert_eq!(manifest.list("colours"), Some(vec!["green", "red"]));
+    assert_eq!(manifest.list("reasons"), Some(vec!["because", "why not"]));
+    assert_eq!(toy("").expect("valid").list("colours"), None);
+    let words = "say a list of some of \"red\", \"green\", each once";
+    for value in ["[\"blue\"]", "[]", "\"red\"", "[\"red\", \"red\"]", "[1]"] {
+        let error = toy(&format!("colours = {value}\n")).expect_err(value);
+        assert_eq!(error, format!("colours is {value}; {words}"));
+    }
+    for value in ["[]", "\"why\"", "[\" \"]", "[\"two\\nlines\"]"] {
+        let error = toy(&format!("reasons = {value}\n")).expect_err(value);
+        assert!(error.starts_with("reasons is "), "{error}");
+        assert!(
+            error.ends_with("say a list of texts, each one line"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_workload_may_have_a_rule_between_its_keys() {
+    let error = toy("colours = [\"red\"]\n").expect_err("no reasons");
+    assert_eq!(error, "colours need reasons; add the key");
+}
+
+#[test]
+fn further_ports_are_known_by_their_variables() {
+    assert!(toy("").expect("valid").ports.is_empty());
+    assert!(toy("back_door = false\n").expect("valid").ports.is_empty());
+    let both = toy("back_door = true\nseparate_metrics_port = true\n").expect("valid");
+    assert_eq!(both.ports, [METRICS_PORT, "BACK_PORT"]);
+    let error = toy("back_door = 3001\n").expect_err("a number");
+    assert_eq!(error, "back_door is 3001; say true or false");
 }
 
 #[test]
@@ -235,7 +326,7 @@ fn known_keys(header: &str, prefix: &str) -> Vec<String> {
 fn every_key_of_a_manifest_is_known() {
     let text = RUST_AXUM.replace(
         "threads_per_vcpu = 1",
-        "threads_per_vcpu = 1\nasks_inference = false\nseparate_metrics_port = true\nsource = [\"src\"]",
+        "threads_per_vcpu = 1\nasks_inference = false\nseparate_metrics_port = true\nsource = [\"src\"]\nships = [\"x\"]\nruntime = [\"/x\"]\ndeviations = {x = \"y\"}",
     );
     let manifest = parse(&text.replace("idiomatic", "test")).expect("valid");
     let written = Value::try_from(&manifest).expect("TOML");
@@ -254,7 +345,8 @@ fn every_key_of_a_manifest_is_known() {
 #[test]
 fn the_reference_page_has_every_key_and_no_other() {
     let mut known: Vec<String> = KEYS.map(str::to_owned).into();
-    let own = ["stt", "ws"].into_iter().filter_map(keys).flatten();
+    let own = ["stt", "ws"].into_iter().filter_map(keys);
+    let own = own.flat_map(|keys| keys.own);
     known.extend(own.map(|key| key.name.to_owned()));
     assert!(known.len() > 10, "{known:?}");
     for (header, prefix) in [

@@ -36,9 +36,10 @@ impl Route {
 }
 
 /// What clients speak.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Protocol {
     /// HTTP/1.1.
+    #[default]
     H1,
     /// HTTP/2 without TLS, with prior knowledge.
     H2c,
@@ -124,6 +125,13 @@ impl Offer {
             metrics: false,
             ..Self::default()
         }
+    }
+
+    /// Whether `/bytes` has this size.
+    #[must_use]
+    pub fn has_bytes(&self, bytes: u64) -> bool {
+        let is = |size: &usize| u64::try_from(*size) == Ok(bytes);
+        self.sizes == Sizes::All || FILES.iter().any(is)
     }
 
     /// Whether it has this route.

@@ -52,10 +52,10 @@ fn of_everybody() -> Vec<Case> {
     vec![
         case(
             "routes-health",
-            "GET /healthz answers 200 once requests are served",
-            "status 200",
+            "GET /healthz answers 200 `ok` once requests are served",
+            "status 200, ok",
             |site| {
-                let health = Exchange::page(&host(site), "/healthz", "").answered(&[200]);
+                let health = Exchange::page(&host(site), "/healthz", "ok");
                 status_of(site, &health)
             },
         ),

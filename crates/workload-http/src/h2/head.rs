@@ -20,8 +20,8 @@ pub(super) const REQUEST_FIELDS: u8 = 0b111;
 
 /// Decodes the blocks of a connection.
 ///
-/// In a load, answers repeat themselves byte for byte. If a block is equal to the last one and neither changed the table, its fields
-/// are the same too.
+/// In a load, answers repeat themselves byte for byte. If a block is equal to the last one and neither changed the
+/// table, its fields are the same too.
 #[derive(Debug, Clone, Default)]
 pub(super) struct HeadDecoder {
     decoder: Decoder,

@@ -1,8 +1,8 @@
 //! HTTP/2 without I/O, as a client with prior knowledge speaks it over a plain connection (RFC 9113).
 //!
-//! - [`Template`] is a kind of request, made once. [`Client`] is a connection: it opens streams, sends bodies inside the windows, and
-//!   reports what comes as [`Event`]s. In a load, requests and answers repeat themselves; so their header blocks are copied and compared,
-//!   not encoded and decoded.
+//! - [`Template`] is a kind of request, made once. [`Client`] is a connection: it opens streams, sends bodies inside
+//!   the windows, and reports what comes as [`Event`]s. In a load, requests and answers repeat themselves; so their
+//!   header blocks are copied and compared, not encoded and decoded.
 //! - [`Server`] is the other side, as far as a sink needs it.
 //! - [`frame`], [`FrameReader`] and [`hpack`] are the parts, for connections that break rules.
 

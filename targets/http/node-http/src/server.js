@@ -1,6 +1,6 @@
 // One worker's servers: HTTP/1.1, and HTTP/2 on a port of its own; the counts, the drain.
 
-import { createServer } from "node:http";
+import { createServer, STATUS_CODES } from "node:http";
 import { createServer as createHttp2Server } from "node:http2";
 import { CONTENT_TYPE, render } from "./counts.js";
 import { answer, notAllowed, sum } from "./routes.js";
@@ -8,6 +8,7 @@ import { answer, notAllowed, sum } from "./routes.js";
 /** @import { IncomingMessage, Server, ServerResponse } from "node:http" */
 /** @import { Http2Server, Http2ServerRequest, Http2ServerResponse, ServerHttp2Session } from "node:http2" */
 /** @import { Socket } from "node:net" */
+/** @import { Duplex } from "node:stream" */
 /** @import { Config } from "./config.js" */
 /** @import { Counts } from "./counts.js" */
 /** @import { Answer } from "./routes.js" */
@@ -48,6 +49,7 @@ export class WebServer {
       this.#serve(request, response);
     });
     this.#http.on("connection", (socket) => this.#countConnection(socket));
+    this.#http.on("clientError", refuse);
     if (config.h2Port !== undefined) this.#http2 = this.#newHttp2();
   }
 
@@ -126,6 +128,30 @@ export class WebServer {
     response.writeHead(status, { "content-type": type, "content-length": Buffer.byteLength(body) });
     response.end(body);
   }
+}
+
+/** What Node answers by itself to some errors; 400 to the others. */
+const STATUSES = new Map([
+  ["HPE_HEADER_OVERFLOW", 431],
+  ["HPE_CHUNK_EXTENSIONS_OVERFLOW", 413],
+  ["ERR_HTTP_REQUEST_TIMEOUT", 408],
+]);
+
+/**
+ * As Node does without it, but for one case: what comes behind a request with `Connection: close` is nobody's, and Node
+ * would throw away answers to the requests before it.
+ *
+ * @param {NodeJS.ErrnoException} error
+ * @param {Duplex} socket
+ */
+function refuse(error, socket) {
+  if (error.code === "HPE_CLOSED_CONNECTION") return;
+  if (!socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const status = STATUSES.get(error.code ?? "") ?? 400;
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\n\r\n`);
 }
 
 /**

@@ -187,6 +187,14 @@ describe("connections of one worker", () => {
     }
   });
 
+  test("what is behind a request that closes is not answered, and what is before it is", async () => {
+    const answers = await target.raw(get("/bytes/1") + get("/bytes/2") + LAST + get("/bytes/3"));
+    assert.match(answers, /\r\n\r\n0HTTP.*\r\n\r\n01HTTP.*\r\n\r\nok$/s);
+    assert.match(await target.raw("GET / HTTP/1.1\r\nHost : a\r\n\r\n"), /^HTTP\/1\.1 400 Bad Request\r\n/);
+    const large = await target.raw(get("/", `X: ${"x".repeat(65_536)}\r\n`));
+    assert.match(large, /^(HTTP\/1\.1 431 |$)/);
+  });
+
   test("HTTP/1.0 is answered and closed", async () => {
     assert.match(await target.raw("GET / HTTP/1.0\r\n\r\n"), /\r\n\r\nok$/);
   });

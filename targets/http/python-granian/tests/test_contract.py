@@ -89,8 +89,17 @@ def test_what_is_over_the_limit_is_refused(subject: Target) -> None:
     announced = f"POST /sum HTTP/1.1\r\nHost: a\r\nContent-Length: {LIMIT + 1}\r\n\r\n"
     assert subject.raw(announced.encode()).startswith(b"HTTP/1.1 413 ")
     chunk = b"100000\r\n" + PATTERN + b"\r\n"
-    assert subject.raw(CHUNKED + chunk, b"1\r\nx\r\n").startswith(b"HTTP/1.1 413 ")
+    assert subject.raw(CHUNKED + chunk, b"1\r\nx\r\n0\r\n\r\n", LAST).startswith(b"HTTP/1.1 413 ")
     assert subject.status("/") == 200
+
+
+@pytest.mark.parametrize("rest", [b"zz\r\n", b"3\r\nabcXX0\r\n\r\n"])
+def test_a_broken_body_is_not_summed(subject: Target, rest: bytes) -> None:
+    assert subject.raw(CHUNKED + b"3\r\nabc\r\n" + rest).startswith(b"HTTP/1.1 500 ")
+
+
+def test_a_request_without_host_is_refused(subject: Target) -> None:
+    assert subject.raw(b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n").startswith(b"HTTP/1.1 400 ")
 
 
 def test_head_and_others_leave_the_connection(subject: Target) -> None:

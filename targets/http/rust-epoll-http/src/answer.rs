@@ -91,7 +91,7 @@ pub fn answer<'a>(call: Call, scratch: &'a mut Vec<u8>, metrics: impl FnOnce(&mu
     scratch.clear();
     let good = |content_type, body| Answer { status: Status::OK, content_type, allow: "", body };
     match call {
-        Call::Get(Resource::Root) => good(TEXT, Body::Own(b"ok")),
+        Call::Get(Resource::Root | Resource::Health) => good(TEXT, Body::Own(b"ok")),
         Call::Get(Resource::Bytes(count)) => good("application/octet-stream", Body::Pattern(count)),
         Call::Get(Resource::Item(id)) => {
             let item = Item { id, name: id, even: id.is_multiple_of(2) };

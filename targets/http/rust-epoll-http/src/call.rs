@@ -28,8 +28,8 @@ impl Method {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names of the contract")]
 pub enum Resource {
-    /// `/` and `/healthz`.
     Root,
+    Health,
     Metrics,
     Bytes(usize),
     Item(u64),
@@ -52,7 +52,8 @@ impl Resource {
             return routes::item(digits).map_or(Self::Unknown, Self::Item);
         }
         match path {
-            b"/" | b"/healthz" => Self::Root,
+            b"/" => Self::Root,
+            b"/healthz" => Self::Health,
             b"/sum" => Self::Sum,
             b"/metrics" => Self::Metrics,
             _ => Self::Unknown,
@@ -143,6 +144,7 @@ mod tests {
             ("/bytes/17?x", Resource::Bytes(17)),
             ("/json/0", Resource::Item(0)),
             ("/sum", Resource::Sum),
+            ("/healthz", Resource::Health),
             ("/sum/", Resource::Unknown),
             ("/json/", Resource::Unknown),
             ("", Resource::Unknown),

@@ -124,7 +124,8 @@ fn each(
             };
             let (suite, laboratory) = suites.on_target(manifest, &place)?;
             let subject = laboratory.subject();
-            let report = cases_told(args, stop, (&*suite, &subject), |case| {
+            let of = (&*suite, &subject, Some(&manifest.deviations));
+            let report = cases_told(args, stop, of, |case| {
                 // Passed cases would drown the others: a target has dozens, or more than a hundred.
                 if !case.pass && case.skipped.is_none() && !args.out.json {
                     say!("{}:", manifest.name);

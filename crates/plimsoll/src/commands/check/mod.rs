@@ -3,9 +3,10 @@
 mod all;
 mod suites;
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use plimsoll_conformance::{CaseResult, Check, CheckReport, Options, Subject};
+use plimsoll_conformance::{CaseResult, Check, CheckReport, Level, Options, Subject};
 use plimsoll_core::secret::{Secret, Secrets, redacted_url};
 use plimsoll_host::isolation::{CpuList, Placement};
 use plimsoll_host::signals::Stop;
@@ -75,7 +76,7 @@ fn of_url(
         seen: secrets.scrub(&case.seen).into_owned(),
         ..case.clone()
     };
-    let mut report = cases_told(args, stop, (&*suite, &subject), |case| {
+    let mut report = cases_told(args, stop, (&*suite, &subject, None), |case| {
         show(&scrubbed(case), args.out.json);
     });
     report.cases = report.cases.iter().map(scrubbed).collect();
@@ -117,10 +118,18 @@ fn kept(folder: &ResultFolder, report: &CheckReport) -> Result<(), Failure> {
 }
 
 fn counts(report: &CheckReport) -> String {
-    format!(
+    let mut text = format!(
         "{}: {} passed, {} failed, {} disturbed, {} not run",
         report.target, report.passed, report.failed, report.disturbed, report.skipped
-    )
+    );
+    let apart = [
+        (report.failed_should, "not met that should be"),
+        (report.deviations, "deviations by its target.toml"),
+    ];
+    for (count, what) in apart.into_iter().filter(|(count, _)| *count > 0) {
+        text += &format!(", {count} {what}");
+    }
+    text
 }
 
 /// Checks a target, starting it as each case needs.
@@ -141,21 +150,31 @@ fn target(
     };
     let (suite, laboratory) = suites.on_target(manifest, &place)?;
     let subject = laboratory.subject();
-    Ok(cases_told(args, stop, (&*suite, &subject), |case| {
-        show(case, args.out.json);
-    }))
+    let deviations = Some(&manifest.deviations);
+    Ok(cases_told(
+        args,
+        stop,
+        (&*suite, &subject, deviations),
+        |case| {
+            show(case, args.out.json);
+        },
+    ))
 }
+
+/// Cases that a target does not pass by its own account, each with the reason.
+type Deviations = BTreeMap<String, String>;
 
 fn cases_told(
     args: &CheckArgs,
     stop: &Stop,
-    (suite, subject): (&dyn Check, &Subject<'_>),
+    (suite, subject, deviations): (&dyn Check, &Subject<'_>, Option<&Deviations>),
     mut on_case: impl FnMut(&CaseResult),
 ) -> CheckReport {
     let wanted = |id: &str| args.only.as_deref().is_none_or(|text| id.contains(text));
     let options = Options {
         only: Some(&wanted),
         stop: Some(stop),
+        deviations,
         ..Options::default()
     };
     suite.run(subject, &options, &mut on_case)
@@ -169,9 +188,19 @@ fn show(case: &CaseResult, json: bool) {
     let attempts = attempts.unwrap_or_default();
     match (&case.skipped, &case.disturbed) {
         (Some(reason), _) => say!("not run  {}: {} ({reason})", case.id, case.title),
-        _ if case.pass => say!("ok       {}: {}{attempts}", case.id, case.title),
+        _ if case.pass => {
+            say!("ok       {}: {}{attempts}", case.id, case.title);
+            if case.deviation.is_some() {
+                say!("           its target.toml lists it under [deviations]: remove it there");
+            }
+        }
         (None, None) => {
-            say!("FAILED   {}: {}{attempts}", case.id, case.title);
+            let word = match (&case.deviation, case.level) {
+                (_, Level::Should) => "should  ",
+                (Some(_), Level::Must) => "deviates",
+                (None, Level::Must) => "FAILED  ",
+            };
+            say!("{word} {}: {}{attempts}", case.id, case.title);
             not_as_expected(case);
         }
         (None, Some(why)) => {
@@ -185,6 +214,9 @@ fn show(case: &CaseResult, json: bool) {
 fn not_as_expected(case: &CaseResult) {
     say!("           expected: {}", case.expected);
     say!("           seen:     {}", case.seen);
+    if let Some(reason) = &case.deviation {
+        say!("           reason:   {reason}");
+    }
 }
 
 fn code_of(report: &CheckReport, stop: &Stop) -> ExitCode {
@@ -198,12 +230,65 @@ fn code_of(report: &CheckReport, stop: &Stop) -> ExitCode {
 fn code_number_of(report: &CheckReport) -> u8 {
     if report.failed > 0 {
         1
-    } else if report.disturbed > 0 {
+    } else if report.is_in_doubt() {
         3
     } else if report.passed == 0 {
         // Nothing ran, so nothing is known.
         2
     } else {
         0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(level: Level, deviation: Option<&str>, disturbed: bool) -> CheckReport {
+        let case = CaseResult {
+            id: "a".to_owned(),
+            title: "it answers".to_owned(),
+            level,
+            pass: false,
+            expected: "an answer".to_owned(),
+            seen: "none".to_owned(),
+            skipped: None,
+            disturbed: disturbed.then(|| "kept for 9 ms".to_owned()),
+            deviation: deviation.map(str::to_owned),
+            attempts: None,
+        };
+        let apart = !case.decides() && !disturbed;
+        CheckReport {
+            target: "a".to_owned(),
+            passed: 4,
+            failed: usize::from(case.failed() && case.decides()),
+            failed_should: usize::from(apart && !level.is_must()),
+            deviations: usize::from(apart && level.is_must()),
+            skipped: 0,
+            disturbed: usize::from(disturbed),
+            cases: vec![case],
+        }
+    }
+
+    #[test]
+    fn only_what_decides_changes_the_exit_code() {
+        let code = |level, why, disturbed| code_number_of(&report(level, why, disturbed));
+        assert_eq!(code(Level::Must, None, false), 1);
+        assert_eq!(code(Level::Must, None, true), 3);
+        for disturbed in [false, true] {
+            assert_eq!(code(Level::Should, None, disturbed), 0);
+            assert_eq!(code(Level::Must, Some("why"), disturbed), 0);
+        }
+    }
+
+    #[test]
+    fn what_does_not_decide_is_counted_apart() {
+        let told = counts(&report(Level::Should, None, false));
+        let usual = "a: 4 passed, 0 failed, 0 disturbed, 0 not run";
+        assert_eq!(told, format!("{usual}, 1 not met that should be"));
+        let told = counts(&report(Level::Must, Some("why"), false));
+        assert_eq!(told, format!("{usual}, 1 deviations by its target.toml"));
+        let told = counts(&report(Level::Must, None, false));
+        assert_eq!(told, usual.replace("0 failed", "1 failed"));
     }
 }

@@ -11,10 +11,8 @@ use plimsoll_workload::{Checked, Values, Workload};
 
 use crate::args::CheckArgs;
 use crate::failure::Failure;
+use crate::setup::deviations;
 use crate::workloads;
-
-/// The variable by which a target gets another port for HTTP about itself, if it wants one.
-const HTTP_PORT_VARIABLE: &str = "METRICS_PORT";
 
 /// Where a target is checked.
 pub(super) struct Place<'a> {
@@ -55,9 +53,11 @@ impl Suites {
         suite.ok_or_else(|| self.none())
     }
 
-    /// Refuses a target whose manifest contradicts what the user says about it.
+    /// Refuses a target whose manifest contradicts what the user says about it, or deviates from a case that there is
+    /// not.
     pub(super) fn must_fit(&self, target: &Manifest) -> Result<(), Failure> {
-        self.values(Some(target)).map(drop)
+        let values = self.values(Some(target))?;
+        deviations::must_be_known(self.workload, &values, target)
     }
 
     fn values(&self, target: Option<&Manifest>) -> Result<Values, Failure> {
@@ -90,7 +90,8 @@ impl Suites {
             unset: contract::variables(self.workload),
             stop_signal: target.run.stop_signal,
             health_path: told.health_path,
-            http_port_variable: target.separate_metrics_port.then_some(HTTP_PORT_VARIABLE),
+            ports: target.ports.clone(),
+            http_port: manifest::METRICS_PORT,
         };
         let laboratory = Laboratory::new(program, place.logs, place.stop)
             .on_cpus(place.placement.target_cpus.clone());

@@ -204,5 +204,9 @@ fn metrics(shared: &Shared) -> Page {
         let value = value.load(Ordering::Relaxed);
         format!("# TYPE {name} {kind}\n{name} {value}\n")
     });
-    page(200, "text/plain; version=0.0.4", text.concat())
+    let kind = match shared.rules.defect {
+        Defect::MetricsAreJson => "application/json",
+        _ => "text/plain; version=0.0.4",
+    };
+    page(200, kind, text.concat())
 }

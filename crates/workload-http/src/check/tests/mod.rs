@@ -90,6 +90,8 @@ enum Defect {
     TakesAnyVersion,
     ReadsOnAfterRefusal,
     // Metrics.
+    MetricsAreJson,
+    CountsByConnection,
     GaugeIsCounter,
     CountsNoRequest,
     GaugeNeverFalls,
@@ -152,7 +154,7 @@ fn a_target_has_the_cases_of_what_it_offers() {
         "routes-json",
         "chunked-one",
         "fragments-length",
-        "metrics-names",
+        "metrics-text",
     ] {
         assert!(all.iter().any(|known| known == id), "{id}");
         assert!(of_files.iter().all(|known| known != id), "{id}");
@@ -256,9 +258,11 @@ const SHOWN_BY: &[(Defect, &[&str], &str)] = &[
     (Defect::TakesNoHost, &["framing-no-host"], "framing-unknown-version"),
     (Defect::TakesAnyVersion, &["framing-unknown-version"], "framing-no-host"),
     (Defect::ReadsOnAfterRefusal, &["framing-length-and-chunked", "framing-unknown-coding"], "routes-root"),
-    (Defect::GaugeIsCounter, &["metrics-names"], "metrics-count"),
-    (Defect::CountsNoRequest, &["metrics-count"], "metrics-names"),
-    (Defect::GaugeNeverFalls, &["metrics-count"], "metrics-names"),
+    (Defect::MetricsAreJson, &["metrics-text"], "routes-root"),
+    (Defect::GaugeIsCounter, &["metrics-connections"], "metrics-requests"),
+    (Defect::CountsNoRequest, &["metrics-requests"], "metrics-connections"),
+    (Defect::CountsByConnection, &["metrics-requests"], "metrics-connections"),
+    (Defect::GaugeNeverFalls, &["metrics-connections"], "metrics-requests"),
 ];
 
 /// What is wrong with what the cases show of this defect.
@@ -344,7 +348,7 @@ fn against_a_url_cases_that_need_a_start_are_skipped_with_the_reason() {
         url: format!("http://{}/", server.address()),
         token: None,
     };
-    let ids = ["routes-root", "routes-sum-limit", "metrics-names"];
+    let ids = ["routes-root", "routes-sum-limit", "metrics-text"];
     let only = |id: &str| ids.contains(&id);
     let options = Options {
         only: Some(&only),

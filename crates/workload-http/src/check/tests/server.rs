@@ -153,7 +153,12 @@ impl Connection<'_> {
         self.buffer.drain(..read);
         self.continued = false;
         self.answers += 1;
-        if defect != Defect::CountsNoRequest {
+        let counts = match defect {
+            Defect::CountsNoRequest => false,
+            Defect::CountsByConnection => self.answers == 1,
+            _ => true,
+        };
+        if counts {
             self.shared
                 .counters
                 .requests

@@ -153,7 +153,12 @@ const NO_LIMIT: Event<'_> = Event::Settings {
 
 #[track_caller]
 fn assert_violates(frames: &[Vec<u8>], expected: Violation) {
-    let (_, violation, out) = read(&[GET, GET], &after_settings(frames));
+    assert_violates_with(&[GET, GET], frames, expected);
+}
+
+#[track_caller]
+fn assert_violates_with(requests: &[usize], frames: &[Vec<u8>], expected: Violation) {
+    let (_, violation, out) = read(requests, &after_settings(frames));
     assert_eq!(violation, Some(expected));
     let mut goaway = Vec::new();
     append_goaway(&mut goaway, 0, expected.code());
@@ -384,6 +389,27 @@ fn a_repeated_request_is_few_bytes_and_allocates_nothing() {
     // Header, then GET, http, host, path, user-agent: five indices.
     assert_eq!(lengths[2..], [FRAME_HEADER_BYTES + 5; 2]);
     assert!(client.held_bytes() < 20_000, "{}", client.held_bytes());
+}
+
+/// A block that enters the table is decoded each time, even if the same bytes come again.
+#[test]
+fn equal_blocks_can_change_the_table() {
+    let enters = [0x88, 0x40, 1, b'x', 1, b'y'];
+    let head = |stream, block: &[u8]| {
+        frame(
+            kind::HEADERS,
+            flag::END_HEADERS | flag::END_STREAM,
+            stream,
+            block,
+        )
+    };
+    let mut frames = vec![head(1, &enters), head(3, &enters), head(5, &enters)];
+    // The oldest of three entries, then one too many.
+    frames.push(head(7, &[0x88, 0xC0]));
+    let (seen, violation, _) = read(&[GET; 5], &after_settings(&frames));
+    assert_eq!((seen.len(), violation), (1 + 4 * 2 + 1, None));
+    frames.push(head(9, &[0x88, 0xC1]));
+    assert_violates_with(&[GET; 5], &frames, Violation::Hpack(HpackFlaw::Index(65)));
 }
 
 /// Frames that a server may send or not, whose sequences reach most states.

@@ -71,8 +71,8 @@ impl CachedBlock {
                 }
             }
         }
-        // If fields entered the table, the next block has other bytes.
-        self.generation = (encoder.generation() == generation).then_some(generation);
+        // If fields entered the table, that has another generation now, and the next block is encoded anew.
+        self.generation = Some(generation);
     }
 }
 

@@ -9,8 +9,8 @@ const ENTRY_BYTES: usize = 32;
 
 /// The dynamic table, and the static one below it.
 ///
-/// Entries lie one behind the other in one buffer, which is moved together when it has become twice as long as the table may be. So once
-/// it has grown, a table never allocates.
+/// Entries lie one behind the other in one buffer, which is moved together when it has become twice as long as the
+/// table may be. So once it has grown, a table never allocates.
 #[derive(Debug, Clone)]
 pub(super) struct Table {
     bytes: Vec<u8>,

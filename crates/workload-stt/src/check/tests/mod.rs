@@ -378,7 +378,7 @@ fn the_report_is_written_as_the_design_says() {
                 "expected": "status 200",
                 "seen": "status 200",
             }],
-            "passed": 1, "failed": 0, "skipped": 0, "disturbed": 0,
+            "passed": 1, "failed": 0, "failed_should": 0, "deviations": 0, "skipped": 0, "disturbed": 0,
         })
     );
 }

@@ -329,6 +329,32 @@ fn against_a_url_cases_that_need_a_start_are_skipped_with_the_reason() {
 }
 
 #[test]
+fn a_deviation_has_its_reason_beside_it_and_does_not_fail_a_check() {
+    let bench = FakeBench::new(Dialect::Echo, Defect::NoCloseAnswer);
+    let subject = Subject::Target {
+        name: "fake".to_owned(),
+        bench: &bench,
+    };
+    let ids = ["close-normal", "ping-of-the-protocol", "echo-text"];
+    let why = |id: &str| (id.to_owned(), format!("why {id}"));
+    let deviations = ids[..2].iter().copied().map(why).collect();
+    let only = |id: &str| ids.contains(&id);
+    let options = Options {
+        only: Some(&only),
+        deviations: Some(&deviations),
+        ..Options::default()
+    };
+    let report = WebSocketSuite::new(Dialect::Echo).run(&subject, &options, &mut |_| ());
+    for case in &report.cases {
+        let why = deviations.get(&case.id);
+        assert_eq!(case.deviation.as_ref(), why, "{}", case.id);
+    }
+    let passes = |id: &str| report.cases.iter().any(|case| case.id == id && case.pass);
+    assert!(!passes("close-normal") && passes("echo-text"));
+    assert!(report.failed == 0 && report.deviations <= 1, "{report:#?}");
+}
+
+#[test]
 fn a_url_has_its_path() {
     let bench = FakeBench::new(Dialect::Echo, Defect::OnePathOnly);
     let server = bench.start(&Environment::new()).expect("starts");

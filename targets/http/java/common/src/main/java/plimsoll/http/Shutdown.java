@@ -39,7 +39,7 @@ public final class Shutdown {
             }
         });
         try {
-            draining.join(usable.plus(timeout.dividedBy(20)));
+            draining.join(usable);
         } catch (InterruptedException _) {
             Thread.currentThread().interrupt();
         }

@@ -8,6 +8,7 @@ import io.netty.channel.ChannelInboundHandlerAdapter;
 import io.netty.channel.ChannelInitializer;
 import io.netty.channel.ChannelPipeline;
 import io.netty.handler.codec.ByteToMessageDecoder;
+import io.netty.handler.codec.PrematureChannelClosureException;
 import io.netty.handler.codec.http.HttpObjectAggregator;
 import io.netty.handler.codec.http.HttpServerCodec;
 import io.netty.handler.codec.http2.Http2CodecUtil;
@@ -18,6 +19,7 @@ import io.netty.handler.codec.http2.Http2Settings;
 import io.netty.handler.codec.http2.Http2StreamFrameToHttpObjectCodec;
 import io.netty.handler.timeout.ReadTimeoutException;
 import io.netty.handler.timeout.ReadTimeoutHandler;
+import java.io.IOException;
 import java.util.List;
 import plimsoll.http.Config;
 
@@ -114,7 +116,10 @@ final class ConnectionInitializer extends ChannelInitializer<Channel> {
         @Override
         public void exceptionCaught(ChannelHandlerContext context, Throwable cause) {
             // Clients that vanish or idle are no news.
-            if (!(cause instanceof java.io.IOException) && !(cause instanceof ReadTimeoutException)) {
+            boolean clientsDoing = cause instanceof IOException
+                    || cause instanceof ReadTimeoutException
+                    || cause instanceof PrematureChannelClosureException;
+            if (!clientsDoing) {
                 System.err.println("a connection failed: " + cause);
             }
             context.close();

@@ -35,6 +35,10 @@ final class RoutesHandler extends SimpleChannelInboundHandler<FullHttpRequest> {
     private static final AsciiString JSON = AsciiString.cached("application/json");
     private static final AsciiString PROMETHEUS = AsciiString.cached(Metrics.CONTENT_TYPE);
 
+    /** Outside the heap, so that the transports write it as it is. A slice of an array they would copy for each answer. */
+    private static final ByteBuf PATTERN =
+            Unpooled.unreleasableBuffer(Unpooled.directBuffer(Pattern.BYTES_MAX).writeBytes(Pattern.bytes()));
+
     private final ObjectMapper mapper = new ObjectMapper();
     private final Metrics metrics;
 
@@ -83,7 +87,7 @@ final class RoutesHandler extends SimpleChannelInboundHandler<FullHttpRequest> {
         String path = query < 0 ? uri : uri.substring(0, query);
         return switch (Route.of(request.method().name(), path)) {
             case Route.Root _, Route.Health _ -> ok(PLAIN, text("ok"));
-            case Route.Bytes(int size) -> ok(BINARY, Unpooled.wrappedBuffer(Pattern.bytes(), 0, size));
+            case Route.Bytes(int size) -> ok(BINARY, PATTERN.retainedSlice(0, size));
             case Route.Sum _ -> ok(PLAIN, text(sum(request.content())));
             case Route.Json(long id) -> ok(JSON, Unpooled.wrappedBuffer(mapper.writeValueAsBytes(Item.of(id))));
             case Route.Counters _ -> ok(PROMETHEUS, text(metrics.text()));

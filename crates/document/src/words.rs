@@ -1,7 +1,7 @@
 //! Numbers and their units in words, so that every result says them in the same way.
 
 use plimsoll_core::profile::Length;
-use plimsoll_core::record::GateResult;
+use plimsoll_core::record::{GateResult, Trial};
 
 /// Shown where a value was not observed.
 pub const UNKNOWN: &str = "–";
@@ -79,16 +79,23 @@ pub fn observed(gate: &GateResult) -> String {
         .unwrap_or(short)
 }
 
-/// Milliseconds: `1,402 ms`, `85.2 ms`.
+/// Milliseconds: `1,402 ms`, `85.2 ms`, `1.27 ms`, `0.085 ms`.
 #[must_use]
 pub fn ms(value: f64) -> String {
     format!("{} ms", ms_digits(value))
 }
 
-/// The same without the unit, for columns that name it.
+/// The same without the unit, for columns that name it. Below 10 ms there are three significant digits, down to the
+/// microsecond, because an answer can take less than one millisecond.
 #[must_use]
 pub fn ms_digits(value: f64) -> String {
-    decimals(value, if value >= 100.0 { 0 } else { 1 })
+    let places = match value.abs() {
+        ..1.0 => 3,
+        ..10.0 => 2,
+        ..100.0 => 1,
+        _ => 0,
+    };
+    decimals(value, places)
 }
 
 /// Microseconds, or milliseconds from a thousand on: `310 µs`, `1.2 ms`.
@@ -196,6 +203,21 @@ pub fn length(length: Length) -> &'static str {
     }
 }
 
+/// The verdict in a cell of a table: `pass`, `short fail`.
+#[must_use]
+pub fn verdict(trial: &Trial) -> String {
+    format!("{}{}", length(trial.length), trial.verdict.word())
+}
+
+/// What stands against a trial, in a cell of a table: the failed gates, then the caveats, by name.
+#[must_use]
+pub fn against(trial: &Trial) -> String {
+    let gates = trial.gates.iter().filter(|gate| !gate.pass);
+    let gates = gates.map(|gate| plain(&gate.name));
+    let caveats = trial.caveats.iter().map(|caveat| plain(&caveat.id));
+    gates.chain(caveats).collect::<Vec<_>>().join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -223,6 +245,11 @@ mod tests {
         assert_eq!(number(-0.25), "-0.25");
         assert_eq!(number(f64::NAN), UNKNOWN);
         assert_eq!(ms(1402.4), "1,402 ms");
+        assert_eq!(ms(85.24), "85.2 ms");
+        assert_eq!(ms(9.864), "9.86 ms");
+        assert_eq!(ms(1.2), "1.2 ms");
+        assert_eq!(ms(0.085), "0.085 ms");
+        assert_eq!(ms(0.0), "0 ms");
         assert_eq!(us(310.2), "310 µs");
         assert_eq!(us(1_240.0), "1.24 ms");
         assert_eq!(us(2.13), "2.1 µs");

@@ -327,7 +327,7 @@ mod tests {
         );
         assert_eq!(ms(Some(99.6), LoadUnit::SESSIONS), "100");
         assert_eq!(ms(None, LoadUnit::CONNECTIONS), "-");
-        assert_eq!(ms(Some(0.42), LoadUnit::CONNECTIONS), "0.4");
+        assert_eq!(ms(Some(0.0854), LoadUnit::CONNECTIONS), "0.085");
         assert!(cost(12.0, LoadUnit::MESSAGES_PER_SECOND).ends_with(" CPU/message"));
         assert_eq!(cost(333.4, LoadUnit::SESSIONS), "333 µs CPU/session-s");
     }

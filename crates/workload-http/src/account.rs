@@ -187,7 +187,14 @@ impl InHand {
         let ages = self.ages(now_ns);
         if outcome.is_lost() {
             ledger.frames_lost += 1;
-            let (from_schedule_ns, from_write_ns) = (ages.from_schedule_ns, ages.from_write_ns);
+            let from_schedule_ns = ages.from_schedule_ns;
+            // What was never written has waited since it was due.
+            let written = self.written_ns.is_some();
+            let from_write_ns = if written {
+                ages.from_write_ns
+            } else {
+                from_schedule_ns
+            };
             let interval = &mut recorder.interval;
             interval.record_unanswered(from_schedule_ns, from_write_ns);
         } else {

@@ -101,10 +101,9 @@ impl Requests {
     }
 
     /// Takes the request of a stream that is gone.
-    fn gone(&mut self, stream: u32, now_ns: u64) -> Option<Asked> {
+    fn gone(&mut self, stream: u32) -> Option<Asked> {
         let mut asked = self.asked.iter();
         let place = asked.position(|asked| asked.stream == Some(stream))?;
-        self.free_since_ns = now_ns;
         Some(self.asked.swap_remove(place))
     }
 
@@ -115,7 +114,7 @@ impl Requests {
         now_ns: u64,
         recorder: &mut Recorder<Counts>,
     ) {
-        if let Some(asked) = self.gone(stream, now_ns) {
+        if let Some(asked) = self.gone(stream) {
             asked.request.failed(outcome, now_ns, recorder);
         }
     }
@@ -158,7 +157,7 @@ impl Requests {
                 }
             }
             Event::End { stream } => {
-                if let Some(asked) = self.gone(stream, now_ns) {
+                if let Some(asked) = self.gone(stream) {
                     self.answers += 1;
                     let file = &self.shared.ask.file;
                     let (window, counts) = (self.window, &mut self.counts);
@@ -197,6 +196,13 @@ impl H2Session {
             recorder.sessions_open = recorder.sessions_open.saturating_sub(1);
         }
         self.stage = Stage::Ended { again_at_ns };
+    }
+
+    /// Remembers since when a further request could be taken. While one could be taken anyway, an answer changes nothing.
+    fn became_free(&mut self, was_free: bool, now_ns: u64) {
+        if !was_free && self.free().is_some() {
+            self.requests.free_since_ns = now_ns;
+        }
     }
 
     /// After a GOAWAY, the connection ends with its last answer.
@@ -287,6 +293,7 @@ impl Session for H2Session {
     }
 
     fn woke(&mut self, now_ns: u64, recorder: &mut Recorder<Counts>) {
+        let was_free = self.free().is_some();
         let requests = &mut self.requests;
         let is_overdue = |asked: &Asked| asked.request.is_overdue(now_ns);
         while let Some(place) = requests.asked.iter().position(is_overdue) {
@@ -294,10 +301,10 @@ impl Session for H2Session {
             if let Some(stream) = asked.stream {
                 self.client.reset(stream, ErrorCode::CANCEL);
             }
-            requests.free_since_ns = now_ns;
             let outcome = RequestOutcome::Timeout;
             asked.request.failed(outcome, now_ns, recorder);
         }
+        self.became_free(was_free, now_ns);
         self.end_if_left(now_ns, recorder);
     }
 
@@ -307,7 +314,8 @@ impl Session for H2Session {
         }
         match self.stage {
             Stage::Closed { again_at_ns }
-                if now_ns < self.requests.window.end_ns || !self.requests.asked.is_empty() =>
+                if now_ns < self.requests.window.grace_end_ns
+                    || !self.requests.asked.is_empty() =>
             {
                 Unconnected::Connects {
                     at_ns: again_at_ns,
@@ -356,10 +364,14 @@ impl Session for H2Session {
     }
 
     fn received(&mut self, now_ns: u64, bytes: &[u8], recorder: &mut Recorder<Counts>) {
+        let was_free = self.free().is_some();
         let requests = &mut self.requests;
         let hear = |event: Event<'_>| requests.hear(event, now_ns, recorder);
         match self.client.received(bytes, hear) {
-            Ok(()) => self.end_if_left(now_ns, recorder),
+            Ok(()) => {
+                self.became_free(was_free, now_ns);
+                self.end_if_left(now_ns, recorder);
+            }
             Err(violation) => {
                 if self.requests.asked.is_empty() {
                     recorder.protocol_fault(&violation.to_string());

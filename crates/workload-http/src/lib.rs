@@ -6,7 +6,7 @@
 //! - `ask`, `expect`: what requests ask, and what their answers must be;
 //! - `account`, [`outcome`]: what becomes of a request;
 //! - `load`, `plan`, `parameters`: what a user can choose, and what follows from it;
-//! - [`record`], `outcome_record`: what a trial's record says of it;
+//! - [`record`], `outcome_record`: what a trial's record says of it; `tell`: the same in words;
 //! - [`check`]: the cases of the contract.
 
 pub mod account;
@@ -27,12 +27,18 @@ mod outcome_record;
 mod parameters;
 mod plan;
 pub mod record;
+#[cfg(test)]
+mod rig;
 pub mod schedule;
 pub mod session;
+#[cfg(test)]
+mod session_tests;
+mod tell;
 
 use std::sync::Arc;
 
 use plimsoll_conformance::Check;
+use plimsoll_document::Tell;
 use plimsoll_workload::{
     About, Checked, Key, Manifest, Parameter, Plan, Refusal, Rule, Values, Work, Workload,
 };
@@ -56,6 +62,10 @@ impl Workload for Http {
 
     fn parameters(&self) -> &'static [Parameter] {
         &PARAMETERS
+    }
+
+    fn teller(&self) -> Option<&'static dyn Tell> {
+        Some(&Http)
     }
 
     fn plan(&self, values: Values) -> Result<Arc<dyn Plan>, Refusal> {

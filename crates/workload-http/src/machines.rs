@@ -106,11 +106,15 @@ impl<S: Speaks> SessionMachines for Connections<S> {
         profile: &Profile,
         seed: u64,
     ) -> Option<Requests> {
-        let source = match self.load {
-            Load::Rates(rates) => Source::Clock(Schedule::new(rates, share, profile, seed)),
-            Load::AtOnce => Source::AtOnce(AtOnce::new(profile)),
+        let (source, dispatch) = match self.load {
+            Load::Rates(rates) => {
+                let schedule = Schedule::new(rates, share, profile, seed);
+                (Source::Clock(schedule), self.dispatch)
+            }
+            // Each connection asks for itself. There is always a further request, so queues would never end.
+            Load::AtOnce => (Source::AtOnce(AtOnce::new(profile)), Dispatch::Pool),
         };
-        Some(Requests::new(source, self.dispatch, sessions, self.streams))
+        Some(Requests::new(source, dispatch, sessions, self.streams))
     }
 
     fn settle(&self, claims: &[Counts], account: Account<'_>) {

@@ -123,6 +123,7 @@ impl H1Session {
     fn answered(&mut self, now_ns: u64, recorder: &mut Recorder<Counts>) {
         self.answers += 1;
         self.free_since_ns = now_ns;
+        let half_written = std::mem::take(&mut self.unwritten);
         if let Some(in_hand) = self.in_hand.take() {
             let file = &self.shared.ask.file;
             let (window, counts) = (self.window, &mut self.counts);
@@ -133,6 +134,9 @@ impl H1Session {
             self.stage = Stage::Closing { until_ns };
         } else if self.closes {
             self.counts.closed_announced += 1;
+            self.end(now_ns, recorder);
+        } else if half_written {
+            // What is left of the request would be the beginning of the next one.
             self.end(now_ns, recorder);
         }
     }
@@ -177,15 +181,15 @@ impl H1Session {
     /// The server ended an open connection.
     fn lost_connection(&mut self, now_ns: u64, how: Disconnect, recorder: &mut Recorder<Counts>) {
         let in_answer = self.reader.is_in_answer();
+        let idle = self.in_hand.is_none() && !self.shared.a_connection_each;
+        self.counts.closed_idle += u64::from(idle);
         if how == Disconnect::Closed {
             // This is how a body without a length ends.
             let mut reader = std::mem::take(&mut self.reader);
             let _ = reader.closed(|event| self.read(event, now_ns, recorder));
             self.reader = reader;
         }
-        if self.in_hand.is_none() {
-            self.counts.closed_idle += u64::from(!self.shared.a_connection_each);
-        } else if !self.asks_again(how, in_answer) {
+        if self.in_hand.is_some() && !self.asks_again(how, in_answer) {
             self.fail(RequestOutcome::of(how, in_answer), now_ns, recorder);
         }
     }
@@ -206,8 +210,12 @@ impl H1Session {
     }
 
     /// It has no connection any more, and connects again at that time, or with its next request.
-    fn without_connection(&mut self, again_at_ns: u64) {
+    fn without_connection(&mut self, again_at_ns: u64, now_ns: u64) {
         let waits = self.shared.a_connection_each && self.in_hand.is_none();
+        if waits {
+            // Until the close, which is the server's to make, it could take no request.
+            self.free_since_ns = now_ns;
+        }
         self.stage = Stage::Closed {
             again_at_ns: if waits {
                 SessionPlan::WITH_WORK
@@ -313,18 +321,21 @@ impl Session for H1Session {
 
     fn unconnected(&mut self, now_ns: u64) -> Unconnected {
         if let Stage::Ended { again_at_ns } = self.stage {
-            self.without_connection(again_at_ns);
+            self.without_connection(again_at_ns, now_ns);
         }
         match self.stage {
             Stage::Closed {
                 again_at_ns: SessionPlan::WITH_WORK,
             } => Unconnected::Waits,
             Stage::Closed { again_at_ns }
-                if now_ns < self.window.end_ns || self.in_hand.is_some() =>
+                if now_ns < self.window.grace_end_ns || self.in_hand.is_some() =>
             {
+                let open_by_ns = again_at_ns.max(now_ns) + OPEN_WITHIN_NS;
+                let in_hand = self.in_hand.as_ref();
+                let overdue_at_ns = in_hand.and_then(InHand::overdue_at_ns);
                 Unconnected::Connects {
                     at_ns: again_at_ns,
-                    open_by_ns: again_at_ns.max(now_ns) + OPEN_WITHIN_NS,
+                    open_by_ns: overdue_at_ns.map_or(open_by_ns, |at_ns| open_by_ns.min(at_ns)),
                 }
             }
             _ => Unconnected::Over,
@@ -384,11 +395,13 @@ impl Session for H1Session {
                 now_ns + TRY_AGAIN_NS
             }
             _ => {
+                // A server that accepts and closes is not asked for connections as fast as it closes them.
+                let unused = self.in_hand.is_none() && self.answers == 0;
                 self.lost_connection(now_ns, how, recorder);
-                now_ns
+                now_ns + if unused { TRY_AGAIN_NS } else { 0 }
             }
         };
-        self.without_connection(again_at_ns);
+        self.without_connection(again_at_ns, now_ns);
     }
 
     fn settled(&self) -> bool {

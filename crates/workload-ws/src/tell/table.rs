@@ -6,7 +6,7 @@ use plimsoll_core::record::{LoadUnit, TargetResources};
 
 use plimsoll_document::Named;
 use plimsoll_document::words::{
-    UNKNOWN, bytes, count, length, maybe, near_whole, number, percent, plain, us,
+    self, UNKNOWN, bytes, count, maybe, near_whole, number, percent, plain, us,
 };
 
 use crate::record::WsRecord;
@@ -191,8 +191,8 @@ fn columns(test: &str) -> Vec<Column> {
         wide(cost_head(test), cpu),
         wide(">target CPU", target_cpu),
         shown(">client CPU", client_cpu),
-        shown("verdict", verdict),
-        shown("against it", against),
+        shown("verdict", |row| words::verdict(row.named.trial)),
+        shown("against it", |row| words::against(row.named.trial)),
         wide("file", |row| plain(row.named.stem)),
     ]);
     columns
@@ -381,18 +381,4 @@ fn target_cpu(row: &Row<'_>) -> String {
 
 fn client_cpu(row: &Row<'_>) -> String {
     percent(row.named.trial.client.cpu_share)
-}
-
-fn verdict(row: &Row<'_>) -> String {
-    let trial = row.named.trial;
-    format!("{}{}", length(trial.length), trial.verdict.word())
-}
-
-/// The failed gates, then the caveats, by name.
-fn against(row: &Row<'_>) -> String {
-    let trial = row.named.trial;
-    let gates = trial.gates.iter().filter(|gate| !gate.pass);
-    let gates = gates.map(|gate| plain(&gate.name));
-    let caveats = trial.caveats.iter().map(|caveat| plain(&caveat.id));
-    gates.chain(caveats).collect::<Vec<_>>().join(", ")
 }

@@ -24,7 +24,7 @@
   const shown = (value, unit = '') => {
     if (!known(value)) return '–';
     const size = Math.abs(value);
-    const digits = size >= 100 ? 0 : size >= 1 ? 1 : 3;
+    const digits = size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3;
     // What is not nothing does not look like it: 1e-5.
     const tiny = size > 0 && size < 0.001;
     const text = tiny ? value.toExponential() : value.toLocaleString('en', { maximumFractionDigits: digits });

@@ -1,0 +1,208 @@
+//! Trials of one test side by side, with each figure what the client used and the verdict; and the peak, which no gate
+//! decides.
+
+use plimsoll_core::latency::Quantiles;
+use plimsoll_core::record::{TargetResources, Trial, Verdict};
+use plimsoll_document::words::{self, UNKNOWN, count, counted, maybe, number, percent, plain, us};
+use plimsoll_document::{Blocks, Column, Detail, Named, Table};
+
+use crate::record::HttpRecord;
+
+use super::facts;
+
+/// The note under a table.
+const NOTE: &str = "Latencies in ms, of requests from the schedule; an unanswered request counts with the time we waited, a lower bound. Achieved: handed to a socket. Completed: answered rightly and in full. Shortfall: share of the measured requests that were not. All busy: share that found every connection busy.";
+
+/// Adds the trials of workload `http` among these: one table for each test, protocol and target, in order of appearance.
+pub(super) fn side_by_side(blocks: &mut Blocks, trials: &[Named<'_>]) {
+    for rows in groups(trials) {
+        blocks.push(table(&rows));
+        blocks.note(NOTE);
+        if let Some(told) = peak(&rows) {
+            blocks.paragraph(told);
+        }
+    }
+}
+
+/// A trial and its section.
+pub(super) struct Row<'a> {
+    named: &'a Named<'a>,
+    http: HttpRecord,
+}
+
+/// The rows of each table: fewer bytes, fewer connections and lower loads first.
+pub(super) fn groups<'a>(trials: &'a [Named<'a>]) -> Vec<Vec<Row<'a>>> {
+    let mut groups: Vec<Vec<Row<'_>>> = Vec::new();
+    for named in trials {
+        let Some(http) = super::record(named.trial) else {
+            continue;
+        };
+        let row = Row { named, http };
+        match groups.iter_mut().find(|group| group[0].is_like(&row)) {
+            Some(group) => group.push(row),
+            None => groups.push(vec![row]),
+        }
+    }
+    for group in &mut groups {
+        group.sort_by_key(|row| {
+            let trial = row.trial();
+            let bytes = facts::whole(trial, "body_bytes");
+            (bytes, facts::connections_of(trial), trial.sessions)
+        });
+    }
+    groups
+}
+
+impl Row<'_> {
+    fn trial(&self) -> &Trial {
+        self.named.trial
+    }
+
+    /// What all rows of a table have in common.
+    fn kind(&self) -> [&str; 3] {
+        let word = |name| facts::word(self.trial(), name).unwrap_or(UNKNOWN);
+        [&self.trial().target.name, word("test"), word("protocol")]
+    }
+
+    fn is_like(&self, other: &Row<'_>) -> bool {
+        self.kind() == other.kind()
+    }
+
+    fn newest(&self) -> &Quantiles {
+        &self.trial().latency.newest.from_schedule
+    }
+
+    fn resources(&self) -> Option<&TargetResources> {
+        self.trial().target_resources.as_ref()
+    }
+}
+
+pub(super) fn table(rows: &[Row<'_>]) -> Table {
+    let kind = rows.first().map_or([UNKNOWN; 3], Row::kind);
+    let [target, test, protocol] = kind.map(plain);
+    let columns = columns(rows);
+    let heads = columns.iter().map(|column| {
+        let head = Column::new(column.head);
+        if column.brief {
+            head
+        } else {
+            head.only(Detail::Full)
+        }
+    });
+    let table = Table {
+        caption: format!("Test {test} of {target}, {protocol}"),
+        hook: "test-table",
+        columns: heads.collect(),
+        ..Table::default()
+    };
+    let cells = |row: &Row<'_>| -> Vec<String> {
+        columns.iter().map(|column| (column.value)(row)).collect()
+    };
+    table.with_rows(rows.iter().map(cells))
+}
+
+/// A column: its name, whether a terminal, which is narrow, shows it too, and its cell for a trial. A name that begins
+/// with `>` is of a column of numbers.
+struct Cells {
+    head: &'static str,
+    brief: bool,
+    value: fn(&Row<'_>) -> String,
+}
+
+const fn of(head: &'static str, brief: bool, value: fn(&Row<'_>) -> String) -> Cells {
+    Cells { head, brief, value }
+}
+
+/// A terminal shows of the columns that tell the rows apart those that differ.
+fn columns(rows: &[Row<'_>]) -> Vec<Cells> {
+    let differ = |value: fn(&Row<'_>) -> String| {
+        let first = rows.first().map(value);
+        rows.iter().any(|row| Some(value(row)) != first)
+    };
+    vec![
+        of("request", differ(request), request),
+        of(">connections", differ(connections), connections),
+        of(">requests/s", true, |row| {
+            count(row.trial().sessions.into())
+        }),
+        of(">achieved/s", false, |row| number(row.http.achieved_per_s)),
+        of(">completed/s", true, |row| number(row.http.completed_per_s)),
+        of(">shortfall", true, shortfall),
+        of(">all busy", false, all_busy),
+        of(">p50", true, |row| ms(row.newest().p50_ms)),
+        of(">p99", true, |row| ms(row.newest().p99_ms)),
+        of(">p99.9", false, |row| ms(row.newest().p999_ms)),
+        of(">max", true, |row| ms(row.newest().max_ms)),
+        of(">CPU/request", false, cpu),
+        of(">target CPU", false, |row| {
+            maybe(row.resources().map(|used| used.cpu_share), percent)
+        }),
+        of(">client CPU", true, |row| {
+            percent(row.trial().client.cpu_share)
+        }),
+        of("how they failed", false, |row| {
+            facts::outcomes_in_a_line(&row.http).unwrap_or_default()
+        }),
+        of("verdict", true, |row| words::verdict(row.trial())),
+        of("against it", true, |row| words::against(row.trial())),
+        of("file", false, |row| plain(row.named.stem)),
+    ]
+}
+
+fn request(row: &Row<'_>) -> String {
+    plain(&row.http.request)
+}
+
+fn connections(row: &Row<'_>) -> String {
+    let known = facts::connections_of(row.trial());
+    known.map_or_else(|| UNKNOWN.to_owned(), count)
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts of a trial, far below 2^53"
+)]
+fn shortfall(row: &Row<'_>) -> String {
+    let ledger = &row.trial().ledger;
+    let missing = ledger.frames_due.saturating_sub(ledger.frames_answered);
+    maybe(
+        facts::share(missing as f64, ledger.frames_due as f64),
+        percent,
+    )
+}
+
+fn all_busy(row: &Row<'_>) -> String {
+    maybe(facts::busy_share(row.trial(), &row.http), percent)
+}
+
+fn ms(value: Option<f64>) -> String {
+    maybe(value, number)
+}
+
+fn cpu(row: &Row<'_>) -> String {
+    let resources = row.resources();
+    maybe(
+        resources.and_then(|used| used.cpu_us_per_session_second),
+        us,
+    )
+}
+
+/// The highest completed rate of a valid trial, whatever its gates say; `None` for a single trial, or if none is valid.
+fn peak(rows: &[Row<'_>]) -> Option<String> {
+    let valid = rows
+        .iter()
+        .filter(|row| row.trial().verdict != Verdict::Invalid);
+    let completed = |row: &&Row<'_>| row.http.completed_per_s;
+    let peak = valid.max_by(|a, b| completed(a).total_cmp(&completed(b)))?;
+    let ledger = &peak.trial().ledger;
+    let failed = ledger.frames_errored + ledger.frames_lost;
+    let told = format!(
+        "Peak: {} completed per second, the most of a valid trial whatever its gates say, when {} were offered: p99 {} ms, {} failed or lost, verdict {}.",
+        number(peak.http.completed_per_s),
+        number(peak.http.offered_per_s),
+        ms(peak.newest().p99_ms),
+        counted(failed, "request"),
+        peak.trial().verdict.word(),
+    );
+    (rows.len() > 1).then_some(told)
+}

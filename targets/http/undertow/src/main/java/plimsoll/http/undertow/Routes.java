@@ -43,8 +43,19 @@ final class Routes {
         routes.post("/sum", Handlers.httpContinueRead(this::sum));
         return exchange -> {
             metrics.request();
+            if (hasUnknownCoding(exchange)) {
+                exchange.setPersistent(false);
+                exchange.setStatusCode(StatusCodes.NOT_IMPLEMENTED);
+                return;
+            }
             routes.handleRequest(exchange);
         };
+    }
+
+    /** Undertow takes a request with an unknown transfer coding for one without a body. */
+    private static boolean hasUnknownCoding(HttpServerExchange exchange) {
+        String coding = exchange.getRequestHeaders().getFirst(Headers.TRANSFER_ENCODING);
+        return coding != null && !coding.trim().equalsIgnoreCase("chunked");
     }
 
     private static void get(RoutingHandler routes, String path, HttpHandler handler) {

@@ -20,7 +20,7 @@ class FramingTest {
         "framing-space-before-colon",
         "framing-no-host",
         "framing-version",
-        "chunked-bad-size",
+        "chunk-size-of-letters",
     })
     void doubtfulRequestsAreRefused(String name) throws Exception {
         try (Wire wire = Server.shared().connect()) {
@@ -45,7 +45,7 @@ class FramingTest {
             case "framing-space-before-colon" -> HEAD + "Content-Length : 5\r\n\r\nhello";
             case "framing-no-host" -> "GET / HTTP/1.1\r\n\r\n";
             case "framing-version" -> "GET / HTTP/3.7\r\nHost: x\r\n\r\n";
-            case "chunked-bad-size" -> HEAD + "Transfer-Encoding: chunked\r\n\r\nxyz\r\nhello\r\n0\r\n\r\n";
+            case "chunk-size-of-letters" -> HEAD + "Transfer-Encoding: chunked\r\n\r\nxyz\r\nhello\r\n0\r\n\r\n";
             default -> throw new IllegalArgumentException(name);
         };
     }

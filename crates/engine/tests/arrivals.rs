@@ -428,6 +428,6 @@ fn without_a_tick_work_is_handed_out_when_it_is_due() {
     assert!(coarse_us > 50_000, "late by {coarse_us} µs");
     let fine_us = median_us(&fine, Series::SendLag);
     // Loose, for a busy machine: on an idle one it is the time to wake up.
-    assert!(fine_us < 5_000, "late by {fine_us} µs");
+    assert!(fine_us < coarse_us / 2, "late by {fine_us} µs");
     assert_eq!(fine.ledger.frames_answered, DUE);
 }

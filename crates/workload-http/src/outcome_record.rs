@@ -9,7 +9,7 @@ use crate::load::HttpLoad;
 use crate::machines::Found;
 use crate::outcome::RequestOutcome;
 use crate::plan::content_unchecked;
-use crate::record::{ClosedLoopRecord, ConnectionsRecord, HttpOutcome, HttpRecord, SECTION};
+use crate::record::{HttpClosedLoop, HttpConnections, HttpOutcome, HttpRecord, SECTION};
 
 /// What the trial showed.
 pub(crate) fn outcome(load: &HttpLoad, seen: &Seen<'_>) -> Outcome {
@@ -24,7 +24,7 @@ pub(crate) fn outcome(load: &HttpLoad, seen: &Seen<'_>) -> Outcome {
         completed_per_s: per_second(counts.answered_in_window, seconds),
         found_all_busy: counts.found_all_busy,
         outcomes: outcomes(seen.report),
-        connections: ConnectionsRecord {
+        connections: HttpConnections {
             opened: counts.connections_opened,
             failed: counts.connections_failed,
             closed_announced: counts.closed_announced,
@@ -45,9 +45,9 @@ pub(crate) fn outcome(load: &HttpLoad, seen: &Seen<'_>) -> Outcome {
     }
 }
 
-fn closed_loop(found: &Found, seconds: f64) -> ClosedLoopRecord {
+fn closed_loop(found: &Found, seconds: f64) -> HttpClosedLoop {
     let from_write = found.from_write.clone().unwrap_or_default();
-    ClosedLoopRecord {
+    HttpClosedLoop {
         completed_per_s: per_second(found.counts.answered_in_window, seconds),
         p50_ms: from_write.p50_ms,
         p99_ms: from_write.p99_ms,

@@ -22,11 +22,11 @@ pub struct HttpRecord {
     /// Why measured requests failed or got lost, by name, the most frequent first.
     pub outcomes: Vec<HttpOutcome>,
     /// What became of connections, over the whole trial.
-    pub connections: ConnectionsRecord,
+    pub connections: HttpConnections,
     /// Bytes that came for each request that was answered, heads and frames included; `null` if none was.
     pub bytes_per_answer: Option<f64>,
     /// What a closed loop measures on the same server. It decides nothing. `null` without `--closed-loop`.
-    pub closed_loop: Option<ClosedLoopRecord>,
+    pub closed_loop: Option<HttpClosedLoop>,
 }
 
 /// How many requests ended in one way.
@@ -40,7 +40,7 @@ pub struct HttpOutcome {
 
 /// What became of connections.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ConnectionsRecord {
+pub struct HttpConnections {
     /// Opened.
     pub opened: u64,
     /// Not opened: refused, or not in time.
@@ -57,7 +57,7 @@ pub struct ConnectionsRecord {
 
 /// What a closed loop shows: each connection asks again as soon as it has its answer, as wrk does.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ClosedLoopRecord {
+pub struct HttpClosedLoop {
     /// Answers per second.
     pub completed_per_s: f64,
     /// Latency from the write, in milliseconds.

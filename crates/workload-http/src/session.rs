@@ -124,7 +124,11 @@ impl H1Session {
         self.answers += 1;
         self.free_since_ns = now_ns;
         let half_written = std::mem::take(&mut self.unwritten);
-        if let Some(in_hand) = self.in_hand.take() {
+        if let Some(mut in_hand) = self.in_hand.take() {
+            if half_written && in_hand.written(now_ns, recorder) {
+                // The server has read enough of it.
+                self.counts.written_in_window += u64::from(self.window.contains(now_ns));
+            }
             let file = &self.shared.ask.file;
             let (window, counts) = (self.window, &mut self.counts);
             in_hand.complete(self.status, file, now_ns, window, counts, recorder);

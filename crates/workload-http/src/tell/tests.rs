@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::Http;
 use crate::plan::REQUESTS_PER_SECOND;
-use crate::record::{ClosedLoopRecord, ConnectionsRecord, HttpOutcome, HttpRecord};
+use crate::record::{HttpClosedLoop, HttpConnections, HttpOutcome, HttpRecord};
 
 use super::{facts, table};
 
@@ -170,11 +170,11 @@ fn outcomes_and_connections_are_told_with_what_happened() {
     let told = facts::all_busy_in_a_line(&usual(), &record);
     let expected = "2,500 requests (25 %) waited in the client for a free connection";
     assert_eq!(told.as_deref(), Some(expected));
-    record.connections = ConnectionsRecord {
+    record.connections = HttpConnections {
         opened: 101,
         closed_idle: 1,
         asked_again: 1,
-        ..ConnectionsRecord::default()
+        ..HttpConnections::default()
     };
     record.bytes_per_answer = Some(141.0);
     assert_eq!(
@@ -190,7 +190,7 @@ fn outcomes_and_connections_are_told_with_what_happened() {
 fn the_closed_loop_stands_beside_and_decides_nothing() {
     assert_eq!(facts::closed_loop(&usual(), &record()), None);
     let mut record = record();
-    record.closed_loop = Some(ClosedLoopRecord {
+    record.closed_loop = Some(HttpClosedLoop {
         completed_per_s: 52_300.0,
         p50_ms: Some(1.9),
         p99_ms: Some(2.4),
@@ -333,7 +333,7 @@ fn a_trial_is_repeated_with_the_flags_of_its_test() {
 #[test]
 fn every_text_of_a_section_is_there() {
     let mut record = record();
-    record.closed_loop = Some(ClosedLoopRecord::default());
+    record.closed_loop = Some(HttpClosedLoop::default());
     record.outcomes = vec![HttpOutcome {
         name: "timeout".to_owned(),
         count: 1,

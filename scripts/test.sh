@@ -9,6 +9,9 @@ cd "$(dirname "$0")/.."
 all=${1:-}
 case $all in '' | all) ;; *) echo "test: the only argument is \`all\`, not $all" >&2; exit 2 ;; esac
 
+quick=--quick
+[ "$all" != all ] || quick=
+
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 trap 'exit 130' INT TERM
@@ -57,10 +60,11 @@ toolchains() {
     sh scripts/install-targets.sh $(cat "$logs/own" "$logs/conformance" | sort -u | sed 's|.*/||')
 }
 
-# Of one workload, those that changed. Targets of tier "test" are no part of `--all`, so they need no `--except`.
+# Of one workload, those that changed. Targets of tier "test" are no part of `--all`, so they need no `--except`. Cases that
+# wait for a minute are left to a run of all targets.
 conformance_of() {
-    # shellcheck disable=SC2046  # names without blanks
-    target/debug/plimsoll check --all --workload "$1" --jobs 2 --out "$logs/check-$1" $(
+    # shellcheck disable=SC2046,SC2086  # names without blanks
+    target/debug/plimsoll check --all --workload "$1" $quick --jobs 3 --out "$logs/check-$1" $(
         for manifest in targets/"$1"/*/target.toml; do
             name=$(basename "$(dirname "$manifest")")
             grep -q '^tier = "test"' "$manifest" || grep -qx "$1/$name" "$logs/conformance" || printf -- '--except %s ' "$name"
@@ -109,7 +113,7 @@ else
 fi
 
 if [ "$built" = ok ]; then
-    step "conformance of targets, two at a time" conformance
+    step "conformance of targets, three at a time" conformance
     # More tests at once than cores: a small trial mostly waits, and so does a test for its turn
     # (crates/plimsoll/tests/support/turns.rs).
     step "end-to-end tests" env RUST_TEST_THREADS=8 cargo test --workspace --test '*' --locked --no-fail-fast

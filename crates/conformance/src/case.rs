@@ -43,6 +43,8 @@ pub struct Case<S: Suite> {
     pub tolerance: Duration,
     /// Whether a server fails that does not pass it.
     pub level: Level,
+    /// Whether it takes a minute or so, so that a quick check leaves it out.
+    pub slow: bool,
     /// What it runs against, and how it is tried.
     pub trial: Trial<S>,
 }
@@ -113,6 +115,7 @@ impl<S: Suite> Case<S> {
             expected: expected.into(),
             tolerance: AT_ONCE,
             level: Level::Must,
+            slow: false,
             trial: Trial::OnSite {
                 setup,
                 needs: Needs::Address,
@@ -134,6 +137,7 @@ impl<S: Suite> Case<S> {
             expected: expected.into(),
             tolerance: AT_ONCE,
             level: Level::Must,
+            slow: false,
             trial: Trial::OnBench(Box::new(run)),
         }
     }
@@ -151,6 +155,13 @@ impl<S: Suite> Case<S> {
     #[must_use]
     pub fn failed_by_delay_of(mut self, tolerance: Duration) -> Self {
         self.tolerance = tolerance;
+        self
+    }
+
+    /// The same case, which takes a minute or so.
+    #[must_use]
+    pub fn slow(mut self) -> Self {
+        self.slow = true;
         self
     }
 

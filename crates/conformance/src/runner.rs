@@ -39,6 +39,8 @@ static MACHINE: RwLock<()> = RwLock::new(());
 pub struct Options<'a> {
     /// Run only the cases whose id this accepts; the others do not appear in the report.
     pub only: Option<&'a (dyn Fn(&str) -> bool + Sync)>,
+    /// Run only the cases that take less than a minute; the others do not appear in the report.
+    pub quick: bool,
     /// When it is requested, no further case is begun: the rest is reported as not run.
     pub stop: Option<&'a Stop>,
     /// Cases that the target does not pass by its own account, each with the reason.
@@ -58,6 +60,7 @@ pub(super) fn run<S: Suite>(
         .cases()
         .into_iter()
         .filter(|case| options.only.is_none_or(|only| only(&case.id)))
+        .filter(|case| !(options.quick && case.slow))
         .collect();
     let mut results: Vec<Option<CaseResult>> = cases.iter().map(|_| None).collect();
     let (sender, receiver) = channel();

@@ -179,6 +179,9 @@ pub(crate) struct CheckArgs {
     /// Run only the cases whose ID contains this text
     #[arg(long, value_name = "TEXT")]
     pub(crate) only: Option<String>,
+    /// Leave out the cases that take a minute or so
+    #[arg(long)]
+    pub(crate) quick: bool,
     #[command(flatten)]
     pub(crate) properties: PropertyArgs,
     #[command(flatten)]

@@ -314,3 +314,25 @@ pub(crate) fn content_unchecked() -> Caveat {
         text: "status, length and framing of the answers were checked, but not their bodies, because nobody said what the server answers; give the body with --expect-body FILE".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reference_page_has_the_caveat() {
+        let page = include_str!("../../../docs/reference/caveats.md");
+        let (_, own) = page
+            .split_once("\n## Caveats of one workload\n")
+            .expect("a heading");
+        let caveat = content_unchecked();
+        assert!(own.contains(&format!("\n### `{}`\n", caveat.id)));
+        assert!(caveat.text.contains("--expect-body FILE"));
+    }
+
+    #[test]
+    fn thousands_have_commas() {
+        let of = [2, 999, 1_000, 65_536, 1_048_576].map(grouped);
+        assert_eq!(of, ["2", "999", "1,000", "65,536", "1,048,576"]);
+    }
+}

@@ -173,11 +173,20 @@ fn cases_told(
     let wanted = |id: &str| args.only.as_deref().is_none_or(|text| id.contains(text));
     let options = Options {
         only: Some(&wanted),
+        quick: args.quick,
         stop: Some(stop),
         deviations,
         ..Options::default()
     };
-    suite.run(subject, &options, &mut on_case)
+    let report = suite.run(subject, &options, &mut on_case);
+    if args.quick && !args.out.json {
+        let ran = |id: &str| report.cases.iter().any(|case| case.id == id);
+        let ids = suite.case_ids();
+        for id in ids.iter().filter(|id| wanted(id) && !ran(id)) {
+            say!("left out {id}: it takes a minute or so; run it without --quick");
+        }
+    }
+    report
 }
 
 fn show(case: &CaseResult, json: bool) {

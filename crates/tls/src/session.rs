@@ -306,7 +306,13 @@ impl<S: Session> Session for TlsSession<S> {
     }
 
     fn unconnected(&mut self, now_ns: u64) -> Unconnected {
-        self.inner.unconnected(now_ns)
+        // The inner session may have ended the connection itself.
+        self.let_go();
+        let next = self.inner.unconnected(now_ns);
+        if next != Unconnected::Over {
+            self.stage = Stage::Planned;
+        }
+        next
     }
 
     fn transmit(&mut self, now_ns: u64) -> Option<Transmit<'_>> {

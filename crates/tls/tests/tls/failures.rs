@@ -20,7 +20,6 @@ fn fails(client: &Client, server: &Arc<ServerConfig>, reason: &'static str) -> R
     assert_eq!(rig.gone(), [Disconnect::Tls(reason)]);
     assert_eq!(rig.reasons(), [(reason, 1)]);
     assert_eq!(rig.recorder.ledger.sessions_failed, 1);
-    assert!(rig.session.settled());
     rig
 }
 
@@ -129,6 +128,7 @@ fn bytes_that_do_not_decrypt_are_a_protocol_fault_and_the_target_is_told() {
             Phase::Opening,
             "an alert is to be written"
         );
+        assert!(rig.session.settled(), "the trial does not wait for that");
         rig.exchange();
         let reason = "TLS: a message of the target does not decrypt";
         assert_eq!(rig.gone(), [Disconnect::Tls(reason)]);

@@ -67,6 +67,13 @@ impl Rig {
         }
     }
 
+    /// Connects the session to a new server.
+    pub(crate) fn connect_to(&mut self, server: Arc<ServerConfig>) {
+        self.session.connecting(self.now_ns, &mut self.recorder);
+        self.server = ServerConnection::new(server).unwrap();
+        self.half = None;
+    }
+
     /// One try to write all that there is. Returns whether the socket took anything.
     pub(crate) fn write(&mut self) -> bool {
         let Some(transmit) = self.session.transmit(self.now_ns) else {

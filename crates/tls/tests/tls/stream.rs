@@ -1,6 +1,8 @@
 //! What goes well: handshakes, messages of all sizes, full sockets, farewells.
 
-use plimsoll_core::session::{Disconnect, Phase, Session};
+use std::io::Write;
+
+use plimsoll_core::session::{Disconnect, Phase, Session, Unconnected};
 use plimsoll_tls::Trust;
 use rustls::version::{TLS12, TLS13};
 use rustls::{HandshakeKind, ProtocolVersion};
@@ -243,8 +245,6 @@ fn a_half_written_message_is_finished_before_the_farewell() {
 
 #[test]
 fn what_a_target_makes_it_hold_is_counted_and_let_go() {
-    use std::io::Write;
-
     let authority = Authority::new();
     let client = authority.client(NAME, &[]);
     let server = authority.identity(NAME).server(&[&TLS13], &[]);
@@ -267,16 +267,39 @@ fn a_session_can_connect_again() {
     let authority = Authority::new();
     let client = authority.client(NAME, &[]);
     let server = authority.identity(NAME).server(&[&TLS13], &[]);
-    let mut rig = Rig::new(&client, server.clone(), 100);
-    rig.write_bytes = 10;
-    assert!(rig.write());
-    let refused = Disconnect::Reset;
-    rig.session.disconnected(0, refused, &mut rig.recorder);
-    assert!(rig.session.transmit(0).is_none());
-    rig.session.connecting(0, &mut rig.recorder);
-    let hello = rig.session.transmit(0).expect("a new hello").head.to_vec();
-    let mut server = rustls::ServerConnection::new(server).unwrap();
-    server.read_tls(&mut hello.as_slice()).unwrap();
-    server.process_new_packets().unwrap();
-    assert!(server.wants_write());
+    for leaves in [false, true] {
+        let mut rig = Rig::opened(&client, server.clone());
+        rig.seen.lock().unwrap().returns = true;
+        // The first connection ends with half a record in the client and half a message in the socket.
+        (rig.now_ns, rig.write_bytes) = (5_000_000_000, 60);
+        assert!(rig.write());
+        if leaves {
+            rig.server.writer().write_all(b"end").unwrap();
+            rig.seen.lock().unwrap().leaves = true;
+        } else {
+            rig.server.send_close_notify();
+        }
+        rig.server.writer().write_all(b"never read").unwrap();
+        let bytes = rig.collect_answer();
+        rig.receive(&bytes);
+        assert_eq!(rig.session.phase(), Phase::Ended);
+        rig.seen.lock().unwrap().leaves = false;
+        let next = rig.session.unconnected(rig.now_ns);
+        assert!(matches!(next, Unconnected::Connects { .. }), "{next:?}");
+        assert_eq!(rig.session.phase(), Phase::Opening);
+        assert_eq!(rig.session.held_bytes(), 0);
+        assert!(rig.session.transmit(rig.now_ns).is_none());
+
+        // Nobody listens at first: the inner session hears of that, too.
+        let (refused, before) = (Disconnect::Refused, rig.gone().len());
+        rig.session
+            .disconnected(rig.now_ns, refused, &mut rig.recorder);
+        assert_eq!(rig.gone()[before..], [Disconnect::Refused]);
+        rig.session.unconnected(rig.now_ns);
+        rig.connect_to(server.clone());
+        rig.exchange();
+        assert_eq!(rig.session.phase(), Phase::Open);
+        assert!(rig.server_fault.is_none());
+        assert_eq!(rig.server.handshake_kind(), Some(HandshakeKind::Full));
+    }
 }

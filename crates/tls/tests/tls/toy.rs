@@ -6,7 +6,9 @@ use plimsoll_core::ledger::{FrameLedger, Naming};
 use plimsoll_core::profile::{NS_PER_MS, Window};
 use plimsoll_core::recorder::{Ages, Recorder};
 use plimsoll_core::schedule::{Periodic, SessionPlan};
-use plimsoll_core::session::{Disconnect, NoArrivals, Phase, Session, SessionMachines, Transmit};
+use plimsoll_core::session::{
+    Disconnect, NoArrivals, Phase, Session, SessionMachines, Transmit, Unconnected,
+};
 
 const HEAD_BYTES: usize = 8;
 const HELLO: &[u8] = b"hello";
@@ -23,6 +25,10 @@ pub(crate) struct Seen {
     pub(crate) plain: Vec<u8>,
     pub(crate) sent: u64,
     pub(crate) gone: Vec<Disconnect>,
+    /// It has had enough: whatever comes next ends its connection.
+    pub(crate) leaves: bool,
+    /// It connects again when its connection has ended.
+    pub(crate) returns: bool,
 }
 
 pub(crate) struct Toy {
@@ -157,7 +163,13 @@ impl Session for Toy {
     }
 
     fn received(&mut self, now_ns: u64, bytes: &[u8], recorder: &mut Recorder<()>) {
-        self.seen.lock().unwrap().plain.extend(bytes);
+        let mut seen = self.seen.lock().unwrap();
+        seen.plain.extend(bytes);
+        if seen.leaves {
+            self.phase = Phase::Ended;
+            return;
+        }
+        drop(seen);
         for byte in bytes {
             self.returned.push(*byte);
             if self.phase == Phase::Opening && self.returned == HELLO {
@@ -178,6 +190,20 @@ impl Session for Toy {
             _ => recorder.session_died(how.reason()),
         }
         self.phase = Phase::Ended;
+    }
+
+    fn unconnected(&mut self, now_ns: u64) -> Unconnected {
+        if !self.seen.lock().unwrap().returns {
+            return Unconnected::Over;
+        }
+        self.phase = Phase::Opening;
+        self.control = HELLO;
+        self.begun_ns = None;
+        self.returned.clear();
+        Unconnected::Connects {
+            at_ns: now_ns,
+            open_by_ns: u64::MAX,
+        }
     }
 
     fn settled(&self) -> bool {

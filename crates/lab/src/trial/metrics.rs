@@ -210,10 +210,10 @@ mod tests {
         let told = metrics.held_against(&CLIENT, 2);
         assert_eq!(told.processed, Some(0));
         assert!(told.checks.iter().all(|check| check.holds), "{told:?}");
-        assert_eq!(metrics.counters.possible(&CLIENT, 2).frames, 0..=102);
+        assert_eq!(metrics.counters.possible(&CLIENT, 2, 0).frames, 0..=102);
         // The application must have seen an echo, or it could not have come back.
         let echo = counted(Counted::Messages { comes_back: true }).expect("counted");
-        assert_eq!(echo.possible(&CLIENT, 0).frames, 90..=100);
+        assert_eq!(echo.possible(&CLIENT, 0, 0).frames, 90..=100);
     }
 
     #[test]
@@ -235,7 +235,7 @@ mod tests {
         let target = target(&["frames_total 7\nsessions_total 0\n", "sessions_total 2\n"]);
         for (arrive, most) in [(false, 2), (true, 100)] {
             let counters = counted(Counted::Sessions { arrive }).expect("counted");
-            assert_eq!(counters.possible(&CLIENT, 0).sessions, 2..=most);
+            assert_eq!(counters.possible(&CLIENT, 0, 0).sessions, 2..=most);
         }
         let sessions = counted(Counted::Sessions { arrive: false });
         let metrics = TargetMetrics::before(&target, sessions).expect("metrics");

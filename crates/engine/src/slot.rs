@@ -8,6 +8,8 @@ use plimsoll_core::schedule::SessionPlan;
 pub(crate) struct Slot<S> {
     pub(crate) session: S,
     pub(crate) socket: Option<OwnedFd>,
+    /// Whether it had a socket before this one. Nobody knows any more what went through that.
+    pub(crate) had_another: bool,
     /// The session's number in the trial. A thread has only some of the sessions.
     pub(crate) number: u32,
     /// When the session must be open. If it is not, it has failed.
@@ -40,6 +42,7 @@ impl<S> Slot<S> {
         Self {
             session,
             socket: None,
+            had_another: false,
             number: plan.id,
             open_by_ns: plan.open_by_ns,
             state: State::Planned,
@@ -48,5 +51,10 @@ impl<S> Slot<S> {
             unblocked_at_ns: 0,
             held_bytes: 0,
         }
+    }
+
+    /// The socket, if all bytes of the session went through it.
+    pub(crate) fn only_socket(&self) -> Option<&OwnedFd> {
+        self.socket.as_ref().filter(|_| !self.had_another)
     }
 }

@@ -245,19 +245,26 @@ impl<S: Connection> Arrivals<S> for Requests {
 
     fn finish(&mut self, now_ns: u64, recorder: &mut Recorder<Counts>) {
         let mut left = Vec::new();
-        if let Way::Fixed(fixed) = &mut self.way {
-            left.extend(fixed.queues.iter_mut().flat_map(std::mem::take));
-        }
+        let all_busy = match &mut self.way {
+            Way::Pool(free) => free.first().is_none(),
+            Way::Fixed(fixed) => {
+                left.extend(fixed.queues.iter_mut().flat_map(std::mem::take));
+                !left.is_empty()
+            }
+        };
         if let Source::Clock(schedule) = &mut self.source {
             while let Some(due) = schedule.peek().filter(|due| due.at_ns <= now_ns) {
                 schedule.take();
                 left.push(due);
             }
         }
+        let mut counts = Counts::default();
         for due in left {
             recorder.ledger.frames_due += u64::from(due.measured);
+            counts.found_all_busy += u64::from(due.measured && all_busy);
             let never = InHand::new(due, due.at_ns, Expected::Any);
             never.failed(RequestOutcome::NeverWritten, now_ns, recorder);
         }
+        recorder.claims.push(counts);
     }
 }

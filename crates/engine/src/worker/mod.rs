@@ -366,7 +366,7 @@ impl<W: SessionMachines, R: Readiness> Worker<W, R> {
         let kept = slot.session.held_bytes();
         self.held
             .changed(std::mem::replace(&mut slot.held_bytes, kept), kept);
-        slot.socket = None;
+        slot.had_another |= slot.socket.take().is_some();
         slot.written = 0;
         slot.blocked_since_ns = None;
         self.calendar.cancel(id);
@@ -499,7 +499,7 @@ impl<W: SessionMachines, R: Readiness> Worker<W, R> {
             .slots
             .iter()
             .partition(|slot| slot.state == State::NeverWas);
-        let kernel_bytes = KernelAccount::of_all(were.iter().map(|slot| slot.socket.as_ref()));
+        let kernel_bytes = KernelAccount::of_all(were.iter().map(|slot| slot.only_socket()));
         let finished = Finished {
             cpu: self.place.cpu,
             sessions: self.slots.len() as u64,

@@ -6,7 +6,7 @@ use plimsoll_conformance::{AT_ONCE, Verdict};
 
 use super::exchange::{Exchange, body as some_bytes};
 use super::h2_line::{H2Line, body};
-use super::life::exits;
+use super::life::{can_be_busy, exits};
 use super::offer::{LARGEST, Offer, Protocol, Route, Sizes};
 use super::routes::{host, one_of_each};
 use super::setup::{BASE, DRAIN};
@@ -40,7 +40,8 @@ pub(super) fn cases(offer: &Offer) -> Vec<Case> {
     if offer.has(Route::Bytes) {
         cases.extend(of_windows());
     }
-    cases.push(
+    if can_be_busy(offer) {
+        cases.push(
         Case::new(
             "h2c-goaway",
             "At the stop signal the target sends GOAWAY, and answers the streams that are open",
@@ -50,6 +51,7 @@ pub(super) fn cases(offer: &Offer) -> Vec<Case> {
         )
         .in_setup(&DRAIN),
     );
+    }
     cases
 }
 

@@ -55,7 +55,15 @@ pub(super) fn cases(offer: &Offer) -> Vec<Case> {
             workers,
         ),
     ];
-    cases.extend(of_drain());
+    cases.push(drain(
+        "life-drain-idle",
+        "On the stop signal idle connections are closed, and the target exits with 0",
+        "the end of each of three connections, and exit code 0 within 2,000 ms",
+        idle,
+    ));
+    if can_be_busy(offer) {
+        cases.extend(of_busy_ends());
+    }
     let mut values = BAD_VALUES.to_vec();
     values.extend(offer.has(Route::Sum).then_some(BAD_BODY_LIMIT));
     let own_port = offer.h2_port && offer.protocols.contains(&Protocol::H2c);
@@ -68,40 +76,43 @@ pub(super) fn cases(offer: &Offer) -> Vec<Case> {
     cases
 }
 
-fn of_drain() -> Vec<Case> {
+/// Whether a request can be in flight: one with a body, or with an answer that takes its time.
+pub(super) fn can_be_busy(offer: &Offer) -> bool {
+    offer.has(Route::Sum) || offer.has(Route::Bytes)
+}
+
+/// A case of the end.
+fn drain(
+    id: &'static str,
+    title: &'static str,
+    expected: &'static str,
+    run: impl Fn(&Site<'_>) -> Verdict + Send + Sync + 'static,
+) -> Case {
+    Case::new(id, title, expected, &DRAIN, run).in_setup(&DRAIN)
+}
+
+fn of_busy_ends() -> [Case; 3] {
     [
-        Case::new(
+        drain(
             "life-drain-in-flight",
             "A request that is in flight at the stop signal is answered, and the connection closes",
             "the right answer, Connection: close with it where its head is not yet sent, the end, and exit code 0 within 2,000 ms",
-            &DRAIN,
             in_flight,
         ),
-        Case::new(
-            "life-drain-idle",
-            "On the stop signal idle connections are closed, and the target exits with 0",
-            "the end of each of three connections, and exit code 0 within 2,000 ms",
-            &DRAIN,
-            idle,
-        ),
-        Case::new(
+        drain(
             "life-drain-refuses",
             "After the stop signal no new connection is served",
             "no connection, or no 200 on it, while a request is in flight",
-            &DRAIN,
             refuses,
         )
         .failed_by_delay_of(SIGNAL_SEEN),
-        Case::new(
+        drain(
             "life-drain-timeout",
             "The target exits with 0 within DRAIN_TIMEOUT_MS even if a client never finishes",
             "exit code 0, at most a second after DRAIN_TIMEOUT_MS",
-            &DRAIN,
             times_out,
         ),
     ]
-    .map(|case| case.in_setup(&DRAIN))
-    .into()
 }
 
 fn ready(bench: &dyn Bench) -> Verdict {

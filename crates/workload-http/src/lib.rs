@@ -80,6 +80,10 @@ impl Workload for Http {
         manifest::rule
     }
 
+    fn variables(&self) -> &'static [&'static str] {
+        &["DRAIN_TIMEOUT_MS", "MAX_BODY_BYTES", manifest::H2_PORT]
+    }
+
     fn suite(&self, _values: &Values, target: Option<&Checked<'_>>) -> Option<Box<dyn Check>> {
         let offer = target.map_or_else(Offer::default, |target| manifest::offer(target.manifest));
         Some(Box::new(HttpSuite::new(offer)))

@@ -70,6 +70,7 @@ pub(crate) fn offer(manifest: &Manifest) -> Offer {
             .filter_map(Protocol::by_name)
             .collect();
     }
+    offer.h2_port = manifest.says("h2_port");
     offer
 }
 

@@ -130,7 +130,7 @@ func whole(digits string, most uint64) (uint64, bool) {
 func (s *Server) sum(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength > s.bodyBytesMax {
 		// Not worth waiting for.
-		w.Header().Set("Connection", "close")
+		endConnection(w, r)
 		http.Error(w, "too long", http.StatusRequestEntityTooLarge)
 		return
 	}
@@ -145,10 +145,17 @@ func (s *Server) sum(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "too long", http.StatusRequestEntityTooLarge)
 	case err != nil:
 		// Cut off, or not in chunks as it should be: what follows cannot be told from it.
-		w.Header().Set("Connection", "close")
+		endConnection(w, r)
 		http.Error(w, "bad body", http.StatusBadRequest)
 	default:
 		answer(w, "text/plain; charset=utf-8", fmt.Appendf(nil, "%08x %d", hash.Sum32(), length))
+	}
+}
+
+// endConnection makes the answer the last one of its connection. In HTTP/2 a broken request ends only its own stream.
+func endConnection(w http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor == 1 {
+		w.Header().Set("Connection", "close")
 	}
 }
 

@@ -21,6 +21,7 @@ import io.helidon.webserver.http.ServerResponse;
 import java.io.IOException;
 import java.io.InputStream;
 import java.util.function.Predicate;
+import java.util.stream.Stream;
 import plimsoll.http.Checksum;
 import plimsoll.http.Config;
 import plimsoll.http.Item;
@@ -80,7 +81,7 @@ final class Routes {
             return;
         }
         boolean sound = Framing.isSound(request.headers());
-        boolean last = draining || !sound || request.headers().contains(HeaderValues.CONNECTION_CLOSE);
+        boolean last = draining || !sound || asksToClose(request);
         if (last) {
             response.header(HeaderValues.CONNECTION_CLOSE);
         }
@@ -92,6 +93,13 @@ final class Routes {
         if (last) {
             end();
         }
+    }
+
+    /** Helidon compares the whole value of the field; it is a list of words in any case. */
+    private static boolean asksToClose(ServerRequest request) {
+        return request.headers().values(HeaderNames.CONNECTION).stream()
+                .flatMap(value -> Stream.of(value.split(",")))
+                .anyMatch(word -> word.trim().equalsIgnoreCase("close"));
     }
 
     private static boolean isHttp2(ServerRequest request) {

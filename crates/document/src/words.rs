@@ -73,7 +73,12 @@ pub fn observed(gate: &GateResult) -> String {
     if short != threshold || value.to_bits() == gate.threshold.to_bits() {
         return short;
     }
-    (2..=9)
+    if short.contains('e') {
+        return format!("{value:e}");
+    }
+    // With fewer places than that, it would look like less than it is.
+    let places = short.split_once('.').map_or(0, |(_, places)| places.len());
+    (places + 1..=9)
         .map(|places| decimals(value, places))
         .find(|text| *text != threshold)
         .unwrap_or(short)
@@ -263,6 +268,9 @@ mod tests {
         assert_eq!(observed(&gate(1650.0, 1650.04)), "1,650.04");
         assert_eq!(observed(&gate(1650.0, 1650.0)), "1,650");
         assert_eq!(observed(&gate(1650.0, 1702.3)), "1,702.3");
+        assert_eq!(observed(&gate(0.001, 0.001_25)), "0.0013");
+        assert_eq!(observed(&gate(0.001, 0.001_000_2)), "0.0010002");
+        assert_eq!(observed(&gate(1e-5, 1.000_1e-5)), "1.0001e-5");
     }
 
     #[test]

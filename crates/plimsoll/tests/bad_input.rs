@@ -163,6 +163,87 @@ fn urls_that_cannot_be_measured_are_refused() {
     }
 }
 
+/// What has no meaning for requests by the clock, each in one line with its flag and what to do.
+#[test]
+fn flags_of_http_that_make_no_sense_are_refused() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("http://{}/", listener.local_addr().expect("an address"));
+    let with = |verb: &str, flags: &str| {
+        let line = format!("{verb} --workload http --url {url} {flags}");
+        Plimsoll::measuring(line.split_whitespace())
+    };
+    for (flags, names) in [
+        ("--connections 0", ["--connections 0", "from 1 to"]),
+        ("--streams 5", ["--streams", "--protocol h2c"]),
+        ("--body-bytes 1048577", ["--body-bytes 1048577", "1048576"]),
+        ("--body-bytes 0", ["--body-bytes 0", "from 1 to"]),
+        ("--protocol h3", ["--protocol h3", "h1"]),
+        ("--test storm", ["--test storm", "rate"]),
+        (
+            "--test connect --protocol h2c",
+            ["--test connect", "--protocol h2c"],
+        ),
+        (
+            "--test connect --dispatch fixed",
+            ["--dispatch", "--test rate"],
+        ),
+        (
+            "--test sizes --body-bytes 64",
+            ["--body-bytes", "--test rate"],
+        ),
+        (
+            "--expect-body /no/such.html",
+            ["--expect-body /no/such.html", "No such file"],
+        ),
+        ("--tick-us 7", ["--tick-us 7", "or 0 for none"]),
+        (
+            "--message-bytes 5",
+            ["--message-bytes", "--workload echo, ws"],
+        ),
+    ] {
+        refused_at_once(with("run", &format!("--sessions 5 {flags}")), &names);
+    }
+    refused_at_once(with("run", "--sessions 0"), &["--sessions", "1..="]);
+    for test in ["sizes", "connections"] {
+        let names = [
+            &format!("--test {test}")[..],
+            "one trial per row",
+            "--test rate",
+        ];
+        refused_at_once(with("find", &format!("--test {test}")), &names);
+    }
+    let names = ["--closed-loop", "without it"];
+    refused_at_once(with("find", "--closed-loop"), &names);
+    // The server of a URL may answer anything. What a target answers is in its contract.
+    let line = "run go-nethttp-http --workload http --sessions 5 --expect-body /etc/hostname";
+    let call = Plimsoll::measuring(line.split(' '));
+    refused_at_once(call, &["--expect-body", "--url"]);
+}
+
+/// Only sessions that share the load can do without a tick.
+#[test]
+fn a_tick_of_nothing_is_refused_where_sessions_have_schedules_of_their_own() {
+    for workload in ["stt", "echo", "ws"] {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let url = listener.local_addr().expect("an address");
+        let line = format!("--workload {workload} --url ws://{url}/ --sessions 5 --tick-us 0");
+        let text = refused_at_once(run(&line), &["--tick-us 0", "at least 50"]);
+        assert!(!text.contains("or 0"), "{text}");
+    }
+}
+
+#[test]
+fn more_connections_than_open_files_are_refused_with_the_limit_to_set() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("http://{}/", listener.local_addr().expect("an address"));
+    let line = format!("run --workload http --url {url} --sessions 5 --connections 50000");
+    let words: Vec<&str> = line.split(' ').collect();
+    refused_at_once(
+        Plimsoll::after("ulimit -n 300", &words),
+        &["50000", "the limit is 300"],
+    );
+}
+
 #[test]
 fn a_url_where_nobody_listens_is_refused_before_the_search_too() {
     // A port that was free a moment ago.

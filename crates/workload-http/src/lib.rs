@@ -19,6 +19,8 @@ mod free;
 pub mod h1;
 pub mod h2;
 pub mod h2_session;
+#[cfg(test)]
+mod h2_session_tests;
 pub mod load;
 pub mod machines;
 mod manifest;

@@ -16,6 +16,7 @@ use plimsoll_host::isolation::{CpuList, Placement};
 use plimsoll_host::machine::MachineFacts;
 use plimsoll_workload::{Plan, Values, Workload};
 use plimsoll_workload_echo::Echo;
+use plimsoll_workload_http::Http;
 use plimsoll_workload_stt::Stt;
 use plimsoll_workload_ws::Ws;
 
@@ -32,7 +33,7 @@ fn slo(name: &str) -> Slo {
 }
 
 /// Every workload that there is.
-pub(crate) const WORKLOADS: Registry = &[&Stt, &Echo, &Ws];
+pub(crate) const WORKLOADS: Registry = &[&Stt, &Echo, &Ws, &Http];
 
 /// The plan that a line says: `ws test=throughput connections=5`.
 pub(crate) fn plan(line: &str) -> Arc<dyn Plan> {

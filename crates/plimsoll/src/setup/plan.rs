@@ -158,6 +158,7 @@ mod tests {
     use super::*;
     use crate::args::{Args, Command, RunArgs};
     use clap::Parser;
+    use plimsoll_core::profile::Profile;
     use plimsoll_workload::{Usual, Values};
 
     fn run_args(line: &str) -> Result<RunArgs, String> {
@@ -188,6 +189,13 @@ mod tests {
             "ws --dialect wse --test matrix",
             "ws --test fanout --rate 2.5",
             "ws --closed-loop --source-addresses 127.0.0.1,127.0.0.2",
+            "http",
+            "http --closed-loop --headers browser --poisson --warm-up-rate 5",
+            "http --test post --body-bytes 10 --dispatch fixed",
+            "http --test connect --connections 7",
+            "http --protocol h2c --streams 3",
+            "http --test sizes",
+            "http --test connections --body-bytes 64",
         ] {
             let first = planned(line).unwrap();
             let again = first.workload().plan(first.values().clone()).unwrap();
@@ -323,6 +331,30 @@ mod tests {
                 "http --test connect --protocol h2c",
                 "leave --protocol h2c out",
             ),
+            (
+                "http --test connect --closed-loop",
+                "--test rate, post, json",
+            ),
+            (
+                "http --test connect --dispatch fixed",
+                "--test rate, post, json, sizes, connections",
+            ),
+            ("http --test sizes --body-bytes 64", "this is sizes"),
+            (
+                "http --test connections --connections 5",
+                "this is connections",
+            ),
+            ("http --test json --body-bytes 64", "this is json"),
+            ("http --test sizes --warm-up-rate 5", "this is sizes"),
+            (
+                "http --expect-body nowhere.html",
+                "--expect-body nowhere.html",
+            ),
+            ("http --expect-body /dev/null", "the file is empty"),
+            (
+                "http --test post --expect-body x",
+                "--test rate, this is post",
+            ),
         ] {
             let text = planned(line).expect_err(line);
             assert!(
@@ -350,6 +382,35 @@ mod tests {
             let names: Vec<_> = formats.iter().map(|row| row.name.as_str()).collect();
             assert_eq!(names, ["json", "msgpack", "zlib"]);
         }
+        let names = |line: &str| -> Vec<String> {
+            let rows = rows(line).into_iter();
+            rows.map(|row| row.name).collect()
+        };
+        let sizes = [
+            "2 B",
+            "64 B",
+            "1,024 B",
+            "16,384 B",
+            "65,536 B",
+            "1,048,576 B",
+        ];
+        assert_eq!(names("http --test sizes"), sizes);
+        let numbers = [10, 100, 1_000, 10_000];
+        let found = names("http --test connections");
+        assert_eq!(
+            found,
+            ["10", "100", "1,000", "10,000"].map(|n| format!("{n} connections"))
+        );
+        let plans = rows("http --test connections --body-bytes 64").into_iter();
+        let told: Vec<_> = plans
+            .map(|row| {
+                (
+                    row.plan.demand(5, &Profile::quick()).sessions,
+                    row.plan.told().path,
+                )
+            })
+            .collect();
+        assert_eq!(told, numbers.map(|number| (number, "/bytes/64".into())));
         // A MessagePack session is requested by its path.
         let formats = rows("ws --test formats --dialect wse");
         assert_ne!(formats[0].plan.told().path, formats[1].plan.told().path);
@@ -370,6 +431,14 @@ mod tests {
         );
         let text = refused("ws --test formats").unwrap_err();
         assert!(text.ends_with("--test throughput --format F"), "{text}");
+        for (test, remedy) in [
+            ("sizes", "--test rate --body-bytes N"),
+            ("connections", "--test rate --connections N"),
+        ] {
+            let text = refused(&format!("http --test {test}")).unwrap_err();
+            assert!(text.ends_with(remedy), "{text}");
+        }
+        assert!(refused("http --test connect").is_ok());
         let text = refused("ws --test ping --closed-loop").unwrap_err();
         assert!(text.ends_with("for it"), "{text}");
     }

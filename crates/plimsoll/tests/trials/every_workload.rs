@@ -8,6 +8,7 @@ use std::net::{TcpListener, TcpStream};
 use plimsoll_workload::Workload;
 use plimsoll_workload::calibrate::{After, Speaker, Work};
 use plimsoll_workload_echo::Echo;
+use plimsoll_workload_http::Http;
 use plimsoll_workload_stt::Stt;
 use plimsoll_workload_ws::Ws;
 use serde_json::Value;
@@ -15,7 +16,7 @@ use serde_json::Value;
 use crate::support::records::expect_valid;
 use crate::support::{Plimsoll, shared_turn};
 
-const ALL: [&dyn Workload; 3] = [&Stt, &Echo, &Ws];
+const ALL: [&dyn Workload; 4] = [&Stt, &Echo, &Ws, &Http];
 
 /// The server of a calibration's work, with a thread for each connection. Returns its URL.
 fn server_of(work: &'static dyn Work) -> String {

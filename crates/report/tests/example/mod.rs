@@ -7,6 +7,7 @@
 )]
 
 pub(crate) mod evidence;
+pub(crate) mod http;
 pub(crate) mod many;
 mod targets;
 pub(crate) mod ws;
@@ -25,13 +26,14 @@ use plimsoll_core::record::{
 use plimsoll_core::slo::{Metric, Percentile, Slo};
 use plimsoll_document::Tellers;
 use plimsoll_report::IntervalHistograms;
+use plimsoll_workload_http::Http;
 use plimsoll_workload_stt::Stt;
 use plimsoll_workload_ws::Ws;
 
 pub(crate) use targets::ranking;
 
 /// Who tells the workloads of these examples.
-pub(crate) const TELLERS: Tellers = Tellers::new(&[&Stt, &Ws]);
+pub(crate) const TELLERS: Tellers = Tellers::new(&[&Stt, &Ws, &Http]);
 
 /// The gates of a workload of speech.
 fn slo() -> Slo {

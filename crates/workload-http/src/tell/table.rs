@@ -78,8 +78,6 @@ impl Row<'_> {
 }
 
 pub(super) fn table(rows: &[Row<'_>]) -> Table {
-    let kind = rows.first().map_or([UNKNOWN; 3], Row::kind);
-    let [target, test, protocol] = kind.map(plain);
     let columns = columns(rows);
     let heads = columns.iter().map(|column| {
         let head = Column::new(column.head);
@@ -90,7 +88,7 @@ pub(super) fn table(rows: &[Row<'_>]) -> Table {
         }
     });
     let table = Table {
-        caption: format!("Test {test} of {target}, {protocol}"),
+        caption: caption(rows),
         hook: "test-table",
         columns: heads.collect(),
         ..Table::default()
@@ -99,6 +97,30 @@ pub(super) fn table(rows: &[Row<'_>]) -> Table {
         columns.iter().map(|column| (column.value)(row)).collect()
     };
     table.with_rows(rows.iter().map(cells))
+}
+
+/// What all rows have in common: `Test rate of nginx, h1: GET / on 100 connections`.
+fn caption(rows: &[Row<'_>]) -> String {
+    let kind = rows.first().map_or([UNKNOWN; 3], Row::kind);
+    let [target, test, protocol] = kind.map(plain);
+    let of_all = |differ: bool, value: fn(&Row<'_>) -> String| {
+        let first = rows.first().map(value);
+        first.filter(|_| !differ)
+    };
+    let request = of_all(differ(rows, request), request);
+    let request = request.map_or_else(String::new, |request| format!(": {request}"));
+    let on = of_all(differ(rows, connections), connections);
+    let on = on.map_or_else(String::new, |number| {
+        let plural = if number == "1" { "" } else { "s" };
+        format!(" on {number} connection{plural}")
+    });
+    format!("Test {test} of {target}, {protocol}{request}{on}")
+}
+
+/// Whether the rows have several values.
+fn differ(rows: &[Row<'_>], value: fn(&Row<'_>) -> String) -> bool {
+    let first = rows.first().map(value);
+    rows.iter().any(|row| Some(value(row)) != first)
 }
 
 /// A column: its name, whether a terminal, which is narrow, shows it too, and its cell for a trial. A name that begins
@@ -115,13 +137,9 @@ const fn of(head: &'static str, brief: bool, value: fn(&Row<'_>) -> String) -> C
 
 /// A terminal shows of the columns that tell the rows apart those that differ.
 fn columns(rows: &[Row<'_>]) -> Vec<Cells> {
-    let differ = |value: fn(&Row<'_>) -> String| {
-        let first = rows.first().map(value);
-        rows.iter().any(|row| Some(value(row)) != first)
-    };
     vec![
-        of("request", differ(request), request),
-        of(">connections", differ(connections), connections),
+        of("request", differ(rows, request), request),
+        of(">connections", differ(rows, connections), connections),
         of(">requests/s", true, |row| {
             count(row.trial().sessions.into())
         }),
@@ -187,7 +205,8 @@ fn cpu(row: &Row<'_>) -> String {
     )
 }
 
-/// The highest completed rate of a valid trial, whatever its gates say; `None` for a single trial, or if none is valid.
+/// The highest completed rate of a valid trial, whatever its gates say; `None` if all trials had one load, or if none is
+/// valid.
 fn peak(rows: &[Row<'_>]) -> Option<String> {
     let valid = rows
         .iter()
@@ -204,5 +223,7 @@ fn peak(rows: &[Row<'_>]) -> Option<String> {
         counted(failed, "request"),
         peak.trial().verdict.word(),
     );
-    (rows.len() > 1).then_some(told)
+    let first = rows.first()?.trial().sessions;
+    let loads_differ = rows.iter().any(|row| row.trial().sessions != first);
+    loads_differ.then_some(told)
 }

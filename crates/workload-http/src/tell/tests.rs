@@ -215,7 +215,7 @@ fn the_closed_loop_stands_beside_and_decides_nothing() {
 #[test]
 fn the_rows_of_a_series_ascend_and_show_what_differs() {
     let table = table_of(&sizes());
-    assert_eq!(table.caption, "Test rate of nginx, h1");
+    assert_eq!(table.caption, "Test rate of nginx, h1 on 100 connections");
     let requests = ["GET /bytes/64", "GET /bytes/1024", "GET /bytes/65536"];
     assert_eq!(
         column(&table, "request"),
@@ -236,6 +236,7 @@ fn the_rows_of_a_series_ascend_and_show_what_differs() {
     let table = table_of(&[1_000, 10].map(on));
     let connections = ["10", "1,000"].map(str::to_owned).to_vec();
     assert_eq!(column(&table, ">connections"), (connections, true));
+    assert_eq!(table.caption, "Test rate of nginx, h1: GET /");
     assert!(!column(&table, "request").1);
 }
 
@@ -268,7 +269,8 @@ fn the_peak_is_of_a_valid_trial_whatever_its_gates_say() {
     let told = peak(&trials);
     let expected = "Peak: 1,800 completed per second, the most of a valid trial whatever its gates say, when 2,000 were offered: p99 30.3 ms, 100 requests failed or lost, verdict fail.";
     assert_eq!(told, [expected]);
-    // Of a single trial, it says nothing new.
+    // Of a single load, it says nothing new.
+    assert!(peak(&sizes()).is_empty());
     assert!(peak(&trials[1..2]).is_empty());
     assert!(peak(&[at(1_000, Verdict::Invalid), at(2_000, Verdict::Invalid)]).is_empty());
 }

@@ -145,6 +145,10 @@ final class Routes {
                 return;
             }
         }
+        if (draining && !isHttp2(request)) {
+            // It began while its body was on the way.
+            response.header(HeaderValues.CONNECTION_CLOSE);
+        }
         answer(
                 request,
                 response,

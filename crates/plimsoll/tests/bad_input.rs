@@ -257,6 +257,104 @@ fn a_url_where_nobody_listens_is_refused_before_the_search_too() {
 }
 
 #[test]
+fn loads_that_http_does_not_have_are_refused_with_what_it_has() {
+    for (line, names) in [
+        ("run lying-http --streams 5", ["--streams", "h2c"]),
+        (
+            "run rust-epoll-http --test connect --protocol h2c",
+            ["--test connect", "--protocol h2c"],
+        ),
+        ("run lying-http --connections 0", ["--connections", "1 to"]),
+        (
+            "run lying-http --body-bytes 1048577",
+            ["1048577", "1 to 1048576"],
+        ),
+        (
+            "run lying-http --test json --body-bytes 10",
+            ["--body-bytes", "this is json"],
+        ),
+        (
+            "run lying-http --test connect --dispatch fixed",
+            ["--dispatch", "this is connect"],
+        ),
+        (
+            "run lying-http --test connect --closed-loop",
+            ["--closed-loop", "this is connect"],
+        ),
+        // What the target does not have, by its manifest.
+        (
+            "run lying-http --protocol h2c",
+            ["--protocol h2c", "lying-http does not speak it"],
+        ),
+        (
+            "run nginx-default --test post",
+            ["--test post", "does not have the route sum"],
+        ),
+        (
+            "run nginx-default --body-bytes 100",
+            ["--body-bytes 100", "16384"],
+        ),
+        (
+            "run lying-http --expect-body /etc/hostname",
+            ["--expect-body", "--url"],
+        ),
+    ] {
+        let line = format!("{line} --workload http --sessions 10");
+        refused_at_once(Plimsoll::measuring(line.split(' ')), &names);
+    }
+    let rate = "run lying-http --workload http --sessions 0";
+    refused_at_once(
+        Plimsoll::measuring(rate.split(' ')),
+        &["--sessions", "1..="],
+    );
+    for (line, names) in [
+        (
+            "find lying-http --test sizes",
+            ["--test sizes", "--body-bytes N"],
+        ),
+        (
+            "find lying-http --test connections",
+            ["--test connections", "--connections N"],
+        ),
+        (
+            "compare lying-http lying-http --sessions 10 --test sizes",
+            ["--test sizes", "--body-bytes N"],
+        ),
+    ] {
+        let line = format!("{line} --workload http");
+        refused_at_once(Plimsoll::measuring(line.split(' ')), &names);
+    }
+}
+
+/// Only a workload whose sessions share the load can write each frame when it is due.
+#[test]
+fn no_tick_is_refused_where_each_session_has_its_own_schedule() {
+    let ws = "run rust-epoll-echo --workload ws --sessions 10 --tick-us 0";
+    refused_at_once(
+        Plimsoll::measuring(ws.split(' ')),
+        &["--tick-us 0", "at least 50"],
+    );
+    refused_at_once(
+        run("rust-axum --sessions 10 --tick-us 0"),
+        &["--tick-us 0", "at least 50"],
+    );
+}
+
+#[test]
+fn a_body_to_expect_that_cannot_be_used_is_named() {
+    let files = tempfile::tempdir().expect("a scratch folder");
+    let empty = file(files.path(), "empty", "");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("http://{}/", listener.local_addr().expect("an address"));
+    let line = format!("--workload http --sessions 10 --url {url} --expect-body");
+    refused_at_once(
+        run(&line).arg("/no/such"),
+        &["--expect-body /no/such", "No such file"],
+    );
+    refused_at_once(run(&line).arg(empty), &["--expect-body", "empty"]);
+}
+
+#[test]
 fn a_folder_of_something_else_is_not_written_into() {
     let foreign = tempfile::tempdir().expect("a scratch folder");
     file(foreign.path(), "thesis.txt", "years of work");

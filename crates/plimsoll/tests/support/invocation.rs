@@ -21,8 +21,8 @@ const OUT: &str = "out";
 /// No call in these tests takes longer; one that does hangs.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Variables that a shell may have set for the lying server.
-const LIES: [&str; 8] = [
+/// Variables that a shell may have set for the lying servers.
+const LIES: [&str; 18] = [
     "LIE",
     "LIE_AFTER_MS",
     "LIE_MS",
@@ -31,6 +31,16 @@ const LIES: [&str; 8] = [
     "LIE_BYTES",
     "LIE_SESSIONS",
     "LIE_SEED",
+    "FAULT",
+    "SHARE",
+    "DELAY_LOW_MS",
+    "DELAY_HIGH_MS",
+    "COIN",
+    "DELAY_US",
+    "STOP_MS",
+    "EVERY_MS",
+    "DIE_AFTER_S",
+    "CLOSE_AFTER",
 ];
 
 /// A call of the command, with its own result folder, which is deleted with it.

@@ -8,6 +8,7 @@
 
 pub(crate) mod burners;
 pub(crate) mod echo_server;
+pub(crate) mod http_server;
 pub(crate) mod invocation;
 pub(crate) mod manifests;
 pub(crate) mod processes;

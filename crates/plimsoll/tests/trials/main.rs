@@ -17,6 +17,7 @@ mod compare;
 mod echo_servers;
 mod every_workload;
 mod honest_trials;
+mod http;
 mod lifecycle;
 mod live;
 mod network;

@@ -173,11 +173,11 @@ fn flags_of_http_that_make_no_sense_are_refused() {
         Plimsoll::measuring(line.split_whitespace())
     };
     for (flags, names) in [
-        ("--connections 0", ["--connections 0", "from 1 to"]),
+        ("--connections 0", ["--connections", "from 1 to"]),
         ("--streams 5", ["--streams", "--protocol h2c"]),
-        ("--body-bytes 1048577", ["--body-bytes 1048577", "1048576"]),
-        ("--body-bytes 0", ["--body-bytes 0", "from 1 to"]),
-        ("--protocol h3", ["--protocol h3", "h1"]),
+        ("--body-bytes 1048577", ["--body-bytes", "1048576"]),
+        ("--body-bytes 0", ["--body-bytes", "from 1 to"]),
+        ("--protocol h3", ["--protocol", "h1"]),
         ("--test storm", ["--test storm", "rate"]),
         (
             "--test connect --protocol h2c",

@@ -10,8 +10,8 @@ use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{
-    ClientConfig, ClientConnection, DigitallySignedStruct, Error, ProtocolVersion, RootCertStore,
-    SignatureScheme,
+    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error,
+    ProtocolVersion, RootCertStore, SignatureScheme,
 };
 use serde::{Deserialize, Serialize};
 
@@ -64,6 +64,16 @@ pub enum GreetError {
 }
 
 impl GreetError {
+    /// Whether another CA would help: the certificate is of one that is not trusted.
+    #[must_use]
+    pub fn is_of_authority(&self) -> bool {
+        let unknown = [
+            CertificateError::UnknownIssuer,
+            CertificateError::BadSignature,
+        ];
+        matches!(self, Self::Tls { error: Error::InvalidCertificate(why), .. } if unknown.contains(why))
+    }
+
     /// Whether it is the certificate that is not believed.
     #[must_use]
     pub fn is_of_certificate(&self) -> bool {

@@ -178,8 +178,10 @@ impl TargetUrl {
             .set_read_timeout(Some(CONNECT_TIMEOUT))
             .map_err(lost)?;
         let agreed = client(&settings)?.greet(&mut stream).map_err(|error| {
-            let remedy = if error.is_of_certificate() {
+            let remedy = if error.is_of_authority() {
                 "give the certificate of its CA with --tls-ca FILE, or verify nothing with --tls-insecure"
+            } else if error.is_of_certificate() {
+                "use a URL that the certificate is for, correct the certificate, or verify nothing with --tls-insecure"
             } else {
                 "if the server has no TLS there, write ws:// instead of wss://"
             };

@@ -190,6 +190,13 @@ impl Plan for HttpPlan {
         &self.load.source_addresses
     }
 
+    fn alpn(&self) -> &'static [&'static str] {
+        match self.load.protocol {
+            Protocol::H1 => &["http/1.1"],
+            Protocol::H2c => &["h2"],
+        }
+    }
+
     fn counters(&self) -> Option<Counters> {
         Some(Counters {
             names: MetricNames {

@@ -382,7 +382,8 @@ impl Ended {
     /// The text of a file in the result folder.
     pub(crate) fn text_of(&self, name: &str) -> String {
         let path = self.folder().join(name);
-        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+        std::fs::read_to_string(&path)
+            .unwrap_or_else(|error| panic!("{}: {error}\n{}", path.display(), self.stderr))
     }
 
     pub(crate) fn json_of(&self, name: &str) -> Value {

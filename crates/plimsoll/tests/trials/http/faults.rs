@@ -90,10 +90,11 @@ fn a_server_that_is_dead_fails() {
     assert!(ended.stdout.contains("never_written"), "{}", ended.stdout);
 }
 
-/// It ends 2 s after it was started, which is in the window. What waits for a connection from then on is lost.
+/// It ends 3 s after it was started, which is in the window. What waits for a connection from then on is lost.
 #[test]
 fn a_server_that_dies_fails() {
-    let ended = conclusive!(lying("dies DIE_AFTER_S=2", TIMED_OUT));
+    let later = TIMED_OUT.replace("--warm-up 0.5", "--warm-up 1.5");
+    let ended = conclusive!(lying("dies DIE_AFTER_S=3", &later));
     ended.expect_code(1);
     let trial = expect_sound(&ended);
     trial.expect_failed_by("shortfall");

@@ -16,7 +16,7 @@ pub(super) const SHOWN_BY: &[(Defect, &[&str], &str)] = &[
     (Defect::SaysNoVersion, &["life-start-line"], "life-ready"),
     (Defect::ReadyTooEarly, &["life-ready"], "life-start-line"),
     (Defect::OneClientPerWorker, &["life-workers"], "life-ready"),
-    (Defect::DropsInFlight, &["life-drain-in-flight", "life-drain-refuses"], "life-drain-idle"),
+    (Defect::DropsInFlight, &["life-drain-in-flight"], "life-drain-idle"),
     (Defect::AnnouncesNoClose, &["life-drain-in-flight"], "life-drain-idle"),
     (Defect::KeepsIdle, &["life-drain-idle"], "life-drain-in-flight"),
     (Defect::ExitsWith1, &["life-drain-in-flight", "life-drain-idle", "life-drain-timeout"], "life-drain-refuses"),

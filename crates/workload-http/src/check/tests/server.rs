@@ -75,10 +75,10 @@ impl Bench for FakeBench {
                 {
                     continue;
                 }
+                served.counters.accepted.fetch_add(1, Ordering::Relaxed);
+                served.counters.open.fetch_add(1, Ordering::Relaxed);
                 let shared = Arc::clone(&served);
                 thread::spawn(move || {
-                    shared.counters.accepted.fetch_add(1, Ordering::Relaxed);
-                    shared.counters.open.fetch_add(1, Ordering::Relaxed);
                     // A client that went away needs no answer.
                     let _ = serve_to_the_end(stream, &shared);
                     if shared.rules.defect != Defect::GaugeNeverFalls {

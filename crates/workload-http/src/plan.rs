@@ -9,6 +9,7 @@ use plimsoll_core::record::LoadUnit;
 use plimsoll_core::sanity::MetricNames;
 use plimsoll_core::session::Endpoint;
 use plimsoll_core::slo::Slo;
+use plimsoll_document::words::count;
 use plimsoll_workload::counters::Counted;
 use plimsoll_workload::{
     Afterwards, Counters, Demand, Drive, Job, Manifest, Outcome, Plan, Refusal, Row, Seen, Series,
@@ -231,7 +232,7 @@ impl Plan for HttpPlan {
                 .into_iter()
                 .map(|bytes| {
                     let values = values.clone().with("body_bytes", Value::Whole(bytes));
-                    self.row(format!("{} B", grouped(bytes)), values)
+                    self.row(format!("{} B", count(bytes)), values)
                 })
                 .collect(),
             Test::Connections => CONNECTIONS
@@ -239,10 +240,7 @@ impl Plan for HttpPlan {
                 .map(|connections| {
                     let number = Value::Whole(connections.into());
                     let values = values.clone().with("connections", number);
-                    self.row(
-                        format!("{} connections", grouped(connections.into())),
-                        values,
-                    )
+                    self.row(format!("{} connections", count(connections.into())), values)
                 })
                 .collect(),
             _ => return Ok(None),
@@ -300,19 +298,6 @@ impl Plan for ClosedLoopPlan {
     }
 }
 
-/// A number with a comma between thousands.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// Nobody compares the content of the answers.
 pub(crate) fn content_unchecked() -> Caveat {
     Caveat {
@@ -339,7 +324,7 @@ mod tests {
 
     #[test]
     fn thousands_have_commas() {
-        let of = [2, 999, 1_000, 65_536, 1_048_576].map(grouped);
+        let of = [2, 999, 1_000, 65_536, 1_048_576].map(count);
         assert_eq!(of, ["2", "999", "1,000", "65,536", "1,048,576"]);
     }
 }

@@ -11,6 +11,7 @@ use plimsoll_core::sanity::MetricNames;
 use plimsoll_core::session::Endpoint;
 use plimsoll_core::slo::Slo;
 use plimsoll_document::Tell;
+use plimsoll_document::words::count;
 use plimsoll_protocol::connection::check;
 use plimsoll_workload::counters::Counted;
 use plimsoll_workload::{
@@ -257,7 +258,7 @@ impl Plan for WsPlan {
             Test::Matrix => SIZES_BYTES
                 .into_iter()
                 .map(|bytes| {
-                    let name = format!("{} B", grouped(bytes));
+                    let name = format!("{} B", count(bytes));
                     self.row(name, "message_bytes", Value::Whole(bytes))
                 })
                 .collect(),
@@ -333,14 +334,5 @@ impl Plan for ClosedLoopPlan {
             let flood = Flood::new(peer, &load.flood_content()?, profile.window());
             machines_with_findings(flood, |flood| Found::of_messages(&flood.told()).findings())
         })
-    }
-}
-
-/// A number with a comma between thousands.
-fn grouped(number: u64) -> String {
-    if number < 1_000 {
-        number.to_string()
-    } else {
-        format!("{},{:03}", number / 1_000, number % 1_000)
     }
 }

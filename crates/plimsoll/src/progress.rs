@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_core::record::{LiveCommand, LiveEnded, LivePhases, LoadUnit, Second, Trial, Verdict};
+use plimsoll_core::record::{
+    LiveCommand, LiveEnded, LivePhases, LoadUnit, Second, Tail, Trial, Verdict,
+};
 use plimsoll_host::timestamp;
 use plimsoll_lab::campaign::TrialBegins;
 use plimsoll_lab::trial::{Conditions, Subject, TrialSecond};
@@ -207,6 +209,11 @@ impl Plain {
 fn ends_line(trial: &Trial) -> String {
     let unit = trial.load_unit;
     let newest = &trial.latency.newest.from_schedule;
+    let tail = Tail::of(trial.gates.iter().map(|gate| gate.name.as_str()));
+    let tail_ms = match tail {
+        Tail::P95 => newest.p95_ms,
+        Tail::P99 => newest.p99_ms,
+    };
     let cost = trial
         .target_resources
         .as_ref()
@@ -217,12 +224,13 @@ fn ends_line(trial: &Trial) -> String {
         .map(|name| format!("  {name}"))
         .collect();
     format!(
-        "{:>7} {}  {:<7}  newest p50/p95 {}/{} ms{cost}{against}",
+        "{:>7} {}  {:<7}  newest p50/{} {}/{} ms{cost}{against}",
         trial.sessions,
         unit.name(),
         trial.verdict.word(),
+        tail.name(),
         ms(newest.p50_ms, unit),
-        ms(newest.p95_ms, unit),
+        ms(tail_ms, unit),
     )
 }
 

@@ -1,6 +1,6 @@
 //! Groups trials by load: one row of evidence per load, however often it was tried.
 
-use plimsoll_core::record::{Bracket, LoadClass, LoadEvidence, TrialSummary, Verdict};
+use plimsoll_core::record::{Bracket, LoadClass, LoadEvidence, Tail, TrialSummary, Verdict};
 
 use crate::folder::StoredTrial;
 use crate::words;
@@ -164,6 +164,24 @@ pub fn of_trials(trials: &[&StoredTrial]) -> Vec<Load> {
     by_load(&trials, &[], &[])
 }
 
+/// The percentile that stands for the tail of these loads.
+#[must_use]
+pub fn tail(loads: &[Load]) -> Tail {
+    let mut trials = loads.iter().flat_map(|load| &load.trials);
+    trials.next().map(|trial| trial.tail).unwrap_or_default()
+}
+
+/// Whether an answer ever covered several frames. Where each frame has an answer of its own, the oldest frame of an
+/// answer is also its newest, and one latency says all.
+#[must_use]
+pub fn answers_cover_several(loads: &[Load]) -> bool {
+    let mut trials = loads.iter().flat_map(|load| &load.trials);
+    trials.any(|trial| {
+        trial.oldest_p50_ms != trial.newest_p50_ms
+            || trial.oldest_tail_ms() != trial.newest_tail_ms()
+    })
+}
+
 /// Whether all of these trials are of one kind: none differs from the others in a parameter, as the rows of a series do.
 #[must_use]
 pub fn differ_by_load_only(trials: &[&StoredTrial]) -> bool {
@@ -185,6 +203,25 @@ mod tests {
             verdict,
             ..crate::words::tests::summary(sessions)
         }
+    }
+
+    #[test]
+    fn an_oldest_frame_is_shown_where_it_is_another_than_the_newest() {
+        let one = trial(100, Verdict::Pass, Some(100.0));
+        let alike = TrialSummary {
+            oldest_p95_ms: Some(100.0),
+            ..one.clone()
+        };
+        let covers = |of: TrialSummary| answers_cover_several(&by_load(&[of], &[], &[]));
+        assert!(covers(one));
+        assert!(!covers(alike.clone()));
+        let apart = TrialSummary {
+            tail: Tail::P99,
+            newest_p99_ms: Some(110.0),
+            ..alike
+        };
+        assert_eq!(tail(&by_load(&[apart.clone()], &[], &[])), Tail::P99);
+        assert!(covers(apart));
     }
 
     #[test]

@@ -164,10 +164,19 @@ pub struct TrialSummary {
     pub newest_p50_ms: Option<f64>,
     /// Newest-frame latency, 95th percentile from the schedule.
     pub newest_p95_ms: Option<f64>,
+    /// Newest-frame latency, 99th percentile from the schedule.
+    #[serde(default)]
+    pub newest_p99_ms: Option<f64>,
     /// Oldest-frame latency, 50th percentile from the schedule.
     pub oldest_p50_ms: Option<f64>,
     /// Oldest-frame latency, 95th percentile from the schedule.
     pub oldest_p95_ms: Option<f64>,
+    /// Oldest-frame latency, 99th percentile from the schedule.
+    #[serde(default)]
+    pub oldest_p99_ms: Option<f64>,
+    /// Which of the percentiles charts and tables show beside the median.
+    #[serde(default)]
+    pub tail: Tail,
     /// CPU time of the target per session-second, as charged.
     pub cpu_us_per_session_second: Option<f64>,
     /// Busy time of the target's cores per session-second, if they were its own.
@@ -201,13 +210,84 @@ impl TrialSummary {
             caveats: trial.caveats.iter().map(|c| c.id.clone()).collect(),
             newest_p50_ms: latency.newest.from_schedule.p50_ms,
             newest_p95_ms: latency.newest.from_schedule.p95_ms,
+            newest_p99_ms: latency.newest.from_schedule.p99_ms,
             oldest_p50_ms: latency.oldest.from_schedule.p50_ms,
             oldest_p95_ms: latency.oldest.from_schedule.p95_ms,
+            oldest_p99_ms: latency.oldest.from_schedule.p99_ms,
+            tail: Tail::of(trial.gates.iter().map(|gate| gate.name.as_str())),
             cpu_us_per_session_second: resources.and_then(|r| r.cpu_us_per_session_second),
             core_us_per_session_second: resources.and_then(|r| r.core_us_per_session_second),
             target_cpu_share: resources.map(|r| r.cpu_share),
             client_cpu_share: trial.client.cpu_share,
             send_lag_p999_us: trial.client.send_lag.p999_us,
         }
+    }
+
+    /// The tail of the newest-frame latency: see [`TrialSummary::tail`].
+    #[must_use]
+    pub fn newest_tail_ms(&self) -> Option<f64> {
+        match self.tail {
+            Tail::P95 => self.newest_p95_ms,
+            Tail::P99 => self.newest_p99_ms,
+        }
+    }
+
+    /// The tail of the oldest-frame latency.
+    #[must_use]
+    pub fn oldest_tail_ms(&self) -> Option<f64> {
+        match self.tail {
+            Tail::P95 => self.oldest_p95_ms,
+            Tail::P99 => self.oldest_p99_ms,
+        }
+    }
+}
+
+/// The percentile that stands for the tail of a latency in charts and tables: the one that is judged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Tail {
+    /// The 95th percentile.
+    #[default]
+    P95,
+    /// The 99th percentile.
+    P99,
+}
+
+impl Tail {
+    /// The tail that gates of these names judge: p99 if one of them is on a p99 and none on a p95, else p95.
+    pub fn of<'a>(gates: impl Iterator<Item = &'a str>) -> Self {
+        let mut tail = None;
+        for gate in gates {
+            for side in ["newest", "oldest"] {
+                match gate.strip_prefix(side) {
+                    Some("_p95_ms") => return Self::P95,
+                    Some("_p99_ms") => tail = Some(Self::P99),
+                    _ => {}
+                }
+            }
+        }
+        tail.unwrap_or_default()
+    }
+
+    /// Its name: `p95`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::P95 => "p95",
+            Self::P99 => "p99",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tail_is_the_percentile_that_is_judged() {
+        let of = |gates: &[&str]| Tail::of(gates.iter().copied());
+        assert_eq!(of(&["newest_p99_ms", "error_rate"]), Tail::P99);
+        assert_eq!(of(&["newest_p99_ms", "oldest_p95_ms"]), Tail::P95);
+        assert_eq!(of(&["newest_p50_ms", "send_lag_p99_ms"]), Tail::P95);
     }
 }

@@ -20,7 +20,7 @@ mod sections;
 mod tls;
 mod trial;
 
-pub use bracket::{Bracket, CostPoint, Edge, LoadClass, LoadEvidence, TrialSummary};
+pub use bracket::{Bracket, CostPoint, Edge, LoadClass, LoadEvidence, Tail, TrialSummary};
 pub use build::Build;
 pub use calibration::{Calibration, ClientCost, ClientCosts, Spread};
 pub use comparison::{Carried, Comparison, Conclusion, CostAccount, LoadCosts, Pair, Side};

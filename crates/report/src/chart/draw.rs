@@ -13,7 +13,7 @@ use crate::loads::Load;
 
 /// Smallest distance between two labels' baselines.
 const LABEL_STEP_PX: f64 = 14.0;
-/// Opacity of the medians' lines and gates: lighter than the p95's, but still with a contrast of 3 : 1 to the
+/// Opacity of the medians' lines and gates: lighter than the tail's, but still with a contrast of 3 : 1 to the
 /// background (WCAG 2, 1.4.11).
 const FAINT: f64 = 0.85;
 /// Size of the marks of short trials. They weigh less, so their marks are smaller.
@@ -105,15 +105,18 @@ pub(super) fn svg(chart: &Chart) -> String {
     if let Some((load, label)) = &chart.load_line {
         frame::load_line(&mut drawing, x.px(f64::from(*load)), label);
     }
-    for side in Side::BOTH {
+    for &side in chart.sides {
         series(&mut drawing, chart, side, &x, &y);
     }
-    for side in Side::BOTH {
+    for &side in chart.sides {
         marks(&mut drawing, chart, side, &x, &y);
     }
+    let names: Vec<&str> = chart.sides.iter().map(|side| side.name()).collect();
     let description = format!(
-        "Latency in milliseconds against {}, newest and oldest frame, 50th and 95th percentile. {}",
+        "Latency in milliseconds against {}, {} frame, p50 and {}. {}",
         chart.unit.name(),
+        names.join(" and "),
+        chart.tail.name(),
         chart.subtitles.join("; ")
     );
     drawing.finish(SIZE_PX, &chart.title, &description)
@@ -122,8 +125,8 @@ pub(super) fn svg(chart: &Chart) -> String {
 fn y_scale(chart: &Chart) -> Scale {
     let trials = chart.loads.iter().flat_map(|load| &load.trials);
     let drawn = trials.flat_map(|trial| {
-        let both = |side: Side| [side.p50(trial), side.p95(trial)];
-        Side::BOTH.into_iter().flat_map(both).flatten()
+        let both = |side: &Side| [side.p50(trial), side.tail(trial)];
+        chart.sides.iter().flat_map(both).flatten()
     });
     let gates = chart.gates.iter().map(|gate| gate.threshold_ms);
     let values: Vec<f64> = drawn.chain(gates).collect();
@@ -136,10 +139,14 @@ fn legend(drawing: &mut Drawing, chart: &Chart) {
         drawing.line((x - 12.0, y), (x + 12.0, y), stroke);
     };
     let mut lines = Legend::row(0);
-    for side in Side::BOTH {
-        lines.entry(drawing, &format!("{} p95", side.name()), |drawing, at| {
-            line(drawing, at, &p95_stroke(side));
-        });
+    for &side in chart.sides {
+        lines.entry(
+            drawing,
+            &format!("{} {}", side.name(), chart.tail.name()),
+            |drawing, at| {
+                line(drawing, at, &tail_stroke(side));
+            },
+        );
         lines.entry(drawing, &format!("{} p50", side.name()), |drawing, at| {
             line(drawing, at, &p50_stroke(side));
         });
@@ -171,7 +178,7 @@ fn legend(drawing: &mut Drawing, chart: &Chart) {
     }
 }
 
-fn p95_stroke(side: Side) -> String {
+fn tail_stroke(side: Side) -> String {
     format!(
         "stroke=\"{}\" stroke-width=\"2.2\" stroke-linejoin=\"round\"",
         color(side)
@@ -186,8 +193,8 @@ fn p50_stroke(side: Side) -> String {
 }
 
 /// Lighter on the median, like the median's own line.
-fn gate_stroke(color: &str, on_p95: bool) -> String {
-    let opacity = if on_p95 { 1.0 } else { FAINT };
+fn gate_stroke(color: &str, on_tail: bool) -> String {
+    let opacity = if on_tail { 1.0 } else { FAINT };
     format!(
         "stroke=\"{color}\" stroke-opacity=\"{opacity}\" stroke-width=\"1.2\" stroke-dasharray=\"7 4\""
     )
@@ -204,7 +211,7 @@ fn gates(drawing: &mut Drawing, gates: &[GateLine], y: &Scale) {
         drawing.line(
             (LEFT_PX, *at),
             (RIGHT_PX, *at),
-            &gate_stroke(color, gate.on_p95),
+            &gate_stroke(color, gate.on_tail),
         );
         let leader = format!("stroke=\"{color}\" stroke-width=\"0.8\"");
         drawing.line((RIGHT_PX, *at), (RIGHT_PX + 8.0, label), &leader);
@@ -243,17 +250,17 @@ fn series(drawing: &mut Drawing, chart: &Chart, side: Side, x: &Scale, y: &Scale
     } else if medians.len() > 1 {
         drawing.polyline(&medians, &p50_stroke(side));
     }
-    let p95 = line(&|trial| side.p95(trial));
-    if p95.len() > 1 {
-        drawing.polyline(&p95, &p95_stroke(side));
+    let tail = line(&|trial| side.tail(trial));
+    if tail.len() > 1 {
+        drawing.polyline(&tail, &tail_stroke(side));
     }
 }
 
-/// One mark per trial, at its p95.
+/// One mark per trial, at its tail.
 fn marks(drawing: &mut Drawing, chart: &Chart, side: Side, x: &Scale, y: &Scale) {
     for load in &chart.loads {
         for trial in &load.trials {
-            if let Some(value) = side.p95(trial) {
+            if let Some(value) = side.tail(trial) {
                 let at = (x.px(f64::from(load.sessions)), y.px(value));
                 let size = match trial.length {
                     Length::Full => 1.0,

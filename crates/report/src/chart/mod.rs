@@ -24,7 +24,7 @@ mod scale;
 mod svg;
 pub(crate) mod timeline;
 
-use plimsoll_core::record::{Bracket, LoadUnit, Trial, TrialSummary};
+use plimsoll_core::record::{Bracket, LoadUnit, Tail, Trial, TrialSummary};
 use plimsoll_document::Tellers;
 
 use crate::facts;
@@ -68,10 +68,10 @@ impl Side {
         }
     }
 
-    fn p95(self, trial: &TrialSummary) -> Option<f64> {
+    fn tail(self, trial: &TrialSummary) -> Option<f64> {
         match self {
-            Self::Newest => trial.newest_p95_ms,
-            Self::Oldest => trial.oldest_p95_ms,
+            Self::Newest => trial.newest_tail_ms(),
+            Self::Oldest => trial.oldest_tail_ms(),
         }
     }
 }
@@ -80,8 +80,8 @@ impl Side {
 #[derive(Debug, Clone, PartialEq)]
 struct GateLine {
     side: Side,
-    /// Whether it is on the p95. Otherwise it is on the median, the only other percentile drawn.
-    on_p95: bool,
+    /// Whether it is on the tail. Otherwise it is on the median, the only other percentile drawn.
+    on_tail: bool,
     threshold_ms: f64,
     label: String,
 }
@@ -93,6 +93,10 @@ struct Chart {
     /// At most two lines under the title.
     subtitles: Vec<String>,
     loads: Vec<Load>,
+    /// The percentile drawn beside the median.
+    tail: Tail,
+    /// The latencies drawn: one where each frame has an answer of its own.
+    sides: &'static [Side],
     /// What the loads count.
     unit: LoadUnit,
     gates: Vec<GateLine>,
@@ -156,6 +160,11 @@ impl Chart {
     /// The chart of these trials, with neither a title nor a load line.
     fn of(loads: Vec<Load>, trials: &[&StoredTrial]) -> Option<Self> {
         let first = &trials.first()?.trial;
+        let tail = loads::tail(&loads);
+        let sides = match loads::answers_cover_several(&loads) {
+            true => &Side::BOTH[..],
+            false => &[Side::Newest],
+        };
         let conditions = format!(
             "workload {}, profile {}, SLO {}{}",
             plain(&first.workload),
@@ -166,7 +175,9 @@ impl Chart {
         Some(Self {
             title: String::new(),
             subtitles: vec![conditions],
-            gates: gate_lines(first),
+            gates: gate_lines(first, tail, sides),
+            tail,
+            sides,
             unit: first.load_unit,
             loads,
             load_line: None,
@@ -217,7 +228,7 @@ fn edge_band(bracket: &Bracket) -> Option<Band> {
 /// Says how many trials the chart leaves out because they had no answers.
 fn not_drawn(loads: &[Load]) -> String {
     let trials = loads.iter().flat_map(|load| &load.trials);
-    let silent = trials.filter(|trial| Side::BOTH.iter().all(|side| side.p95(trial).is_none()));
+    let silent = trials.filter(|trial| Side::BOTH.iter().all(|side| side.tail(trial).is_none()));
     match silent.count() {
         0 => String::new(),
         1 => "; 1 trial without answers is not drawn".to_owned(),
@@ -226,15 +237,15 @@ fn not_drawn(loads: &[Load]) -> String {
 }
 
 /// The gates on the drawn latencies.
-fn gate_lines(trial: &Trial) -> Vec<GateLine> {
+fn gate_lines(trial: &Trial, tail: Tail, sides: &[Side]) -> Vec<GateLine> {
     let mut lines = Vec::new();
     for gate in &trial.gates {
-        for side in Side::BOTH {
-            for percentile in ["p50", "p95"] {
+        for side in sides {
+            for (percentile, on_tail) in [("p50", false), (tail.name(), true)] {
                 if gate.name == format!("{}_{percentile}_ms", side.name()) {
                     lines.push(GateLine {
-                        side,
-                        on_p95: percentile == "p95",
+                        side: *side,
+                        on_tail,
                         threshold_ms: gate.threshold,
                         label: format!("{} {percentile} ≤ {}", side.name(), number(gate.threshold)),
                     });

@@ -1,6 +1,6 @@
 //! Several targets in one chart: the latency of answers and the cost of a session, over the load.
 
-use plimsoll_core::record::{Bracket, Ranking};
+use plimsoll_core::record::{Bracket, Ranking, TrialSummary};
 
 use super::font;
 use super::frame::{
@@ -26,7 +26,7 @@ type Points = Vec<(f64, f64)>;
 /// The lines of one target.
 struct Lines {
     name: String,
-    newest_p95_ms: Points,
+    newest_tail_ms: Points,
     cost_us: Points,
     /// The load line, if there is one.
     confirmed: Option<f64>,
@@ -35,14 +35,14 @@ struct Lines {
 impl Lines {
     fn of(bracket: &Bracket) -> Self {
         let loads = loads::of_bracket(bracket);
-        let p95 = |load: &loads::Load| {
-            let value = load.median(|trial| trial.newest_p95_ms)?;
+        let tail = |load: &loads::Load| {
+            let value = load.median(TrialSummary::newest_tail_ms)?;
             Some((f64::from(load.sessions), value))
         };
         let points = bracket.cost_curve.iter();
         Self {
             name: plain(&bracket.target.name),
-            newest_p95_ms: loads.iter().filter_map(p95).collect(),
+            newest_tail_ms: loads.iter().filter_map(tail).collect(),
             cost_us: points
                 .map(|point| {
                     let load = f64::from(point.sessions);
@@ -54,7 +54,7 @@ impl Lines {
     }
 
     fn is_empty(&self) -> bool {
-        self.newest_p95_ms.is_empty() && self.cost_us.is_empty()
+        self.newest_tail_ms.is_empty() && self.cost_us.is_empty()
     }
 }
 
@@ -72,7 +72,7 @@ pub fn svg(ranking: &Ranking) -> Option<String> {
     let all =
         |points: &dyn Fn(&Lines) -> Points| -> Points { lines.iter().flat_map(points).collect() };
     let (latencies, costs) = (
-        all(&|of| of.newest_p95_ms.clone()),
+        all(&|of| of.newest_tail_ms.clone()),
         all(&|of| of.cost_us.clone()),
     );
     let loads: Vec<f64> = latencies
@@ -84,9 +84,12 @@ pub fn svg(ranking: &Ranking) -> Option<String> {
 
     let title = format!("Over the load: {}", say::headline(ranking));
     let title = font::fit(&title, TITLE_SIZE_PX, true, frame::title_room_px());
-    let subtitle = "Medians of the newest p95 from the schedule, and mean costs, of the valid trials of each target's search; a dot is its load line.";
+    let tail = say::tail(ranking).name();
+    let subtitle = format!(
+        "Medians of the newest {tail} from the schedule, and mean costs, of the valid trials of each target's search; a dot is its load line."
+    );
     let mut drawing = Drawing::default();
-    frame::header(&mut drawing, &title, &[subtitle.to_owned()]);
+    frame::header(&mut drawing, &title, std::slice::from_ref(&subtitle));
     let ticks = frame::numbered(&x, 8);
     let unit = ranking.load_unit;
     let load_name = if x.is_logarithmic() {
@@ -97,11 +100,11 @@ pub fn svg(ranking: &Ranking) -> Option<String> {
     panel(
         &mut drawing,
         plot(0),
-        "newest p95 (ms)",
+        &format!("newest {tail} (ms)"),
         (&latencies, &x),
         None,
         &lines,
-        |of| &of.newest_p95_ms,
+        |of| &of.newest_tail_ms,
     );
     let axis = Some((&ticks[..], load_name.as_str()));
     panel(

@@ -1,7 +1,9 @@
 //! A search: the load line, whether you can believe it, and all its evidence.
 
 use plimsoll_core::profile::Length;
-use plimsoll_core::record::{Bracket, GateResult, LoadClass, LoadUnit, Trial, Verdict};
+use plimsoll_core::record::{
+    Bracket, GateResult, LoadClass, LoadUnit, Trial, TrialSummary, Verdict,
+};
 
 use super::{
     Answer, Block, Blocks, Column, Detail, Document, Fact, Figure, Section, Span, Table, Tellers,
@@ -266,33 +268,44 @@ fn verdicts(bracket: &Bracket) -> Table {
 /// One row per load.
 pub(super) fn loads_table(loads: &[Load], unit: LoadUnit) -> Table {
     let full = |name: &str| Column::new(name).only(Detail::Full);
-    let columns = vec![
+    let tail = loads::tail(loads).name();
+    let both = loads::answers_cover_several(loads);
+    let mut columns = vec![
         Column::new(&format!(">{}", unit.name())),
         Column::new("verdict"),
         full(">newest p50"),
-        Column::new(">newest p95"),
-        full(">oldest p50"),
-        Column::new(">oldest p95"),
+        Column::new(&format!(">newest {tail}")),
+    ];
+    if both {
+        columns.push(full(">oldest p50"));
+        columns.push(Column::new(&format!(">oldest {tail}")));
+    }
+    columns.extend([
         Column::new(&format!(">{}", words::cpu_cost(unit))).short(words::cpu_cost_in_brief(unit)),
         Column::new(">target CPU").short("target"),
         Column::new(">client CPU").short("client"),
         Column::new(">send lag p99.9").short("send lag"),
         Column::new("what spoke against it").short("against it"),
-    ];
-    let row = |load: &Load| -> [Text; 11] {
-        [
+    ]);
+    let row = |load: &Load| -> Vec<Text> {
+        let mut cells = vec![
             count(load.sessions.into()).into(),
             Text::toned(load.verdicts(), agreed(load)),
             range(load.range(|t| t.newest_p50_ms), ms).into(),
-            range(load.range(|t| t.newest_p95_ms), ms).into(),
-            range(load.range(|t| t.oldest_p50_ms), ms).into(),
-            range(load.range(|t| t.oldest_p95_ms), ms).into(),
+            range(load.range(TrialSummary::newest_tail_ms), ms).into(),
+        ];
+        if both {
+            cells.push(range(load.range(|t| t.oldest_p50_ms), ms).into());
+            cells.push(range(load.range(TrialSummary::oldest_tail_ms), ms).into());
+        }
+        cells.extend([
             range(load.range(|t| t.cpu_us_per_session_second), us).into(),
             range(load.range(|t| t.target_cpu_share), percent).into(),
             range(load.range(|t| Some(t.client_cpu_share)), percent).into(),
             range(load.range(|t| t.send_lag_p999_us), us).into(),
             load.what_failed().join(", ").into(),
-        ]
+        ]);
+        cells
     };
     let table = Table {
         caption: "What was measured at each load".to_owned(),

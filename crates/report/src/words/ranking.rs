@@ -1,7 +1,7 @@
 //! A ranking in words, so that every renderer says the same.
 
 use plimsoll_core::ranking::places;
-use plimsoll_core::record::{CostAtLoad, RankedTarget, Ranking};
+use plimsoll_core::record::{CostAtLoad, RankedTarget, Ranking, Tail};
 
 use super::{UNKNOWN, bytes, count, maybe, number, plain, us};
 use crate::facts;
@@ -21,6 +21,13 @@ pub fn headline(ranking: &Ranking) -> String {
         plain(&ranking.workload),
         plain(&ranking.profile)
     )
+}
+
+/// The percentile that stands for the tail in this ranking: all targets are judged by one SLO.
+#[must_use]
+pub fn tail(ranking: &Ranking) -> Tail {
+    let mut trials = ranking.rows.iter().flat_map(|row| &row.bracket.trials);
+    trials.next().map(|trial| trial.tail).unwrap_or_default()
 }
 
 /// One target's row, in words.

@@ -220,7 +220,10 @@ mod tests {
             newest_p99_ms: Some(110.0),
             ..alike
         };
-        assert_eq!(tail(&by_load(&[apart.clone()], &[], &[])), Tail::P99);
+        assert_eq!(
+            tail(&by_load(std::slice::from_ref(&apart), &[], &[])),
+            Tail::P99
+        );
         assert!(covers(apart));
     }
 

@@ -1,14 +1,15 @@
 #!/bin/sh
-# Repeats the measurements of docs/stt/findings.md. Every figure there is from a folder that this script creates below
-# results/findings (or the given folder).
+# Repeats the measurements of docs/stt/findings.md and docs/http/findings.md. Every figure there is from a folder that this
+# script creates below results/findings (or the given folder).
 #
-#   sh scripts/findings.sh                    all questions, about an hour on a quiet machine
+#   sh scripts/findings.sh                    all questions, about two hours on a quiet machine
 #   sh scripts/findings.sh pace nodelay       only these
 #   TARGETS="go-nethttp ts-bun" sh scripts/findings.sh pace overload     only these targets
 #   OUT=somewhere sh scripts/findings.sh …
 #   RANKING=results/… sh scripts/findings.sh overload     the folder of a `find --all --vcpu 0.25`: every target gets twice its load line
 #
 # Questions: limit pace free-threading workers nodelay bursts beam overload
+# of http:   loop-or-thread pollers warm-up jit connections pacing closed-loop
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -21,7 +22,7 @@ out=${OUT:-results/findings}
 variant() {
     target=$1 suffix=$2
     shift 2
-    folder=targets/stt/$target
+    folder=$(echo targets/*/"$target")
     file=$folder/variant-$suffix.toml
     sed "s/^name = .*/name = \"$target-$suffix\"/" "$folder/target.toml" >"$file"
     # A variable counts only below the head of its table.
@@ -123,12 +124,88 @@ overload() {
     done
 }
 
-[ $# -gt 0 ] || set -- limit pace free-threading workers nodelay bursts beam overload
+# A trial of http: ramp and window are short, and a JVM gets 5 s to warm up unless the question is another.
+http="--workload http --vcpu 1 --ramp 1 --warm-up 5 --measured 6"
+
+# request NAME TARGET FLAGS…: one trial of http. TARGET is a name, or the path of a manifest.
+request() {
+    name=$1 target=$2
+    shift 2
+    case $target in *.toml) target="--manifest $target" ;; esac
+    # shellcheck disable=SC2086  # words
+    "$plimsoll" run $target $http "$@" --out "$out/$name" || true
+}
+
+# Where a virtual thread costs: per connection, or per request.
+loop_or_thread() {
+    for other in java-bare-vt-loop java-bare-loop java-bare-pt; do
+        # shellcheck disable=SC2086  # words
+        compare "loop-or-thread-$other" java-bare-vt "$other" $http --sessions 15000 --pairs 3
+    done
+}
+
+# How the JDK's virtual threads wait for sockets: jdk.pollerMode.
+pollers() {
+    one=$(variant java-bare-vt poller-1 JAVA_FLAGS=-Djdk.pollerMode=1)
+    two=$(variant java-bare-vt poller-2 JAVA_FLAGS=-Djdk.pollerMode=2)
+    # shellcheck disable=SC2086  # words
+    compare pollers "$one" "$two" $http --sessions 15000 --pairs 3
+}
+
+warm_up() {
+    for seconds in 0 1 3 10 30 60; do
+        request warm-up netty-nio --sessions 15000 --warm-up "$seconds"
+    done
+    for rate in 7500 100; do
+        request warm-up netty-nio --sessions 15000 --warm-up 10 --warm-up-rate "$rate"
+    done
+}
+
+# What compiles when: the JVM as it is, its first compiler alone, a cache made by a run before, and two that compile ahead.
+jit() {
+    c1=$(variant java-bare-loop c1 JAVA_FLAGS=-XX:TieredStopAtLevel=1)
+    cache=$(realpath -m "$out/java-bare-loop.aot")
+    mkdir -p "$out"
+    train=$(variant java-bare-loop aot-trained "JAVA_FLAGS=-XX:AOTCacheOutput=$cache")
+    cached=$(variant java-bare-loop aot "JAVA_FLAGS=-XX:AOTCache=$cache")
+    request jit-training "$train" --sessions 15000
+    for target in java-bare-loop "$c1" "$cached" go-nethttp-http rust-hyper; do
+        request jit "$target" --sessions 15000 --warm-up 1
+    done
+    rm -f "$cache"
+}
+
+connections() {
+    for target in rust-epoll-http rust-hyper go-nethttp-http java-bare-vt java-bare-loop nginx-tuned; do
+        request "connections-$target" "$target" --test connections --sessions 5000
+    done
+}
+
+# What the client's timer does to a server that answers in less than a tick, and what fixed dispatch and gaps do.
+pacing() {
+    for tick in 1000 500 50 0; do
+        request pacing rust-hyper --sessions 10000 --tick-us "$tick"
+    done
+    request pacing rust-hyper --sessions 10000 --dispatch fixed
+    request pacing rust-hyper --sessions 10000 --poisson
+    request pacing rust-hyper --sessions 10000 --dispatch fixed --tick-us 1000
+}
+
+closed_loop() {
+    for target in rust-hyper go-nethttp-http java-bare-vt python-granian; do
+        request closed-loop "$target" --sessions 5000 --closed-loop
+    done
+}
+
+[ $# -gt 0 ] || set -- loop-or-thread pollers warm-up jit connections pacing closed-loop limit pace free-threading workers nodelay bursts beam overload
 for question in "$@"; do
     case $question in
-        limit | pace | workers | nodelay | bursts | beam | overload) "$question" ;;
+        limit | pace | workers | nodelay | bursts | beam | overload | pollers | jit | connections | pacing) "$question" ;;
         free-threading) free_threading ;;
+        loop-or-thread) loop_or_thread ;;
+        warm-up) warm_up ;;
+        closed-loop) closed_loop ;;
         *) echo "findings: no question $question" >&2; exit 2 ;;
     esac
 done
-rm -f targets/stt/*/variant-*.toml
+rm -f targets/*/*/variant-*.toml

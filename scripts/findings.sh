@@ -124,14 +124,15 @@ overload() {
     done
 }
 
-# A trial of http: ramp and window are short, and a JVM gets 5 s to warm up unless the question is another.
-http="--workload http --vcpu 1 --ramp 1 --warm-up 5 --measured 6"
+# A trial of http: ramp and window are short, and the target gets 5 s to warm up unless the question is another.
+http="--workload http --vcpu 1 --ramp 1 --measured 6"
 
 # request NAME TARGET FLAGS…: one trial of http. TARGET is a name, or the path of a manifest.
 request() {
     name=$1 target=$2
     shift 2
     case $target in *.toml) target="--manifest $target" ;; esac
+    case $* in *--warm-up\ *) ;; *) set -- "$@" --warm-up 5 ;; esac
     # shellcheck disable=SC2086  # words
     "$plimsoll" run $target $http "$@" --out "$out/$name" || true
 }
@@ -140,7 +141,7 @@ request() {
 loop_or_thread() {
     for other in java-bare-vt-loop java-bare-loop java-bare-pt; do
         # shellcheck disable=SC2086  # words
-        compare "loop-or-thread-$other" java-bare-vt "$other" $http --sessions 15000 --pairs 3
+        compare "loop-or-thread-$other" java-bare-vt "$other" $http --warm-up 5 --sessions 15000 --pairs 3
     done
 }
 
@@ -149,7 +150,7 @@ pollers() {
     one=$(variant java-bare-vt poller-1 JAVA_FLAGS=-Djdk.pollerMode=1)
     two=$(variant java-bare-vt poller-2 JAVA_FLAGS=-Djdk.pollerMode=2)
     # shellcheck disable=SC2086  # words
-    compare pollers "$one" "$two" $http --sessions 15000 --pairs 3
+    compare pollers "$one" "$two" $http --warm-up 5 --sessions 15000 --pairs 3
 }
 
 warm_up() {

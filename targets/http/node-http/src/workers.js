@@ -90,13 +90,17 @@ export function runPrimary(config) {
   const gathering = new Gathering();
   let isDraining = false;
   let missing = config.workers;
+  // A message to a worker that is still starting is lost. So nobody serves, and nothing is asked, before all are up.
   const countUp = () => {
     missing--;
-    // None serves before all hear: a message to one that is still starting may be lost.
     if (missing === 0) for (const worker of workers) tell(worker, { type: "listen" });
   };
   const end = () => {
     isDraining = true;
+    if (missing > 0) {
+      for (const worker of workers) worker.process.kill("SIGKILL");
+      process.exit(0);
+    }
     for (const worker of workers) tell(worker, { type: "drain" });
     setTimeout(() => {
       for (const worker of workers) worker.process.kill("SIGKILL");

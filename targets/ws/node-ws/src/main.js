@@ -55,14 +55,15 @@ function runWorker(config) {
   const asking = new Asking();
   const server = new EchoServer(config, counts, () => asking.total());
   process.on("message", (/** @type {ToWorker} */ message) => {
-    if (message.type === "drain") end(server);
+    if (message.type === "listen") server.listen().catch(fail);
+    else if (message.type === "drain") end(server);
     else if (message.type === "gathered") asking.answered(message.id, message.counts);
     else process.send?.(/** @type {ToPrimary} */ ({ type: "counts", id: message.id, counts }));
   });
   // A signal to the whole process group comes here, too; the primary says when to drain.
   process.on("SIGTERM", () => {});
   process.on("SIGINT", () => {});
-  server.listen().catch(fail);
+  process.send?.(/** @type {ToPrimary} */ ({ type: "up" }));
 }
 
 const config = configOrExit();

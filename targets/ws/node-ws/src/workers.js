@@ -7,8 +7,8 @@ import { sum } from "./counts.js";
 /** @import { Config } from "./config.js" */
 /** @import { Counts } from "./counts.js" */
 
-/** @typedef {{ type: "gather", id: number } | { type: "counts", id: number, counts: Counts }} ToPrimary */
-/** @typedef {{ type: "count", id: number } | { type: "gathered", id: number, counts: Counts } | { type: "drain" }} ToWorker */
+/** @typedef {{ type: "up" } | { type: "gather", id: number } | { type: "counts", id: number, counts: Counts }} ToPrimary */
+/** @typedef {{ type: "listen" } | { type: "drain" } | { type: "count", id: number } | { type: "gathered", id: number, counts: Counts }} ToWorker */
 
 /** The share of the drain's time after which a worker that is still there is killed. */
 const KILL_SHARE = 0.9;
@@ -89,8 +89,18 @@ export function runPrimary(config) {
   const workers = new Set();
   const gathering = new Gathering();
   let isDraining = false;
+  let missing = config.workers;
+  // A message to a worker that is still starting is lost. So nobody serves, and nothing is asked, before all are up.
+  const countUp = () => {
+    missing--;
+    if (missing === 0) for (const worker of workers) tell(worker, { type: "listen" });
+  };
   const end = () => {
     isDraining = true;
+    if (missing > 0) {
+      for (const worker of workers) worker.process.kill("SIGKILL");
+      process.exit(0);
+    }
     for (const worker of workers) tell(worker, { type: "drain" });
     setTimeout(() => {
       for (const worker of workers) worker.process.kill("SIGKILL");
@@ -104,9 +114,14 @@ export function runPrimary(config) {
     const worker = cluster.fork();
     workers.add(worker);
     worker.on("message", (/** @type {ToPrimary} */ message) => {
-      const { id } = message;
-      if (message.type === "counts") gathering.add(id, worker, message.counts);
-      else gathering.begin(workers, (counts) => tell(worker, { type: "gathered", id, counts }));
+      if (message.type === "up") {
+        countUp();
+      } else if (message.type === "counts") {
+        gathering.add(message.id, worker, message.counts);
+      } else {
+        const { id } = message;
+        gathering.begin(workers, (counts) => tell(worker, { type: "gathered", id, counts }));
+      }
     });
     worker.on("exit", (code, signal) => {
       workers.delete(worker);

@@ -212,6 +212,29 @@ test("several processes count together, and have no hub", async (t) => {
   assert.equal(await target.exit, 0);
 });
 
+/** Holds back the second worker's start. */
+const LATE_SECOND = `
+  import cluster from "node:cluster";
+  if (cluster.worker?.id === 2) await new Promise((resolve) => setTimeout(resolve, 700));
+`;
+const LATE = { WORKER_THREADS: "2", NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(LATE_SECOND)}` };
+
+test("a worker that starts late hears what it is asked", { timeout: 10_000 }, async (t) => {
+  const target = await startFor(t, LATE);
+  assert.equal(await target.metric("ws_connections_open"), 0);
+});
+
+test("SIGTERM while a worker starts: exit code 0 at once", async (t) => {
+  const child = start({ PORT: "1", DRAIN_TIMEOUT_MS: "30000", ...LATE });
+  t.after(() => child.kill("SIGKILL"));
+  await once(child.stdout, "data");
+  await sleep(200);
+  const beganMs = performance.now();
+  child.kill("SIGTERM");
+  assert.deepEqual(await once(child, "exit"), [0, null]);
+  assert.ok(performance.now() - beganMs < 5000);
+});
+
 test("SIGTERM closes with 1001 and waits for nobody", async (t) => {
   const target = await startFor(t, { DRAIN_TIMEOUT_MS: "2000" });
   const client = await target.connect();

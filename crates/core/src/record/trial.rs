@@ -211,6 +211,12 @@ pub struct Target {
     pub name: String,
     /// `idiomatic`, `engine`, `infrastructure`, `test`, or `url`.
     pub tier: String,
+    /// `default` or `tuned`, by its manifest; `null` if its manifest does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
+    /// Each setting that it does not leave at its default, in words, by its manifest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<String>,
     /// Runtime and library versions, as reported by the target's start line.
     pub versions: BTreeMap<String, String>,
     /// Bytes of its own files, as its manifest names them; `null` if it names none, or one is missing.

@@ -101,6 +101,8 @@ impl Staged {
                     target: Target {
                         name: manifest.name.clone(),
                         tier: manifest.tier.word().to_owned(),
+                        variant: manifest.variant().map(str::to_owned),
+                        settings: manifest.settings(),
                         versions: versions(&started.child, &secrets),
                         ships_bytes: sizes.ships_bytes,
                         runtime_bytes: sizes.runtime_bytes,

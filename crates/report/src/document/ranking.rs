@@ -24,7 +24,10 @@ pub(crate) fn document(ranking: &Ranking) -> Document {
     evidence.push(measured);
     evidence.full(described);
     let targets = ranking.rows.iter().map(|row| &row.bracket.target);
-    targets.for_each(|target| evidence.push(belief::deviations(target)));
+    for target in targets {
+        evidence.push(belief::deviations(target));
+        evidence.full(belief::settings(target));
+    }
     for sentence in say::legend(ranking) {
         evidence.full(Block::Note(Text::with_code(&sentence)));
     }

@@ -233,6 +233,10 @@ pub fn environment(trial: &Trial) -> Vec<Fact> {
         ("vCPU of the target", maybe(trial.vcpu, number)),
         ("target tier", trial.target.tier.clone()),
     ]));
+    let variant = trial.target.variant.iter();
+    rows.extend(variant.map(|variant| ("target variant".to_owned(), variant.clone())));
+    let settings = trial.target.settings.iter();
+    rows.extend(settings.map(|setting| ("target setting".to_owned(), setting.clone())));
     let sizes = [
         ("size of the target's own files", trial.target.ships_bytes),
         ("size of its runtime", trial.target.runtime_bytes),

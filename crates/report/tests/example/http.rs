@@ -114,6 +114,9 @@ pub(crate) fn rate() -> Trial {
         max_ms: Some(212.0),
     });
     set(&mut trial, &http);
+    trial.target.variant = Some("tuned".to_owned());
+    let settings = ["one listening socket per worker", "no limit on requests"];
+    trial.target.settings = settings.map(str::to_owned).into();
     trial.caveats = vec![Caveat {
         id: "content-unchecked".to_owned(),
         blocking: false,

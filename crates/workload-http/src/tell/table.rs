@@ -3,7 +3,9 @@
 
 use plimsoll_core::latency::Quantiles;
 use plimsoll_core::record::{TargetResources, Trial, Verdict};
-use plimsoll_document::words::{self, UNKNOWN, count, counted, maybe, number, percent, plain, us};
+use plimsoll_document::words::{
+    self, UNKNOWN, count, counted, maybe, number, percent, plain, target, us,
+};
 use plimsoll_document::{Blocks, Column, Detail, Named, Table};
 
 use crate::record::HttpRecord;
@@ -59,9 +61,9 @@ impl Row<'_> {
     }
 
     /// What all rows of a table have in common.
-    fn kind(&self) -> [&str; 3] {
-        let word = |name| facts::word(self.trial(), name).unwrap_or(UNKNOWN);
-        [&self.trial().target.name, word("test"), word("protocol")]
+    fn kind(&self) -> [String; 3] {
+        let word = |name| plain(facts::word(self.trial(), name).unwrap_or(UNKNOWN));
+        [target(&self.trial().target), word("test"), word("protocol")]
     }
 
     fn is_like(&self, other: &Row<'_>) -> bool {
@@ -101,8 +103,8 @@ pub(super) fn table(rows: &[Row<'_>]) -> Table {
 
 /// What all rows have in common: `Test rate of nginx, h1: GET / on 100 connections`.
 fn caption(rows: &[Row<'_>]) -> String {
-    let kind = rows.first().map_or([UNKNOWN; 3], Row::kind);
-    let [target, test, protocol] = kind.map(plain);
+    let unknown = || [UNKNOWN; 3].map(str::to_owned);
+    let [target, test, protocol] = rows.first().map_or_else(unknown, Row::kind);
     let of_all = |differ: bool, value: fn(&Row<'_>) -> String| {
         let first = rows.first().map(value);
         first.filter(|_| !differ)

@@ -5,7 +5,9 @@ pub mod ranking;
 mod unit;
 
 use plimsoll_core::latency::{Latency, Quantiles};
-use plimsoll_core::record::{Bracket, GateResult, LoadUnit, TargetResources, Trial, Verdict};
+use plimsoll_core::record::{
+    Bracket, GateResult, LoadUnit, MemoryAt, TargetResources, Trial, Verdict,
+};
 use plimsoll_document::Tellers;
 
 use crate::folder::StoredTrial;
@@ -192,6 +194,13 @@ pub fn against(gate: &GateResult) -> String {
         plain(&gate.name),
         observed(gate)
     )
+}
+
+/// Memory at a moment: `RSS 12 MiB, PSS 11 MiB`.
+#[must_use]
+pub fn memory(at: MemoryAt) -> String {
+    let pss = at.pss_bytes.map_or_else(|| UNKNOWN.to_owned(), whole_bytes);
+    format!("RSS {}, PSS {pss}", whole_bytes(at.rss_bytes))
 }
 
 /// The outcome of a trial in words, without its verdict.

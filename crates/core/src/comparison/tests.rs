@@ -184,6 +184,7 @@ fn trial() -> Trial {
             versions: BTreeMap::from([fact(("axum", "0.8.4"))]),
             ..Target::default()
         },
+        start_ms: None,
         vcpu: Some(0.25),
         environment: Environment {
             machine: [("kernel", "6.1"), ("cores", "2"), ("load_average", "0.3")]

@@ -119,6 +119,7 @@ fn trial(verdict: Verdict, cost: Option<f64>) -> Trial {
         load_unit: LoadUnit::default(),
         length: Length::Full,
         target: Target::default(),
+        start_ms: None,
         vcpu: Some(1.0),
         environment: crate::record::Environment::default(),
         seed: 1,

@@ -2,7 +2,7 @@
 //! decides.
 
 use plimsoll_core::latency::Quantiles;
-use plimsoll_core::record::{TargetResources, Trial, Verdict};
+use plimsoll_core::record::{MemoryAt, TargetMemory, TargetResources, Trial, Verdict};
 use plimsoll_document::words::{
     self, UNKNOWN, count, counted, maybe, number, percent, plain, target, us,
 };
@@ -157,6 +157,11 @@ fn columns(rows: &[Row<'_>]) -> Vec<Cells> {
         of(">target CPU", false, |row| {
             maybe(row.resources().map(|used| used.cpu_share), percent)
         }),
+        of(">RSS loaded", false, |row| rss(row, |memory| memory.loaded)),
+        of(">RSS after", false, |row| rss(row, |memory| memory.after)),
+        of(">first 200 after", false, |row| {
+            maybe(row.trial().start_ms, words::ms)
+        }),
         of(">client CPU", true, |row| {
             percent(row.trial().client.cpu_share)
         }),
@@ -204,6 +209,15 @@ fn cpu(row: &Row<'_>) -> String {
     maybe(
         resources.and_then(|used| used.cpu_us_per_session_second),
         us,
+    )
+}
+
+fn rss(row: &Row<'_>, moment: fn(&TargetMemory) -> Option<MemoryAt>) -> String {
+    let memory = row.resources().and_then(|used| used.memory.as_ref());
+    let at = memory.and_then(moment);
+    at.map_or_else(
+        || UNKNOWN.to_owned(),
+        |at| words::whole_bytes(at.rss_bytes),
     )
 }
 

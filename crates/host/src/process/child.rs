@@ -50,7 +50,7 @@ pub struct Child {
     /// Held for as long as the child may write.
     _watched: Watched,
     child: std::process::Child,
-    /// When it was started.
+    /// When its program began.
     started: Instant,
     ended: Option<ExitStatus>,
     /// Removed from its log once it has ended.
@@ -65,14 +65,13 @@ impl Child {
         log: PathBuf,
         watched: Watched,
         child: std::process::Child,
-        started: Instant,
     ) -> Self {
         Self {
             name,
             log,
             _watched: watched,
             child,
-            started,
+            started: Instant::now(),
             ended: None,
             secrets: Secrets::default(),
             stop_signal: StopSignal::default(),

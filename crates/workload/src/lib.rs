@@ -135,6 +135,8 @@ pub struct About {
     pub name: &'static str,
     /// One line for the help.
     pub line: &'static str,
+    /// The target that does the least for an answer, if there is one: most of what it takes, client and network take.
+    pub floor: Option<&'static str>,
 }
 
 impl fmt::Debug for dyn Workload {

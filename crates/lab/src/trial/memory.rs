@@ -39,7 +39,12 @@ impl MemoryReadings {
     }
 
     /// Waits as long as the plan asks for, and reads it once more. Nobody waits after a signal.
-    pub(super) fn finish(mut self, asked: &Asked<'_>, stage: &Staged, closed: Instant) -> TargetMemory {
+    pub(super) fn finish(
+        mut self,
+        asked: &Asked<'_>,
+        stage: &Staged,
+        closed: Instant,
+    ) -> TargetMemory {
         let Some(wait) = asked.conditions.plan.memory_after() else {
             return self.read;
         };

@@ -26,7 +26,12 @@ pub(crate) fn trial(rate: u32, connections: u64, newest: (f64, f64)) -> Trial {
     if let Some(used) = &mut trial.target_resources {
         used.cpu_us_per_session_second = Some(21.4);
         used.core_us_per_session_second = Some(24.0);
-        let at = |rss_bytes, pss_bytes| Some(MemoryAt { rss_bytes, pss_bytes });
+        let at = |rss_bytes, pss_bytes| {
+            Some(MemoryAt {
+                rss_bytes,
+                pss_bytes,
+            })
+        };
         used.memory = Some(TargetMemory {
             idle: at(4_300_000, Some(2_900_000)),
             loaded: at(9_100_000, Some(7_600_000)),

@@ -215,10 +215,7 @@ fn cpu(row: &Row<'_>) -> String {
 fn rss(row: &Row<'_>, moment: fn(&TargetMemory) -> Option<MemoryAt>) -> String {
     let memory = row.resources().and_then(|used| used.memory.as_ref());
     let at = memory.and_then(moment);
-    at.map_or_else(
-        || UNKNOWN.to_owned(),
-        |at| words::whole_bytes(at.rss_bytes),
-    )
+    at.map_or_else(|| UNKNOWN.to_owned(), |at| words::whole_bytes(at.rss_bytes))
 }
 
 /// The highest completed rate of a valid trial, whatever its gates say; `None` if all trials had one load, or if none is

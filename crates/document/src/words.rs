@@ -1,7 +1,7 @@
 //! Numbers and their units in words, so that every result says them in the same way.
 
 use plimsoll_core::profile::Length;
-use plimsoll_core::record::{GateResult, Trial};
+use plimsoll_core::record::{GateResult, Target, Trial};
 
 /// Shown where a value was not observed.
 pub const UNKNOWN: &str = "–";
@@ -174,6 +174,21 @@ pub fn plain(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() || turns(c) { ' ' } else { c })
         .collect()
+}
+
+/// A target by its name, with its variant where it has one: `nginx (tuned)`.
+#[must_use]
+pub fn target(target: &Target) -> String {
+    with_variant(&target.name, target.variant.as_deref())
+}
+
+/// A name, with the variant where there is one.
+#[must_use]
+pub fn with_variant(name: &str, variant: Option<&str>) -> String {
+    match variant {
+        Some(variant) => plain(&format!("{name} ({variant})")),
+        None => plain(name),
+    }
 }
 
 /// The text with its first letter capitalised.

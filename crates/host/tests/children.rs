@@ -97,10 +97,15 @@ fn a_child_that_never_becomes_ready_is_an_error_that_tells_the_last_answer() {
 #[test]
 fn a_child_is_ready_when_its_health_is_200() {
     let folder = tempfile::tempdir().expect("temp");
+    let asked = Instant::now();
     let mut child = start(folder.path(), "exec sleep 600");
-    child
+    // Its start counts, not when we began to ask.
+    std::thread::sleep(Duration::from_millis(30));
+    let took = child
         .wait_ready(&health_server(3), PATIENCE, &Stop::new())
         .expect("ready after three refusals");
+    let least = Duration::from_millis(30);
+    assert!(took >= least && took <= asked.elapsed(), "{took:?}");
     child.must_run().expect("runs");
 }
 

@@ -5,7 +5,9 @@ pub mod ranking;
 mod unit;
 
 use plimsoll_core::latency::{Latency, Quantiles};
-use plimsoll_core::record::{Bracket, GateResult, LoadUnit, TargetResources, Trial, Verdict};
+use plimsoll_core::record::{
+    Bracket, GateResult, LoadUnit, MemoryAt, TargetResources, Trial, Verdict,
+};
 use plimsoll_document::Tellers;
 
 use crate::folder::StoredTrial;
@@ -13,7 +15,7 @@ use crate::loads::Range;
 
 pub use plimsoll_document::words::{
     UNKNOWN, bytes, bytes_finely, capital, count, counted, length, maybe, ms, ms_digits,
-    near_whole, number, observed, percent, plain, us, whole_bytes,
+    near_whole, number, observed, percent, plain, target, us, whole_bytes, with_variant,
 };
 pub use unit::{
     carried, carries, cpu_cost, cpu_cost_by, cpu_cost_in_brief, holder, load, load_axis, load_of,
@@ -100,7 +102,7 @@ pub struct Headline {
 /// The load line in words, and what bounds it.
 #[must_use]
 pub fn headline(bracket: &Bracket, trials: &[StoredTrial]) -> Headline {
-    let target = plain(&bracket.target.name);
+    let target = target(&bracket.target);
     let claim = match (bracket.confirmed, bracket.first_fail) {
         (Some(confirmed), _) => {
             let at_least = if bracket.lower_bound_only {
@@ -194,10 +196,17 @@ pub fn against(gate: &GateResult) -> String {
     )
 }
 
+/// Memory at a moment: `RSS 12 MiB, PSS 11 MiB`.
+#[must_use]
+pub fn memory(at: MemoryAt) -> String {
+    let pss = at.pss_bytes.map_or_else(|| UNKNOWN.to_owned(), whole_bytes);
+    format!("RSS {}, PSS {pss}", whole_bytes(at.rss_bytes))
+}
+
 /// The outcome of a trial in words, without its verdict.
 #[must_use]
 pub fn outcome(trial: &Trial, tellers: Tellers) -> String {
-    let target = plain(&trial.target.name);
+    let target = target(&trial.target);
     let load = format!("{}{}", load_of(trial, tellers), on_vcpu(trial.vcpu));
     let carried = |did| carried(trial.load_unit, did);
     match trial.verdict {

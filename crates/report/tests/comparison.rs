@@ -49,6 +49,7 @@ fn side(name: &str, confirmed: u32, cost: f64, trials: &[Trial], first: usize) -
     };
     Side {
         name: name.to_owned(),
+        variant: (name == "rust-axum").then(|| "default".to_owned()),
         folder: None,
         confirmed: Some(confirmed),
         first_fail: Some(confirmed + 30),

@@ -75,6 +75,7 @@ impl Workload for Echo {
         &About {
             name: "echo",
             line: "Any RFC 6455 server that sends every message back",
+            floor: None,
         }
     }
 

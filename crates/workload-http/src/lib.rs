@@ -59,6 +59,7 @@ impl Workload for Http {
         &About {
             name: "http",
             line: "HTTP servers: requests by the clock, see --test",
+            floor: Some("rust-epoll-http"),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The keys that the manifests of this workload's targets have, and what a target offers by them.
 
-use plimsoll_workload::{Key, Manifest, Refusal, Takes, Tier};
+use plimsoll_workload::{Key, Manifest, Refusal, SETTINGS, Takes, Tier, VARIANT};
 
 use crate::check::{FILES, Offer, Protocol, Route};
 use crate::load::HttpLoad;
@@ -23,12 +23,12 @@ pub(crate) const KEYS: [Key; 5] = [
         required: false,
     },
     Key {
-        name: "variant",
+        name: VARIANT,
         takes: Takes::OneOf(&["default", "tuned"]),
         required: false,
     },
     Key {
-        name: "settings",
+        name: SETTINGS,
         takes: Takes::Lines,
         required: false,
     },
@@ -39,8 +39,8 @@ pub(crate) const H2_PORT: &str = "H2_PORT";
 
 /// What else must hold: a reader must know what was tuned.
 pub(crate) fn rule(manifest: &Manifest) -> Result<(), String> {
-    let tuned = manifest.property("variant") == Some("tuned");
-    if tuned && manifest.list("settings").is_none() {
+    let tuned = manifest.variant() == Some("tuned");
+    if tuned && manifest.settings().is_empty() {
         return Err(
             "`variant = \"tuned\"` needs `settings`: name each setting that is not the default, in words".to_owned(),
         );

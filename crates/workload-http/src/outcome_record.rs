@@ -7,7 +7,7 @@ use plimsoll_workload::{Outcome, Seen};
 
 use crate::load::HttpLoad;
 use crate::machines::Found;
-use crate::outcome::RequestOutcome;
+use crate::outcome::{RequestOutcome, UNASKED_ANSWER};
 use crate::plan::content_unchecked;
 use crate::record::{HttpClosedLoop, HttpConnections, HttpOutcome, HttpRecord, SECTION};
 
@@ -55,10 +55,11 @@ fn closed_loop(found: &Found, seconds: f64) -> HttpClosedLoop {
     }
 }
 
-/// Why measured requests failed or got lost, the most frequent first.
+/// Why measured requests failed or got lost, and answers that nobody asked for, the most frequent first.
 fn outcomes(report: &Report) -> Vec<HttpOutcome> {
     let of_target = report.ledger.reasons.iter();
-    let of_target = of_target.filter(|(reason, _)| RequestOutcome::is_name(reason));
+    let is_outcome = |name: &str| RequestOutcome::is_name(name) || name == UNASKED_ANSWER;
+    let of_target = of_target.filter(|(reason, _)| is_outcome(reason));
     let of_target = of_target.map(|(reason, count)| (reason.clone(), *count));
     let local = report.client_faults.iter();
     let local = local.map(|(what, count)| (format!("local_{what}"), *count));

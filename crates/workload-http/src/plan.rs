@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use plimsoll_core::caveat::Caveat;
 use plimsoll_core::profile::Profile;
@@ -33,6 +34,8 @@ pub(crate) const REQUESTS_PER_SECOND: LoadUnit = LoadUnit::of("requests_per_seco
 /// The gate on the newest p99 of the usual SLO, in ms, and of the further one.
 const STRICT_MS: f64 = 10.0;
 const TOLERANT_MS: f64 = 20.0;
+/// How long a server has to give back what its connections took.
+const MEMORY_AFTER: Duration = Duration::from_secs(3);
 /// The shortest grace of a closed loop, in seconds: an answer is given up after 2 s.
 const CLOSED_LOOP_GRACE_S: f64 = 2.5;
 
@@ -207,6 +210,10 @@ impl Plan for HttpPlan {
             },
             counted: Counted::Requests,
         })
+    }
+
+    fn memory_after(&self) -> Option<Duration> {
+        Some(MEMORY_AFTER)
     }
 
     fn is_bound_by_the_machine(&self) -> bool {

@@ -19,7 +19,8 @@ pub struct HttpRecord {
     pub completed_per_s: f64,
     /// Measured requests that found every connection busy when they were due.
     pub found_all_busy: u64,
-    /// Why measured requests failed or got lost, by name, the most frequent first.
+    /// Why measured requests failed or got lost, by name, the most frequent first. `unasked_answer` counts answers of
+    /// the whole trial that belong to no request.
     pub outcomes: Vec<HttpOutcome>,
     /// What became of connections, over the whole trial.
     pub connections: HttpConnections,

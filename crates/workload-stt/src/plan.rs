@@ -75,6 +75,7 @@ impl Workload for Stt {
         &About {
             name: "stt",
             line: "Streaming speech-to-text",
+            floor: None,
         }
     }
 

@@ -49,6 +49,7 @@ impl Workload for Ws {
         &About {
             name: "ws",
             line: "General WebSocket servers: eight tests, see --test",
+            floor: None,
         }
     }
 

@@ -41,7 +41,7 @@ pub use counters::Counters;
 pub use drive::{Drive, DriveError, Findings, machines, machines_with_findings};
 pub use parameter::{Choice, Fit, Kind, Parameter, Usual};
 pub use plan::{Afterwards, Demand, Job, Outcome, Plan, Row, Seen, Series, Told};
-pub use plimsoll_targets::manifest::{Key, Keys, Manifest, Rule, Takes, Tier};
+pub use plimsoll_targets::manifest::{Key, Keys, Manifest, Rule, SETTINGS, Takes, Tier, VARIANT};
 pub use values::{Value, Values};
 
 /// A kind of load.
@@ -135,6 +135,8 @@ pub struct About {
     pub name: &'static str,
     /// One line for the help.
     pub line: &'static str,
+    /// The target that does the least for an answer, if there is one: most of what it takes, client and network take.
+    pub floor: Option<&'static str>,
 }
 
 impl fmt::Debug for dyn Workload {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use plimsoll_core::caveat::Caveat;
 use plimsoll_core::profile::{Profile, Window};
@@ -106,6 +107,12 @@ pub trait Plan: fmt::Debug + Send + Sync {
 
     /// Which of the target's own counters have a meaning; `None` if none has.
     fn counters(&self) -> Option<Counters> {
+        None
+    }
+
+    /// How long after its last connection has closed a target's memory is read once more. `None` where nobody waits for
+    /// that.
+    fn memory_after(&self) -> Option<Duration> {
         None
     }
 

@@ -66,6 +66,7 @@ impl Workload for Toy {
             "toy" => &About {
                 name: "toy",
                 line: "",
+                floor: None,
             },
             _ => &About {
                 name: "other",

@@ -32,6 +32,7 @@ fn failed() -> Trial {
         load_unit: LoadUnit::default(),
         length: Length::Full,
         target: Target::default(),
+        start_ms: None,
         vcpu: Some(2.0),
         environment: Environment::default(),
         seed: 1,

@@ -209,6 +209,15 @@ pub enum Doubt {
         /// The format.
         format: String,
     },
+    /// A target's latency is little more than that of the target that does the least.
+    NearFloor {
+        /// Its median latency from the write, in ms.
+        p50_ms: f64,
+        /// The target that does the least.
+        floor: String,
+        /// The median latency of that one.
+        floor_ms: f64,
+    },
     /// Target and client ran on the same cores.
     SharedCores,
     /// The target says that it never asks its back end, so this is not checked.
@@ -257,6 +266,7 @@ impl Doubt {
             Self::MachineBound { .. } => "machine-bound",
             Self::Unprocessed { .. } => "unprocessed",
             Self::FormatOpaque { .. } => "format-opaque",
+            Self::NearFloor { .. } => "near-floor",
             Self::SharedCores => "shared-cores",
             Self::BackEndUnchecked => "back-end-unchecked",
             Self::NoQuota { .. } => "no-quota",
@@ -290,6 +300,7 @@ impl Doubt {
             | Self::TooFewSamples(_) => true,
             Self::Unprocessed { .. }
             | Self::FormatOpaque { .. }
+            | Self::NearFloor { .. }
             | Self::BackEndUnchecked
             | Self::NoQuota { .. }
             | Self::MachineMoved(_)

@@ -113,6 +113,11 @@ fn one_of_each() -> Vec<Doubt> {
         ..sound()
     };
     found.extend(doubts(&account_wrong, &Limits::for_gate(Some(200.0))));
+    found.push(Doubt::NearFloor {
+        p50_ms: 0.19,
+        floor: "rust-epoll-http".to_owned(),
+        floor_ms: 0.1,
+    });
     found.push(Doubt::Interrupted);
     found.push(Doubt::MachineMoved(Moved {
         from: Probe::default().figures()[3],
@@ -205,6 +210,7 @@ fn each_limit_raises_its_doubt() {
             "client-pays-receive",
             "no-resources",
             "littles-law",
+            "near-floor",
             "interrupted",
             "machine-moved"
         ]
@@ -270,6 +276,7 @@ fn who_ran_out_and_what_is_hopeless() {
             "client-pays-receive",
             "format-opaque",
             "machine-moved",
+            "near-floor",
             "no-quota",
             "no-resources",
             "unprocessed"
@@ -449,13 +456,14 @@ fn kind(doubt: &Doubt) -> usize {
         Doubt::TooFewSamples(_) => 20,
         Doubt::ClientPaysReceive { .. } => 21,
         Doubt::MachineMoved(_) => 22,
+        Doubt::NearFloor { .. } => 23,
     }
 }
 
 #[test]
 fn the_reference_page_has_every_caveat_and_no_other() {
     let kinds: BTreeSet<usize> = one_of_each().iter().map(kind).collect();
-    assert_eq!(kinds, (0..=22).collect(), "one_of_each lacks a kind");
+    assert_eq!(kinds, (0..=23).collect(), "one_of_each lacks a kind");
     let all = caveats(&one_of_each());
     let known: BTreeMap<String, bool> = all
         .iter()

@@ -85,6 +85,13 @@ pub(super) fn of(doubt: &Doubt, terms: &Terms) -> String {
         Doubt::FormatOpaque { format } => format!(
             "nothing shows that the target decodes {format}, so it may pass such messages on as opaque bytes; do not compare this trial with a format that it decodes"
         ),
+        Doubt::NearFloor {
+            p50_ms,
+            floor,
+            floor_ms,
+        } => format!(
+            "p50 from the write is {p50_ms:.3} ms, below twice the {floor_ms:.3} ms of {floor}, which does the least, so client and network are a large part of it; compare load lines and CPU, not these latencies"
+        ),
         Doubt::SharedCores => SHARED_CORES.to_owned(),
         Doubt::BackEndUnchecked => BACK_END_UNCHECKED.to_owned(),
         Doubt::NoQuota { vcpu, why } => format!(

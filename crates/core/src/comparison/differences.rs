@@ -88,12 +88,21 @@ pub fn differences(a: &Trial, b: &Trial) -> Vec<Difference> {
     found.0
 }
 
-/// How the targets themselves differ: name, tier, versions. For trials that should be of the same target.
+/// How the targets themselves differ: name, tier, variant, settings, versions. For trials that should be of the same target.
 #[must_use]
 pub fn differences_of_targets(a: &Trial, b: &Trial) -> Vec<Difference> {
     let mut found = Found::default();
     found.compare("target", &a.target.name, &b.target.name);
     found.compare("tier", &a.target.tier, &b.target.tier);
+    let or_none = |text: Option<String>| text.unwrap_or_else(|| "none".to_owned());
+    let [of_a, of_b] = [a, b].map(|trial| or_none(trial.target.variant.clone()));
+    found.compare("variant", &of_a, &of_b);
+    let settings = |trial: &Trial| {
+        let said = Some(trial.target.settings.join("; "));
+        said.filter(|said| !said.is_empty())
+    };
+    let [of_a, of_b] = [a, b].map(|trial| or_none(settings(trial)));
+    found.compare("settings", &of_a, &of_b);
     let names = a.target.versions.keys().chain(b.target.versions.keys());
     for name in names.collect::<BTreeSet<_>>() {
         let of = |trial: &Trial| {

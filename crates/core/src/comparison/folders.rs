@@ -260,9 +260,10 @@ impl Measured {
 
     fn side(&self) -> Side {
         let bracket = self.bracket.as_ref();
-        let name = self.trials.first().map(|(_, trial)| &trial.target.name);
+        let target = self.trials.first().map(|(_, trial)| &trial.target);
         Side {
-            name: name.cloned().unwrap_or_default(),
+            name: target.map(|target| target.name.clone()).unwrap_or_default(),
+            variant: target.and_then(|target| target.variant.clone()),
             folder: Some(self.folder.clone()),
             confirmed: bracket.and_then(|bracket| bracket.confirmed),
             first_fail: bracket.and_then(|bracket| bracket.first_fail),

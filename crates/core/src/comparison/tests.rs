@@ -184,6 +184,7 @@ fn trial() -> Trial {
             versions: BTreeMap::from([fact(("axum", "0.8.4"))]),
             ..Target::default()
         },
+        start_ms: None,
         vcpu: Some(0.25),
         environment: Environment {
             machine: [("kernel", "6.1"), ("cores", "2"), ("load_average", "0.3")]
@@ -352,7 +353,7 @@ fn what_a_comparison_is_about_may_differ() {
 }
 
 #[test]
-fn targets_differ_by_name_tier_and_versions() {
+fn targets_differ_by_name_tier_variant_and_versions() {
     assert_eq!(differences_of_targets(&trial(), &trial()), []);
     let mut other = trial();
     other
@@ -364,6 +365,8 @@ fn targets_differ_by_name_tier_and_versions() {
         .versions
         .insert("mimalloc".to_owned(), "0.1".to_owned());
     other.target.tier = "engine".to_owned();
+    other.target.variant = Some("tuned".to_owned());
+    other.target.settings = vec!["reuseport".to_owned()];
     let found: Vec<String> = differences_of_targets(&trial(), &other)
         .iter()
         .map(ToString::to_string)
@@ -372,6 +375,8 @@ fn targets_differ_by_name_tier_and_versions() {
         found,
         [
             "tier (idiomatic against engine)",
+            "variant (none against tuned)",
+            "settings (none against reuseport)",
             "version of axum (0.8.4 against 0.9.0)",
             "version of mimalloc (none against 0.1)"
         ]

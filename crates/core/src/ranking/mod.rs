@@ -1,6 +1,7 @@
 //! The load at which several targets are compared, the order in which they take turns, and the order in which they are
 //! ranked.
 
+use crate::caveat::{Caveat, Doubt};
 use crate::record::{Bracket, CostAtLoad, RankedTarget, Trial, Verdict};
 use crate::schedule::mix;
 use crate::stats::Mean;
@@ -84,6 +85,9 @@ pub fn cost_at_load(trials: &[(Trial, String)]) -> Option<CostAtLoad> {
     let latencies = counted
         .iter()
         .filter_map(|(trial, ..)| trial.latency.newest.from_schedule.p95_ms);
+    let from_write = counted
+        .iter()
+        .filter_map(|(trial, ..)| trial.latency.newest.from_write.p50_ms);
     Some(CostAtLoad {
         cpu_us_per_session_second: mean(&costs)?,
         core_us_per_session_second: mean(&cores.collect::<Vec<_>>()),
@@ -91,9 +95,34 @@ pub fn cost_at_load(trials: &[(Trial, String)]) -> Option<CostAtLoad> {
         high: costs.iter().copied().reduce(f64::max)?,
         rss_bytes_per_session: mean(&memory.collect::<Vec<_>>()),
         newest_p95_ms: mean(&latencies.collect::<Vec<_>>()),
+        newest_write_p50_ms: mean(&from_write.collect::<Vec<_>>()),
         trials: counted.iter().map(|(.., file)| (*file).clone()).collect(),
         left_out: u32::try_from(trials.len() - counted.len()).unwrap_or(u32::MAX),
     })
+}
+
+/// A latency below this many times the floor's is mostly the client's and the network's.
+pub const NEAR_FLOOR: f64 = 2.0;
+
+/// Adds a caveat to each target whose median latency at the common load is near that of the floor: the target of that
+/// name. Nothing is added if the floor was not measured there.
+pub fn note_the_floor(rows: &mut [RankedTarget], floor: &str) {
+    let p50_ms = |row: &RankedTarget| row.at_common_load.as_ref()?.newest_write_p50_ms;
+    let found = rows.iter().find(|row| row.bracket.target.name == floor);
+    let Some(floor_ms) = found.and_then(p50_ms) else {
+        return;
+    };
+    let others = rows.iter_mut();
+    for row in others.filter(|row| row.bracket.target.name != floor) {
+        let near = p50_ms(row).filter(|p50_ms| *p50_ms < NEAR_FLOOR * floor_ms);
+        row.caveats.extend(near.map(|p50_ms| {
+            Caveat::from(&Doubt::NearFloor {
+                p50_ms,
+                floor: floor.to_owned(),
+                floor_ms,
+            })
+        }));
+    }
 }
 
 /// Places `from..=to` for each row of a sorted ranking. Rows whose edges' intervals overlap cannot be told apart, so

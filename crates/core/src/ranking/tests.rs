@@ -47,6 +47,7 @@ fn row(name: &str, confirmed: Option<u32>, edge: Option<(f64, f64, f64)>) -> Ran
         description: String::new(),
         lines_of_code: None,
         bracket: bracket(name, confirmed, edge),
+        caveats: Vec::new(),
         at_common_load: None,
     }
 }
@@ -98,6 +99,47 @@ fn an_edge_without_a_high_end_overlaps_with_all_above_it() {
     assert_eq!(places(&rows), [(1, 2), (1, 2)]);
 }
 
+#[test]
+fn a_latency_near_that_of_the_floor_is_doubted() {
+    let with = |name: &str, p50_ms: Option<f64>| {
+        let mut row = row(name, Some(100), None);
+        let mut trial = trial(Verdict::Pass, Some(1.0));
+        trial.latency.newest.from_write.p50_ms = p50_ms;
+        // Gates look at this one. It says nothing about the floor.
+        trial.latency.newest.from_schedule.p50_ms = Some(9.0);
+        row.at_common_load = cost_at_load(&[(trial, "trial-001.json".to_owned())]);
+        row
+    };
+    let mut rows = [
+        with("near", Some(0.199)),
+        with("floor", Some(0.1)),
+        with("far", Some(0.2)),
+        with("unknown", None),
+    ];
+    let ids = |rows: &[RankedTarget]| -> Vec<Vec<String>> {
+        let of = |row: &RankedTarget| row.caveats.iter().map(|c| c.id.clone()).collect();
+        rows.iter().map(of).collect()
+    };
+    note_the_floor(&mut rows, "another");
+    assert_eq!(ids(&rows), vec![Vec::<String>::new(); 4]);
+    note_the_floor(&mut rows, "floor");
+    let none = Vec::new;
+    assert_eq!(
+        ids(&rows),
+        [vec!["near-floor".to_owned()], none(), none(), none()]
+    );
+    assert!(
+        rows.iter()
+            .flat_map(|row| &row.caveats)
+            .all(|c| !c.blocking)
+    );
+    let text = &rows[0].caveats[0].text;
+    assert!(
+        text.contains("0.199 ms") && text.contains("0.100 ms of floor"),
+        "{text}"
+    );
+}
+
 /// A passing trial with this cost, built from JSON: every other field has what a record must have.
 fn trial(verdict: Verdict, cost: Option<f64>) -> Trial {
     let resources = cost.map(|cost| crate::record::TargetResources {
@@ -119,6 +161,7 @@ fn trial(verdict: Verdict, cost: Option<f64>) -> Trial {
         load_unit: LoadUnit::default(),
         length: Length::Full,
         target: Target::default(),
+        start_ms: None,
         vcpu: Some(1.0),
         environment: crate::record::Environment::default(),
         seed: 1,

@@ -50,6 +50,9 @@ pub enum CostAccount {
 pub struct Side {
     /// The target's name.
     pub name: String,
+    /// `default` or `tuned`, by the target's manifest; `null` if its manifest does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
     /// The result folder it was read from; `null` if it was measured for this comparison.
     pub folder: Option<String>,
     /// Its load line, if one was searched.

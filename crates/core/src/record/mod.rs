@@ -32,7 +32,8 @@ pub use plan::SearchPlan;
 pub use probe::{Moved, Probe, ProbeFigure, Probes};
 pub use ranking::{CostAtLoad, LeftOut, RankedTarget, Ranking};
 pub use resources::{
-    BeyondCharged, Client, CompanionWindow, ProcessResources, SocketResources, TargetResources,
+    BeyondCharged, Client, CompanionWindow, MemoryAt, ProcessResources, SocketResources,
+    TargetMemory, TargetResources,
 };
 pub use second::{Phase, Second};
 pub use sections::Sections;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::bracket::Bracket;
 use super::build::Build;
 use super::load_unit::LoadUnit;
+use crate::caveat::Caveat;
 
 /// Several targets, ranked by their load lines.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -56,6 +57,9 @@ pub struct RankedTarget {
     pub lines_of_code: Option<u64>,
     /// Its load line, as in `bracket.json` of its folder.
     pub bracket: Bracket,
+    /// Reasons for doubt about its place among the others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub caveats: Vec<Caveat>,
     /// Its cost at the common load; `null` if no trial there was valid.
     pub at_common_load: Option<CostAtLoad>,
 }
@@ -76,6 +80,9 @@ pub struct CostAtLoad {
     pub rss_bytes_per_session: Option<f64>,
     /// Newest-frame latency, 95th percentile from the schedule: mean.
     pub newest_p95_ms: Option<f64>,
+    /// Newest-frame latency, median from the write: mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub newest_write_p50_ms: Option<f64>,
     /// The trials, as files in the target's folder.
     pub trials: Vec<String>,
     /// Number of trials at this load that do not count: they failed, or the measurement was invalid.

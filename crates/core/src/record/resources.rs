@@ -64,6 +64,9 @@ pub struct TargetResources {
     pub cpu_system_us: u64,
     /// The peak resident set.
     pub rss_peak_bytes: u64,
+    /// What memory it had at moments of the trial, besides the peak; `null` in older results.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<TargetMemory>,
     /// Resident set at the end of the window, minus that before the first session, per session; `null` if it did not
     /// grow.
     pub rss_bytes_per_session: Option<f64>,
@@ -113,6 +116,27 @@ pub struct TargetResources {
     /// The lowest share of the machine's memory that was available for programs.
     #[serde(default)]
     pub machine_memory_available_share: Option<f64>,
+}
+
+/// The memory of the target at moments of the trial. None of them is inside the measured window, because the kernel
+/// walks all pages of a process to count them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TargetMemory {
+    /// When it was ready, before the first connection.
+    pub idle: Option<MemoryAt>,
+    /// Under load, in the last second before the measured window.
+    pub loaded: Option<MemoryAt>,
+    /// Some seconds after the last connection has closed; `null` if the workload does not wait for that.
+    pub after: Option<MemoryAt>,
+}
+
+/// The memory of all processes of the target at a moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MemoryAt {
+    /// Resident set: a page that several processes map counts for each.
+    pub rss_bytes: u64,
+    /// Proportional set: such a page counts once in all; `null` if it could not be read.
+    pub pss_bytes: Option<u64>,
 }
 
 /// What the core account contains beyond the charged account, in µs per session-second.

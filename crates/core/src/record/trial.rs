@@ -110,6 +110,10 @@ pub struct Trial {
     pub length: Length,
     /// The system under test.
     pub target: Target,
+    /// Time from the start of the target to its first answer with status 200, asked for every millisecond; `null` if
+    /// Plimsoll did not start it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_ms: Option<f64>,
     /// CPU time that the target was given, in vCPU; `null` if Plimsoll did not start it.
     pub vcpu: Option<f64>,
     /// The machine and the placement.
@@ -211,6 +215,12 @@ pub struct Target {
     pub name: String,
     /// `idiomatic`, `engine`, `infrastructure`, `test`, or `url`.
     pub tier: String,
+    /// `default` or `tuned`, by its manifest; `null` if its manifest does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
+    /// Each setting that it does not leave at its default, in words, by its manifest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<String>,
     /// Runtime and library versions, as reported by the target's start line.
     pub versions: BTreeMap<String, String>,
     /// Bytes of its own files, as its manifest names them; `null` if it names none, or one is missing.

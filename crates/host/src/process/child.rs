@@ -22,8 +22,11 @@ use crate::signals::Stop;
 /// How many lines of the log an error shows.
 const TAIL_LINES: usize = 20;
 
-/// Time between two checks of a child that is getting ready or ending.
+/// Time between two checks of a child that is ending.
 const POLL: Duration = Duration::from_millis(10);
+
+/// Time between two checks of a child that is getting ready. How long it took is a result, so it must be exact.
+const READY_POLL: Duration = Duration::from_millis(1);
 
 /// The timeout of a single readiness request.
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(1);
@@ -47,6 +50,8 @@ pub struct Child {
     /// Held for as long as the child may write.
     _watched: Watched,
     child: std::process::Child,
+    /// When its program began.
+    started: Instant,
     ended: Option<ExitStatus>,
     /// Removed from its log once it has ended.
     secrets: Secrets,
@@ -66,6 +71,7 @@ impl Child {
             log,
             _watched: watched,
             child,
+            started: Instant::now(),
             ended: None,
             secrets: Secrets::default(),
             stop_signal: StopSignal::default(),
@@ -145,16 +151,16 @@ impl Child {
         }
     }
 
-    /// Waits until `GET url` is answered with status 200.
+    /// Waits until `GET url` is answered with status 200. Returns the time from its start to that answer.
     ///
     /// # Errors
     /// It ended or was not ready in time (the error shows the end of its log), or we were asked to stop.
-    pub fn wait_ready(&mut self, url: &str, timeout: Duration, stop: &Stop) -> Result<()> {
+    pub fn wait_ready(&mut self, url: &str, timeout: Duration, stop: &Stop) -> Result<Duration> {
         self.wait_ready_unless(url, timeout, stop, &mut || None)
     }
 
-    /// Like [`Child::wait_ready`], but can give up early. It calls `hopeless` each time that nothing answered, and
-    /// stops if that returns an error.
+    /// Like [`Child::wait_ready`], but can give up early. While nothing answers, it calls `hopeless` from time to time,
+    /// and stops if that returns an error.
     ///
     /// # Errors
     /// As [`Child::wait_ready`], and the error that `hopeless` returns.
@@ -164,15 +170,21 @@ impl Child {
         timeout: Duration,
         stop: &Stop,
         hopeless: &mut dyn FnMut() -> Option<Error>,
-    ) -> Result<()> {
+    ) -> Result<Duration> {
+        let started = self.started;
         let mut last_answer = String::from("nothing answered");
+        let mut asked_hopeless = started;
         let ready = self.wait_until(timeout, stop, || match http::get(url, HEALTH_TIMEOUT) {
-            Ok(response) if response.status == 200 => Some(Ok(())),
+            Ok(response) if response.status == 200 => Some(Ok(started.elapsed())),
             Ok(response) => {
                 last_answer = format!("the last answer was {}", response.status);
                 None
             }
-            Err(_) => hopeless().map(Err),
+            Err(_) if asked_hopeless.elapsed() < POLL => None,
+            Err(_) => {
+                asked_hopeless = Instant::now();
+                hopeless().map(Err)
+            }
         })?;
         ready.unwrap_or_else(|| {
             Err(self.failed(&format!(
@@ -217,7 +229,7 @@ impl Child {
             if Instant::now() > deadline {
                 return Ok(None);
             }
-            std::thread::sleep(POLL);
+            std::thread::sleep(READY_POLL);
         }
     }
 

@@ -24,6 +24,6 @@ pub use cpu_times::{CpuTimes, Passed, Ticks};
 pub(crate) use monitor::thread_cpu;
 pub use monitor::{DEFAULT_INTERVAL, Monitor, Recorded, Watched};
 pub use run_queue::{RunQueue, Waited};
-pub use sampler::{Detail, Sample, Sampler, Source, process_cpu_us};
+pub use sampler::{Detail, Memory, Sample, Sampler, Source, process_cpu_us};
 pub use series::{MachineSeries, Series, Usage};
 pub use sockets::{SocketSample, SocketSeries, SocketWatch};

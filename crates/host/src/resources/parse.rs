@@ -72,6 +72,14 @@ pub(super) fn status(text: &str) -> Status {
     status
 }
 
+/// The proportional set size in `/proc/<pid>/smaps_rollup`, in bytes: a page that several processes map counts for each
+/// with its part. `None` when the text does not say it.
+pub(super) fn pss_bytes(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kib * 1024)
+}
+
 /// From `/proc/<pid>/task/<tid>/schedstat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SchedStat {
@@ -106,6 +114,13 @@ pub(super) fn memory_available_share(text: &str) -> Option<f64> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn pss_is_not_its_parts() {
+        let text = "55e1 ---p 00000000 00:00 0 [rollup]\nRss:                1888 kB\nPss:                 312 kB\nPss_Dirty:           132 kB\nPss_Anon:            100 kB\n";
+        assert_eq!(pss_bytes(text), Some(312 * 1024));
+        assert_eq!(pss_bytes("Rss: 1888 kB\nPss_Dirty: 132 kB\n"), None);
+    }
 
     #[test]
     fn stat_with_a_name_full_of_traps() {

@@ -52,6 +52,26 @@ impl Source {
         }
     }
 
+    /// The memory that its processes have now; `None` if none of them lives. The kernel walks all their pages for
+    /// this, so it does not belong into a measured window.
+    #[must_use]
+    pub fn memory(&self) -> Option<Memory> {
+        let living = self.processes().into_iter();
+        let each = living.filter_map(|pid| {
+            let (_, status) = read_process(pid)?;
+            let rollup = read(&PathBuf::from(format!("/proc/{pid}/smaps_rollup")));
+            let pss_bytes = rollup.as_deref().and_then(parse::pss_bytes);
+            Some(Memory {
+                rss_bytes: status.rss_bytes,
+                pss_bytes,
+            })
+        });
+        each.reduce(|sum, one| Memory {
+            rss_bytes: sum.rss_bytes + one.rss_bytes,
+            pss_bytes: sum.pss_bytes.zip(one.pss_bytes).map(|(sum, one)| sum + one),
+        })
+    }
+
     fn processes(&self) -> BTreeSet<i32> {
         match self {
             Self::Group(view) => view.processes(),
@@ -64,6 +84,15 @@ impl Source {
             Self::Processes(pids) => pids.clone(),
         }
     }
+}
+
+/// The memory of a target at a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Memory {
+    /// The sum of `VmRSS`, as in [`Sample::rss_bytes`].
+    pub rss_bytes: u64,
+    /// The sum of `Pss`: a page that several processes map counts once. `None` when we may not look at one of them.
+    pub pss_bytes: Option<u64>,
 }
 
 /// Counters since the target began, and current gauges.
@@ -403,6 +432,29 @@ mod tests {
         assert!(fds(&both) >= 3 + 3);
         other.kill().expect("kill");
         other.wait().expect("reaped");
+    }
+
+    #[test]
+    fn memory_that_processes_share_counts_once_in_pss() {
+        let (mut child, pid) = shell("(exec sleep 60) & echo; exec sleep 60");
+        wait_for_byte(&mut child);
+        let deadline = Instant::now() + std::time::Duration::from_secs(20);
+        let source = Source::Tree(pid);
+        while source.processes().len() < 2 {
+            assert!(Instant::now() < deadline, "no second process");
+            std::thread::yield_now();
+        }
+        let both = source.memory().expect("alive");
+        let pss_bytes = both.pss_bytes.expect("our own processes");
+        // At least the C library is in both.
+        assert!(pss_bytes > 0 && pss_bytes < both.rss_bytes, "{both:?}");
+        for pid in descendants(pid) {
+            nix::sys::signal::kill(Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL)
+                .expect("kill");
+        }
+        child.kill().expect("kill");
+        child.wait().expect("reaped");
+        assert_eq!(Source::Process(pid).memory(), None);
     }
 
     #[test]

@@ -142,6 +142,12 @@ pub fn compare(
     comparison.workload = conditions.plan.workload().about().name.to_owned();
     comparison.profile.clone_from(&conditions.profile.name);
     comparison.vcpu = bench.vcpu;
+    for (side, subject) in [&mut comparison.a, &mut comparison.b]
+        .into_iter()
+        .zip(subjects)
+    {
+        side.variant = subject.variant().map(str::to_owned);
+    }
     Ok(Compared {
         comparison,
         cut_short: cut_short.filter(|error| !matches!(error, Error::Interrupted(_))),

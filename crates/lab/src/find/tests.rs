@@ -126,6 +126,7 @@ fn trial(sessions: u32, length: Length) -> Trial {
         load_unit: LoadUnit::SESSIONS,
         length,
         target: Target::default(),
+        start_ms: None,
         vcpu: Some(0.5),
         environment: Environment::default(),
         seed: 1,

@@ -8,6 +8,7 @@
 //! - `work`: what the sessions do, by which plan of which workload;
 //! - `drive`: the engine with that work, in this process or in several;
 //! - [`processes`]: a client of several processes, if one process has too few files for the connections;
+//! - `memory`: the target's memory at moments of the trial;
 //! - `room`: whether the machine has files and ports for a load;
 //! - `judge`: turns what was measured into a [`Trial`] with its verdict;
 //! - [`timeline`]: one row per second.
@@ -17,6 +18,7 @@ pub mod conditions;
 mod cores;
 mod drive;
 mod judge;
+mod memory;
 mod metrics;
 pub mod processes;
 mod room;
@@ -32,7 +34,7 @@ use std::time::Instant;
 use plimsoll_core::caveat::{Caveat, Doubt};
 use plimsoll_core::latency::LatencySet;
 use plimsoll_core::profile::Length;
-use plimsoll_core::record::{Probe, Probes, Second, Trial};
+use plimsoll_core::record::{Probe, Probes, Second, TargetMemory, Trial};
 use plimsoll_engine::{EngineSecond, Options, Part, Report};
 use plimsoll_host::machine::probe;
 use plimsoll_host::resources::Recorded;
@@ -44,6 +46,7 @@ use crate::error::Result;
 
 pub use conditions::{BackEnd, Conditions, NetworkPlan};
 use drive::{Client, afterwards};
+use memory::MemoryReadings;
 use room::Room;
 pub use room::{most_possible, must_be_possible};
 use soundness::{Soundness, Watch};
@@ -99,6 +102,8 @@ struct Measured {
     /// When the engine's last second ended. If a signal ended the trial, this is before the window's end.
     over: Instant,
     companion: Option<CompanionSeen>,
+    /// The target's memory at moments of the trial.
+    memory: TargetMemory,
     soundness: Soundness,
 }
 
@@ -225,18 +230,22 @@ fn measure(
     let monitor = stage.monitor(conditions, &client.others(), sampling_epoch)?;
     let mut rows = timeline::Rows::new(&conditions.profile);
     let mut window_stats = WindowStats::new(conditions);
+    let mut memory = MemoryReadings::new(conditions, stage);
     let mut over = sampling_epoch;
     let mut each_second = |second: EngineSecond| {
         over = Instant::now();
         watch.second_over();
         window_stats.second_over(&second, stage);
+        memory.second_over(&second, stage);
         let row = timeline::so_far(rows.add(&second), |name| monitor.latest(name));
         on_second(&row, &second.latency);
     };
     let (report, findings) = client.drive(asked, &mut each_second)?;
+    let closed = Instant::now();
     let companion = window_stats.finish(stage);
     let recorded = monitor.stop()?;
     let soundness = watch.end(conditions, stage, &report, &findings);
+    let memory = memory.finish(asked, stage, closed);
     let mut seconds = rows.finish();
     timeline::add_target(
         &mut seconds,
@@ -255,6 +264,7 @@ fn measure(
         sampling_epoch,
         over,
         companion,
+        memory,
         soundness,
     })
 }

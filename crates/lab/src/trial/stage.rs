@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use plimsoll_core::record::{Network, NetworkMode, Target};
+use plimsoll_core::record::{MemoryAt, Network, NetworkMode, Target};
 use plimsoll_core::secret::Secrets;
 use plimsoll_host::isolation::{Cgroup, Layout, OwnNetwork, no_own_network};
 use plimsoll_host::process::{Child, Launch, choose_port, port_taken};
@@ -38,6 +38,8 @@ pub(super) struct Staged {
     /// The secrets of the call and of the target's manifest.
     pub(super) secrets: Secrets,
     started: Option<Started>,
+    /// The target's memory before the first session.
+    memory_idle: Option<MemoryAt>,
     /// Where the target's resources are read.
     source: Option<Source>,
     // Declared after what uses it, so that it is dropped later.
@@ -49,8 +51,8 @@ struct Started {
     child: Child,
     // Declared after the child, so that it is dropped later.
     group: Cgroup,
-    /// Resident set before the first session, in bytes.
-    rss_idle_bytes: Option<u64>,
+    /// Time from its start to its first answer with status 200.
+    ready_after: Duration,
 }
 
 impl Staged {
@@ -101,6 +103,8 @@ impl Staged {
                     target: Target {
                         name: manifest.name.clone(),
                         tier: manifest.tier.word().to_owned(),
+                        variant: manifest.variant().map(str::to_owned),
+                        settings: manifest.settings(),
                         versions: versions(&started.child, &secrets),
                         ships_bytes: sizes.ships_bytes,
                         runtime_bytes: sizes.runtime_bytes,
@@ -108,6 +112,7 @@ impl Staged {
                     },
                     companion,
                     secrets,
+                    memory_idle: memory(&started.source()),
                     source: Some(started.source()),
                     started: Some(started),
                     network,
@@ -124,6 +129,7 @@ impl Staged {
                 companion,
                 secrets: conditions.secrets.clone(),
                 started: None,
+                memory_idle: resources.as_ref().and_then(memory),
                 source: resources.clone(),
                 network,
             }),
@@ -205,9 +211,25 @@ impl Staged {
         self.started.as_ref().map(|started| &started.group)
     }
 
-    /// The target's resident set before the first session, in bytes.
+    /// The memory of the target before the first session.
+    pub(super) fn memory_idle(&self) -> Option<MemoryAt> {
+        self.memory_idle
+    }
+
+    /// The memory of the target now; `None` if it is gone, or if nobody knows its processes.
+    pub(super) fn memory_now(&self) -> Option<MemoryAt> {
+        self.source.as_ref().and_then(memory)
+    }
+
+    /// The resident set, before the first session, of a target that we started, in bytes.
     pub(super) fn rss_idle_bytes(&self) -> Option<u64> {
-        self.started.as_ref()?.rss_idle_bytes
+        self.started.as_ref()?;
+        self.memory_idle.map(|memory| memory.rss_bytes)
+    }
+
+    /// Time from the start of a target that we started to its first answer with status 200.
+    pub(super) fn ready_after(&self) -> Option<Duration> {
+        self.started.as_ref().map(|started| started.ready_after)
     }
 
     /// How a target that we started ended by itself, if it did.
@@ -266,19 +288,16 @@ impl Started {
         let mut child = launch.start(Some(&group))?;
         let health = format!("http://{}{}", at.http(), conditions.plan.told().health_path);
         let mut listens_inside = 0;
-        child.wait_ready_unless(&health, READY_TIMEOUT, stop, &mut || {
+        let ready_after = child.wait_ready_unless(&health, READY_TIMEOUT, stop, &mut || {
             listens_inside += u32::from(at.listens_inside());
             // Not the first time: it may have begun to listen between the two looks.
             (listens_inside > 2).then(|| not_reached(&manifest.name))
         })?;
-        let mut started = Self {
+        Ok(Self {
             child,
             group,
-            rss_idle_bytes: None,
-        };
-        let idle = Sampler::new(started.source(), Instant::now()).sample_light();
-        started.rss_idle_bytes = idle.map(|sample| sample.rss_bytes);
-        Ok(started)
+            ready_after,
+        })
     }
 
     fn source(&self) -> Source {
@@ -289,6 +308,15 @@ impl Started {
             Source::Group(view.clone())
         }
     }
+}
+
+/// The memory of these processes now.
+fn memory(source: &Source) -> Option<MemoryAt> {
+    let memory = source.memory()?;
+    Some(MemoryAt {
+        rss_bytes: memory.rss_bytes,
+        pss_bytes: memory.pss_bytes,
+    })
 }
 
 /// Where to reach a target that we start.

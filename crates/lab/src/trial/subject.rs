@@ -38,6 +38,15 @@ impl Subject {
             Self::Running { url, .. } => &url.text,
         }
     }
+
+    /// Which variant of its program it is, if its manifest says it.
+    #[must_use]
+    pub fn variant(&self) -> Option<&str> {
+        match self {
+            Self::Started(manifest) => manifest.variant(),
+            Self::Running { .. } => None,
+        }
+    }
 }
 
 /// A WebSocket URL, resolved.

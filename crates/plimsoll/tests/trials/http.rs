@@ -81,11 +81,12 @@ fn outcome(trial: &Trial, name: &str) -> u64 {
     found.map_or(0, |outcome| outcome["count"].as_u64().expect("a count"))
 }
 
-/// How many measured requests had an outcome at all.
+/// How many measured requests had an outcome at all. An answer that nobody asked for is none of a request.
 fn outcomes(trial: &Trial) -> u64 {
     let outcomes = trial.at("http.outcomes").as_array().expect("a list");
     let counts = outcomes
         .iter()
+        .filter(|outcome| outcome["name"] != "unasked_answer")
         .filter_map(|outcome| outcome["count"].as_u64());
     counts.sum()
 }

@@ -10,7 +10,7 @@ use super::frame::{
 use super::scale::Scale;
 use super::svg::Drawing;
 use crate::loads;
-use crate::words::{count, cpu_cost, load_axis, plain, ranking as say};
+use crate::words::{self, count, cpu_cost, load_axis, ranking as say};
 
 const WIDTH_PX: u32 = super::SIZE_PX.0;
 const TOP_PX: f64 = 96.0;
@@ -41,7 +41,7 @@ impl Lines {
         };
         let points = bracket.cost_curve.iter();
         Self {
-            name: plain(&bracket.target.name),
+            name: words::target(&bracket.target),
             newest_tail_ms: loads.iter().filter_map(tail).collect(),
             cost_us: points
                 .map(|point| {

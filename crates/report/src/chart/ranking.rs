@@ -103,7 +103,7 @@ fn header(drawing: &mut Drawing, ranking: &Ranking, title: &str) {
 
 fn name(drawing: &mut Drawing, row: &RankedTarget, top: f64) {
     let room = LINES_PX.0 - MARGIN_PX - 10.0;
-    let text = font::fit(&words::plain(&row.bracket.target.name), 13.0, false, room);
+    let text = font::fit(&words::target(&row.bracket.target), 13.0, false, room);
     let style = text_style(13.0, INK, "end");
     drawing.text((LINES_PX.0 - 10.0, top + 13.0), style, &text);
 }

@@ -13,6 +13,9 @@ pub(super) fn of_trial(trial: &Trial, tellers: Tellers) -> Vec<Fact> {
     lines.extend(ledger(trial, tellers));
     lines.push(Fact::new("client", client(trial)));
     lines.push(Fact::new("target", target(trial)));
+    lines.extend(memory(trial).map(|told| Fact::new("memory", told)));
+    let start = trial.start_ms.map(words::ms);
+    lines.extend(start.map(|ms| Fact::new("start", format!("first answer with 200 after {ms}"))));
     lines.extend(sockets(trial).map(|told| Fact::new("sockets", told)));
     lines.extend(tellers.of(&trial.workload).companions_in_lines(trial));
     for row in facts::drift_of(trial) {
@@ -123,6 +126,20 @@ fn target(trial: &Trial) -> String {
         words::given(trial.vcpu),
         words::whole_bytes(resources.rss_peak_bytes),
     )
+}
+
+/// The target's memory at moments of the trial, as far as it was read.
+fn memory(trial: &Trial) -> Option<String> {
+    let memory = trial.target_resources.as_ref()?.memory?;
+    let moments = [
+        ("idle", memory.idle),
+        ("loaded", memory.loaded),
+        ("after the last close", memory.after),
+    ];
+    let told = moments.into_iter();
+    let told = told.filter_map(|(when, at)| Some(format!("{when}: {}", words::memory(at?))));
+    let told: Vec<String> = told.collect();
+    (!told.is_empty()).then(|| told.join("; "))
 }
 
 /// The target's ends of the connections: what each side left unread, and what was lost on the way.

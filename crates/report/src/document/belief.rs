@@ -78,9 +78,20 @@ fn caveats_and_broken(blocks: &mut Blocks, caveats: Vec<Text>, broken: Vec<Text>
 /// Where the target leaves its contract by its own account: a server that does less may carry more.
 pub(super) fn deviations(target: &Target) -> List {
     let told = target.deviations.iter().map(|(case, reason)| {
-        Text::from(format!("{} deviates from its contract: ", target.name))
-            .joined(Text::code(case))
-            .then_plain(format!(": {reason}"))
+        Text::from(format!(
+            "{} deviates from its contract: ",
+            words::target(target)
+        ))
+        .joined(Text::code(case))
+        .then_plain(format!(": {reason}"))
+    });
+    List::of(told)
+}
+
+/// What a target does not leave at its defaults: whoever compares two variants must see it.
+pub(super) fn settings(target: &Target) -> List {
+    let told = target.settings.iter().map(|setting| {
+        Text::from(format!("{} is set up with: ", words::target(target))).then_plain(setting)
     });
     List::of(told)
 }

@@ -1,11 +1,11 @@
 //! A comparison: the conclusion with its numbers, then its evidence.
 
-use plimsoll_core::record::{Comparison, Conclusion, CostAccount, Side};
+use plimsoll_core::record::{Comparison, Conclusion, CostAccount, Side, Target};
 use plimsoll_document::Tellers;
 
 use super::{
     Answer, Block, Blocks, Column, Detail, Document, Figure, List, Section, Table, Text, Tone,
-    trial,
+    belief, trial,
 };
 use crate::facts::repeat::flags;
 use crate::folder::StoredTrial;
@@ -27,7 +27,11 @@ pub(crate) fn document(
         title: format!("{b} against {a}"),
         verdict: Some((say::conclusion(comparison.conclusion).to_owned(), tone)),
         claim: comparison.explanation.trim_end_matches('.').to_owned(),
-        bounds: format!("A is {a}, B is {b}"),
+        bounds: format!(
+            "A is {}, B is {}",
+            say::target(&comparison.a),
+            say::target(&comparison.b)
+        ),
         blocks: answer(comparison),
         figure: Some(Figure {
             stem: render::RATIOS.to_owned(),
@@ -38,6 +42,11 @@ pub(crate) fn document(
     };
     let mut evidence = Blocks::default();
     evidence.push(sides(comparison));
+    let mut targets: Vec<&Target> = trials.iter().map(|stored| &stored.trial.target).collect();
+    targets.sort_by_key(|target| &target.name);
+    targets.dedup_by_key(|target| &target.name);
+    let settings = targets.into_iter().map(belief::settings);
+    settings.for_each(|told| evidence.full(told));
     if !trials.is_empty() {
         evidence.full(trial::timelines(trials));
     }
@@ -101,7 +110,7 @@ fn sides(comparison: &Comparison) -> Section {
         let here = "this folder".to_owned();
         [
             letter.to_owned(),
-            side.name.clone(),
+            say::target(side),
             load(side.confirmed),
             load(side.first_fail),
             say::edge(side),

@@ -1,5 +1,6 @@
 //! Several targets: the table, the charts, and what was left out and why.
 
+use plimsoll_core::caveat::Caveat;
 use plimsoll_core::record::Ranking;
 
 use super::{
@@ -23,8 +24,21 @@ pub(crate) fn document(ranking: &Ranking) -> Document {
     let (measured, described) = tables(ranking);
     evidence.push(measured);
     evidence.full(described);
+    let doubted = ranking.rows.iter().flat_map(|row| {
+        let name = words::target(&row.bracket.target);
+        let told = |caveat: &Caveat| {
+            Text::strong(format!("{name}, "))
+                .joined(Text::code(&caveat.id))
+                .then_plain(format!(": {}", caveat.text))
+        };
+        row.caveats.iter().map(told).collect::<Vec<_>>()
+    });
+    evidence.push(List::of(doubted).hooked("caveats"));
     let targets = ranking.rows.iter().map(|row| &row.bracket.target);
-    targets.for_each(|target| evidence.push(belief::deviations(target)));
+    for target in targets {
+        evidence.push(belief::deviations(target));
+        evidence.full(belief::settings(target));
+    }
     for sentence in say::legend(ranking) {
         evidence.full(Block::Note(Text::with_code(&sentence)));
     }

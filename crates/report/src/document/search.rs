@@ -75,7 +75,7 @@ fn answer(
     let mut blocks = Blocks::default();
     blocks.push(terms(bracket, view.one_of_several));
     blocks.push(belief::of_search(bracket, trials, tellers));
-    let of = &bracket.target.name;
+    let of = words::target(&bracket.target);
     Answer {
         title: if is_first && !view.one_of_several {
             format!("Load line of {of}")

@@ -83,7 +83,7 @@ fn answer(trial: &Trial, charts: Charts, tellers: Tellers) -> Answer {
     let word = trial.verdict.word();
     let load = words::load_of(trial, tellers);
     Answer {
-        title: format!("{} at {load}: {word}", trial.target.name),
+        title: format!("{} at {load}: {word}", words::target(&trial.target)),
         verdict: Some((word.to_owned(), tone)),
         claim: words::outcome(trial, tellers),
         bounds: String::new(),

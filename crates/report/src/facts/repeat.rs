@@ -56,10 +56,15 @@ fn is_default(trial: &Trial) -> bool {
     trial.slo == trial.workload || trial.parameters.values().any(of_value)
 }
 
-/// The parameters of a trial as flags, as far as its workload repeats it with them.
+/// The engine's tick and the parameters of a trial as flags, the latter as far as its workload repeats it with them. The
+/// tick is always there: what a workload usually has may change.
 #[must_use]
 pub fn flags(trial: &Trial, tellers: Tellers) -> String {
-    as_flags(&trial.parameters, tellers.of(&trial.workload))
+    let parameters = as_flags(&trial.parameters, tellers.of(&trial.workload));
+    let tick_us = trial.environment.engine_tick_us;
+    format!("--tick-us {tick_us} {parameters}")
+        .trim_end()
+        .to_owned()
 }
 
 fn as_flags(parameters: &Parameters, teller: &dyn Tell) -> String {

@@ -2,8 +2,8 @@
 
 use plimsoll_core::latency::Quantiles;
 use plimsoll_core::record::{
-    Client, CostAccount, Environment, Network, NetworkEnd, NetworkReceive, ProbeFigure, Probes,
-    TargetResources, Trial,
+    Client, CostAccount, Environment, MemoryAt, Network, NetworkEnd, NetworkReceive, ProbeFigure,
+    Probes, TargetMemory, TargetResources, Trial,
 };
 use plimsoll_document::facts::lag;
 use plimsoll_document::{Nouns, Tellers};
@@ -174,9 +174,28 @@ pub fn target(trial: &Trial, resources: &TargetResources) -> Vec<Fact> {
         let name = words::cpu_cost_by(CostAccount::Core, trial.load_unit);
         rows.insert(1, (name, us(core_us) + &beyond));
     }
+    rows.extend(memory(resources));
+    let start = trial.start_ms.map(words::ms);
+    rows.extend(known([(
+        "from its start to its first answer with 200",
+        start,
+    )]));
     rows.extend(more_of_target(resources));
     rows.extend(facts(resources.sockets.iter().flat_map(sockets)));
     rows
+}
+
+/// Its memory at moments of the trial.
+fn memory(resources: &TargetResources) -> Vec<Fact> {
+    let at = |moment: fn(&TargetMemory) -> Option<MemoryAt>| {
+        let memory = resources.memory.as_ref().and_then(moment);
+        memory.map(words::memory)
+    };
+    known([
+        ("memory when idle", at(|memory| memory.idle)),
+        ("memory under load", at(|memory| memory.loaded)),
+        ("memory after the last close", at(|memory| memory.after)),
+    ])
 }
 
 /// The values that could be read.
@@ -233,6 +252,10 @@ pub fn environment(trial: &Trial) -> Vec<Fact> {
         ("vCPU of the target", maybe(trial.vcpu, number)),
         ("target tier", trial.target.tier.clone()),
     ]));
+    let variant = trial.target.variant.iter();
+    rows.extend(variant.map(|variant| ("target variant".to_owned(), variant.clone())));
+    let settings = trial.target.settings.iter();
+    rows.extend(settings.map(|setting| ("target setting".to_owned(), setting.clone())));
     let sizes = [
         ("size of the target's own files", trial.target.ships_bytes),
         ("size of its runtime", trial.target.runtime_bytes),

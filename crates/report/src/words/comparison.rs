@@ -48,6 +48,12 @@ pub fn search_ends(comparison: &Comparison) -> Vec<String> {
         .collect()
 }
 
+/// The target of a side, with its variant where it has one.
+#[must_use]
+pub fn target(side: &Side) -> String {
+    super::with_variant(&side.name, side.variant.as_deref())
+}
+
 /// A ratio with three decimals: `1.049`.
 #[must_use]
 pub fn ratio(value: f64) -> String {

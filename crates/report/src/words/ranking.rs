@@ -75,7 +75,7 @@ pub fn rows(ranking: &Ranking) -> Vec<Row> {
                 (Some(_), true) => from.to_string(),
                 (Some(_), false) => format!("{from}–{to}"),
             },
-            name: plain(&bracket.target.name),
+            name: super::target(&bracket.target),
             tier: plain(&bracket.target.tier),
             language: plain(&row.language),
             load_line: bracket.confirmed.map_or_else(

@@ -1,7 +1,7 @@
 //! Trials of workload `http`: one with everything that it can say, and a series on several numbers of connections.
 
 use plimsoll_core::caveat::Caveat;
-use plimsoll_core::record::{LoadUnit, Trial, Verdict};
+use plimsoll_core::record::{LoadUnit, MemoryAt, TargetMemory, Trial, Verdict};
 use plimsoll_core::slo::{Metric, Percentile, Slo};
 use plimsoll_workload_http::record::{
     HttpClosedLoop, HttpConnections, HttpOutcome, HttpRecord, SECTION,
@@ -19,12 +19,25 @@ pub(crate) fn trial(rate: u32, connections: u64, newest: (f64, f64)) -> Trial {
     "http".clone_into(&mut trial.workload);
     trial.load_unit = LoadUnit::named("requests_per_second").unwrap();
     trial.companion = None;
+    trial.start_ms = Some(41.7);
     trial.client.cpu_share = 0.41;
     trial.latency.newest.from_write = trial.latency.newest.from_schedule.clone();
     trial.latency.oldest.from_write = trial.latency.oldest.from_schedule.clone();
     if let Some(used) = &mut trial.target_resources {
         used.cpu_us_per_session_second = Some(21.4);
         used.core_us_per_session_second = Some(24.0);
+        let at = |rss_bytes, pss_bytes| {
+            Some(MemoryAt {
+                rss_bytes,
+                pss_bytes,
+            })
+        };
+        used.memory = Some(TargetMemory {
+            idle: at(4_300_000, Some(2_900_000)),
+            loaded: at(9_100_000, Some(7_600_000)),
+            // Another user's process may not be looked into.
+            after: at(8_800_000, None),
+        });
     }
     let parameters = json!({
         "test": "rate", "protocol": "h1", "connections": connections, "headers": "minimal",
@@ -114,6 +127,9 @@ pub(crate) fn rate() -> Trial {
         max_ms: Some(212.0),
     });
     set(&mut trial, &http);
+    trial.target.variant = Some("tuned".to_owned());
+    let settings = ["one listening socket per worker", "no limit on requests"];
+    trial.target.settings = settings.map(str::to_owned).into();
     trial.caveats = vec![Caveat {
         id: "content-unchecked".to_owned(),
         blocking: false,

@@ -67,6 +67,7 @@ pub(crate) fn trial(sessions: u32, latency: Latency, doubts: &[Doubt]) -> Trial 
         sessions,
         load_unit: LoadUnit::SESSIONS,
         target: target(),
+        start_ms: None,
         vcpu: Some(1.0),
         environment: environment(),
         seed: 42,

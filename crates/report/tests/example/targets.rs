@@ -1,5 +1,6 @@
 //! Several targets.
 
+use plimsoll_core::caveat::{Caveat, Doubt};
 use plimsoll_core::record::{
     Bracket, CostAtLoad, Edge, LeftOut, LoadUnit, RankedTarget, Ranking, SCHEMA_VERSION, Target,
 };
@@ -30,6 +31,7 @@ pub(crate) fn ranking() -> Ranking {
                 description: "a library & another".to_owned(),
                 lines_of_code: Some(1_234),
                 bracket,
+                caveats: Vec::new(),
                 at_common_load: cost.map(|cost| CostAtLoad {
                     cpu_us_per_session_second: cost,
                     core_us_per_session_second: None,
@@ -37,6 +39,7 @@ pub(crate) fn ranking() -> Ranking {
                     high: cost * 1.05,
                     rss_bytes_per_session: Some(48_200.0),
                     newest_p95_ms: Some(140.0),
+                    newest_write_p50_ms: Some(cost / 1_000.0),
                     trials: vec!["trial-011.json".to_owned(), "trial-012.json".to_owned()],
                     left_out: u32::from(cost > 500.0),
                 }),
@@ -62,6 +65,20 @@ pub(crate) fn ranking() -> Ranking {
     let deviations = &mut at_least.bracket.target.deviations;
     deviations.insert("fragments-of-control".to_owned(), why.to_owned());
     at_least.bracket.failing_gate = None;
+    at_least.bracket.target.variant = Some("tuned".to_owned());
+    at_least.bracket.target.settings = vec!["<one> worker".to_owned()];
+    let mut second = row(
+        "rust-axum",
+        "idiomatic",
+        Some(1_600),
+        edge(1_580.0, 1_640.0, Some(1_700.0)),
+        Some(310.0),
+    );
+    second.caveats = vec![Caveat::from(&Doubt::NearFloor {
+        p50_ms: 0.18,
+        floor: "<floor>".to_owned(),
+        floor_ms: 0.092,
+    })];
     Ranking {
         build: plimsoll_core::record::Build::default(),
         schema_version: SCHEMA_VERSION,
@@ -74,13 +91,7 @@ pub(crate) fn ranking() -> Ranking {
         rounds: 3,
         rows: vec![
             at_least,
-            row(
-                "rust-axum",
-                "idiomatic",
-                Some(1_600),
-                edge(1_580.0, 1_640.0, Some(1_700.0)),
-                Some(310.0),
-            ),
+            second,
             row(
                 "go-nethttp",
                 "idiomatic",

@@ -50,6 +50,12 @@ pub struct Key {
     pub required: bool,
 }
 
+/// The key of a workload whose targets come in variants: which one this is.
+pub const VARIANT: &str = "variant";
+
+/// The key of the settings that such a target does not leave at their defaults, each in words.
+pub const SETTINGS: &str = "settings";
+
 /// Which values a key takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Takes {

@@ -18,7 +18,7 @@ use toml::Value;
 
 pub use availability::{Availability, Readiness};
 pub use discovery::{Discovered, ROOT_VARIABLE, discover, find, find_root, root_of_this_process};
-pub use keys::{Key, Keys, KeysOf, Rule, Takes};
+pub use keys::{Key, Keys, KeysOf, Rule, SETTINGS, Takes, VARIANT};
 pub use sizes::Sizes;
 
 use crate::error::{Error, Result};
@@ -268,6 +268,19 @@ impl Manifest {
     pub fn list(&self, name: &str) -> Option<Vec<&str>> {
         let list = self.properties.get(name)?.as_array()?;
         Some(list.iter().filter_map(Value::as_str).collect())
+    }
+
+    /// Which variant of its program it is, where its workload's targets come in variants.
+    #[must_use]
+    pub fn variant(&self) -> Option<&str> {
+        self.property(VARIANT)
+    }
+
+    /// The settings that it does not leave at their defaults, each in words.
+    #[must_use]
+    pub fn settings(&self) -> Vec<String> {
+        let told = self.list(SETTINGS).unwrap_or_default();
+        told.into_iter().map(str::to_owned).collect()
     }
 
     /// How many bytes its own files and its runtime have, as far as the manifest names them.

@@ -2,8 +2,10 @@
 //! decides.
 
 use plimsoll_core::latency::Quantiles;
-use plimsoll_core::record::{TargetResources, Trial, Verdict};
-use plimsoll_document::words::{self, UNKNOWN, count, counted, maybe, number, percent, plain, us};
+use plimsoll_core::record::{MemoryAt, TargetMemory, TargetResources, Trial, Verdict};
+use plimsoll_document::words::{
+    self, UNKNOWN, count, counted, maybe, number, percent, plain, target, us,
+};
 use plimsoll_document::{Blocks, Column, Detail, Named, Table};
 
 use crate::record::HttpRecord;
@@ -59,9 +61,9 @@ impl Row<'_> {
     }
 
     /// What all rows of a table have in common.
-    fn kind(&self) -> [&str; 3] {
-        let word = |name| facts::word(self.trial(), name).unwrap_or(UNKNOWN);
-        [&self.trial().target.name, word("test"), word("protocol")]
+    fn kind(&self) -> [String; 3] {
+        let word = |name| plain(facts::word(self.trial(), name).unwrap_or(UNKNOWN));
+        [target(&self.trial().target), word("test"), word("protocol")]
     }
 
     fn is_like(&self, other: &Row<'_>) -> bool {
@@ -101,8 +103,8 @@ pub(super) fn table(rows: &[Row<'_>]) -> Table {
 
 /// What all rows have in common: `Test rate of nginx, h1: GET / on 100 connections`.
 fn caption(rows: &[Row<'_>]) -> String {
-    let kind = rows.first().map_or([UNKNOWN; 3], Row::kind);
-    let [target, test, protocol] = kind.map(plain);
+    let unknown = || [UNKNOWN; 3].map(str::to_owned);
+    let [target, test, protocol] = rows.first().map_or_else(unknown, Row::kind);
     let of_all = |differ: bool, value: fn(&Row<'_>) -> String| {
         let first = rows.first().map(value);
         first.filter(|_| !differ)
@@ -155,6 +157,11 @@ fn columns(rows: &[Row<'_>]) -> Vec<Cells> {
         of(">target CPU", false, |row| {
             maybe(row.resources().map(|used| used.cpu_share), percent)
         }),
+        of(">RSS loaded", false, |row| rss(row, |memory| memory.loaded)),
+        of(">RSS after", false, |row| rss(row, |memory| memory.after)),
+        of(">first 200 after", false, |row| {
+            maybe(row.trial().start_ms, words::ms)
+        }),
         of(">client CPU", true, |row| {
             percent(row.trial().client.cpu_share)
         }),
@@ -203,6 +210,12 @@ fn cpu(row: &Row<'_>) -> String {
         resources.and_then(|used| used.cpu_us_per_session_second),
         us,
     )
+}
+
+fn rss(row: &Row<'_>, moment: fn(&TargetMemory) -> Option<MemoryAt>) -> String {
+    let memory = row.resources().and_then(|used| used.memory.as_ref());
+    let at = memory.and_then(moment);
+    at.map_or_else(|| UNKNOWN.to_owned(), |at| words::whole_bytes(at.rss_bytes))
 }
 
 /// The highest completed rate of a valid trial, whatever its gates say; `None` if all trials had one load, or if none is

@@ -82,6 +82,7 @@ pub(super) fn judge(
         load_unit: conditions.plan.unit(),
         length,
         target: stage.target.clone(),
+        start_ms: stage.ready_after().map(|ready| ready.as_secs_f64() * 1e3),
         vcpu: stage.group().map(|_| conditions.placement.vcpu),
         environment: environment(conditions, stage, report),
         seed: conditions.seed,

@@ -137,6 +137,7 @@ pub(super) fn target(
         cpu_user_us: whole(usage.cpu_user_us),
         cpu_system_us: whole(usage.cpu_system_us),
         rss_peak_bytes: usage.rss_peak_bytes,
+        memory: Some(measured.memory),
         rss_bytes_per_session: grown.zip(open_last).map(|(grown, open)| grown / open),
         throttled_share: usage.throttled_share,
         run_queue_wait_share: usage.runqueue_wait_share,

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use plimsoll_core::ranking::{common_load, cost_at_load, sort};
+use plimsoll_core::ranking::{common_load, cost_at_load, note_the_floor, sort};
 use plimsoll_core::record::{Bracket, LeftOut, LiveCommand, RankedTarget, Ranking, SCHEMA_VERSION};
 use plimsoll_host::signals::Stop;
 use plimsoll_host::timestamp;
@@ -175,6 +175,7 @@ impl Several<'_> {
             description: manifest.description.clone(),
             lines_of_code: source_lines::of(manifest).ok(),
             bracket,
+            caveats: Vec::new(),
             at_common_load: None,
         });
     }
@@ -218,6 +219,9 @@ impl Several<'_> {
             .zip(&measured.trials)
         {
             row.at_common_load = cost_at_load(trials);
+        }
+        if let Some(floor) = self.args.which.workload.about().floor {
+            note_the_floor(&mut self.ranking.rows, floor);
         }
         self.ranking.interrupted = measured.interrupted;
         Ok(measured.cut_short)

@@ -70,6 +70,7 @@ fn an_answer_that_nobody_asked_for_fails() {
     trial.expect_failed_by("error_rate");
     let unasked = count(&trial, "ledger.reasons.unasked_answer");
     assert_eq!(unasked, trial.ledger("protocol_faults"));
+    assert_eq!(unasked, outcome(&trial, "unasked_answer"));
     assert!(unasked > 0);
 }
 

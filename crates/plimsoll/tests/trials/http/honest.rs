@@ -24,6 +24,23 @@ fn an_honest_server_passes_each_test() {
         assert!(!trial.caveats().contains(&"content-unchecked"), "{test}");
         assert_eq!(trial.number("http.offered_per_s") as u64, RATE, "{test}");
         assert_eq!(count(&trial, "http.connections.opened"), 100, "{test}");
+        expect_start_and_memory(&trial);
+        assert!(ended.stdout.contains("first answer with 200 after"));
+        assert!(ended.stdout.contains("after the last close: RSS"));
+    }
+}
+
+/// How long the server took to start, and what memory it had at each moment.
+#[track_caller]
+fn expect_start_and_memory(trial: &Trial) {
+    let start_ms = trial.number("start_ms");
+    assert!(start_ms > 0.0 && start_ms < 60_000.0, "{start_ms}");
+    let peak_bytes = trial.number("target_resources.rss_peak_bytes");
+    for moment in ["idle", "loaded", "after"] {
+        let at = |what: &str| trial.number(&format!("target_resources.memory.{moment}.{what}"));
+        let (rss, pss) = (at("rss_bytes"), at("pss_bytes"));
+        assert!(0.0 < pss && pss <= rss * 1.1, "{moment}: {pss} of {rss}");
+        assert!(moment == "after" || rss <= peak_bytes, "{moment}: {rss}");
     }
 }
 

@@ -7,6 +7,7 @@
 use std::fmt;
 
 use crate::caveat::{Caveat, CompanionTerms};
+use crate::outright::Outright;
 use crate::record::{GateResult, TargetResources, Trial, Verdict};
 
 /// From this share of its CPU time on, a target counts as busy. The rest goes to the gaps between scheduler ticks.
@@ -32,6 +33,10 @@ pub enum Bottleneck {
     Machine,
     /// The back end to which the target sends its work.
     BackEnd,
+    /// The target's process ended.
+    TargetDied,
+    /// Nothing was answered in the whole warm-up.
+    NoAnswer,
     /// The target's memory, or the machine's.
     Memory,
     /// The target's CPU quota.
@@ -54,6 +59,8 @@ impl Bottleneck {
             Self::Client => "client",
             Self::Machine => "machine",
             Self::BackEnd => "back end",
+            Self::TargetDied => "target died",
+            Self::NoAnswer => "no answer",
             Self::Memory => "memory",
             Self::QuotaThrottling => "quota throttling",
             Self::Cpu => "cpu",
@@ -96,6 +103,9 @@ pub fn diagnose(trial: &Trial, companion: &CompanionTerms) -> Option<(Bottleneck
         return Some((Bottleneck::BackEnd, caveat.text.clone()));
     }
     let failed = trial.gates.iter().find(|gate| !gate.pass)?;
+    if let Some(outright) = Outright::among(&trial.gates) {
+        return Some(of_outright(trial, outright));
+    }
     if let Some(evidence) = errors_of_the_back_end(trial, companion.error_stages) {
         return Some((Bottleneck::BackEnd, evidence));
     }
@@ -107,6 +117,27 @@ pub fn diagnose(trial: &Trial, companion: &CompanionTerms) -> Option<(Bottleneck
         return Some((Bottleneck::Unknown, evidence));
     };
     Some(of_the_target(trial, failed, resources))
+}
+
+/// How the target ended, as a reason in the ledger. What follows is its exit status.
+pub const TARGET_ENDED: &str = "the target ended during the trial";
+
+fn of_outright(trial: &Trial, outright: Outright) -> (Bottleneck, String) {
+    match outright {
+        Outright::TargetDied => {
+            let mut reasons = trial.ledger.reasons.keys();
+            let ended = reasons.find(|reason| reason.starts_with(TARGET_ENDED));
+            let evidence = ended.map_or(TARGET_ENDED, String::as_str);
+            (Bottleneck::TargetDied, evidence.to_owned())
+        }
+        Outright::WarmUpUnanswered => {
+            let evidence = format!(
+                "no request of the warm-up was answered ({} were written), so the trial ended with it",
+                trial.ledger.frames_sent_in_all
+            );
+            (Bottleneck::NoAnswer, evidence)
+        }
+    }
 }
 
 fn of_the_target(

@@ -1,5 +1,6 @@
 //! Which of the broken gates of a trial to report.
 
+use crate::outright::Outright;
 use crate::record::GateResult;
 use crate::slo::Metric;
 
@@ -12,7 +13,7 @@ const FAULTS_OF_ANSWERS: [Metric; 3] = [
 
 /// The broken gate that gave way first.
 ///
-/// Wrong, duplicated and reordered answers come first: a target that gives them does so at any load, and their latency
+/// What fails a trial outright comes first: the rest follows from it. Then come wrong, duplicated and reordered answers: a target that gives them does so at any load, and their latency
 /// is of no use. Next comes the latency that exceeds its threshold by the greatest factor, because under load answers
 /// are late before anything is lost. Then comes the first of the remaining gates.
 #[must_use]
@@ -23,7 +24,8 @@ pub fn first_broken(gates: &[GateResult]) -> Option<&GateResult> {
         _ => f64::INFINITY,
     };
     broken()
-        .find(|gate| is_fault_of_answers(gate))
+        .find(|gate| is_outright(gate))
+        .or_else(|| broken().find(|gate| is_fault_of_answers(gate)))
         .or_else(|| {
             broken()
                 .filter(|gate| gate.is_on_latency())
@@ -33,14 +35,19 @@ pub fn first_broken(gates: &[GateResult]) -> Option<&GateResult> {
 }
 
 /// Whether lateness can explain the broken gates, no matter who was late: some are broken, and none of those is about
-/// wrong, duplicated or reordered answers.
+/// wrong, duplicated or reordered answers, or fails the trial outright.
 #[must_use]
 pub fn by_lateness(gates: &[GateResult]) -> bool {
-    broken(gates).next().is_some() && !broken(gates).any(is_fault_of_answers)
+    broken(gates).next().is_some()
+        && !broken(gates).any(|gate| is_fault_of_answers(gate) || is_outright(gate))
 }
 
 fn broken(gates: &[GateResult]) -> impl Iterator<Item = &GateResult> {
     gates.iter().filter(|gate| !gate.pass)
+}
+
+fn is_outright(gate: &GateResult) -> bool {
+    Outright::of(&gate.name).is_some()
 }
 
 fn is_fault_of_answers(gate: &GateResult) -> bool {
@@ -92,6 +99,18 @@ mod tests {
         ];
         assert_eq!(told(&gates), Some("content_wrong"));
         assert!(!by_lateness(&gates) && by_lateness(&gates[..2]));
+    }
+
+    #[test]
+    fn what_fails_outright_comes_before_everything() {
+        let died = Outright::TargetDied.gate();
+        let gates = [
+            gate("newest_p95_ms", 350.0, 9_000.0),
+            gate("content_wrong", 0.0, 1.0),
+            died,
+        ];
+        assert_eq!(told(&gates), Some("target_died"));
+        assert!(!by_lateness(&gates[2..]));
     }
 
     #[test]

@@ -12,6 +12,7 @@
 //! - [`ledger`] accounts for every frame that was due; [`latency`] records how long the answers took; [`recorder`]
 //!   holds both for one engine thread;
 //! - [`slo`] turns them into gates, [`caveat`] into reasons for doubt, and both together into a [`record::Verdict`];
+//! - [`outright`] names the failures that no SLO has to name;
 //! - [`drift`] shows what changed over a trial's window, and when that is a leak;
 //! - [`ranking`] chooses the load at which several targets are compared, and ranks them;
 //! - [`search`] decides which load to try next; [`broken_gate`] and [`bottleneck`] say what gave way there and what ran
@@ -29,6 +30,7 @@ pub mod drift;
 pub mod latency;
 pub mod least_load;
 pub mod ledger;
+pub mod outright;
 pub mod profile;
 pub mod ranking;
 pub mod record;

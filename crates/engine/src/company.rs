@@ -1,6 +1,6 @@
 //! A run that shares its trial with other runs: they begin together and end together.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::clock::Clock;
 
@@ -41,6 +41,8 @@ pub(crate) struct Ending<'a> {
     company: &'a dyn Company,
     /// Threads that still wait for answers.
     unsettled: AtomicUsize,
+    /// Whether there is no reason to go on, whatever is unsettled.
+    over: AtomicBool,
 }
 
 impl<'a> Ending<'a> {
@@ -48,6 +50,7 @@ impl<'a> Ending<'a> {
         Self {
             company,
             unsettled: AtomicUsize::new(threads),
+            over: AtomicBool::new(false),
         }
     }
 
@@ -56,6 +59,15 @@ impl<'a> Ending<'a> {
         if self.unsettled.fetch_sub(1, Ordering::Relaxed) == 1 {
             self.company.settled();
         }
+    }
+
+    /// Ends the run at once: whoever gets its seconds has seen enough.
+    pub(crate) fn is_now(&self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn has_come(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
     }
 
     pub(crate) fn may_come(&self) -> bool {

@@ -1,6 +1,7 @@
 //! A run: divides the sessions among threads, and merges what they record each second.
 
 use std::net::{IpAddr, SocketAddr};
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 
@@ -121,7 +122,7 @@ pub(crate) enum Message<C> {
 }
 
 /// Runs a workload against a target and calls `on_second` after each second. Returns when every measured frame is
-/// answered, grace is over, or `stop` is set.
+/// answered, grace is over, `on_second` breaks, or `stop` is set.
 ///
 /// # Errors
 /// [`EngineError`] if the engine cannot start. What happens to sessions is in the report.
@@ -129,7 +130,7 @@ pub fn run<W: SessionMachines>(
     workload: &W,
     options: &Options,
     stop: &AtomicBool,
-    on_second: impl FnMut(EngineSecond),
+    on_second: impl FnMut(EngineSecond) -> ControlFlow<()>,
 ) -> Result<Report, EngineError> {
     let all = run_in(&Alone, workload, options, stop, on_second)?;
     Ok(all.settle(workload))
@@ -144,7 +145,7 @@ pub fn run_in<W: SessionMachines>(
     workload: &W,
     options: &Options,
     stop: &AtomicBool,
-    mut on_second: impl FnMut(EngineSecond),
+    mut on_second: impl FnMut(EngineSecond) -> ControlFlow<()>,
 ) -> Result<Unsettled<Claim<W>>, EngineError> {
     let threads = options.cpus.len().max(1);
     let (sender, receiver) = channel();
@@ -172,7 +173,7 @@ pub fn run_in<W: SessionMachines>(
             })
             .collect::<Result<_, _>>()?;
         drop(sender);
-        let finished = coordinate(&receiver, threads, &mut on_second);
+        let finished = coordinate(&receiver, threads, &ending, &mut on_second);
         for handle in handles {
             handle.join().map_err(|_| EngineError::Panicked)??;
         }
@@ -218,14 +219,22 @@ fn share_of<W: SessionMachines>(
     }
 }
 
-/// Merges each second once every thread has reported it.
+/// Merges each second once every thread has reported it. The run ends when `on_second` has seen enough.
 fn coordinate<C>(
     receiver: &Receiver<Message<C>>,
     threads: usize,
-    on_second: &mut impl FnMut(EngineSecond),
+    ending: &Ending<'_>,
+    on_second: &mut impl FnMut(EngineSecond) -> ControlFlow<()>,
 ) -> Vec<Finished<C>> {
     let mut seconds = Seconds::new(threads);
     let mut finished = Vec::new();
+    let mut tell = |complete: Vec<EngineSecond>| {
+        for second in complete {
+            if on_second(second).is_break() {
+                ending.is_now();
+            }
+        }
+    };
     for message in receiver {
         let complete = match message {
             Message::Second(thread, second) => seconds.told(thread, *second),
@@ -234,11 +243,11 @@ fn coordinate<C>(
                 seconds.over(thread)
             }
         };
-        complete.into_iter().for_each(&mut *on_second);
+        tell(complete);
     }
     // A thread that failed has not reported its end. What the others reported still counts.
     for thread in 0..threads {
-        seconds.over(thread).into_iter().for_each(&mut *on_second);
+        tell(seconds.over(thread));
     }
     finished
 }

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::ops::ControlFlow::Continue;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -345,7 +346,10 @@ fn drive(address: SocketAddr, sessions: u32, connects_with_work: bool, tick_us: 
         ..Options::new(address, sessions, profile)
     };
     let workload = Requests { connects_with_work };
-    let report = run(&workload, &options, &AtomicBool::new(false), |_| {}).expect("it runs");
+    let report = run(&workload, &options, &AtomicBool::new(false), |_| {
+        Continue(())
+    })
+    .expect("it runs");
     let ledger = &report.ledger;
     assert!(ledger.is_whole(), "{ledger:?}");
     assert_eq!(ledger.frames_due, DUE, "{ledger:?}");

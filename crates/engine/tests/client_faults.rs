@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::net::TcpListener;
+use std::ops::ControlFlow::Continue;
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_core::profile::Profile;
@@ -36,7 +37,9 @@ fn sessions_without_a_descriptor_are_the_clients_fault() {
     // All descriptors are taken except one, which the engine's own epoll gets.
     let mut taken: Vec<_> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
     taken.pop();
-    let report = run(&workload, &options, &AtomicBool::new(false), |_| {});
+    let report = run(&workload, &options, &AtomicBool::new(false), |_| {
+        Continue(())
+    });
     drop(taken);
     setrlimit(Resource::Nofile, before).expect("back to what it was");
 

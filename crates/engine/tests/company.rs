@@ -1,6 +1,7 @@
 //! Runs that share a trial, as processes do: they begin together, each drives its part, and they end together.
 
 use std::net::{SocketAddr, TcpListener};
+use std::ops::ControlFlow::Continue;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -62,7 +63,10 @@ fn parts_begin_and_end_together_and_are_the_whole() {
     let address = closed.local_addr().expect("address");
     drop(closed);
     let never = AtomicBool::new(false);
-    let whole = run(&workload(address), &options(address), &never, |_| {}).expect("it runs");
+    let whole = run(&workload(address), &options(address), &never, |_| {
+        Continue(())
+    })
+    .expect("it runs");
     assert_eq!(whole.sessions, u64::from(SESSIONS));
 
     let others = Others {
@@ -76,7 +80,10 @@ fn parts_begin_and_end_together_and_are_the_whole() {
         let mut options = options(address);
         options.part = Part { index, of: 3 };
         let mut seconds = Vec::new();
-        let on_second = |second| seconds.push(second);
+        let on_second = |second| {
+            seconds.push(second);
+            Continue(())
+        };
         let report = run_in(&others, &workload(address), &options, &never, on_second);
         (report.expect("it runs"), seconds, Instant::now())
     };

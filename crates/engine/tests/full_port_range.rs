@@ -3,6 +3,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::ops::ControlFlow::Continue;
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
@@ -116,7 +117,9 @@ fn sessions_without_a_port_are_the_clients_fault() {
     let workload = Echoes::new(endpoint, 64, 10);
     let mut holders = start_holders();
     let options = options(address);
-    let report = run(&workload, &options, &AtomicBool::new(false), |_| {});
+    let report = run(&workload, &options, &AtomicBool::new(false), |_| {
+        Continue(())
+    });
     for holder in &mut holders {
         // The holder's input ends, and so does the holder.
         drop(holder.stdin.take());

@@ -2,6 +2,7 @@
 //! result.
 
 use std::net::TcpListener;
+use std::ops::ControlFlow::Continue;
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_core::profile::Profile;
@@ -64,7 +65,7 @@ fn a_panic_in_an_engine_thread_is_told_as_one() {
         &Panics,
         &Options::new(address, 3, profile),
         &AtomicBool::new(false),
-        |_| {},
+        |_| Continue(()),
     );
     assert!(matches!(ended, Err(EngineError::Panicked)), "{ended:?}");
 }

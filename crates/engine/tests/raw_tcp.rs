@@ -4,6 +4,7 @@
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::ops::ControlFlow::{Break, Continue};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -268,7 +269,7 @@ fn expect_nearly_all_achieved(report: &Report) {
 }
 
 fn run_to_end(options: &Options) -> Report {
-    run(&Ticks, options, &AtomicBool::new(false), |_| {}).unwrap()
+    run(&Ticks, options, &AtomicBool::new(false), |_| Continue(())).unwrap()
 }
 
 #[test]
@@ -276,7 +277,11 @@ fn every_message_is_accounted_for_by_two_threads() {
     let mut options = options(serve(echo), 7);
     options.cpus = vec![0, 0];
     let mut seconds = 0;
-    let report = run(&Ticks, &options, &AtomicBool::new(false), |_| seconds += 1).unwrap();
+    let report = run(&Ticks, &options, &AtomicBool::new(false), |_| {
+        seconds += 1;
+        Continue(())
+    })
+    .unwrap();
     let ledger = &report.ledger;
     assert_eq!(ledger.frames_due, 7 * 100);
     assert_eq!(ledger.frames_answered, 7 * 100);
@@ -317,7 +322,7 @@ fn a_workload_makes_the_plan_and_is_told_when_connecting_begins() {
         &Arriving(arrivals),
         &options,
         &AtomicBool::new(false),
-        |_| {},
+        |_| Continue(()),
     )
     .unwrap();
     let reasons = &report.ledger.reasons;
@@ -413,7 +418,10 @@ fn frames_that_the_client_never_came_to_write_are_owed() {
     // to them.
     let mut options = options(serve(echo), 2);
     options.profile.grace_s = 0.2;
-    let report = run(&Forgetful, &options, &AtomicBool::new(false), |_| {}).unwrap();
+    let report = run(&Forgetful, &options, &AtomicBool::new(false), |_| {
+        Continue(())
+    })
+    .unwrap();
     let share = report.achieved_share().expect("the window ended");
     assert_eq!(report.ledger.frames_due, 200);
     assert!((share - 0.5).abs() < 0.02, "{share}");
@@ -445,6 +453,28 @@ fn a_target_that_closes_is_a_dead_session_whose_frames_are_lost() {
 }
 
 #[test]
+fn whoever_gets_the_seconds_ends_the_run() {
+    let mut options = options(serve(echo), 4);
+    options.cpus = vec![0, 0];
+    options.profile.measured_s = 3_600.0;
+    let mut seconds = Vec::new();
+    let report = run(&Ticks, &options, &AtomicBool::new(false), |second| {
+        seconds.push(second.index);
+        if second.index < 1 {
+            Continue(())
+        } else {
+            Break(())
+        }
+    })
+    .unwrap();
+    // It was not interrupted: nobody from outside asked for it.
+    assert!(!report.interrupted);
+    assert!(report.ledger.frames_answered > 0);
+    assert_eq!(seconds[..2], [0, 1]);
+    assert!(seconds.len() <= 4, "{seconds:?}");
+}
+
+#[test]
 fn a_stop_ends_the_run_and_keeps_what_was_measured() {
     let stop = AtomicBool::new(false);
     let mut options = options(serve(echo), 2);
@@ -454,7 +484,7 @@ fn a_stop_ends_the_run_and_keeps_what_was_measured() {
             std::thread::sleep(Duration::from_millis(800));
             stop.store(true, Ordering::Relaxed);
         });
-        run(&Ticks, &options, &stop, |_| {}).unwrap()
+        run(&Ticks, &options, &stop, |_| Continue(())).unwrap()
     });
     assert!(report.interrupted);
     assert!(report.ledger.frames_answered > 0);

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::ops::ControlFlow::Continue;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -203,7 +204,7 @@ fn messages_reach_sessions_of_other_threads() {
     let mut options = options();
     // Neighbours are in different threads.
     options.cpus = vec![0, 0];
-    let report = run(&Queue, &options, &AtomicBool::new(false), |_| {}).expect("it runs");
+    let report = run(&Queue, &options, &AtomicBool::new(false), |_| Continue(())).expect("it runs");
     expect_every_message_delivered(&report);
 }
 
@@ -232,7 +233,7 @@ fn messages_reach_sessions_of_other_processes() {
             part: Part { index, of: 2 },
             ..options.clone()
         };
-        let part = run_in(&together, &Queue, &options, &never, |_| {}).expect("it runs");
+        let part = run_in(&together, &Queue, &options, &never, |_| Continue(())).expect("it runs");
         // As a client process sends it.
         serde_json::to_string(&part).expect("it can be sent")
     };

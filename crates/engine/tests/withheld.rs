@@ -3,6 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::ops::ControlFlow::Continue;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -184,7 +185,10 @@ fn drive(unanswered_max: usize, answer_after_ms: u64) -> (Report, u64) {
         asked: Arc::default(),
     };
     let options = Options::new(address, 2, profile);
-    let report = run(&workload, &options, &AtomicBool::new(false), |_| {}).expect("it runs");
+    let report = run(&workload, &options, &AtomicBool::new(false), |_| {
+        Continue(())
+    })
+    .expect("it runs");
     assert_eq!(report.ledger.frames_due, 200);
     assert_eq!(report.ledger.sessions_died, 0);
     (report, workload.asked.load(Ordering::Relaxed))

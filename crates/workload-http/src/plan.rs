@@ -18,6 +18,7 @@ use plimsoll_workload::{
 };
 
 use crate::Http;
+use crate::account::TIMEOUT_NS;
 use crate::ask::Ask;
 use crate::check::Protocol;
 use crate::h1::{self, BROWSER_FIELDS, InvalidRequest, Method, Path, RequestSpec};
@@ -36,6 +37,8 @@ const STRICT_MS: f64 = 10.0;
 const TOLERANT_MS: f64 = 20.0;
 /// How long a server has to give back what its connections took.
 const MEMORY_AFTER: Duration = Duration::from_secs(3);
+/// The warm-up that shows a dead server: the first of its requests were given up in it.
+const TIMEOUT: Duration = Duration::from_nanos(TIMEOUT_NS);
 /// The shortest grace of a closed loop, in seconds: an answer is given up after 2 s.
 const CLOSED_LOOP_GRACE_S: f64 = 2.5;
 
@@ -220,6 +223,12 @@ impl Plan for HttpPlan {
         true
     }
 
+    fn warm_up_must_answer_s(&self) -> Option<f64> {
+        // At a rate of its own, the warm-up may have no requests at all.
+        let full_rate = self.load.warm_up_rate.is_none();
+        full_rate.then_some(TIMEOUT.as_secs_f64())
+    }
+
     fn afterwards(&self) -> Option<Afterwards> {
         self.load.closed_loop.then(|| Afterwards {
             plan: Arc::new(ClosedLoopPlan(self.clone())),
@@ -317,6 +326,7 @@ pub(crate) fn content_unchecked() -> Caveat {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parameters::PARAMETERS;
 
     #[test]
     fn the_reference_page_has_the_caveat() {
@@ -327,6 +337,17 @@ mod tests {
         let caveat = content_unchecked();
         assert!(own.contains(&format!("\n### `{}`\n", caveat.id)));
         assert!(caveat.text.contains("--expect-body FILE"));
+    }
+
+    #[test]
+    fn a_warm_up_at_full_rate_must_have_an_answer_before_the_first_request_times_out() {
+        let least_s = |values: Values| {
+            let plan = Http.plan(values.or_usual(&PARAMETERS)).expect("a plan");
+            plan.warm_up_must_answer_s()
+        };
+        assert_eq!(least_s(Values::default()), Some(2.0));
+        let slow = Values::default().with("warm_up_rate", Value::Whole(1));
+        assert_eq!(least_s(slow), None);
     }
 
     #[test]

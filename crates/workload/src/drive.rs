@@ -1,6 +1,7 @@
 //! Session machines of a type that only their workload knows, ready for the engine. The type is erased once per trial.
 //! The engine itself stays generic, so no frame pays for it.
 
+use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_core::session::SessionMachines;
@@ -10,8 +11,8 @@ use plimsoll_engine::{
 use plimsoll_tls::{Client, TlsMachines};
 use serde_json::{Value, from_value, to_value};
 
-/// Where the engine's seconds go.
-pub type Seconds<'a> = &'a mut dyn FnMut(EngineSecond);
+/// Where the engine's seconds go. It says after each whether the run goes on.
+pub type Seconds<'a> = &'a mut dyn FnMut(EngineSecond) -> ControlFlow<()>;
 
 /// What session machines found out in addition to their report, as JSON that only their workload reads; null if nothing.
 pub type Findings = Value;

@@ -127,6 +127,12 @@ pub trait Plan: fmt::Debug + Send + Sync {
         false
     }
 
+    /// The least length of a warm-up, in seconds, of which something must have been answered. Otherwise the target is dead,
+    /// and the trial ends there and fails. `None` if that can't be said of these sessions.
+    fn warm_up_must_answer_s(&self) -> Option<f64> {
+        None
+    }
+
     /// What is run after a trial at the same load, for comparison only.
     fn afterwards(&self) -> Option<Afterwards> {
         None

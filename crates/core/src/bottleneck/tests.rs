@@ -353,3 +353,25 @@ fn without_resources_it_is_unknown() {
     trial.target_resources = None;
     assert_eq!(told(&trial).0, Bottleneck::Unknown);
 }
+
+#[test]
+fn what_fails_outright_is_named_before_all_that_follows_from_it() {
+    let mut trial = failed();
+    trial.target_resources = None;
+    trial.gates.push(Outright::TargetDied.gate());
+    let ended = "target died: the target ended during the trial";
+    assert_eq!(bottleneck(&trial).as_deref(), Some(ended));
+    trial
+        .ledger
+        .because("the target ended during the trial: exit status: 1");
+    let ended = format!("{ended}: exit status: 1");
+    assert_eq!(bottleneck(&trial), Some(ended));
+
+    trial.gates[2] = Outright::WarmUpUnanswered.gate();
+    trial.ledger.frames_sent_in_all = 7;
+    let unanswered = bottleneck(&trial).expect("it failed");
+    assert!(
+        unanswered.starts_with("no answer: no request of the warm-up was answered (7"),
+        "{unanswered}"
+    );
+}

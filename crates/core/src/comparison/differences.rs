@@ -6,6 +6,7 @@ use std::fmt;
 use serde_json::Value;
 
 use crate::drift;
+use crate::outright::Outright;
 use crate::profile::{Length, Profile};
 use crate::record::{Environment, Parameters, Trial};
 
@@ -186,8 +187,9 @@ fn gates(trial: &Trial) -> String {
     let gates: Vec<String> = trial
         .gates
         .iter()
-        // These follow from what each trial saw of its target. Its phases show whether it was a soak.
-        .filter(|gate| !drift::is_soak_gate(&gate.name))
+        // Those of a soak follow from what each trial saw of its target, and its phases show whether it was one. A trial
+        // that failed outright has a gate more, under the same conditions.
+        .filter(|gate| !drift::is_soak_gate(&gate.name) && Outright::of(&gate.name).is_none())
         .map(|gate| format!("{} ≤ {}", gate.name, gate.threshold))
         .collect();
     gates.join(", ")

@@ -174,7 +174,8 @@ impl<W: SessionMachines, R: Readiness> Worker<W, R> {
                 self.tell_second(next_second - 1, meter.second_share(now_ns));
                 next_second += 1;
             }
-            if stop.load(Ordering::Relaxed) || now_ns >= self.window.grace_end_ns {
+            let stopped = stop.load(Ordering::Relaxed) || ending.has_come();
+            if stopped || now_ns >= self.window.grace_end_ns {
                 break;
             }
             if now_ns >= next_end_check_ns {

@@ -14,6 +14,7 @@ mod reach;
 mod rounds;
 mod sink;
 
+use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_core::latency::{Series, quantile_us};
@@ -342,7 +343,9 @@ fn drive(
         ..Options::new(sink.address(), sessions.count, profile)
     };
     let flag: &AtomicBool = &stop.flag();
-    let report = sessions.machines.run(&options, flag, &mut |_| {})?;
+    let report = sessions
+        .machines
+        .run(&options, flag, &mut |_| ControlFlow::Continue(()))?;
     Ok(Run {
         report,
         sessions: sessions.count,

@@ -1,5 +1,7 @@
 //! The client: drives a trial's work with the engine, in this process or in several.
 
+use std::ops::ControlFlow;
+
 use plimsoll_engine::Report;
 use plimsoll_workload::Findings;
 use plimsoll_workload::drive::Seconds;
@@ -84,7 +86,7 @@ pub(super) fn afterwards(asked: &Asked<'_>, url: &TargetUrl) -> Result<Option<Fi
         ..*asked
     };
     let client = Client::with(work, &asked, afterwards.name)?;
-    let (report, findings) = client.drive(&asked, &mut |_| {})?;
+    let (report, findings) = client.drive(&asked, &mut |_| ControlFlow::Continue(()))?;
     let told_all = !report.interrupted && report.client_faults.is_empty();
     Ok(told_all.then_some(findings))
 }

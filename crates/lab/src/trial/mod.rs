@@ -28,12 +28,13 @@ pub mod subject;
 pub mod timeline;
 mod work;
 
-use std::ops::Deref;
+use std::ops::{ControlFlow, Deref};
 use std::time::Instant;
 
 use plimsoll_core::caveat::{Caveat, Doubt};
 use plimsoll_core::latency::LatencySet;
-use plimsoll_core::profile::Length;
+use plimsoll_core::outright::Outright;
+use plimsoll_core::profile::{Length, Profile};
 use plimsoll_core::record::{Probe, Probes, Second, TargetMemory, Trial};
 use plimsoll_engine::{EngineSecond, Options, Part, Report};
 use plimsoll_host::machine::probe;
@@ -105,6 +106,8 @@ struct Measured {
     /// The target's memory at moments of the trial.
     memory: TargetMemory,
     soundness: Soundness,
+    /// Why the trial fails, whatever its gates say.
+    outright: Vec<Outright>,
 }
 
 /// Runs one trial, of the whole profile or of a shorter one. `on_second` gets each second as it ends.
@@ -148,7 +151,8 @@ pub fn run(
     measured.short_of = room.short_of;
     if let Some(ending) = stage.target_ended()? {
         measured.report.ledger.because(&ending);
-    } else if !measured.report.interrupted {
+        measured.outright.insert(0, Outright::TargetDied);
+    } else if !measured.report.interrupted && measured.outright.is_empty() {
         measured.afterwards = afterwards(&asked, &stage.url)?;
     }
     let mut outcome = judge::judge(conditions, &stage, load, length, started_at, measured);
@@ -232,6 +236,7 @@ fn measure(
     let mut window_stats = WindowStats::new(conditions);
     let mut memory = MemoryReadings::new(conditions, stage);
     let mut over = sampling_epoch;
+    let mut warm_up = WarmUp::new(&*conditions.plan, &conditions.profile);
     let mut each_second = |second: EngineSecond| {
         over = Instant::now();
         watch.second_over();
@@ -239,6 +244,7 @@ fn measure(
         memory.second_over(&second, stage);
         let row = timeline::so_far(rows.add(&second), |name| monitor.latest(name));
         on_second(&row, &second.latency);
+        warm_up.second_over(&second)
     };
     let (report, findings) = client.drive(asked, &mut each_second)?;
     let closed = Instant::now();
@@ -266,7 +272,46 @@ fn measure(
         companion,
         memory,
         soundness,
+        outright: warm_up
+            .unanswered
+            .then_some(Outright::WarmUpUnanswered)
+            .into_iter()
+            .collect(),
     })
+}
+
+/// Ends a trial with its warm-up if nothing was answered until then, where the plan says that something must have been.
+struct WarmUp {
+    /// The first second that ends after the warm-up; `None` if it need not be looked at.
+    looked_at: Option<u64>,
+    unanswered: bool,
+}
+
+impl WarmUp {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "seconds of a trial"
+    )]
+    fn new(plan: &dyn Plan, profile: &Profile) -> Self {
+        let least_s = plan.warm_up_must_answer_s();
+        let end_s = (profile.ramp_s + profile.warm_up_s).ceil() as u64;
+        Self {
+            looked_at: least_s
+                .filter(|least_s| profile.warm_up_s >= *least_s)
+                .map(|_| end_s.saturating_sub(1)),
+            unanswered: false,
+        }
+    }
+
+    fn second_over(&mut self, second: &EngineSecond) -> ControlFlow<()> {
+        let ledger = &second.ledger;
+        if self.looked_at == Some(second.index) && ledger.frames_answered_in_all == 0 {
+            self.unanswered = true;
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 /// The companion's statistics over the measured window: reset at its start, read at its end.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
+use plimsoll_core::bottleneck::TARGET_ENDED;
 use plimsoll_core::record::{MemoryAt, Network, NetworkMode, Target};
 use plimsoll_core::secret::Secrets;
 use plimsoll_host::isolation::{Cgroup, Layout, OwnNetwork, no_own_network};
@@ -238,7 +239,7 @@ impl Staged {
             return Ok(None);
         };
         let status = started.child.try_ended()?;
-        Ok(status.map(|status| format!("the target ended during the trial: {status}")))
+        Ok(status.map(|status| format!("{TARGET_ENDED}: {status}")))
     }
 
     /// Ends target and companion. A target that cannot be ended would disturb the next trial.

@@ -1,6 +1,7 @@
 //! Every workload, driven by one process and by two.
 
 use std::net::SocketAddr;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -131,7 +132,7 @@ fn parts(work: &Work, options: &Options) -> Unsettled<Value> {
         let plan = work.plan(WORKLOADS).expect("a plan");
         let machines = work.machines(&*plan, &options.profile).expect("machines");
         let stop = AtomicBool::new(false);
-        let part = machines.run_part(&two, &options, &stop, &mut |_| {});
+        let part = machines.run_part(&two, &options, &stop, &mut |_| ControlFlow::Continue(()));
         serde_json::to_string(&part.expect("it runs")).expect("a report is JSON")
     };
     let mut all = Unsettled::empty(two.clock);
@@ -155,7 +156,7 @@ fn every_work_can_be_divided() {
         let two = machines.settle(parts(&work, &options)).expect("settled");
         assert_eq!(two.sessions, u64::from(SESSIONS), "{name}");
         let never = AtomicBool::new(false);
-        let one = machines.run(&options, &never, &mut |_| {});
+        let one = machines.run(&options, &never, &mut |_| ControlFlow::Continue(()));
         let one: Report = one.expect("it runs");
         // Connections of http try again while the trial lasts, so how often is a matter of time.
         let times = plan.workload().about().name != "http";
@@ -287,7 +288,9 @@ impl Session for Panics {
 fn a_panic_of_an_engine_thread_is_plimsolls_own_fault() {
     let (_socket, address) = nobody();
     let options = options(address);
-    let run = machines(Panics).run(&options, &AtomicBool::new(false), &mut |_| {});
+    let run = machines(Panics).run(&options, &AtomicBool::new(false), &mut |_| {
+        ControlFlow::Continue(())
+    });
     let error = Error::from(run.expect_err("it panics"));
     assert_eq!(error.exit_code(), 70, "{error}");
     assert!(error.to_string().contains("please report"), "{error}");

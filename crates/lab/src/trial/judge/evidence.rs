@@ -3,6 +3,7 @@
 use plimsoll_core::broken_gate;
 use plimsoll_core::caveat::{Evidence, GateSamples, Starved};
 use plimsoll_core::latency::{LatencySet, Series};
+use plimsoll_core::outright::Outright;
 use plimsoll_core::record::{Client, CompanionWindow, GateResult, TargetResources};
 use plimsoll_core::slo::{Gate, Metric, Slo};
 use plimsoll_host::isolation::Wanted;
@@ -30,9 +31,9 @@ pub(super) fn evidence(
 ) -> Evidence {
     let Showed { measured, used, .. } = *showed;
     let report = &measured.report;
-    // Lost or duplicated frames and dead sessions already fail the trial: no account and no number of samples makes
+    // Lost or duplicated frames, dead sessions and a dead target already fail the trial: no account and no number of samples makes
     // that better or worse.
-    let a_count_failed = slo.a_count_failed(gates);
+    let a_count_failed = slo.a_count_failed(gates) || Outright::among(gates).is_some();
     Evidence {
         send_lag_p999_us: used.client.send_lag.p999_us,
         client_busy_share: used.client.cpu_share,

@@ -151,6 +151,7 @@ fn verdict(conditions: &Conditions, stage: &Staged, showed: &Showed<'_>, slo: &S
     let measured = showed.measured;
     let mut gates = slo.judge(&measured.report.ledger, showed.latency);
     gates.extend(drift::gates(conditions, measured, slo));
+    gates.extend(measured.outright.iter().map(|outright| outright.gate()));
     let evidence = evidence::evidence(conditions, stage, showed, slo, &gates);
     let found = doubts(&evidence, &Limits::for_verdict(slo.tightest_ms(), &gates));
     let terms = conditions.terms();

@@ -1,6 +1,7 @@
 //! One process of a client that has several.
 
 use std::io::{stdin, stdout};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -26,7 +27,10 @@ pub fn serve(workloads: Registry, stop: &Stop) -> Result<()> {
         stop: stop.clone(),
         may_end: Arc::default(),
     };
-    let mut on_second = |second| others.tell(&Said::Second(Box::new(second)));
+    let mut on_second = |second| {
+        others.tell(&Said::Second(Box::new(second)));
+        ControlFlow::Continue(())
+    };
     let flag = stop.flag();
     let plan = order.work.plan(workloads)?;
     let machines = order.work.machines(&*plan, &order.options.profile)?;

@@ -1,6 +1,7 @@
 //! The command's side of a client of several processes.
 
 use std::io::BufReader;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::{ChildStdin, ChildStdout};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -116,7 +117,7 @@ impl ClientProcesses {
     }
 
     /// Begins with all of them at once, and returns when all are done. `on_second` gets each second as all of them saw
-    /// it.
+    /// it, and says whether they go on.
     ///
     /// # Errors
     /// One of them ended before it was done: without its part, nothing can be said about the trial. The others are
@@ -124,7 +125,7 @@ impl ClientProcesses {
     pub(in crate::trial) fn run(
         mut self,
         stop: &Stop,
-        on_second: &mut dyn FnMut(EngineSecond),
+        on_second: &mut dyn FnMut(EngineSecond) -> ControlFlow<()>,
     ) -> Result<Unsettled<Value>> {
         let clock = Clock::start_in(BEGINS_IN);
         for number in 0..self.members.len() {
@@ -133,8 +134,9 @@ impl ClientProcesses {
         let mut seconds = Seconds::new(self.members.len());
         let mut all = Unsettled::empty(clock);
         let mut kill_at = None;
+        let mut seen_enough = false;
         while self.members.iter().any(|member| !member.reported) {
-            if stop.requested() && kill_at.is_none() {
+            if (stop.requested() || seen_enough) && kill_at.is_none() {
                 self.stop_all();
                 kill_at = Some(Instant::now() + STOP_GRACE);
             }
@@ -156,13 +158,17 @@ impl ClientProcesses {
                 }
                 Some((_, Said::Ready)) | None => Vec::new(),
             };
-            complete.into_iter().for_each(&mut *on_second);
+            for second in complete {
+                seen_enough |= on_second(second).is_break();
+            }
         }
         self.stop_all();
         for member in &mut self.members {
             member.child.terminate(STOP_GRACE)?;
         }
-        all.report.interrupted |= stop.requested();
+        // Whoever was told that enough has been seen calls that a stop, too.
+        let interrupted = all.report.interrupted && !seen_enough;
+        all.report.interrupted = interrupted || stop.requested();
         Ok(all)
     }
 
@@ -335,8 +341,12 @@ mod tests {
     fn run(scripts: &[&str], stop: &Stop) -> (Vec<u64>, Result<Unsettled<Value>>) {
         let mut seen = Vec::new();
         let (_logs, started) = processes(scripts, stop);
-        let report = started
-            .and_then(|all| all.run(stop, &mut |second| seen.push(second.ledger.frames_due)));
+        let report = started.and_then(|all| {
+            all.run(stop, &mut |second| {
+                seen.push(second.ledger.frames_due);
+                ControlFlow::Continue(())
+            })
+        });
         (seen, report)
     }
 
@@ -387,10 +397,19 @@ mod tests {
         assert_eq!(all.pids().len(), 2);
         stop.request();
         let Unsettled { report, .. } = all
-            .run(&stop, &mut |_| {})
+            .run(&stop, &mut |_| ControlFlow::Continue(()))
             .expect("both tell what they have");
         assert!(report.interrupted);
         assert_eq!(report.sessions, 2);
+        // So does the wish of whoever gets the seconds, and then nobody was interrupted.
+        let seen = "{ready}; read clock; {second}; while read line; do :; done; {report}";
+        let (_logs, started) = processes(&[seen, seen], &Stop::new());
+        let report = started
+            .expect("ready")
+            .run(&Stop::new(), &mut |_| ControlFlow::Break(()))
+            .expect("both tell what they have")
+            .report;
+        assert_eq!((report.sessions, report.interrupted), (2, false));
         let (_, refused) = run(&[waits], &stop);
         let text = refused.expect_err("before it began").to_string();
         assert!(text.starts_with("interrupted while"), "{text}");

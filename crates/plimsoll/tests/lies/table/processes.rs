@@ -2,13 +2,6 @@
 
 use crate::entry::{HARMFUL, HARMLESS, Lie, Manifest, SOAK, Verdict, at_least, exactly, within};
 
-const DIED: &[&str] = &[
-    "newest_p50_ms",
-    "newest_p95_ms",
-    "frames_lost",
-    "sessions_died",
-];
-
 pub(super) const LIES: &[Lie] = &[
     // The process is dead from 3.0 to 4.2. A session's last answered flush was at 1.9 to 2.9, so
     // (4.2 − 2.425) · 50 · 30 = 2,660 frames are lost. (There are no resources: a process that was gone before the
@@ -18,7 +11,13 @@ pub(super) const LIES: &[Lie] = &[
         lie: "die",
         parameters: &[("AFTER_MS", "3000")],
         fault: "the process exits with status 1",
-        gates: DIED,
+        gates: &[
+            "newest_p50_ms",
+            "newest_p95_ms",
+            "frames_lost",
+            "sessions_died",
+            "target_died",
+        ],
         gates_perhaps: &["oldest_p95_ms"],
         caveats_perhaps: &["back-end-unchecked", "no-resources"],
         counters: &[
@@ -34,7 +33,12 @@ pub(super) const LIES: &[Lie] = &[
         lie: "restart",
         parameters: &[("AFTER_MS", "3000"), ("MS", "500")],
         fault: "all connections are dropped, counters are reset, and it serves again",
-        gates: DIED,
+        gates: &[
+            "newest_p50_ms",
+            "newest_p95_ms",
+            "frames_lost",
+            "sessions_died",
+        ],
         gates_perhaps: &["oldest_p95_ms"],
         counters: &[
             exactly("ledger.sessions_died", 30),

@@ -74,8 +74,33 @@ fn an_answer_that_nobody_asked_for_fails() {
     assert!(unasked > 0);
 }
 
-/// Fault of the report: a warm-up that failed was ignored. This server is ready, and then answers nothing. The first of
-/// its requests time out; the others, which are those of the window, never find a free connection.
+/// Fault of the report: a warm-up that failed was ignored. This server is ready, and then answers nothing. The trial ends
+/// with the warm-up. A window of a minute would show nothing more.
+#[test]
+fn a_warm_up_without_an_answer_ends_the_trial() {
+    let phases = "--ramp 0.2 --warm-up 2 --measured 60 --grace 5";
+    let ended = conclusive!(lying("dead", phases));
+    ended.expect_code(1);
+    let trial = expect_sound(&ended);
+    assert_eq!(trial.verdict(), "fail");
+    trial.expect_failed_by("warm_up_unanswered");
+    assert_eq!(trial.ledger("frames_answered_in_all"), 0);
+    // Seconds are whole: the third is the first that ends after the warm-up, 0.8 s into the window.
+    let due = trial.ledger("frames_due");
+    assert!(due < 2 * RATE, "{due}");
+    assert_eq!(trial.at("interrupted"), false);
+    let bottleneck = trial.at("bottleneck").as_str().expect("text");
+    let named = "no answer: no request of the warm-up was answered";
+    assert!(bottleneck.starts_with(named), "{bottleneck}");
+    assert!(
+        ended.stdout.contains("warm_up_unanswered"),
+        "{}",
+        ended.stdout
+    );
+}
+
+/// The same with a warm-up that is too short to tell, so the window is measured. The first requests time out; the others,
+/// which are those of the window, never find a free connection.
 #[test]
 fn a_server_that_is_dead_fails() {
     let ended = conclusive!(lying("dead", TIMED_OUT));
@@ -108,8 +133,11 @@ fn a_server_that_dies_fails() {
     );
     assert!(count(&trial, "http.connections.failed") > 0);
     let reasons = trial.at("ledger.reasons").as_object().expect("by name");
-    let ended = "the target ended during the trial: exit status: 1";
-    assert!(reasons.contains_key(ended), "{reasons:?}");
+    let died = "the target ended during the trial: exit status: 1";
+    assert!(reasons.contains_key(died), "{reasons:?}");
+    trial.expect_failed_by("target_died");
+    assert_eq!(trial.at("bottleneck"), &format!("target died: {died}"));
+    assert!(ended.stdout.contains("target_died"), "{}", ended.stdout);
 }
 
 /// Idle connections may be closed at any time. The client opens them again.

@@ -71,6 +71,7 @@ impl Work for EchoedMessages {
             connections: amount,
             period_ns: PERIOD_MS * NS_PER_MS,
             frame,
+            number: None,
             share_a_write: false,
             answers: Answers::Read(Opening {
                 request,

@@ -21,7 +21,7 @@ use crate::Http;
 use crate::account::TIMEOUT_NS;
 use crate::ask::Ask;
 use crate::check::Protocol;
-use crate::h1::{self, BROWSER_FIELDS, InvalidRequest, Method, Path, RequestSpec};
+use crate::h1::{self, BROWSER_FIELDS, Method, Path, RequestSpec};
 use crate::h2;
 use crate::h2_session::H2Session;
 use crate::load::{CONNECTIONS, HttpLoad, SIZES_BYTES, Test, slo};
@@ -67,15 +67,14 @@ impl HttpPlan {
 
     /// The machines of a job.
     fn drive(&self, job: &Job, load: Load) -> Result<Box<dyn Drive>, Refusal> {
-        let invalid = |error: InvalidRequest| Refusal::new(error.to_string());
-        self.with_spec(&job.to, |spec| match self.load.protocol {
+        Ok(match self.load.protocol {
             Protocol::H1 => {
-                let template = h1::Template::new(spec).map_err(invalid)?;
-                Ok(self.connections::<H1Session>(template, job, load))
+                let template = self.template(&job.to)?;
+                self.connections::<H1Session>(template, job, load)
             }
             Protocol::H2c => {
-                let template = h2::Template::new(spec).map_err(invalid)?;
-                Ok(self.connections::<H2Session>(Arc::new([template]), job, load))
+                let template = self.h2_template(&job.to)?;
+                self.connections::<H2Session>(Arc::new([template]), job, load)
             }
         })
     }
@@ -103,6 +102,12 @@ impl HttpPlan {
     /// The bytes of a request of HTTP/1.1.
     pub(crate) fn template(&self, to: &Endpoint) -> Result<h1::Template, Refusal> {
         let made = self.with_spec(to, h1::Template::new);
+        made.map_err(|error| Refusal::new(error.to_string()))
+    }
+
+    /// The fields of a request of HTTP/2.
+    pub(crate) fn h2_template(&self, to: &Endpoint) -> Result<h2::Template, Refusal> {
+        let made = self.with_spec(to, h2::Template::new);
         made.map_err(|error| Refusal::new(error.to_string()))
     }
 

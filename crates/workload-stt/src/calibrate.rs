@@ -84,6 +84,7 @@ impl Work for Speech {
             connections: amount,
             period_ns: FRAME_PERIOD_NS,
             frame: vec![0x5A; FRAME_BYTES],
+            number: None,
             share_a_write: false,
             answers: AnswersOfFlow::Unread {
                 frames: FRAMES_PER_PARTIAL,

@@ -125,7 +125,7 @@ impl Flow {
     }
 }
 
-/// Messages of connections that stay open. All are the same frame.
+/// Messages of connections that stay open. All are the same frame, except for its number if it has one.
 #[derive(Debug, Clone)]
 pub struct Messages {
     /// The connections.
@@ -134,10 +134,23 @@ pub struct Messages {
     pub period_ns: u64,
     /// The frame as it goes on the wire. It is not empty.
     pub frame: Vec<u8>,
+    /// The number that a frame carries, if each frame of a connection has another one.
+    pub number: Option<Number>,
     /// Whether messages of a connection that are due together go out in one write, as they do in the engine's sessions.
     pub share_a_write: bool,
     /// What comes back.
     pub answers: Answers,
+}
+
+/// The number of a frame, which counts up on each connection: four bytes, the highest first.
+#[derive(Debug, Clone, Copy)]
+pub struct Number {
+    /// The place of its first byte in the frame.
+    pub at: usize,
+    /// The number of the first frame.
+    pub first: u32,
+    /// The difference between two numbers.
+    pub step: u32,
 }
 
 /// What comes back to a bare loop.

@@ -76,22 +76,29 @@ struct Sending {
     per_s: f64,
     /// As many messages as one write may carry, one after the other.
     messages: Vec<u8>,
+    /// The number of each connection's next frame, if frames have one.
+    next_numbers: Vec<u32>,
 }
 
 impl Sending {
     fn new(flow: Messages, per_s: f64) -> Self {
-        let in_a_write = match flow.share_a_write {
+        // Frames with numbers are written one at a time.
+        let in_a_write = match flow.share_a_write && flow.number.is_none() {
             true => (WRITE_MAX_BYTES / flow.frame.len()).max(1),
             false => 1,
         };
         Self {
             per_s,
             messages: flow.frame.repeat(in_a_write),
+            next_numbers: match flow.number {
+                Some(number) => vec![number.first; flow.connections as usize],
+                None => Vec::new(),
+            },
             flow,
         }
     }
 
-    fn run(self, sink: &Sink, settings: &Settings, cpu: u32) -> Result<f64> {
+    fn run(mut self, sink: &Sink, settings: &Settings, cpu: u32) -> Result<f64> {
         let streams = self.connect(sink.address()).map_err(failed)?;
         let duration = Duration::from_secs_f64(settings.seconds);
         let cost_us = on_cpu(cpu, move || {
@@ -135,21 +142,33 @@ impl Sending {
         Ok(streams.into_iter().map(|(_, stream)| stream).collect())
     }
 
+    /// Gives the frame that is written next its number, if frames have one.
+    fn count_up(&mut self, place: usize) {
+        if let Some(number) = self.flow.number {
+            let next = &mut self.next_numbers[place];
+            self.messages[number.at..][..4].copy_from_slice(&next.to_be_bytes());
+            *next = next.wrapping_add(number.step);
+        }
+    }
+
     /// Sends on every connection, evenly spread. Returns how many messages went out.
-    fn send(&self, streams: &[TcpStream], duration: Duration) -> std::io::Result<u64> {
+    fn send(&mut self, streams: &[TcpStream], duration: Duration) -> std::io::Result<u64> {
         let count = streams.len() as u64;
         let frame_bytes = self.flow.frame.len();
         let (mut sent, mut written) = (0, 0);
         let mut read_buffer = vec![0; WRITE_MAX_BYTES];
+        let answers_are_read = self.opening().is_some();
         pace(duration, self.per_s, |due| {
             for first in sent..due.min(sent + count) {
-                let mut stream = &streams[usize::try_from(first % count).unwrap_or(0)];
-                if self.opening().is_some() {
+                let place = usize::try_from(first % count).unwrap_or(0);
+                let mut stream = &streams[place];
+                if answers_are_read {
                     read_some(stream, &mut read_buffer)?;
                 }
                 let mut left = to_usize((due - first).div_ceil(count)) * frame_bytes;
                 while left > 0 {
                     let bytes = left.min(self.messages.len());
+                    self.count_up(place);
                     match stream.write(&self.messages[..bytes]) {
                         Ok(_) => written += (bytes / frame_bytes) as u64,
                         Err(error) if error.kind() == ErrorKind::WouldBlock => {}

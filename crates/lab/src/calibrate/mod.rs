@@ -312,10 +312,11 @@ struct Run {
 }
 
 impl Run {
-    /// Whether all of the load was there, and answered if the work says so.
+    /// Whether all of the load was there, and answered if the work says so. A session may start more than once: with a
+    /// connection for each request, it does so with each.
     fn all_there(&self, work: &dyn Work) -> bool {
         let ledger = &self.report.ledger;
-        ledger.sessions_started == u64::from(self.sessions)
+        ledger.sessions_started >= u64::from(self.sessions)
             && (!work.all_are_answered() || ledger.frames_answered == ledger.frames_due)
     }
 }

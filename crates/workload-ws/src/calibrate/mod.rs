@@ -286,6 +286,7 @@ fn messages(content: &Content, connections: u32, period_ns: u64, answers: Answer
         connections,
         period_ns,
         frame,
+        number: None,
         share_a_write: true,
         answers,
     })

@@ -185,6 +185,12 @@ pub struct Manifest {
     pub file: PathBuf,
 }
 
+/// A list of whole numbers that are not negative.
+fn numbers(value: &Value) -> Option<Vec<u64>> {
+    let number = |value: &Value| u64::try_from(value.as_integer()?).ok();
+    value.as_array()?.iter().map(number).collect()
+}
+
 fn one() -> u32 {
     1
 }
@@ -268,6 +274,12 @@ impl Manifest {
     pub fn list(&self, name: &str) -> Option<Vec<&str>> {
         let list = self.properties.get(name)?.as_array()?;
         Some(list.iter().filter_map(Value::as_str).collect())
+    }
+
+    /// The list of numbers that the manifest has under a key of its workload; `None` without the key.
+    #[must_use]
+    pub fn numbers(&self, name: &str) -> Option<Vec<u64>> {
+        numbers(self.properties.get(name)?)
     }
 
     /// How many bytes its own files and its runtime have, as far as the manifest names them.

@@ -283,6 +283,14 @@ fn loads_that_http_does_not_have_are_refused_with_what_it_has() {
         ),
         // What the target does not have, by its manifest.
         (
+            "run haproxy --body-bytes 16384",
+            ["--body-bytes 16384", "haproxy serves only 64, 1024 bytes"],
+        ),
+        (
+            "run haproxy --test sizes",
+            ["--test sizes", "serves no 16384 bytes"],
+        ),
+        (
             "run lying-http --protocol h2c",
             ["--protocol h2c", "lying-http does not speak it"],
         ),
@@ -450,6 +458,16 @@ fn a_manifest_that_says_what_cannot_be_is_refused_with_what_can() {
         &(plain + "[deviations]\nno-such-case = \"the library cannot\"\n"),
         &["no case no-such-case", "workload echo", "target.toml"],
     );
+    let of_http = |said: &str| {
+        let said = format!("{said}\ntier =");
+        let text = manifest_of("x", "exit 0").replace("\"echo\"", "\"http\"");
+        let manifest = file(files.path(), "target.toml", text.replace("tier =", &said));
+        Plimsoll::plain(["check", "--workload", "http", "--manifest"]).arg(manifest)
+    };
+    let numbers = ["body_bytes is [65]", "64, 1024, 16384, 65536, 1048576"];
+    refused_at_once(of_http("body_bytes = [65]"), &numbers);
+    let of_all_sizes = of_http("body_bytes = [64, 1024]");
+    refused_at_once(of_all_sizes, &["`body_bytes`", "infrastructure"]);
     let gateway = manifest_of("x", "exit 0").replace("\"echo\"", "\"ws\"")
         + "[deviations]\necho-text = \"known\"\nmisspelt = \"not\"\n";
     let manifest = file(files.path(), "target.toml", gateway);

@@ -20,12 +20,11 @@ from pathlib import Path
 WAIT_S = 10
 DRAIN_MS = 3000
 PATTERN = b"0123456789abcdef"
-# What HAProxy's buffers hold.
-SIZES = {"haproxy": (64, 1024)}
-ALL_SIZES = (64, 1024, 16384, 65536, 1048576)
+ALL_BYTES = (64, 1024, 16384, 65536, 1048576)
 
 NAME = sys.argv.pop(1) if len(sys.argv) > 1 else ""
 MANIFEST = tomllib.loads(Path("target.toml").read_text())
+SIZES = MANIFEST.get("body_bytes", ALL_BYTES)
 STOP = signal.Signals[f"SIG{MANIFEST['run'].get('stop_signal', 'TERM')}"]
 
 
@@ -143,7 +142,7 @@ class Serving(unittest.TestCase):
 
     def test_bytes_of_every_size(self) -> None:
         with self.subject.connect() as connection:
-            for size in SIZES.get(NAME, ALL_SIZES):
+            for size in SIZES:
                 response, body = ask(connection, "GET", f"/bytes/{size}")
                 self.assertEqual((response.status, body), (200, expected(size)), size)
                 self.assertEqual(response.headers["content-type"], "application/octet-stream")
@@ -210,7 +209,7 @@ class Life(unittest.TestCase):
     """Each with a program of its own."""
 
     def test_it_ends_with_an_answer_in_flight(self) -> None:
-        size = SIZES.get(NAME, ALL_SIZES)[-1]
+        size = SIZES[-1]
         with server() as subject:
             # More than the kernel's buffers hold. The client reads none of it before the end begins.
             count = 64 * 1024 * 1024 // size
@@ -232,7 +231,7 @@ class Life(unittest.TestCase):
             self.assertEqual(subject.status("/healthz"), 0)
 
     def test_a_client_that_does_not_read_does_not_hold_the_end_up(self) -> None:
-        size = SIZES.get(NAME, ALL_SIZES)[-1]
+        size = SIZES[-1]
         with server() as subject:
             with socket.create_connection(("127.0.0.1", subject.port), timeout=WAIT_S) as connection:
                 request = f"GET /bytes/{size} HTTP/1.1\r\nHost: a\r\n\r\n".encode()

@@ -63,6 +63,8 @@ pub enum Takes {
     OneOf(&'static [&'static str]),
     /// A list with at least one of these words, each once.
     SomeOf(&'static [&'static str]),
+    /// A list with at least one of these numbers, each once.
+    SomeOfNumbers(&'static [u64]),
     /// A list of lines of text, at least one.
     Lines,
     /// `true`, or `false` for a target of tier `test` only.
@@ -81,10 +83,10 @@ impl Takes {
     pub(super) fn takes(self, value: &Value) -> bool {
         match self {
             Self::OneOf(words) => value.as_str().is_some_and(|word| words.contains(&word)),
-            Self::SomeOf(words) => texts(value).is_some_and(|said| {
-                let once = |(place, word): (usize, &&str)| !said[..place].contains(word);
-                said.iter().all(|word| words.contains(word)) && said.iter().enumerate().all(once)
-            }),
+            Self::SomeOf(words) => texts(value).is_some_and(|said| each_once(&said, words)),
+            Self::SomeOfNumbers(numbers) => {
+                super::numbers(value).is_some_and(|said| each_once(&said, numbers))
+            }
             Self::Lines => texts(value).is_some_and(|said| said.iter().all(|text| is_line(text))),
             Self::TrueUnlessTest { .. } | Self::Port { .. } => value.is_bool(),
         }
@@ -99,10 +101,22 @@ impl Takes {
         match self {
             Self::OneOf(words) => quoted(words, " or "),
             Self::SomeOf(words) => format!("a list of some of {}, each once", quoted(words, ", ")),
+            Self::SomeOfNumbers(numbers) => {
+                let numbers: Vec<_> = numbers.iter().map(u64::to_string).collect();
+                format!("a list of some of {}, each once", numbers.join(", "))
+            }
             Self::Lines => "a list of texts, each one line".to_owned(),
             Self::TrueUnlessTest { .. } | Self::Port { .. } => "true or false".to_owned(),
         }
     }
+}
+
+/// Whether a list has something, only what may be said, and each of it once.
+fn each_once<T: PartialEq>(said: &[T], known: &[T]) -> bool {
+    let once = |(place, item): (usize, &T)| !said[..place].contains(item);
+    !said.is_empty()
+        && said.iter().all(|item| known.contains(item))
+        && said.iter().enumerate().all(once)
 }
 
 /// A list of at least one text.

@@ -185,6 +185,12 @@ pub struct Manifest {
     pub file: PathBuf,
 }
 
+/// A list of whole numbers that are not negative.
+fn numbers(value: &Value) -> Option<Vec<u64>> {
+    let number = |value: &Value| u64::try_from(value.as_integer()?).ok();
+    value.as_array()?.iter().map(number).collect()
+}
+
 fn one() -> u32 {
     1
 }
@@ -281,6 +287,12 @@ impl Manifest {
     pub fn settings(&self) -> Vec<String> {
         let told = self.list(SETTINGS).unwrap_or_default();
         told.into_iter().map(str::to_owned).collect()
+    }
+
+    /// The list of numbers that the manifest has under a key of its workload; `None` without the key.
+    #[must_use]
+    pub fn numbers(&self, name: &str) -> Option<Vec<u64>> {
+        numbers(self.properties.get(name)?)
     }
 
     /// How many bytes its own files and its runtime have, as far as the manifest names them.

@@ -60,10 +60,15 @@ pub(crate) fn keys(workload: &str) -> Option<Keys> {
 }
 
 /// A key of each further kind.
-const TOY: [Key; 3] = [
+const TOY: [Key; 4] = [
     Key {
         name: "colours",
         takes: Takes::SomeOf(&["red", "green"]),
+        required: false,
+    },
+    Key {
+        name: "lengths",
+        takes: Takes::SomeOfNumbers(&[64, 1_024]),
         required: false,
     },
     Key {
@@ -263,6 +268,18 @@ fn a_key_may_take_a_list_of_words_or_of_lines() {
             error.ends_with("say a list of texts, each one line"),
             "{error}"
         );
+    }
+}
+
+#[test]
+fn a_key_may_take_a_list_of_numbers() {
+    let manifest = toy("lengths = [1024, 64]\n").expect("valid");
+    assert_eq!(manifest.numbers("lengths"), Some(vec![1024, 64]));
+    assert_eq!(toy("").expect("valid").numbers("lengths"), None);
+    for value in ["[65]", "[]", "64", "[64, 64]", "[\"64\"]", "[-64]"] {
+        let error = toy(&format!("lengths = {value}\n")).expect_err(value);
+        let words = "say a list of some of 64, 1024, each once";
+        assert_eq!(error, format!("lengths is {value}; {words}"));
     }
 }
 

@@ -38,7 +38,10 @@ pub(super) fn cases(offer: &Offer) -> Vec<Case> {
         cases.extend(of_bodies());
     }
     if offer.has(Route::Bytes) {
-        cases.extend(of_windows());
+        cases.push(window_of_a_stream());
+    }
+    if offer.has_bytes(LARGEST) {
+        cases.extend(of_large_answers());
     }
     if can_be_busy(offer) {
         cases.push(
@@ -134,14 +137,18 @@ fn of_bodies() -> Vec<Case> {
     ]
 }
 
-fn of_windows() -> Vec<Case> {
+fn window_of_a_stream() -> Case {
+    case(
+        "h2c-window-of-a-byte",
+        "The target sends no more than a stream's window allows, and goes on when it opens by a byte",
+        "no body in a window of 0, then a byte for each of 64 bytes of window",
+        window_of_a_byte,
+    )
+}
+
+/// A smaller answer is sent before a window or a reset can stop it.
+fn of_large_answers() -> Vec<Case> {
     vec![
-        case(
-            "h2c-window-of-a-byte",
-            "The target sends no more than a stream's window allows, and goes on when it opens by a byte",
-            "no body in a window of 0, then a byte for each of 64 bytes of window",
-            window_of_a_byte,
-        ),
         case(
             "h2c-window-of-the-connection",
             "The target sends no more than the connection's window allows, and goes on when it opens",
@@ -162,7 +169,7 @@ fn routes(site: &Site<'_>) -> Verdict {
     let mut all = one_of_each(site);
     all.push(Exchange::root(&host).head());
     all.push(Exchange::unknown(&host, "/nothing"));
-    if site.suite.offer.has(Route::Bytes) {
+    if site.suite.offer.has_bytes(LARGEST) {
         all.push(Exchange::bytes(&host, LARGEST));
     }
     let mut lines = [H2Line::open(site)?, H2Line::open(site)?];

@@ -78,7 +78,7 @@ pub(super) fn cases(offer: &Offer) -> Vec<Case> {
 
 /// Whether a request can be in flight: one with a body, or with an answer that takes its time.
 pub(super) fn can_be_busy(offer: &Offer) -> bool {
-    offer.has(Route::Sum) || offer.has(Route::Bytes)
+    offer.has(Route::Sum) || offer.has_bytes(LARGEST)
 }
 
 /// A case of the end.

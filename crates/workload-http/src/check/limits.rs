@@ -68,7 +68,7 @@ pub(super) fn cases(offer: &Offer) -> Vec<Case> {
     if offer.has(Route::Sum) {
         cases.extend(of_bodies());
     }
-    if offer.has(Route::Bytes) {
+    if offer.has_bytes(DEAF_ANSWER_BYTES) {
         cases.push(
             Case::new(
                 "limits-deaf-clients",
@@ -337,7 +337,7 @@ fn vanished(site: &Site<'_>) -> Verdict {
     if site.suite.offer.has(Route::Sum) {
         beginnings.push(unfinished_body(site));
     }
-    if site.suite.offer.has(Route::Bytes) {
+    if site.suite.offer.has_bytes(super::LARGEST) {
         // Who closes with bytes unread resets the connection.
         beginnings.push(
             Exchange::bytes(&host(site), super::LARGEST)

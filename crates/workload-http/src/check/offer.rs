@@ -67,26 +67,35 @@ impl Protocol {
 }
 
 /// Which sizes `/bytes` has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sizes {
     /// Each from 1 to [`LARGEST`].
     All,
-    /// Those of [`FILES`]: a finished program serves them as files.
-    Files,
+    /// These of [`FILES`]: a finished program serves them as files.
+    Files(Vec<usize>),
 }
 
 /// The largest answer of `/bytes`.
 pub const LARGEST: usize = 1024 * 1024;
 
-/// The sizes of a finished program.
+/// The sizes of a finished program, if its manifest names no others.
 pub const FILES: [usize; 5] = [64, 1024, 16_384, 65_536, LARGEST];
 
 impl Sizes {
     /// Sizes to try: the least, the largest, and some between.
-    pub(super) fn sample(self) -> &'static [usize] {
+    pub(super) fn sample(&self) -> &[usize] {
         match self {
             Self::All => &[1, 2, 15, 16, 17, 65_536, LARGEST],
-            Self::Files => &FILES,
+            Self::Files(files) => files,
+        }
+    }
+
+    /// Whether this is one of them.
+    #[must_use]
+    pub fn has(&self, bytes: usize) -> bool {
+        match self {
+            Self::All => (1..=LARGEST).contains(&bytes),
+            Self::Files(files) => files.contains(&bytes),
         }
     }
 }
@@ -124,17 +133,16 @@ impl Offer {
     pub fn of_infrastructure() -> Self {
         Self {
             routes: vec![Route::Root, Route::Bytes],
-            sizes: Sizes::Files,
+            sizes: Sizes::Files(FILES.to_vec()),
             metrics: false,
             ..Self::default()
         }
     }
 
-    /// Whether `/bytes` has this size.
+    /// Whether it has `/bytes` in this size.
     #[must_use]
-    pub fn has_bytes(&self, bytes: u64) -> bool {
-        let is = |size: &usize| u64::try_from(*size) == Ok(bytes);
-        self.sizes == Sizes::All || FILES.iter().any(is)
+    pub fn has_bytes(&self, bytes: usize) -> bool {
+        self.has(Route::Bytes) && self.sizes.has(bytes)
     }
 
     /// Whether it has this route.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use plimsoll_conformance::Verdict;
 
 use super::exchange::{Exchange, body};
-use super::offer::{FILES, Offer, Route, Sizes};
+use super::offer::{LARGEST, Offer, Route, Sizes};
 use super::routes::{host, pages};
 use super::talk::Line;
 use super::{Case, Site, case};
@@ -77,10 +77,13 @@ fn sixteen(site: &Site<'_>) -> Verdict {
 
 fn lengths(site: &Site<'_>) -> Verdict {
     let host = host(site);
-    let sizes: Vec<usize> = match site.suite.offer.sizes {
+    let sizes: Vec<usize> = match &site.suite.offer.sizes {
         Sizes::All => (1..=TOGETHER).collect(),
-        // Without the largest: 16 MiB would be no case of order.
-        Sizes::Files => FILES[..4].iter().copied().cycle().take(TOGETHER).collect(),
+        Sizes::Files(files) => {
+            // Without the largest: 16 MiB would be no case of order.
+            let small = files.iter().copied().filter(|size| *size < LARGEST);
+            small.cycle().take(TOGETHER).collect()
+        }
     };
     let exchanges = sizes.iter().map(|size| Exchange::bytes(&host, *size));
     together(site, &exchanges.collect::<Vec<_>>())

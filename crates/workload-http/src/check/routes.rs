@@ -8,7 +8,7 @@ use plimsoll_conformance::Verdict;
 use super::answer::{Answer, Framing};
 use super::date;
 use super::exchange::{Exchange, WRONG_METHOD};
-use super::offer::{Offer, Route, Sizes};
+use super::offer::{FILES, Offer, Route};
 use super::talk::Line;
 use super::{Case, Site, case};
 
@@ -186,9 +186,13 @@ fn bytes(site: &Site<'_>) -> Verdict {
 
 fn other_sizes(site: &Site<'_>) -> Verdict {
     let mut line = Line::open(site)?;
-    let files_only = site.suite.offer.sizes == Sizes::Files;
-    let no_file = files_only.then_some("63");
-    for size in NO_SIZES.into_iter().chain(no_file) {
+    let sizes = &site.suite.offer.sizes;
+    let no_file = FILES
+        .into_iter()
+        .chain([63])
+        .filter(|size| !sizes.has(*size));
+    let no_file = no_file.map(|size| size.to_string());
+    for size in NO_SIZES.map(str::to_owned).into_iter().chain(no_file) {
         let path = format!("/bytes/{size}");
         line.ask(&Exchange::unknown(&host(site), &path))?;
     }

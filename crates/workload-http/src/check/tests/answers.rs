@@ -8,7 +8,7 @@ use super::request::Request;
 use super::server::Shared;
 use crate::check::date;
 use crate::check::exchange::{json, pattern, sum};
-use crate::check::offer::{LARGEST, Offer, Route, Sizes};
+use crate::check::offer::{LARGEST, Route};
 
 struct Page {
     status: u16,
@@ -133,7 +133,7 @@ fn numbered(path: &str, shared: &Shared) -> Option<Page> {
     match route {
         "bytes" if shared.offer.has(Route::Bytes) => {
             let size = usize::try_from(number).ok()?;
-            let there = has_size(&shared.offer, size);
+            let there = shared.offer.sizes.has(size);
             let kind = match defect {
                 Defect::BytesAreText => "text/plain",
                 _ => "application/octet-stream; charset=binary",
@@ -157,13 +157,6 @@ fn numbered(path: &str, shared: &Shared) -> Option<Page> {
             Some(page(200, "application/json", body))
         }
         _ => None,
-    }
-}
-
-fn has_size(offer: &Offer, size: usize) -> bool {
-    match offer.sizes {
-        Sizes::All => (1..=LARGEST).contains(&size),
-        Sizes::Files => crate::check::FILES.contains(&size),
     }
 }
 

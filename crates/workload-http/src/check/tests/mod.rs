@@ -19,7 +19,7 @@ use std::time::Duration;
 use plimsoll_conformance::subject::{Bench as _, Environment};
 use plimsoll_conformance::{CaseResult, Check as _, CheckReport, Options, Subject, Witnesses};
 
-use super::{HttpSuite, Offer, Route};
+use super::{FILES, HttpSuite, Offer, Protocol, Route, Sizes};
 use server::FakeBench;
 
 /// What is wrong with a server of these tests.
@@ -205,6 +205,39 @@ fn a_target_has_the_cases_of_what_it_offers() {
     assert!(root_only.len() < of_files.len());
 }
 
+/// A finished program that serves two sizes, by both protocols.
+fn of_small_files() -> Offer {
+    Offer {
+        sizes: Sizes::Files(vec![64, 1024]),
+        protocols: Protocol::ALL.to_vec(),
+        ..Offer::of_infrastructure()
+    }
+}
+
+#[test]
+fn cases_of_large_answers_are_for_targets_that_have_such() {
+    let of_files = ids(Offer {
+        sizes: Sizes::Files(FILES.to_vec()),
+        ..of_small_files()
+    });
+    let of_small = ids(of_small_files());
+    let missing: Vec<&str> = of_files
+        .iter()
+        .filter(|id| !of_small.contains(id))
+        .map(String::as_str)
+        .collect();
+    let expected = [
+        "limits-deaf-clients",
+        "h2c-window-of-the-connection",
+        "h2c-reset-of-an-answer",
+        "h2c-goaway",
+        "life-drain-in-flight",
+        "life-drain-refuses",
+        "life-drain-timeout",
+    ];
+    assert_eq!(missing, expected);
+}
+
 fn passes_every_case(offer: Offer) {
     let report = check(offer, Defect::None, None);
     let (disturbed, failed): (Vec<_>, Vec<_>) = report
@@ -226,6 +259,11 @@ fn an_honest_server_passes_every_case() {
 #[test]
 fn an_honest_server_of_files_passes_every_case_that_it_has() {
     passes_every_case(Offer::of_infrastructure());
+}
+
+#[test]
+fn an_honest_server_of_small_files_passes_every_case_that_it_has() {
+    passes_every_case(of_small_files());
 }
 
 /// Each defect, the cases that must show it, and one that is not about it.

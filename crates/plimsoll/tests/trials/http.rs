@@ -3,11 +3,13 @@
 //!
 //! - [`honest`]: what a trial of a good server shows, for each protocol and test;
 //! - [`faults`]: a server with a fault fails, and the record names it;
-//! - [`pacing`]: what the clock of the client shows, and a client that is at its limit.
+//! - [`pacing`]: what the clock of the client shows, and a client that is at its limit;
+//! - [`unlike`]: results that do not compare.
 
 mod faults;
 mod honest;
 mod pacing;
+mod unlike;
 
 use std::path::PathBuf;
 use std::sync::OnceLock;

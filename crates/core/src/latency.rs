@@ -162,6 +162,8 @@ impl LatencySet {
                 from_schedule: quantiles(Series::OldestFromSchedule),
                 from_write: quantiles(Series::OldestFromWrite),
             },
+            // A set does not know which of its samples are of which second.
+            worst_second_p99_ms: None,
         }
     }
 }
@@ -178,6 +180,10 @@ pub struct Latency {
     pub newest: Dual,
     /// Latency of the first frame that an answer covers.
     pub oldest: Dual,
+    /// Latency of the newest frame from the schedule, 99th percentile of the second in which it was greatest; `null` in
+    /// results of earlier versions.
+    #[serde(default)]
+    pub worst_second_p99_ms: Option<f64>,
 }
 
 /// The same latency from both starting points.

@@ -15,6 +15,8 @@ pub enum Metric {
     Newest(Percentile),
     /// Latency of the oldest frame of an answer.
     Oldest(Percentile),
+    /// Latency of the newest frame of an answer, 99th percentile of the second in which it was greatest.
+    WorstSecond,
     /// Errors and protocol faults per partial.
     ErrorRate,
     /// Frames lost.
@@ -97,6 +99,7 @@ impl Metric {
         let newest = Percentile::ALL.iter().map(|(p, _)| Self::Newest(*p));
         let oldest = Percentile::ALL.iter().map(|(p, _)| Self::Oldest(*p));
         newest.chain(oldest).chain([
+            Self::WorstSecond,
             Self::ErrorRate,
             Self::FramesLost,
             Self::FramesDuplicated,
@@ -114,6 +117,7 @@ impl Metric {
         match self {
             Self::Newest(percentile) => format!("newest_{}_ms", percentile.name()),
             Self::Oldest(percentile) => format!("oldest_{}_ms", percentile.name()),
+            Self::WorstSecond => "worst_second_p99_ms".to_owned(),
             Self::ErrorRate => "error_rate".to_owned(),
             Self::FramesLost => "frames_lost".to_owned(),
             Self::FramesDuplicated => "frames_duplicated".to_owned(),
@@ -135,6 +139,7 @@ impl Metric {
         match self {
             Self::Newest(percentile) => percentile.of(&latency.newest.from_schedule),
             Self::Oldest(percentile) => percentile.of(&latency.oldest.from_schedule),
+            Self::WorstSecond => latency.worst_second_p99_ms,
             Self::ErrorRate => ledger.error_rate(),
             Self::FramesLost => Some(ledger.frames_lost as f64),
             Self::FramesDuplicated => Some(ledger.frames_duplicated as f64),
@@ -154,6 +159,7 @@ impl Metric {
             Self::Newest(percentile) | Self::Oldest(percentile) => {
                 Some(percentile.samples_needed())
             }
+            Self::WorstSecond => Some(Percentile::P99.samples_needed()),
             _ => None,
         }
     }

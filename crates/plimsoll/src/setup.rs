@@ -3,6 +3,7 @@
 
 pub(crate) mod deviations;
 pub(crate) mod plan;
+mod quota;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -147,6 +148,10 @@ pub(crate) fn conditions(
         slos.push(plan.slo());
         slos.extend(plan.further_slos());
     }
+    let quota_period_us = quota::period_us(place, &*plan);
+    if manifest.is_some() {
+        quota::must_leave_room(place.vcpu, quota_period_us, &slos)?;
+    }
     let mut slos = slos.into_iter();
     let headers = secrets::headers(load)?;
     let trust = trust(subject, load)?;
@@ -168,7 +173,7 @@ pub(crate) fn conditions(
         probe: Some(probe(&placement)?),
         placement,
         network,
-        quota_period_us: quota_period_us(place),
+        quota_period_us,
         back_end,
         configured: which.url.is_none(),
         log_folder,
@@ -247,18 +252,6 @@ fn network(
         (Err(why), None) => Ok(loopback(&why)),
         (Err(why), Some(_)) => Err(no_own_network(&why).into()),
     }
-}
-
-/// The quota's period: as requested, or longer if the quota would otherwise be below the millisecond that the kernel
-/// demands.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "microseconds of a period; the placement refuses a vCPU below 0.01"
-)]
-fn quota_period_us(place: &Where) -> u64 {
-    let least_us = (1_000.0 / place.vcpu).ceil() as u64;
-    (place.quota_period_ms * 1_000).max(least_us)
 }
 
 /// The engine's tick: as requested, otherwise the usual one of the workload.

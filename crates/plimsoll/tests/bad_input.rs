@@ -74,8 +74,21 @@ fn values_that_make_no_sense_are_refused_with_what_does() {
         ("--nonsense", ["--nonsense", "--help"]),
         ("--pid 1", ["--pid", "--url"]),
         ("--cgroup /x", ["--cgroup", "--url"]),
+        (
+            "--vcpu 0.5 --quota-period-ms 300",
+            ["--quota-period-ms 300", "at most --quota-period-ms 200"],
+        ),
+        (
+            "--workload http --vcpu 0.1",
+            ["--vcpu 0.1", "at least --vcpu 0.17"],
+        ),
     ] {
-        refused_at_once(run(&format!("rust-axum --sessions 5 {flags}")), &names);
+        let target = if flags.contains("http") {
+            "rust-epoll-http"
+        } else {
+            "rust-axum"
+        };
+        refused_at_once(run(&format!("{target} --sessions 5 {flags}")), &names);
     }
     refused_at_once(run("rust-axum --sessions 0"), &["--sessions", "1..="]);
     refused_at_once(run("rust-axum"), &["--sessions", "--help"]);

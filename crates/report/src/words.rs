@@ -52,7 +52,7 @@ pub fn given(vcpu: Option<f64>) -> String {
 /// The four latency series with their names, in display order.
 #[must_use]
 pub fn latency_rows(latency: &Latency) -> [(&'static str, &Quantiles); 4] {
-    let Latency { newest, oldest } = latency;
+    let Latency { newest, oldest, .. } = latency;
     [
         ("newest, from the schedule", &newest.from_schedule),
         ("newest, from the write", &newest.from_write),

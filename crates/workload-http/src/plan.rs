@@ -164,6 +164,10 @@ impl Plan for HttpPlan {
         0
     }
 
+    fn quota_period_us(&self) -> u64 {
+        0
+    }
+
     fn first_load(&self) -> u32 {
         1_000
     }

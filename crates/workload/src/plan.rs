@@ -46,6 +46,12 @@ pub trait Plan: fmt::Debug + Send + Sync {
         Options::DEFAULT_TICK_US
     }
 
+    /// The usual period of the CPU quota of a target with less than a vCPU, in µs. It comes close to a slower core. A
+    /// workload whose gates are tight has 0: the shortest period that the kernel allows.
+    fn quota_period_us(&self) -> u64 {
+        10_000
+    }
+
     /// The load that a search tries first, unless the user gave another.
     fn first_load(&self) -> u32 {
         400

@@ -70,6 +70,9 @@ pub struct Second {
     pub newest_p50_ms: Option<f64>,
     /// Newest-frame latency, 95th percentile from the schedule.
     pub newest_p95_ms: Option<f64>,
+    /// Newest-frame latency, 99th percentile from the schedule.
+    #[serde(default)]
+    pub newest_p99_ms: Option<f64>,
     /// Newest-frame latency, maximum from the schedule.
     pub newest_max_ms: Option<f64>,
     /// Oldest-frame latency, 50th percentile from the schedule.
@@ -97,6 +100,15 @@ pub struct Second {
     pub companion_cpu_cores: Option<f64>,
 }
 
+impl Second {
+    /// The greatest 99th percentile that one of these seconds has, of newest-frame latency from the schedule.
+    #[must_use]
+    pub fn worst_p99_ms(seconds: &[Self]) -> Option<f64> {
+        let of_each = seconds.iter().filter_map(|second| second.newest_p99_ms);
+        of_each.reduce(f64::max)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,6 +133,12 @@ mod tests {
         let json = serde_json::to_string(&second).unwrap();
         let again: Second = serde_json::from_str(&json).unwrap();
         assert_eq!(again, second);
+        let worse = Second {
+            newest_p99_ms: Some(3.0),
+            ..second
+        };
+        assert_eq!(Second::worst_p99_ms(&[second]), None);
+        assert_eq!(Second::worst_p99_ms(&[second, worse]), Some(3.0));
         for phase in Phase::OF_SECONDS {
             assert_eq!(serde_json::to_value(phase).unwrap(), phase.key());
         }

@@ -55,6 +55,22 @@ fn no_server_may_break_what_every_slo_has() {
 }
 
 #[test]
+fn the_worst_second_is_a_gate_of_its_own() {
+    let slo = Slo::of("worst", &[(Metric::WorstSecond, 500.0)]);
+    assert_eq!(slo.samples_needed(), 1_000);
+    assert_eq!(slo.tightest_ms(), Some(500.0));
+    let (ledger, set) = good_trial();
+    let mut latency = set.summary();
+    let passes = |latency: &Latency| slo.judge(&ledger, latency)[0].pass;
+    // Not observed: results of earlier versions, or no answer at all.
+    assert!(!passes(&latency));
+    latency.worst_second_p99_ms = Some(500.0);
+    assert!(passes(&latency));
+    latency.worst_second_p99_ms = Some(500.1);
+    assert!(!passes(&latency));
+}
+
+#[test]
 fn a_target_that_never_answers_does_not_pass() {
     let gates = by_latency().judge(&Ledger::default(), &LatencySet::new().summary());
     let newest = gates

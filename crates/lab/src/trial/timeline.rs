@@ -44,6 +44,7 @@ impl Rows {
             sessions_lost: lost(now) - lost(last),
             newest_p50_ms: at_ms(latency, Series::NewestFromSchedule, 0.5),
             newest_p95_ms: at_ms(latency, Series::NewestFromSchedule, 0.95),
+            newest_p99_ms: at_ms(latency, Series::NewestFromSchedule, 0.99),
             newest_max_ms: at_ms(latency, Series::NewestFromSchedule, 1.0),
             oldest_p50_ms: at_ms(latency, Series::OldestFromSchedule, 0.5),
             oldest_p95_ms: at_ms(latency, Series::OldestFromSchedule, 0.95),

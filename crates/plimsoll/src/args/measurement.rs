@@ -31,9 +31,10 @@ pub(crate) struct Where {
     /// vCPU for the target; a fraction is set as a CPU quota
     #[arg(long, value_name = "X", default_value_t = 1.0)]
     pub(crate) vcpu: f64,
-    /// Period of the CPU quota in milliseconds: 10 comes close to a slower core, 100 is what containers use
-    #[arg(long, value_name = "MS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1000))]
-    pub(crate) quota_period_ms: u64,
+    /// Period of the CPU quota in milliseconds: 10 comes close to a slower core, 100 is what containers use [default: the
+    /// workload's, 10 or the shortest possible]
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub(crate) quota_period_ms: Option<u64>,
     /// CPUs of the target, for example 2-3 [default: the last ones]
     #[arg(long, value_name = "LIST")]
     pub(crate) target_cpus: Option<String>,

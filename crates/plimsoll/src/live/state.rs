@@ -249,6 +249,7 @@ fn latency_of(metric: Metric, second: &Second, latency: &LatencySet) -> Option<O
     match metric {
         Metric::Newest(Percentile::P50) => Some(second.newest_p50_ms),
         Metric::Newest(Percentile::P95) => Some(second.newest_p95_ms),
+        Metric::Newest(Percentile::P99) | Metric::WorstSecond => Some(second.newest_p99_ms),
         Metric::Newest(Percentile::Max) => Some(second.newest_max_ms),
         Metric::Oldest(Percentile::P50) => Some(second.oldest_p50_ms),
         Metric::Oldest(Percentile::P95) => Some(second.oldest_p95_ms),

@@ -147,16 +147,25 @@ impl Trial {
 /// Validates a record against a checked-in schema.
 #[track_caller]
 pub(crate) fn expect_valid(record: &Value, schema: &str) {
+    let faults = faults_by(record, schema);
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// Whether a record matches the checked-in schema of that name.
+pub(crate) fn is_valid(record: &Value, schema: &str) -> bool {
+    faults_by(record, schema).is_empty()
+}
+
+fn faults_by(record: &Value, schema: &str) -> Vec<String> {
     let path = super::root().join("crates/report/schema").join(schema);
     let text = std::fs::read_to_string(&path)
         .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let schema: Value = serde_json::from_str(&text).expect("the schema is JSON");
     let validator = jsonschema::validator_for(&schema).expect("the schema is one");
-    let faults: Vec<_> = validator
+    validator
         .iter_errors(record)
         .map(|fault| format!("{}: {fault}", fault.instance_path()))
-        .collect();
-    assert!(faults.is_empty(), "{}", faults.join("\n"));
+        .collect()
 }
 
 /// The names of the blocking ones among these caveats.

@@ -78,7 +78,7 @@ fn what_a_user_gets_wrong_is_one_line() {
 }
 
 /// Copies the trial records of a result folder, each modified by `change`.
-fn copy(from: &Path, to: &Path, change: impl Fn(&mut Value)) -> PathBuf {
+pub(crate) fn copy(from: &Path, to: &Path, change: impl Fn(&mut Value)) -> PathBuf {
     std::fs::create_dir_all(to).expect("mkdir");
     for entry in std::fs::read_dir(from).expect("a folder").flatten() {
         let name = entry.file_name().into_string().expect("UTF-8");
@@ -106,7 +106,7 @@ fn costs_more(by: f64) -> impl Fn(&mut Value) {
     }
 }
 
-fn compare_folders(a: &Path, b: &Path, flags: &str) -> Ended {
+pub(crate) fn compare_folders(a: &Path, b: &Path, flags: &str) -> Ended {
     let call = Plimsoll::measuring(["compare"]).arg(a).arg(b);
     let call = flags.split_whitespace().fold(call, Plimsoll::arg);
     call.run()

@@ -3,11 +3,19 @@
 //!
 //! - [`honest`]: what a trial of a good server shows, for each protocol and test;
 //! - [`faults`]: a server with a fault fails, and the record names it;
-//! - [`pacing`]: what the clock of the client shows, and a client that is at its limit.
+//! - [`pacing`]: what the clock of the client shows, and a client that is at its limit;
+//! - [`repeats`]: a server that is not the same at each start, or all the time;
+//! - [`unlike`]: results that do not compare;
+//! - [`complete`]: what no record and no manifest may leave out;
+//! - [`edges`]: a search of servers whose edge is known.
 
+mod complete;
+mod edges;
 mod faults;
 mod honest;
 mod pacing;
+mod repeats;
+mod unlike;
 
 use std::path::PathBuf;
 use std::sync::OnceLock;

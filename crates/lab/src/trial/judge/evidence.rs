@@ -116,7 +116,7 @@ fn shared_cores(conditions: &Conditions, measured: &Measured) -> bool {
 /// The samples behind a gate's percentile; `None` if the gate looks at no percentile.
 fn samples(gate: &Gate, latency: &LatencySet) -> Option<GateSamples> {
     let series = match gate.metric {
-        Metric::Newest(_) => Series::NewestFromSchedule,
+        Metric::Newest(_) | Metric::WorstSecond => Series::NewestFromSchedule,
         Metric::Oldest(_) => Series::OldestFromSchedule,
         _ => return None,
     };

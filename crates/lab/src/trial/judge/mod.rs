@@ -15,7 +15,9 @@ use plimsoll_core::caveat::{Caveat, Limits, doubts};
 use plimsoll_core::latency::Latency;
 use plimsoll_core::ledger::Ledger;
 use plimsoll_core::profile::Length;
-use plimsoll_core::record::{Environment, GateResult, SCHEMA_VERSION, SloVerdict, Trial, Verdict};
+use plimsoll_core::record::{
+    Environment, GateResult, SCHEMA_VERSION, Second, SloVerdict, Trial, Verdict,
+};
 use plimsoll_core::secret::Secrets;
 use plimsoll_core::slo::Slo;
 use plimsoll_engine::Report;
@@ -36,7 +38,8 @@ pub(super) fn judge(
     measured: Measured,
 ) -> FinishedTrial {
     let report = &measured.report;
-    let latency = report.latency.summary();
+    let mut latency = report.latency.summary();
+    latency.worst_second_p99_ms = Second::worst_p99_ms(&measured.seconds);
     let target_resources = resources::target(conditions, stage, load, &measured);
     let client = resources::client(conditions, &measured);
     let companion = resources::companion(conditions, &measured);

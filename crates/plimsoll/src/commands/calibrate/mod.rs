@@ -37,7 +37,7 @@ pub(crate) fn run(args: &CalibrateArgs, stop: &Stop) -> Result<ExitCode, Failure
     };
     let placement = setup::placement(&Where {
         vcpu: 1.0,
-        quota_period_ms: 10,
+        quota_period_ms: None,
         target_cpus: None,
         client_cpus: args.client_cpus.clone(),
         network: None,

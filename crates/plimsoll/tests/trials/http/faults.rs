@@ -79,7 +79,8 @@ fn an_answer_that_nobody_asked_for_fails() {
 #[test]
 fn a_warm_up_without_an_answer_ends_the_trial() {
     let phases = "--ramp 0.2 --warm-up 2 --measured 60 --grace 5";
-    let ended = conclusive!(lying("dead", phases));
+    // It answers its first `GET /`, whoever asks.
+    let ended = conclusive!(lying("dead", &format!("{phases} --test json")));
     ended.expect_code(1);
     let trial = expect_sound(&ended);
     assert_eq!(trial.verdict(), "fail");

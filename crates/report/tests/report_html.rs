@@ -194,6 +194,11 @@ fn a_ranking_leads_to_each_target() {
     assert_eq!(found(&page, "[data-test=chart-ranking] svg").len(), 1);
     assert_eq!(found(&page, "[data-test=chart-overlay] svg").len(), 1);
     assert!(text_of(&page, "[data-test=caveats]").contains("python-asgi-ft"));
+    let doubted = text_of(&page, "[data-test=row-caveats]");
+    assert!(
+        doubted.contains("near-floor") && doubted.contains("<floor>"),
+        "{doubted}"
+    );
 }
 
 #[test]

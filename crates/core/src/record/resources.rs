@@ -118,13 +118,14 @@ pub struct TargetResources {
     pub machine_memory_available_share: Option<f64>,
 }
 
-/// The memory of the target at moments of the trial. None of them is inside the measured window, because the kernel
-/// walks all pages of a process to count them.
+/// The memory of the target at moments of the trial outside the measured window, because the kernel walks all pages of a
+/// process to count them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TargetMemory {
     /// When it was ready, before the first connection.
     pub idle: Option<MemoryAt>,
-    /// Under load, in the last second before the measured window.
+    /// Under load, in the last second before the measured window; after the trial's first second if ramp and warm-up are
+    /// shorter than that.
     pub loaded: Option<MemoryAt>,
     /// Some seconds after the last connection has closed; `null` if the workload does not wait for that.
     pub after: Option<MemoryAt>,

@@ -97,20 +97,10 @@ impl Staged {
                     network: network.as_ref(),
                 };
                 let started = Started::start(conditions, manifest, &at, told, &secrets, stop)?;
-                let sizes = manifest.sizes();
                 Ok(Self {
                     url: TargetUrl::at(at.load(), &conditions.plan.told().path),
                     http_host: at.http().to_string(),
-                    target: Target {
-                        name: manifest.name.clone(),
-                        tier: manifest.tier.word().to_owned(),
-                        variant: manifest.variant().map(str::to_owned),
-                        settings: manifest.settings(),
-                        versions: versions(&started.child, &secrets),
-                        ships_bytes: sizes.ships_bytes,
-                        runtime_bytes: sizes.runtime_bytes,
-                        deviations: manifest.deviations.clone(),
-                    },
+                    target: told_of(manifest, &started.child, &secrets),
                     companion,
                     secrets,
                     memory_idle: memory(&started.source()),
@@ -308,6 +298,21 @@ impl Started {
         } else {
             Source::Group(view.clone())
         }
+    }
+}
+
+/// What is recorded of a target that we started.
+fn told_of(manifest: &Manifest, child: &Child, secrets: &Secrets) -> Target {
+    let sizes = manifest.sizes();
+    Target {
+        name: manifest.name.clone(),
+        tier: manifest.tier.word().to_owned(),
+        variant: manifest.variant().map(str::to_owned),
+        settings: manifest.settings(),
+        versions: versions(child, secrets),
+        ships_bytes: sizes.ships_bytes,
+        runtime_bytes: sizes.runtime_bytes,
+        deviations: manifest.deviations.clone(),
     }
 }
 

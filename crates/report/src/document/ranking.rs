@@ -27,13 +27,14 @@ pub(crate) fn document(ranking: &Ranking) -> Document {
     let doubted = ranking.rows.iter().flat_map(|row| {
         let name = words::target(&row.bracket.target);
         let told = |caveat: &Caveat| {
-            Text::strong(format!("{name}, "))
+            Text::strong(name.clone())
+                .then_plain(", ")
                 .joined(Text::code(&caveat.id))
                 .then_plain(format!(": {}", caveat.text))
         };
         row.caveats.iter().map(told).collect::<Vec<_>>()
     });
-    evidence.push(List::of(doubted).hooked("caveats"));
+    evidence.push(List::of(doubted).hooked("row-caveats"));
     let targets = ranking.rows.iter().map(|row| &row.bracket.target);
     for target in targets {
         evidence.push(belief::deviations(target));

@@ -71,6 +71,7 @@ impl Workload for Toy {
             _ => &About {
                 name: "other",
                 line: "",
+                floor: None,
             },
         }
     }

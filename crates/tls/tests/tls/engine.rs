@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
@@ -76,7 +77,10 @@ fn measured(
     let toys = Toys { message_bytes };
     let machines = TlsMachines::new(&toys, client);
     let options = Options::new(address, sessions, profile);
-    let report = run(&machines, &options, &AtomicBool::new(false), |_| {}).unwrap();
+    let report = run(&machines, &options, &AtomicBool::new(false), |_| {
+        ControlFlow::Continue(())
+    })
+    .unwrap();
     (report, serving.join().unwrap())
 }
 

@@ -35,9 +35,12 @@ pub struct Client {
     #[serde(default)]
     pub receive_wait_share: Option<f64>,
     /// Share of the time of the client's cores in which they were not idle: engine, simulator, sampling, received packets
-    /// and whatever else ran there.
+    /// and whatever else ran there. `null` if they were kept awake.
     #[serde(default)]
     pub cores_awake_share: Option<f64>,
+    /// How many of the client's CPUs ran a process of the lowest class, so that they never halted; `null` for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus_kept_awake: Option<usize>,
     /// The command's own process, including engine threads and sampling, plus the other processes of the client if it
     /// had several.
     #[serde(default)]

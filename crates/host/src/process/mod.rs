@@ -9,8 +9,10 @@
 //! ports  a free port, and whether one is taken
 //! stop_signal  the signal that asks a process to stop
 //! tree   the descendants of a process
+//! awake  processes that keep CPUs from halting
 //! ```
 
+mod awake;
 mod cap;
 mod child;
 mod log;
@@ -19,6 +21,7 @@ mod spawn;
 mod stop_signal;
 mod tree;
 
+pub use awake::Awake;
 pub use cap::LOG_MAX_BYTES;
 pub use child::{Child, Ended};
 pub use log::{first_json_line, last_lines};

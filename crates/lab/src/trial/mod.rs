@@ -38,6 +38,7 @@ use plimsoll_core::profile::{Length, Profile};
 use plimsoll_core::record::{Probe, Probes, Second, TargetMemory, Trial};
 use plimsoll_engine::{EngineSecond, Options, Part, Report};
 use plimsoll_host::machine::probe;
+use plimsoll_host::process::Awake;
 use plimsoll_host::resources::Recorded;
 use plimsoll_host::signals::Stop;
 use plimsoll_host::timestamp;
@@ -94,6 +95,8 @@ struct Measured {
     afterwards: Option<Findings>,
     /// The number of processes that drove the load.
     client_processes: u32,
+    /// CPUs of the client that were kept from halting.
+    client_cpus_awake: usize,
     /// What the machine had too little of for the requested load.
     short_of: Option<String>,
     seconds: Vec<Second>,
@@ -222,6 +225,13 @@ fn send_buffer_bytes(plan: &dyn Plan) -> usize {
     Options::SEND_BUFFER_BYTES.max(2 * frame_bytes)
 }
 
+/// Keeps the client's CPUs awake if it sleeps until each frame is due: then it sleeps thousands of times a second. Not if
+/// the target runs there too.
+fn keep_awake(conditions: &Conditions) -> Option<Awake> {
+    let exact = conditions.tick_us == 0 && !conditions.placement.shared();
+    exact.then(|| Awake::keep(&conditions.placement.client_cpus))
+}
+
 fn measure(
     asked: &Asked<'_>,
     stage: &mut Staged,
@@ -230,6 +240,7 @@ fn measure(
 ) -> Result<Measured> {
     let conditions = asked.conditions;
     let client = Client::start(asked, &stage.url)?;
+    let awake = keep_awake(conditions);
     let sampling_epoch = Instant::now();
     let monitor = stage.monitor(conditions, &client.others(), sampling_epoch)?;
     let mut rows = timeline::Rows::new(&conditions.profile);
@@ -264,6 +275,7 @@ fn measure(
         findings,
         afterwards: None,
         client_processes: asked.processes,
+        client_cpus_awake: awake.as_ref().map_or(0, Awake::cpus),
         short_of: None,
         seconds,
         recorded,

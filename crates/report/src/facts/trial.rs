@@ -117,6 +117,10 @@ pub fn client(client: &Client) -> Vec<Fact> {
             client.cores_awake_share.map(percent),
         ),
         (
+            "its CPUs kept awake",
+            client.cpus_kept_awake.map(|cpus| cpus.to_string()),
+        ),
+        (
             "processes that shared the sessions",
             client.processes.map(|processes| processes.to_string()),
         ),

@@ -80,6 +80,9 @@ pub struct CostAtLoad {
     pub rss_bytes_per_session: Option<f64>,
     /// Newest-frame latency, 95th percentile from the schedule: mean.
     pub newest_p95_ms: Option<f64>,
+    /// Newest-frame latency, 99th percentile from the schedule: mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub newest_p99_ms: Option<f64>,
     /// Newest-frame latency, median from the write: mean.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub newest_write_p50_ms: Option<f64>,

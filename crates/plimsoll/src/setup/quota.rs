@@ -35,7 +35,8 @@ fn least_period_us(vcpu: f64) -> u64 {
 /// # Errors
 /// One line with the shorter period, or with more vCPU if no period is short enough.
 pub(super) fn must_leave_room(vcpu: f64, period_us: u64, slos: &[Slo]) -> Result<(), Failure> {
-    if vcpu >= 1.0 {
+    // A whole vCPU has no quota, and the placement refuses what is too little or no number.
+    if !(0.01..1.0).contains(&vcpu) {
         return Ok(());
     }
     let on_newest = |gate: &&Gate| matches!(gate.metric, Metric::Newest(_) | Metric::WorstSecond);

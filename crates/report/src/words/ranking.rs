@@ -3,7 +3,7 @@
 use plimsoll_core::ranking::places;
 use plimsoll_core::record::{CostAtLoad, RankedTarget, Ranking, Tail};
 
-use super::{UNKNOWN, bytes, count, maybe, number, plain, us};
+use super::{UNKNOWN, bytes, count, maybe, ms, number, plain, us};
 use crate::facts;
 
 /// What was measured, in one line.
@@ -49,6 +49,8 @@ pub struct Row {
     pub per_vcpu: String,
     /// The cost at the common load: the mean, and the range over the trials.
     pub cost: String,
+    /// The tail of the newest frame's latency at the common load.
+    pub latency: String,
     /// Memory per session at the common load.
     pub memory: String,
     /// Lines of code.
@@ -61,6 +63,7 @@ pub struct Row {
 #[must_use]
 pub fn rows(ranking: &Ranking) -> Vec<Row> {
     let places = places(&ranking.rows);
+    let tail = tail(ranking);
     let of = |(row, (from, to)): (&RankedTarget, (usize, usize))| {
         let bracket = &row.bracket;
         let at_least = if bracket.lower_bound_only {
@@ -90,6 +93,13 @@ pub fn rows(ranking: &Ranking) -> Vec<Row> {
                 format!("{at_least}{}", number(value.round()))
             }),
             cost: cost.map_or_else(|| UNKNOWN.to_owned(), cost_of),
+            latency: maybe(
+                cost.and_then(|cost| match tail {
+                    Tail::P95 => cost.newest_p95_ms,
+                    Tail::P99 => cost.newest_p99_ms,
+                }),
+                ms,
+            ),
             memory: maybe(cost.and_then(|cost| cost.rss_bytes_per_session), bytes),
             lines_of_code: row.lines_of_code.map_or_else(|| UNKNOWN.to_owned(), count),
             first_broke: bracket
@@ -124,6 +134,16 @@ pub fn cost_head(ranking: &Ranking) -> String {
     match ranking.common_load {
         Some(load) => format!("{cost} at {load}"),
         None => cost,
+    }
+}
+
+/// The head of the latency column: `newest p99 at 300`.
+#[must_use]
+pub fn latency_head(ranking: &Ranking) -> String {
+    let tail = tail(ranking).name();
+    match ranking.common_load {
+        Some(load) => format!("newest {tail} at {load}"),
+        None => format!("newest {tail}"),
     }
 }
 

@@ -39,6 +39,7 @@ pub(crate) fn ranking() -> Ranking {
                     high: cost * 1.05,
                     rss_bytes_per_session: Some(48_200.0),
                     newest_p95_ms: Some(140.0),
+                    newest_p99_ms: Some(170.0),
                     newest_write_p50_ms: Some(cost / 1_000.0),
                     trials: vec!["trial-011.json".to_owned(), "trial-012.json".to_owned()],
                     left_out: u32::from(cost > 500.0),

@@ -141,7 +141,7 @@ request() {
 loop_or_thread() {
     for other in java-bare-vt-loop java-bare-loop java-bare-pt; do
         # shellcheck disable=SC2086  # words
-        compare "loop-or-thread-$other" java-bare-vt "$other" $http --warm-up 5 --sessions 15000 --pairs 2
+        compare "loop-or-thread-$other" java-bare-vt "$other" $http --warm-up 5 --sessions 15000 --pairs 3
     done
 }
 
@@ -150,7 +150,7 @@ pollers() {
     one=$(variant java-bare-vt poller-1 JAVA_FLAGS=-Djdk.pollerMode=1)
     two=$(variant java-bare-vt poller-2 JAVA_FLAGS=-Djdk.pollerMode=2)
     # shellcheck disable=SC2086  # words
-    compare pollers "$one" "$two" $http --warm-up 5 --sessions 15000 --pairs 2
+    compare pollers "$one" "$two" $http --warm-up 5 --sessions 15000 --pairs 3
 }
 
 warm_up() {

@@ -223,7 +223,12 @@ def line_of(run):
         return f"{where} {asked} {run['tool']}: not measured: {run['not_measured']}"
     shares = f"client {run['client_cores']:.2f} of a core, server {run['server_cores']:.2f}"
     disturbed = f"; DISTURBED by others, {run['others_cores']:.2f} of a core" if run["disturbed"] else ""
-    return f"{where} {asked} {run['tool']}: {run['said_per_second']:,.0f}/s; {shares}{disturbed}"
+    return f"{where} {asked} {name_of(run)}: {run['said_per_second']:,.0f}/s; {shares}{disturbed}"
+
+
+def name_of(run):
+    """The tool's name, and that it took its own figures back."""
+    return f"{run['tool']} (invalid)" if run.get("said", {}).get("verdict") == "invalid" else run["tool"]
 
 
 def number(value, digits=0):
@@ -245,7 +250,7 @@ def rate_rows(runs):
         cells = [number(run["said_per_second"]), number(run["counted_per_second"]), number(of_asked, 3)]
         cells += [number(run[f"{side}_us_per_request"], 2) for side in ("client", "server")]
         cells += [number(run[f"{side}_cores"], 2) for side in ("client", "server", "others")]
-        yield [run["tool"], asked, *cells, number(run["said"]["errors"])]
+        yield [name_of(run), asked, *cells, number(run["said"]["errors"])]
 
 
 def truth_rows(record, fault):
@@ -259,7 +264,7 @@ def truth_rows(record, fault):
             continue
         percentiles = run["said"]["percentiles_ms"] or {}
         cells = [number(run["said_per_second"]), *(number(percentiles.get(name), 2) for name in QUANTILES)]
-        yield [run["tool"], *cells, number(run["others_cores"], 2)]
+        yield [name_of(run), *cells, number(run["others_cores"], 2)]
 
 
 def page(record):

@@ -173,8 +173,8 @@ def plimsoll(job):
     ran = Ran(command, job.core, job.output())
     if ran.code == 2 and "workload" in ran.text:
         return None, "this plimsoll has no workload http"
-    # A verdict against the server is an answer.
-    ran.require("plimsoll", codes=(0, 1))
+    # A verdict against the server is an answer, and one against the measurement is told beside its figures.
+    ran.require("plimsoll", codes=(0, 1, 3))
     records = sorted(folder.rglob("trial-*.json"))
     if not records:
         raise Failure(f"plimsoll left no record in {folder}")
@@ -201,12 +201,12 @@ def read_plimsoll(text, closed_loop):
     if closed_loop:
         loop = find(trial, "closed_loop")
         percentiles = {"p50": loop["p50_ms"], "p90": None, "p99": loop["p99_ms"], "p99.9": None, "max": loop["max_ms"]}
-        return report(None, None, None, percentiles) | {"per_second": loop["completed_per_s"]}
+        return report(None, None, None, percentiles) | {"per_second": loop["completed_per_s"], "verdict": trial["verdict"]}
     latency = find(trial, "from_schedule")
     percentiles = {name: latency.get(name.replace(".", "_") + "_ms", latency.get(name.replace(".", "") + "_ms")) for name in QUANTILES}
     per_second = find(trial, "completed_per_s")
     errors = sum(outcome["count"] for outcome in find(trial, "outcomes") or [])
-    return report(None, errors, seconds, percentiles) | {"per_second": per_second}
+    return report(None, errors, seconds, percentiles) | {"per_second": per_second, "verdict": trial["verdict"]}
 
 
 TOOLS = {

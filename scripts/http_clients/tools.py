@@ -197,15 +197,17 @@ def find(tree, name):
 
 def read_plimsoll(text, closed_loop):
     trial = json.loads(text)
+    # The parameters have names of the section, so they must not be found first.
+    http = trial["http"]
     seconds = find(trial, "measured_s")
     if closed_loop:
-        loop = find(trial, "closed_loop")
+        loop = http["closed_loop"]
         percentiles = {"p50": loop["p50_ms"], "p90": None, "p99": loop["p99_ms"], "p99.9": None, "max": loop["max_ms"]}
         return report(None, None, None, percentiles) | {"per_second": loop["completed_per_s"], "verdict": trial["verdict"]}
     latency = find(trial, "from_schedule")
     percentiles = {name: latency.get(name.replace(".", "_") + "_ms", latency.get(name.replace(".", "") + "_ms")) for name in QUANTILES}
-    per_second = find(trial, "completed_per_s")
-    errors = sum(outcome["count"] for outcome in find(trial, "outcomes") or [])
+    per_second = http["completed_per_s"]
+    errors = sum(outcome["count"] for outcome in http["outcomes"])
     return report(None, errors, seconds, percentiles) | {"per_second": per_second, "verdict": trial["verdict"]}
 
 

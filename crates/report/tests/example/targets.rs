@@ -7,6 +7,21 @@ use plimsoll_core::record::{
 
 use super::{find, target};
 
+fn at_common_load(cost_us: f64) -> CostAtLoad {
+    CostAtLoad {
+        cpu_us_per_session_second: cost_us,
+        core_us_per_session_second: None,
+        low: cost_us * 0.97,
+        high: cost_us * 1.05,
+        rss_bytes_per_session: Some(48_200.0),
+        newest_p95_ms: Some(140.0),
+        newest_p99_ms: Some(170.0),
+        newest_write_p50_ms: Some(cost_us / 1_000.0),
+        trials: vec!["trial-011.json".to_owned(), "trial-012.json".to_owned()],
+        left_out: u32::from(cost_us > 500.0),
+    }
+}
+
 /// Three targets, two of which share their places, and one that this machine cannot run.
 pub(crate) fn ranking() -> Ranking {
     let row =
@@ -32,18 +47,7 @@ pub(crate) fn ranking() -> Ranking {
                 lines_of_code: Some(1_234),
                 bracket,
                 caveats: Vec::new(),
-                at_common_load: cost.map(|cost| CostAtLoad {
-                    cpu_us_per_session_second: cost,
-                    core_us_per_session_second: None,
-                    low: cost * 0.97,
-                    high: cost * 1.05,
-                    rss_bytes_per_session: Some(48_200.0),
-                    newest_p95_ms: Some(140.0),
-                    newest_p99_ms: Some(170.0),
-                    newest_write_p50_ms: Some(cost / 1_000.0),
-                    trials: vec!["trial-011.json".to_owned(), "trial-012.json".to_owned()],
-                    left_out: u32::from(cost > 500.0),
-                }),
+                at_common_load: cost.map(at_common_load),
             }
         };
     let edge = |low: f64, value: f64, high: Option<f64>| {

@@ -444,10 +444,16 @@ mod tests {
             assert!(Instant::now() < deadline, "no second process");
             std::thread::yield_now();
         }
-        let both = source.memory().expect("alive");
-        let pss_bytes = both.pss_bytes.expect("our own processes");
-        // At least the C library is in both.
-        assert!(pss_bytes > 0 && pss_bytes < both.rss_bytes, "{both:?}");
+        // At least the C library is in both, once both programs are loaded.
+        loop {
+            let both = source.memory().expect("alive");
+            let pss_bytes = both.pss_bytes.expect("our own processes");
+            if pss_bytes > 0 && pss_bytes < both.rss_bytes {
+                break;
+            }
+            assert!(Instant::now() < deadline, "{both:?}");
+            std::thread::yield_now();
+        }
         for pid in descendants(pid) {
             nix::sys::signal::kill(Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL)
                 .expect("kill");

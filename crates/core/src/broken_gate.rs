@@ -13,8 +13,8 @@ const FAULTS_OF_ANSWERS: [Metric; 3] = [
 
 /// The broken gate that gave way first.
 ///
-/// What fails a trial outright comes first: the rest follows from it. Then come wrong, duplicated and reordered answers: a target that gives them does so at any load, and their latency
-/// is of no use. Next comes the latency that exceeds its threshold by the greatest factor, because under load answers
+/// What fails a trial outright comes first: the rest follows from it. Then come wrong, duplicated and reordered answers:
+/// a target that gives them does so at any load, and their latency is of no use. Next comes the latency that exceeds its threshold by the greatest factor, because under load answers
 /// are late before anything is lost. Then comes the first of the remaining gates.
 #[must_use]
 pub fn first_broken(gates: &[GateResult]) -> Option<&GateResult> {

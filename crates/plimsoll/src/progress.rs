@@ -209,11 +209,8 @@ impl Plain {
 fn ends_line(trial: &Trial) -> String {
     let unit = trial.load_unit;
     let newest = &trial.latency.newest.from_schedule;
-    let tail = Tail::of(trial.gates.iter().map(|gate| gate.name.as_str()));
-    let tail_ms = match tail {
-        Tail::P95 => newest.p95_ms,
-        Tail::P99 => newest.p99_ms,
-    };
+    let tail = Tail::judged_in(trial);
+    let tail_ms = tail.of_two(newest.p95_ms, newest.p99_ms);
     let cost = trial
         .target_resources
         .as_ref()

@@ -167,8 +167,7 @@ pub fn of_trials(trials: &[&StoredTrial]) -> Vec<Load> {
 /// The percentile that stands for the tail of these loads.
 #[must_use]
 pub fn tail(loads: &[Load]) -> Tail {
-    let mut trials = loads.iter().flat_map(|load| &load.trials);
-    trials.next().map(|trial| trial.tail).unwrap_or_default()
+    Tail::of_trials(loads.iter().flat_map(|load| &load.trials))
 }
 
 /// Whether an answer ever covered several frames. Where each frame has an answer of its own, the oldest frame of an

@@ -180,7 +180,10 @@ impl Work for Requests {
             });
         }
         let (request, frame, number) = match self.protocol {
-            Protocol::H1 => (self.request(), self.request(), None),
+            Protocol::H1 => {
+                let request = self.request();
+                (request.clone(), request, None)
+            }
             Protocol::H2c => {
                 let [first, next] = self.first_and_next();
                 let number = Number {

@@ -89,7 +89,8 @@ pub fn differences(a: &Trial, b: &Trial) -> Vec<Difference> {
     found.0
 }
 
-/// How the targets themselves differ: name, tier, variant, settings, versions. For trials that should be of the same target.
+/// How the targets themselves differ: name, tier, variant, settings, versions. For trials that should be of the same
+/// target.
 #[must_use]
 pub fn differences_of_targets(a: &Trial, b: &Trial) -> Vec<Difference> {
     let mut found = Found::default();

@@ -2,7 +2,7 @@
 //! ranked.
 
 use crate::caveat::{Caveat, Doubt};
-use crate::latency::Quantiles;
+use crate::latency::Dual;
 use crate::record::{Bracket, CostAtLoad, RankedTarget, Trial, Verdict};
 use crate::schedule::mix;
 use crate::stats::Mean;
@@ -83,26 +83,19 @@ pub fn cost_at_load(trials: &[(Trial, String)]) -> Option<CostAtLoad> {
     let cores = counted
         .iter()
         .filter_map(|(_, resources, ..)| resources.core_us_per_session_second);
-    let latency = |of: fn(&Quantiles) -> Option<f64>| {
+    let latency = |of: fn(&Dual) -> Option<f64>| {
         let newest = counted.iter().map(|(trial, ..)| &trial.latency.newest);
-        mean(
-            &newest
-                .filter_map(|newest| of(&newest.from_schedule))
-                .collect::<Vec<_>>(),
-        )
+        mean(&newest.filter_map(of).collect::<Vec<_>>())
     };
-    let from_write = counted
-        .iter()
-        .filter_map(|(trial, ..)| trial.latency.newest.from_write.p50_ms);
     Some(CostAtLoad {
         cpu_us_per_session_second: mean(&costs)?,
         core_us_per_session_second: mean(&cores.collect::<Vec<_>>()),
         low: costs.iter().copied().reduce(f64::min)?,
         high: costs.iter().copied().reduce(f64::max)?,
         rss_bytes_per_session: mean(&memory.collect::<Vec<_>>()),
-        newest_p95_ms: latency(|newest| newest.p95_ms),
-        newest_p99_ms: latency(|newest| newest.p99_ms),
-        newest_write_p50_ms: mean(&from_write.collect::<Vec<_>>()),
+        newest_p95_ms: latency(|newest| newest.from_schedule.p95_ms),
+        newest_p99_ms: latency(|newest| newest.from_schedule.p99_ms),
+        newest_write_p50_ms: latency(|newest| newest.from_write.p50_ms),
         trials: counted.iter().map(|(.., file)| (*file).clone()).collect(),
         left_out: u32::try_from(trials.len() - counted.len()).unwrap_or(u32::MAX),
     })

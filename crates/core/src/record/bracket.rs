@@ -214,7 +214,7 @@ impl TrialSummary {
             oldest_p50_ms: latency.oldest.from_schedule.p50_ms,
             oldest_p95_ms: latency.oldest.from_schedule.p95_ms,
             oldest_p99_ms: latency.oldest.from_schedule.p99_ms,
-            tail: Tail::of(trial.gates.iter().map(|gate| gate.name.as_str())),
+            tail: Tail::judged_in(trial),
             cpu_us_per_session_second: resources.and_then(|r| r.cpu_us_per_session_second),
             core_us_per_session_second: resources.and_then(|r| r.core_us_per_session_second),
             target_cpu_share: resources.map(|r| r.cpu_share),
@@ -226,19 +226,13 @@ impl TrialSummary {
     /// The tail of the newest-frame latency: see [`TrialSummary::tail`].
     #[must_use]
     pub fn newest_tail_ms(&self) -> Option<f64> {
-        match self.tail {
-            Tail::P95 => self.newest_p95_ms,
-            Tail::P99 => self.newest_p99_ms,
-        }
+        self.tail.of_two(self.newest_p95_ms, self.newest_p99_ms)
     }
 
     /// The tail of the oldest-frame latency.
     #[must_use]
     pub fn oldest_tail_ms(&self) -> Option<f64> {
-        match self.tail {
-            Tail::P95 => self.oldest_p95_ms,
-            Tail::P99 => self.oldest_p99_ms,
-        }
+        self.tail.of_two(self.oldest_p95_ms, self.oldest_p99_ms)
     }
 }
 
@@ -267,6 +261,26 @@ impl Tail {
             }
         }
         tail.unwrap_or_default()
+    }
+
+    /// The tail that the gates of a trial judge.
+    #[must_use]
+    pub fn judged_in(trial: &Trial) -> Self {
+        Self::of(trial.gates.iter().map(|gate| gate.name.as_str()))
+    }
+
+    /// The tail of these trials, which one SLO judges.
+    pub fn of_trials<'a>(mut trials: impl Iterator<Item = &'a TrialSummary>) -> Self {
+        trials.next().map(|trial| trial.tail).unwrap_or_default()
+    }
+
+    /// Of a 95th and a 99th percentile, the one that it stands for.
+    #[must_use]
+    pub fn of_two(self, p95: Option<f64>, p99: Option<f64>) -> Option<f64> {
+        match self {
+            Self::P95 => p95,
+            Self::P99 => p99,
+        }
     }
 
     /// Its name: `p95`.

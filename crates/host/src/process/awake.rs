@@ -9,8 +9,9 @@ use nix::libc;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
-use nix::unistd::{ForkResult, Pid, fork, getppid};
+use nix::unistd::{ForkResult, Pid, fork};
 
+use super::spawn::die_with;
 use crate::isolation::{CpuList, GroupView, Layout};
 
 /// CPUs that do not halt for as long as this lives. Each has a process that runs whenever nothing else wants the CPU
@@ -73,8 +74,7 @@ fn spin(parent: Pid, cpu: &CpuSet) -> ! {
     let idle = libc::sched_param { sched_priority: 0 };
     // SAFETY: plain system calls of numbers and of one live value. Closing all descriptors lets go of what others wait
     // for the end of, such as a pipe.
-    let placed = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).is_ok()
-        && getppid() == parent
+    let placed = die_with(parent).is_ok()
         && sched_setaffinity(Pid::from_raw(0), cpu).is_ok()
         && unsafe {
             libc::syscall(libc::SYS_close_range, 0, libc::c_uint::MAX, 0) == 0

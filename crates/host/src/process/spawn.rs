@@ -182,6 +182,17 @@ impl Launch {
     }
 }
 
+/// Asks the kernel, in a forked child, to kill it when the parent's thread that forked it ends. It is safe in a signal
+/// handler.
+pub(super) fn die_with(parent: Pid) -> nix::Result<()> {
+    nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
+    // The parent may have died before that call. Then nobody would ever send the signal.
+    match getppid() == parent {
+        true => Ok(()),
+        false => Err(nix::Error::ESRCH),
+    }
+}
+
 /// Makes the child, between fork and exec, join its control group, bind itself to its CPUs, enter its network, and ask
 /// to be killed when we die.
 #[allow(unsafe_code)]
@@ -193,11 +204,7 @@ fn take_place_before_exec(
 ) {
     let parent = Pid::this();
     let take_place = move || -> std::io::Result<()> {
-        nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
-        // We may have died before that call. Then nobody would ever send the signal.
-        if getppid() != parent {
-            return Err(nix::Error::ESRCH.into());
-        }
+        die_with(parent)?;
         for list in &join {
             let mut list: &File = list;
             // "0" means the writing process, in both versions.

@@ -259,6 +259,8 @@ fn measure(
     };
     let (report, findings) = client.drive(asked, &mut each_second)?;
     let closed = Instant::now();
+    // They may halt from here on: what follows is not measured.
+    let client_cpus_awake = awake.map_or(0, |awake| awake.cpus());
     let companion = window_stats.finish(stage);
     let recorded = monitor.stop()?;
     let soundness = watch.end(conditions, stage, &report, &findings);
@@ -275,7 +277,7 @@ fn measure(
         findings,
         afterwards: None,
         client_processes: asked.processes,
-        client_cpus_awake: awake.as_ref().map_or(0, Awake::cpus),
+        client_cpus_awake,
         short_of: None,
         seconds,
         recorded,

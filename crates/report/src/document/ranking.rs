@@ -76,9 +76,6 @@ pub(crate) fn document(ranking: &Ranking) -> Document {
 /// What was measured: one row per target, with the name as a link to the target's own page. Then what the targets are.
 fn tables(ranking: &Ranking) -> (Table, Table) {
     let unit = ranking.load_unit;
-    let at = ranking
-        .common_load
-        .map_or_else(String::new, |load| format!(" at {load}"));
     let cost = Column::new(&format!(">{}", say::cost_head(ranking)));
     let memory = Column::new(&format!(">{}", say::memory_head(ranking)));
     let mut measured = Table {
@@ -91,7 +88,10 @@ fn tables(ranking: &Ranking) -> (Table, Table) {
             Column::new(">load line"),
             Column::new(">edge"),
             Column::new(">per vCPU").only(Detail::Full),
-            cost.short(format!("{}{at}", words::cpu_cost_in_brief(unit))),
+            cost.short(say::at_common_load(
+                words::cpu_cost_in_brief(unit).to_owned(),
+                ranking,
+            )),
             Column::new(&format!(">{}", say::latency_head(ranking))).only(Detail::Full),
             memory.short(format!("memory/{}", words::holder(unit))),
             Column::new(">lines").only(Detail::Brief),

@@ -26,8 +26,7 @@ pub fn headline(ranking: &Ranking) -> String {
 /// The percentile that stands for the tail in this ranking: all targets are judged by one SLO.
 #[must_use]
 pub fn tail(ranking: &Ranking) -> Tail {
-    let mut trials = ranking.rows.iter().flat_map(|row| &row.bracket.trials);
-    trials.next().map(|trial| trial.tail).unwrap_or_default()
+    Tail::of_trials(ranking.rows.iter().flat_map(|row| &row.bracket.trials))
 }
 
 /// One target's row, in words.
@@ -94,10 +93,7 @@ pub fn rows(ranking: &Ranking) -> Vec<Row> {
             }),
             cost: cost.map_or_else(|| UNKNOWN.to_owned(), cost_of),
             latency: maybe(
-                cost.and_then(|cost| match tail {
-                    Tail::P95 => cost.newest_p95_ms,
-                    Tail::P99 => cost.newest_p99_ms,
-                }),
+                cost.and_then(|cost| tail.of_two(cost.newest_p95_ms, cost.newest_p99_ms)),
                 ms,
             ),
             memory: maybe(cost.and_then(|cost| cost.rss_bytes_per_session), bytes),
@@ -130,20 +126,20 @@ fn cost_of(cost: &CostAtLoad) -> String {
 /// The head of the cost column: `CPU per session-second at 300`.
 #[must_use]
 pub fn cost_head(ranking: &Ranking) -> String {
-    let cost = super::cpu_cost(ranking.load_unit);
-    match ranking.common_load {
-        Some(load) => format!("{cost} at {load}"),
-        None => cost,
-    }
+    at_common_load(super::cpu_cost(ranking.load_unit), ranking)
 }
 
 /// The head of the latency column: `newest p99 at 300`.
 #[must_use]
 pub fn latency_head(ranking: &Ranking) -> String {
-    let tail = tail(ranking).name();
+    at_common_load(format!("newest {}", tail(ranking).name()), ranking)
+}
+
+/// The head of a column of what was measured at the common load.
+pub(crate) fn at_common_load(what: String, ranking: &Ranking) -> String {
     match ranking.common_load {
-        Some(load) => format!("newest {tail} at {load}"),
-        None => format!("newest {tail}"),
+        Some(load) => format!("{what} at {load}"),
+        None => what,
     }
 }
 

@@ -31,8 +31,8 @@ pub(super) fn evidence(
 ) -> Evidence {
     let Showed { measured, used, .. } = *showed;
     let report = &measured.report;
-    // Lost or duplicated frames, dead sessions and a dead target already fail the trial: no account and no number of samples makes
-    // that better or worse.
+    // Lost or duplicated frames, dead sessions and a dead target already fail the trial: no account and no number of
+    // samples makes that better or worse.
     let a_count_failed = slo.a_count_failed(gates) || Outright::among(gates).is_some();
     Evidence {
         send_lag_p999_us: used.client.send_lag.p999_us,

@@ -215,7 +215,7 @@ mod tests {
         assert!(covers(one));
         assert!(!covers(alike.clone()));
         let apart = TrialSummary {
-            tail: Tail::P99,
+            tail: Some(Tail::P99),
             newest_p99_ms: Some(110.0),
             ..alike
         };

@@ -174,9 +174,10 @@ pub struct TrialSummary {
     /// Oldest-frame latency, 99th percentile from the schedule.
     #[serde(default)]
     pub oldest_p99_ms: Option<f64>,
-    /// Which of the percentiles charts and tables show beside the median.
+    /// Which of the percentiles charts and tables show beside the median; unknown in older records, whose
+    /// gates were all on the 95th.
     #[serde(default)]
-    pub tail: Tail,
+    pub tail: Option<Tail>,
     /// CPU time of the target per session-second, as charged.
     pub cpu_us_per_session_second: Option<f64>,
     /// Busy time of the target's cores per session-second, if they were its own.
@@ -214,7 +215,7 @@ impl TrialSummary {
             oldest_p50_ms: latency.oldest.from_schedule.p50_ms,
             oldest_p95_ms: latency.oldest.from_schedule.p95_ms,
             oldest_p99_ms: latency.oldest.from_schedule.p99_ms,
-            tail: Tail::judged_in(trial),
+            tail: Some(Tail::judged_in(trial)),
             cpu_us_per_session_second: resources.and_then(|r| r.cpu_us_per_session_second),
             core_us_per_session_second: resources.and_then(|r| r.core_us_per_session_second),
             target_cpu_share: resources.map(|r| r.cpu_share),
@@ -226,13 +227,17 @@ impl TrialSummary {
     /// The tail of the newest-frame latency: see [`TrialSummary::tail`].
     #[must_use]
     pub fn newest_tail_ms(&self) -> Option<f64> {
-        self.tail.of_two(self.newest_p95_ms, self.newest_p99_ms)
+        self.tail
+            .unwrap_or_default()
+            .of_two(self.newest_p95_ms, self.newest_p99_ms)
     }
 
     /// The tail of the oldest-frame latency.
     #[must_use]
     pub fn oldest_tail_ms(&self) -> Option<f64> {
-        self.tail.of_two(self.oldest_p95_ms, self.oldest_p99_ms)
+        self.tail
+            .unwrap_or_default()
+            .of_two(self.oldest_p95_ms, self.oldest_p99_ms)
     }
 }
 
@@ -271,7 +276,10 @@ impl Tail {
 
     /// The tail of these trials, which one SLO judges.
     pub fn of_trials<'a>(mut trials: impl Iterator<Item = &'a TrialSummary>) -> Self {
-        trials.next().map(|trial| trial.tail).unwrap_or_default()
+        trials
+            .next()
+            .and_then(|trial| trial.tail)
+            .unwrap_or_default()
     }
 
     /// Of a 95th and a 99th percentile, the one that it stands for.

@@ -8,14 +8,14 @@
 //! - [`guarantee`]: what the broker promises, and which promises may be compared;
 //! - [`word`]: the one word that sums a row up.
 
-// pub mod backlog;
+pub mod backlog;
 #[expect(
     missing_docs,
     reason = "the types that all modules share, word for word until these are merged"
 )]
 pub mod dialect;
-// pub mod guarantee;
-// pub mod marks;
+pub mod guarantee;
+pub mod marks;
 pub mod message;
-// pub mod schedule;
-// pub mod word;
+pub mod schedule;
+pub mod word;

@@ -76,6 +76,8 @@ pub struct WriterMarks {
     confirmed_in_window: u64,
     /// Answers for messages that were never due.
     never_due: u64,
+    /// Refusals that name no message.
+    refused_unnamed: u64,
     /// The broker answered all messages below this number. It only saves looking at them again.
     answered: u64,
 }
@@ -93,6 +95,7 @@ impl WriterMarks {
             refused: Bits::new(messages_max),
             confirmed_in_window: 0,
             never_due: 0,
+            refused_unnamed: 0,
             answered: 0,
         }
     }
@@ -164,6 +167,12 @@ impl WriterMarks {
     /// The broker refused the message.
     pub fn refused(&mut self, number: u64) -> Mark {
         self.mark(number, |marks| &mut marks.refused)
+    }
+
+    /// The broker refused a message and did not say which. The message stays unanswered, and counts as missing if it does
+    /// not arrive.
+    pub fn refused_unnamed(&mut self) {
+        self.refused_unnamed += 1;
     }
 
     fn mark(&mut self, number: u64, set: impl FnOnce(&mut Self) -> &mut Bits) -> Mark {

@@ -31,6 +31,8 @@ pub struct Tally {
     pub confirmed_in_window: u64,
     /// Of the published, refused by the broker and not confirmed.
     pub refused: u64,
+    /// Refusals that name no message, over the whole trial. So many of the missing messages may have been refused.
+    pub refused_unnamed: u64,
     /// Of the published, neither confirmed nor refused. Without confirms, all of them.
     pub unanswered: u64,
     /// Both confirmed and refused: the broker contradicts itself.
@@ -147,10 +149,18 @@ impl Tally {
         self.contradicted += sets.count(|at| sets.confirmed(at) & writer.refused.word(at));
         self.confirmed_in_window += writer.confirmed_in_window;
         self.answers_never_due += writer.never_due;
+        self.refused_unnamed += writer.refused_unnamed;
     }
 }
 
 impl Delivery {
+    /// The least and the most messages that a reader got before the window ended. `None` without readers.
+    #[must_use]
+    pub fn least_and_most(&self) -> Option<(u64, u64)> {
+        let in_window = || self.readers.iter().map(|of| of.in_window);
+        Some((in_window().min()?, in_window().max()?))
+    }
+
     /// What a reader counted itself.
     fn add_reader(&mut self, reader: &ReaderMarks, span: Span) {
         for from in &reader.from {

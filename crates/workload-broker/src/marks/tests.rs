@@ -108,6 +108,7 @@ fn a_thinned_reader_of_a_stream_is_named() {
     let whole = (200, Some(0));
     assert_eq!(of_readers, [whole, whole, (100, Some(100)), whole]);
     assert_eq!(stream.duplicated, 0);
+    assert_eq!(stream.least_and_most(), Some((100, 200)));
 
     // In a queue, the same arrivals are one message delivered several times.
     let (_, queue) = measured(Shape::Queue, &writers, &readers);
@@ -164,6 +165,7 @@ fn words_mean_what_the_table_says() {
         }
     }
     writer.refused(6);
+    writer.refused_unnamed();
     for number in [0, 2, 4, 8] {
         reader.delivered(&arrival(0, number));
     }
@@ -176,6 +178,7 @@ fn words_mean_what_the_table_says() {
         confirmed: 3,
         confirmed_in_window: 1,
         refused: 2,
+        refused_unnamed: 1,
         unanswered: 3,
         contradicted: 1,
         answers_never_due: 0,

@@ -251,8 +251,12 @@ mod tests {
 
     #[test]
     fn a_broker_that_keeps_up_has_none() {
-        // 50 ms behind.
-        let backlog = Backlog::of(&flow(1_000, 1_000..12_000), &flow(1_000, 1_000..11_950));
+        let mut behind = Flow::default();
+        for ms in 1_000..12_000 {
+            behind.count((ms + 50) * 1_000_000);
+        }
+        let backlog = Backlog::of(&flow(1_000, 1_000..12_000), &behind);
+        assert_eq!(backlog.at(11 * NS_PER_S), 50);
         let slope = backlog.slope(window(9.0), 1_000.0).unwrap();
         assert!(!slope.grows() && slope.share().abs() < 1e-9, "{slope:?}");
         // A stall of half a second in the middle is a bump and no growth.

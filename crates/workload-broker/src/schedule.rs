@@ -176,7 +176,10 @@ impl Schedule {
             return 0..self.first_due_from(self.window.end_ns, 0);
         }
         let mut ahead = self.clone();
-        0..self.number + std::iter::from_fn(|| ahead.take()).map(|_| 1_u64).sum::<u64>()
+        0..self.number
+            + std::iter::from_fn(|| ahead.take())
+                .map(|_| 1_u64)
+                .sum::<u64>()
     }
 
     fn find(&mut self) {

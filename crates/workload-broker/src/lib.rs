@@ -14,5 +14,7 @@ pub mod dialect;
 mod login;
 pub mod nats;
 pub mod resp;
+#[cfg(test)]
+mod rig;
 
 pub use login::Login;

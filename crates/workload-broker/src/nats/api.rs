@@ -1,4 +1,4 @@
-//! Requests to `JetStream` and its answers, which are JSON (ADR-1 of nats-io/nats-architecture-and-design). The names of
+//! Requests to JetStream and its answers, which are JSON (ADR-1 of nats-io/nats-architecture-and-design). The names of
 //! the fields are those of the server's `StreamConfig` and `ConsumerConfig`. It refuses unknown ones.
 
 use std::borrow::Cow;
@@ -160,7 +160,7 @@ pub(super) fn pull(out: &mut Vec<u8>, head: &[u8], batch: u32) {
     out.extend_from_slice(b"}\r\n");
 }
 
-/// What `JetStream` says is wrong.
+/// What JetStream says is wrong.
 #[derive(Deserialize)]
 struct ApiError<'a> {
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! Requests and answers of `JetStream`. Where a text is an answer of a server, it is written as the server's source makes
+//! Requests and answers of JetStream. Where a text is an answer of a server, it is written as the server's source makes
 //! it (`mset.pubAck` in nats-io/nats-server, server/stream.go).
 
 use serde_json::{Value, json};

@@ -14,7 +14,7 @@ use crate::dialect::Fault;
 /// What can be asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Question {
-    /// Whether `JetStream` is ready (`$JS.API.INFO`).
+    /// Whether JetStream is ready (`$JS.API.INFO`).
     Account,
     /// How much a stream keeps (`STREAM.INFO`).
     Stream {

@@ -36,7 +36,7 @@ pub enum Frame<'a> {
 /// A message to one of our subscriptions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// What it was published to. `JetStream` writes the stream's subject here, not that of the subscription.
+    /// What it was published to. JetStream writes the stream's subject here, not that of the subscription.
     pub subject: &'a [u8],
     /// The subscription's number.
     pub sid: u64,

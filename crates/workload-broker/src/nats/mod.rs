@@ -1,4 +1,4 @@
-//! NATS and its `JetStream` without I/O, as a client of a server from 2.12 on speaks it.
+//! NATS and its JetStream without I/O, as a client of a server from 2.12 on speaks it.
 //!
 //! - [`FrameReader`] cuts bytes into commands, and [`write`] has those of the client. Both are the core protocol
 //!   ("Client Protocol" of the NATS documentation). [`Headers`] reads header blocks.
@@ -39,6 +39,10 @@ pub use unsettled::UNSETTLED_MAX;
 pub use writer::Writer;
 
 #[cfg(test)]
-mod machine_tests;
+mod asker_tests;
+#[cfg(test)]
+mod reader_tests;
 #[cfg(test)]
 mod toy;
+#[cfg(test)]
+mod writer_tests;

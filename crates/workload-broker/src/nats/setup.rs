@@ -9,7 +9,7 @@ use crate::dialect::Shape;
 /// The longest name of a stream, a consumer or a connection.
 pub const NAME_MAX_BYTES: usize = 64;
 
-/// How `JetStream` keeps a stream's messages.
+/// How JetStream keeps a stream's messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keeping {
     /// In files. With the server's `sync_interval: always` a `PubAck` follows the sync; otherwise it says that the

@@ -1,8 +1,12 @@
-//! A small server with `JetStream` for tests: one stream, any consumers, no files, no time.
+//! A small server with JetStream for tests: one stream, any consumers, no files, no time.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde_json::{Value, json};
+
+use super::{Keeping, Reader, Reading, Setup, Writer};
+use crate::dialect::Shape;
+use crate::rig::{Event, Peer, Server};
 
 /// The server and all its connections.
 #[derive(Default)]
@@ -37,9 +41,8 @@ pub(super) struct Consumer {
     pub(super) pulls: u64,
 }
 
-impl Toy {
-    /// A new connection: its number. The server speaks first.
-    pub(super) fn connect(&mut self) -> usize {
+impl Server for Toy {
+    fn connect(&mut self) -> usize {
         let info = json!({"server_id": "toy", "version": "2.12.0", "headers": true, "jetstream": true, "max_payload": 8_000_000});
         self.lines.push(Line {
             out: format!("INFO {info} \r\n").into_bytes(),
@@ -48,23 +51,24 @@ impl Toy {
         self.lines.len() - 1
     }
 
-    /// What the server has written to a connection.
-    pub(super) fn written(&mut self, line: usize) -> Vec<u8> {
+    fn written(&mut self, line: usize) -> Vec<u8> {
         std::mem::take(&mut self.lines[line].out)
     }
 
-    /// Appends raw bytes to a connection.
-    pub(super) fn say(&mut self, line: usize, text: &str) {
-        self.lines[line].out.extend_from_slice(text.as_bytes());
-    }
-
-    pub(super) fn received(&mut self, line: usize, bytes: &[u8]) {
+    fn received(&mut self, line: usize, bytes: &[u8]) {
         self.lines[line].held.extend_from_slice(bytes);
         while let Some((words, payload)) = command(&mut self.lines[line].held) {
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             self.command(line, &words, &payload);
         }
         self.deliver();
+    }
+}
+
+impl Toy {
+    /// Appends raw bytes to a connection.
+    pub(super) fn say(&mut self, line: usize, text: &str) {
+        self.lines[line].out.extend_from_slice(text.as_bytes());
     }
 
     fn command(&mut self, line: usize, words: &[&str], payload: &[u8]) {
@@ -308,4 +312,41 @@ fn command(held: &mut Vec<u8>) -> Option<(Vec<String>, Vec<u8>)> {
     let payload = held[begin..begin + size].to_vec();
     held.drain(..whole);
     Some((words, payload))
+}
+
+pub(super) fn setup(shape: Shape, connection: &str) -> Setup {
+    Setup {
+        stream: "S".to_owned(),
+        subject: "orders".to_owned(),
+        shape,
+        keeping: Keeping::File,
+        connection: connection.to_owned(),
+        login: None,
+    }
+}
+
+pub(super) fn shared(unsettled_max: u32) -> Reading {
+    Reading::Shared {
+        consumer: "readers".to_owned(),
+        unsettled_max,
+    }
+}
+
+pub(super) fn writer(toy: &mut Toy, shape: Shape, confirms: bool) -> Peer<Writer> {
+    let mut peer = Peer::new(toy, Writer::new(setup(shape, "w"), confirms).unwrap());
+    assert_eq!(peer.talk(toy).unwrap(), [Event::Ready]);
+    peer
+}
+
+pub(super) fn reader(
+    toy: &mut Toy,
+    shape: Shape,
+    name: &str,
+    reading: Reading,
+    prefetch: u32,
+) -> Peer<Reader> {
+    let machine = Reader::new(setup(shape, name), reading, prefetch).unwrap();
+    let mut peer = Peer::new(toy, machine);
+    assert_eq!(peer.talk(toy).unwrap(), [Event::Ready]);
+    peer
 }

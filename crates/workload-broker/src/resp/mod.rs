@@ -53,6 +53,10 @@ fn text(bytes: &[u8]) -> &str {
 }
 
 #[cfg(test)]
-mod machine_tests;
+mod asker_tests;
+#[cfg(test)]
+mod reader_tests;
 #[cfg(test)]
 mod toy;
+#[cfg(test)]
+mod writer_tests;

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::EntryId;
+use super::{Confirm, EntryId, Reader, Reading, Setup, Version, Writer};
+use crate::rig::{Peer, Server};
 
 /// The server and all its connections.
 #[derive(Default)]
@@ -41,27 +42,28 @@ pub(super) struct Group {
     pub(super) pending: BTreeMap<EntryId, String>,
 }
 
-impl Toy {
-    pub(super) fn connect(&mut self) -> usize {
+impl Server for Toy {
+    fn connect(&mut self) -> usize {
         self.lines.push(Line::default());
         self.lines.len() - 1
     }
 
-    /// What the server has written to a connection.
-    pub(super) fn written(&mut self, line: usize) -> Vec<u8> {
+    fn written(&mut self, line: usize) -> Vec<u8> {
         std::mem::take(&mut self.lines[line].out)
     }
 
+    fn received(&mut self, line: usize, bytes: &[u8]) {
+        self.lines[line].held.extend_from_slice(bytes);
+        self.work();
+    }
+}
+
+impl Toy {
     /// Appends raw bytes to a connection.
     pub(super) fn say(&mut self, line: usize, text: &str) {
         if !self.lines[line].is_silent {
             self.lines[line].out.extend_from_slice(text.as_bytes());
         }
-    }
-
-    pub(super) fn received(&mut self, line: usize, bytes: &[u8]) {
-        self.lines[line].held.extend_from_slice(bytes);
-        self.work();
     }
 
     /// The disk has everything.
@@ -345,4 +347,35 @@ fn size(held: &[u8], at: &mut usize, kind: u8) -> Option<usize> {
     assert_eq!(rest[0], kind, "{}", String::from_utf8_lossy(rest));
     *at += end + 2;
     Some(std::str::from_utf8(&rest[1..end]).unwrap().parse().unwrap())
+}
+
+pub(super) const VERSIONS: [Version; 2] = [Version::Resp2, Version::Resp3];
+
+pub(super) fn setup(version: Version) -> Setup {
+    Setup {
+        key: "s".to_owned(),
+        version,
+        login: None,
+    }
+}
+
+pub(super) fn group(name: &str, consumer: &str, deletes: bool) -> Reading {
+    Reading::Group {
+        group: name.to_owned(),
+        consumer: consumer.to_owned(),
+        deletes,
+    }
+}
+
+pub(super) fn writer(toy: &mut Toy, confirm: Confirm) -> Peer<Writer> {
+    Peer::ready(toy, Writer::new(setup(Version::Resp2), confirm).unwrap())
+}
+
+pub(super) fn reader(
+    toy: &mut Toy,
+    version: Version,
+    reading: Reading,
+    prefetch: u32,
+) -> Peer<Reader> {
+    Peer::ready(toy, Reader::new(setup(version), reading, prefetch).unwrap())
 }

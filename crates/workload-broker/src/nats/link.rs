@@ -64,7 +64,7 @@ impl Link {
 
     /// Where an answer with this last word goes.
     pub(super) fn reply(&self, word: &str) -> Vec<u8> {
-        [&self.inbox, word.as_bytes()].concat()
+        [&self.inbox[..], word.as_bytes()].concat()
     }
 
     /// The last word of a subject that is ours.

@@ -204,15 +204,12 @@ impl State {
             begin,
             &self.link.reply(CONSUMER_CREATED),
         );
-        self.pull_begin = [
-            format!(
-                "PUB $JS.API.CONSUMER.MSG.NEXT.{}.{name} ",
-                self.setup.stream
-            )
-            .as_bytes(),
-            &self.link.reply(&format!("{}.", self.sid)),
-        ]
-        .concat();
+        let next = format!(
+            "PUB $JS.API.CONSUMER.MSG.NEXT.{}.{name} ",
+            self.setup.stream
+        );
+        let reply = self.link.reply(&format!("{}.", self.sid));
+        self.pull_begin = [next.as_bytes(), &reply[..]].concat();
         self.next_delivery = 1;
         self.requested = 0;
         self.step = Step::Consumer;

@@ -11,7 +11,7 @@ use crate::rig::{Event, Peer, Server};
 /// The server and all its connections.
 #[derive(Default)]
 pub(super) struct Toy {
-    lines: Vec<Line>,
+    pub(super) lines: Vec<Line>,
     pub(super) stored: Vec<Vec<u8>>,
     pub(super) stream: Option<Value>,
     pub(super) consumers: BTreeMap<String, Consumer>,
@@ -25,7 +25,7 @@ pub(super) struct Toy {
 }
 
 #[derive(Default)]
-struct Line {
+pub(super) struct Line {
     held: Vec<u8>,
     out: Vec<u8>,
     subs: BTreeMap<u64, String>,

@@ -100,7 +100,7 @@ impl Asker {
             Question::Groups => command(out, &[b"XINFO", b"GROUPS", key]),
             Question::Delete => command(out, &[b"DEL", key]),
             Question::Config(names) => {
-                let mut words: Vec<&[u8]> = vec![b"CONFIG", b"GET"];
+                let mut words = vec![&b"CONFIG"[..], b"GET"];
                 words.extend(names.iter().map(|name| name.as_bytes()));
                 command(out, &words);
             }

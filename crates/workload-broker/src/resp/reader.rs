@@ -196,7 +196,7 @@ impl State {
         }
         let count = handles.len() as u64;
         begin(out, 3 + count);
-        for word in [b"XACK", self.setup.key.as_bytes(), group.as_bytes()] {
+        for word in [&b"XACK"[..], self.setup.key.as_bytes(), group.as_bytes()] {
             bulk(out, word);
         }
         for handle in handles {

@@ -88,7 +88,10 @@ fn a_reader_gets_back_what_its_name_had_open() {
                 _ => None,
             })
             .collect();
-        assert_eq!(came, [(&b"1"[..], true), (b"3", true), (b"4", false)]);
+        assert_eq!(
+            came,
+            [(&b"1"[..], true), (&b"3"[..], true), (&b"4"[..], false)]
+        );
         assert!(!toy.groups["g"].pending.contains_key(&deleted));
         again.settle(&mut toy, &handles(&events));
         toy.time_out();
@@ -206,7 +209,7 @@ proptest! {
         piece in 1usize..200,
         prefetch in 1u32..20,
         is_group in any::<bool>(),
-        version in prop::sample::select(&VERSIONS[..]),
+        version in prop::sample::select(VERSIONS.to_vec()),
     ) {
         let mut toy = Toy::default();
         let reading = if is_group { group("g", "a", true) } else { Reading::Own };

@@ -9,10 +9,10 @@ use crate::rig::{Peer, Server};
 /// The server and all its connections.
 #[derive(Default)]
 pub(super) struct Toy {
-    lines: Vec<Line>,
+    pub(super) lines: Vec<Line>,
     pub(super) entries: BTreeMap<EntryId, Vec<u8>>,
     pub(super) groups: BTreeMap<String, Group>,
-    added: u64,
+    pub(super) added: u64,
     /// The next command is refused with this.
     pub(super) refuse: Option<&'static str>,
     /// All commands that came, by their first words.
@@ -20,7 +20,7 @@ pub(super) struct Toy {
 }
 
 #[derive(Default)]
-struct Line {
+pub(super) struct Line {
     held: Vec<u8>,
     out: Vec<u8>,
     is_resp3: bool,

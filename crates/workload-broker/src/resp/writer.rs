@@ -56,7 +56,7 @@ impl Writer {
     pub fn new(setup: Setup, confirm: Confirm) -> Result<Self, InvalidSetup> {
         setup.check()?;
         let mut add_begin = b"*5\r\n".to_vec();
-        for word in [b"XADD", setup.key.as_bytes(), b"*", FIELD] {
+        for word in [&b"XADD"[..], setup.key.as_bytes(), b"*", FIELD] {
             bulk(&mut add_begin, word);
         }
         add_begin.push(b'$');

@@ -207,6 +207,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     while end.elapsed() < Duration::from_millis(500) {
         reader.turn(&mut seen)?;
     }
+    report(count, &seen, took_ms);
+    Ok(())
+}
+
+fn report(count: u64, seen: &Seen, took_ms: u128) {
     let in_order = seen.delivered.iter().copied().eq(0..count);
     println!(
         "{count} published, {} confirmed, {} delivered ({}), {} redelivered, {} refused, {took_ms} ms",
@@ -223,5 +228,4 @@ fn main() -> Result<(), Box<dyn Error>> {
     for why in seen.refused.iter().take(3) {
         println!("refused {why}");
     }
-    Ok(())
 }

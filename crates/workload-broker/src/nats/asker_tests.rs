@@ -5,6 +5,31 @@ use super::{Asker, ConsumerDepth, Question, StreamDepth, Told};
 use crate::dialect::Shape;
 use crate::rig::Server;
 
+/// Asks, and carries bytes until nobody says anything more.
+fn hear(toy: &mut Toy, line: usize, asker: &mut Asker, question: Option<Question>) -> Vec<Told> {
+    let (mut out, mut told) = (Vec::new(), Vec::new());
+    if let Some(question) = question {
+        asker.ask(&mut out, question).unwrap();
+    }
+    loop {
+        toy.received(line, &out);
+        let bytes = toy.written(line);
+        if bytes.is_empty() {
+            return told;
+        }
+        out.clear();
+        asker
+            .received(&bytes, &mut out, &mut |one| told.push(one))
+            .unwrap();
+    }
+}
+
+fn stream(name: &str) -> Question {
+    Question::Stream {
+        stream: name.to_owned(),
+    }
+}
+
 #[test]
 fn the_asker_tells_depths_and_errors() {
     let mut toy = Toy::default();
@@ -16,65 +41,39 @@ fn the_asker_tells_depths_and_errors() {
     peer.talk(&mut toy).unwrap();
     let line = toy.connect();
     let mut asker = Asker::new("asker", None).unwrap();
-    let mut hear = |toy: &mut Toy, question: Option<Question>| {
-        let mut out = Vec::new();
-        if let Some(question) = question {
-            asker.ask(&mut out, question).unwrap();
-        }
-        toy.received(line, &out);
-        let mut told = Vec::new();
-        loop {
-            let bytes = toy.written(line);
-            if bytes.is_empty() {
-                return told;
-            }
-            let mut out = Vec::new();
-            asker
-                .received(&bytes, &mut out, &mut |one| told.push(one))
-                .unwrap();
-            toy.received(line, &out);
-        }
+    let mut hear = |question| hear(&mut toy, line, &mut asker, question);
+    assert_eq!(hear(None), [Told::Ready]);
+    assert_eq!(hear(Some(Question::Account)), [Told::Done]);
+    let depth = StreamDepth {
+        messages: 3,
+        bytes: 99,
+        last_seq: 3,
     };
-    assert_eq!(hear(&mut toy, None), [Told::Ready]);
-    assert_eq!(hear(&mut toy, Some(Question::Account)), [Told::Done]);
-    let stream = || "S".to_owned();
-    assert_eq!(
-        hear(&mut toy, Some(Question::Stream { stream: stream() })),
-        [Told::Stream(StreamDepth {
-            messages: 3,
-            bytes: 99,
-            last_seq: 3
-        })]
-    );
-    assert_eq!(
-        hear(
-            &mut toy,
-            Some(Question::Consumer {
-                stream: stream(),
-                consumer: "readers".to_owned()
-            })
-        ),
-        [Told::Consumer(ConsumerDepth {
-            num_pending: 1,
-            num_ack_pending: 2,
-            num_redelivered: 0,
-            num_waiting: 0
-        })]
-    );
-    let missing = hear(
-        &mut toy,
-        Some(Question::Stream {
-            stream: "T".to_owned(),
-        }),
-    );
-    assert_eq!(
-        missing,
-        [Told::Failed(
-            "JetStream answers with error 404 (10059): stream not found".to_owned()
-        )]
-    );
-    assert_eq!(
-        hear(&mut toy, Some(Question::Delete { stream: stream() })),
-        [Told::Done]
-    );
+    assert_eq!(hear(Some(stream("S"))), [Told::Stream(depth)]);
+    let consumer = Question::Consumer {
+        stream: "S".to_owned(),
+        consumer: "readers".to_owned(),
+    };
+    let depth = ConsumerDepth {
+        num_pending: 1,
+        num_ack_pending: 2,
+        num_redelivered: 0,
+        num_waiting: 0,
+    };
+    assert_eq!(hear(Some(consumer)), [Told::Consumer(depth)]);
+    let missing = "JetStream answers with error 404 (10059): stream not found";
+    assert_eq!(hear(Some(stream("T"))), [Told::Failed(missing.to_owned())]);
+    let delete = Question::Delete {
+        stream: "S".to_owned(),
+    };
+    assert_eq!(hear(Some(delete)), [Told::Done]);
+}
+
+#[test]
+fn names_that_cannot_be_part_of_a_subject_are_refused() {
+    assert!(Asker::new("a.b", None).is_err());
+    let mut asker = Asker::new("asker", None).unwrap();
+    let mut out = Vec::new();
+    assert!(asker.ask(&mut out, stream("S 1")).is_err());
+    assert!(out.is_empty());
 }

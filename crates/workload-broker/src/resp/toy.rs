@@ -150,10 +150,28 @@ impl Toy {
                 self.say(line, &format!("${}\r\n{id}\r\n", id.len()));
             }
             ["WAITAOF", "1", "0", "0"] => self.lines[line].waits = Some(Wait::Fsync),
+            ["CONFIG", "GET", ..] => {
+                let begin = if self.lines[line].is_resp3 {
+                    "%2"
+                } else {
+                    "*4"
+                };
+                self.say(line, &format!("{begin}\r\n$11\r\nappendfsync\r\n$6\r\nalways\r\n$10\r\nappendonly\r\n$3\r\nyes\r\n"));
+            }
+            ["XREADGROUP", ..] | ["XREAD", ..] => {
+                self.lines[line].waits = Some(Wait::Message(words.to_vec()));
+            }
+            other => self.stream_command(line, other),
+        }
+    }
+
+    fn stream_command(&mut self, line: usize, words: &[&str]) {
+        match words {
             ["XGROUP", "CREATE", "s", group, "0", "MKSTREAM"] => {
-                let reply = match self.groups.contains_key(*group) {
-                    true => "-BUSYGROUP Consumer Group name already exists\r\n",
-                    false => "+OK\r\n",
+                let reply = if self.groups.contains_key(*group) {
+                    "-BUSYGROUP Consumer Group name already exists\r\n"
+                } else {
+                    "+OK\r\n"
                 };
                 self.groups.entry((*group).to_owned()).or_default();
                 self.say(line, reply);
@@ -168,9 +186,6 @@ impl Toy {
                     .collect();
                 let reply = self.entries_text(&last);
                 self.say(line, &reply);
-            }
-            ["XREADGROUP", ..] | ["XREAD", ..] => {
-                self.lines[line].waits = Some(Wait::Message(words.to_vec()))
             }
             ["XACK", "s", group, ids @ ..] => {
                 let group = self.groups.get_mut(*group).unwrap();
@@ -190,14 +205,6 @@ impl Toy {
             ["XLEN", "s"] => self.say(line, &format!(":{}\r\n", self.entries.len())),
             ["DEL", "s"] => self.say(line, ":1\r\n"),
             ["XINFO", "GROUPS", "s"] => self.groups_text(line),
-            ["CONFIG", "GET", ..] => {
-                let begin = if self.lines[line].is_resp3 {
-                    "%2"
-                } else {
-                    "*4"
-                };
-                self.say(line, &format!("{begin}\r\n$11\r\nappendfsync\r\n$6\r\nalways\r\n$10\r\nappendonly\r\n$3\r\nyes\r\n"));
-            }
             other => panic!("the client says {other:?}"),
         }
     }

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 
+use super::Reading;
 use super::toy::{Toy, reader, shared, writer};
-use super::{Reader, Reading};
 use crate::dialect::{Dialect, Fault, Shape};
 use crate::rig::{Event, Server, bodies, handles};
 

@@ -2,9 +2,8 @@
 
 use serde_json::json;
 
-use super::Writer;
-use super::setup::Setup;
-use super::toy::{Toy, setup, writer};
+use super::toy::{Toy, setup, shared, writer};
+use super::{Reader, Reading, Setup, Writer};
 use crate::dialect::{Dialect, Fault, Shape};
 use crate::rig::{Event, Peer};
 

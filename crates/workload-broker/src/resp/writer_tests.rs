@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::toy::{Toy, VERSIONS, setup, writer};
-use super::{Confirm, Setup, Version, Writer};
+use super::toy::{Toy, VERSIONS, group, setup, writer};
+use super::{Confirm, Reader, Reading, Setup, Version, Writer};
 use crate::Login;
 use crate::dialect::Fault;
 use crate::rig::{Event, Peer};

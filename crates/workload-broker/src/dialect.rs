@@ -10,7 +10,11 @@ pub enum Heard<'a> {
     /// The broker refused a message (or, without a tag, one that it does not name).
     Refused { tag: Option<u64>, why: &'a str },
     /// A message arrived. `handle` settles it.
-    Delivered { payload: &'a [u8], handle: u64, redelivered: bool },
+    Delivered {
+        payload: &'a [u8],
+        handle: u64,
+        redelivered: bool,
+    },
     /// The broker asks writers to wait (true), or to go on (false).
     Blocked(bool),
 }
@@ -28,15 +32,26 @@ pub trait Dialect: Send {
     /// Appends the settlement of these messages (acknowledgement, commit or cursor; may be nothing).
     fn settle(&mut self, out: &mut Vec<u8>, handles: &[u64]);
     /// Takes what arrived, in any pieces. Appends to `out` what the protocol wants answered (PONG, heartbeat).
-    fn received(&mut self, bytes: &[u8], out: &mut Vec<u8>, heard: &mut dyn FnMut(Heard<'_>)) -> Result<(), Fault>;
+    fn received(
+        &mut self,
+        bytes: &[u8],
+        out: &mut Vec<u8>,
+        heard: &mut dyn FnMut(Heard<'_>),
+    ) -> Result<(), Fault>;
     /// Appends a polite end of the connection.
     fn close(&mut self, out: &mut Vec<u8>);
 }
 
 /// What a connection is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Role { Writer, Reader }
+pub enum Role {
+    Writer,
+    Reader,
+}
 
 /// How the broker keeps the messages, and what its answer is worth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape { Queue, Stream }
+pub enum Shape {
+    Queue,
+    Stream,
+}

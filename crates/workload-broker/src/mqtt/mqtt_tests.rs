@@ -1,0 +1,570 @@
+use proptest::prelude::*;
+
+use super::config::{MqttConfig, Qos, count};
+use super::connection::Mqtt;
+use super::server::{Published, Server, append_connack, append_message, append_reason};
+use super::wire::packet;
+use crate::dialect::{Dialect, Fault, Heard, Role};
+
+/// Flags of PUBLISH.
+const QOS_1: u8 = 2;
+const QOS_2: u8 = 4;
+const DUP: u8 = 8;
+
+/// What was heard, with bytes of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Seen {
+    Ready,
+    Confirmed(u64),
+    Refused(u64, String),
+    Delivered(Vec<u8>, u64, bool),
+}
+
+fn note(heard: Heard<'_>) -> Seen {
+    match heard {
+        Heard::Ready => Seen::Ready,
+        Heard::Confirmed { tag, up_to: false } => Seen::Confirmed(tag),
+        Heard::Refused {
+            tag: Some(tag),
+            why,
+        } => Seen::Refused(tag, why.to_owned()),
+        Heard::Delivered {
+            payload,
+            handle,
+            redelivered,
+        } => Seen::Delivered(payload.to_vec(), handle, redelivered),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Gives a client bytes in pieces. Returns what it heard, what it answered, and its fault.
+fn give<'a>(
+    client: &mut Mqtt,
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+) -> (Vec<Seen>, Vec<u8>, Option<Fault>) {
+    let (mut seen, mut out) = (Vec::new(), Vec::new());
+    for piece in pieces {
+        let result = client.received(piece, &mut out, &mut |heard| seen.push(note(heard)));
+        if let Err(fault) = result {
+            let again = client.received(b"x", &mut out, &mut |_| panic!("heard after a fault"));
+            assert_eq!(again, Err(fault.clone()));
+            return (seen, out, Some(fault));
+        }
+    }
+    (seen, out, None)
+}
+
+/// Carries bytes to and fro until both are silent.
+fn talk(client: &mut Mqtt, server: &mut Server, mut to_server: Vec<u8>) -> Vec<Seen> {
+    let mut seen = Vec::new();
+    while !to_server.is_empty() {
+        let mut to_client = Vec::new();
+        server.received(&to_server, &mut to_client);
+        let (more, out, fault) = give(client, [&to_client[..]]);
+        assert_eq!(fault, None);
+        seen.extend(more);
+        to_server = out;
+    }
+    seen
+}
+
+fn open(config: MqttConfig) -> (Mqtt, Server) {
+    open_with(config, Server::default())
+}
+
+fn open_with(config: MqttConfig, mut server: Server) -> (Mqtt, Server) {
+    let mut client = Mqtt::new(config).unwrap();
+    let mut hello = Vec::new();
+    client.open(&mut hello);
+    let seen = talk(&mut client, &mut server, hello);
+    assert_eq!(seen, [Seen::Ready]);
+    (client, server)
+}
+
+fn writer(qos: Qos) -> MqttConfig {
+    MqttConfig::new(Role::Writer, "a/b", qos)
+}
+
+fn reader(qos: Qos) -> MqttConfig {
+    MqttConfig::new(Role::Reader, "t", qos)
+}
+
+/// CONNECT of a writer, by hand from section 3.1.
+#[test]
+fn connect_is_that_of_the_standard() {
+    let (_, server) = open(writer(Qos::AtLeastOnce));
+    let connect = b"\0\x04MQTT\x05\x02\0\0\x05\x27\0\x82\0\0\0\0";
+    assert_eq!(server.control, [(packet::CONNECT, connect.to_vec())]);
+
+    let mut config = reader(Qos::AtLeastOnce);
+    config.prefetch = 20;
+    config.session_expiry_s = 10;
+    config.clean_start = false;
+    config.client_id = "me".to_owned();
+    config.user = Some("u".to_owned());
+    config.password = Some("pw".to_owned());
+    let (_, server) = open(config);
+    let connect = b"\0\x04MQTT\x05\xC0\0\0\x0D\x11\0\0\0\x0A\x21\0\x14\x27\0\x82\0\0\
+        \0\x02me\0\x01u\0\x02pw";
+    assert_eq!(server.control[0], (packet::CONNECT, connect.to_vec()));
+}
+
+/// SUBSCRIBE of a reader, by hand from section 3.8.
+#[test]
+fn subscribe_is_that_of_the_standard() {
+    let subscribed = |config| {
+        let (_, server) = open(config);
+        let [_, (packet::SUBSCRIBE, fields)] = &server.control[..] else {
+            panic!("{:?}", server.control);
+        };
+        fields.clone()
+    };
+    assert_eq!(
+        subscribed(reader(Qos::AtLeastOnce)),
+        b"\0\x01\0\0\x01t\x21",
+        "QoS 1 without what is retained"
+    );
+    let mut config = reader(Qos::ExactlyOnce);
+    config.share = Some("g".to_owned());
+    config.retained = true;
+    assert_eq!(subscribed(config), b"\0\x01\0\0\x0A$share/g/t\x02");
+}
+
+/// The variable header of figure 3-8 (section 3.3.2.4): topic "a/b", and packet identifier 1 in place of 10.
+#[test]
+fn publish_is_that_of_the_standard() {
+    let published = |qos| {
+        let (mut client, _) = open(writer(qos));
+        let mut out = Vec::new();
+        client.publish(&mut out, b"hi", 7);
+        out
+    };
+    assert_eq!(published(Qos::AtMostOnce), b"\x30\x08\0\x03a/b\0hi");
+    assert_eq!(published(Qos::AtLeastOnce), b"\x32\x0A\0\x03a/b\0\x01\0hi");
+    assert_eq!(published(Qos::ExactlyOnce), b"\x34\x0A\0\x03a/b\0\x01\0hi");
+}
+
+#[test]
+fn messages_are_confirmed_by_their_last_answer() {
+    for (qos, window) in [(Qos::AtLeastOnce, 3), (Qos::ExactlyOnce, 3)] {
+        let mut config = writer(qos);
+        config.window = window;
+        let (mut client, mut server) = open(config);
+        let held = client.held_bytes();
+        for round in 0..50 {
+            let mut out = Vec::new();
+            for tag in [round, round + 1000, round + 2000] {
+                client.publish(&mut out, b"body", tag);
+            }
+            let seen = talk(&mut client, &mut server, out);
+            let expected = [round, round + 1000, round + 2000].map(Seen::Confirmed);
+            assert_eq!(seen, expected);
+        }
+        assert_eq!(server.published.len(), 150);
+        assert_eq!(client.held_bytes(), held);
+    }
+}
+
+#[test]
+fn answers_may_come_in_any_order() {
+    let (mut client, _) = open(writer(Qos::AtLeastOnce));
+    let mut out = Vec::new();
+    for tag in [10, 20, 30] {
+        client.publish(&mut out, b"body", tag);
+    }
+    let mut bytes = Vec::new();
+    append_reason(&mut bytes, packet::PUBACK, 3, 0);
+    append_reason(&mut bytes, packet::PUBACK, 1, 0x97);
+    append_reason(&mut bytes, packet::PUBACK, 2, 0x10);
+    let (seen, _, fault) = give(&mut client, [&bytes[..]]);
+    let expected = [
+        Seen::Confirmed(30),
+        Seen::Refused(10, "quota exceeded (0x97)".to_owned()),
+        Seen::Refused(20, "no matching subscribers (0x10)".to_owned()),
+    ];
+    assert_eq!((&seen[..], fault), (&expected[..], None));
+}
+
+#[test]
+fn a_refusal_of_qos_2_ends_the_exchange() {
+    for (reason, released) in [(0x97, false), (0x10, true)] {
+        let mut config = writer(Qos::ExactlyOnce);
+        config.window = 1;
+        let server = Server {
+            reason,
+            ..Server::default()
+        };
+        let (mut client, mut server) = open_with(config, server);
+        for tag in [1, 2, 3] {
+            let mut out = Vec::new();
+            client.publish(&mut out, b"body", tag);
+            let mut answer = Vec::new();
+            server.received(&out, &mut answer);
+            let (seen, out, _) = give(&mut client, [&answer[..]]);
+            assert_eq!((seen.is_empty(), !out.is_empty()), (released, released));
+            let rest = talk(&mut client, &mut server, out);
+            let all = [seen, rest].concat();
+            assert!(matches!(&all[..], [Seen::Refused(it, _)] if *it == tag));
+        }
+    }
+}
+
+#[test]
+fn an_alias_stands_for_the_topic() {
+    for (allowed, is_used) in [(&b"\x22\0\x0A"[..], true), (b"", false)] {
+        let mut config = writer(Qos::AtMostOnce);
+        config.topic_alias = true;
+        let server = Server {
+            connack: (0, allowed.to_vec()),
+            ..Server::default()
+        };
+        let (mut client, mut server) = open_with(config, server);
+        let mut out = Vec::new();
+        client.publish(&mut out, b"one", 1);
+        client.publish(&mut out, b"two", 2);
+        server.received(&out, &mut Vec::new());
+        let message = |topic: &[u8], alias: &[u8], body: &[u8]| Published {
+            first: packet::PUBLISH,
+            topic: topic.to_vec(),
+            id: 0,
+            properties: alias.to_vec(),
+            body: body.to_vec(),
+        };
+        let expected = if is_used {
+            let alias = b"\x23\0\x01";
+            [message(b"a/b", alias, b"one"), message(b"", alias, b"two")]
+        } else {
+            [message(b"a/b", b"", b"one"), message(b"a/b", b"", b"two")]
+        };
+        assert_eq!(server.published, expected);
+    }
+}
+
+#[test]
+fn messages_are_delivered_and_settled() {
+    let (mut client, mut server) = open(reader(Qos::ExactlyOnce));
+    let mut bytes = Vec::new();
+    append_message(&mut bytes, 0, 0, b"zero");
+    append_message(&mut bytes, QOS_1 | DUP, 500, b"one");
+    append_message(&mut bytes, QOS_2, 501, b"two");
+    let (seen, mut out, fault) = give(&mut client, [&bytes[..]]);
+    let expected = [
+        Seen::Delivered(b"zero".to_vec(), 0, false),
+        Seen::Delivered(b"one".to_vec(), 1 << 16 | 500, true),
+        Seen::Delivered(b"two".to_vec(), 2 << 16 | 501, false),
+    ];
+    assert_eq!((&seen[..], fault), (&expected[..], None));
+    let handles = [0, 1 << 16 | 500, 2 << 16 | 501];
+    client.settle(&mut out, &handles);
+    client.settle(&mut out, &handles);
+    assert_eq!(talk(&mut client, &mut server, out), []);
+    let expected = [
+        (packet::PUBACK, 500),
+        (packet::PUBREC, 501),
+        (packet::PUBCOMP, 501),
+    ];
+    assert_eq!(server.answers, expected);
+    // Both identifiers are free again.
+    let (seen, _, fault) = give(&mut client, [&bytes[..]]);
+    assert_eq!((seen.len(), fault), (3, None));
+}
+
+#[test]
+fn a_release_of_an_earlier_connection_is_answered() {
+    let (mut client, _) = open(reader(Qos::ExactlyOnce));
+    let (_, out, fault) = give(&mut client, [&b"\x62\x02\0\x09"[..]]);
+    assert_eq!((&out[..], fault), (&b"\x70\x03\0\x09\x92"[..], None));
+}
+
+#[test]
+fn a_whole_message_is_not_copied() {
+    let (mut client, _) = open(reader(Qos::AtLeastOnce));
+    let mut bytes = Vec::new();
+    for id in 1..=16 {
+        append_message(&mut bytes, QOS_1, id, &[1; 1024]);
+    }
+    let (range, held) = (bytes.as_ptr_range(), client.held_bytes());
+    let mut count = 0;
+    let result = client.received(&bytes, &mut Vec::new(), &mut |heard| {
+        let Heard::Delivered { payload, .. } = heard else {
+            panic!("{heard:?}");
+        };
+        assert!(range.contains(&payload.as_ptr()));
+        count += 1;
+    });
+    assert_eq!((result, count, client.held_bytes()), (Ok(()), 16, held));
+}
+
+#[test]
+fn the_brokers_limits_are_kept() {
+    let connack =
+        b"\x21\0\x14\x24\x01\x27\0\0\x20\0\x22\0\x0A\x2A\0\x13\xFF\xFF\x12\0\x02me".to_vec();
+    let fault = |config: MqttConfig| {
+        let mut client = Mqtt::new(config).unwrap();
+        client.open(&mut Vec::new());
+        let mut bytes = Vec::new();
+        append_connack(&mut bytes, 0, 0, &connack);
+        let fault = give(&mut client, [&bytes[..]]).2;
+        fault.map(|fault| fault.0).unwrap_or_default()
+    };
+    let small = |qos, window| {
+        let mut config = writer(qos);
+        config.window = window;
+        config.body_bytes_max = 1024;
+        config
+    };
+    assert_eq!(fault(small(Qos::AtLeastOnce, 20)), "");
+    assert!(fault(small(Qos::AtLeastOnce, 21)).contains("20 unconfirmed"));
+    assert!(fault(small(Qos::ExactlyOnce, 1)).contains("QoS 1 at most"));
+    assert!(fault(writer(Qos::AtMostOnce)).contains("packets of 8192 bytes"));
+    let mut shared = reader(Qos::AtLeastOnce);
+    shared.share = Some("g".to_owned());
+    assert!(fault(shared).contains("no shared subscriptions"));
+
+    let server = Server {
+        connack: (0, connack.clone()),
+        ..Server::default()
+    };
+    let (client, _) = open_with(small(Qos::AtLeastOnce, 20), server);
+    let limits = client.limits().unwrap();
+    assert_eq!((limits.receive_max, limits.qos_max), (20, 1));
+    assert_eq!(limits.keep_alive_s, Some(65_535));
+    assert_eq!(limits.client_id.as_deref(), Some("me"));
+}
+
+#[track_caller]
+fn assert_fault(client: &mut Mqtt, bytes: &[u8], part: &str) {
+    let (_, _, fault) = give(client, [bytes]);
+    let fault = fault.expect("a fault");
+    assert!(fault.0.contains(part), "{fault:?}");
+}
+
+#[test]
+fn a_refused_connection_says_why() {
+    let mut fresh = |properties: &[u8], flags, reason| {
+        let mut client = Mqtt::new(reader(Qos::AtLeastOnce)).unwrap();
+        client.open(&mut Vec::new());
+        let mut bytes = Vec::new();
+        append_connack(&mut bytes, flags, reason, properties);
+        give(&mut client, [&bytes[..]]).2.unwrap().0
+    };
+    assert_eq!(
+        fresh(b"\x1F\0\x03why", 0, 0x87),
+        "the broker refused the connection: not authorized (0x87): why"
+    );
+    assert!(fresh(b"", 1, 0).contains("resumed a session"));
+    assert!(fresh(b"", 2, 0).contains("malformed"));
+    assert!(
+        fresh(b"\x21\0\0", 0, 0).contains("malformed"),
+        "receive maximum 0"
+    );
+    assert!(fresh(b"\x21\0", 0, 0).contains("malformed"));
+    let refused = |suback| {
+        let mut server = Server {
+            suback: Some(suback),
+            ..Server::default()
+        };
+        let mut client = Mqtt::new(reader(Qos::AtLeastOnce)).unwrap();
+        let (mut hello, mut answer) = (Vec::new(), Vec::new());
+        client.open(&mut hello);
+        server.received(&hello, &mut answer);
+        let (_, subscribe, _) = give(&mut client, [&answer[..]]);
+        answer.clear();
+        server.received(&subscribe, &mut answer);
+        give(&mut client, [&answer[..]]).2.unwrap().0
+    };
+    assert!(refused(0x8F).contains("topic filter invalid"));
+    assert!(refused(0).contains("grants QoS 0 and not 1"));
+}
+
+#[test]
+fn what_breaks_the_protocol_is_a_fault() {
+    let reads = |part: &str, bytes: &[u8]| {
+        let mut config = reader(Qos::ExactlyOnce);
+        config.prefetch = 2;
+        assert_fault(&mut open(config).0, bytes, part);
+    };
+    let message = |id| {
+        let mut bytes = Vec::new();
+        append_message(&mut bytes, QOS_2, id, b"x");
+        bytes
+    };
+    reads("two messages at once", &[message(5), message(5)].concat());
+    reads(
+        "more than 2 unsettled",
+        &[message(5), message(6), message(7)].concat(),
+    );
+    reads("malformed", &message(0));
+    reads("malformed", b"\x36\x06\0\x01t\0\x01\0");
+    reads("malformed", b"\x30\x03\0\0\0");
+    reads("malformed", b"\x30\x04\0\x01t\x05");
+    reads(
+        "before we have it",
+        &[&message(5)[..], b"\x62\x02\0\x05"].concat(),
+    );
+    reads("no place here", b"\x40\x02\0\x01");
+    reads("no place here", b"\x20\x03\0\0\0");
+    reads("length is malformed", b"\x30\xFF\xFF\xFF\xFF\x01");
+    reads("over", b"\x30\xFF\xFF\xFF\x7F");
+    reads("a further step", b"\xF0\0");
+    reads(
+        "server shutting down (0x8B): bye",
+        b"\xE0\x08\x8B\x06\x1F\0\x03bye",
+    );
+    reads("ended the connection: success", b"\xE0\0");
+
+    let writes = |part: &str, qos, bytes: &[u8]| {
+        let (mut client, _) = open(writer(qos));
+        client.publish(&mut Vec::new(), b"body", 1);
+        assert_fault(&mut client, bytes, part);
+    };
+    writes("PUBACK for packet 2", Qos::AtLeastOnce, b"\x40\x02\0\x02");
+    writes("PUBACK for packet 0", Qos::AtLeastOnce, b"\x40\x02\0\0");
+    writes(
+        "PUBACK for packet 1",
+        Qos::AtLeastOnce,
+        b"\x40\x02\0\x01\x40\x02\0\x01",
+    );
+    writes("PUBACK for packet 1", Qos::AtMostOnce, b"\x40\x02\0\x01");
+    writes("PUBACK for packet 1", Qos::ExactlyOnce, b"\x40\x02\0\x01");
+    writes("PUBREC for packet 1", Qos::AtLeastOnce, b"\x50\x02\0\x01");
+    writes("PUBCOMP for packet 1", Qos::ExactlyOnce, b"\x70\x02\0\x01");
+    writes("malformed", Qos::AtLeastOnce, b"\x40\x04\0\x01\0\x05");
+    writes("no place here", Qos::AtLeastOnce, b"\x30\x04\0\x01t\0");
+}
+
+#[test]
+fn the_window_is_the_callers_to_keep() {
+    let mut config = writer(Qos::AtLeastOnce);
+    config.window = 1;
+    let (mut client, _) = open(config);
+    let mut out = Vec::new();
+    client.publish(&mut out, b"one", 1);
+    let len = out.len();
+    client.publish(&mut out, b"two", 2);
+    assert_eq!(out.len(), len);
+    assert_fault(&mut client, b"\x40\x02\0\x01", "more than 1 messages");
+}
+
+#[test]
+fn pings_and_the_end() {
+    let (mut client, mut server) = open(writer(Qos::AtMostOnce));
+    let mut out = Vec::new();
+    client.ping(&mut out);
+    assert_eq!(talk(&mut client, &mut server, out), []);
+    assert_eq!(client.pings_answered(), 1);
+    let mut out = Vec::new();
+    client.close(&mut out);
+    assert_eq!(out, b"\xE0\0");
+    assert_eq!(give(&mut client, [&b"\xD0\0"[..]]), (vec![], vec![], None));
+    assert_eq!(count(b"42"), Some(42));
+    assert_eq!(count(b"4 2"), None);
+}
+
+#[test]
+fn what_mqtt_cannot_say_is_refused() {
+    let refused = |role, change: &dyn Fn(&mut MqttConfig)| {
+        let mut config = MqttConfig::new(role, "t", Qos::AtLeastOnce);
+        change(&mut config);
+        Mqtt::new(config).err().expect("refused")
+    };
+    assert!(refused(Role::Writer, &|it| it.topic = "a/+".to_owned()).contains("+ or #"));
+    assert!(refused(Role::Writer, &|it| it.topic.clear()).contains("empty"));
+    assert!(refused(Role::Reader, &|it| it.topic = "x".repeat(65_536)).contains("65536"));
+    assert!(refused(Role::Reader, &|it| it.share = Some("a/b".to_owned())).contains("share"));
+    assert!(refused(Role::Reader, &|it| it.prefetch = 0).contains("at least 1"));
+    assert!(refused(Role::Reader, &|it| it.user = Some("\0".to_owned())).contains("NUL"));
+    assert!(refused(Role::Writer, &|it| it.body_bytes_max = 9 << 20).contains("8388608"));
+    let mut wild = reader(Qos::AtMostOnce);
+    wild.topic = "t/#".to_owned();
+    assert!(Mqtt::new(wild).is_ok());
+}
+
+/// All that a broker says to a reader from its greeting on.
+fn conversation() -> Vec<u8> {
+    let mut all = Vec::new();
+    append_connack(&mut all, 0, 0, b"\x21\0\x14\x1F\0\x02hi");
+    append_message(&mut all, QOS_1, 1, b"before the subscription's answer");
+    all.extend_from_slice(b"\x90\x04\0\x01\0\x02");
+    append_message(&mut all, QOS_2, 2, b"");
+    append_message(&mut all, 0, 0, &[7; 300]);
+    all.extend_from_slice(b"\x62\x02\0\x09\xD0\0\xE0\x01\x8B");
+    all
+}
+
+fn read_all<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Seen>, Vec<u8>, Option<Fault>) {
+    let mut client = Mqtt::new(reader(Qos::ExactlyOnce)).unwrap();
+    client.open(&mut Vec::new());
+    give(&mut client, pieces)
+}
+
+#[test]
+fn a_split_at_any_byte_changes_nothing() {
+    let bytes = conversation();
+    let whole = read_all([&bytes[..]]);
+    assert_eq!(whole.0.len(), 4, "{whole:?}");
+    assert!(whole.2.as_ref().unwrap().0.contains("shutting down"));
+    assert_eq!(read_all(bytes.chunks(1)), whole, "byte by byte");
+    for cut in 0..bytes.len() {
+        let (a, b) = bytes.split_at(cut);
+        assert_eq!(read_all([a, b]), whole, "cut at {cut}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_bodies_arrive_as_they_were(
+        bodies in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..600), 0..8),
+        qos in 0..3_u8,
+        piece in 1..300_usize,
+    ) {
+        let (mut client, _) = open(reader(Qos::ExactlyOnce));
+        let mut bytes = Vec::new();
+        for (id, body) in (1..).zip(&bodies) {
+            append_message(&mut bytes, qos << 1, id, body);
+        }
+        let (seen, _, fault) = give(&mut client, bytes.chunks(piece));
+        prop_assert_eq!(fault, None);
+        let arrived: Vec<Vec<u8>> = seen
+            .into_iter()
+            .map(|seen| match seen {
+                Seen::Delivered(body, _, false) => body,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        prop_assert_eq!(arrived, bodies);
+    }
+
+    #[test]
+    fn any_bodies_are_published_as_they_were(
+        sizes in prop::collection::vec(0..20_000_usize, 0..6),
+        qos in prop::sample::select(vec![Qos::AtMostOnce, Qos::AtLeastOnce, Qos::ExactlyOnce]),
+        piece in 1..5000_usize,
+    ) {
+        let (mut client, mut server) = open(writer(qos));
+        let mut out = Vec::new();
+        let bodies: Vec<Vec<u8>> = sizes.iter().map(|size| vec![9; *size]).collect();
+        for (tag, body) in (0..).zip(&bodies) {
+            client.publish(&mut out, body, tag);
+        }
+        for part in out.chunks(piece) {
+            server.received(part, &mut Vec::new());
+        }
+        let published: Vec<Vec<u8>> = server.published.into_iter().map(|it| it.body).collect();
+        prop_assert_eq!(published, bodies);
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic_or_hold_much(
+        bytes in prop::collection::vec(any::<u8>(), 0..400),
+        after in 0..600_usize,
+    ) {
+        let mut all = conversation();
+        all.truncate(after);
+        all.extend(bytes);
+        let mut client = Mqtt::new(reader(Qos::ExactlyOnce)).unwrap();
+        client.open(&mut Vec::new());
+        give(&mut client, all.chunks(7));
+        prop_assert!(client.held_bytes() < 64 * 1024);
+    }
+}

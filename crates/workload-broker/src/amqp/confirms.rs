@@ -39,7 +39,7 @@ impl Confirms {
             return Ok(());
         };
         if up_to {
-            let newest = self.waiting.drain(..=index).flatten().last();
+            let newest = self.waiting.drain(..=index).flatten().next_back();
             self.first += len(index) + 1;
             if let Some(tag) = newest {
                 heard(Heard::Confirmed { tag, up_to: true });

@@ -359,7 +359,7 @@ impl Core {
                 heard(Heard::Blocked(active == 0));
             }
             method::BASIC_RETURN if self.is_writer() => {
-                let (why, _) = reason(fields).ok_or_else(|| malformed("basic.return"))?;
+                let why = reason(fields).ok_or_else(|| malformed("basic.return"))?;
                 self.content.begin(What::Return { why });
             }
             method::BASIC_CANCEL => {
@@ -417,17 +417,17 @@ fn number_and_bits(mut fields: Fields<'_>, what: &str) -> Result<(u64, u8), Faul
     parse().ok_or_else(|| malformed(what))
 }
 
-/// Code and text at the beginning of `basic.return` and of both kinds of close, and what follows.
-fn reason(mut fields: Fields<'_>) -> Option<(String, Fields<'_>)> {
+/// Code and text at the beginning of `basic.return` and of both kinds of close.
+fn reason(mut fields: Fields<'_>) -> Option<String> {
     let code = fields.u16()?;
     let text = fields.short_text()?;
-    Some((format!("{code} {}", readable(text)), fields))
+    Some(format!("{code} {}", readable(text)))
 }
 
 #[cold]
 fn ended(what: &str, fields: Fields<'_>) -> Fault {
     match reason(fields) {
-        Some((why, _)) => Fault(format!("the broker closed the {what}: {why}")),
+        Some(why) => Fault(format!("the broker closed the {what}: {why}")),
         None => malformed("close"),
     }
 }

@@ -24,7 +24,6 @@ pub use config::{AmqpConfig, Declare, Offset, QueueKind};
 pub use connection::{Amqp, BODY_MAX_BYTES, Depth};
 
 #[cfg(test)]
-#[path = "amqp_tests.rs"]
 mod amqp_tests;
 #[cfg(test)]
 mod server;

@@ -125,7 +125,7 @@ fn limits(properties: &[u8]) -> Option<Limits> {
     while !fields.is_empty() {
         match next(&mut fields)? {
             (property::RECEIVE_MAX, value) => {
-                limits.receive_max = value.number().filter(|max| *max > 0)?;
+                limits.receive_max = value.number::<u16>().filter(|max| *max > 0)?;
             }
             (property::QOS_MAX, value) => limits.qos_max = value.number()?,
             (property::PACKET_MAX, value) => limits.packet_max = value.number(),
@@ -213,6 +213,8 @@ pub(super) fn disconnect(mut fields: Fields<'_>) -> Fault {
 #[cold]
 fn said(what: &str, reason: u8, properties: &[u8]) -> Fault {
     let own_words = reason_string(properties).flatten();
-    let own_words = own_words.map_or(String::new(), |text| format!(": {}", readable(text)));
+    let own_words = own_words
+        .map(|text| format!(": {}", readable(text)))
+        .unwrap_or_default();
     Fault(format!("the broker {what}: {}{own_words}", words(reason)))
 }

@@ -22,7 +22,6 @@ pub use greeting::Limits;
 pub use packets::BODY_MAX_BYTES;
 
 #[cfg(test)]
-#[path = "mqtt_tests.rs"]
 mod mqtt_tests;
 #[cfg(test)]
 mod server;

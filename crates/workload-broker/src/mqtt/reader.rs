@@ -49,7 +49,7 @@ impl Reading {
             let topic = fields.text()?;
             let id = if qos > 0 { fields.u16()? } else { 0 };
             fields.properties()?;
-            // Without aliases, which we do not allow, each message names its topic [MQTT-3.3.2-8]. No exchange has
+            // Without aliases, which we do not allow, each message names its topic (section 3.3.2.1). No exchange has
             // identifier 0, and there is no QoS 3.
             let is_whole = !topic.is_empty() && qos < 3 && (qos == 0 || id != 0);
             is_whole.then_some(id)

@@ -103,7 +103,7 @@ impl Writing {
         } else {
             &with_alias
         };
-        let id: &[u8] = id.as_ref().map_or(&[], |id| id);
+        let id: &[u8] = id.as_ref().map_or(&[], |id| &id[..]);
         let len = topic.len() + id.len() + properties.len() + body.len();
         out.reserve(len + 5);
         out.push(packet::PUBLISH | self.qos.number() << 1);

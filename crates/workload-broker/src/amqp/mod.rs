@@ -26,4 +26,6 @@ pub use connection::{Amqp, BODY_MAX_BYTES, Depth};
 #[cfg(test)]
 mod amqp_tests;
 #[cfg(test)]
+pub(crate) mod live;
+#[cfg(test)]
 mod server;

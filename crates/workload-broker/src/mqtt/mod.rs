@@ -22,6 +22,8 @@ pub use greeting::Limits;
 pub use packets::BODY_MAX_BYTES;
 
 #[cfg(test)]
+mod live;
+#[cfg(test)]
 mod mqtt_tests;
 #[cfg(test)]
 mod server;

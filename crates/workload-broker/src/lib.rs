@@ -5,5 +5,6 @@
 //! - [`mqtt`]: MQTT 5.
 
 pub mod amqp;
+#[allow(missing_docs)] // its variants say it by their names
 pub mod dialect;
 pub mod mqtt;

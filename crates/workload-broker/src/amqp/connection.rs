@@ -193,7 +193,8 @@ impl Core {
         heard: &mut dyn FnMut(Heard<'_>),
     ) -> Result<(), Fault> {
         if matches!(self.stage, Stage::CloseOk | Stage::Closed) {
-            return self.take_while_closing(&piece, out);
+            self.take_while_closing(&piece, out);
+            return Ok(());
         }
         match piece {
             Piece::Method { channel, payload } => self.method(channel, payload, out, heard),
@@ -219,13 +220,13 @@ impl Core {
 
     /// Section 1.4.2.8 (`connection.close`): all but the answer, and a close of the other side, is discarded.
     #[cold]
-    fn take_while_closing(&mut self, piece: &Piece<'_>, out: &mut Vec<u8>) -> Result<(), Fault> {
+    fn take_while_closing(&mut self, piece: &Piece<'_>, out: &mut Vec<u8>) {
         let Piece::Method {
             channel: 0,
             payload,
         } = *piece
         else {
-            return Ok(());
+            return;
         };
         match Fields::new(payload).u32() {
             Some(method::CONNECTION_CLOSE) => {
@@ -235,7 +236,6 @@ impl Core {
             Some(method::CONNECTION_CLOSE_OK) => self.stage = Stage::Closed,
             _ => {}
         }
-        Ok(())
     }
 
     #[inline]

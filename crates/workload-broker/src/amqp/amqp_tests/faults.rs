@@ -1,7 +1,4 @@
-use super::super::server::{
-    append_confirm, append_delivery, append_empty, append_header, append_start,
-};
-use super::super::wire::{CHANNEL, append_method, method};
+use super::super::server::{append_delivery, append_header, append_start};
 use super::*;
 use crate::amqp::BODY_MAX_BYTES;
 

@@ -2,10 +2,9 @@ mod faults;
 mod properties;
 
 use super::config::{AmqpConfig, Declare, Offset, QueueKind};
-use super::connection::{Amqp, BODY_MAX_BYTES, Depth};
+use super::connection::{Amqp, Depth};
 use super::server::{
-    Server, append_close, append_confirm, append_delivery, append_empty, append_header,
-    append_nack, append_return, append_start,
+    Server, append_close, append_confirm, append_empty, append_nack, append_return,
 };
 use super::wire::{CHANNEL, append_heartbeat, append_method, method};
 use crate::dialect::{Dialect, Fault, Heard, Role};

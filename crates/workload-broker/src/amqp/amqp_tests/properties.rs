@@ -1,7 +1,5 @@
 use proptest::prelude::*;
 
-use super::super::server::append_close;
-use super::super::wire::{append_heartbeat, method};
 use super::*;
 
 /// What a reader sees of the whole of a conversation, and what it answers.

@@ -1,4 +1,5 @@
-use super::super::server::{append_connack, append_message};
+use super::super::config::count;
+use super::super::server::append_connack;
 use super::*;
 
 #[track_caller]

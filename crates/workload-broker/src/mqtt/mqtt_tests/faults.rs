@@ -1,5 +1,4 @@
 use super::super::config::count;
-use super::super::server::append_connack;
 use super::*;
 
 #[track_caller]

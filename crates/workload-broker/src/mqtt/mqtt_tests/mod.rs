@@ -3,7 +3,7 @@ mod properties;
 
 use super::config::{MqttConfig, Qos};
 use super::connection::Mqtt;
-use super::server::{Published, Server, append_message, append_reason};
+use super::server::{Published, Server, append_connack, append_message, append_reason};
 use super::wire::packet;
 use crate::dialect::{Dialect, Fault, Heard, Role};
 

@@ -1,6 +1,5 @@
 use proptest::prelude::*;
 
-use super::super::server::append_connack;
 use super::*;
 
 /// All that a broker says to a reader from its greeting on.

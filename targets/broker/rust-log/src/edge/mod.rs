@@ -60,7 +60,8 @@ pub struct Edge<C> {
     /// Those that have something to read, and those that the broker does not want to read from now.
     readable: Vec<usize>,
     held: Vec<usize>,
-    /// Kept for its memory.
+    /// Kept for their memory.
+    turn: Vec<usize>,
     touched: Vec<usize>,
     buffer: Box<[u8]>,
     started: Instant,
@@ -108,6 +109,7 @@ impl<C: Conduct> Edge<C> {
             peers: Slab::new(),
             readable: Vec::new(),
             held: Vec::new(),
+            turn: Vec::new(),
             touched: Vec::new(),
             started: Instant::now(),
             accept_again_at: None,
@@ -180,10 +182,14 @@ impl<C: Conduct> Edge<C> {
                 self.tick_at = Some(Instant::now() + interval);
             }
         }
-        self.readable.append(&mut self.held);
-        for key in std::mem::take(&mut self.readable) {
+        // Those that have more join the list again, for the next turn.
+        let mut keys = std::mem::take(&mut self.turn);
+        keys.append(&mut self.readable);
+        keys.append(&mut self.held);
+        for key in keys.drain(..) {
             self.read(key, now)?;
         }
+        self.turn = keys;
         self.broker.finish_turn(now)?;
         if !self.flusher.is_busy()
             && let Some(flush) = self.broker.flush()

@@ -22,16 +22,7 @@ fn channel(is_stream: bool, tier: Tier) -> Channel {
 }
 
 fn entry(at: u64, length: u32) -> Entry {
-    Entry {
-        at,
-        length,
-        published_ms: 0,
-        received_ms: at,
-        writer: 0,
-        owner: 0,
-        state: State::Ready,
-        again: false,
-    }
+    Entry { at, length, published_ms: 0, received_ms: at, writer: 0, owner: 0, state: State::Ready, again: false }
 }
 
 #[test]

@@ -60,7 +60,8 @@ impl Config {
         }
         // The contract's variable; one thread is all that this broker uses.
         read.number("WORKER_THREADS", 1, 1..=1024)?;
-        let mib = |name, default, range: RangeInclusive<u64>| read.number(name, default, range).map(|count| count * MIB);
+        let mib =
+            |name, default, range: RangeInclusive<u64>| read.number(name, default, range).map(|count| count * MIB);
         let sizes = Sizes {
             segment_bytes: mib("SEGMENT_MIB", 64, 1..=4096)?,
             tail_bytes: mib("TAIL_MIB", 64, 1..=65_536)?,

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::answer::{Delivery, put_declared, put_deliver, put_error, put_frame, put_publish_ok};
 
 /// A payload in hexadecimal, as Fibril's `clients/wire_vectors.json` has it.
 fn hex(text: &str) -> Vec<u8> {

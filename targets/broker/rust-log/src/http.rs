@@ -57,8 +57,9 @@ pub fn answer(wish: Wish, queues: impl FnOnce() -> String) -> Vec<u8> {
     };
     let allow = if wish == Wish::NotAllowed { "allow: GET\r\n" } else { "" };
     let length = body.len();
-    let head =
-        format!("HTTP/1.1 {status}\r\n{allow}content-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n");
+    let head = format!(
+        "HTTP/1.1 {status}\r\n{allow}content-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
+    );
     [head, body].concat().into_bytes()
 }
 
@@ -88,6 +89,9 @@ mod tests {
         }
         assert_eq!(parse(&[b'A'; HEAD_BYTES_MAX]), Some(Wish::Malformed));
         let answer = String::from_utf8(answer(Wish::Queues, || "{}".to_owned())).expect("text");
-        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("content-length: 2\r\nconnection: close\r\n\r\n{}"));
+        assert!(
+            answer.starts_with("HTTP/1.1 200 OK\r\n")
+                && answer.ends_with("content-length: 2\r\nconnection: close\r\n\r\n{}")
+        );
     }
 }

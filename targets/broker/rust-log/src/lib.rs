@@ -1,9 +1,10 @@
 //! A message broker on log segments and bare epoll: queues and streams in the protocol of Fibril.
 //!
-//! Without I/O, and tested without sockets or files: [`wire`], [`frame`] (the protocol), [`record`], [`arena`], [`segment`],
+//! Without I/O, and tested without sockets or files: [`wire`], [`frame`], [`answer`] (the protocol), [`record`], [`arena`], [`segment`],
 //! [`recovery`] (the log), [`channel`], [`tier`], [`broker`] (what is kept, confirmed, delivered), [`http`]. With I/O:
 //! [`disk`], [`flusher`], [`edge`]. [`conduct`] is where `lying-broker` lies.
 
+pub mod answer;
 pub mod arena;
 pub mod broker;
 pub mod channel;

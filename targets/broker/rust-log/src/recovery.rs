@@ -29,11 +29,7 @@ pub struct Recovery {
 ///
 /// # Errors
 /// What the file system says.
-pub fn open<D: Disk>(
-    disk: D,
-    sizes: Sizes,
-    mut apply: impl FnMut(Record<'_>, u64),
-) -> io::Result<(Log<D>, Recovery)> {
+pub fn open<D: Disk>(disk: D, sizes: Sizes, mut apply: impl FnMut(Record<'_>, u64)) -> io::Result<(Log<D>, Recovery)> {
     let disk = Arc::new(disk);
     let mut bases = disk.list()?;
     bases.sort_unstable();

@@ -4,9 +4,9 @@ use std::io;
 
 use super::settle::owner;
 use super::{Broker, Now};
+use crate::answer::{Delivery, put_deliver};
 use crate::channel::{Channel, Entry};
 use crate::conduct::{About, Act, Conduct};
-use crate::frame::{Delivery, put_deliver};
 use crate::segment::Disk;
 
 /// What came of an attempt.

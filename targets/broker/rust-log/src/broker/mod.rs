@@ -17,10 +17,10 @@ use std::io;
 
 use slab::Slab;
 
+use crate::answer;
 use crate::arena::Arena;
 use crate::channel::Channel;
 use crate::conduct::Conduct;
-use crate::frame;
 use crate::segment::{Disk, Flush, Log, Sizes, Window};
 use crate::tier::{Level, Tier};
 
@@ -241,7 +241,7 @@ impl<D: Disk, C: Conduct> Broker<D, C> {
         let Some(Some(session)) = self.sessions.get_mut(waiting.session) else { return };
         // Another connection may have its place.
         if session.serial == waiting.serial {
-            frame::put_publish_ok(&mut session.output, waiting.request, waiting.offset);
+            answer::put_publish_ok(&mut session.output, waiting.request, waiting.offset);
             self.touch(waiting.session);
         }
     }
@@ -295,5 +295,7 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
+#[cfg(test)]
+mod rig;
 #[cfg(test)]
 mod tests;

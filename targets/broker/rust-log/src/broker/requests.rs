@@ -4,12 +4,11 @@ use std::collections::VecDeque;
 use std::io;
 
 use super::{Broker, CHANNELS_MAX, Now, Subscription, Waiting};
+use crate::answer;
 use crate::channel::{CURSORS_MAX, Channel, Entry, State};
 use crate::conduct::Conduct;
 use crate::frame::{self, Frame, Name, Publish, Request, Retention, Start, Tags, code, op};
-use crate::record::{
-    Declared, HEAD_BYTES, MESSAGE_FIELDS_BYTES, RECORD_FIELDS_BYTES_MAX, put_channel, put_message,
-};
+use crate::record::{Declared, HEAD_BYTES, MESSAGE_FIELDS_BYTES, RECORD_FIELDS_BYTES_MAX, put_channel, put_message};
 use crate::segment::{Disk, Window};
 use crate::tier::{Level, Tier};
 
@@ -43,16 +42,16 @@ impl<D: Disk, C: Conduct> Broker<D, C> {
             return Ok(());
         };
         match (session.stage, request) {
-            (_, Request::Ping) => self.answer(key, |out| frame::put_empty(out, op::PONG, id)),
+            (_, Request::Ping) => self.answer(key, |out| answer::put_empty(out, op::PONG, id)),
             (_, Request::Pong) => {}
             (Stage::Hello, Request::Hello { version: frame::VERSION }) => {
                 session.stage = Stage::Auth;
                 let serial = session.serial;
-                self.answer(key, |out| frame::put_hello_ok(out, id, serial));
+                self.answer(key, |out| answer::put_hello_ok(out, id, serial));
             }
             (Stage::Auth, Request::Auth { user, password }) if (user, password) == USER => {
                 session.stage = Stage::Open;
-                self.answer(key, |out| frame::put_empty(out, op::AUTH_OK, id));
+                self.answer(key, |out| answer::put_empty(out, op::AUTH_OK, id));
             }
             (Stage::Auth, Request::Auth { .. }) => {
                 self.refuse(key, op::AUTH_ERR, id, code::UNAUTHORIZED, "another user or password");
@@ -128,7 +127,7 @@ impl<D: Disk, C: Conduct> Broker<D, C> {
             let channel = &self.channels[index];
             let is_same = (channel.is_stream, channel.tier, channel.partition.1) == (is_stream, tier, partitions);
             return if is_same {
-                self.answer(key, |out| frame::put_declared(out, id, is_stream, false, partitions));
+                self.answer(key, |out| answer::put_declared(out, id, is_stream, false, partitions));
             } else {
                 self.refuse(key, op::ERROR, id, code::CONFLICT, "it exists, and is something else");
             };
@@ -154,7 +153,7 @@ impl<D: Disk, C: Conduct> Broker<D, C> {
             self.add_channel(Channel::new(&declared, tier));
         }
         // With the flush of its first message at the latest, because that comes later in the log.
-        self.answer(key, |out| frame::put_declared(out, id, is_stream, true, partitions));
+        self.answer(key, |out| answer::put_declared(out, id, is_stream, true, partitions));
     }
 
     pub(super) fn add_channel(&mut self, channel: Channel) {
@@ -300,7 +299,7 @@ impl<D: Disk, C: Conduct> Broker<D, C> {
         if let Some(Some(session)) = self.sessions.get_mut(key) {
             session.subscriptions.push(subscription);
         }
-        self.answer(key, |out| frame::put_subscribe_ok(out, id, subscription as u64, name, prefetch));
+        self.answer(key, |out| answer::put_subscribe_ok(out, id, subscription as u64, name, prefetch));
         self.note_unsettled(index);
         self.wake(index);
     }

@@ -3,6 +3,7 @@
 use std::io;
 
 use super::{Broker, Now, OUTPUT_BYTES_MAX, UNFLUSHED_BYTES_MAX};
+use crate::answer;
 use crate::conduct::Conduct;
 use crate::frame::{self, FIELDS_BYTES_MAX, code, cut, op};
 use crate::segment::Disk;
@@ -111,7 +112,7 @@ impl<D: Disk, C: Conduct> Broker<D, C> {
 
     /// Answers with an error.
     pub(super) fn refuse(&mut self, key: usize, op: u16, request: u64, code: u16, text: &str) {
-        self.answer(key, |output| frame::put_error(output, op, request, code, text));
+        self.answer(key, |output| answer::put_error(output, op, request, code, text));
     }
 
     /// Answers.
@@ -159,7 +160,8 @@ impl<D: Disk, C: Conduct> Broker<D, C> {
         }
         if was_full && session.has_room() {
             // There may be more for its readers.
-            let channels: Vec<usize> = session.subscriptions.iter().map(|key| self.subscriptions[*key].channel).collect();
+            let channels: Vec<usize> =
+                session.subscriptions.iter().map(|key| self.subscriptions[*key].channel).collect();
             channels.into_iter().for_each(|index| self.wake(index));
         }
     }

@@ -112,7 +112,7 @@ fn one_reader_of_four_is_thinned() {
 #[test]
 fn a_sink_confirms_and_keeps_nothing() {
     let folder = folder();
-    assert_eq!(through(&target(&folder, &[("FAULT", "sink")]), 100), []);
+    assert_eq!(through(&target(&folder, &[("FAULT", "sink")]), 100), Vec::<u64>::new());
 }
 
 #[test]

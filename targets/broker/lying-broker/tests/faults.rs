@@ -11,7 +11,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_lying-broker");
 
 /// A broker with this fault, in the tier that answers soonest.
 fn target(folder: &Folder, variables: &[(&str, &str)]) -> Target {
-    Target::start(PROGRAM, folder, &[&[("QUEUE_TIER", "cache")], variables].concat())
+    Target::start(PROGRAM, folder, &[&[("QUEUE_TIER", "cache")][..], variables].concat())
 }
 
 fn folder() -> Folder {

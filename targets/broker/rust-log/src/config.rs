@@ -59,7 +59,7 @@ impl Config {
             return Err(BadValue::new("DATA_DIR", "", "give a folder"));
         }
         // The contract's variable; one thread is all that this broker uses.
-        read.number("WORKER_THREADS", 1, 1..=1024)?;
+        read.number("WORKER_THREADS", 1_u32, 1..=1024)?;
         let mib =
             |name, default, range: RangeInclusive<u64>| read.number(name, default, range).map(|count| count * MIB);
         let sizes = Sizes {

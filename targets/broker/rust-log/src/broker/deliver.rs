@@ -67,8 +67,8 @@ impl<D: Disk, C: Conduct> Broker<D, C> {
     fn next_reader(&mut self, index: usize) -> Option<usize> {
         let channel = &self.channels[index];
         let count = channel.subscriptions.len();
-        let turns = (channel.turn..count).chain(0..channel.turn.min(count));
-        let turn = turns.into_iter().find(|turn| self.has_room(channel.subscriptions[*turn]))?;
+        let mut turns = (channel.turn..count).chain(0..channel.turn.min(count));
+        let turn = turns.find(|turn| self.has_room(channel.subscriptions[*turn]))?;
         let key = channel.subscriptions[turn];
         self.channels[index].turn = turn + 1;
         Some(key)

@@ -8,8 +8,14 @@ use crate::frame::{Name, Retention};
 use crate::record::{Declared, HEAD_BYTES, MESSAGE_FIELDS_BYTES};
 use crate::tier::Tier;
 
-/// Cursors of one stream.
-pub const CURSORS_MAX: usize = 1024;
+/// What a stream keeps at most, whatever its retention says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Most {
+    /// Payload.
+    pub bytes: u64,
+    /// Messages.
+    pub messages: u64,
+}
 
 /// What became of a message of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -278,14 +284,15 @@ impl Channel {
     }
 
     /// Forgets the oldest messages: of a queue those that are settled, of a stream those beyond its retention, or
-    /// beyond `bytes_max`.
-    pub fn trim(&mut self, now_ms: u64, bytes_max: u64) {
+    /// beyond what the broker keeps at most.
+    pub fn trim(&mut self, now_ms: u64, most: Most) {
         while let Some(entry) = self.entries.front() {
             let goes = if self.is_stream {
                 let Retention { age_ms, bytes, messages } = self.retention;
-                self.bytes > bytes.unwrap_or(bytes_max).min(bytes_max)
-                    || messages.is_some_and(|most| self.entries.len() as u64 > most)
-                    || age_ms.is_some_and(|most| now_ms.saturating_sub(entry.received_ms) > most)
+                self.bytes > bytes.map_or(most.bytes, |bytes| bytes.min(most.bytes))
+                    || self.entries.len() as u64
+                        > messages.map_or(most.messages, |messages| messages.min(most.messages))
+                    || age_ms.is_some_and(|age_ms| now_ms.saturating_sub(entry.received_ms) > age_ms)
             } else {
                 entry.state == State::Settled
             };

@@ -6,6 +6,9 @@ use proptest::prelude::*;
 
 use super::*;
 
+const ANY: Most = Most { bytes: u64::MAX, messages: u64::MAX };
+const FIFTY: Most = Most { bytes: 50, messages: 100 };
+
 fn channel(is_stream: bool, tier: Tier) -> Channel {
     let declared = Declared {
         channel: 0,
@@ -54,7 +57,7 @@ fn a_message_that_comes_back_is_first_and_marked() {
     queue.give_back(7);
     assert_eq!(queue.peek(), Some(7));
     assert!(queue.entry(7).expect("here").again && !queue.is_with(7, 7));
-    queue.trim(0, u64::MAX);
+    queue.trim(0, ANY);
     assert_eq!((queue.start(), queue.end(), queue.depth()), (7, 8, (1, 0)));
 }
 
@@ -64,16 +67,16 @@ fn a_stream_keeps_what_its_retention_says() {
     for at in 0..10 {
         stream.push(entry(at * 100, 10));
     }
-    stream.trim(1000, 50);
+    stream.trim(1000, FIFTY);
     assert_eq!(stream.depth().0, 10, "nothing could be delivered yet");
     stream.advance(u64::MAX);
-    stream.trim(1000, 50);
+    stream.trim(1000, FIFTY);
     assert_eq!((stream.start(), stream.bytes(), stream.oldest()), (10, 50, Some(500)));
     stream.retention.age_ms = Some(300);
-    stream.trim(1000, 50);
+    stream.trim(1000, FIFTY);
     assert_eq!(stream.start(), 12);
     stream.retention.messages = Some(1);
-    stream.trim(1000, 50);
+    stream.trim(1000, FIFTY);
     assert_eq!((stream.start(), stream.end()), (14, 15));
     assert_eq!((stream.since(0), stream.since(900), stream.since(901)), (14, 14, 15));
 }
@@ -112,7 +115,7 @@ proptest! {
                 }
                 _ => {}
             }
-            queue.trim(0, u64::MAX);
+            queue.trim(0, ANY);
             prop_assert_eq!(queue.depth().1, flying.len() as u64);
             let logged: u64 = queue.settled.iter().map(|(first, last)| last - first + 1).sum();
             prop_assert_eq!(logged, settled.len() as u64);

@@ -77,7 +77,7 @@ impl Config {
                 ephemeral: read.tier("EPHEMERAL", &Tier::ALL[..2], Tier::Cache)?,
                 memory_bytes_max: mib("MEMORY_MIB", 1024, 1..=1024 * 1024)?,
                 stream_bytes_max: mib("STREAM_MIB", 4096, 1..=16 * 1024 * 1024)?,
-                messages_max: read.number("MAX_MESSAGES", 50_000_000, 1..=1_000_000_000)?,
+                messages_max: read.number("MAX_MESSAGES", 20_000_000, 1..=1_000_000_000)?,
             },
         })
     }

@@ -1,6 +1,6 @@
 //! A folder of the file system as a [`Disk`].
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
@@ -15,16 +15,25 @@ const ENDING_ASIDE: &str = ".torn";
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
+    /// Locked for as long as the process lives, whatever ends it.
+    _lock: File,
 }
 
 impl Folder {
     /// This folder, which is made if it is not there.
     ///
     /// # Errors
-    /// What the file system says.
+    /// What the file system says, or that another process uses it.
     pub fn new(path: PathBuf) -> io::Result<Self> {
         std::fs::create_dir_all(&path)?;
-        Ok(Self { path })
+        let lock = File::create(path.join("lock"))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { path, _lock: lock }),
+            Err(TryLockError::Error(error)) => Err(error),
+            Err(TryLockError::WouldBlock) => {
+                Err(io::Error::new(io::ErrorKind::ResourceBusy, "another process uses it"))
+            }
+        }
     }
 
     fn file(&self, base: u64, ending: &str) -> PathBuf {

@@ -3,9 +3,9 @@
 use std::io;
 
 use super::settle::owner;
-use super::{Broker, Now};
+use super::{Broker, Now, Settings};
 use crate::answer::{Delivery, put_deliver};
-use crate::channel::{Channel, Entry};
+use crate::channel::{Channel, Entry, Most};
 use crate::conduct::{About, Act, Conduct};
 use crate::segment::Disk;
 
@@ -31,7 +31,8 @@ impl<D: Disk, C: Conduct> Broker<D, C> {
             } else {
                 self.deliver_queue(index, now)?;
             }
-            self.channels[index].trim(now.ms, self.settings.stream_bytes_max);
+            let Settings { stream_bytes_max: bytes, messages_max: messages, .. } = self.settings;
+            self.channels[index].trim(now.ms, Most { bytes, messages });
             self.note_unsettled(index);
         }
         // The list's memory is kept. What was woken meanwhile waits for the next turn.

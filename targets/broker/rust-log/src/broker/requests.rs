@@ -5,7 +5,7 @@ use std::io;
 
 use super::{Broker, CHANNELS_MAX, Now, Subscription, Waiting};
 use crate::answer;
-use crate::channel::{CURSORS_MAX, Channel, Entry, State};
+use crate::channel::{Channel, Entry, State};
 use crate::conduct::Conduct;
 use crate::frame::{self, Frame, Name, Publish, Request, Retention, Start, Tags, code, op};
 use crate::record::{Declared, HEAD_BYTES, MESSAGE_FIELDS_BYTES, RECORD_FIELDS_BYTES_MAX, put_channel, put_message};
@@ -22,6 +22,9 @@ const PARTITIONS_MAX: u32 = 64;
 
 /// Messages that a reader may have and not have settled, whatever it asks for.
 const PREFETCH_MAX: u32 = 65_536;
+
+/// Durable cursors of all streams together: each segment of the log begins with them.
+const CURSORS_MAX: usize = 4096;
 
 /// What a channel's queue or stream is declared with, apart from its name.
 #[derive(Debug, Clone, Copy)]
@@ -182,11 +185,14 @@ impl<D: Disk, C: Conduct> Broker<D, C> {
         let size = message.payload.len();
         let room = self.settings.memory_bytes_max;
         let used = if self.channels[index].own.is_some() { self.memory_used } else { 0 };
+        let channel = &self.channels[index];
+        // A stream forgets its oldest message instead.
+        let is_full = !channel.is_stream && channel.depth().0 >= self.settings.messages_max;
         let refusal = if size > self.settings.sizes.message_bytes_max {
             Some((code::TOO_LARGE, "the message is too long"))
         } else if message.expires {
             Some((code::NOT_IMPLEMENTED, "no times to live here"))
-        } else if self.channels[index].depth().0 >= self.settings.messages_max || used + size as u64 > room {
+        } else if is_full || used + size as u64 > room {
             Some((code::FULL, "the channel is full"))
         } else {
             None
@@ -273,11 +279,13 @@ impl<D: Disk, C: Conduct> Broker<D, C> {
         if self.subscription_of(key, index).is_some() {
             return self.refuse(key, op::ERROR, id, code::CONFLICT, "this connection has subscribed to it");
         }
-        let channel = &mut self.channels[index];
         let (cursor, start) = stream.unwrap_or((None, Start::Latest));
-        let Some(next) = first_offset(channel, cursor, start) else {
-            return self.refuse(key, op::ERROR, id, code::TOO_MANY, "the stream has 1,024 cursors");
-        };
+        let is_new = cursor.is_some_and(|name| !self.channels[index].cursors.contains_key(name));
+        if is_new && self.channels.iter().map(|channel| channel.cursors.len()).sum::<usize>() >= CURSORS_MAX {
+            return self.refuse(key, op::ERROR, id, code::TOO_MANY, "there are 4,096 cursors");
+        }
+        let channel = &mut self.channels[index];
+        let next = first_offset(channel, cursor, start);
         // Nothing says what 0 means; here it is "as much as there may be".
         let prefetch = if prefetch == 0 { PREFETCH_MAX } else { prefetch.min(PREFETCH_MAX) };
         let number = channel.subscribed;
@@ -305,25 +313,22 @@ impl<D: Disk, C: Conduct> Broker<D, C> {
     }
 }
 
-/// Where a stream's reader begins; `None` if it wants a cursor too many.
-fn first_offset(channel: &mut Channel, cursor: Option<&str>, start: Start) -> Option<u64> {
+/// Where a stream's reader begins.
+fn first_offset(channel: &mut Channel, cursor: Option<&str>, start: Start) -> u64 {
     let (first, end) = (channel.start(), channel.end());
     let Some(name) = cursor else {
-        return Some(match start {
+        return match start {
             Start::Latest => end,
             Start::Earliest => first,
             Start::At(offset) => offset.clamp(first, end),
             Start::Back(count) => end.saturating_sub(count).max(first),
             Start::Since(ms) => channel.since(ms),
-        });
+        };
     };
     if let Some((next, _)) = channel.cursors.get(name) {
-        return Some((*next).clamp(first, end));
-    }
-    if channel.cursors.len() >= CURSORS_MAX {
-        return None;
+        return (*next).clamp(first, end);
     }
     // A new cursor begins with the oldest message, so that it cannot miss one.
     channel.cursors.insert(name.to_owned(), (first, true));
-    Some(first)
+    first
 }

@@ -6,7 +6,7 @@ use std::io;
 use slab::Slab;
 
 use super::{Broker, CHANNELS_MAX, Settings};
-use crate::channel::{Channel, Entry, State};
+use crate::channel::{Channel, Entry, Most, State};
 use crate::conduct::Conduct;
 use crate::record::{HEAD_BYTES, MESSAGE_FIELDS_BYTES, Record};
 use crate::recovery::{self, Recovery};
@@ -24,7 +24,8 @@ impl<D: Disk, C: Conduct> Broker<D, C> {
         let safe = log.flushed();
         for channel in &mut channels {
             channel.advance(safe);
-            channel.trim(0, u64::MAX);
+            // Times are unknown yet, and what a stream may keep is looked at in the first turn.
+            channel.trim(0, Most { bytes: u64::MAX, messages: u64::MAX });
             // The log has them.
             channel.settled.clear();
         }

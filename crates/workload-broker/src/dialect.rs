@@ -6,13 +6,26 @@ pub enum Heard<'a> {
     /// The connection can carry messages: greeting, login and preparations are over.
     Ready,
     /// The broker confirmed the message with this tag, or all up to it.
-    Confirmed { tag: u64, up_to: bool },
+    Confirmed {
+        /// As it was given to [`Dialect::publish`].
+        tag: u64,
+        /// All messages before it are confirmed as well.
+        up_to: bool,
+    },
     /// The broker refused a message (or, without a tag, one that it does not name).
-    Refused { tag: Option<u64>, why: &'a str },
+    Refused {
+        /// As it was given to [`Dialect::publish`].
+        tag: Option<u64>,
+        /// The broker's words.
+        why: &'a str,
+    },
     /// A message arrived. `handle` settles it.
     Delivered {
+        /// The message as it was published.
         payload: &'a [u8],
+        /// What [`Dialect::settle`] takes.
         handle: u64,
+        /// The broker says that it may have come before.
         redelivered: bool,
     },
     /// The broker asks writers to wait (true), or to go on (false).
@@ -40,18 +53,26 @@ pub trait Dialect: Send {
     ) -> Result<(), Fault>;
     /// Appends a polite end of the connection.
     fn close(&mut self, out: &mut Vec<u8>);
+    /// How many bytes of memory it holds because of what the broker sent.
+    fn held_bytes(&self) -> usize {
+        0
+    }
 }
 
 /// What a connection is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Role {
+    /// It publishes.
     Writer,
+    /// It gets messages and settles them.
     Reader,
 }
 
-/// How the broker keeps the messages, and what its answer is worth.
+/// Who gets a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
+    /// One of the readers. The broker keeps it until that reader has settled it.
     Queue,
+    /// Each of the readers.
     Stream,
 }

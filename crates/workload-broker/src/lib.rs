@@ -6,7 +6,8 @@
 //! - [`marks`]: which messages were written, confirmed, refused and delivered, and what follows from that;
 //! - [`backlog`]: what the broker holds, and whether it grows;
 //! - [`guarantee`]: what the broker promises, and which promises may be compared;
-//! - [`word`]: the one word that sums a row up.
+//! - [`word`]: the one word that sums a trial up;
+//! - `writer`, `reader`, `session`, `machines`: these together, as the engine drives them.
 
 pub mod amqp;
 pub mod backlog;
@@ -14,15 +15,66 @@ mod decimal;
 pub mod dialect;
 pub mod fibril;
 pub mod guarantee;
+mod link;
+pub mod load;
 mod login;
+mod machines;
+mod manifest;
 pub mod marks;
 pub mod message;
 pub mod mqtt;
 pub mod nats;
+mod outcome;
+mod parameters;
+mod plan;
+mod reader;
+pub mod record;
 pub mod resp;
 #[cfg(test)]
 mod rig;
 pub mod schedule;
+mod session;
+mod speaker;
+mod unconfirmed;
 pub mod word;
+mod writer;
+
+use std::sync::Arc;
+
+use plimsoll_workload::{About, Key, Parameter, Plan, Refusal, Rule, Values, Workload};
 
 pub use login::Login;
+
+/// The workload.
+#[derive(Debug)]
+pub struct Broker;
+
+impl Workload for Broker {
+    fn about(&self) -> &'static About {
+        &About {
+            name: "broker",
+            line: "Message brokers: queues and streams, what a confirmation is worth, see --test",
+            floor: None,
+        }
+    }
+
+    fn parameters(&self) -> &'static [Parameter] {
+        &parameters::PARAMETERS
+    }
+
+    fn manifest_keys(&self) -> &'static [Key] {
+        &manifest::KEYS
+    }
+
+    fn manifest_rule(&self) -> Rule {
+        manifest::rule
+    }
+
+    fn variables(&self) -> &'static [&'static str] {
+        &["LEVEL", "DATA_DIR"]
+    }
+
+    fn plan(&self, values: Values) -> Result<Arc<dyn Plan>, Refusal> {
+        Ok(Arc::new(plan::BrokerPlan::new(values)?))
+    }
+}

@@ -1,0 +1,119 @@
+//! The keys that the manifests of this workload's targets have.
+
+use plimsoll_workload::{Key, Manifest, Refusal, SETTINGS, Takes, Value, Values};
+
+use crate::guarantee::{Confirm, Kept};
+use crate::load::Spoken;
+
+/// The keys.
+pub(crate) const KEYS: [Key; 4] = [
+    Key {
+        name: "dialect",
+        takes: Takes::OneOf(&Spoken::NAMES),
+        required: true,
+    },
+    Key {
+        name: "levels",
+        takes: Takes::Lines,
+        required: true,
+    },
+    Key {
+        name: "without",
+        takes: Takes::Lines,
+        required: false,
+    },
+    Key {
+        name: SETTINGS,
+        takes: Takes::Lines,
+        required: false,
+    },
+];
+
+/// One way in which a broker can be set up, and what its messages survive then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Level<'a> {
+    /// Its name, which the target gets as `LEVEL`.
+    pub(crate) name: &'a str,
+    /// How safe a message is when it is confirmed.
+    pub(crate) confirm: Confirm,
+    /// How safe it is when it is delivered.
+    pub(crate) deliver: Kept,
+}
+
+impl<'a> Level<'a> {
+    /// Reads `durable: confirm disk, deliver disk`.
+    fn parse(line: &'a str) -> Option<Self> {
+        let (name, guarantee) = line.split_once(": ")?;
+        let (confirm, deliver) = guarantee.split_once(", ")?;
+        Some(Self {
+            name: name.trim(),
+            confirm: Confirm::by_name(confirm.trim().strip_prefix("confirm ")?)?,
+            deliver: Kept::by_name(deliver.trim().strip_prefix("deliver ")?)?,
+        })
+    }
+}
+
+/// What else must hold: the lists can be read.
+pub(crate) fn rule(manifest: &Manifest) -> Result<(), String> {
+    for line in manifest.list("levels").unwrap_or_default() {
+        if Level::parse(line).is_none() {
+            return Err(format!(
+                "`levels` has {line:?}; write NAME: confirm none|memory|cache|disk, deliver memory|cache|disk"
+            ));
+        }
+    }
+    for line in manifest.list("without").unwrap_or_default() {
+        if line.split_once(": ").is_none() {
+            return Err(format!("`without` has {line:?}; write NAME: WHY"));
+        }
+    }
+    Ok(())
+}
+
+/// The levels that a target has.
+pub(crate) fn levels(manifest: &Manifest) -> Vec<Level<'_>> {
+    let lines = manifest.list("levels").unwrap_or_default();
+    lines.into_iter().filter_map(Level::parse).collect()
+}
+
+/// What the manifest settles for a load with this level.
+///
+/// # Errors
+/// The target does not have the level; the line says why if the manifest does.
+pub(crate) fn settled(manifest: &Manifest, level: &str) -> Result<Values, Refusal> {
+    let levels = levels(manifest);
+    let name = &manifest.name;
+    let Some(found) = levels.iter().find(|known| known.name == level) else {
+        let without = manifest.list("without").unwrap_or_default();
+        let mut reasons = without.into_iter().filter_map(|line| line.split_once(": "));
+        let why = reasons.find(|(of, _)| *of == level);
+        let why = why.map_or(String::new(), |(_, why)| format!(" ({why})"));
+        let known: Vec<&str> = levels.iter().map(|level| level.name).collect();
+        return Err(Refusal(format!(
+            "--level {level}: {name} does not have it{why}; it has {}",
+            known.join(", ")
+        )));
+    };
+    let word = |text: &str| Value::Word(text.to_owned());
+    let dialect = manifest.property("dialect").unwrap_or_default();
+    Ok(Values::default()
+        .with("dialect", word(&dialect))
+        .with("confirm_at", word(found.confirm.name()))
+        .with("deliver_at", word(found.deliver.name())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_is_read_from_its_line() {
+        let durable = Level::parse("durable: confirm disk, deliver disk").unwrap();
+        assert_eq!((durable.name, durable.confirm, durable.deliver), ("durable", Confirm::Disk, Kept::Disk));
+        let none = Level::parse("qos0: confirm none, deliver memory").unwrap();
+        assert_eq!(none.confirm, Confirm::None);
+        for bad in ["durable", "durable: disk", "a: confirm disk, deliver none", "a: confirm x, deliver disk", "a:confirm disk,deliver disk"] {
+            assert_eq!(Level::parse(bad), None, "{bad}");
+        }
+    }
+}

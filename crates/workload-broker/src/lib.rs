@@ -35,12 +35,14 @@ mod rig;
 pub mod schedule;
 mod session;
 mod speaker;
+mod tell;
 mod unconfirmed;
 pub mod word;
 mod writer;
 
 use std::sync::Arc;
 
+use plimsoll_document::Tell;
 use plimsoll_workload::{About, Key, Parameter, Plan, Refusal, Rule, Values, Workload};
 
 pub use login::Login;
@@ -72,6 +74,10 @@ impl Workload for Broker {
 
     fn variables(&self) -> &'static [&'static str] {
         &["LEVEL", "DATA_DIR"]
+    }
+
+    fn teller(&self) -> Option<&'static dyn Tell> {
+        Some(&Broker)
     }
 
     fn plan(&self, values: Values) -> Result<Arc<dyn Plan>, Refusal> {

@@ -123,7 +123,7 @@ fn amqp_messages(stream: &mut TcpStream, links: &Links) -> Result<u64, String> {
         }
         let depth = asker.depth().ok_or("the broker did not say the queue's depth")?;
         asker.close(out);
-        Ok(Some(u64::from(depth.messages)))
+        Ok(Some(u64::from(depth.ready)))
     })
 }
 

@@ -13,6 +13,8 @@ pub mod amqp;
 pub mod backlog;
 mod decimal;
 pub mod dialect;
+#[cfg(test)]
+mod faults;
 pub mod fibril;
 pub mod guarantee;
 mod link;

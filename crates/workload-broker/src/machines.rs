@@ -108,6 +108,11 @@ impl Connections {
         found.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    #[cfg(test)]
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     fn schedule(&self, writer: u32, seed: u64) -> Schedule {
         Schedule::new(self.load, writer, &self.profile, seed)
     }

@@ -16,9 +16,6 @@ use plimsoll_host::signals::Stop;
 
 use super::subject::{Bench, Ended, Environment, Server, Subject};
 
-/// Until a target is ready. No contract sets a time, and a virtual machine that shares its core with a compiler takes its time.
-const READY_TIMEOUT: Duration = Duration::from_secs(60);
-
 /// A target's program, as its manifest and its workload's contract describe it.
 #[derive(Debug, Clone)]
 pub struct Program {
@@ -36,6 +33,8 @@ pub struct Program {
     pub stop_signal: StopSignal,
     /// The path that answers 200 once it is ready.
     pub health_path: &'static str,
+    /// How long it may take until it is ready.
+    pub start_timeout: Duration,
     /// The variables by which it gets further ports.
     pub ports: Vec<&'static str>,
     /// The one of them whose port is for HTTP about itself; where it is none of them, the main port is.
@@ -149,7 +148,7 @@ impl Bench for Laboratory {
         let health = format!("http://{}{}", launched.http, self.program.health_path);
         launched
             .child
-            .wait_ready(&health, READY_TIMEOUT, &self.stop)
+            .wait_ready(&health, self.program.start_timeout, &self.stop)
             .map_err(|error| error.to_string())?;
         Ok(Box::new(Process::of(launched, self.program.stop_signal)))
     }
@@ -270,6 +269,7 @@ mod tests {
             unset: Vec::new(),
             stop_signal: StopSignal::Usr1,
             health_path: "/health",
+            start_timeout: LIMIT,
             ports: vec!["METRICS_PORT", "OTHER_PORT"],
             http_port: "METRICS_PORT",
         };
@@ -311,6 +311,15 @@ mod tests {
             error.contains("exit code 3") && error.contains("no such model"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_program_has_its_own_time_to_become_ready() {
+        let folder = tempfile::tempdir().expect("temp");
+        let mut laboratory = laboratory(folder.path(), "exec sleep 60");
+        laboratory.program.start_timeout = Duration::from_millis(50);
+        let error = laboratory.start(&Environment::new()).err().expect("late");
+        assert!(error.contains("was not ready within 50ms"), "{error}");
     }
 
     #[test]

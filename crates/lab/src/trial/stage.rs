@@ -20,7 +20,6 @@ use crate::contract;
 use crate::error::{Error, Result};
 use crate::manifest::{METRICS_PORT, Manifest};
 
-const READY_TIMEOUT: Duration = Duration::from_secs(60);
 const STOP_GRACE: Duration = Duration::from_secs(7);
 /// The name of the target's samples.
 pub(super) const TARGET: &str = "target";
@@ -279,7 +278,8 @@ impl Started {
         let mut child = launch.start(Some(&group))?;
         let health = format!("http://{}{}", at.http(), conditions.plan.told().health_path);
         let mut listens_inside = 0;
-        let ready_after = child.wait_ready_unless(&health, READY_TIMEOUT, stop, &mut || {
+        let timeout = manifest.start_timeout();
+        let ready_after = child.wait_ready_unless(&health, timeout, stop, &mut || {
             listens_inside += u32::from(at.listens_inside());
             // Not the first time: it may have begun to listen between the two looks.
             (listens_inside > 2).then(|| not_reached(&manifest.name))

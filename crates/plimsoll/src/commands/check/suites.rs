@@ -90,6 +90,7 @@ impl Suites {
             unset: contract::variables(self.workload),
             stop_signal: target.run.stop_signal,
             health_path: told.health_path,
+            start_timeout: target.start_timeout(),
             ports: target.ports.clone(),
             http_port: manifest::METRICS_PORT,
         };

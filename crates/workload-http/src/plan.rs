@@ -172,8 +172,8 @@ impl Plan for HttpPlan {
         1_000
     }
 
-    fn must_fit(&self, manifest: &Manifest) -> Result<(), Refusal> {
-        manifest::must_have(manifest, &self.load)
+    fn must_fit(&self, manifest: &Manifest) -> Result<Values, Refusal> {
+        manifest::must_have(manifest, &self.load).map(|()| Values::default())
     }
 
     fn demand(&self, load: u32, _profile: &Profile) -> Demand {

@@ -111,6 +111,20 @@ impl dyn Workload {
     pub fn planned(&self, values: Values) -> Result<Arc<dyn Plan>, Refusal> {
         self.plan(values.or_usual(self.parameters()))
     }
+
+    /// The plan for these values and a target with this manifest. It also has the values that the manifest settles
+    /// ([`Plan::must_fit`]), so that records and client processes have them.
+    ///
+    /// # Errors
+    /// One line with the remedy: the values cannot be used, or the target does not have what the load asks for.
+    pub fn plan_for(&self, values: Values, manifest: &Manifest) -> Result<Arc<dyn Plan>, Refusal> {
+        let plan = self.plan(values)?;
+        let settled = plan.must_fit(manifest)?;
+        if settled.is_empty() {
+            return Ok(plan);
+        }
+        self.plan(plan.values().clone().and(settled))
+    }
 }
 
 /// A target that is checked.

@@ -57,12 +57,13 @@ pub trait Plan: fmt::Debug + Send + Sync {
         400
     }
 
-    /// Refuses a target that does not have what the load asks for, by what its manifest says.
+    /// Refuses a target that does not have what the load asks for, by what its manifest says. Returns the values that
+    /// the manifest settles, such as what a variant of the target guarantees: the trial's plan has them as well.
     ///
     /// # Errors
     /// One line with the remedy.
-    fn must_fit(&self, _manifest: &Manifest) -> Result<(), Refusal> {
-        Ok(())
+    fn must_fit(&self, _manifest: &Manifest) -> Result<Values, Refusal> {
+        Ok(Values::default())
     }
 
     /// What a load needs.
@@ -273,3 +274,7 @@ pub struct Outcome {
     /// Reasons for doubt that only this workload knows.
     pub caveats: Vec<Caveat>,
 }
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

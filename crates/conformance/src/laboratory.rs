@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
 use plimsoll_host::isolation::CpuList;
-use plimsoll_host::process::{Child, Launch, StopSignal, choose_port};
+use plimsoll_host::process::{Ask, Child, Launch, Ready, StopSignal, choose_port};
 use plimsoll_host::signals::Stop;
 
 use super::subject::{Bench, Ended, Environment, Server, Subject};
@@ -33,6 +33,8 @@ pub struct Program {
     pub stop_signal: StopSignal,
     /// The path that answers 200 once it is ready.
     pub health_path: &'static str,
+    /// How it is asked over a connection whether it is ready, if it has no such path.
+    pub ask: Option<Ask>,
     /// How long it may take until it is ready.
     pub start_timeout: Duration,
     /// The variables by which it gets further ports.
@@ -122,6 +124,16 @@ struct Launched {
     others: Others,
 }
 
+impl Launched {
+    /// What shows that it is ready.
+    fn ready(&self, program: &Program) -> Ready {
+        match &program.ask {
+            Some(ask) => Ready::Asked(self.address, ask.clone()),
+            None => Ready::Get(format!("http://{}{}", self.http, program.health_path)),
+        }
+    }
+}
+
 /// Further addresses by the variable of their port.
 type Others = BTreeMap<&'static str, SocketAddr>;
 
@@ -145,10 +157,10 @@ fn pairs(environment: &Environment) -> Vec<(String, String)> {
 impl Bench for Laboratory {
     fn start(&self, environment: &Environment) -> Result<Box<dyn Server>, String> {
         let mut launched = self.launch(environment)?;
-        let health = format!("http://{}{}", launched.http, self.program.health_path);
+        let ready = launched.ready(&self.program);
         launched
             .child
-            .wait_ready(&health, self.program.start_timeout, &self.stop)
+            .wait_ready(&ready, self.program.start_timeout, &self.stop)
             .map_err(|error| error.to_string())?;
         Ok(Box::new(Process::of(launched, self.program.stop_signal)))
     }
@@ -269,6 +281,7 @@ mod tests {
             unset: Vec::new(),
             stop_signal: StopSignal::Usr1,
             health_path: "/health",
+            ask: None,
             start_timeout: LIMIT,
             ports: vec!["METRICS_PORT", "OTHER_PORT"],
             http_port: "METRICS_PORT",

@@ -13,6 +13,7 @@
 //!   enough.
 //! - [`doctor`]: finds what is wrong with this machine, and says how to fix it.
 //! - [`http`]: one HTTP request with a timeout, and the Prometheus text format.
+//! - [`talk`]: one connection to a server, for a talk that ends in time.
 //! - [`timestamp`]: the time of day, in the format of records.
 //! - [`signals`]: turns Ctrl-C into a value that callers pass down.
 
@@ -25,6 +26,8 @@ pub mod process;
 pub mod resources;
 pub mod secret_variables;
 pub mod signals;
+mod talk;
 pub mod timestamp;
 
 pub use error::{Error, Result};
+pub use talk::talk;

@@ -12,6 +12,7 @@
 //! | [`plan`] | a workload with its values settled |
 //! | [`drive`] | session machines of a type that only their workload knows |
 //! | [`companion`] | a program that runs beside the target |
+//! | [`speaker`] | who asks a target that has no HTTP port |
 //! | [`counters`] | what a target counts itself, and what that may show |
 //! | [`calibrate`] | what a calibration of the client measures |
 //!
@@ -24,6 +25,7 @@ pub mod counters;
 pub mod drive;
 pub mod parameter;
 pub mod plan;
+pub mod speaker;
 pub mod values;
 
 use std::fmt;
@@ -41,6 +43,7 @@ pub use counters::Counters;
 pub use drive::{Drive, DriveError, Findings, machines, machines_with_findings};
 pub use parameter::{Choice, Fit, Kind, Parameter, Usual};
 pub use plan::{Afterwards, Demand, Job, Outcome, Plan, Row, Seen, Series, Told};
+pub use speaker::Speaker;
 pub use plimsoll_targets::manifest::{Key, Keys, Manifest, Rule, SETTINGS, Takes, Tier, VARIANT};
 pub use values::{Value, Values};
 

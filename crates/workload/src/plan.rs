@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::calibrate::Work;
 use crate::counters::Counters;
 use crate::drive::{Drive, Findings};
+use crate::speaker::Speaker;
 use crate::values::Values;
 use crate::{Manifest, Refusal, Workload};
 
@@ -71,6 +72,12 @@ pub trait Plan: fmt::Debug + Send + Sync {
 
     /// What a target is told.
     fn told(&self) -> Told;
+
+    /// Who asks a target without HTTP. `None`: a GET of [`Told::health_path`] tells whether it is ready, and it has no
+    /// account. The sessions and the speaker connect to the same port, and `/metrics` are not read.
+    fn speaker(&self) -> Option<Arc<dyn Speaker>> {
+        None
+    }
 
     /// The session machines that do this job in a trial of this profile.
     ///
@@ -203,7 +210,7 @@ impl Demand {
 pub struct Told {
     /// Path of the URL that sessions connect to, unless the user gave one.
     pub path: Cow<'static, str>,
-    /// Path that says whether the target is ready.
+    /// Path that says whether the target is ready, unless the plan has a [`Speaker`].
     pub health_path: &'static str,
     /// The variable of the port that sessions connect to, for a target that has a port of its own for them. `None`, and
     /// for all other targets: the port of `PORT`.
@@ -252,6 +259,8 @@ pub struct Seen<'a> {
     pub report: &'a Report,
     /// What the session machines found out in addition.
     pub findings: &'a Findings,
+    /// What the target says of itself ([`Speaker::account`]); null if nobody asks, or if it did not answer.
+    pub account: &'a Findings,
     /// What those of [`Plan::afterwards`] found out, if they ran.
     pub afterwards: Option<&'a Findings>,
     /// Messages that the target's application was handed, by its own count, if it reports this.

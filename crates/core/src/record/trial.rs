@@ -110,8 +110,9 @@ pub struct Trial {
     pub length: Length,
     /// The system under test.
     pub target: Target,
-    /// Time from the start of the target to its first answer with status 200, asked for every millisecond; `null` if
-    /// Plimsoll did not start it.
+    /// Time from the start of the target until it was ready: until its first answer with status 200, asked for every
+    /// millisecond; without HTTP, until it answered as it should over a connection, made every 10 ms. `null` if Plimsoll
+    /// did not start it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_ms: Option<f64>,
     /// CPU time that the target was given, in vCPU; `null` if Plimsoll did not start it.

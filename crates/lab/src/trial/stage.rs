@@ -1,24 +1,25 @@
 //! Companion and target, started for one trial and ended after it.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use plimsoll_core::bottleneck::TARGET_ENDED;
 use plimsoll_core::record::{MemoryAt, Network, NetworkMode, Target};
 use plimsoll_core::secret::Secrets;
 use plimsoll_host::isolation::{Cgroup, Layout, OwnNetwork, no_own_network};
-use plimsoll_host::process::{Child, Launch, choose_port, port_taken};
+use plimsoll_host::process::{Child, Launch};
 use plimsoll_host::resources::{DEFAULT_INTERVAL, Monitor, Sampler, SocketWatch, Source, Watched};
 use plimsoll_host::signals::Stop;
 
 use plimsoll_workload::companion::{Companion, Start};
 
 use super::conditions::{BackEnd, Conditions, NetworkPlan};
+use super::place::{Place, Ports, not_reached};
 use super::subject::{Subject, TargetUrl};
 use crate::contract;
 use crate::error::{Error, Result};
-use crate::manifest::{METRICS_PORT, Manifest};
+use crate::manifest::Manifest;
 
 const STOP_GRACE: Duration = Duration::from_secs(7);
 /// The name of the target's samples.
@@ -51,7 +52,7 @@ struct Started {
     child: Child,
     // Declared after the child, so that it is dropped later.
     group: Cgroup,
-    /// Time from its start to its first answer with status 200.
+    /// Time from its start until it showed that it is ready.
     ready_after: Duration,
 }
 
@@ -217,7 +218,7 @@ impl Staged {
         self.memory_idle.map(|memory| memory.rss_bytes)
     }
 
-    /// Time from the start of a target that we started to its first answer with status 200.
+    /// Time from the start of a target that we started until it showed that it is ready.
     pub(super) fn ready_after(&self) -> Option<Duration> {
         self.started.as_ref().map(|started| started.ready_after)
     }
@@ -276,11 +277,11 @@ impl Started {
         launch.stop_signal = manifest.run.stop_signal;
         launch.network = at.network.map(OwnNetwork::namespace);
         let mut child = launch.start(Some(&group))?;
-        let health = format!("http://{}{}", at.http(), conditions.plan.told().health_path);
+        let ready = at.ready(&*conditions.plan);
         let mut listens_inside = 0;
         let timeout = manifest.start_timeout();
-        let ready_after = child.wait_ready_unless(&health, timeout, stop, &mut || {
-            listens_inside += u32::from(at.listens_inside());
+        let ready_after = child.wait_ready_unless(&ready, timeout, stop, &mut || {
+            listens_inside += u32::from(at.listens_inside(&ready));
             // Not the first time: it may have begun to listen between the two looks.
             (listens_inside > 2).then(|| not_reached(&manifest.name))
         })?;
@@ -325,50 +326,6 @@ fn memory(source: &Source) -> Option<MemoryAt> {
     })
 }
 
-/// Where to reach a target that we start.
-#[derive(Debug, Clone, Copy)]
-struct Place<'a> {
-    ports: &'a Ports,
-    /// Where sessions connect.
-    sessions: u16,
-    /// `None` on the loopback.
-    network: Option<&'a OwnNetwork>,
-}
-
-impl Place<'_> {
-    fn ip(&self) -> Ipv4Addr {
-        self.network
-            .map_or(Ipv4Addr::LOCALHOST, OwnNetwork::target_address)
-    }
-
-    fn load(&self) -> SocketAddr {
-        (self.ip(), self.sessions).into()
-    }
-
-    fn http(&self) -> SocketAddr {
-        (self.ip(), self.ports.http()).into()
-    }
-
-    /// A port that somebody else has taken in the meantime. In the target's own network there is nobody else.
-    fn taken(&self) -> Option<u16> {
-        self.ports.taken().filter(|_| self.network.is_none())
-    }
-
-    /// Whether a target with its own network can be reached on the loopback inside that network.
-    fn listens_inside(&self) -> bool {
-        let port = self.ports.http();
-        let listens = || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok();
-        let found = self.network.map(|network| network.within(listens));
-        matches!(found, Some(Ok(true)))
-    }
-}
-
-fn not_reached(name: &str) -> plimsoll_host::Error {
-    plimsoll_host::Error::Usage(format!(
-        "{name} listens on 127.0.0.1 only, which is not reached from outside its network; have it listen on 0.0.0.0, or measure with --network loopback"
-    ))
-}
-
 /// The network of a target that we start, if it gets its own.
 fn network(conditions: &Conditions, subject: &Subject) -> Result<Option<OwnNetwork>> {
     let own = conditions.network == NetworkPlan::Own;
@@ -379,52 +336,6 @@ fn network(conditions: &Conditions, subject: &Subject) -> Result<Option<OwnNetwo
     let addresses = conditions.plan.source_addresses().len();
     let network = OwnNetwork::make(placement, addresses).map_err(|why| no_own_network(&why))?;
     Ok(Some(network))
-}
-
-/// The ports of a target that we start.
-#[derive(Debug, Clone)]
-struct Ports {
-    /// The port of `PORT`.
-    load: u16,
-    /// Further ones, each with its variable.
-    others: Vec<(&'static str, u16)>,
-}
-
-impl Ports {
-    fn choose(variables: &[&'static str]) -> Result<Self> {
-        let load = choose_port()?;
-        let mut others: Vec<(&'static str, u16)> = Vec::new();
-        for variable in variables {
-            // None is bound yet, so one may be chosen twice.
-            let port = loop {
-                let port = choose_port()?;
-                if port != load && others.iter().all(|(_, other)| *other != port) {
-                    break port;
-                }
-            };
-            others.push((variable, port));
-        }
-        Ok(Self { load, others })
-    }
-
-    /// The port of this variable, or that of `PORT` where there is none.
-    fn or_load(&self, variable: Option<&str>) -> u16 {
-        let mut others = self.others.iter();
-        let own = others.find(|(known, _)| Some(*known) == variable);
-        own.map_or(self.load, |(_, port)| *port)
-    }
-
-    fn http(&self) -> u16 {
-        self.or_load(Some(METRICS_PORT))
-    }
-
-    /// A port that somebody else has taken in the meantime.
-    fn taken(&self) -> Option<u16> {
-        let others = self.others.iter().map(|(_, port)| *port);
-        std::iter::once(self.load)
-            .chain(others)
-            .find(|port| port_taken(*port))
-    }
 }
 
 fn environment(
@@ -484,39 +395,8 @@ fn flatten(into: &mut BTreeMap<String, String>, name: String, value: &serde_json
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::find::tests::{conditions, plan};
-    use std::path::Path;
-
-    fn manifest(keys: &str) -> Manifest {
-        let text = format!(
-            "name = \"x\"\nworkload = \"ws\"\ntier = \"idiomatic\"\nlanguage = \"C\"\ndescription = \"x\"\n{keys}\n[run]\ncommand = [\"x\"]\n"
-        );
-        Manifest::parse(&text, Path::new("/t/ws/x/target.toml"), |_| None).expect("valid")
-    }
-
-    #[test]
-    fn a_library_that_owns_its_port_gets_another_one_for_the_rest() {
-        let one = Ports::choose(&manifest("").ports).expect("a port");
-        assert_eq!(one.http(), one.load);
-        let two = manifest("separate_metrics_port = true").ports;
-        let two = Ports::choose(&two).expect("ports");
-        let metrics = two.http();
-        assert_ne!(metrics, two.load);
-        assert_eq!((one.taken(), two.taken()), (None, None));
-        let held = std::net::TcpListener::bind(("127.0.0.1", metrics)).expect("free");
-        assert_eq!(two.taken(), Some(metrics));
-        drop(held);
-    }
-
-    #[test]
-    fn sessions_go_to_the_port_that_the_plan_names_if_the_target_has_it() {
-        let plain = Ports::choose(&[]).expect("a port");
-        let own = Ports::choose(&[METRICS_PORT, "OTHER_PORT"]).expect("ports");
-        assert_eq!(plain.or_load(Some("OTHER_PORT")), plain.load);
-        assert_eq!(own.or_load(None), own.load);
-        let other = own.or_load(Some("OTHER_PORT"));
-        assert!(other != own.load && other != own.http(), "{own:?}");
-    }
+    use crate::find::tests::{conditions, manifest, plan};
+    use crate::manifest::METRICS_PORT;
 
     #[test]
     fn a_target_is_told_what_its_plan_says_unless_its_manifest_does() {

@@ -55,6 +55,7 @@ pub(super) fn judge(
     } = conditions.plan.outcome(&Seen {
         report,
         findings: &measured.findings,
+        account: &measured.account,
         afterwards: measured.afterwards.as_ref(),
         processed: measured.soundness.processed,
         source_addresses: &stage.source_addresses(conditions),

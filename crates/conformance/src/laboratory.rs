@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
+use plimsoll_host::data_folder::{Data, DataFolder};
 use plimsoll_host::isolation::CpuList;
 use plimsoll_host::process::{Ask, Child, Launch, Ready, StopSignal, choose_port};
 use plimsoll_host::signals::Stop;
@@ -35,6 +36,8 @@ pub struct Program {
     pub health_path: &'static str,
     /// How it is asked over a connection whether it is ready, if it has no such path.
     pub ask: Option<Ask>,
+    /// What it needs of a folder for its data, if it writes any. Each start gets a fresh one beside its log.
+    pub data: Option<Data>,
     /// How long it may take until it is ready.
     pub start_timeout: Duration,
     /// The variables by which it gets further ports.
@@ -87,13 +90,15 @@ impl Laboratory {
         let program = &self.program;
         let port = choose_port().map_err(|error| error.to_string())?;
         let number = self.starts.fetch_add(1, Ordering::Relaxed);
-        let log = self
-            .logs
-            .join(format!("{number:03}-target"))
-            .join("target.log");
+        let logs = self.logs.join(format!("{number:03}-target"));
+        let log = logs.join("target.log");
+        let data = program.data.as_ref();
+        let data = data.map(|data| DataFolder::make(data, &logs)).transpose();
+        let data = data.map_err(|error| error.to_string())?;
         let mut launch = Launch::new(&program.name, &program.command, &program.folder, &log);
         launch.env_remove.clone_from(&program.unset);
-        launch.env = pairs(&program.environment);
+        launch.env = data.iter().map(DataFolder::variable).collect();
+        launch.env.extend(pairs(&program.environment));
         launch.env.push(("PORT".into(), port.to_string()));
         let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let mut others = BTreeMap::new();
@@ -112,6 +117,7 @@ impl Laboratory {
             address: at(port),
             http: *others.get(program.http_port).unwrap_or(&at(port)),
             others,
+            data,
         })
     }
 }
@@ -122,6 +128,8 @@ struct Launched {
     address: SocketAddr,
     http: SocketAddr,
     others: Others,
+    // Declared after the child, so that it is dropped later.
+    data: Option<DataFolder>,
 }
 
 impl Launched {
@@ -166,12 +174,12 @@ impl Bench for Laboratory {
     }
 
     fn start_refused(&self, environment: &Environment, limit: Duration) -> Result<Ended, String> {
-        let Launched { mut child, .. } = self.launch(environment)?;
-        match wait(&mut child, limit)? {
+        let mut launched = self.launch(environment)?;
+        match wait(&mut launched.child, limit)? {
             None => Err(format!("it still runs after {} s", limit.as_secs())),
             Some(status) => Ok(Ended {
                 exit_code: status.code(),
-                output: std::fs::read_to_string(child.log()).unwrap_or_default(),
+                output: std::fs::read_to_string(launched.child.log()).unwrap_or_default(),
             }),
         }
     }
@@ -198,6 +206,8 @@ struct Process {
     address: SocketAddr,
     http: SocketAddr,
     others: Others,
+    // Declared after the child, so that it is dropped later.
+    _data: Option<DataFolder>,
 }
 
 impl Process {
@@ -207,6 +217,7 @@ impl Process {
             address,
             http,
             others,
+            data,
         } = launched;
         Self {
             pid: child.pid(),
@@ -216,6 +227,7 @@ impl Process {
             address,
             http,
             others,
+            _data: data,
         }
     }
 
@@ -282,6 +294,7 @@ mod tests {
             stop_signal: StopSignal::Usr1,
             health_path: "/health",
             ask: None,
+            data: None,
             start_timeout: LIMIT,
             ports: vec!["METRICS_PORT", "OTHER_PORT"],
             http_port: "METRICS_PORT",
@@ -324,6 +337,28 @@ mod tests {
             error.contains("exit code 3") && error.contains("no such model"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_program_gets_a_fresh_folder_for_its_data_at_each_start() {
+        let folder = tempfile::tempdir().expect("temp");
+        let script = "test -z \"$(ls -A \"$DATA_DIR\")\" && echo x >\"$DATA_DIR/0\"; echo \"$? $DATA_DIR\"";
+        let mut laboratory = laboratory(folder.path(), script);
+        laboratory.program.data = Some(Data {
+            at: None,
+            least_free_bytes: 1,
+            on_disk: false,
+        });
+        let started = || {
+            let ended = laboratory.start_refused(&Environment::new(), LIMIT);
+            let output = ended.expect("ends").output;
+            let (code, path) = output.trim().split_once(' ').expect("two words");
+            assert_eq!(code, "0", "{output}");
+            PathBuf::from(path)
+        };
+        let (one, two) = (started(), started());
+        assert!(one != two && one.starts_with(folder.path().canonicalize().expect("there")));
+        assert!(!one.exists() && !two.exists());
     }
 
     #[test]

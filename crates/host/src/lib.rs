@@ -7,6 +7,8 @@
 //!   target its own network.
 //! - [`process`]: starts a child where it belongs, waits until it is ready, and ends it with everything that it
 //!   started.
+//! - [`data_folder`]: a fresh folder for what a target writes, removed after its end.
+//! - [`state`]: where Plimsoll keeps what it needs from one call to the next.
 //! - [`secret_variables`]: the variables that no child gets.
 //! - [`resources`]: what a target, Plimsoll itself or the whole machine uses: CPU, memory, waiting, throttling.
 //! - [`machine`]: facts about this machine for the result, its limits, and the check before a trial that they are
@@ -17,15 +19,19 @@
 //! - [`timestamp`]: the time of day, in the format of records.
 //! - [`signals`]: turns Ctrl-C into a value that callers pass down.
 
+pub mod data_folder;
 pub mod doctor;
 pub mod error;
+mod file_system;
 pub mod http;
 pub mod isolation;
 pub mod machine;
+mod maker;
 pub mod process;
 pub mod resources;
 pub mod secret_variables;
 pub mod signals;
+pub mod state;
 mod talk;
 pub mod timestamp;
 

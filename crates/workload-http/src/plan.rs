@@ -190,6 +190,7 @@ impl Plan for HttpPlan {
             health_path: "/healthz",
             port: (self.load.protocol == Protocol::H2c).then_some(manifest::H2_PORT),
             variables: Vec::new(),
+            data: None,
         }
     }
 

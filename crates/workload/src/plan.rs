@@ -12,6 +12,7 @@ use plimsoll_core::record::{LoadUnit, Sections};
 use plimsoll_core::session::Endpoint;
 use plimsoll_core::slo::Slo;
 use plimsoll_engine::{Options, Report};
+use plimsoll_host::data_folder::Data;
 use serde::{Deserialize, Serialize};
 
 use crate::calibrate::Work;
@@ -217,6 +218,8 @@ pub struct Told {
     pub port: Option<&'static str>,
     /// Environment variables, besides its ports and its number of threads.
     pub variables: Vec<(String, String)>,
+    /// What it needs of a folder for its data, if it writes any. Each start gets a fresh one, as the variable `DATA_DIR`.
+    pub data: Option<Data>,
 }
 
 /// A plan that is run after a trial.
@@ -269,6 +272,9 @@ pub struct Seen<'a> {
     pub source_addresses: &'a [IpAddr],
     /// The measured window.
     pub window: Window,
+    /// The kind of the file system that the target's data was on, such as `ext4`; `None` if Plimsoll made no folder for it,
+    /// or if the system does not tell.
+    pub data_file_system: Option<&'a str>,
     /// Path and query of the URL.
     pub path: &'a str,
 }

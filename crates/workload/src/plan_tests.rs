@@ -74,6 +74,7 @@ impl Plan for ToyPlan {
             health_path: "/health",
             port: None,
             variables: vec![("COPIES".to_owned(), copies.to_string())],
+            data: None,
         }
     }
 

@@ -260,6 +260,10 @@ pub struct Environment {
     pub engine_tick_us: u64,
     /// Whether the client's sockets had `TCP_NODELAY`.
     pub nodelay: bool,
+    /// The file system that the target's data was on, as the kernel calls it: `ext4`, `tmpfs`; `null` if Plimsoll made no
+    /// folder for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_file_system: Option<String>,
     /// The network between the client and a target that Plimsoll started; `null` if Plimsoll did not start the target,
     /// and in results of 0.1.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use plimsoll_core::bottleneck::TARGET_ENDED;
 use plimsoll_core::record::{MemoryAt, Network, NetworkMode, Target};
 use plimsoll_core::secret::Secrets;
+use plimsoll_host::data_folder::DataFolder;
 use plimsoll_host::isolation::{Cgroup, Layout, OwnNetwork, no_own_network};
 use plimsoll_host::process::{Child, Launch};
 use plimsoll_host::resources::{DEFAULT_INTERVAL, Monitor, Sampler, SocketWatch, Source, Watched};
@@ -43,7 +44,8 @@ pub(super) struct Staged {
     memory_idle: Option<MemoryAt>,
     /// Where the target's resources are read.
     source: Option<Source>,
-    // Declared after what uses it, so that it is dropped later.
+    // Declared after what uses them, so that they are dropped later.
+    data: Option<DataFolder>,
     network: Option<OwnNetwork>,
 }
 
@@ -60,28 +62,13 @@ impl Staged {
     /// Starts companion and target and waits until they are ready.
     pub(super) fn set(conditions: &Conditions, subject: &Subject, stop: &Stop) -> Result<Self> {
         let network = network(conditions, subject)?;
-        let companions = conditions.plan.workload().companions();
-        let companion = match (&conditions.back_end, companions) {
-            (BackEnd::Companion(program), Some(companions)) => {
-                let address = network.as_ref().map(OwnNetwork::client_address);
-                let how = Start {
-                    seed: conditions.seed,
-                    bind: address.map(IpAddr::V4),
-                    cpus: Some(&conditions.placement.client_cpus),
-                    log_folder: &conditions.log_folder,
-                    stop,
-                };
-                let companion = companions.start(program, &how)?;
-                plimsoll_engine::prefer_process(companion.pid());
-                Some(companion)
-            }
-            _ => None,
-        };
+        let companion = companion(conditions, network.as_ref(), stop)?;
         let back_end = match (&conditions.back_end, &companion) {
             (BackEnd::Url(url), _) => Some(url.as_str()),
             (_, Some(companion)) => Some(companion.url()),
             _ => None,
         };
+        let companions = conditions.plan.workload().companions();
         let of_back_end = companions
             .zip(back_end)
             .map_or_else(Vec::new, |(companions, url)| companions.told(url));
@@ -90,7 +77,10 @@ impl Staged {
                 let ports = Ports::choose(&manifest.ports)?;
                 let mut secrets = conditions.secrets.clone();
                 secrets.add_of_environment(&manifest.run.env);
-                let told = environment(conditions, manifest, &ports, of_back_end);
+                let data = data_folder(conditions)?;
+                let mut further = of_back_end;
+                further.extend(data.iter().map(DataFolder::variable));
+                let told = environment(conditions, manifest, &ports, further);
                 let at = Place {
                     sessions: ports.or_load(conditions.plan.told().port),
                     ports: &ports,
@@ -106,6 +96,7 @@ impl Staged {
                     memory_idle: memory(&started.source()),
                     source: Some(started.source()),
                     started: Some(started),
+                    data,
                     network,
                 })
             }
@@ -120,6 +111,7 @@ impl Staged {
                 companion,
                 secrets: conditions.secrets.clone(),
                 started: None,
+                data: None,
                 memory_idle: resources.as_ref().and_then(memory),
                 source: resources.clone(),
                 network,
@@ -223,6 +215,11 @@ impl Staged {
         self.started.as_ref().map(|started| started.ready_after)
     }
 
+    /// The kind of the file system that the target's data is on.
+    pub(super) fn data_file_system(&self) -> Option<&str> {
+        self.data.as_ref().and_then(DataFolder::file_system)
+    }
+
     /// How a target that we started ended by itself, if it did.
     pub(super) fn target_ended(&mut self) -> Result<Option<String>> {
         let Some(started) = &mut self.started else {
@@ -232,15 +229,17 @@ impl Staged {
         Ok(status.map(|status| format!("{TARGET_ENDED}: {status}")))
     }
 
-    /// Ends target and companion. A target that cannot be ended would disturb the next trial.
+    /// Ends target and companion, and removes the target's data. A target that cannot be ended would disturb the next
+    /// trial.
     pub(super) fn clear(mut self) -> Result<()> {
-        if let Some(started) = &mut self.started {
+        if let Some(mut started) = self.started.take() {
             started.child.terminate(STOP_GRACE)?;
+            // Its group goes here, and with it whatever else may write.
         }
         if let Some(companion) = self.companion.take() {
             companion.stop()?;
         }
-        Ok(())
+        Ok(self.data.take().map_or(Ok(()), DataFolder::remove)?)
     }
 }
 
@@ -302,6 +301,36 @@ impl Started {
     }
 }
 
+/// What runs beside the target, started and ready, if anything does.
+fn companion(
+    conditions: &Conditions,
+    network: Option<&OwnNetwork>,
+    stop: &Stop,
+) -> Result<Option<Box<dyn Companion>>> {
+    let companions = conditions.plan.workload().companions();
+    let (BackEnd::Companion(program), Some(companions)) = (&conditions.back_end, companions) else {
+        return Ok(None);
+    };
+    let address = network.map(OwnNetwork::client_address);
+    let how = Start {
+        seed: conditions.seed,
+        bind: address.map(IpAddr::V4),
+        cpus: Some(&conditions.placement.client_cpus),
+        log_folder: &conditions.log_folder,
+        stop,
+    };
+    let companion = companions.start(program, &how)?;
+    plimsoll_engine::prefer_process(companion.pid());
+    Ok(Some(companion))
+}
+
+/// A fresh folder for the target's data, if its plan asks for one.
+fn data_folder(conditions: &Conditions) -> Result<Option<DataFolder>> {
+    let data = conditions.plan.told().data;
+    let made = data.map(|data| DataFolder::make(&data, conditions.data_place()));
+    Ok(made.transpose()?)
+}
+
 /// What is recorded of a target that we started.
 fn told_of(manifest: &Manifest, child: &Child, secrets: &Secrets) -> Target {
     let sizes = manifest.sizes();
@@ -342,7 +371,7 @@ fn environment(
     conditions: &Conditions,
     manifest: &Manifest,
     ports: &Ports,
-    of_back_end: Vec<(String, String)>,
+    further: Vec<(String, String)>,
 ) -> Vec<(String, String)> {
     let threads = manifest.worker_threads(conditions.placement.vcpu);
     let mut variables = vec![
@@ -350,7 +379,7 @@ fn environment(
         ("WORKER_THREADS".to_owned(), threads.to_string()),
     ];
     variables.extend(conditions.plan.told().variables);
-    variables.extend(of_back_end);
+    variables.extend(further);
     let others = ports.others.iter();
     variables.extend(others.map(|(variable, port)| ((*variable).to_owned(), port.to_string())));
     // What the manifest fixes takes precedence over what we would choose.

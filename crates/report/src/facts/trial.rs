@@ -266,6 +266,8 @@ pub fn environment(trial: &Trial) -> Vec<Fact> {
     };
     rows.extend(sizes.into_iter().filter_map(size));
     rows.extend(environment.network.iter().map(network));
+    let data = environment.data_file_system.iter();
+    rows.extend(data.map(|kind| ("file system of its data".to_owned(), kind.clone())));
     let tls = environment.tls.iter();
     rows.extend(tls.map(|tls| ("TLS".to_owned(), tls.to_string())));
     rows.extend(environment.probes.iter().flat_map(probes));

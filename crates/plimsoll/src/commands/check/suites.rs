@@ -92,6 +92,7 @@ impl Suites {
             stop_signal: target.run.stop_signal,
             health_path: told.health_path,
             ask: plan.ask(),
+            data: told.data,
             start_timeout: target.start_timeout(),
             ports: target.ports.clone(),
             http_port: manifest::METRICS_PORT,

@@ -111,7 +111,8 @@ impl Plan for ToyPlan {
     }
 
     fn let_in(&self, to: Endpoint) -> Result<Endpoint, Refusal> {
-        Ok(to)
+        let path = format!("{}let-in", to.path);
+        Ok(Endpoint { path, ..to })
     }
 
     fn machines(&self, job: &Job, _profile: &Profile) -> Result<Box<dyn Drive>, Refusal> {
@@ -135,9 +136,13 @@ impl Speaker for Toy {
         }
     }
 
-    fn account(&self, stream: &mut TcpStream) -> Findings {
+    fn account(&self, stream: &mut TcpStream, to: &Endpoint) -> Findings {
         let told = asked(stream, b'A').unwrap_or_default();
-        serde_json::from_str(&told).unwrap_or_default()
+        let mut account: Findings = serde_json::from_str(&told).unwrap_or_default();
+        if account.is_object() {
+            account["path"] = json!(to.path);
+        }
+        account
     }
 }
 
@@ -283,6 +288,7 @@ fn a_target_without_http_is_asked_in_its_own_protocol() {
         let account = &toy["account"];
         assert_eq!(account["received"], json!(ledger.frames_sent_in_all), "{toy}");
         assert_eq!(account["found"], json!(0), "fresh");
+        assert_eq!(account["path"], json!("/let-in"), "where the sessions went");
         let kind = trial.environment.data_file_system.as_deref();
         assert!(kind.is_some() && toy["file_system"].as_str() == kind, "{toy}");
         let data = PathBuf::from(account["folder"].as_str().expect("a path"));

@@ -3,6 +3,7 @@
 use std::net::TcpStream;
 use std::sync::Arc;
 
+use plimsoll_core::session::Endpoint;
 use plimsoll_host::process::Ask;
 
 use crate::drive::Findings;
@@ -17,8 +18,9 @@ pub trait Speaker: Send + Sync {
     /// One line that says why it is not (yet). It is shown if the target never is.
     fn is_ready(&self, stream: &mut TcpStream) -> Result<(), String>;
 
-    /// What the target says of itself after the last session, as JSON that only its workload reads; null if nothing.
-    fn account(&self, stream: &mut TcpStream) -> Findings;
+    /// What the target says of itself after the last session, as JSON that only its workload reads; null if nothing. `to`
+    /// is where the sessions went, as [`Plan::let_in`] returned it.
+    fn account(&self, stream: &mut TcpStream, to: &Endpoint) -> Findings;
 }
 
 impl dyn Plan + '_ {

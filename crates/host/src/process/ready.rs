@@ -15,8 +15,11 @@ const GET_POLL: Duration = Duration::from_millis(1);
 /// Time between two talks. A server may write each of them into its log.
 const ASK_POLL: Duration = Duration::from_millis(10);
 
-/// The timeout of a single look.
-const LOOK_TIMEOUT: Duration = Duration::from_secs(1);
+/// The timeout of a single GET.
+const GET_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The timeout of a single talk, in which a server may have to make something for the first time.
+const ASK_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// What shows that a child is ready.
 #[derive(Debug, Clone)]
@@ -62,18 +65,18 @@ impl Ready {
 
     pub(super) fn look(&self) -> Look {
         match self {
-            Self::Get(url) => match http::get(url, LOOK_TIMEOUT) {
+            Self::Get(url) => match http::get(url, GET_TIMEOUT) {
                 Ok(response) if response.status == 200 => Look::Ready,
                 Ok(response) => {
                     Look::NotYet(format!("the last answer was {}", response.status))
                 }
                 Err(_) => Look::Nobody,
             },
-            Self::Asked(at, ask) => match talk(*at, LOOK_TIMEOUT, |stream| (ask.0)(stream)) {
+            Self::Asked(at, ask) => match talk(*at, ASK_TIMEOUT, |stream| (ask.0)(stream)) {
                 Ok(Ok(())) => Look::Ready,
                 Ok(Err(why)) => Look::NotYet(format!("the last answer: {}", http::first_line(&why))),
                 Err(error) if error.kind() == ErrorKind::TimedOut => {
-                    Look::NotYet(format!("no answer within {LOOK_TIMEOUT:?}"))
+                    Look::NotYet(format!("no answer within {ASK_TIMEOUT:?}"))
                 }
                 Err(_) => Look::Nobody,
             },

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use plimsoll_core::secret::Secrets;
+use plimsoll_core::session::Endpoint;
 use plimsoll_host::signals::Stop;
 use plimsoll_host::talk;
 use plimsoll_workload::Findings;
@@ -18,9 +19,14 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// The log of a trial that says why there is no account.
 const LOG: &str = "account.log";
 
-/// The target's account of itself, without secrets; null if the plan asks for none. It is null as well if the target did
+/// The target's account of itself, without secrets; null if the plan asks for none. `to` is where the sessions went. It is null as well if the target did
 /// not answer, which a log then says. Nobody waits after a signal.
-pub(super) fn account(conditions: &Conditions, stage: &Staged, stop: &Stop) -> Findings {
+pub(super) fn account(
+    conditions: &Conditions,
+    stage: &Staged,
+    to: &Endpoint,
+    stop: &Stop,
+) -> Findings {
     let Some(speaker) = conditions.plan.speaker() else {
         return Findings::Null;
     };
@@ -31,7 +37,8 @@ pub(super) fn account(conditions: &Conditions, stage: &Staged, stop: &Stop) -> F
     let told = if stage.url.secure {
         Err("it is asked without TLS only".to_owned())
     } else {
-        talk(address, LIMIT, |stream| speaker.account(stream)).map_err(|error| error.to_string())
+        talk(address, LIMIT, |stream| speaker.account(stream, to))
+            .map_err(|error| error.to_string())
     };
     match told {
         Ok(account) => scrubbed(account, &stage.secrets),

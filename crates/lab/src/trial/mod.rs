@@ -246,6 +246,7 @@ fn measure(
 ) -> Result<Measured> {
     let conditions = asked.conditions;
     let client = Client::start(asked, &stage.url)?;
+    let to = client.endpoint().clone();
     let awake = keep_awake(conditions);
     let sampling_epoch = Instant::now();
     let monitor = stage.monitor(conditions, &client.others(), sampling_epoch)?;
@@ -272,7 +273,7 @@ fn measure(
     let soundness = watch.end(conditions, stage, &report, &findings);
     let memory = memory.finish(asked, stage, closed);
     // Last, because the target works for it.
-    let account = account::account(conditions, stage, asked.stop);
+    let account = account::account(conditions, stage, &to, asked.stop);
     let mut seconds = rows.finish();
     timeline::add_target(
         &mut seconds,

@@ -4,7 +4,9 @@
 //! - [`conditions`]: what all trials of a search have in common;
 //! - `soundness`: whether the measurement can be believed: where the target runs (`cores`), whether a clock jumped
 //!   (`clocks`), what the target itself counts (`metrics`), and the other accounts that are kept twice;
+//! - `account`: what a target without HTTP says of itself;
 //! - `stage`: companion and target, started for one trial and ended after it;
+//! - `place`: where that target is reached;
 //! - `work`: what the sessions do, by which plan of which workload;
 //! - `drive`: the engine with that work, in this process or in several;
 //! - [`processes`]: a client of several processes, if one process has too few files for the connections;
@@ -13,6 +15,7 @@
 //! - `judge`: turns what was measured into a [`Trial`] with its verdict;
 //! - [`timeline`]: one row per second.
 
+mod account;
 mod clocks;
 pub mod conditions;
 mod cores;
@@ -20,6 +23,7 @@ mod drive;
 mod judge;
 mod memory;
 mod metrics;
+mod place;
 pub mod processes;
 mod room;
 mod soundness;
@@ -91,6 +95,8 @@ struct Measured {
     report: Report,
     /// What the session machines found out besides.
     findings: Findings,
+    /// What the target says of itself; null if nobody asks, or if it did not answer.
+    account: Findings,
     /// What those found out that ran after the trial, if any did.
     afterwards: Option<Findings>,
     /// The number of processes that drove the load.
@@ -240,6 +246,7 @@ fn measure(
 ) -> Result<Measured> {
     let conditions = asked.conditions;
     let client = Client::start(asked, &stage.url)?;
+    let to = client.endpoint().clone();
     let awake = keep_awake(conditions);
     let sampling_epoch = Instant::now();
     let monitor = stage.monitor(conditions, &client.others(), sampling_epoch)?;
@@ -265,6 +272,8 @@ fn measure(
     let recorded = monitor.stop()?;
     let soundness = watch.end(conditions, stage, &report, &findings);
     let memory = memory.finish(asked, stage, closed);
+    // Last, because the target works for it.
+    let account = account::account(conditions, stage, &to, asked.stop);
     let mut seconds = rows.finish();
     timeline::add_target(
         &mut seconds,
@@ -275,6 +284,7 @@ fn measure(
     Ok(Measured {
         report,
         findings,
+        account,
         afterwards: None,
         client_processes: asked.processes,
         client_cpus_awake,

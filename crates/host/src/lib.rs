@@ -9,6 +9,7 @@
 //!   started.
 //! - [`secret_variables`]: the variables that no child gets.
 //! - [`resources`]: what a target, Plimsoll itself or the whole machine uses: CPU, memory, waiting, throttling.
+//! - [`disk`]: the disk below a folder: its file system, how fast it flushes, what it wrote, and a power cut.
 //! - [`machine`]: facts about this machine for the result, its limits, and the check before a trial that they are
 //!   enough.
 //! - [`doctor`]: finds what is wrong with this machine, and says how to fix it.
@@ -16,6 +17,7 @@
 //! - [`timestamp`]: the time of day, in the format of records.
 //! - [`signals`]: turns Ctrl-C into a value that callers pass down.
 
+pub mod disk;
 pub mod doctor;
 pub mod error;
 pub mod http;

@@ -9,7 +9,7 @@
 //! network a network namespace for one target, and the virtual cards that join it to ours
 //! offloads what a network card does in place of the kernel's stack
 //! receive who works on the packets that come to a network card
-//! sweep   groups and cards that a killed run left behind, and what is still in the groups
+//! sweep   groups, cards and images that a killed run left behind, and what is still in the groups
 //! v1, v2  how each version makes such a group
 //! view    reading any group: CPU time, memory, processes
 //! limits  what limits a group, itself or from above: quota and throttling, memory limit and its events
@@ -35,5 +35,6 @@ pub use limits::{GroupLimits, Throttling};
 pub use means::{How, Means, Missing, Wanted};
 pub use network::{OwnNetwork, can_be_own, no_own_network};
 pub(crate) use receive::threads as receive_threads;
+pub(crate) use sweep::Maker;
 pub use sweep::{Swept, sweep_stale};
 pub use view::{GroupCpu, GroupMemory, GroupView};

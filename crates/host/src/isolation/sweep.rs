@@ -1,4 +1,4 @@
-//! Groups and network cards that a killed run left behind.
+//! Groups, network cards and images that a killed run left behind.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -9,6 +9,7 @@ use super::cgroup::{kill_all_in, remove_group};
 use super::layout::{Hierarchy, Layout};
 use super::network::sweep_cards;
 use super::view::GroupView;
+use crate::disk::power::unmount_stale;
 use crate::process::start_time_ticks;
 
 const NAME_PREFIX: &str = "plimsoll-";
@@ -22,8 +23,8 @@ pub struct Swept {
     pub processes: usize,
 }
 
-/// Removes what an earlier Plimsoll left behind because it was killed: its control groups, the processes in them, and
-/// its network cards. These processes lost their parents, so they escaped the signal that a parent's death sends. Only
+/// Removes what an earlier Plimsoll left behind because it was killed: its control groups, the processes in them, its
+/// network cards, and its mounted images. These processes lost their parents, so they escaped the signal that a parent's death sends. Only
 /// what has our name is touched, and only if its maker is certainly dead: the name holds the maker's process ID, its
 /// start time, and the process ID namespace in which both are valid.
 #[must_use]
@@ -55,28 +56,29 @@ pub fn sweep_stale(layout: &Layout) -> Swept {
             names.insert(name);
         }
     }
-    // After the processes, which may be the last ones in their own network.
+    // After the processes, which may be the last ones in their own network, and may have files in an image.
     sweep_cards();
+    unmount_stale();
     Swept {
         groups: names.len(),
         processes: processes.len(),
     }
 }
 
-/// The process that made a group, according to the group's name. A process ID alone may belong to another process by
+/// The process that made something, according to the name that it gave it. A process ID alone may belong to another process by
 /// now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Maker {
+pub(crate) struct Maker {
     /// The number of the process ID namespace.
     namespace: u64,
-    pub(super) pid: i32,
+    pub(crate) pid: i32,
     /// When it started, in clock ticks since boot.
     started: u64,
 }
 
 impl Maker {
     /// This process.
-    pub(super) fn us() -> Self {
+    pub(crate) fn us() -> Self {
         let pid = Pid::this().as_raw();
         Self {
             namespace: pid_namespace(),
@@ -86,7 +88,7 @@ impl Maker {
     }
 
     /// The maker that a name states; `None` if the name is not one of ours.
-    pub(super) fn of(name: &str) -> Option<Self> {
+    pub(crate) fn of(name: &str) -> Option<Self> {
         let mut parts = name.strip_prefix(NAME_PREFIX)?.split('-');
         let maker = Self {
             namespace: parts.next()?.parse().ok()?,
@@ -99,15 +101,15 @@ impl Maker {
 
     /// Whether the maker is certainly dead. If that cannot be known (another container's processes, a start time that
     /// could not be read), it counts as alive.
-    pub(super) fn is_dead(self) -> bool {
+    pub(crate) fn is_dead(self) -> bool {
         self.namespace == pid_namespace()
             && self.started > 0
             && self.pid > 0
             && start_time_ticks(self.pid) != Some(self.started)
     }
 
-    /// The name of its group with this number.
-    pub(super) fn name(self, number: u32) -> String {
+    /// The name of its group, or of another thing that it made, with this number.
+    pub(crate) fn name(self, number: u32) -> String {
         let Self {
             namespace,
             pid,

@@ -11,16 +11,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use plimsoll_core::record::FileSystem;
+
+use crate::disk::file_system;
 use crate::error::{Error, Result};
-use crate::file_system::{free_bytes, kind_of};
 use crate::maker::Maker;
 use crate::state;
 
 /// The variable in which a target gets the path of its folder.
 pub const DATA_DIR: &str = "DATA_DIR";
-
-/// File systems that keep everything in memory.
-const IN_MEMORY: [&str; 2] = ["tmpfs", "ramfs"];
 
 /// How long to go on if files still appear while the folder is removed: a process that is killed may write until then.
 const REMOVAL_TIMEOUT: Duration = Duration::from_secs(2);
@@ -54,14 +53,15 @@ impl Data {
                 place.display()
             )))
         };
-        let kind = kind_of(&place).filter(|kind| IN_MEMORY.contains(&kind.as_str()));
-        if let Some(kind) = kind.filter(|_| self.on_disk) {
+        let found = file_system(&place)
+            .map_err(|error| Error::io("reading the file system of", &place, error))?;
+        if found.in_memory && self.on_disk {
             return refuse(&format!(
-                "a durability measured on {kind} says nothing; choose a folder on a disk"
+                "a durability measured on {} says nothing; choose a folder on a disk",
+                found.kind
             ));
         }
-        let free =
-            free_bytes(&place).map_err(|error| Error::io("reading the free space of", &place, error))?;
+        let free = found.free_bytes;
         if free < self.least_free_bytes {
             return refuse(&format!(
                 "{} MB are free, and the target's data may take {} MB; free some, or choose another folder",
@@ -98,7 +98,7 @@ pub struct DataFolder {
     path: PathBuf,
     /// The link that leads to it; `None` if there is no place for links.
     mark: Option<PathBuf>,
-    file_system: Option<String>,
+    file_system: Option<FileSystem>,
 }
 
 impl DataFolder {
@@ -122,7 +122,7 @@ impl DataFolder {
         Ok(Self {
             // Without a mark, only a killed run is worse off: the user finds the folder where it is.
             mark: marks.and_then(|marks| mark(&marks.join(&name), &path).ok()),
-            file_system: kind_of(&path),
+            file_system: file_system(&path).ok(),
             path,
         })
     }
@@ -139,10 +139,10 @@ impl DataFolder {
         (DATA_DIR.to_owned(), self.path.display().to_string())
     }
 
-    /// The kind of its file system, such as `ext4`; `None` if the system does not tell.
+    /// Its file system; `None` if the system does not tell.
     #[must_use]
-    pub fn file_system(&self) -> Option<&str> {
-        self.file_system.as_deref()
+    pub fn file_system(&self) -> Option<&FileSystem> {
+        self.file_system.as_ref()
     }
 
     /// Removes it with everything in it.

@@ -11,6 +11,7 @@
 //! - [`state`]: where Plimsoll keeps what it needs from one call to the next.
 //! - [`secret_variables`]: the variables that no child gets.
 //! - [`resources`]: what a target, Plimsoll itself or the whole machine uses: CPU, memory, waiting, throttling.
+//! - [`disk`]: the disk below a folder: its file system, how fast it flushes, what it wrote, and a power cut.
 //! - [`machine`]: facts about this machine for the result, its limits, and the check before a trial that they are
 //!   enough.
 //! - [`doctor`]: finds what is wrong with this machine, and says how to fix it.
@@ -20,9 +21,9 @@
 //! - [`signals`]: turns Ctrl-C into a value that callers pass down.
 
 pub mod data_folder;
+pub mod disk;
 pub mod doctor;
 pub mod error;
-mod file_system;
 pub mod http;
 pub mod isolation;
 pub mod machine;

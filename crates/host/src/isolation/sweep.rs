@@ -1,4 +1,4 @@
-//! Groups, network cards and folders of data that a killed run left behind.
+//! Groups, network cards, images and folders of data that a killed run left behind.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -8,6 +8,7 @@ use super::layout::{Hierarchy, Layout};
 use super::network::sweep_cards;
 use super::view::GroupView;
 use crate::data_folder::sweep_data;
+use crate::disk::power::unmount_stale;
 use crate::maker::Maker;
 
 /// What a sweep found and removed.
@@ -20,7 +21,7 @@ pub struct Swept {
 }
 
 /// Removes what an earlier Plimsoll left behind because it was killed: its control groups, the processes in them, its
-/// network cards, and its targets' data. These processes lost their parents, so they escaped the signal that a parent's
+/// network cards, its mounted images, and its targets' data. These processes lost their parents, so they escaped the signal that a parent's
 /// death sends. Only what has our name is touched, and only if its maker is certainly dead: the name holds the maker's
 /// process ID, its start time, and the process ID namespace in which both are valid.
 #[must_use]
@@ -52,8 +53,9 @@ pub fn sweep_stale(layout: &Layout) -> Swept {
             names.insert(name);
         }
     }
-    // After the processes, which may be the last ones in their own network.
+    // After the processes, which may be the last ones in their own network, and may have files in an image.
     sweep_cards();
+    unmount_stale();
     // Nobody writes there any more.
     sweep_data();
     Swept {

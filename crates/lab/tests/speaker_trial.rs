@@ -120,7 +120,7 @@ impl Plan for ToyPlan {
     }
 
     fn outcome(&self, seen: &Seen<'_>) -> Outcome {
-        let told = json!({ "account": seen.account, "file_system": seen.data_file_system });
+        let told = json!({ "account": seen.account, "storage": seen.storage });
         Outcome {
             sections: Sections::of("toy", &told),
             ..Outcome::default()

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use plimsoll_core::caveat::Caveat;
 use plimsoll_core::profile::{Profile, Window};
-use plimsoll_core::record::{LoadUnit, Sections};
+use plimsoll_core::record::{LoadUnit, Sections, Storage};
 use plimsoll_core::session::Endpoint;
 use plimsoll_core::slo::Slo;
 use plimsoll_engine::{Options, Report};
@@ -272,9 +272,8 @@ pub struct Seen<'a> {
     pub source_addresses: &'a [IpAddr],
     /// The measured window.
     pub window: Window,
-    /// The kind of the file system that the target's data was on, such as `ext4`; `None` if Plimsoll made no folder for it,
-    /// or if the system does not tell.
-    pub data_file_system: Option<&'a str>,
+    /// What the target wrote in the window, and where; `None` if Plimsoll made no folder for its data.
+    pub storage: Option<&'a Storage>,
     /// Path and query of the URL.
     pub path: &'a str,
 }

@@ -62,3 +62,20 @@ pub struct DiskProbe {
     /// The rate of the large writes with their `fdatasync`, in 1,000,000 bytes per second.
     pub sequential_mb_per_s: f64,
 }
+
+/// What a target wrote in the measured window, and what the disk below its data can do.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Storage {
+    /// What the target's data is on.
+    pub file_system: FileSystem,
+    /// Time between the two readings that the figures below are the difference of: about the measured window.
+    pub seconds: f64,
+    /// Bytes that the target caused to be written to storage; `null` if nobody counts them.
+    pub target_written_bytes: Option<u64>,
+    /// Bytes that the device wrote, for whomever; `null` if nobody counts them.
+    pub device_written_bytes: Option<u64>,
+    /// Flush requests that the device completed, for whomever; `null` if nobody counts them.
+    pub device_flushes: Option<u64>,
+    /// What the disk can do, measured once before the first trial; `null` if it could not be measured.
+    pub probe: Option<DiskProbe>,
+}

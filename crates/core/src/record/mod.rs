@@ -25,7 +25,7 @@ pub use bracket::{Bracket, CostPoint, Edge, LoadClass, LoadEvidence, Tail, Trial
 pub use build::Build;
 pub use calibration::{Calibration, ClientCost, ClientCosts, Spread};
 pub use comparison::{Carried, Comparison, Conclusion, CostAccount, LoadCosts, Pair, Side};
-pub use disk::{BlockDevice, DiskProbe, FileSystem};
+pub use disk::{BlockDevice, DiskProbe, FileSystem, Storage};
 pub use json::Json;
 pub use live::{Live, LiveBracket, LiveCommand, LiveEnded, LiveGate, LivePhases, LiveTrial};
 pub use load_unit::LoadUnit;

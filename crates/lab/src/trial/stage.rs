@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use plimsoll_core::bottleneck::TARGET_ENDED;
-use plimsoll_core::record::{MemoryAt, Network, NetworkMode, Target};
+use plimsoll_core::record::{DiskProbe, FileSystem, MemoryAt, Network, NetworkMode, Target};
 use plimsoll_core::secret::Secrets;
 use plimsoll_host::data_folder::DataFolder;
 use plimsoll_host::isolation::{Cgroup, Layout, OwnNetwork, no_own_network};
@@ -17,6 +17,7 @@ use plimsoll_workload::companion::{Companion, Start};
 
 use super::conditions::{BackEnd, Conditions, NetworkPlan};
 use super::place::{Place, Ports, not_reached};
+use super::storage::probed;
 use super::subject::{Subject, TargetUrl};
 use crate::contract;
 use crate::error::{Error, Result};
@@ -46,6 +47,7 @@ pub(super) struct Staged {
     source: Option<Source>,
     // Declared after what uses them, so that they are dropped later.
     data: Option<DataFolder>,
+    disk_probe: Option<DiskProbe>,
     network: Option<OwnNetwork>,
 }
 
@@ -78,6 +80,9 @@ impl Staged {
                 let mut secrets = conditions.secrets.clone();
                 secrets.add_of_environment(&manifest.run.env);
                 let data = data_folder(conditions)?;
+                let disk_probe = data.as_ref().and_then(|data| {
+                    probed(data.path(), data.file_system()?, stop)
+                });
                 let mut further = of_back_end;
                 further.extend(data.iter().map(DataFolder::variable));
                 let told = environment(conditions, manifest, &ports, further);
@@ -97,6 +102,7 @@ impl Staged {
                     source: Some(started.source()),
                     started: Some(started),
                     data,
+                    disk_probe,
                     network,
                 })
             }
@@ -112,6 +118,7 @@ impl Staged {
                 secrets: conditions.secrets.clone(),
                 started: None,
                 data: None,
+                disk_probe: None,
                 memory_idle: resources.as_ref().and_then(memory),
                 source: resources.clone(),
                 network,
@@ -215,8 +222,18 @@ impl Staged {
         self.started.as_ref().map(|started| started.ready_after)
     }
 
-    /// The kind of the file system that the target's data is on.
-    pub(super) fn data_file_system(&self) -> Option<&str> {
+    /// What the disk below the target's data can do; `None` if there is no folder for it, or if nobody could measure it.
+    pub(super) fn disk_probe(&self) -> Option<&DiskProbe> {
+        self.disk_probe.as_ref()
+    }
+
+    /// Where the target's resources are read.
+    pub(super) fn source(&self) -> Option<Source> {
+        self.source.clone()
+    }
+
+    /// The file system that the target's data is on.
+    pub(super) fn data_file_system(&self) -> Option<&FileSystem> {
         self.data.as_ref().and_then(DataFolder::file_system)
     }
 

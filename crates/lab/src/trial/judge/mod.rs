@@ -61,7 +61,7 @@ pub(super) fn judge(
         source_addresses: &stage.source_addresses(conditions),
         window: conditions.profile.window(),
         path: &stage.url.path,
-        data_file_system: stage.data_file_system(),
+        storage: measured.storage.as_ref(),
     });
     let showed = Showed {
         measured: &measured,
@@ -200,7 +200,7 @@ fn environment(conditions: &Conditions, stage: &Staged, report: &Report) -> Envi
         engine_backend: report.backend.clone(),
         engine_tick_us: conditions.tick_us,
         nodelay: conditions.nodelay,
-        data_file_system: stage.data_file_system().map(str::to_owned),
+        data_file_system: stage.data_file_system().map(|found| found.kind.clone()),
         network: stage.network_record(conditions),
         // These are known to whoever runs the trial. The second probe is taken when nothing of this trial is left.
         tls: None,

@@ -71,7 +71,7 @@ pub fn sweep_stale(layout: &Layout) -> Swept {
 pub(crate) struct Maker {
     /// The number of the process ID namespace.
     namespace: u64,
-    pub(crate) pid: i32,
+    pub(super) pid: i32,
     /// When it started, in clock ticks since boot.
     started: u64,
 }
@@ -84,6 +84,15 @@ impl Maker {
             namespace: pid_namespace(),
             pid,
             started: start_time_ticks(pid).unwrap_or(0),
+        }
+    }
+
+    /// A maker that does not exist: process IDs stay below 2^22.
+    #[cfg(test)]
+    pub(crate) fn nobody() -> Self {
+        Self {
+            pid: 4_194_305,
+            ..Self::us()
         }
     }
 
@@ -155,14 +164,6 @@ mod tests {
         }
     }
 
-    /// A maker that does not exist: process IDs stay below 2^22.
-    fn nobody() -> Maker {
-        Maker {
-            pid: 4_194_305,
-            ..Maker::us()
-        }
-    }
-
     #[test]
     fn a_maker_is_dead_only_when_that_is_certain() {
         let us = Maker::us();
@@ -173,7 +174,7 @@ mod tests {
             started: us.started - 1,
             ..us
         };
-        let nobody = nobody();
+        let nobody = Maker::nobody();
         assert!(earlier.is_dead() && nobody.is_dead());
         let elsewhere = Maker {
             namespace: 1,
@@ -198,7 +199,7 @@ mod tests {
             v2: None,
         };
         let us = Maker::us();
-        let dead = nobody();
+        let dead = Maker::nobody();
         let elsewhere = Maker {
             namespace: 1,
             ..dead

@@ -128,7 +128,7 @@ pub(crate) fn settled(manifest: &Manifest, level: &str) -> Result<Values, Refusa
     let word = |text: &str| Value::Word(text.to_owned());
     let dialect = manifest.property("dialect").unwrap_or_default();
     Ok(Values::default()
-        .with("dialect", word(&dialect))
+        .with("dialect", word(dialect))
         .with("confirm_at", word(found.confirm.name()))
         .with("deliver_at", word(found.deliver.name())))
 }

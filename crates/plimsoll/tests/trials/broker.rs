@@ -95,8 +95,15 @@ fn an_honest_broker_passes() {
     assert_eq!(trial.at("broker.judged.word"), "clean");
     assert_eq!(trial.at("broker.guarantee.confirm"), "cache");
     assert!(trial.number("latency.confirm.from_schedule.p50_ms") > 0.0);
-    assert!(trial.number("broker.compared") > 0.0, "some are compared whole");
-    assert!(ended.stdout.contains("ephemeral: at least once"), "{}", ended.stdout);
+    assert!(
+        trial.number("broker.compared") > 0.0,
+        "some are compared whole"
+    );
+    assert!(
+        ended.stdout.contains("ephemeral: at least once"),
+        "{}",
+        ended.stdout
+    );
 }
 
 #[test]
@@ -123,7 +130,10 @@ fn writers_and_readers_may_be_in_different_processes() {
     let ended = conclusive!(lying("none", "--client-processes 2 --network loopback"));
     ended.expect_code(0);
     let trial = expect_sound(&ended);
-    assert_eq!(count(&trial, "delivery.in_window") + count(&trial, "delivery.drained"), DUE);
+    assert_eq!(
+        count(&trial, "delivery.in_window") + count(&trial, "delivery.drained"),
+        DUE
+    );
 }
 
 /// Fault of other benchmarks: loss by a difference of counts.

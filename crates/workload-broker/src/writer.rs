@@ -365,6 +365,7 @@ fn latency(open: &Open, now_ns: u64, shared: &Shared, recorder: &mut Recorder<Cl
     let without_readers = shared.arrivals() == 0;
     if without_readers {
         recorder.ledger.frames_answered_in_all += 1;
+        recorder.ledger.partials_in_all += 1;
     }
     if !open.measured {
         return 0;
@@ -376,6 +377,7 @@ fn latency(open: &Open, now_ns: u64, shared: &Shared, recorder: &mut Recorder<Cl
     recorder.confirmed(ages);
     if without_readers {
         recorder.ledger.frames_answered += 1;
+        recorder.ledger.partials += 1;
         recorder.answered(Some(ages), Some(ages));
     }
     i64::from(without_readers)

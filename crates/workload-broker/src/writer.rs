@@ -146,8 +146,9 @@ impl Writer {
         !self.batch.is_empty()
     }
 
-    pub(crate) fn has_written_all(&self) -> bool {
-        !self.is_writing() && self.schedule.peek().is_none()
+    /// Whether it has written all its messages, and all of them are answered.
+    pub(crate) fn is_done(&self) -> bool {
+        !self.is_writing() && self.schedule.peek().is_none() && self.unconfirmed.len() == 0
     }
 
     /// Makes the messages that are due and may be written ready to be written together.

@@ -45,7 +45,7 @@ mod writer;
 use std::sync::Arc;
 
 use plimsoll_document::Tell;
-use plimsoll_workload::{About, Key, Parameter, Plan, Refusal, Rule, Values, Workload};
+use plimsoll_workload::{About, Key, Manifest, Parameter, Plan, Refusal, Rule, Values, Workload};
 
 pub use login::Login;
 
@@ -76,6 +76,10 @@ impl Workload for Broker {
 
     fn variables(&self) -> &'static [&'static str] {
         &["LEVEL", "DATA_DIR"]
+    }
+
+    fn offers(&self, manifest: &Manifest) -> Vec<String> {
+        manifest::offers(manifest)
     }
 
     fn teller(&self) -> Option<&'static dyn Tell> {

@@ -148,10 +148,7 @@ pub(crate) const PARAMETERS: [Parameter; 18] = [
         fits: &[of_tests(&["fanout"])],
         ..Parameter::new(
             "rate",
-            Kind::Whole {
-                least: 1,
-                most: 10_000_000,
-            },
+            Kind::Number,
             "Messages per second; the load is then readers",
         )
     },

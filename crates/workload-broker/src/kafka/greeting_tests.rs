@@ -21,14 +21,14 @@ fn requests(toy: &Toy, line: usize) -> Vec<i16> {
 #[test]
 fn the_first_connection_creates_the_topic_and_others_find_it() {
     let mut toy = Toy {
-        coming: [(3, 3)].into(),
+        coming: [(2, 1), (3, 3)].into(),
         ..Toy::default()
     };
     assert_eq!(greet(&mut toy, setup(4)), Ok(vec![Event::Ready]));
     assert_eq!(toy.logs.len(), 4);
-    assert_eq!(requests(&toy, 0), [18, 19, 3, 3, 3, 3]);
+    assert_eq!(requests(&toy, 0), [18, 19, 3, 3, 3, 3, 2, 2]);
     assert_eq!(greet(&mut toy, setup(4)), Ok(vec![Event::Ready]));
-    assert_eq!(requests(&toy, 1), [18, 19, 3]);
+    assert_eq!(requests(&toy, 1), [18, 19, 3, 2]);
     assert_eq!(greet(&mut toy, setup(2)), Ok(vec![Event::Ready]), "more partitions are no harm");
 }
 

@@ -6,12 +6,14 @@ use super::answer::AnswerReader;
 use super::batch;
 use super::errors;
 use super::fields::{Malformed, length_of};
-use super::greeting::{Greeting, Numbers, flaw, kafka, malformed};
-use super::requests::{self, Api, NUMBER_AT, PRODUCE, put_produce, read_partitions};
+use super::greeting::{Greeting, Numbers, failed, flaw, kafka, malformed};
+use super::requests::{
+    self, Api, End, LIST_OFFSETS, NUMBER_AT, PRODUCE, put_list_offsets, put_produce, read_partitions,
+};
 use super::setup::{InvalidSetup, Setup};
 use crate::dialect::{Dialect, Fault, Heard};
 
-const NEEDED: &[Api] = &[PRODUCE];
+const NEEDED: &[Api] = &[LIST_OFFSETS, PRODUCE];
 
 /// The number of requests that nobody answers.
 const UNANSWERED: i32 = -1;
@@ -35,13 +37,20 @@ struct Batch {
 }
 
 #[derive(Debug)]
+enum Step {
+    Greeting(Greeting),
+    /// It has asked for the end of its partition. Metadata may name a leader that is none yet, and only a leader answers.
+    Leader,
+    Ready,
+}
+
+#[derive(Debug)]
 struct State {
     topic: String,
     partition: u32,
     confirms: bool,
     numbers: Numbers,
-    /// `None` when it is over.
-    greeting: Option<Greeting>,
+    step: Step,
     /// How many messages each open request has.
     open: VecDeque<u32>,
     /// Their tags, in order.
@@ -67,7 +76,7 @@ impl Writer {
                 partition,
                 confirms,
                 numbers: Numbers::default(),
-                greeting: Some(Greeting::creating(setup, NEEDED)),
+                step: Step::Greeting(Greeting::creating(setup, NEEDED)),
                 open: VecDeque::new(),
                 tags: VecDeque::new(),
             },
@@ -79,7 +88,7 @@ impl Writer {
 
 impl Dialect for Writer {
     fn open(&mut self, out: &mut Vec<u8>) {
-        if let Some(greeting) = &self.state.greeting {
+        if let Step::Greeting(greeting) = &self.state.step {
             greeting.open(out, &mut self.state.numbers);
         }
     }
@@ -154,28 +163,52 @@ impl State {
         out: &mut Vec<u8>,
         heard: &mut dyn FnMut(Heard<'_>),
     ) -> Result<(), Fault> {
-        let Some(greeting) = &mut self.greeting else {
-            return self.answered(answer, heard);
-        };
-        if greeting.take(answer, out, &mut self.numbers)?.is_some() {
-            self.greeting = None;
-            heard(Heard::Ready);
+        match &mut self.step {
+            Step::Greeting(greeting) => {
+                if greeting.take(answer, out, &mut self.numbers)?.is_some() {
+                    self.ask_leader(out);
+                }
+                Ok(())
+            }
+            Step::Leader => match self.error(LIST_OFFSETS, answer)? {
+                errors::NONE => {
+                    self.step = Step::Ready;
+                    heard(Heard::Ready);
+                    Ok(())
+                }
+                error if errors::is_partition_coming(error) => {
+                    self.ask_leader(out);
+                    Ok(())
+                }
+                error => Err(failed(LIST_OFFSETS, error)),
+            },
+            Step::Ready => self.answered(answer, heard),
         }
-        Ok(())
+    }
+
+    fn ask_leader(&mut self, out: &mut Vec<u8>) {
+        let partition = std::iter::once(self.partition);
+        put_list_offsets(out, self.numbers.ask(), &self.topic, End::Latest, partition);
+        self.step = Step::Leader;
+    }
+
+    /// What an answer says of the partition.
+    fn error(&self, api: Api, answer: &[u8]) -> Result<i16, Fault> {
+        let mut result = None;
+        let read = read_partitions(api, answer, &self.topic, |said| {
+            result = Some((said.partition, said.error));
+            Ok(())
+        });
+        read.map_err(|Malformed| malformed(api))?;
+        match result {
+            Some((partition, error)) if partition == self.partition => Ok(error),
+            _ => Err(malformed(api)),
+        }
     }
 
     /// The answer to the oldest open batch: all its messages are stored, or none.
     fn answered(&mut self, answer: &[u8], heard: &mut dyn FnMut(Heard<'_>)) -> Result<(), Fault> {
-        let mut result = None;
-        let read = read_partitions(PRODUCE, answer, &self.topic, |said| {
-            result = Some((said.partition, said.error));
-            Ok(())
-        });
-        read.map_err(|Malformed| malformed(PRODUCE))?;
-        let error = match result {
-            Some((partition, error)) if partition == self.partition => error,
-            _ => return Err(malformed(PRODUCE)),
-        };
+        let error = self.error(PRODUCE, answer)?;
         let records = self.open.pop_front();
         let records = records.ok_or_else(|| kafka(format_args!("an answer to nothing")))?;
         let records = usize::try_from(records).unwrap_or(usize::MAX);

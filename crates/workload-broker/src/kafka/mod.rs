@@ -53,6 +53,8 @@ mod greeting_tests;
 #[cfg(test)]
 mod reader_tests;
 #[cfg(test)]
+mod session_tests;
+#[cfg(test)]
 mod toy;
 #[cfg(test)]
 mod writer_tests;

@@ -40,6 +40,7 @@ fn theirs(offset: i64, key: Option<&[u8]>, value: &[u8], control: bool) -> Their
     Theirs {
         transactional: control,
         control,
+        delete_horizon: false,
         partition_leader_epoch: 3,
         producer_id: -1,
         producer_epoch: -1,

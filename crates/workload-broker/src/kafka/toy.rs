@@ -43,7 +43,7 @@ pub(super) struct Stored {
 }
 
 #[derive(Debug, Default)]
-struct Line {
+pub(super) struct Line {
     input: Vec<u8>,
     out: Vec<u8>,
 }
@@ -51,7 +51,7 @@ struct Line {
 /// The broker. Its conduct can be changed.
 #[derive(Debug, Default)]
 pub(super) struct Toy {
-    lines: Vec<Line>,
+    pub(super) lines: Vec<Line>,
     /// The partitions of the topic, once it is created.
     pub(super) logs: Vec<Vec<Stored>>,
     pub(super) settings: Vec<(String, String)>,
@@ -156,6 +156,8 @@ impl Server for Toy {
 
     fn received(&mut self, line: usize, bytes: &[u8]) {
         self.lines[line].input.extend_from_slice(bytes);
+        self.turn(line, false);
+        // What came may be what a Fetch of another connection waits for.
         for line in 0..self.lines.len() {
             self.turn(line, false);
         }

@@ -258,7 +258,10 @@ impl Writer {
             Heard::Confirmed { tag, up_to: true } => {
                 self.confirmed_up_to(tag, now_ns, shared, recorder);
             }
-            Heard::Refused { tag: Some(tag), why } => {
+            Heard::Refused {
+                tag: Some(tag),
+                why,
+            } => {
                 recorder.ledger.because(why);
                 let mark = self.marks.refused(tag);
                 if mark == Mark::NeverDue {

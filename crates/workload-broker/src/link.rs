@@ -338,7 +338,10 @@ mod tests {
                     assert!(links.reader(number).is_ok(), "{dialect} {test}");
                 }
             }
-            assert!(links(dialect, "publish", None).writer(1).is_ok(), "{dialect}");
+            assert!(
+                links(dialect, "publish", None).writer(1).is_ok(),
+                "{dialect}"
+            );
         }
     }
 
@@ -352,7 +355,10 @@ mod tests {
     fn kafka_has_no_login() {
         let links = links("kafka", "steady", Some("anna:hidden"));
         let why = links.writer(0).err().unwrap().to_string();
-        assert!(why.starts_with("--login-password: ") && !why.contains("hidden"), "{why}");
+        assert!(
+            why.starts_with("--login-password: ") && !why.contains("hidden"),
+            "{why}"
+        );
         assert!(links.kafka_asker().is_ok(), "nobody gets as far");
     }
 }

@@ -40,8 +40,7 @@ pub enum Spoken {
 
 impl Spoken {
     /// Their names in manifests, on the command line and in results.
-    pub(crate) const NAMES: [&'static str; 6] =
-        ["nats", "resp", "amqp", "mqtt", "fibril", "kafka"];
+    pub(crate) const NAMES: [&'static str; 6] = ["nats", "resp", "amqp", "mqtt", "fibril", "kafka"];
     const ALL: [Self; 6] = [
         Self::Nats,
         Self::Resp,

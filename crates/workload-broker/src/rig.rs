@@ -98,7 +98,12 @@ impl<D: Dialect> Peer<D> {
     }
 
     /// Publishes several messages by one write. Their tags count from `first` on.
-    pub(crate) fn publish_all(&mut self, server: &mut impl Server, bodies: &[impl AsRef<[u8]>], first: u64) {
+    pub(crate) fn publish_all(
+        &mut self,
+        server: &mut impl Server,
+        bodies: &[impl AsRef<[u8]>],
+        first: u64,
+    ) {
         let mut out = Vec::new();
         for (tag, body) in (first..).zip(bodies) {
             self.machine.publish(&mut out, body.as_ref(), tag);

@@ -134,7 +134,9 @@ fn kafka_messages(stream: &mut TcpStream, links: &Links) -> Result<u64, String> 
     let mut asker = links.kafka_asker().map_err(|why| why.to_string())?;
     let mut out = Vec::new();
     asker.open(&mut out);
-    exchange(stream, out, |bytes, out| asker.received(bytes, out).map_err(|fault| fault.0))
+    exchange(stream, out, |bytes, out| {
+        asker.received(bytes, out).map_err(|fault| fault.0)
+    })
 }
 
 /// Writes, reads and lets `take` see what came, until it has found what it looks for.

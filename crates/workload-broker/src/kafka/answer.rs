@@ -29,7 +29,9 @@ pub struct Answer<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Flaw {
     /// No answer has this length.
-    #[error("an answer announces {0} bytes, outside of 4 to {ANSWER_MAX_BYTES}; is this a Kafka listener without TLS?")]
+    #[error(
+        "an answer announces {0} bytes, outside of 4 to {ANSWER_MAX_BYTES}; is this a Kafka listener without TLS?"
+    )]
     Length(i32),
 }
 

@@ -19,7 +19,9 @@
 //! A batch is written where it is sent from, so a message is copied once. A reader does not check the check sum: every
 //! message has its own, and [`crate::message`] checks that.
 
-use super::fields::{Fields, Malformed, length_of, put_i16, put_i32, put_i64, put_varint, varint_bytes};
+use super::fields::{
+    Fields, Malformed, length_of, put_i16, put_i32, put_i64, put_varint, varint_bytes,
+};
 
 /// The size of a batch without its records.
 pub(super) const HEADER_BYTES: usize = 61;
@@ -80,7 +82,11 @@ pub(super) fn put_record(out: &mut Vec<u8>, number: u32, value: &[u8]) {
 pub(super) fn finish(batch: &mut [u8], records: u32) {
     let length = batch.len().saturating_sub(EPOCH_AT);
     set(batch, LENGTH_AT, length_of(length));
-    set(batch, LAST_DELTA_AT, records.saturating_sub(1).to_be_bytes());
+    set(
+        batch,
+        LAST_DELTA_AT,
+        records.saturating_sub(1).to_be_bytes(),
+    );
     set(batch, COUNT_AT, records.to_be_bytes());
     let sum = crc32c::crc32c(batch.get(ATTRIBUTES_AT..).unwrap_or_default());
     set(batch, SUM_AT, sum.to_be_bytes());
@@ -137,7 +143,10 @@ impl Batch<'_> {
     }
 
     /// Calls `each` with its messages. A batch of the broker's own marks has none.
-    pub(super) fn messages(&self, mut each: impl FnMut(Record<'_>) -> Result<(), Unread>) -> Result<(), Unread> {
+    pub(super) fn messages(
+        &self,
+        mut each: impl FnMut(Record<'_>) -> Result<(), Unread>,
+    ) -> Result<(), Unread> {
         if self.attributes & COMPRESSION != 0 {
             return Err(Unread::Compressed);
         }

@@ -36,7 +36,10 @@ fn messages(bytes: &[u8]) -> Result<Vec<(u64, Vec<u8>)>, Unread> {
 }
 
 fn theirs(offset: i64, key: Option<&[u8]>, value: &[u8], control: bool) -> Theirs {
-    let headers = [(StrBytes::from_static_str("h"), Some(Bytes::from_static(b"v")))];
+    let headers = [(
+        StrBytes::from_static_str("h"),
+        Some(Bytes::from_static(b"v")),
+    )];
     Theirs {
         transactional: control,
         control,
@@ -87,7 +90,11 @@ fn what_cannot_be_read_is_named() {
     };
     assert_eq!(with(16, 1), Err(Unread::Magic(1)));
     assert_eq!(with(22, 4), Err(Unread::Compressed));
-    assert_eq!(with(22, 8).map(|all| all.len()), Ok(2), "the broker's own time");
+    assert_eq!(
+        with(22, 8).map(|all| all.len()),
+        Ok(2),
+        "the broker's own time"
+    );
     let malformed = Err(Unread::Malformed);
     assert_eq!(with(0, 0x80), malformed, "an offset below 0");
     assert_eq!(with(8, 0x80), malformed, "a length below 0");

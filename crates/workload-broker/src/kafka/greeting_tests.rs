@@ -29,7 +29,11 @@ fn the_first_connection_creates_the_topic_and_others_find_it() {
     assert_eq!(requests(&toy, 0), [18, 19, 3, 3, 3, 3, 2, 2]);
     assert_eq!(greet(&mut toy, setup(4)), Ok(vec![Event::Ready]));
     assert_eq!(requests(&toy, 1), [18, 19, 3, 2]);
-    assert_eq!(greet(&mut toy, setup(2)), Ok(vec![Event::Ready]), "more partitions are no harm");
+    assert_eq!(
+        greet(&mut toy, setup(2)),
+        Ok(vec![Event::Ready]),
+        "more partitions are no harm"
+    );
 }
 
 #[test]
@@ -83,7 +87,11 @@ fn a_broker_that_cannot_serve_us_is_named() {
 fn another_protocol_is_named() {
     let mut machine = Writer::new(setup(4), 0, true).unwrap();
     machine.open(&mut Vec::new());
-    let heard = machine.received(b"HTTP/1.1 400 Bad Request\r\n", &mut Vec::new(), &mut |_| {});
+    let heard = machine.received(
+        b"HTTP/1.1 400 Bad Request\r\n",
+        &mut Vec::new(),
+        &mut |_| {},
+    );
     let Err(Fault(why)) = heard else {
         panic!("it went on");
     };

@@ -42,7 +42,10 @@ fn readers_share_the_partitions_and_commit_what_is_settled() {
     assert!(toy.committed.is_empty());
     toy.expire(a.line);
     toy.expire(b.line);
-    assert_eq!((a.talk(&mut toy).unwrap(), b.talk(&mut toy).unwrap()), (vec![], vec![]));
+    assert_eq!(
+        (a.talk(&mut toy).unwrap(), b.talk(&mut toy).unwrap()),
+        (vec![], vec![])
+    );
     assert_eq!(Vec::from_iter(toy.committed), [(0, 2), (1, 2), (2, 1)]);
 }
 
@@ -59,7 +62,11 @@ fn a_commit_goes_out_before_the_next_fetch() {
     assert!(requests(&mut toy, peer.line).is_empty());
     peer.settle(&mut toy, &handles(&events)[..1]);
     assert_eq!(peer.talk(&mut toy).unwrap(), []);
-    assert_eq!(requests(&mut toy, peer.line), [COMMIT], "two are still unsettled");
+    assert_eq!(
+        requests(&mut toy, peer.line),
+        [COMMIT],
+        "two are still unsettled"
+    );
     peer.settle(&mut toy, &handles(&events)[1..]);
     assert_eq!(bodies(&peer.talk(&mut toy).unwrap()), [b"four"]);
     assert_eq!(requests(&mut toy, peer.line), [COMMIT, FETCH]);
@@ -80,7 +87,11 @@ fn one_commit_is_open_at_a_time() {
     peer.talk(&mut toy).unwrap();
     // The first one waited behind a Fetch; the second one has the rest.
     let after = requests(&mut toy, peer.line);
-    assert_eq!(after.iter().filter(|key| **key == COMMIT).count(), 2, "{after:?}");
+    assert_eq!(
+        after.iter().filter(|key| **key == COMMIT).count(),
+        2,
+        "{after:?}"
+    );
     assert_eq!(toy.committed[&0], 3);
 }
 
@@ -169,10 +180,22 @@ fn what_a_fetch_cannot_bring_is_a_fault() {
     for (body, expected) in [
         (fetched(0, 1, b""), "Fetch: OFFSET_OUT_OF_RANGE (1)"),
         (fetched(9, 0, &good), "the answer to Fetch cannot be read"),
-        (fetched(0, 0, &with(16, 1)), "the topic has record batches of version 1, not 2"),
-        (fetched(0, 0, &with(22, 1)), "the topic compresses; set compression.type=producer"),
-        (fetched(0, 0, &with(1, 1)), "the answer to Fetch cannot be read"),
-        (fetched(0, 0, &good[..70]), "the answer to Fetch cannot be read"),
+        (
+            fetched(0, 0, &with(16, 1)),
+            "the topic has record batches of version 1, not 2",
+        ),
+        (
+            fetched(0, 0, &with(22, 1)),
+            "the topic compresses; set compression.type=producer",
+        ),
+        (
+            fetched(0, 0, &with(1, 1)),
+            "the answer to Fetch cannot be read",
+        ),
+        (
+            fetched(0, 0, &good[..70]),
+            "the answer to Fetch cannot be read",
+        ),
     ] {
         assert_eq!(answer(&body), Err(Fault(format!("Kafka: {expected}"))));
     }
@@ -200,7 +223,9 @@ fn a_reader_holds_what_has_not_come_whole() {
     let mut hear = |bytes: &[u8]| {
         let mut count = 0;
         let heard = &mut |_: crate::dialect::Heard<'_>| count += 1;
-        peer.machine.received(bytes, &mut Vec::new(), heard).unwrap();
+        peer.machine
+            .received(bytes, &mut Vec::new(), heard)
+            .unwrap();
         (count, peer.machine.held_bytes())
     };
     assert_eq!(hear(begin), (0, 3_000));

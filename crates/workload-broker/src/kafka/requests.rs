@@ -54,7 +54,12 @@ pub(super) enum End {
 }
 
 /// Appends a request, whose fields `put` appends.
-pub(super) fn put_request(out: &mut Vec<u8>, api: Api, number: i32, put: impl FnOnce(&mut Vec<u8>)) {
+pub(super) fn put_request(
+    out: &mut Vec<u8>,
+    api: Api,
+    number: i32,
+    put: impl FnOnce(&mut Vec<u8>),
+) {
     let start = out.len();
     put_i32(out, 0);
     put_i16(out, api.key);
@@ -210,7 +215,13 @@ pub(super) fn put_fetch(
 }
 
 /// Appends a Produce request up to its batch. The length of the batch follows as the last four bytes, still 0.
-pub(super) fn put_produce(out: &mut Vec<u8>, number: i32, topic: &str, partition: u32, confirms: bool) {
+pub(super) fn put_produce(
+    out: &mut Vec<u8>,
+    number: i32,
+    topic: &str,
+    partition: u32,
+    confirms: bool,
+) {
     put_request(out, PRODUCE, number, |out| {
         // No transaction.
         put_i16(out, -1);
@@ -239,7 +250,10 @@ pub(super) struct Topic {
 }
 
 /// Reads the versions of the requests that the broker takes: whether all of these are among them, or which is not.
-pub(super) fn read_api_versions(answer: &[u8], needed: &[Api]) -> Result<Result<(), String>, Malformed> {
+pub(super) fn read_api_versions(
+    answer: &[u8],
+    needed: &[Api],
+) -> Result<Result<(), String>, Malformed> {
     let mut fields = Fields::new(answer);
     let error = fields.i16()?;
     if error != errors::NONE {
@@ -253,12 +267,17 @@ pub(super) fn read_api_versions(answer: &[u8], needed: &[Api]) -> Result<Result<
     end(fields)?;
     Ok(match missing.first() {
         None => Ok(()),
-        Some(Api { name, version, .. }) => Err(format!("the broker does not take {name} in version {version}")),
+        Some(Api { name, version, .. }) => Err(format!(
+            "the broker does not take {name} in version {version}"
+        )),
     })
 }
 
 /// Reads the answer for our topic: its error, and the broker's words.
-pub(super) fn read_create_topics<'a>(answer: &'a [u8], topic: &str) -> Result<(i16, Option<&'a str>), Malformed> {
+pub(super) fn read_create_topics<'a>(
+    answer: &'a [u8],
+    topic: &str,
+) -> Result<(i16, Option<&'a str>), Malformed> {
     let mut fields = Fields::new(answer);
     let _throttled_ms = fields.i32()?;
     one(&mut fields)?;
@@ -389,7 +408,11 @@ fn said<'a>(api: Api, fields: &mut Fields<'a>) -> Result<Said<'a>, Malformed> {
 
 /// There is one element, ours.
 fn one(fields: &mut Fields<'_>) -> Result<(), Malformed> {
-    if fields.count()? == 1 { Ok(()) } else { Err(Malformed) }
+    if fields.count()? == 1 {
+        Ok(())
+    } else {
+        Err(Malformed)
+    }
 }
 
 /// The name of our topic comes.
@@ -402,5 +425,9 @@ fn named(fields: &mut Fields<'_>, topic: &str) -> Result<(), Malformed> {
 }
 
 fn end(fields: Fields<'_>) -> Result<(), Malformed> {
-    if fields.is_empty() { Ok(()) } else { Err(Malformed) }
+    if fields.is_empty() {
+        Ok(())
+    } else {
+        Err(Malformed)
+    }
 }

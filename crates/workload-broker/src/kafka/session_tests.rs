@@ -106,7 +106,12 @@ fn every_message_is_confirmed_delivered_and_committed() {
                 session.sent(now_ns, &mut recorder);
                 toy.received(*line, &bytes);
             }
-            assert_ne!(session.phase(), Phase::Ended, "{:?}", recorder.ledger.reasons);
+            assert_ne!(
+                session.phase(),
+                Phase::Ended,
+                "{:?}",
+                recorder.ledger.reasons
+            );
         }
     }
     for session in &mut sessions {
@@ -123,15 +128,28 @@ fn every_message_is_confirmed_delivered_and_committed() {
     let found = machines.found();
     let tally = &found.tally;
     let delivery = tally.delivery.as_ref().unwrap();
-    assert_eq!((tally.offered, tally.published, tally.confirmed), (8_000, 8_000, 8_000));
-    assert_eq!((delivery.missing, delivery.duplicated, delivery.reordered), (0, 0, 0));
+    assert_eq!(
+        (tally.offered, tally.published, tally.confirmed),
+        (8_000, 8_000, 8_000)
+    );
+    assert_eq!(
+        (delivery.missing, delivery.duplicated, delivery.reordered),
+        (0, 0, 0)
+    );
     assert_eq!(recorder.ledger.frames_answered, 8_000);
-    assert!(recorder.ledger.reasons.is_empty(), "{:?}", recorder.ledger.reasons);
+    assert!(
+        recorder.ledger.reasons.is_empty(),
+        "{:?}",
+        recorder.ledger.reasons
+    );
     for (partition, log) in (0..).zip(&toy.logs) {
         let messages: i64 = log.iter().map(|batch| batch.count).sum();
         assert_eq!(toy.committed[&partition], messages, "all is committed");
         // Two messages of a writer are due in each tick.
         let batches = i64::try_from(log.len()).unwrap();
-        assert!(batches > 0 && messages >= batches * 2 - 2, "{messages} in {batches}");
+        assert!(
+            batches > 0 && messages >= batches * 2 - 2,
+            "{messages} in {batches}"
+        );
     }
 }

@@ -214,7 +214,10 @@ mod tests {
             assert_eq!(setup.check(), Err(InvalidSetup::Partitions(partitions)));
         }
         let text = |reading: &Reading| reading.check(2).unwrap_err().to_string();
-        assert_eq!(text(&shared(0, 3)), "3 readers share 2 partitions: give each reader a partition");
+        assert_eq!(
+            text(&shared(0, 3)),
+            "3 readers share 2 partitions: give each reader a partition"
+        );
         assert_eq!(text(&shared(2, 2)), "reader 2 of 2: readers count from 0");
         assert_eq!(shared(1, 2).check(2), Ok(()));
         assert!(good().check_partition(2).is_err());

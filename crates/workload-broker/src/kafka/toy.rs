@@ -142,10 +142,7 @@ pub(super) fn fetched(partition: i32, error: i16, batches: &[u8]) -> Vec<u8> {
     let of_topic = FetchableTopicResponse::default()
         .with_topic(topic())
         .with_partitions(vec![of_partition]);
-    encode(
-        &FetchResponse::default().with_responses(vec![of_topic]),
-        4,
-    )
+    encode(&FetchResponse::default().with_responses(vec![of_topic]), 4)
 }
 
 impl Server for Toy {
@@ -454,12 +451,7 @@ impl Toy {
         )
     }
 
-    fn fetch(
-        &mut self,
-        request: &FetchRequest,
-        version: i16,
-        is_expired: bool,
-    ) -> Option<Vec<u8>> {
+    fn fetch(&mut self, request: &FetchRequest, version: i16, is_expired: bool) -> Option<Vec<u8>> {
         assert_eq!((request.min_bytes, request.max_wait_ms), (1, 100));
         let mut is_empty = true;
         let mut partitions = Vec::new();

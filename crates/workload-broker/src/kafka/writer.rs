@@ -8,7 +8,8 @@ use super::errors;
 use super::fields::{Malformed, length_of};
 use super::greeting::{Greeting, Numbers, failed, flaw, kafka, malformed};
 use super::requests::{
-    self, Api, End, LIST_OFFSETS, NUMBER_AT, PRODUCE, put_list_offsets, put_produce, read_partitions,
+    self, Api, End, LIST_OFFSETS, NUMBER_AT, PRODUCE, put_list_offsets, put_produce,
+    read_partitions,
 };
 use super::setup::{InvalidSetup, Setup};
 use crate::dialect::{Dialect, Fault, Heard};

@@ -21,7 +21,12 @@ fn the_messages_of_a_write_are_one_batch() {
     assert_eq!(toy.values(2), [&b"one"[..], b"two", b"three", b""]);
     let counts: Vec<i64> = toy.logs[2].iter().map(|batch| batch.count).collect();
     assert_eq!(counts, [3, 1]);
-    assert!(toy.logs.iter().enumerate().all(|(at, log)| log.is_empty() == (at != 2)));
+    assert!(
+        toy.logs
+            .iter()
+            .enumerate()
+            .all(|(at, log)| log.is_empty() == (at != 2))
+    );
     let first = &records(&toy.logs[2][0].bytes)[0];
     assert_eq!(first.timestamp, 1_700_000_000_000);
 }

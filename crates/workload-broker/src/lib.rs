@@ -1,6 +1,7 @@
 //! Workload `broker`: queues and streams of message brokers, by the clock.
 //!
-//! - [`dialect`]: a broker's protocol as a machine without I/O: [`amqp`], [`fibril`], [`mqtt`], [`nats`], [`resp`];
+//! - [`dialect`]: a broker's protocol as a machine without I/O: [`amqp`], [`fibril`], [`kafka`], [`mqtt`], [`nats`],
+//!   [`resp`];
 //! - [`schedule`]: when each message of a writer is due;
 //! - [`message`]: what a message contains, and how a reader checks it;
 //! - [`marks`]: which messages were written, confirmed, refused and delivered, and what follows from that;
@@ -17,6 +18,7 @@ pub mod dialect;
 mod faults;
 pub mod fibril;
 pub mod guarantee;
+pub mod kafka;
 mod link;
 pub mod load;
 mod login;

@@ -36,12 +36,21 @@ pub enum Spoken {
     Mqtt,
     /// Fibril's protocol.
     Fibril,
+    /// Kafka's protocol.
+    Kafka,
 }
 
 impl Spoken {
     /// Their names in manifests, on the command line and in results.
-    pub(crate) const NAMES: [&'static str; 5] = ["nats", "resp", "amqp", "mqtt", "fibril"];
-    const ALL: [Self; 5] = [Self::Nats, Self::Resp, Self::Amqp, Self::Mqtt, Self::Fibril];
+    pub(crate) const NAMES: [&'static str; 6] = ["nats", "resp", "amqp", "mqtt", "fibril", "kafka"];
+    const ALL: [Self; 6] = [
+        Self::Nats,
+        Self::Resp,
+        Self::Amqp,
+        Self::Mqtt,
+        Self::Fibril,
+        Self::Kafka,
+    ];
 
     /// The one of that name.
     #[must_use]

@@ -39,12 +39,13 @@ const LEVELS: [Choice; 7] = [
     ),
 ];
 
-const DIALECTS: [Choice; 5] = [
+const DIALECTS: [Choice; 6] = [
     Choice::new("nats", "NATS with JetStream"),
     Choice::new("resp", "Streams of Redis and Valkey"),
     Choice::new("amqp", "AMQP 0-9-1, RabbitMQ"),
     Choice::new("mqtt", "MQTT 5"),
     Choice::new("fibril", "Fibril's protocol"),
+    Choice::new("kafka", "Kafka's protocol"),
 ];
 
 const CONFIRMED: [Choice; 4] = [

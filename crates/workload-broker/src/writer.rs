@@ -162,11 +162,11 @@ impl Writer {
             && self.schedule.peek().is_some_and(|due| due.at_ns <= now_ns)
         {
             let Some(due) = self.schedule.take() else {
-                return;
+                break;
             };
             // A schedule and its marks number alike. If the marks are full, so is the account: write no more.
             if self.marks.due(due.measured) != Some(due.number) {
-                return;
+                break;
             }
             let stamp = Stamp {
                 writer: self.marks.writer(),
@@ -183,6 +183,7 @@ impl Writer {
             self.batch.push(due);
             room -= 1;
         }
+        dialect.flush(&mut self.bytes);
     }
 
     pub(crate) fn transmit(&self) -> Option<Transmit<'_>> {

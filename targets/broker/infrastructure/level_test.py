@@ -148,7 +148,7 @@ def serves(report: Report, level: str, broker: Broker, data: Path) -> None:
     """The checks of a broker that has just started for the first time."""
     line = broker.start_line()
     report.same(f"{level}: the start line names it", (NAME, broker.port), (line.get("target"), line.get("port")))
-    report.check(f"{level}: and its version", bool(re.match(r"[a-z]+ .*[0-9]", line.get("runtime", ""))), line)
+    report.check(f"{level}: and its version", bool(re.match(r"[a-z-]+ .*[0-9]", line.get("runtime", ""))), line)
     why = broker.ready()
     took_s = time.monotonic() - broker.began
     if not report.check(f"{level}: answers {MANIFEST['dialect']} ({took_s:.1f} s)", not why, why):

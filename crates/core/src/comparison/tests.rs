@@ -254,6 +254,9 @@ fn every_condition_that_differs_is_named_with_both_values() {
                 ..Network::default()
             });
         }),
+        ("file system of the data", |t| {
+            t.environment.data_file_system = Some("xfs".into())
+        }),
         ("quota period in ms", |t| {
             t.environment.quota_period_ms = Some(100.0)
         }),

@@ -1,6 +1,6 @@
 //! Feeds the searches with trials that nobody ran.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plimsoll_core::caveat::Caveat;
@@ -23,6 +23,7 @@ use plimsoll_workload_ws::Ws;
 use super::FindPlan;
 use super::kept::Kept;
 use super::searches::Searches;
+use crate::manifest::Manifest;
 use crate::trial::{BackEnd, Conditions, NetworkPlan, Registry};
 
 fn slo(name: &str) -> Slo {
@@ -49,6 +50,14 @@ pub(crate) fn plan(line: &str) -> Arc<dyn Plan> {
         values.set(name, row.kind.parse(text).expect(line));
     }
     workload.planned(values).expect(line)
+}
+
+/// A manifest with these keys besides those that every one has.
+pub(crate) fn manifest(keys: &str) -> Manifest {
+    let text = format!(
+        "name = \"x\"\nworkload = \"ws\"\ntier = \"idiomatic\"\nlanguage = \"C\"\ndescription = \"x\"\n{keys}\n[run]\ncommand = [\"x\"]\n"
+    );
+    Manifest::parse(&text, Path::new("/t/ws/x/target.toml"), |_| None).expect("valid")
 }
 
 pub(crate) fn conditions() -> Conditions {

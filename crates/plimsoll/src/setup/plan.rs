@@ -30,9 +30,10 @@ pub(crate) fn plan(
     if manifest.is_none() {
         secrets::add_of_environment(workload, &mut values)?;
     }
-    let plan = workload.plan(values)?;
-    manifest.map_or(Ok(()), |manifest| plan.must_fit(manifest))?;
-    Ok(plan)
+    Ok(match manifest {
+        Some(manifest) => workload.plan_for(values, manifest)?,
+        None => workload.plan(values)?,
+    })
 }
 
 /// The parameters that are properties of a target.

@@ -104,6 +104,7 @@ pub(crate) fn latency(newest: (f64, f64), oldest: (f64, f64)) -> Latency {
     Latency {
         newest: dual(newest),
         oldest: dual(oldest),
+        confirm: None,
         worst_second_p99_ms: None,
     }
 }

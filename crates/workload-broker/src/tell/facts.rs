@@ -157,7 +157,31 @@ pub(super) fn backlog(broker: &BrokerRecord) -> Vec<(String, String)> {
             "held at the end, as the broker says".to_owned(),
             maybe(broker.depth_at_end, count),
         ),
+        (
+            "bytes written for a byte of messages".to_owned(),
+            maybe(broker.written_per_payload_byte, number),
+        ),
+        (
+            "flushes of the disk for 1,000 messages".to_owned(),
+            maybe(broker.flushes_per_1000, number),
+        ),
+        ("the disk, by a probe before the trial".to_owned(), probe(broker)),
     ]
+}
+
+/// `ext4: 1,234 flushes per second, p50 0.8 ms, p99 2 ms; 512 MB/s`.
+fn probe(broker: &BrokerRecord) -> String {
+    let storage = broker.storage.as_ref();
+    maybe(storage.and_then(|storage| storage.probe.as_ref()), |probe| {
+        format!(
+            "{}: {} flushes per second, p50 {} ms, p99 {} ms; {} MB/s",
+            plain(&probe.file_system.kind),
+            number(probe.flushes_per_s),
+            number(probe.flush_p50_us / 1e3),
+            number(probe.flush_p99_us / 1e3),
+            number(probe.sequential_mb_per_s)
+        )
+    })
 }
 
 /// The same in a line.

@@ -150,6 +150,12 @@ fn columns() -> Vec<Cells> {
             let used = row.trial().target_resources.as_ref();
             maybe(used.and_then(|used| used.cpu_us_per_session_second), us)
         }),
+        of(">flushes/1,000", false, |row| {
+            maybe(row.broker.flushes_per_1000, number)
+        }),
+        of(">bytes/byte", false, |row| {
+            maybe(row.broker.written_per_payload_byte, number)
+        }),
         of(">client CPU", false, |row| {
             percent(row.trial().client.cpu_share)
         }),

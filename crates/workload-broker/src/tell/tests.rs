@@ -50,6 +50,9 @@ fn record() -> BrokerRecord {
         backlog_slope: None,
         backlog: vec![0, 200, 7],
         depth_at_end: Some(1),
+        storage: None,
+        written_per_payload_byte: Some(1.08),
+        flushes_per_1000: Some(250.0),
         judged: Judged {
             word: Word::Lost,
             invalid: false,

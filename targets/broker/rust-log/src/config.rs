@@ -15,6 +15,14 @@ const MESSAGE_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 const MIB: u64 = 1024 * 1024;
 
+/// What `LEVEL` names: the tier of each queue, and of streams that ask for the ephemeral one.
+const LEVELS: [(&str, (Tier, Tier)); 4] = [
+    ("durable", (Tier::Durable, Tier::Cache)),
+    ("speculative", (Tier::Speculative, Tier::Cache)),
+    ("ephemeral", (Tier::Cache, Tier::Cache)),
+    ("memory", (Tier::Memory, Tier::Memory)),
+];
+
 /// Everything that can be set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
@@ -60,6 +68,7 @@ impl Config {
         }
         // The contract's variable; one thread is all that this broker uses.
         read.number("WORKER_THREADS", 1_u32, 1..=1024)?;
+        let (queue_tier, ephemeral) = read.tiers()?;
         let mib =
             |name, default, range: RangeInclusive<u64>| read.number(name, default, range).map(|count| count * MIB);
         let sizes = Sizes {
@@ -73,8 +82,8 @@ impl Config {
             data_dir,
             settings: Settings {
                 sizes,
-                queue_tier: read.tier("QUEUE_TIER", &Tier::ALL, Tier::Durable)?,
-                ephemeral: read.tier("EPHEMERAL", &Tier::ALL[..2], Tier::Cache)?,
+                queue_tier,
+                ephemeral,
                 memory_bytes_max: mib("MEMORY_MIB", 1024, 1..=1024 * 1024)?,
                 stream_bytes_max: mib("STREAM_MIB", 4096, 1..=16 * 1024 * 1024)?,
                 messages_max: read.number("MAX_MESSAGES", 20_000_000, 1..=1_000_000_000)?,
@@ -102,11 +111,24 @@ impl<F: Fn(&str) -> Option<OsString>> Reader<F> {
         })
     }
 
-    fn tier(&self, name: &str, tiers: &[(&str, Tier)], default: Tier) -> Result<Tier, BadValue> {
+    /// The tier of each queue, and of streams that ask for the ephemeral one: both by `LEVEL`, or each by its own variable.
+    fn tiers(&self) -> Result<(Tier, Tier), BadValue> {
+        let singly = ["QUEUE_TIER", "EPHEMERAL"];
+        if self.0("LEVEL").is_none() {
+            let queue_tier = self.word(singly[0], &Tier::ALL, Tier::Durable)?;
+            return Ok((queue_tier, self.word(singly[1], &Tier::ALL[..2], Tier::Cache)?));
+        }
+        if let Some((name, value)) = singly.iter().find_map(|name| Some((name, self.0(name)?))) {
+            return Err(BadValue::new(name, &value.to_string_lossy(), "leave it out, because LEVEL says it"));
+        }
+        self.word("LEVEL", &LEVELS, LEVELS[0].1)
+    }
+
+    fn word<T: Copy>(&self, name: &str, words: &[(&str, T)], default: T) -> Result<T, BadValue> {
         let Some(value) = self.0(name) else { return Ok(default) };
         let text = value.to_string_lossy();
-        tiers.iter().find(|(word, _)| *word == text).map(|(_, tier)| *tier).ok_or_else(|| {
-            let words: Vec<&str> = tiers.iter().map(|(word, _)| *word).collect();
+        words.iter().find(|(word, _)| *word == text).map(|(_, meaning)| *meaning).ok_or_else(|| {
+            let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
             BadValue::new(name, &text, format!("give one of {}", words.join(", ")))
         })
     }
@@ -125,6 +147,23 @@ mod tests {
     }
 
     #[test]
+    fn a_level_sets_both_tiers_and_excludes_their_own_variables() {
+        let tiers = |variables: &[(&str, &str)]| {
+            let value = |asked: &str| variables.iter().find(|(name, _)| *name == asked).map(|(_, value)| (*value).into());
+            Config::read(value).map(|config| (config.settings.queue_tier, config.settings.ephemeral))
+        };
+        assert_eq!(tiers(&[("LEVEL", "durable")]), Ok((Tier::Durable, Tier::Cache)));
+        assert_eq!(tiers(&[("LEVEL", "speculative")]), Ok((Tier::Speculative, Tier::Cache)));
+        assert_eq!(tiers(&[("LEVEL", "ephemeral")]), Ok((Tier::Cache, Tier::Cache)));
+        assert_eq!(tiers(&[("LEVEL", "memory")]), Ok((Tier::Memory, Tier::Memory)));
+        assert_eq!(tiers(&[("QUEUE_TIER", "cache"), ("EPHEMERAL", "memory")]), Ok((Tier::Cache, Tier::Memory)));
+        for (name, value) in [("QUEUE_TIER", "durable"), ("EPHEMERAL", "cache")] {
+            let problem = tiers(&[("LEVEL", "durable"), (name, value)]).expect_err(name).to_string();
+            assert_eq!(problem, format!("{name}={value:?}: leave it out, because LEVEL says it"));
+        }
+    }
+
+    #[test]
     fn bad_values_are_named_in_one_line() {
         for (name, value) in [
             ("PORT", "0"),
@@ -134,6 +173,8 @@ mod tests {
             ("WORKER_THREADS", "0"),
             ("QUEUE_TIER", "paper"),
             ("EPHEMERAL", "durable"),
+            ("LEVEL", "cache"),
+            ("LEVEL", ""),
             ("SEGMENT_MIB", "0"),
             ("MAX_MESSAGE_BYTES", "1\n2"),
             ("MAX_MESSAGES", ""),

@@ -3,6 +3,8 @@
 //! They go by Fibril's protocol, because its frames have no text to read or write: so the costs are those of the engine and
 //! of the account rather than those of a codec.
 
+#[cfg(test)]
+mod allocations;
 mod peer;
 mod readers;
 

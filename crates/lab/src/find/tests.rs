@@ -15,6 +15,7 @@ use plimsoll_core::slo::Slo;
 use plimsoll_host::isolation::{CpuList, Placement};
 use plimsoll_host::machine::MachineFacts;
 use plimsoll_workload::{Plan, Values, Workload};
+use plimsoll_workload_broker::Broker;
 use plimsoll_workload_echo::Echo;
 use plimsoll_workload_http::Http;
 use plimsoll_workload_stt::Stt;
@@ -34,7 +35,7 @@ fn slo(name: &str) -> Slo {
 }
 
 /// Every workload that there is.
-pub(crate) const WORKLOADS: Registry = &[&Stt, &Echo, &Ws, &Http];
+pub(crate) const WORKLOADS: Registry = &[&Stt, &Echo, &Ws, &Http, &Broker];
 
 /// The plan that a line says: `ws test=throughput connections=5`.
 pub(crate) fn plan(line: &str) -> Arc<dyn Plan> {

@@ -137,11 +137,16 @@ pub fn run(
     stop: &Stop,
     on_second: &mut dyn FnMut(&TrialSecond<'_>),
 ) -> Result<FinishedTrial> {
-    let tls = room::possible(conditions, subject, load)?;
     let started_at = timestamp::now();
     let mut conditions = conditions.with_logs_of_trial(load);
+    if let Subject::Started(manifest) = subject {
+        // Targets that are compared or ranked have one plan, and what their manifests settle may differ.
+        let plan = &conditions.plan;
+        conditions.plan = plan.workload().plan_for(plan.values().clone(), manifest)?;
+    }
     conditions.profile = conditions.profile.of_length(length);
     let conditions = &conditions;
+    let tls = room::possible(conditions, subject, load)?;
     let room = Room::of(conditions, load)?;
     let before = probe(&conditions.placement)?;
     let mut stage = Staged::set(conditions, subject, stop)?;

@@ -197,6 +197,10 @@ mod tests {
             "http --protocol h2c --streams 3",
             "http --test sizes",
             "http --test connections --body-bytes 64",
+            "broker --dialect nats --confirm-at disk --deliver-at cache",
+            "broker --test fanout --rate 5",
+            "broker --test sizes --dialect mqtt",
+            "broker --test windows --burst-on-ms 5 --burst-off-ms 7",
         ] {
             let first = planned(line).unwrap();
             let again = first.workload().plan(first.values().clone()).unwrap();

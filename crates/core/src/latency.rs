@@ -188,18 +188,18 @@ impl LatencySet {
     /// The percentiles of the latency series, as the result shows them.
     #[must_use]
     pub fn summary(&self) -> Latency {
-        let dual = |from_schedule, from_write, censored| Dual {
+        let dual = |[from_schedule, from_write]: [Series; 2], censored| Dual {
             from_schedule: Quantiles::of(self.histogram(from_schedule), censored),
             from_write: Quantiles::of(self.histogram(from_write), censored),
         };
-        let newest = (Series::NewestFromSchedule, Series::NewestFromWrite);
-        let oldest = (Series::OldestFromSchedule, Series::OldestFromWrite);
-        let confirm = (Series::ConfirmFromSchedule, Series::ConfirmFromWrite);
-        let confirmed = !self.histogram(confirm.0).is_empty();
+        let newest = [Series::NewestFromSchedule, Series::NewestFromWrite];
+        let oldest = [Series::OldestFromSchedule, Series::OldestFromWrite];
+        let confirm = [Series::ConfirmFromSchedule, Series::ConfirmFromWrite];
+        let with_confirm = !self.histogram(Series::ConfirmFromSchedule).is_empty();
         Latency {
-            newest: dual(newest.0, newest.1, self.censored),
-            oldest: dual(oldest.0, oldest.1, self.censored),
-            confirm: confirmed.then(|| dual(confirm.0, confirm.1, self.unconfirmed)),
+            newest: dual(newest, self.censored),
+            oldest: dual(oldest, self.censored),
+            confirm: with_confirm.then(|| dual(confirm, self.unconfirmed)),
             // A set does not know which of its samples are of which second.
             worst_second_p99_ms: None,
         }

@@ -342,7 +342,8 @@ mod tests {
     #[test]
     fn a_program_gets_a_fresh_folder_for_its_data_at_each_start() {
         let folder = tempfile::tempdir().expect("temp");
-        let script = "test -z \"$(ls -A \"$DATA_DIR\")\" && echo x >\"$DATA_DIR/0\"; echo \"$? $DATA_DIR\"";
+        let script =
+            "test -z \"$(ls -A \"$DATA_DIR\")\" && echo x >\"$DATA_DIR/0\"; echo \"$? $DATA_DIR\"";
         let mut laboratory = laboratory(folder.path(), script);
         laboratory.program.data = Some(Data {
             at: None,

@@ -360,7 +360,10 @@ mod tests {
         for (place, series) in Series::ALL.into_iter().enumerate() {
             assert_eq!(series as usize, place);
             let same_tag = |other: &Series| other.tag() == series.tag();
-            assert_eq!(Series::ALL.iter().filter(|other| same_tag(other)).count(), 1);
+            assert_eq!(
+                Series::ALL.iter().filter(|other| same_tag(other)).count(),
+                1
+            );
         }
     }
 
@@ -407,7 +410,10 @@ mod tests {
         set.record_unconfirmed(NS_PER_MS, NS_PER_MS);
         let later = serde_json::to_value(set.summary()).unwrap();
         assert_eq!(later["confirm"]["from_write"]["censored"], 1);
-        assert_eq!(serde_json::from_value::<Latency>(later).unwrap(), set.summary());
+        assert_eq!(
+            serde_json::from_value::<Latency>(later).unwrap(),
+            set.summary()
+        );
     }
 
     /// What may be recorded, and into which of two sets.

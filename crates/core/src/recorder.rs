@@ -132,7 +132,10 @@ mod tests {
         let max_us = |series| recorder.interval.histogram(series).max();
         assert_eq!(max_us(Series::ConfirmFromSchedule), 7);
         assert_eq!(max_us(Series::ConfirmFromWrite), 5);
-        for series in Series::ALL.into_iter().filter(|series| !series.is_optional()) {
+        for series in Series::ALL
+            .into_iter()
+            .filter(|series| !series.is_optional())
+        {
             assert!(recorder.interval.histogram(series).is_empty(), "{series:?}");
         }
         assert_eq!(recorder.ledger, Ledger::default());

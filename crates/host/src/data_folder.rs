@@ -262,7 +262,10 @@ mod tests {
         assert!(path.is_absolute() && path != two.path());
         let name = path.file_name().expect("a name").to_string_lossy();
         assert!(name.starts_with(".plimsoll-"), "{name}");
-        assert_eq!(one.variable(), ("DATA_DIR".into(), path.display().to_string()));
+        assert_eq!(
+            one.variable(),
+            ("DATA_DIR".into(), path.display().to_string())
+        );
         assert!(one.file_system().is_some());
         assert_eq!(fs::read_dir(&path).expect("a folder").count(), 0);
         assert_eq!(fs::read_dir(&marks).expect("marks").count(), 2);
@@ -321,7 +324,10 @@ mod tests {
             ..data(None)
         };
         let text = refused(&greedy, &usual);
-        assert!(text.contains("MB are free") && text.ends_with("with --data-dir"), "{text}");
+        assert!(
+            text.contains("MB are free") && text.ends_with("with --data-dir"),
+            "{text}"
+        );
         assert!(DataFolder::marked(&greedy, &usual, None).is_err());
         assert!(!home.path().join("results").exists());
     }
@@ -329,7 +335,7 @@ mod tests {
     #[test]
     fn memory_is_no_disk() {
         let memory = Path::new("/dev/shm");
-        if kind_of(memory).as_deref() != Some("tmpfs") {
+        if !file_system(memory).is_ok_and(|found| found.in_memory) {
             plimsoll_testing::skipped!("/dev/shm is no tmpfs here");
             return;
         }
@@ -370,7 +376,12 @@ mod tests {
         assert!(foreign.exists());
         let mut names: Vec<_> = fs::read_dir(&marks)
             .expect("marks")
-            .map(|mark| mark.expect("mark").file_name().into_string().expect("UTF-8"))
+            .map(|mark| {
+                mark.expect("mark")
+                    .file_name()
+                    .into_string()
+                    .expect("UTF-8")
+            })
             .collect();
         names.sort();
         let mut left = vec![Maker::us().name(77), elsewhere().name(1), nobody().name(2)];

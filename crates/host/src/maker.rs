@@ -29,6 +29,15 @@ impl Maker {
         }
     }
 
+    /// A maker that does not exist: process IDs stay below 2^22.
+    #[cfg(test)]
+    pub(crate) fn nobody() -> Self {
+        Self {
+            pid: 4_194_305,
+            ..Self::us()
+        }
+    }
+
     /// The maker that a name states; `None` if the name is not one of ours.
     pub(crate) fn of(name: &str) -> Option<Self> {
         let mut parts = name.strip_prefix(NAME_PREFIX)?.split('-');

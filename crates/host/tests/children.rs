@@ -49,7 +49,11 @@ fn a_child_that_exits_at_once_is_an_error_with_its_log_and_status() {
     let mut child = start(folder.path(), "echo PORT is not a number >&2; exit 2");
     let asked = Instant::now();
     let error = child
-        .wait_ready(&Ready::get("http://127.0.0.1:9/health"), PATIENCE, &Stop::new())
+        .wait_ready(
+            &Ready::get("http://127.0.0.1:9/health"),
+            PATIENCE,
+            &Stop::new(),
+        )
         .expect_err("not ready");
     assert!(
         asked.elapsed() < PATIENCE / 2,
@@ -68,7 +72,11 @@ fn a_child_killed_by_a_signal_says_so() {
     let folder = tempfile::tempdir().expect("temp");
     let mut child = start(folder.path(), "kill -SEGV $$");
     let error = child
-        .wait_ready(&Ready::get("http://127.0.0.1:9/health"), PATIENCE, &Stop::new())
+        .wait_ready(
+            &Ready::get("http://127.0.0.1:9/health"),
+            PATIENCE,
+            &Stop::new(),
+        )
         .expect_err("not ready");
     assert!(error.to_string().contains("killed by SIGSEGV"), "{error}");
 }
@@ -130,7 +138,9 @@ fn counting_server() -> SocketAddr {
 fn ready_from(least: u8) -> Ask {
     Ask::new(move |stream| {
         let mut number = [0];
-        let talked = stream.write_all(b"?").and_then(|()| stream.read_exact(&mut number));
+        let talked = stream
+            .write_all(b"?")
+            .and_then(|()| stream.read_exact(&mut number));
         talked.map_err(|error| error.to_string())?;
         match number[0] >= least {
             true => Ok(()),

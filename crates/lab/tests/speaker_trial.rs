@@ -279,18 +279,32 @@ fn a_target_without_http_is_asked_in_its_own_protocol() {
     for network in networks {
         conditions.network = network;
         let trial = run(&conditions, &subject).expect("a trial");
-        assert!(trial.start_ms.is_some_and(|ms| ms >= 300.0), "{:?}", trial.start_ms);
+        assert!(
+            trial.start_ms.is_some_and(|ms| ms >= 300.0),
+            "{:?}",
+            trial.start_ms
+        );
         let ledger = &trial.ledger;
-        assert!(ledger.frames_due > 0 && ledger.frames_lost == 0, "{ledger:?}");
+        assert!(
+            ledger.frames_due > 0 && ledger.frames_lost == 0,
+            "{ledger:?}"
+        );
         let of_metrics = |name: &str| name.starts_with("metrics_");
         assert!(!trial.sanity.iter().any(|check| of_metrics(&check.name)));
         let toy = seen(&trial);
         let account = &toy["account"];
-        assert_eq!(account["received"], json!(ledger.frames_sent_in_all), "{toy}");
+        assert_eq!(
+            account["received"],
+            json!(ledger.frames_sent_in_all),
+            "{toy}"
+        );
         assert_eq!(account["found"], json!(0), "fresh");
         assert_eq!(account["path"], json!("/let-in"), "where the sessions went");
         let kind = trial.environment.data_file_system.as_deref();
-        assert!(kind.is_some() && toy["file_system"].as_str() == kind, "{toy}");
+        assert!(
+            kind.is_some() && toy["file_system"].as_str() == kind,
+            "{toy}"
+        );
         let data = PathBuf::from(account["folder"].as_str().expect("a path"));
         assert!(data.starts_with(logs.canonicalize().expect("there")) && !data.exists());
         folders.push(data);
@@ -307,8 +321,14 @@ fn a_target_that_is_never_ready_says_why_and_leaves_nothing() {
     let subject = target("start_timeout_s = 1", "READY_AFTER_MS = \"600000\"");
     let error = run(&started(&logs), &subject).expect_err("never ready");
     let text = error.to_string();
-    assert!(text.contains("toy: was not ready within 1s: asked at 127.0.0.1:"), "{text}");
-    assert!(text.contains(": the last answer: still starting; its log: "), "{text}");
+    assert!(
+        text.contains("toy: was not ready within 1s: asked at 127.0.0.1:"),
+        "{text}"
+    );
+    assert!(
+        text.contains(": the last answer: still starting; its log: "),
+        "{text}"
+    );
     assert_eq!(error.exit_code(), 3);
     expect_no_data_in(&logs);
 }
@@ -320,10 +340,16 @@ fn a_target_that_dies_has_no_account_and_leaves_nothing() {
     let trial = run(&started(&logs), &target("", "DIE_AFTER_MS = \"1500\"")).expect("a trial");
     assert!(trial.ledger.sessions_died > 0, "{:?}", trial.ledger);
     let toy = seen(&trial);
-    assert!(toy["account"].is_null() && toy["file_system"].is_string(), "{toy}");
+    assert!(
+        toy["account"].is_null() && toy["file_system"].is_string(),
+        "{toy}"
+    );
     let log = logs.join("001-2-sessions/account.log");
     let said = std::fs::read_to_string(log).expect("a log");
-    assert!(said.contains("gave no account of itself within 5s: "), "{said}");
+    assert!(
+        said.contains("gave no account of itself within 5s: "),
+        "{said}"
+    );
     expect_no_data_in(&logs);
 }
 
@@ -346,8 +372,14 @@ fn a_server_that_runs_already_gives_its_account_too() {
     };
     let trial = run(&conditions(plan(Values::default()), &logs), &subject).expect("a trial");
     let toy = seen(&trial);
-    assert_eq!(toy["account"]["received"], json!(trial.ledger.frames_sent_in_all));
-    assert!(toy["file_system"].is_null(), "Plimsoll made no folder: {toy}");
+    assert_eq!(
+        toy["account"]["received"],
+        json!(trial.ledger.frames_sent_in_all)
+    );
+    assert!(
+        toy["file_system"].is_null(),
+        "Plimsoll made no folder: {toy}"
+    );
     assert_eq!(trial.environment.data_file_system, None);
 }
 
@@ -367,6 +399,9 @@ fn a_place_for_data_that_cannot_be_used_is_refused_before_any_start() {
     let trial = run(&conditions, &subject).expect("a trial");
     let account = &seen(&trial)["account"];
     let data = PathBuf::from(account["folder"].as_str().expect("a path"));
-    assert_eq!(data.parent(), Some(&*missing.canonicalize().expect("there")));
+    assert_eq!(
+        data.parent(),
+        Some(&*missing.canonicalize().expect("there"))
+    );
     assert_eq!(std::fs::read_dir(&missing).expect("stays").count(), 0);
 }

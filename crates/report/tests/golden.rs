@@ -162,14 +162,29 @@ fn a_confirmation_is_shown_where_there_is_one() {
     run.latency.confirm = Some(confirm);
     let rendered = rendered(std::slice::from_ref(&run), None);
     let file = |name: &str| fs::read_to_string(rendered.folder.path().join(name)).unwrap();
-    for page in [text::trial(&run, false, TELLERS), file("summary.md"), file("report.html")] {
-        for shown in ["confirm, from the schedule", "confirm, from the write", "31.25"] {
+    for page in [
+        text::trial(&run, false, TELLERS),
+        file("summary.md"),
+        file("report.html"),
+    ] {
+        for shown in [
+            "confirm, from the schedule",
+            "confirm, from the write",
+            "31.25",
+        ] {
             assert!(page.contains(shown), "{shown}: {page}");
         }
-        assert!(page.contains("count unconfirmed frames as unanswered"), "{page}");
+        assert!(
+            page.contains("count unconfirmed frames as unanswered"),
+            "{page}"
+        );
     }
     let property = r#"<property name="confirm_p95_ms" value="47.5"/>"#;
-    assert!(file("junit.xml").contains(property), "{}", file("junit.xml"));
+    assert!(
+        file("junit.xml").contains(property),
+        "{}",
+        file("junit.xml")
+    );
 }
 
 #[test]
@@ -188,8 +203,14 @@ fn a_search_shows_the_confirmation_at_each_load() {
         trial.confirm_p99_ms = Some(99.0);
     }
     let (page, terminal) = shown(&find);
-    assert!(page.contains("confirm p50") && page.contains("confirm p95"), "{page}");
-    assert!(page.contains("77.0 ms") && !page.contains("99.0 ms"), "{page}");
+    assert!(
+        page.contains("confirm p50") && page.contains("confirm p95"),
+        "{page}"
+    );
+    assert!(
+        page.contains("77.0 ms") && !page.contains("99.0 ms"),
+        "{page}"
+    );
     assert!(terminal.contains("confirm p95"), "{terminal}");
 }
 

@@ -2,7 +2,6 @@
 //! our own.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use plimsoll_core::latency::Series;
 use plimsoll_core::profile::{NS_PER_MS, NS_PER_S, Profile};
@@ -127,7 +126,11 @@ struct Shown {
 
 impl Shown {
     fn ms(&self, series: Series, quantile: f64) -> f64 {
-        let us = self.recorder.interval.histogram(series).value_at_quantile(quantile);
+        let us = self
+            .recorder
+            .interval
+            .histogram(series)
+            .value_at_quantile(quantile);
         f64::from(u32::try_from(us).unwrap()) / 1e3
     }
 }
@@ -233,7 +236,12 @@ impl Rig {
         let window = self.profile.window();
         let messages_max = 1 << 20;
         let writer = |plan: &SessionPlan| {
-            let schedule = Schedule::new(self.load.messages_of(self.rate), plan.id, &self.profile, plan.seed);
+            let schedule = Schedule::new(
+                self.load.messages_of(self.rate),
+                plan.id,
+                &self.profile,
+                plan.seed,
+            );
             let most = self.load.window.map(u64::from);
             let writer = Writer::new(plan.id, plan.seed, schedule, window, messages_max, most);
             BrokerSession::of_writer(shared, Box::new(Plain::default()), writer)
@@ -260,11 +268,28 @@ fn an_honest_broker_is_clean_and_all_of_its_messages_are_there() {
     let shown = Rig::new(Test::Steady, 2, Some(1_024), 1_000).run(honest);
     let tally = &shown.found.tally;
     let delivery = tally.delivery.as_ref().unwrap();
-    assert_eq!((tally.offered, tally.published, tally.confirmed), (5_000, 5_000, 5_000));
-    assert_eq!((delivery.in_window + delivery.drained, delivery.missing, delivery.lost), (5_000, 0, 0));
+    assert_eq!(
+        (tally.offered, tally.published, tally.confirmed),
+        (5_000, 5_000, 5_000)
+    );
+    assert_eq!(
+        (
+            delivery.in_window + delivery.drained,
+            delivery.missing,
+            delivery.lost
+        ),
+        (5_000, 0, 0)
+    );
     assert_eq!((delivery.duplicated, delivery.reordered), (0, 0));
     let ledger = &shown.recorder.ledger;
-    assert_eq!((ledger.frames_due, ledger.frames_answered, ledger.frames_lost), (5_000, 5_000, 0));
+    assert_eq!(
+        (
+            ledger.frames_due,
+            ledger.frames_answered,
+            ledger.frames_lost
+        ),
+        (5_000, 5_000, 0)
+    );
     assert!(ledger.reasons.is_empty(), "{:?}", ledger.reasons);
     assert!(shown.ms(Series::NewestFromSchedule, 1.0) < 2.0);
     assert!(shown.ms(Series::ConfirmFromSchedule, 1.0) < 2.0);
@@ -276,15 +301,24 @@ fn an_honest_broker_is_clean_and_all_of_its_messages_are_there() {
 #[test]
 fn a_stall_of_500_ms_is_in_the_latency_and_moves_no_message() {
     let stall = 4 * NS_PER_S..4 * NS_PER_S + 500 * NS_PER_MS;
-    let shown = Rig::new(Test::Steady, 2, Some(16), 1_000).run(|wire, now_ns, writer, tag, body| {
-        let answers_ns = if stall.contains(&now_ns) { stall.end } else { now_ns };
-        honest(wire, answers_ns, writer, tag, body);
-    });
+    let shown =
+        Rig::new(Test::Steady, 2, Some(16), 1_000).run(|wire, now_ns, writer, tag, body| {
+            let answers_ns = if stall.contains(&now_ns) {
+                stall.end
+            } else {
+                now_ns
+            };
+            honest(wire, answers_ns, writer, tag, body);
+        });
     assert_eq!(shown.found.tally.offered, 5_000, "as planned");
     assert_eq!(shown.found.tally.published, 5_000);
     assert!(shown.ms(Series::NewestFromSchedule, 0.999) >= 400.0);
     assert!(shown.ms(Series::ConfirmFromSchedule, 0.999) >= 400.0);
-    assert!(shown.found.waits.window_messages > 300, "{:?}", shown.found.waits);
+    assert!(
+        shown.found.waits.window_messages > 300,
+        "{:?}",
+        shown.found.waits
+    );
 }
 
 /// In other benchmarks, the time that a message waits for a full window is in no latency.
@@ -315,14 +349,15 @@ fn a_bare_sink_gets_exactly_what_is_offered() {
 /// Percentiles of survivors, and streams without "missing".
 #[test]
 fn a_thinned_reader_of_four_is_counted_exactly() {
-    let shown = Rig::new(Test::Fanout, 4, Some(1_024), 1_000).run(|wire, now_ns, writer, tag, body| {
-        wire.confirm(now_ns, writer, tag);
-        for reader in 0..4 {
-            if reader != 3 || tag % 2 == 0 {
-                wire.send(now_ns + NS_PER_MS, 2 + reader, b'D', tag, body);
+    let shown =
+        Rig::new(Test::Fanout, 4, Some(1_024), 1_000).run(|wire, now_ns, writer, tag, body| {
+            wire.confirm(now_ns, writer, tag);
+            for reader in 0..4 {
+                if reader != 3 || tag % 2 == 0 {
+                    wire.send(now_ns + NS_PER_MS, 2 + reader, b'D', tag, body);
+                }
             }
-        }
-    });
+        });
     let delivery = shown.found.tally.delivery.as_ref().unwrap();
     assert_eq!((delivery.missing, delivery.lost), (2_500, 2_500));
     let missing: Vec<_> = delivery.readers.iter().map(|of| of.missing).collect();
@@ -337,11 +372,12 @@ fn a_thinned_reader_of_four_is_counted_exactly() {
 #[test]
 fn a_broker_that_delivers_four_fifths_has_a_backlog() {
     let (mut free_ns, per_message_ns) = (0, NS_PER_S / 800);
-    let shown = Rig::new(Test::Steady, 2, Some(65_535), 1_000).run(|wire, now_ns, writer, tag, body| {
-        wire.confirm(now_ns, writer, tag);
-        free_ns = now_ns.max(free_ns) + per_message_ns;
-        wire.send(free_ns, 2, b'D', tag, body);
-    });
+    let shown =
+        Rig::new(Test::Steady, 2, Some(65_535), 1_000).run(|wire, now_ns, writer, tag, body| {
+            wire.confirm(now_ns, writer, tag);
+            free_ns = now_ns.max(free_ns) + per_message_ns;
+            wire.send(free_ns, 2, b'D', tag, body);
+        });
     let delivery = shown.found.tally.delivery.as_ref().unwrap();
     let slope = shown.found.slope.unwrap();
     assert!((slope.share() - 0.2).abs() < 0.01, "{slope:?}");
@@ -355,23 +391,28 @@ fn a_broker_that_delivers_four_fifths_has_a_backlog() {
 /// Wall clocks in milliseconds, with negative latencies cut to 0.
 #[test]
 fn nothing_arrives_before_it_is_due() {
-    let shown = Rig::new(Test::Steady, 2, Some(1_024), 1_000).run(|wire, now_ns, writer, tag, body| {
-        wire.confirm(now_ns, writer, tag);
-        wire.send(now_ns, 2, b'D', tag, body);
-    });
+    let shown =
+        Rig::new(Test::Steady, 2, Some(1_024), 1_000).run(|wire, now_ns, writer, tag, body| {
+            wire.confirm(now_ns, writer, tag);
+            wire.send(now_ns, 2, b'D', tag, body);
+        });
     assert_eq!(shown.recorder.ledger.protocol_faults, 0);
     assert!(shown.ms(Series::NewestFromSchedule, 1.0) < 2.0);
-    let forged = Rig::new(Test::Steady, 2, Some(1_024), 1_000).run(|wire, now_ns, writer, tag, body| {
-        honest(wire, now_ns, writer, tag, body);
-        if tag == 600 && writer == 0 {
-            let mut damaged = body.to_vec();
-            damaged[20] ^= 1;
-            wire.send(now_ns, 2, b'D', tag, &damaged);
-            wire.send(now_ns, 2, b'D', tag, b"hello");
-        }
-    });
+    let forged =
+        Rig::new(Test::Steady, 2, Some(1_024), 1_000).run(|wire, now_ns, writer, tag, body| {
+            honest(wire, now_ns, writer, tag, body);
+            if tag == 600 && writer == 0 {
+                let mut damaged = body.to_vec();
+                damaged[20] ^= 1;
+                wire.send(now_ns, 2, b'D', tag, &damaged);
+                wire.send(now_ns, 2, b'D', tag, b"hello");
+            }
+        });
     let faults = &forged.found.faults;
-    assert_eq!((faults.get("damaged"), faults.get("foreign")), (Some(&1), Some(&1)));
+    assert_eq!(
+        (faults.get("damaged"), faults.get("foreign")),
+        (Some(&1), Some(&1))
+    );
     assert_eq!(forged.recorder.ledger.protocol_faults, 2);
 }
 
@@ -379,43 +420,58 @@ fn nothing_arrives_before_it_is_due() {
 #[test]
 fn seven_dropped_doubled_and_swapped_are_three_sevens_through_the_machines() {
     let mut kept: Option<Vec<u8>> = None;
-    let shown = Rig::new(Test::Steady, 1, Some(1_024), 1_000).run(|wire, now_ns, writer, tag, body| {
-        wire.confirm(now_ns, writer, tag);
-        let mut deliver = |body: &[u8]| wire.send(now_ns + NS_PER_MS, 2, b'D', tag, body);
-        // Writer 0 has 500 messages in its warm-up.
-        match (writer, tag) {
-            (0, 600..607) => {}
-            (0, 700..707) => {
-                deliver(body);
-                deliver(body);
+    let shown =
+        Rig::new(Test::Steady, 1, Some(1_024), 1_000).run(|wire, now_ns, writer, tag, body| {
+            wire.confirm(now_ns, writer, tag);
+            let mut deliver = |body: &[u8]| wire.send(now_ns + NS_PER_MS, 2, b'D', tag, body);
+            // Writer 0 has 500 messages in its warm-up.
+            match (writer, tag) {
+                (0, 600..607) => {}
+                (0, 700..707) => {
+                    deliver(body);
+                    deliver(body);
+                }
+                (0, 800..814) if tag % 2 == 0 => kept = Some(body.to_vec()),
+                (0, 800..814) => {
+                    deliver(body);
+                    deliver(&kept.take().unwrap());
+                }
+                _ => deliver(body),
             }
-            (0, 800..814) if tag % 2 == 0 => kept = Some(body.to_vec()),
-            (0, 800..814) => {
-                deliver(body);
-                deliver(&kept.take().unwrap());
-            }
-            _ => deliver(body),
-        }
-    });
+        });
     let delivery = shown.found.tally.delivery.as_ref().unwrap();
-    assert_eq!((delivery.missing, delivery.duplicated, delivery.reordered), (7, 7, 7));
+    assert_eq!(
+        (delivery.missing, delivery.duplicated, delivery.reordered),
+        (7, 7, 7)
+    );
     let ledger = &shown.recorder.ledger;
-    assert_eq!((ledger.frames_lost, ledger.frames_duplicated, ledger.frames_out_of_order), (7, 7, 7));
+    assert_eq!(
+        (
+            ledger.frames_lost,
+            ledger.frames_duplicated,
+            ledger.frames_out_of_order
+        ),
+        (7, 7, 7)
+    );
 }
 
 /// Flow control is send wait, and named.
 #[test]
 fn a_broker_that_asks_to_wait_is_waited_for() {
-    let shown = Rig::new(Test::Steady, 2, Some(1_024), 1_000).run(|wire, now_ns, writer, tag, body| {
-        honest(wire, now_ns, writer, tag, body);
-        if tag == 600 {
-            wire.send(now_ns, writer, b'B', 1, b"");
-            wire.send(now_ns + 300 * NS_PER_MS, writer, b'B', 0, b"");
-        }
-    });
+    let shown =
+        Rig::new(Test::Steady, 2, Some(1_024), 1_000).run(|wire, now_ns, writer, tag, body| {
+            honest(wire, now_ns, writer, tag, body);
+            if tag == 600 {
+                wire.send(now_ns, writer, b'B', 1, b"");
+                wire.send(now_ns + 300 * NS_PER_MS, writer, b'B', 0, b"");
+            }
+        });
     let waits = shown.found.waits;
     assert_eq!(waits.asked_to_wait, 2);
-    assert!((280..=310).contains(&waits.flow_control_messages), "{waits:?}");
+    assert!(
+        (280..=310).contains(&waits.flow_control_messages),
+        "{waits:?}"
+    );
     assert_eq!(shown.found.tally.published, 5_000);
     assert_eq!(shown.recorder.ledger.frames_lost, 0);
 }
@@ -423,13 +479,17 @@ fn a_broker_that_asks_to_wait_is_waited_for() {
 /// What the broker never confirms counts with the time we waited.
 #[test]
 fn a_confirmation_that_never_comes_is_a_lower_bound() {
-    let shown = Rig::new(Test::Publish, 0, Some(1_024), 1_000).run(|wire, now_ns, writer, tag, _| {
-        if tag % 100 != 0 {
-            wire.confirm(now_ns, writer, tag);
-        }
-    });
+    let shown =
+        Rig::new(Test::Publish, 0, Some(1_024), 1_000).run(|wire, now_ns, writer, tag, _| {
+            if tag % 100 != 0 {
+                wire.confirm(now_ns, writer, tag);
+            }
+        });
     let tally = &shown.found.tally;
-    assert_eq!((tally.published, tally.confirmed, tally.unanswered), (5_000, 4_950, 50));
+    assert_eq!(
+        (tally.published, tally.confirmed, tally.unanswered),
+        (5_000, 4_950, 50)
+    );
     assert_eq!(shown.recorder.ledger.frames_lost, 50);
     assert_eq!(shown.recorder.interval.unconfirmed(), 50);
     assert!(shown.ms(Series::ConfirmFromSchedule, 1.0) > 6_000.0);

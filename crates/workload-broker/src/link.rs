@@ -47,7 +47,9 @@ impl Links {
     /// One line with the remedy: nobody said what the broker speaks, or who we are cannot be read.
     pub(crate) fn new(load: &BrokerLoad, to: &Endpoint, readers: u32) -> Result<Self, Refusal> {
         let spoken = load.spoken.ok_or_else(|| {
-            Refusal::new("--url: say what the broker speaks with --dialect nats|resp|amqp|mqtt|fibril")
+            Refusal::new(
+                "--url: say what the broker speaks with --dialect nats|resp|amqp|mqtt|fibril",
+            )
         })?;
         let mut fields = to.headers.iter();
         let given = fields.find(|(name, _)| name == LOGIN);
@@ -73,7 +75,9 @@ impl Links {
     pub(crate) fn writer(&self, number: u32) -> Result<Box<dyn Dialect>, Refusal> {
         let confirms = self.load.window.is_some();
         Ok(match self.spoken {
-            Spoken::Nats => Box::new(nats::Writer::new(self.nats(&format!("w{number}")), confirms).map_err(refuse)?),
+            Spoken::Nats => Box::new(
+                nats::Writer::new(self.nats(&format!("w{number}")), confirms).map_err(refuse)?,
+            ),
             Spoken::Resp => {
                 let confirm = match (confirms, self.load.level.as_str()) {
                     (false, _) => resp::Confirm::Never,
@@ -84,7 +88,9 @@ impl Links {
             }
             Spoken::Amqp => Box::new(Amqp::new(self.amqp(Role::Writer)).map_err(refuse)?),
             Spoken::Mqtt => Box::new(Mqtt::new(self.mqtt(Role::Writer)).map_err(refuse)?),
-            Spoken::Fibril => Box::new(fibril::Writer::new(self.fibril(), confirms).map_err(refuse)?),
+            Spoken::Fibril => {
+                Box::new(fibril::Writer::new(self.fibril(), confirms).map_err(refuse)?)
+            }
         })
     }
 
@@ -103,7 +109,8 @@ impl Links {
                     let most = u64::from(nats::UNSETTLED_MAX);
                     nats::Reading::Shared {
                         consumer: "readers".to_owned(),
-                        unsettled_max: u32::try_from(together.min(most)).unwrap_or(nats::UNSETTLED_MAX),
+                        unsettled_max: u32::try_from(together.min(most))
+                            .unwrap_or(nats::UNSETTLED_MAX),
                     }
                 } else {
                     nats::Reading::Ordered

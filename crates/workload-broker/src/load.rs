@@ -45,7 +45,8 @@ impl Spoken {
     #[must_use]
     pub fn by_name(name: &str) -> Option<Self> {
         let mut all = Self::ALL.into_iter().zip(Self::NAMES);
-        all.find(|(_, known)| *known == name).map(|(spoken, _)| spoken)
+        all.find(|(_, known)| *known == name)
+            .map(|(spoken, _)| spoken)
     }
 }
 
@@ -190,7 +191,11 @@ impl BrokerLoad {
     #[must_use]
     pub fn messages_of(&self, load: u32) -> Load {
         Load {
-            rate: self.rate.filter(|_| self.counts_readers()).unwrap_or(load).max(1),
+            rate: self
+                .rate
+                .filter(|_| self.counts_readers())
+                .unwrap_or(load)
+                .max(1),
             writers: self.writers,
             spacing: self.spacing,
             bursts: self.bursts,

@@ -22,7 +22,7 @@ use crate::writer::{Waits, Writer};
 
 /// What the sessions of a trial found out besides their report.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Found {
+pub(crate) struct Found {
     /// What became of the measured messages.
     pub tally: Tally,
     /// Why messages waited, besides a full socket.
@@ -188,8 +188,13 @@ impl SessionMachines for Connections {
             Some(number) => {
                 let dialect = self.links.reader(number);
                 let slow_ns = if number == 0 { self.slow_ns } else { 0 };
-                let reader =
-                    Reader::new(number, self.shared.writers, messages_max, plan.window, slow_ns);
+                let reader = Reader::new(
+                    number,
+                    self.shared.writers,
+                    messages_max,
+                    plan.window,
+                    slow_ns,
+                );
                 let dialect = dialect.unwrap_or_else(|why| unreachable!("tried before: {why}"));
                 BrokerSession::of_reader(&self.shared, dialect, reader)
             }
@@ -226,8 +231,16 @@ impl SessionMachines for Connections {
 impl Connections {
     /// What the broker held over time.
     fn backlog(&self, claims: &[Claim], found: &mut Found) {
-        let of_writers = || claims.iter().filter(|c| matches!(c.marks, Marks::Writer(_)));
-        let of_readers = || claims.iter().filter(|c| matches!(c.marks, Marks::Reader(_)));
+        let of_writers = || {
+            claims
+                .iter()
+                .filter(|c| matches!(c.marks, Marks::Writer(_)))
+        };
+        let of_readers = || {
+            claims
+                .iter()
+                .filter(|c| matches!(c.marks, Marks::Reader(_)))
+        };
         let published = Flow::sum(of_writers().map(|claim| &claim.flow));
         let refused = Flow::sum(of_writers().map(|claim| &claim.refusals));
         let gone = |readers: &mut dyn Iterator<Item = &Claim>| {
@@ -248,20 +261,17 @@ impl Connections {
                 Backlog::of(&published, &gone).slope(window, rate_per_s)
             })),
         };
-        let due = Flow::sum(
-            std::iter::repeat_n(&published, usize::try_from(self.shared.arrivals()).unwrap_or(1)),
-        );
-        found.backlog = Backlog::of(&due, &gone(&mut of_readers())).per_second().collect();
+        let due = Flow::sum(std::iter::repeat_n(
+            &published,
+            usize::try_from(self.shared.arrivals()).unwrap_or(1),
+        ));
+        found.backlog = Backlog::of(&due, &gone(&mut of_readers()))
+            .per_second()
+            .collect();
     }
 
     /// Enters what only all sessions together know: what did not arrive, and what was not confirmed.
-    fn enter(
-        &self,
-        book: &Book,
-        seeds: &BTreeMap<u32, u64>,
-        found: &Found,
-        account: Account<'_>,
-    ) {
+    fn enter(&self, book: &Book, seeds: &BTreeMap<u32, u64>, found: &Found, account: Account<'_>) {
         let Account { ledger, latency } = account;
         let end_ns = self.profile.window().grace_end_ns;
         let arrivals = self.shared.arrivals();
@@ -275,8 +285,9 @@ impl Connections {
             ledger.frames_due = tally.offered * arrivals;
             ledger.frames_sent = tally.published * arrivals;
             ledger.frames_lost = times.iter().sum();
-            ledger.frames_answered =
-                ledger.frames_due.saturating_sub(ledger.frames_lost + refused(tally, arrivals));
+            ledger.frames_answered = ledger
+                .frames_due
+                .saturating_sub(ledger.frames_lost + refused(tally, arrivals));
             ledger.frames_errored = ledger.frames_due - ledger.frames_answered - ledger.frames_lost;
             ledger.frames_duplicated = delivery.duplicated;
             ledger.frames_out_of_order = delivery.reordered;
@@ -311,6 +322,9 @@ impl Connections {
 
 /// How many arrivals are not to be expected, because their message was refused.
 fn refused(tally: &Tally, arrivals: u64) -> u64 {
-    let in_spite = tally.delivery.as_ref().map_or(0, |delivery| delivery.in_spite_of_refusal);
+    let in_spite = tally
+        .delivery
+        .as_ref()
+        .map_or(0, |delivery| delivery.in_spite_of_refusal);
     (tally.refused * arrivals).saturating_sub(in_spite)
 }

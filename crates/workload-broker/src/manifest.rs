@@ -128,7 +128,7 @@ pub(crate) fn settled(manifest: &Manifest, level: &str) -> Result<Values, Refusa
     let word = |text: &str| Value::Word(text.to_owned());
     let dialect = manifest.property("dialect").unwrap_or_default();
     Ok(Values::default()
-        .with("dialect", word(&dialect))
+        .with("dialect", word(dialect))
         .with("confirm_at", word(found.confirm.name()))
         .with("deliver_at", word(found.deliver.name())))
 }
@@ -140,21 +140,41 @@ mod tests {
     #[test]
     fn a_level_is_read_from_its_line() {
         let durable = Level::parse("durable: confirm disk, deliver disk").unwrap();
-        assert_eq!((durable.name, durable.confirm, durable.deliver), ("durable", Confirm::Disk, Kept::Disk));
+        assert_eq!(
+            (durable.name, durable.confirm, durable.deliver),
+            ("durable", Confirm::Disk, Kept::Disk)
+        );
         let none = Level::parse("qos0: confirm none, deliver memory").unwrap();
         assert_eq!(none.confirm, Confirm::None);
-        for bad in ["durable", "durable: disk", "a: confirm disk, deliver none", "a: confirm x, deliver disk", "a:confirm disk,deliver disk"] {
+        for bad in [
+            "durable",
+            "durable: disk",
+            "a: confirm disk, deliver none",
+            "a: confirm x, deliver disk",
+            "a:confirm disk,deliver disk",
+        ] {
             assert_eq!(Level::parse(bad), None, "{bad}");
         }
     }
 
     #[test]
     fn a_name_means_the_same_for_every_broker() {
-        for right in ["durable: confirm disk, deliver disk", "speculative: confirm disk, deliver cache", "quorum: confirm disk, deliver memory"] {
+        for right in [
+            "durable: confirm disk, deliver disk",
+            "speculative: confirm disk, deliver cache",
+            "quorum: confirm disk, deliver memory",
+        ] {
             assert_eq!(Level::parse(right).unwrap().contradicts(), None, "{right}");
         }
-        for wrong in ["durable: confirm disk, deliver cache", "speculative: confirm disk, deliver disk", "memory: confirm cache, deliver memory"] {
-            assert!(Level::parse(wrong).unwrap().contradicts().is_some(), "{wrong}");
+        for wrong in [
+            "durable: confirm disk, deliver cache",
+            "speculative: confirm disk, deliver disk",
+            "memory: confirm cache, deliver memory",
+        ] {
+            assert!(
+                Level::parse(wrong).unwrap().contradicts().is_some(),
+                "{wrong}"
+            );
         }
     }
 }

@@ -8,9 +8,9 @@ use plimsoll_workload::{Outcome, Seen};
 
 use crate::load::BrokerLoad;
 use crate::machines::Found;
-use crate::speaker::MESSAGES;
-use crate::record::{BrokerFault, BrokerRecord, SECTION};
 use crate::marks::Tally;
+use crate::record::{BrokerFault, BrokerRecord, SECTION};
+use crate::speaker::MESSAGES;
 use crate::word::{Blame, Figures, Percentile, Storage as Used};
 
 /// From this lateness on, a message counts as late.
@@ -63,7 +63,9 @@ pub(crate) fn outcome(load: &BrokerLoad, seen: &Seen<'_>) -> Outcome {
 
 /// The broker's own count of what it held at the end.
 fn depth(seen: &Seen<'_>) -> Option<u64> {
-    seen.account.get(MESSAGES).and_then(serde_json::Value::as_u64)
+    seen.account
+        .get(MESSAGES)
+        .and_then(serde_json::Value::as_u64)
 }
 
 /// What makes the trial say nothing about the broker.
@@ -120,10 +122,12 @@ fn figures(found: &Found, seen: &Seen<'_>) -> Figures {
         missing: delivery.map(|of| of.missing),
         lost: delivery.map(|of| of.lost),
         slope: found.slope,
-        deliver_p99: deliver_p99.filter(|_| delivery.is_some()).map(|ms| Percentile {
-            ms,
-            at_least: report.latency.censored() > 0,
-        }),
+        deliver_p99: deliver_p99
+            .filter(|_| delivery.is_some())
+            .map(|ms| Percentile {
+                ms,
+                at_least: report.latency.censored() > 0,
+            }),
         lowest_rate_p99: None,
         storage: seen.storage.and_then(used),
     }

@@ -68,7 +68,7 @@ pub(crate) struct Claim {
 
 /// A connection.
 #[derive(Debug)]
-pub struct BrokerSession {
+pub(crate) struct BrokerSession {
     shared: Arc<Shared>,
     line: Line,
     part: Part,
@@ -156,7 +156,11 @@ impl Line {
 }
 
 impl BrokerSession {
-    pub(crate) fn of_writer(shared: &Arc<Shared>, dialect: Box<dyn Dialect>, writer: Writer) -> Self {
+    pub(crate) fn of_writer(
+        shared: &Arc<Shared>,
+        dialect: Box<dyn Dialect>,
+        writer: Writer,
+    ) -> Self {
         Self {
             shared: Arc::clone(shared),
             line: Line::new(dialect, writer.window()),
@@ -164,7 +168,11 @@ impl BrokerSession {
         }
     }
 
-    pub(crate) fn of_reader(shared: &Arc<Shared>, dialect: Box<dyn Dialect>, reader: Reader) -> Self {
+    pub(crate) fn of_reader(
+        shared: &Arc<Shared>,
+        dialect: Box<dyn Dialect>,
+        reader: Reader,
+    ) -> Self {
         Self {
             shared: Arc::clone(shared),
             line: Line::new(dialect, reader.window()),

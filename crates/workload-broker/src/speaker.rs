@@ -121,7 +121,9 @@ fn amqp_messages(stream: &mut TcpStream, links: &Links) -> Result<u64, String> {
         if !ready {
             return Ok(None);
         }
-        let depth = asker.depth().ok_or("the broker did not say the queue's depth")?;
+        let depth = asker
+            .depth()
+            .ok_or("the broker did not say the queue's depth")?;
         asker.close(out);
         Ok(Some(u64::from(depth.ready)))
     })

@@ -257,7 +257,10 @@ impl Writer {
             Heard::Confirmed { tag, up_to: true } => {
                 self.confirmed_up_to(tag, now_ns, shared, recorder);
             }
-            Heard::Refused { tag: Some(tag), why } => {
+            Heard::Refused {
+                tag: Some(tag),
+                why,
+            } => {
                 recorder.ledger.because(why);
                 let mark = self.marks.refused(tag);
                 if mark == Mark::NeverDue {
@@ -362,6 +365,7 @@ fn latency(open: &Open, now_ns: u64, shared: &Shared, recorder: &mut Recorder<Cl
     let without_readers = shared.arrivals() == 0;
     if without_readers {
         recorder.ledger.frames_answered_in_all += 1;
+        recorder.ledger.partials_in_all += 1;
     }
     if !open.measured {
         return 0;
@@ -373,6 +377,7 @@ fn latency(open: &Open, now_ns: u64, shared: &Shared, recorder: &mut Recorder<Cl
     recorder.confirmed(ages);
     if without_readers {
         recorder.ledger.frames_answered += 1;
+        recorder.ledger.partials += 1;
         recorder.answered(Some(ages), Some(ages));
     }
     i64::from(without_readers)

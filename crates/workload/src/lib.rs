@@ -43,9 +43,9 @@ pub use counters::Counters;
 pub use drive::{Drive, DriveError, Findings, machines, machines_with_findings};
 pub use parameter::{Choice, Fit, Kind, Parameter, Usual};
 pub use plan::{Afterwards, Demand, Job, Outcome, Plan, Row, Seen, Series, Told};
-pub use speaker::Speaker;
 pub use plimsoll_host::data_folder::Data;
 pub use plimsoll_targets::manifest::{Key, Keys, Manifest, Rule, SETTINGS, Takes, Tier, VARIANT};
+pub use speaker::Speaker;
 pub use values::{Value, Values};
 
 /// A kind of load.

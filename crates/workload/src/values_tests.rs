@@ -249,7 +249,10 @@ fn what_was_recorded_is_given_again_as_far_as_it_has_a_meaning() {
     assert_eq!(given("linger_ms=5 audio=x.wav"), "", "of another version");
     // The manifest of a target that is started says it, and the flag is refused.
     let recorded = values("test=calm depth=7").recorded();
-    assert_eq!(that_can_be_given(&ROWS, &recorded, false), ["test", "depth"]);
+    assert_eq!(
+        that_can_be_given(&ROWS, &recorded, false),
+        ["test", "depth"]
+    );
     assert_eq!(that_can_be_given(&ROWS, &recorded, true), ["test"]);
     assert!(settled("depth=7").is_ok());
     let refused = settled_for("depth=7", &manifest("")).unwrap_err();

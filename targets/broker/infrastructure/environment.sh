@@ -31,7 +31,7 @@ case ${DATA_DIR-} in
 esac
 
 # The levels that the manifest has, by name. The first is the usual one.
-levels=$(sed -n 's/^ *"\([a-z][a-z-]*\): confirm [a-z]*, deliver [a-z]*",\{0,1\}$/\1/p' target.toml | tr '\n' ' ')
+levels=$(grep -o '"[a-z][a-z-]*: confirm [a-z]*, deliver [a-z]*"' target.toml | sed 's/"\([^:]*\):.*/\1/' | tr '\n' ' ')
 LEVEL=${LEVEL-${levels%% *}}
 case " $levels" in
     *" $LEVEL "*) ;;

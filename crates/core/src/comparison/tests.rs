@@ -213,7 +213,7 @@ fn trial() -> Trial {
 #[test]
 fn every_condition_that_differs_is_named_with_both_values() {
     type Change = fn(&mut Trial);
-    let changes: [(&str, Change); 19] = [
+    let changes: [(&str, Change); 20] = [
         ("workload", |t| t.workload = "echo".into()),
         ("profile", |t| t.profile = "standard".into()),
         ("phases", |t| t.phases.measured_s = 11.0),

@@ -103,7 +103,9 @@ fn grown(before: u64, now: u64, bits: u32) -> Option<u64> {
         return Some(grown);
     }
     let values = 1u64.checked_shl(bits)?;
-    values.checked_sub(before).map(|to_overflow| to_overflow + now)
+    values
+        .checked_sub(before)
+        .map(|to_overflow| to_overflow + now)
 }
 
 /// The name of the device with these numbers.
@@ -196,7 +198,9 @@ mod tests {
         let u32_max = u64::from(u32::MAX);
         // The time has 32 bits on each machine; the rest only where long numbers have.
         let now = of(7, 9, 4);
-        let passed = now.since_with(&of(5, 9, u32_max), 64).expect("the same device");
+        let passed = now
+            .since_with(&of(5, 9, u32_max), 64)
+            .expect("the same device");
         assert_eq!(passed, of(2, 0, 5));
         let before = DeviceCounters {
             write_sectors: 14,

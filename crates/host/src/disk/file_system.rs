@@ -50,12 +50,18 @@ fn below(folder: &Path, layers: u32) -> io::Result<FileSystem> {
         return Ok(found(in_memory, device_of(&mount)));
     }
     let Some(upper) = mount.option("upperdir") else {
-        return Ok(found(false, Err("the overlay has no upper folder".to_owned())));
+        return Ok(found(
+            false,
+            Err("the overlay has no upper folder".to_owned()),
+        ));
     };
     // In a container, this path is usually the host's, and means nothing here.
     let lower = (layers > 0).then(|| below(&upper, layers - 1));
     let Some(Ok(lower)) = lower else {
-        let why = format!("the overlay's upper folder {} is not visible", upper.display());
+        let why = format!(
+            "the overlay's upper folder {} is not visible",
+            upper.display()
+        );
         return Ok(found(false, Err(why)));
     };
     let why = lower.no_device.unwrap_or_default();
@@ -83,8 +89,12 @@ fn device_of(mount: &Mount) -> Result<BlockDevice, String> {
     };
     let stats = std::fs::read_to_string(counters::DISKSTATS)
         .map_err(|error| format!("{} cannot be read: {error}", counters::DISKSTATS))?;
-    let name = counters::name_of(&stats, major, minor)
-        .ok_or_else(|| format!("the device {major}:{minor} is not in {}", counters::DISKSTATS))?;
+    let name = counters::name_of(&stats, major, minor).ok_or_else(|| {
+        format!(
+            "the device {major}:{minor} is not in {}",
+            counters::DISKSTATS
+        )
+    })?;
     Ok(BlockDevice {
         name,
         major,
@@ -94,7 +104,9 @@ fn device_of(mount: &Mount) -> Result<BlockDevice, String> {
 }
 
 fn numbers_of(source: &Path) -> Option<(u64, u64)> {
-    let device = source.starts_with("/dev").then(|| source.metadata().ok())??;
+    let device = source
+        .starts_with("/dev")
+        .then(|| source.metadata().ok())??;
     Some((major(device.rdev()), minor(device.rdev()))).filter(|(major, _)| *major > 0)
 }
 
@@ -103,14 +115,21 @@ fn numbers_of(source: &Path) -> Option<(u64, u64)> {
 /// A request to flush a partition is one to its disk. One to a logical volume is passed on to the devices below it, and
 /// only these count it.
 fn flush_device(devices: &Path, major: u64, minor: u64) -> Option<String> {
-    let mut folder = devices.join(format!("{major}:{minor}")).canonicalize().ok()?;
+    let mut folder = devices
+        .join(format!("{major}:{minor}"))
+        .canonicalize()
+        .ok()?;
     loop {
         if folder.join("partition").exists() {
             folder.pop();
             continue;
         }
         let below = std::fs::read_dir(folder.join("slaves"));
-        let mut below = below.into_iter().flatten().flatten().map(|entry| entry.path());
+        let mut below = below
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path());
         match (below.next(), below.next()) {
             (Some(only), None) => folder = further_down(&folder, &only)?,
             (Some(_), Some(_)) => return None,
@@ -142,7 +161,11 @@ mod tests {
         let folder = tempfile::tempdir().expect("temp");
         let found = file_system(folder.path()).expect("known");
         assert!(!found.kind.is_empty() && found.free_bytes > 0, "{found:?}");
-        assert_ne!(found.device.is_some(), found.no_device.is_some(), "{found:?}");
+        assert_ne!(
+            found.device.is_some(),
+            found.no_device.is_some(),
+            "{found:?}"
+        );
         if let Some(device) = &found.device {
             assert!(!found.in_memory, "{found:?}");
             assert!(counters::DeviceCounters::read(device).is_ok(), "{found:?}");
@@ -188,7 +211,12 @@ mod tests {
         symlink(at("pci/sda/sda1"), at("block/8:1")).expect("linked");
         device("virtual/dm-0", "write back\n", "252:0", &["pci/sda/sda1"]);
         device("virtual/dm-1", "write back\n", "252:1", &["virtual/dm-0"]);
-        device("virtual/md0", "write back\n", "9:0", &["pci/sda", "pci/sdb"]);
+        device(
+            "virtual/md0",
+            "write back\n",
+            "9:0",
+            &["pci/sda", "pci/sdb"],
+        );
         root
     }
 

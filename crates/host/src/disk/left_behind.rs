@@ -35,16 +35,8 @@ mod tests {
     #[test]
     fn only_what_dead_makers_left_is_removed() {
         let folder = tempfile::tempdir().expect("temp");
-        let of = |pid: i32| {
-            let maker = Maker {
-                pid,
-                ..Maker::us()
-            };
-            maker.name(1)
-        };
-        // Process IDs stay below 2^22.
-        let (dead_file, dead_folder, dead_but_full) =
-            (of(4_194_305), of(4_194_306), of(4_194_307));
+        let [dead_file, dead_folder, dead_but_full] =
+            [1, 2, 3].map(|number| Maker::nobody().name(number));
         let ours = fresh_name();
         for file in [dead_file.as_str(), &ours, "plimsoll-notes"] {
             std::fs::write(folder.path().join(file), "x").expect("written");
@@ -54,7 +46,13 @@ mod tests {
         remove_from(folder.path());
         let mut left: Vec<_> = std::fs::read_dir(folder.path())
             .expect("read")
-            .map(|entry| entry.expect("entry").file_name().into_string().expect("UTF-8"))
+            .map(|entry| {
+                entry
+                    .expect("entry")
+                    .file_name()
+                    .into_string()
+                    .expect("UTF-8")
+            })
             .collect();
         left.sort();
         let mut expected = vec![dead_but_full, ours, "plimsoll-notes".to_owned()];

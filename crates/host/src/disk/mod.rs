@@ -6,6 +6,7 @@
 //! counters     what a device has written and flushed
 //! probe        how fast a disk makes writes permanent
 //! power        a power cut without the machine's
+//! shutdown     what makes ext4 send nothing more
 //! loop_device  a file as a block device
 //! left_behind  the names of our files, and what a killed run left in a folder
 //! ```
@@ -19,6 +20,7 @@ mod loop_device;
 mod mounts;
 pub mod power;
 mod probe;
+mod shutdown;
 
 use std::io;
 use std::path::Path;

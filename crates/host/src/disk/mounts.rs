@@ -56,7 +56,7 @@ impl Mount {
 pub(super) fn all() -> io::Result<Vec<Mount>> {
     let path = Path::new("/proc/self/mountinfo");
     let text = std::fs::read(path).map_err(with_path("reading", path))?;
-    // Names are escaped only where they would break a line, so they can be in any encoding.
+    // Names can be in any encoding. One that is not UTF-8 must not hide the others.
     let lines = text.split(|byte| *byte == b'\n');
     Ok(lines
         .filter_map(|line| parse(&String::from_utf8_lossy(line)))
@@ -128,7 +128,12 @@ mod tests {
         // There may be no optional field.
         let line = "22 27 0:21 / /proc rw,relatime - proc proc rw";
         assert_eq!(parse(line).expect("a mount").kind, "proc");
-        for broken in ["", "36 35 98:0 /a /b rw", "36 35 98 /a /b rw - ext4 x rw", "a - b"] {
+        for broken in [
+            "",
+            "36 35 98:0 /a /b rw",
+            "36 35 98 /a /b rw - ext4 x rw",
+            "a - b",
+        ] {
             assert_eq!(parse(broken), None, "{broken}");
         }
     }
@@ -145,9 +150,15 @@ mod tests {
     #[test]
     fn a_folder_is_in_the_mount_that_is_on_top() {
         let proc = Mount::of(Path::new("/proc/self")).expect("mounted");
-        assert_eq!((proc.kind.as_str(), proc.point.as_path()), ("proc", Path::new("/proc")));
+        assert_eq!(
+            (proc.kind.as_str(), proc.point.as_path()),
+            ("proc", Path::new("/proc"))
+        );
         let error = Mount::of(Path::new("/nowhere/at/all")).expect_err("no such folder");
-        assert!(error.to_string().starts_with("opening /nowhere/at/all: "), "{error}");
+        assert!(
+            error.to_string().starts_with("opening /nowhere/at/all: "),
+            "{error}"
+        );
     }
 
     proptest! {

@@ -21,15 +21,11 @@
 //! remains after `kill -9` is the mount, whose folder has its maker's name; the next run finds and removes it, with
 //! [`crate::isolation::sweep_stale`].
 //!
-//! A shutdown must never meet another file system. If the mount failed, the folder would be one of the file system
-//! below, perhaps of the machine's root. So [`shut_down`] compares the device of the folder that it has opened.
-//!
-//! Sources: `fs/ext4/ioctl.c` and `Documentation/filesystems/ext4/` in the kernel, `ioctl_loop(2)`, `mke2fs(8)`.
+//! Sources: `loop(4)`, `mke2fs(8)`, `umount(2)`.
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -37,9 +33,10 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, fallocate};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
-use nix::sys::stat::{major, makedev};
+use nix::sys::stat::makedev;
 
 use super::loop_device::{self, BLOCK_BYTES, LoopDevice};
+use super::shutdown::shut_down;
 use super::{left_behind, mounts, with_path};
 use crate::maker::Maker;
 
@@ -54,13 +51,8 @@ const DATA: &str = "data";
 /// How long to wait until a file system that was just in use can be unmounted.
 const UNMOUNT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// `EXT4_GOING_FLAGS_NOLOGFLUSH`.
-const NO_LOG_FLUSH: u32 = 2;
-
 /// `CAP_SYS_ADMIN`, as a bit of a set of capabilities.
 const SYS_ADMIN: u64 = 1 << 21;
-
-nix::ioctl_read!(ext4_ioc_shutdown, b'X', 125, u32);
 
 /// Why this machine cannot make an image, in one line with the remedy; `None` if nothing speaks against it.
 #[must_use]
@@ -220,25 +212,6 @@ fn discard(point: &Path, device: u64) -> io::Result<()> {
     std::fs::remove_dir(point).map_err(with_path("removing the folder", point))
 }
 
-/// Shuts the ext4 that is mounted here down, if it is on this loop device.
-#[allow(unsafe_code)]
-fn shut_down(point: &Path, device: u64) -> io::Result<()> {
-    let folder = File::open(point).map_err(with_path("opening", point))?;
-    let found = folder.metadata().map_err(with_path("asking", point))?.dev();
-    if found != device || major(found) != loop_device::MAJOR {
-        let why = format!(
-            "{} is not on its image any more, so nothing was cut",
-            point.display()
-        );
-        return Err(io::Error::new(io::ErrorKind::NotFound, why));
-    }
-    let mut flags = NO_LOG_FLUSH;
-    // SAFETY: the request reads a number of 32 bits at this address, which lives until the call returns.
-    let cut = unsafe { ext4_ioc_shutdown(folder.as_raw_fd(), &raw mut flags) };
-    cut.map(drop)
-        .map_err(|error| with_path("cutting the power of", point)(error.into()))
-}
-
 /// The kernel lets go of a killed process's files a moment after it is gone, so this retries for a while.
 fn unmount(point: &Path) -> io::Result<()> {
     let deadline = Instant::now() + UNMOUNT_TIMEOUT;
@@ -275,7 +248,10 @@ fn nameless(path: &Path, bytes: u64) -> io::Result<File> {
     let taken = fallocate(&file, FallocateFlags::empty(), 0, length);
     taken.map_err(|error| {
         let error = io::Error::from(error);
-        let why = format!("taking {bytes} bytes for an image beside {}: {error}", path.display());
+        let why = format!(
+            "taking {bytes} bytes for an image beside {}: {error}",
+            path.display()
+        );
         io::Error::new(error.kind(), why)
     })?;
     Ok(file)
@@ -286,7 +262,16 @@ fn make_file_system(device: &Path) -> io::Result<()> {
     let mut command = Command::new(mkfs);
     // The block size is that of real disks of today; for small ones, 1 KiB would be chosen. To discard blocks would
     // give the space back that was just taken. A cut is an error to ext4, and some machines panic at errors by default.
-    command.args(["-q", "-F", "-b", "4096", "-e", "continue", "-E", "nodiscard"]);
+    command.args([
+        "-q",
+        "-F",
+        "-b",
+        "4096",
+        "-e",
+        "continue",
+        "-E",
+        "nodiscard",
+    ]);
     let output = command.arg(device).output();
     let output = output.map_err(with_path("running", Path::new(MKFS)))?;
     if output.status.success() {
@@ -313,7 +298,9 @@ fn may_mount() -> bool {
 }
 
 fn effective_capabilities(status: &str) -> Option<u64> {
-    let set = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
+    let set = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))?;
     u64::from_str_radix(set.trim(), 16).ok()
 }
 

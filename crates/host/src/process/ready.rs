@@ -30,15 +30,16 @@ pub enum Ready {
     Asked(SocketAddr, Ask),
 }
 
+/// Asks over this connection. The error is one line that says why the target is not ready.
+type Question = dyn Fn(&mut TcpStream) -> Result<(), String> + Send + Sync;
+
 /// What a server is asked over a connection of its own. The error is one line that says why it is not ready.
 #[derive(Clone)]
-pub struct Ask(Arc<dyn Fn(&mut TcpStream) -> Result<(), String> + Send + Sync>);
+pub struct Ask(Arc<Question>);
 
 impl Ask {
     /// Asks with this function. It need not look at the time: the connection ends soon.
-    pub fn new(
-        ask: impl Fn(&mut TcpStream) -> Result<(), String> + Send + Sync + 'static,
-    ) -> Self {
+    pub fn new(ask: impl Fn(&mut TcpStream) -> Result<(), String> + Send + Sync + 'static) -> Self {
         Self(Arc::new(ask))
     }
 }
@@ -67,14 +68,14 @@ impl Ready {
         match self {
             Self::Get(url) => match http::get(url, GET_TIMEOUT) {
                 Ok(response) if response.status == 200 => Look::Ready,
-                Ok(response) => {
-                    Look::NotYet(format!("the last answer was {}", response.status))
-                }
+                Ok(response) => Look::NotYet(format!("the last answer was {}", response.status)),
                 Err(_) => Look::Nobody,
             },
             Self::Asked(at, ask) => match talk(*at, ASK_TIMEOUT, |stream| (ask.0)(stream)) {
                 Ok(Ok(())) => Look::Ready,
-                Ok(Err(why)) => Look::NotYet(format!("the last answer: {}", http::first_line(&why))),
+                Ok(Err(why)) => {
+                    Look::NotYet(format!("the last answer: {}", http::first_line(&why)))
+                }
                 Err(error) if error.kind() == ErrorKind::TimedOut => {
                     Look::NotYet(format!("no answer within {ASK_TIMEOUT:?}"))
                 }

@@ -125,7 +125,9 @@ impl Ledger {
         let mut growth = BTreeMap::new();
         let mut ended = Vec::new();
         for (key, last) in &self.last {
-            let grown = now.get(key).and_then(|now| less(&now.counters, &last.counters));
+            let grown = now
+                .get(key)
+                .and_then(|now| less(&now.counters, &last.counters));
             match grown {
                 Some(grown) => {
                     growth.insert(key.0, grown);
@@ -136,7 +138,9 @@ impl Ledger {
         for member in ended {
             let heir = self.nearest(member.parent, &growth);
             let room = heir.and_then(|heir| growth.get_mut(&heir));
-            let rest = room.as_deref().and_then(|room| less(room, &member.counters));
+            let rest = room
+                .as_deref()
+                .and_then(|room| less(room, &member.counters));
             match (room, rest) {
                 (Some(room), Some(rest)) => *room = rest,
                 _ => add(&mut self.gone, &member.counters),

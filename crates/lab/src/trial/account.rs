@@ -86,9 +86,13 @@ mod tests {
     fn an_account_has_no_secret() {
         let mut secrets = Secrets::default();
         secrets.add("canary-of-the-password");
-        let told = json!({"depth": 7, "users": [{"canary-of-the-password": "canary-of-the-password"}]});
+        let told =
+            json!({"depth": 7, "users": [{"canary-of-the-password": "canary-of-the-password"}]});
         let kept = scrubbed(told, &secrets).to_string();
-        assert!(kept.contains("\"depth\":7") && !kept.contains("canary"), "{kept}");
+        assert!(
+            kept.contains("\"depth\":7") && !kept.contains("canary"),
+            "{kept}"
+        );
     }
 
     #[test]

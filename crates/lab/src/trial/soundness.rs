@@ -47,10 +47,7 @@ impl<'a> Watch<'a> {
     pub(super) fn begin(conditions: &Conditions, subject: &'a Subject, stage: &Staged) -> Self {
         Self {
             subject,
-            metrics: TargetMetrics::before(
-                &stage.http_host,
-                counters(conditions, stage),
-            ),
+            metrics: TargetMetrics::before(&stage.http_host, counters(conditions, stage)),
             target_cpus: cores::of_target(conditions, subject),
             clocks: Clocks::start(),
         }

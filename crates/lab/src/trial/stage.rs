@@ -80,9 +80,9 @@ impl Staged {
                 let mut secrets = conditions.secrets.clone();
                 secrets.add_of_environment(&manifest.run.env);
                 let data = data_folder(conditions)?;
-                let disk_probe = data.as_ref().and_then(|data| {
-                    probed(data.path(), data.file_system()?, stop)
-                });
+                let disk_probe = data
+                    .as_ref()
+                    .and_then(|data| probed(data.path(), data.file_system()?, stop));
                 let mut further = of_back_end;
                 further.extend(data.iter().map(DataFolder::variable));
                 let told = environment(conditions, manifest, &ports, further);

@@ -93,7 +93,11 @@ pub(super) fn probed(folder: &Path, file_system: &FileSystem, stop: &Stop) -> Op
     static KNOWN: Mutex<BTreeMap<String, DiskProbe>> = Mutex::new(BTreeMap::new());
     let device = file_system.device.as_ref();
     let name = |device: &BlockDevice| device.name.clone();
-    let disk = format!("{} {}", file_system.kind, device.map(name).unwrap_or_default());
+    let disk = format!(
+        "{} {}",
+        file_system.kind,
+        device.map(name).unwrap_or_default()
+    );
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(probe) = known.get(&disk) {
         return Some(probe.clone());

@@ -275,7 +275,13 @@ mod tests {
     fn other_urls_are_refused_in_one_line_with_the_remedy() {
         let without_port = TargetUrl::parse("tcp://127.0.0.1", "/").unwrap_err();
         assert!(without_port.to_string().contains("tcp://HOST:PORT"));
-        assert_eq!(TargetUrl::parse("tcp://127.0.0.1:4222", "/").unwrap().address.port(), 4222);
+        assert_eq!(
+            TargetUrl::parse("tcp://127.0.0.1:4222", "/")
+                .unwrap()
+                .address
+                .port(),
+            4222
+        );
         for text in ["localhost:3000", "wss:///x", "ws:///x", "ftp://h/"] {
             let error = TargetUrl::parse(text, "/").unwrap_err().to_string();
             assert!(

@@ -46,12 +46,9 @@ pub(super) fn must_leave_room(vcpu: f64, period_us: u64, slos: &[Slo]) -> Result
             Metric::Newest(_) | Metric::Confirm(_) | Metric::WorstSecond
         )
     };
-    let gates = slos.iter().flat_map(|slo| {
-        slo.gates
-            .iter()
-            .filter(waits)
-            .map(move |gate| (slo, gate))
-    });
+    let gates = slos
+        .iter()
+        .flat_map(|slo| slo.gates.iter().filter(waits).map(move |gate| (slo, gate)));
     let tightest = gates.min_by(|(_, a), (_, b)| a.threshold.total_cmp(&b.threshold));
     let Some((slo, gate)) = tightest else {
         return Ok(());
@@ -141,7 +138,10 @@ mod tests {
         let confirm = Metric::Confirm(Percentile::P99);
         assert_eq!(room(confirm, 100.0), Ok(()));
         let refused = room(confirm, 99.0).expect_err("less than two stops of 50 ms");
-        assert!(refused.contains("confirm_p99_ms 99 of SLO queue"), "{refused}");
+        assert!(
+            refused.contains("confirm_p99_ms 99 of SLO queue"),
+            "{refused}"
+        );
         // The oldest frame of an answer may have waited for its batch: such a gate is about more than a stop.
         assert_eq!(room(Metric::Oldest(Percentile::P99), 99.0), Ok(()));
         assert_eq!(room(Metric::BacklogSlope, 0.005), Ok(()));

@@ -253,7 +253,9 @@ fn reasons(blocks: &mut Blocks, title: &str, reasons: &BTreeMap<String, u64>) {
 
 fn latency(trial: &Trial) -> Table {
     let caption = match trial.latency.confirm {
-        Some(_) => "Latency of the newest and of the oldest frame of an answer, and of the confirmation",
+        Some(_) => {
+            "Latency of the newest and of the oldest frame of an answer, and of the confirmation"
+        }
         None => "Latency of the newest and of the oldest frame of an answer",
     };
     let rows = words::latency_rows(&trial.latency).into_iter();

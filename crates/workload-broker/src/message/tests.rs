@@ -237,11 +237,11 @@ fn seed_and_trial_decide_the_filler() {
 proptest! {
     #[test]
     fn what_was_made_is_read(
-        writer in any::<u32>(), sequence in any::<u64>(), intended_ns in any::<u64>(), measured in any::<bool>(),
+        writer in any::<u32>(), sequence in any::<u64>(), intended_ns in any::<u64>(), late_us in any::<u16>(), measured in any::<bool>(),
         bytes in 40_usize..20_000, before in 0_usize..20_000,
     ) {
         let messages = messages(bytes);
-        let stamp = Stamp { writer, sequence, intended_ns, measured };
+        let stamp = Stamp { writer, sequence, intended_ns, late_us: u64::from(late_us), measured };
         // A buffer that held something else.
         let mut buffer = vec![0xAA; before];
         messages.encode(&stamp, &mut buffer);

@@ -2,7 +2,7 @@
 //! became of the messages, and what the broker held.
 
 use plimsoll_core::record::Trial;
-use plimsoll_document::words::{count, counted, maybe, near_whole, number, percent, plain};
+use plimsoll_document::words::{UNKNOWN, count, counted, near_whole, number, percent, plain};
 
 use crate::record::BrokerRecord;
 
@@ -97,18 +97,37 @@ pub(super) fn messages(broker: &BrokerRecord) -> Vec<(String, String)> {
             ("missing", delivery.missing, true),
             ("lost: missing and confirmed", delivery.lost, true),
             ("duplicated", delivery.duplicated, true),
-            ("redelivered, by the broker's own mark", delivery.redelivered, false),
+            (
+                "redelivered, by the broker's own mark",
+                delivery.redelivered,
+                false,
+            ),
             ("reordered", delivery.reordered, true),
-            ("delivered without a confirm", delivery.without_confirm, false),
-            ("delivered in spite of a refusal", delivery.in_spite_of_refusal, false),
+            (
+                "delivered without a confirm",
+                delivery.without_confirm,
+                false,
+            ),
+            (
+                "delivered in spite of a refusal",
+                delivery.in_spite_of_refusal,
+                false,
+            ),
         ]);
     }
-    let shown = rows.into_iter().filter(|(_, number, always)| *always || *number > 0);
+    let shown = rows
+        .into_iter()
+        .filter(|(_, number, always)| *always || *number > 0);
     let mut shown: Vec<(String, String)> = shown
         .map(|(name, number, _)| (name.to_owned(), count(number)))
         .collect();
     let faults = broker.faults.iter();
-    shown.extend(faults.map(|fault| (format!("payloads: {}", plain(&fault.name)), count(fault.count))));
+    shown.extend(faults.map(|fault| {
+        (
+            format!("payloads: {}", plain(&fault.name)),
+            count(fault.count),
+        )
+    }));
     shown.push(("compared byte by byte".to_owned(), count(broker.compared)));
     shown
 }
@@ -151,37 +170,43 @@ pub(super) fn backlog(broker: &BrokerRecord) -> Vec<(String, String)> {
         ("backlog grows by".to_owned(), slope(broker)),
         (
             "backlog at the end, by the client's account".to_owned(),
-            maybe(broker.backlog.last(), |held| held.to_string()),
+            known(broker.backlog.last(), |held| held.to_string()),
         ),
         (
             "held at the end, as the broker says".to_owned(),
-            maybe(broker.depth_at_end, count),
+            known(broker.depth_at_end, count),
         ),
         (
             "bytes written for a byte of messages".to_owned(),
-            maybe(broker.written_per_payload_byte, number),
+            known(broker.written_per_payload_byte, number),
         ),
         (
             "flushes of the disk for 1,000 messages".to_owned(),
-            maybe(broker.flushes_per_1000, number),
+            known(broker.flushes_per_1000, number),
         ),
-        ("the disk, by a probe before the trial".to_owned(), probe(broker)),
+        (
+            "the disk, by a probe before the trial".to_owned(),
+            probe(broker),
+        ),
     ]
 }
 
 /// `ext4: 1,234 flushes per second, p50 0.8 ms, p99 2 ms; 512 MB/s`.
 fn probe(broker: &BrokerRecord) -> String {
     let storage = broker.storage.as_ref();
-    maybe(storage.and_then(|storage| storage.probe.as_ref()), |probe| {
-        format!(
-            "{}: {} flushes per second, p50 {} ms, p99 {} ms; {} MB/s",
-            plain(&probe.file_system.kind),
-            number(probe.flushes_per_s),
-            number(probe.flush_p50_us / 1e3),
-            number(probe.flush_p99_us / 1e3),
-            number(probe.sequential_mb_per_s)
-        )
-    })
+    known(
+        storage.and_then(|storage| storage.probe.as_ref()),
+        |probe| {
+            format!(
+                "{}: {} flushes per second, p50 {} ms, p99 {} ms; {} MB/s",
+                plain(&probe.file_system.kind),
+                number(probe.flushes_per_s),
+                number(probe.flush_p50_us / 1e3),
+                number(probe.flush_p99_us / 1e3),
+                number(probe.sequential_mb_per_s)
+            )
+        },
+    )
 }
 
 /// The same in a line.
@@ -195,7 +220,7 @@ pub(super) fn backlog_in_a_line(broker: &BrokerRecord) -> String {
 
 /// `0.02 % of the rate (-0.1 % to 0.1 %)`.
 fn slope(broker: &BrokerRecord) -> String {
-    maybe(broker.backlog_slope, |slope| {
+    known(broker.backlog_slope, |slope| {
         format!(
             "{} of the rate ({} to {})",
             percent(slope.share()),
@@ -211,7 +236,11 @@ fn waited(messages: u64, all_ns: u64) -> String {
         return "none".to_owned();
     }
     let mean_ms = all_ns as f64 / messages as f64 / 1e6;
-    format!("{}, {} ms on average", counted(messages, "message"), number(mean_ms))
+    format!(
+        "{}, {} ms on average",
+        counted(messages, "message"),
+        number(mean_ms)
+    )
 }
 
 /// The word, and what is said beside it.
@@ -230,4 +259,9 @@ pub(super) fn whole(trial: &Trial, name: &str) -> Option<u64> {
 /// A parameter that is a word.
 pub(super) fn text<'a>(trial: &'a Trial, name: &str) -> Option<&'a str> {
     trial.parameters.get(name)?.as_str()
+}
+
+/// A value in words, or the mark for one that is unknown.
+pub(super) fn known<T>(value: Option<T>, words: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| UNKNOWN.to_owned(), words)
 }

@@ -43,8 +43,8 @@ impl Tell for Broker {
         told.map_or_else(String::new, |told| format!(" {told}"))
     }
 
-    fn repeated_with<'a>(&self, parameters: &'a Parameters) -> Vec<&'a str> {
-        that_can_be_given(&PARAMETERS, parameters)
+    fn repeated_with<'a>(&self, parameters: &'a Parameters, started: bool) -> Vec<&'a str> {
+        that_can_be_given(&PARAMETERS, parameters, started)
     }
 
     fn trial(&self, trial: &Trial) -> Option<Section> {
@@ -86,10 +86,7 @@ fn record(trial: &Trial) -> Option<BrokerRecord> {
 fn section(trial: &Trial, record: &BrokerRecord) -> Section {
     let mut blocks = Blocks::default();
     let promised = capital(&facts::guarantee(trial, record));
-    blocks.paragraph(format!(
-        "{promised}. In a word: {}.",
-        facts::word(record)
-    ));
+    blocks.paragraph(format!("{promised}. In a word: {}.", facts::word(record)));
     let caption = capital(&facts::sent(trial, record));
     let rates = Table::new(caption, facts::RATE_COLUMNS).hooked("rates");
     blocks.push(rates.with_rows(facts::rates(record)));

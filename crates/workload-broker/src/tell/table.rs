@@ -2,13 +2,13 @@
 
 use plimsoll_core::latency::Quantiles;
 use plimsoll_core::record::Trial;
-use plimsoll_document::words::{self, UNKNOWN, count, maybe, number, percent, plain, target, us};
+use plimsoll_document::words::{self, UNKNOWN, count, number, percent, plain, target, us};
 use plimsoll_document::{Blocks, Column, Detail, Named, Table};
 
 use crate::marks::Delivery;
 use crate::record::BrokerRecord;
 
-use super::facts;
+use super::facts::{self, known};
 
 /// The note under a table.
 const NOTE: &str = "Latencies in ms, of messages from the schedule; a message that did not come counts with the time we waited, a lower bound. Drained: arrived after the window. Missing: published and never delivered. Lost: confirmed as well.";
@@ -35,7 +35,10 @@ pub(super) fn groups<'a>(trials: &'a [Named<'a>]) -> Vec<Vec<Row<'a>>> {
             continue;
         };
         let row = Row { named, broker };
-        match groups.iter_mut().find(|group| group[0].kind() == row.kind()) {
+        match groups
+            .iter_mut()
+            .find(|group| group[0].kind() == row.kind())
+        {
             Some(group) => group.push(row),
             None => groups.push(vec![row]),
         }
@@ -43,7 +46,11 @@ pub(super) fn groups<'a>(trials: &'a [Named<'a>]) -> Vec<Vec<Row<'a>>> {
     for group in &mut groups {
         group.sort_by_key(|row| {
             let whole = |name| facts::whole(row.trial(), name);
-            (whole("message_bytes"), whole("confirm"), row.trial().sessions)
+            (
+                whole("message_bytes"),
+                whole("confirm"),
+                row.trial().sessions,
+            )
         });
     }
     groups
@@ -65,7 +72,11 @@ impl Row<'_> {
     }
 
     fn confirmed(&self) -> Option<&Quantiles> {
-        self.trial().latency.confirm.as_ref().map(|both| &both.from_schedule)
+        self.trial()
+            .latency
+            .confirm
+            .as_ref()
+            .map(|both| &both.from_schedule)
     }
 }
 
@@ -113,26 +124,32 @@ const fn of(head: &'static str, brief: bool, value: fn(&Row<'_>) -> String) -> C
 fn columns() -> Vec<Cells> {
     vec![
         of("guarantee", false, |row| {
-            maybe(row.broker.guarantee, |promised| promised.to_string())
+            known(row.broker.guarantee, |promised| promised.to_string())
         }),
         of(">bytes", false, |row| {
-            maybe(facts::whole(row.trial(), "message_bytes"), count)
+            known(facts::whole(row.trial(), "message_bytes"), count)
         }),
         of(">window", false, |row| {
-            maybe(facts::whole(row.trial(), "confirm"), count)
+            known(facts::whole(row.trial(), "confirm"), count)
         }),
         of(">writers", false, |row| count(row.broker.writers.into())),
         of(">readers", false, |row| count(row.broker.readers.into())),
         of(">load", true, |row| count(row.trial().sessions.into())),
-        of(">published/s", false, |row| number(row.broker.published_per_s)),
-        of(">confirmed/s", false, |row| number(row.broker.confirmed_per_s)),
+        of(">published/s", false, |row| {
+            number(row.broker.published_per_s)
+        }),
+        of(">confirmed/s", false, |row| {
+            number(row.broker.confirmed_per_s)
+        }),
         of(">delivered/s", true, |row| {
-            maybe(row.broker.delivered_per_s, number)
+            known(row.broker.delivered_per_s, number)
         }),
         of(">drained", false, |row| delivery(row, |of| of.drained)),
         of(">missing", true, |row| delivery(row, |of| of.missing)),
         of(">lost", true, |row| delivery(row, |of| of.lost)),
-        of(">duplicated", false, |row| delivery(row, |of| of.duplicated)),
+        of(">duplicated", false, |row| {
+            delivery(row, |of| of.duplicated)
+        }),
         of(">reordered", false, |row| delivery(row, |of| of.reordered)),
         of(">confirm p50", false, |row| {
             ms(row.confirmed().and_then(|q| q.p50_ms))
@@ -144,17 +161,17 @@ fn columns() -> Vec<Cells> {
         of(">deliver p99", true, |row| ms(row.delivered().p99_ms)),
         of(">deliver max", false, |row| ms(row.delivered().max_ms)),
         of(">backlog grows", false, |row| {
-            maybe(row.broker.backlog_slope, |slope| percent(slope.share()))
+            known(row.broker.backlog_slope, |slope| percent(slope.share()))
         }),
         of(">CPU/message", true, |row| {
             let used = row.trial().target_resources.as_ref();
-            maybe(used.and_then(|used| used.cpu_us_per_session_second), us)
+            known(used.and_then(|used| used.cpu_us_per_session_second), us)
         }),
         of(">flushes/1,000", false, |row| {
-            maybe(row.broker.flushes_per_1000, number)
+            known(row.broker.flushes_per_1000, number)
         }),
         of(">bytes/byte", false, |row| {
-            maybe(row.broker.written_per_payload_byte, number)
+            known(row.broker.written_per_payload_byte, number)
         }),
         of(">client CPU", false, |row| {
             percent(row.trial().client.cpu_share)
@@ -168,9 +185,9 @@ fn columns() -> Vec<Cells> {
 
 fn delivery(row: &Row<'_>, value: fn(&Delivery) -> u64) -> String {
     let delivery = row.broker.messages.delivery.as_ref();
-    maybe(delivery.map(value), count)
+    known(delivery.map(value), count)
 }
 
 fn ms(value: Option<f64>) -> String {
-    maybe(value, number)
+    known(value, number)
 }

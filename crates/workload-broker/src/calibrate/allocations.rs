@@ -101,9 +101,11 @@ impl<P: Speaker> Wire<P> {
         let after = self.peer.heard(&mut self.out, &mut self.back);
         assert_eq!(after, After::GoOn);
         self.out.clear();
-        self.peer.unasked(self.now_ns, &self.profile, &mut self.back);
+        self.peer
+            .unasked(self.now_ns, &self.profile, &mut self.back);
         if !self.back.is_empty() {
-            self.session.received(self.now_ns, &self.back, &mut self.recorder);
+            self.session
+                .received(self.now_ns, &self.back, &mut self.recorder);
             self.back.clear();
         }
     }
@@ -134,7 +136,8 @@ fn at_most(messages: u64) -> u64 {
 #[test]
 fn a_message_that_is_published_allocates_nothing() {
     let rate = 16_000;
-    let load = BrokerLoad::of(&values(Test::Publish).with("writers", Value::Whole(1))).expect("a load");
+    let load =
+        BrokerLoad::of(&values(Test::Publish).with("writers", Value::Whole(1))).expect("a load");
     let links = Links::new(&load, &nowhere(), 0).expect("links");
     let connections = Connections::new(&load, links, 0, rate, &profile()).expect("machines");
     let plan = connections.plan(0, 1, &profile(), 1);
@@ -144,9 +147,13 @@ fn a_message_that_is_published_allocates_nothing() {
     let allocations = wire.go_on(10);
     let messages = wire.recorder.ledger.frames_sent_in_all - sent;
     assert_eq!(messages, 10 * u64::from(rate));
-    assert!(allocations <= at_most(messages), "{allocations} for {messages} messages");
+    assert!(
+        allocations <= at_most(messages),
+        "{allocations} for {messages} messages"
+    );
     // All of them were confirmed, but for those that the last look wrote.
-    let open = wire.recorder.ledger.frames_sent_in_all - wire.recorder.ledger.frames_answered_in_all;
+    let open =
+        wire.recorder.ledger.frames_sent_in_all - wire.recorder.ledger.frames_answered_in_all;
     assert!(open <= 8, "{open}");
     assert_eq!(wire.recorder.ledger.protocol_faults, 0);
 }
@@ -162,8 +169,14 @@ fn a_message_that_is_taken_allocates_nothing() {
     let allocations = wire.go_on(20);
     let messages = wire.recorder.ledger.frames_answered_in_all - taken;
     assert_eq!(messages, 20 * 250 * u64::from(BATCH));
-    assert!(allocations <= at_most(messages), "{allocations} for {messages} messages");
+    assert!(
+        allocations <= at_most(messages),
+        "{allocations} for {messages} messages"
+    );
     let ledger = &wire.recorder.ledger;
-    assert!(ledger.content_checked > messages / 128, "some are compared whole");
+    assert!(
+        ledger.content_checked > messages / 128,
+        "some are compared whole"
+    );
     assert_eq!((ledger.protocol_faults, ledger.errors), (0, 0));
 }

@@ -16,7 +16,8 @@ use plimsoll_core::record::LoadUnit;
 use plimsoll_core::session::Endpoint;
 use plimsoll_engine::Options;
 use plimsoll_workload::calibrate::{
-    After, Answers, Counts, Deliveries, Flow, Messages as Writes, Opening, Server, Sessions, Speaker,
+    After, Answers, Counts, Deliveries, Flow, Messages as Writes, Opening, Server, Sessions,
+    Speaker,
 };
 use plimsoll_workload::{Job, Plan, Refusal, Value, Values, Work, machines};
 
@@ -211,7 +212,10 @@ impl Work for Taking {
         let mut connections = 0..;
         let messages = Arc::new(messages());
         Server::new(DELIVER_PACE, move || {
-            Peer::new(connections.next().unwrap_or_default(), Arc::clone(&messages))
+            Peer::new(
+                connections.next().unwrap_or_default(),
+                Arc::clone(&messages),
+            )
         })
     }
 
@@ -343,18 +347,38 @@ mod tests {
     fn the_sink_answers_as_the_bare_loop_expects() {
         for work in WORKS {
             let (opening, then) = match work.flow(1) {
-                Flow::Messages(Writes { answers: Answers::Read(opening), frame, .. }) => (opening, frame),
-                Flow::Deliveries(Deliveries { opening, settlement, .. }) => (opening, settlement),
+                Flow::Messages(Writes {
+                    answers: Answers::Read(opening),
+                    frame,
+                    ..
+                }) => (opening, frame),
+                Flow::Deliveries(Deliveries {
+                    opening,
+                    settlement,
+                    ..
+                }) => (opening, settlement),
                 other => panic!("{other:?}"),
             };
             let answered = answer(work, &opening.request);
             assert!(answered.ends_with(opening.answer_end), "{work:?}");
             let ends = answered.windows(opening.answer_end.len());
-            assert_eq!(ends.filter(|end| *end == opening.answer_end).count(), 1, "{work:?}");
+            assert_eq!(
+                ends.filter(|end| *end == opening.answer_end).count(),
+                1,
+                "{work:?}"
+            );
             // A message is confirmed, and a settlement is not answered.
             let all = answer(work, &[opening.request, then].concat());
             let more = all.len() - answered.len();
-            assert_eq!(more, if work.counts() == Counts::Written { 32 } else { 0 }, "{work:?}");
+            assert_eq!(
+                more,
+                if work.counts() == Counts::Written {
+                    32
+                } else {
+                    0
+                },
+                "{work:?}"
+            );
         }
     }
 

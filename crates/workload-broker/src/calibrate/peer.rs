@@ -163,7 +163,12 @@ mod tests {
             self.peer.unasked(now_ns, &profile(), &mut bytes);
             let (mut stamps, mut handles) = (Vec::new(), Vec::new());
             let heard = self.reader.received(&bytes, &mut out, &mut |heard| {
-                let Heard::Delivered { payload, handle, redelivered: false } = heard else {
+                let Heard::Delivered {
+                    payload,
+                    handle,
+                    redelivered: false,
+                } = heard
+                else {
                     panic!("{heard:?}");
                 };
                 stamps.push(messages().check(payload).expect("one of ours").stamp);
@@ -194,7 +199,10 @@ mod tests {
                 for stamp in &stamps {
                     assert_eq!(Some(stamp.sequence), sequence.next());
                     assert!(stamp.intended_ns <= now_ns && now_ns - stamp.intended_ns < 777_777);
-                    assert_eq!(stamp.measured, profile().window().contains(stamp.intended_ns));
+                    assert_eq!(
+                        stamp.measured,
+                        profile().window().contains(stamp.intended_ns)
+                    );
                     measured += u64::from(stamp.measured);
                 }
                 assert_eq!(stamps.len() % BATCH as usize, 0);
@@ -218,12 +226,17 @@ mod tests {
         let (late, _) = line.at(1_000_000_000);
         assert_eq!(late.len(), 32);
         // They keep the time when they were due.
-        assert_eq!(late[0].intended_ns, stamps[0].intended_ns + 32 * BATCH_PERIOD_NS);
+        assert_eq!(
+            late[0].intended_ns,
+            stamps[0].intended_ns + 32 * BATCH_PERIOD_NS
+        );
     }
 
     #[test]
     fn batches_of_many_connections_are_spread_over_a_period() {
-        let mut firsts: Vec<u64> = (0..25).map(|number| first_due_ns(number, &profile())).collect();
+        let mut firsts: Vec<u64> = (0..25)
+            .map(|number| first_due_ns(number, &profile()))
+            .collect();
         firsts.sort_unstable();
         let gaps = firsts.windows(2).map(|pair| pair[1] - pair[0]);
         assert!(gaps.max().expect("gaps") < BATCH_PERIOD_NS / 12);

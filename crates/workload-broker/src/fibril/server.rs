@@ -115,7 +115,12 @@ impl State {
         Ok(())
     }
 
-    fn subscribe(&mut self, request: u64, payload: &[u8], out: &mut Vec<u8>) -> Result<(), NotOurs> {
+    fn subscribe(
+        &mut self,
+        request: u64,
+        payload: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), NotOurs> {
         let mut fields = Fields::new(payload);
         fields.magic(b"FSB1")?;
         let topic = fields.text()?;
@@ -217,9 +222,11 @@ mod tests {
             events.push(match heard {
                 Heard::Ready => Event::Ready,
                 Heard::Confirmed { tag, up_to: false } => Event::Confirmed(tag),
-                Heard::Delivered { payload, handle, redelivered: false } => {
-                    Event::Delivered(payload.to_vec(), handle)
-                }
+                Heard::Delivered {
+                    payload,
+                    handle,
+                    redelivered: false,
+                } => Event::Delivered(payload.to_vec(), handle),
                 other => panic!("{other:?}"),
             });
         };

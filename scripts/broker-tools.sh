@@ -28,7 +28,7 @@ have python3 || missing="$missing python3"
 # shellcheck disable=SC2086  # a list of packages
 [ -z "$missing" ] || sh scripts/apt-install.sh broker-tools $missing
 if [ "$1" = --install ]; then
-    have nats || echo "broker-tools: nats is missing: go install github.com/nats-io/natscli/nats@latest, and add the folder of Go's programs to PATH"
+    have nats || echo "broker-tools: nats is missing: go install github.com/nats-io/natscli/nats@v0.5.1, and add the folder of Go's programs to PATH"
     exit 0
 fi
 exec python3 scripts/broker_tools/compare.py "$@"

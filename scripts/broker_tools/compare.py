@@ -273,7 +273,9 @@ def page(record):
         f"{versions_of}. {load}; {record['seconds_each']} s each, a core each for client and broker; {record['machine']['cpu']}, {record['at']}.",
         "`counted` is the broker's own count of the run. `client µs` and `broker µs` are CPU time of the whole process, start and report"
         " included, for each of them. `own µs` is what Plimsoll says of its load engine alone. `others` are cores that neither of the two"
-        " used. Percentiles are in milliseconds, as each client reports them; an empty cell is not reported.",
+        " used. Percentiles are in milliseconds, as each client reports them; an empty cell is not reported. Those of redis-benchmark and nats bench"
+        " are of a window that was written at once, from its first byte or message to its last answer; nats bench leaves out what it slept."
+        " Those of Plimsoll are of a message, from the time when it was due.",
     ]
     for part, title in TITLES.items():
         runs = [run for run in record["runs"] if run["part"] == part]

@@ -89,19 +89,19 @@ def read_redis_benchmark(text):
     return report(per_second, messages, percentiles)
 
 
-NATS_REMEDY = "go install github.com/nats-io/natscli/nats@latest, and add the folder of Go's programs to PATH"
+NATS_REMEDY = "go install github.com/nats-io/natscli/nats@v0.5.1, and add the folder of Go's programs to PATH"
 
 
 def nats_bench(job):
-    """It writes a whole batch, and waits for all answers. At a rate it sleeps after each message."""
+    """It writes a whole batch, and waits for all answers. At a rate it sleeps to keep it."""
     program("nats", NATS_REMEDY)
 
     def command(messages):
-        pause = [] if job.rate is None else ["--sleep", f"{job.writers * 1_000_000_000 // job.rate}ns"]
-        load = ["--clients", str(job.writers), "--msgs", str(messages), "--size", str(job.message_bytes), "--batch", str(job.window)]
+        pace = [] if job.rate is None else ["--throughput", str(job.rate)]
+        load = ["--clients", str(job.writers), "--msgs", str(messages), "--size", f"{job.message_bytes}B", "--batch", str(job.window)]
         stream = ["--create", "--maxbytes", "64GB", "--no-progress"]
         server = ["--server", f"nats://127.0.0.1:{job.broker.port}"]
-        return ["nats", *server, "bench", "js", "pub", "async", "plimsoll-tools", *load, *stream, *pause]
+        return ["nats", *server, "bench", "js", "pub", "async", "plimsoll-tools", *load, *stream, *pace]
 
     # One thread of Go for its one core, as the broker has; and no folder of settings in the user's home.
     env = {"GOMAXPROCS": "1", "XDG_CONFIG_HOME": str(job.stem.parent / "nats-settings"), "NO_COLOR": "1"}
@@ -118,11 +118,16 @@ def nats_bench(job):
 
 
 def read_nats_bench(text):
-    """The first line of figures is of all clients together. It reports no latency of asynchronous publishes."""
-    found = re.search(r"stats: ([0-9,]+) msgs/sec", text)
+    """Its latencies are those of a whole batch, from its first message to its last answer, without the time slept."""
+    found = re.search(r"stats: ([0-9,]+) msgs/sec(.*)", text)
     if found is None:
         raise Failure("nats bench did not say its rate; its output is beside the record")
-    return report(float(found[1].replace(",", "")), None, None)
+    # With several clients they are on a line of their own, with one client behind its rate.
+    of_several = re.search(r"latencies per operation (.*)", text)
+    latencies = of_several[1] if of_several else found[2]
+    us = {name.lower(): float(value.replace(",", "")) for name, value in re.findall(r"\b(max|P50|P99|P99\.9):? ([0-9.,]+)us", latencies)}
+    percentiles = {name: round(us[name] / 1000, 4) for name in QUANTILES if name in us}
+    return report(float(found[1].replace(",", "")), None, {name: percentiles.get(name) for name in QUANTILES} if us else None)
 
 
 PLIMSOLL = ROOT / "target/release/plimsoll"

@@ -157,7 +157,7 @@ fn a_confirmation_is_shown_where_there_is_one() {
     let mut run = example::failed_run();
     let unconfirmed = text::trial(&run, false, TELLERS);
     assert!(!unconfirmed.contains("confirm"), "{unconfirmed}");
-    let mut confirm = example::latency((31.25, 47.5), (1.0, 2.0)).newest;
+    let mut confirm = example::latency((31.5, 47.5), (1.0, 2.0)).newest;
     confirm.from_schedule.censored = 7;
     run.latency.confirm = Some(confirm);
     let rendered = rendered(std::slice::from_ref(&run), None);
@@ -170,7 +170,7 @@ fn a_confirmation_is_shown_where_there_is_one() {
         for shown in [
             "confirm, from the schedule",
             "confirm, from the write",
-            "31.25",
+            "31.5",
         ] {
             assert!(page.contains(shown), "{shown}: {page}");
         }

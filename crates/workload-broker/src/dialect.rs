@@ -40,10 +40,16 @@ pub struct Fault(pub String);
 pub trait Dialect: Send {
     /// Appends the first bytes of the connection; later steps of the greeting follow from [`Dialect::received`].
     fn open(&mut self, out: &mut Vec<u8>);
-    /// Appends a message with this body. The broker's answer names `tag`. Only after [`Heard::Ready`].
+    /// Appends a message with this body. The broker's answer names `tag`. Only after [`Heard::Ready`]. [`Dialect::flush`]
+    /// must follow before the bytes are written.
     fn publish(&mut self, out: &mut Vec<u8>, body: &[u8], tag: u64);
-    /// Appends the settlement of these messages (acknowledgement, commit or cursor; may be nothing).
+    /// Appends the settlement of these messages (acknowledgement, commit or cursor; may be nothing). [`Dialect::flush`]
+    /// must follow.
     fn settle(&mut self, out: &mut Vec<u8>, handles: &[u64]);
+    /// Completes what [`Dialect::publish`] and [`Dialect::settle`] began, for protocols that say one thing for several
+    /// messages. Called once after the messages of one write, with the same `out`, and for a reader after each read, when
+    /// its messages are settled that can be.
+    fn flush(&mut self, _out: &mut Vec<u8>) {}
     /// Takes what arrived, in any pieces. Appends to `out` what the protocol wants answered (PONG, heartbeat).
     fn received(
         &mut self,

@@ -1,6 +1,7 @@
 //! Workload `broker`: queues and streams of message brokers, by the clock.
 //!
-//! - [`dialect`]: a broker's protocol as a machine without I/O: [`amqp`], [`fibril`], [`mqtt`], [`nats`], [`resp`];
+//! - [`dialect`]: a broker's protocol as a machine without I/O: [`amqp`], [`fibril`], [`kafka`], [`mqtt`], [`nats`],
+//!   [`resp`];
 //! - [`schedule`]: when each message of a writer is due;
 //! - [`message`]: what a message contains, and how a reader checks it;
 //! - [`marks`]: which messages were written, confirmed, refused and delivered, and what follows from that;
@@ -19,6 +20,7 @@ pub mod dialect;
 mod faults;
 pub mod fibril;
 pub mod guarantee;
+pub mod kafka;
 mod link;
 pub mod load;
 mod login;
@@ -47,7 +49,9 @@ mod writer;
 use std::sync::Arc;
 
 use plimsoll_document::Tell;
-use plimsoll_workload::{About, Key, Parameter, Plan, Refusal, Rule, Values, Work, Workload};
+use plimsoll_workload::{
+    About, Key, Manifest, Parameter, Plan, Refusal, Rule, Values, Work, Workload,
+};
 
 pub use login::Login;
 
@@ -78,6 +82,10 @@ impl Workload for Broker {
 
     fn variables(&self) -> &'static [&'static str] {
         &["LEVEL", "DATA_DIR"]
+    }
+
+    fn offers(&self, manifest: &Manifest) -> Vec<String> {
+        manifest::offers(manifest)
     }
 
     fn teller(&self) -> Option<&'static dyn Tell> {

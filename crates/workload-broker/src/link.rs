@@ -1,5 +1,7 @@
 //! Which machine speaks for a writer or a reader of a trial.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use plimsoll_core::session::Endpoint;
 use plimsoll_workload::Refusal;
 
@@ -7,6 +9,7 @@ use crate::Login;
 use crate::amqp::{Amqp, AmqpConfig, Declare, Offset, QueueKind};
 use crate::dialect::{Dialect, Role, Shape};
 use crate::fibril;
+use crate::kafka;
 use crate::load::{BrokerLoad, Spoken};
 use crate::mqtt::{Mqtt, MqttConfig, Qos};
 use crate::nats;
@@ -14,6 +17,8 @@ use crate::resp;
 
 /// The name of the field of an endpoint that has who we are.
 const LOGIN: &str = "login";
+/// The group that has the offsets of a queue in Kafka. They are by topic, so trials do not meet.
+const KAFKA_GROUP: &str = "plimsoll";
 
 /// What the connections of a trial have in common.
 #[derive(Debug, Clone)]
@@ -48,7 +53,7 @@ impl Links {
     pub(crate) fn new(load: &BrokerLoad, to: &Endpoint, readers: u32) -> Result<Self, Refusal> {
         let spoken = load.spoken.ok_or_else(|| {
             Refusal::new(
-                "--url: say what the broker speaks with --dialect nats|resp|amqp|mqtt|fibril",
+                "--url: say what the broker speaks with --dialect nats|resp|amqp|mqtt|fibril|kafka",
             )
         })?;
         let mut fields = to.headers.iter();
@@ -90,6 +95,11 @@ impl Links {
             Spoken::Mqtt => Box::new(Mqtt::new(self.mqtt(Role::Writer)).map_err(refuse)?),
             Spoken::Fibril => {
                 Box::new(fibril::Writer::new(self.fibril(), confirms).map_err(refuse)?)
+            }
+            Spoken::Kafka => {
+                let setup = self.kafka()?;
+                let partition = number % setup.partitions;
+                Box::new(kafka::Writer::new(setup, partition, confirms).map_err(refuse)?)
             }
         })
     }
@@ -139,6 +149,18 @@ impl Links {
                     fibril::Settling::None
                 };
                 Box::new(fibril::Reader::new(self.fibril(), settling, prefetch).map_err(refuse)?)
+            }
+            Spoken::Kafka => {
+                let reading = if is_queue {
+                    kafka::Reading::Shared {
+                        group: KAFKA_GROUP.to_owned(),
+                        number,
+                        readers: self.readers,
+                    }
+                } else {
+                    kafka::Reading::Every
+                };
+                Box::new(kafka::Reader::new(self.kafka()?, reading, prefetch).map_err(refuse)?)
             }
         })
     }
@@ -232,6 +254,35 @@ impl Links {
             }),
         }
     }
+
+    /// A connection that says how much of the topic is not settled, and makes none.
+    ///
+    /// # Errors
+    /// As for the others.
+    pub(crate) fn kafka_asker(&self) -> Result<kafka::Asker, Refusal> {
+        kafka::Asker::new(&self.queue, KAFKA_GROUP).map_err(refuse)
+    }
+
+    fn kafka(&self) -> Result<kafka::Setup, Refusal> {
+        if self.login.is_some() {
+            return Err(Refusal::new(
+                "--login-password: we do not log in to Kafka; give the address of a listener without SASL",
+            ));
+        }
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
+        let began_ms = since_1970.map_or(0, |since| since.as_millis());
+        Ok(kafka::Setup {
+            topic: self.queue.clone(),
+            partitions: match self.load.shape() {
+                // Those of all tests of a queue are as many, also of the one without readers.
+                Shape::Queue => self.load.readers.max(1),
+                // One log, as the other brokers' streams are.
+                Shape::Stream => 1,
+            },
+            syncs_each: self.load.level == "durable",
+            began_ms: i64::try_from(began_ms).unwrap_or(i64::MAX),
+        })
+    }
 }
 
 fn small(number: u32) -> u16 {
@@ -255,4 +306,59 @@ pub(crate) fn login(text: &str) -> Result<Login, Refusal> {
         user: user.to_owned(),
         password: password.to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_workload::{Value, Values};
+
+    use super::*;
+
+    fn links(dialect: &str, test: &str, login: Option<&str>) -> Links {
+        let word = |text: &str| Value::Word(text.to_owned());
+        let values = Values::default()
+            .with("dialect", word(dialect))
+            .with("test", word(test));
+        let load = BrokerLoad::of(&values).unwrap();
+        let nowhere = Endpoint {
+            host: String::new(),
+            path: String::new(),
+            headers: Vec::new(),
+        };
+        Links::new(&load, &told(nowhere, 7, login), load.readers_of(2)).unwrap()
+    }
+
+    #[test]
+    fn every_dialect_has_machines_for_queues_and_streams() {
+        for dialect in Spoken::NAMES {
+            for test in ["steady", "fanout"] {
+                let links = links(dialect, test, None);
+                for number in 0..2 {
+                    assert!(links.writer(number).is_ok(), "{dialect} {test}");
+                    assert!(links.reader(number).is_ok(), "{dialect} {test}");
+                }
+            }
+            assert!(
+                links(dialect, "publish", None).writer(1).is_ok(),
+                "{dialect}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_topic_of_kafka_is_the_same_for_all_tests_of_a_queue() {
+        let partitions = |test| links("kafka", test, None).kafka().unwrap().partitions;
+        assert_eq!(["steady", "publish", "fanout"].map(partitions), [2, 2, 1]);
+    }
+
+    #[test]
+    fn kafka_has_no_login() {
+        let links = links("kafka", "steady", Some("anna:hidden"));
+        let why = links.writer(0).err().unwrap().to_string();
+        assert!(
+            why.starts_with("--login-password: ") && !why.contains("hidden"),
+            "{why}"
+        );
+        assert!(links.kafka_asker().is_ok(), "nobody gets as far");
+    }
 }

@@ -18,6 +18,8 @@ pub(crate) const WINDOWS: [u64; 4] = [1, 64, 1_024, 4_096];
 pub(crate) const MESSAGE_MIN_BYTES: u64 = HEADER_BYTES as u64;
 /// The largest message that all brokers take.
 pub(crate) const MESSAGE_MAX_BYTES: u64 = 4 << 20;
+/// The usual window.
+const WINDOW: u32 = 1_024;
 const DELIVER_P99_MS: f64 = 100.0;
 const CONFIRM_P99_MS: f64 = 250.0;
 
@@ -34,12 +36,21 @@ pub enum Spoken {
     Mqtt,
     /// Fibril's protocol.
     Fibril,
+    /// Kafka's protocol.
+    Kafka,
 }
 
 impl Spoken {
     /// Their names in manifests, on the command line and in results.
-    pub(crate) const NAMES: [&'static str; 5] = ["nats", "resp", "amqp", "mqtt", "fibril"];
-    const ALL: [Self; 5] = [Self::Nats, Self::Resp, Self::Amqp, Self::Mqtt, Self::Fibril];
+    pub(crate) const NAMES: [&'static str; 6] = ["nats", "resp", "amqp", "mqtt", "fibril", "kafka"];
+    const ALL: [Self; 6] = [
+        Self::Nats,
+        Self::Resp,
+        Self::Amqp,
+        Self::Mqtt,
+        Self::Fibril,
+        Self::Kafka,
+    ];
 
     /// The one of that name.
     #[must_use]
@@ -148,9 +159,9 @@ impl BrokerLoad {
             deliver_at: values.word("deliver_at").and_then(Kept::by_name),
             writers: small("writers").unwrap_or(2),
             readers: small("readers").unwrap_or(2),
-            rate: small("rate"),
+            rate: rate(values.number("rate"))?,
             message_bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
-            window: small("confirm").filter(|_| !values.flag("unconfirmed")),
+            window: (!values.flag("unconfirmed")).then(|| small("confirm").unwrap_or(WINDOW)),
             prefetch: small("prefetch").unwrap_or(512),
             spacing: if values.flag("poisson") {
                 Spacing::Poisson
@@ -248,6 +259,22 @@ impl BrokerLoad {
         }
         gates.push((Metric::ErrorRate, 0.0));
         Slo::from_gates("broker", &gates)
+    }
+}
+
+/// Whole messages per second; other workloads have fractions of them.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a whole number within these bounds"
+)]
+fn rate(given: Option<f64>) -> Result<Option<u32>, Refusal> {
+    match given {
+        None => Ok(None),
+        Some(rate) if rate.fract() == 0.0 && (1.0..=1e7).contains(&rate) => Ok(Some(rate as u32)),
+        Some(rate) => Err(Refusal(format!(
+            "--rate {rate}: give a whole number of messages per second, from 1 to 10,000,000"
+        ))),
     }
 }
 

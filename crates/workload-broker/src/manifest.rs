@@ -107,6 +107,15 @@ pub(crate) fn levels(manifest: &Manifest) -> Vec<Level<'_>> {
     lines.into_iter().filter_map(Level::parse).collect()
 }
 
+/// The levels that a target has, with what each promises, and those that it does not have.
+pub(crate) fn offers(manifest: &Manifest) -> Vec<String> {
+    let levels = manifest.list("levels").unwrap_or_default();
+    let levels = levels.into_iter().map(|line| format!("--level {line}"));
+    let without = manifest.list("without").unwrap_or_default();
+    let without = without.into_iter().map(|line| format!("n/a {line}"));
+    levels.chain(without).collect()
+}
+
 /// What the manifest settles for a load with this level.
 ///
 /// # Errors

@@ -39,12 +39,13 @@ const LEVELS: [Choice; 7] = [
     ),
 ];
 
-const DIALECTS: [Choice; 5] = [
+const DIALECTS: [Choice; 6] = [
     Choice::new("nats", "NATS with JetStream"),
     Choice::new("resp", "Streams of Redis and Valkey"),
     Choice::new("amqp", "AMQP 0-9-1, RabbitMQ"),
     Choice::new("mqtt", "MQTT 5"),
     Choice::new("fibril", "Fibril's protocol"),
+    Choice::new("kafka", "Kafka's protocol"),
 ];
 
 const CONFIRMED: [Choice; 4] = [
@@ -148,10 +149,7 @@ pub(crate) const PARAMETERS: [Parameter; 18] = [
         fits: &[of_tests(&["fanout"])],
         ..Parameter::new(
             "rate",
-            Kind::Whole {
-                least: 1,
-                most: 10_000_000,
-            },
+            Kind::Number,
             "Messages per second; the load is then readers",
         )
     },

@@ -157,6 +157,7 @@ impl Reader {
             let settled = u64::try_from(self.handles.len()).unwrap_or(0);
             self.marks.settled(settled);
         }
+        line.dialect.flush(&mut line.out);
     }
 
     pub(crate) fn claim(&mut self) -> Claim {

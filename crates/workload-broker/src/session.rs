@@ -291,7 +291,7 @@ impl Session for BrokerSession {
     fn settled(&self) -> bool {
         match &self.part {
             Part::Writer(writer) if self.line.is_open() => {
-                writer.has_written_all() && self.shared.nothing_is_awaited()
+                writer.is_done() && self.shared.nothing_is_awaited()
             }
             Part::Reader(_) if self.line.is_open() => self.shared.nothing_is_awaited(),
             _ => true,

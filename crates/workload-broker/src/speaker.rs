@@ -60,6 +60,7 @@ impl Speaker for Asks {
             Spoken::Nats => nats_messages(stream, &links),
             Spoken::Resp => resp_messages(stream, &links),
             Spoken::Amqp => amqp_messages(stream, &links),
+            Spoken::Kafka => kafka_messages(stream, &links),
             // mosquitto counts only over all topics, and Fibril has no question for it.
             Spoken::Mqtt | Spoken::Fibril => return Findings::Null,
         };
@@ -126,6 +127,15 @@ fn amqp_messages(stream: &mut TcpStream, links: &Links) -> Result<u64, String> {
             .ok_or("the broker did not say the queue's depth")?;
         asker.close(out);
         Ok(Some(u64::from(depth.ready)))
+    })
+}
+
+fn kafka_messages(stream: &mut TcpStream, links: &Links) -> Result<u64, String> {
+    let mut asker = links.kafka_asker().map_err(|why| why.to_string())?;
+    let mut out = Vec::new();
+    asker.open(&mut out);
+    exchange(stream, out, |bytes, out| {
+        asker.received(bytes, out).map_err(|fault| fault.0)
     })
 }
 

@@ -146,8 +146,9 @@ impl Writer {
         !self.batch.is_empty()
     }
 
-    pub(crate) fn has_written_all(&self) -> bool {
-        !self.is_writing() && self.schedule.peek().is_none()
+    /// Whether it has written all its messages, and all of them are answered.
+    pub(crate) fn is_done(&self) -> bool {
+        !self.is_writing() && self.schedule.peek().is_none() && self.unconfirmed.len() == 0
     }
 
     /// Makes the messages that are due and may be written ready to be written together.
@@ -161,11 +162,11 @@ impl Writer {
             && self.schedule.peek().is_some_and(|due| due.at_ns <= now_ns)
         {
             let Some(due) = self.schedule.take() else {
-                return;
+                break;
             };
             // A schedule and its marks number alike. If the marks are full, so is the account: write no more.
             if self.marks.due(due.measured) != Some(due.number) {
-                return;
+                break;
             }
             let stamp = Stamp {
                 writer: self.marks.writer(),
@@ -182,6 +183,7 @@ impl Writer {
             self.batch.push(due);
             room -= 1;
         }
+        dialect.flush(&mut self.bytes);
     }
 
     pub(crate) fn transmit(&self) -> Option<Transmit<'_>> {

@@ -88,6 +88,12 @@ pub trait Workload: Sync {
         None
     }
 
+    /// What a target with this manifest can be measured with, and what it does not have and why: a line each, for the list
+    /// of this workload's targets.
+    fn offers(&self, _manifest: &Manifest) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The ids of all cases that a target with this manifest has, and so may deviate from.
     fn case_ids(&self, values: &Values, _manifest: &Manifest) -> Vec<String> {
         let suite = self.suite(values, None);

@@ -175,17 +175,60 @@ mod tests {
 
     #[test]
     fn memory_is_no_disk() {
-        let shared = Path::new("/dev/shm");
-        match file_system(shared) {
-            Ok(found) if found.kind == "tmpfs" => {
-                assert!(found.in_memory && found.device.is_none());
-                let why = found.no_device.expect("a reason");
-                assert_eq!(why, "tmpfs keeps its files in memory");
-            }
-            other => plimsoll_testing::skipped!("/dev/shm is no tmpfs: {other:?}"),
-        }
         let proc = file_system(Path::new("/proc")).expect("mounted");
         assert_eq!(proc.no_device.as_deref(), Some("proc has no block device"));
+        let shared = Path::new("/dev/shm");
+        if !shared.is_dir() {
+            plimsoll_testing::skipped!("there is no /dev/shm");
+            return;
+        }
+        let found = file_system(shared).expect("known");
+        if found.kind != "tmpfs" {
+            plimsoll_testing::skipped!("/dev/shm is no tmpfs: {found:?}");
+            return;
+        }
+        assert!(found.in_memory && found.device.is_none(), "{found:?}");
+        let why = found.no_device.expect("a reason");
+        assert_eq!(why, "tmpfs keeps its files in memory");
+    }
+
+    /// Unmounts when the test ends, however it ends.
+    struct Mounted(PathBuf);
+
+    impl Drop for Mounted {
+        fn drop(&mut self) {
+            nix::mount::umount(&self.0).expect("unmounted");
+        }
+    }
+
+    #[test]
+    fn an_overlay_writes_to_the_device_of_its_upper_folder() {
+        use nix::mount::{MsFlags, mount};
+        let folder = tempfile::tempdir().expect("temp");
+        let at = |name: &str| folder.path().join(name);
+        for name in ["lower", "upper", "work", "point"] {
+            std::fs::create_dir(at(name)).expect("made");
+        }
+        let option = |name: &str| format!("{name}dir={}", at(name).display());
+        let options = ["lower", "upper", "work"].map(option).join(",");
+        let flags = MsFlags::empty();
+        let kind = Some("overlay");
+        if let Err(error) = mount(kind, &at("point"), kind, flags, Some(options.as_str())) {
+            plimsoll_testing::skipped!("no overlay can be mounted: {error}");
+            return;
+        }
+        let _mounted = Mounted(at("point"));
+        let upper = file_system(&at("upper")).expect("known");
+        let overlay = file_system(&at("point")).expect("known");
+        assert_eq!(overlay.kind, "overlay");
+        assert_eq!(overlay.device, upper.device);
+        assert_eq!(overlay.in_memory, upper.in_memory);
+        // As in a container, where the path is one of the host's.
+        std::fs::rename(at("upper"), at("elsewhere")).expect("renamed");
+        let overlay = file_system(&at("point")).expect("known");
+        assert_eq!(overlay.device, None);
+        let why = overlay.no_device.expect("a reason");
+        assert!(why.ends_with("upper is not visible"), "{why}");
     }
 
     /// Devices as sysfs shows them: sda with a partition, an array of two disks, and logical volumes on them.

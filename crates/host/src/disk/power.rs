@@ -32,6 +32,7 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, fallocate};
+use nix::libc::off_t;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::stat::makedev;
 
@@ -244,7 +245,7 @@ fn nameless(path: &Path, bytes: u64) -> io::Result<File> {
     let file = made.map_err(with_path("making the image", path))?;
     std::fs::remove_file(path).map_err(with_path("removing the image's name", path))?;
     let whole_blocks = bytes - bytes % u64::from(BLOCK_BYTES);
-    let length = i64::try_from(whole_blocks).map_err(io::Error::other)?;
+    let length = off_t::try_from(whole_blocks).map_err(io::Error::other)?;
     let taken = fallocate(&file, FallocateFlags::empty(), 0, length);
     taken.map_err(|error| {
         let error = io::Error::from(error);

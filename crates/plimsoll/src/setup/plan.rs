@@ -324,7 +324,7 @@ mod tests {
             ("ws --test fanout --rate 0", "--rate 0"),
             (
                 "echo --test storm",
-                "--test is for --workload ws, http, this is echo",
+                "--test is for --workload ws, http, broker, this is echo",
             ),
             ("stt --audio nowhere.wav", "--audio nowhere.wav"),
             ("http --test storm", "--test storm: give one of rate, post"),

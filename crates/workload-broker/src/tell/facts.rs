@@ -58,7 +58,13 @@ pub(super) fn rates(broker: &BrokerRecord) -> Vec<[String; 3]> {
         row("published", broker.published_per_s),
         row("confirmed", broker.confirmed_per_s),
     ];
-    rows.extend(broker.delivered_per_s.map(|rate| row("delivered", rate)));
+    // Each reader of a stream should get all that is offered.
+    let each = broker.delivered_per_reader_per_s.is_some();
+    let arrivals = if each { broker.readers.max(1) } else { 1 };
+    rows.extend(broker.delivered_per_s.map(|rate| {
+        let share = of_offered(rate / f64::from(arrivals));
+        ["delivered".to_owned(), number(rate), share]
+    }));
     if let Some([least, most]) = broker.delivered_per_reader_per_s {
         rows.push(row("delivered to the reader with the least", least));
         rows.push(row("delivered to the reader with the most", most));

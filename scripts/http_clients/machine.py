@@ -147,7 +147,13 @@ class Ran:
             process = subprocess.Popen(
                 pinned(core, command), stdout=file, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env={**os.environ, **(env or {})}
             )
-            _, status, usage = os.wait4(process.pid, 0)
+            try:
+                _, status, usage = os.wait4(process.pid, 0)
+            except BaseException:
+                # Somebody has ended this script.
+                process.kill()
+                process.wait()
+                raise
         self.wall_s = time.monotonic() - began
         self.cpu_us = round((usage.ru_utime + usage.ru_stime) * 1e6)
         self.text = pathlib.Path(output).read_text().partition("\n")[2]

@@ -1,6 +1,7 @@
 //! The server's side of a WebSocket connection, for the sink of a calibration. It costs as little as possible, so it
 //! trusts the client: it expects whole masked messages and checks no rule that the engine's own client keeps.
 
+use plimsoll_core::profile::Profile;
 use plimsoll_core::speaker::{After, Speaker};
 
 use crate::websocket::handshake::accept_for;
@@ -55,6 +56,12 @@ impl<S: Speaker> Speaker for Upgraded<S> {
         match &mut request[end + 4..] {
             [] => After::GoOn,
             rest => self.speaker.heard(rest, out),
+        }
+    }
+
+    fn unasked(&mut self, now_ns: u64, profile: &Profile, out: &mut Vec<u8>) {
+        if self.request.is_none() {
+            self.speaker.unasked(now_ns, profile, out);
         }
     }
 }

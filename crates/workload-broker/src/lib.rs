@@ -8,10 +8,12 @@
 //! - [`backlog`]: what the broker holds, and whether it grows;
 //! - [`guarantee`]: what the broker promises, and which promises may be compared;
 //! - [`word`]: the one word that sums a trial up;
-//! - `writer`, `reader`, `session`, `machines`: these together, as the engine drives them.
+//! - `writer`, `reader`, `session`, `machines`: these together, as the engine drives them;
+//! - `calibrate`: what they cost.
 
 pub mod amqp;
 pub mod backlog;
+mod calibrate;
 mod decimal;
 pub mod dialect;
 #[cfg(test)]
@@ -47,7 +49,9 @@ mod writer;
 use std::sync::Arc;
 
 use plimsoll_document::Tell;
-use plimsoll_workload::{About, Key, Manifest, Parameter, Plan, Refusal, Rule, Values, Workload};
+use plimsoll_workload::{
+    About, Key, Manifest, Parameter, Plan, Refusal, Rule, Values, Work, Workload,
+};
 
 pub use login::Login;
 
@@ -90,5 +94,9 @@ impl Workload for Broker {
 
     fn plan(&self, values: Values) -> Result<Arc<dyn Plan>, Refusal> {
         Ok(Arc::new(plan::BrokerPlan::new(values)?))
+    }
+
+    fn works(&self) -> &'static [&'static dyn Work] {
+        &calibrate::WORKS
     }
 }

@@ -65,6 +65,11 @@ pub trait Work: fmt::Debug + Send + Sync {
         Reach::OneCore
     }
 
+    /// What its load and its costs count.
+    fn counts(&self) -> Counts {
+        Counts::Written
+    }
+
     /// Whether the sink answers every frame. The client then counts as on time only if all are answered.
     fn all_are_answered(&self) -> bool {
         true
@@ -94,6 +99,16 @@ pub enum Reach {
     AllCores,
 }
 
+/// What a load and its costs count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counts {
+    /// What the client writes. Its send lag says how late it was.
+    Written,
+    /// What the sink sends by the clock, and the client takes. When a frame was due at the sink is in the frame, so the
+    /// latency from there says how late it was taken. A frame counts if it was due in the measured window.
+    Taken,
+}
+
 /// The sessions that the engine drives.
 pub struct Sessions {
     /// Their machines.
@@ -109,6 +124,8 @@ pub enum Flow {
     Messages(Messages),
     /// It opens and closes connections.
     Connections(Connections),
+    /// It takes messages that the sink sends by the clock.
+    Deliveries(Deliveries),
 }
 
 impl Flow {
@@ -121,6 +138,10 @@ impl Flow {
                 f64::from(flow.connections) * NS_PER_S as f64 / flow.period_ns as f64
             }
             Self::Connections(flow) => f64::from(flow.per_s),
+            Self::Deliveries(flow) => {
+                let messages = f64::from(flow.connections) * f64::from(flow.batch);
+                messages * NS_PER_S as f64 / flow.period_ns as f64
+            }
         }
     }
 }
@@ -191,6 +212,23 @@ pub struct Connections {
     pub linger: Duration,
     /// How long the server has to answer the close.
     pub farewell: Duration,
+}
+
+/// Messages that the sink sends by the clock, several at once. The loop reads them, and settles each batch with one write.
+#[derive(Debug, Clone)]
+pub struct Deliveries {
+    /// The connections.
+    pub connections: u32,
+    /// Time between two batches of a connection, ns. It is not zero.
+    pub period_ns: u64,
+    /// The messages of a batch.
+    pub batch: u32,
+    /// The bytes of a batch as it comes. It is not zero.
+    pub batch_bytes: usize,
+    /// How a connection is opened.
+    pub opening: Opening,
+    /// What the loop writes when it has read a batch.
+    pub settlement: Vec<u8>,
 }
 
 /// A server for the sink to play. One thread looks at all its connections at intervals.

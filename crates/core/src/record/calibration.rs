@@ -62,8 +62,8 @@ pub struct ClientCosts {
 /// and nothing else.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClientCost {
-    /// What the client does: `json` and `msgpack` send messages, `echo` sends and receives them, `connections` opens
-    /// and closes connections.
+    /// What the client does, in the words of its workload: `json` and `msgpack` send messages, `echo` sends and receives
+    /// them, `connections` opens and closes connections.
     pub work: String,
     /// What a load of this work counts.
     pub load_unit: LoadUnit,
@@ -87,7 +87,8 @@ pub struct ClientCost {
     pub engine_per_core_second: f64,
     /// The highest load at which one core of the engine was tried and was on time; `null` if it never was.
     pub on_time_load: Option<u32>,
-    /// Send lag at `on_time_load`.
+    /// Send lag at `on_time_load`. Of messages that the sink delivers: how late they were read, from when they were due at
+    /// the sink.
     pub send_lag_p99_us: Option<f64>,
 }
 

@@ -18,7 +18,7 @@ use plimsoll_host::signals::Stop;
 use plimsoll_workload::calibrate::{Answers, Flow, Messages, Opening, Server, Work};
 
 use super::sink::{Discarding, Sink};
-use super::{Settings, connections, go_on};
+use super::{Settings, connections, deliveries, go_on};
 use crate::error::{Error, Result};
 
 /// How long a bare loop runs before it is measured, as the engine does.
@@ -42,15 +42,20 @@ pub(super) fn run(
     go_on(stop)?;
     let flow = work.flow(amount);
     let per_s = flow.per_second();
+    let server = match &flow {
+        Flow::Messages(flow) => server(work, flow),
+        Flow::Connections(_) | Flow::Deliveries(_) => work.server(),
+    };
+    // Connections are open before the run begins.
+    let profile = Profile {
+        ramp_s: 0.0,
+        ..super::profile(amount, settings.seconds)
+    };
+    let sink = Sink::start(server, &profile, &settings.sink_cpus)?;
     match flow {
-        Flow::Connections(flow) => {
-            let sink = Sink::start(work.server(), &settings.sink_cpus)?;
-            connections::run(flow, &sink, settings, cpu)
-        }
-        Flow::Messages(flow) => {
-            let sink = Sink::start(server(work, &flow), &settings.sink_cpus)?;
-            Sending::new(flow, per_s).run(&sink, settings, cpu)
-        }
+        Flow::Connections(flow) => connections::run(flow, &sink, settings, cpu),
+        Flow::Messages(flow) => Sending::new(flow, per_s).run(&sink, settings, cpu),
+        Flow::Deliveries(flow) => deliveries::run(flow, &sink, settings, cpu),
     }
 }
 
@@ -219,7 +224,7 @@ pub(super) fn pace(
 }
 
 /// Opens a connection, and waits for the whole answer.
-fn open(stream: &mut TcpStream, opening: &Opening) -> std::io::Result<()> {
+pub(super) fn open(stream: &mut TcpStream, opening: &Opening) -> std::io::Result<()> {
     stream.write_all(&opening.request)?;
     let mut answer = Vec::new();
     while !answer.ends_with(opening.answer_end) {

@@ -10,6 +10,7 @@
 
 mod bare;
 mod connections;
+mod deliveries;
 mod reach;
 mod rounds;
 mod sink;
@@ -25,11 +26,11 @@ use plimsoll_engine::{Options, Report};
 use plimsoll_host::isolation::CpuList;
 use plimsoll_host::signals::Stop;
 use plimsoll_workload::Work;
-use plimsoll_workload::calibrate::Reach;
+use plimsoll_workload::calibrate::{Counts, Reach};
 
 use crate::error::{Error, Result};
 
-use bare::WARM_UP;
+use bare::{WARM_UP, us_each};
 use rounds::{Rounds, per_core_second};
 use sink::Sink;
 
@@ -80,7 +81,7 @@ pub enum CalibrationStep {
     Load {
         /// The load.
         load: u32,
-        /// 99th percentile of the send lag, µs.
+        /// 99th percentile of the send lag, µs; of messages that the sink sends, how late they were taken.
         send_lag_p99_us: f64,
         /// Share of its core that the busiest thread used.
         busy_share: f64,
@@ -187,9 +188,20 @@ pub fn round(
 pub fn engine_us_per_frame(work: &dyn Work, settings: &Settings, stop: &Stop) -> Result<f64> {
     let amount = work.amount(settings.sessions);
     let run = drive(work, amount, settings, &[first_cpu(settings)], stop)?;
-    let cost_us = run.report.cpu_us_per_frame();
-    cost_us
-        .ok_or_else(|| Error::Usage("the calibration sent nothing; see `plimsoll doctor`".into()))
+    cost_us(work, &run.report).ok_or_else(|| {
+        Error::Usage("the calibration moved no message; see `plimsoll doctor`".into())
+    })
+}
+
+/// CPU time of the engine in the window, for each frame of what the work counts.
+fn cost_us(work: &dyn Work, report: &Report) -> Option<f64> {
+    match work.counts() {
+        Counts::Written => report.cpu_us_per_frame(),
+        Counts::Taken => {
+            let taken = report.ledger.frames_answered;
+            (taken > 0).then(|| us_each(report.cpu_ns, taken))
+        }
+    }
 }
 
 /// The core on which costs are measured.
@@ -227,7 +239,7 @@ fn most(
     let mut least_load_lag_p99_us = 0.0;
     let found = search.greatest(|amount| {
         let run = drive(work, amount, settings, cpus, stop)?;
-        let tried = Tried::of(&run.report, run.all_there(work));
+        let tried = Tried::of(&run.report, work.counts(), run.all_there(work));
         on_step(&tried.as_step(work.load(amount)));
         // Without an answer yet, each load is lower than the one before.
         if tried.send_lag_p99_us.is_finite() {
@@ -277,8 +289,12 @@ struct Tried {
 
 impl Tried {
     /// `all_there` says whether the whole load was there.
-    fn of(report: &Report, all_there: bool) -> Self {
-        let lag = quantile_us(report.latency.histogram(Series::SendLag), 0.99);
+    fn of(report: &Report, counts: Counts, all_there: bool) -> Self {
+        let series = match counts {
+            Counts::Written => Series::SendLag,
+            Counts::Taken => Series::NewestFromSchedule,
+        };
+        let lag = quantile_us(report.latency.histogram(series), 0.99);
         let send_lag_p99_us = lag.unwrap_or(f64::INFINITY);
         Self {
             send_lag_p99_us,
@@ -330,23 +346,24 @@ fn drive(
     stop: &Stop,
 ) -> Result<Run> {
     go_on(stop)?;
-    let sink = Sink::start(work.server(), &settings.sink_cpus)?;
+    let mut profile = profile(amount, settings.seconds);
+    work.unit().shape(&mut profile);
+    let sink = Sink::start(work.server(), &profile, &settings.sink_cpus)?;
     let to = Endpoint {
         host: sink.address().to_string(),
         path: work.path().to_owned(),
         headers: Vec::new(),
     };
-    let mut profile = profile(amount, settings.seconds);
-    work.unit().shape(&mut profile);
     let sessions = work.sessions(amount, to, &profile);
     let options = Options {
         cpus: cpus.iter().map(|cpu| *cpu as usize).collect(),
         ..Options::new(sink.address(), sessions.count, profile)
     };
     let flag: &AtomicBool = &stop.flag();
-    let report = sessions
-        .machines
-        .run(&options, flag, &mut |_| ControlFlow::Continue(()))?;
+    let machines = sessions.machines;
+    // The sink has the clock of the run, so it is the run's company.
+    let part = machines.run_part(&sink, &options, flag, &mut |_| ControlFlow::Continue(()))?;
+    let report = machines.settle(part)?;
     Ok(Run {
         report,
         sessions: sessions.count,

@@ -1,12 +1,15 @@
 //! A receiver that costs as little as possible. One thread reads all its sockets at fixed intervals, and answers no
-//! more than the server that it plays would.
+//! more than the server that it plays would. A server that speaks unasked does so by the clock of the client's run.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
+use plimsoll_core::profile::Profile;
+use plimsoll_engine::Company;
+use plimsoll_engine::clock::Clock;
 use plimsoll_host::isolation::CpuList;
 use plimsoll_workload::calibrate::{After, Server, Speaker};
 
@@ -20,15 +23,17 @@ const BACKLOG: i32 = 4_096;
 pub(super) struct Sink {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
+    /// The clock of the client's run, once it has begun.
+    clock: Arc<OnceLock<Clock>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Sink {
-    /// Starts a sink on a free port of the loopback.
+    /// Starts a sink on a free port of the loopback, for a run with this profile.
     ///
     /// # Errors
     /// No port or no thread is available.
-    pub(super) fn start(server: Server, cpus: &CpuList) -> Result<Self> {
+    pub(super) fn start(server: Server, profile: &Profile, cpus: &CpuList) -> Result<Self> {
         let failed = |error: std::io::Error| {
             Error::Usage(format!("the calibration's sink could not start: {error}"))
         };
@@ -39,20 +44,26 @@ impl Sink {
         listener.set_nonblocking(true).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let stop = Arc::new(AtomicBool::new(false));
+        let clock = Arc::new(OnceLock::new());
         let thread = std::thread::Builder::new()
             .name("sink".to_owned())
             .spawn({
                 let (stop, cpus) = (Arc::clone(&stop), cpus.clone());
+                let times = Times {
+                    clock: Arc::clone(&clock),
+                    profile: profile.clone(),
+                };
                 move || {
                     // If the affinity is refused, that costs the client time, and the result shows it.
                     let _ = cpus.bind_this_thread();
-                    serve(server, &listener, &stop);
+                    serve(server, &listener, &times, &stop);
                 }
             })
             .map_err(failed)?;
         Ok(Self {
             address,
             stop,
+            clock,
             thread: Some(thread),
         })
     }
@@ -61,6 +72,19 @@ impl Sink {
     #[must_use]
     pub(super) fn address(&self) -> SocketAddr {
         self.address
+    }
+}
+
+/// The client's run and the sink share a clock, which starts when the run begins.
+impl Company for Sink {
+    fn begin(&self) -> std::io::Result<Clock> {
+        Ok(*self.clock.get_or_init(Clock::start))
+    }
+
+    fn settled(&self) {}
+
+    fn may_end(&self) -> bool {
+        true
     }
 }
 
@@ -73,10 +97,16 @@ impl Drop for Sink {
     }
 }
 
+/// The times of the client's run.
+struct Times {
+    clock: Arc<OnceLock<Clock>>,
+    profile: Profile,
+}
+
 /// The connection is over.
 struct Over;
 
-fn serve(mut server: Server, listener: &TcpListener, stop: &AtomicBool) {
+fn serve(mut server: Server, listener: &TcpListener, times: &Times, stop: &AtomicBool) {
     let mut connections: Vec<(TcpStream, Box<dyn Speaker>)> = Vec::new();
     let mut buffer = vec![0; 256 * 1024];
     let mut out = Vec::new();
@@ -88,16 +118,17 @@ fn serve(mut server: Server, listener: &TcpListener, stop: &AtomicBool) {
         }
         connections.retain_mut(|(stream, speaker)| {
             out.clear();
-            look(stream, &mut **speaker, &mut buffer, &mut out).is_ok()
+            look(stream, &mut **speaker, times, &mut buffer, &mut out).is_ok()
         });
         std::thread::sleep(server.pace);
     }
 }
 
-/// Reads everything that is there, and answers what is due.
+/// Reads everything that is there, and says what is due.
 fn look(
     stream: &mut TcpStream,
     speaker: &mut dyn Speaker,
+    times: &Times,
     buffer: &mut [u8],
     out: &mut Vec<u8>,
 ) -> std::result::Result<(), Over> {
@@ -114,6 +145,11 @@ fn look(
         if read < buffer.len() {
             break;
         }
+    }
+    if after == After::GoOn
+        && let Some(clock) = times.clock.get()
+    {
+        speaker.unasked(clock.now_ns(), &times.profile, out);
     }
     if !out.is_empty() {
         stream.write_all(out).map_err(|_| Over)?;
@@ -161,7 +197,66 @@ impl Speaker for Discarding {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+
+    /// Says at each look how many ms of the run's warm-up have passed.
+    struct Clockwork;
+
+    impl Speaker for Clockwork {
+        fn heard(&mut self, _bytes: &mut [u8], out: &mut Vec<u8>) -> After {
+            out.extend_from_slice(b"hello ");
+            After::GoOn
+        }
+
+        fn unasked(&mut self, now_ns: u64, profile: &Profile, out: &mut Vec<u8>) {
+            let warm_up_ns = now_ns.saturating_sub(profile.ramp_end_ns());
+            out.extend_from_slice(format!("{} ", warm_up_ns / 1_000_000).as_bytes());
+        }
+    }
+
+    #[test]
+    fn nothing_is_said_unasked_before_the_run_begins() {
+        let cpus = CpuList::allowed_to_us().expect("a machine");
+        let profile = Profile {
+            ramp_s: 0.02,
+            ..Profile::quick()
+        };
+        let server = Server::new(Duration::from_millis(1), || Clockwork);
+        let sink = Sink::start(server, &profile, &cpus).expect("a sink");
+        let mut stream = TcpStream::connect(sink.address()).expect("a connection");
+        stream.write_all(b"?").expect("written");
+        let mut heard = [0; 6];
+        stream.read_exact(&mut heard).expect("an answer");
+        assert_eq!(&heard, b"hello ");
+        let timeout = Some(Duration::from_millis(30));
+        stream.set_read_timeout(timeout).expect("a timeout");
+        let silent = stream.read(&mut heard).expect_err("nothing is said");
+        let kinds = [ErrorKind::WouldBlock, ErrorKind::TimedOut];
+        assert!(kinds.contains(&silent.kind()), "{silent}");
+        let clock = sink.begin().expect("a clock");
+        let mut said = String::new();
+        // Until 40 ms of the warm-up have passed, however slow this machine is.
+        while last_of(&said) < 40 && clock.now_ns() < 10_000_000_000 {
+            if let Ok(read) = stream.read(&mut heard) {
+                said.push_str(std::str::from_utf8(&heard[..read]).expect("digits"));
+            }
+        }
+        // It is asked at each look, in the ramp as well.
+        assert!(said.starts_with("0 "), "{said}");
+        assert!(last_of(&said) >= 40, "{said}");
+        // Whoever asks again gets the same clock.
+        let again = sink.begin().expect("a clock");
+        assert_eq!(again.epoch(), clock.epoch());
+    }
+
+    /// The last whole number.
+    fn last_of(said: &str) -> u64 {
+        let whole = said.trim_end_matches(|digit: char| digit.is_ascii_digit());
+        let last = whole.split_whitespace().last();
+        last.map_or(0, |number| number.parse().expect("a number"))
+    }
 
     #[test]
     fn what_is_discarded_is_answered_in_bytes() {

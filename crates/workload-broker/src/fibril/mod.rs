@@ -21,12 +21,14 @@
 mod frame;
 mod greeting;
 mod reader;
+mod server;
 mod setup;
 mod wire;
 mod writer;
 
 pub use frame::{Flaw, Frame, FrameReader, MESSAGE_MAX_BYTES};
 pub use reader::Reader;
+pub(crate) use server::{NotOurs, Server};
 pub use setup::{InvalidSetup, NAME_MAX_BYTES, PREFETCH_MAX, Settling, Setup, Tier};
 pub use writer::Writer;
 

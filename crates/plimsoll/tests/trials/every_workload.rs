@@ -7,6 +7,7 @@ use std::net::{TcpListener, TcpStream};
 
 use plimsoll_workload::Workload;
 use plimsoll_workload::calibrate::{After, Speaker, Work};
+use plimsoll_workload_broker::Broker;
 use plimsoll_workload_echo::Echo;
 use plimsoll_workload_http::Http;
 use plimsoll_workload_stt::Stt;
@@ -16,7 +17,7 @@ use serde_json::Value;
 use crate::support::records::expect_valid;
 use crate::support::{Plimsoll, shared_turn};
 
-const ALL: [&dyn Workload; 4] = [&Stt, &Echo, &Ws, &Http];
+const ALL: [&dyn Workload; 5] = [&Stt, &Echo, &Ws, &Http, &Broker];
 
 /// The server of a calibration's work, with a thread for each connection. Returns its URL.
 fn server_of(work: &'static dyn Work) -> String {
@@ -61,6 +62,14 @@ fn usual_work(workload: &'static dyn Workload) -> &'static dyn Work {
     *echo.or(works.first()).expect("it can be calibrated")
 }
 
+/// What its server must be asked for.
+fn flags_for(name: &str) -> &'static str {
+    match name {
+        "broker" => "--dialect fibril --test publish",
+        _ => "",
+    }
+}
+
 #[test]
 fn every_workload_of_the_command_is_here_and_has_its_flags() {
     let help = Plimsoll::plain(["run", "--help"]).run();
@@ -97,7 +106,8 @@ fn every_workload_is_measured_kept_and_shown() {
             let _turn = shared_turn();
             Plimsoll::measuring(words).run()
         };
-        let ended = trial("");
+        let given = flags_for(name);
+        let ended = trial(given);
         // What the verdict is says something about this machine only.
         assert!(
             matches!(ended.code(), Some(0 | 1 | 3)),
@@ -122,7 +132,9 @@ fn every_workload_is_measured_kept_and_shown() {
         {
             let value = parameters.and_then(|all| all.get(row.name));
             let has_usual = matches!(row.usual, plimsoll_workload::Usual::Value(_));
-            assert_eq!(value.is_some(), has_usual, "{name}: {}", row.name);
+            let is_given = given.contains(&format!("--{} ", row.flag()));
+            let expected = has_usual || is_given;
+            assert_eq!(value.is_some(), expected, "{name}: {}", row.name);
         }
         for page in ["summary.md", "report.html", "junit.xml", "step-summary.md"] {
             let text = ended.text_of(page);

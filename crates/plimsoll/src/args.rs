@@ -196,9 +196,9 @@ pub(crate) struct RunArgs {
     /// Target name, as shown by `plimsoll list`
     #[arg(required_unless_present_any = ["url", "manifest"], conflicts_with_all = ["url", "manifest"])]
     pub(crate) target: Option<String>,
-    /// Number of sessions; with --workload ws, the load of its test
+    /// Number of sessions; with --workload ws, the load of its test. Needed but with --set, which has loads of its own
     #[arg(long, visible_alias = "load", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=LOAD_MAX.into()))]
-    pub(crate) sessions: u32,
+    pub(crate) sessions: Option<u32>,
     #[command(flatten)]
     pub(crate) which: Which,
     #[command(flatten)]

@@ -140,6 +140,7 @@ impl Rig {
         Self {
             load: BrokerLoad {
                 test,
+                set: None,
                 spoken: Some(Spoken::Fibril),
                 level: "durable".to_owned(),
                 confirm_at: None,

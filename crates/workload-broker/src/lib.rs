@@ -40,6 +40,7 @@ pub mod resp;
 mod rig;
 pub mod schedule;
 mod session;
+pub mod sets;
 mod speaker;
 mod tell;
 mod unconfirmed;

@@ -9,6 +9,7 @@ use crate::dialect::Shape;
 use crate::guarantee::{Confirm, Guarantee, Kept, Times};
 use crate::message::HEADER_BYTES;
 use crate::schedule::{Bursts, Load};
+use crate::sets::Set;
 
 /// The sizes of test `sizes`, one trial each, in bytes.
 pub(crate) const SIZES_BYTES: [u64; 6] = [256, 1_024, 8_192, 65_536, 524_288, 1_048_576];
@@ -109,6 +110,8 @@ impl Test {
 pub struct BrokerLoad {
     /// What is tested.
     pub test: Test,
+    /// Several loads in place of one.
+    pub set: Option<Set>,
     /// What the broker speaks; unknown until its manifest or the user says it.
     pub spoken: Option<Spoken>,
     /// How the broker is set up.
@@ -153,6 +156,7 @@ impl BrokerLoad {
         let bytes = values.whole("message_bytes").unwrap_or(1_024);
         Ok(Self {
             test,
+            set: values.word("set").and_then(Set::by_name),
             spoken: values.word("dialect").and_then(Spoken::by_name),
             level: values.word("level").unwrap_or("durable").to_owned(),
             confirm_at: values.word("confirm_at").and_then(Confirm::by_name),

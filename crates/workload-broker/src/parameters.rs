@@ -20,6 +20,15 @@ const TESTS: [Choice; 6] = [
     Choice::new("windows", "Steady with four windows, one trial each"),
 ];
 
+const SETS: [Choice; 6] = [
+    Choice::new("smoke", "1,000 messages per second"),
+    Choice::new("baseline", "Five rates, unconfirmed"),
+    Choice::new("confirmed", "Five rates, and four windows at one rate"),
+    Choice::new("payload", "Six sizes at 4 MB/s"),
+    Choice::new("tiers", "Three rates with a wide window, for one level"),
+    Choice::new("fanout", "A stream to 1 to 256 readers"),
+];
+
 const LEVELS: [Choice; 7] = [
     Choice::new("durable", "Confirmed and delivered when on disk"),
     Choice::new("speculative", "Confirmed when on disk, delivered earlier"),
@@ -76,7 +85,7 @@ const BURST_MS: Kind = Kind::Whole {
 };
 
 /// The rows, each after those that it depends on.
-pub(crate) const PARAMETERS: [Parameter; 18] = [
+pub(crate) const PARAMETERS: [Parameter; 19] = [
     Parameter {
         value_name: "TEST",
         usual: Usual::Value("steady"),
@@ -84,6 +93,14 @@ pub(crate) const PARAMETERS: [Parameter; 18] = [
             "test",
             Kind::OneOf(&TESTS),
             "Test to run; it decides what --sessions counts",
+        )
+    },
+    Parameter {
+        value_name: "SET",
+        ..Parameter::new(
+            "set",
+            Kind::OneOf(&SETS),
+            "Set of loads, each three times, in place of --sessions; only for run",
         )
     },
     Parameter {

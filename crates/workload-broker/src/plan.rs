@@ -55,6 +55,7 @@ impl BrokerPlan {
         Ok(Row {
             name,
             plan: Broker.plan(values)?,
+            load: None,
         })
     }
 }
@@ -147,6 +148,13 @@ impl Plan for BrokerPlan {
     }
 
     fn series(&self) -> Result<Option<Series>, Refusal> {
+        if let Some(set) = self.load.set {
+            return Ok(Some(Series {
+                rows: set.rows(&self.values)?,
+                asked_by: "--set".to_owned(),
+                one_at_a_time: "one load at a time, without --set",
+            }));
+        }
         let (numbers, parameter, unit): (&[u64], _, _) = match self.load.test {
             Test::Sizes => (&SIZES_BYTES, "message_bytes", " B"),
             Test::Windows => (&WINDOWS, "confirm", " unconfirmed"),

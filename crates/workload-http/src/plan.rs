@@ -62,6 +62,7 @@ impl HttpPlan {
         Ok(Row {
             name,
             plan: Http.plan(values)?,
+            load: None,
         })
     }
 

@@ -103,7 +103,11 @@ impl WsPlan {
         // A message in another format has another size.
         let values = self.values.clone().without("message_bytes");
         let plan = Ws.plan(values.with(parameter, value))?;
-        Ok(Row { name, plan })
+        Ok(Row {
+            name,
+            plan,
+            load: None,
+        })
     }
 
     fn peer(&self, job: &Job) -> Peer {

@@ -253,6 +253,8 @@ pub struct Row {
     pub name: String,
     /// The plan.
     pub plan: Arc<dyn Plan>,
+    /// Its load; `None`: the one that the user gave.
+    pub load: Option<u32>,
 }
 
 /// What a trial has to show to its plan.

@@ -1,4 +1,4 @@
-//! `plimsoll run` of a series: one trial for each of its plans at one load, all in one result folder.
+//! `plimsoll run` of a series: one trial for each of its plans, all in one result folder.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -32,14 +32,16 @@ pub(super) fn run(
     let mut trials: Vec<StoredTrial> = Vec::new();
     let mut cut_short = None;
     for ((number, trials_left), row) in (1..).zip((1..=count(rows)).rev()).zip(rows) {
+        // The command has given each row a load.
+        let load = row.load.unwrap_or_default();
         keeper.trial_begins(&TrialBegins {
             number,
-            sessions: args.sessions,
+            sessions: load,
             why: &row.name,
             trials_left,
             ..TrialBegins::default()
         });
-        match one(args.sessions, conditions, subject, row, &mut keeper, stop) {
+        match one(load, conditions, subject, row, &mut keeper, stop) {
             Ok(outcome) => {
                 let trial = outcome.trial.clone();
                 let interrupted = trial.interrupted;

@@ -23,6 +23,7 @@ const FETCH_TICKS: u64 = 200;
 
 fn load() -> BrokerLoad {
     BrokerLoad {
+        set: None,
         test: Test::Steady,
         spoken: Some(Spoken::Kafka),
         level: "ephemeral".to_owned(),

@@ -232,6 +232,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let end = Instant::now();
     while end.elapsed() < Duration::from_millis(500) {
         reader.turn(&mut seen)?;
+        reader.machine.flush(&mut reader.out);
     }
     report(count, &seen, took_ms);
     Ok(())

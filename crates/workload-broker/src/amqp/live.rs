@@ -50,9 +50,17 @@ impl<D: Dialect> Live<D> {
     }
 
     pub(crate) fn publish(&mut self, body: &[u8]) {
+        self.publish_all(&[body]);
+    }
+
+    /// Publishes several messages by one write.
+    pub(crate) fn publish_all(&mut self, bodies: &[impl AsRef<[u8]>]) {
         let mut out = Vec::new();
-        self.last_tag += 1;
-        self.client.publish(&mut out, body, self.last_tag);
+        for body in bodies {
+            self.last_tag += 1;
+            self.client.publish(&mut out, body.as_ref(), self.last_tag);
+        }
+        self.client.flush(&mut out);
         self.write(&out);
     }
 
@@ -83,6 +91,7 @@ impl<D: Dialect> Live<D> {
                 })
                 .unwrap();
             self.client.settle(&mut out, &handles);
+            self.client.flush(&mut out);
             self.write(&out);
         }
     }

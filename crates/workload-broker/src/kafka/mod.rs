@@ -51,6 +51,8 @@ mod asker_tests;
 #[cfg(test)]
 mod greeting_tests;
 #[cfg(test)]
+mod live;
+#[cfg(test)]
 mod reader_tests;
 #[cfg(test)]
 mod session_tests;

@@ -95,10 +95,6 @@ impl Image {
     /// # Errors
     /// [`why_not`] has a reason, the size is below [`BYTES_MIN`], or there is not enough space.
     pub fn make(at: &Path, bytes: u64) -> io::Result<Self> {
-        Self::make_named(at, bytes, &left_behind::fresh_name())
-    }
-
-    fn make_named(at: &Path, bytes: u64, name: &str) -> io::Result<Self> {
         if let Some(why) = why_not() {
             return Err(io::Error::new(io::ErrorKind::Unsupported, why));
         }
@@ -108,7 +104,7 @@ impl Image {
         }
         left_behind::remove_from(at);
         let at = at.canonicalize().map_err(with_path("opening", at))?;
-        let point = at.join(name);
+        let point = at.join(left_behind::fresh_name());
         let device = LoopDevice::attach(&nameless(&point, bytes)?)?;
         make_file_system(device.path())?;
         let made = std::fs::DirBuilder::new().mode(0o755).create(&point);

@@ -54,6 +54,7 @@ keys() {
         case $workload in
             http) of_workload=$http_checker ;;
             ws) of_workload=$ws_checker ;;
+            broker) of_workload=none ;;
             *) of_workload=$stt_checker ;;
         esac
         # shellcheck disable=SC2086  # paths without blanks

@@ -10,14 +10,12 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
+use plimsoll_host::data_folder::{Data, DataFolder};
 use plimsoll_host::isolation::CpuList;
-use plimsoll_host::process::{Child, Launch, StopSignal, choose_port};
+use plimsoll_host::process::{Ask, Child, Launch, Ready, StopSignal, choose_port};
 use plimsoll_host::signals::Stop;
 
 use super::subject::{Bench, Ended, Environment, Server, Subject};
-
-/// Until a target is ready. No contract sets a time, and a virtual machine that shares its core with a compiler takes its time.
-const READY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A target's program, as its manifest and its workload's contract describe it.
 #[derive(Debug, Clone)]
@@ -36,6 +34,12 @@ pub struct Program {
     pub stop_signal: StopSignal,
     /// The path that answers 200 once it is ready.
     pub health_path: &'static str,
+    /// How it is asked over a connection whether it is ready, if it has no such path.
+    pub ask: Option<Ask>,
+    /// What it needs of a folder for its data, if it writes any. Each start gets a fresh one beside its log.
+    pub data: Option<Data>,
+    /// How long it may take until it is ready.
+    pub start_timeout: Duration,
     /// The variables by which it gets further ports.
     pub ports: Vec<&'static str>,
     /// The one of them whose port is for HTTP about itself; where it is none of them, the main port is.
@@ -86,13 +90,15 @@ impl Laboratory {
         let program = &self.program;
         let port = choose_port().map_err(|error| error.to_string())?;
         let number = self.starts.fetch_add(1, Ordering::Relaxed);
-        let log = self
-            .logs
-            .join(format!("{number:03}-target"))
-            .join("target.log");
+        let logs = self.logs.join(format!("{number:03}-target"));
+        let log = logs.join("target.log");
+        let data = program.data.as_ref();
+        let data = data.map(|data| DataFolder::make(data, &logs)).transpose();
+        let data = data.map_err(|error| error.to_string())?;
         let mut launch = Launch::new(&program.name, &program.command, &program.folder, &log);
         launch.env_remove.clone_from(&program.unset);
-        launch.env = pairs(&program.environment);
+        launch.env = data.iter().map(DataFolder::variable).collect();
+        launch.env.extend(pairs(&program.environment));
         launch.env.push(("PORT".into(), port.to_string()));
         let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let mut others = BTreeMap::new();
@@ -111,6 +117,7 @@ impl Laboratory {
             address: at(port),
             http: *others.get(program.http_port).unwrap_or(&at(port)),
             others,
+            data,
         })
     }
 }
@@ -121,6 +128,18 @@ struct Launched {
     address: SocketAddr,
     http: SocketAddr,
     others: Others,
+    // Declared after the child, so that it is dropped later.
+    data: Option<DataFolder>,
+}
+
+impl Launched {
+    /// What shows that it is ready.
+    fn ready(&self, program: &Program) -> Ready {
+        match &program.ask {
+            Some(ask) => Ready::Asked(self.address, ask.clone()),
+            None => Ready::Get(format!("http://{}{}", self.http, program.health_path)),
+        }
+    }
 }
 
 /// Further addresses by the variable of their port.
@@ -146,21 +165,21 @@ fn pairs(environment: &Environment) -> Vec<(String, String)> {
 impl Bench for Laboratory {
     fn start(&self, environment: &Environment) -> Result<Box<dyn Server>, String> {
         let mut launched = self.launch(environment)?;
-        let health = format!("http://{}{}", launched.http, self.program.health_path);
+        let ready = launched.ready(&self.program);
         launched
             .child
-            .wait_ready(&health, READY_TIMEOUT, &self.stop)
+            .wait_ready(&ready, self.program.start_timeout, &self.stop)
             .map_err(|error| error.to_string())?;
         Ok(Box::new(Process::of(launched, self.program.stop_signal)))
     }
 
     fn start_refused(&self, environment: &Environment, limit: Duration) -> Result<Ended, String> {
-        let Launched { mut child, .. } = self.launch(environment)?;
-        match wait(&mut child, limit)? {
+        let mut launched = self.launch(environment)?;
+        match wait(&mut launched.child, limit)? {
             None => Err(format!("it still runs after {} s", limit.as_secs())),
             Some(status) => Ok(Ended {
                 exit_code: status.code(),
-                output: std::fs::read_to_string(child.log()).unwrap_or_default(),
+                output: std::fs::read_to_string(launched.child.log()).unwrap_or_default(),
             }),
         }
     }
@@ -187,6 +206,8 @@ struct Process {
     address: SocketAddr,
     http: SocketAddr,
     others: Others,
+    // Declared after the child, so that it is dropped later.
+    _data: Option<DataFolder>,
 }
 
 impl Process {
@@ -196,6 +217,7 @@ impl Process {
             address,
             http,
             others,
+            data,
         } = launched;
         Self {
             pid: child.pid(),
@@ -205,6 +227,7 @@ impl Process {
             address,
             http,
             others,
+            _data: data,
         }
     }
 
@@ -270,6 +293,9 @@ mod tests {
             unset: Vec::new(),
             stop_signal: StopSignal::Usr1,
             health_path: "/health",
+            ask: None,
+            data: None,
+            start_timeout: LIMIT,
             ports: vec!["METRICS_PORT", "OTHER_PORT"],
             http_port: "METRICS_PORT",
         };
@@ -311,6 +337,38 @@ mod tests {
             error.contains("exit code 3") && error.contains("no such model"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_program_gets_a_fresh_folder_for_its_data_at_each_start() {
+        let folder = tempfile::tempdir().expect("temp");
+        let script =
+            "test -z \"$(ls -A \"$DATA_DIR\")\" && echo x >\"$DATA_DIR/0\"; echo \"$? $DATA_DIR\"";
+        let mut laboratory = laboratory(folder.path(), script);
+        laboratory.program.data = Some(Data {
+            at: None,
+            least_free_bytes: 1,
+            on_disk: false,
+        });
+        let started = || {
+            let ended = laboratory.start_refused(&Environment::new(), LIMIT);
+            let output = ended.expect("ends").output;
+            let (code, path) = output.trim().split_once(' ').expect("two words");
+            assert_eq!(code, "0", "{output}");
+            PathBuf::from(path)
+        };
+        let (one, two) = (started(), started());
+        assert!(one != two && one.starts_with(folder.path().canonicalize().expect("there")));
+        assert!(!one.exists() && !two.exists());
+    }
+
+    #[test]
+    fn a_program_has_its_own_time_to_become_ready() {
+        let folder = tempfile::tempdir().expect("temp");
+        let mut laboratory = laboratory(folder.path(), "exec sleep 60");
+        laboratory.program.start_timeout = Duration::from_millis(50);
+        let error = laboratory.start(&Environment::new()).err().expect("late");
+        assert!(error.contains("was not ready within 50ms"), "{error}");
     }
 
     #[test]

@@ -29,17 +29,24 @@ pub enum Series {
     /// Time that a due frame waited for the target, because its socket was full or the protocol demanded an answer first:
     /// the target's back-pressure.
     SendWait,
+    /// Arrival of a confirmation minus the scheduled time of the frame that it confirms. Some targets, such as brokers,
+    /// answer a frame twice: they confirm it to its sender, and they deliver it, which is the answer.
+    ConfirmFromSchedule,
+    /// The same, from that frame's write.
+    ConfirmFromWrite,
 }
 
 impl Series {
     /// All series, in the order in which they are stored and written.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::NewestFromSchedule,
         Self::NewestFromWrite,
         Self::OldestFromSchedule,
         Self::OldestFromWrite,
         Self::SendLag,
         Self::SendWait,
+        Self::ConfirmFromSchedule,
+        Self::ConfirmFromWrite,
     ];
 
     /// Its tag in interval logs.
@@ -52,16 +59,26 @@ impl Series {
             Self::OldestFromWrite => "oldest_from_write",
             Self::SendLag => "send_lag",
             Self::SendWait => "send_wait",
+            Self::ConfirmFromSchedule => "confirm_from_schedule",
+            Self::ConfirmFromWrite => "confirm_from_write",
         }
+    }
+
+    /// Whether only some workloads have it. Interval logs leave it out where it has no sample.
+    #[must_use]
+    pub fn is_optional(self) -> bool {
+        matches!(self, Self::ConfirmFromSchedule | Self::ConfirmFromWrite)
     }
 }
 
-/// One histogram per series, and how many samples of the newest and of the oldest frame are only lower bounds.
+/// One histogram per series, and how many samples are only lower bounds.
 #[derive(Debug, Clone)]
 pub struct LatencySet {
-    histograms: Box<[Histogram<u64>; 6]>,
-    /// Samples of unanswered frames: the time waited, a lower bound.
+    histograms: Box<[Histogram<u64>; Series::ALL.len()]>,
+    /// Samples of unanswered frames in the series of the newest and of the oldest frame: the time waited, a lower bound.
     censored: u64,
+    /// Samples of unconfirmed frames in the series of the confirmation: the time waited, a lower bound.
+    unconfirmed: u64,
 }
 
 impl Default for LatencySet {
@@ -77,21 +94,24 @@ impl LatencySet {
         Self {
             histograms: Box::new(Series::ALL.map(|_| empty_histogram())),
             censored: 0,
+            unconfirmed: 0,
         }
     }
 
-    /// Rebuilds a set from what [`LatencySet::histogram`] and [`LatencySet::censored`] returned; `None` if a histogram
-    /// exceeds the range of this set.
+    /// Rebuilds a set from what [`LatencySet::histogram`], [`LatencySet::censored`] and [`LatencySet::unconfirmed`]
+    /// returned; `None` if a histogram exceeds the range of this set.
     #[must_use]
     pub fn of(
         histograms: impl IntoIterator<Item = (Series, Histogram<u64>)>,
         censored: u64,
+        unconfirmed: u64,
     ) -> Option<Self> {
         let mut set = Self::new();
         for (series, histogram) in histograms {
             set.histograms[series as usize].add(&histogram).ok()?;
         }
         set.censored = censored;
+        set.unconfirmed = unconfirmed;
         Some(set)
     }
 
@@ -107,7 +127,8 @@ impl LatencySet {
         }
     }
 
-    /// Records an unanswered frame with the time we waited for it, in all four latency series.
+    /// Records an unanswered frame with the time we waited for it, in the four series of the newest and of the oldest
+    /// frame. A frame that was confirmed but never delivered is unanswered, too.
     pub fn record_unanswered(&mut self, from_schedule_ns: u64, from_write_ns: u64) {
         self.record_ns(Series::NewestFromSchedule, from_schedule_ns);
         self.record_ns(Series::OldestFromSchedule, from_schedule_ns);
@@ -116,16 +137,29 @@ impl LatencySet {
         self.censored += 1;
     }
 
+    /// Records a frame that was never confirmed with the time we waited for the confirmation, in both confirm series.
+    pub fn record_unconfirmed(&mut self, from_schedule_ns: u64, from_write_ns: u64) {
+        self.record_ns(Series::ConfirmFromSchedule, from_schedule_ns);
+        self.record_ns(Series::ConfirmFromWrite, from_write_ns);
+        self.unconfirmed += 1;
+    }
+
     /// The histogram of a series, with values in microseconds.
     #[must_use]
     pub fn histogram(&self, series: Series) -> &Histogram<u64> {
         &self.histograms[series as usize]
     }
 
-    /// The number of unanswered frames among the samples.
+    /// The number of unanswered frames among the samples of the newest and of the oldest frame.
     #[must_use]
     pub fn censored(&self) -> u64 {
         self.censored
+    }
+
+    /// The number of unconfirmed frames among the samples of the confirmation.
+    #[must_use]
+    pub fn unconfirmed(&self) -> u64 {
+        self.unconfirmed
     }
 
     /// Adds the samples of another set.
@@ -137,6 +171,7 @@ impl LatencySet {
             }
         }
         self.censored += other.censored;
+        self.unconfirmed += other.unconfirmed;
     }
 
     /// Removes all samples but keeps the memory.
@@ -147,21 +182,24 @@ impl LatencySet {
             }
         }
         self.censored = 0;
+        self.unconfirmed = 0;
     }
 
-    /// The percentiles of the four latency series, as the result shows them.
+    /// The percentiles of the latency series, as the result shows them.
     #[must_use]
     pub fn summary(&self) -> Latency {
-        let quantiles = |series| Quantiles::of(self.histogram(series), self.censored);
+        let dual = |[from_schedule, from_write]: [Series; 2], censored| Dual {
+            from_schedule: Quantiles::of(self.histogram(from_schedule), censored),
+            from_write: Quantiles::of(self.histogram(from_write), censored),
+        };
+        let newest = [Series::NewestFromSchedule, Series::NewestFromWrite];
+        let oldest = [Series::OldestFromSchedule, Series::OldestFromWrite];
+        let confirm = [Series::ConfirmFromSchedule, Series::ConfirmFromWrite];
+        let with_confirm = !self.histogram(Series::ConfirmFromSchedule).is_empty();
         Latency {
-            newest: Dual {
-                from_schedule: quantiles(Series::NewestFromSchedule),
-                from_write: quantiles(Series::NewestFromWrite),
-            },
-            oldest: Dual {
-                from_schedule: quantiles(Series::OldestFromSchedule),
-                from_write: quantiles(Series::OldestFromWrite),
-            },
+            newest: dual(newest, self.censored),
+            oldest: dual(oldest, self.censored),
+            confirm: with_confirm.then(|| dual(confirm, self.unconfirmed)),
             // A set does not know which of its samples are of which second.
             worst_second_p99_ms: None,
         }
@@ -180,6 +218,9 @@ pub struct Latency {
     pub newest: Dual,
     /// Latency of the first frame that an answer covers.
     pub oldest: Dual,
+    /// Latency of the confirmation of a frame; `null` if no frame was confirmed or waited for a confirmation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm: Option<Dual>,
     /// Latency of the newest frame from the schedule, 99th percentile of the second in which it was greatest; `null` in
     /// results of earlier versions.
     #[serde(default)]
@@ -212,7 +253,8 @@ pub struct Quantiles {
     pub max_ms: Option<f64>,
     /// Number of samples.
     pub count: u64,
-    /// How many samples are of unanswered frames: their latency is only known to be at least the recorded value.
+    /// How many samples are of unanswered frames, in `confirm` of unconfirmed ones: their latency is only known to be at
+    /// least the recorded value.
     pub censored: u64,
 }
 
@@ -271,6 +313,8 @@ pub fn quantile_us(histogram: &Histogram<u64>, quantile: f64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::profile::NS_PER_MS;
 
@@ -309,6 +353,105 @@ mod tests {
         assert_eq!(a.censored(), 1);
         a.clear();
         assert_eq!(a.histogram(Series::SendLag).len(), 0);
+    }
+
+    #[test]
+    fn a_series_has_its_place_and_its_own_tag() {
+        for (place, series) in Series::ALL.into_iter().enumerate() {
+            assert_eq!(series as usize, place);
+            let same_tag = |other: &Series| other.tag() == series.tag();
+            assert_eq!(
+                Series::ALL.iter().filter(|other| same_tag(other)).count(),
+                1
+            );
+        }
+    }
+
+    #[test]
+    fn unconfirmed_frames_are_in_the_percentiles_of_the_confirmation_only() {
+        let mut set = LatencySet::new();
+        assert_eq!(set.summary().confirm, None);
+        set.record_unanswered(3_000 * NS_PER_MS, 3_000 * NS_PER_MS);
+        assert_eq!(set.summary().confirm, None);
+        for _ in 0..98 {
+            set.record_ns(Series::ConfirmFromSchedule, 5 * NS_PER_MS);
+            set.record_ns(Series::ConfirmFromWrite, 4 * NS_PER_MS);
+        }
+        for _ in 0..2 {
+            set.record_unconfirmed(9_000 * NS_PER_MS, 8_000 * NS_PER_MS);
+        }
+        assert_eq!((set.censored(), set.unconfirmed()), (1, 2));
+        let Latency {
+            newest, confirm, ..
+        } = set.summary();
+        let Dual {
+            from_schedule,
+            from_write,
+        } = confirm.unwrap();
+        assert_eq!((from_schedule.count, from_schedule.censored), (100, 2));
+        assert_eq!((from_write.count, from_write.censored), (100, 2));
+        assert!(from_schedule.p50_ms.unwrap() < 5.1 && from_write.p50_ms.unwrap() < 4.1);
+        assert!(from_schedule.p99_ms.unwrap() >= 9_000.0);
+        assert!((8_000.0..8_100.0).contains(&from_write.p99_ms.unwrap()));
+        let newest = newest.from_schedule;
+        assert_eq!((newest.count, newest.censored), (1, 1));
+        set.clear();
+        assert_eq!((set.unconfirmed(), set.summary().confirm), (0, None));
+    }
+
+    #[test]
+    fn a_record_without_a_confirmation_is_that_of_earlier_versions() {
+        let mut set = LatencySet::new();
+        set.record_ns(Series::NewestFromSchedule, NS_PER_MS);
+        let earlier = serde_json::to_value(set.summary()).unwrap();
+        assert!(earlier.get("confirm").is_none());
+        let read: Latency = serde_json::from_value(earlier).unwrap();
+        assert_eq!(read, set.summary());
+        set.record_unconfirmed(NS_PER_MS, NS_PER_MS);
+        let later = serde_json::to_value(set.summary()).unwrap();
+        assert_eq!(later["confirm"]["from_write"]["censored"], 1);
+        assert_eq!(
+            serde_json::from_value::<Latency>(later).unwrap(),
+            set.summary()
+        );
+    }
+
+    /// What may be recorded, and into which of two sets.
+    fn samples() -> impl Strategy<Value = Vec<(usize, u64, bool)>> {
+        let of_series = 0..Series::ALL.len() + 2;
+        let sample = (of_series, 0_u64..8_000_000_000_000, any::<bool>());
+        prop::collection::vec(sample, 0..200)
+    }
+
+    fn record(into: &mut LatencySet, what: usize, value_ns: u64) {
+        match Series::ALL.get(what) {
+            Some(series) => into.record_ns(*series, value_ns),
+            None if what == Series::ALL.len() => into.record_unanswered(value_ns, value_ns / 2),
+            None => into.record_unconfirmed(value_ns, value_ns / 2),
+        }
+    }
+
+    proptest! {
+        /// A set is rebuilt from what it shows, and two sets merged are the one that has all samples.
+        #[test]
+        fn parts_merged_and_rebuilt_are_the_whole(samples in samples()) {
+            let (mut whole, mut first, mut second) = (LatencySet::new(), LatencySet::new(), LatencySet::new());
+            for (what, value_ns, to_first) in samples {
+                record(&mut whole, what, value_ns);
+                record(if to_first { &mut first } else { &mut second }, what, value_ns);
+            }
+            first.merge(&second);
+            let shown = Series::ALL.map(|series| (series, first.histogram(series).clone()));
+            let rebuilt = LatencySet::of(shown, first.censored(), first.unconfirmed()).unwrap();
+            for set in [&first, &rebuilt] {
+                prop_assert_eq!(set.summary(), whole.summary());
+                prop_assert_eq!(set.censored(), whole.censored());
+                prop_assert_eq!(set.unconfirmed(), whole.unconfirmed());
+                for series in Series::ALL {
+                    prop_assert_eq!(set.histogram(series), whole.histogram(series));
+                }
+            }
+        }
     }
 
     #[test]

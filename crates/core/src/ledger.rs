@@ -20,7 +20,7 @@ const OPEN_GAPS_MAX: usize = 1024;
 /// What was due, sent, answered, lost, duplicated and reordered. Frames, partials and errors are those of the measured
 /// window. Sessions, protocol faults and checked content are those of the whole trial, because they are wrong whenever
 /// they happen.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ledger {
     /// Frames whose scheduled time lies in the measured window.
     pub frames_due: u64,
@@ -64,6 +64,11 @@ pub struct Ledger {
     pub bytes_sent: u64,
     /// Bytes read from sockets in the whole trial.
     pub bytes_received: u64,
+    /// How fast what the target holds grew over the measured window, as a share of the rate: the lower end of the 95 %
+    /// interval of its slope. 0.01 is one more held for each hundred due, for certain. Negative if what it holds may have
+    /// shrunk. `null` if the workload does not determine it, or if the window was too short for an interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backlog_slope: Option<f64>,
     /// Why sessions failed or died, and what the protocol faults were, each with its count.
     pub reasons: BTreeMap<String, u64>,
 }
@@ -126,7 +131,8 @@ impl Ledger {
         self.content_wrong += audit.wrong;
     }
 
-    /// Adds the totals of another engine thread.
+    /// Adds the totals of another engine thread. The slope of a backlog is no total: it is known once all parts of a trial
+    /// are merged. If only one side has it, it stays; of two, the greater.
     pub fn merge(&mut self, other: &Self) {
         self.frames_due += other.frames_due;
         self.frames_sent += other.frames_sent;
@@ -148,6 +154,8 @@ impl Ledger {
         self.partials_in_all += other.partials_in_all;
         self.bytes_sent += other.bytes_sent;
         self.bytes_received += other.bytes_received;
+        let slopes = self.backlog_slope.into_iter().chain(other.backlog_slope);
+        self.backlog_slope = slopes.reduce(f64::max);
         for (reason, count) in &other.reasons {
             self.because_of(reason, *count);
         }

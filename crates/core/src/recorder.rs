@@ -54,6 +54,14 @@ impl<C> Recorder<C> {
         }
     }
 
+    /// Records that a measured frame was confirmed, with its age at that time.
+    pub fn confirmed(&mut self, ages: Ages) {
+        self.interval
+            .record_ns(Series::ConfirmFromSchedule, ages.from_schedule_ns);
+        self.interval
+            .record_ns(Series::ConfirmFromWrite, ages.from_write_ns);
+    }
+
     /// Records that this many measured frames were named for the first time. Together they had been unanswered for
     /// `latency_ns` since they were written.
     pub fn resided(&mut self, frames: u64, latency_ns: u128) {
@@ -101,11 +109,35 @@ impl<C> Recorder<C> {
     }
 }
 
-/// The age of a frame when its answer came.
+/// The age of a frame when its answer or its confirmation came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ages {
     /// Age since its scheduled time.
     pub from_schedule_ns: u64,
     /// Age since it was written.
     pub from_write_ns: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_confirmation_is_no_answer() {
+        let mut recorder = Recorder::<()>::default();
+        recorder.confirmed(Ages {
+            from_schedule_ns: 7_000,
+            from_write_ns: 5_000,
+        });
+        let max_us = |series| recorder.interval.histogram(series).max();
+        assert_eq!(max_us(Series::ConfirmFromSchedule), 7);
+        assert_eq!(max_us(Series::ConfirmFromWrite), 5);
+        for series in Series::ALL
+            .into_iter()
+            .filter(|series| !series.is_optional())
+        {
+            assert!(recorder.interval.histogram(series).is_empty(), "{series:?}");
+        }
+        assert_eq!(recorder.ledger, Ledger::default());
+    }
 }

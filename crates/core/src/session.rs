@@ -170,6 +170,13 @@ pub trait Session: Send {
     /// What to write now, if anything.
     fn transmit(&mut self, now_ns: u64) -> Option<Transmit<'_>>;
 
+    /// When further measured frames were due that [`Session::transmit`] returned together with the one that it names. A
+    /// session whose frames are due closer together than the engine looks at it writes several at once. Their lateness is
+    /// recorded with that of the first; they were held back no longer than it. Asked before [`Session::sent`].
+    fn dues(&self) -> &[u64] {
+        &[]
+    }
+
     /// Called when the socket has taken everything that [`Session::transmit`] returned. `write_ns` is the time just
     /// before the write that took the last byte.
     fn sent(&mut self, write_ns: u64, recorder: &mut Recorder<Self::Claim>);

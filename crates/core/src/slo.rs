@@ -15,6 +15,8 @@ pub enum Metric {
     Newest(Percentile),
     /// Latency of the oldest frame of an answer.
     Oldest(Percentile),
+    /// Latency of the confirmation of a frame.
+    Confirm(Percentile),
     /// Latency of the newest frame of an answer, 99th percentile of the second in which it was greatest.
     WorstSecond,
     /// Errors and protocol faults per partial.
@@ -33,6 +35,10 @@ pub enum Metric {
     ContentWrong,
     /// Share of the due frames that were not answered rightly: 1 - answered / due.
     Shortfall,
+    /// How fast what the target holds grows, as a share of the rate: 0.005 is one more held for each 200 frames due. The
+    /// number is the lower end of the slope's 95 % interval, because only what is certain should fail. The workload
+    /// computes it.
+    BacklogSlope,
 }
 
 /// A percentile that a gate can look at.
@@ -98,7 +104,8 @@ impl Metric {
     pub fn all() -> impl Iterator<Item = Self> {
         let newest = Percentile::ALL.iter().map(|(p, _)| Self::Newest(*p));
         let oldest = Percentile::ALL.iter().map(|(p, _)| Self::Oldest(*p));
-        newest.chain(oldest).chain([
+        let confirm = Percentile::ALL.iter().map(|(p, _)| Self::Confirm(*p));
+        newest.chain(oldest).chain(confirm).chain([
             Self::WorstSecond,
             Self::ErrorRate,
             Self::FramesLost,
@@ -108,6 +115,7 @@ impl Metric {
             Self::SessionsDied,
             Self::ContentWrong,
             Self::Shortfall,
+            Self::BacklogSlope,
         ])
     }
 
@@ -117,6 +125,7 @@ impl Metric {
         match self {
             Self::Newest(percentile) => format!("newest_{}_ms", percentile.name()),
             Self::Oldest(percentile) => format!("oldest_{}_ms", percentile.name()),
+            Self::Confirm(percentile) => format!("confirm_{}_ms", percentile.name()),
             Self::WorstSecond => "worst_second_p99_ms".to_owned(),
             Self::ErrorRate => "error_rate".to_owned(),
             Self::FramesLost => "frames_lost".to_owned(),
@@ -126,6 +135,7 @@ impl Metric {
             Self::SessionsDied => "sessions_died".to_owned(),
             Self::ContentWrong => "content_wrong".to_owned(),
             Self::Shortfall => "shortfall".to_owned(),
+            Self::BacklogSlope => "backlog_slope".to_owned(),
         }
     }
 
@@ -139,6 +149,7 @@ impl Metric {
         match self {
             Self::Newest(percentile) => percentile.of(&latency.newest.from_schedule),
             Self::Oldest(percentile) => percentile.of(&latency.oldest.from_schedule),
+            Self::Confirm(percentile) => percentile.of(&latency.confirm.as_ref()?.from_schedule),
             Self::WorstSecond => latency.worst_second_p99_ms,
             Self::ErrorRate => ledger.error_rate(),
             Self::FramesLost => Some(ledger.frames_lost as f64),
@@ -149,6 +160,7 @@ impl Metric {
             Self::ContentWrong => Some(ledger.content_wrong as f64),
             Self::Shortfall => (ledger.frames_due > 0)
                 .then(|| 1.0 - ledger.frames_answered as f64 / ledger.frames_due as f64),
+            Self::BacklogSlope => ledger.backlog_slope,
         }
     }
 
@@ -156,7 +168,7 @@ impl Metric {
     #[must_use]
     pub fn samples_needed(self) -> Option<u64> {
         match self {
-            Self::Newest(percentile) | Self::Oldest(percentile) => {
+            Self::Newest(percentile) | Self::Oldest(percentile) | Self::Confirm(percentile) => {
                 Some(percentile.samples_needed())
             }
             Self::WorstSecond => Some(Percentile::P99.samples_needed()),

@@ -33,8 +33,9 @@ pub trait Tell: Sync {
     }
 
     /// The names of the parameters that a command repeats the measurement with, in its order: those that have a flag
-    /// beside the others. What a series of trials varies by itself has none.
-    fn repeated_with<'a>(&self, parameters: &'a Parameters) -> Vec<&'a str> {
+    /// beside the others. What a series of trials varies by itself has none. `started` is whether Plimsoll started the
+    /// target, whose manifest then says what is a parameter only for a server that runs already.
+    fn repeated_with<'a>(&self, parameters: &'a Parameters, _started: bool) -> Vec<&'a str> {
         parameters.keys().map(String::as_str).collect()
     }
 

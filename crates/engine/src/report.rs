@@ -253,6 +253,7 @@ mod tests {
         series: usize,
         value_ns: u64,
         unanswered: bool,
+        unconfirmed: bool,
         reason: Option<usize>,
         residence_ns: u128,
     }
@@ -262,16 +263,20 @@ mod tests {
             0..Series::ALL.len(),
             0_u64..8_000_000_000_000,
             any::<bool>(),
+            any::<bool>(),
             prop::option::of(0_usize..3),
             any::<u64>(),
         );
-        let event = event.prop_map(|(series, value_ns, unanswered, reason, residence)| Event {
-            series,
-            value_ns,
-            unanswered,
-            reason,
-            residence_ns: u128::from(residence) << 32,
-        });
+        let event = event.prop_map(
+            |(series, value_ns, unanswered, unconfirmed, reason, residence)| Event {
+                series,
+                value_ns,
+                unanswered,
+                unconfirmed,
+                reason,
+                residence_ns: u128::from(residence) << 32,
+            },
+        );
         prop::collection::vec((any::<usize>(), event), 0..200)
     }
 
@@ -286,6 +291,9 @@ mod tests {
         if event.unanswered {
             ledger.frames_lost += 1;
             latency.record_unanswered(event.value_ns, event.value_ns / 2);
+        }
+        if event.unconfirmed {
+            latency.record_unconfirmed(event.value_ns, event.value_ns / 2);
         }
         if let Some(reason) = event.reason {
             ledger.sessions_died += 1;

@@ -15,8 +15,18 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Serialize, Deserialize)]
 struct WireLatencies {
     censored: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    unconfirmed: u64,
     /// The histograms, by the tag of their series.
     histograms: BTreeMap<String, String>,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 pub(crate) fn serialize<S: Serializer>(set: &LatencySet, to: S) -> Result<S::Ok, S::Error> {
@@ -35,6 +45,7 @@ pub(crate) fn serialize<S: Serializer>(set: &LatencySet, to: S) -> Result<S::Ok,
     }
     let told = WireLatencies {
         censored: set.censored(),
+        unconfirmed: set.unconfirmed(),
         histograms,
     };
     told.serialize(to)
@@ -48,7 +59,7 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<LatencyS
             .map_err(|why| D::Error::custom(format!("the histogram {tag}: {why}")))?;
         histograms.push(histogram);
     }
-    LatencySet::of(histograms, told.censored)
+    LatencySet::of(histograms, told.censored, told.unconfirmed)
         .ok_or_else(|| D::Error::custom("a histogram reaches beyond the range of latencies"))
 }
 

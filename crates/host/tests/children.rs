@@ -1,7 +1,7 @@
 //! Tests real children: started, watched, and ended with everything that they started.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_host::Error;
 use plimsoll_host::isolation::CpuList;
-use plimsoll_host::process::{Child, Launch, StopSignal, last_lines};
+use plimsoll_host::process::{Ask, Child, Launch, Ready, StopSignal, last_lines};
 use plimsoll_host::signals::Stop;
 use plimsoll_testing::eventually;
 
@@ -49,7 +49,11 @@ fn a_child_that_exits_at_once_is_an_error_with_its_log_and_status() {
     let mut child = start(folder.path(), "echo PORT is not a number >&2; exit 2");
     let asked = Instant::now();
     let error = child
-        .wait_ready("http://127.0.0.1:9/health", PATIENCE, &Stop::new())
+        .wait_ready(
+            &Ready::get("http://127.0.0.1:9/health"),
+            PATIENCE,
+            &Stop::new(),
+        )
         .expect_err("not ready");
     assert!(
         asked.elapsed() < PATIENCE / 2,
@@ -68,7 +72,11 @@ fn a_child_killed_by_a_signal_says_so() {
     let folder = tempfile::tempdir().expect("temp");
     let mut child = start(folder.path(), "kill -SEGV $$");
     let error = child
-        .wait_ready("http://127.0.0.1:9/health", PATIENCE, &Stop::new())
+        .wait_ready(
+            &Ready::get("http://127.0.0.1:9/health"),
+            PATIENCE,
+            &Stop::new(),
+        )
         .expect_err("not ready");
     assert!(error.to_string().contains("killed by SIGSEGV"), "{error}");
 }
@@ -79,7 +87,7 @@ fn a_child_that_never_becomes_ready_is_an_error_that_tells_the_last_answer() {
     let mut child = start(folder.path(), "echo starting; exec sleep 600");
     lines(&child, 1);
     let nobody = child.wait_ready(
-        "http://127.0.0.1:9/health",
+        &Ready::get("http://127.0.0.1:9/health"),
         Duration::from_millis(50),
         &Stop::new(),
     );
@@ -88,8 +96,8 @@ fn a_child_that_never_becomes_ready_is_an_error_that_tells_the_last_answer() {
         text.contains("nothing answered") && text.ends_with("starting"),
         "{text}"
     );
-    let url = health_server(u32::MAX);
-    let draining = child.wait_ready(&url, Duration::from_millis(200), &Stop::new());
+    let health = Ready::get(health_server(u32::MAX));
+    let draining = child.wait_ready(&health, Duration::from_millis(200), &Stop::new());
     let text = draining.expect_err("not ready").to_string();
     assert!(text.contains("the last answer was 503"), "{text}");
 }
@@ -102,11 +110,76 @@ fn a_child_is_ready_when_its_health_is_200() {
     // Its start counts, not when we began to ask.
     std::thread::sleep(Duration::from_millis(30));
     let took = child
-        .wait_ready(&health_server(3), PATIENCE, &Stop::new())
+        .wait_ready(&Ready::get(health_server(3)), PATIENCE, &Stop::new())
         .expect("ready after three refusals");
     let least = Duration::from_millis(30);
     assert!(took >= least && took <= asked.elapsed(), "{took:?}");
     child.must_run().expect("runs");
+}
+
+/// Takes a byte on each connection and answers with the number of the connection: 1, 2, ….
+fn counting_server() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
+    let address = listener.local_addr().expect("address");
+    std::thread::spawn(move || {
+        for (number, stream) in (1u8..).zip(listener.incoming()) {
+            let mut stream = stream.expect("accept");
+            let mut byte = [0];
+            if stream.read_exact(&mut byte).is_ok() {
+                // The client may have given up.
+                let _ = stream.write_all(&[number]);
+            }
+        }
+    });
+    address
+}
+
+/// Asks such a server, and takes it for ready from this number on.
+fn ready_from(least: u8) -> Ask {
+    Ask::new(move |stream| {
+        let mut number = [0];
+        let talked = stream
+            .write_all(b"?")
+            .and_then(|()| stream.read_exact(&mut number));
+        talked.map_err(|error| error.to_string())?;
+        match number[0] >= least {
+            true => Ok(()),
+            false => Err(format!("number {}\nand more", number[0])),
+        }
+    })
+}
+
+#[test]
+fn a_child_without_http_is_ready_when_it_answers_as_it_should() {
+    let folder = tempfile::tempdir().expect("temp");
+    let mut child = start(folder.path(), "exec sleep 600");
+    let ready = Ready::Asked(counting_server(), ready_from(3));
+    let took = child.wait_ready(&ready, PATIENCE, &Stop::new());
+    // Two pauses were in between.
+    let least = Duration::from_millis(20);
+    assert!(took.expect("ready") >= least);
+    let at = counting_server();
+    let never = Ready::Asked(at, ready_from(u8::MAX));
+    let late = child.wait_ready(&never, Duration::from_millis(100), &Stop::new());
+    let text = late.expect_err("not ready").to_string();
+    let told = format!("was not ready within 100ms: asked at {at}: the last answer: number ");
+    assert!(text.contains(&told) && !text.contains("and more"), "{text}");
+}
+
+#[test]
+fn a_child_that_takes_connections_and_says_nothing_is_not_ready() {
+    let folder = tempfile::tempdir().expect("temp");
+    let mut child = start(folder.path(), "exec sleep 600");
+    let silent = TcpListener::bind("127.0.0.1:0").expect("bind");
+    let at = silent.local_addr().expect("address");
+    let ready = Ready::Asked(at, ready_from(0));
+    let late = child.wait_ready(&ready, Duration::from_millis(1), &Stop::new());
+    let text = late.expect_err("not ready").to_string();
+    assert!(text.contains("no answer within 3s"), "{text}");
+    drop(silent);
+    let nobody = child.wait_ready(&ready, Duration::from_millis(50), &Stop::new());
+    let text = nobody.expect_err("not ready").to_string();
+    assert!(text.contains("nothing answered"), "{text}");
 }
 
 /// Answers 503 `refusals` times, then 200.
@@ -141,7 +214,7 @@ fn waiting_ends_when_we_are_asked_to_stop() {
     let stop = Stop::new();
     stop.request();
     let error = child
-        .wait_ready("http://127.0.0.1:9/health", PATIENCE, &stop)
+        .wait_ready(&Ready::get("http://127.0.0.1:9/health"), PATIENCE, &stop)
         .expect_err("stopped");
     assert!(matches!(error, Error::Interrupted(_)), "{error}");
 }

@@ -1,9 +1,16 @@
 //! The environment variables that contracts define.
 
+use plimsoll_host::data_folder::DATA_DIR;
 use plimsoll_workload::Workload;
 
 /// What every contract has, and what makes common runtimes verbose or tunes them.
-const COMMON: [&str; 4] = ["PORT", "WORKER_THREADS", "RUST_LOG", "NODE_OPTIONS"];
+const COMMON: [&str; 5] = [
+    "PORT",
+    "WORKER_THREADS",
+    DATA_DIR,
+    "RUST_LOG",
+    "NODE_OPTIONS",
+];
 
 /// The environment variables of a workload's contract, and those that make common runtimes verbose or tune them. Plimsoll
 /// removes them from a target's environment, because the user's shell must not change what a target does.
@@ -24,6 +31,7 @@ mod tests {
         for (line, name) in [
             ("stt", "PORT"),
             ("echo", "NODE_OPTIONS"),
+            ("ws", "DATA_DIR"),
             ("stt", "INFERENCE_URL"),
             ("stt", "AUTH_TOKEN"),
             ("ws", "WSE_SECRET"),

@@ -103,6 +103,9 @@ pub(crate) enum Command {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ListArgs {
+    /// Only the targets of this workload, with what each of them offers
+    #[arg(long, value_name = "WORKLOAD", value_parser = crate::workloads::parser())]
+    pub(crate) workload: Option<&'static dyn Workload>,
     /// Folder that contains targets/ [default: searched for from the current folder upwards]
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,

@@ -16,6 +16,8 @@ pub(crate) static ALL: &[&dyn Workload] = &[
     &plimsoll_workload_ws::Ws,
     #[cfg(feature = "http")]
     &plimsoll_workload_http::Http,
+    #[cfg(feature = "broker")]
+    &plimsoll_workload_broker::Broker,
 ];
 
 /// Those that tell more of their trials than every trial has.

@@ -7,17 +7,17 @@ use std::str::FromStr;
 use plimsoll_core::record::{Phase, Second};
 
 /// The file's text: a header of field names, then one row per second. An unknown value is an empty cell; numbers are
-/// plain.
+/// plain. The columns of the confirmation are left out if no second has one.
 #[must_use]
 pub fn of(seconds: &[Second]) -> String {
-    let names: Vec<_> = cells(&Second::default())
-        .into_iter()
-        .map(|(name, _)| name)
-        .collect();
+    let confirmed = seconds.iter().any(is_confirmed);
+    let written = |(name, _): &(&'static str, String)| confirmed || !is_of_confirmation(name);
+    let cells_of = |second: &Second| cells(second).into_iter().filter(written);
+    let names: Vec<_> = cells_of(&Second::default()).map(|(name, _)| name).collect();
     let mut text = names.join(",");
     text.push('\n');
     for second in seconds {
-        let row: Vec<_> = cells(second).into_iter().map(|(_, value)| value).collect();
+        let row: Vec<_> = cells_of(second).map(|(_, value)| value).collect();
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{}", row.join(","));
     }
@@ -26,6 +26,14 @@ pub fn of(seconds: &[Second]) -> String {
 
 /// The column that has another name than its field: as in the records.
 const COMPANION_CPU_CORES: &str = "inference_cpu_cores";
+
+fn is_confirmed(second: &Second) -> bool {
+    second.confirm_p50_ms.is_some() || second.confirm_p99_ms.is_some()
+}
+
+fn is_of_confirmation(column: &str) -> bool {
+    column.starts_with("confirm_")
+}
 
 /// Every field with its name. The pattern has no `..` on purpose: a field added to [`Second`] must be added here, or
 /// this does not compile.
@@ -53,6 +61,8 @@ fn cells(second: &Second) -> Vec<(&'static str, String)> {
         newest_max_ms: maybe_real,
         oldest_p50_ms: maybe_real,
         oldest_p95_ms: maybe_real,
+        confirm_p50_ms: maybe_real,
+        confirm_p99_ms: maybe_real,
         send_lag_p99_us: maybe_real,
         send_wait_p99_us: maybe_real,
         client_cpu_share: real,
@@ -119,6 +129,8 @@ impl Row<'_> {
             newest_max_ms: self.real("newest_max_ms")?,
             oldest_p50_ms: self.real("oldest_p50_ms")?,
             oldest_p95_ms: self.real("oldest_p95_ms")?,
+            confirm_p50_ms: self.real("confirm_p50_ms")?,
+            confirm_p99_ms: self.real("confirm_p99_ms")?,
             send_lag_p99_us: self.real("send_lag_p99_us")?,
             send_wait_p99_us: self.real("send_wait_p99_us")?,
             client_cpu_share: self.real("client_cpu_share")?.unwrap_or_default(),
@@ -205,11 +217,11 @@ mod tests {
         fn second()(
             at_s in 0u64..4_000, phase in prop::sample::select(Phase::OF_SECONDS.to_vec()), errors: u64,
             p95 in prop::option::of(0.0f64..1e7), lag in prop::option::of(0.0f64..1e7),
-            share in 0.0f64..8.0, rss: Option<u64>,
+            share in 0.0f64..8.0, rss: Option<u64>, confirm in prop::option::of(0.0f64..1e7),
         ) -> Second {
             Second {
                 at_s, phase, errors, newest_p95_ms: p95, send_lag_p99_us: lag, client_cpu_share: share,
-                target_rss_bytes: rss, ..Second::default()
+                target_rss_bytes: rss, confirm_p99_ms: confirm, ..Second::default()
             }
         }
     }
@@ -231,9 +243,30 @@ mod tests {
         let on_page: Vec<&str> = first_cells
             .flat_map(|cell| cell.split('`').skip(1).step_by(2))
             .collect();
-        let text = of(&[]);
-        let columns: Vec<&str> = text.trim().split(',').collect();
+        let text = of(&[confirmed_second()]);
+        let columns: Vec<&str> = text.lines().next().unwrap().split(',').collect();
         assert_eq!(on_page, columns);
+    }
+
+    fn confirmed_second() -> Second {
+        Second {
+            confirm_p50_ms: Some(1.5),
+            ..Second::default()
+        }
+    }
+
+    #[test]
+    fn the_confirmation_has_columns_where_there_is_one() {
+        let columns = |seconds: &[Second]| {
+            let text = of(seconds);
+            let widths: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();
+            assert!(widths.windows(2).all(|two| two[0] == two[1]), "{text}");
+            (text.contains("confirm_p50_ms"), widths[0])
+        };
+        let (without, few) = columns(&[Second::default(), Second::default()]);
+        let (with, all) = columns(&[Second::default(), confirmed_second()]);
+        assert!(!without && with);
+        assert_eq!(all, few + 2);
     }
 
     #[test]

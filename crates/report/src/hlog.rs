@@ -2,7 +2,7 @@
 //! read.
 //!
 //! The log has one line per series and second, tagged with the series' name. An interval without samples has an empty
-//! histogram. Values are microseconds. Interval times are seconds since the trial began: both `StartTime` and
+//! histogram. A series that only some workloads have has no line there. Values are microseconds. Interval times are seconds since the trial began: both `StartTime` and
 //! `BaseTime` give that moment, so no reader has to guess.
 //!
 //! [`sum`] reads a log back. The log contains only frames of the measured window, whenever they were answered. So the
@@ -61,7 +61,8 @@ impl IntervalLog {
         Ok(Self { bytes })
     }
 
-    /// Adds an interval that began `start_s` after the trial began and lasted `duration_s`: one line per series.
+    /// Adds an interval that began `start_s` after the trial began and lasted `duration_s`: one line per series, except
+    /// where a series that only some workloads have has no sample.
     ///
     /// # Errors
     /// When its times are negative or not finite.
@@ -79,6 +80,9 @@ impl IntervalLog {
             .map_err(|error| ReportError::record(FILE, error))?;
         for series in Series::ALL {
             let histogram = set.histogram(series);
+            if series.is_optional() && histogram.is_empty() {
+                continue;
+            }
             let tag = Tag::new(series.tag());
             writer
                 .write_histogram(histogram, start, duration, tag)
@@ -197,7 +201,10 @@ mod tests {
 
     #[test]
     fn every_count_is_read_back() {
-        let intervals = two_seconds();
+        let mut intervals = two_seconds();
+        let confirmed = &mut intervals[1].set;
+        confirmed.record_ns(Series::ConfirmFromSchedule, 3 * NS_PER_MS);
+        confirmed.record_unconfirmed(4_000 * NS_PER_MS, 3_999 * NS_PER_MS);
         let bytes = log_of(&intervals);
         let mut read = Vec::new();
         let mut times = Vec::new();
@@ -210,10 +217,14 @@ mod tests {
             }
         }
         assert_eq!(times, [STARTED_AT_S, STARTED_AT_S]);
-        assert_eq!(read.len(), intervals.len() * Series::ALL.len());
-        let written = intervals
-            .iter()
-            .flat_map(|interval| Series::ALL.map(|series| (interval, series)));
+        // Six series in each second, and those of the confirmation in the second that has one.
+        assert_eq!(read.len(), 6 + 8);
+        let written = intervals.iter().flat_map(|interval| {
+            let of_interval = Series::ALL.map(|series| (interval, series)).into_iter();
+            of_interval.filter(|(interval, series)| {
+                !series.is_optional() || !interval.set.histogram(*series).is_empty()
+            })
+        });
         for (line, (interval, series)) in read.iter().zip(written) {
             assert_eq!(line.tag().unwrap().as_str(), series.tag());
             assert!((line.start_timestamp().as_secs_f64() - interval.start_s).abs() < 1e-6);
@@ -263,6 +274,7 @@ mod tests {
         let mut intervals = two_seconds();
         let late = 7_000 * NS_PER_MS;
         intervals[1].set.record_ns(Series::NewestFromSchedule, late);
+        intervals[1].set.record_ns(Series::ConfirmFromWrite, late);
         let log = log_of(&intervals);
         let mut expected = intervals[0].set.clone();
         expected.merge(&intervals[1].set);

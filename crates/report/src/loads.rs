@@ -181,6 +181,13 @@ pub fn answers_cover_several(loads: &[Load]) -> bool {
     })
 }
 
+/// Whether frames were confirmed besides being answered.
+#[must_use]
+pub fn frames_are_confirmed(loads: &[Load]) -> bool {
+    let mut trials = loads.iter().flat_map(|load| &load.trials);
+    trials.any(|trial| trial.confirm_p50_ms.is_some())
+}
+
 /// Whether all of these trials are of one kind: none differs from the others in a parameter, as the rows of a series do.
 #[must_use]
 pub fn differ_by_load_only(trials: &[&StoredTrial]) -> bool {

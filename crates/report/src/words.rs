@@ -49,16 +49,26 @@ pub fn given(vcpu: Option<f64>) -> String {
     )
 }
 
-/// The four latency series with their names, in display order.
+/// The latency series with their names, in display order. Those of the confirmation only if there is one.
 #[must_use]
-pub fn latency_rows(latency: &Latency) -> [(&'static str, &Quantiles); 4] {
-    let Latency { newest, oldest, .. } = latency;
-    [
+pub fn latency_rows(latency: &Latency) -> Vec<(&'static str, &Quantiles)> {
+    let Latency {
+        newest,
+        oldest,
+        confirm,
+        ..
+    } = latency;
+    let mut rows = vec![
         ("newest, from the schedule", &newest.from_schedule),
         ("newest, from the write", &newest.from_write),
         ("oldest, from the schedule", &oldest.from_schedule),
         ("oldest, from the write", &oldest.from_write),
-    ]
+    ];
+    if let Some(confirm) = confirm {
+        rows.push(("confirm, from the schedule", &confirm.from_schedule));
+        rows.push(("confirm, from the write", &confirm.from_write));
+    }
+    rows
 }
 
 /// One value, or `low–high` where the trials of a load differ.

@@ -151,6 +151,69 @@ fn a_run_that_failed() {
     assert_golden("failed-run/terminal.txt", &plain);
 }
 
+/// A trial without a confirmation says nothing about one. The golden files cover that.
+#[test]
+fn a_confirmation_is_shown_where_there_is_one() {
+    let mut run = example::failed_run();
+    let unconfirmed = text::trial(&run, false, TELLERS);
+    assert!(!unconfirmed.contains("confirm"), "{unconfirmed}");
+    let mut confirm = example::latency((31.5, 47.5), (1.0, 2.0)).newest;
+    confirm.from_schedule.censored = 7;
+    run.latency.confirm = Some(confirm);
+    let rendered = rendered(std::slice::from_ref(&run), None);
+    let file = |name: &str| fs::read_to_string(rendered.folder.path().join(name)).unwrap();
+    for page in [
+        text::trial(&run, false, TELLERS),
+        file("summary.md"),
+        file("report.html"),
+    ] {
+        for shown in [
+            "confirm, from the schedule",
+            "confirm, from the write",
+            "31.5",
+        ] {
+            assert!(page.contains(shown), "{shown}: {page}");
+        }
+        assert!(
+            page.contains("count unconfirmed frames as unanswered"),
+            "{page}"
+        );
+    }
+    let property = r#"<property name="confirm_p95_ms" value="47.5"/>"#;
+    assert!(
+        file("junit.xml").contains(property),
+        "{}",
+        file("junit.xml")
+    );
+}
+
+#[test]
+fn a_search_shows_the_confirmation_at_each_load() {
+    let mut find = example::find();
+    let shown = |find: &example::Find| {
+        let rendered = rendered(&find.trials, Some(&find.bracket));
+        let page = fs::read_to_string(rendered.folder.path().join("summary.md")).unwrap();
+        (page, searches(&rendered, false))
+    };
+    let (page, terminal) = shown(&find);
+    assert!(!page.contains("confirm p") && !terminal.contains("confirm p"));
+    for trial in &mut find.bracket.trials {
+        trial.confirm_p50_ms = Some(3.0);
+        trial.confirm_p95_ms = Some(77.0);
+        trial.confirm_p99_ms = Some(99.0);
+    }
+    let (page, terminal) = shown(&find);
+    assert!(
+        page.contains("confirm p50") && page.contains("confirm p95"),
+        "{page}"
+    );
+    assert!(
+        page.contains("77.0 ms") && !page.contains("99.0 ms"),
+        "{page}"
+    );
+    assert!(terminal.contains("confirm p95"), "{terminal}");
+}
+
 #[test]
 fn a_soak_with_all_that_can_be_known() {
     let soak = example::evidence::soak();

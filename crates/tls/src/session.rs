@@ -336,6 +336,13 @@ impl<S: Session> Session for TlsSession<S> {
         })
     }
 
+    fn dues(&self) -> &[u64] {
+        match self.current {
+            Current::Last { .. } => self.inner.dues(),
+            Current::Own | Current::Part { .. } => &[],
+        }
+    }
+
     fn sent(&mut self, write_ns: u64, recorder: &mut Recorder<Self::Claim>) {
         self.out.clear();
         if self.out.capacity() > KEPT_BYTES {

@@ -1,17 +1,17 @@
 //! Talks to a real server: a writer, a reader, and a check that each message arrived once and in order.
 //!
-//! `cargo run --example talk -- nats 127.0.0.1:4222 queue confirmed 10000`, or `resp`, `stream`, and `unconfirmed`,
-//! `memory` (NATS), `later` (NATS, `persist_mode: async`), `fsync` (Redis and Valkey). The server must be fresh: it
-//! has no stream `s`. Not a measurement: it polls both sockets.
+//! `cargo run --example talk -- nats 127.0.0.1:4222 queue confirmed 10000`, or `resp`, `kafka`, `stream`, and
+//! `unconfirmed`, `memory` (NATS), `later` (NATS, `persist_mode: async`), `fsync` (Redis, Valkey, Kafka). The server must
+//! be fresh: it has no stream `s`. Not a measurement: it polls both sockets.
 
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use plimsoll_workload_broker::dialect::{Dialect, Heard, Shape};
-use plimsoll_workload_broker::{nats, resp};
+use plimsoll_workload_broker::{kafka, nats, resp};
 
 /// How many messages may be published and not confirmed or, unconfirmed, not delivered.
 const WINDOW: usize = 1024;
@@ -132,6 +132,9 @@ fn machines(protocol: &str, shape: Shape, mode: &str) -> Result<Machines, Box<dy
             Box::new(nats::Reader::new(setup("r"), reading, 512)?),
         ));
     }
+    if protocol == "kafka" {
+        return kafka_machines(shape, mode);
+    }
     let setup = |version| resp::Setup {
         key: "s".to_owned(),
         version,
@@ -155,10 +158,31 @@ fn machines(protocol: &str, shape: Shape, mode: &str) -> Result<Machines, Box<dy
     Ok((Box::new(writer), Box::new(reader)))
 }
 
+fn kafka_machines(shape: Shape, mode: &str) -> Result<Machines, Box<dyn Error>> {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH)?;
+    let setup = kafka::Setup {
+        topic: "s".to_owned(),
+        partitions: 1,
+        syncs_each: mode == "fsync",
+        began_ms: i64::try_from(since_1970.as_millis())?,
+    };
+    let reading = match shape {
+        Shape::Queue => kafka::Reading::Shared {
+            group: "g".to_owned(),
+            number: 0,
+            readers: 1,
+        },
+        Shape::Stream => kafka::Reading::Every,
+    };
+    let writer = kafka::Writer::new(setup.clone(), 0, mode != "unconfirmed")?;
+    let reader = kafka::Reader::new(setup, reading, 512)?;
+    Ok((Box::new(writer), Box::new(reader)))
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [protocol, address, shape, mode, count] = &arguments[..] else {
-        return Err("wants: nats|resp ADDRESS queue|stream MODE COUNT".into());
+        return Err("wants: nats|resp|kafka ADDRESS queue|stream MODE COUNT".into());
     };
     let shape = if shape == "queue" {
         Shape::Queue
@@ -182,6 +206,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         if !handles.is_empty() {
             reader.machine.settle(&mut reader.out, &handles);
         }
+        reader.machine.flush(&mut reader.out);
         let done = if confirms {
             seen.confirmed.len()
         } else {
@@ -193,6 +218,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             writer.machine.publish(&mut writer.out, &body, next);
             next += 1;
         }
+        writer.machine.flush(&mut writer.out);
         moved |= writer.turn(&mut seen)?;
         if moved {
             last = Instant::now();

@@ -55,6 +55,13 @@ impl Kept {
         }
     }
 
+    /// The one of that name.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<Self> {
+        let all = [Self::Memory, Self::Cache, Self::Disk];
+        all.into_iter().find(|kept| kept.name() == name)
+    }
+
     /// What a message that is kept so survives, in words.
     #[must_use]
     pub fn words(self) -> &'static str {
@@ -98,6 +105,13 @@ impl Confirm {
     #[must_use]
     pub fn name(self) -> &'static str {
         self.kept().map_or("none", Kept::name)
+    }
+
+    /// The one of that name.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<Self> {
+        let all = [Self::None, Self::Memory, Self::Cache, Self::Disk];
+        all.into_iter().find(|confirm| confirm.name() == name)
     }
 }
 

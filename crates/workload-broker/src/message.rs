@@ -8,12 +8,15 @@
 //! | 0 | 4 | magic, [`MAGIC`] |
 //! | 4 | 4 | number of the trial |
 //! | 8 | 4 | writer |
-//! | 12 | 4 | flags: bit 0 if the message is measured, the rest is 0 |
+//! | 12 | 4 | bit 0: the message is measured; bits 1 to 31: how late it was made, in µs |
 //! | 16 | 8 | sequence: number of the message within its writer, from 0 |
-//! | 24 | 8 | intended time: when it was due, in nanoseconds of `CLOCK_MONOTONIC` |
+//! | 24 | 8 | intended time: when it was due, in nanoseconds of the trial's clock |
 //! | 32 | 4 | size of the whole message |
 //! | 36 | 4 | check sum: CRC-32 (IEEE 802.3) of the bytes before it |
 //! | 40 | rest | filler |
+//!
+//! The trial's clock is `CLOCK_MONOTONIC` with its own zero, and the same in all processes of the client. A message is made
+//! just before it is written, so a reader also knows its latency from the write.
 //!
 //! All numbers are little-endian. A reader checks every header. It compares the filler of one message in [`ONE_IN`] byte
 //! by byte: a broker that changes bodies changes more than one.
@@ -23,6 +26,7 @@
 //! is a table of random words, and a key for each pass over the table is added to all of them by exclusive or. No eight
 //! bytes repeat but by chance, and making it costs as little as copying.
 
+use plimsoll_core::profile::NS_PER_US;
 use plimsoll_core::schedule::mix;
 use thiserror::Error;
 
@@ -38,6 +42,8 @@ pub const ONE_IN: u64 = 64;
 /// Where the check sum is. It covers all bytes before it.
 const SUM_AT: usize = HEADER_BYTES - 4;
 const MEASURED: u32 = 1;
+/// The greatest lateness that a header has: 35 minutes.
+const LATE_MAX_US: u64 = 0x7FFF_FFFF;
 /// Words of the table: 8 KiB, so that it stays in a core's first cache.
 const TABLE_WORDS: usize = 1024;
 const WORD_BYTES: usize = size_of::<u64>();
@@ -49,10 +55,20 @@ pub struct Stamp {
     pub writer: u32,
     /// The message's number within its writer, from 0.
     pub sequence: u64,
-    /// When it was due, in nanoseconds of `CLOCK_MONOTONIC`.
+    /// When it was due, in nanoseconds since the trial began.
     pub intended_ns: u64,
+    /// How long after that it was made to be written, in µs; 35 minutes stand for all that is longer.
+    pub late_us: u64,
     /// Whether it was due in the measured window.
     pub measured: bool,
+}
+
+impl Stamp {
+    /// When it was made to be written, in nanoseconds since the trial began, to the microsecond below.
+    #[must_use]
+    pub fn made_ns(&self) -> u64 {
+        self.intended_ns.saturating_add(self.late_us * NS_PER_US)
+    }
 }
 
 /// A message that a reader accepted.
@@ -75,7 +91,7 @@ pub struct WrongSize {
 /// Why a payload is not a message of this trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum MessageFault {
-    /// It does not begin as a message of Plimsoll does, or has flags that this version does not know.
+    /// It does not begin as a message of Plimsoll does.
     #[error("foreign message")]
     Foreign,
     /// It is a message of another trial, which the broker still had.
@@ -207,7 +223,8 @@ impl Messages {
         header[..4].copy_from_slice(&MAGIC);
         header[4..8].copy_from_slice(&self.trial.to_le_bytes());
         header[8..12].copy_from_slice(&stamp.writer.to_le_bytes());
-        let flags = if stamp.measured { MEASURED } else { 0 };
+        let late_us = u32::try_from(stamp.late_us.min(LATE_MAX_US)).unwrap_or(0);
+        let flags = late_us << 1 | u32::from(stamp.measured);
         header[12..16].copy_from_slice(&flags.to_le_bytes());
         header[16..24].copy_from_slice(&stamp.sequence.to_le_bytes());
         header[24..32].copy_from_slice(&stamp.intended_ns.to_le_bytes());
@@ -238,14 +255,12 @@ impl Messages {
             });
         }
         let flags = u32_at(header, 12);
-        if flags & !MEASURED != 0 {
-            return Err(MessageFault::Foreign);
-        }
         Ok(Stamp {
             writer: u32_at(header, 8),
             sequence: u64_at(header, 16),
             intended_ns: u64_at(header, 24),
-            measured: flags == MEASURED,
+            late_us: u64::from(flags >> 1),
+            measured: flags & MEASURED != 0,
         })
     }
 

@@ -85,6 +85,7 @@ impl<D: Dialect> Peer<D> {
                 let mut heard = |heard: Heard<'_>| events.push(event(heard));
                 self.machine.received(piece, &mut out, &mut heard)?;
             }
+            self.machine.flush(&mut out);
             server.received(self.line, &out);
         }
     }
@@ -92,12 +93,29 @@ impl<D: Dialect> Peer<D> {
     pub(crate) fn publish(&mut self, server: &mut impl Server, body: &[u8], tag: u64) {
         let mut out = Vec::new();
         self.machine.publish(&mut out, body, tag);
+        self.machine.flush(&mut out);
+        server.received(self.line, &out);
+    }
+
+    /// Publishes several messages by one write. Their tags count from `first` on.
+    pub(crate) fn publish_all(
+        &mut self,
+        server: &mut impl Server,
+        bodies: &[impl AsRef<[u8]>],
+        first: u64,
+    ) {
+        let mut out = Vec::new();
+        for (tag, body) in (first..).zip(bodies) {
+            self.machine.publish(&mut out, body.as_ref(), tag);
+        }
+        self.machine.flush(&mut out);
         server.received(self.line, &out);
     }
 
     pub(crate) fn settle(&mut self, server: &mut impl Server, handles: &[u64]) {
         let mut out = Vec::new();
         self.machine.settle(&mut out, handles);
+        self.machine.flush(&mut out);
         server.received(self.line, &out);
     }
 }

@@ -139,6 +139,7 @@ impl Plan for EchoPlan {
             health_path: "/health",
             port: None,
             variables: Vec::new(),
+            data: None,
         }
     }
 

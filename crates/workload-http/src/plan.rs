@@ -172,8 +172,8 @@ impl Plan for HttpPlan {
         1_000
     }
 
-    fn must_fit(&self, manifest: &Manifest) -> Result<(), Refusal> {
-        manifest::must_have(manifest, &self.load)
+    fn must_fit(&self, manifest: &Manifest) -> Result<Values, Refusal> {
+        manifest::must_have(manifest, &self.load).map(|()| Values::default())
     }
 
     fn demand(&self, load: u32, _profile: &Profile) -> Demand {
@@ -190,6 +190,7 @@ impl Plan for HttpPlan {
             health_path: "/healthz",
             port: (self.load.protocol == Protocol::H2c).then_some(manifest::H2_PORT),
             variables: Vec::new(),
+            data: None,
         }
     }
 

@@ -169,6 +169,7 @@ impl Plan for SttPlan {
             health_path: "/health",
             port: None,
             variables: told.map(|(name, value)| (name.to_owned(), value)).into(),
+            data: None,
         }
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use plimsoll_host::http::{self, Response};
 use plimsoll_host::isolation::CpuList;
-use plimsoll_host::process::{Child, Ended, Launch};
+use plimsoll_host::process::{Child, Ended, Launch, Ready};
 use plimsoll_host::signals::Stop;
 use plimsoll_host::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -170,7 +170,8 @@ impl Simulator {
             });
         };
         let url = format!("http://{address}");
-        child.wait_ready(&format!("{url}/health"), START_TIMEOUT, stop)?;
+        let health = Ready::Get(format!("{url}/health"));
+        child.wait_ready(&health, START_TIMEOUT, stop)?;
         Ok(Self {
             child,
             url,

@@ -22,8 +22,8 @@ impl Tell for Stt {
         }
     }
 
-    fn repeated_with<'a>(&self, parameters: &'a Parameters) -> Vec<&'a str> {
-        that_can_be_given(&PARAMETERS, parameters)
+    fn repeated_with<'a>(&self, parameters: &'a Parameters, started: bool) -> Vec<&'a str> {
+        that_can_be_given(&PARAMETERS, parameters, started)
     }
 
     fn companions(&self, trial: &Trial) -> Option<Section> {

@@ -162,6 +162,7 @@ impl Plan for WsPlan {
             variables: known
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .collect(),
+            data: None,
         }
     }
 

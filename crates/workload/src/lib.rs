@@ -12,6 +12,7 @@
 //! | [`plan`] | a workload with its values settled |
 //! | [`drive`] | session machines of a type that only their workload knows |
 //! | [`companion`] | a program that runs beside the target |
+//! | [`speaker`] | who asks a target that has no HTTP port |
 //! | [`counters`] | what a target counts itself, and what that may show |
 //! | [`calibrate`] | what a calibration of the client measures |
 //!
@@ -24,6 +25,7 @@ pub mod counters;
 pub mod drive;
 pub mod parameter;
 pub mod plan;
+pub mod speaker;
 pub mod values;
 
 use std::fmt;
@@ -41,7 +43,9 @@ pub use counters::Counters;
 pub use drive::{Drive, DriveError, Findings, machines, machines_with_findings};
 pub use parameter::{Choice, Fit, Kind, Parameter, Usual};
 pub use plan::{Afterwards, Demand, Job, Outcome, Plan, Row, Seen, Series, Told};
+pub use plimsoll_host::data_folder::Data;
 pub use plimsoll_targets::manifest::{Key, Keys, Manifest, Rule, SETTINGS, Takes, Tier, VARIANT};
+pub use speaker::Speaker;
 pub use values::{Value, Values};
 
 /// A kind of load.
@@ -84,6 +88,12 @@ pub trait Workload: Sync {
         None
     }
 
+    /// What a target with this manifest can be measured with, and what it does not have and why: a line each, for the list
+    /// of this workload's targets.
+    fn offers(&self, _manifest: &Manifest) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The ids of all cases that a target with this manifest has, and so may deviate from.
     fn case_ids(&self, values: &Values, _manifest: &Manifest) -> Vec<String> {
         let suite = self.suite(values, None);
@@ -110,6 +120,20 @@ impl dyn Workload {
     /// One line with the remedy: the values cannot be used.
     pub fn planned(&self, values: Values) -> Result<Arc<dyn Plan>, Refusal> {
         self.plan(values.or_usual(self.parameters()))
+    }
+
+    /// The plan for these values and a target with this manifest. It also has the values that the manifest settles
+    /// ([`Plan::must_fit`]), so that records and client processes have them.
+    ///
+    /// # Errors
+    /// One line with the remedy: the values cannot be used, or the target does not have what the load asks for.
+    pub fn plan_for(&self, values: Values, manifest: &Manifest) -> Result<Arc<dyn Plan>, Refusal> {
+        let plan = self.plan(values)?;
+        let settled = plan.must_fit(manifest)?;
+        if settled.is_empty() {
+            return Ok(plan);
+        }
+        self.plan(plan.values().clone().and(settled))
     }
 }
 

@@ -89,14 +89,19 @@ impl Parameter {
 }
 
 /// The names of recorded parameters that can be given beside the others, in the order of the rows. A plan may record
-/// more: what a series of trials varies by itself.
+/// more: what a series of trials varies by itself, and what the manifest of a target that Plimsoll started settles.
 #[must_use]
-pub fn that_can_be_given<'a>(rows: &[Parameter], recorded: &'a Parameters) -> Vec<&'a str> {
+pub fn that_can_be_given<'a>(
+    rows: &[Parameter],
+    recorded: &'a Parameters,
+    started: bool,
+) -> Vec<&'a str> {
     let meets = |fit: &Fit| {
         let value = recorded.get(fit.of).and_then(serde_json::Value::as_str);
         value.is_some_and(|word| fit.among.contains(&word))
     };
-    let given = rows.iter().filter(|row| row.fits.iter().all(meets));
+    let taken = |row: &&Parameter| !(started && row.only_running) && row.fits.iter().all(meets);
+    let given = rows.iter().filter(taken);
     let names = given.filter_map(|row| recorded.get_key_value(row.name));
     names.map(|(name, _)| name.as_str()).collect()
 }

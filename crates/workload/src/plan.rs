@@ -8,15 +8,17 @@ use std::time::Duration;
 
 use plimsoll_core::caveat::Caveat;
 use plimsoll_core::profile::{Profile, Window};
-use plimsoll_core::record::{LoadUnit, Sections};
+use plimsoll_core::record::{LoadUnit, Sections, Storage};
 use plimsoll_core::session::Endpoint;
 use plimsoll_core::slo::Slo;
 use plimsoll_engine::{Options, Report};
+use plimsoll_host::data_folder::Data;
 use serde::{Deserialize, Serialize};
 
 use crate::calibrate::Work;
 use crate::counters::Counters;
 use crate::drive::{Drive, Findings};
+use crate::speaker::Speaker;
 use crate::values::Values;
 use crate::{Manifest, Refusal, Workload};
 
@@ -57,12 +59,13 @@ pub trait Plan: fmt::Debug + Send + Sync {
         400
     }
 
-    /// Refuses a target that does not have what the load asks for, by what its manifest says.
+    /// Refuses a target that does not have what the load asks for, by what its manifest says. Returns the values that
+    /// the manifest settles, such as what a variant of the target guarantees: the trial's plan has them as well.
     ///
     /// # Errors
     /// One line with the remedy.
-    fn must_fit(&self, _manifest: &Manifest) -> Result<(), Refusal> {
-        Ok(())
+    fn must_fit(&self, _manifest: &Manifest) -> Result<Values, Refusal> {
+        Ok(Values::default())
     }
 
     /// What a load needs.
@@ -70,6 +73,12 @@ pub trait Plan: fmt::Debug + Send + Sync {
 
     /// What a target is told.
     fn told(&self) -> Told;
+
+    /// Who asks a target without HTTP. `None`: a GET of [`Told::health_path`] tells whether it is ready, and it has no
+    /// account. The sessions and the speaker connect to the same port, and `/metrics` are not read.
+    fn speaker(&self) -> Option<Arc<dyn Speaker>> {
+        None
+    }
 
     /// The session machines that do this job in a trial of this profile.
     ///
@@ -202,13 +211,15 @@ impl Demand {
 pub struct Told {
     /// Path of the URL that sessions connect to, unless the user gave one.
     pub path: Cow<'static, str>,
-    /// Path that says whether the target is ready.
+    /// Path that says whether the target is ready, unless the plan has a [`Speaker`].
     pub health_path: &'static str,
     /// The variable of the port that sessions connect to, for a target that has a port of its own for them. `None`, and
     /// for all other targets: the port of `PORT`.
     pub port: Option<&'static str>,
     /// Environment variables, besides its ports and its number of threads.
     pub variables: Vec<(String, String)>,
+    /// What it needs of a folder for its data, if it writes any. Each start gets a fresh one, as the variable `DATA_DIR`.
+    pub data: Option<Data>,
 }
 
 /// A plan that is run after a trial.
@@ -251,6 +262,8 @@ pub struct Seen<'a> {
     pub report: &'a Report,
     /// What the session machines found out in addition.
     pub findings: &'a Findings,
+    /// What the target says of itself ([`Speaker::account`]); null if nobody asks, or if it did not answer.
+    pub account: &'a Findings,
     /// What those of [`Plan::afterwards`] found out, if they ran.
     pub afterwards: Option<&'a Findings>,
     /// Messages that the target's application was handed, by its own count, if it reports this.
@@ -259,6 +272,8 @@ pub struct Seen<'a> {
     pub source_addresses: &'a [IpAddr],
     /// The measured window.
     pub window: Window,
+    /// What the target wrote in the window, and where; `None` if Plimsoll made no folder for its data.
+    pub storage: Option<&'a Storage>,
     /// Path and query of the URL.
     pub path: &'a str,
 }
@@ -273,3 +288,7 @@ pub struct Outcome {
     /// Reasons for doubt that only this workload knows.
     pub caveats: Vec<Caveat>,
 }
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

@@ -77,6 +77,19 @@ impl Values {
         self
     }
 
+    /// The same values with those, which replace the ones of their names.
+    #[must_use]
+    pub fn and(mut self, others: Self) -> Self {
+        self.0.extend(others.0);
+        self
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The same values without this one.
     #[must_use]
     pub fn without(mut self, name: &str) -> Self {

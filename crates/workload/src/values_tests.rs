@@ -15,7 +15,7 @@ const STORM: [Fit; 1] = [Fit {
     among: &["storm"],
 }];
 
-const ROWS: [Parameter; 6] = [
+const ROWS: [Parameter; 7] = [
     Parameter {
         usual: Usual::Value("plain"),
         of_target: Some("speaks"),
@@ -53,6 +53,10 @@ const ROWS: [Parameter; 6] = [
         }],
         only_running: true,
         ..Parameter::new("token_secret", Kind::Secret, "")
+    },
+    Parameter {
+        only_running: true,
+        ..Parameter::new("depth", Kind::Whole { least: 1, most: 99 }, "")
     },
 ];
 
@@ -231,7 +235,7 @@ fn only_rows_of_targets_have_a_value_there() {
 fn what_was_recorded_is_given_again_as_far_as_it_has_a_meaning() {
     let given = |line: &str| {
         let recorded = values(line).recorded();
-        let names = that_can_be_given(&ROWS, &recorded);
+        let names = that_can_be_given(&ROWS, &recorded, false);
         names.join(" ")
     };
     assert_eq!(
@@ -243,6 +247,16 @@ fn what_was_recorded_is_given_again_as_far_as_it_has_a_meaning() {
         "test message_bytes"
     );
     assert_eq!(given("linger_ms=5 audio=x.wav"), "", "of another version");
+    // The manifest of a target that is started says it, and the flag is refused.
+    let recorded = values("test=calm depth=7").recorded();
+    assert_eq!(
+        that_can_be_given(&ROWS, &recorded, false),
+        ["test", "depth"]
+    );
+    assert_eq!(that_can_be_given(&ROWS, &recorded, true), ["test"]);
+    assert!(settled("depth=7").is_ok());
+    let refused = settled_for("depth=7", &manifest("")).unwrap_err();
+    assert!(refused.ends_with("leave the flag out"), "{refused}");
 }
 
 #[test]

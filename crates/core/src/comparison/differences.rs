@@ -64,6 +64,8 @@ pub fn differences(a: &Trial, b: &Trial) -> Vec<Difference> {
     found.compare("client CPUs", &cpus(&x.client_cpus), &cpus(&y.client_cpus));
     found.compare("isolation", &x.isolation, &y.isolation);
     found.compare("network", network(x), network(y));
+    let data = |environment: &Environment| or_none(environment.data_file_system.clone());
+    found.compare("file system of the data", &data(x), &data(y));
     found.compare(
         "quota period in ms",
         &maybe(x.quota_period_ms),
@@ -96,7 +98,6 @@ pub fn differences_of_targets(a: &Trial, b: &Trial) -> Vec<Difference> {
     let mut found = Found::default();
     found.compare("target", &a.target.name, &b.target.name);
     found.compare("tier", &a.target.tier, &b.target.tier);
-    let or_none = |text: Option<String>| text.unwrap_or_else(|| "none".to_owned());
     let [of_a, of_b] = [a, b].map(|trial| or_none(trial.target.variant.clone()));
     found.compare("variant", &of_a, &of_b);
     let settings = |trial: &Trial| {
@@ -118,6 +119,10 @@ pub fn differences_of_targets(a: &Trial, b: &Trial) -> Vec<Difference> {
         found.compare(&format!("version of {name}"), &of(a), &of(b));
     }
     found.0
+}
+
+fn or_none(text: Option<String>) -> String {
+    text.unwrap_or_else(|| "none".to_owned())
 }
 
 /// Results of 0.1 name no network: they used the loopback.

@@ -213,7 +213,7 @@ fn trial() -> Trial {
 #[test]
 fn every_condition_that_differs_is_named_with_both_values() {
     type Change = fn(&mut Trial);
-    let changes: [(&str, Change); 19] = [
+    let changes: [(&str, Change); 20] = [
         ("workload", |t| t.workload = "echo".into()),
         ("profile", |t| t.profile = "standard".into()),
         ("phases", |t| t.phases.measured_s = 11.0),
@@ -253,6 +253,9 @@ fn every_condition_that_differs_is_named_with_both_values() {
                 mode: NetworkMode::Own,
                 ..Network::default()
             });
+        }),
+        ("file system of the data", |t| {
+            t.environment.data_file_system = Some("xfs".into())
         }),
         ("quota period in ms", |t| {
             t.environment.quota_period_ms = Some(100.0)

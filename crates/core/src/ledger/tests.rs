@@ -103,6 +103,28 @@ fn write_lags_forget_the_oldest() {
     assert_eq!(lags.lag_ns(21), 0);
 }
 
+#[test]
+fn a_slope_survives_a_merge_and_is_not_written_where_it_is_unknown() {
+    let of = |backlog_slope| Ledger {
+        backlog_slope,
+        ..Ledger::default()
+    };
+    for (ours, theirs, merged) in [
+        (None, None, None),
+        (Some(-0.5), None, Some(-0.5)),
+        (None, Some(0.0), Some(0.0)),
+        (Some(0.25), Some(-1.0), Some(0.25)),
+        (Some(-1.0), Some(0.25), Some(0.25)),
+    ] {
+        let mut ledger = of(ours);
+        ledger.merge(&of(theirs));
+        assert_eq!(ledger.backlog_slope, merged, "{ours:?} {theirs:?}");
+        let record = serde_json::to_value(&ledger).unwrap();
+        assert_eq!(record.get("backlog_slope").is_some(), merged.is_some());
+        assert_eq!(serde_json::from_value::<Ledger>(record).unwrap(), ledger);
+    }
+}
+
 proptest! {
     /// Whatever a target sends, every measured frame due is answered, errored or lost, exactly once.
     #[test]

@@ -174,6 +174,15 @@ pub struct TrialSummary {
     /// Oldest-frame latency, 99th percentile from the schedule.
     #[serde(default)]
     pub oldest_p99_ms: Option<f64>,
+    /// Latency of the confirmation, 50th percentile from the schedule; `null` if nothing was confirmed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm_p50_ms: Option<f64>,
+    /// Latency of the confirmation, 95th percentile from the schedule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm_p95_ms: Option<f64>,
+    /// Latency of the confirmation, 99th percentile from the schedule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm_p99_ms: Option<f64>,
     /// Which of the percentiles charts and tables show beside the median; unknown in older records, whose
     /// gates were all on the 95th.
     #[serde(default)]
@@ -196,6 +205,7 @@ impl TrialSummary {
     #[must_use]
     pub fn of(trial: &Trial, file: &str) -> Self {
         let latency = &trial.latency;
+        let confirm = latency.confirm.as_ref().map(|both| &both.from_schedule);
         let resources = trial.target_resources.as_ref();
         Self {
             file: file.to_owned(),
@@ -215,6 +225,9 @@ impl TrialSummary {
             oldest_p50_ms: latency.oldest.from_schedule.p50_ms,
             oldest_p95_ms: latency.oldest.from_schedule.p95_ms,
             oldest_p99_ms: latency.oldest.from_schedule.p99_ms,
+            confirm_p50_ms: confirm.and_then(|confirm| confirm.p50_ms),
+            confirm_p95_ms: confirm.and_then(|confirm| confirm.p95_ms),
+            confirm_p99_ms: confirm.and_then(|confirm| confirm.p99_ms),
             tail: Some(Tail::judged_in(trial)),
             cpu_us_per_session_second: resources.and_then(|r| r.cpu_us_per_session_second),
             core_us_per_session_second: resources.and_then(|r| r.core_us_per_session_second),
@@ -239,6 +252,14 @@ impl TrialSummary {
             .unwrap_or_default()
             .of_two(self.oldest_p95_ms, self.oldest_p99_ms)
     }
+
+    /// The tail of the confirmation's latency.
+    #[must_use]
+    pub fn confirm_tail_ms(&self) -> Option<f64> {
+        self.tail
+            .unwrap_or_default()
+            .of_two(self.confirm_p95_ms, self.confirm_p99_ms)
+    }
 }
 
 /// The percentile that stands for the tail of a latency in charts and tables: the one that is judged.
@@ -257,7 +278,7 @@ impl Tail {
     pub fn of<'a>(gates: impl Iterator<Item = &'a str>) -> Self {
         let mut tail = None;
         for gate in gates {
-            for side in ["newest", "oldest"] {
+            for side in ["newest", "oldest", "confirm"] {
                 match gate.strip_prefix(side) {
                     Some("_p95_ms") => return Self::P95,
                     Some("_p99_ms") => tail = Some(Self::P99),
@@ -310,6 +331,7 @@ mod tests {
         let of = |gates: &[&str]| Tail::of(gates.iter().copied());
         assert_eq!(of(&["newest_p99_ms", "error_rate"]), Tail::P99);
         assert_eq!(of(&["newest_p99_ms", "oldest_p95_ms"]), Tail::P95);
+        assert_eq!(of(&["newest_p50_ms", "confirm_p99_ms"]), Tail::P99);
         assert_eq!(of(&["newest_p50_ms", "send_lag_p99_ms"]), Tail::P95);
     }
 }

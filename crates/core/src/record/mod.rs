@@ -7,6 +7,7 @@ mod bracket;
 mod build;
 mod calibration;
 mod comparison;
+mod disk;
 mod json;
 mod live;
 mod load_unit;
@@ -24,6 +25,7 @@ pub use bracket::{Bracket, CostPoint, Edge, LoadClass, LoadEvidence, Tail, Trial
 pub use build::Build;
 pub use calibration::{Calibration, ClientCost, ClientCosts, Spread};
 pub use comparison::{Carried, Comparison, Conclusion, CostAccount, LoadCosts, Pair, Side};
+pub use disk::{BlockDevice, DiskProbe, FileSystem, Storage};
 pub use json::Json;
 pub use live::{Live, LiveBracket, LiveCommand, LiveEnded, LiveGate, LivePhases, LiveTrial};
 pub use load_unit::LoadUnit;

@@ -79,6 +79,12 @@ pub struct Second {
     pub oldest_p50_ms: Option<f64>,
     /// Oldest-frame latency, 95th percentile from the schedule.
     pub oldest_p95_ms: Option<f64>,
+    /// Latency of the confirmation, 50th percentile from the schedule; `null` if nothing was confirmed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm_p50_ms: Option<f64>,
+    /// Latency of the confirmation, 99th percentile from the schedule; `null` if nothing was confirmed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm_p99_ms: Option<f64>,
     /// The client's send lag, 99th percentile.
     pub send_lag_p99_us: Option<f64>,
     /// Time that frames waited for the target, 99th percentile.

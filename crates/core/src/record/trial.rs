@@ -110,8 +110,9 @@ pub struct Trial {
     pub length: Length,
     /// The system under test.
     pub target: Target,
-    /// Time from the start of the target to its first answer with status 200, asked for every millisecond; `null` if
-    /// Plimsoll did not start it.
+    /// Time from the start of the target until it was ready: until its first answer with status 200, asked for every
+    /// millisecond; without HTTP, until it answered as it should over a connection, made every 10 ms. `null` if Plimsoll
+    /// did not start it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_ms: Option<f64>,
     /// CPU time that the target was given, in vCPU; `null` if Plimsoll did not start it.
@@ -259,6 +260,10 @@ pub struct Environment {
     pub engine_tick_us: u64,
     /// Whether the client's sockets had `TCP_NODELAY`.
     pub nodelay: bool,
+    /// The file system that the target's data was on, as the kernel calls it: `ext4`, `tmpfs`; `null` if Plimsoll made no
+    /// folder for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_file_system: Option<String>,
     /// The network between the client and a target that Plimsoll started; `null` if Plimsoll did not start the target,
     /// and in results of 0.1.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -71,6 +71,45 @@ fn the_worst_second_is_a_gate_of_its_own() {
 }
 
 #[test]
+fn the_confirmation_is_a_latency_of_its_own() {
+    let slo = Slo::of("confirm", &[(Metric::Confirm(Percentile::P99), 250.0)]);
+    assert_eq!(slo.samples_needed(), 1_000);
+    assert_eq!(slo.tightest_ms(), Some(250.0));
+    let (ledger, mut set) = good_trial();
+    let gate = |set: &LatencySet| slo.judge(&ledger, &set.summary()).remove(0);
+    // Frames were answered, but none was confirmed: that was not observed.
+    assert!(!gate(&set).pass && gate(&set).observed.is_none());
+    for _ in 0..1_000 {
+        set.record_ns(Series::ConfirmFromSchedule, 240 * NS_PER_MS);
+        set.record_ns(Series::ConfirmFromWrite, 900 * NS_PER_MS);
+    }
+    assert!(gate(&set).pass, "{:?}", gate(&set));
+    assert_eq!(gate(&set).name, "confirm_p99_ms");
+    assert!(gate(&set).is_on_latency());
+    // One in fifty was never confirmed.
+    for _ in 0..20 {
+        set.record_unconfirmed(5_000 * NS_PER_MS, NS_PER_MS);
+    }
+    assert!(!gate(&set).pass, "{:?}", gate(&set));
+}
+
+#[test]
+fn a_backlog_fails_when_it_grows_for_certain() {
+    let slo = Slo::parse("[gates]\nbacklog_slope = 0.005\nconfirm_p50_ms = 5", "x").unwrap();
+    assert_eq!(slo.gates[0].metric, Metric::Confirm(Percentile::P50));
+    assert_eq!(slo.gates[1].metric, Metric::BacklogSlope);
+    assert_eq!(Metric::BacklogSlope.samples_needed(), None);
+    let (mut ledger, set) = good_trial();
+    let mut passes = |slope| {
+        ledger.backlog_slope = slope;
+        slo.judge(&ledger, &set.summary())[1].pass
+    };
+    assert!(passes(Some(-0.25)) && passes(Some(0.005)));
+    assert!(!passes(Some(0.006)));
+    assert!(!passes(None));
+}
+
+#[test]
 fn a_target_that_never_answers_does_not_pass() {
     let gates = by_latency().judge(&Ledger::default(), &LatencySet::new().summary());
     let newest = gates

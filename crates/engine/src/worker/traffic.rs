@@ -105,22 +105,20 @@ impl<W: SessionMachines, R: Readiness> Worker<W, R> {
                 return Pumped::Full;
             }
             slot.written = 0;
-            if let (Some(due_ns), true) = (transmit.due_ns, transmit.measured) {
-                let kept = Kept {
-                    held_until_ns: transmit.held_until_ns,
-                    blocked_since_ns: slot.blocked_since_ns,
-                    unblocked_at_ns: slot.unblocked_at_ns,
-                };
-                let late = Lateness::of(due_ns, write_ns, &kept);
-                self.recorder
-                    .interval
-                    .record_ns(Series::SendLag, late.lag_ns);
+            let kept = Kept {
+                held_until_ns: transmit.held_until_ns,
+                blocked_since_ns: slot.blocked_since_ns,
+                unblocked_at_ns: slot.unblocked_at_ns,
+            };
+            let first = transmit.due_ns.filter(|_| transmit.measured);
+            for due_ns in first.iter().chain(slot.session.dues()) {
+                let late = Lateness::of(*due_ns, write_ns, &kept);
+                let interval = &mut self.recorder.interval;
+                interval.record_ns(Series::SendLag, late.lag_ns);
                 if late.wait_ns == 0 {
                     self.zero_waits += 1;
                 } else {
-                    self.recorder
-                        .interval
-                        .record_ns(Series::SendWait, late.wait_ns);
+                    interval.record_ns(Series::SendWait, late.wait_ns);
                 }
             }
             slot.session.sent(write_ns, &mut self.recorder);

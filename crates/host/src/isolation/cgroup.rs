@@ -12,10 +12,10 @@ use nix::unistd::Pid;
 use super::cpus::{CpuList, Placement};
 use super::layout::{Controller, Layout};
 use super::means::{Means, Missing, means, missing};
-use super::sweep::Maker;
 use super::view::GroupView;
 use super::{v1, v2};
 use crate::error::{Error, Result};
+use crate::maker::Maker;
 
 /// The quota's period, in µs: the default of the kernel and of container runtimes.
 pub const DEFAULT_PERIOD_US: u64 = 100_000;

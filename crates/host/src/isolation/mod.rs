@@ -9,7 +9,7 @@
 //! network a network namespace for one target, and the virtual cards that join it to ours
 //! offloads what a network card does in place of the kernel's stack
 //! receive who works on the packets that come to a network card
-//! sweep   groups and cards that a killed run left behind, and what is still in the groups
+//! sweep   what a killed run left behind: groups and what is in them, cards, folders of data, images
 //! v1, v2  how each version makes such a group
 //! view    reading any group: CPU time, memory, processes
 //! limits  what limits a group, itself or from above: quota and throttling, memory limit and its events

@@ -37,8 +37,8 @@ use plimsoll_core::record::{Network, NetworkEnd, NetworkMode, NetworkReceive};
 use super::cpus::{CpuList, Placement};
 use super::offloads;
 use super::receive::{self, RECEIVE_DELAY_US, ReceiveThread};
-use super::sweep::Maker;
 use crate::error::Error;
+use crate::maker::Maker;
 
 /// The MTU of an Ethernet, in bytes.
 const MTU_BYTES: u32 = 1_500;

@@ -1,17 +1,15 @@
-//! Groups and network cards that a killed run left behind.
+//! Groups, network cards, images and folders of data that a killed run left behind.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-
-use nix::unistd::Pid;
 
 use super::cgroup::{kill_all_in, remove_group};
 use super::layout::{Hierarchy, Layout};
 use super::network::sweep_cards;
 use super::view::GroupView;
-use crate::process::start_time_ticks;
-
-const NAME_PREFIX: &str = "plimsoll-";
+use crate::data_folder::sweep_data;
+use crate::disk::power::unmount_stale;
+use crate::maker::Maker;
 
 /// What a sweep found and removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -22,10 +20,10 @@ pub struct Swept {
     pub processes: usize,
 }
 
-/// Removes what an earlier Plimsoll left behind because it was killed: its control groups, the processes in them, and
-/// its network cards. These processes lost their parents, so they escaped the signal that a parent's death sends. Only
-/// what has our name is touched, and only if its maker is certainly dead: the name holds the maker's process ID, its
-/// start time, and the process ID namespace in which both are valid.
+/// Removes what an earlier Plimsoll left behind because it was killed: its control groups, the processes in them, its
+/// network cards, its mounted images, and its targets' data. These processes lost their parents, so they escaped the signal that a parent's
+/// death sends. Only what has our name is touched, and only if its maker is certainly dead: the name holds the maker's
+/// process ID, its start time, and the process ID namespace in which both are valid.
 #[must_use]
 pub fn sweep_stale(layout: &Layout) -> Swept {
     let parents: BTreeSet<PathBuf> = layout
@@ -55,134 +53,22 @@ pub fn sweep_stale(layout: &Layout) -> Swept {
             names.insert(name);
         }
     }
-    // After the processes, which may be the last ones in their own network.
+    // After the processes, which may be the last ones in their own network, and may have files in an image.
     sweep_cards();
+    unmount_stale();
+    // Nobody writes there any more.
+    sweep_data();
     Swept {
         groups: names.len(),
         processes: processes.len(),
     }
 }
 
-/// The process that made a group, according to the group's name. A process ID alone may belong to another process by
-/// now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Maker {
-    /// The number of the process ID namespace.
-    namespace: u64,
-    pub(super) pid: i32,
-    /// When it started, in clock ticks since boot.
-    started: u64,
-}
-
-impl Maker {
-    /// This process.
-    pub(super) fn us() -> Self {
-        let pid = Pid::this().as_raw();
-        Self {
-            namespace: pid_namespace(),
-            pid,
-            started: start_time_ticks(pid).unwrap_or(0),
-        }
-    }
-
-    /// The maker that a name states; `None` if the name is not one of ours.
-    pub(super) fn of(name: &str) -> Option<Self> {
-        let mut parts = name.strip_prefix(NAME_PREFIX)?.split('-');
-        let maker = Self {
-            namespace: parts.next()?.parse().ok()?,
-            pid: parts.next()?.parse().ok()?,
-            started: parts.next()?.parse().ok()?,
-        };
-        parts.next()?.parse::<u32>().ok()?;
-        parts.next().is_none().then_some(maker)
-    }
-
-    /// Whether the maker is certainly dead. If that cannot be known (another container's processes, a start time that
-    /// could not be read), it counts as alive.
-    pub(super) fn is_dead(self) -> bool {
-        self.namespace == pid_namespace()
-            && self.started > 0
-            && self.pid > 0
-            && start_time_ticks(self.pid) != Some(self.started)
-    }
-
-    /// The name of its group with this number.
-    pub(super) fn name(self, number: u32) -> String {
-        let Self {
-            namespace,
-            pid,
-            started,
-        } = self;
-        format!("{NAME_PREFIX}{namespace}-{pid}-{started}-{number}")
-    }
-}
-
-/// The number of our process ID namespace; 0 where the kernel has none.
-fn pid_namespace() -> u64 {
-    let link = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
-    let text = link.to_string_lossy().into_owned();
-    let number = text
-        .strip_prefix("pid:[")
-        .and_then(|text| text.strip_suffix(']'));
-    number.and_then(|number| number.parse().ok()).unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::isolation::layout::Controller;
-
-    #[test]
-    fn names_of_ours_tell_their_maker() {
-        let maker = Maker {
-            namespace: 4_026_531_836,
-            pid: 17,
-            started: 99,
-        };
-        assert_eq!(maker.name(3), "plimsoll-4026531836-17-99-3");
-        assert_eq!(Maker::of(&maker.name(3)), Some(maker));
-        for other in [
-            "plimsoll-17-3",
-            "plimsoll-self",
-            "plimsoll-1-2-3-a",
-            "plimsoll-1-2-3-4-5",
-            "docker",
-            "plimsoll-1-2-3-4.scope",
-        ] {
-            assert_eq!(Maker::of(other), None, "{other}");
-        }
-    }
-
-    /// A maker that does not exist: process IDs stay below 2^22.
-    fn nobody() -> Maker {
-        Maker {
-            pid: 4_194_305,
-            ..Maker::us()
-        }
-    }
-
-    #[test]
-    fn a_maker_is_dead_only_when_that_is_certain() {
-        let us = Maker::us();
-        assert!(us.started > 0 && us.namespace > 0);
-        assert!(!us.is_dead());
-        // At another time, our process ID belonged to another process.
-        let earlier = Maker {
-            started: us.started - 1,
-            ..us
-        };
-        let nobody = nobody();
-        assert!(earlier.is_dead() && nobody.is_dead());
-        let elsewhere = Maker {
-            namespace: 1,
-            ..nobody
-        };
-        let unknown = Maker {
-            started: 0,
-            ..nobody
-        };
-        assert!(!elsewhere.is_dead() && !unknown.is_dead());
-    }
+    use crate::maker::tests::{elsewhere, nobody};
 
     #[test]
     fn only_groups_of_dead_makers_are_swept() {
@@ -197,16 +83,12 @@ mod tests {
         };
         let us = Maker::us();
         let dead = nobody();
-        let elsewhere = Maker {
-            namespace: 1,
-            ..dead
-        };
         let ours = us.name(1);
         let kept = [
             ours.as_str(),
             "docker",
             "plimsoll-4194305-1",
-            &elsewhere.name(1),
+            &elsewhere().name(1),
         ];
         for name in kept
             .into_iter()

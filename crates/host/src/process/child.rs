@@ -12,11 +12,11 @@ use plimsoll_core::secret::Secrets;
 
 use super::cap::Watched;
 use super::log::{first_json_line, last_lines, scrub};
+use super::ready::{Look, Ready};
 use super::spawn::describe;
 use super::stop_signal::StopSignal;
 use super::tree::{descendants, start_time_ticks};
 use crate::error::{Error, Result};
-use crate::http;
 use crate::signals::Stop;
 
 /// How many lines of the log an error shows.
@@ -25,11 +25,8 @@ const TAIL_LINES: usize = 20;
 /// Time between two checks of a child that is ending.
 const POLL: Duration = Duration::from_millis(10);
 
-/// Time between two checks of a child that is getting ready. How long it took is a result, so it must be exact.
-const READY_POLL: Duration = Duration::from_millis(1);
-
-/// The timeout of a single readiness request.
-const HEALTH_TIMEOUT: Duration = Duration::from_secs(1);
+/// Time between two looks into the log of a child that is getting ready.
+const LOG_POLL: Duration = Duration::from_millis(1);
 
 /// How a child ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,12 +148,17 @@ impl Child {
         }
     }
 
-    /// Waits until `GET url` is answered with status 200. Returns the time from its start to that answer.
+    /// Waits until it shows that it is ready. Returns the time from its start to then.
     ///
     /// # Errors
     /// It ended or was not ready in time (the error shows the end of its log), or we were asked to stop.
-    pub fn wait_ready(&mut self, url: &str, timeout: Duration, stop: &Stop) -> Result<Duration> {
-        self.wait_ready_unless(url, timeout, stop, &mut || None)
+    pub fn wait_ready(
+        &mut self,
+        ready: &Ready,
+        timeout: Duration,
+        stop: &Stop,
+    ) -> Result<Duration> {
+        self.wait_ready_unless(ready, timeout, stop, &mut || None)
     }
 
     /// Like [`Child::wait_ready`], but can give up early. While nothing answers, it calls `hopeless` from time to time,
@@ -166,7 +168,7 @@ impl Child {
     /// As [`Child::wait_ready`], and the error that `hopeless` returns.
     pub fn wait_ready_unless(
         &mut self,
-        url: &str,
+        ready: &Ready,
         timeout: Duration,
         stop: &Stop,
         hopeless: &mut dyn FnMut() -> Option<Error>,
@@ -174,21 +176,22 @@ impl Child {
         let started = self.started;
         let mut last_answer = String::from("nothing answered");
         let mut asked_hopeless = started;
-        let ready = self.wait_until(timeout, stop, || match http::get(url, HEALTH_TIMEOUT) {
-            Ok(response) if response.status == 200 => Some(Ok(started.elapsed())),
-            Ok(response) => {
-                last_answer = format!("the last answer was {}", response.status);
+        let took = self.wait_until(timeout, ready.poll(), stop, || match ready.look() {
+            Look::Ready => Some(Ok(started.elapsed())),
+            Look::NotYet(how) => {
+                last_answer = how;
                 None
             }
-            Err(_) if asked_hopeless.elapsed() < POLL => None,
-            Err(_) => {
+            Look::Nobody if asked_hopeless.elapsed() < POLL => None,
+            Look::Nobody => {
                 asked_hopeless = Instant::now();
                 hopeless().map(Err)
             }
         })?;
-        ready.unwrap_or_else(|| {
+        took.unwrap_or_else(|| {
+            let last_answer = self.secrets.scrub(&last_answer);
             Err(self.failed(&format!(
-                "was not ready within {timeout:?}: GET {url}: {last_answer}"
+                "was not ready within {timeout:?}: {ready}: {last_answer}"
             )))
         })
     }
@@ -199,15 +202,16 @@ impl Child {
     /// As [`Child::wait_ready`].
     pub fn wait_json_line(&mut self, timeout: Duration, stop: &Stop) -> Result<serde_json::Value> {
         let log = self.log.clone();
-        let line = self.wait_until(timeout, stop, || first_json_line(&log))?;
+        let line = self.wait_until(timeout, LOG_POLL, stop, || first_json_line(&log))?;
         line.ok_or_else(|| self.failed(&format!("wrote no JSON line within {timeout:?}")))
     }
 
-    /// Calls `answer` until it returns a value. `None` means that the time is over. If the child has ended, that is an
-    /// error at once.
+    /// Calls `answer`, with a pause after each call, until it returns a value. `None` means that the time is over. If the
+    /// child has ended, that is an error at once.
     fn wait_until<T>(
         &mut self,
         timeout: Duration,
+        pause: Duration,
         stop: &Stop,
         mut answer: impl FnMut() -> Option<T>,
     ) -> Result<Option<T>> {
@@ -229,7 +233,7 @@ impl Child {
             if Instant::now() > deadline {
                 return Ok(None);
             }
-            std::thread::sleep(READY_POLL);
+            std::thread::sleep(pause);
         }
     }
 

@@ -4,6 +4,7 @@
 //! ```text
 //! spawn  the launch: log, environment, group, affinity, and the thread that forks
 //! child  a running child: ready, ended, killed
+//! ready  what shows that a child is ready
 //! log    the end of a log, and its first JSON line
 //! cap    how long a log may become
 //! ports  a free port, and whether one is taken
@@ -17,6 +18,7 @@ mod cap;
 mod child;
 mod log;
 mod ports;
+mod ready;
 mod spawn;
 mod stop_signal;
 mod tree;
@@ -26,6 +28,7 @@ pub use cap::LOG_MAX_BYTES;
 pub use child::{Child, Ended};
 pub use log::{first_json_line, last_lines};
 pub use ports::{choose_port, port_taken};
+pub use ready::{Ask, Ready};
 pub use spawn::{Launch, Piped, program_path};
 pub use stop_signal::StopSignal;
 pub use tree::{descendants, start_time_ticks};

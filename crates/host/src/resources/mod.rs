@@ -4,6 +4,7 @@
 //! parse     the texts of /proc
 //! members   counters summed over processes that come and go, never running backwards
 //! sampler   one sample of a target: from its control group, or from its process tree
+//! process_io  what processes wrote, summed
 //! series    samples over time, and what was used between two moments
 //! sockets   the target's ends of its connections: queues, retransmits
 //! monitor   a thread that samples at 10 Hz
@@ -15,6 +16,7 @@ mod cpu_times;
 mod members;
 mod monitor;
 mod parse;
+mod process_io;
 mod run_queue;
 mod sampler;
 mod series;
@@ -23,6 +25,7 @@ mod sockets;
 pub use cpu_times::{CpuTimes, Passed, Ticks};
 pub(crate) use monitor::thread_cpu;
 pub use monitor::{DEFAULT_INTERVAL, Monitor, Recorded, Watched};
+pub use process_io::{ProcessIo, Written};
 pub use run_queue::{RunQueue, Waited};
 pub use sampler::{Detail, Memory, Sample, Sampler, Source, process_cpu_us};
 pub use series::{MachineSeries, Series, Usage};

@@ -3,6 +3,8 @@
 /// From `/proc/<pid>/stat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stat {
+    /// The process ID of its parent.
+    pub(super) parent: i32,
     /// Clock ticks in user mode.
     pub(super) user_ticks: u64,
     /// Clock ticks in the kernel.
@@ -35,6 +37,7 @@ pub(super) fn stat(text: &str) -> Option<Stat> {
     let fields: Vec<&str> = fields.split_whitespace().collect();
     let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
     Some(Stat {
+        parent: i32::try_from(number(4)?).ok()?,
         user_ticks: number(14)?,
         system_ticks: number(15)?,
         threads: number(20)?,
@@ -98,6 +101,31 @@ pub(super) fn schedstat(text: &str) -> Option<SchedStat> {
     })
 }
 
+/// What a process wrote, from `/proc/<pid>/io`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Io {
+    /// Bytes given to system calls that write: `wchar`.
+    pub(super) wchar: u64,
+    /// Such system calls: `syscw`.
+    pub(super) syscw: u64,
+    /// Bytes that it caused to be written to storage: `write_bytes`.
+    pub(super) write_bytes: u64,
+}
+
+/// `None` when a line is missing.
+pub(super) fn io(text: &str) -> Option<Io> {
+    let value = |key: &str| {
+        let mut lines = text.lines().filter_map(|line| line.split_once(':'));
+        let (_, value) = lines.find(|(name, _)| *name == key)?;
+        value.trim().parse().ok()
+    };
+    Some(Io {
+        wchar: value("wchar")?,
+        syscw: value("syscw")?,
+        write_bytes: value("write_bytes")?,
+    })
+}
+
 /// The share of the machine's memory that is available to programs, from `/proc/meminfo`: what is free or can be had
 /// without swapping.
 #[allow(clippy::cast_precision_loss)] // KiB of a machine's memory.
@@ -126,6 +154,7 @@ mod tests {
     fn stat_with_a_name_full_of_traps() {
         let text = "3972 (a ) b) R 3957 3957 2425 0 -1 4194304 104 0 0 0 17 18 0 0 20 0 5 0 57382 3133440 383 1844";
         let expected = Stat {
+            parent: 3957,
             user_ticks: 17,
             system_ticks: 18,
             threads: 5,
@@ -169,6 +198,18 @@ mod tests {
     }
 
     #[test]
+    fn io_has_what_was_written_and_not_what_was_taken_back() {
+        let text = "rchar: 1\nwchar: 20\nsyscr: 3\nsyscw: 4\nread_bytes: 5\nwrite_bytes: 4096\ncancelled_write_bytes: 7\n";
+        let expected = Io {
+            wchar: 20,
+            syscw: 4,
+            write_bytes: 4096,
+        };
+        assert_eq!(io(text), Some(expected));
+        assert_eq!(io("wchar: 20\nsyscw: 4\ncancelled_write_bytes: 7\n"), None);
+    }
+
+    #[test]
     fn memory_available_is_a_share_of_the_total() {
         let text = "MemTotal:        1000 kB\nMemFree:  1 kB\nMemAvailable:     250 kB\n";
         assert_eq!(memory_available_share(text), Some(0.25));
@@ -182,7 +223,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_makes_them_panic(text in r"[a-zA-Z0-9() :\n]{0,200}") {
-            let _ = (is_stopped(&text), stat(&text), status(&text), schedstat(&text), memory_available_share(&text));
+            let _ = (is_stopped(&text), stat(&text), status(&text), schedstat(&text), io(&text), memory_available_share(&text));
         }
     }
 }

@@ -72,7 +72,7 @@ impl Source {
         })
     }
 
-    fn processes(&self) -> BTreeSet<i32> {
+    pub(super) fn processes(&self) -> BTreeSet<i32> {
         match self {
             Self::Group(view) => view.processes(),
             Self::Tree(root) => {

@@ -1,6 +1,6 @@
 //! Feeds the searches with trials that nobody ran.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plimsoll_core::caveat::Caveat;
@@ -15,6 +15,7 @@ use plimsoll_core::slo::Slo;
 use plimsoll_host::isolation::{CpuList, Placement};
 use plimsoll_host::machine::MachineFacts;
 use plimsoll_workload::{Plan, Values, Workload};
+use plimsoll_workload_broker::Broker;
 use plimsoll_workload_echo::Echo;
 use plimsoll_workload_http::Http;
 use plimsoll_workload_stt::Stt;
@@ -23,6 +24,7 @@ use plimsoll_workload_ws::Ws;
 use super::FindPlan;
 use super::kept::Kept;
 use super::searches::Searches;
+use crate::manifest::Manifest;
 use crate::trial::{BackEnd, Conditions, NetworkPlan, Registry};
 
 fn slo(name: &str) -> Slo {
@@ -33,7 +35,7 @@ fn slo(name: &str) -> Slo {
 }
 
 /// Every workload that there is.
-pub(crate) const WORKLOADS: Registry = &[&Stt, &Echo, &Ws, &Http];
+pub(crate) const WORKLOADS: Registry = &[&Stt, &Echo, &Ws, &Http, &Broker];
 
 /// The plan that a line says: `ws test=throughput connections=5`.
 pub(crate) fn plan(line: &str) -> Arc<dyn Plan> {
@@ -49,6 +51,14 @@ pub(crate) fn plan(line: &str) -> Arc<dyn Plan> {
         values.set(name, row.kind.parse(text).expect(line));
     }
     workload.planned(values).expect(line)
+}
+
+/// A manifest with these keys besides those that every one has.
+pub(crate) fn manifest(keys: &str) -> Manifest {
+    let text = format!(
+        "name = \"x\"\nworkload = \"ws\"\ntier = \"idiomatic\"\nlanguage = \"C\"\ndescription = \"x\"\n{keys}\n[run]\ncommand = [\"x\"]\n"
+    );
+    Manifest::parse(&text, Path::new("/t/ws/x/target.toml"), |_| None).expect("valid")
 }
 
 pub(crate) fn conditions() -> Conditions {

@@ -1,6 +1,6 @@
 //! What all trials of a search have in common.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plimsoll_core::caveat::{CompanionTerms, Terms};
@@ -67,6 +67,13 @@ impl Conditions {
             .find(|folder| !folder.exists())
             .unwrap_or_else(|| self.log_folder.clone());
         conditions
+    }
+
+    /// Where the target's data goes unless the user gave a place: beside the logs.
+    pub(super) fn data_place(&self) -> &Path {
+        let parent = self.log_folder.parent();
+        let parent = parent.filter(|parent| !parent.as_os_str().is_empty());
+        parent.unwrap_or(Path::new("."))
     }
 
     /// What the workload calls things.

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use plimsoll_core::session::Endpoint;
 use plimsoll_engine::Report;
 use plimsoll_workload::Findings;
 use plimsoll_workload::drive::Seconds;
@@ -45,6 +46,11 @@ impl Client {
             )?);
         }
         Ok(Self { work, processes })
+    }
+
+    /// Where its sessions go.
+    pub(super) fn endpoint(&self) -> &Endpoint {
+        self.work.endpoint()
     }
 
     /// The client's processes besides ours.

@@ -4,7 +4,10 @@
 //! - [`conditions`]: what all trials of a search have in common;
 //! - `soundness`: whether the measurement can be believed: where the target runs (`cores`), whether a clock jumped
 //!   (`clocks`), what the target itself counts (`metrics`), and the other accounts that are kept twice;
+//! - `account`: what a target without HTTP says of itself;
 //! - `stage`: companion and target, started for one trial and ended after it;
+//! - `place`: where that target is reached;
+//! - `storage`: what it writes in the window, and what the disk below can do;
 //! - `work`: what the sessions do, by which plan of which workload;
 //! - `drive`: the engine with that work, in this process or in several;
 //! - [`processes`]: a client of several processes, if one process has too few files for the connections;
@@ -13,6 +16,7 @@
 //! - `judge`: turns what was measured into a [`Trial`] with its verdict;
 //! - [`timeline`]: one row per second.
 
+mod account;
 mod clocks;
 pub mod conditions;
 mod cores;
@@ -20,10 +24,12 @@ mod drive;
 mod judge;
 mod memory;
 mod metrics;
+mod place;
 pub mod processes;
 mod room;
 mod soundness;
 mod stage;
+mod storage;
 pub mod subject;
 pub mod timeline;
 mod work;
@@ -35,7 +41,7 @@ use plimsoll_core::caveat::{Caveat, Doubt};
 use plimsoll_core::latency::LatencySet;
 use plimsoll_core::outright::Outright;
 use plimsoll_core::profile::{Length, Profile};
-use plimsoll_core::record::{Probe, Probes, Second, TargetMemory, Trial};
+use plimsoll_core::record::{Probe, Probes, Second, Storage, TargetMemory, Trial};
 use plimsoll_engine::{EngineSecond, Options, Part, Report};
 use plimsoll_host::machine::probe;
 use plimsoll_host::process::Awake;
@@ -53,6 +59,7 @@ use room::Room;
 pub use room::{most_possible, must_be_possible};
 use soundness::{Soundness, Watch};
 use stage::Staged;
+use storage::StorageReadings;
 pub use subject::{Subject, TargetUrl};
 pub use work::Registry;
 
@@ -91,6 +98,8 @@ struct Measured {
     report: Report,
     /// What the session machines found out besides.
     findings: Findings,
+    /// What the target says of itself; null if nobody asks, or if it did not answer.
+    account: Findings,
     /// What those found out that ran after the trial, if any did.
     afterwards: Option<Findings>,
     /// The number of processes that drove the load.
@@ -108,6 +117,8 @@ struct Measured {
     companion: Option<CompanionSeen>,
     /// The target's memory at moments of the trial.
     memory: TargetMemory,
+    /// What the target wrote in the window; `None` if it has no folder for its data.
+    storage: Option<Storage>,
     soundness: Soundness,
     /// Why the trial fails, whatever its gates say.
     outright: Vec<Outright>,
@@ -126,11 +137,16 @@ pub fn run(
     stop: &Stop,
     on_second: &mut dyn FnMut(&TrialSecond<'_>),
 ) -> Result<FinishedTrial> {
-    let tls = room::possible(conditions, subject, load)?;
     let started_at = timestamp::now();
     let mut conditions = conditions.with_logs_of_trial(load);
+    if let Subject::Started(manifest) = subject {
+        // Targets that are compared or ranked have one plan, and what their manifests settle may differ.
+        let plan = &conditions.plan;
+        conditions.plan = plan.workload().plan_for(plan.values().clone(), manifest)?;
+    }
     conditions.profile = conditions.profile.of_length(length);
     let conditions = &conditions;
+    let tls = room::possible(conditions, subject, load)?;
     let room = Room::of(conditions, load)?;
     let before = probe(&conditions.placement)?;
     let mut stage = Staged::set(conditions, subject, stop)?;
@@ -240,12 +256,14 @@ fn measure(
 ) -> Result<Measured> {
     let conditions = asked.conditions;
     let client = Client::start(asked, &stage.url)?;
+    let to = client.endpoint().clone();
     let awake = keep_awake(conditions);
     let sampling_epoch = Instant::now();
     let monitor = stage.monitor(conditions, &client.others(), sampling_epoch)?;
     let mut rows = timeline::Rows::new(&conditions.profile);
     let mut window_stats = WindowStats::new(conditions);
     let mut memory = MemoryReadings::new(conditions, stage);
+    let mut storage = StorageReadings::new(conditions, stage);
     let mut over = sampling_epoch;
     let mut warm_up = WarmUp::new(&*conditions.plan, &conditions.profile);
     let mut each_second = |second: EngineSecond| {
@@ -253,6 +271,7 @@ fn measure(
         watch.second_over();
         window_stats.second_over(&second, stage);
         memory.second_over(&second, stage);
+        storage.second_over(&second);
         let row = timeline::so_far(rows.add(&second), |name| monitor.latest(name));
         on_second(&row, &second.latency);
         warm_up.second_over(&second)
@@ -264,7 +283,10 @@ fn measure(
     let companion = window_stats.finish(stage);
     let recorded = monitor.stop()?;
     let soundness = watch.end(conditions, stage, &report, &findings);
+    let storage = storage.finish(stage.disk_probe().cloned());
     let memory = memory.finish(asked, stage, closed);
+    // Last, because the target works for it.
+    let account = account::account(conditions, stage, &to, asked.stop);
     let mut seconds = rows.finish();
     timeline::add_target(
         &mut seconds,
@@ -275,6 +297,7 @@ fn measure(
     Ok(Measured {
         report,
         findings,
+        account,
         afterwards: None,
         client_processes: asked.processes,
         client_cpus_awake,
@@ -285,6 +308,7 @@ fn measure(
         over,
         companion,
         memory,
+        storage,
         soundness,
         outright: warm_up
             .unanswered

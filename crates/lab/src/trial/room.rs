@@ -98,7 +98,8 @@ fn must_reach(source_addresses: &[IpAddr], target: IpAddr) -> Result<()> {
 }
 
 /// Whether a trial of this load is possible at all, as far as this can be known without starting anything. Checks
-/// open files, ports, and that something answers at a URL: with TLS, that client and server agree.
+/// open files, ports, the place of the target's data, and that something answers at a URL: with TLS, that client and
+/// server agree.
 ///
 /// # Errors
 /// One line with the remedy.
@@ -122,6 +123,9 @@ pub(super) fn possible(
         Subject::Started(_) => {
             let localhost = std::net::Ipv4Addr::LOCALHOST.into();
             must_reach(conditions.plan.source_addresses(), localhost)?;
+            let data = conditions.plan.told().data;
+            let place = conditions.data_place();
+            data.map_or(Ok(()), |data| data.must_be_possible(place))?;
             Ok(None)
         }
         Subject::Running { url, .. } => {

@@ -6,7 +6,7 @@ use plimsoll_core::record::SanityCheck;
 use plimsoll_core::sanity::{self, ClientCounts};
 use plimsoll_engine::Report;
 use plimsoll_host::isolation::CpuList;
-use plimsoll_workload::Findings;
+use plimsoll_workload::{Counters, Findings};
 
 use super::clocks::Clocks;
 use super::conditions::Conditions;
@@ -47,11 +47,7 @@ impl<'a> Watch<'a> {
     pub(super) fn begin(conditions: &Conditions, subject: &'a Subject, stage: &Staged) -> Self {
         Self {
             subject,
-            metrics: TargetMetrics::before(
-                &stage.http_host,
-                // Metrics are read without TLS.
-                conditions.plan.counters().filter(|_| !stage.url.secure),
-            ),
+            metrics: TargetMetrics::before(&stage.http_host, counters(conditions, stage)),
             target_cpus: cores::of_target(conditions, subject),
             clocks: Clocks::start(),
         }
@@ -112,6 +108,12 @@ impl<'a> Watch<'a> {
             Some(metrics) => metrics.for_itself(),
         }
     }
+}
+
+/// The target's counters that have a meaning. Its metrics are read without TLS, and only from a target with HTTP.
+fn counters(conditions: &Conditions, stage: &Staged) -> Option<Counters> {
+    let has_http = !stage.url.secure && conditions.plan.speaker().is_none();
+    conditions.plan.counters().filter(|_| has_http)
 }
 
 /// Whether accounts can be compared. They cannot if the trial was interrupted, if a session failed or died (its bytes

@@ -1,26 +1,28 @@
 //! Companion and target, started for one trial and ended after it.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use plimsoll_core::bottleneck::TARGET_ENDED;
-use plimsoll_core::record::{MemoryAt, Network, NetworkMode, Target};
+use plimsoll_core::record::{DiskProbe, FileSystem, MemoryAt, Network, NetworkMode, Target};
 use plimsoll_core::secret::Secrets;
+use plimsoll_host::data_folder::DataFolder;
 use plimsoll_host::isolation::{Cgroup, Layout, OwnNetwork, no_own_network};
-use plimsoll_host::process::{Child, Launch, choose_port, port_taken};
+use plimsoll_host::process::{Child, Launch};
 use plimsoll_host::resources::{DEFAULT_INTERVAL, Monitor, Sampler, SocketWatch, Source, Watched};
 use plimsoll_host::signals::Stop;
 
 use plimsoll_workload::companion::{Companion, Start};
 
 use super::conditions::{BackEnd, Conditions, NetworkPlan};
+use super::place::{Place, Ports, not_reached};
+use super::storage::probed;
 use super::subject::{Subject, TargetUrl};
 use crate::contract;
 use crate::error::{Error, Result};
-use crate::manifest::{METRICS_PORT, Manifest};
+use crate::manifest::Manifest;
 
-const READY_TIMEOUT: Duration = Duration::from_secs(60);
 const STOP_GRACE: Duration = Duration::from_secs(7);
 /// The name of the target's samples.
 pub(super) const TARGET: &str = "target";
@@ -43,7 +45,9 @@ pub(super) struct Staged {
     memory_idle: Option<MemoryAt>,
     /// Where the target's resources are read.
     source: Option<Source>,
-    // Declared after what uses it, so that it is dropped later.
+    // Declared after what uses them, so that they are dropped later.
+    data: Option<DataFolder>,
+    disk_probe: Option<DiskProbe>,
     network: Option<OwnNetwork>,
 }
 
@@ -52,7 +56,7 @@ struct Started {
     child: Child,
     // Declared after the child, so that it is dropped later.
     group: Cgroup,
-    /// Time from its start to its first answer with status 200.
+    /// Time from its start until it showed that it is ready.
     ready_after: Duration,
 }
 
@@ -60,28 +64,13 @@ impl Staged {
     /// Starts companion and target and waits until they are ready.
     pub(super) fn set(conditions: &Conditions, subject: &Subject, stop: &Stop) -> Result<Self> {
         let network = network(conditions, subject)?;
-        let companions = conditions.plan.workload().companions();
-        let companion = match (&conditions.back_end, companions) {
-            (BackEnd::Companion(program), Some(companions)) => {
-                let address = network.as_ref().map(OwnNetwork::client_address);
-                let how = Start {
-                    seed: conditions.seed,
-                    bind: address.map(IpAddr::V4),
-                    cpus: Some(&conditions.placement.client_cpus),
-                    log_folder: &conditions.log_folder,
-                    stop,
-                };
-                let companion = companions.start(program, &how)?;
-                plimsoll_engine::prefer_process(companion.pid());
-                Some(companion)
-            }
-            _ => None,
-        };
+        let companion = companion(conditions, network.as_ref(), stop)?;
         let back_end = match (&conditions.back_end, &companion) {
             (BackEnd::Url(url), _) => Some(url.as_str()),
             (_, Some(companion)) => Some(companion.url()),
             _ => None,
         };
+        let companions = conditions.plan.workload().companions();
         let of_back_end = companions
             .zip(back_end)
             .map_or_else(Vec::new, |(companions, url)| companions.told(url));
@@ -90,7 +79,13 @@ impl Staged {
                 let ports = Ports::choose(&manifest.ports)?;
                 let mut secrets = conditions.secrets.clone();
                 secrets.add_of_environment(&manifest.run.env);
-                let told = environment(conditions, manifest, &ports, of_back_end);
+                let data = data_folder(conditions)?;
+                let disk_probe = data
+                    .as_ref()
+                    .and_then(|data| probed(data.path(), data.file_system()?, stop));
+                let mut further = of_back_end;
+                further.extend(data.iter().map(DataFolder::variable));
+                let told = environment(conditions, manifest, &ports, further);
                 let at = Place {
                     sessions: ports.or_load(conditions.plan.told().port),
                     ports: &ports,
@@ -106,6 +101,8 @@ impl Staged {
                     memory_idle: memory(&started.source()),
                     source: Some(started.source()),
                     started: Some(started),
+                    data,
+                    disk_probe,
                     network,
                 })
             }
@@ -120,6 +117,8 @@ impl Staged {
                 companion,
                 secrets: conditions.secrets.clone(),
                 started: None,
+                data: None,
+                disk_probe: None,
                 memory_idle: resources.as_ref().and_then(memory),
                 source: resources.clone(),
                 network,
@@ -218,9 +217,24 @@ impl Staged {
         self.memory_idle.map(|memory| memory.rss_bytes)
     }
 
-    /// Time from the start of a target that we started to its first answer with status 200.
+    /// Time from the start of a target that we started until it showed that it is ready.
     pub(super) fn ready_after(&self) -> Option<Duration> {
         self.started.as_ref().map(|started| started.ready_after)
+    }
+
+    /// What the disk below the target's data can do; `None` if there is no folder for it, or if nobody could measure it.
+    pub(super) fn disk_probe(&self) -> Option<&DiskProbe> {
+        self.disk_probe.as_ref()
+    }
+
+    /// Where the target's resources are read.
+    pub(super) fn source(&self) -> Option<Source> {
+        self.source.clone()
+    }
+
+    /// The file system that the target's data is on.
+    pub(super) fn data_file_system(&self) -> Option<&FileSystem> {
+        self.data.as_ref().and_then(DataFolder::file_system)
     }
 
     /// How a target that we started ended by itself, if it did.
@@ -232,15 +246,17 @@ impl Staged {
         Ok(status.map(|status| format!("{TARGET_ENDED}: {status}")))
     }
 
-    /// Ends target and companion. A target that cannot be ended would disturb the next trial.
+    /// Ends target and companion, and removes the target's data. A target that cannot be ended would disturb the next
+    /// trial.
     pub(super) fn clear(mut self) -> Result<()> {
-        if let Some(started) = &mut self.started {
+        if let Some(mut started) = self.started.take() {
             started.child.terminate(STOP_GRACE)?;
+            // Its group goes here, and with it whatever else may write.
         }
         if let Some(companion) = self.companion.take() {
             companion.stop()?;
         }
-        Ok(())
+        Ok(self.data.take().map_or(Ok(()), DataFolder::remove)?)
     }
 }
 
@@ -277,10 +293,11 @@ impl Started {
         launch.stop_signal = manifest.run.stop_signal;
         launch.network = at.network.map(OwnNetwork::namespace);
         let mut child = launch.start(Some(&group))?;
-        let health = format!("http://{}{}", at.http(), conditions.plan.told().health_path);
+        let ready = at.ready(&*conditions.plan);
         let mut listens_inside = 0;
-        let ready_after = child.wait_ready_unless(&health, READY_TIMEOUT, stop, &mut || {
-            listens_inside += u32::from(at.listens_inside());
+        let timeout = manifest.start_timeout();
+        let ready_after = child.wait_ready_unless(&ready, timeout, stop, &mut || {
+            listens_inside += u32::from(at.listens_inside(&ready));
             // Not the first time: it may have begun to listen between the two looks.
             (listens_inside > 2).then(|| not_reached(&manifest.name))
         })?;
@@ -299,6 +316,36 @@ impl Started {
             Source::Group(view.clone())
         }
     }
+}
+
+/// What runs beside the target, started and ready, if anything does.
+fn companion(
+    conditions: &Conditions,
+    network: Option<&OwnNetwork>,
+    stop: &Stop,
+) -> Result<Option<Box<dyn Companion>>> {
+    let companions = conditions.plan.workload().companions();
+    let (BackEnd::Companion(program), Some(companions)) = (&conditions.back_end, companions) else {
+        return Ok(None);
+    };
+    let address = network.map(OwnNetwork::client_address);
+    let how = Start {
+        seed: conditions.seed,
+        bind: address.map(IpAddr::V4),
+        cpus: Some(&conditions.placement.client_cpus),
+        log_folder: &conditions.log_folder,
+        stop,
+    };
+    let companion = companions.start(program, &how)?;
+    plimsoll_engine::prefer_process(companion.pid());
+    Ok(Some(companion))
+}
+
+/// A fresh folder for the target's data, if its plan asks for one.
+fn data_folder(conditions: &Conditions) -> Result<Option<DataFolder>> {
+    let data = conditions.plan.told().data;
+    let made = data.map(|data| DataFolder::make(&data, conditions.data_place()));
+    Ok(made.transpose()?)
 }
 
 /// What is recorded of a target that we started.
@@ -325,50 +372,6 @@ fn memory(source: &Source) -> Option<MemoryAt> {
     })
 }
 
-/// Where to reach a target that we start.
-#[derive(Debug, Clone, Copy)]
-struct Place<'a> {
-    ports: &'a Ports,
-    /// Where sessions connect.
-    sessions: u16,
-    /// `None` on the loopback.
-    network: Option<&'a OwnNetwork>,
-}
-
-impl Place<'_> {
-    fn ip(&self) -> Ipv4Addr {
-        self.network
-            .map_or(Ipv4Addr::LOCALHOST, OwnNetwork::target_address)
-    }
-
-    fn load(&self) -> SocketAddr {
-        (self.ip(), self.sessions).into()
-    }
-
-    fn http(&self) -> SocketAddr {
-        (self.ip(), self.ports.http()).into()
-    }
-
-    /// A port that somebody else has taken in the meantime. In the target's own network there is nobody else.
-    fn taken(&self) -> Option<u16> {
-        self.ports.taken().filter(|_| self.network.is_none())
-    }
-
-    /// Whether a target with its own network can be reached on the loopback inside that network.
-    fn listens_inside(&self) -> bool {
-        let port = self.ports.http();
-        let listens = || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok();
-        let found = self.network.map(|network| network.within(listens));
-        matches!(found, Some(Ok(true)))
-    }
-}
-
-fn not_reached(name: &str) -> plimsoll_host::Error {
-    plimsoll_host::Error::Usage(format!(
-        "{name} listens on 127.0.0.1 only, which is not reached from outside its network; have it listen on 0.0.0.0, or measure with --network loopback"
-    ))
-}
-
 /// The network of a target that we start, if it gets its own.
 fn network(conditions: &Conditions, subject: &Subject) -> Result<Option<OwnNetwork>> {
     let own = conditions.network == NetworkPlan::Own;
@@ -381,57 +384,11 @@ fn network(conditions: &Conditions, subject: &Subject) -> Result<Option<OwnNetwo
     Ok(Some(network))
 }
 
-/// The ports of a target that we start.
-#[derive(Debug, Clone)]
-struct Ports {
-    /// The port of `PORT`.
-    load: u16,
-    /// Further ones, each with its variable.
-    others: Vec<(&'static str, u16)>,
-}
-
-impl Ports {
-    fn choose(variables: &[&'static str]) -> Result<Self> {
-        let load = choose_port()?;
-        let mut others: Vec<(&'static str, u16)> = Vec::new();
-        for variable in variables {
-            // None is bound yet, so one may be chosen twice.
-            let port = loop {
-                let port = choose_port()?;
-                if port != load && others.iter().all(|(_, other)| *other != port) {
-                    break port;
-                }
-            };
-            others.push((variable, port));
-        }
-        Ok(Self { load, others })
-    }
-
-    /// The port of this variable, or that of `PORT` where there is none.
-    fn or_load(&self, variable: Option<&str>) -> u16 {
-        let mut others = self.others.iter();
-        let own = others.find(|(known, _)| Some(*known) == variable);
-        own.map_or(self.load, |(_, port)| *port)
-    }
-
-    fn http(&self) -> u16 {
-        self.or_load(Some(METRICS_PORT))
-    }
-
-    /// A port that somebody else has taken in the meantime.
-    fn taken(&self) -> Option<u16> {
-        let others = self.others.iter().map(|(_, port)| *port);
-        std::iter::once(self.load)
-            .chain(others)
-            .find(|port| port_taken(*port))
-    }
-}
-
 fn environment(
     conditions: &Conditions,
     manifest: &Manifest,
     ports: &Ports,
-    of_back_end: Vec<(String, String)>,
+    further: Vec<(String, String)>,
 ) -> Vec<(String, String)> {
     let threads = manifest.worker_threads(conditions.placement.vcpu);
     let mut variables = vec![
@@ -439,7 +396,7 @@ fn environment(
         ("WORKER_THREADS".to_owned(), threads.to_string()),
     ];
     variables.extend(conditions.plan.told().variables);
-    variables.extend(of_back_end);
+    variables.extend(further);
     let others = ports.others.iter();
     variables.extend(others.map(|(variable, port)| ((*variable).to_owned(), port.to_string())));
     // What the manifest fixes takes precedence over what we would choose.
@@ -484,39 +441,8 @@ fn flatten(into: &mut BTreeMap<String, String>, name: String, value: &serde_json
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::find::tests::{conditions, plan};
-    use std::path::Path;
-
-    fn manifest(keys: &str) -> Manifest {
-        let text = format!(
-            "name = \"x\"\nworkload = \"ws\"\ntier = \"idiomatic\"\nlanguage = \"C\"\ndescription = \"x\"\n{keys}\n[run]\ncommand = [\"x\"]\n"
-        );
-        Manifest::parse(&text, Path::new("/t/ws/x/target.toml"), |_| None).expect("valid")
-    }
-
-    #[test]
-    fn a_library_that_owns_its_port_gets_another_one_for_the_rest() {
-        let one = Ports::choose(&manifest("").ports).expect("a port");
-        assert_eq!(one.http(), one.load);
-        let two = manifest("separate_metrics_port = true").ports;
-        let two = Ports::choose(&two).expect("ports");
-        let metrics = two.http();
-        assert_ne!(metrics, two.load);
-        assert_eq!((one.taken(), two.taken()), (None, None));
-        let held = std::net::TcpListener::bind(("127.0.0.1", metrics)).expect("free");
-        assert_eq!(two.taken(), Some(metrics));
-        drop(held);
-    }
-
-    #[test]
-    fn sessions_go_to_the_port_that_the_plan_names_if_the_target_has_it() {
-        let plain = Ports::choose(&[]).expect("a port");
-        let own = Ports::choose(&[METRICS_PORT, "OTHER_PORT"]).expect("ports");
-        assert_eq!(plain.or_load(Some("OTHER_PORT")), plain.load);
-        assert_eq!(own.or_load(None), own.load);
-        let other = own.or_load(Some("OTHER_PORT"));
-        assert!(other != own.load && other != own.http(), "{own:?}");
-    }
+    use crate::find::tests::{conditions, manifest, plan};
+    use crate::manifest::METRICS_PORT;
 
     #[test]
     fn a_target_is_told_what_its_plan_says_unless_its_manifest_does() {

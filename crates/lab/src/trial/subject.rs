@@ -74,7 +74,7 @@ impl fmt::Debug for TargetUrl {
 }
 
 impl TargetUrl {
-    /// Reads `ws://host:port/path` (or `http://`), or `wss://host:port/path` (or `https://`). Without a path, it uses
+    /// Reads `ws://host:port/path` (or `http://`), `wss://host:port/path` (or `https://`), or `tcp://host:port`. Without a path, it uses
     /// `default_path`.
     ///
     /// # Errors
@@ -83,11 +83,11 @@ impl TargetUrl {
         let shown = redacted_url(text);
         let refuse = |why: &str| Error::Usage(format!("--url {shown}: {why}"));
         let (secure, rest) = match text.split_once("://") {
-            Some(("ws" | "http", rest)) => (false, rest),
+            Some(("ws" | "http" | "tcp", rest)) => (false, rest),
             Some(("wss" | "https", rest)) => (true, rest),
             _ => {
                 return Err(refuse(
-                    "not a WebSocket URL; write ws://HOST:PORT/PATH, or wss:// for TLS",
+                    "no URL that can be measured; write ws://HOST:PORT/PATH, wss:// for TLS, or tcp://HOST:PORT for a broker",
                 ));
             }
         };
@@ -108,6 +108,8 @@ impl TargetUrl {
             .is_some_and(|(name, port)| !name.is_empty() && port.parse::<u16>().is_ok());
         let host = if has_port {
             authority.to_owned()
+        } else if text.starts_with("tcp:") {
+            return Err(refuse("names no port; write tcp://HOST:PORT"));
         } else {
             let port = if secure { 443 } else { 80 };
             format!("{authority}:{port}")
@@ -271,6 +273,15 @@ mod tests {
 
     #[test]
     fn other_urls_are_refused_in_one_line_with_the_remedy() {
+        let without_port = TargetUrl::parse("tcp://127.0.0.1", "/").unwrap_err();
+        assert!(without_port.to_string().contains("tcp://HOST:PORT"));
+        assert_eq!(
+            TargetUrl::parse("tcp://127.0.0.1:4222", "/")
+                .unwrap()
+                .address
+                .port(),
+            4222
+        );
         for text in ["localhost:3000", "wss:///x", "ws:///x", "ftp://h/"] {
             let error = TargetUrl::parse(text, "/").unwrap_err().to_string();
             assert!(

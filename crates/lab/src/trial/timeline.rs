@@ -48,6 +48,8 @@ impl Rows {
             newest_max_ms: at_ms(latency, Series::NewestFromSchedule, 1.0),
             oldest_p50_ms: at_ms(latency, Series::OldestFromSchedule, 0.5),
             oldest_p95_ms: at_ms(latency, Series::OldestFromSchedule, 0.95),
+            confirm_p50_ms: at_ms(latency, Series::ConfirmFromSchedule, 0.5),
+            confirm_p99_ms: at_ms(latency, Series::ConfirmFromSchedule, 0.99),
             send_lag_p99_us: quantile_us(latency.histogram(Series::SendLag), 0.99),
             send_wait_p99_us: quantile_us(latency.histogram(Series::SendWait), 0.99),
             client_cpu_share: second.busy.busiest(),
@@ -173,6 +175,7 @@ pub(super) fn nanoseconds_between(from: Instant, to: Instant) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_core::profile::NS_PER_MS;
     use plimsoll_engine::CoreShares;
 
     #[test]
@@ -197,6 +200,31 @@ mod tests {
         assert_eq!(second(3, 350, 2), (250, 2, Phase::WarmUp));
         assert_eq!(second(6, 350, 2), (0, 0, Phase::Measured));
         assert_eq!(second(16, 351, 3), (1, 1, Phase::Grace));
+    }
+
+    #[test]
+    fn a_second_has_the_confirmations_that_came_in_it() {
+        let mut rows = Rows::new(&Profile::quick());
+        let mut second = |index, latency| {
+            *rows.add(&EngineSecond {
+                index,
+                latency,
+                ledger: Ledger::default(),
+                sessions_open: 1,
+                busy: CoreShares::default(),
+            })
+        };
+        let mut latency = LatencySet::new();
+        for ms in 1..=100 {
+            latency.record_ns(Series::ConfirmFromSchedule, ms * NS_PER_MS);
+            latency.record_ns(Series::ConfirmFromWrite, 500 * NS_PER_MS);
+        }
+        let row = second(6, latency);
+        let close = |found: Option<f64>, ms: f64| (found.expect("a value") - ms).abs() < 0.1;
+        assert!(close(row.confirm_p50_ms, 50.0), "{row:?}");
+        assert!(close(row.confirm_p99_ms, 99.0), "{row:?}");
+        let row = second(7, LatencySet::new());
+        assert_eq!((row.confirm_p50_ms, row.confirm_p99_ms), (None, None));
     }
 
     fn rows_of(open: &[u64]) -> Vec<Second> {

@@ -57,6 +57,11 @@ impl Work {
         })
     }
 
+    /// Where the sessions go.
+    pub(super) fn endpoint(&self) -> &Endpoint {
+        &self.job.to
+    }
+
     /// The work that comes after the trial.
     pub(super) fn afterwards(self) -> Self {
         Self {

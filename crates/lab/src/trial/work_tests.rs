@@ -56,6 +56,11 @@ pub(in crate::trial) fn all(address: SocketAddr) -> Vec<(Work, Arc<dyn Plan>)> {
     ] {
         lines.push(format!("http test={test} connections={SESSIONS}"));
     }
+    for test in ["steady", "fanout", "slow"] {
+        lines.push(format!(
+            "broker test={test} dialect=fibril writers=4 readers=6"
+        ));
+    }
     let mut works = Vec::new();
     for line in lines {
         conditions.plan = plan(&line);

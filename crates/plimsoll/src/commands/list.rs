@@ -9,10 +9,19 @@ use crate::failure::Failure;
 use crate::output::{self, note, say};
 use crate::workloads;
 
+use plimsoll_workload::Workload;
+
 pub(crate) fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
     let root = manifest::root_of_this_process(args.root.as_deref())?;
     let found = manifest::discover(&root, workloads::manifest_keys)?;
-    let rows: Vec<Row> = found.targets.iter().map(Row::of).collect();
+    let asked = |manifest: &&Manifest| {
+        let name = args.workload.map(|workload| workload.about().name);
+        name.is_none_or(|name| name == manifest.workload)
+    };
+    let targets = found.targets.iter().filter(asked);
+    let rows: Vec<Row> = targets
+        .map(|manifest| Row::of(manifest, args.workload))
+        .collect();
     if args.json {
         let rows: Vec<_> = rows
             .iter()
@@ -21,6 +30,7 @@ pub(crate) fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
                     "name": row.name, "workload": row.workload, "tier": row.tier, "language": row.language,
                     "description": row.description, "runs_here": row.readiness.missing().is_none(),
                     "built": row.readiness == Readiness::Ready, "state": row.readiness.to_string(),
+                    "offers": row.offers,
                 })
             })
             .collect();
@@ -41,10 +51,12 @@ struct Row {
     language: String,
     description: String,
     readiness: Readiness,
+    /// What its workload says that it offers; empty in a list of all workloads.
+    offers: Vec<String>,
 }
 
 impl Row {
-    fn of(manifest: &Manifest) -> Self {
+    fn of(manifest: &Manifest, workload: Option<&'static dyn Workload>) -> Self {
         let readiness = manifest.availability().readiness;
         Self {
             name: manifest.name.clone(),
@@ -53,6 +65,7 @@ impl Row {
             language: manifest.language.clone(),
             description: manifest.description.clone(),
             readiness,
+            offers: workload.map_or_else(Vec::new, |workload| workload.offers(manifest)),
         }
     }
 }
@@ -76,7 +89,9 @@ fn print_table(rows: &[Row]) {
         lengths.max().unwrap_or(0)
     };
     let widths: Vec<_> = (0..4).map(width).collect();
-    for [name, workload, tier, language, state] in cells {
+    // The head has no row, and nothing to offer.
+    let offers = std::iter::once([].as_slice()).chain(rows.iter().map(|row| row.offers.as_slice()));
+    for ([name, workload, tier, language, state], offers) in cells.into_iter().zip(offers) {
         say!(
             "{name:<0$}  {workload:<1$}  {tier:<2$}  {language:<3$}  {state}",
             widths[0],
@@ -84,5 +99,8 @@ fn print_table(rows: &[Row]) {
             widths[2],
             widths[3]
         );
+        for offer in offers {
+            say!("    {offer}");
+        }
     }
 }

@@ -219,7 +219,7 @@ impl Counts {
         self.measured |= matches!(second.phase, Phase::Measured | Phase::Grace);
     }
 
-    /// The value of a gate on a count. Lost frames are known only at the end. A second does not say whether lost
+    /// The value of a gate on a count. Lost frames and a slope are known only at the end. A second does not say whether lost
     /// sessions failed or died.
     #[expect(
         clippy::cast_precision_loss,
@@ -255,6 +255,7 @@ fn latency_of(metric: Metric, second: &Second, latency: &LatencySet) -> Option<O
         Metric::Oldest(Percentile::P95) => Some(second.oldest_p95_ms),
         Metric::Newest(percentile) => Some(at(Series::NewestFromSchedule, percentile)),
         Metric::Oldest(percentile) => Some(at(Series::OldestFromSchedule, percentile)),
+        Metric::Confirm(percentile) => Some(at(Series::ConfirmFromSchedule, percentile)),
         _ => None,
     }
 }

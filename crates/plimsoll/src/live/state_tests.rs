@@ -188,6 +188,26 @@ fn a_percentile_that_no_row_has_comes_from_the_seconds_answers() {
 }
 
 #[test]
+fn a_confirmation_comes_from_the_second_and_a_slope_from_the_end() {
+    let mut state = state();
+    let gates = "[gates]\nconfirm_p99_ms = 250\nbacklog_slope = 0.005";
+    let slo = Slo::parse(gates, "queue").expect("an SLO");
+    state.measuring(measuring("rust-axum", slo));
+    state.trial_begins(&begins(1, 400, 1));
+    let mut latency = LatencySet::new();
+    state.second(&row(7, Phase::Measured), &latency);
+    assert_eq!(observed(&shown(&state), "confirm_p99_ms"), None);
+    for _ in 0..100 {
+        latency.record_ns(Series::ConfirmFromSchedule, 12 * NS_PER_MS);
+    }
+    state.second(&row(8, Phase::Measured), &latency);
+    let live = shown(&state);
+    let p99_ms = observed(&live, "confirm_p99_ms").expect("observed");
+    assert!((p99_ms - 12.0).abs() < 0.1, "{p99_ms}");
+    assert_eq!(observed(&live, "backlog_slope"), None);
+}
+
+#[test]
 fn each_target_has_its_own_bracket() {
     let mut state = state();
     let of = |target: &str, sessions, verdict| LiveEnded {

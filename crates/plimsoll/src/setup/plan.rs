@@ -30,9 +30,10 @@ pub(crate) fn plan(
     if manifest.is_none() {
         secrets::add_of_environment(workload, &mut values)?;
     }
-    let plan = workload.plan(values)?;
-    manifest.map_or(Ok(()), |manifest| plan.must_fit(manifest))?;
-    Ok(plan)
+    Ok(match manifest {
+        Some(manifest) => workload.plan_for(values, manifest)?,
+        None => workload.plan(values)?,
+    })
 }
 
 /// The parameters that are properties of a target.
@@ -196,6 +197,10 @@ mod tests {
             "http --protocol h2c --streams 3",
             "http --test sizes",
             "http --test connections --body-bytes 64",
+            "broker --dialect nats --confirm-at disk --deliver-at cache",
+            "broker --test fanout --rate 5",
+            "broker --test sizes --dialect mqtt",
+            "broker --test windows --burst-on-ms 5 --burst-off-ms 7",
         ] {
             let first = planned(line).unwrap();
             let again = first.workload().plan(first.values().clone()).unwrap();
@@ -319,7 +324,7 @@ mod tests {
             ("ws --test fanout --rate 0", "--rate 0"),
             (
                 "echo --test storm",
-                "--test is for --workload ws, http, this is echo",
+                "--test is for --workload ws, http, broker, this is echo",
             ),
             ("stt --audio nowhere.wav", "--audio nowhere.wav"),
             ("http --test storm", "--test storm: give one of rate, post"),

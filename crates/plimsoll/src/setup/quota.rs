@@ -30,7 +30,8 @@ fn least_period_us(vcpu: f64) -> u64 {
     (1_000.0 / vcpu).ceil() as u64
 }
 
-/// Refuses a gate on the newest latency that is below twice the stop of this quota.
+/// Refuses a gate on the newest or on the confirm latency that is below twice the stop of this quota: an answer and a
+/// confirmation both wait until the target runs again.
 ///
 /// # Errors
 /// One line with the shorter period, or with more vCPU if no period is short enough.
@@ -39,13 +40,15 @@ pub(super) fn must_leave_room(vcpu: f64, period_us: u64, slos: &[Slo]) -> Result
     if !(0.01..1.0).contains(&vcpu) {
         return Ok(());
     }
-    let on_newest = |gate: &&Gate| matches!(gate.metric, Metric::Newest(_) | Metric::WorstSecond);
-    let gates = slos.iter().flat_map(|slo| {
-        slo.gates
-            .iter()
-            .filter(on_newest)
-            .map(move |gate| (slo, gate))
-    });
+    let waits = |gate: &&Gate| {
+        matches!(
+            gate.metric,
+            Metric::Newest(_) | Metric::Confirm(_) | Metric::WorstSecond
+        )
+    };
+    let gates = slos
+        .iter()
+        .flat_map(|slo| slo.gates.iter().filter(waits).map(move |gate| (slo, gate)));
     let tightest = gates.min_by(|(_, a), (_, b)| a.threshold.total_cmp(&b.threshold));
     let Some((slo, gate)) = tightest else {
         return Ok(());
@@ -94,6 +97,7 @@ mod tests {
     use crate::args::{Args, Command};
     use crate::setup::plan::plan;
     use clap::Parser;
+    use plimsoll_core::slo::Percentile;
 
     /// The period of this call, and what is said of its gates.
     fn quota(line: &str) -> (u64, Result<(), String>) {
@@ -123,6 +127,24 @@ mod tests {
         ] {
             assert_eq!(quota(line).0, period_us, "{line}");
         }
+    }
+
+    #[test]
+    fn a_confirmation_waits_for_a_stop_too() {
+        let room = |metric, ms| {
+            let slo = Slo::of("queue", &[(metric, ms)]);
+            must_leave_room(0.5, 100_000, &[slo]).map_err(|refused| refused.to_string())
+        };
+        let confirm = Metric::Confirm(Percentile::P99);
+        assert_eq!(room(confirm, 100.0), Ok(()));
+        let refused = room(confirm, 99.0).expect_err("less than two stops of 50 ms");
+        assert!(
+            refused.contains("confirm_p99_ms 99 of SLO queue"),
+            "{refused}"
+        );
+        // The oldest frame of an answer may have waited for its batch: such a gate is about more than a stop.
+        assert_eq!(room(Metric::Oldest(Percentile::P99), 99.0), Ok(()));
+        assert_eq!(room(Metric::BacklogSlope, 0.005), Ok(()));
     }
 
     #[test]

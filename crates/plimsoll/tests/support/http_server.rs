@@ -8,34 +8,21 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use super::root;
+use super::built;
 
 /// How long a server may take to start.
 const START_WITHIN: Duration = Duration::from_secs(30);
 
-/// A program of `targets/http` as Plimsoll builds it, brought up to date.
-fn built(name: &str) -> PathBuf {
-    let folder = root().join("targets/http").join(name);
-    let built = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--release", "--locked"])
-        .current_dir(&folder)
-        .env_remove("CARGO_TARGET_DIR")
-        .status()
-        .expect("cargo runs");
-    assert!(built.success(), "{name} does not build, see above");
-    folder.join("target/release").join(name)
-}
-
 /// `targets/http/lying-http`, brought up to date.
 pub(crate) fn built_lying_http() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| built("lying-http"))
+    BUILT.get_or_init(|| built("http/lying-http"))
 }
 
 /// `targets/http/rust-epoll-http`, brought up to date.
 pub(crate) fn built_epoll_http() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| built("rust-epoll-http"))
+    BUILT.get_or_init(|| built("http/rust-epoll-http"))
 }
 
 /// An honest lying server on the loopback, which the test starts itself. It ends when this value is dropped.

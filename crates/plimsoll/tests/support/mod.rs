@@ -81,20 +81,29 @@ pub(crate) fn inference_binary() -> &'static Path {
     })
 }
 
-/// The lying server as Plimsoll builds it, brought up to date.
-pub(crate) fn built_lying_server() -> PathBuf {
-    let folder = root().join("targets/stt/lying-server");
+/// A target in Rust, `WORKLOAD/NAME`, as Plimsoll builds it, brought up to date.
+pub(crate) fn built(target: &str) -> PathBuf {
+    let folder = root().join("targets").join(target);
     let built = Command::new(env!("CARGO"))
         .args(["build", "--quiet", "--release", "--locked"])
         .current_dir(&folder)
         .env_remove("CARGO_TARGET_DIR")
         .status()
         .expect("cargo runs");
-    assert!(
-        built.success(),
-        "the lying server does not build, see above"
-    );
-    folder.join("target/release/lying-server")
+    assert!(built.success(), "{target} does not build, see above");
+    let name = folder.file_name().expect("a name");
+    folder.join("target/release").join(name)
+}
+
+/// The lying server of workload `stt`.
+pub(crate) fn built_lying_server() -> PathBuf {
+    built("stt/lying-server")
+}
+
+/// The lying broker.
+pub(crate) fn built_lying_broker() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| built("broker/lying-broker"))
 }
 
 /// Short phases: a window of `measured_s` that begins 1.2 s after the trial begins.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use plimsoll_testing::eventually;
 
 use crate::support::burners::Burners;
-use crate::support::manifests::Root;
+use crate::support::manifests::{Root, manifest_of};
 use crate::support::{
     Plimsoll, Trial, conclusive, median_slo, records, shared_turn, turn, undisturbed_beside_another,
 };
@@ -144,11 +144,12 @@ fn a_target_that_ends_at_once_is_told_with_its_last_words() {
     ended.expect_nothing_left_running();
 }
 
-/// This takes the minute that a target is given to become ready, but no CPU and no network card, so the other tests run
-/// meanwhile.
+/// It has the time that its manifest asks for, and no more.
 #[test]
 fn a_target_that_never_becomes_ready_is_told_with_its_last_words() {
-    let root = Root::new().with_shell("sleeper", "echo warming up; exec sleep 600");
+    let manifest = manifest_of("sleeper", "echo warming up; exec sleep 600");
+    let manifest = format!("start_timeout_s = 2\n{manifest}");
+    let root = Root::new().with("echo", "sleeper", &manifest);
     let line = "run sleeper --workload echo --sessions 5 --network loopback --root";
     let turn = shared_turn();
     let running = Plimsoll::measuring(line.split(' '))
@@ -160,7 +161,7 @@ fn a_target_that_never_becomes_ready_is_told_with_its_last_words() {
     drop(turn);
     let ended = running.wait();
     ended.expect_code(3);
-    for words in ["sleeper", "not ready within 60s", "/health", "warming up"] {
+    for words in ["sleeper", "not ready within 2s", "/health", "warming up"] {
         assert!(ended.stderr.contains(words), "{words}: {}", ended.stderr);
     }
     ended.expect_nothing_left_running();

@@ -10,6 +10,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod broker;
 mod calibrate;
 mod catalogue;
 mod client_processes;

@@ -15,7 +15,7 @@ pub(super) fn of_trial(trial: &Trial, tellers: Tellers) -> Vec<Fact> {
     lines.push(Fact::new("target", target(trial)));
     lines.extend(memory(trial).map(|told| Fact::new("memory", told)));
     let start = trial.start_ms.map(words::ms);
-    lines.extend(start.map(|ms| Fact::new("start", format!("first answer with 200 after {ms}"))));
+    lines.extend(start.map(|ms| Fact::new("start", format!("ready after {ms}"))));
     lines.extend(sockets(trial).map(|told| Fact::new("sockets", told)));
     lines.extend(tellers.of(&trial.workload).companions_in_lines(trial));
     for row in facts::drift_of(trial) {

@@ -270,6 +270,7 @@ pub(super) fn loads_table(loads: &[Load], unit: LoadUnit) -> Table {
     let full = |name: &str| Column::new(name).only(Detail::Full);
     let tail = loads::tail(loads).name();
     let both = loads::answers_cover_several(loads);
+    let with_confirm = loads::frames_are_confirmed(loads);
     let mut columns = vec![
         Column::new(&format!(">{}", unit.name())),
         Column::new("verdict"),
@@ -279,6 +280,10 @@ pub(super) fn loads_table(loads: &[Load], unit: LoadUnit) -> Table {
     if both {
         columns.push(full(">oldest p50"));
         columns.push(Column::new(&format!(">oldest {tail}")));
+    }
+    if with_confirm {
+        columns.push(full(">confirm p50"));
+        columns.push(Column::new(&format!(">confirm {tail}")));
     }
     columns.extend([
         Column::new(&format!(">{}", words::cpu_cost(unit))).short(words::cpu_cost_in_brief(unit)),
@@ -297,6 +302,10 @@ pub(super) fn loads_table(loads: &[Load], unit: LoadUnit) -> Table {
         if both {
             cells.push(range(load.range(|t| t.oldest_p50_ms), ms).into());
             cells.push(range(load.range(TrialSummary::oldest_tail_ms), ms).into());
+        }
+        if with_confirm {
+            cells.push(range(load.range(|t| t.confirm_p50_ms), ms).into());
+            cells.push(range(load.range(TrialSummary::confirm_tail_ms), ms).into());
         }
         cells.extend([
             range(load.range(|t| t.cpu_us_per_session_second), us).into(),

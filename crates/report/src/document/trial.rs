@@ -252,8 +252,13 @@ fn reasons(blocks: &mut Blocks, title: &str, reasons: &BTreeMap<String, u64>) {
 }
 
 fn latency(trial: &Trial) -> Table {
-    let caption = "Latency of the newest and of the oldest frame of an answer";
-    let rows = words::latency_rows(&trial.latency);
+    let caption = match trial.latency.confirm {
+        Some(_) => {
+            "Latency of the newest and of the oldest frame of an answer, and of the confirmation"
+        }
+        None => "Latency of the newest and of the oldest frame of an answer",
+    };
+    let rows = words::latency_rows(&trial.latency).into_iter();
     let rows = rows.map(|(name, quantiles)| latency_cells(name, quantiles));
     Table::new(caption, LATENCY_COLUMNS).with_rows(rows)
 }
@@ -262,6 +267,9 @@ fn latency_section(trial: &Trial) -> Section {
     let mut blocks = Blocks::default();
     blocks.push(latency(trial));
     blocks.note("Gates look at the latency from the schedule. An unanswered frame counts with the time we waited, a lower bound.");
+    if trial.latency.confirm.is_some() {
+        blocks.note("The target answers a frame twice: it confirms the frame to its sender, and delivers it. Delivery is the answer. The rows of the confirmation count unconfirmed frames as unanswered.");
+    }
     Section::new("latency", "Latency", blocks)
 }
 

@@ -60,15 +60,21 @@ fn is_default(trial: &Trial) -> bool {
 /// tick is always there: what a workload usually has may change.
 #[must_use]
 pub fn flags(trial: &Trial, tellers: Tellers) -> String {
-    let parameters = as_flags(&trial.parameters, tellers.of(&trial.workload));
+    let teller = tellers.of(&trial.workload);
+    let parameters = as_flags(&trial.parameters, is_started(trial), teller);
     let tick_us = trial.environment.engine_tick_us;
     format!("--tick-us {tick_us} {parameters}")
         .trim_end()
         .to_owned()
 }
 
-fn as_flags(parameters: &Parameters, teller: &dyn Tell) -> String {
-    let names = teller.repeated_with(parameters).into_iter();
+/// Whether Plimsoll started the target.
+fn is_started(trial: &Trial) -> bool {
+    trial.target.tier != "url"
+}
+
+fn as_flags(parameters: &Parameters, started: bool, teller: &dyn Tell) -> String {
+    let names = teller.repeated_with(parameters, started).into_iter();
     let flags = names.filter_map(|name| {
         let flag = quoted(&format!("--{}", name.replace('_', "-")));
         match parameters.get(name)? {
@@ -97,7 +103,7 @@ fn command(
     tellers: Tellers,
 ) -> String {
     let mut words = vec!["plimsoll".to_owned(), verb.to_owned()];
-    if trial.target.tier == "url" {
+    if !is_started(trial) {
         words.push("--url".to_owned());
     }
     words.push(quoted(&trial.target.name));
@@ -172,7 +178,7 @@ mod tests {
     use super::{as_flags, quoted};
 
     fn told_again(parameters: serde_json::Value, teller: &dyn Tell) -> String {
-        as_flags(&serde_json::from_value(parameters).unwrap(), teller)
+        as_flags(&serde_json::from_value(parameters).unwrap(), true, teller)
     }
 
     #[test]

@@ -180,10 +180,7 @@ pub fn target(trial: &Trial, resources: &TargetResources) -> Vec<Fact> {
     }
     rows.extend(memory(resources));
     let start = trial.start_ms.map(words::ms);
-    rows.extend(known([(
-        "from its start to its first answer with 200",
-        start,
-    )]));
+    rows.extend(known([("from its start until it was ready", start)]));
     rows.extend(more_of_target(resources));
     rows.extend(facts(resources.sockets.iter().flat_map(sockets)));
     rows
@@ -269,6 +266,8 @@ pub fn environment(trial: &Trial) -> Vec<Fact> {
     };
     rows.extend(sizes.into_iter().filter_map(size));
     rows.extend(environment.network.iter().map(network));
+    let data = environment.data_file_system.iter();
+    rows.extend(data.map(|kind| ("file system of its data".to_owned(), kind.clone())));
     let tls = environment.tls.iter();
     rows.extend(tls.map(|tls| ("TLS".to_owned(), tls.to_string())));
     rows.extend(environment.probes.iter().flat_map(probes));

@@ -144,10 +144,15 @@ fn trial(stored: &StoredTrial, tellers: Tellers) -> Suite {
 
 fn properties(trial: &Trial, tellers: Tellers) -> Vec<(&'static str, String)> {
     let latency = &trial.latency;
+    let confirm = latency.confirm.as_ref();
     let cost = trial.target_resources.as_ref();
     let numbers = [
         ("newest_p95_ms", latency.newest.from_schedule.p95_ms),
         ("oldest_p95_ms", latency.oldest.from_schedule.p95_ms),
+        (
+            "confirm_p95_ms",
+            confirm.and_then(|both| both.from_schedule.p95_ms),
+        ),
         (
             "cpu_us_per_session_second",
             cost.and_then(|c| c.cpu_us_per_session_second),

@@ -26,6 +26,7 @@ use plimsoll_core::record::{
 use plimsoll_core::slo::{Metric, Percentile, Slo};
 use plimsoll_document::Tellers;
 use plimsoll_report::IntervalHistograms;
+use plimsoll_workload_broker::Broker;
 use plimsoll_workload_http::Http;
 use plimsoll_workload_stt::Stt;
 use plimsoll_workload_ws::Ws;
@@ -33,7 +34,7 @@ use plimsoll_workload_ws::Ws;
 pub(crate) use targets::ranking;
 
 /// Who tells the workloads of these examples.
-pub(crate) const TELLERS: Tellers = Tellers::new(&[&Stt, &Ws, &Http]);
+pub(crate) const TELLERS: Tellers = Tellers::new(&[&Stt, &Ws, &Http, &Broker]);
 
 /// The gates of a workload of speech.
 fn slo() -> Slo {
@@ -104,6 +105,7 @@ pub(crate) fn latency(newest: (f64, f64), oldest: (f64, f64)) -> Latency {
     Latency {
         newest: dual(newest),
         oldest: dual(oldest),
+        confirm: None,
         worst_second_p99_ms: None,
     }
 }

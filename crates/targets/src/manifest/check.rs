@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::keys::is_line;
-use super::{KEYS, Key, Manifest, Takes, Tier};
+use super::{KEYS, Key, Manifest, START_TIMEOUT_MAX_S, Takes, Tier};
 
 impl Manifest {
     /// Checks that its values are possible and fit together.
@@ -12,6 +12,12 @@ impl Manifest {
         plain_name("workload", &self.workload)?;
         if self.threads_per_vcpu == 0 {
             return Err("threads_per_vcpu is 0; it must be at least 1".into());
+        }
+        if !(1..=START_TIMEOUT_MAX_S).contains(&self.start_timeout_s) {
+            return Err(format!(
+                "start_timeout_s is {}; it must be 1 to {START_TIMEOUT_MAX_S} seconds",
+                self.start_timeout_s
+            ));
         }
         for (case, reason) in &self.deviations {
             plain_name("deviations:", case)?;

@@ -11,6 +11,7 @@ mod sizes;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use plimsoll_host::process::StopSignal;
 use serde::{Deserialize, Serialize};
@@ -110,13 +111,14 @@ pub struct Test {
 pub const METRICS_PORT: &str = "METRICS_PORT";
 
 /// The keys that every manifest may have.
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 16] = [
     "name",
     "workload",
     "tier",
     "language",
     "description",
     "threads_per_vcpu",
+    "start_timeout_s",
     "separate_metrics_port",
     "optional",
     "source",
@@ -127,6 +129,9 @@ const KEYS: [&str; 15] = [
     "run",
     "test",
 ];
+
+/// The longest time that a target may ask for until it is ready, in seconds.
+pub const START_TIMEOUT_MAX_S: u32 = 600;
 
 /// A target, as its `target.toml` describes it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -144,6 +149,9 @@ pub struct Manifest {
     /// Event loops, scheduler threads or worker processes per vCPU, at least 1.
     #[serde(default = "one")]
     pub threads_per_vcpu: u32,
+    /// How long it may take from its start until it is ready, in seconds: from 1 to [`START_TIMEOUT_MAX_S`].
+    #[serde(default = "usual_start_timeout_s")]
+    pub start_timeout_s: u32,
     /// Whether it serves health and metrics on a separate port ([`METRICS_PORT`]), because its library owns the main one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub separate_metrics_port: bool,
@@ -193,6 +201,11 @@ fn numbers(value: &Value) -> Option<Vec<u64>> {
 
 fn one() -> u32 {
     1
+}
+
+/// No contract sets a time, and a virtual machine that shares its core with a compiler is slow.
+fn usual_start_timeout_s() -> u32 {
+    60
 }
 
 fn here() -> Vec<String> {
@@ -261,6 +274,12 @@ impl Manifest {
     pub fn worker_threads(&self, vcpu: f64) -> u32 {
         self.threads_per_vcpu
             .saturating_mul(plimsoll_host::isolation::whole_cpus(vcpu))
+    }
+
+    /// How long the target may take from its start until it is ready.
+    #[must_use]
+    pub fn start_timeout(&self) -> Duration {
+        Duration::from_secs(self.start_timeout_s.into())
     }
 
     /// What the manifest says under a key of its workload.

@@ -108,6 +108,10 @@ fn the_whole_format_is_read() {
     assert_eq!(manifest.worker_threads(1.0), 1);
     assert_eq!(manifest.worker_threads(0.5), 1);
     assert_eq!(manifest.worker_threads(2.5), 3);
+    assert_eq!(manifest.start_timeout(), Duration::from_secs(60));
+    let slow = "threads_per_vcpu = 1\nstart_timeout_s = 600\n";
+    let slow = parse(&RUST_AXUM.replace("threads_per_vcpu = 1\n", slow)).expect("valid");
+    assert_eq!(slow.start_timeout(), Duration::from_secs(600));
 }
 
 #[test]
@@ -153,6 +157,16 @@ fn impossible_values_are_refused_in_one_line() {
             "threads_per_vcpu = 1",
             "threads_per_vcpu = -1",
             "invalid value",
+        ),
+        (
+            "threads_per_vcpu = 1",
+            "start_timeout_s = 0",
+            "start_timeout_s is 0; it must be 1 to 600 seconds",
+        ),
+        (
+            "threads_per_vcpu = 1",
+            "start_timeout_s = 601",
+            "start_timeout_s is 601; it must be 1 to 600 seconds",
         ),
         (
             "inference_transport = \"h2c\"\n",

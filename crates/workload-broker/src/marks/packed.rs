@@ -159,7 +159,7 @@ fn unpack(rest: &mut &[u8]) -> Result<Option<Box<Block>>, NotASet> {
 
 fn unpack_runs(rest: &mut &[u8]) -> Result<Box<Block>, NotASet> {
     let mut block = Box::new([0; BLOCK_WORDS]);
-    let mut at = 0;
+    let mut at = 0_usize;
     let mut inside = false;
     for _ in 0..read_varint(rest)? {
         let length = usize::try_from(read_varint(rest)?).map_err(|_| NotASet)?;

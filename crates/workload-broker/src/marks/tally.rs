@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::dialect::Shape;
 
+use super::bits::{numbers_in, words_of};
+use super::packed::whole;
 use super::{Book, Events, FromWriter, ReaderMarks, WriterMarks, count_where};
 
 /// Which messages are counted.
@@ -101,6 +103,51 @@ impl Book {
         }
         tally.delivery = self.has_readers().then(|| self.delivery(span));
         tally
+    }
+
+    /// Calls `each` with writer, number and how many arrivals are missing, for each measured message that did not arrive
+    /// and was not refused: also for those that were never written.
+    pub fn undelivered(&self, mut each: impl FnMut(u32, u64, u64)) {
+        let readers: Vec<&ReaderMarks> = self.readers().collect();
+        for writer in self.writers() {
+            let sets = Sets::of(writer, Span::Measured);
+            let from: Vec<&FromWriter> = readers
+                .iter()
+                .filter_map(|reader| sets.from(reader))
+                .collect();
+            // A message of a queue should reach one of the readers, a message of a stream each of them.
+            let groups = match self.shape() {
+                Shape::Queue => vec![from.as_slice()],
+                Shape::Stream => from.chunks(1).collect(),
+            };
+            for (at, mask) in words_of(&sets.range) {
+                let open = mask & !sets.refused(at);
+                let lacks = |group: &&[&FromWriter]| {
+                    let came = group.iter();
+                    open & !came.fold(0, |word, from| word | from.delivered.word(at))
+                };
+                let lacking: Vec<u64> = groups.iter().map(lacks).collect();
+                let any = lacking.iter().fold(0, |word, lacks| word | lacks);
+                for number in numbers_in(at, any) {
+                    let bit = 1 << (number % 64);
+                    let times = lacking.iter().filter(|lacks| *lacks & bit != 0).count();
+                    each(writer.writer, number, whole(times));
+                }
+            }
+        }
+    }
+
+    /// Calls `each` with writer and number of each measured message that the broker neither confirmed nor refused: also
+    /// those that were never written.
+    pub fn unanswered(&self, mut each: impl FnMut(u32, u64)) {
+        for writer in self.writers() {
+            let sets = Sets::of(writer, Span::Measured);
+            for (at, mask) in words_of(&sets.range) {
+                for number in numbers_in(at, mask & sets.unanswered(at)) {
+                    each(writer.writer, number);
+                }
+            }
+        }
     }
 
     fn delivery(&self, span: Span) -> Delivery {

@@ -21,6 +21,7 @@ fn stamp(sequence: u64) -> Stamp {
         writer: 3,
         sequence,
         intended_ns: 0x0123_4567_89AB_CDEF,
+        late_us: 0,
         measured: true,
     }
 }
@@ -146,12 +147,20 @@ fn foreign_and_left_over_payloads_are_named() {
         Err(leftover),
         "whatever its size"
     );
-    // A flag of a later version, with a right check sum.
-    let mut later = made(&messages, &stamp(0));
-    later[13] = 1;
-    let sum = crc32fast::hash(&later[..36]);
-    later[36..40].copy_from_slice(&sum.to_le_bytes());
-    assert_eq!(messages.check(&later), Err(MessageFault::Foreign));
+}
+
+#[test]
+fn a_message_says_how_late_it_was_made() {
+    let messages = messages(64);
+    for (late_us, read_us) in [(0, 0), (1_500, 1_500), (u64::MAX, 0x7FFF_FFFF)] {
+        let late = Stamp {
+            late_us,
+            ..stamp(1)
+        };
+        let read = messages.check(&made(&messages, &late)).unwrap().stamp;
+        assert_eq!((read.late_us, read.measured), (read_us, true));
+        assert_eq!(read.made_ns(), late.intended_ns + read_us * 1_000);
+    }
 }
 
 #[test]
@@ -228,11 +237,11 @@ fn seed_and_trial_decide_the_filler() {
 proptest! {
     #[test]
     fn what_was_made_is_read(
-        writer in any::<u32>(), sequence in any::<u64>(), intended_ns in any::<u64>(), measured in any::<bool>(),
+        writer in any::<u32>(), sequence in any::<u64>(), intended_ns in any::<u64>(), late_us in any::<u16>(), measured in any::<bool>(),
         bytes in 40_usize..20_000, before in 0_usize..20_000,
     ) {
         let messages = messages(bytes);
-        let stamp = Stamp { writer, sequence, intended_ns, measured };
+        let stamp = Stamp { writer, sequence, intended_ns, late_us: u64::from(late_us), measured };
         // A buffer that held something else.
         let mut buffer = vec![0xAA; before];
         messages.encode(&stamp, &mut buffer);

@@ -7,7 +7,7 @@ use super::wire::{append_answer, append_text, append_varint, packet};
 /// A broker with one connection.
 #[derive(Default)]
 pub(super) struct Server {
-    packets: PacketReader,
+    pub(super) packets: PacketReader,
     /// Reason and properties of CONNACK.
     pub(super) connack: (u8, Vec<u8>),
     /// The reason of SUBACK, in place of the QoS that the client asks for.

@@ -36,8 +36,8 @@ impl Tell for Http {
         told.map_or_else(String::new, |told| format!(" of {told}"))
     }
 
-    fn repeated_with<'a>(&self, parameters: &'a Parameters) -> Vec<&'a str> {
-        that_can_be_given(&PARAMETERS, parameters)
+    fn repeated_with<'a>(&self, parameters: &'a Parameters, started: bool) -> Vec<&'a str> {
+        that_can_be_given(&PARAMETERS, parameters, started)
     }
 
     fn trial(&self, trial: &Trial) -> Option<Section> {

@@ -315,7 +315,7 @@ fn a_trial_is_repeated_with_the_flags_of_its_test() {
         &record(),
         &parameters(&json!({ "poisson": true, "closed_loop": true, "streams": 10 })),
     );
-    let names = Http.repeated_with(&trial.parameters);
+    let names = Http.repeated_with(&trial.parameters, true);
     // Streams are for HTTP/2.
     assert_eq!(
         names,

@@ -54,8 +54,8 @@ impl Tell for Ws {
         record(trial).map_or_else(Parameters::new, |ws| ws.parameters())
     }
 
-    fn repeated_with<'a>(&self, parameters: &'a Parameters) -> Vec<&'a str> {
-        that_can_be_given(&PARAMETERS, parameters)
+    fn repeated_with<'a>(&self, parameters: &'a Parameters, started: bool) -> Vec<&'a str> {
+        that_can_be_given(&PARAMETERS, parameters, started)
     }
 
     fn trial(&self, trial: &Trial) -> Option<Section> {

@@ -283,7 +283,7 @@ mod tests {
                 prop_assert!(matches!(find(&out[..end], position, 1000), Found::Partial(_)));
             }
             let at = at % out.len();
-            out[at] ^= 1 << bit;
+            out[at] ^= 1_u8 << bit;
             prop_assert!(!matches!(find(&out, position, 1000), Found::Whole(..)));
         }
     }

@@ -118,6 +118,7 @@ fn samples(gate: &Gate, latency: &LatencySet) -> Option<GateSamples> {
     let series = match gate.metric {
         Metric::Newest(_) | Metric::WorstSecond => Series::NewestFromSchedule,
         Metric::Oldest(_) => Series::OldestFromSchedule,
+        Metric::Confirm(_) => Series::ConfirmFromSchedule,
         _ => return None,
     };
     Some(GateSamples {
@@ -157,6 +158,9 @@ mod tests {
             latency.record_ns(Series::NewestFromSchedule, 1_000_000);
         }
         latency.record_ns(Series::OldestFromSchedule, 1_000_000);
+        for _ in 0..3 {
+            latency.record_ns(Series::ConfirmFromSchedule, 1_000_000);
+        }
         let of = |metric| {
             let gate = Gate {
                 metric,
@@ -173,6 +177,11 @@ mod tests {
             of(Metric::Oldest(Percentile::P50)),
             expected("oldest_p50_ms", 1, 20)
         );
+        assert_eq!(
+            of(Metric::Confirm(Percentile::P99)),
+            expected("confirm_p99_ms", 3, 1_000)
+        );
         assert_eq!(of(Metric::FramesLost), None);
+        assert_eq!(of(Metric::BacklogSlope), None);
     }
 }

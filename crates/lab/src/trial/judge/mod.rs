@@ -55,11 +55,13 @@ pub(super) fn judge(
     } = conditions.plan.outcome(&Seen {
         report,
         findings: &measured.findings,
+        account: &measured.account,
         afterwards: measured.afterwards.as_ref(),
         processed: measured.soundness.processed,
         source_addresses: &stage.source_addresses(conditions),
         window: conditions.profile.window(),
         path: &stage.url.path,
+        storage: measured.storage.as_ref(),
     });
     let showed = Showed {
         measured: &measured,
@@ -198,6 +200,7 @@ fn environment(conditions: &Conditions, stage: &Staged, report: &Report) -> Envi
         engine_backend: report.backend.clone(),
         engine_tick_us: conditions.tick_us,
         nodelay: conditions.nodelay,
+        data_file_system: stage.data_file_system().map(|found| found.kind.clone()),
         network: stage.network_record(conditions),
         // These are known to whoever runs the trial. The second probe is taken when nothing of this trial is left.
         tls: None,

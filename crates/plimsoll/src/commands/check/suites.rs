@@ -81,7 +81,8 @@ impl Suites {
         let values = self.values(Some(target))?;
         let suite = self.workload.suite(&values, Some(&checked));
         let suite = suite.ok_or_else(|| self.none())?;
-        let told = self.workload.plan(values)?.told();
+        let plan = self.workload.plan(values)?;
+        let told = plan.told();
         let program = Program {
             name: target.name.clone(),
             command: target.run.command.clone(),
@@ -90,6 +91,9 @@ impl Suites {
             unset: contract::variables(self.workload),
             stop_signal: target.run.stop_signal,
             health_path: told.health_path,
+            ask: plan.ask(),
+            data: told.data,
+            start_timeout: target.start_timeout(),
             ports: target.ports.clone(),
             http_port: manifest::METRICS_PORT,
         };

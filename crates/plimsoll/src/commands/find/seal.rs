@@ -65,14 +65,9 @@ fn our_uid() -> Option<u32> {
     Some(fs::metadata("/proc/self").ok()?.uid())
 }
 
-/// `$XDG_STATE_HOME/plimsoll/resume.key`, by default below `~/.local/state`.
+/// `resume.key` where Plimsoll keeps its state.
 fn key_file() -> Option<PathBuf> {
-    let folder = |name: &str| {
-        let path = std::env::var_os(name).map(PathBuf::from)?;
-        path.is_absolute().then_some(path)
-    };
-    let state = folder("XDG_STATE_HOME").or_else(|| Some(folder("HOME")?.join(".local/state")))?;
-    Some(state.join("plimsoll/resume.key"))
+    Some(plimsoll_host::state::folder()?.join("resume.key"))
 }
 
 fn make_key(file: &PathBuf) -> std::io::Result<()> {

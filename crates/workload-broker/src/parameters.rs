@@ -1,0 +1,238 @@
+//! What a user can choose of workload `broker`. The test decides what the rest means, so a flag that the test does not use
+//! is refused.
+
+use plimsoll_workload::{Choice, Fit, Kind, Parameter, Usual};
+
+use crate::load::{MESSAGE_MAX_BYTES, MESSAGE_MIN_BYTES};
+
+const TESTS: [Choice; 6] = [
+    Choice::new(
+        "steady",
+        "Writers and readers of a queue; the load is messages per second",
+    ),
+    Choice::new("publish", "Writers only; an answer is a confirmation"),
+    Choice::new(
+        "fanout",
+        "Each reader gets every message; with --rate the load is readers",
+    ),
+    Choice::new("slow", "Steady with one reader that settles late"),
+    Choice::new("sizes", "Steady in six message sizes, one trial each"),
+    Choice::new("windows", "Steady with four windows, one trial each"),
+];
+
+const LEVELS: [Choice; 7] = [
+    Choice::new("durable", "Confirmed and delivered when on disk"),
+    Choice::new("speculative", "Confirmed when on disk, delivered earlier"),
+    Choice::new(
+        "ephemeral",
+        "Confirmed before it is on disk, as the broker does by itself",
+    ),
+    Choice::new("async", "Confirmed before it is written"),
+    Choice::new("memory", "Kept in memory only"),
+    Choice::new(
+        "stream",
+        "The broker's stream type, where it has a type of its own",
+    ),
+    Choice::new(
+        "exactly-once",
+        "In memory, by the handshake of MQTT's QoS 2",
+    ),
+];
+
+const DIALECTS: [Choice; 6] = [
+    Choice::new("nats", "NATS with JetStream"),
+    Choice::new("resp", "Streams of Redis and Valkey"),
+    Choice::new("amqp", "AMQP 0-9-1, RabbitMQ"),
+    Choice::new("mqtt", "MQTT 5"),
+    Choice::new("fibril", "Fibril's protocol"),
+    Choice::new("kafka", "Kafka's protocol"),
+];
+
+const CONFIRMED: [Choice; 4] = [
+    Choice::new("none", "Never"),
+    Choice::new("memory", "When it is in the broker's memory"),
+    Choice::new("cache", "When the kernel has it: it survives kill -9"),
+    Choice::new("disk", "When it is on disk: it survives a power cut"),
+];
+
+const DELIVERED: [Choice; 3] = [
+    Choice::new("memory", "When it is in the broker's memory"),
+    Choice::new("cache", "When the kernel has it"),
+    Choice::new("disk", "When it is on disk"),
+];
+
+/// Which tests a parameter is for.
+const fn of_tests(among: &'static [&'static str]) -> Fit {
+    Fit { of: "test", among }
+}
+
+/// Tests with a window of the user's choice.
+const WITH_WINDOW: &[&str] = &["steady", "publish", "fanout", "slow", "sizes"];
+/// Tests with readers.
+const WITH_READERS: &[&str] = &["steady", "fanout", "slow", "sizes", "windows"];
+const BURST_MS: Kind = Kind::Whole {
+    least: 1,
+    most: 60_000,
+};
+
+/// The rows, each after those that it depends on.
+pub(crate) const PARAMETERS: [Parameter; 18] = [
+    Parameter {
+        value_name: "TEST",
+        usual: Usual::Value("steady"),
+        ..Parameter::new(
+            "test",
+            Kind::OneOf(&TESTS),
+            "Test to run; it decides what --sessions counts",
+        )
+    },
+    Parameter {
+        value_name: "LEVEL",
+        usual: Usual::Value("durable"),
+        ..Parameter::new(
+            "level",
+            Kind::OneOf(&LEVELS),
+            "How the broker is set up; see plimsoll list",
+        )
+    },
+    Parameter {
+        value_name: "DIALECT",
+        only_running: true,
+        ..Parameter::new(
+            "dialect",
+            Kind::OneOf(&DIALECTS),
+            "What the broker of --url speaks",
+        )
+    },
+    Parameter {
+        value_name: "WHERE",
+        only_running: true,
+        ..Parameter::new(
+            "confirm_at",
+            Kind::OneOf(&CONFIRMED),
+            "When the broker of --url confirms a message",
+        )
+    },
+    Parameter {
+        value_name: "WHERE",
+        only_running: true,
+        ..Parameter::new(
+            "deliver_at",
+            Kind::OneOf(&DELIVERED),
+            "When the broker of --url delivers a message",
+        )
+    },
+    Parameter {
+        usual: Usual::Value("2"),
+        ..Parameter::new(
+            "writers",
+            Kind::Whole {
+                least: 1,
+                most: 10_000,
+            },
+            "Connections that publish",
+        )
+    },
+    Parameter {
+        usual: Usual::Value("2"),
+        fits: &[of_tests(WITH_READERS)],
+        ..Parameter::new(
+            "readers",
+            Kind::Whole {
+                least: 1,
+                most: 10_000,
+            },
+            "Connections that read",
+        )
+    },
+    Parameter {
+        fits: &[of_tests(&["fanout"])],
+        ..Parameter::new(
+            "rate",
+            Kind::Number,
+            "Messages per second; the load is then readers",
+        )
+    },
+    Parameter {
+        usual: Usual::Value("1024"),
+        fits: &[of_tests(&[
+            "steady", "publish", "fanout", "slow", "windows",
+        ])],
+        ..Parameter::new(
+            "message_bytes",
+            Kind::Whole {
+                least: MESSAGE_MIN_BYTES,
+                most: MESSAGE_MAX_BYTES,
+            },
+            "Size of a message",
+        )
+    },
+    Parameter {
+        usual: Usual::Value("1024"),
+        fits: &[of_tests(WITH_WINDOW)],
+        ..Parameter::new(
+            "confirm",
+            Kind::Whole {
+                least: 1,
+                most: 65_535,
+            },
+            "Most messages of a writer that the broker has not confirmed",
+        )
+    },
+    Parameter {
+        fits: &[of_tests(&["steady", "fanout", "slow", "sizes"])],
+        ..Parameter::new("unconfirmed", Kind::Flag, "Ask for no confirmation")
+    },
+    Parameter {
+        usual: Usual::Value("512"),
+        fits: &[of_tests(WITH_READERS)],
+        ..Parameter::new(
+            "prefetch",
+            Kind::Whole {
+                least: 1,
+                most: 65_535,
+            },
+            "Most messages that a reader holds and has not settled",
+        )
+    },
+    Parameter {
+        usual: Usual::Value("1000"),
+        fits: &[of_tests(&["slow"])],
+        ..Parameter::new(
+            "slow_ms",
+            Kind::Whole {
+                least: 1,
+                most: 60_000,
+            },
+            "How long the slow reader keeps a message before it settles it",
+        )
+    },
+    Parameter::new("poisson", Kind::Flag, "Exponential gaps between messages"),
+    Parameter::new(
+        "burst_on_ms",
+        BURST_MS,
+        "Bursts: in each period, all messages are due in this time",
+    ),
+    Parameter::new(
+        "burst_off_ms",
+        BURST_MS,
+        "Bursts: and none in this time after it",
+    ),
+    Parameter {
+        value_name: "DIR",
+        ..Parameter::new(
+            "data_dir",
+            Kind::File,
+            "Empty folder on the disk that the broker keeps its data on",
+        )
+    },
+    Parameter {
+        value_name: "USER:PASSWORD",
+        only_running: true,
+        ..Parameter::new(
+            "login_password",
+            Kind::Secret,
+            "Who we are to the broker of --url",
+        )
+    },
+];

@@ -1,0 +1,171 @@
+//! The plans of workload `broker`: a test with its parameters.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use plimsoll_core::profile::Profile;
+use plimsoll_core::record::LoadUnit;
+use plimsoll_core::session::Endpoint;
+use plimsoll_core::slo::Slo;
+use plimsoll_document::words::count;
+use plimsoll_workload::{
+    Data, Demand, Drive, Job, Manifest, Outcome, Plan, Refusal, Row, Seen, Series, Speaker, Told,
+    Value, Values, Workload, machines_with_findings,
+};
+
+use crate::guarantee::Confirm;
+use crate::link::{self, Links};
+use crate::load::{BrokerLoad, SIZES_BYTES, Test, WINDOWS};
+use crate::machines::Connections;
+use crate::outcome::outcome;
+use crate::speaker::Asks;
+use crate::{Broker, manifest};
+
+/// The load that a search tries first.
+const FIRST_LOAD: u32 = 5_000;
+const FIRST_READERS: u32 = 16;
+/// What a data folder must have free: a trial's messages, and what the broker writes beside them.
+const LEAST_FREE_BYTES: u64 = 2 << 30;
+
+/// A test with its parameters.
+#[derive(Debug, Clone)]
+pub(crate) struct BrokerPlan {
+    values: Values,
+    load: BrokerLoad,
+}
+
+impl BrokerPlan {
+    /// The plan for these values.
+    pub(crate) fn new(values: Values) -> Result<Self, Refusal> {
+        let load = BrokerLoad::of(&values)?;
+        if let Some(secret) = values.secret("login_password") {
+            link::login(secret.expose())?;
+        }
+        let values = load.complete(values);
+        Ok(Self { values, load })
+    }
+
+    /// The same with another value.
+    fn row(&self, name: String, parameter: &str, value: u64) -> Result<Row, Refusal> {
+        let values = self
+            .values
+            .clone()
+            .with("test", Value::Word("steady".to_owned()))
+            .with(parameter, Value::Whole(value));
+        Ok(Row {
+            name,
+            plan: Broker.plan(values)?,
+        })
+    }
+}
+
+impl Plan for BrokerPlan {
+    fn workload(&self) -> &'static dyn Workload {
+        &Broker
+    }
+
+    fn values(&self) -> &Values {
+        &self.values
+    }
+
+    fn unit(&self) -> LoadUnit {
+        if self.load.counts_readers() {
+            LoadUnit::RECEIVERS
+        } else {
+            LoadUnit::MESSAGES_PER_SECOND
+        }
+    }
+
+    fn slo(&self) -> Slo {
+        self.load.slo()
+    }
+
+    fn first_load(&self) -> u32 {
+        if self.load.counts_readers() {
+            FIRST_READERS
+        } else {
+            FIRST_LOAD
+        }
+    }
+
+    fn must_fit(&self, manifest: &Manifest) -> Result<Values, Refusal> {
+        manifest::settled(manifest, &self.load.level)
+    }
+
+    fn demand(&self, load: u32, _profile: &Profile) -> Demand {
+        let sessions = self.load.writers.saturating_add(self.load.readers_of(load));
+        let rate = f64::from(self.load.messages_of(load).rate);
+        Demand {
+            sessions,
+            concurrent: sessions.into(),
+            answers_per_second: rate * f64::from(self.load.arrivals_of(load)),
+        }
+    }
+
+    fn told(&self) -> Told {
+        Told {
+            path: "/".into(),
+            health_path: "",
+            port: None,
+            variables: vec![("LEVEL".to_owned(), self.load.level.clone())],
+            data: Some(Data {
+                at: self.values.file("data_dir").map(Into::into),
+                least_free_bytes: LEAST_FREE_BYTES,
+                on_disk: self.load.confirm_at == Some(Confirm::Disk),
+            }),
+        }
+    }
+
+    fn speaker(&self) -> Option<Arc<dyn Speaker>> {
+        Some(Arc::new(Asks::new(self.load.clone())))
+    }
+
+    fn let_in(&self, to: Endpoint) -> Result<Endpoint, Refusal> {
+        // Two trials of one broker must differ, and the seconds since 1970 do.
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
+        let seconds = since_1970.map_or(0, |since| since.as_secs());
+        let trial = u32::try_from(seconds & u64::from(u32::MAX)).unwrap_or(0);
+        let login = self.values.secret("login_password");
+        Ok(link::told(to, trial, login.map(|secret| secret.expose())))
+    }
+
+    fn machines(&self, job: &Job, profile: &Profile) -> Result<Box<dyn Drive>, Refusal> {
+        let links = Links::new(&self.load, &job.to, self.load.readers_of(job.load))?;
+        let trial = link::trial_of(&job.to);
+        let connections = Connections::new(&self.load, links, trial, job.load, profile)?;
+        Ok(machines_with_findings(connections, |connections| {
+            connections.found().findings()
+        }))
+    }
+
+    fn frame_bytes(&self) -> Option<usize> {
+        Some(self.load.message_bytes)
+    }
+
+    fn is_bound_by_the_machine(&self) -> bool {
+        true
+    }
+
+    fn series(&self) -> Result<Option<Series>, Refusal> {
+        let (numbers, parameter, unit): (&[u64], _, _) = match self.load.test {
+            Test::Sizes => (&SIZES_BYTES, "message_bytes", " B"),
+            Test::Windows => (&WINDOWS, "confirm", " unconfirmed"),
+            _ => return Ok(None),
+        };
+        let rows = numbers
+            .iter()
+            .map(|number| self.row(format!("{}{unit}", count(*number)), parameter, *number));
+        Ok(Some(Series {
+            rows: rows.collect::<Result<_, _>>()?,
+            asked_by: format!("--test {}", self.load.test.name()),
+            one_at_a_time: match self.load.test {
+                Test::Sizes => "one size at a time: --test steady --message-bytes N",
+                _ => "one window at a time: --test steady --confirm W",
+            },
+        }))
+    }
+
+    fn outcome(&self, seen: &Seen<'_>) -> Outcome {
+        outcome(&self.load, seen)
+    }
+}

@@ -1,0 +1,315 @@
+//! A connection to the broker: of a writer, or of a reader.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use plimsoll_core::profile::Window;
+use plimsoll_core::recorder::Recorder;
+use plimsoll_core::session::{Disconnect, Phase, Session, Transmit};
+use serde::{Deserialize, Serialize};
+
+use crate::backlog::Flow;
+use crate::dialect::{Dialect, Heard, Shape};
+use crate::marks::Marks;
+use crate::message::Messages;
+use crate::reader::Reader;
+use crate::writer::{Waits, Writer};
+
+/// What all sessions of a trial have in common.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) messages: Messages,
+    pub(crate) shape: Shape,
+    pub(crate) writers: u32,
+    pub(crate) readers: u32,
+    /// Measured messages that were written in this process and did not arrive in it yet, each as often as it should arrive;
+    /// without readers, those that were not confirmed. It only says when there is nothing left to wait for. It never
+    /// becomes zero if other processes have some of the readers: then the trial waits until its grace is over.
+    pub(crate) awaited: AtomicI64,
+}
+
+impl Shared {
+    /// How often a message should arrive.
+    pub(crate) fn arrivals(&self) -> u64 {
+        match self.shape {
+            Shape::Queue => u64::from(self.readers.min(1)),
+            Shape::Stream => u64::from(self.readers),
+        }
+    }
+
+    /// More or fewer answers are awaited.
+    pub(crate) fn await_more(&self, answers: i64) {
+        if answers != 0 {
+            self.awaited.fetch_add(answers, Ordering::Relaxed);
+        }
+    }
+
+    fn nothing_is_awaited(&self) -> bool {
+        self.awaited.load(Ordering::Relaxed) == 0
+    }
+}
+
+/// What a session hands over when the trial is over.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Claim {
+    pub(crate) marks: Marks,
+    /// The session's seed, from which a writer's schedule can be made again.
+    pub(crate) seed: u64,
+    /// What was published by a writer, or arrived at a reader for the first time.
+    pub(crate) flow: Flow,
+    /// What the broker refused.
+    pub(crate) refusals: Flow,
+    pub(crate) waits: Waits,
+    /// Payloads that were no message of this trial, by the name of the fault.
+    pub(crate) faults: Vec<(String, u64)>,
+    /// Messages whose filler was compared byte by byte.
+    pub(crate) compared: u64,
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) struct BrokerSession {
+    shared: Arc<Shared>,
+    line: Line,
+    part: Part,
+}
+
+#[derive(Debug)]
+enum Part {
+    Writer(Box<Writer>),
+    Reader(Box<Reader>),
+}
+
+/// The protocol of a connection, and what it has to write.
+pub(crate) struct Line {
+    pub(crate) dialect: Box<dyn Dialect>,
+    window: Window,
+    stage: Stage,
+    /// Control bytes: the greeting, answers to pings, settlements.
+    pub(crate) out: Vec<u8>,
+    /// Control bytes that are being written.
+    writing: Vec<u8>,
+}
+
+impl std::fmt::Debug for Line {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Line")
+            .field("stage", &self.stage)
+            .finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Opening,
+    Open,
+    /// It failed or died.
+    Gone,
+    /// The trial is over.
+    Finished,
+}
+
+impl Line {
+    fn new(mut dialect: Box<dyn Dialect>, window: Window) -> Self {
+        let mut out = Vec::new();
+        dialect.open(&mut out);
+        Self {
+            dialect,
+            window,
+            stage: Stage::Opening,
+            out,
+            writing: Vec::new(),
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        self.stage == Stage::Open
+    }
+
+    /// The control bytes to write next.
+    fn control(&mut self) -> Option<Transmit<'_>> {
+        if self.writing.is_empty() {
+            std::mem::swap(&mut self.writing, &mut self.out);
+        }
+        (!self.writing.is_empty()).then(|| Transmit {
+            head: &self.writing,
+            body: &[],
+            due_ns: None,
+            held_until_ns: None,
+            measured: false,
+        })
+    }
+
+    fn is_writing(&self) -> bool {
+        !self.writing.is_empty()
+    }
+
+    /// The connection is over.
+    fn over<C>(&mut self, reason: &str, recorder: &mut Recorder<C>) {
+        match self.stage {
+            Stage::Opening => recorder.session_failed(reason),
+            Stage::Open => recorder.session_died(reason),
+            Stage::Gone | Stage::Finished => return,
+        }
+        self.stage = Stage::Gone;
+    }
+}
+
+impl BrokerSession {
+    pub(crate) fn of_writer(
+        shared: &Arc<Shared>,
+        dialect: Box<dyn Dialect>,
+        writer: Writer,
+    ) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            line: Line::new(dialect, writer.window()),
+            part: Part::Writer(Box::new(writer)),
+        }
+    }
+
+    pub(crate) fn of_reader(
+        shared: &Arc<Shared>,
+        dialect: Box<dyn Dialect>,
+        reader: Reader,
+    ) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            line: Line::new(dialect, reader.window()),
+            part: Part::Reader(Box::new(reader)),
+        }
+    }
+}
+
+impl Session for BrokerSession {
+    type Claim = Claim;
+
+    fn phase(&self) -> Phase {
+        match self.line.stage {
+            Stage::Opening => Phase::Opening,
+            Stage::Open => Phase::Open,
+            Stage::Gone | Stage::Finished => Phase::Ended,
+        }
+    }
+
+    fn next_due_ns(&self) -> Option<u64> {
+        if !self.line.is_open() {
+            return None;
+        }
+        match &self.part {
+            Part::Writer(writer) => writer.next_due_ns(),
+            Part::Reader(reader) => reader.next_due_ns(),
+        }
+    }
+
+    fn owed(&self, now_ns: u64) -> u64 {
+        match &self.part {
+            Part::Writer(writer) if self.line.is_open() => writer.owed(now_ns),
+            _ => 0,
+        }
+    }
+
+    fn woke(&mut self, now_ns: u64, _recorder: &mut Recorder<Claim>) {
+        if let Part::Reader(reader) = &mut self.part {
+            reader.settle_due(now_ns, &mut self.line);
+        }
+    }
+
+    fn transmit(&mut self, now_ns: u64) -> Option<Transmit<'_>> {
+        let Self { shared, line, part } = self;
+        // What was begun is finished first; after that control bytes, and the messages that are due.
+        if let Part::Writer(writer) = part
+            && !line.is_writing()
+            && (writer.is_writing() || line.out.is_empty())
+        {
+            if line.is_open() && !writer.is_writing() {
+                writer.make(now_ns, &shared.messages, &mut *line.dialect);
+            }
+            if writer.is_writing() {
+                return writer.transmit();
+            }
+        }
+        line.control()
+    }
+
+    fn dues(&self) -> &[u64] {
+        match &self.part {
+            Part::Writer(writer) if !self.line.is_writing() => writer.further_dues(),
+            _ => &[],
+        }
+    }
+
+    fn sent(&mut self, write_ns: u64, recorder: &mut Recorder<Claim>) {
+        let Self { shared, line, part } = self;
+        if line.is_writing() {
+            line.writing.clear();
+        } else if let Part::Writer(writer) = part {
+            writer.sent(write_ns, shared, recorder);
+        }
+    }
+
+    fn received(&mut self, now_ns: u64, bytes: &[u8], recorder: &mut Recorder<Claim>) {
+        let Self { shared, line, part } = self;
+        let Line {
+            dialect,
+            out,
+            stage,
+            ..
+        } = line;
+        let mut hear = |heard: Heard<'_>| match (heard, &mut *part) {
+            (Heard::Ready, _) => {
+                if *stage == Stage::Opening {
+                    *stage = Stage::Open;
+                    recorder.session_started();
+                }
+            }
+            (heard, Part::Writer(writer)) => writer.heard(&heard, now_ns, shared, recorder),
+            (heard, Part::Reader(reader)) => reader.heard(&heard, now_ns, shared, recorder),
+        };
+        let taken = dialect.received(bytes, out, &mut hear);
+        if let Part::Reader(reader) = part {
+            reader.settle_due(now_ns, line);
+        }
+        if let Err(fault) = taken {
+            line.over(&fault.0, recorder);
+        }
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.line.dialect.held_bytes() + self.line.out.len() + self.line.writing.len()
+    }
+
+    fn disconnected(&mut self, _now_ns: u64, how: Disconnect, recorder: &mut Recorder<Claim>) {
+        self.line.over(how.reason(), recorder);
+        self.line.out = Vec::new();
+        self.line.writing = Vec::new();
+        if let Part::Writer(writer) = &mut self.part {
+            writer.abandon();
+        }
+    }
+
+    fn settled(&self) -> bool {
+        match &self.part {
+            Part::Writer(writer) if self.line.is_open() => {
+                writer.is_done() && self.shared.nothing_is_awaited()
+            }
+            Part::Reader(_) if self.line.is_open() => self.shared.nothing_is_awaited(),
+            _ => true,
+        }
+    }
+
+    fn finish(&mut self, now_ns: u64, recorder: &mut Recorder<Claim>) {
+        if self.line.stage == Stage::Opening && now_ns >= self.line.window.start_ns {
+            recorder.session_failed(Disconnect::TimedOut.reason());
+        }
+        let claim = match &mut self.part {
+            Part::Writer(writer) => writer.claim(now_ns),
+            Part::Reader(reader) => reader.claim(),
+        };
+        recorder.claims.push(claim);
+        if self.line.is_open() {
+            self.line.dialect.close(&mut self.line.out);
+        }
+        self.line.stage = Stage::Finished;
+    }
+}

@@ -1,0 +1,193 @@
+//! Trials of one test side by side: one row shape for queues and streams.
+
+use plimsoll_core::latency::Quantiles;
+use plimsoll_core::record::Trial;
+use plimsoll_document::words::{self, UNKNOWN, count, number, percent, plain, target, us};
+use plimsoll_document::{Blocks, Column, Detail, Named, Table};
+
+use crate::marks::Delivery;
+use crate::record::BrokerRecord;
+
+use super::facts::{self, known};
+
+/// The note under a table.
+const NOTE: &str = "Latencies in ms, of messages from the schedule; a message that did not come counts with the time we waited, a lower bound. Drained: arrived after the window. Missing: published and never delivered. Lost: confirmed as well.";
+
+/// Adds the trials of workload `broker` among these: one table for each test and target, in order of appearance.
+pub(super) fn side_by_side(blocks: &mut Blocks, trials: &[Named<'_>]) {
+    for rows in groups(trials) {
+        blocks.push(table(&rows));
+        blocks.note(NOTE);
+    }
+}
+
+/// A trial and its section.
+pub(super) struct Row<'a> {
+    named: &'a Named<'a>,
+    broker: BrokerRecord,
+}
+
+/// The rows of each table: smaller messages, smaller windows and lower loads first.
+pub(super) fn groups<'a>(trials: &'a [Named<'a>]) -> Vec<Vec<Row<'a>>> {
+    let mut groups: Vec<Vec<Row<'_>>> = Vec::new();
+    for named in trials {
+        let Some(broker) = super::record(named.trial) else {
+            continue;
+        };
+        let row = Row { named, broker };
+        match groups
+            .iter_mut()
+            .find(|group| group[0].kind() == row.kind())
+        {
+            Some(group) => group.push(row),
+            None => groups.push(vec![row]),
+        }
+    }
+    for group in &mut groups {
+        group.sort_by_key(|row| {
+            let whole = |name| facts::whole(row.trial(), name);
+            (
+                whole("message_bytes"),
+                whole("confirm"),
+                row.trial().sessions,
+            )
+        });
+    }
+    groups
+}
+
+impl Row<'_> {
+    fn trial(&self) -> &Trial {
+        self.named.trial
+    }
+
+    /// What all rows of a table have in common.
+    fn kind(&self) -> [String; 3] {
+        let word = |name| plain(facts::text(self.trial(), name).unwrap_or(UNKNOWN));
+        [target(&self.trial().target), word("test"), word("level")]
+    }
+
+    fn delivered(&self) -> &Quantiles {
+        &self.trial().latency.newest.from_schedule
+    }
+
+    fn confirmed(&self) -> Option<&Quantiles> {
+        self.trial()
+            .latency
+            .confirm
+            .as_ref()
+            .map(|both| &both.from_schedule)
+    }
+}
+
+pub(super) fn table(rows: &[Row<'_>]) -> Table {
+    let columns = columns();
+    let heads = columns.iter().map(|column| {
+        let head = Column::new(column.head);
+        if column.brief {
+            head
+        } else {
+            head.only(Detail::Full)
+        }
+    });
+    let table = Table {
+        caption: caption(rows),
+        hook: "test-table",
+        columns: heads.collect(),
+        ..Table::default()
+    };
+    let cells = |row: &Row<'_>| -> Vec<String> {
+        columns.iter().map(|column| (column.value)(row)).collect()
+    };
+    table.with_rows(rows.iter().map(cells))
+}
+
+/// What all rows have in common: `Test steady of nats, durable`.
+fn caption(rows: &[Row<'_>]) -> String {
+    let unknown = || [UNKNOWN; 3].map(str::to_owned);
+    let [target, test, level] = rows.first().map_or_else(unknown, Row::kind);
+    format!("Test {test} of {target}, {level}")
+}
+
+/// A column: its name, whether a terminal, which is narrow, shows it too, and its cell for a trial. A name that begins
+/// with `>` is of a column of numbers.
+struct Cells {
+    head: &'static str,
+    brief: bool,
+    value: fn(&Row<'_>) -> String,
+}
+
+const fn of(head: &'static str, brief: bool, value: fn(&Row<'_>) -> String) -> Cells {
+    Cells { head, brief, value }
+}
+
+fn columns() -> Vec<Cells> {
+    vec![
+        of("guarantee", false, |row| {
+            known(row.broker.guarantee, |promised| promised.to_string())
+        }),
+        of(">bytes", false, |row| {
+            known(facts::whole(row.trial(), "message_bytes"), count)
+        }),
+        of(">window", false, |row| {
+            known(facts::whole(row.trial(), "confirm"), count)
+        }),
+        of(">writers", false, |row| count(row.broker.writers.into())),
+        of(">readers", false, |row| count(row.broker.readers.into())),
+        of(">load", true, |row| count(row.trial().sessions.into())),
+        of(">published/s", false, |row| {
+            number(row.broker.published_per_s)
+        }),
+        of(">confirmed/s", false, |row| {
+            number(row.broker.confirmed_per_s)
+        }),
+        of(">delivered/s", true, |row| {
+            known(row.broker.delivered_per_s, number)
+        }),
+        of(">drained", false, |row| delivery(row, |of| of.drained)),
+        of(">missing", true, |row| delivery(row, |of| of.missing)),
+        of(">lost", true, |row| delivery(row, |of| of.lost)),
+        of(">duplicated", false, |row| {
+            delivery(row, |of| of.duplicated)
+        }),
+        of(">reordered", false, |row| delivery(row, |of| of.reordered)),
+        of(">confirm p50", false, |row| {
+            ms(row.confirmed().and_then(|q| q.p50_ms))
+        }),
+        of(">confirm p99", true, |row| {
+            ms(row.confirmed().and_then(|q| q.p99_ms))
+        }),
+        of(">deliver p50", false, |row| ms(row.delivered().p50_ms)),
+        of(">deliver p99", true, |row| ms(row.delivered().p99_ms)),
+        of(">deliver max", false, |row| ms(row.delivered().max_ms)),
+        of(">backlog grows", false, |row| {
+            known(row.broker.backlog_slope, |slope| percent(slope.share()))
+        }),
+        of(">CPU/message", true, |row| {
+            let used = row.trial().target_resources.as_ref();
+            known(used.and_then(|used| used.cpu_us_per_session_second), us)
+        }),
+        of(">flushes/1,000", false, |row| {
+            known(row.broker.flushes_per_1000, number)
+        }),
+        of(">bytes/byte", false, |row| {
+            known(row.broker.written_per_payload_byte, number)
+        }),
+        of(">client CPU", false, |row| {
+            percent(row.trial().client.cpu_share)
+        }),
+        of("word", true, |row| facts::word(&row.broker)),
+        of("verdict", true, |row| words::verdict(row.trial())),
+        of("against it", true, |row| words::against(row.trial())),
+        of("file", false, |row| plain(row.named.stem)),
+    ]
+}
+
+fn delivery(row: &Row<'_>, value: fn(&Delivery) -> u64) -> String {
+    let delivery = row.broker.messages.delivery.as_ref();
+    known(delivery.map(value), count)
+}
+
+fn ms(value: Option<f64>) -> String {
+    known(value, number)
+}

@@ -149,7 +149,8 @@ mod tests {
     #[test]
     fn a_level_sets_both_tiers_and_excludes_their_own_variables() {
         let tiers = |variables: &[(&str, &str)]| {
-            let value = |asked: &str| variables.iter().find(|(name, _)| *name == asked).map(|(_, value)| (*value).into());
+            let value =
+                |asked: &str| variables.iter().find(|(name, _)| *name == asked).map(|(_, value)| (*value).into());
             Config::read(value).map(|config| (config.settings.queue_tier, config.settings.ephemeral))
         };
         assert_eq!(tiers(&[("LEVEL", "durable")]), Ok((Tier::Durable, Tier::Cache)));

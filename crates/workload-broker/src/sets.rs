@@ -134,7 +134,11 @@ mod tests {
             }
         }
         let payload = Set::Payload.rows(&Values::default()).unwrap();
-        let loads: Vec<_> = payload.iter().step_by(3).map(|row| row.load.unwrap()).collect();
+        let loads: Vec<_> = payload
+            .iter()
+            .step_by(3)
+            .map(|row| row.load.unwrap())
+            .collect();
         assert_eq!(loads, [15_625, 3_906, 488, 61, 7, 3]);
     }
 }

@@ -130,6 +130,45 @@ pub(crate) fn of_one_kind(
     Ok(Catalogue { targets, left_out })
 }
 
+/// With `--all`, leaves out the targets that do not have what the load asks for, each with the reason.
+///
+/// # Errors
+/// None has it: the first reason.
+pub(crate) fn that_fit(
+    catalogue: Catalogue,
+    which: &Which,
+    load: &LoadArgs,
+) -> Result<Catalogue, Failure> {
+    let Catalogue {
+        targets,
+        mut left_out,
+    } = catalogue;
+    let mut fit = Vec::new();
+    let mut first = None;
+    for manifest in targets {
+        match plan(which, load, Some(&manifest)) {
+            Ok(_) => fit.push(manifest),
+            // Whatever the user can do something about; the rest is no matter of this target.
+            Err(error) if error.exit_code() == 2 => {
+                let reason = error.to_string();
+                first.get_or_insert_with(|| reason.clone());
+                left_out.push(LeftOut {
+                    name: manifest.name,
+                    reason,
+                });
+            }
+            Err(other) => return Err(other),
+        }
+    }
+    match first {
+        Some(reason) if fit.is_empty() => Err(Failure::Usage(reason)),
+        _ => Ok(Catalogue {
+            targets: fit,
+            left_out,
+        }),
+    }
+}
+
 /// Refuses targets of two kinds in one ranking or comparison.
 pub(crate) fn must_be_alike(workload: &dyn Workload, targets: &[Manifest]) -> Result<(), Failure> {
     let Some((first, others)) = targets.split_first() else {

@@ -93,7 +93,8 @@ pub(super) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
 fn targets(args: &FindArgs) -> Result<Catalogue, Failure> {
     if args.all {
         let catalogue = catalogue::all(&args.which)?;
-        return setup::plan::of_one_kind(catalogue, args.which.workload, &args.load);
+        let alike = setup::plan::of_one_kind(catalogue, args.which.workload, &args.load)?;
+        return setup::plan::that_fit(alike, &args.which, &args.load);
     }
     let mut targets: Vec<Manifest> = Vec::new();
     for name in &args.targets {

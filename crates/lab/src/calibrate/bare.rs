@@ -25,6 +25,8 @@ use crate::error::{Error, Result};
 pub(super) const WARM_UP: Duration = Duration::from_secs(1);
 /// The most bytes in one write, as in the engine.
 const WRITE_MAX_BYTES: usize = 16 * 1024;
+/// The most bytes of one read, as in the engine.
+pub(super) const READ_BUFFER_BYTES: usize = 64 * 1024;
 /// The sleep whose lateness is measured.
 const TIMER_SLEEP: Duration = Duration::from_micros(500);
 
@@ -83,6 +85,8 @@ struct Sending {
     messages: Vec<u8>,
     /// The number of each connection's next frame, if frames have one.
     next_numbers: Vec<u32>,
+    /// How many bytes of its next frame each connection's socket has taken already.
+    begun: Vec<usize>,
 }
 
 impl Sending {
@@ -99,6 +103,7 @@ impl Sending {
                 Some(number) => vec![number.first; flow.connections as usize],
                 None => Vec::new(),
             },
+            begun: vec![0; flow.connections as usize],
             flow,
         }
     }
@@ -148,12 +153,40 @@ impl Sending {
     }
 
     /// Gives the frame that is written next its number, if frames have one.
-    fn count_up(&mut self, place: usize) {
+    fn put_number(&mut self, place: usize) {
         if let Some(number) = self.flow.number {
+            let next = self.next_numbers[place].to_be_bytes();
+            self.messages[number.at..][..4].copy_from_slice(&next);
+        }
+    }
+
+    /// Writes at most so many bytes of a connection's frames, with one call. Returns how many frames became whole. What the
+    /// socket does not take is not written later, except for the rest of a frame that has begun: a server would take other
+    /// bytes for it.
+    fn write(
+        &mut self,
+        mut stream: &TcpStream,
+        place: usize,
+        bytes: usize,
+    ) -> std::io::Result<u64> {
+        self.put_number(place);
+        let begun = self.begun[place];
+        let taken = match stream.write(&self.messages[begun..begun.max(bytes)]) {
+            Ok(taken) => taken,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
+            Err(error) => return Err(error),
+        };
+        let frame_bytes = self.flow.frame.len();
+        let whole = (begun + taken) / frame_bytes;
+        self.begun[place] = (begun + taken) % frame_bytes;
+        if let Some(number) = self.flow.number
+            && whole > 0
+        {
+            // With a number there is one frame at a time.
             let next = &mut self.next_numbers[place];
-            self.messages[number.at..][..4].copy_from_slice(&next.to_be_bytes());
             *next = next.wrapping_add(number.step);
         }
+        Ok(whole as u64)
     }
 
     /// Sends on every connection, evenly spread. Returns how many messages went out.
@@ -161,24 +194,19 @@ impl Sending {
         let count = streams.len() as u64;
         let frame_bytes = self.flow.frame.len();
         let (mut sent, mut written) = (0, 0);
-        let mut read_buffer = vec![0; WRITE_MAX_BYTES];
+        let mut read_buffer = vec![0; READ_BUFFER_BYTES];
         let answers_are_read = self.opening().is_some();
         pace(duration, self.per_s, |due| {
             for first in sent..due.min(sent + count) {
                 let place = usize::try_from(first % count).unwrap_or(0);
-                let mut stream = &streams[place];
+                let stream = &streams[place];
                 if answers_are_read {
                     read_some(stream, &mut read_buffer)?;
                 }
                 let mut left = to_usize((due - first).div_ceil(count)) * frame_bytes;
                 while left > 0 {
                     let bytes = left.min(self.messages.len());
-                    self.count_up(place);
-                    match stream.write(&self.messages[..bytes]) {
-                        Ok(_) => written += (bytes / frame_bytes) as u64,
-                        Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                        Err(error) => return Err(error),
-                    }
+                    written += self.write(stream, place, bytes)?;
                     left -= bytes;
                 }
             }
@@ -293,6 +321,64 @@ fn precise(count: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_workload::calibrate::Number;
+
+    /// Frames of 10,000 bytes, which begin with their number.
+    fn numbered() -> Sending {
+        let flow = Messages {
+            connections: 1,
+            period_ns: 1_000_000,
+            frame: vec![b'.'; 10_000],
+            number: Some(Number {
+                at: 0,
+                first: 7,
+                step: 2,
+            }),
+            share_a_write: false,
+            answers: Answers::Unread {
+                frames: 1,
+                bytes: 0,
+            },
+        };
+        Sending::new(flow, 1_000.0)
+    }
+
+    /// A socket that is full cuts a frame. What follows is its rest, so the receiver gets whole frames in the order of
+    /// their numbers.
+    #[test]
+    fn a_frame_that_was_cut_is_finished_first() {
+        let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let stream = TcpStream::connect(listener.local_addr().expect("bound")).expect("connected");
+        stream.set_nonblocking(true).expect("not blocking");
+        let (mut receiver, _) = listener.accept().expect("accepted");
+        let mut sending = numbered();
+        let (mut whole, mut received) = (0, Vec::new());
+        while sending.begun[0] == 0 {
+            let written = sending.write(&stream, 0, 10_000).expect("a socket");
+            whole += written;
+            if written == 0 && sending.begun[0] == 0 {
+                // It was full at the end of a frame. A little room moves the next cut.
+                let mut some = [0; 4_000];
+                receiver.read_exact(&mut some).expect("bytes");
+                received.extend_from_slice(&some);
+            }
+        }
+        let end = whole + 3;
+        let reader = std::thread::spawn(move || {
+            let mut rest = vec![0; to_usize(end) * 10_000 - received.len()];
+            receiver.read_exact(&mut rest).expect("frames");
+            received.append(&mut rest);
+            received
+        });
+        while whole < end {
+            whole += sending.write(&stream, 0, 10_000).expect("a socket");
+        }
+        let received = reader.join().expect("whole frames");
+        for (number, frame) in (7_u32..).step_by(2).zip(received.chunks(10_000)) {
+            assert_eq!(frame[..4], number.to_be_bytes());
+            assert!(frame[4..].iter().all(|byte| *byte == b'.'));
+        }
+    }
 
     #[test]
     fn a_panic_of_the_bare_loop_is_plimsolls_own_fault() {

@@ -15,12 +15,9 @@ use plimsoll_engine::readiness::{Epoll, Event, Readiness};
 use plimsoll_workload::calibrate::Deliveries;
 
 use super::Settings;
-use super::bare::{WARM_UP, failed, on_cpu, open, us_each};
+use super::bare::{READ_BUFFER_BYTES, WARM_UP, failed, on_cpu, open, us_each};
 use super::sink::Sink;
 use crate::error::Result;
-
-/// The most bytes of one read, as in the engine.
-const READ_BUFFER_BYTES: usize = 64 * 1024;
 
 /// Takes messages on one core. Returns the CPU time of each, µs.
 ///

@@ -49,7 +49,8 @@ impl Disk for Folder {
         let mut bases = Vec::new();
         for entry in std::fs::read_dir(&self.path)? {
             let name = entry?.file_name();
-            let base: Option<u64> = name.to_str().and_then(|name| name.strip_suffix(ENDING)).and_then(|name| name.parse().ok());
+            let base: Option<u64> =
+                name.to_str().and_then(|name| name.strip_suffix(ENDING)).and_then(|name| name.parse().ok());
             bases.extend(base);
         }
         Ok(bases)

@@ -279,8 +279,9 @@ fn a_target_without_http_is_asked_in_its_own_protocol() {
     for network in networks {
         conditions.network = network;
         let trial = run(&conditions, &subject).expect("a trial");
+        // The target may begin to count a moment before we know that it runs.
         assert!(
-            trial.start_ms.is_some_and(|ms| ms >= 300.0),
+            trial.start_ms.is_some_and(|ms| ms >= 200.0),
             "{:?}",
             trial.start_ms
         );

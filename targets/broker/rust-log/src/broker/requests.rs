@@ -183,16 +183,16 @@ impl<D: Disk, C: Conduct> Broker<D, C> {
             return Ok(());
         };
         let size = message.payload.len();
-        let room = self.settings.memory_bytes_max;
-        let used = if self.channels[index].own.is_some() { self.memory_used } else { 0 };
         let channel = &self.channels[index];
+        // What is in the log needs none of the memory.
+        let has_no_room = channel.own.is_some() && self.memory_used + size as u64 > self.settings.memory_bytes_max;
         // A stream forgets its oldest message instead.
-        let is_full = !channel.is_stream && channel.depth().0 >= self.settings.messages_max;
+        let is_full = has_no_room || !channel.is_stream && channel.depth().0 >= self.settings.messages_max;
         let refusal = if size > self.settings.sizes.message_bytes_max {
             Some((code::TOO_LARGE, "the message is too long"))
         } else if message.expires {
             Some((code::NOT_IMPLEMENTED, "no times to live here"))
-        } else if is_full || used + size as u64 > room {
+        } else if is_full {
             Some((code::FULL, "the channel is full"))
         } else {
             None

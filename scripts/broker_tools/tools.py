@@ -142,13 +142,15 @@ def plimsoll(job):
     folder = job.output("plimsoll")
     # Flat out: more than anybody has reached. The window then decides, as with the other tools.
     rate = job.rate or max(PROBE, round(job.most_so_far * 2))
+    # Then there is no warm-up either: what would be left of it would be confirmed in the window and not count there.
+    warm_up_s = 0 if job.rate is None else WARM_UP_S
     # It pins its own threads.
     command = [str(PLIMSOLL), "run", "--workload", "broker", "--test", "publish", "--url", job.broker.url]
     command += ["--dialect", job.broker.dialect, "--load", str(rate), "--client-cpus", str(job.core), "--out", str(folder)]
     command += [f"--{when}-at={where}" for when, where in job.broker.guarantee.items()]
     command += ["--writers", str(job.writers), "--message-bytes", str(job.message_bytes), "--confirm", str(job.window)]
-    command += ["--ramp", str(RAMP_S), "--warm-up", str(WARM_UP_S), "--measured", str(job.seconds)]
-    job.begin(RAMP_S + WARM_UP_S + job.seconds / 2)
+    command += ["--ramp", str(RAMP_S), "--warm-up", str(warm_up_s), "--measured", str(job.seconds)]
+    job.begin(RAMP_S + warm_up_s + job.seconds / 2)
     ran = Ran(command, job.core, job.output())
     # A verdict against the broker is an answer, and one against the measurement is told beside its figures.
     ran.require("plimsoll", codes=(0, 1, 3))

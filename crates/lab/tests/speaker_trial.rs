@@ -303,7 +303,7 @@ fn a_target_without_http_is_asked_in_its_own_protocol() {
         assert_eq!(account["path"], json!("/let-in"), "where the sessions went");
         let kind = trial.environment.data_file_system.as_deref();
         assert!(
-            kind.is_some() && toy["file_system"].as_str() == kind,
+            kind.is_some() && toy["storage"]["file_system"]["kind"].as_str() == kind,
             "{toy}"
         );
         let data = PathBuf::from(account["folder"].as_str().expect("a path"));
@@ -342,7 +342,7 @@ fn a_target_that_dies_has_no_account_and_leaves_nothing() {
     assert!(trial.ledger.sessions_died > 0, "{:?}", trial.ledger);
     let toy = seen(&trial);
     assert!(
-        toy["account"].is_null() && toy["file_system"].is_string(),
+        toy["account"].is_null() && toy["storage"]["file_system"]["kind"].is_string(),
         "{toy}"
     );
     let log = logs.join("001-2-sessions/account.log");

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use plimsoll_core::profile::Window;
+use plimsoll_core::profile::{NS_PER_MS, Window};
 use plimsoll_core::recorder::{Ages, Recorder};
 
 use crate::backlog::Flow;
@@ -11,6 +11,9 @@ use crate::marks::{Arrival, Mark, Marks, ReaderMarks, When};
 use crate::message::{Checked, MessageFault};
 use crate::session::{Claim, Line, Shared};
 use crate::writer::Waits;
+
+/// The longest time that a pass of the engine takes. What was made later than that after a pass began cannot arrive in it.
+const PASS_MAX_NS: u64 = 100 * NS_PER_MS;
 
 /// The account of one reader.
 #[derive(Debug)]
@@ -108,9 +111,11 @@ impl Reader {
         let Checked { stamp, compared } = checked;
         self.compared += u64::from(compared);
         recorder.ledger.content_checked += u64::from(compared);
-        if stamp.intended_ns > now_ns {
+        if stamp.made_ns() > now_ns + PASS_MAX_NS {
             return recorder.protocol_fault("delivery of a message that is not due yet");
         }
+        // The engine's time is that of the beginning of its pass, and another thread may have written since.
+        let now_ns = now_ns.max(stamp.made_ns());
         let mark = self.marks.delivered(&Arrival {
             writer: stamp.writer,
             number: stamp.sequence,
@@ -139,7 +144,7 @@ impl Reader {
         recorder.ledger.frames_answered += 1;
         recorder.ledger.partials += 1;
         let ages = Ages {
-            from_schedule_ns: now_ns - stamp.intended_ns,
+            from_schedule_ns: now_ns.saturating_sub(stamp.intended_ns),
             from_write_ns: now_ns.saturating_sub(stamp.made_ns()),
         };
         recorder.answered(Some(ages), Some(ages));

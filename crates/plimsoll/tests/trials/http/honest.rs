@@ -25,7 +25,7 @@ fn an_honest_server_passes_each_test() {
         assert_eq!(trial.number("http.offered_per_s") as u64, RATE, "{test}");
         assert_eq!(count(&trial, "http.connections.opened"), 100, "{test}");
         expect_start_and_memory(&trial);
-        assert!(ended.stdout.contains("first answer with 200 after"));
+        assert!(ended.stdout.contains("ready after"));
         assert!(ended.stdout.contains("after the last close: RSS"));
     }
 }

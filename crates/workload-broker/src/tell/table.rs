@@ -3,7 +3,7 @@
 use plimsoll_core::latency::Quantiles;
 use plimsoll_core::record::Trial;
 use plimsoll_document::words::{self, UNKNOWN, count, number, percent, plain, target, us};
-use plimsoll_document::{Blocks, Column, Detail, Named, Table};
+use plimsoll_document::{Blocks, Cells, Named, Table};
 
 use crate::marks::Delivery;
 use crate::record::BrokerRecord;
@@ -82,24 +82,7 @@ impl Row<'_> {
 
 pub(super) fn table(rows: &[Row<'_>]) -> Table {
     let columns = columns();
-    let heads = columns.iter().map(|column| {
-        let head = Column::new(column.head);
-        if column.brief {
-            head
-        } else {
-            head.only(Detail::Full)
-        }
-    });
-    let table = Table {
-        caption: caption(rows),
-        hook: "test-table",
-        columns: heads.collect(),
-        ..Table::default()
-    };
-    let cells = |row: &Row<'_>| -> Vec<String> {
-        columns.iter().map(|column| (column.value)(row)).collect()
-    };
-    table.with_rows(rows.iter().map(cells))
+    Table::of_cells(caption(rows), &columns, rows).hooked("test-table")
 }
 
 /// What all rows have in common: `Test steady of nats, durable`.
@@ -109,77 +92,65 @@ fn caption(rows: &[Row<'_>]) -> String {
     format!("Test {test} of {target}, {level}")
 }
 
-/// A column: its name, whether a terminal, which is narrow, shows it too, and its cell for a trial. A name that begins
-/// with `>` is of a column of numbers.
-struct Cells {
-    head: &'static str,
-    brief: bool,
-    value: fn(&Row<'_>) -> String,
-}
-
-const fn of(head: &'static str, brief: bool, value: fn(&Row<'_>) -> String) -> Cells {
-    Cells { head, brief, value }
-}
-
-fn columns() -> Vec<Cells> {
+fn columns<'a>() -> Vec<Cells<Row<'a>>> {
     vec![
-        of("guarantee", false, |row| {
+        Cells::new("guarantee", false, |row| {
             known(row.broker.guarantee, |promised| promised.to_string())
         }),
-        of(">bytes", false, |row| {
+        Cells::new(">bytes", false, |row| {
             known(facts::whole(row.trial(), "message_bytes"), count)
         }),
-        of(">window", false, |row| {
+        Cells::new(">window", false, |row| {
             known(facts::whole(row.trial(), "confirm"), count)
         }),
-        of(">writers", false, |row| count(row.broker.writers.into())),
-        of(">readers", false, |row| count(row.broker.readers.into())),
-        of(">load", true, |row| count(row.trial().sessions.into())),
-        of(">published/s", false, |row| {
+        Cells::new(">writers", false, |row| count(row.broker.writers.into())),
+        Cells::new(">readers", false, |row| count(row.broker.readers.into())),
+        Cells::new(">load", true, |row| count(row.trial().sessions.into())),
+        Cells::new(">published/s", false, |row| {
             number(row.broker.published_per_s)
         }),
-        of(">confirmed/s", false, |row| {
+        Cells::new(">confirmed/s", false, |row| {
             number(row.broker.confirmed_per_s)
         }),
-        of(">delivered/s", true, |row| {
+        Cells::new(">delivered/s", true, |row| {
             known(row.broker.delivered_per_s, number)
         }),
-        of(">drained", false, |row| delivery(row, |of| of.drained)),
-        of(">missing", true, |row| delivery(row, |of| of.missing)),
-        of(">lost", true, |row| delivery(row, |of| of.lost)),
-        of(">duplicated", false, |row| {
+        Cells::new(">drained", false, |row| delivery(row, |of| of.drained)),
+        Cells::new(">missing", true, |row| delivery(row, |of| of.missing)),
+        Cells::new(">lost", true, |row| delivery(row, |of| of.lost)),
+        Cells::new(">duplicated", false, |row| {
             delivery(row, |of| of.duplicated)
         }),
-        of(">reordered", false, |row| delivery(row, |of| of.reordered)),
-        of(">confirm p50", false, |row| {
+        Cells::new(">reordered", false, |row| delivery(row, |of| of.reordered)),
+        Cells::new(">confirm p50", false, |row| {
             ms(row.confirmed().and_then(|q| q.p50_ms))
         }),
-        of(">confirm p99", true, |row| {
+        Cells::new(">confirm p99", true, |row| {
             ms(row.confirmed().and_then(|q| q.p99_ms))
         }),
-        of(">deliver p50", false, |row| ms(row.delivered().p50_ms)),
-        of(">deliver p99", true, |row| ms(row.delivered().p99_ms)),
-        of(">deliver max", false, |row| ms(row.delivered().max_ms)),
-        of(">backlog grows", false, |row| {
+        Cells::new(">deliver p50", false, |row| ms(row.delivered().p50_ms)),
+        Cells::new(">deliver p99", true, |row| ms(row.delivered().p99_ms)),
+        Cells::new(">deliver max", false, |row| ms(row.delivered().max_ms)),
+        Cells::new(">backlog grows", false, |row| {
             known(row.broker.backlog_slope, |slope| percent(slope.share()))
         }),
-        of(">CPU/message", true, |row| {
+        Cells::new(">CPU/message", true, |row| {
             let used = row.trial().target_resources.as_ref();
             known(used.and_then(|used| used.cpu_us_per_session_second), us)
         }),
-        of(">flushes/1,000", false, |row| {
+        Cells::new(">flushes/1,000", false, |row| {
             known(row.broker.flushes_per_1000, number)
         }),
-        of(">bytes/byte", false, |row| {
+        Cells::new(">bytes/byte", false, |row| {
             known(row.broker.written_per_payload_byte, number)
         }),
-        of(">client CPU", false, |row| {
+        Cells::new(">client CPU", false, |row| {
             percent(row.trial().client.cpu_share)
         }),
-        of("word", true, |row| facts::word(&row.broker)),
-        of("verdict", true, |row| words::verdict(row.trial())),
-        of("against it", true, |row| words::against(row.trial())),
-        of("file", false, |row| plain(row.named.stem)),
+        Cells::new("word", true, |row| facts::word(&row.broker)),
+        Cells::new("verdict", true, |row| words::verdict(row.trial())),
+        Cells::new("against it", true, |row| words::against(row.trial())),
+        Cells::new("file", false, |row| plain(row.named.stem)),
     ]
 }
 

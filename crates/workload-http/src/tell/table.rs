@@ -6,7 +6,7 @@ use plimsoll_core::record::{MemoryAt, TargetMemory, TargetResources, Trial, Verd
 use plimsoll_document::words::{
     self, UNKNOWN, count, counted, maybe, number, percent, plain, target, us,
 };
-use plimsoll_document::{Blocks, Column, Detail, Named, Table};
+use plimsoll_document::{Blocks, Cells, Named, Table};
 
 use crate::record::HttpRecord;
 
@@ -81,24 +81,7 @@ impl Row<'_> {
 
 pub(super) fn table(rows: &[Row<'_>]) -> Table {
     let columns = columns(rows);
-    let heads = columns.iter().map(|column| {
-        let head = Column::new(column.head);
-        if column.brief {
-            head
-        } else {
-            head.only(Detail::Full)
-        }
-    });
-    let table = Table {
-        caption: caption(rows),
-        hook: "test-table",
-        columns: heads.collect(),
-        ..Table::default()
-    };
-    let cells = |row: &Row<'_>| -> Vec<String> {
-        columns.iter().map(|column| (column.value)(row)).collect()
-    };
-    table.with_rows(rows.iter().map(cells))
+    Table::of_cells(caption(rows), &columns, rows).hooked("test-table")
 }
 
 /// What all rows have in common: `Test rate of nginx, h1: GET / on 100 connections`.
@@ -125,52 +108,40 @@ fn differ(rows: &[Row<'_>], value: fn(&Row<'_>) -> String) -> bool {
     rows.iter().any(|row| Some(value(row)) != first)
 }
 
-/// A column: its name, whether a terminal, which is narrow, shows it too, and its cell for a trial. A name that begins
-/// with `>` is of a column of numbers.
-struct Cells {
-    head: &'static str,
-    brief: bool,
-    value: fn(&Row<'_>) -> String,
-}
-
-const fn of(head: &'static str, brief: bool, value: fn(&Row<'_>) -> String) -> Cells {
-    Cells { head, brief, value }
-}
-
 /// A terminal shows of the columns that tell the rows apart those that differ.
-fn columns(rows: &[Row<'_>]) -> Vec<Cells> {
+fn columns<'a>(rows: &[Row<'a>]) -> Vec<Cells<Row<'a>>> {
     vec![
-        of("request", differ(rows, request), request),
-        of(">connections", differ(rows, connections), connections),
-        of(">requests/s", true, |row| {
+        Cells::new("request", differ(rows, request), request),
+        Cells::new(">connections", differ(rows, connections), connections),
+        Cells::new(">requests/s", true, |row| {
             count(row.trial().sessions.into())
         }),
-        of(">achieved/s", false, |row| number(row.http.achieved_per_s)),
-        of(">completed/s", true, |row| number(row.http.completed_per_s)),
-        of(">shortfall", true, shortfall),
-        of(">all busy", false, all_busy),
-        of(">p50", true, |row| ms(row.newest().p50_ms)),
-        of(">p99", true, |row| ms(row.newest().p99_ms)),
-        of(">p99.9", false, |row| ms(row.newest().p999_ms)),
-        of(">max", true, |row| ms(row.newest().max_ms)),
-        of(">CPU/request", false, cpu),
-        of(">target CPU", false, |row| {
+        Cells::new(">achieved/s", false, |row| number(row.http.achieved_per_s)),
+        Cells::new(">completed/s", true, |row| number(row.http.completed_per_s)),
+        Cells::new(">shortfall", true, shortfall),
+        Cells::new(">all busy", false, all_busy),
+        Cells::new(">p50", true, |row| ms(row.newest().p50_ms)),
+        Cells::new(">p99", true, |row| ms(row.newest().p99_ms)),
+        Cells::new(">p99.9", false, |row| ms(row.newest().p999_ms)),
+        Cells::new(">max", true, |row| ms(row.newest().max_ms)),
+        Cells::new(">CPU/request", false, cpu),
+        Cells::new(">target CPU", false, |row| {
             maybe(row.resources().map(|used| used.cpu_share), percent)
         }),
-        of(">RSS loaded", false, |row| rss(row, |memory| memory.loaded)),
-        of(">RSS after", false, |row| rss(row, |memory| memory.after)),
-        of(">first 200 after", false, |row| {
+        Cells::new(">RSS loaded", false, |row| rss(row, |memory| memory.loaded)),
+        Cells::new(">RSS after", false, |row| rss(row, |memory| memory.after)),
+        Cells::new(">first 200 after", false, |row| {
             maybe(row.trial().start_ms, words::ms)
         }),
-        of(">client CPU", true, |row| {
+        Cells::new(">client CPU", true, |row| {
             percent(row.trial().client.cpu_share)
         }),
-        of("how they failed", false, |row| {
+        Cells::new("how they failed", false, |row| {
             facts::outcomes_in_a_line(&row.http).unwrap_or_default()
         }),
-        of("verdict", true, |row| words::verdict(row.trial())),
-        of("against it", true, |row| words::against(row.trial())),
-        of("file", false, |row| plain(row.named.stem)),
+        Cells::new("verdict", true, |row| words::verdict(row.trial())),
+        Cells::new("against it", true, |row| words::against(row.trial())),
+        Cells::new("file", false, |row| plain(row.named.stem)),
     ]
 }
 

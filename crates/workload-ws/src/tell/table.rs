@@ -4,10 +4,10 @@
 use plimsoll_core::latency::Quantiles;
 use plimsoll_core::record::{LoadUnit, TargetResources};
 
-use plimsoll_document::Named;
 use plimsoll_document::words::{
     self, UNKNOWN, bytes, count, maybe, near_whole, number, percent, plain, us,
 };
+use plimsoll_document::{Cells, Named};
 
 use crate::record::WsRecord;
 
@@ -62,9 +62,6 @@ fn table(mut rows: Vec<Row<'_>>) -> TestTable {
         row.json_cpu_us = at_load.map(|(_, cpu_us)| *cpu_us);
     }
     let columns = columns(&test);
-    let cells = |row: &Row<'_>| -> Vec<String> {
-        columns.iter().map(|column| (column.value)(row)).collect()
-    };
     TestTable {
         title: format!(
             "Test {} of {}, dialect {}",
@@ -73,7 +70,10 @@ fn table(mut rows: Vec<Row<'_>>) -> TestTable {
             plain(&rows[0].ws.dialect)
         ),
         columns: columns.iter().map(|column| column.head).collect(),
-        rows: rows.iter().map(cells).collect(),
+        rows: rows
+            .iter()
+            .map(|row| columns.iter().map(|column| (column.value)(row)).collect())
+            .collect(),
         note: note(&test),
         brief: columns.iter().map(|column| column.brief).collect(),
     }
@@ -138,29 +138,15 @@ impl Row<'_> {
     }
 }
 
-/// A column: its name, whether a terminal shows it, and its cell for a trial.
-#[derive(Clone, Copy)]
-struct Column {
-    head: &'static str,
-    brief: bool,
-    value: fn(&Row<'_>) -> String,
-}
+type Column<'a> = Cells<Row<'a>>;
 
-const fn shown(head: &'static str, value: fn(&Row<'_>) -> String) -> Column {
-    Column {
-        head,
-        brief: true,
-        value,
-    }
+const fn shown<'a>(head: &'static str, value: fn(&Row<'a>) -> String) -> Column<'a> {
+    Cells::new(head, true, value)
 }
 
 /// A column for which a terminal has no room.
-const fn wide(head: &'static str, value: fn(&Row<'_>) -> String) -> Column {
-    Column {
-        head,
-        brief: false,
-        value,
-    }
+const fn wide<'a>(head: &'static str, value: fn(&Row<'a>) -> String) -> Column<'a> {
+    Cells::new(head, false, value)
 }
 
 /// Arrivals and deliveries are not messages that an application receives.
@@ -168,7 +154,7 @@ fn has_processed(test: &str) -> bool {
     !["storm", "fanout"].contains(&test)
 }
 
-fn columns(test: &str) -> Vec<Column> {
+fn columns<'a>(test: &str) -> Vec<Column<'a>> {
     let steps = match test {
         "storm" => [wide(">begun", written), shown(">opened", read)],
         "fanout" => [wide(">published", written), shown(">delivered", read)],
@@ -199,7 +185,7 @@ fn columns(test: &str) -> Vec<Column> {
 }
 
 /// The columns that tell the rows apart.
-fn load_columns(test: &str) -> Vec<Column> {
+fn load_columns<'a>(test: &str) -> Vec<Column<'a>> {
     let load = |unit: LoadUnit| match unit {
         LoadUnit::CONNECTIONS_PER_SECOND => shown(">connections/s", load),
         LoadUnit::MESSAGES_PER_SECOND => shown(">messages/s", load),
@@ -225,7 +211,7 @@ fn load_columns(test: &str) -> Vec<Column> {
 }
 
 /// The columns that only this test has.
-fn own_columns(test: &str) -> Vec<Column> {
+fn own_columns<'a>(test: &str) -> Vec<Column<'a>> {
     let per_s = shown(">read/s", |row| maybe(row.read_per_s(), number));
     let died = shown(">died", |row| count(row.named.trial.ledger.sessions_died));
     let unanswered = shown(">unanswered", |row| count(row.newest().censored));

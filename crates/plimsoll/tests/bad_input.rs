@@ -91,7 +91,7 @@ fn values_that_make_no_sense_are_refused_with_what_does() {
         refused_at_once(run(&format!("{target} --sessions 5 {flags}")), &names);
     }
     refused_at_once(run("rust-axum --sessions 0"), &["--sessions", "1..="]);
-    refused_at_once(run("rust-axum"), &["--sessions", "--help"]);
+    refused_at_once(run("rust-axum"), &["--sessions", "--sessions 100"]);
     let check = Plimsoll::measuring(["check", "rust-axum", "--token", "x"]);
     refused_at_once(check, &["--token", "--url"]);
     let check = Plimsoll::measuring(["check", "rust-axum", "--dialect", "echo"]);

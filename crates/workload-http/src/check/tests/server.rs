@@ -44,10 +44,18 @@ pub(super) struct Shared {
     over: AtomicBool,
 }
 
+/// How many connections may wait to be accepted; the kernel's own limit is usually as high.
+const BACKLOG: i32 = 4096;
+
 impl Bench for FakeBench {
     fn start(&self, environment: &Environment) -> Result<Box<dyn Server>, String> {
         let text = |error: std::io::Error| error.to_string();
         let listener = TcpListener::bind("127.0.0.1:0").map_err(text)?;
+        // The standard library listens for 128. Some cases open more before the thread below gets a core; the kernel then
+        // drops what does not fit, and its client waits for a second or three.
+        socket2::SockRef::from(&listener)
+            .listen(BACKLOG)
+            .map_err(text)?;
         let address = listener.local_addr().map_err(text)?;
         let limit = environment.get("MAX_BODY_BYTES");
         let limit = limit.map_or(Ok(1024 * 1024), |text| text.parse());

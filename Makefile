@@ -1,6 +1,6 @@
 # make bench     the load line of rust-axum on this machine, quickly
 # make test      formatters, linters, unit, property and end-to-end tests, and the tests of the targets that changed
-# make test-all  the same with the tests of all targets, and the release; writes targets/tested.txt when it passes
+# make test-all  the same with the tests of all targets, and the release; writes to targets/tested.txt what passed
 # make build     the command, at target/release/plimsoll
 # make release   binaries, manual pages and completions in one archive, at target/dist
 #

@@ -57,7 +57,7 @@ class Http2Test {
     }
 
     private Future<Answer> ask(HttpMethod method, String path, Buffer body) {
-        // All of it in the first callback, on the connection's thread: a body that comes before somebody asks for it is lost.
+        // All in the first callback, on the connection's thread: a body that comes before somebody asks for it is lost.
         return client.request(method, path).compose(request -> {
             Future<HttpClientResponse> sent = body == null ? request.send() : request.send(body);
             return sent.compose(response -> response.body().map(bytes -> new Answer(response, bytes)));

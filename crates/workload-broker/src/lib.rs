@@ -32,6 +32,7 @@ pub mod mqtt;
 pub mod nats;
 mod outcome;
 mod parameters;
+pub mod pieces;
 mod plan;
 mod reader;
 pub mod record;

@@ -40,7 +40,7 @@ fn memory_of_a_long_frame_is_given_back() {
     assert_eq!(reader.next(first), Ok(None));
     assert!(reader.next(second).expect("good").is_some());
     assert_eq!(reader.next(&[]), Ok(None));
-    assert!(reader.kept.capacity() <= KEPT_BYTES);
+    assert!(reader.held_bytes() <= Fibril::KEPT_BYTES);
 }
 
 proptest! {

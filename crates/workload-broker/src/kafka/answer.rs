@@ -4,6 +4,8 @@
 
 use thiserror::Error;
 
+use crate::pieces::{FrameReader, Frames};
+
 /// The longest answer that is read. A Fetch brings one batch at least, however long it is.
 pub const ANSWER_MAX_BYTES: usize = 16 << 20;
 
@@ -11,10 +13,6 @@ pub const ANSWER_MAX_BYTES: usize = 16 << 20;
 const LENGTH_BYTES: usize = 4;
 /// The number of the request, which the length counts.
 const NUMBER_BYTES: usize = 4;
-
-/// Memory for an answer that came in pieces is kept for the next one up to this many bytes. Answers to Fetch are of this
-/// size under load.
-const KEPT_BYTES: usize = 2 * super::FETCH_MAX_BYTES;
 
 /// A whole answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,90 +33,43 @@ pub enum Flaw {
     Length(i32),
 }
 
-/// Cuts what arrives, in any pieces, into answers. An answer that arrives whole is not copied.
-#[derive(Debug, Default)]
-pub struct AnswerReader {
-    /// The beginning of an answer.
-    kept: Vec<u8>,
-    /// `kept` is a whole answer, which was lent.
-    is_lent: bool,
-}
+/// Cuts the stream of bytes into answers.
+pub type AnswerReader = FrameReader<Kafka>;
 
-impl AnswerReader {
-    /// A reader at the beginning of an answer.
-    pub fn new() -> Self {
-        Self::default()
-    }
+/// The answers of a broker.
+#[derive(Debug)]
+pub enum Kafka {}
 
-    /// The next answer, and how many of these bytes it used. Without an answer all of them are used, and kept.
-    ///
-    /// # Errors
-    /// The bytes are not answers of this protocol.
+impl Frames for Kafka {
+    type Unit<'a> = Answer<'a>;
+    type Flaw = Flaw;
+    const HEAD_BYTES: usize = LENGTH_BYTES;
+    /// Answers to Fetch are of this size under load.
+    const KEPT_BYTES: usize = 2 * super::FETCH_MAX_BYTES;
+
+    /// The length of the answer that begins here, if its own length is whole.
     #[inline]
-    pub fn next<'a>(&'a mut self, bytes: &'a [u8]) -> Result<Option<(usize, Answer<'a>)>, Flaw> {
-        if std::mem::take(&mut self.is_lent) {
-            self.kept.clear();
-            self.kept.shrink_to(KEPT_BYTES);
-        }
-        if !self.kept.is_empty() {
-            return self.complete(bytes);
-        }
-        if let Some(length) = whole_length(bytes)?
-            && let Some(whole) = bytes.get(..length)
-        {
-            return Ok(Some((length, parse(whole))));
-        }
-        self.kept.extend_from_slice(bytes);
-        Ok(None)
+    fn whole_length(bytes: &[u8]) -> Result<Option<usize>, Flaw> {
+        let Some(length) = bytes.first_chunk::<LENGTH_BYTES>() else {
+            return Ok(None);
+        };
+        let announced = i32::from_be_bytes(*length);
+        let length = usize::try_from(announced)
+            .ok()
+            .filter(|length| (NUMBER_BYTES..=ANSWER_MAX_BYTES).contains(length))
+            .ok_or(Flaw::Length(announced))?;
+        Ok(Some(LENGTH_BYTES + length))
     }
 
-    /// How many bytes it keeps.
-    pub fn held_bytes(&self) -> usize {
-        self.kept.len()
-    }
-
-    /// Takes as many bytes as the answer that has begun still needs.
-    fn complete<'a>(&'a mut self, bytes: &[u8]) -> Result<Option<(usize, Answer<'a>)>, Flaw> {
-        let mut used = 0;
-        loop {
-            let wanted = whole_length(&self.kept)?.unwrap_or(LENGTH_BYTES);
-            let missing = wanted - self.kept.len();
-            if missing == 0 {
-                self.is_lent = true;
-                return Ok(Some((used, parse(&self.kept))));
-            }
-            let taken = missing.min(bytes.len() - used);
-            if taken == 0 {
-                return Ok(None);
-            }
-            self.kept.extend_from_slice(&bytes[used..used + taken]);
-            used += taken;
+    /// Reads an answer that is whole, so at least eight bytes.
+    #[inline]
+    fn parse(whole: &[u8]) -> Answer<'_> {
+        let (head, body) = whole.split_at(LENGTH_BYTES + NUMBER_BYTES);
+        let number = head.last_chunk::<NUMBER_BYTES>();
+        Answer {
+            number: number.map_or(0, |bytes| i32::from_be_bytes(*bytes)),
+            body,
         }
-    }
-}
-
-/// The length of the answer that begins here, if its own length is whole.
-#[inline]
-fn whole_length(bytes: &[u8]) -> Result<Option<usize>, Flaw> {
-    let Some(length) = bytes.first_chunk::<LENGTH_BYTES>() else {
-        return Ok(None);
-    };
-    let announced = i32::from_be_bytes(*length);
-    let length = usize::try_from(announced)
-        .ok()
-        .filter(|length| (NUMBER_BYTES..=ANSWER_MAX_BYTES).contains(length))
-        .ok_or(Flaw::Length(announced))?;
-    Ok(Some(LENGTH_BYTES + length))
-}
-
-/// Reads an answer that is whole, so at least eight bytes.
-#[inline]
-fn parse(whole: &[u8]) -> Answer<'_> {
-    let (head, body) = whole.split_at(LENGTH_BYTES + NUMBER_BYTES);
-    let number = head.last_chunk::<NUMBER_BYTES>();
-    Answer {
-        number: number.map_or(0, |bytes| i32::from_be_bytes(*bytes)),
-        body,
     }
 }
 
@@ -158,12 +109,11 @@ mod tests {
         let mut reader = AnswerReader::new();
         let most = i32::try_from(ANSWER_MAX_BYTES).unwrap();
         assert_eq!(reader.next(&most.to_be_bytes()), Ok(None));
-        assert_eq!(reader.held_bytes(), 4);
-        assert!(reader.kept.capacity() < 64);
+        assert!(reader.held_bytes() < 64);
         let rest = vec![7; ANSWER_MAX_BYTES];
         assert!(reader.next(&rest).unwrap().is_some());
         assert_eq!(reader.next(&[]), Ok(None));
-        assert!(reader.kept.capacity() <= KEPT_BYTES);
+        assert!(reader.held_bytes() <= Kafka::KEPT_BYTES);
     }
 
     proptest! {

@@ -3,13 +3,10 @@
 //! The wire format is in "Client Protocol" of the NATS documentation: a line that ends with CR LF, and after `MSG` and
 //! `HMSG` a payload of the announced size with CR LF behind it.
 
-use memchr::memchr;
 use thiserror::Error;
 
 use crate::decimal;
-
-/// The longest line. `INFO` is the longest in practice: it lists the servers of a cluster.
-pub const LINE_MAX_BYTES: usize = 64 * 1024;
+use crate::pieces::{Cut, LineFlaw, LineReader, Lines, line};
 
 /// The largest message that we read, with its headers. The servers that we start allow 8 MB.
 pub const MESSAGE_MAX_BYTES: usize = 16 * 1024 * 1024;
@@ -51,12 +48,9 @@ pub struct Message<'a> {
 /// A rule of the protocol that the server broke, or a limit that it is over. Nothing can be read after that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Flaw {
-    /// No line ends within [`LINE_MAX_BYTES`].
-    #[error("a line is longer than 65,536 bytes")]
-    LineTooLong,
-    /// A line ends with LF alone.
-    #[error("a line does not end with CR LF")]
-    LineEnd,
+    /// Something is wrong with a line.
+    #[error(transparent)]
+    Line(#[from] LineFlaw),
     /// A command that no server sends.
     #[error("a line begins with none of the server's commands")]
     UnknownCommand,
@@ -72,113 +66,33 @@ pub enum Flaw {
 }
 
 /// Cuts the stream of bytes into commands.
-///
-/// It allocates only when a command is split between two reads, and keeps that buffer.
-#[derive(Debug, Clone, Default)]
-pub struct FrameReader {
-    /// The bytes so far of a split command.
-    held: Vec<u8>,
-    /// Its whole length, once the line says so.
-    whole_bytes: Option<usize>,
-    /// What was held has been handed on.
-    is_handed: bool,
-}
+pub type FrameReader = LineReader<Nats>;
 
-/// What stands at the beginning of some bytes.
-enum Cut<'a> {
-    /// A command of this length.
-    Whole(usize, Frame<'a>),
-    /// The beginning of a command of this length.
-    Needs(usize),
-    /// The beginning of a line.
-    Line,
-}
+/// The commands of a server.
+#[derive(Debug, Clone, Copy)]
+pub enum Nats {}
 
-impl FrameReader {
-    /// A reader for a new connection.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
+impl Lines for Nats {
+    type Unit<'a> = Frame<'a>;
+    type Flaw = Flaw;
 
-    /// Its memory: at most a line and a message.
-    #[must_use]
-    pub fn held_bytes(&self) -> usize {
-        self.held.capacity()
-    }
-
-    /// Reads the next command: how many bytes of `input` it used, and the command. `None` if no input is left.
-    ///
-    /// # Errors
-    /// The server broke the protocol.
     #[inline]
-    pub fn next<'a>(&'a mut self, input: &'a [u8]) -> Result<Option<(usize, Frame<'a>)>, Flaw> {
-        if self.is_handed {
-            self.is_handed = false;
-            self.whole_bytes = None;
-            self.held.clear();
+    fn cut(bytes: &[u8]) -> Result<Cut<Frame<'_>>, Flaw> {
+        let Some((end, line)) = line(bytes)? else {
+            return Ok(Cut::Line);
+        };
+        if let Some(fields) = line.strip_prefix(b"MSG ") {
+            return cut_message(bytes, end, Head::parse(fields, false)?);
         }
-        if input.is_empty() {
-            return Ok(None);
+        if let Some(fields) = line.strip_prefix(b"HMSG ") {
+            return cut_message(bytes, end, Head::parse(fields, true)?);
         }
-        if self.held.is_empty() {
-            match cut(input)? {
-                Cut::Whole(used, frame) => return Ok(Some((used, frame))),
-                Cut::Needs(whole) => self.whole_bytes = Some(whole),
-                Cut::Line => {}
-            }
-        }
-        self.next_split(input)
+        Ok(Cut::Whole(end, plain(line)?))
     }
 
-    /// Gathers a command that is split between reads.
-    #[cold]
-    fn next_split<'a>(&'a mut self, input: &'a [u8]) -> Result<Option<(usize, Frame<'a>)>, Flaw> {
-        let take = match self.whole_bytes {
-            Some(whole) => input.len().min(whole - self.held.len()),
-            None => memchr(b'\n', input).map_or(input.len(), |at| at + 1),
-        };
-        if self.whole_bytes.is_none() && self.held.len() + take > LINE_MAX_BYTES {
-            return Err(Flaw::LineTooLong);
-        }
-        self.held.extend_from_slice(&input[..take]);
-        let is_enough = match self.whole_bytes {
-            Some(whole) => self.held.len() == whole,
-            None => self.held.ends_with(b"\n"),
-        };
-        if !is_enough {
-            return Ok(Some((take, Frame::Part)));
-        }
-        match cut(&self.held)? {
-            Cut::Whole(_, frame) => {
-                self.is_handed = true;
-                Ok(Some((take, frame)))
-            }
-            Cut::Needs(whole) => {
-                self.whole_bytes = Some(whole);
-                Ok(Some((take, Frame::Part)))
-            }
-            Cut::Line => Ok(Some((take, Frame::Part))),
-        }
+    fn part<'a>() -> Frame<'a> {
+        Frame::Part
     }
-}
-
-fn cut(bytes: &[u8]) -> Result<Cut<'_>, Flaw> {
-    let window = &bytes[..bytes.len().min(LINE_MAX_BYTES)];
-    let Some(end) = memchr(b'\n', window) else {
-        if bytes.len() >= LINE_MAX_BYTES {
-            return Err(Flaw::LineTooLong);
-        }
-        return Ok(Cut::Line);
-    };
-    let line = bytes[..end].strip_suffix(b"\r").ok_or(Flaw::LineEnd)?;
-    if let Some(fields) = line.strip_prefix(b"MSG ") {
-        return cut_message(bytes, end + 1, Head::parse(fields, false)?);
-    }
-    if let Some(fields) = line.strip_prefix(b"HMSG ") {
-        return cut_message(bytes, end + 1, Head::parse(fields, true)?);
-    }
-    Ok(Cut::Whole(end + 1, plain(line)?))
 }
 
 /// A command that is a line only. Names may have any case; every server writes them in capitals.
@@ -265,7 +179,7 @@ fn size(digits: &[u8]) -> Result<usize, Flaw> {
     }
 }
 
-fn cut_message<'a>(bytes: &'a [u8], begin: usize, head: Head<'a>) -> Result<Cut<'a>, Flaw> {
+fn cut_message<'a>(bytes: &'a [u8], begin: usize, head: Head<'a>) -> Result<Cut<Frame<'a>>, Flaw> {
     let end = begin + head.total_bytes;
     let whole = end + 2;
     if bytes.len() < whole {

@@ -4,6 +4,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::pieces::LINE_MAX_BYTES;
 
 /// Something readable of each command, in order.
 fn read(pieces: &[&[u8]]) -> Result<Vec<String>, Flaw> {
@@ -91,7 +92,7 @@ fn what_no_server_sends_is_a_flaw() {
     let cases: [(&[u8], Flaw); 12] = [
         (b"HELLO\r\n", Flaw::UnknownCommand),
         (b"\r\n", Flaw::UnknownCommand),
-        (b"PING\n", Flaw::LineEnd),
+        (b"PING\n", Flaw::Line(LineFlaw::End)),
         (b"MSG a 1\r\n", Flaw::MessageFields),
         (b"MSG a 1 r 2 3\r\n", Flaw::MessageFields),
         (b"MSG a 1 r x s 2 3\r\n", Flaw::MessageFields),
@@ -113,10 +114,10 @@ fn what_no_server_sends_is_a_flaw() {
 #[test]
 fn a_line_without_an_end_is_not_gathered_for_ever() {
     let long = vec![b'x'; LINE_MAX_BYTES + 1];
-    assert_eq!(read(&[&long]), Err(Flaw::LineTooLong));
+    assert_eq!(read(&[&long]), Err(Flaw::Line(LineFlaw::TooLong)));
     let mut reader = FrameReader::new();
     let flaw = long.chunks(100).find_map(|piece| reader.next(piece).err());
-    assert_eq!(flaw, Some(Flaw::LineTooLong));
+    assert_eq!(flaw, Some(Flaw::Line(LineFlaw::TooLong)));
     assert!(reader.held_bytes() <= 2 * LINE_MAX_BYTES);
 }
 

@@ -31,7 +31,7 @@ mod writer;
 
 pub use ack::{ACK_SUBJECT_MAX_BYTES, AckSubject};
 pub use asker::{Asker, ConsumerDepth, Question, StreamDepth, Told};
-pub use frame::{Flaw, Frame, FrameReader, LINE_MAX_BYTES, MESSAGE_MAX_BYTES, Message};
+pub use frame::{Flaw, Frame, FrameReader, MESSAGE_MAX_BYTES, Message};
 pub use headers::Headers;
 pub use reader::Reader;
 pub use setup::{InvalidSetup, Keeping, NAME_MAX_BYTES, Reading, Setup};

@@ -30,7 +30,7 @@ pub use command::command;
 pub use id::EntryId;
 pub use reader::{BLOCK_MS, Reader};
 pub use setup::{Confirm, InvalidSetup, NAME_MAX_BYTES, PREFETCH_MAX, Reading, Setup, Version};
-pub use token::{BULK_MAX_BYTES, ELEMENTS_MAX, Flaw, LINE_MAX_BYTES, Token, TokenReader};
+pub use token::{BULK_MAX_BYTES, ELEMENTS_MAX, Flaw, Token, TokenReader};
 pub use walk::{Seen, Walk};
 pub use writer::Writer;
 

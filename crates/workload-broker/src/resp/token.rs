@@ -4,13 +4,10 @@
 //! specification". An array or a map is a token of its own; its elements follow. So a reply is never held as a whole,
 //! only the text that is split between two reads.
 
-use memchr::memchr;
 use thiserror::Error;
 
 use crate::decimal;
-
-/// The longest line: a simple text, an error or a number.
-pub const LINE_MAX_BYTES: usize = 64 * 1024;
+use crate::pieces::{Cut, LineFlaw, LineReader, Lines, line};
 
 /// The longest text with a size in front, such as a message's body.
 pub const BULK_MAX_BYTES: usize = 16 * 1024 * 1024;
@@ -48,12 +45,9 @@ pub enum Token<'a> {
 /// A rule of the protocol that the server broke, or a limit that it is over. Nothing can be read after that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Flaw {
-    /// No line ends within [`LINE_MAX_BYTES`].
-    #[error("a line is longer than 65,536 bytes")]
-    LineTooLong,
-    /// A line ends with LF alone.
-    #[error("a line does not end with CR LF")]
-    LineEnd,
+    /// Something is wrong with a line.
+    #[error(transparent)]
+    Line(#[from] LineFlaw),
     /// The first byte is that of no type.
     #[error("a value of an unknown type, {0:#04x}")]
     UnknownType(u8),
@@ -81,126 +75,51 @@ pub enum Flaw {
 }
 
 /// Cuts the stream of bytes into tokens.
-///
-/// It allocates only when a token is split between two reads, and keeps that buffer.
-#[derive(Debug, Clone, Default)]
-pub struct TokenReader {
-    /// The bytes so far of a split token.
-    held: Vec<u8>,
-    /// Its whole length, once its line says so.
-    whole_bytes: Option<usize>,
-    /// What was held has been handed on.
-    is_handed: bool,
-}
+pub type TokenReader = LineReader<Resp>;
 
-/// What stands at the beginning of some bytes.
-enum Cut<'a> {
-    /// A token of this length.
-    Whole(usize, Token<'a>),
-    /// The beginning of a token of this length.
-    Needs(usize),
-    /// The beginning of a line.
-    Line,
-}
+/// The tokens of a server.
+#[derive(Debug, Clone, Copy)]
+pub enum Resp {}
 
-impl TokenReader {
-    /// A reader for a new connection.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
+impl Lines for Resp {
+    type Unit<'a> = Token<'a>;
+    type Flaw = Flaw;
 
-    /// Its memory: at most a line and a text.
-    #[must_use]
-    pub fn held_bytes(&self) -> usize {
-        self.held.capacity()
-    }
-
-    /// Reads the next token: how many bytes of `input` it used, and the token. `None` if no input is left.
-    ///
-    /// # Errors
-    /// The server broke the protocol.
     #[inline]
-    pub fn next<'a>(&'a mut self, input: &'a [u8]) -> Result<Option<(usize, Token<'a>)>, Flaw> {
-        if self.is_handed {
-            self.is_handed = false;
-            self.whole_bytes = None;
-            self.held.clear();
-        }
-        if input.is_empty() {
-            return Ok(None);
-        }
-        if self.held.is_empty() {
-            match cut(input)? {
-                Cut::Whole(used, token) => return Ok(Some((used, token))),
-                Cut::Needs(whole) => self.whole_bytes = Some(whole),
-                Cut::Line => {}
-            }
-        }
-        self.next_split(input)
+    fn cut(bytes: &[u8]) -> Result<Cut<Token<'_>>, Flaw> {
+        let Some((end, line)) = line(bytes)? else {
+            return Ok(Cut::Line);
+        };
+        let (kind, rest) = line.split_first().ok_or(Flaw::UnknownType(b'\r'))?;
+        let token = match kind {
+            b'+' => Token::Simple(rest),
+            b'-' => Token::Error(rest),
+            b':' => Token::Number(number(rest)?),
+            b'$' | b'!' | b'=' if rest != b"-1" => return cut_bulk(bytes, end, *kind, rest),
+            b'*' if rest != b"-1" => Token::Array(elements(rest)?),
+            b'$' | b'*' => Token::Null,
+            b'~' => Token::Array(elements(rest)?),
+            b'%' => Token::Map(elements(rest)?),
+            b'>' => Token::Push(elements(rest)?),
+            b'|' => Token::Attribute(elements(rest)?),
+            b'_' => Token::Null,
+            b',' | b'#' | b'(' => Token::Other(rest),
+            other => return Err(Flaw::UnknownType(*other)),
+        };
+        Ok(Cut::Whole(end, token))
     }
 
-    /// Gathers a token that is split between reads.
-    #[cold]
-    fn next_split<'a>(&'a mut self, input: &'a [u8]) -> Result<Option<(usize, Token<'a>)>, Flaw> {
-        let take = match self.whole_bytes {
-            Some(whole) => input.len().min(whole - self.held.len()),
-            None => memchr(b'\n', input).map_or(input.len(), |at| at + 1),
-        };
-        if self.whole_bytes.is_none() && self.held.len() + take > LINE_MAX_BYTES {
-            return Err(Flaw::LineTooLong);
-        }
-        self.held.extend_from_slice(&input[..take]);
-        let is_enough = match self.whole_bytes {
-            Some(whole) => self.held.len() == whole,
-            None => self.held.ends_with(b"\n"),
-        };
-        if !is_enough {
-            return Ok(Some((take, Token::Part)));
-        }
-        match cut(&self.held)? {
-            Cut::Whole(_, token) => {
-                self.is_handed = true;
-                Ok(Some((take, token)))
-            }
-            Cut::Needs(whole) => {
-                self.whole_bytes = Some(whole);
-                Ok(Some((take, Token::Part)))
-            }
-            Cut::Line => Ok(Some((take, Token::Part))),
-        }
+    fn part<'a>() -> Token<'a> {
+        Token::Part
     }
 }
 
-fn cut(bytes: &[u8]) -> Result<Cut<'_>, Flaw> {
-    let window = &bytes[..bytes.len().min(LINE_MAX_BYTES)];
-    let Some(end) = memchr(b'\n', window) else {
-        if bytes.len() >= LINE_MAX_BYTES {
-            return Err(Flaw::LineTooLong);
-        }
-        return Ok(Cut::Line);
-    };
-    let line = bytes[..end].strip_suffix(b"\r").ok_or(Flaw::LineEnd)?;
-    let (kind, rest) = line.split_first().ok_or(Flaw::UnknownType(b'\r'))?;
-    let token = match kind {
-        b'+' => Token::Simple(rest),
-        b'-' => Token::Error(rest),
-        b':' => Token::Number(number(rest)?),
-        b'$' | b'!' | b'=' if rest != b"-1" => return cut_bulk(bytes, end + 1, *kind, rest),
-        b'*' if rest != b"-1" => Token::Array(elements(rest)?),
-        b'$' | b'*' => Token::Null,
-        b'~' => Token::Array(elements(rest)?),
-        b'%' => Token::Map(elements(rest)?),
-        b'>' => Token::Push(elements(rest)?),
-        b'|' => Token::Attribute(elements(rest)?),
-        b'_' => Token::Null,
-        b',' | b'#' | b'(' => Token::Other(rest),
-        other => return Err(Flaw::UnknownType(*other)),
-    };
-    Ok(Cut::Whole(end + 1, token))
-}
-
-fn cut_bulk<'a>(bytes: &'a [u8], begin: usize, kind: u8, size: &[u8]) -> Result<Cut<'a>, Flaw> {
+fn cut_bulk<'a>(
+    bytes: &'a [u8],
+    begin: usize,
+    kind: u8,
+    size: &[u8],
+) -> Result<Cut<Token<'a>>, Flaw> {
     let size = decimal::read(size).ok_or(Flaw::Number)?;
     let size = match usize::try_from(size) {
         Ok(size) if size <= BULK_MAX_BYTES => size,

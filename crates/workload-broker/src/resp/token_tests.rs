@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::pieces::LINE_MAX_BYTES;
 
 fn read(pieces: &[&[u8]]) -> Result<Vec<String>, Flaw> {
     let mut reader = TokenReader::new();
@@ -82,7 +83,7 @@ fn what_no_server_sends_is_a_flaw() {
     let cases: [(&[u8], Flaw); 14] = [
         (b"hello\r\n", Flaw::UnknownType(b'h')),
         (b"\r\n", Flaw::UnknownType(b'\r')),
-        (b"+OK\n", Flaw::LineEnd),
+        (b"+OK\n", Flaw::Line(LineFlaw::End)),
         (b":\r\n", Flaw::Number),
         (b":1.5\r\n", Flaw::Number),
         (b":9223372036854775808\r\n", Flaw::Number),
@@ -106,10 +107,10 @@ fn what_no_server_sends_is_a_flaw() {
 #[test]
 fn nothing_is_gathered_without_a_limit() {
     let long = vec![b'+'; LINE_MAX_BYTES + 1];
-    assert_eq!(read(&[&long]), Err(Flaw::LineTooLong));
+    assert_eq!(read(&[&long]), Err(Flaw::Line(LineFlaw::TooLong)));
     let mut reader = TokenReader::new();
     let flaw = long.chunks(100).find_map(|piece| reader.next(piece).err());
-    assert_eq!(flaw, Some(Flaw::LineTooLong));
+    assert_eq!(flaw, Some(Flaw::Line(LineFlaw::TooLong)));
     // An announced size takes no memory before its bytes come.
     let mut reader = TokenReader::new();
     reader.next(b"$16777216\r\nx").unwrap();

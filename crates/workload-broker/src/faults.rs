@@ -89,6 +89,10 @@ impl Dialect for Plain {
     }
 
     fn close(&mut self, _: &mut Vec<u8>) {}
+
+    fn held_bytes(&self) -> usize {
+        self.rest.capacity()
+    }
 }
 
 /// What a simulated broker sends, by when it arrives.

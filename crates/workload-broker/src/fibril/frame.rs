@@ -64,6 +64,11 @@ impl FrameReader {
         Self::default()
     }
 
+    /// Its memory: at most a frame.
+    pub fn held_bytes(&self) -> usize {
+        self.kept.capacity()
+    }
+
     /// The next frame, and how many of these bytes it used. Without a frame all of them are used, and kept.
     ///
     /// # Errors

@@ -93,6 +93,22 @@ impl Plan for BrokerPlan {
         manifest::settled(manifest, &self.load.level)
     }
 
+    /// A level of one name may promise different things: `async` of one broker is in its memory, of another in the page
+    /// cache.
+    fn must_be_like(&self, other: &dyn Plan) -> Result<(), Refusal> {
+        let ours = self.load.guarantee();
+        let theirs = BrokerLoad::of(other.values())?.guarantee();
+        let (Some(ours), Some(theirs)) = (ours, theirs) else {
+            return Ok(());
+        };
+        ours.comparable(theirs).map_err(|unlike| {
+            let level = &self.load.level;
+            Refusal(format!(
+                "{unlike} at --level {level}; choose a level at which they promise the same, see plimsoll list, or measure each by itself"
+            ))
+        })
+    }
+
     fn demand(&self, load: u32, _profile: &Profile) -> Demand {
         let sessions = self.load.writers.saturating_add(self.load.readers_of(load));
         let rate = f64::from(self.load.messages_of(load).rate);

@@ -68,6 +68,15 @@ pub trait Plan: fmt::Debug + Send + Sync {
         Ok(Values::default())
     }
 
+    /// Refuses the plan of another target that differs so that results of the two must not stand side by side in a
+    /// ranking or a comparison.
+    ///
+    /// # Errors
+    /// In what they differ, as the end of a line that begins with the names of the targets.
+    fn must_be_like(&self, _other: &dyn Plan) -> Result<(), Refusal> {
+        Ok(())
+    }
+
     /// What a load needs.
     fn demand(&self, load: u32, profile: &Profile) -> Demand;
 

@@ -204,6 +204,18 @@ fn a_sink_gets_exactly_what_is_offered() {
     assert_eq!(count(&trial, "published"), DUE);
 }
 
+/// At level `async` Fibril has a message in the page cache when it confirms it, NATS in memory.
+#[test]
+fn targets_with_unlike_guarantees_are_not_compared() {
+    for command in ["compare", "find"] {
+        let line = format!("{command} fibril nats --workload broker --level async");
+        let ended = Plimsoll::plain(line.split_whitespace()).run();
+        ended.expect_code(2);
+        let told = "fibril and nats: unlike guarantees (confirm cache, confirm memory)";
+        assert!(ended.stderr.contains(told), "{line}: {}", ended.stderr);
+    }
+}
+
 #[test]
 fn bad_input_is_one_line_with_the_remedy() {
     for (line, told) in [

@@ -11,7 +11,7 @@ use crate::machines::Found;
 use crate::marks::Tally;
 use crate::record::{BrokerFault, BrokerRecord, SECTION};
 use crate::speaker::MESSAGES;
-use crate::word::{Blame, Figures, Percentile, Storage as Used};
+use crate::word::{Blame, Figures, Storage as Used};
 
 /// From this lateness on, a message counts as late.
 const LATE_US: u64 = 10_000;
@@ -108,7 +108,6 @@ fn figures(found: &Found, seen: &Seen<'_>) -> Figures {
         let histogram = report.latency.histogram(series);
         histogram.len() - histogram.count_between(0, LATE_US)
     };
-    let deliver_p99 = report.latency.summary().newest.from_schedule.p99_ms;
     Figures {
         offered: tally.offered,
         unpublished: Blame {
@@ -122,13 +121,6 @@ fn figures(found: &Found, seen: &Seen<'_>) -> Figures {
         missing: delivery.map(|of| of.missing),
         lost: delivery.map(|of| of.lost),
         slope: found.slope,
-        deliver_p99: deliver_p99
-            .filter(|_| delivery.is_some())
-            .map(|ms| Percentile {
-                ms,
-                at_least: report.latency.censored() > 0,
-            }),
-        lowest_rate_p99: None,
         storage: seen.storage.and_then(used),
     }
 }

@@ -5,6 +5,7 @@ use plimsoll_core::record::Trial;
 use plimsoll_document::words::{UNKNOWN, count, counted, near_whole, number, percent, plain};
 
 use crate::record::BrokerRecord;
+use crate::word::Word;
 
 /// The columns of [`rates`].
 pub(super) const RATE_COLUMNS: [&str; 3] = ["rate", ">per second", "share of the offered rate"];
@@ -251,10 +252,14 @@ fn waited(messages: u64, all_ns: u64) -> String {
 
 /// The word, and what is said beside it.
 pub(super) fn word(broker: &BrokerRecord) -> String {
-    let judged = &broker.judged;
-    let bound = judged.storage_bound == Some(true);
+    beside(broker.judged.word, broker.judged.storage_bound)
+}
+
+/// A word, and what is said beside it.
+pub(super) fn beside(word: Word, storage_bound: Option<bool>) -> String {
+    let bound = storage_bound == Some(true);
     let bound = if bound { ", storage bound" } else { "" };
-    format!("{}{bound}", judged.word.text())
+    format!("{}{bound}", word.text())
 }
 
 /// A parameter that is a whole number.

@@ -2,9 +2,11 @@
 //! side.
 //!
 //! - `facts`: the same in words;
-//! - `table`: trials of one test side by side.
+//! - `table`: trials of one test side by side;
+//! - `repeats`: the trials of each load as one row.
 
 mod facts;
+mod repeats;
 mod table;
 #[cfg(test)]
 mod tests;

@@ -4,15 +4,20 @@ use plimsoll_core::caveat::Caveat;
 use plimsoll_core::latency::Series;
 use plimsoll_core::profile::{NS_PER_S, Window};
 use plimsoll_core::record::{Sections, Storage};
+use plimsoll_document::words::percent;
+use plimsoll_engine::Unread;
 use plimsoll_workload::{Outcome, Seen};
 
 use crate::load::BrokerLoad;
 use crate::machines::Found;
 use crate::marks::Tally;
 use crate::record::{BrokerFault, BrokerRecord, SECTION};
+use crate::session::unread_max_bytes;
 use crate::speaker::MESSAGES;
 use crate::word::{Blame, Figures, Storage as Used};
 
+/// The share of looks at readers' sockets in which too much may lie unread.
+const BEHIND_SHARE: f64 = 0.01;
 /// From this lateness on, a message counts as late.
 const LATE_US: u64 = 10_000;
 
@@ -57,7 +62,7 @@ pub(crate) fn outcome(load: &BrokerLoad, seen: &Seen<'_>) -> Outcome {
     Outcome {
         sections: Sections::of(SECTION, &record),
         opaque_format: None,
-        caveats: caveats(&found),
+        caveats: caveats(load, &found, seen.report.unread),
     }
 }
 
@@ -69,7 +74,7 @@ fn depth(seen: &Seen<'_>) -> Option<u64> {
 }
 
 /// What makes the trial say nothing about the broker.
-fn caveats(found: &Found) -> Vec<Caveat> {
+fn caveats(load: &BrokerLoad, found: &Found, unread: Unread) -> Vec<Caveat> {
     let delivery = found.tally.delivery.as_ref();
     let never_due = delivery.map_or(0, |of| of.never_due) + found.tally.answers_never_due;
     let leftover = found.faults.get("leftover").copied().unwrap_or(0);
@@ -94,7 +99,25 @@ fn caveats(found: &Found) -> Vec<Caveat> {
             ),
         });
     }
+    caveats.extend(reader_behind(load, unread));
     caveats
+}
+
+/// Doubt about the client: what arrived lay unread, so that its age is the client's doing.
+fn reader_behind(load: &BrokerLoad, unread: Unread) -> Option<Caveat> {
+    let share = unread
+        .behind_share()
+        .filter(|share| *share > BEHIND_SHARE)?;
+    Some(Caveat {
+        id: "reader-behind".to_owned(),
+        blocking: true,
+        text: format!(
+            "in {} of the looks at the readers' sockets, more than {} KiB lay unread, allowed {}; give the client more cores (--client-cpus), or use fewer messages per second",
+            percent(share),
+            unread_max_bytes(load.message_bytes) >> 10,
+            percent(BEHIND_SHARE),
+        ),
+    })
 }
 
 /// The figures from which the trial's word follows.
@@ -187,4 +210,36 @@ fn seconds(window: Window) -> f64 {
 )]
 fn per_second(count: u64, seconds: f64) -> f64 {
     count as f64 / seconds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parameters::PARAMETERS;
+    use plimsoll_workload::{Value, Values};
+
+    #[test]
+    fn a_client_that_leaves_much_unread_makes_the_trial_invalid() {
+        let load = |bytes| {
+            let values = Values::default().with("message_bytes", Value::Whole(bytes));
+            BrokerLoad::of(&values.or_usual(&PARAMETERS)).unwrap()
+        };
+        let behind = |bytes, behind| {
+            let unread = Unread {
+                samples: 1_000,
+                behind,
+            };
+            let all = caveats(&load(bytes), &Found::default(), unread);
+            all.into_iter().next()
+        };
+        assert_eq!(behind(1_024, 10), None, "1 % is allowed");
+        let caveat = behind(1_024, 11).expect("a caveat");
+        assert!(caveat.client_ran_out() && caveat.blocking);
+        let told = "in 1.1 % of the looks at the readers' sockets, more than 64 KiB lay unread";
+        assert!(caveat.text.starts_with(told), "{}", caveat.text);
+        let long = behind(1 << 20, 500).expect("a caveat");
+        assert!(long.text.contains("more than 2048 KiB"), "{}", long.text);
+        let nobody = caveats(&load(1_024), &Found::default(), Unread::default());
+        assert_eq!(nobody, []);
+    }
 }

@@ -15,6 +15,9 @@ use crate::message::Messages;
 use crate::reader::Reader;
 use crate::writer::{Waits, Writer};
 
+/// What may lie unread in the socket of a reader that keeps up, unless a message is long.
+const UNREAD_MAX_BYTES: u64 = 64 << 10;
+
 /// What all sessions of a trial have in common.
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -107,6 +110,12 @@ enum Stage {
     Gone,
     /// The trial is over.
     Finished,
+}
+
+/// What may lie unread in the socket of a reader that keeps up: 64 KiB, or two messages, for a long one is there while it
+/// comes.
+pub(crate) fn unread_max_bytes(message_bytes: usize) -> u64 {
+    UNREAD_MAX_BYTES.max(2 * u64::try_from(message_bytes).unwrap_or(u64::MAX / 2))
 }
 
 impl Line {
@@ -277,6 +286,10 @@ impl Session for BrokerSession {
 
     fn held_bytes(&self) -> usize {
         self.line.dialect.held_bytes() + self.line.out.len() + self.line.writing.len()
+    }
+
+    fn unread_max_bytes(&self) -> Option<u64> {
+        matches!(self.part, Part::Reader(_)).then(|| unread_max_bytes(self.shared.messages.bytes()))
     }
 
     fn disconnected(&mut self, _now_ns: u64, how: Disconnect, recorder: &mut Recorder<Claim>) {

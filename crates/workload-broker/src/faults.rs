@@ -158,6 +158,7 @@ impl Rig {
                 spacing: Spacing::Even,
                 bursts: None,
                 slow_ms: 0,
+                preload: 0,
             },
             profile: Profile {
                 ramp_s: 1.0,

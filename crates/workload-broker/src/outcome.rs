@@ -4,7 +4,7 @@ use plimsoll_core::caveat::Caveat;
 use plimsoll_core::latency::Series;
 use plimsoll_core::profile::{NS_PER_S, Window};
 use plimsoll_core::record::{Sections, Storage};
-use plimsoll_document::words::percent;
+use plimsoll_document::words::{count, percent};
 use plimsoll_engine::Unread;
 use plimsoll_workload::{Outcome, Seen};
 
@@ -49,6 +49,7 @@ pub(crate) fn outcome(load: &BrokerLoad, seen: &Seen<'_>) -> Outcome {
         written_per_payload_byte: written_per_byte(load, tally, seconds, seen.storage),
         flushes_per_1000: flushes_per_1000(tally, seconds, seen.storage),
         judged: figures(&found, seen).judged(),
+        closed_loop: found.closed_loop,
         faults: found
             .faults
             .iter()
@@ -100,7 +101,22 @@ fn caveats(load: &BrokerLoad, found: &Found, unread: Unread) -> Vec<Caveat> {
         });
     }
     caveats.extend(reader_behind(load, unread));
+    caveats.extend(preload_late(load, found));
     caveats
+}
+
+/// Doubt about test `drain`: what was still being published was not drained.
+fn preload_late(load: &BrokerLoad, found: &Found) -> Option<Caveat> {
+    let preloaded = found.closed_loop?.preloaded?;
+    (preloaded < load.preload).then(|| Caveat {
+        id: "preload-late".to_owned(),
+        blocking: true,
+        text: format!(
+            "only {} of {} messages were confirmed when the readers began; give the writers more time (--warm-up), or preload fewer messages (--preload)",
+            count(preloaded),
+            count(load.preload)
+        ),
+    })
 }
 
 /// Doubt about the client: what arrived lay unread, so that its age is the client's doing.
@@ -216,10 +232,11 @@ fn per_second(count: u64, seconds: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::parameters::PARAMETERS;
+    use crate::record::ClosedLoop;
     use plimsoll_workload::{Value, Values};
 
     #[test]
-    fn a_client_that_leaves_much_unread_makes_the_trial_invalid() {
+    fn a_late_client_or_a_late_preload_makes_the_trial_invalid() {
         let load = |bytes| {
             let values = Values::default().with("message_bytes", Value::Whole(bytes));
             BrokerLoad::of(&values.or_usual(&PARAMETERS)).unwrap()
@@ -239,7 +256,18 @@ mod tests {
         assert!(caveat.text.starts_with(told), "{}", caveat.text);
         let long = behind(1 << 20, 500).expect("a caveat");
         assert!(long.text.contains("more than 2048 KiB"), "{}", long.text);
-        let nobody = caveats(&load(1_024), &Found::default(), Unread::default());
+        let mut found = Found {
+            closed_loop: Some(ClosedLoop {
+                preloaded: Some(99_999),
+                ..ClosedLoop::default()
+            }),
+            ..Found::default()
+        };
+        let late = caveats(&load(1_024), &found, Unread::default());
+        let told = "only 99,999 of 100,000 messages were confirmed when the readers began";
+        assert!(late[0].blocking && late[0].text.starts_with(told));
+        found.closed_loop = None;
+        let nobody = caveats(&load(1_024), &found, Unread::default());
         assert_eq!(nobody, []);
     }
 }

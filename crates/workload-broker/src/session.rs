@@ -25,6 +25,8 @@ pub(crate) struct Shared {
     pub(crate) shape: Shape,
     pub(crate) writers: u32,
     pub(crate) readers: u32,
+    /// Whether the load has no clock.
+    pub(crate) is_closed: bool,
     /// Measured messages that were written in this process and did not arrive in it yet, each as often as it should arrive;
     /// without readers, those that were not confirmed. It only says when there is nothing left to wait for. It never
     /// becomes zero if other processes have some of the readers: then the trial waits until its grace is over.
@@ -60,6 +62,11 @@ pub(crate) struct Claim {
     pub(crate) seed: u64,
     /// What was published by a writer, or arrived at a reader for the first time.
     pub(crate) flow: Flow,
+    /// In a closed loop, what was confirmed to a writer.
+    pub(crate) confirms: Flow,
+    /// When the last message arrived at a reader for the first time; in a closed loop, when the last one was confirmed to a
+    /// writer.
+    pub(crate) last_ns: Option<u64>,
     /// What the broker refused.
     pub(crate) refusals: Flow,
     pub(crate) waits: Waits,
@@ -289,7 +296,9 @@ impl Session for BrokerSession {
     }
 
     fn unread_max_bytes(&self) -> Option<u64> {
-        matches!(self.part, Part::Reader(_)).then(|| unread_max_bytes(self.shared.messages.bytes()))
+        // In a closed loop the broker sends as much as the prefetch allows at once, and no latency is judged.
+        let asks = matches!(self.part, Part::Reader(_)) && !self.shared.is_closed;
+        asks.then(|| unread_max_bytes(self.shared.messages.bytes()))
     }
 
     fn disconnected(&mut self, _now_ns: u64, how: Disconnect, recorder: &mut Recorder<Claim>) {

@@ -157,6 +157,12 @@ pub trait Plan: fmt::Debug + Send + Sync {
         None
     }
 
+    /// How it was asked for, if it is a closed loop that shows how fast a target is: `--test burst`. No load of it is too
+    /// much for a target, so that there is no load line. `None` for all other loads.
+    fn decides_nothing(&self) -> Option<String> {
+        None
+    }
+
     /// What is run after a trial at the same load, for comparison only.
     fn afterwards(&self) -> Option<Afterwards> {
         None

@@ -82,6 +82,11 @@ pub(crate) fn must_be_one_load(plan: &dyn Plan, what: &str) -> Result<(), Failur
             series.asked_by, series.one_at_a_time
         )));
     }
+    if let Some(asked_by) = plan.decides_nothing() {
+        return Err(Failure::Usage(format!(
+            "{asked_by} is a closed loop, which every target keeps up with; {what} a load by the clock. Run it with `plimsoll run` to see how fast the target is"
+        )));
+    }
     match plan.afterwards() {
         Some(afterwards) => Err(Failure::Usage(format!(
             "{} does not affect the verdict and doubles the time; {what} trials without it. Run the load once more with `plimsoll run` for it",

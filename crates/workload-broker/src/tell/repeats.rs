@@ -111,7 +111,7 @@ const COLUMNS: [OfLoad; 13] = [
         of.range(|row| Some(row.broker.published_per_s), number)
     }),
     (">delivered/s", true, |of| {
-        of.range(|row| row.broker.delivered_per_s, number)
+        of.range(|row| row.delivered_per_s(), number)
     }),
     (">confirm p99", true, |of| {
         of.range(|row| row.confirmed()?.p99_ms, number)
@@ -120,13 +120,10 @@ const COLUMNS: [OfLoad; 13] = [
         of.range(|row| deliver_p99(row).map(|p99| p99.ms), number)
     }),
     (">CPU/message", true, |of| {
-        let used = |row: &Row<'_>| {
-            row.trial()
-                .target_resources
-                .as_ref()?
-                .cpu_us_per_session_second
-        };
-        of.range(used, us)
+        of.range(
+            |row| facts::cpu_us_per_message(row.trial(), &row.broker),
+            us,
+        )
     }),
     ("word", true, |of| of.word()),
     ("verdict", true, |of| of.verdict()),

@@ -85,6 +85,13 @@ impl Row<'_> {
         [target(&self.trial().target), word("test"), word("level")]
     }
 
+    /// How many messages arrived each second; in test `drain` while there were some.
+    pub(super) fn delivered_per_s(&self) -> Option<f64> {
+        let closed = self.broker.closed_loop.as_ref();
+        let drained = closed.and_then(|closed| closed.drained_per_s);
+        drained.or(self.broker.delivered_per_s)
+    }
+
     pub(super) fn delivered(&self) -> &Quantiles {
         &self.trial().latency.newest.from_schedule
     }
@@ -160,7 +167,7 @@ fn columns() -> Vec<Cells> {
             number(row.broker.confirmed_per_s)
         }),
         of(">delivered/s", true, |row| {
-            known(row.broker.delivered_per_s, number)
+            known(row.delivered_per_s(), number)
         }),
         of(">drained", false, |row| delivery(row, |of| of.drained)),
         of(">missing", true, |row| delivery(row, |of| of.missing)),
@@ -182,8 +189,7 @@ fn columns() -> Vec<Cells> {
             known(row.broker.backlog_slope, |slope| percent(slope.share()))
         }),
         of(">CPU/message", true, |row| {
-            let used = row.trial().target_resources.as_ref();
-            known(used.and_then(|used| used.cpu_us_per_session_second), us)
+            known(facts::cpu_us_per_message(row.trial(), &row.broker), us)
         }),
         of(">flushes/1,000", false, |row| {
             known(row.broker.flushes_per_1000, number)

@@ -59,6 +59,7 @@ fn record() -> BrokerRecord {
             storage_bound: Some(true),
             untried: Vec::new(),
         },
+        closed_loop: None,
         faults: Vec::new(),
         compared: 78,
     }

@@ -190,6 +190,12 @@ pub trait Session: Send {
         0
     }
 
+    /// How many bytes may lie unread in its socket while the client keeps up with reading; `None` if nobody asks. It is the
+    /// same all through the trial.
+    fn unread_max_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// Called when the connection ended and the client did not end it. The session releases what it held for the
     /// connection.
     fn disconnected(&mut self, now_ns: u64, how: Disconnect, recorder: &mut Recorder<Self::Claim>);

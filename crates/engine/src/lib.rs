@@ -16,7 +16,7 @@
 //!
 //! The engine keeps its own accounts twice where that costs nothing: it integrates unanswered frames over time
 //! (`gauge`), and asks the kernel for the bytes at the end (`kernel_account`). What a target can make the client hold
-//! is bounded (`held`).
+//! is bounded (`held`), and what lies unread in its sockets is watched (`unread`).
 //!
 //! Every frame's lateness is split in two (`lateness`). **Send lag** is the client's own. **Send wait** is the time that a
 //! due frame waited for the target: for room in a full socket, or for an answer without which the protocol does not
@@ -37,6 +37,7 @@ pub mod run;
 pub mod seconds;
 mod slot;
 pub mod socket;
+mod unread;
 mod unsettled;
 mod wire;
 mod worker;
@@ -46,4 +47,5 @@ pub use precedence::{be_punctual, prefer_process};
 pub use report::{CoreShares, EngineSecond, Report};
 pub use run::{EngineError, Options, Part, run, run_in};
 pub use seconds::Seconds;
+pub use unread::Unread;
 pub use unsettled::Unsettled;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
 use crate::readiness::{Epoll, Readiness};
+use crate::unread::Unread;
 use crate::wire;
 
 /// One second of a run, all threads together.
@@ -65,6 +66,8 @@ pub struct Report {
     pub residence: Residence,
     /// Bytes as the kernel counts them; `None` unless every session lived to the end.
     pub kernel_bytes: Option<KernelBytes>,
+    /// How often too much lay unread in the sockets of sessions that ask.
+    pub unread: Unread,
     /// Faults of the client's own machine.
     pub client_faults: BTreeMap<String, u64>,
     /// Whether the stop flag ended the run early.
@@ -91,6 +94,7 @@ impl Report {
             frames_owed: Some(0),
             residence: Residence::default(),
             kernel_bytes: Some(KernelBytes::default()),
+            unread: Unread::default(),
             client_faults: BTreeMap::new(),
             interrupted: false,
             backend: Epoll::NAME.to_owned(),
@@ -119,6 +123,7 @@ impl Report {
             mine.merge(&others);
             mine
         });
+        self.unread.merge(&other.unread);
         for (what, count) in &other.client_faults {
             *self.client_faults.entry(what.clone()).or_default() += count;
         }
@@ -301,6 +306,8 @@ mod tests {
             let faults = &mut into.client_faults;
             *faults.entry(REASONS[reason].to_owned()).or_default() += 1;
         }
+        into.unread.samples += 1;
+        into.unread.behind += u64::from(event.unanswered);
         into.residence.frames += 1;
         into.residence.latency_frame_ns += event.residence_ns;
         into.sessions += 1;
@@ -347,6 +354,7 @@ mod tests {
                 prop_assert_eq!(merged.latency.histogram(series), whole.latency.histogram(series));
             }
             prop_assert_eq!(merged.residence, whole.residence);
+            prop_assert_eq!(merged.unread, whole.unread);
             prop_assert_eq!(&merged.client_faults, &whole.client_faults);
             prop_assert_eq!((merged.sessions, merged.cpu_ns), (whole.sessions, whole.cpu_ns));
             prop_assert_eq!(merged.achieved_share(), whole.achieved_share());

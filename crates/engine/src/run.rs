@@ -268,6 +268,7 @@ fn of_thread<C>(thread: Finished<C>, clock: Clock) -> Unsettled<C> {
         frames_owed: thread.frames_owed,
         residence: recorder.residence,
         kernel_bytes: thread.kernel_bytes,
+        unread: thread.unread,
         client_faults: faults
             .map(|(what, count)| (what.to_owned(), count))
             .collect(),

@@ -373,6 +373,10 @@ impl<S: Session> Session for TlsSession<S> {
     }
 
     /// What the library buffers of what came in, what is written, and what the inner session holds.
+    fn unread_max_bytes(&self) -> Option<u64> {
+        self.inner.unread_max_bytes()
+    }
+
     fn held_bytes(&self) -> usize {
         self.inner.held_bytes() + self.held_bytes + self.out.len()
     }

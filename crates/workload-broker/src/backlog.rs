@@ -76,6 +76,35 @@ impl Flow {
         sum
     }
 
+    /// The most messages of a second, which may begin at any slot.
+    #[must_use]
+    pub fn peak_per_s(&self) -> u64 {
+        let per_s = usize::try_from(SLOTS_PER_S).unwrap_or(1);
+        let (mut second, mut peak) = (0, 0);
+        for (at, slot) in self.slots.iter().enumerate() {
+            second += u64::from(*slot);
+            if let Some(gone) = at.checked_sub(per_s) {
+                second -= u64::from(self.slots[gone]);
+            }
+            peak = peak.max(second);
+        }
+        peak
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn messages(&self) -> u64 {
+        self.messages_before(u64::MAX)
+    }
+
+    /// Those of the slots that ended by this time.
+    #[must_use]
+    pub fn messages_before(&self, at_ns: u64) -> u64 {
+        let slots = usize::try_from(at_ns / SLOT_NS).unwrap_or(usize::MAX);
+        let ended = self.slots.iter().take(slots);
+        ended.map(|slot| u64::from(*slot)).sum()
+    }
+
     fn slot(&self, slot: usize) -> i64 {
         self.slots.get(slot).copied().map_or(0, i64::from)
     }

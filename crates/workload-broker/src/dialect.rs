@@ -59,10 +59,9 @@ pub trait Dialect: Send {
     ) -> Result<(), Fault>;
     /// Appends a polite end of the connection.
     fn close(&mut self, out: &mut Vec<u8>);
-    /// How many bytes of memory it holds because of what the broker sent.
-    fn held_bytes(&self) -> usize {
-        0
-    }
+    /// How many bytes of memory it holds because of what the broker sent. Asked after every read, so it counts nothing
+    /// one by one.
+    fn held_bytes(&self) -> usize;
 }
 
 /// What a connection is for.

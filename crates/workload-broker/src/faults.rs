@@ -89,6 +89,10 @@ impl Dialect for Plain {
     }
 
     fn close(&mut self, _: &mut Vec<u8>) {}
+
+    fn held_bytes(&self) -> usize {
+        self.rest.capacity()
+    }
 }
 
 /// What a simulated broker sends, by when it arrives.
@@ -154,6 +158,7 @@ impl Rig {
                 spacing: Spacing::Even,
                 bursts: None,
                 slow_ms: 0,
+                preload: 0,
             },
             profile: Profile {
                 ramp_s: 1.0,

@@ -1,7 +1,7 @@
 //! What a broker promises with a message, and which promises may be compared.
 //!
 //! A broker that answers from memory is faster than one that waits for its disk, and promises less. So a row always says
-//! what its guarantee is, and rows with unlike guarantees are compared only if the user asks for it.
+//! what its guarantee is, and rows with unlike guarantees are neither compared nor ranked.
 
 use std::fmt;
 
@@ -153,16 +153,8 @@ pub struct Guarantee {
 
 /// Guarantees that are not the same.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("unlike guarantees ({0}); compare them with --across-guarantees")]
+#[error("unlike guarantees ({0})")]
 pub struct Unlike(String);
-
-impl Unlike {
-    /// Where they differ, for renderings of a comparison that was made all the same.
-    #[must_use]
-    pub fn differences(&self) -> &str {
-        &self.0
-    }
-}
 
 impl Guarantee {
     /// Its usual name. `None` if it delivers only from disk and confirms earlier: nobody has a name for that.
@@ -234,19 +226,6 @@ impl fmt::Display for Guarantee {
     }
 }
 
-/// Whether a broker has a configuration.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum Availability {
-    /// It has, with this guarantee.
-    Available(Guarantee),
-    /// It has not. This is a row as well, and says why.
-    NotAvailable {
-        /// The reason, in words.
-        not_available: String,
-    },
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -303,17 +282,16 @@ mod tests {
             times: Times::AtMostOnce,
             ..of(Confirm::None, Kept::Disk)
         };
-        let error = durable.comparable(unlike).unwrap_err();
         assert_eq!(
-            error.differences(),
-            "at least once, at most once; confirm disk, confirm none"
+            durable.comparable(unlike).unwrap_err().to_string(),
+            "unlike guarantees (at least once, at most once; confirm disk, confirm none)"
         );
         assert_eq!(
             of(Confirm::Cache, Kept::Memory)
                 .comparable(of(Confirm::Cache, Kept::Cache))
                 .unwrap_err()
                 .to_string(),
-            "unlike guarantees (deliver memory, deliver cache); compare them with --across-guarantees"
+            "unlike guarantees (deliver memory, deliver cache)"
         );
     }
 
@@ -350,11 +328,6 @@ mod tests {
         let guarantee: Guarantee = serde_json::from_str(text).unwrap();
         assert_eq!(guarantee, of(Confirm::Cache, Kept::Memory));
         assert_eq!(serde_json::to_string(&guarantee).unwrap(), text);
-        let available: Availability = serde_json::from_str(text).unwrap();
-        assert_eq!(available, Availability::Available(guarantee));
-        let not = r#"{"not_available":"PUBACK comes from memory"}"#;
-        let read: Availability = serde_json::from_str(not).unwrap();
-        assert!(matches!(read, Availability::NotAvailable { .. }));
         for wrong in [
             r#"{"times":"once","confirm":"cache","deliver":"memory"}"#,
             r#"{"times":"at_least_once","confirm":"cache","deliver":"none"}"#,

@@ -8,12 +8,14 @@
 //! - [`backlog`]: what the broker holds, and whether it grows;
 //! - [`guarantee`]: what the broker promises, and which promises may be compared;
 //! - [`word`]: the one word that sums a trial up;
+//! - `closed_loop`: what a load without a clock shows;
 //! - `writer`, `reader`, `session`, `machines`: these together, as the engine drives them;
 //! - `calibrate`: what they cost.
 
 pub mod amqp;
 pub mod backlog;
 mod calibrate;
+mod closed_loop;
 mod decimal;
 pub mod dialect;
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::amqp::{Amqp, AmqpConfig, Declare, Offset, QueueKind};
 use crate::dialect::{Dialect, Role, Shape};
 use crate::fibril;
 use crate::kafka;
-use crate::load::{BrokerLoad, Spoken};
+use crate::load::{BrokerLoad, Spoken, Test};
 use crate::mqtt::{Mqtt, MqttConfig, Qos};
 use crate::nats;
 use crate::resp;
@@ -210,7 +210,10 @@ impl Links {
         config.declare = Declare::Make;
         config.confirms = self.load.window.is_some();
         config.prefetch = u16::try_from(self.load.prefetch).unwrap_or(u16::MAX);
-        config.offset = Offset::Next;
+        config.offset = match self.load.test {
+            Test::Drain => Offset::First,
+            _ => Offset::Next,
+        };
         if let Some(login) = &self.login {
             config.user.clone_from(&login.user);
             config.password.clone_from(&login.password);

@@ -8,7 +8,7 @@ use crate::backlog::GROWS_SHARE;
 use crate::dialect::Shape;
 use crate::guarantee::{Confirm, Guarantee, Kept, Times};
 use crate::message::HEADER_BYTES;
-use crate::schedule::{Bursts, Load};
+use crate::schedule::{Bursts, Closed, Load};
 use crate::sets::Set;
 
 /// The sizes of test `sizes`, one trial each, in bytes.
@@ -21,6 +21,8 @@ pub(crate) const MESSAGE_MIN_BYTES: u64 = HEADER_BYTES as u64;
 pub(crate) const MESSAGE_MAX_BYTES: u64 = 4 << 20;
 /// The usual window.
 const WINDOW: u32 = 1_024;
+/// The usual preload.
+const PRELOAD: u64 = 100_000;
 const DELIVER_P99_MS: f64 = 100.0;
 const CONFIRM_P99_MS: f64 = 250.0;
 
@@ -77,16 +79,22 @@ pub enum Test {
     Sizes,
     /// `Steady` with several windows.
     Windows,
+    /// Messages are confirmed first, then read as fast as it goes.
+    Drain,
+    /// Writers publish as fast as it goes.
+    Burst,
 }
 
 impl Test {
-    const ALL: [(Self, &'static str); 6] = [
+    const ALL: [(Self, &'static str); 8] = [
         (Self::Steady, "steady"),
         (Self::Publish, "publish"),
         (Self::Fanout, "fanout"),
         (Self::Slow, "slow"),
         (Self::Sizes, "sizes"),
         (Self::Windows, "windows"),
+        (Self::Drain, "drain"),
+        (Self::Burst, "burst"),
     ];
 
     /// The test of that name.
@@ -138,6 +146,8 @@ pub struct BrokerLoad {
     pub bursts: Option<Bursts>,
     /// How late reader 0 settles in test `slow`, in ms.
     pub slow_ms: u64,
+    /// The messages that test `drain` reads.
+    pub preload: u64,
 }
 
 impl BrokerLoad {
@@ -174,6 +184,7 @@ impl BrokerLoad {
             },
             bursts: bursts(small("burst_on_ms"), small("burst_off_ms"))?,
             slow_ms: values.whole("slow_ms").unwrap_or(0),
+            preload: values.whole("preload").unwrap_or(PRELOAD),
         })
     }
 
@@ -189,7 +200,17 @@ impl BrokerLoad {
     /// Whether the load counts readers.
     #[must_use]
     pub fn counts_readers(&self) -> bool {
-        self.test == Test::Fanout && self.rate.is_some()
+        (self.test == Test::Fanout && self.rate.is_some()) || self.closed().is_some()
+    }
+
+    /// Which closed loop it is, if it is one.
+    #[must_use]
+    pub fn closed(&self) -> Option<Closed> {
+        match self.test {
+            Test::Drain => Some(Closed::Preload(self.preload)),
+            Test::Burst => Some(Closed::Flood),
+            _ => None,
+        }
     }
 
     /// Readers of a trial with this load.
@@ -214,6 +235,7 @@ impl BrokerLoad {
             writers: self.writers,
             spacing: self.spacing,
             bursts: self.bursts,
+            closed: self.closed(),
         }
     }
 
@@ -251,6 +273,10 @@ impl BrokerLoad {
 
     /// The SLO that applies unless another is given.
     pub(crate) fn slo(&self) -> Slo {
+        if self.closed().is_some() {
+            // A closed loop has no rate that it must keep: only the counts can be wrong.
+            return Slo::from_gates("broker-counts", &[]);
+        }
         let mut gates = Vec::new();
         if self.test != Test::Publish {
             gates.push((Metric::Newest(Percentile::P99), DELIVER_P99_MS));

@@ -10,15 +10,20 @@ use plimsoll_workload::{Findings, Refusal};
 use serde::{Deserialize, Serialize};
 
 use crate::backlog::{Backlog, BacklogSlope, Flow};
+use crate::closed_loop;
 use crate::dialect::Shape;
 use crate::link::Links;
 use crate::load::BrokerLoad;
-use crate::marks::{Book, Marks, Span, Tally};
+use crate::marks::{Book, Marks, NUMBERS_MAX, Span, Tally};
 use crate::message::Messages;
 use crate::reader::Reader;
-use crate::schedule::{Load, Schedule};
+use crate::record::ClosedLoop;
+use crate::schedule::{Closed, Load, Schedule};
 use crate::session::{BrokerSession, Claim, Shared};
 use crate::writer::{Waits, Writer};
+
+/// How long the readers of test `drain` may take to connect.
+const OPENING_MAX_NS: u64 = 5 * plimsoll_core::profile::NS_PER_S;
 
 /// What the sessions of a trial found out besides their report.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -35,6 +40,8 @@ pub(crate) struct Found {
     pub slope: Option<BacklogSlope>,
     /// What the broker held at the end of each second, by the client's account; in a stream, for all readers together.
     pub backlog: Vec<i64>,
+    /// What a closed loop shows.
+    pub closed_loop: Option<ClosedLoop>,
     /// Claims that did not come, or did not belong to the trial.
     pub absent: u64,
 }
@@ -91,6 +98,7 @@ impl Connections {
                 shape: load.shape(),
                 writers: load.writers,
                 readers,
+                is_closed: load.closed().is_some(),
                 awaited: 0.into(),
             }),
             links,
@@ -120,6 +128,9 @@ impl Connections {
     /// More messages than a writer has in the trial, for the limits of sets. With drawn gaps their number is only known
     /// by drawing all of them.
     fn messages_max(&self) -> u64 {
+        if self.load.closed.is_some() {
+            return NUMBERS_MAX;
+        }
         let span_ns = self.profile.window().end_ns;
         let each = u128::from(span_ns) * u128::from(self.load.rate)
             / u128::from(self.load.writers.max(1))
@@ -152,11 +163,20 @@ impl SessionMachines for Connections {
     type Arrivals = NoArrivals;
 
     /// Readers connect in the first half of the ramp and writers in the second, so that a stream's readers are there
-    /// before its first message.
+    /// before its first message. In test `drain` writers come at once, and readers when the window begins.
     fn plan(&self, id: u32, sessions: u32, profile: &Profile, seed: u64) -> SessionPlan {
         let plan = session_plan(id, sessions, profile, seed);
         let half_ns = profile.ramp_end_ns() / 2;
-        let (place, of, from_ns) = match id.checked_sub(self.shared.writers) {
+        let reader = id.checked_sub(self.shared.writers);
+        if let Some(Closed::Preload(_)) = self.load.closed {
+            let connect_at_ns = reader.map_or(0, |_| profile.window().start_ns);
+            return SessionPlan {
+                connect_at_ns,
+                open_by_ns: plan.open_by_ns.max(connect_at_ns + OPENING_MAX_NS),
+                ..plan
+            };
+        }
+        let (place, of, from_ns) = match reader {
             Some(reader) => (reader, self.shared.readers, 0),
             None => (id, self.shared.writers, half_ns),
         };
@@ -252,6 +272,8 @@ impl Connections {
             return;
         }
         found.slope = match self.shared.shape {
+            // Without a rate there is nothing that it could be a share of.
+            _ if self.load.closed.is_some() => None,
             Shape::Queue => {
                 let backlog = Backlog::of(&published, &gone(&mut of_readers()));
                 backlog.slope(window, rate_per_s)
@@ -265,9 +287,19 @@ impl Connections {
             &published,
             usize::try_from(self.shared.arrivals()).unwrap_or(1),
         ));
-        found.backlog = Backlog::of(&due, &gone(&mut of_readers()))
-            .per_second()
-            .collect();
+        let backlog = Backlog::of(&due, &gone(&mut of_readers()));
+        found.backlog = backlog.per_second().collect();
+        if let Some(closed) = self.load.closed {
+            let seen = closed_loop::Seen {
+                published: &published,
+                confirmed: &Flow::sum(of_writers().map(|claim| &claim.confirms)),
+                delivered: &Flow::sum(of_readers().map(|claim| &claim.flow)),
+                backlog: &backlog,
+                confirmed_ns: of_writers().filter_map(|claim| claim.last_ns).max(),
+                delivered_ns: of_readers().filter_map(|claim| claim.last_ns).max(),
+            };
+            found.closed_loop = Some(seen.shows(closed, window));
+        }
     }
 
     /// Enters what only all sessions together know: what did not arrive, and what was not confirmed.
@@ -300,6 +332,10 @@ impl Connections {
         }
         ledger.errors += tally.refused + tally.refused_unnamed;
         ledger.backlog_slope = found.slope.map(|slope| slope.low_share());
+        if self.load.closed.is_some() {
+            // Nothing was due at a time of its own, so nobody knows how long it was waited for.
+            return;
+        }
         for (due_ns, times) in self.dues(seeds, &open).into_iter().zip(times) {
             for _ in 0..times {
                 let waited_ns = end_ns.saturating_sub(due_ns);

@@ -4,15 +4,20 @@ use plimsoll_core::caveat::Caveat;
 use plimsoll_core::latency::Series;
 use plimsoll_core::profile::{NS_PER_S, Window};
 use plimsoll_core::record::{Sections, Storage};
+use plimsoll_document::words::{count, percent};
+use plimsoll_engine::Unread;
 use plimsoll_workload::{Outcome, Seen};
 
 use crate::load::BrokerLoad;
 use crate::machines::Found;
 use crate::marks::Tally;
 use crate::record::{BrokerFault, BrokerRecord, SECTION};
+use crate::session::unread_max_bytes;
 use crate::speaker::MESSAGES;
-use crate::word::{Blame, Figures, Percentile, Storage as Used};
+use crate::word::{Blame, Figures, Storage as Used};
 
+/// The share of looks at readers' sockets in which too much may lie unread.
+const BEHIND_SHARE: f64 = 0.01;
 /// From this lateness on, a message counts as late.
 const LATE_US: u64 = 10_000;
 
@@ -44,6 +49,7 @@ pub(crate) fn outcome(load: &BrokerLoad, seen: &Seen<'_>) -> Outcome {
         written_per_payload_byte: written_per_byte(load, tally, seconds, seen.storage),
         flushes_per_1000: flushes_per_1000(tally, seconds, seen.storage),
         judged: figures(&found, seen).judged(),
+        closed_loop: found.closed_loop,
         faults: found
             .faults
             .iter()
@@ -57,7 +63,7 @@ pub(crate) fn outcome(load: &BrokerLoad, seen: &Seen<'_>) -> Outcome {
     Outcome {
         sections: Sections::of(SECTION, &record),
         opaque_format: None,
-        caveats: caveats(&found),
+        caveats: caveats(load, &found, seen.report.unread),
     }
 }
 
@@ -69,7 +75,7 @@ fn depth(seen: &Seen<'_>) -> Option<u64> {
 }
 
 /// What makes the trial say nothing about the broker.
-fn caveats(found: &Found) -> Vec<Caveat> {
+fn caveats(load: &BrokerLoad, found: &Found, unread: Unread) -> Vec<Caveat> {
     let delivery = found.tally.delivery.as_ref();
     let never_due = delivery.map_or(0, |of| of.never_due) + found.tally.answers_never_due;
     let leftover = found.faults.get("leftover").copied().unwrap_or(0);
@@ -94,7 +100,40 @@ fn caveats(found: &Found) -> Vec<Caveat> {
             ),
         });
     }
+    caveats.extend(reader_behind(load, unread));
+    caveats.extend(preload_late(load, found));
     caveats
+}
+
+/// Doubt about test `drain`: what was still being published was not drained.
+fn preload_late(load: &BrokerLoad, found: &Found) -> Option<Caveat> {
+    let preloaded = found.closed_loop?.preloaded?;
+    (preloaded < load.preload).then(|| Caveat {
+        id: "preload-late".to_owned(),
+        blocking: true,
+        text: format!(
+            "only {} of {} messages were confirmed when the readers began; give the writers more time (--warm-up), or preload fewer messages (--preload)",
+            count(preloaded),
+            count(load.preload)
+        ),
+    })
+}
+
+/// Doubt about the client: what arrived lay unread, so that its age is the client's doing.
+fn reader_behind(load: &BrokerLoad, unread: Unread) -> Option<Caveat> {
+    let share = unread
+        .behind_share()
+        .filter(|share| *share > BEHIND_SHARE)?;
+    Some(Caveat {
+        id: "reader-behind".to_owned(),
+        blocking: true,
+        text: format!(
+            "in {} of the looks at the readers' sockets, more than {} KiB lay unread, allowed {}; give the client more cores (--client-cpus), or use fewer messages per second",
+            percent(share),
+            unread_max_bytes(load.message_bytes) >> 10,
+            percent(BEHIND_SHARE),
+        ),
+    })
 }
 
 /// The figures from which the trial's word follows.
@@ -108,7 +147,6 @@ fn figures(found: &Found, seen: &Seen<'_>) -> Figures {
         let histogram = report.latency.histogram(series);
         histogram.len() - histogram.count_between(0, LATE_US)
     };
-    let deliver_p99 = report.latency.summary().newest.from_schedule.p99_ms;
     Figures {
         offered: tally.offered,
         unpublished: Blame {
@@ -122,13 +160,6 @@ fn figures(found: &Found, seen: &Seen<'_>) -> Figures {
         missing: delivery.map(|of| of.missing),
         lost: delivery.map(|of| of.lost),
         slope: found.slope,
-        deliver_p99: deliver_p99
-            .filter(|_| delivery.is_some())
-            .map(|ms| Percentile {
-                ms,
-                at_least: report.latency.censored() > 0,
-            }),
-        lowest_rate_p99: None,
         storage: seen.storage.and_then(used),
     }
 }
@@ -195,4 +226,48 @@ fn seconds(window: Window) -> f64 {
 )]
 fn per_second(count: u64, seconds: f64) -> f64 {
     count as f64 / seconds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parameters::PARAMETERS;
+    use crate::record::ClosedLoop;
+    use plimsoll_workload::{Value, Values};
+
+    #[test]
+    fn a_late_client_or_a_late_preload_makes_the_trial_invalid() {
+        let load = |bytes| {
+            let values = Values::default().with("message_bytes", Value::Whole(bytes));
+            BrokerLoad::of(&values.or_usual(&PARAMETERS)).unwrap()
+        };
+        let behind = |bytes, behind| {
+            let unread = Unread {
+                samples: 1_000,
+                behind,
+            };
+            let all = caveats(&load(bytes), &Found::default(), unread);
+            all.into_iter().next()
+        };
+        assert_eq!(behind(1_024, 10), None, "1 % is allowed");
+        let caveat = behind(1_024, 11).expect("a caveat");
+        assert!(caveat.client_ran_out() && caveat.blocking);
+        let told = "in 1.1 % of the looks at the readers' sockets, more than 64 KiB lay unread";
+        assert!(caveat.text.starts_with(told), "{}", caveat.text);
+        let long = behind(1 << 20, 500).expect("a caveat");
+        assert!(long.text.contains("more than 2048 KiB"), "{}", long.text);
+        let mut found = Found {
+            closed_loop: Some(ClosedLoop {
+                preloaded: Some(99_999),
+                ..ClosedLoop::default()
+            }),
+            ..Found::default()
+        };
+        let late = caveats(&load(1_024), &found, Unread::default());
+        let told = "only 99,999 of 100,000 messages were confirmed when the readers began";
+        assert!(late[0].blocking && late[0].text.starts_with(told));
+        found.closed_loop = None;
+        let nobody = caveats(&load(1_024), &found, Unread::default());
+        assert_eq!(nobody, []);
+    }
 }

@@ -5,7 +5,7 @@ use plimsoll_workload::{Choice, Fit, Kind, Parameter, Usual};
 
 use crate::load::{MESSAGE_MAX_BYTES, MESSAGE_MIN_BYTES};
 
-const TESTS: [Choice; 6] = [
+const TESTS: [Choice; 8] = [
     Choice::new(
         "steady",
         "Writers and readers of a queue; the load is messages per second",
@@ -18,15 +18,21 @@ const TESTS: [Choice; 6] = [
     Choice::new("slow", "Steady with one reader that settles late"),
     Choice::new("sizes", "Steady in six message sizes, one trial each"),
     Choice::new("windows", "Steady with four windows, one trial each"),
+    Choice::new(
+        "drain",
+        "Publish first, then read as fast as it goes; the load is readers",
+    ),
+    Choice::new("burst", "Publish as fast as it goes; the load is readers"),
 ];
 
-const SETS: [Choice; 6] = [
+const SETS: [Choice; 7] = [
     Choice::new("smoke", "1,000 messages per second"),
     Choice::new("baseline", "Five rates, unconfirmed"),
     Choice::new("confirmed", "Five rates, and four windows at one rate"),
     Choice::new("payload", "Six sizes at 4 MB/s"),
     Choice::new("tiers", "Three rates with a wide window, for one level"),
     Choice::new("fanout", "A stream to 1 to 256 readers"),
+    Choice::new("backlog", "Beyond --load-line, also in long messages"),
 ];
 
 const LEVELS: [Choice; 7] = [
@@ -76,16 +82,24 @@ const fn of_tests(among: &'static [&'static str]) -> Fit {
 }
 
 /// Tests with a window of the user's choice.
-const WITH_WINDOW: &[&str] = &["steady", "publish", "fanout", "slow", "sizes"];
+const WITH_WINDOW: &[&str] = &[
+    "steady", "publish", "fanout", "slow", "sizes", "drain", "burst",
+];
 /// Tests with readers.
 const WITH_READERS: &[&str] = &["steady", "fanout", "slow", "sizes", "windows"];
+/// Tests with a prefetch.
+const WITH_PREFETCH: &[&str] = &[
+    "steady", "fanout", "slow", "sizes", "windows", "drain", "burst",
+];
+/// Tests by the clock.
+const WITH_RATE: &[&str] = &["steady", "publish", "fanout", "slow", "sizes", "windows"];
 const BURST_MS: Kind = Kind::Whole {
     least: 1,
     most: 60_000,
 };
 
 /// The rows, each after those that it depends on.
-pub(crate) const PARAMETERS: [Parameter; 19] = [
+pub(crate) const PARAMETERS: [Parameter; 21] = [
     Parameter {
         value_name: "TEST",
         usual: Usual::Value("steady"),
@@ -101,6 +115,20 @@ pub(crate) const PARAMETERS: [Parameter; 19] = [
             "set",
             Kind::OneOf(&SETS),
             "Set of loads, each three times, in place of --sessions; only for run",
+        )
+    },
+    Parameter {
+        fits: &[Fit {
+            of: "set",
+            among: &["backlog"],
+        }],
+        ..Parameter::new(
+            "load_line",
+            Kind::Whole {
+                least: 1,
+                most: 10_000_000,
+            },
+            "Messages per second that the broker carries, for the set that goes beyond",
         )
     },
     Parameter {
@@ -173,7 +201,7 @@ pub(crate) const PARAMETERS: [Parameter; 19] = [
     Parameter {
         usual: Usual::Value("1024"),
         fits: &[of_tests(&[
-            "steady", "publish", "fanout", "slow", "windows",
+            "steady", "publish", "fanout", "slow", "windows", "drain", "burst",
         ])],
         ..Parameter::new(
             "message_bytes",
@@ -202,7 +230,7 @@ pub(crate) const PARAMETERS: [Parameter; 19] = [
     },
     Parameter {
         usual: Usual::Value("512"),
-        fits: &[of_tests(WITH_READERS)],
+        fits: &[of_tests(WITH_PREFETCH)],
         ..Parameter::new(
             "prefetch",
             Kind::Whole {
@@ -224,17 +252,38 @@ pub(crate) const PARAMETERS: [Parameter; 19] = [
             "How long the slow reader keeps a message before it settles it",
         )
     },
-    Parameter::new("poisson", Kind::Flag, "Exponential gaps between messages"),
-    Parameter::new(
-        "burst_on_ms",
-        BURST_MS,
-        "Bursts: in each period, all messages are due in this time",
-    ),
-    Parameter::new(
-        "burst_off_ms",
-        BURST_MS,
-        "Bursts: and none in this time after it",
-    ),
+    Parameter {
+        usual: Usual::Value("100000"),
+        fits: &[of_tests(&["drain"])],
+        ..Parameter::new(
+            "preload",
+            Kind::Whole {
+                least: 1,
+                most: 100_000_000,
+            },
+            "Messages that are confirmed before the readers begin",
+        )
+    },
+    Parameter {
+        fits: &[of_tests(WITH_RATE)],
+        ..Parameter::new("poisson", Kind::Flag, "Exponential gaps between messages")
+    },
+    Parameter {
+        fits: &[of_tests(WITH_RATE)],
+        ..Parameter::new(
+            "burst_on_ms",
+            BURST_MS,
+            "Bursts: in each period, all messages are due in this time",
+        )
+    },
+    Parameter {
+        fits: &[of_tests(WITH_RATE)],
+        ..Parameter::new(
+            "burst_off_ms",
+            BURST_MS,
+            "Bursts: and none in this time after it",
+        )
+    },
     Parameter {
         value_name: "DIR",
         ..Parameter::new(

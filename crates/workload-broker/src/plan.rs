@@ -15,7 +15,7 @@ use plimsoll_workload::{
 
 use crate::guarantee::Confirm;
 use crate::link::{self, Links};
-use crate::load::{BrokerLoad, SIZES_BYTES, Test, WINDOWS};
+use crate::load::{BrokerLoad, SIZES_BYTES, Spoken, Test, WINDOWS};
 use crate::machines::Connections;
 use crate::outcome::outcome;
 use crate::speaker::Asks;
@@ -38,6 +38,11 @@ impl BrokerPlan {
     /// The plan for these values.
     pub(crate) fn new(values: Values) -> Result<Self, Refusal> {
         let load = BrokerLoad::of(&values)?;
+        if load.test == Test::Drain && load.spoken == Some(Spoken::Mqtt) {
+            return Err(Refusal::new(
+                "--test drain: a broker of MQTT keeps nothing for readers that have not subscribed yet; use --test burst",
+            ));
+        }
         if let Some(secret) = values.secret("login_password") {
             link::login(secret.expose())?;
         }
@@ -93,9 +98,29 @@ impl Plan for BrokerPlan {
         manifest::settled(manifest, &self.load.level)
     }
 
+    /// A level of one name may promise different things: `async` of one broker is in its memory, of another in the page
+    /// cache.
+    fn must_be_like(&self, other: &dyn Plan) -> Result<(), Refusal> {
+        let ours = self.load.guarantee();
+        let theirs = BrokerLoad::of(other.values())?.guarantee();
+        let (Some(ours), Some(theirs)) = (ours, theirs) else {
+            return Ok(());
+        };
+        ours.comparable(theirs).map_err(|unlike| {
+            let level = &self.load.level;
+            Refusal(format!(
+                "{unlike} at --level {level}; choose a level at which they promise the same, see plimsoll list, or measure each by itself"
+            ))
+        })
+    }
+
     fn demand(&self, load: u32, _profile: &Profile) -> Demand {
         let sessions = self.load.writers.saturating_add(self.load.readers_of(load));
-        let rate = f64::from(self.load.messages_of(load).rate);
+        let rate = match self.load.closed() {
+            // Nobody knows it beforehand, and no percentile is judged.
+            Some(_) => 0.0,
+            None => f64::from(self.load.messages_of(load).rate),
+        };
         Demand {
             sessions,
             concurrent: sessions.into(),
@@ -171,6 +196,11 @@ impl Plan for BrokerPlan {
                 _ => "one window at a time: --test steady --confirm W",
             },
         }))
+    }
+
+    fn decides_nothing(&self) -> Option<String> {
+        self.load.closed()?;
+        Some(format!("--test {}", self.load.test.name()))
     }
 
     fn outcome(&self, seen: &Seen<'_>) -> Outcome {

@@ -21,6 +21,8 @@ pub(crate) struct Reader {
     window: Window,
     marks: ReaderMarks,
     flow: Flow,
+    /// When the last message arrived for the first time.
+    last_ns: Option<u64>,
     /// How long it keeps a message before it settles it.
     settles_after_ns: u64,
     /// What is to be settled, and from when on, in the order of arrival.
@@ -45,6 +47,7 @@ impl Reader {
             window,
             marks: ReaderMarks::new(number, writers, messages_max),
             flow: Flow::until(window.grace_end_ns),
+            last_ns: None,
             settles_after_ns,
             unsettled: VecDeque::new(),
             handles: Vec::new(),
@@ -137,6 +140,7 @@ impl Reader {
             Mark::First => {}
         }
         self.flow.count(now_ns);
+        self.last_ns = Some(now_ns);
         recorder.ledger.frames_answered_in_all += 1;
         if !stamp.measured {
             return;
@@ -171,6 +175,8 @@ impl Reader {
             marks: Marks::Reader(self.marks.clone()),
             seed: 0,
             flow: std::mem::take(&mut self.flow),
+            confirms: Flow::default(),
+            last_ns: self.last_ns,
             refusals: Flow::default(),
             waits: Waits::default(),
             faults: faults

@@ -55,6 +55,9 @@ pub struct BrokerRecord {
     pub flushes_per_1000: Option<f64>,
     /// The word that sums the trial up, and what is said beside it.
     pub judged: Judged,
+    /// What tests `drain` and `burst` show, which are closed loops; `null` for other tests.
+    #[serde(default)]
+    pub closed_loop: Option<ClosedLoop>,
     /// Payloads that were no message of the trial, by the name of the fault.
     pub faults: Vec<BrokerFault>,
     /// Messages that were compared byte by byte.
@@ -68,4 +71,24 @@ pub struct BrokerFault {
     pub name: String,
     /// How many.
     pub count: u64,
+}
+
+/// What a closed loop shows. It decides nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ClosedLoop {
+    /// The most messages that sockets took in a second.
+    pub published_peak_per_s: u64,
+    /// The most confirmations that came in a second.
+    pub confirmed_peak_per_s: u64,
+    /// The most messages that arrived in a second.
+    pub delivered_peak_per_s: u64,
+    /// What the broker held when the measured window ended, by the client's account.
+    pub backlog_at_window_end: i64,
+    /// How long the last message took to arrive, in s. In test `drain` it counts from the beginning of the window, when the
+    /// readers connect; in test `burst` from its end, when the writers stop. `null` if none arrived after that.
+    pub drain_s: Option<f64>,
+    /// In test `drain`, messages per second that arrived in that time; `null` otherwise.
+    pub drained_per_s: Option<f64>,
+    /// In test `drain`, the messages that were confirmed before the readers began; `null` otherwise.
+    pub preloaded: Option<u64>,
 }

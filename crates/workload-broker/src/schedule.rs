@@ -12,6 +12,9 @@
 //! **Bursts** squeeze the time: in each period of `ON + OFF`, the messages of the whole period are due in the first `ON`.
 //! So the rate remains what the user asked for, as the mean over a period; within a burst it is `(ON + OFF) / ON` times as
 //! high. All writers burst together, or it would not be one.
+//!
+//! A **closed loop** has no clock: each message is due when it can be written. It shows how fast a broker is, and no latency:
+//! a broker that is slow is asked less.
 
 use std::fmt;
 use std::ops::Range;
@@ -20,6 +23,8 @@ use std::str::FromStr;
 use plimsoll_core::profile::{NS_PER_MS, NS_PER_S, Profile, Window};
 use plimsoll_core::schedule::{Spacing, mix};
 use thiserror::Error;
+
+use crate::marks::NUMBERS_MAX;
 
 /// The longest part of a burst's period.
 pub const BURST_MAX_MS: u32 = 60_000;
@@ -35,6 +40,17 @@ pub struct Load {
     pub spacing: Spacing,
     /// Whether they come in bursts.
     pub bursts: Option<Bursts>,
+    /// Which closed loop it is, if it is one. Then rate, spacing and bursts mean nothing.
+    pub closed: Option<Closed>,
+}
+
+/// A load that has no clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closed {
+    /// Messages as fast as they can be written, from the beginning of the window to its end.
+    Flood,
+    /// So many messages of all writers together, from the beginning of the trial on. All of them are measured.
+    Preload(u64),
 }
 
 /// Times of load and of silence by turns, the load first.
@@ -115,6 +131,8 @@ pub struct Schedule {
     drawn_ns: f64,
     number: u64,
     next: Option<Due>,
+    /// A flood is over.
+    is_over: bool,
 }
 
 impl Schedule {
@@ -130,6 +148,7 @@ impl Schedule {
             drawn_ns: 0.0,
             number: 0,
             next: None,
+            is_over: false,
         };
         schedule.drawn_ns = schedule.gap_ns(0);
         schedule.find();
@@ -153,10 +172,56 @@ impl Schedule {
         Some(due)
     }
 
+    /// The same for a message that is written now: in a closed loop, it is due now.
+    pub fn take_at(&mut self, now_ns: u64) -> Option<Due> {
+        let due = self.take()?;
+        Some(if self.load.closed.is_some() {
+            Due {
+                at_ns: now_ns,
+                ..due
+            }
+        } else {
+            due
+        })
+    }
+
+    /// Whether messages are due when they can be written.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.load.closed.is_some()
+    }
+
+    /// Ends a flood if its window is over.
+    pub fn look(&mut self, now_ns: u64) {
+        if now_ns >= self.window.end_ns {
+            self.end();
+        }
+    }
+
+    /// Ends a flood: what was not written was never due.
+    pub fn end(&mut self) {
+        if self.load.closed == Some(Closed::Flood) {
+            self.is_over = true;
+            self.next = None;
+        }
+    }
+
+    /// How many messages of a preload are this writer's.
+    fn share_of(&self, messages: u64) -> u64 {
+        let (writer, writers) = (u64::from(self.writer), u64::from(self.load.writers.max(1)));
+        messages / writers + u64::from(writer < messages % writers)
+    }
+
     /// How many measured messages are due before `time_ns` and not taken. It looks at each of them if they are drawn,
     /// and at a few otherwise.
     #[must_use]
     pub fn measured_before(&self, time_ns: u64) -> u64 {
+        match self.load.closed {
+            // A flood owes nothing: that is what is wrong with it.
+            Some(Closed::Flood) => return 0,
+            Some(Closed::Preload(messages)) => return self.share_of(messages) - self.number,
+            None => {}
+        }
         let end_ns = time_ns.min(self.window.end_ns);
         if self.load.spacing == Spacing::Even {
             let first = self.first_due_from(self.window.start_ns, self.number);
@@ -172,6 +237,11 @@ impl Schedule {
     /// each message if they are drawn.
     #[must_use]
     pub fn numbers(&self) -> Range<u64> {
+        match self.load.closed {
+            Some(Closed::Flood) => return 0..NUMBERS_MAX,
+            Some(Closed::Preload(messages)) => return 0..self.share_of(messages),
+            None => {}
+        }
         if self.load.spacing == Spacing::Even {
             return 0..self.first_due_from(self.window.end_ns, 0);
         }
@@ -183,6 +253,18 @@ impl Schedule {
     }
 
     fn find(&mut self) {
+        if let Some(closed) = self.load.closed {
+            let (at_ns, is_left) = match closed {
+                Closed::Flood => (self.window.start_ns, !self.is_over),
+                Closed::Preload(messages) => (0, self.number < self.share_of(messages)),
+            };
+            self.next = is_left.then_some(Due {
+                number: self.number,
+                at_ns,
+                measured: true,
+            });
+            return;
+        }
         let at_ns = self.due_ns(self.number);
         self.next = (at_ns < self.window.end_ns).then(|| Due {
             number: self.number,

@@ -15,6 +15,9 @@ use crate::message::Messages;
 use crate::reader::Reader;
 use crate::writer::{Waits, Writer};
 
+/// What may lie unread in the socket of a reader that keeps up, unless a message is long.
+const UNREAD_MAX_BYTES: u64 = 64 << 10;
+
 /// What all sessions of a trial have in common.
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -22,6 +25,8 @@ pub(crate) struct Shared {
     pub(crate) shape: Shape,
     pub(crate) writers: u32,
     pub(crate) readers: u32,
+    /// Whether the load has no clock.
+    pub(crate) is_closed: bool,
     /// Measured messages that were written in this process and did not arrive in it yet, each as often as it should arrive;
     /// without readers, those that were not confirmed. It only says when there is nothing left to wait for. It never
     /// becomes zero if other processes have some of the readers: then the trial waits until its grace is over.
@@ -57,6 +62,11 @@ pub(crate) struct Claim {
     pub(crate) seed: u64,
     /// What was published by a writer, or arrived at a reader for the first time.
     pub(crate) flow: Flow,
+    /// In a closed loop, what was confirmed to a writer.
+    pub(crate) confirms: Flow,
+    /// When the last message arrived at a reader for the first time; in a closed loop, when the last one was confirmed to a
+    /// writer.
+    pub(crate) last_ns: Option<u64>,
     /// What the broker refused.
     pub(crate) refusals: Flow,
     pub(crate) waits: Waits,
@@ -107,6 +117,12 @@ enum Stage {
     Gone,
     /// The trial is over.
     Finished,
+}
+
+/// What may lie unread in the socket of a reader that keeps up: 64 KiB, or two messages, for a long one is there while it
+/// comes.
+pub(crate) fn unread_max_bytes(message_bytes: usize) -> u64 {
+    UNREAD_MAX_BYTES.max(2 * u64::try_from(message_bytes).unwrap_or(u64::MAX / 2))
 }
 
 impl Line {
@@ -277,6 +293,12 @@ impl Session for BrokerSession {
 
     fn held_bytes(&self) -> usize {
         self.line.dialect.held_bytes() + self.line.out.len() + self.line.writing.len()
+    }
+
+    fn unread_max_bytes(&self) -> Option<u64> {
+        // In a closed loop the broker sends as much as the prefetch allows at once, and no latency is judged.
+        let asks = matches!(self.part, Part::Reader(_)) && !self.shared.is_closed;
+        asks.then(|| unread_max_bytes(self.shared.messages.bytes()))
     }
 
     fn disconnected(&mut self, _now_ns: u64, how: Disconnect, recorder: &mut Recorder<Claim>) {

@@ -31,16 +31,19 @@ pub enum Set {
     Tiers,
     /// A stream to 1 to 256 readers.
     Fanout,
+    /// More than the broker carries.
+    Backlog,
 }
 
 impl Set {
-    const ALL: [(Self, &'static str); 6] = [
+    const ALL: [(Self, &'static str); 7] = [
         (Self::Smoke, "smoke"),
         (Self::Baseline, "baseline"),
         (Self::Confirmed, "confirmed"),
         (Self::Payload, "payload"),
         (Self::Tiers, "tiers"),
         (Self::Fanout, "fanout"),
+        (Self::Backlog, "backlog"),
     ];
 
     /// The set of that name.
@@ -51,10 +54,10 @@ impl Set {
     }
 
     /// Its trials.
-    fn trials(self) -> Vec<Trial> {
+    fn trials(self, values: &Values) -> Result<Vec<Trial>, Refusal> {
         let number = |number: u64| Value::Whole(number);
         let at = |rate: u32| format!("{} per second", count(rate.into()));
-        match self {
+        Ok(match self {
             Self::Smoke => vec![(at(1_000), 1_000, vec![])],
             Self::Baseline => RATES
                 .map(|rate| (at(rate), rate, vec![("unconfirmed", Value::Flag(true))]))
@@ -89,7 +92,8 @@ impl Set {
                 let many = [32, 64, 128, 256].map(|readers| fanout(readers, 100));
                 few.into_iter().chain(many).collect()
             }
-        }
+            Self::Backlog => backlog(values)?,
+        })
     }
 
     /// Its trials with these values, each three times. A set that is repeated as a whole would show a machine that
@@ -99,8 +103,8 @@ impl Set {
     /// One line with the remedy: the values do not go with a trial of the set.
     pub(crate) fn rows(self, values: &Values) -> Result<Vec<Row>, Refusal> {
         let mut rows = Vec::new();
-        for (name, load, changed) in self.trials() {
-            let values = values.clone().without("set");
+        for (name, load, changed) in self.trials(values)? {
+            let values = values.clone().without("set").without("load_line");
             let values = changed
                 .into_iter()
                 .fold(values, |values, (name, value)| values.with(name, value));
@@ -116,6 +120,36 @@ impl Set {
     }
 }
 
+/// One and a half and twice the load line; and one and a half times its bytes per second in long messages.
+fn backlog(values: &Values) -> Result<Vec<Trial>, Refusal> {
+    let line = values.whole("load_line").ok_or_else(|| {
+        Refusal::new(
+            "--set backlog goes beyond the load line: say it with --load-line N, in messages per second, as plimsoll find shows it",
+        )
+    })?;
+    let bytes = values.whole("message_bytes").unwrap_or(1_024);
+    let rows = [
+        ("1.5 times the load line", 3 * line / 2, bytes),
+        ("twice the load line", 2 * line, bytes),
+        (
+            "512 KiB, 1.5 times its bytes",
+            line * bytes * 3 / 2 / (512 << 10),
+            512 << 10,
+        ),
+        (
+            "1 MiB, 1.5 times its bytes",
+            line * bytes * 3 / 2 / (1 << 20),
+            1 << 20,
+        ),
+    ];
+    let trial = |(name, rate, bytes): (&str, u64, u64)| {
+        let rate = u32::try_from(rate.max(1)).unwrap_or(u32::MAX);
+        let name = format!("{name}, {} per second", count(rate.into()));
+        (name, rate, vec![("message_bytes", Value::Whole(bytes))])
+    };
+    Ok(rows.map(trial).into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,7 +159,9 @@ mod tests {
     fn every_set_has_plans_with_loads_of_its_own() {
         for (set, name) in Set::ALL {
             assert_eq!(Set::by_name(name), Some(set));
-            let values = Values::default().with("set", Value::Word(name.to_owned()));
+            let values = Values::default()
+                .with("set", Value::Word(name.to_owned()))
+                .with("load_line", Value::Whole(10_000));
             let rows = set.rows(&values.or_usual(&PARAMETERS)).unwrap();
             assert_eq!(rows.len() % 3, 0, "{name}");
             for row in rows {
@@ -140,5 +176,22 @@ mod tests {
             .map(|row| row.load.unwrap())
             .collect();
         assert_eq!(loads, [15_625, 3_906, 488, 61, 7, 3]);
+    }
+
+    #[test]
+    fn a_backlog_needs_a_load_line_to_go_beyond() {
+        let values = Values::default().with("message_bytes", Value::Whole(2_048));
+        let refused = Set::Backlog.rows(&values).unwrap_err();
+        assert!(refused.0.contains("--load-line N"), "{refused}");
+        let rows = Set::Backlog.rows(&values.with("load_line", Value::Whole(1_000)));
+        let rows = rows.unwrap();
+        let loads: Vec<_> = rows
+            .iter()
+            .step_by(3)
+            .map(|row| row.load.unwrap())
+            .collect();
+        assert_eq!(loads, [1_500, 2_000, 5, 2]);
+        let bytes = rows[9].plan.values().whole("message_bytes");
+        assert_eq!((rows.len(), bytes), (12, Some(1 << 20)));
     }
 }

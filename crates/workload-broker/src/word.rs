@@ -32,7 +32,8 @@ pub enum Word {
     BrokerMissedTarget,
     /// The broker's backlog grows.
     Backlog,
-    /// The broker keeps up, and takes much longer than at the lowest rate.
+    /// The broker keeps up, and takes much longer than at the lowest rate. A trial alone never has this word: only several
+    /// rates side by side show it.
     Knee,
     /// None of these.
     Clean,
@@ -127,10 +128,6 @@ pub struct Figures {
     pub lost: Option<u64>,
     /// How the backlog changed; in a stream that of the worst reader.
     pub slope: Option<BacklogSlope>,
-    /// Publish to deliver, from the schedule.
-    pub deliver_p99: Option<Percentile>,
-    /// The same of the row with the lowest rate of the set; `None` in that row itself, and without a set.
-    pub lowest_rate_p99: Option<Percentile>,
     /// Writes and flushes; `None` if they were not observed.
     pub storage: Option<Storage>,
 }
@@ -178,7 +175,7 @@ impl Figures {
             Word::ClientMissedTarget => Some(self.client_missed()),
             Word::BrokerMissedTarget => Some(self.target_missed() && !self.client_missed()),
             Word::Backlog => self.slope.map(|slope| slope.grows()),
-            Word::Knee => self.past_knee(),
+            Word::Knee => Some(false),
             Word::Clean => Some(true),
         }
     }
@@ -206,21 +203,28 @@ impl Figures {
     fn is_late(&self, late: u64) -> bool {
         float(late) > LATE_SHARE * float(self.offered)
     }
+}
 
-    /// `None` if there is nothing to compare with, or if one of the values can be greater than it is known to be and
-    /// that would matter. The set's lowest rate has no knee.
-    fn past_knee(&self) -> Option<bool> {
-        let here = self.deliver_p99?;
-        let Some(lowest) = self.lowest_rate_p99 else {
-            return Some(false);
-        };
-        let above = here.ms > KNEE_TIMES * lowest.ms;
-        match (above, here.at_least, lowest.at_least) {
-            (true, _, false) => Some(true),
-            (false, false, _) => Some(false),
-            _ => None,
+impl Judged {
+    /// The word of a row among others. `here` is its p99 of delivery, `lowest` that of the row with the lowest rate of the
+    /// same messages; `None` in that row itself, and if no other rate was measured.
+    #[must_use]
+    pub fn among_rates(&self, here: Option<Percentile>, lowest: Option<Percentile>) -> Word {
+        if self.word > Word::Knee && past_knee(here, lowest) {
+            Word::Knee
+        } else {
+            self.word
         }
     }
+}
+
+/// Whether delivery is past the knee for certain. While a value may be greater than it is known to be, `here` can only be
+/// further past the knee than it seems, and `lowest` can hide it.
+fn past_knee(here: Option<Percentile>, lowest: Option<Percentile>) -> bool {
+    let (Some(here), Some(lowest)) = (here, lowest) else {
+        return false;
+    };
+    here.ms > KNEE_TIMES * lowest.ms && !lowest.at_least
 }
 
 #[expect(
@@ -235,6 +239,16 @@ fn float(messages: u64) -> f64 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// The words that a trial can have alone.
+    const OF_A_TRIAL: [Word; 6] = [
+        Word::Lost,
+        Word::Missing,
+        Word::ClientMissedTarget,
+        Word::BrokerMissedTarget,
+        Word::Backlog,
+        Word::Clean,
+    ];
 
     fn slope(low: f64, value: f64, high: f64) -> BacklogSlope {
         BacklogSlope {
@@ -273,8 +287,6 @@ mod tests {
             missing: Some(0),
             lost: Some(0),
             slope: Some(slope(-5.0, 0.0, 5.0)),
-            deliver_p99: p99(2.0),
-            lowest_rate_p99: p99(1.0),
             storage: None,
         }
     }
@@ -291,8 +303,7 @@ mod tests {
             Word::ClientMissedTarget => figures.late.client = 101,
             Word::BrokerMissedTarget => figures.late.broker = 101,
             Word::Backlog => figures.slope = Some(slope(5.1, 10.0, 15.0)),
-            Word::Knee => figures.deliver_p99 = p99(3.1),
-            Word::Clean => {}
+            Word::Knee | Word::Clean => {}
         }
         figures
     }
@@ -310,7 +321,7 @@ mod tests {
 
     #[test]
     fn each_word_has_its_rule() {
-        for word in Word::ALL {
+        for word in OF_A_TRIAL {
             assert_eq!(spoilt(clean(), word).judged().word, word);
         }
     }
@@ -381,32 +392,26 @@ mod tests {
 
     #[test]
     fn a_knee_is_three_times_the_lowest_rate() {
-        let with = |here, lowest| Figures {
-            deliver_p99: here,
-            lowest_rate_p99: lowest,
-            ..clean()
-        };
-        assert_eq!(word(&with(p99(3.0), p99(1.0))), "clean");
-        assert_eq!(word(&with(p99(3.01), p99(1.0))), "knee");
-        // The row with the lowest rate.
-        let lowest = with(p99(100.0), None).judged();
-        assert_eq!((lowest.word, lowest.untried), (Word::Clean, vec![]));
+        let with = |here, lowest| clean().judged().among_rates(here, lowest);
+        assert_eq!(with(p99(3.0), p99(1.0)), Word::Clean);
+        assert_eq!(with(p99(3.01), p99(1.0)), Word::Knee);
+        // The row with the lowest rate, and a row without readers.
+        assert_eq!(with(p99(100.0), None), Word::Clean);
+        assert_eq!(with(None, p99(1.0)), Word::Clean);
         // `> x` is past the knee for certain, or perhaps.
-        assert_eq!(word(&with(at_least(3.01), p99(1.0))), "knee");
-        let perhaps = [
-            with(at_least(2.0), p99(1.0)),
-            with(p99(4.0), at_least(1.0)),
-            with(at_least(4.0), at_least(1.0)),
-            with(None, p99(1.0)),
-        ];
-        for figures in perhaps {
-            let judged = figures.judged();
-            assert_eq!(
-                (judged.word, judged.untried),
-                (Word::Clean, vec![Word::Knee])
-            );
+        assert_eq!(with(at_least(3.01), p99(1.0)), Word::Knee);
+        assert_eq!(with(at_least(2.0), p99(1.0)), Word::Clean);
+        assert_eq!(with(p99(4.0), at_least(1.0)), Word::Clean);
+        // Whatever comes first stays.
+        for word in OF_A_TRIAL {
+            let judged = spoilt(clean(), word).judged();
+            let expected = if word == Word::Clean {
+                Word::Knee
+            } else {
+                word
+            };
+            assert_eq!(judged.among_rates(p99(9.0), p99(1.0)), expected);
         }
-        assert!(with(p99(2.0), at_least(1.0)).judged().untried.is_empty());
     }
 
     #[test]
@@ -421,7 +426,7 @@ mod tests {
         assert!(storage(800.0, 0.0).bound());
         assert!(storage(0.0, 80.0).bound());
         assert!(!Storage::default().bound(), "without a probe");
-        for word in Word::ALL {
+        for word in OF_A_TRIAL {
             let figures = Figures {
                 storage: Some(storage(0.0, 100.0)),
                 ..spoilt(clean(), word)
@@ -438,7 +443,7 @@ mod tests {
             ..Figures::default()
         }
         .judged();
-        let untried = vec![Word::Lost, Word::Missing, Word::Backlog, Word::Knee];
+        let untried = vec![Word::Lost, Word::Missing, Word::Backlog];
         assert_eq!((judged.word, judged.untried), (Word::Clean, untried));
         // A word that comes first does not need the later ones.
         let judged = Figures {
@@ -453,7 +458,7 @@ mod tests {
     proptest! {
         /// Whichever rules hold, the word is the first of them.
         #[test]
-        fn the_first_rule_that_holds_decides(words in prop::sample::subsequence(Word::ALL.to_vec(), 0..=7)) {
+        fn the_first_rule_that_holds_decides(words in prop::sample::subsequence(OF_A_TRIAL.to_vec(), 0..=6)) {
             let figures = words.iter().fold(clean(), |figures, word| spoilt(figures, *word));
             let first = words.first().copied().unwrap_or(Word::Clean);
             prop_assert_eq!(figures.judged().word, first);

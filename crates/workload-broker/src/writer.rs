@@ -63,6 +63,9 @@ pub(crate) struct Writer {
     unconfirmed: Unconfirmed,
     marks: WriterMarks,
     flow: Flow,
+    /// In a closed loop, what was confirmed, and when the last of it was.
+    confirms: Flow,
+    last_ns: Option<u64>,
     refusals: Flow,
     waits: Waits,
     /// The broker asks its writers to wait.
@@ -90,6 +93,11 @@ impl Writer {
         unconfirmed_max: Option<u64>,
     ) -> Self {
         Self {
+            confirms: if schedule.is_closed() {
+                Flow::until(window.grace_end_ns)
+            } else {
+                Flow::default()
+            },
             window,
             seed,
             schedule,
@@ -97,6 +105,7 @@ impl Writer {
             unconfirmed: Unconfirmed::default(),
             marks: WriterMarks::new(number, messages_max),
             flow: Flow::until(window.grace_end_ns),
+            last_ns: None,
             refusals: Flow::default(),
             waits: Waits::default(),
             is_blocked: false,
@@ -154,6 +163,8 @@ impl Writer {
     /// Makes the messages that are due and may be written ready to be written together.
     pub(crate) fn make(&mut self, now_ns: u64, messages: &Messages, dialect: &mut dyn Dialect) {
         let (mut room, _) = self.room();
+        self.schedule.look(now_ns);
+        let is_closed = self.schedule.is_closed();
         self.bytes.clear();
         self.further_dues.clear();
         while room > 0
@@ -161,7 +172,7 @@ impl Writer {
             && (self.batch.is_empty() || self.bytes.len() + messages.bytes() <= BATCH_MAX_BYTES)
             && self.schedule.peek().is_some_and(|due| due.at_ns <= now_ns)
         {
-            let Some(due) = self.schedule.take() else {
+            let Some(due) = self.schedule.take_at(now_ns) else {
                 break;
             };
             // A schedule and its marks number alike. If the marks are full, so is the account: write no more.
@@ -177,7 +188,7 @@ impl Writer {
             };
             messages.encode(&stamp, &mut self.body);
             dialect.publish(&mut self.bytes, &self.body, due.number);
-            if due.measured && !self.batch.is_empty() {
+            if due.measured && !is_closed && !self.batch.is_empty() {
                 self.further_dues.push(due.at_ns);
             }
             self.batch.push(due);
@@ -191,7 +202,7 @@ impl Writer {
         Some(Transmit {
             head: &self.bytes,
             body: &[],
-            due_ns: Some(first.at_ns),
+            due_ns: (!self.schedule.is_closed()).then_some(first.at_ns),
             held_until_ns: self.freed.map(|(_, at_ns)| at_ns),
             measured: first.measured,
         })
@@ -292,6 +303,14 @@ impl Writer {
         }
     }
 
+    /// Counts confirmations by the time, if anybody wants to know it.
+    fn count_confirmed(&mut self, now_ns: u64, messages: u32) {
+        if messages > 0 && self.schedule.is_closed() {
+            self.confirms.count_several(now_ns, messages);
+            self.last_ns = Some(now_ns);
+        }
+    }
+
     fn confirmed_up_to(
         &mut self,
         tag: u64,
@@ -301,12 +320,14 @@ impl Writer {
     ) {
         let in_window = self.window.contains(now_ns);
         let unconfirmed = &mut self.unconfirmed;
-        let mut awaited = 0;
+        let (mut awaited, mut confirmed) = (0, 0);
         let mark = self.marks.confirmed_up_to(tag, in_window, |number| {
             if let Some(open) = unconfirmed.take(number) {
                 awaited += latency(&open, now_ns, shared, recorder);
+                confirmed += 1;
             }
         });
+        self.count_confirmed(now_ns, confirmed);
         shared.await_more(-awaited);
         if mark == Mark::NeverDue {
             recorder.protocol_fault("confirmation of a message that was never sent");
@@ -323,6 +344,7 @@ impl Writer {
     ) {
         match mark {
             Mark::First => {
+                self.count_confirmed(now_ns, 1);
                 if let Some(open) = self.unconfirmed.take(tag) {
                     let awaited = latency(&open, now_ns, shared, recorder);
                     shared.await_more(-awaited);
@@ -343,6 +365,7 @@ impl Writer {
     }
 
     pub(crate) fn claim(&mut self, now_ns: u64) -> Claim {
+        self.schedule.end();
         // What was due and was never made was due all the same.
         while self.schedule.peek().is_some_and(|due| due.at_ns < now_ns) {
             let due = self.schedule.take();
@@ -354,6 +377,8 @@ impl Writer {
             marks: Marks::Writer(self.marks.clone()),
             seed: self.seed,
             flow: std::mem::take(&mut self.flow),
+            confirms: std::mem::take(&mut self.confirms),
+            last_ns: self.last_ns,
             refusals: std::mem::take(&mut self.refusals),
             waits: self.waits,
             faults: Vec::new(),

@@ -68,6 +68,15 @@ pub trait Plan: fmt::Debug + Send + Sync {
         Ok(Values::default())
     }
 
+    /// Refuses the plan of another target that differs so that results of the two must not stand side by side in a
+    /// ranking or a comparison.
+    ///
+    /// # Errors
+    /// In what they differ, as the end of a line that begins with the names of the targets.
+    fn must_be_like(&self, _other: &dyn Plan) -> Result<(), Refusal> {
+        Ok(())
+    }
+
     /// What a load needs.
     fn demand(&self, load: u32, profile: &Profile) -> Demand;
 
@@ -145,6 +154,12 @@ pub trait Plan: fmt::Debug + Send + Sync {
     /// The least length of a warm-up, in seconds, of which something must have been answered. Otherwise the target is dead,
     /// and the trial ends there and fails. `None` if that can't be said of these sessions.
     fn warm_up_must_answer_s(&self) -> Option<f64> {
+        None
+    }
+
+    /// How it was asked for, if it is a closed loop that shows how fast a target is: `--test burst`. No load of it is too
+    /// much for a target, so that there is no load line. `None` for all other loads.
+    fn decides_nothing(&self) -> Option<String> {
         None
     }
 

@@ -37,10 +37,11 @@ pub struct Caveat {
 }
 
 /// Caveats for cases in which the client or the machine ran out before the target did.
-const CLIENT_RAN_OUT: [&str; 8] = [
+const CLIENT_RAN_OUT: [&str; 9] = [
     "send-lag",
     "client-busy",
     "client-starved",
+    "reader-behind",
     "achieved-load",
     "client-fault",
     "steal",

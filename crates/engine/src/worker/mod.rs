@@ -46,6 +46,7 @@ use crate::report::{CoreShares, EngineSecond};
 use crate::run::{Message, Options};
 use crate::slot::{Slot, State};
 use crate::socket::{self, Setup, Trouble};
+use crate::unread::{Unread, UnreadWatch};
 
 const READ_BUFFER_BYTES: usize = 64 * 1024;
 /// How often to check for the end of the trial once the window is over.
@@ -78,6 +79,7 @@ pub(crate) struct Finished<C> {
     pub(crate) sessions_never_opened: u64,
     /// Bytes as the kernel counts them; `None` if a session's socket is gone or the kernel does not report them.
     pub(crate) kernel_bytes: Option<KernelBytes>,
+    pub(crate) unread: Unread,
 }
 
 /// The sessions of a thread, and the work that they share.
@@ -102,6 +104,7 @@ pub(crate) struct Worker<W: SessionMachines, R> {
     zero_waits: u64,
     gauge: Gauge,
     held: Held,
+    unread: UnreadWatch,
     frames_owed: Option<u64>,
     settled: bool,
 }
@@ -123,6 +126,7 @@ impl<W: SessionMachines, R: Readiness> Worker<W, R> {
             slots.push(Slot::new(&plan, session));
         }
         Ok(Self {
+            unread: UnreadWatch::new(&slots, options.profile.window()),
             slots,
             arrivals,
             calendar,
@@ -195,6 +199,7 @@ impl<W: SessionMachines, R: Readiness> Worker<W, R> {
             let before_wait_ns = clock.now_ns();
             self.gauge.rose(before_wait_ns, self.recorder.unanswered());
             self.wait_until(wake_ns, before_wait_ns, &mut events)?;
+            self.unread.look(before_wait_ns, &self.slots);
             if !events.is_empty() {
                 let now_ns = clock.now_ns();
                 self.gauge.stood(now_ns, self.recorder.unanswered());
@@ -508,6 +513,7 @@ impl<W: SessionMachines, R: Readiness> Worker<W, R> {
             frames_owed: self.frames_owed,
             sessions_never_opened: never_was.len() as u64,
             kernel_bytes,
+            unread: self.unread.seen(),
             latency: self.total,
             recorder: self.recorder,
         };

@@ -82,6 +82,11 @@ pub(crate) fn must_be_one_load(plan: &dyn Plan, what: &str) -> Result<(), Failur
             series.asked_by, series.one_at_a_time
         )));
     }
+    if let Some(asked_by) = plan.decides_nothing() {
+        return Err(Failure::Usage(format!(
+            "{asked_by} is a closed loop, which every target keeps up with; {what} a load by the clock. Run it with `plimsoll run` to see how fast the target is"
+        )));
+    }
     match plan.afterwards() {
         Some(afterwards) => Err(Failure::Usage(format!(
             "{} does not affect the verdict and doubles the time; {what} trials without it. Run the load once more with `plimsoll run` for it",
@@ -130,7 +135,8 @@ pub(crate) fn of_one_kind(
     Ok(Catalogue { targets, left_out })
 }
 
-/// With `--all`, leaves out the targets that do not have what the load asks for, each with the reason.
+/// With `--all`, leaves out the targets that do not have what the load asks for, or that the first one must not be compared
+/// with, each with the reason.
 ///
 /// # Errors
 /// None has it: the first reason.
@@ -143,11 +149,19 @@ pub(crate) fn that_fit(
         targets,
         mut left_out,
     } = catalogue;
-    let mut fit = Vec::new();
+    let mut fit: Vec<Manifest> = Vec::new();
+    let mut first_plan: Option<Arc<dyn Plan>> = None;
     let mut first = None;
     for manifest in targets {
-        match plan(which, load, Some(&manifest)) {
-            Ok(_) => fit.push(manifest),
+        let like_the_first = |plan: Arc<dyn Plan>| match (&first_plan, fit.first()) {
+            (Some(known), Some(other)) => like((other, &**known), (&manifest, &*plan)),
+            _ => {
+                first_plan = Some(plan);
+                Ok(())
+            }
+        };
+        match plan(which, load, Some(&manifest)).and_then(like_the_first) {
+            Ok(()) => fit.push(manifest),
             // Whatever the user can do something about; the rest is no matter of this target.
             Err(error) if error.exit_code() == 2 => {
                 let reason = error.to_string();
@@ -169,12 +183,25 @@ pub(crate) fn that_fit(
     }
 }
 
+/// Refuses two targets whose plans must not be compared.
+fn like(
+    (first, its): (&Manifest, &dyn Plan),
+    (other, others): (&Manifest, &dyn Plan),
+) -> Result<(), Failure> {
+    its.must_be_like(others)
+        .map_err(|why| Failure::Usage(format!("{} and {}: {why}", first.name, other.name)))
+}
+
 /// Refuses targets of two kinds in one ranking or comparison.
-pub(crate) fn must_be_alike(workload: &dyn Workload, targets: &[Manifest]) -> Result<(), Failure> {
+pub(crate) fn must_be_alike(
+    which: &Which,
+    load: &LoadArgs,
+    targets: &[Manifest],
+) -> Result<(), Failure> {
     let Some((first, others)) = targets.split_first() else {
         return Ok(());
     };
-    for row in of_targets(workload) {
+    for row in of_targets(which.workload) {
         let verb = row.of_target.unwrap_or_default();
         if let Some(other) = others.iter().find(|other| row.of(other) != row.of(first)) {
             let told = |manifest: &Manifest| {
@@ -189,6 +216,10 @@ pub(crate) fn must_be_alike(workload: &dyn Workload, targets: &[Manifest]) -> Re
                 told(other)
             )));
         }
+    }
+    let its = plan(which, load, Some(first))?;
+    for other in others {
+        like((first, &*its), (other, &*plan(which, load, Some(other))?))?;
     }
     Ok(())
 }

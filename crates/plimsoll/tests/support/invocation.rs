@@ -295,8 +295,9 @@ pub(crate) struct Ended {
 
 /// Caveats that a busy machine causes: neighbours take CPU time from the trial. Every other caveat that blocks a
 /// verdict has another cause.
-const OF_THE_MACHINE: [&str; 8] = [
+const OF_THE_MACHINE: [&str; 9] = [
     "send-lag",
+    "reader-behind",
     "steal",
     "target-starved",
     "client-starved",

@@ -204,6 +204,152 @@ fn a_sink_gets_exactly_what_is_offered() {
     assert_eq!(count(&trial, "published"), DUE);
 }
 
+/// Tests without a clock: the counts are all that can be wrong, and the record says how fast it was.
+#[test]
+fn a_closed_loop_shows_how_fast_the_broker_is() {
+    let drain = "--test drain --preload 5000 --confirm 500";
+    let ended = conclusive!(lying_at(3, "none", drain));
+    ended.expect_code(0);
+    let trial = closed_loop(&ended);
+    assert_eq!(count(&trial, "offered"), 5_000);
+    assert_eq!(trial.number("broker.closed_loop.preloaded"), 5_000.0);
+    let (took_s, per_s) = (
+        trial.number("broker.closed_loop.drain_s"),
+        trial.number("broker.closed_loop.drained_per_s"),
+    );
+    assert!(took_s > 0.0 && took_s < 3.0, "{took_s}");
+    assert!((took_s * per_s - 5_000.0).abs() < 1.0, "{per_s}");
+    assert!(
+        ended.stdout.contains("read, messages per second"),
+        "{}",
+        ended.stdout
+    );
+
+    let ended = conclusive!(lying_at(2, "none", "--test burst --confirm 50"));
+    let trial = closed_loop(&ended);
+    let published = count(&trial, "published");
+    assert!(published > 1_000, "{published}");
+    let peak = trial.number("broker.closed_loop.published_peak_per_s");
+    assert!(peak >= trial.number("broker.published_per_s"), "{peak}");
+}
+
+/// A trial of a closed loop: everything that was published arrived.
+fn closed_loop(ended: &Ended) -> Trial {
+    let trial = ended.trial();
+    records::expect_valid(&trial.0, "trial.json");
+    trial.expect_every_frame_accounted_for();
+    assert_eq!(trial.verdict(), "pass");
+    assert_eq!(trial.at("load_unit"), "receivers");
+    assert_eq!(trial.at("broker.judged.word"), "clean");
+    assert_eq!(count(&trial, "published"), count(&trial, "offered"));
+    assert_eq!(count(&trial, "confirmed"), count(&trial, "offered"));
+    assert_eq!(trial.ledger("frames_answered"), count(&trial, "offered"));
+    ended.expect_nothing_left_running();
+    trial
+}
+
+/// A broker that loses a message fails a closed loop as well; and readers that begin too early measure nothing.
+#[test]
+fn a_drain_counts_what_is_lost_and_needs_its_preload() {
+    let drain = "--test drain --preload 5000";
+    let ended = conclusive!(lying_at(2, "drop AFTER=1500 EVERY=100 COUNT=7", drain));
+    ended.expect_code(1);
+    let trial = ended.trial();
+    assert_eq!(count(&trial, "delivery.lost"), 7);
+    assert_eq!(trial.failed_gates(), ["frames_lost"]);
+    // A window of one, and 100 ms for each message.
+    let slow = "late_confirm DELAY_MS=100";
+    let ended = conclusive!(lying_at(2, slow, "--test drain --preload 40 --confirm 1"));
+    ended.expect_code(3);
+    let trial = ended.trial();
+    let caveats = trial.at("caveats").to_string();
+    assert!(caveats.contains("preload-late"), "{caveats}");
+}
+
+#[test]
+fn a_closed_loop_has_no_load_line() {
+    for test in ["drain", "burst"] {
+        let line = format!("find lying-broker --workload broker --level ephemeral --test {test}");
+        let ended = Plimsoll::plain(line.split_whitespace()).run();
+        ended.expect_code(2);
+        let told = format!("--test {test} is a closed loop");
+        assert!(ended.stderr.contains(&told), "{}", ended.stderr);
+    }
+}
+
+/// Each load of a set three times, and one row for each of them.
+#[test]
+fn a_set_is_told_with_median_and_range() {
+    built_lying_broker();
+    let slo = gates();
+    let ended = undisturbed_beside_another(|| {
+        let line = format!(
+            "run lying-broker --workload broker --level ephemeral --slo {slo} --set smoke --ramp 0.4 --warm-up 0.6 --measured 2 --grace 1"
+        );
+        Plimsoll::measuring(line.split_whitespace()).env("FAULT", "none")
+    });
+    let ended = conclusive!(ended);
+    let told = &ended.stdout;
+    assert!(
+        told.contains("Test steady of lying-broker, ephemeral: median and range"),
+        "{told}"
+    );
+    // One row for three trials: each of its figures has a range.
+    let rows: Vec<&str> = told.lines().filter(|line| line.contains('–')).collect();
+    assert_eq!(rows.len(), 1, "{told}");
+    assert!(rows[0].contains("1,000"), "{told}");
+}
+
+/// Several processes drive the writers and readers when one has too few descriptors for all.
+#[test]
+fn the_account_of_two_client_processes_is_that_of_one() {
+    built_lying_broker();
+    let trial_of = |files: u32| {
+        let ended = undisturbed_beside_another(|| {
+            let slo = gates();
+            let line = format!(
+                "run lying-broker --workload broker --level ephemeral --slo {slo} --sessions {RATE} {PHASES} --writers 40 --readers 40"
+            );
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let call = Plimsoll::after(&format!("ulimit -n {files}"), &words);
+            call.env("FAULT", "drop")
+                .env("AFTER", "1500")
+                .env("EVERY", "100")
+                .env("COUNT", "7")
+        })?;
+        ended.expect_code(1);
+        Some(expect_sound(&ended))
+    };
+    let (one, two) = (conclusive!(trial_of(1_024)), conclusive!(trial_of(300)));
+    for path in [
+        "offered",
+        "published",
+        "confirmed",
+        "delivery.lost",
+        "delivery.duplicated",
+    ] {
+        assert_eq!(count(&one, path), count(&two, path), "{path}");
+    }
+    assert_eq!(count(&two, "delivery.lost"), 7);
+    for name in ["frames_due", "frames_answered", "frames_lost"] {
+        assert_eq!(one.ledger(name), two.ledger(name), "{name}");
+    }
+    assert!(one.at("client.processes").is_null());
+    assert!(two.number("client.processes") >= 2.0);
+}
+
+/// At level `async` Fibril has a message in the page cache when it confirms it, NATS in memory.
+#[test]
+fn targets_with_unlike_guarantees_are_not_compared() {
+    for command in ["compare", "find"] {
+        let line = format!("{command} fibril nats --workload broker --level async");
+        let ended = Plimsoll::plain(line.split_whitespace()).run();
+        ended.expect_code(2);
+        let told = "fibril and nats: unlike guarantees (confirm cache, confirm memory)";
+        assert!(ended.stderr.contains(told), "{line}: {}", ended.stderr);
+    }
+}
+
 #[test]
 fn bad_input_is_one_line_with_the_remedy() {
     for (line, told) in [
@@ -212,6 +358,9 @@ fn bad_input_is_one_line_with_the_remedy() {
         ("--message-bytes 39", "--message-bytes"),
         ("--burst-on-ms 5", "give both"),
         ("--dialect nats", "--dialect"),
+        ("--preload 5", "--preload"),
+        ("--test burst --poisson", "--poisson"),
+        ("--set backlog", "--load-line"),
     ] {
         let line = format!("run lying-broker --workload broker --sessions 10 {line}");
         let ended = Plimsoll::plain(line.split_whitespace()).run();

@@ -123,15 +123,6 @@ impl Amqp {
     pub fn is_closed(&self) -> bool {
         self.core.stage == Stage::Closed
     }
-
-    /// The memory that it holds for torn messages and for open ones.
-    #[must_use]
-    pub fn held_bytes(&self) -> usize {
-        self.frames.held_bytes()
-            + self.core.content.held_bytes()
-            + self.core.confirms.held_bytes()
-            + self.core.settlements.held_bytes()
-    }
 }
 
 impl Dialect for Amqp {
@@ -181,6 +172,14 @@ impl Dialect for Amqp {
     fn close(&mut self, out: &mut Vec<u8>) {
         append_connection_close(out);
         self.core.stage = Stage::CloseOk;
+    }
+
+    /// The memory that it holds for torn messages and for open ones.
+    fn held_bytes(&self) -> usize {
+        self.frames.held_bytes()
+            + self.core.content.held_bytes()
+            + self.core.confirms.held_bytes()
+            + self.core.settlements.held_bytes()
     }
 }
 

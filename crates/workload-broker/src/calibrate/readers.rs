@@ -34,6 +34,7 @@ impl Readers {
                 shape: Shape::Queue,
                 writers: 1,
                 readers,
+                is_closed: false,
                 awaited: i64::try_from(measured).unwrap_or(i64::MAX).into(),
             }),
             links,

@@ -111,6 +111,19 @@ fn a_refusal_names_its_message() {
 }
 
 #[test]
+fn both_hold_what_has_not_come_whole() {
+    let machines: [&mut dyn Dialect; 2] =
+        [&mut writer(true), &mut reader(Shape::Queue, Settling::Each)];
+    for machine in machines {
+        assert_eq!(machine.held_bytes(), 0);
+        let long = frame(255, 0, 7, &[0; 5_000]);
+        let begin = &long[..3_000];
+        assert_eq!(hear(machine, begin, 1_000, &mut Vec::new()), Ok(vec![]));
+        assert!(machine.held_bytes() >= 3_000);
+    }
+}
+
+#[test]
 fn unconfirmed_messages_are_not_answered() {
     let mut writer = writer(false);
     let mut toy = ready(&mut writer);

@@ -102,4 +102,8 @@ impl Dialect for Reader {
 
     /// Nothing: a client ends by closing the connection.
     fn close(&mut self, _: &mut Vec<u8>) {}
+
+    fn held_bytes(&self) -> usize {
+        self.reader.held_bytes()
+    }
 }

@@ -92,6 +92,10 @@ impl Dialect for Writer {
 
     /// Nothing: a client ends by closing the connection.
     fn close(&mut self, _: &mut Vec<u8>) {}
+
+    fn held_bytes(&self) -> usize {
+        self.reader.held_bytes()
+    }
 }
 
 impl State {

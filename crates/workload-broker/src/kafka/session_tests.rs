@@ -37,6 +37,7 @@ fn load() -> BrokerLoad {
         prefetch: 8,
         spacing: Spacing::Even,
         bursts: None,
+        preload: 0,
         slow_ms: 0,
     }
 }

@@ -87,16 +87,6 @@ impl Mqtt {
     pub fn pings_answered(&self) -> u64 {
         self.core.pings_answered
     }
-
-    /// The memory that it holds for torn packets and for the window.
-    #[must_use]
-    pub fn held_bytes(&self) -> usize {
-        let of_window = match &self.core.part {
-            Part::Writer(writing) => writing.held_bytes(),
-            Part::Reader(_) => 0,
-        };
-        self.packets.held_bytes() + of_window
-    }
 }
 
 impl Dialect for Mqtt {
@@ -145,6 +135,15 @@ impl Dialect for Mqtt {
     fn close(&mut self, out: &mut Vec<u8>) {
         out.extend_from_slice(&[packet::DISCONNECT, 0]);
         self.core.stage = Stage::Closed;
+    }
+
+    /// The memory that it holds for torn packets and for the window.
+    fn held_bytes(&self) -> usize {
+        let of_window = match &self.core.part {
+            Part::Writer(writing) => writing.held_bytes(),
+            Part::Reader(_) => 0,
+        };
+        self.packets.held_bytes() + of_window
     }
 }
 

@@ -128,6 +128,10 @@ impl Dialect for Reader {
             write::unsubscribe(out, self.state.sid);
         }
     }
+
+    fn held_bytes(&self) -> usize {
+        self.reader.held_bytes() + self.state.unsettled.held_bytes()
+    }
 }
 
 impl State {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::Reading;
 use super::toy::{Toy, reader, shared, writer};
-use crate::dialect::{Dialect, Fault, Shape};
+use crate::dialect::{Dialect, Fault, Heard, Shape};
 use crate::rig::{Event, Server, bodies, handles};
 
 #[test]
@@ -27,6 +27,28 @@ fn readers_of_a_queue_share_and_settle() {
     a.settle(&mut toy, &handles(&from_a));
     assert_eq!(a.talk(&mut toy).unwrap(), []);
     assert_eq!(toy.acked, [3, 4, 1, 2]);
+}
+
+#[test]
+fn a_reader_holds_what_has_not_come_whole_and_what_it_must_settle() {
+    let mut toy = Toy::default();
+    let mut peer = reader(&mut toy, Shape::Queue, "a", shared(8), 2);
+    assert!(peer.machine.held_bytes() < 1_000);
+    writer(&mut toy, Shape::Queue, false).publish(&mut toy, &[b'x'; 5_000], 0);
+    let bytes = toy.written(peer.line);
+    let mut hear = |bytes: &[u8]| {
+        let heard = peer
+            .machine
+            .received(bytes, &mut Vec::new(), &mut |_: Heard<'_>| {});
+        heard.unwrap();
+        peer.machine.held_bytes()
+    };
+    let (begin, rest) = bytes.split_at(3_000);
+    assert!(hear(begin) >= 3_000);
+    assert!(
+        hear(rest) > 5_000,
+        "with the subject of its acknowledgement"
+    );
 }
 
 #[test]

@@ -11,6 +11,8 @@ pub const UNSETTLED_MAX: u32 = 65_536;
 pub(super) struct Unsettled {
     places: Vec<Place>,
     free: Vec<u32>,
+    /// The memory of all acknowledgements.
+    held_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -28,6 +30,11 @@ impl Unsettled {
         u32::try_from(self.places.len() - self.free.len()).unwrap_or(UNSETTLED_MAX)
     }
 
+    /// The memory of all places, taken or free.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.held_bytes + self.places.capacity() * size_of::<Place>()
+    }
+
     /// Keeps a delivery with this reply subject. `None` if [`UNSETTLED_MAX`] are open.
     pub(super) fn keep(&mut self, reply: &[u8]) -> Option<u64> {
         let at = match self.free.pop() {
@@ -36,10 +43,12 @@ impl Unsettled {
         };
         let place = self.places.get_mut(usize::try_from(at).ok()?)?;
         place.is_taken = true;
+        let before = place.acknowledgement.capacity();
         place.acknowledgement.clear();
         place.acknowledgement.extend_from_slice(b"PUB ");
         place.acknowledgement.extend_from_slice(reply);
         place.acknowledgement.extend_from_slice(b" 4\r\n+ACK\r\n");
+        self.held_bytes += place.acknowledgement.capacity() - before;
         Some(u64::from(place.turn) << 32 | u64::from(at))
     }
 
@@ -105,6 +114,21 @@ mod tests {
         );
         assert_eq!(open.len(), 0);
         open.settle(u64::MAX, &mut out);
+    }
+
+    #[test]
+    fn places_are_memory_and_are_used_again() {
+        let mut open = Unsettled::default();
+        assert_eq!(open.held_bytes(), 0);
+        let reply = [b'r'; 200];
+        let handles: Vec<u64> = (0..10).map(|_| open.keep(&reply).unwrap()).collect();
+        let held = open.held_bytes();
+        assert!(held >= 2_000, "{held}");
+        for handle in handles {
+            open.settle(handle, &mut Vec::new());
+        }
+        open.keep(&reply).unwrap();
+        assert_eq!(open.held_bytes(), held);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::toy::{Toy, VERSIONS, group, reader, setup, writer};
 use super::{Confirm, EntryId, Reader, Reading, Version};
-use crate::dialect::{Dialect, Fault};
+use crate::dialect::{Dialect, Fault, Heard};
 use crate::rig::{Event, Peer, Server, bodies, handles};
 
 #[test]
@@ -34,6 +34,21 @@ fn readers_of_a_group_share_and_settle() {
         assert_eq!(toy.entries.len(), 3, "settled messages are deleted");
         assert_eq!(toy.groups["g"].pending.len(), 3);
     }
+}
+
+#[test]
+fn a_reader_holds_what_has_not_come_whole() {
+    let mut toy = Toy::default();
+    let mut peer = reader(&mut toy, VERSIONS[0], group("g", "a", true), 8);
+    writer(&mut toy, Confirm::Reply).publish(&mut toy, &[b'x'; 5_000], 0);
+    let bytes = toy.written(peer.line);
+    let begin = &bytes[..3_000];
+    let heard = &mut |_: Heard<'_>| {};
+    assert!(peer.machine.held_bytes() < 1_000);
+    peer.machine
+        .received(begin, &mut Vec::new(), heard)
+        .unwrap();
+    assert!(peer.machine.held_bytes() > 2_500);
 }
 
 #[test]

@@ -20,6 +20,7 @@ fn load(rate: u32, writers: u32) -> Load {
         writers,
         spacing: Spacing::Even,
         bursts: None,
+        closed: None,
     }
 }
 
@@ -143,6 +144,7 @@ fn loads() -> impl Strategy<Value = Load> {
                 Spacing::Even
             },
             bursts: bursts.and_then(|(on, off)| Bursts::new(on, off)),
+            closed: None,
         }
     })
 }
@@ -177,4 +179,47 @@ proptest! {
             .filter(|due| due.measured && due.at_ns < before_ms * NS_PER_MS).count() as u64;
         prop_assert_eq!(schedule.measured_before(before_ms * NS_PER_MS), counted);
     }
+}
+
+#[test]
+fn a_flood_lasts_as_long_as_the_window_and_owes_nothing() {
+    let flood = Load {
+        closed: Some(Closed::Flood),
+        ..load(1, 2)
+    };
+    let mut schedule = Schedule::new(flood, 1, &profile(), 7);
+    let window = profile().window();
+    assert_eq!(schedule.peek().unwrap().at_ns, window.start_ns);
+    for number in 0..10_000 {
+        schedule.look(window.end_ns - 1);
+        let due = schedule.take_at(window.start_ns + number).unwrap();
+        let expected = Due {
+            number,
+            at_ns: window.start_ns + number,
+            measured: true,
+        };
+        assert_eq!(due, expected);
+    }
+    assert_eq!(schedule.measured_before(window.end_ns), 0);
+    schedule.look(window.end_ns);
+    assert_eq!(
+        (schedule.peek(), schedule.take_at(window.end_ns)),
+        (None, None)
+    );
+}
+
+#[test]
+fn a_preload_is_divided_among_the_writers() {
+    let preload = Load {
+        closed: Some(Closed::Preload(11)),
+        ..load(1, 3)
+    };
+    let of = |writer| {
+        let mut schedule = Schedule::new(preload, writer, &profile(), 7);
+        assert_eq!(schedule.numbers().end, schedule.measured_before(0));
+        // Its end is its last message, not the window's.
+        schedule.look(u64::MAX);
+        std::iter::from_fn(|| schedule.take_at(5)).count()
+    };
+    assert_eq!([of(0), of(1), of(2)], [4, 4, 3]);
 }

@@ -2,15 +2,19 @@
 //! became of the messages, and what the broker held.
 
 use plimsoll_core::record::Trial;
-use plimsoll_document::words::{UNKNOWN, count, counted, near_whole, number, percent, plain};
+use plimsoll_document::words::{UNKNOWN, count, counted, near_whole, number, percent, plain, us};
 
 use crate::record::BrokerRecord;
+use crate::word::Word;
 
 /// The columns of [`rates`].
 pub(super) const RATE_COLUMNS: [&str; 3] = ["rate", ">per second", "share of the offered rate"];
 
 /// The note under [`rates`].
 pub(super) const RATES: &str = "Offered: due by the schedule. Published: taken by a socket. Confirmed: the broker's yes came inside the window. Delivered: arrived for the first time inside the window, in a stream at all readers together; what came after it is drained, not delivered.";
+
+/// The note under [`closed_loop`].
+pub(super) const CLOSED_LOOP: &str = "A closed loop: messages go as fast as the broker takes them. It has no latency that would mean anything, and decides nothing but whether messages are missing, doubled or reordered.";
 
 /// The caption of [`messages`].
 pub(super) const MESSAGES: &str = "What became of the measured messages";
@@ -83,6 +87,67 @@ pub(super) fn rates_in_a_line(broker: &BrokerRecord) -> String {
     });
     let told: Vec<String> = told.collect();
     format!("{} per second", told.join(", "))
+}
+
+/// What a closed loop shows.
+pub(super) fn closed_loop(trial: &Trial, broker: &BrokerRecord) -> Vec<(String, String)> {
+    let Some(closed) = &broker.closed_loop else {
+        return Vec::new();
+    };
+    let seconds = |value: Option<f64>| known(value, |s| format!("{} s", number(s)));
+    let cpu = known(cpu_us_per_message(trial, broker), us);
+    if let Some(preloaded) = closed.preloaded {
+        return [
+            ("confirmed before the readers began", count(preloaded)),
+            (
+                "read, messages per second",
+                known(closed.drained_per_s, number),
+            ),
+            ("read in", seconds(closed.drain_s)),
+            ("CPU of the broker for a message that is read", cpu),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into();
+    }
+    [
+        (
+            "published, most in a second",
+            count(closed.published_peak_per_s),
+        ),
+        (
+            "confirmed, most in a second",
+            count(closed.confirmed_peak_per_s),
+        ),
+        (
+            "delivered, most in a second",
+            count(closed.delivered_peak_per_s),
+        ),
+        (
+            "held when the writers stopped, by the client's account",
+            closed.backlog_at_window_end.to_string(),
+        ),
+        ("the rest arrived in", seconds(closed.drain_s)),
+        ("CPU of the broker for a message", cpu),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into()
+}
+
+/// CPU time of the broker in the window for each message that arrived in it, in µs; `None` if nobody saw it.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "messages of a trial, far below 2^53"
+)]
+pub(super) fn cpu_us_per_message(trial: &Trial, broker: &BrokerRecord) -> Option<f64> {
+    let used = trial.target_resources.as_ref()?;
+    let per_load = used.cpu_us_per_session_second?;
+    if broker.closed_loop.is_none() {
+        return Some(per_load);
+    }
+    // The load is readers: what they cost together each second, in the window's messages.
+    let arrived = broker.messages.delivery.as_ref()?.arrived_in_window;
+    let all_us = per_load * f64::from(trial.sessions) * trial.phases.measured_s;
+    (arrived > 0).then(|| all_us / arrived as f64)
 }
 
 /// What became of the messages, what did not happen left out but for losses.
@@ -251,10 +316,14 @@ fn waited(messages: u64, all_ns: u64) -> String {
 
 /// The word, and what is said beside it.
 pub(super) fn word(broker: &BrokerRecord) -> String {
-    let judged = &broker.judged;
-    let bound = judged.storage_bound == Some(true);
+    beside(broker.judged.word, broker.judged.storage_bound)
+}
+
+/// A word, and what is said beside it.
+pub(super) fn beside(word: Word, storage_bound: Option<bool>) -> String {
+    let bound = storage_bound == Some(true);
     let bound = if bound { ", storage bound" } else { "" };
-    format!("{}{bound}", judged.word.text())
+    format!("{}{bound}", word.text())
 }
 
 /// A parameter that is a whole number.

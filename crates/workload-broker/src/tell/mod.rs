@@ -2,9 +2,11 @@
 //! side.
 //!
 //! - `facts`: the same in words;
-//! - `table`: trials of one test side by side.
+//! - `table`: trials of one test side by side;
+//! - `repeats`: the trials of each load as one row.
 
 mod facts;
+mod repeats;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -88,9 +90,15 @@ fn section(trial: &Trial, record: &BrokerRecord) -> Section {
     let promised = capital(&facts::guarantee(trial, record));
     blocks.paragraph(format!("{promised}. In a word: {}.", facts::word(record)));
     let caption = capital(&facts::sent(trial, record));
-    let rates = Table::new(caption, facts::RATE_COLUMNS).hooked("rates");
-    blocks.push(rates.with_rows(facts::rates(record)));
-    blocks.note(facts::RATES);
+    if record.closed_loop.is_some() {
+        let shown = facts::closed_loop(trial, record);
+        blocks.push(Table::of_facts(&caption, shown).hooked("closed-loop"));
+        blocks.note(facts::CLOSED_LOOP);
+    } else {
+        let rates = Table::new(caption, facts::RATE_COLUMNS).hooked("rates");
+        blocks.push(rates.with_rows(facts::rates(record)));
+        blocks.note(facts::RATES);
+    }
     let messages = facts::messages(record);
     blocks.push(Table::of_facts(facts::MESSAGES, messages).hooked("messages"));
     let backlog = facts::backlog(record);
@@ -100,10 +108,19 @@ fn section(trial: &Trial, record: &BrokerRecord) -> Section {
 
 /// The same in lines.
 fn in_lines(trial: &Trial, record: &BrokerRecord) -> Vec<Fact> {
+    let rates = if record.closed_loop.is_some() {
+        let shown = facts::closed_loop(trial, record).into_iter();
+        let shown: Vec<String> = shown
+            .map(|(name, value)| format!("{name} {value}"))
+            .collect();
+        Fact::new("closed loop", shown.join("; "))
+    } else {
+        Fact::new("rates", facts::rates_in_a_line(record))
+    };
     vec![
         Fact::new("promised", facts::guarantee(trial, record)),
         Fact::new("sent", facts::sent(trial, record)),
-        Fact::new("rates", facts::rates_in_a_line(record)),
+        rates,
         Fact::new("messages", facts::messages_in_a_line(record)),
         Fact::new("backlog", facts::backlog_in_a_line(record)),
         Fact::new("in a word", facts::word(record)),

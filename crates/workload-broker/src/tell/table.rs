@@ -7,16 +7,25 @@ use plimsoll_document::{Blocks, Cells, Named, Table};
 
 use crate::marks::Delivery;
 use crate::record::BrokerRecord;
+use crate::word::Word;
 
 use super::facts::{self, known};
+use super::repeats;
 
 /// The note under a table.
 const NOTE: &str = "Latencies in ms, of messages from the schedule; a message that did not come counts with the time we waited, a lower bound. Drained: arrived after the window. Missing: published and never delivered. Lost: confirmed as well.";
 
-/// Adds the trials of workload `broker` among these: one table for each test and target, in order of appearance.
+/// Adds the trials of workload `broker` among these: one table for each test and target, in order of appearance. If loads
+/// were repeated, one row for each load comes first, and the single trials only where there is room.
 pub(super) fn side_by_side(blocks: &mut Blocks, trials: &[Named<'_>]) {
     for rows in groups(trials) {
-        blocks.push(table(&rows));
+        if let Some(repeats) = repeats::table(&rows) {
+            blocks.push(repeats);
+            blocks.note(repeats::NOTE);
+            blocks.full(table(&rows));
+        } else {
+            blocks.push(table(&rows));
+        }
         blocks.note(NOTE);
     }
 }
@@ -24,7 +33,9 @@ pub(super) fn side_by_side(blocks: &mut Blocks, trials: &[Named<'_>]) {
 /// A trial and its section.
 pub(super) struct Row<'a> {
     named: &'a Named<'a>,
-    broker: BrokerRecord,
+    pub(super) broker: BrokerRecord,
+    /// What sums the trial up among those of its table.
+    pub(super) word: Word,
 }
 
 /// The rows of each table: smaller messages, smaller windows and lower loads first.
@@ -34,7 +45,12 @@ pub(super) fn groups<'a>(trials: &'a [Named<'a>]) -> Vec<Vec<Row<'a>>> {
         let Some(broker) = super::record(named.trial) else {
             continue;
         };
-        let row = Row { named, broker };
+        let word = broker.judged.word;
+        let row = Row {
+            named,
+            broker,
+            word,
+        };
         match groups
             .iter_mut()
             .find(|group| group[0].kind() == row.kind())
@@ -49,15 +65,17 @@ pub(super) fn groups<'a>(trials: &'a [Named<'a>]) -> Vec<Vec<Row<'a>>> {
             (
                 whole("message_bytes"),
                 whole("confirm"),
+                row.broker.readers,
                 row.trial().sessions,
             )
         });
+        repeats::find_knees(group);
     }
     groups
 }
 
 impl Row<'_> {
-    fn trial(&self) -> &Trial {
+    pub(super) fn trial(&self) -> &Trial {
         self.named.trial
     }
 
@@ -67,11 +85,18 @@ impl Row<'_> {
         [target(&self.trial().target), word("test"), word("level")]
     }
 
-    fn delivered(&self) -> &Quantiles {
+    /// How many messages arrived each second; in test `drain` while there were some.
+    pub(super) fn delivered_per_s(&self) -> Option<f64> {
+        let closed = self.broker.closed_loop.as_ref();
+        let drained = closed.and_then(|closed| closed.drained_per_s);
+        drained.or(self.broker.delivered_per_s)
+    }
+
+    pub(super) fn delivered(&self) -> &Quantiles {
         &self.trial().latency.newest.from_schedule
     }
 
-    fn confirmed(&self) -> Option<&Quantiles> {
+    pub(super) fn confirmed(&self) -> Option<&Quantiles> {
         self.trial()
             .latency
             .confirm
@@ -85,8 +110,8 @@ pub(super) fn table(rows: &[Row<'_>]) -> Table {
     Table::of_cells(caption(rows), &columns, rows).hooked("test-table")
 }
 
-/// What all rows have in common: `Test steady of nats, durable`.
-fn caption(rows: &[Row<'_>]) -> String {
+/// What all rows of a table have in common: `Test steady of nats, durable`.
+pub(super) fn caption(rows: &[Row<'_>]) -> String {
     let unknown = || [UNKNOWN; 3].map(str::to_owned);
     let [target, test, level] = rows.first().map_or_else(unknown, Row::kind);
     format!("Test {test} of {target}, {level}")
@@ -113,7 +138,7 @@ fn columns<'a>() -> Vec<Cells<Row<'a>>> {
             number(row.broker.confirmed_per_s)
         }),
         Cells::new(">delivered/s", true, |row| {
-            known(row.broker.delivered_per_s, number)
+            known(row.delivered_per_s(), number)
         }),
         Cells::new(">drained", false, |row| delivery(row, |of| of.drained)),
         Cells::new(">missing", true, |row| delivery(row, |of| of.missing)),
@@ -135,8 +160,7 @@ fn columns<'a>() -> Vec<Cells<Row<'a>>> {
             known(row.broker.backlog_slope, |slope| percent(slope.share()))
         }),
         Cells::new(">CPU/message", true, |row| {
-            let used = row.trial().target_resources.as_ref();
-            known(used.and_then(|used| used.cpu_us_per_session_second), us)
+            known(facts::cpu_us_per_message(row.trial(), &row.broker), us)
         }),
         Cells::new(">flushes/1,000", false, |row| {
             known(row.broker.flushes_per_1000, number)
@@ -147,7 +171,9 @@ fn columns<'a>() -> Vec<Cells<Row<'a>>> {
         Cells::new(">client CPU", false, |row| {
             percent(row.trial().client.cpu_share)
         }),
-        Cells::new("word", true, |row| facts::word(&row.broker)),
+        Cells::new("word", true, |row| {
+            facts::beside(row.word, row.broker.judged.storage_bound)
+        }),
         Cells::new("verdict", true, |row| words::verdict(row.trial())),
         Cells::new("against it", true, |row| words::against(row.trial())),
         Cells::new("file", false, |row| plain(row.named.stem)),

@@ -2,18 +2,18 @@
 
 use plimsoll_core::ledger::Ledger;
 use plimsoll_core::profile::Profile;
-use plimsoll_core::record::{Client, Environment, LoadUnit, Target, Trial, Verdict};
-use plimsoll_document::{Blocks, Named, Tell};
+use plimsoll_core::record::{Client, Environment, LoadUnit, Sections, Target, Trial, Verdict};
+use plimsoll_document::{Blocks, Named, Span, Tell, Text};
 use serde_json::json;
 
 use crate::Broker;
 use crate::guarantee::{Confirm, Guarantee, Kept, Times};
 use crate::marks::{Delivery, Tally};
-use crate::record::BrokerRecord;
+use crate::record::{BrokerRecord, SECTION};
 use crate::word::{Judged, Word};
 use crate::writer::Waits;
 
-use super::{facts, table};
+use super::{facts, repeats as by_load, table};
 
 fn record() -> BrokerRecord {
     BrokerRecord {
@@ -59,6 +59,7 @@ fn record() -> BrokerRecord {
             storage_bound: Some(true),
             untried: Vec::new(),
         },
+        closed_loop: None,
         faults: Vec::new(),
         compared: 78,
     }
@@ -131,4 +132,78 @@ fn trials_of_one_test_stand_in_one_table() {
     assert_eq!(table.rows.len(), 2);
     let mut blocks = Blocks::default();
     Broker.side_by_side(&mut blocks, &named);
+}
+
+/// A trial that is clean, with this p99 of delivery.
+fn clean(load: u32, deliver_p99_ms: f64) -> Trial {
+    let mut record = record();
+    record.judged.word = Word::Clean;
+    record.judged.storage_bound = None;
+    record.delivered_per_s = Some(f64::from(load));
+    let mut trial = trial(load, &record);
+    trial.verdict = Verdict::Pass;
+    trial.latency.newest.from_schedule.p99_ms = Some(deliver_p99_ms);
+    trial
+}
+
+/// The table of these trials, one row for each load.
+fn repeats(trials: &[Trial]) -> Option<Vec<Vec<String>>> {
+    let named: Vec<Named<'_>> = trials
+        .iter()
+        .map(|trial| Named {
+            stem: "trial-001",
+            trial,
+        })
+        .collect();
+    let groups = table::groups(&named);
+    let table = by_load::table(&groups[0])?;
+    let plain = |cell: &Text| match cell.0.as_slice() {
+        [Span::Plain(text)] => text.clone(),
+        other => panic!("{other:?}"),
+    };
+    let cells = |row: &Vec<Text>| row.iter().map(plain).collect();
+    Some(table.rows.iter().map(cells).collect())
+}
+
+#[test]
+fn repeats_of_a_load_are_one_row_with_median_and_range() {
+    let mut invalid = clean(1_000, 900.0);
+    invalid.verdict = Verdict::Invalid;
+    let mut worse = clean(1_000, 4.0);
+    let mut backlog = record();
+    backlog.judged.word = Word::Backlog;
+    worse.sections = Sections::of(SECTION, &backlog);
+    worse.verdict = Verdict::Fail;
+    let trials = [clean(1_000, 3.0), invalid, worse, clean(1_000, 2.0)];
+    let rows = repeats(&trials).expect("a load was repeated");
+    assert_eq!(rows.len(), 1);
+    let row = rows[0].join(" | ");
+    for cell in ["| 4 (3 valid) |", "| 3 (2–4) |", "| 1,000 (800–1,000) |"] {
+        assert!(row.contains(cell), "{cell} in {row}");
+    }
+    assert!(row.ends_with("| backlog, storage bound | fail"), "{row}");
+    // Nothing was repeated.
+    assert_eq!(repeats(&[clean(1_000, 1.0), clean(2_000, 1.0)]), None);
+}
+
+#[test]
+fn a_knee_is_found_by_the_lowest_rate_of_the_same_messages() {
+    let mut larger = clean(5_000, 90.0);
+    let size = larger.parameters.get_mut("message_bytes");
+    *size.expect("a size") = json!(65_536);
+    let mut trials = vec![larger];
+    for p99_ms in [1.0, 9.0, 2.0] {
+        trials.push(clean(1_000, p99_ms));
+        trials.push(clean(5_000, 3.0 * p99_ms));
+    }
+    let rows = repeats(&trials).expect("a load was repeated");
+    let words: Vec<&str> = rows.iter().map(|row| row[11].as_str()).collect();
+    // The median of the lowest rate is 2 ms; one trial of 5,000 took 27 ms. Other messages have no lower rate.
+    assert_eq!(words, ["clean", "knee", "clean"]);
+    // Each trial has its own word.
+    let named = trials.iter().map(|trial| Named { stem: "t", trial });
+    let named: Vec<_> = named.collect();
+    let groups = table::groups(&named);
+    let knees = groups[0].iter().filter(|row| row.word == Word::Knee);
+    assert_eq!(knees.count(), 1);
 }

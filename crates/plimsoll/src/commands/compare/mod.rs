@@ -62,7 +62,7 @@ pub(crate) fn confidence_of(share: f64) -> Result<f64, Failure> {
 
 /// Compares two targets.
 fn targets(args: &CompareArgs, manifests: [Manifest; 2], stop: &Stop) -> Result<ExitCode, Failure> {
-    setup::plan::must_be_alike(args.workload, &manifests)?;
+    setup::plan::must_be_alike(&which(args), &args.load, &manifests)?;
     let names = format!("{}-{}", manifests[0].name, manifests[1].name);
     let subjects = manifests.map(|manifest| {
         let which = args::Which {

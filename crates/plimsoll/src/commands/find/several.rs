@@ -106,7 +106,7 @@ fn targets(args: &FindArgs) -> Result<Catalogue, Failure> {
         }
         targets.push(manifest);
     }
-    setup::plan::must_be_alike(args.which.workload, &targets)?;
+    setup::plan::must_be_alike(&args.which, &args.load, &targets)?;
     Ok(Catalogue {
         targets,
         left_out: Vec::new(),

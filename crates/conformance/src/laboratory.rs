@@ -349,6 +349,7 @@ mod tests {
             at: None,
             least_free_bytes: 1,
             on_disk: false,
+            loses_power: false,
         });
         let started = || {
             let ended = laboratory.start_refused(&Environment::new(), LIMIT);

@@ -90,6 +90,7 @@ impl Plan for ToyPlan {
                 at: self.0.file("data_dir").map(Path::to_owned),
                 least_free_bytes: 1,
                 on_disk: false,
+                loses_power: false,
             }),
         }
     }

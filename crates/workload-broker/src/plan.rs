@@ -113,6 +113,7 @@ impl Plan for BrokerPlan {
                 at: self.values.file("data_dir").map(Into::into),
                 least_free_bytes: LEAST_FREE_BYTES,
                 on_disk: self.load.confirm_at == Some(Confirm::Disk),
+                loses_power: false,
             }),
         }
     }

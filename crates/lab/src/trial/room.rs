@@ -129,6 +129,12 @@ pub(super) fn possible(
             Ok(None)
         }
         Subject::Running { url, .. } => {
+            if let Some(crash) = conditions.plan.crash() {
+                return Err(Error::Usage(format!(
+                    "{} with --url: only a target that Plimsoll starts can be crashed; give its name instead",
+                    crash.asked_by
+                )));
+            }
             must_reach(conditions.plan.source_addresses(), url.address.ip())?;
             url.must_answer(conditions)
         }

@@ -1,8 +1,10 @@
 //! What a plan of workload `broker` says: which test, and with which parameters.
 
+use std::time::Duration;
+
 use plimsoll_core::schedule::Spacing;
 use plimsoll_core::slo::{Metric, Percentile, Slo};
-use plimsoll_workload::{Refusal, Value, Values};
+use plimsoll_workload::{Crash, CrashKind, Refusal, Value, Values};
 
 use crate::backlog::GROWS_SHARE;
 use crate::dialect::Shape;
@@ -77,16 +79,19 @@ pub enum Test {
     Sizes,
     /// `Steady` with several windows.
     Windows,
+    /// `Steady` with a crash of the broker in the middle of the window.
+    Replay,
 }
 
 impl Test {
-    const ALL: [(Self, &'static str); 6] = [
+    const ALL: [(Self, &'static str); 7] = [
         (Self::Steady, "steady"),
         (Self::Publish, "publish"),
         (Self::Fanout, "fanout"),
         (Self::Slow, "slow"),
         (Self::Sizes, "sizes"),
         (Self::Windows, "windows"),
+        (Self::Replay, "replay"),
     ];
 
     /// The test of that name.
@@ -138,6 +143,10 @@ pub struct BrokerLoad {
     pub bursts: Option<Bursts>,
     /// How late reader 0 settles in test `slow`, in ms.
     pub slow_ms: u64,
+    /// The crash of test `replay`.
+    pub crash: Option<Crash>,
+    /// Whether readers begin only after it.
+    pub holds_readers: bool,
 }
 
 impl BrokerLoad {
@@ -154,6 +163,11 @@ impl BrokerLoad {
         };
         let test = test.unwrap_or(Test::Steady);
         let bytes = values.whole("message_bytes").unwrap_or(1_024);
+        if test == Test::Replay && values.word("set").is_some() {
+            return Err(Refusal::new(
+                "--set: none of its loads has a crash; leave --set or --test replay out",
+            ));
+        }
         Ok(Self {
             test,
             set: values.word("set").and_then(Set::by_name),
@@ -174,6 +188,8 @@ impl BrokerLoad {
             },
             bursts: bursts(small("burst_on_ms"), small("burst_off_ms"))?,
             slow_ms: values.whole("slow_ms").unwrap_or(0),
+            crash: (test == Test::Replay).then(|| crash(values)),
+            holds_readers: values.flag("hold_readers"),
         })
     }
 
@@ -251,6 +267,9 @@ impl BrokerLoad {
 
     /// The SLO that applies unless another is given.
     pub(crate) fn slo(&self) -> Slo {
+        if self.crash.is_some() {
+            return over_a_crash();
+        }
         let mut gates = Vec::new();
         if self.test != Test::Publish {
             gates.push((Metric::Newest(Percentile::P99), DELIVER_P99_MS));
@@ -263,6 +282,29 @@ impl BrokerLoad {
         }
         gates.push((Metric::ErrorRate, 0.0));
         Slo::from_gates("broker", &gates)
+    }
+}
+
+/// The gates that make sense over a crash. What was not confirmed may be lost, what was not settled comes again and out of
+/// order, and all of it is late.
+fn over_a_crash() -> Slo {
+    let gates = [
+        Metric::ConfirmedLost,
+        Metric::SessionsFailed,
+        Metric::SessionsDied,
+        Metric::ContentWrong,
+    ];
+    Slo::of("broker-replay", &gates.map(|metric| (metric, 0.0)))
+}
+
+fn crash(values: &Values) -> Crash {
+    Crash {
+        kind: match values.word("crash") {
+            Some("power") => CrashKind::Power,
+            _ => CrashKind::Kill,
+        },
+        pause: Duration::from_millis(values.whole("pause_ms").unwrap_or(0)),
+        asked_by: "--test replay",
     }
 }
 

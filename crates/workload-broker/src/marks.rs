@@ -24,6 +24,7 @@
 
 mod bits;
 mod book;
+mod crossed;
 mod packed;
 mod tally;
 #[cfg(test)]
@@ -35,6 +36,7 @@ use serde::{Deserialize, Serialize};
 
 pub use bits::{Beyond, Bits, NUMBERS_MAX, count_where};
 pub use book::{Book, NotInPlan};
+pub use crossed::Crossed;
 pub use packed::NotASet;
 pub use tally::{Delivery, Span, Tally};
 
@@ -80,6 +82,8 @@ pub struct WriterMarks {
     refused_unnamed: u64,
     /// The broker answered all messages below this number. It only saves looking at them again.
     answered: u64,
+    /// Which message was next when the connection was lost in a crash, for the first and for the last time.
+    crashed: Option<(u64, u64)>,
 }
 
 impl WriterMarks {
@@ -97,6 +101,7 @@ impl WriterMarks {
             never_due: 0,
             refused_unnamed: 0,
             answered: 0,
+            crashed: None,
         }
     }
 

@@ -9,8 +9,8 @@ use plimsoll_core::session::Endpoint;
 use plimsoll_core::slo::Slo;
 use plimsoll_document::words::count;
 use plimsoll_workload::{
-    Data, Demand, Drive, Job, Manifest, Outcome, Plan, Refusal, Row, Seen, Series, Speaker, Told,
-    Value, Values, Workload, machines_with_findings,
+    Crash, CrashKind, Data, Demand, Drive, Job, Manifest, Outcome, Plan, Refusal, Row, Seen,
+    Series, Speaker, Told, Value, Values, Workload, machines_with_findings,
 };
 
 use crate::guarantee::Confirm;
@@ -90,6 +90,11 @@ impl Plan for BrokerPlan {
     }
 
     fn must_fit(&self, manifest: &Manifest) -> Result<Values, Refusal> {
+        if self.load.holds_readers && manifest.property("dialect") == Some("mqtt") {
+            return Err(Refusal::new(
+                "--hold-readers: in MQTT a message without a subscriber goes nowhere; leave the flag out",
+            ));
+        }
         manifest::settled(manifest, &self.load.level)
     }
 
@@ -104,6 +109,7 @@ impl Plan for BrokerPlan {
     }
 
     fn told(&self) -> Told {
+        let crash = self.load.crash;
         Told {
             path: "/".into(),
             health_path: "",
@@ -113,7 +119,7 @@ impl Plan for BrokerPlan {
                 at: self.values.file("data_dir").map(Into::into),
                 least_free_bytes: LEAST_FREE_BYTES,
                 on_disk: self.load.confirm_at == Some(Confirm::Disk),
-                loses_power: false,
+                loses_power: crash.is_some_and(|crash| crash.kind == CrashKind::Power),
             }),
         }
     }
@@ -172,6 +178,10 @@ impl Plan for BrokerPlan {
                 _ => "one window at a time: --test steady --confirm W",
             },
         }))
+    }
+
+    fn crash(&self) -> Option<Crash> {
+        self.load.crash
     }
 
     fn outcome(&self, seen: &Seen<'_>) -> Outcome {

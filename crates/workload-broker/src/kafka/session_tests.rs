@@ -38,6 +38,8 @@ fn load() -> BrokerLoad {
         spacing: Spacing::Even,
         bursts: None,
         slow_ms: 0,
+        crash: None,
+        holds_readers: false,
     }
 }
 

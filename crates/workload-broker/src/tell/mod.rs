@@ -2,8 +2,10 @@
 //! side.
 //!
 //! - `facts`: the same in words;
+//! - `crash`: what the crash of test `replay` did;
 //! - `table`: trials of one test side by side.
 
+mod crash;
 mod facts;
 mod table;
 #[cfg(test)]
@@ -95,17 +97,27 @@ fn section(trial: &Trial, record: &BrokerRecord) -> Section {
     blocks.push(Table::of_facts(facts::MESSAGES, messages).hooked("messages"));
     let backlog = facts::backlog(record);
     blocks.push(Table::of_facts("Waits and backlog", backlog).hooked("backlog"));
+    if let Some(replay) = &record.replay {
+        blocks.push(Table::of_facts(crash::CAPTION, crash::facts(replay)).hooked("crash"));
+        blocks.note(crash::NOTE);
+        if replay.is_lower_bound {
+            blocks.note(crash::LOWER_BOUND);
+        }
+    }
     Section::new("messages", "Messages", blocks)
 }
 
 /// The same in lines.
 fn in_lines(trial: &Trial, record: &BrokerRecord) -> Vec<Fact> {
-    vec![
+    let mut lines = vec![
         Fact::new("promised", facts::guarantee(trial, record)),
         Fact::new("sent", facts::sent(trial, record)),
         Fact::new("rates", facts::rates_in_a_line(record)),
         Fact::new("messages", facts::messages_in_a_line(record)),
         Fact::new("backlog", facts::backlog_in_a_line(record)),
         Fact::new("in a word", facts::word(record)),
-    ]
+    ];
+    let crash = crash::in_a_line(record);
+    lines.extend(crash.map(|told| Fact::new("crash", told)));
+    lines
 }

@@ -61,6 +61,7 @@ fn record() -> BrokerRecord {
         },
         faults: Vec::new(),
         compared: 78,
+        replay: None,
     }
 }
 

@@ -80,7 +80,8 @@ pub struct WriterMarks {
     never_due: u64,
     /// Refusals that name no message.
     refused_unnamed: u64,
-    /// The broker answered all messages below this number. It only saves looking at them again.
+    /// The broker answered all messages below this number, or will never answer them: a later confirmation of all up to
+    /// some message does not mean them.
     answered: u64,
     /// Which message was next when the connection was lost in a crash, for the first and for the last time.
     crashed: Option<(u64, u64)>,

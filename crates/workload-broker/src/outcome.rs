@@ -63,7 +63,7 @@ pub(crate) fn outcome(load: &BrokerLoad, seen: &Seen<'_>) -> Outcome {
     Outcome {
         sections: Sections::of(SECTION, &record),
         opaque_format: None,
-        caveats: caveats(&found, seen.window),
+        caveats: caveats(&found, seen),
     }
 }
 
@@ -75,7 +75,7 @@ fn depth(seen: &Seen<'_>) -> Option<u64> {
 }
 
 /// What makes the trial say nothing about the broker.
-fn caveats(found: &Found, window: Window) -> Vec<Caveat> {
+fn caveats(found: &Found, seen: &Seen<'_>) -> Vec<Caveat> {
     let delivery = found.tally.delivery.as_ref();
     let never_due = delivery.map_or(0, |of| of.never_due) + found.tally.answers_never_due;
     let leftover = found.faults.get("leftover").copied().unwrap_or(0);
@@ -101,8 +101,10 @@ fn caveats(found: &Found, window: Window) -> Vec<Caveat> {
         });
     }
     let lost = found.confirmed_lost.unwrap_or(0);
-    let replayed = found.replayed.as_ref();
-    caveats.extend(replayed.and_then(|replayed| replayed.doubt(lost, &window)));
+    let replayed = found.replayed.as_ref().zip(seen.crashed);
+    caveats.extend(
+        replayed.and_then(|(replayed, crashed)| replayed.doubt(lost, &seen.window, crashed)),
+    );
     caveats
 }
 

@@ -34,17 +34,30 @@ impl Replayed {
         }
     }
 
-    /// A doubt if messages that count as lost may only be late.
-    pub(crate) fn doubt(&self, lost: u64, window: &Window) -> Option<Caveat> {
-        let last_ns = self.crossing.last_ns?;
+    /// A doubt if messages that count as lost may only be late: the broker came back late, or still sent some. One that
+    /// did not come back at all fails by that.
+    pub(crate) fn doubt(&self, lost: u64, window: &Window, crashed: &Crashed) -> Option<Caveat> {
+        let ready_ns = crashed.ready_ns.filter(|_| lost > 0)?;
         let quiet_ns = (window.grace_end_ns - window.end_ns) / QUIET_SHARE;
-        let before_end_ns = window.grace_end_ns.saturating_sub(last_ns);
-        (lost > 0 && before_end_ns < quiet_ns).then(|| Caveat {
-            id: "still-draining".to_owned(),
+        let ms_before_end = |at_ns: u64| {
+            let left_ns = window.grace_end_ns.saturating_sub(at_ns);
+            (left_ns < quiet_ns).then_some(left_ns / NS_PER_MS)
+        };
+        let open_ns = self.crossing.open_ns.map(|open_ns| open_ns.max(ready_ns));
+        let late = ms_before_end(open_ns.unwrap_or(window.grace_end_ns));
+        let (id, when) = if let Some(ms) = late {
+            let back = format!("the connections were back only {ms} ms before the trial ended");
+            ("back-too-late", back)
+        } else {
+            let ms = ms_before_end(self.crossing.last_ns?)?;
+            let came = format!("a message came {ms} ms before the trial ended");
+            ("still-draining", came)
+        };
+        Some(Caveat {
+            id: id.to_owned(),
             blocking: true,
             text: format!(
-                "a message came {} ms before the trial ended, so some of the {lost} that count as lost may only be late; give the readers more time with --grace",
-                before_end_ns / NS_PER_MS
+                "{when}, so some of the {lost} that count as lost may only be late; give the readers more time with --grace"
             ),
         })
     }
@@ -132,29 +145,49 @@ mod tests {
     use plimsoll_core::profile::{NS_PER_S, Profile};
 
     #[test]
-    fn a_loss_is_in_doubt_while_messages_come() {
+    fn a_loss_is_in_doubt_while_messages_come_or_if_the_broker_came_late() {
         let profile = Profile {
             grace_s: 5.0,
             ..Profile::quick()
         };
         let window = profile.window();
-        let came = |before_end_ns: u64| Replayed {
-            crossing: Crossing {
-                last_ns: Some(window.grace_end_ns - before_end_ns),
-                ..Crossing::default()
-            },
-            ..Replayed::default()
+        let end_ns = window.grace_end_ns;
+        let doubt = |lost, ready_ns, open_ns, last_ns| {
+            let replayed = Replayed {
+                crossing: Crossing {
+                    open_ns,
+                    last_ns,
+                    ..Crossing::default()
+                },
+                ..Replayed::default()
+            };
+            let crashed = Crashed {
+                at_ns: 0,
+                ready_ns,
+                not_back: None,
+            };
+            let doubt = replayed.doubt(lost, &window, &crashed);
+            doubt.map(|caveat| (caveat.id, caveat.text))
         };
-        let doubt = came(NS_PER_S / 2).doubt(3, &window).unwrap();
-        assert!(doubt.blocking && doubt.text.starts_with("a message came 500 ms before"));
-        assert!(doubt.text.ends_with("with --grace"));
-        assert_eq!(
-            came(NS_PER_S / 2).doubt(0, &window),
-            None,
-            "nothing is lost"
-        );
-        assert_eq!(came(2 * NS_PER_S).doubt(3, &window), None, "it was quiet");
-        assert_eq!(Replayed::default().doubt(3, &window), None);
+        let early = Some(end_ns - 4 * NS_PER_S);
+        let late = Some(end_ns - NS_PER_S / 2);
+        let (id, text) = doubt(3, early, early, late).unwrap();
+        assert_eq!(id, "still-draining");
+        assert!(text.starts_with("a message came 500 ms before the trial ended"));
+        assert!(text.ends_with("with --grace"));
+        for (ready_ns, open_ns) in [
+            (late, early),
+            (early, late),
+            (early, None),
+            (Some(end_ns + NS_PER_S), None),
+        ] {
+            let (id, _) = doubt(3, ready_ns, open_ns, early).unwrap();
+            assert_eq!(id, "back-too-late", "{ready_ns:?} {open_ns:?}");
+        }
+        assert_eq!(doubt(0, early, early, late), None, "nothing is lost");
+        assert_eq!(doubt(3, early, early, early), None, "it was quiet");
+        assert_eq!(doubt(3, early, early, None), None, "nothing came");
+        assert_eq!(doubt(3, None, None, late), None, "it did not come back");
     }
 
     #[test]

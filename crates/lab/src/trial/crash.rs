@@ -3,6 +3,7 @@
 //! A thread of its own does it, because the engine's seconds must go on. It learns from the first of them when the trial
 //! began. That is always told a little late, so the crash is never early by the sessions' clock.
 
+use std::fs::File;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use plimsoll_host::signals::Stop;
 use plimsoll_workload::{Crash, CrashKind, Crashed};
 
 use super::Asked;
+use super::conditions::Conditions;
 use super::stage::Staged;
 use super::started::Started;
 use crate::error::{Error, Result};
@@ -26,6 +28,27 @@ pub(super) struct Victim {
     pub(super) started: Started,
     // Declared after what uses it, so that it is dropped later.
     pub(super) data: Option<DataFolder>,
+}
+
+/// Lets the disk have what a target wrote to get ready, if the plan cuts its power later. On a real machine, settings and
+/// empty files are on disk long before; here they are as old as the trial, and a target that cannot read them any more
+/// shows nothing about its messages.
+///
+/// # Errors
+/// The kernel refuses.
+pub(super) fn keep_what_made_it_ready(
+    conditions: &Conditions,
+    data: Option<&DataFolder>,
+) -> Result<()> {
+    let crash = conditions.plan.crash();
+    let cut = crash.filter(|crash| crash.kind == CrashKind::Power);
+    let Some((data, _)) = data.zip(cut) else {
+        return Ok(());
+    };
+    let folder = File::open(data.path());
+    let synced = folder.and_then(|folder| Ok(nix::unistd::syncfs(&folder)?));
+    let failed = |error| plimsoll_host::Error::io("syncing", data.path(), error);
+    Ok(synced.map_err(failed)?)
 }
 
 /// Tells the thread that crashes the target when the trial began, and by its end that the trial is over.
@@ -142,4 +165,63 @@ fn suffer(crash: &Crash, victim: &mut Victim, at: Instant, stop: &Stop) -> Resul
         ready,
         not_back,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_core::profile::Profile;
+
+    fn window(measured_s: f64) -> Window {
+        let profile = Profile {
+            ramp_s: 0.0,
+            warm_up_s: 0.0,
+            measured_s,
+            ..Profile::quick()
+        };
+        profile.window()
+    }
+
+    #[test]
+    fn the_crash_is_in_the_middle_of_the_window_and_never_early() {
+        let (sender, receiver) = channel();
+        let began = Instant::now();
+        sender.send(began).expect("heard");
+        let at = moment(&receiver, &window(0.2)).expect("it comes");
+        assert!(at >= began + Duration::from_millis(100));
+        // A window whose middle is over when its beginning is told.
+        let Some(long_ago) = began.checked_sub(Duration::from_secs(5)) else {
+            return;
+        };
+        sender.send(long_ago).expect("heard");
+        assert!(moment(&receiver, &window(0.2)).is_some());
+    }
+
+    #[test]
+    fn a_trial_that_ends_before_has_no_crash() {
+        let (sender, receiver) = channel();
+        sender.send(Instant::now()).expect("heard");
+        drop(sender);
+        assert_eq!(
+            moment(&receiver, &window(600.0)),
+            None,
+            "after its beginning"
+        );
+        assert_eq!(moment(&receiver, &window(600.0)), None, "without one");
+    }
+
+    #[test]
+    fn times_are_those_of_the_trial() {
+        let epoch = Instant::now();
+        let fell = Fell {
+            at: epoch + Duration::from_millis(5),
+            ready: Some(epoch + Duration::from_millis(7)),
+            not_back: None,
+        };
+        let crashed = Fallen(fell).since(epoch);
+        assert_eq!(
+            (crashed.at_ns, crashed.ready_ns),
+            (5_000_000, Some(7_000_000))
+        );
+    }
 }

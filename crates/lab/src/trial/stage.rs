@@ -16,7 +16,7 @@ use plimsoll_host::signals::Stop;
 use plimsoll_workload::companion::{Companion, Start};
 
 use super::conditions::{BackEnd, Conditions, NetworkPlan};
-use super::crash::Victim;
+use super::crash::{Victim, keep_what_made_it_ready};
 use super::place::{Place, Ports};
 use super::started::Started;
 use super::storage::probed;
@@ -84,6 +84,7 @@ impl Staged {
                     network: network.as_ref(),
                 };
                 let started = Started::start(conditions, manifest, &at, told, &secrets, stop)?;
+                keep_what_made_it_ready(conditions, data.as_ref())?;
                 Ok(Self {
                     url: TargetUrl::at(at.load(), &conditions.plan.told().path),
                     http_host: at.http().to_string(),

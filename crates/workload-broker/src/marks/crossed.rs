@@ -30,6 +30,7 @@ impl WriterMarks {
     pub fn crashed(&mut self) {
         let first = self.crashed.map_or(self.due, |(first, _)| first);
         self.crashed = Some((first, self.due));
+        self.answered = self.due;
     }
 
     /// The numbers of messages that were due before the first loss of the connection, and before the last one.
@@ -158,6 +159,22 @@ mod tests {
         assert_eq!(book.crossed(), expected);
         // And three that were confirmed after the crash.
         assert_eq!(book.confirmed_lost(), 5);
+    }
+
+    /// A new connection confirms only what came over it.
+    #[test]
+    fn a_confirmation_up_to_a_message_does_not_reach_over_the_crash() {
+        let mut marks = writer();
+        for number in 15..18 {
+            marks.due(true);
+            marks.written(number);
+        }
+        let mut confirmed = Vec::new();
+        marks.confirmed_up_to(17, true, |number| confirmed.push(number));
+        assert_eq!(confirmed, [15, 16, 17]);
+        let mut book = Book::new(Shape::Queue, 1, 0);
+        book.add(Marks::Writer(marks)).unwrap();
+        assert_eq!(book.crossed().open, 4);
     }
 
     #[test]

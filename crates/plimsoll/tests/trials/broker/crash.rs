@@ -115,6 +115,46 @@ fn a_power_cut_loses_what_was_never_synced_and_nothing_else() {
 }
 
 #[test]
+fn a_broker_that_does_not_come_back_fails_by_name_with_the_end_of_its_log() {
+    let program = built_lying_broker().display();
+    let line = format!(
+        "[ ! -e $DATA_DIR/once ] || {{ echo the log is torn >&2; exit 9; }}; touch $DATA_DIR/once; QUEUE_TIER=cache exec {program}"
+    );
+    let manifest = format!(
+        r#"name = "once"
+workload = "broker"
+tier = "test"
+language = "sh"
+description = "starts only once"
+dialect = "fibril"
+levels = ["ephemeral: confirm cache, deliver cache"]
+[run]
+command = ["sh", "-c", {line:?}]
+env = {{ HTTP_PORT = "0" }}
+"#
+    );
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let manifest = file(folder.path(), "target.toml", manifest);
+    let ended = conclusive!(undisturbed_beside_another(|| {
+        let line = format!(
+            "run --workload broker --test replay --level ephemeral --sessions {RATE} {PHASES} --manifest {}",
+            manifest.display()
+        );
+        Plimsoll::measuring(line.split_whitespace())
+    }));
+    ended.expect_code(1);
+    let trial = expect_sound(&ended);
+    assert_eq!(
+        trial.failed_gates()[..2],
+        ["sessions_died", "target_not_back"]
+    );
+    assert!(trial.at("broker.replay.ready_ms").is_null());
+    let why = trial.at("broker.replay.not_back").as_str().expect("a text");
+    assert!(why.contains("the log is torn"), "{why}");
+    assert!(ended.stdout.contains("target_not_back"), "{}", ended.stdout);
+}
+
+#[test]
 fn what_cannot_crash_is_refused_in_one_line() {
     for (line, told) in [
         ("run lying-broker --crash kill", "--crash"),

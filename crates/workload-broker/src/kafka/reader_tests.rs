@@ -174,8 +174,8 @@ fn a_commit_that_fails_is_an_error_and_is_made_up_for() {
 fn answer(body: &[u8]) -> Result<Vec<Event>, Fault> {
     let mut toy = Toy::default();
     let mut peer = reader(&mut toy, shared(0, 1), 8);
-    // The Fetch is the request behind the greeting, the ends, the coordinator and the offsets.
-    toy.say(peer.line, &framed(6, body));
+    // The Fetch is the request behind the greeting, the ends, the coordinator, the offsets and the ends again.
+    toy.say(peer.line, &framed(7, body));
     peer.talk(&mut toy)
 }
 

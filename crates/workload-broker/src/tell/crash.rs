@@ -101,7 +101,7 @@ mod tests {
             crash: CrashName::Power,
             pause_ms: 500,
             confirmed: 10_000,
-            confirmed_lost: 25,
+            confirmed_lost: 20,
             is_lower_bound: true,
             open: 12,
             recovered_without_confirm: 3,
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(value(&cut, "crash").unwrap(), "power cut, away for 500 ms");
         assert_eq!(
             value(&cut, "of these, lost").unwrap(),
-            "at least 25 (0.25 %)"
+            "at least 20 (0.2 %)"
         );
         let killed = Replay {
             crash: CrashName::Kill,

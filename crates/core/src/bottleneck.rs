@@ -122,14 +122,18 @@ pub fn diagnose(trial: &Trial, companion: &CompanionTerms) -> Option<(Bottleneck
 /// How the target ended, as a reason in the ledger. What follows is its exit status.
 pub const TARGET_ENDED: &str = "the target ended during the trial";
 
+/// Why the target did not come back after a crash, as a reason in the ledger. What follows is how far it came.
+pub const TARGET_NOT_BACK: &str = "the target did not come back after the crash";
+
 fn of_outright(trial: &Trial, outright: Outright) -> (Bottleneck, String) {
+    let reason = |begins: &str| {
+        let mut reasons = trial.ledger.reasons.keys();
+        let told = reasons.find(|reason| reason.starts_with(begins));
+        told.map_or(begins, String::as_str).to_owned()
+    };
     match outright {
-        Outright::TargetDied => {
-            let mut reasons = trial.ledger.reasons.keys();
-            let ended = reasons.find(|reason| reason.starts_with(TARGET_ENDED));
-            let evidence = ended.map_or(TARGET_ENDED, String::as_str);
-            (Bottleneck::TargetDied, evidence.to_owned())
-        }
+        Outright::TargetDied => (Bottleneck::TargetDied, reason(TARGET_ENDED)),
+        Outright::TargetNotBack => (Bottleneck::TargetDied, reason(TARGET_NOT_BACK)),
         Outright::WarmUpUnanswered => {
             let evidence = format!(
                 "no request of the warm-up was answered ({} were written), so the trial ended with it",

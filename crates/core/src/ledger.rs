@@ -69,6 +69,10 @@ pub struct Ledger {
     /// shrunk. `null` if the workload does not determine it, or if the window was too short for an interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backlog_slope: Option<f64>,
+    /// Frames of the whole trial that the target confirmed and whose answer never came. `null` if the workload does not
+    /// determine it, or if nothing is confirmed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirmed_lost: Option<u64>,
     /// Why sessions failed or died, and what the protocol faults were, each with its count.
     pub reasons: BTreeMap<String, u64>,
 }
@@ -156,6 +160,8 @@ impl Ledger {
         self.bytes_received += other.bytes_received;
         let slopes = self.backlog_slope.into_iter().chain(other.backlog_slope);
         self.backlog_slope = slopes.reduce(f64::max);
+        let lost = self.confirmed_lost.into_iter().chain(other.confirmed_lost);
+        self.confirmed_lost = lost.reduce(|one, other| one + other);
         for (reason, count) in &other.reasons {
             self.because_of(reason, *count);
         }

@@ -11,10 +11,16 @@ pub enum Outright {
     TargetDied,
     /// Nothing was answered in the whole warm-up. The trial ended with it.
     WarmUpUnanswered,
+    /// The trial crashed the target, which did not become ready again.
+    TargetNotBack,
 }
 
 impl Outright {
-    const ALL: [Self; 2] = [Self::TargetDied, Self::WarmUpUnanswered];
+    const ALL: [Self; 3] = [
+        Self::TargetDied,
+        Self::WarmUpUnanswered,
+        Self::TargetNotBack,
+    ];
 
     /// Its name among the gates of a trial.
     #[must_use]
@@ -22,6 +28,7 @@ impl Outright {
         match self {
             Self::TargetDied => "target_died",
             Self::WarmUpUnanswered => "warm_up_unanswered",
+            Self::TargetNotBack => "target_not_back",
         }
     }
 

@@ -39,6 +39,8 @@ pub enum Metric {
     /// number is the lower end of the slope's 95 % interval, because only what is certain should fail. The workload
     /// computes it.
     BacklogSlope,
+    /// Frames of the whole trial that the target confirmed and whose answer never came.
+    ConfirmedLost,
 }
 
 /// A percentile that a gate can look at.
@@ -116,6 +118,7 @@ impl Metric {
             Self::ContentWrong,
             Self::Shortfall,
             Self::BacklogSlope,
+            Self::ConfirmedLost,
         ])
     }
 
@@ -136,6 +139,7 @@ impl Metric {
             Self::ContentWrong => "content_wrong".to_owned(),
             Self::Shortfall => "shortfall".to_owned(),
             Self::BacklogSlope => "backlog_slope".to_owned(),
+            Self::ConfirmedLost => "confirmed_lost".to_owned(),
         }
     }
 
@@ -161,6 +165,7 @@ impl Metric {
             Self::Shortfall => (ledger.frames_due > 0)
                 .then(|| 1.0 - ledger.frames_answered as f64 / ledger.frames_due as f64),
             Self::BacklogSlope => ledger.backlog_slope,
+            Self::ConfirmedLost => ledger.confirmed_lost.map(|lost| lost as f64),
         }
     }
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_core::record::FileSystem;
 
-use crate::disk::file_system;
+use crate::disk::{file_system, power};
 use crate::error::{Error, Result};
 use crate::maker::Maker;
 use crate::state;
@@ -34,6 +34,19 @@ pub struct Data {
     pub least_free_bytes: u64,
     /// Whether it must be on a disk, because the load measures what reaches one.
     pub on_disk: bool,
+}
+
+/// Checks that a folder that loses its power can be made ([`DataFolder::make_in_image`]), before anything is started.
+///
+/// # Errors
+/// One line with the remedy.
+pub fn must_lose_power() -> Result<()> {
+    match power::why_not() {
+        Some(why) => Err(Error::Usage(format!(
+            "--crash power: {why}; or use --crash kill"
+        ))),
+        None => Ok(()),
+    }
 }
 
 impl Data {
@@ -96,6 +109,8 @@ fn existing(folder: &Path) -> PathBuf {
 #[derive(Debug)]
 pub struct DataFolder {
     path: PathBuf,
+    /// What is mounted in the folder, if its power is cut.
+    image: Option<power::Image>,
     /// The link that leads to it; `None` if there is no place for links.
     mark: Option<PathBuf>,
     file_system: Option<FileSystem>,
@@ -110,6 +125,24 @@ impl DataFolder {
         Self::marked(data, usual, marks().as_deref())
     }
 
+    /// Makes the folder on a file system of its own, in an image of [`Data::least_free_bytes`], so that its power can be cut.
+    ///
+    /// # Errors
+    /// As [`must_lose_power`] and [`Data::must_be_possible`], or it cannot be made.
+    pub fn make_in_image(data: &Data, usual: &Path) -> Result<Self> {
+        Self::marked(data, usual, marks().as_deref())?.with_image(data)
+    }
+
+    fn with_image(mut self, data: &Data) -> Result<Self> {
+        must_lose_power()?;
+        let place = &self.path;
+        let image = power::Image::make(place, data.least_free_bytes);
+        let failed = |error| Error::io("making an image for the target's data in", place, error);
+        self.image = Some(image.map_err(failed)?);
+        self.file_system = file_system(self.path()).ok();
+        Ok(self)
+    }
+
     fn marked(data: &Data, usual: &Path, marks: Option<&Path>) -> Result<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         data.must_be_possible(usual)?;
@@ -119,24 +152,50 @@ impl DataFolder {
         let name = Maker::us().name(NEXT.fetch_add(1, Ordering::Relaxed));
         let path = place.canonicalize().map_err(failed)?.join(hidden(&name));
         fs::create_dir(&path).map_err(failed)?;
-        Ok(Self {
+        let mut made = Self {
             // Without a mark, only a killed run is worse off: the user finds the folder where it is.
             mark: marks.and_then(|marks| mark(&marks.join(&name), &path).ok()),
-            file_system: file_system(&path).ok(),
+            file_system: None,
+            image: None,
             path,
-        })
+        };
+        made.file_system = file_system(made.path()).ok();
+        Ok(made)
     }
 
-    /// Its absolute path.
+    /// The absolute path that the target gets.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.path
+        let image = self.image.as_ref();
+        image.map_or(&self.path, power::Image::folder)
+    }
+
+    /// Cuts the power of its disk, if it can lose it ([`DataFolder::make_in_image`]): nothing that is written now is kept. Kill
+    /// what uses the folder, then call [`DataFolder::restore_power`].
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn cut_power(&self) -> Result<()> {
+        self.of_image("cutting the power of", power::Image::cut)
+    }
+
+    /// Gives the power back. The folder then holds what had reached the disk.
+    ///
+    /// # Errors
+    /// A process still uses the folder, or what is on the disk cannot be mounted.
+    pub fn restore_power(&self) -> Result<()> {
+        self.of_image("mounting again", power::Image::restore)
+    }
+
+    fn of_image(&self, what: &str, act: fn(&power::Image) -> io::Result<()>) -> Result<()> {
+        let done = self.image.as_ref().map_or(Ok(()), act);
+        done.map_err(|error| Error::io(what, self.path(), error))
     }
 
     /// The variable by which a target gets it.
     #[must_use]
     pub fn variable(&self) -> (String, String) {
-        (DATA_DIR.to_owned(), self.path.display().to_string())
+        (DATA_DIR.to_owned(), self.path().display().to_string())
     }
 
     /// Its file system; `None` if the system does not tell.
@@ -155,6 +214,8 @@ impl DataFolder {
     }
 
     fn clear(&mut self) -> io::Result<()> {
+        // What is mounted cannot be removed.
+        drop(self.image.take());
         remove_all(&self.path)?;
         match self.mark.take() {
             Some(mark) => fs::remove_file(mark),
@@ -348,6 +409,47 @@ mod tests {
             "/dev/shm: a durability measured on tmpfs says nothing; choose a folder on a disk with --data-dir"
         );
         assert!(data(None).must_be_possible(memory).is_ok());
+    }
+
+    #[test]
+    fn a_folder_that_loses_its_power_keeps_what_was_synced() {
+        let home = tempfile::tempdir().expect("temp");
+        let data = Data {
+            least_free_bytes: power::BYTES_MIN,
+            ..data(None)
+        };
+        if let Some(why) = power::why_not() {
+            let text = must_lose_power().expect_err("refused").to_string();
+            assert_eq!(text, format!("--crash power: {why}; or use --crash kill"));
+            plimsoll_testing::skipped!("{why}");
+            return;
+        }
+        let made = match DataFolder::marked(&data, home.path(), None)
+            .and_then(|made| made.with_image(&data))
+        {
+            Ok(made) => made,
+            // The kernel may forbid it after all, as in a container.
+            Err(error) => {
+                plimsoll_testing::skipped!("no image can be had: {error}");
+                return;
+            }
+        };
+        let path = made.path().to_owned();
+        assert_eq!(made.variable().1, path.display().to_string());
+        assert_eq!(fs::read_dir(&path).expect("a folder").count(), 0);
+        assert_eq!(made.file_system().expect("known").kind, "ext4");
+        fs::write(path.join("synced"), "kept").expect("write");
+        fs::File::open(path.join("synced"))
+            .and_then(|file| file.sync_all())
+            .expect("synced");
+        fs::write(path.join("not"), "lost").expect("write");
+        made.cut_power().expect("cut");
+        made.restore_power().expect("restored");
+        let synced = fs::read_to_string(path.join("synced"));
+        assert_eq!(synced.expect("there"), "kept");
+        assert!(fs::read(path.join("not")).unwrap_or_default().is_empty());
+        made.remove().expect("removed");
+        assert_eq!(fs::read_dir(home.path()).expect("home").count(), 0);
     }
 
     #[test]

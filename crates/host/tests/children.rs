@@ -266,14 +266,18 @@ const GRANDCHILDREN: &str =
     "sleep 600 & echo $!; setsid sh -c 'echo $$; exec sleep 600' & sleep 600";
 
 #[test]
-fn grandchildren_are_killed_too_whether_terminated_or_dropped() {
-    for terminate in [true, false] {
+fn grandchildren_are_killed_too_whether_terminated_killed_or_dropped() {
+    for how in ["terminated", "killed", "dropped"] {
         let folder = tempfile::tempdir().expect("temp");
         let mut child = start(folder.path(), GRANDCHILDREN);
         let pids = lines(&child, 2);
         assert!(pids.iter().all(|pid| !is_dead(pid)), "{pids:?}");
-        if terminate {
-            child.terminate(Duration::from_millis(50)).expect("ended");
+        match how {
+            "terminated" => {
+                child.terminate(Duration::from_millis(50)).expect("ended");
+            }
+            "killed" => child.kill().expect("killed"),
+            _ => {}
         }
         drop(child);
         eventually("the grandchildren die", || {

@@ -123,6 +123,7 @@ fn machines(protocol: &str, shape: Shape, mode: &str) -> Result<Machines, Box<dy
             Shape::Queue => nats::Reading::Shared {
                 consumer: "readers".to_owned(),
                 unsettled_max: 512,
+                ack_wait_ns: None,
             },
             Shape::Stream => nats::Reading::Ordered,
         };

@@ -1,6 +1,8 @@
 //! The faults of other benchmarks, each shown fixed against a simulated broker that has one. No sockets, and a clock of
 //! our own.
 
+mod crash;
+
 use std::collections::BTreeMap;
 
 use plimsoll_core::latency::Series;
@@ -159,6 +161,8 @@ impl Rig {
                 bursts: None,
                 slow_ms: 0,
                 preload: 0,
+                crash: None,
+                holds_readers: false,
             },
             profile: Profile {
                 ramp_s: 1.0,

@@ -7,9 +7,11 @@
 //! - [`marks`]: which messages were written, confirmed, refused and delivered, and what follows from that;
 //! - [`backlog`]: what the broker holds, and whether it grows;
 //! - [`guarantee`]: what the broker promises, and which promises may be compared;
+//! - [`replay`]: what a trial shows in which the broker crashed;
 //! - [`word`]: the one word that sums a trial up;
 //! - `closed_loop`: what a load without a clock shows;
 //! - `writer`, `reader`, `session`, `machines`: these together, as the engine drives them;
+//! - `reopen`: a connection that opens again after the broker's crash;
 //! - `calibrate`: what they cost.
 
 pub mod amqp;
@@ -38,6 +40,8 @@ pub mod pieces;
 mod plan;
 mod reader;
 pub mod record;
+mod reopen;
+pub mod replay;
 pub mod resp;
 #[cfg(test)]
 mod rig;

@@ -1,8 +1,10 @@
 //! What a plan of workload `broker` says: which test, and with which parameters.
 
+use std::time::Duration;
+
 use plimsoll_core::schedule::Spacing;
 use plimsoll_core::slo::{Metric, Percentile, Slo};
-use plimsoll_workload::{Refusal, Value, Values};
+use plimsoll_workload::{Crash, CrashKind, Refusal, Value, Values};
 
 use crate::backlog::GROWS_SHARE;
 use crate::dialect::Shape;
@@ -83,10 +85,12 @@ pub enum Test {
     Drain,
     /// Writers publish as fast as it goes.
     Burst,
+    /// `Steady` with a crash of the broker in the middle of the window.
+    Replay,
 }
 
 impl Test {
-    const ALL: [(Self, &'static str); 8] = [
+    const ALL: [(Self, &'static str); 9] = [
         (Self::Steady, "steady"),
         (Self::Publish, "publish"),
         (Self::Fanout, "fanout"),
@@ -95,6 +99,7 @@ impl Test {
         (Self::Windows, "windows"),
         (Self::Drain, "drain"),
         (Self::Burst, "burst"),
+        (Self::Replay, "replay"),
     ];
 
     /// The test of that name.
@@ -148,6 +153,10 @@ pub struct BrokerLoad {
     pub slow_ms: u64,
     /// The messages that test `drain` reads.
     pub preload: u64,
+    /// The crash of test `replay`.
+    pub crash: Option<Crash>,
+    /// Whether readers begin only after it.
+    pub holds_readers: bool,
 }
 
 impl BrokerLoad {
@@ -164,6 +173,11 @@ impl BrokerLoad {
         };
         let test = test.unwrap_or(Test::Steady);
         let bytes = values.whole("message_bytes").unwrap_or(1_024);
+        if test == Test::Replay && values.word("set").is_some() {
+            return Err(Refusal::new(
+                "--set: none of its loads has a crash; leave --set or --test replay out",
+            ));
+        }
         Ok(Self {
             test,
             set: values.word("set").and_then(Set::by_name),
@@ -185,6 +199,8 @@ impl BrokerLoad {
             bursts: bursts(small("burst_on_ms"), small("burst_off_ms"))?,
             slow_ms: values.whole("slow_ms").unwrap_or(0),
             preload: values.whole("preload").unwrap_or(PRELOAD),
+            crash: (test == Test::Replay).then(|| crash(values)),
+            holds_readers: values.flag("hold_readers"),
         })
     }
 
@@ -277,6 +293,9 @@ impl BrokerLoad {
             // A closed loop has no rate that it must keep: only the counts can be wrong.
             return Slo::from_gates("broker-counts", &[]);
         }
+        if self.crash.is_some() {
+            return over_a_crash();
+        }
         let mut gates = Vec::new();
         if self.test != Test::Publish {
             gates.push((Metric::Newest(Percentile::P99), DELIVER_P99_MS));
@@ -289,6 +308,29 @@ impl BrokerLoad {
         }
         gates.push((Metric::ErrorRate, 0.0));
         Slo::from_gates("broker", &gates)
+    }
+}
+
+/// The gates that make sense over a crash. What was not confirmed may be lost, what was not settled comes again and out of
+/// order, and all of it is late.
+fn over_a_crash() -> Slo {
+    let gates = [
+        Metric::ConfirmedLost,
+        Metric::SessionsFailed,
+        Metric::SessionsDied,
+        Metric::ContentWrong,
+    ];
+    Slo::of("broker-replay", &gates.map(|metric| (metric, 0.0)))
+}
+
+fn crash(values: &Values) -> Crash {
+    Crash {
+        kind: match values.word("crash") {
+            Some("power") => CrashKind::Power,
+            _ => CrashKind::Kill,
+        },
+        pause: Duration::from_millis(values.whole("pause_ms").unwrap_or(0)),
+        asked_by: "--test replay",
     }
 }
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use plimsoll_core::profile::Profile;
+use plimsoll_core::profile::{NS_PER_MS, NS_PER_S, Profile};
 use plimsoll_core::schedule::{SessionPlan, session_plan};
 use plimsoll_core::session::{Account, NoArrivals, SessionMachines};
-use plimsoll_workload::{Findings, Refusal};
+use plimsoll_workload::{Crash, Findings, Refusal};
 use serde::{Deserialize, Serialize};
 
 use crate::backlog::{Backlog, BacklogSlope, Flow};
@@ -18,12 +18,17 @@ use crate::marks::{Book, Marks, NUMBERS_MAX, Span, Tally};
 use crate::message::Messages;
 use crate::reader::Reader;
 use crate::record::ClosedLoop;
+use crate::reopen::Reopen;
+use crate::replay::Replayed;
 use crate::schedule::{Closed, Load, Schedule};
 use crate::session::{BrokerSession, Claim, Shared};
 use crate::writer::{Waits, Writer};
 
 /// How long the readers of test `drain` may take to connect.
 const OPENING_MAX_NS: u64 = 5 * plimsoll_core::profile::NS_PER_S;
+
+/// How long after the crash readers begin that are held until then: it comes a few milliseconds after its time.
+const HELD_NS: u64 = 50 * NS_PER_MS;
 
 /// What the sessions of a trial found out besides their report.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -44,6 +49,10 @@ pub(crate) struct Found {
     pub closed_loop: Option<ClosedLoop>,
     /// Claims that did not come, or did not belong to the trial.
     pub absent: u64,
+    /// Messages of the whole trial that the broker confirmed and never delivered; `None` if none is confirmed or read.
+    pub confirmed_lost: Option<u64>,
+    /// How it crossed the broker's crash, in test `replay`.
+    pub replayed: Option<Replayed>,
 }
 
 impl Found {
@@ -62,12 +71,15 @@ impl Found {
 #[derive(Debug)]
 pub(crate) struct Connections {
     shared: Arc<Shared>,
-    links: Links,
+    links: Arc<Links>,
     load: Load,
     /// The most unconfirmed messages of a writer.
     window: Option<u32>,
     /// How long reader 0 keeps a message.
     slow_ns: u64,
+    /// Whether the broker crashes, and whether readers begin only then.
+    crashes: bool,
+    holds_readers: bool,
     profile: Profile,
     found: Mutex<Found>,
 }
@@ -101,10 +113,12 @@ impl Connections {
                 is_closed: load.closed().is_some(),
                 awaited: 0.into(),
             }),
-            links,
+            links: Arc::new(links),
             load: load.messages_of(count),
             window: load.window,
-            slow_ns: load.slow_ms * plimsoll_core::profile::NS_PER_MS,
+            slow_ns: load.slow_ms * NS_PER_MS,
+            crashes: load.crash.is_some(),
+            holds_readers: load.holds_readers,
             profile: profile.clone(),
             found: Mutex::default(),
         })
@@ -134,7 +148,7 @@ impl Connections {
         let span_ns = self.profile.window().end_ns;
         let each = u128::from(span_ns) * u128::from(self.load.rate)
             / u128::from(self.load.writers.max(1))
-            / u128::from(plimsoll_core::profile::NS_PER_S);
+            / u128::from(NS_PER_S);
         u64::try_from(each * 2 + 4_096).unwrap_or(u64::MAX)
     }
 
@@ -181,6 +195,14 @@ impl SessionMachines for Connections {
             None => (id, self.shared.writers, half_ns),
         };
         let within = u128::from(half_ns) * u128::from(place) / u128::from(of.max(1));
+        if self.is_held(id) {
+            let connect_at_ns = Crash::at_ns(&plan.window) + HELD_NS;
+            return SessionPlan {
+                connect_at_ns,
+                open_by_ns: connect_at_ns + NS_PER_S,
+                ..plan
+            };
+        }
         SessionPlan {
             connect_at_ns: from_ns + u64::try_from(within).unwrap_or(0),
             ..plan
@@ -191,7 +213,7 @@ impl SessionMachines for Connections {
     /// If the protocol cannot say what the load asks for, which [`Connections::new`] has tried.
     fn session(&self, plan: &SessionPlan) -> BrokerSession {
         let messages_max = self.messages_max();
-        match plan.id.checked_sub(self.shared.writers) {
+        let session = match plan.id.checked_sub(self.shared.writers) {
             None => {
                 let dialect = self.links.writer(plan.id);
                 let writer = Writer::new(
@@ -218,7 +240,11 @@ impl SessionMachines for Connections {
                 let dialect = dialect.unwrap_or_else(|why| unreachable!("tried before: {why}"));
                 BrokerSession::of_reader(&self.shared, dialect, reader)
             }
+        };
+        if !self.crashes {
+            return session;
         }
+        session.opening_again(self.reopen(plan), self.is_held(plan.id))
     }
 
     fn settle(&self, claims: &[Claim], account: Account<'_>) {
@@ -241,6 +267,10 @@ impl SessionMachines for Connections {
         }
         found.absent += book.absent();
         found.tally = book.tally(Span::Measured);
+        let is_told = self.window.is_some() && shared.readers > 0;
+        found.confirmed_lost = is_told.then(|| book.confirmed_lost());
+        let crossings = claims.iter().filter_map(|claim| claim.crossing.as_ref());
+        found.replayed = self.crashes.then(|| Replayed::of(&book, crossings));
         self.backlog(claims, &mut found);
         self.enter(&book, &seeds, &found, account);
         let mut kept = self.found.lock().unwrap_or_else(PoisonError::into_inner);
@@ -249,6 +279,22 @@ impl SessionMachines for Connections {
 }
 
 impl Connections {
+    /// Whether a session begins only after the crash.
+    fn is_held(&self, id: u32) -> bool {
+        self.holds_readers && id >= self.shared.writers
+    }
+
+    /// How a session's connection opens again.
+    fn reopen(&self, plan: &SessionPlan) -> Reopen {
+        let links = Arc::clone(&self.links);
+        let (id, writers) = (plan.id, self.shared.writers);
+        let make = move || match id.checked_sub(writers) {
+            None => links.writer(id).ok(),
+            Some(number) => links.reader(number).ok(),
+        };
+        Reopen::new(Crash::at_ns(&plan.window), Box::new(make))
+    }
+
     /// What the broker held over time.
     fn backlog(&self, claims: &[Claim], found: &mut Found) {
         let of_writers = || {
@@ -283,6 +329,8 @@ impl Connections {
                 Backlog::of(&published, &gone).slope(window, rate_per_s)
             })),
         };
+        // Over a crash a slope says nothing.
+        found.slope = found.slope.filter(|_| !self.crashes);
         let due = Flow::sum(std::iter::repeat_n(
             &published,
             usize::try_from(self.shared.arrivals()).unwrap_or(1),
@@ -331,6 +379,7 @@ impl Connections {
             ledger.frames_lost = tally.offered - tally.confirmed - tally.refused;
         }
         ledger.errors += tally.refused + tally.refused_unnamed;
+        ledger.confirmed_lost = found.confirmed_lost;
         ledger.backlog_slope = found.slope.map(|slope| slope.low_share());
         if self.load.closed.is_some() {
             // Nothing was due at a time of its own, so nobody knows how long it was waited for.

@@ -24,6 +24,7 @@
 
 mod bits;
 mod book;
+mod crossed;
 mod packed;
 mod tally;
 #[cfg(test)]
@@ -35,6 +36,7 @@ use serde::{Deserialize, Serialize};
 
 pub use bits::{Beyond, Bits, NUMBERS_MAX, count_where};
 pub use book::{Book, NotInPlan};
+pub use crossed::Crossed;
 pub use packed::NotASet;
 pub use tally::{Delivery, Span, Tally};
 
@@ -78,8 +80,11 @@ pub struct WriterMarks {
     never_due: u64,
     /// Refusals that name no message.
     refused_unnamed: u64,
-    /// The broker answered all messages below this number. It only saves looking at them again.
+    /// The broker answered all messages below this number, or will never answer them: a later confirmation of all up to
+    /// some message does not mean them.
     answered: u64,
+    /// Which message was next when the connection was lost in a crash, for the first and for the last time.
+    crashed: Option<(u64, u64)>,
 }
 
 impl WriterMarks {
@@ -97,6 +102,7 @@ impl WriterMarks {
             never_due: 0,
             refused_unnamed: 0,
             answered: 0,
+            crashed: None,
         }
     }
 

@@ -12,6 +12,7 @@ use crate::load::BrokerLoad;
 use crate::machines::Found;
 use crate::marks::Tally;
 use crate::record::{BrokerFault, BrokerRecord, SECTION};
+use crate::replay::Replay;
 use crate::session::unread_max_bytes;
 use crate::speaker::MESSAGES;
 use crate::word::{Blame, Figures, Storage as Used};
@@ -30,6 +31,10 @@ pub(crate) fn outcome(load: &BrokerLoad, seen: &Seen<'_>) -> Outcome {
     let per_reader = delivery.and_then(|delivery| delivery.least_and_most());
     let per_reader = per_reader.filter(|_| load.shape() == crate::dialect::Shape::Stream);
     let readers = delivery.map_or(0, |delivery| delivery.readers.len());
+    let storage = seen.storage.map(|storage| over_a_crash(load, storage));
+    let storage = storage.as_ref();
+    let replayed = found.replayed.as_ref();
+    let replay = replayed.zip(seen.crashed).zip(load.crash.as_ref());
     let record = BrokerRecord {
         guarantee: load.guarantee(),
         writers: load.writers,
@@ -45,9 +50,9 @@ pub(crate) fn outcome(load: &BrokerLoad, seen: &Seen<'_>) -> Outcome {
         backlog_slope: found.slope,
         backlog: found.backlog.clone(),
         depth_at_end: depth(seen),
-        storage: seen.storage.cloned(),
-        written_per_payload_byte: written_per_byte(load, tally, seconds, seen.storage),
-        flushes_per_1000: flushes_per_1000(tally, seconds, seen.storage),
+        storage: storage.cloned(),
+        written_per_payload_byte: written_per_byte(load, tally, seconds, storage),
+        flushes_per_1000: flushes_per_1000(tally, seconds, storage),
         judged: figures(&found, seen).judged(),
         closed_loop: found.closed_loop,
         faults: found
@@ -59,11 +64,15 @@ pub(crate) fn outcome(load: &BrokerLoad, seen: &Seen<'_>) -> Outcome {
             })
             .collect(),
         compared: found.compared,
+        replay: replay.map(|((replayed, crashed), crash)| Replay::of(crash, replayed, crashed)),
     };
     Outcome {
         sections: Sections::of(SECTION, &record),
         opaque_format: None,
-        caveats: caveats(load, &found, seen.report.unread),
+        caveats: caveats(load, &found, seen.report.unread)
+            .into_iter()
+            .chain(over_crash_doubt(&found, seen))
+            .collect(),
     }
 }
 
@@ -105,6 +114,13 @@ fn caveats(load: &BrokerLoad, found: &Found, unread: Unread) -> Vec<Caveat> {
     caveats
 }
 
+/// Doubt about test `replay`: what is lost may only be late.
+fn over_crash_doubt(found: &Found, seen: &Seen<'_>) -> Option<Caveat> {
+    let (replayed, crashed) = found.replayed.as_ref().zip(seen.crashed)?;
+    let lost = found.confirmed_lost.unwrap_or(0);
+    replayed.doubt(lost, &seen.window, crashed)
+}
+
 /// Doubt about test `drain`: what was still being published was not drained.
 fn preload_late(load: &BrokerLoad, found: &Found) -> Option<Caveat> {
     let preloaded = found.closed_loop?.preloaded?;
@@ -136,7 +152,19 @@ fn reader_behind(load: &BrokerLoad, unread: Unread) -> Option<Caveat> {
     })
 }
 
-/// The figures from which the trial's word follows.
+/// What the storage did. Over a crash, what the killed processes wrote is known only in part, and what the disk flushed
+/// was also for the start.
+fn over_a_crash(load: &BrokerLoad, storage: &Storage) -> Storage {
+    let mut storage = storage.clone();
+    if load.crash.is_some() {
+        storage.target_written_bytes = None;
+        storage.device_flushes = None;
+    }
+    storage
+}
+
+/// The figures from which the trial's word follows. Over a crash, what was open then is not missing, and what was late
+/// was late by our doing.
 fn figures(found: &Found, seen: &Seen<'_>) -> Figures {
     let report = seen.report;
     let tally = &found.tally;
@@ -147,18 +175,24 @@ fn figures(found: &Found, seen: &Seen<'_>) -> Figures {
         let histogram = report.latency.histogram(series);
         histogram.len() - histogram.count_between(0, LATE_US)
     };
+    let by_broker = |messages: u64| found.replayed.as_ref().map_or(messages, |_| 0);
+    let replayed = found.replayed.as_ref();
+    let open_missing = replayed.map_or(0, |replayed| replayed.crossed.open_missing);
     Figures {
         offered: tally.offered,
         unpublished: Blame {
             client: owed,
-            broker: unpublished - owed,
+            broker: by_broker(unpublished - owed),
         },
         late: Blame {
             client: late(Series::SendLag),
-            broker: late(Series::SendWait),
+            broker: by_broker(late(Series::SendWait)),
         },
-        missing: delivery.map(|of| of.missing),
-        lost: delivery.map(|of| of.lost),
+        missing: delivery.map(|of| of.missing.saturating_sub(open_missing)),
+        lost: match &found.replayed {
+            Some(_) => found.confirmed_lost,
+            None => delivery.map(|of| of.lost),
+        },
         slope: found.slope,
         storage: seen.storage.and_then(used),
     }

@@ -5,7 +5,7 @@ use plimsoll_workload::{Choice, Fit, Kind, Parameter, Usual};
 
 use crate::load::{MESSAGE_MAX_BYTES, MESSAGE_MIN_BYTES};
 
-const TESTS: [Choice; 8] = [
+const TESTS: [Choice; 9] = [
     Choice::new(
         "steady",
         "Writers and readers of a queue; the load is messages per second",
@@ -23,6 +23,10 @@ const TESTS: [Choice; 8] = [
         "Publish first, then read as fast as it goes; the load is readers",
     ),
     Choice::new("burst", "Publish as fast as it goes; the load is readers"),
+    Choice::new(
+        "replay",
+        "Steady with a crash in the middle of the window; only for run",
+    ),
 ];
 
 const SETS: [Choice; 7] = [
@@ -63,6 +67,14 @@ const DIALECTS: [Choice; 6] = [
     Choice::new("kafka", "Kafka's protocol"),
 ];
 
+const CRASHES: [Choice; 2] = [
+    Choice::new("kill", "kill -9; the kernel keeps what was written"),
+    Choice::new(
+        "power",
+        "And what the disk has not got is lost, as in a power cut; as root",
+    ),
+];
+
 const CONFIRMED: [Choice; 4] = [
     Choice::new("none", "Never"),
     Choice::new("memory", "When it is in the broker's memory"),
@@ -83,23 +95,25 @@ const fn of_tests(among: &'static [&'static str]) -> Fit {
 
 /// Tests with a window of the user's choice.
 const WITH_WINDOW: &[&str] = &[
-    "steady", "publish", "fanout", "slow", "sizes", "drain", "burst",
+    "steady", "publish", "fanout", "slow", "sizes", "drain", "burst", "replay",
 ];
 /// Tests with readers.
-const WITH_READERS: &[&str] = &["steady", "fanout", "slow", "sizes", "windows"];
+const WITH_READERS: &[&str] = &["steady", "fanout", "slow", "sizes", "windows", "replay"];
 /// Tests with a prefetch.
 const WITH_PREFETCH: &[&str] = &[
-    "steady", "fanout", "slow", "sizes", "windows", "drain", "burst",
+    "steady", "fanout", "slow", "sizes", "windows", "drain", "burst", "replay",
 ];
 /// Tests by the clock.
-const WITH_RATE: &[&str] = &["steady", "publish", "fanout", "slow", "sizes", "windows"];
+const WITH_RATE: &[&str] = &[
+    "steady", "publish", "fanout", "slow", "sizes", "windows", "replay",
+];
 const BURST_MS: Kind = Kind::Whole {
     least: 1,
     most: 60_000,
 };
 
 /// The rows, each after those that it depends on.
-pub(crate) const PARAMETERS: [Parameter; 21] = [
+pub(crate) const PARAMETERS: [Parameter; 24] = [
     Parameter {
         value_name: "TEST",
         usual: Usual::Value("steady"),
@@ -201,7 +215,7 @@ pub(crate) const PARAMETERS: [Parameter; 21] = [
     Parameter {
         usual: Usual::Value("1024"),
         fits: &[of_tests(&[
-            "steady", "publish", "fanout", "slow", "windows", "drain", "burst",
+            "steady", "publish", "fanout", "slow", "windows", "drain", "burst", "replay",
         ])],
         ..Parameter::new(
             "message_bytes",
@@ -262,6 +276,36 @@ pub(crate) const PARAMETERS: [Parameter; 21] = [
                 most: 100_000_000,
             },
             "Messages that are confirmed before the readers begin",
+        )
+    },
+    Parameter {
+        value_name: "CRASH",
+        usual: Usual::Value("kill"),
+        fits: &[of_tests(&["replay"])],
+        ..Parameter::new(
+            "crash",
+            Kind::OneOf(&CRASHES),
+            "What the broker loses in the middle of the window",
+        )
+    },
+    Parameter {
+        usual: Usual::Value("0"),
+        fits: &[of_tests(&["replay"])],
+        ..Parameter::new(
+            "pause_ms",
+            Kind::Whole {
+                least: 0,
+                most: 60_000,
+            },
+            "How long the broker stays away after its crash",
+        )
+    },
+    Parameter {
+        fits: &[of_tests(&["replay"])],
+        ..Parameter::new(
+            "hold_readers",
+            Kind::Flag,
+            "Readers begin only after the crash, so that the broker holds all messages then",
         )
     },
     Parameter {

@@ -9,8 +9,8 @@ use plimsoll_core::session::Endpoint;
 use plimsoll_core::slo::Slo;
 use plimsoll_document::words::count;
 use plimsoll_workload::{
-    Data, Demand, Drive, Job, Manifest, Outcome, Plan, Refusal, Row, Seen, Series, Speaker, Told,
-    Value, Values, Workload, machines_with_findings,
+    Crash, Data, Demand, Drive, Job, Manifest, Outcome, Plan, Refusal, Row, Seen, Series, Speaker,
+    Told, Value, Values, Workload, machines_with_findings,
 };
 
 use crate::guarantee::Confirm;
@@ -95,6 +95,11 @@ impl Plan for BrokerPlan {
     }
 
     fn must_fit(&self, manifest: &Manifest) -> Result<Values, Refusal> {
+        if self.load.holds_readers && manifest.property("dialect") == Some("mqtt") {
+            return Err(Refusal::new(
+                "--hold-readers: in MQTT a message without a subscriber goes nowhere; leave the flag out",
+            ));
+        }
         manifest::settled(manifest, &self.load.level)
     }
 
@@ -201,6 +206,10 @@ impl Plan for BrokerPlan {
     fn decides_nothing(&self) -> Option<String> {
         self.load.closed()?;
         Some(format!("--test {}", self.load.test.name()))
+    }
+
+    fn crash(&self) -> Option<Crash> {
+        self.load.crash
     }
 
     fn outcome(&self, seen: &Seen<'_>) -> Outcome {

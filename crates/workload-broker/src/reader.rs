@@ -169,6 +169,11 @@ impl Reader {
         line.dialect.flush(&mut line.out);
     }
 
+    /// The connection is gone, and nothing that came over it can be settled any more.
+    pub(crate) fn abandon(&mut self) {
+        self.unsettled.clear();
+    }
+
     pub(crate) fn claim(&mut self) -> Claim {
         let faults = self.faults.iter();
         Claim {
@@ -183,6 +188,7 @@ impl Reader {
                 .map(|(name, count)| ((*name).to_owned(), *count))
                 .collect(),
             compared: self.compared,
+            crossing: None,
         }
     }
 }

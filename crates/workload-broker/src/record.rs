@@ -8,6 +8,7 @@ use plimsoll_core::record::Storage;
 use crate::backlog::BacklogSlope;
 use crate::guarantee::Guarantee;
 use crate::marks::Tally;
+use crate::replay::Replay;
 use crate::word::Judged;
 use crate::writer::Waits;
 
@@ -62,6 +63,8 @@ pub struct BrokerRecord {
     pub faults: Vec<BrokerFault>,
     /// Messages that were compared byte by byte.
     pub compared: u64,
+    /// The broker's crash, in test `replay`; `null` in others, and if the trial ended before it.
+    pub replay: Option<Replay>,
 }
 
 /// How many payloads had one fault.

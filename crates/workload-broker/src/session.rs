@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use plimsoll_core::profile::Window;
 use plimsoll_core::recorder::Recorder;
-use plimsoll_core::session::{Disconnect, Phase, Session, Transmit};
+use plimsoll_core::session::{Disconnect, Phase, Session, Transmit, Unconnected};
 use serde::{Deserialize, Serialize};
 
 use crate::backlog::Flow;
@@ -13,10 +13,14 @@ use crate::dialect::{Dialect, Heard, Shape};
 use crate::marks::Marks;
 use crate::message::Messages;
 use crate::reader::Reader;
+use crate::reopen::{Crossing, Reopen};
 use crate::writer::{Waits, Writer};
 
 /// What may lie unread in the socket of a reader that keeps up, unless a message is long.
 const UNREAD_MAX_BYTES: u64 = 64 << 10;
+
+/// Why a session died that the crash cut off for good.
+const NOT_OPEN_AGAIN: &str = "not open again after the crash";
 
 /// What all sessions of a trial have in common.
 #[derive(Debug)]
@@ -74,6 +78,9 @@ pub(crate) struct Claim {
     pub(crate) faults: Vec<(String, u64)>,
     /// Messages whose filler was compared byte by byte.
     pub(crate) compared: u64,
+    /// How it crossed the broker's crash; `None` if there was to be none.
+    #[serde(default)]
+    pub(crate) crossing: Option<Crossing>,
 }
 
 /// A connection.
@@ -95,6 +102,10 @@ pub(crate) struct Line {
     pub(crate) dialect: Box<dyn Dialect>,
     window: Window,
     stage: Stage,
+    /// Whether it was ever open.
+    was_open: bool,
+    /// How it opens again after the broker's crash; `None` if it does not.
+    reopen: Option<Box<Reopen>>,
     /// Control bytes: the greeting, answers to pings, settlements.
     pub(crate) out: Vec<u8>,
     /// Control bytes that are being written.
@@ -113,6 +124,10 @@ impl std::fmt::Debug for Line {
 enum Stage {
     Opening,
     Open,
+    /// It was lost in the broker's crash, or could not be opened again yet. Another attempt follows.
+    Lost,
+    /// Such an attempt.
+    OpeningAgain,
     /// It failed or died.
     Gone,
     /// The trial is over.
@@ -133,6 +148,8 @@ impl Line {
             dialect,
             window,
             stage: Stage::Opening,
+            was_open: false,
+            reopen: None,
             out,
             writing: Vec::new(),
         }
@@ -160,14 +177,62 @@ impl Line {
         !self.writing.is_empty()
     }
 
-    /// The connection is over.
-    fn over<C>(&mut self, reason: &str, recorder: &mut Recorder<C>) {
+    /// The connection is over, or lost in the crash.
+    fn over<C>(&mut self, now_ns: u64, reason: &str, recorder: &mut Recorder<C>) {
+        let stage = self.stage;
+        self.stage = match stage {
+            Stage::Opening => {
+                recorder.session_failed(reason);
+                Stage::Gone
+            }
+            Stage::Open if self.crossed(|reopen| reopen.lost(now_ns)) == Some(true) => Stage::Lost,
+            Stage::Open => {
+                recorder.session_died(reason);
+                Stage::Gone
+            }
+            Stage::OpeningAgain => Stage::Lost,
+            over => over,
+        };
+    }
+
+    /// It can carry messages.
+    fn ready<C>(&mut self, now_ns: u64, recorder: &mut Recorder<C>) {
         match self.stage {
-            Stage::Opening => recorder.session_failed(reason),
-            Stage::Open => recorder.session_died(reason),
-            Stage::Gone | Stage::Finished => return,
+            Stage::Opening => {}
+            Stage::OpeningAgain => {
+                self.crossed(|reopen| reopen.opened(now_ns));
+            }
+            _ => return,
         }
-        self.stage = Stage::Gone;
+        if !std::mem::replace(&mut self.was_open, true) {
+            recorder.session_started();
+        }
+        self.stage = Stage::Open;
+    }
+
+    /// Begins another attempt, if there is to be one.
+    fn open_again(&mut self, now_ns: u64) -> Unconnected {
+        let attempt = match &self.reopen {
+            Some(reopen) if self.stage == Stage::Lost => reopen.attempt(now_ns),
+            _ => None,
+        };
+        let Some((dialect, at_ns, open_by_ns)) = attempt else {
+            return Unconnected::Over;
+        };
+        self.dialect = dialect;
+        self.out.clear();
+        self.writing.clear();
+        self.dialect.open(&mut self.out);
+        self.stage = Stage::OpeningAgain;
+        Unconnected::Connects { at_ns, open_by_ns }
+    }
+
+    fn crossed<T>(&mut self, tell: impl FnOnce(&mut Reopen) -> T) -> Option<T> {
+        self.reopen.as_deref_mut().map(tell)
+    }
+
+    fn crossing(&self) -> Option<Crossing> {
+        self.reopen.as_ref().map(|reopen| reopen.crossing)
     }
 }
 
@@ -195,6 +260,26 @@ impl BrokerSession {
             part: Part::Reader(Box::new(reader)),
         }
     }
+
+    /// The same, which opens again after the broker's crash. If it is `held`, it begins only then.
+    pub(crate) fn opening_again(mut self, reopen: Reopen, held: bool) -> Self {
+        self.line.reopen = Some(Box::new(reopen));
+        if held {
+            self.line.stage = Stage::OpeningAgain;
+        }
+        self
+    }
+
+    /// The connection ended.
+    fn over(&mut self, now_ns: u64, reason: &str, recorder: &mut Recorder<Claim>) {
+        self.line.over(now_ns, reason, recorder);
+        self.line.out = Vec::new();
+        self.line.writing = Vec::new();
+        match &mut self.part {
+            Part::Writer(writer) => writer.abandon(self.line.stage == Stage::Lost),
+            Part::Reader(reader) => reader.abandon(),
+        }
+    }
 }
 
 impl Session for BrokerSession {
@@ -202,9 +287,9 @@ impl Session for BrokerSession {
 
     fn phase(&self) -> Phase {
         match self.line.stage {
-            Stage::Opening => Phase::Opening,
+            Stage::Opening | Stage::OpeningAgain => Phase::Opening,
             Stage::Open => Phase::Open,
-            Stage::Gone | Stage::Finished => Phase::Ended,
+            Stage::Lost | Stage::Gone | Stage::Finished => Phase::Ended,
         }
     }
 
@@ -229,6 +314,10 @@ impl Session for BrokerSession {
         if let Part::Reader(reader) = &mut self.part {
             reader.settle_due(now_ns, &mut self.line);
         }
+    }
+
+    fn unconnected(&mut self, now_ns: u64) -> Unconnected {
+        self.line.open_again(now_ns)
     }
 
     fn transmit(&mut self, now_ns: u64) -> Option<Transmit<'_>> {
@@ -266,28 +355,31 @@ impl Session for BrokerSession {
 
     fn received(&mut self, now_ns: u64, bytes: &[u8], recorder: &mut Recorder<Claim>) {
         let Self { shared, line, part } = self;
-        let Line {
-            dialect,
-            out,
-            stage,
-            ..
-        } = line;
+        let mut ready = false;
+        let reopen = &mut line.reopen;
         let mut hear = |heard: Heard<'_>| match (heard, &mut *part) {
-            (Heard::Ready, _) => {
-                if *stage == Stage::Opening {
-                    *stage = Stage::Open;
-                    recorder.session_started();
-                }
-            }
+            (Heard::Ready, _) => ready = true,
             (heard, Part::Writer(writer)) => writer.heard(&heard, now_ns, shared, recorder),
-            (heard, Part::Reader(reader)) => reader.heard(&heard, now_ns, shared, recorder),
+            (heard, Part::Reader(reader)) => {
+                if let (Some(reopen), Heard::Delivered { .. }) = (reopen.as_deref_mut(), &heard) {
+                    reopen.arrived(now_ns);
+                }
+                reader.heard(&heard, now_ns, shared, recorder);
+            }
         };
-        let taken = dialect.received(bytes, out, &mut hear);
+        let taken = line.dialect.received(bytes, &mut line.out, &mut hear);
+        if ready {
+            let again = line.stage == Stage::OpeningAgain;
+            line.ready(now_ns, recorder);
+            if let (Part::Writer(writer), true) = (&mut *part, again) {
+                writer.back(now_ns);
+            }
+        }
         if let Part::Reader(reader) = part {
             reader.settle_due(now_ns, line);
         }
         if let Err(fault) = taken {
-            line.over(&fault.0, recorder);
+            self.over(now_ns, &fault.0, recorder);
         }
     }
 
@@ -301,16 +393,15 @@ impl Session for BrokerSession {
         asks.then(|| unread_max_bytes(self.shared.messages.bytes()))
     }
 
-    fn disconnected(&mut self, _now_ns: u64, how: Disconnect, recorder: &mut Recorder<Claim>) {
-        self.line.over(how.reason(), recorder);
-        self.line.out = Vec::new();
-        self.line.writing = Vec::new();
-        if let Part::Writer(writer) = &mut self.part {
-            writer.abandon();
-        }
+    fn disconnected(&mut self, now_ns: u64, how: Disconnect, recorder: &mut Recorder<Claim>) {
+        self.over(now_ns, how.reason(), recorder);
     }
 
     fn settled(&self) -> bool {
+        // After a crash nobody knows what still comes: each part of the account may be gone. So the grace is waited for.
+        if self.line.reopen.is_some() {
+            return matches!(self.line.stage, Stage::Gone | Stage::Finished);
+        }
         match &self.part {
             Part::Writer(writer) if self.line.is_open() => {
                 writer.is_done() && self.shared.nothing_is_awaited()
@@ -321,12 +412,26 @@ impl Session for BrokerSession {
     }
 
     fn finish(&mut self, now_ns: u64, recorder: &mut Recorder<Claim>) {
-        if self.line.stage == Stage::Opening && now_ns >= self.line.window.start_ns {
-            recorder.session_failed(Disconnect::TimedOut.reason());
+        match self.line.stage {
+            Stage::Opening if now_ns >= self.line.window.start_ns => {
+                recorder.session_failed(Disconnect::TimedOut.reason());
+            }
+            Stage::Lost | Stage::OpeningAgain if self.line.was_open => {
+                recorder.session_died(NOT_OPEN_AGAIN);
+            }
+            // One that was held, and that the trial came to.
+            Stage::Lost | Stage::OpeningAgain if now_ns >= self.line.window.end_ns => {
+                recorder.session_failed(NOT_OPEN_AGAIN);
+            }
+            _ => {}
         }
         let claim = match &mut self.part {
             Part::Writer(writer) => writer.claim(now_ns),
             Part::Reader(reader) => reader.claim(),
+        };
+        let claim = Claim {
+            crossing: self.line.crossing(),
+            ..claim
         };
         recorder.claims.push(claim);
         if self.line.is_open() {

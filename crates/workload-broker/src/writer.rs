@@ -32,6 +32,12 @@ pub struct Waits {
     pub flow_control_ns: u64,
     /// How often the broker asked the writers to wait.
     pub asked_to_wait: u64,
+    /// Measured messages that waited because the broker had crashed and their writer was not connected again.
+    #[serde(default)]
+    pub crash_messages: u64,
+    /// How long they waited for that, all together, in ns.
+    #[serde(default)]
+    pub crash_ns: u64,
 }
 
 impl Waits {
@@ -42,6 +48,20 @@ impl Waits {
         self.flow_control_messages += other.flow_control_messages;
         self.flow_control_ns += other.flow_control_ns;
         self.asked_to_wait += other.asked_to_wait;
+        self.crash_messages += other.crash_messages;
+        self.crash_ns += other.crash_ns;
+    }
+}
+
+impl Waits {
+    fn waited(&mut self, held: Held, waited_ns: u64) {
+        let (messages, ns) = match held {
+            Held::Window => (&mut self.window_messages, &mut self.window_ns),
+            Held::FlowControl => (&mut self.flow_control_messages, &mut self.flow_control_ns),
+            Held::Crash => (&mut self.crash_messages, &mut self.crash_ns),
+        };
+        *messages += 1;
+        *ns += waited_ns;
     }
 }
 
@@ -50,6 +70,7 @@ impl Waits {
 enum Held {
     Window,
     FlowControl,
+    Crash,
 }
 
 /// The account of one writer.
@@ -236,17 +257,7 @@ impl Writer {
             if let Some((held, until_ns)) = self.freed.filter(|_| due.measured)
                 && until_ns > due.at_ns
             {
-                let waited_ns = until_ns - due.at_ns;
-                match held {
-                    Held::Window => {
-                        self.waits.window_messages += 1;
-                        self.waits.window_ns += waited_ns;
-                    }
-                    Held::FlowControl => {
-                        self.waits.flow_control_messages += 1;
-                        self.waits.flow_control_ns += waited_ns;
-                    }
-                }
+                self.waits.waited(held, until_ns - due.at_ns);
             }
         }
         shared.await_more(awaited);
@@ -357,11 +368,21 @@ impl Writer {
         }
     }
 
-    /// The connection is gone: what was not wholly taken is not written, and nothing will be confirmed.
-    pub(crate) fn abandon(&mut self) {
+    /// The connection is gone: what was not wholly taken is not written, and nothing will be confirmed. `crashed`: lost in
+    /// the broker's crash, so that there is going to be another one.
+    pub(crate) fn abandon(&mut self, crashed: bool) {
+        if crashed {
+            self.marks.crashed();
+            self.is_blocked = false;
+        }
         self.batch.clear();
         self.further_dues.clear();
         self.unconfirmed.clear();
+    }
+
+    /// There is a connection again. What was due meanwhile waited for it.
+    pub(crate) fn back(&mut self, now_ns: u64) {
+        self.freed = Some((Held::Crash, now_ns));
     }
 
     pub(crate) fn claim(&mut self, now_ns: u64) -> Claim {
@@ -383,6 +404,7 @@ impl Writer {
             waits: self.waits,
             faults: Vec::new(),
             compared: 0,
+            crossing: None,
         }
     }
 }

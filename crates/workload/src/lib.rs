@@ -42,7 +42,9 @@ pub use companion::{Companion, CompanionSeen, Companions};
 pub use counters::Counters;
 pub use drive::{Drive, DriveError, Findings, machines, machines_with_findings};
 pub use parameter::{Choice, Fit, Kind, Parameter, Usual};
-pub use plan::{Afterwards, Demand, Job, Outcome, Plan, Row, Seen, Series, Told};
+pub use plan::{
+    Afterwards, Crash, CrashKind, Crashed, Demand, Job, Outcome, Plan, Row, Seen, Series, Told,
+};
 pub use plimsoll_host::data_folder::Data;
 pub use plimsoll_targets::manifest::{Key, Keys, Manifest, Rule, SETTINGS, Takes, Tier, VARIANT};
 pub use speaker::Speaker;

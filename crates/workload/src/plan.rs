@@ -181,10 +181,63 @@ pub trait Plan: fmt::Debug + Send + Sync {
         0
     }
 
+    /// The crash of the target that its trials have, if they have one. Only a target that Plimsoll started can be crashed.
+    fn crash(&self) -> Option<Crash> {
+        None
+    }
+
+    /// Whether the crash cuts the target's power, so that its data must be on a file system of its own.
+    fn loses_power(&self) -> bool {
+        let crash = self.crash();
+        crash.is_some_and(|crash| crash.kind == CrashKind::Power)
+    }
+
     /// What a trial showed besides its ledger and its latencies.
     fn outcome(&self, _seen: &Seen<'_>) -> Outcome {
         Outcome::default()
     }
+}
+
+/// A crash of the target in the middle of the measured window. It is then started again with the same ports and the same
+/// data. Its sessions connect again if their machines do so ([`Session::unconnected`]).
+///
+/// [`Session::unconnected`]: plimsoll_core::session::Session::unconnected
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Crash {
+    /// What it is.
+    pub kind: CrashKind,
+    /// How long the target stays away before it is started again.
+    pub pause: Duration,
+    /// How it was asked for: `--test replay`.
+    pub asked_by: &'static str,
+}
+
+impl Crash {
+    /// When it happens, in nanoseconds since the trial began; never earlier.
+    #[must_use]
+    pub fn at_ns(window: &Window) -> u64 {
+        window.start_ns + (window.end_ns - window.start_ns) / 2
+    }
+}
+
+/// What a target loses in a crash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CrashKind {
+    /// Its processes: `kill -9`. The kernel keeps what they wrote.
+    Kill,
+    /// Its processes, and what its disk had not got yet. The data is then on a file system of its own.
+    Power,
+}
+
+/// What became of a target that was crashed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Crashed {
+    /// When, in nanoseconds since the trial began.
+    pub at_ns: u64,
+    /// When it was ready again; `None` if it was not.
+    pub ready_ns: Option<u64>,
+    /// Why it did not come back, with the end of its log.
+    pub not_back: Option<String>,
 }
 
 /// What session machines have to do.
@@ -291,6 +344,8 @@ pub struct Seen<'a> {
     pub window: Window,
     /// What the target wrote in the window, and where; `None` if Plimsoll made no folder for its data.
     pub storage: Option<&'a Storage>,
+    /// What became of the target that [`Plan::crash`] asked to crash; `None` if it was not crashed.
+    pub crashed: Option<&'a Crashed>,
     /// Path and query of the URL.
     pub path: &'a str,
 }

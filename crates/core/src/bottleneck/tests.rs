@@ -367,6 +367,13 @@ fn what_fails_outright_is_named_before_all_that_follows_from_it() {
     let ended = format!("{ended}: exit status: 1");
     assert_eq!(bottleneck(&trial), Some(ended));
 
+    trial.gates[2] = Outright::TargetNotBack.gate();
+    trial
+        .ledger
+        .because("the target did not come back after the crash: nothing answered");
+    let not_back = "target died: the target did not come back after the crash: nothing answered";
+    assert_eq!(bottleneck(&trial).as_deref(), Some(not_back));
+
     trial.gates[2] = Outright::WarmUpUnanswered.gate();
     trial.ledger.frames_sent_in_all = 7;
     let unanswered = bottleneck(&trial).expect("it failed");

@@ -125,6 +125,23 @@ fn a_slope_survives_a_merge_and_is_not_written_where_it_is_unknown() {
     }
 }
 
+#[test]
+fn confirmed_frames_that_were_lost_are_added() {
+    let of = |confirmed_lost| Ledger {
+        confirmed_lost,
+        ..Ledger::default()
+    };
+    for (ours, theirs, merged) in [
+        (None, None, None),
+        (Some(3), None, Some(3)),
+        (Some(3), Some(4), Some(7)),
+    ] {
+        let mut ledger = of(ours);
+        ledger.merge(&of(theirs));
+        assert_eq!(ledger.confirmed_lost, merged, "{ours:?} {theirs:?}");
+    }
+}
+
 proptest! {
     /// Whatever a target sends, every measured frame due is answered, errored or lost, exactly once.
     #[test]

@@ -110,6 +110,19 @@ fn a_backlog_fails_when_it_grows_for_certain() {
 }
 
 #[test]
+fn what_was_confirmed_must_not_be_lost() {
+    let slo = Slo::of("kept", &[(Metric::ConfirmedLost, 0.0)]);
+    let (mut ledger, set) = good_trial();
+    let mut passes = |lost| {
+        ledger.confirmed_lost = lost;
+        slo.judge(&ledger, &set.summary())[0].pass
+    };
+    assert!(passes(Some(0)));
+    assert!(!passes(Some(1)));
+    assert!(!passes(None), "nobody knows");
+}
+
+#[test]
 fn a_target_that_never_answers_does_not_pass() {
     let gates = by_latency().judge(&Ledger::default(), &LatencySet::new().summary());
     let newest = gates

@@ -291,6 +291,20 @@ impl Child {
         })
     }
 
+    /// Kills it and everything that it started, without asking (`kill -9`), and waits until it is gone.
+    ///
+    /// # Errors
+    /// The system does not report its state.
+    pub fn kill(&mut self) -> Result<()> {
+        if self.try_ended()?.is_none() {
+            let below = self.descendants_with_start();
+            self.kill_group();
+            kill_those(&below);
+            self.wait_ended(&Stop::new())?;
+        }
+        Ok(())
+    }
+
     fn descendants_with_start(&self) -> BTreeMap<i32, Option<u64>> {
         descendants(self.pid())
             .into_iter()

@@ -7,6 +7,8 @@
 //! - `account`: what a target without HTTP says of itself;
 //! - `stage`: companion and target, started for one trial and ended after it;
 //! - `place`: where that target is reached;
+//! - `started`: its process, and how it is started once more;
+//! - `crash`: kills it in the middle of the window, if the plan asks for that;
 //! - `storage`: what it writes in the window, and what the disk below can do;
 //! - `work`: what the sessions do, by which plan of which workload;
 //! - `drive`: the engine with that work, in this process or in several;
@@ -20,6 +22,7 @@ mod account;
 mod clocks;
 pub mod conditions;
 mod cores;
+mod crash;
 mod drive;
 mod judge;
 mod memory;
@@ -29,6 +32,7 @@ pub mod processes;
 mod room;
 mod soundness;
 mod stage;
+mod started;
 mod storage;
 pub mod subject;
 pub mod timeline;
@@ -37,6 +41,7 @@ mod work;
 use std::ops::{ControlFlow, Deref};
 use std::time::Instant;
 
+use plimsoll_core::bottleneck::TARGET_NOT_BACK;
 use plimsoll_core::caveat::{Caveat, Doubt};
 use plimsoll_core::latency::LatencySet;
 use plimsoll_core::outright::Outright;
@@ -48,7 +53,7 @@ use plimsoll_host::process::Awake;
 use plimsoll_host::resources::Recorded;
 use plimsoll_host::signals::Stop;
 use plimsoll_host::timestamp;
-use plimsoll_workload::{CompanionSeen, Findings, Plan};
+use plimsoll_workload::{CompanionSeen, Crashed, Findings, Plan};
 
 use crate::error::Result;
 
@@ -119,6 +124,8 @@ struct Measured {
     memory: TargetMemory,
     /// What the target wrote in the window; `None` if it has no folder for its data.
     storage: Option<Storage>,
+    /// What became of the target, if the trial crashed it.
+    crashed: Option<Crashed>,
     soundness: Soundness,
     /// Why the trial fails, whatever its gates say.
     outright: Vec<Outright>,
@@ -168,7 +175,12 @@ pub fn run(
     };
     let mut measured = measure(&asked, &mut stage, watch, &mut second_over)?;
     measured.short_of = room.short_of;
-    if let Some(ending) = stage.target_ended()? {
+    let not_back = measured.crashed.as_ref();
+    if let Some(why) = not_back.and_then(|crashed| crashed.not_back.as_ref()) {
+        let why = format!("{TARGET_NOT_BACK}: {why}");
+        measured.report.ledger.because(&why);
+        measured.outright.insert(0, Outright::TargetNotBack);
+    } else if let Some(ending) = stage.target_ended()? {
         measured.report.ledger.because(&ending);
         measured.outright.insert(0, Outright::TargetDied);
     } else if !measured.report.interrupted && measured.outright.is_empty() {
@@ -266,17 +278,20 @@ fn measure(
     let mut storage = StorageReadings::new(conditions, stage);
     let mut over = sampling_epoch;
     let mut warm_up = WarmUp::new(&*conditions.plan, &conditions.profile);
-    let mut each_second = |second: EngineSecond| {
-        over = Instant::now();
-        watch.second_over();
-        window_stats.second_over(&second, stage);
-        memory.second_over(&second, stage);
-        storage.second_over(&second);
-        let row = timeline::so_far(rows.add(&second), |name| monitor.latest(name));
-        on_second(&row, &second.latency);
-        warm_up.second_over(&second)
-    };
-    let (report, findings) = client.drive(asked, &mut each_second)?;
+    let ((report, findings), fallen) = crash::around(asked, stage, |stage, beginning| {
+        let mut each_second = |second: EngineSecond| {
+            over = Instant::now();
+            beginning.second_over(&second);
+            watch.second_over();
+            window_stats.second_over(&second, stage);
+            memory.second_over(&second, stage);
+            storage.second_over(&second);
+            let row = timeline::so_far(rows.add(&second), |name| monitor.latest(name));
+            on_second(&row, &second.latency);
+            warm_up.second_over(&second)
+        };
+        client.drive(asked, &mut each_second)
+    })?;
     let closed = Instant::now();
     // They may halt from here on: what follows is not measured.
     let client_cpus_awake = awake.map_or(0, |awake| awake.cpus());
@@ -284,6 +299,7 @@ fn measure(
     let recorded = monitor.stop()?;
     let soundness = watch.end(conditions, stage, &report, &findings);
     let storage = storage.finish(stage.disk_probe().cloned());
+    let crashed = fallen.map(|fallen| fallen.since(report.clock.epoch()));
     let memory = memory.finish(asked, stage, closed);
     // Last, because the target works for it.
     let account = account::account(conditions, stage, &to, asked.stop);
@@ -309,6 +325,7 @@ fn measure(
         companion,
         memory,
         storage,
+        crashed,
         soundness,
         outright: warm_up
             .unanswered

@@ -4,6 +4,7 @@
 use std::net::IpAddr;
 
 use plimsoll_core::record::Tls;
+use plimsoll_host::data_folder::must_lose_power;
 use plimsoll_host::machine::{Limits, Need, preflight};
 use plimsoll_workload::Demand;
 
@@ -126,9 +127,18 @@ pub(super) fn possible(
             let data = conditions.plan.told().data;
             let place = conditions.data_place();
             data.map_or(Ok(()), |data| data.must_be_possible(place))?;
+            if conditions.plan.loses_power() {
+                must_lose_power()?;
+            }
             Ok(None)
         }
         Subject::Running { url, .. } => {
+            if let Some(crash) = conditions.plan.crash() {
+                return Err(Error::Usage(format!(
+                    "{} with --url: only a target that Plimsoll starts can be crashed; give its name instead",
+                    crash.asked_by
+                )));
+            }
             must_reach(conditions.plan.source_addresses(), url.address.ip())?;
             url.must_answer(conditions)
         }

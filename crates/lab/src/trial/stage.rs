@@ -8,19 +8,20 @@ use plimsoll_core::bottleneck::TARGET_ENDED;
 use plimsoll_core::record::{DiskProbe, FileSystem, MemoryAt, Network, NetworkMode, Target};
 use plimsoll_core::secret::Secrets;
 use plimsoll_host::data_folder::DataFolder;
-use plimsoll_host::isolation::{Cgroup, Layout, OwnNetwork, no_own_network};
-use plimsoll_host::process::{Child, Launch};
+use plimsoll_host::isolation::{Cgroup, OwnNetwork, no_own_network};
+use plimsoll_host::process::Child;
 use plimsoll_host::resources::{DEFAULT_INTERVAL, Monitor, Sampler, SocketWatch, Source, Watched};
 use plimsoll_host::signals::Stop;
 
 use plimsoll_workload::companion::{Companion, Start};
 
 use super::conditions::{BackEnd, Conditions, NetworkPlan};
-use super::place::{Place, Ports, not_reached};
+use super::crash::{Victim, keep_what_made_it_ready};
+use super::place::{Place, Ports};
+use super::started::Started;
 use super::storage::probed;
 use super::subject::{Subject, TargetUrl};
-use crate::contract;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::manifest::Manifest;
 
 const STOP_GRACE: Duration = Duration::from_secs(7);
@@ -49,15 +50,6 @@ pub(super) struct Staged {
     data: Option<DataFolder>,
     disk_probe: Option<DiskProbe>,
     network: Option<OwnNetwork>,
-}
-
-/// A target that we started.
-struct Started {
-    child: Child,
-    // Declared after the child, so that it is dropped later.
-    group: Cgroup,
-    /// Time from its start until it showed that it is ready.
-    ready_after: Duration,
 }
 
 impl Staged {
@@ -92,6 +84,7 @@ impl Staged {
                     network: network.as_ref(),
                 };
                 let started = Started::start(conditions, manifest, &at, told, &secrets, stop)?;
+                keep_what_made_it_ready(conditions, data.as_ref())?;
                 Ok(Self {
                     url: TargetUrl::at(at.load(), &conditions.plan.told().path),
                     http_host: at.http().to_string(),
@@ -237,6 +230,20 @@ impl Staged {
         self.data.as_ref().and_then(DataFolder::file_system)
     }
 
+    /// Hands the target that we started, and its data, to who crashes it; `None` if we started none.
+    pub(super) fn hand_over(&mut self) -> Option<Victim> {
+        let started = self.started.take()?;
+        let data = self.data.take();
+        Some(Victim { started, data })
+    }
+
+    /// Takes both back.
+    pub(super) fn take_back(&mut self, victim: Victim) {
+        let Victim { started, data } = victim;
+        self.started = Some(started);
+        self.data = data;
+    }
+
     /// How a target that we started ended by itself, if it did.
     pub(super) fn target_ended(&mut self) -> Result<Option<String>> {
         let Some(started) = &mut self.started else {
@@ -257,64 +264,6 @@ impl Staged {
             companion.stop()?;
         }
         Ok(self.data.take().map_or(Ok(()), DataFolder::remove)?)
-    }
-}
-
-impl Started {
-    fn start(
-        conditions: &Conditions,
-        manifest: &Manifest,
-        at: &Place<'_>,
-        told: Vec<(String, String)>,
-        secrets: &Secrets,
-        stop: &Stop,
-    ) -> Result<Self> {
-        if let Some(port) = at.taken() {
-            return Err(Error::Usage(format!(
-                "port {port} is taken; free it or run again"
-            )));
-        }
-        let group = Cgroup::create(
-            &conditions.placement,
-            conditions.quota_period_us,
-            &Layout::of_this_machine(),
-        );
-        let log = conditions.log_folder.join(format!("{}.log", manifest.name));
-        let mut launch = Launch::new(
-            &manifest.name,
-            &manifest.run.command,
-            manifest.folder(),
-            &log,
-        );
-        launch.env_remove = contract::variables(conditions.plan.workload());
-        launch.env = told;
-        launch.cpus = Some(conditions.placement.target_cpus.clone());
-        launch.secrets = secrets.clone();
-        launch.stop_signal = manifest.run.stop_signal;
-        launch.network = at.network.map(OwnNetwork::namespace);
-        let mut child = launch.start(Some(&group))?;
-        let ready = at.ready(&*conditions.plan);
-        let mut listens_inside = 0;
-        let timeout = manifest.start_timeout();
-        let ready_after = child.wait_ready_unless(&ready, timeout, stop, &mut || {
-            listens_inside += u32::from(at.listens_inside(&ready));
-            // Not the first time: it may have begun to listen between the two looks.
-            (listens_inside > 2).then(|| not_reached(&manifest.name))
-        })?;
-        Ok(Self {
-            child,
-            group,
-            ready_after,
-        })
-    }
-
-    fn source(&self) -> Source {
-        let view = self.group.view();
-        if view.is_empty() {
-            Source::Tree(self.child.pid())
-        } else {
-            Source::Group(view.clone())
-        }
     }
 }
 
@@ -344,7 +293,12 @@ fn companion(
 /// A fresh folder for the target's data, if its plan asks for one.
 fn data_folder(conditions: &Conditions) -> Result<Option<DataFolder>> {
     let data = conditions.plan.told().data;
-    let made = data.map(|data| DataFolder::make(&data, conditions.data_place()));
+    let make = if conditions.plan.loses_power() {
+        DataFolder::make_in_image
+    } else {
+        DataFolder::make
+    };
+    let made = data.map(|data| make(&data, conditions.data_place()));
     Ok(made.transpose()?)
 }
 

@@ -74,7 +74,7 @@ pub(super) fn spread_over_addresses(
 }
 
 /// Refuses what turns one trial into several measurements, for commands that search or compare: a series of plans, and
-/// what runs after a trial.
+/// what runs after a trial. Refuses a crash too: what a target carries and costs is not measured over one.
 pub(crate) fn must_be_one_load(plan: &dyn Plan, what: &str) -> Result<(), Failure> {
     if let Some(series) = plan.series()? {
         return Err(Failure::Usage(format!(
@@ -85,6 +85,12 @@ pub(crate) fn must_be_one_load(plan: &dyn Plan, what: &str) -> Result<(), Failur
     if let Some(asked_by) = plan.decides_nothing() {
         return Err(Failure::Usage(format!(
             "{asked_by} is a closed loop, which every target keeps up with; {what} a load by the clock. Run it with `plimsoll run` to see how fast the target is"
+        )));
+    }
+    if let Some(crash) = plan.crash() {
+        return Err(Failure::Usage(format!(
+            "{} crashes the target, so its load line and its costs say nothing; use `plimsoll run` with --sessions",
+            crash.asked_by
         )));
     }
     match plan.afterwards() {

@@ -1,6 +1,8 @@
 //! Workload `broker`, with the real command over real sockets. The broker is `targets/broker/lying-broker`, which is
 //! honest unless `FAULT` names a fault. What needs no socket is in the tests of `workload-broker`.
 
+mod crash;
+
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -353,7 +355,7 @@ fn targets_with_unlike_guarantees_are_not_compared() {
 #[test]
 fn bad_input_is_one_line_with_the_remedy() {
     for (line, told) in [
-        ("--level durable", "it has ephemeral"),
+        ("--level speculative", "it has ephemeral, durable, memory"),
         ("--confirm 0", "--confirm"),
         ("--message-bytes 39", "--message-bytes"),
         ("--burst-on-ms 5", "give both"),

@@ -46,6 +46,8 @@ enum Asked {
     Coordinator,
     /// Where the group is.
     Offsets,
+    /// Where the partitions end, which is no further than a group can be.
+    Latest,
     Fetch,
     Commit,
 }
@@ -170,7 +172,8 @@ impl State {
             Some(Asked::Greeting) => self.greeted(answer, out),
             Some(Asked::Ends) => self.ends(answer, out, heard),
             Some(Asked::Coordinator) => self.coordinator(answer, out),
-            Some(Asked::Offsets) => self.offsets(answer, out, heard),
+            Some(Asked::Offsets) => self.offsets(answer, out),
+            Some(Asked::Latest) => self.latest(answer, heard),
             Some(Asked::Fetch) => self.fetched(answer, heard),
             Some(Asked::Commit) => self.committed(answer, heard),
             None => Err(kafka(format_args!("an answer to nothing"))),
@@ -201,9 +204,13 @@ impl State {
             Reading::Shared { .. } => End::Earliest,
             Reading::Every => End::Latest,
         };
+        self.list_offsets(end, out);
+        self.open.push_back(Asked::Ends);
+    }
+
+    fn list_offsets(&mut self, end: End, out: &mut Vec<u8>) {
         let partitions = self.parts.iter().map(|part| part.index);
         put_list_offsets(out, self.numbers.ask(), &self.topic, end, partitions);
-        self.open.push_back(Asked::Ends);
     }
 
     fn ends(
@@ -212,7 +219,7 @@ impl State {
         out: &mut Vec<u8>,
         heard: &mut dyn FnMut(Heard<'_>),
     ) -> Result<(), Fault> {
-        let error = self.read_offsets(LIST_OFFSETS, answer)?;
+        let error = self.read_offsets(LIST_OFFSETS, answer, u64::max)?;
         if errors::is_partition_coming(error) {
             self.ask_ends(out);
         } else if error != errors::NONE {
@@ -252,26 +259,37 @@ impl State {
         self.open.push_back(Asked::Offsets);
     }
 
-    fn offsets(
-        &mut self,
-        answer: &[u8],
-        out: &mut Vec<u8>,
-        heard: &mut dyn FnMut(Heard<'_>),
-    ) -> Result<(), Fault> {
-        let error = self.read_offsets(OFFSET_FETCH, answer)?;
+    fn offsets(&mut self, answer: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
+        let error = self.read_offsets(OFFSET_FETCH, answer, u64::max)?;
         if errors::is_coordinator_coming(error) {
             self.ask_offsets(out);
         } else if error != errors::NONE {
             return Err(failed(OFFSET_FETCH, error));
         } else {
-            self.ready(heard);
+            self.list_offsets(End::Latest, out);
+            self.open.push_back(Asked::Latest);
         }
         Ok(())
     }
 
-    /// Reads where partitions begin, end or go on, and returns the first error. A group that has committed nothing has -1,
-    /// and begins where the partition does.
-    fn read_offsets(&mut self, api: Api, answer: &[u8]) -> Result<i16, Fault> {
+    /// After a power cut, a partition may end before what its group has committed. New messages get those offsets again.
+    fn latest(&mut self, answer: &[u8], heard: &mut dyn FnMut(Heard<'_>)) -> Result<(), Fault> {
+        match self.read_offsets(LIST_OFFSETS, answer, u64::min)? {
+            errors::NONE => self.ready(heard),
+            error => return Err(failed(LIST_OFFSETS, error)),
+        }
+        Ok(())
+    }
+
+    /// Reads where partitions begin, end or go on, and returns the first error. `which` of two offsets counts: of what is
+    /// known so far, and of what the answer says. A group that has committed nothing has -1, and begins where the
+    /// partition does.
+    fn read_offsets(
+        &mut self,
+        api: Api,
+        answer: &[u8],
+        which: fn(u64, u64) -> u64,
+    ) -> Result<i16, Fault> {
         let parts = &mut self.parts;
         let (mut first, mut count) = (errors::NONE, 0);
         let read = read_partitions(api, answer, &self.topic, |said| {
@@ -283,7 +301,7 @@ impl State {
             if said.error == errors::NONE
                 && let Ok(offset) = u64::try_from(said.offset)
             {
-                part.next = part.next.max(offset);
+                part.next = which(part.next, offset);
                 (part.settled, part.committed) = (part.next, part.next);
             }
             Ok(())

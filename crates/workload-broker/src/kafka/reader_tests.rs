@@ -112,6 +112,19 @@ fn a_reader_begins_where_its_group_is() {
 }
 
 #[test]
+fn a_group_beyond_the_end_of_a_partition_goes_on_with_what_comes_next() {
+    let mut toy = Toy::default();
+    publish(&mut toy, 0, &["one", "two"]);
+    // A power cut took what the group had read.
+    toy.committed.insert(0, 5);
+    let mut peer = reader(&mut toy, shared(0, 1), 8);
+    publish(&mut toy, 0, &["three"]);
+    let events = peer.talk(&mut toy).unwrap();
+    assert_eq!(bodies(&events), [b"three"]);
+    assert_eq!(handles(&events), [2]);
+}
+
+#[test]
 fn each_reader_of_a_stream_gets_everything_from_its_beginning_on() {
     let mut toy = Toy::default();
     writer(&mut toy, 0, false);
@@ -161,8 +174,8 @@ fn a_commit_that_fails_is_an_error_and_is_made_up_for() {
 fn answer(body: &[u8]) -> Result<Vec<Event>, Fault> {
     let mut toy = Toy::default();
     let mut peer = reader(&mut toy, shared(0, 1), 8);
-    // The Fetch is the request behind the greeting, the ends, the coordinator and the offsets.
-    toy.say(peer.line, &framed(6, body));
+    // The Fetch is the request behind the greeting, the ends, the coordinator, the offsets and the ends again.
+    toy.say(peer.line, &framed(7, body));
     peer.talk(&mut toy)
 }
 

@@ -39,6 +39,8 @@ fn load() -> BrokerLoad {
         bursts: None,
         preload: 0,
         slow_ms: 0,
+        crash: None,
+        holds_readers: false,
     }
 }
 

@@ -264,31 +264,33 @@ impl Delivery {
 }
 
 /// The sets of one writer, word by word, for the messages of a span.
-struct Sets<'a> {
+pub(super) struct Sets<'a> {
     writer: &'a WriterMarks,
     range: Range<u64>,
 }
 
 impl<'a> Sets<'a> {
-    fn of(writer: &'a WriterMarks, span: Span) -> Self {
-        Self {
-            writer,
-            range: match span {
-                Span::Measured => writer.measured.clone(),
-                Span::InAll => 0..writer.due,
-            },
-        }
+    pub(super) fn of(writer: &'a WriterMarks, span: Span) -> Self {
+        let range = match span {
+            Span::Measured => writer.measured.clone(),
+            Span::InAll => 0..writer.due,
+        };
+        Self::within(writer, range)
     }
 
-    fn count(&self, word: impl Fn(usize) -> u64) -> u64 {
+    pub(super) fn within(writer: &'a WriterMarks, range: Range<u64>) -> Self {
+        Self { writer, range }
+    }
+
+    pub(super) fn count(&self, word: impl Fn(usize) -> u64) -> u64 {
         count_where(&self.range, word)
     }
 
-    fn written(&self, at: usize) -> u64 {
+    pub(super) fn written(&self, at: usize) -> u64 {
         self.writer.written.word(at)
     }
 
-    fn confirmed(&self, at: usize) -> u64 {
+    pub(super) fn confirmed(&self, at: usize) -> u64 {
         self.writer.confirmed.word(at)
     }
 
@@ -297,11 +299,11 @@ impl<'a> Sets<'a> {
         self.writer.refused.word(at) & !self.confirmed(at)
     }
 
-    fn unanswered(&self, at: usize) -> u64 {
+    pub(super) fn unanswered(&self, at: usize) -> u64 {
         !(self.confirmed(at) | self.writer.refused.word(at))
     }
 
-    fn from<'r>(&self, reader: &'r ReaderMarks) -> Option<&'r FromWriter> {
+    pub(super) fn from<'r>(&self, reader: &'r ReaderMarks) -> Option<&'r FromWriter> {
         reader.from.get(usize::try_from(self.writer.writer).ok()?)
     }
 }

@@ -46,6 +46,8 @@ struct ConsumerConfig<'a> {
     ack_policy: &'a str,
     replay_policy: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    ack_wait: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     max_ack_pending: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     inactive_threshold: Option<u64>,
@@ -99,11 +101,16 @@ pub(super) fn create_consumer(
         ..ConsumerConfig::default()
     };
     let config = match reading {
-        Reading::Shared { unsettled_max, .. } => ConsumerConfig {
+        Reading::Shared {
+            unsettled_max,
+            ack_wait_ns,
+            ..
+        } => ConsumerConfig {
             durable_name: Some(name),
             // A queue allows no other. On a stream, readers come before writers, so that it is the same as "new".
             deliver_policy: "all",
             ack_policy: "explicit",
+            ack_wait: *ack_wait_ns,
             max_ack_pending: Some(*unsettled_max),
             ..common
         },

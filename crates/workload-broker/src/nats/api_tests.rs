@@ -57,6 +57,7 @@ fn a_shared_consumer_is_durable_and_wants_acknowledgements() {
     let reading = Reading::Shared {
         consumer: "readers".to_owned(),
         unsettled_max: 512,
+        ack_wait_ns: Some(2_000_000_000),
     };
     let setup = setup(Shape::Queue, Keeping::File);
     let (line, body) =
@@ -67,7 +68,7 @@ fn a_shared_consumer_is_durable_and_wants_acknowledgements() {
     );
     let expected = json!({"stream_name": "S", "action": "create", "config": {
         "name": "readers", "durable_name": "readers", "deliver_policy": "all", "ack_policy": "explicit",
-        "replay_policy": "instant", "max_ack_pending": 512, "num_replicas": 1}});
+        "replay_policy": "instant", "ack_wait": 2_000_000_000_u64, "max_ack_pending": 512, "num_replicas": 1}});
     assert_eq!(body, expected);
 }
 

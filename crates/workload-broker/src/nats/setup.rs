@@ -48,6 +48,9 @@ pub enum Reading {
         consumer: String,
         /// How many messages of this consumer may be open, at all its readers together (`max_ack_pending`).
         unsettled_max: u32,
+        /// After how long a message that was delivered and not settled is delivered again, in nanoseconds; `None`: as the
+        /// server does by itself, after 30 s.
+        ack_wait_ns: Option<u64>,
     },
     /// From an ordered consumer of its own, which begins with the next message and wants no acknowledgement.
     Ordered,
@@ -105,6 +108,7 @@ impl Reading {
             Self::Shared {
                 consumer,
                 unsettled_max,
+                ..
             } => {
                 check_name("consumer", consumer)?;
                 check_number("the number of open messages", *unsettled_max)

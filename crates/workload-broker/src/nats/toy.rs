@@ -329,6 +329,7 @@ pub(super) fn shared(unsettled_max: u32) -> Reading {
     Reading::Shared {
         consumer: "readers".to_owned(),
         unsettled_max,
+        ack_wait_ns: None,
     }
 }
 

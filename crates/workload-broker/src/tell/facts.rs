@@ -229,7 +229,7 @@ pub(super) fn messages_in_a_line(broker: &BrokerRecord) -> String {
 /// Why messages waited, and what the broker held.
 pub(super) fn backlog(broker: &BrokerRecord) -> Vec<(String, String)> {
     let waits = &broker.waits;
-    vec![
+    let mut rows = vec![
         (
             "waited for the confirm window".to_owned(),
             waited(waits.window_messages, waits.window_ns),
@@ -259,7 +259,15 @@ pub(super) fn backlog(broker: &BrokerRecord) -> Vec<(String, String)> {
             "the disk, by a probe before the trial".to_owned(),
             probe(broker),
         ),
-    ]
+    ];
+    if waits.crash_messages > 0 {
+        let waited = waited(waits.crash_messages, waits.crash_ns);
+        rows.insert(
+            2,
+            ("waited for a connection after the crash".to_owned(), waited),
+        );
+    }
+    rows
 }
 
 /// `ext4: 1,234 flushes per second, p50 0.8 ms, p99 2 ms; 512 MB/s`.

@@ -3,8 +3,10 @@
 //!
 //! - `facts`: the same in words;
 //! - `table`: trials of one test side by side;
-//! - `repeats`: the trials of each load as one row.
+//! - `repeats`: the trials of each load as one row;
+//! - `crash`: what the crash of test `replay` did.
 
+mod crash;
 mod facts;
 mod repeats;
 mod table;
@@ -103,6 +105,13 @@ fn section(trial: &Trial, record: &BrokerRecord) -> Section {
     blocks.push(Table::of_facts(facts::MESSAGES, messages).hooked("messages"));
     let backlog = facts::backlog(record);
     blocks.push(Table::of_facts("Waits and backlog", backlog).hooked("backlog"));
+    if let Some(replay) = &record.replay {
+        blocks.push(Table::of_facts(crash::CAPTION, crash::facts(replay)).hooked("crash"));
+        blocks.note(crash::NOTE);
+        if replay.is_lower_bound {
+            blocks.note(crash::LOWER_BOUND);
+        }
+    }
     Section::new("messages", "Messages", blocks)
 }
 
@@ -117,12 +126,15 @@ fn in_lines(trial: &Trial, record: &BrokerRecord) -> Vec<Fact> {
     } else {
         Fact::new("rates", facts::rates_in_a_line(record))
     };
-    vec![
+    let mut lines = vec![
         Fact::new("promised", facts::guarantee(trial, record)),
         Fact::new("sent", facts::sent(trial, record)),
         rates,
         Fact::new("messages", facts::messages_in_a_line(record)),
         Fact::new("backlog", facts::backlog_in_a_line(record)),
         Fact::new("in a word", facts::word(record)),
-    ]
+    ];
+    let crash = crash::in_a_line(record);
+    lines.extend(crash.map(|told| Fact::new("crash", told)));
+    lines
 }

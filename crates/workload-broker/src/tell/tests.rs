@@ -62,6 +62,7 @@ fn record() -> BrokerRecord {
         closed_loop: None,
         faults: Vec::new(),
         compared: 78,
+        replay: None,
     }
 }
 

@@ -28,10 +28,11 @@ pub enum Kind {
     Swap,
     Sink,
     Grow,
+    NoSync,
 }
 
 /// Every fault: its name, and the variables that it reads.
-const KINDS: [(Kind, &str, &[&str]); 10] = [
+const KINDS: [(Kind, &str, &[&str]); 11] = [
     (Kind::None, "none", &[]),
     (Kind::Stall, "stall", &["STOP_MS", "EVERY_MS"]),
     (Kind::LateConfirm, "late_confirm", &["DELAY_MS"]),
@@ -42,6 +43,7 @@ const KINDS: [(Kind, &str, &[&str]); 10] = [
     (Kind::Swap, "swap", &["AFTER", "EVERY", "COUNT"]),
     (Kind::Sink, "sink", &[]),
     (Kind::Grow, "grow", &["GROW_MIB"]),
+    (Kind::NoSync, "no_sync", &[]),
 ];
 
 /// The variables that faults read.
@@ -123,6 +125,7 @@ impl Faults {
             Kind::Double => format!("delivers twice {}", struck()),
             Kind::Swap => format!("delivers behind their successors {}", struck()),
             Kind::Sink => "confirms everything and keeps nothing".to_owned(),
+            Kind::NoSync => "says that messages are on disk, and never asks the disk".to_owned(),
             Kind::Grow => format!("holds {} MiB for nothing", self.ballast.len() >> 20),
         })
     }
@@ -150,6 +153,10 @@ impl Conduct for Faults {
 
     fn keeps(&self) -> bool {
         self.kind != Kind::Sink
+    }
+
+    fn syncs(&self) -> bool {
+        self.kind != Kind::NoSync
     }
 
     fn confirm_late_ns(&self) -> u64 {
@@ -214,7 +221,8 @@ mod tests {
     fn an_honest_broker_does_nothing_wrong() {
         let mut faults = read(&[]).expect("good");
         assert_eq!((acts("none", 3), faults.about()), (Vec::new(), None));
-        assert!(faults.keeps() && faults.goes_on(100, 99, 0));
+        assert!(faults.keeps() && faults.syncs() && faults.goes_on(100, 99, 0));
+        assert!(!read(&[("FAULT", "no_sync")]).expect("good").syncs());
         assert_eq!((faults.confirm_late_ns(), faults.tick(), faults.pause(u64::MAX)), (0, None, None));
     }
 

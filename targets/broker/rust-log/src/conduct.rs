@@ -40,6 +40,11 @@ pub trait Conduct: 'static {
         true
     }
 
+    /// Whether the disk is asked to keep what is written. Otherwise the broker only says that it was.
+    fn syncs(&self) -> bool {
+        true
+    }
+
     /// How long a confirmation waits, in nanoseconds, when it is due.
     fn confirm_late_ns(&self) -> u64 {
         0

@@ -62,6 +62,7 @@ pub(super) fn judge(
         window: conditions.profile.window(),
         path: &stage.url.path,
         storage: measured.storage.as_ref(),
+        crashed: measured.crashed.as_ref(),
     });
     let showed = Showed {
         measured: &measured,

@@ -149,7 +149,8 @@ impl<D: Disk, C: Conduct> Broker<D, C> {
 
     /// What must reach the disk now, unless a flush is running: then ask again when it has ended.
     pub fn flush(&mut self) -> Option<Flush<D>> {
-        self.log.flush(self.disk_wanted > self.log.flushed())
+        let flush = self.log.flush(self.disk_wanted > self.log.flushed());
+        if self.conduct.syncs() { flush } else { flush.map(Flush::without_sync) }
     }
 
     /// A flush has ended; [`Broker::finish_turn`] must follow.

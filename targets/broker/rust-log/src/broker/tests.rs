@@ -294,6 +294,36 @@ fn a_liar_does_what_its_conduct_says_and_no_more() {
     assert_eq!(rig.got(0).len(), 16);
 }
 
+/// A broker that says that the disk has its messages, and never asked the disk.
+#[derive(Debug)]
+struct NeverSyncs;
+
+impl Conduct for NeverSyncs {
+    fn syncs(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn without_a_sync_a_power_cut_loses_what_was_confirmed_and_a_kill_does_not() {
+    let mut rig = Rig::with(MemoryDisk::default(), SETTINGS, NeverSyncs);
+    rig.client(0);
+    rig.declare_queue(0);
+    rig.publish(0, "q", 7, b"x");
+    rig.turn();
+    assert_eq!(rig.got(0), [], "not before the flush that it pretends");
+    rig.flush();
+    assert!(matches!(rig.got(0)[..], [Got::Confirmed { request: 7, .. }]));
+    for (disk, left) in [(rig.disk.after_kill(), 1), (rig.disk.after_power_cut(0), 0)] {
+        let mut rig = Rig::on(disk);
+        rig.client(0);
+        rig.declare_queue(0);
+        rig.subscribe(0, 10, false);
+        rig.turn();
+        assert_eq!(rig.delivered(0).len(), left);
+    }
+}
+
 proptest! {
     /// After a power cut at any time, each message that was confirmed and not settled is delivered, unharmed.
     #[test]

@@ -118,7 +118,7 @@ fn a_power_cut_loses_what_was_never_synced_and_nothing_else() {
 fn a_broker_that_does_not_come_back_fails_by_name_with_the_end_of_its_log() {
     let program = built_lying_broker().display();
     let line = format!(
-        "[ ! -e $DATA_DIR/once ] || {{ echo the log is torn >&2; exit 9; }}; touch $DATA_DIR/once; QUEUE_TIER=cache exec {program}"
+        "[ ! -e $DATA_DIR/once ] || {{ echo the log is torn >&2; exit 9; }}; touch $DATA_DIR/once; exec {program}"
     );
     let manifest = format!(
         r#"name = "once"

@@ -310,45 +310,6 @@ fn a_set_is_told_with_median_and_range() {
     assert!(rows[0].contains("1,000"), "{told}");
 }
 
-/// Several processes drive the writers and readers when one has too few descriptors for all.
-#[test]
-fn the_account_of_two_client_processes_is_that_of_one() {
-    built_lying_broker();
-    // So few messages that two processes on one core do not make each other late.
-    let trial_of = |files: u32| {
-        let ended = undisturbed_beside_another(|| {
-            let slo = gates();
-            let line = format!(
-                "run lying-broker --workload broker --level ephemeral --slo {slo} --sessions 500 {PHASES} --writers 24 --readers 24"
-            );
-            let words: Vec<&str> = line.split_whitespace().collect();
-            let call = Plimsoll::after(&format!("ulimit -n {files}"), &words);
-            call.env("FAULT", "drop")
-                .env("AFTER", "700")
-                .env("EVERY", "100")
-                .env("COUNT", "7")
-        })?;
-        ended.expect_code(1);
-        Some(expect_sound(&ended))
-    };
-    let (one, two) = (conclusive!(trial_of(1_024)), conclusive!(trial_of(300)));
-    for path in [
-        "offered",
-        "published",
-        "confirmed",
-        "delivery.lost",
-        "delivery.duplicated",
-    ] {
-        assert_eq!(count(&one, path), count(&two, path), "{path}");
-    }
-    assert_eq!(count(&two, "delivery.lost"), 7);
-    for name in ["frames_due", "frames_answered", "frames_lost"] {
-        assert_eq!(one.ledger(name), two.ledger(name), "{name}");
-    }
-    assert!(one.at("client.processes").is_null());
-    assert!(two.number("client.processes") >= 2.0);
-}
-
 /// At level `async` Fibril has a message in the page cache when it confirms it, NATS in memory.
 #[test]
 fn targets_with_unlike_guarantees_are_not_compared() {

@@ -25,7 +25,7 @@ use crate::session::{BrokerSession, Claim, Shared};
 use crate::writer::{Waits, Writer};
 
 /// How long the readers of test `drain` may take to connect.
-const OPENING_MAX_NS: u64 = 5 * plimsoll_core::profile::NS_PER_S;
+const OPENING_MAX_NS: u64 = 5 * NS_PER_S;
 
 /// How long after the crash readers begin that are held until then: it comes a few milliseconds after its time.
 const HELD_NS: u64 = 50 * NS_PER_MS;

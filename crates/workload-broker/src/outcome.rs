@@ -175,8 +175,8 @@ fn figures(found: &Found, seen: &Seen<'_>) -> Figures {
         let histogram = report.latency.histogram(series);
         histogram.len() - histogram.count_between(0, LATE_US)
     };
-    let by_broker = |messages: u64| found.replayed.as_ref().map_or(messages, |_| 0);
     let replayed = found.replayed.as_ref();
+    let by_broker = |messages: u64| replayed.map_or(messages, |_| 0);
     let open_missing = replayed.map_or(0, |replayed| replayed.crossed.open_missing);
     Figures {
         offered: tally.offered,
@@ -189,7 +189,7 @@ fn figures(found: &Found, seen: &Seen<'_>) -> Figures {
             broker: by_broker(late(Series::SendWait)),
         },
         missing: delivery.map(|of| of.missing.saturating_sub(open_missing)),
-        lost: match &found.replayed {
+        lost: match replayed {
             Some(_) => found.confirmed_lost,
             None => delivery.map(|of| of.lost),
         },

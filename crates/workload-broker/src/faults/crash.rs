@@ -48,6 +48,16 @@ fn rig() -> Rig {
     rig
 }
 
+fn machines(rig: &Rig) -> Connections {
+    let nowhere = plimsoll_core::session::Endpoint {
+        host: String::new(),
+        path: String::new(),
+        headers: Vec::new(),
+    };
+    let links = Links::new(&rig.load, &told(nowhere, 7, None), 2).unwrap();
+    Connections::new(&rig.load, links, 7, rig.rate, &rig.profile).unwrap()
+}
+
 /// Sessions of a trial and whether each has a connection.
 struct Lines {
     sessions: Vec<BrokerSession>,
@@ -107,13 +117,7 @@ fn crossed(mut queue: Queue, away_ns: u64) -> Shown {
     let rig = rig();
     let window = rig.profile.window();
     let crash_ns = Crash::at_ns(&window);
-    let nowhere = plimsoll_core::session::Endpoint {
-        host: String::new(),
-        path: String::new(),
-        headers: Vec::new(),
-    };
-    let links = Links::new(&rig.load, &told(nowhere, 7, None), 2).unwrap();
-    let machines = Connections::new(&rig.load, links, 7, rig.rate, &rig.profile).unwrap();
+    let machines = machines(&rig);
     let mut lines = Lines::of(&rig, &machines, crash_ns);
     let (mut recorder, mut wire) = (Recorder::default(), Wire::default());
     (0..4).for_each(|id| wire.send(0, id, b'R', 0, b""));
@@ -244,13 +248,7 @@ fn a_connection_that_does_not_come_back_died() {
 #[test]
 fn a_connection_that_ends_before_the_crash_is_not_opened_again() {
     let rig = rig();
-    let nowhere = plimsoll_core::session::Endpoint {
-        host: String::new(),
-        path: String::new(),
-        headers: Vec::new(),
-    };
-    let links = Links::new(&rig.load, &told(nowhere, 7, None), 2).unwrap();
-    let machines = Connections::new(&rig.load, links, 7, rig.rate, &rig.profile).unwrap();
+    let machines = machines(&rig);
     let crash_ns = Crash::at_ns(&rig.profile.window());
     let mut lines = Lines::of(&rig, &machines, crash_ns);
     let mut recorder = Recorder::default();

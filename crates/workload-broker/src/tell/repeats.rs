@@ -3,7 +3,7 @@
 use plimsoll_core::record::{LoadUnit, Trial, Verdict};
 use plimsoll_core::stats::median;
 use plimsoll_document::words::{self, UNKNOWN, count, number, us};
-use plimsoll_document::{Column, Detail, Table};
+use plimsoll_document::{Cells, Table};
 
 use crate::word::{Percentile, Word};
 
@@ -75,59 +75,43 @@ pub(super) fn table(rows: &[Row<'_>]) -> Option<Table> {
     if loads.iter().all(|of| of.0.len() == 1) {
         return None;
     }
-    let heads = COLUMNS.map(|(head, brief, _)| {
-        let column = Column::new(head);
-        if brief {
-            column
-        } else {
-            column.only(Detail::Full)
-        }
-    });
-    let table = Table {
-        caption: format!("{}: median and range", caption(rows)),
-        hook: "repeats-table",
-        columns: heads.into(),
-        ..Table::default()
-    };
-    let cells =
-        |of: &Repeats<'_, '_>| -> Vec<String> { COLUMNS.map(|(_, _, value)| value(of)).into() };
-    Some(table.with_rows(loads.iter().map(cells)))
+    let caption = format!("{}: median and range", caption(rows));
+    Some(Table::of_cells(caption, &columns(), &loads).hooked("repeats-table"))
 }
 
 /// The trials of one load, at least one.
 struct Repeats<'a, 'b>(Vec<&'b Row<'a>>);
 
-/// A column: its name, whether a terminal shows it too, and its cell.
-type OfLoad = (&'static str, bool, fn(&Repeats<'_, '_>) -> String);
-
-const COLUMNS: [OfLoad; 13] = [
-    (">bytes", false, |of| of.parameter("message_bytes")),
-    (">window", false, |of| of.parameter("confirm")),
-    (">writers", false, |of| count(of.0[0].broker.writers.into())),
-    (">readers", false, |of| count(of.0[0].broker.readers.into())),
-    (">load", true, |of| count(of.trial().sessions.into())),
-    (">trials", true, |of| of.trials()),
-    (">published/s", false, |of| {
-        of.range(|row| Some(row.broker.published_per_s), number)
-    }),
-    (">delivered/s", true, |of| {
-        of.range(|row| row.delivered_per_s(), number)
-    }),
-    (">confirm p99", true, |of| {
-        of.range(|row| row.confirmed()?.p99_ms, number)
-    }),
-    (">deliver p99", true, |of| {
-        of.range(|row| deliver_p99(row).map(|p99| p99.ms), number)
-    }),
-    (">CPU/message", true, |of| {
-        of.range(
-            |row| facts::cpu_us_per_message(row.trial(), &row.broker),
-            us,
-        )
-    }),
-    ("word", true, |of| of.word()),
-    ("verdict", true, |of| of.verdict()),
-];
+fn columns<'a, 'b>() -> Vec<Cells<Repeats<'a, 'b>>> {
+    vec![
+        Cells::new(">bytes", false, |of| of.parameter("message_bytes")),
+        Cells::new(">window", false, |of| of.parameter("confirm")),
+        Cells::new(">writers", false, |of| count(of.0[0].broker.writers.into())),
+        Cells::new(">readers", false, |of| count(of.0[0].broker.readers.into())),
+        Cells::new(">load", true, |of| count(of.trial().sessions.into())),
+        Cells::new(">trials", true, |of| of.trials()),
+        Cells::new(">published/s", false, |of| {
+            of.range(|row| Some(row.broker.published_per_s), number)
+        }),
+        Cells::new(">delivered/s", true, |of| {
+            of.range(|row| row.delivered_per_s(), number)
+        }),
+        Cells::new(">confirm p99", true, |of| {
+            of.range(|row| row.confirmed()?.p99_ms, number)
+        }),
+        Cells::new(">deliver p99", true, |of| {
+            of.range(|row| deliver_p99(row).map(|p99| p99.ms), number)
+        }),
+        Cells::new(">CPU/message", true, |of| {
+            of.range(
+                |row| facts::cpu_us_per_message(row.trial(), &row.broker),
+                us,
+            )
+        }),
+        Cells::new("word", true, |of| of.word()),
+        Cells::new("verdict", true, |of| of.verdict()),
+    ]
+}
 
 impl Repeats<'_, '_> {
     fn trial(&self) -> &Trial {

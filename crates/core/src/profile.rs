@@ -171,6 +171,16 @@ impl Window {
     pub fn contains(&self, due_ns: u64) -> bool {
         (self.start_ns..self.end_ns).contains(&due_ns)
     }
+
+    /// What so many in the measured window are per second.
+    #[must_use]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a profile lasts hours, and counts stay far below 2^53"
+    )]
+    pub fn per_second(&self, count: u64) -> f64 {
+        count as f64 / ((self.end_ns - self.start_ns) as f64 / NS_PER_S as f64)
+    }
 }
 
 /// Converts seconds to whole nanoseconds; negative and non-finite values become zero.

@@ -1,6 +1,6 @@
 //! What a trial shows besides its ledger and its latencies.
 
-use plimsoll_core::profile::{NS_PER_S, Window};
+use plimsoll_core::profile::Window;
 use plimsoll_core::record::Sections;
 use plimsoll_engine::Report;
 use plimsoll_workload::{Outcome, Seen};
@@ -14,14 +14,14 @@ use crate::record::{HttpClosedLoop, HttpConnections, HttpOutcome, HttpRecord, SE
 /// What the trial showed.
 pub(crate) fn outcome(load: &HttpLoad, seen: &Seen<'_>) -> Outcome {
     let found = Found::of(seen.findings);
-    let seconds = seconds(seen.window);
+    let per_second = |count| seen.window.per_second(count);
     let counts = found.counts;
     let ledger = &seen.report.ledger;
     let record = HttpRecord {
         request: load.request(seen.path),
-        offered_per_s: per_second(ledger.frames_due, seconds),
-        achieved_per_s: per_second(counts.written_in_window, seconds),
-        completed_per_s: per_second(counts.answered_in_window, seconds),
+        offered_per_s: per_second(ledger.frames_due),
+        achieved_per_s: per_second(counts.written_in_window),
+        completed_per_s: per_second(counts.answered_in_window),
         found_all_busy: counts.found_all_busy,
         outcomes: outcomes(seen.report),
         connections: HttpConnections {
@@ -35,7 +35,7 @@ pub(crate) fn outcome(load: &HttpLoad, seen: &Seen<'_>) -> Outcome {
         bytes_per_answer: share(ledger.bytes_received, ledger.frames_answered_in_all),
         closed_loop: seen
             .afterwards
-            .map(|found| closed_loop(&Found::of(found), seconds)),
+            .map(|found| closed_loop(&Found::of(found), &seen.window)),
     };
     let unchecked = counts.bodies_unchecked > 0;
     Outcome {
@@ -45,10 +45,10 @@ pub(crate) fn outcome(load: &HttpLoad, seen: &Seen<'_>) -> Outcome {
     }
 }
 
-fn closed_loop(found: &Found, seconds: f64) -> HttpClosedLoop {
+fn closed_loop(found: &Found, window: &Window) -> HttpClosedLoop {
     let from_write = found.from_write.clone().unwrap_or_default();
     HttpClosedLoop {
-        completed_per_s: per_second(found.counts.answered_in_window, seconds),
+        completed_per_s: window.per_second(found.counts.answered_in_window),
         p50_ms: from_write.p50_ms,
         p99_ms: from_write.p99_ms,
         max_ms: from_write.max_ms,
@@ -69,19 +69,6 @@ fn outcomes(report: &Report) -> Vec<HttpOutcome> {
         .collect();
     all.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
     all
-}
-
-#[expect(clippy::cast_precision_loss, reason = "nanoseconds of a window")]
-fn seconds(window: Window) -> f64 {
-    (window.end_ns - window.start_ns) as f64 / NS_PER_S as f64
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "counts far below 2^53 in any trial"
-)]
-fn per_second(count: u64, seconds: f64) -> f64 {
-    count as f64 / seconds
 }
 
 #[expect(

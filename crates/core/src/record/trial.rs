@@ -154,6 +154,20 @@ pub struct Trial {
     pub further_slos: Vec<SloVerdict>,
 }
 
+impl Trial {
+    /// A parameter of the workload that is a whole number; `None` if it has no meaning for the trial.
+    #[must_use]
+    pub fn whole_parameter(&self, name: &str) -> Option<u64> {
+        self.parameters.get(name)?.as_u64()
+    }
+
+    /// A parameter of the workload that is a word; `None` if it has no meaning for the trial.
+    #[must_use]
+    pub fn word_parameter(&self, name: &str) -> Option<&str> {
+        self.parameters.get(name)?.as_str()
+    }
+}
+
 /// A trial's verdict by one SLO of several.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SloVerdict {

@@ -31,12 +31,12 @@ pub(super) fn guarantee(trial: &Trial, broker: &BrokerRecord) -> String {
 /// What was sent, and by whom: `of 1,024 B from 2 writers to 2 readers, at most 1,024 unconfirmed each`.
 pub(super) fn sent(trial: &Trial, broker: &BrokerRecord) -> String {
     let mut told = String::new();
-    if let Some(bytes) = whole(trial, "message_bytes") {
+    if let Some(bytes) = trial.whole_parameter("message_bytes") {
         told = format!("of {} B ", count(bytes));
     }
     told += &format!("from {}", counted(broker.writers.into(), "writer"));
     if broker.readers > 0 {
-        let each = if text(trial, "test") == Some("fanout") {
+        let each = if trial.word_parameter("test") == Some("fanout") {
             "each of "
         } else {
             ""
@@ -46,7 +46,7 @@ pub(super) fn sent(trial: &Trial, broker: &BrokerRecord) -> String {
     let unconfirmed = trial.parameters.get("unconfirmed");
     if unconfirmed.and_then(serde_json::Value::as_bool) == Some(true) {
         told += ", unconfirmed";
-    } else if let Some(window) = whole(trial, "confirm") {
+    } else if let Some(window) = trial.whole_parameter("confirm") {
         told += &format!(", at most {} of a writer unconfirmed", count(window));
     }
     told
@@ -332,16 +332,6 @@ pub(super) fn beside(word: Word, storage_bound: Option<bool>) -> String {
     let bound = storage_bound == Some(true);
     let bound = if bound { ", storage bound" } else { "" };
     format!("{}{bound}", word.text())
-}
-
-/// A parameter that is a whole number.
-pub(super) fn whole(trial: &Trial, name: &str) -> Option<u64> {
-    trial.parameters.get(name)?.as_u64()
-}
-
-/// A parameter that is a word.
-pub(super) fn text<'a>(trial: &'a Trial, name: &str) -> Option<&'a str> {
-    trial.parameters.get(name)?.as_str()
 }
 
 /// A value in words, or the mark for one that is unknown.

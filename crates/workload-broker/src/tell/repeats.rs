@@ -119,7 +119,7 @@ impl Repeats<'_, '_> {
     }
 
     fn parameter(&self, name: &str) -> String {
-        known(facts::whole(self.trial(), name), count)
+        known(self.trial().whole_parameter(name), count)
     }
 
     /// How many there are, and how many of them are valid.

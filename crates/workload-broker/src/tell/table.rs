@@ -61,7 +61,7 @@ pub(super) fn groups<'a>(trials: &'a [Named<'a>]) -> Vec<Vec<Row<'a>>> {
     }
     for group in &mut groups {
         group.sort_by_key(|row| {
-            let whole = |name| facts::whole(row.trial(), name);
+            let whole = |name| row.trial().whole_parameter(name);
             (
                 whole("message_bytes"),
                 whole("confirm"),
@@ -81,7 +81,7 @@ impl Row<'_> {
 
     /// What all rows of a table have in common.
     fn kind(&self) -> [String; 3] {
-        let word = |name| plain(facts::text(self.trial(), name).unwrap_or(UNKNOWN));
+        let word = |name| plain(self.trial().word_parameter(name).unwrap_or(UNKNOWN));
         [target(&self.trial().target), word("test"), word("level")]
     }
 
@@ -123,10 +123,10 @@ fn columns<'a>() -> Vec<Cells<Row<'a>>> {
             known(row.broker.guarantee, |promised| promised.to_string())
         }),
         Cells::new(">bytes", false, |row| {
-            known(facts::whole(row.trial(), "message_bytes"), count)
+            known(row.trial().whole_parameter("message_bytes"), count)
         }),
         Cells::new(">window", false, |row| {
-            known(facts::whole(row.trial(), "confirm"), count)
+            known(row.trial().whole_parameter("confirm"), count)
         }),
         Cells::new(">writers", false, |row| count(row.broker.writers.into())),
         Cells::new(">readers", false, |row| count(row.broker.readers.into())),

@@ -24,11 +24,11 @@ pub(super) const CLOSED_LOOP_NOTE: &str = "In the closed loop each connection as
 pub(super) fn asked(trial: &Trial, http: &HttpRecord) -> String {
     let request = plain(&http.request);
     let connections = connections_of(trial).map(|number| counted(number, "connection"));
-    let h2 = word(trial, "protocol") == Some("h2c");
-    let streams = whole(trial, "streams").filter(|_| h2);
+    let h2 = trial.word_parameter("protocol") == Some("h2c");
+    let streams = trial.whole_parameter("streams").filter(|_| h2);
     let streams =
         streams.map(|streams| format!(" of h2c with {} at once", counted(streams, "stream")));
-    match (word(trial, "test"), connections) {
+    match (trial.word_parameter("test"), connections) {
         (_, None) => request,
         (Some("connect"), Some(connections)) => {
             format!("{request}, a connection for each, at most {connections} at once")
@@ -42,9 +42,11 @@ pub(super) fn asked(trial: &Trial, http: &HttpRecord) -> String {
 /// The same with all that a user can choose: `GET / on 100 connections, browser headers, Poisson arrivals`.
 pub(super) fn conditions(trial: &Trial, http: &HttpRecord) -> String {
     let mut told = vec![asked(trial, http)];
-    let posted = whole(trial, "body_bytes").filter(|_| word(trial, "test") == Some("post"));
+    let posted = trial
+        .whole_parameter("body_bytes")
+        .filter(|_| trial.word_parameter("test") == Some("post"));
     told.extend(posted.map(|bytes| format!("bodies of {} B", count(bytes))));
-    let is = |name: &str, value: &str| word(trial, name) == Some(value);
+    let is = |name: &str, value: &str| trial.word_parameter(name) == Some(value);
     let flag = |name: &str| {
         trial
             .parameters
@@ -63,7 +65,7 @@ pub(super) fn conditions(trial: &Trial, http: &HttpRecord) -> String {
             .filter(|(chosen, _)| *chosen)
             .map(|(_, words)| (*words).to_owned()),
     );
-    let warm_up = whole(trial, "warm_up_rate");
+    let warm_up = trial.whole_parameter("warm_up_rate");
     told.extend(
         warm_up.map(|rate| format!("{} a second in the warm-up", counted(rate, "request"))),
     );
@@ -237,15 +239,5 @@ pub(super) fn closed_loop_in_a_line(http: &HttpRecord) -> Option<String> {
 
 /// The connections that share the load.
 pub(super) fn connections_of(trial: &Trial) -> Option<u64> {
-    whole(trial, "connections")
-}
-
-/// A parameter that is a whole number.
-pub(super) fn whole(trial: &Trial, name: &str) -> Option<u64> {
-    trial.parameters.get(name)?.as_u64()
-}
-
-/// A parameter that is a word.
-pub(super) fn word<'a>(trial: &'a Trial, name: &str) -> Option<&'a str> {
-    trial.parameters.get(name)?.as_str()
+    trial.whole_parameter("connections")
 }

@@ -48,7 +48,7 @@ pub(super) fn groups<'a>(trials: &'a [Named<'a>]) -> Vec<Vec<Row<'a>>> {
     for group in &mut groups {
         group.sort_by_key(|row| {
             let trial = row.trial();
-            let bytes = facts::whole(trial, "body_bytes");
+            let bytes = trial.whole_parameter("body_bytes");
             (bytes, facts::connections_of(trial), trial.sessions)
         });
     }
@@ -62,7 +62,7 @@ impl Row<'_> {
 
     /// What all rows of a table have in common.
     fn kind(&self) -> [String; 3] {
-        let word = |name| plain(facts::word(self.trial(), name).unwrap_or(UNKNOWN));
+        let word = |name| plain(self.trial().word_parameter(name).unwrap_or(UNKNOWN));
         [target(&self.trial().target), word("test"), word("protocol")]
     }
 

@@ -29,11 +29,17 @@ const ACCOUNTS_DIFFER: f64 = 0.1;
 #[must_use]
 pub fn beyond_charged(resources: &TargetResources) -> Option<String> {
     let beyond = resources.beyond_charged()?;
-    let sum_us = beyond.others_us + beyond.packets_and_wake_ups_us;
+    let writes_us = beyond.kernel_writes_us;
+    let sum_us = beyond.others_us + writes_us + beyond.packets_and_wake_ups_us;
+    let writes = if writes_us > 0.0 {
+        format!("{} for what the kernel wrote to disk, ", us(writes_us))
+    } else {
+        String::new()
+    };
     let differ = sum_us > ACCOUNTS_DIFFER * resources.cpu_us_per_session_second?;
     differ.then(|| {
         format!(
-            "{} more for packets and wake-ups, {} for other programs",
+            "{} more for packets and wake-ups, {writes}{} for other programs",
             us(beyond.packets_and_wake_ups_us),
             us(beyond.others_us)
         )

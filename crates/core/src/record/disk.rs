@@ -76,6 +76,9 @@ pub struct Storage {
     pub device_written_bytes: Option<u64>,
     /// Flush requests that the device completed, for whomever; `null` if nobody counts them.
     pub device_flushes: Option<u64>,
+    /// CPU time of the kernel's threads that write to disks, on all CPUs and for whomever; `null` if they are not visible.
+    #[serde(default)]
+    pub kernel_cpu_us: Option<u64>,
     /// What the disk can do, measured once before the first trial; `null` if it could not be measured.
     pub probe: Option<DiskProbe>,
 }

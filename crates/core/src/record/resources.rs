@@ -82,9 +82,13 @@ pub struct TargetResources {
     #[serde(default)]
     pub receive_wait_share: Option<f64>,
     /// CPU time of other programs on the target's CPUs, as a share of all the time of these CPUs; `null` if it is
-    /// unknown on which CPUs the target runs.
+    /// unknown on which CPUs the target runs. What the kernel wrote to disks for a target with data is not in it.
     #[serde(default)]
     pub others_cpu_share: Option<f64>,
+    /// CPU time that the kernel took at most on the target's CPUs to write to disks, as the same share; `null` for a
+    /// target without data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_writes_cpu_share: Option<f64>,
     /// Where these numbers come from: `cgroup v1`, `cgroup v2` or `process tree`.
     pub source: String,
     /// Average number of busy CPUs.
@@ -148,6 +152,8 @@ pub struct MemoryAt {
 pub struct BeyondCharged {
     /// Threads of other programs.
     pub others_us: f64,
+    /// What the kernel wrote to disks, at most.
+    pub kernel_writes_us: f64,
     /// The rest: packets that came while no thread ran, and the transitions into and out of idle.
     pub packets_and_wake_ups_us: f64,
 }
@@ -161,12 +167,17 @@ impl TargetResources {
             .zip(self.core_us_per_session_second)?;
         // If the target has whole CPUs to itself, both shares refer to the same time.
         let others_share = self.others_cpu_share.filter(|_| self.cpu_share > 0.0);
-        let others_us = others_share.unwrap_or(0.0) / self.cpu_share.max(1e-9) * charged_us;
         let beyond_us = core_us - charged_us;
-        let others_us = others_us.min(beyond_us).max(0.0);
+        let part_us = |share: Option<f64>, at_most_us: f64| {
+            let us = share.unwrap_or(0.0) / self.cpu_share.max(1e-9) * charged_us;
+            us.min(at_most_us).max(0.0)
+        };
+        let others_us = part_us(others_share, beyond_us);
+        let kernel_writes_us = part_us(self.kernel_writes_cpu_share, beyond_us - others_us);
         Some(BeyondCharged {
             others_us,
-            packets_and_wake_ups_us: beyond_us - others_us,
+            kernel_writes_us,
+            packets_and_wake_ups_us: beyond_us - others_us - kernel_writes_us,
         })
     }
 }
@@ -251,6 +262,10 @@ mod tests {
         let beyond = used.beyond_charged().expect("both are known");
         assert!((beyond.others_us - 10.0).abs() < 1e-9, "{beyond:?}");
         assert!((beyond.packets_and_wake_ups_us - 90.0).abs() < 1e-9);
+        used.kernel_writes_cpu_share = Some(0.04);
+        let beyond = used.beyond_charged().expect("both are known");
+        assert!((beyond.kernel_writes_us - 20.0).abs() < 1e-9, "{beyond:?}");
+        assert!((beyond.packets_and_wake_ups_us - 70.0).abs() < 1e-9);
         used.others_cpu_share = Some(0.9);
         let beyond = used.beyond_charged().expect("both are known");
         assert_eq!(beyond.packets_and_wake_ups_us, 0.0, "no more than there is");

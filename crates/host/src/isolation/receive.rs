@@ -4,6 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
+use crate::process::kernel::kernel_threads;
+
 use super::cpus::CpuList;
 use super::network::{CARDS, ip};
 use super::offloads;
@@ -93,20 +95,6 @@ pub(crate) fn threads() -> Vec<(u32, PathBuf)> {
     threads
         .map(|(cpu, pid)| (*cpu, PathBuf::from(format!("/proc/{pid}"))))
         .collect()
-}
-
-/// The kernel threads whose names begin with `prefix`, each with its process ID.
-fn kernel_threads(prefix: &str) -> Vec<(String, i32)> {
-    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let is_one = |path: PathBuf| {
-        let name = std::fs::read_to_string(path.join("comm")).ok()?;
-        // A program may take such a name, but only kernel threads have no command line.
-        let is_it =
-            name.starts_with(prefix) && std::fs::read(path.join("cmdline")).ok()?.is_empty();
-        let pid = path.file_name()?.to_str()?.parse().ok()?;
-        is_it.then(|| (name.trim().to_owned(), pid))
-    };
-    processes.filter_map(|entry| is_one(entry.path())).collect()
 }
 
 /// The form in which the kernel takes a set of CPUs: hexadecimal words of 32 bits, highest first.

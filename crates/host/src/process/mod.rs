@@ -10,12 +10,14 @@
 //! ports  a free port, and whether one is taken
 //! stop_signal  the signal that asks a process to stop
 //! tree   the descendants of a process
+//! kernel the threads of the kernel itself
 //! awake  processes that keep CPUs from halting
 //! ```
 
 mod awake;
 mod cap;
 mod child;
+pub mod kernel;
 mod log;
 mod ports;
 mod ready;

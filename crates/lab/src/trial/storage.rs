@@ -8,6 +8,7 @@ use std::time::Instant;
 use plimsoll_core::record::{BlockDevice, DiskProbe, FileSystem, Storage};
 use plimsoll_engine::EngineSecond;
 use plimsoll_host::disk::{DeviceCounters, probe};
+use plimsoll_host::process::kernel::writers_cpu_us;
 use plimsoll_host::resources::{ProcessIo, Written};
 use plimsoll_host::signals::Stop;
 
@@ -28,6 +29,7 @@ struct Reading {
     at: Instant,
     device: Option<DeviceCounters>,
     target: Option<Written>,
+    kernel_cpu_us: Option<u64>,
 }
 
 impl StorageReadings {
@@ -66,6 +68,7 @@ impl StorageReadings {
         let device = last.device.zip(first.device);
         let device = device.and_then(|(last, first)| last.since(&first));
         let target = last.target.zip(first.target);
+        let kernel_cpu_us = last.kernel_cpu_us.zip(first.kernel_cpu_us);
         Some(Storage {
             file_system: self.file_system?,
             seconds: (last.at - first.at).as_secs_f64(),
@@ -73,6 +76,7 @@ impl StorageReadings {
                 .map(|(last, first)| last.storage_bytes.saturating_sub(first.storage_bytes)),
             device_written_bytes: device.map(|device| device.written_bytes()),
             device_flushes: device.and_then(|device| device.flushes).map(|of| of.count),
+            kernel_cpu_us: kernel_cpu_us.map(|(last, first)| last.saturating_sub(first)),
             probe,
         })
     }
@@ -83,6 +87,7 @@ impl StorageReadings {
             at: Instant::now(),
             device: device.and_then(|device| DeviceCounters::read(device).ok()),
             target: self.writes.as_mut().and_then(|writes| writes.read().ok()),
+            kernel_cpu_us: writers_cpu_us(),
         })
     }
 }

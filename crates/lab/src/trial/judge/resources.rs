@@ -94,7 +94,17 @@ fn receive_wait_share(conditions: &Conditions, measured: &Measured) -> Option<f6
     machine(conditions, measured)?.receive_wait_share(|cpu| cpus.contains(cpu))
 }
 
-/// What other programs used of the time of the target's CPUs, as a share.
+/// What the kernel took at most of the time of the target's CPUs to write to disks, as a share. Its threads run where they
+/// like, and the disks are everybody's.
+fn kernel_writes_cpu_share(measured: &Measured) -> Option<f64> {
+    let cpus = measured.soundness.target_cpus.as_ref()?;
+    let storage = measured.storage.as_ref()?;
+    let share = float(storage.kernel_cpu_us?) / 1e6 / storage.seconds / cpus.vcpu();
+    Some(share.clamp(0.0, 1.0))
+}
+
+/// What other programs used of the time of the target's CPUs, as a share. The kernel's writing to disks is the target's own
+/// doing, if it has data.
 fn others_cpu_share(conditions: &Conditions, measured: &Measured) -> Option<f64> {
     let cpus = measured.soundness.target_cpus.as_ref()?;
     let passed = machine(conditions, measured)?;
@@ -103,7 +113,8 @@ fn others_cpu_share(conditions: &Conditions, measured: &Measured) -> Option<f64>
     // Over exactly the same time.
     let target = measured.recorded.series.get(TARGET)?;
     let used = target.between(passed.from_ns, passed.to_ns)?;
-    Some((all - used.share_of(cpus.vcpu())).clamp(0.0, 1.0))
+    let writes = kernel_writes_cpu_share(measured).unwrap_or(0.0);
+    Some((all - used.share_of(cpus.vcpu()) - writes).clamp(0.0, 1.0))
 }
 
 pub(super) fn target(
@@ -147,6 +158,7 @@ pub(super) fn target(
         run_queue_wait_share: usage.runqueue_wait_share,
         receive_wait_share: receive_wait_share(conditions, measured),
         others_cpu_share: others_cpu_share(conditions, measured),
+        kernel_writes_cpu_share: kernel_writes_cpu_share(measured),
         source: stage.source_name().unwrap_or("unknown").to_owned(),
         cpus_busy: Some(usage.cpus_busy),
         voluntary_switches_per_s: usage.voluntary_switches_per_s,

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Repeats the measurements of docs/stt/findings.md and docs/http/findings.md. Every figure there is from a folder that this
-# script creates below results/findings (or the given folder).
+# Repeats the measurements of docs/stt/findings.md, docs/http/findings.md and docs/broker/findings.md. Every figure there
+# is from a folder that this script creates below results/findings (or the given folder).
 #
-#   sh scripts/findings.sh                    all questions, about two hours on a quiet machine
+#   sh scripts/findings.sh                    all questions, about four hours on a quiet machine
 #   sh scripts/findings.sh pace nodelay       only these
 #   TARGETS="go-nethttp ts-bun" sh scripts/findings.sh pace overload     only these targets
 #   OUT=somewhere sh scripts/findings.sh …
@@ -10,6 +10,7 @@
 #
 # Questions: limit pace free-threading workers nodelay bursts beam overload
 # of http:   loop-or-thread pollers warm-up jit connections pacing closed-loop
+# of broker: crash load-lines tiers windows stream-readers
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -198,14 +199,84 @@ closed_loop() {
     done
 }
 
-[ $# -gt 0 ] || set -- loop-or-thread pollers warm-up jit connections pacing closed-loop limit pace free-threading workers nodelay bursts beam overload
+# A trial of broker, or a set of them.
+broker="--workload broker --vcpu 1"
+short="--ramp 1 --warm-up 2 --measured 5"
+
+# messages NAME TARGET FLAGS…: a run of broker.
+messages() {
+    name=$1 target=$2
+    shift 2
+    # shellcheck disable=SC2086  # words
+    "$plimsoll" run "$target" $broker "$@" --out "$out/$name" || true
+}
+
+# What a confirmation is worth: no reader reads before the crash, so the broker holds all that it confirmed.
+crash() {
+    for kind in kill power; do
+        for pair in \
+            nats:durable nats:ephemeral nats:async nats:memory \
+            redis:durable redis:ephemeral redis:memory \
+            valkey:durable valkey:ephemeral valkey:memory \
+            rabbitmq:durable rabbitmq:speculative rabbitmq:memory rabbitmq:stream \
+            kafka:durable kafka:ephemeral \
+            rust-log:durable rust-log:speculative rust-log:ephemeral rust-log:memory; do
+            target=${pair%:*}
+            case $target in kafka | rabbitmq) grace=30 ;; *) grace=10 ;; esac
+            # Each reader of a stream gets every message.
+            case $pair in *:stream) readers=1 ;; *) readers=2 ;; esac
+            messages crash "$target" --level "${pair#*:}" --test replay --crash "$kind" --hold-readers --readers $readers --sessions 1000 --grace $grace
+        done
+        # MQTT keeps nothing for a subscriber that never came.
+        messages crash mosquitto --level memory --test replay --crash "$kind" --sessions 1000
+    done
+}
+
+# The load line of each broker that has the level.
+load_lines() {
+    for level in durable ephemeral; do
+        # shellcheck disable=SC2086  # words
+        "$plimsoll" find --all $broker $short --level "$level" --confirm 1024 --time-budget 2 --out "$out/load-lines-$level" || true
+    done
+    # shellcheck disable=SC2086  # words
+    "$plimsoll" find mosquitto $broker $short --level memory --confirm 1024 --time-budget 2 --out "$out/load-line-mosquitto" || true
+}
+
+# What durability costs on one disk: the probe of the disk is in each record.
+tiers() {
+    for pair in nats:durable nats:ephemeral nats:memory valkey:durable valkey:ephemeral valkey:memory \
+        rabbitmq:durable rabbitmq:memory rust-log:durable rust-log:ephemeral rust-log:memory; do
+        # shellcheck disable=SC2086  # words
+        messages tiers "${pair%:*}" $short --set tiers --level "${pair#*:}"
+    done
+}
+
+# Rates up to the knee and past it, and four windows at one rate.
+windows() {
+    for target in nats rust-log; do
+        # shellcheck disable=SC2086  # words
+        messages "windows-$target" "$target" $short --set confirmed --level durable
+    done
+}
+
+# A stream to 1 to 256 readers.
+stream_readers() {
+    for target in nats rust-log; do
+        # shellcheck disable=SC2086  # words
+        messages "stream-readers-$target" "$target" $short --set fanout --level ephemeral
+    done
+}
+
+[ $# -gt 0 ] || set -- crash load-lines tiers windows stream-readers loop-or-thread pollers warm-up jit connections pacing closed-loop limit pace free-threading workers nodelay bursts beam overload
 for question in "$@"; do
     case $question in
-        limit | pace | workers | nodelay | bursts | beam | overload | pollers | jit | connections | pacing) "$question" ;;
+        limit | pace | workers | nodelay | bursts | beam | overload | pollers | jit | connections | pacing | crash | tiers | windows) "$question" ;;
         free-threading) free_threading ;;
         loop-or-thread) loop_or_thread ;;
         warm-up) warm_up ;;
         closed-loop) closed_loop ;;
+        load-lines) load_lines ;;
+        stream-readers) stream_readers ;;
         *) echo "findings: no question $question" >&2; exit 2 ;;
     esac
 done

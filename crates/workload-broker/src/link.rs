@@ -216,7 +216,8 @@ impl Links {
         config.confirms = self.load.window.is_some();
         config.prefetch = u16::try_from(self.load.prefetch).unwrap_or(u16::MAX);
         config.offset = match self.load.test {
-            Test::Drain => Offset::First,
+            // A reader that comes late, or again after a crash, must not miss what was published meanwhile.
+            Test::Drain | Test::Replay => Offset::First,
             _ => Offset::Next,
         };
         if let Some(login) = &self.login {

@@ -2,15 +2,14 @@
 
 use plimsoll_core::caveat::Caveat;
 use plimsoll_core::latency::Series;
-use plimsoll_core::profile::{NS_PER_S, Window};
 use plimsoll_core::record::{Sections, Storage};
 use plimsoll_document::words::{count, percent};
 use plimsoll_engine::Unread;
 use plimsoll_workload::{Outcome, Seen};
 
-use crate::load::BrokerLoad;
+use crate::dialect::Shape;
+use crate::load::{BrokerLoad, Spoken};
 use crate::machines::Found;
-use crate::marks::Tally;
 use crate::record::{BrokerFault, BrokerRecord, SECTION};
 use crate::replay::Replay;
 use crate::session::unread_max_bytes;
@@ -25,7 +24,8 @@ const LATE_US: u64 = 10_000;
 /// What the trial showed.
 pub(crate) fn outcome(load: &BrokerLoad, seen: &Seen<'_>) -> Outcome {
     let found = Found::of(seen.findings);
-    let seconds = seconds(seen.window);
+    let per_second = |count| seen.window.per_second(count);
+    let published_per_s = per_second(found.tally.published);
     let tally = &found.tally;
     let delivery = tally.delivery.as_ref();
     let per_reader = delivery.and_then(|delivery| delivery.least_and_most());
@@ -39,21 +39,21 @@ pub(crate) fn outcome(load: &BrokerLoad, seen: &Seen<'_>) -> Outcome {
         guarantee: load.guarantee(),
         writers: load.writers,
         readers: u32::try_from(readers).unwrap_or(u32::MAX),
-        offered_per_s: per_second(tally.offered, seconds),
-        published_per_s: per_second(tally.published, seconds),
-        confirmed_per_s: per_second(tally.confirmed_in_window, seconds),
-        delivered_per_s: delivery.map(|of| per_second(of.arrived_in_window, seconds)),
+        offered_per_s: per_second(tally.offered),
+        published_per_s,
+        confirmed_per_s: per_second(tally.confirmed_in_window),
+        delivered_per_s: delivery.map(|of| per_second(of.arrived_in_window)),
         delivered_per_reader_per_s: per_reader
-            .map(|(least, most)| [per_second(least, seconds), per_second(most, seconds)]),
+            .map(|(least, most)| [per_second(least), per_second(most)]),
         messages: tally.clone(),
         waits: found.waits,
         backlog_slope: found.slope,
         backlog: found.backlog.clone(),
         depth_at_end: depth(seen),
         storage: storage.cloned(),
-        written_per_payload_byte: written_per_byte(load, tally, seconds, storage),
-        flushes_per_1000: flushes_per_1000(tally, seconds, storage),
-        judged: figures(&found, seen).judged(),
+        written_per_payload_byte: written_per_byte(load, published_per_s, storage),
+        flushes_per_1000: flushes_per_1000(published_per_s, storage),
+        judged: figures(load, &found, seen).judged(),
         closed_loop: found.closed_loop,
         faults: found
             .faults
@@ -81,6 +81,12 @@ fn depth(seen: &Seen<'_>) -> Option<u64> {
     seen.account
         .get(MESSAGES)
         .and_then(serde_json::Value::as_u64)
+}
+
+/// What the queue still held at the end. A stream keeps what was delivered, and what mosquitto counts is not the queue alone.
+fn held(load: &BrokerLoad, seen: &Seen<'_>) -> Option<u64> {
+    let counts_queue = load.shape() == Shape::Queue && load.spoken != Some(Spoken::Mqtt);
+    depth(seen).filter(|_| counts_queue)
 }
 
 /// What makes the trial say nothing about the broker.
@@ -165,7 +171,7 @@ fn over_a_crash(load: &BrokerLoad, storage: &Storage) -> Storage {
 
 /// The figures from which the trial's word follows. Over a crash, what was open then is not missing, and what was late
 /// was late by our doing.
-fn figures(found: &Found, seen: &Seen<'_>) -> Figures {
+fn figures(load: &BrokerLoad, found: &Found, seen: &Seen<'_>) -> Figures {
     let report = seen.report;
     let tally = &found.tally;
     let delivery = tally.delivery.as_ref();
@@ -193,18 +199,15 @@ fn figures(found: &Found, seen: &Seen<'_>) -> Figures {
             Some(_) => found.confirmed_lost,
             None => delivery.map(|of| of.lost),
         },
+        held: held(load, seen),
         slope: found.slope,
         storage: seen.storage.and_then(used),
     }
 }
 
 /// Messages that were published while the storage was watched.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "counts far below 2^53 in any trial"
-)]
-fn published_in(tally: &Tally, seconds: f64, storage: &Storage) -> Option<f64> {
-    let published = tally.published as f64 / seconds * storage.seconds;
+fn published_in(published_per_s: f64, storage: &Storage) -> Option<f64> {
+    let published = published_per_s * storage.seconds;
     (published > 0.0).then_some(published)
 }
 
@@ -214,12 +217,11 @@ fn published_in(tally: &Tally, seconds: f64, storage: &Storage) -> Option<f64> {
 )]
 fn written_per_byte(
     load: &BrokerLoad,
-    tally: &Tally,
-    seconds: f64,
+    published_per_s: f64,
     storage: Option<&Storage>,
 ) -> Option<f64> {
     let storage = storage?;
-    let payload = published_in(tally, seconds, storage)? * load.message_bytes as f64;
+    let payload = published_in(published_per_s, storage)? * load.message_bytes as f64;
     Some(storage.target_written_bytes? as f64 / payload)
 }
 
@@ -227,9 +229,9 @@ fn written_per_byte(
     clippy::cast_precision_loss,
     reason = "counts far below 2^53 in any trial"
 )]
-fn flushes_per_1000(tally: &Tally, seconds: f64, storage: Option<&Storage>) -> Option<f64> {
+fn flushes_per_1000(published_per_s: f64, storage: Option<&Storage>) -> Option<f64> {
     let storage = storage?;
-    let published = published_in(tally, seconds, storage)?;
+    let published = published_in(published_per_s, storage)?;
     Some(storage.device_flushes? as f64 * 1e3 / published)
 }
 
@@ -247,19 +249,6 @@ fn used(storage: &Storage) -> Option<Used> {
         probe_bytes_per_s: probe.sequential_mb_per_s * 1e6,
         probe_flushes_per_s: probe.device_flushes_per_s.unwrap_or(probe.flushes_per_s),
     })
-}
-
-#[expect(clippy::cast_precision_loss, reason = "nanoseconds of a window")]
-fn seconds(window: Window) -> f64 {
-    (window.end_ns - window.start_ns) as f64 / NS_PER_S as f64
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "counts far below 2^53 in any trial"
-)]
-fn per_second(count: u64, seconds: f64) -> f64 {
-    count as f64 / seconds
 }
 
 #[cfg(test)]

@@ -100,6 +100,13 @@ impl Plan for BrokerPlan {
                 "--hold-readers: in MQTT a message without a subscriber goes nowhere; leave the flag out",
             ));
         }
+        let is_stream = manifest.property("dialect") == Some("amqp") && self.load.level == "stream";
+        let is_queue = !matches!(self.load.test, Test::Fanout | Test::Publish);
+        if is_stream && is_queue && self.load.readers > 1 {
+            return Err(Refusal::new(
+                "--level stream: each reader of a RabbitMQ stream gets every message, so it is no queue; use --test fanout or publish, or --readers 1",
+            ));
+        }
         manifest::settled(manifest, &self.load.level)
     }
 

@@ -126,6 +126,9 @@ pub struct Figures {
     pub missing: Option<u64>,
     /// Of those, confirmed.
     pub lost: Option<u64>,
+    /// What the broker still holds at the end, by its own count; `None` if that is unknown. What may be among it is late, and
+    /// neither missing nor lost: the backlog shows it.
+    pub held: Option<u64>,
     /// How the backlog changed; in a stream that of the worst reader.
     pub slope: Option<BacklogSlope>,
     /// Writes and flushes; `None` if they were not observed.
@@ -170,14 +173,19 @@ impl Figures {
     /// Whether the rule of a word holds; `None` if a figure that it needs is unknown.
     fn holds(&self, word: Word) -> Option<bool> {
         match word {
-            Word::Lost => self.lost.map(|lost| lost > 0),
-            Word::Missing => self.missing.map(|missing| missing > 0),
+            Word::Lost => self.lost.map(|lost| self.is_gone(lost)),
+            Word::Missing => self.missing.map(|missing| self.is_gone(missing)),
             Word::ClientMissedTarget => Some(self.client_missed()),
             Word::BrokerMissedTarget => Some(self.target_missed() && !self.client_missed()),
             Word::Backlog => self.slope.map(|slope| slope.grows()),
             Word::Knee => Some(false),
             Word::Clean => Some(true),
         }
+    }
+
+    /// Whether so many messages that did not come are more than the broker may still hold.
+    fn is_gone(&self, messages: u64) -> bool {
+        messages > self.held.unwrap_or(0)
     }
 
     /// Whether too little was published, or too much of it late, by whomever.
@@ -286,6 +294,7 @@ mod tests {
             late: Blame::default(),
             missing: Some(0),
             lost: Some(0),
+            held: None,
             slope: Some(slope(-5.0, 0.0, 5.0)),
             storage: None,
         }
@@ -324,6 +333,21 @@ mod tests {
         for word in OF_A_TRIAL {
             assert_eq!(spoilt(clean(), word).judged().word, word);
         }
+    }
+
+    /// A broker that is too slow to drain in the grace has lost nothing.
+    #[test]
+    fn what_the_broker_still_holds_is_late_and_not_lost() {
+        let mut figures = Figures {
+            missing: Some(12_000),
+            lost: Some(12_000),
+            held: Some(12_000),
+            slope: Some(slope(5.1, 10.0, 15.0)),
+            ..clean()
+        };
+        assert_eq!(word(&figures), "backlog");
+        figures.held = Some(11_999);
+        assert_eq!(word(&figures), "lost");
     }
 
     #[test]

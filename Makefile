@@ -1,6 +1,7 @@
 # make bench     the load line of rust-axum on this machine, quickly
 # make test      formatters, linters, unit, property and end-to-end tests, and the tests of the targets that changed
 # make test-all  the same with the tests of all targets, and the release; writes to targets/tested.txt what passed
+# make test-targets  the tests of the targets that changed, alone; writes what passed to the same file
 # make build     the command, at target/release/plimsoll
 # make release   binaries, manual pages and completions in one archive, at target/dist
 #
@@ -14,7 +15,7 @@ BENCH_VCPU = 0.25
 # Where rustup puts cargo: a shell that was started before Rust was installed does not have it in its path.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: build bench test test-all calibrate release tools
+.PHONY: build bench test test-all test-targets calibrate release tools
 
 build: tools
 	cargo build --release --locked -p plimsoll -p plimsoll-inference
@@ -33,6 +34,10 @@ test:
 test-all:
 	@sh scripts/install-tools.sh test
 	sh scripts/test.sh all
+
+test-targets:
+	@sh scripts/install-tools.sh test
+	sh scripts/test.sh targets
 
 release: tools
 	sh scripts/release.sh

@@ -2,15 +2,18 @@
 # Everything that must hold: formatters and linters (warnings are errors), unit and property tests, the targets' own tests and their conformance, the end-to-end
 # tests through the real binary, and last its pages in a real browser. A step that fails does not keep the others from running; the end lists what failed.
 #
-#   sh scripts/test.sh        of the targets and the pages those whose content is not what targets/tested.txt records (scripts/tested.sh)
-#   sh scripts/test.sh all    all targets, and the release; records each that passed
+#   sh scripts/test.sh            of the targets and the pages those whose content is not what targets/tested.txt records (scripts/tested.sh)
+#   sh scripts/test.sh all        all targets, and the release; records each that passed
+#   sh scripts/test.sh targets    only targets and pages, those that changed; records each that passed
 set -eu
 cd "$(dirname "$0")/.."
-all=${1:-}
-case $all in '' | all) ;; *) echo "test: the only argument is \`all\`, not $all" >&2; exit 2 ;; esac
+what=${1:-code and changed targets}
+case $what in 'code and changed targets' | all | targets) ;; *) echo "test: give \`all\`, \`targets\` or nothing, not $what" >&2; exit 2 ;; esac
+code_step() { [ "$what" = targets ] || step "$@"; }
+records() { [ "$what" = all ] || [ "$what" = targets ]; }
 
 quick=--quick
-[ "$all" != all ] || quick=
+! records || quick=
 
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
@@ -32,10 +35,15 @@ always="stt/rust-axum ws/rust-tungstenite http/rust-hyper"
 
 # What is tested of the targets: `WORKLOAD/NAME`, a line each.
 sh scripts/tested.sh keys >"$logs/keys"
-if [ "$all" = all ]; then
+if [ "$what" = all ]; then
     find targets -mindepth 3 -maxdepth 3 -name target.toml | sed 's|^targets/||; s|/target.toml$||' | sort >"$logs/own"
     cp "$logs/own" "$logs/conformance"
     echo pages >"$logs/pages"
+elif [ "$what" = targets ]; then
+    sh scripts/tested.sh changed own >"$logs/changed"
+    grep / "$logs/changed" >"$logs/own" || true
+    grep -x pages "$logs/changed" >"$logs/pages" || true
+    sh scripts/tested.sh changed conformance | grep / >"$logs/conformance" || true
 else
     # A target that no complete run has tested yet waits for one: it takes too long to come with every change.
     sed -n 's/^\([^# ]*\) .*/\1/p' targets/tested.txt >"$logs/known"
@@ -90,18 +98,18 @@ browser() {
     sh scripts/install-browser.sh && sh tests/browser/test.sh
 }
 
-step "formatter" cargo fmt --all --check
-step "shell scripts" shell_scripts
-step "clippy" cargo clippy --workspace --all-targets --locked -- -D warnings
+code_step "formatter" cargo fmt --all --check
+code_step "shell scripts" shell_scripts
+code_step "clippy" cargo clippy --workspace --all-targets --locked -- -D warnings
 # Tests, benches and the programs that end-to-end tests start, all at once: the runs below then compile nothing.
 step "build" cargo build --workspace --all-targets --locked
 built=$result
-step "tests of scripts" sh scripts/tests/steps.sh
+code_step "tests of scripts" sh scripts/tests/steps.sh
 
 if [ "$built" = ok ]; then
-    step "unit and property tests" cargo test --workspace --lib --bins --locked --no-fail-fast
+    code_step "unit and property tests" cargo test --workspace --lib --bins --locked --no-fail-fast
     for check in scripts/check-*; do
-        [ ! -x "$check" ] || step "$check" "$check"
+        [ ! -x "$check" ] || code_step "$check" "$check"
     done
 else
     not_run "unit and property tests" "the build failed"
@@ -120,14 +128,14 @@ if [ "$built" = ok ]; then
     step "conformance of targets, three at a time" conformance
     # More tests at once than cores: a small trial mostly waits, and so does a test for its turn
     # (crates/plimsoll/tests/support/turns.rs).
-    step "end-to-end tests" env RUST_TEST_THREADS=8 cargo test --workspace --test '*' --locked --no-fail-fast
-    step "tests in the documentation of code" cargo test --workspace --doc --locked --no-fail-fast
+    code_step "end-to-end tests" env RUST_TEST_THREADS=8 cargo test --workspace --test '*' --locked --no-fail-fast
+    code_step "tests in the documentation of code" cargo test --workspace --doc --locked --no-fail-fast
     if [ -s "$logs/pages" ]; then
         step "the pages in a browser" browser
     else
         not_run "the pages in a browser" "neither they nor their tests have changed"
     fi
-    [ "$all" != all ] || step "the release" sh scripts/tests/release.sh
+    [ "$what" != all ] || step "the release" sh scripts/tests/release.sh
 else
     for name in "conformance of targets" "end-to-end tests" "the pages in a browser"; do
         not_run "$name" "the build failed"
@@ -153,7 +161,7 @@ not_passed() {
 
 passed=yes
 finish >"$logs/end" || passed=no
-if [ "$all" = all ]; then
+if records; then
     awk -F '\t' '{ print $2, $3 }' "$logs/steps" >"$logs/steps-ok"
     # shellcheck disable=SC2046  # names without blanks
     sh scripts/tested.sh record "$logs/keys" $(sed -n 's|^targets/\([^:]*\):.*|\1|p' "$logs/skipped") $(not_passed)

@@ -6,7 +6,7 @@
 #   sh scripts/tested.sh changed own|conformance the targets whose key differs from the recorded one, a line each: WORKLOAD/NAME
 #   sh scripts/tested.sh unchanged own|conformance   the others, a line each: WORKLOAD/NAME COMMIT DATE
 #   sh scripts/tested.sh record FILE [WORKLOAD/NAME…]   records the keys in FILE, of all targets except the named ones and those that changed meanwhile;
-#                                                only a run of `make test-all` does this, with the keys from its start and the names of what did not pass
+#                                                only scripts/test.sh does this, with the keys from its start and the names of what did not pass
 #
 # OWN is a hash of what a target's own tests depend on: its folder, the folders next to it that its files name, its
 # contract and the vectors. CONFORMANCE adds the checker and the workload's cases, and for stt the simulator. The key of
@@ -85,8 +85,8 @@ record() {
     tested=$1
     shift
     {
-        echo "# What runs of \`make test-all\` tested and passed: target, key of its own tests, key of its conformance, commit, day."
-        echo "# Only such a run writes this file (scripts/tested.sh). \`make test\` leaves out what is unchanged since."
+        echo "# What complete tests of targets passed: target, key of its own tests, key of its conformance, commit, day."
+        echo "# Only \`sh scripts/test.sh all\` and \`… targets\` write this file. \`make test\` leaves out what is unchanged since."
         while read -r target own conformance; do
             case " $* " in *" $target "*) left=yes ;; *) left=no ;; esac
             if [ $left = yes ] || ! echo "$now" | grep -qx "$target $own $conformance"; then

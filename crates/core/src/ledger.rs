@@ -73,6 +73,9 @@ pub struct Ledger {
     /// determine it, or if nothing is confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirmed_lost: Option<u64>,
+    /// Values of the metrics that only the workload computes, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub own: BTreeMap<String, f64>,
     /// Why sessions failed or died, and what the protocol faults were, each with its count.
     pub reasons: BTreeMap<String, u64>,
 }
@@ -136,7 +139,7 @@ impl Ledger {
     }
 
     /// Adds the totals of another engine thread. The slope of a backlog is no total: it is known once all parts of a trial
-    /// are merged. If only one side has it, it stays; of two, the greater.
+    /// are merged. If only one side has it, it stays; of two, the greater. So it is with the workload's own metrics.
     pub fn merge(&mut self, other: &Self) {
         self.frames_due += other.frames_due;
         self.frames_sent += other.frames_sent;
@@ -162,6 +165,7 @@ impl Ledger {
         self.backlog_slope = slopes.reduce(f64::max);
         let lost = self.confirmed_lost.into_iter().chain(other.confirmed_lost);
         self.confirmed_lost = lost.reduce(|one, other| one + other);
+        self.own.extend(other.own.clone());
         for (reason, count) in &other.reasons {
             self.because_of(reason, *count);
         }

@@ -41,6 +41,17 @@ pub enum Metric {
     BacklogSlope,
     /// Frames of the whole trial that the target confirmed and whose answer never came.
     ConfirmedLost,
+    /// What only the workload computes.
+    Own(OwnMetric),
+}
+
+/// A metric that only one workload has. It computes the value after the trial ([`Ledger::own`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OwnMetric {
+    /// Its name in SLO files and results; latencies end in `_ms`.
+    pub name: &'static str,
+    /// Which percentile it is, if it is one.
+    pub percentile: Option<Percentile>,
 }
 
 /// A percentile that a gate can look at.
@@ -102,7 +113,7 @@ impl Percentile {
 }
 
 impl Metric {
-    /// Every metric.
+    /// Every metric that is not a workload's own.
     pub fn all() -> impl Iterator<Item = Self> {
         let newest = Percentile::ALL.iter().map(|(p, _)| Self::Newest(*p));
         let oldest = Percentile::ALL.iter().map(|(p, _)| Self::Oldest(*p));
@@ -140,6 +151,7 @@ impl Metric {
             Self::Shortfall => "shortfall".to_owned(),
             Self::BacklogSlope => "backlog_slope".to_owned(),
             Self::ConfirmedLost => "confirmed_lost".to_owned(),
+            Self::Own(own) => own.name.to_owned(),
         }
     }
 
@@ -166,6 +178,7 @@ impl Metric {
                 .then(|| 1.0 - ledger.frames_answered as f64 / ledger.frames_due as f64),
             Self::BacklogSlope => ledger.backlog_slope,
             Self::ConfirmedLost => ledger.confirmed_lost.map(|lost| lost as f64),
+            Self::Own(own) => ledger.own.get(own.name).copied(),
         }
     }
 
@@ -177,6 +190,7 @@ impl Metric {
                 Some(percentile.samples_needed())
             }
             Self::WorstSecond => Some(Percentile::P99.samples_needed()),
+            Self::Own(own) => own.percentile.map(Percentile::samples_needed),
             _ => None,
         }
     }
@@ -266,17 +280,18 @@ impl Slo {
     }
 
     /// Reads an SLO file: TOML with an optional `name` and a table `[gates]` from gate name to threshold. Only the
-    /// gates in the file are applied.
+    /// gates in the file are applied. `own` are the metrics that only the workload has.
     ///
     /// # Errors
     /// If the text does not have that form, names an unknown gate, or has no gates.
-    pub fn parse(text: &str, default_name: &str) -> Result<Self, SloError> {
+    pub fn parse(text: &str, default_name: &str, own: &[OwnMetric]) -> Result<Self, SloError> {
         let file: SloFile =
             toml::from_str(text).map_err(|error| SloError::Syntax(error.message().to_owned()))?;
         let mut gates = Vec::new();
+        let known = || Metric::all().chain(own.iter().copied().map(Metric::Own));
         for (name, threshold) in file.gates {
-            let Some(metric) = Metric::all().find(|metric| metric.name() == name) else {
-                let known: Vec<_> = Metric::all().map(Metric::name).collect();
+            let Some(metric) = known().find(|metric| metric.name() == name) else {
+                let known: Vec<_> = known().map(Metric::name).collect();
                 return Err(SloError::UnknownGate {
                     name,
                     known: known.join(", "),

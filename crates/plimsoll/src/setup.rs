@@ -20,7 +20,7 @@ use plimsoll_lab::build::build as build_target;
 use plimsoll_lab::manifest::{self, Manifest};
 use plimsoll_lab::trial::{BackEnd, Conditions, NetworkPlan, Subject, TargetUrl};
 use plimsoll_tls::Trust;
-use plimsoll_workload::Plan;
+use plimsoll_workload::{Plan, Workload};
 
 use crate::args::{LoadArgs, NetworkName, Where, Which};
 use crate::failure::Failure;
@@ -143,7 +143,7 @@ pub(crate) fn conditions(
     }
     let mut profile = profile(load)?;
     plan.unit().shape(&mut profile);
-    let mut slos = slos(&load.slo)?;
+    let mut slos = slos(&load.slo, plan.workload())?;
     if slos.is_empty() {
         slos.push(plan.slo());
         slos.extend(plan.further_slos());
@@ -315,10 +315,10 @@ fn profile(load: &LoadArgs) -> Result<Profile, Failure> {
 }
 
 /// The given SLOs. Each must have its own name, because results are told apart by it.
-fn slos(files: &[PathBuf]) -> Result<Vec<Slo>, Failure> {
+fn slos(files: &[PathBuf], workload: &dyn Workload) -> Result<Vec<Slo>, Failure> {
     let slos: Vec<Slo> = files
         .iter()
-        .map(|file| slo(file))
+        .map(|file| slo(file, workload))
         .collect::<Result<_, _>>()?;
     let mut names = BTreeSet::new();
     match slos.iter().find(|slo| !names.insert(slo.name.as_str())) {
@@ -330,11 +330,11 @@ fn slos(files: &[PathBuf]) -> Result<Vec<Slo>, Failure> {
     }
 }
 
-fn slo(file: &Path) -> Result<Slo, Failure> {
+fn slo(file: &Path, workload: &dyn Workload) -> Result<Slo, Failure> {
     let refuse = |why: String| Failure::Usage(format!("--slo {}: {why}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|error| refuse(error.to_string()))?;
     let name = file.file_stem().unwrap_or_default().to_string_lossy();
-    Slo::parse(&text, &name).map_err(|error| refuse(error.to_string()))
+    Slo::parse(&text, &name, workload.metrics()).map_err(|error| refuse(error.to_string()))
 }
 
 fn back_end(which: &Which, load: &LoadArgs) -> Result<BackEnd, Failure> {

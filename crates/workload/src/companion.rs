@@ -1,6 +1,8 @@
 //! A program that runs beside the target in every trial, such as the back end that it asks. It shares the client's CPUs,
 //! so its cost and its lateness help decide whether a measurement can be trusted.
 
+pub mod program;
+
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 

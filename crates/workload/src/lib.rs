@@ -33,6 +33,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use plimsoll_conformance::Check;
+use plimsoll_core::slo::OwnMetric;
 use plimsoll_document::Tell;
 use plimsoll_host::isolation::CpuList;
 use plimsoll_host::signals::Stop;
@@ -108,6 +109,12 @@ pub trait Workload: Sync {
     /// # Errors
     /// One line with the remedy: the values cannot be used.
     fn plan(&self, values: Values) -> Result<Arc<dyn Plan>, Refusal>;
+
+    /// The metrics that only this workload computes, so that an SLO can have gates on them. Its sessions leave the values in
+    /// [`Ledger::own`](plimsoll_core::ledger::Ledger::own) when they are settled.
+    fn metrics(&self) -> &'static [OwnMetric] {
+        &[]
+    }
 
     /// What `plimsoll calibrate` measures, in the order of the report.
     fn works(&self) -> &'static [&'static dyn Work] {

@@ -95,7 +95,12 @@ fn the_confirmation_is_a_latency_of_its_own() {
 
 #[test]
 fn a_backlog_fails_when_it_grows_for_certain() {
-    let slo = Slo::parse("[gates]\nbacklog_slope = 0.005\nconfirm_p50_ms = 5", "x").unwrap();
+    let slo = Slo::parse(
+        "[gates]\nbacklog_slope = 0.005\nconfirm_p50_ms = 5",
+        "x",
+        &[],
+    )
+    .unwrap();
     assert_eq!(slo.gates[0].metric, Metric::Confirm(Percentile::P50));
     assert_eq!(slo.gates[1].metric, Metric::BacklogSlope);
     assert_eq!(Metric::BacklogSlope.samples_needed(), None);
@@ -137,6 +142,7 @@ fn a_file_gives_its_own_gates_only() {
     let slo = Slo::parse(
         "name = 'strict'\n[gates]\nnewest_p99_ms = 150\nframes_lost = 0",
         "x",
+        &[],
     )
     .unwrap();
     assert_eq!(slo.name, "strict");
@@ -147,20 +153,43 @@ fn a_file_gives_its_own_gates_only() {
 
 #[test]
 fn bad_files_say_what_is_wrong() {
-    let unknown = Slo::parse("[gates]\nlatency = 1", "x")
+    let unknown = Slo::parse("[gates]\nlatency = 1", "x", &[])
         .unwrap_err()
         .to_string();
     assert!(unknown.contains("`latency`") && unknown.contains("newest_p95_ms"));
     assert!(!unknown.contains('\n'));
-    assert!(matches!(Slo::parse("[gates]", "x"), Err(SloError::Empty)));
     assert!(matches!(
-        Slo::parse("[gates]\nframes_lost = -1", "x"),
+        Slo::parse("[gates]", "x", &[]),
+        Err(SloError::Empty)
+    ));
+    assert!(matches!(
+        Slo::parse("[gates]\nframes_lost = -1", "x", &[]),
         Err(SloError::Threshold { .. })
     ));
     assert!(matches!(
-        Slo::parse("gates = 3", "x"),
+        Slo::parse("gates = 3", "x", &[]),
         Err(SloError::Syntax(_))
     ));
+}
+
+/// A gate on what only one workload computes.
+#[test]
+fn a_workload_has_metrics_of_its_own() {
+    let own = OwnMetric {
+        name: "result_overhead_p95_ms",
+        percentile: Some(Percentile::P95),
+    };
+    let text = "[gates]\nresult_overhead_p95_ms = 100";
+    let slo = Slo::parse(text, "x", &[own]).unwrap();
+    assert_eq!(slo.samples_needed(), 200);
+    assert_eq!(slo.tightest_ms(), Some(100.0));
+    let (mut ledger, set) = good_trial();
+    let observed = |ledger: &Ledger| slo.judge(ledger, &set.summary())[0].clone();
+    assert!(!observed(&ledger).pass, "no answer is not a good answer");
+    ledger.own.insert(own.name.to_owned(), 99.0);
+    assert!(observed(&ledger).pass && observed(&ledger).is_on_latency());
+    let unknown = Slo::parse(text, "x", &[]).unwrap_err().to_string();
+    assert!(unknown.contains("`result_overhead_p95_ms`"), "{unknown}");
 }
 
 const PAGE: &str = include_str!("../../../../docs/reference/slo.md");

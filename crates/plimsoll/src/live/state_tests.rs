@@ -175,7 +175,7 @@ fn errors_add_up_over_the_trial_and_lost_sessions_are_no_zero() {
 #[test]
 fn a_percentile_that_no_row_has_comes_from_the_seconds_answers() {
     let mut state = state();
-    let slo = Slo::parse("[gates]\nnewest_p999_ms = 250", "strict").expect("an SLO");
+    let slo = Slo::parse("[gates]\nnewest_p999_ms = 250", "strict", &[]).expect("an SLO");
     state.measuring(measuring("rust-axum", slo));
     state.trial_begins(&begins(1, 400, 1));
     let mut latency = LatencySet::new();
@@ -191,7 +191,7 @@ fn a_percentile_that_no_row_has_comes_from_the_seconds_answers() {
 fn a_confirmation_comes_from_the_second_and_a_slope_from_the_end() {
     let mut state = state();
     let gates = "[gates]\nconfirm_p99_ms = 250\nbacklog_slope = 0.005";
-    let slo = Slo::parse(gates, "queue").expect("an SLO");
+    let slo = Slo::parse(gates, "queue", &[]).expect("an SLO");
     state.measuring(measuring("rust-axum", slo));
     state.trial_begins(&begins(1, 400, 1));
     let mut latency = LatencySet::new();

@@ -116,7 +116,8 @@ fn shared_cores(conditions: &Conditions, measured: &Measured) -> bool {
 /// The samples behind a gate's percentile; `None` if the gate looks at no percentile.
 fn samples(gate: &Gate, latency: &LatencySet) -> Option<GateSamples> {
     let series = match gate.metric {
-        Metric::Newest(_) | Metric::WorstSecond => Series::NewestFromSchedule,
+        // A workload's own percentile has a sample for each answer.
+        Metric::Newest(_) | Metric::WorstSecond | Metric::Own(_) => Series::NewestFromSchedule,
         Metric::Oldest(_) => Series::OldestFromSchedule,
         Metric::Confirm(_) => Series::ConfirmFromSchedule,
         _ => return None,

@@ -68,8 +68,8 @@ impl UnreadWatch {
         self.seen
     }
 
-    /// Called in each turn of the loop before it reads: what a loop that keeps up has not read yet is what came since the
-    /// last turn.
+    /// Called in each turn of the loop before it waits. A loop that keeps up has read everything by then, but for what came in
+    /// the last moment. After the wait there would be more: a target that sends in bursts ends the wait with one.
     pub(crate) fn look<S>(&mut self, now_ns: u64, slots: &[Slot<S>]) {
         if now_ns < self.next_ns || !self.window.contains(now_ns) || self.asking.is_empty() {
             return;

@@ -61,7 +61,7 @@ impl Links {
         })?;
         let mut fields = to.headers.iter();
         let given = fields.find(|(name, _)| name == LOGIN);
-        let login = given.map(|(_, text)| login(text)).transpose()?;
+        let login = given.map(|(_, text)| Login::parse(text)).transpose()?;
         Ok(Self {
             load: load.clone(),
             spoken,
@@ -301,20 +301,6 @@ fn small(number: u32) -> u16 {
 #[expect(clippy::needless_pass_by_value, reason = "the errors of map_err")]
 fn refuse(why: impl ToString) -> Refusal {
     Refusal(why.to_string())
-}
-
-/// Reads `USER:PASSWORD`.
-///
-/// # Errors
-/// One line with the remedy.
-pub(crate) fn login(text: &str) -> Result<Login, Refusal> {
-    let (user, password) = text
-        .split_once(':')
-        .ok_or_else(|| Refusal::new("--login-password: write USER:PASSWORD"))?;
-    Ok(Login {
-        user: user.to_owned(),
-        password: password.to_owned(),
-    })
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use plimsoll_workload::Refusal;
+
 /// A user and a password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Login {
@@ -9,6 +11,22 @@ pub struct Login {
     pub user: String,
     /// The password. No text shows it.
     pub password: String,
+}
+
+impl Login {
+    /// Reads `USER:PASSWORD`.
+    ///
+    /// # Errors
+    /// One line with the remedy.
+    pub(crate) fn parse(text: &str) -> Result<Self, Refusal> {
+        let parts = text.split_once(':');
+        let (user, password) =
+            parts.ok_or_else(|| Refusal::new("--login-password: write USER:PASSWORD"))?;
+        Ok(Self {
+            user: user.to_owned(),
+            password: password.to_owned(),
+        })
+    }
 }
 
 impl fmt::Debug for Login {

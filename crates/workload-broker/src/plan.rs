@@ -16,6 +16,7 @@ use plimsoll_workload::{
 use crate::guarantee::Confirm;
 use crate::link::{self, Links};
 use crate::load::{BrokerLoad, SIZES_BYTES, Spoken, Test, WINDOWS};
+use crate::login::Login;
 use crate::machines::Connections;
 use crate::outcome::outcome;
 use crate::speaker::Asks;
@@ -44,7 +45,7 @@ impl BrokerPlan {
             ));
         }
         if let Some(secret) = values.secret("login_password") {
-            link::login(secret.expose())?;
+            Login::parse(secret.expose())?;
         }
         let values = load.complete(values);
         Ok(Self { values, load })
@@ -221,5 +222,61 @@ impl Plan for BrokerPlan {
 
     fn outcome(&self, seen: &Seen<'_>) -> Outcome {
         outcome(&self.load, seen)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use plimsoll_workload::{Keys, Value, Workload};
+
+    use super::*;
+
+    fn manifest(dialect: &str, level: &str) -> Manifest {
+        let text = format!(
+            "name = \"a\"\nworkload = \"broker\"\ntier = \"engine\"\nlanguage = \"x\"\ndescription = \"x\"\ndialect = \"{dialect}\"\nlevels = [\"{level}: confirm cache, deliver cache\"]\n[run]\ncommand = [\"sh\"]\n"
+        );
+        let keys = |_: &str| Some(Keys::of(Broker.manifest_keys()));
+        Manifest::parse(&text, Path::new("/t/broker/a/target.toml"), keys).expect("a manifest")
+    }
+
+    /// Whether a load fits, or the beginning of the line that refuses it.
+    fn fits(
+        dialect: &str,
+        level: &str,
+        test: &str,
+        changed: &[(&'static str, Value)],
+    ) -> Result<(), String> {
+        let word = |word: &str| Value::Word(word.to_owned());
+        let values = Values::default()
+            .with("level", word(level))
+            .with("test", word(test));
+        let values = changed.iter().fold(values, |values, (name, value)| {
+            values.with(name, value.clone())
+        });
+        let broker: &dyn Workload = &Broker;
+        let plan = broker.planned(values).expect("a plan");
+        let fits = plan.must_fit(&manifest(dialect, level));
+        fits.map(drop).map_err(|refused| refused.0)
+    }
+
+    #[test]
+    fn a_rabbitmq_stream_is_no_queue_of_several_readers() {
+        let told = fits("amqp", "stream", "steady", &[]).expect_err("two readers");
+        assert!(told.starts_with("--level stream: each reader"), "{told}");
+        let one = [("readers", Value::Whole(1))];
+        for (test, changed) in [("steady", &one[..]), ("fanout", &[]), ("publish", &[])] {
+            assert_eq!(fits("amqp", "stream", test, changed), Ok(()), "{test}");
+        }
+        assert_eq!(fits("fibril", "stream", "steady", &[]), Ok(()));
+    }
+
+    #[test]
+    fn readers_of_mqtt_cannot_be_held() {
+        let held = [("hold_readers", Value::Flag(true))];
+        let told = fits("mqtt", "any", "replay", &held).expect_err("held readers");
+        assert!(told.starts_with("--hold-readers: in MQTT"), "{told}");
+        assert_eq!(fits("nats", "any", "replay", &held), Ok(()));
     }
 }

@@ -1,4 +1,5 @@
-//! One engine thread: its sessions, their sockets, its calendar. [`traffic`] handles what goes over the sockets.
+//! One engine thread: its sessions, their sockets, its calendar. [`connections`] begins and ends the sockets, [`traffic`]
+//! handles what goes over them.
 //!
 //! # Lag and wait
 //!
@@ -20,9 +21,9 @@
 //! event, because an answer may free a session. Work that found no free session waits for the target: its session gives
 //! the time of that answer as the end of the wait.
 
+mod connections;
 mod traffic;
 
-use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 
@@ -31,7 +32,7 @@ use plimsoll_core::profile::{NS_PER_S, Window};
 use plimsoll_core::recorder::Recorder;
 use plimsoll_core::sanity::KernelBytes;
 use plimsoll_core::schedule::SessionPlan;
-use plimsoll_core::session::{Arrivals, Disconnect, Phase, Session, SessionMachines, Unconnected};
+use plimsoll_core::session::{Arrivals, Disconnect, Phase, Session, SessionMachines};
 
 use crate::calendar::Calendar;
 use crate::clock::Clock;
@@ -45,7 +46,7 @@ use crate::readiness::{Event, Readiness};
 use crate::report::{CoreShares, EngineSecond};
 use crate::run::{Message, Options};
 use crate::slot::{Slot, State};
-use crate::socket::{self, Setup, Trouble};
+use crate::socket::{self, Trouble};
 use crate::unread::{Unread, UnreadWatch};
 
 const READ_BUFFER_BYTES: usize = 64 * 1024;
@@ -198,8 +199,8 @@ impl<W: SessionMachines, R: Readiness> Worker<W, R> {
                 .min(meter.next_edge_ns());
             let before_wait_ns = clock.now_ns();
             self.gauge.rose(before_wait_ns, self.recorder.unanswered());
-            self.wait_until(wake_ns, before_wait_ns, &mut events)?;
             self.unread.look(before_wait_ns, &self.slots);
+            self.wait_until(wake_ns, before_wait_ns, &mut events)?;
             if !events.is_empty() {
                 let now_ns = clock.now_ns();
                 self.gauge.stood(now_ns, self.recorder.unanswered());
@@ -285,115 +286,6 @@ impl<W: SessionMachines, R: Readiness> Worker<W, R> {
                 }
             }
             State::Over | State::NeverWas => {}
-        }
-    }
-
-    /// Begins to connect a session. `began_ns` is the time just before, as for writes.
-    fn connect(&mut self, id: u32, began_ns: u64) {
-        let setup = self.setup(id);
-        match socket::begin_connect(self.options.address, &setup) {
-            Ok(socket) => match self.readiness.register(socket.as_fd(), id) {
-                Ok(()) => {
-                    let slot = &mut self.slots[id as usize];
-                    slot.socket = Some(socket);
-                    slot.state = State::Connecting;
-                    slot.session.connecting(began_ns, &mut self.recorder);
-                    self.calendar.schedule(id, slot.open_by_ns);
-                }
-                Err(_) => self.client_fault(id, began_ns, "epoll registration"),
-            },
-            Err(Trouble::Client(what)) => self.client_fault(id, began_ns, what),
-            Err(Trouble::Connection(how)) => self.disconnect(id, began_ns, how),
-        }
-    }
-
-    fn setup(&self, id: u32) -> Setup {
-        let sources = &self.options.source_addresses;
-        let number = self.slots[id as usize].number as usize;
-        Setup {
-            source: (!sources.is_empty()).then(|| sources[number % sources.len()]),
-            nodelay: self.options.nodelay,
-            send_buffer_bytes: self.options.send_buffer_bytes,
-        }
-    }
-
-    fn still_opening(&mut self, id: u32, now_ns: u64) {
-        let open_by_ns = self.slots[id as usize].open_by_ns;
-        if now_ns >= open_by_ns {
-            self.disconnect(id, now_ns, Disconnect::TimedOut);
-        } else {
-            self.calendar.schedule(id, open_by_ns);
-        }
-    }
-
-    /// The client's own machine failed: the session never existed, and the target is not to blame. A session that may
-    /// have work loses a connection; what it had counts, and the fault makes the trial invalid.
-    fn client_fault(&mut self, id: u32, now_ns: u64, what: &'static str) {
-        self.recorder.client_fault(what);
-        if self.arrivals.is_some() {
-            self.disconnect(id, now_ns, Disconnect::Failed);
-        } else {
-            self.slots[id as usize].state = State::NeverWas;
-        }
-    }
-
-    fn disconnect(&mut self, id: u32, now_ns: u64, how: Disconnect) {
-        let slot = &mut self.slots[id as usize];
-        slot.session.disconnected(now_ns, how, &mut self.recorder);
-        self.close(id, now_ns);
-    }
-
-    /// Whether this session has just taken more than the target may make all sessions hold.
-    fn holds_too_much(&mut self, id: u32) -> bool {
-        let slot = &mut self.slots[id as usize];
-        let now = slot.session.held_bytes();
-        let before = std::mem::replace(&mut slot.held_bytes, now);
-        now != before && self.held.changed(before, now)
-    }
-
-    /// Ends a session because of what the target made it hold. This is a fault of the target, with its reason in the
-    /// record.
-    fn end_holder(&mut self, id: u32, now_ns: u64) {
-        let reason = Disconnect::HoldsTooMuch.reason();
-        let ledger = &self.recorder.ledger;
-        let counted = ledger.reasons.get(reason).copied();
-        self.disconnect(id, now_ns, Disconnect::HoldsTooMuch);
-        let ledger = &mut self.recorder.ledger;
-        ledger.protocol_faults += 1;
-        // A workload may have its own name for how a connection failed.
-        if ledger.reasons.get(reason).copied() == counted {
-            ledger.because(reason);
-        }
-    }
-
-    fn close(&mut self, id: u32, now_ns: u64) {
-        let slot = &mut self.slots[id as usize];
-        // What the session still keeps counts, too.
-        let kept = slot.session.held_bytes();
-        self.held
-            .changed(std::mem::replace(&mut slot.held_bytes, kept), kept);
-        slot.had_another |= slot.socket.take().is_some();
-        slot.written = 0;
-        slot.blocked_since_ns = None;
-        self.calendar.cancel(id);
-        self.plan_connection(id, now_ns);
-    }
-
-    /// Plans the next connection of a session that has none, or begins it, if there is to be one.
-    fn plan_connection(&mut self, id: u32, now_ns: u64) {
-        let slot = &mut self.slots[id as usize];
-        slot.state = State::Planned;
-        match slot.session.unconnected(now_ns) {
-            Unconnected::Over => slot.state = State::Over,
-            Unconnected::Waits => {}
-            Unconnected::Connects { at_ns, open_by_ns } => {
-                slot.open_by_ns = open_by_ns;
-                if at_ns <= now_ns {
-                    self.connect(id, now_ns);
-                } else {
-                    self.calendar.schedule(id, at_ns);
-                }
-            }
         }
     }
 

@@ -1,0 +1,244 @@
+//! Settings: a flag, else its environment variable, else the default. Anything bad is one line, before any socket.
+
+use std::fmt::Write as _;
+use std::net::{IpAddr, Ipv4Addr};
+
+use serde::Serialize;
+
+use crate::profile::Profile;
+
+/// Valid settings.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Config {
+    /// The address to listen at.
+    pub bind: IpAddr,
+    /// The port to listen at; 0 takes a free one.
+    pub port: u16,
+    /// The seed of all draws.
+    pub seed: u64,
+    /// How long providers take.
+    pub profile: Profile,
+    /// Whether replies come as fast as they are played; otherwise at once.
+    pub paced: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            port: 9100,
+            seed: 1,
+            profile: Profile::Usual,
+            paced: true,
+        }
+    }
+}
+
+/// What the command line asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Command {
+    /// Serve.
+    Run(Config),
+    /// Print [`help`].
+    Help,
+    /// Print the version.
+    Version,
+}
+
+/// A setting that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// A value out of range, or not of its type.
+    #[error("{name}={value:?}: give {expected}")]
+    BadValue {
+        /// The flag or the variable that it came from.
+        name: String,
+        /// The value.
+        value: String,
+        /// What it may be.
+        expected: &'static str,
+    },
+    /// An argument that is no flag of this program.
+    #[error("{0}: no such flag; --help lists them")]
+    UnknownFlag(String),
+    /// A flag at the end, without its value.
+    #[error("{0}: give a value after it")]
+    NoValue(String),
+}
+
+struct Setting {
+    variable: &'static str,
+    expected: &'static str,
+    meaning: &'static str,
+    set: fn(&mut Config, &str) -> Option<()>,
+}
+
+impl Setting {
+    /// `TTS_PACE` is `--tts-pace`.
+    fn flag(&self) -> String {
+        format!("--{}", self.variable.to_ascii_lowercase().replace('_', "-"))
+    }
+}
+
+const SETTINGS: [Setting; 5] = [
+    Setting {
+        variable: "BIND",
+        expected: "an IP address",
+        meaning: "address to listen at",
+        set: |config, text| text.parse().map(|bind| config.bind = bind).ok(),
+    },
+    Setting {
+        variable: "PORT",
+        expected: "a port from 0 to 65535 (0: any free one)",
+        meaning: "port to listen at",
+        set: |config, text| text.parse().map(|port| config.port = port).ok(),
+    },
+    Setting {
+        variable: "SEED",
+        expected: "a whole number",
+        meaning: "seed of all latencies and faults",
+        set: |config, text| text.parse().map(|seed| config.seed = seed).ok(),
+    },
+    Setting {
+        variable: "PROFILE",
+        expected: "usual or zero",
+        meaning: "how long providers take",
+        set: |config, text| Profile::by_name(text).map(|profile| config.profile = profile),
+    },
+    Setting {
+        variable: "TTS_PACE",
+        expected: "1 (as fast as it is played) or 0 (at once)",
+        meaning: "how fast replies come",
+        set: |config, text| {
+            config.paced = match text {
+                "1" => true,
+                "0" => false,
+                _ => return None,
+            };
+            Some(())
+        },
+    },
+];
+
+/// Reads flags and, for what no flag gives, environment variables. An empty variable counts as none.
+///
+/// # Errors
+/// [`ConfigError`], in one line.
+pub fn parse(
+    arguments: impl IntoIterator<Item = String>,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Result<Command, ConfigError> {
+    let mut config = Config::default();
+    for setting in &SETTINGS {
+        if let Some(value) = variable(setting.variable).filter(|value| !value.is_empty()) {
+            set(&mut config, setting, setting.variable, &value)?;
+        }
+    }
+    let mut arguments = arguments.into_iter();
+    while let Some(argument) = arguments.next() {
+        let (flag, value) = match argument.split_once('=') {
+            Some((flag, value)) => (flag.to_owned(), Some(value.to_owned())),
+            None => (argument, None),
+        };
+        match flag.as_str() {
+            "--help" | "-h" => return Ok(Command::Help),
+            "--version" | "-V" => return Ok(Command::Version),
+            _ => {}
+        }
+        let Some(setting) = SETTINGS.iter().find(|setting| setting.flag() == flag) else {
+            return Err(ConfigError::UnknownFlag(flag));
+        };
+        let Some(value) = value.or_else(|| arguments.next()) else {
+            return Err(ConfigError::NoValue(flag));
+        };
+        set(&mut config, setting, &flag, &value)?;
+    }
+    Ok(Command::Run(config))
+}
+
+fn set(config: &mut Config, setting: &Setting, name: &str, value: &str) -> Result<(), ConfigError> {
+    (setting.set)(config, value).ok_or_else(|| ConfigError::BadValue {
+        name: name.to_owned(),
+        value: value.to_owned(),
+        expected: setting.expected,
+    })
+}
+
+/// The text of `--help`.
+#[must_use]
+pub fn help() -> String {
+    let mut text = "Mock speech providers for workload voice of Plimsoll\n\n".to_owned();
+    for setting in &SETTINGS {
+        let (flag, variable) = (setting.flag(), setting.variable);
+        let (meaning, expected) = (setting.meaning, setting.expected);
+        // Writing into a string cannot fail.
+        let _ = writeln!(text, "  {flag:<12} {variable:<10} {meaning}: {expected}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(arguments: &[&str], environment: &[(&str, &str)]) -> Result<Command, ConfigError> {
+        parse(arguments.iter().map(|text| (*text).to_owned()), |name| {
+            let found = environment.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn a_flag_wins_over_its_variable() {
+        let environment = [
+            ("PORT", "1"),
+            ("SEED", "7"),
+            ("PROFILE", ""),
+            ("TTS_PACE", "0"),
+        ];
+        let expected = Config {
+            port: 0,
+            seed: 7,
+            paced: false,
+            ..Config::default()
+        };
+        assert_eq!(
+            of(&["--port", "0"], &environment),
+            Ok(Command::Run(expected))
+        );
+        assert_eq!(of(&[], &[]), Ok(Command::Run(Config::default())));
+    }
+
+    #[test]
+    fn bad_values_are_one_line_that_names_the_setting() {
+        for (name, value) in [
+            ("PORT", "65536"),
+            ("BIND", "localhost"),
+            ("SEED", "-1"),
+            ("PROFILE", "slow\n"),
+            ("TTS_PACE", "2"),
+        ] {
+            let told = of(&[], &[(name, value)]).expect_err(value).to_string();
+            assert!(
+                told.starts_with(&format!("{name}=")) && !told.contains('\n'),
+                "{told}"
+            );
+        }
+        let unknown = ConfigError::UnknownFlag("--speed".to_owned());
+        assert_eq!(of(&["--speed", "1"], &[]), Err(unknown));
+        assert_eq!(
+            of(&["--port"], &[]),
+            Err(ConfigError::NoValue("--port".to_owned()))
+        );
+    }
+
+    #[test]
+    fn help_names_every_setting() {
+        assert_eq!(of(&["-h"], &[]), Ok(Command::Help));
+        assert!(
+            SETTINGS
+                .iter()
+                .all(|setting| help().contains(&setting.flag()))
+        );
+    }
+}

@@ -1,0 +1,321 @@
+//! A caller whose connection somebody else keeps: what it says when, and what it makes of the answers.
+
+use std::sync::Arc;
+
+use plimsoll_core::recorder::{Ages, Recorder};
+use plimsoll_core::schedule::SessionPlan;
+use plimsoll_protocol::websocket::{Opcode, append_client_frame};
+use serde::{Deserialize, Serialize};
+
+use crate::machines::Shared;
+use crate::marks::TranscriptMark;
+use crate::reply::{Found, ReplyStream};
+use crate::script::{Script, Turn};
+use crate::turns::{self, Ended, Turns, Wrong};
+use crate::wire::{self, GatewayMessage};
+
+/// A fixed mask: RFC 6455 wants unpredictable ones against malicious pages, and a load client sends only its own bytes.
+const MASK: [u8; 4] = [0x43, 0x41, 0x4C, 0x4C];
+
+/// What is kept until the trial is settled.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Claim {
+    /// A session was ready so long after its `config`.
+    Ready {
+        /// From the answer to the upgrade, after which `config` goes out at once, to `ready`.
+        after_ns: u64,
+    },
+    /// A measured turn is over.
+    Turn(turns::Claim),
+}
+
+/// Something of the load that is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Due {
+    pub(crate) at_ns: u64,
+    pub(crate) what: What,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum What {
+    Audio,
+    Speak,
+    Clear,
+}
+
+/// A caller whose session is open.
+#[derive(Debug)]
+pub(crate) struct Caller {
+    plan: SessionPlan,
+    script: Script,
+    shared: Arc<Shared>,
+    /// When the script began, in nanoseconds since the trial began.
+    base_ns: u64,
+    next_chunk: u64,
+    /// The turn whose utterance ends next.
+    hearing: Turn,
+    /// The turn whose text is due next.
+    speaking: Turn,
+    /// The turn that is interrupted next.
+    interrupting: Option<Turn>,
+    turns: Turns,
+    reply: ReplyStream,
+}
+
+impl Caller {
+    pub(crate) fn new(shared: &Arc<Shared>, plan: &SessionPlan) -> Self {
+        let script = Script::new(plan.seed, plan.id, shared.chunk_blocks);
+        let first = script.turn(0);
+        Self {
+            plan: *plan,
+            script,
+            shared: Arc::clone(shared),
+            base_ns: 0,
+            next_chunk: 0,
+            hearing: first,
+            speaking: first,
+            interrupting: None,
+            turns: Turns::new(plan.id),
+            reply: ReplyStream::default(),
+        }
+    }
+
+    /// The session is open: the script begins.
+    pub(crate) fn begin(&mut self, now_ns: u64) {
+        self.base_ns = now_ns.max(self.plan.first_due_ns);
+    }
+
+    /// What of the load is due first.
+    pub(crate) fn next(&self) -> Due {
+        let at = |since_ns: u64, what| Due {
+            at_ns: self.base_ns + since_ns,
+            what,
+        };
+        let audio = at(self.script.chunk_due_ns(self.next_chunk), What::Audio);
+        let speak = at(self.speaking.speak_ns, What::Speak);
+        let clear = self.interrupting.and_then(|turn| turn.barge_in_ns);
+        let clear = clear.map(|since_ns| at(since_ns, What::Clear));
+        // Audio first where two are due at once: a caller is heard before it asks.
+        let others = [Some(speak), clear].into_iter().flatten();
+        others.fold(audio, |first, other| {
+            if other.at_ns < first.at_ns {
+                other
+            } else {
+                first
+            }
+        })
+    }
+
+    /// Writes the message into `out`.
+    pub(crate) fn make(&self, what: What, out: &mut Vec<u8>) {
+        out.clear();
+        match what {
+            What::Audio => {
+                let mut audio = Vec::with_capacity(self.shared.chunk_bytes());
+                for block in self.script.blocks_of(self.next_chunk) {
+                    let mark = self.script.mark(block);
+                    audio.extend_from_slice(&mark.bytes());
+                    audio.extend_from_slice(self.shared.samples(mark.speech));
+                }
+                append_client_frame(out, true, Opcode::Binary, &audio, MASK);
+            }
+            What::Speak => {
+                let text = wire::speak(&self.script.text(&self.speaking));
+                append_client_frame(out, true, Opcode::Text, text.as_bytes(), MASK);
+            }
+            What::Clear => {
+                append_client_frame(out, true, Opcode::Text, wire::CLEAR.as_bytes(), MASK);
+            }
+        }
+    }
+
+    /// The socket took it.
+    pub(crate) fn wrote(&mut self, what: What, write_ns: u64, recorder: &mut Recorder<Claim>) {
+        match what {
+            What::Audio => self.wrote_audio(write_ns, recorder),
+            What::Speak => {
+                let turn = self.speaking;
+                self.turns.spoken(turn.number, write_ns);
+                if turn.barge_in_ns.is_some() {
+                    self.interrupting = Some(turn);
+                }
+                self.speaking = self.script.turn(turn.number + 1);
+            }
+            What::Clear => {
+                if let Some(turn) = self.interrupting.take() {
+                    self.turns.cleared(turn.number);
+                }
+            }
+        }
+    }
+
+    fn wrote_audio(&mut self, write_ns: u64, recorder: &mut Recorder<Claim>) {
+        let newest = self.script.blocks_of(self.next_chunk).last().unwrap_or(0);
+        self.next_chunk += 1;
+        while self.hearing.to <= newest {
+            let turn = self.hearing;
+            let measured = self.is_measured(&turn);
+            recorder.ledger.frames_sent_in_all += 1;
+            recorder.ledger.frames_sent += u64::from(measured);
+            let given_up = self.turns.heard(turn, self.base_ns, measured, write_ns);
+            self.hearing = self.script.turn(turn.number + 1);
+            enter(given_up, recorder);
+        }
+    }
+
+    /// A message came in the open session.
+    pub(crate) fn heard(
+        &mut self,
+        message: &GatewayMessage<'_>,
+        now_ns: u64,
+        recorder: &mut Recorder<Claim>,
+    ) {
+        match message {
+            GatewayMessage::Ready { .. } => recorder.protocol_fault("`ready` in an open session"),
+            GatewayMessage::SttResult {
+                transcript,
+                is_final: true,
+                is_speech_final: true,
+                // A gateway ends an utterance by itself when nothing follows; there is nothing in it.
+            } if !transcript.is_empty() => self.result(transcript, now_ns, recorder),
+            GatewayMessage::SttResult { .. } => {}
+            GatewayMessage::PlaybackComplete { dropped_bytes } => {
+                if *dropped_bytes > 0 {
+                    recorder.ledger.because("audio dropped by the gateway");
+                }
+            }
+            GatewayMessage::Error { kind } => {
+                recorder.ledger.because(&format!("error {kind}"));
+                enter(self.turns.error(kind, now_ns), recorder);
+            }
+        }
+    }
+
+    fn result(&mut self, transcript: &str, now_ns: u64, recorder: &mut Recorder<Claim>) {
+        let result = match TranscriptMark::read(transcript) {
+            Some(mark) => self.turns.result(&mark, now_ns),
+            None => self.turns.unmarked_result(now_ns),
+        };
+        match result {
+            Ok(ended) => enter(ended, recorder),
+            Err(wrong) => count(wrong, "result", recorder),
+        }
+    }
+
+    /// Audio came.
+    pub(crate) fn audio(&mut self, message: &[u8], now_ns: u64, recorder: &mut Recorder<Claim>) {
+        let Self { reply, turns, .. } = self;
+        reply.received(message, |found| match found {
+            Found::Begins(mark) => {
+                if let Err(wrong) = turns.block_begins(&mark, now_ns) {
+                    count(wrong, "audio", recorder);
+                }
+            }
+            Found::Complete(mark) => enter(turns.block_complete(&mark, now_ns), recorder),
+            Found::Unmarked => recorder.protocol_fault("audio without a mark of a mock provider"),
+        });
+    }
+
+    /// When an interrupted reply has been watched for long enough; `None` if none is.
+    pub(crate) fn watched_until_ns(&self) -> Option<u64> {
+        self.turns.watched_until_ns()
+    }
+
+    /// Ends the turns whose interrupted replies have been watched for long enough.
+    pub(crate) fn watched(&mut self, now_ns: u64, recorder: &mut Recorder<Claim>) {
+        while let Some(ended) = self.turns.watched(now_ns) {
+            enter(Some(ended), recorder);
+        }
+    }
+
+    /// Measured turns that were due before `now_ns` and are not written yet.
+    pub(crate) fn owed(&self, now_ns: u64) -> u64 {
+        let turns = (self.hearing.number..).map(|number| self.script.turn(number));
+        let due = turns.take_while(|turn| self.base_ns + turn.heard_ns < now_ns);
+        due.filter(|turn| self.is_measured(turn)).count() as u64
+    }
+
+    /// Whether every measured turn was begun and is over.
+    pub(crate) fn settled(&self) -> bool {
+        let all_begun = self.base_ns + self.hearing.heard_ns >= self.plan.window.end_ns;
+        all_begun && self.turns.settled()
+    }
+
+    /// The trial is over: accounts for every turn that was due.
+    pub(crate) fn finish(&mut self, now_ns: u64, recorder: &mut Recorder<Claim>) {
+        while let Some(ended) = self.turns.give_up(now_ns) {
+            enter(Some(ended), recorder);
+        }
+        let measured = |turn: &Turn| self.is_measured(turn);
+        let all = (0..).map(|number| self.script.turn(number));
+        let due = all.take_while(|turn| self.base_ns + turn.heard_ns <= now_ns);
+        for turn in due.filter(measured) {
+            recorder.ledger.frames_due += 1;
+            if turn.number >= self.hearing.number {
+                let waited_ns = now_ns - (self.base_ns + turn.heard_ns);
+                recorder.ledger.frames_lost += 1;
+                recorder.interval.record_unanswered(waited_ns, 0);
+                let claim = turns::Claim::never_written(self.plan.id, turn.number, waited_ns);
+                recorder.claims.push(Claim::Turn(claim));
+            }
+        }
+    }
+
+    fn is_measured(&self, turn: &Turn) -> bool {
+        self.plan.window.contains(self.base_ns + turn.heard_ns)
+    }
+}
+
+/// A turn is over: into the ledger and the latencies.
+fn enter(ended: Option<Ended>, recorder: &mut Recorder<Claim>) {
+    let Some(ended) = ended else { return };
+    let latency = ended.latency_ns.zip(ended.latency_from_write_ns);
+    recorder.ledger.frames_answered_in_all += u64::from(latency.is_some());
+    recorder.ledger.partials_in_all += u64::from(latency.is_some());
+    let Some(claim) = ended.claim else { return };
+    if let Some((from_schedule_ns, from_write_ns)) = latency {
+        recorder.ledger.frames_answered += 1;
+        recorder.ledger.partials += 1;
+        let ages = Ages {
+            from_schedule_ns,
+            from_write_ns,
+        };
+        recorder.answered(Some(ages), Some(ages));
+        recorder.resided(1, u128::from(ended.written_for_ns));
+    } else {
+        // It was waited for until now: a lower bound.
+        let (due_ns, written_ns) = (ended.due_for_ns, ended.written_for_ns);
+        recorder.interval.record_unanswered(due_ns, written_ns);
+        if claim.error.is_some() {
+            recorder.ledger.frames_errored += 1;
+            recorder.ledger.errors += 1;
+            recorder.resided(1, u128::from(written_ns));
+        } else {
+            recorder.ledger.frames_lost += 1;
+        }
+    }
+    recorder.claims.push(Claim::Turn(claim));
+}
+
+fn count(wrong: Wrong, what: &str, recorder: &mut Recorder<Claim>) {
+    let ledger = &mut recorder.ledger;
+    let reason = match wrong {
+        Wrong::Crossed => {
+            ledger.content_wrong += 1;
+            "of another caller or turn"
+        }
+        Wrong::Lost => {
+            ledger.content_wrong += 1;
+            "with a part missing before it"
+        }
+        Wrong::Doubled => {
+            ledger.frames_duplicated += 1;
+            "that came before"
+        }
+        Wrong::OutOfOrder => {
+            ledger.frames_out_of_order += 1;
+            "after a later part"
+        }
+    };
+    ledger.because(&format!("{what} {reason}"));
+}

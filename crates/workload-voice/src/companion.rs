@@ -1,0 +1,153 @@
+//! The mock providers as the companion of a trial.
+
+use std::path::{Path, PathBuf};
+
+use plimsoll_core::caveat::CompanionTerms;
+use plimsoll_core::latency::LagQuantiles;
+use plimsoll_core::record::CompanionWindow;
+use plimsoll_host::Result;
+use plimsoll_workload::companion::program::{About, Program};
+use plimsoll_workload::companion::{Companion, CompanionSeen, Companions, Start};
+use serde::{Deserialize, Serialize};
+
+/// About what a caller's second costs the mocks, in µs of CPU.
+const CPU_US_PER_CALLER_SECOND: f64 = 250.0;
+
+const ABOUT: About = About {
+    called: "the mock providers",
+    name: "plimsoll-providers",
+    variable: "PLIMSOLL_PROVIDERS_BIN",
+    remedy: "cargo build --release -p plimsoll-providers",
+    not_inherited: &["BIND", "SEED", "PROFILE", "TTS_PACE"],
+};
+
+const TERMS: CompanionTerms = CompanionTerms {
+    id: "providers",
+    name: "the mock providers",
+    elsewhere: "use fewer callers",
+    more_places: "use fewer callers",
+    frame_bytes: None,
+    error_stages: &[
+        "tts_failed",
+        "tts_timeout",
+        "tts_rate_limited",
+        "stt_lost",
+        "stt_failed",
+    ],
+};
+
+/// Finds and starts the mock providers.
+#[derive(Debug)]
+pub(crate) struct Mocks;
+
+impl Companions for Mocks {
+    fn terms(&self) -> &'static CompanionTerms {
+        &TERMS
+    }
+
+    fn find(&self, root: Option<&Path>) -> Result<PathBuf> {
+        ABOUT.find(root)
+    }
+
+    fn remedy(&self) -> &'static str {
+        ABOUT.remedy
+    }
+
+    fn start(&self, program: &Path, how: &Start<'_>) -> Result<Box<dyn Companion>> {
+        let settings = vec![("SEED".to_owned(), how.seed.to_string())];
+        let program = Program::start(&ABOUT, program, settings, how)?;
+        Ok(Box::new(RunningMocks(program)))
+    }
+
+    fn told(&self, url: &str) -> Vec<(String, String)> {
+        vec![("PROVIDER_URLS".to_owned(), url.to_owned())]
+    }
+
+    fn cpu_us_per_session_second(&self) -> f64 {
+        CPU_US_PER_CALLER_SECOND
+    }
+}
+
+struct RunningMocks(Program);
+
+impl Companion for RunningMocks {
+    fn pid(&self) -> i32 {
+        self.0.pid()
+    }
+
+    fn url(&self) -> &str {
+        self.0.url()
+    }
+
+    fn begin_window(&self) -> Result<()> {
+        self.0.reset_stats()
+    }
+
+    fn seen(&self) -> Result<CompanionSeen> {
+        let stats: Stats = self.0.stats()?;
+        Ok(stats.seen())
+    }
+
+    fn stop(self: Box<Self>) -> Result<()> {
+        self.0.stop().map(drop)
+    }
+}
+
+/// What of `GET /stats` matters to every trial. `crates/providers` writes it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Stats {
+    /// Requests answered: replies, and results of utterances.
+    pub requests: u64,
+    /// Time for which its event loop was busy, µs.
+    pub busy_us: u64,
+    /// The window's length, µs.
+    pub window_us: u64,
+    /// How late answers were handed over, compared with their drawn times.
+    pub lateness: Lateness,
+    /// Bytes of audio that came in the window.
+    pub audio_bytes: u64,
+    /// The same since it started.
+    pub audio_bytes_in_all: u64,
+}
+
+/// Quantiles of a lateness.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lateness {
+    /// Median, µs.
+    pub p50_us: u64,
+    /// 99th percentile, µs.
+    pub p99_us: u64,
+    /// Maximum, µs.
+    pub max_us: u64,
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "microseconds of a trial are far below 2^53"
+)]
+impl Stats {
+    fn seen(&self) -> CompanionSeen {
+        let Lateness {
+            p50_us,
+            p99_us,
+            max_us,
+        } = self.lateness;
+        CompanionSeen {
+            window: CompanionWindow {
+                requests: self.requests,
+                busy_share: self.busy_us as f64 / self.window_us.max(1) as f64,
+                cpu_us_per_request: None,
+                queue_wait: LagQuantiles::default(),
+                answer_lateness: LagQuantiles {
+                    p50_us: Some(p50_us as f64),
+                    p99_us: Some(p99_us as f64),
+                    p999_us: None,
+                    max_us: Some(max_us as f64),
+                },
+                request_bytes: Some(self.audio_bytes),
+                resources: None,
+            },
+            request_bytes_in_all: self.audio_bytes_in_all,
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Workload `voice`: callers in conversation with a gateway between speech providers.
+//!
+//! A virtual user keeps a WebSocket, speaks, waits for the result, asks for a reply and listens to it, by a script that
+//! nothing moves. The providers behind the gateway are mocks, and mark what they hand over. So the time that the gateway adds
+//! is known for each turn, whatever gateway it is.
+//!
+//! From the pure to the wet: [`marks`] and [`script`] say what is said; [`reply`] and [`turns`] what became of it;
+//! [`session`] drives a connection; [`tally`] puts the turns of a trial together.
+
+mod caller;
+pub mod companion;
+mod machines;
+pub mod marks;
+mod plan;
+pub mod reply;
+pub mod script;
+mod session;
+pub mod tally;
+pub mod turns;
+pub mod wire;
+
+pub use caller::Claim;
+pub use machines::Callers;
+pub use plan::Voice;
+pub use session::CallerSession;

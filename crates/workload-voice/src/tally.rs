@@ -1,0 +1,340 @@
+//! What all turns of a trial come to: percentiles of the time that the gateway added, and shares.
+//!
+//! All values are kept, so a percentile is a value that occurred (nearest rank). What never came counts with the time that
+//! we waited, a lower bound.
+
+use std::collections::BTreeMap;
+
+use plimsoll_core::profile::NS_PER_MS;
+use plimsoll_core::slo::{OwnMetric, Percentile};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::caller::Claim;
+use crate::turns::{self, Leg};
+
+/// Percentiles of durations, in ms.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Durations {
+    /// How many there are.
+    pub samples: u64,
+    /// Of these, what never came: the time that we waited, a lower bound.
+    pub unanswered: u64,
+    /// Median.
+    pub p50_ms: Option<f64>,
+    /// 95th percentile.
+    pub p95_ms: Option<f64>,
+    /// 99th percentile.
+    pub p99_ms: Option<f64>,
+    /// The longest.
+    pub max_ms: Option<f64>,
+}
+
+/// Durations that are still collected.
+#[derive(Debug, Default)]
+struct Collected {
+    all_ns: Vec<u64>,
+    unanswered: u64,
+}
+
+impl Collected {
+    fn came(&mut self, ns: u64) {
+        self.all_ns.push(ns);
+    }
+
+    fn missing(&mut self, waited_ns: u64) {
+        self.all_ns.push(waited_ns);
+        self.unanswered += 1;
+    }
+
+    fn durations(mut self) -> Durations {
+        self.all_ns.sort_unstable();
+        let at = |share: f64| nearest_rank(&self.all_ns, share).map(ms);
+        Durations {
+            samples: self.all_ns.len() as u64,
+            unanswered: self.unanswered,
+            p50_ms: at(0.5),
+            p95_ms: at(0.95),
+            p99_ms: at(0.99),
+            max_ms: at(1.0),
+        }
+    }
+}
+
+/// The smallest value that is at least as great as this share of all values.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "as many values as a machine holds, and a share of at most 1"
+)]
+fn nearest_rank(sorted: &[u64], share: f64) -> Option<u64> {
+    let rank = (sorted.len() as f64 * share).ceil() as usize;
+    sorted.get(rank.max(1) - 1).copied()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "hours in nanoseconds")]
+fn ms(ns: u64) -> f64 {
+    ns as f64 / NS_PER_MS as f64
+}
+
+/// One way there and back, of all turns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct LegRecord {
+    /// From the schedule to the answer.
+    pub end_to_end: Durations,
+    /// What the provider took, by its marks.
+    pub provider: Durations,
+    /// The difference of both in each turn: what gateway and network added.
+    pub overhead: Durations,
+}
+
+/// All measured turns of a trial. It is the section `voice` of the record.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tally {
+    /// Turns that were due.
+    pub turns: u64,
+    /// Of these, complete.
+    pub complete: u64,
+    /// Of these, complete and with at most 250 ms added to each leg.
+    pub good: u64,
+    /// Turns in which a player would have run dry.
+    pub with_gap: u64,
+    /// Turns that the caller interrupted.
+    pub interrupted: u64,
+    /// Errors of the gateway in measured turns, by kind.
+    pub errors: BTreeMap<String, u64>,
+    /// The final result of the utterance.
+    pub result: LegRecord,
+    /// The first byte of the reply.
+    pub first_audio: LegRecord,
+    /// From `config` to `ready`, of all sessions.
+    pub ready: Durations,
+    /// From the interruption to the last stale byte.
+    pub barge_in: Durations,
+}
+
+/// The most that a gateway may add to a leg of a good turn.
+const GOOD_NS: u64 = 250 * NS_PER_MS;
+
+const fn percentile(name: &'static str, percentile: Percentile) -> OwnMetric {
+    OwnMetric {
+        name,
+        percentile: Some(percentile),
+    }
+}
+
+/// The metrics that only this workload computes.
+pub(crate) const METRICS: [OwnMetric; 8] = [
+    percentile("result_overhead_p95_ms", Percentile::P95),
+    percentile("result_overhead_p99_ms", Percentile::P99),
+    percentile("first_audio_overhead_p95_ms", Percentile::P95),
+    percentile("result_p95_ms", Percentile::P95),
+    percentile("first_audio_p95_ms", Percentile::P95),
+    percentile("ready_p95_ms", Percentile::P95),
+    percentile("barge_in_p95_ms", Percentile::P95),
+    OwnMetric {
+        name: "turns_with_gap",
+        percentile: None,
+    },
+];
+
+/// The metric with this name.
+pub(crate) fn metric(name: &str) -> Option<OwnMetric> {
+    METRICS.into_iter().find(|metric| metric.name == name)
+}
+
+impl Tally {
+    /// Of what the sessions claim.
+    #[must_use]
+    pub fn of(claims: &[Claim]) -> Self {
+        let mut tally = Self::default();
+        let mut legs = [LegCollected::default(), LegCollected::default()];
+        let (mut ready, mut barge_in) = (Collected::default(), Collected::default());
+        for claim in claims {
+            match claim {
+                Claim::Ready { after_ns } => ready.came(*after_ns),
+                Claim::Turn(turn) => {
+                    tally.count(turn);
+                    legs[0].add(turn.result, turn.waited_ns);
+                    legs[1].add(turn.first_audio, turn.waited_ns);
+                    if let Some(ns) = turn.barge_in_ns {
+                        barge_in.came(ns);
+                    }
+                }
+            }
+        }
+        let [result, first_audio] = legs.map(LegCollected::record);
+        tally.result = result;
+        tally.first_audio = first_audio;
+        tally.ready = ready.durations();
+        tally.barge_in = barge_in.durations();
+        tally
+    }
+
+    /// As the session machines found it out; `None` if they were not settled.
+    #[must_use]
+    pub fn of_findings(findings: &Value) -> Option<Self> {
+        serde_json::from_value(findings.clone()).ok()?
+    }
+
+    fn count(&mut self, turn: &turns::Claim) {
+        let quick = |leg: Option<Leg>| {
+            let added_ns = leg.map(|leg| leg.overhead_ns().unwrap_or(leg.end_to_end_ns));
+            added_ns.is_some_and(|ns| ns <= GOOD_NS)
+        };
+        self.turns += 1;
+        self.complete += u64::from(turn.complete);
+        self.good += u64::from(turn.complete && quick(turn.result) && quick(turn.first_audio));
+        self.with_gap += u64::from(turn.gap);
+        self.interrupted += u64::from(turn.barge_in_ns.is_some());
+        if let Some(kind) = &turn.error {
+            *self.errors.entry(kind.clone()).or_default() += 1;
+        }
+    }
+
+    /// The values of the workload's own metrics. What was not observed has none.
+    #[must_use]
+    pub fn metrics(&self) -> BTreeMap<String, f64> {
+        let values = [
+            self.result.overhead.p95_ms,
+            self.result.overhead.p99_ms,
+            self.first_audio.overhead.p95_ms,
+            self.result.end_to_end.p95_ms,
+            self.first_audio.end_to_end.p95_ms,
+            self.ready.p95_ms,
+            // Nobody interrupted: no byte was stale.
+            self.barge_in.p95_ms.or((self.turns > 0).then_some(0.0)),
+            share(self.with_gap, self.turns),
+        ];
+        let named = METRICS.iter().zip(values);
+        named
+            .filter_map(|(metric, value)| Some((metric.name.to_owned(), value?)))
+            .collect()
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of turns")]
+fn share(of: u64, among: u64) -> Option<f64> {
+    (among > 0).then(|| of as f64 / among as f64)
+}
+
+#[derive(Debug, Default)]
+struct LegCollected {
+    end_to_end: Collected,
+    provider: Collected,
+    overhead: Collected,
+}
+
+impl LegCollected {
+    fn add(&mut self, leg: Option<Leg>, waited_ns: u64) {
+        let Some(leg) = leg else {
+            self.end_to_end.missing(waited_ns);
+            self.overhead.missing(waited_ns);
+            return;
+        };
+        self.end_to_end.came(leg.end_to_end_ns);
+        if let Some((provider_ns, overhead_ns)) = leg.provider_ns.zip(leg.overhead_ns()) {
+            self.provider.came(provider_ns);
+            self.overhead.came(overhead_ns);
+        }
+    }
+
+    fn record(self) -> LegRecord {
+        // Without any mark nobody knows what the provider took, and what is missing says nothing about it.
+        let marked = !self.provider.all_ns.is_empty();
+        LegRecord {
+            end_to_end: self.end_to_end.durations(),
+            provider: self.provider.durations(),
+            overhead: if marked {
+                self.overhead.durations()
+            } else {
+                Durations::default()
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leg(end_to_end_ms: u64, provider_ms: u64) -> Leg {
+        Leg {
+            end_to_end_ns: end_to_end_ms * NS_PER_MS,
+            provider_ns: Some(provider_ms * NS_PER_MS),
+        }
+    }
+
+    fn turn(result: Option<Leg>, first_audio: Option<Leg>) -> Claim {
+        let complete = result.is_some() && first_audio.is_some();
+        Claim::Turn(turns::Claim {
+            result,
+            first_audio,
+            complete,
+            ..turns::Claim::never_written(1, 1, 9_000 * NS_PER_MS)
+        })
+    }
+
+    /// Overhead is a difference in each turn. A difference of percentiles would be 0 here.
+    #[test]
+    fn overhead_is_per_turn() {
+        let claims: Vec<Claim> = (0..100)
+            .map(|number| {
+                let slow = number % 2 == 0;
+                let (whole_ms, provider_ms) = if slow { (200, 100) } else { (200, 200) };
+                turn(Some(leg(whole_ms, provider_ms)), Some(leg(100, 90)))
+            })
+            .collect();
+        let tally = Tally::of(&claims);
+        assert_eq!(tally.result.overhead.p50_ms, Some(0.0));
+        assert_eq!(tally.result.overhead.p95_ms, Some(100.0));
+        assert_eq!(tally.result.provider.p95_ms, Some(200.0));
+        assert_eq!(tally.first_audio.overhead.max_ms, Some(10.0));
+        assert_eq!((tally.turns, tally.complete, tally.good), (100, 100, 100));
+    }
+
+    /// Fault of other reports: percentiles of what came.
+    #[test]
+    fn what_never_came_is_in_the_percentiles() {
+        let mut claims: Vec<Claim> = (0..90)
+            .map(|_| turn(Some(leg(60, 50)), Some(leg(90, 80))))
+            .collect();
+        claims.extend((0..10).map(|_| turn(None, None)));
+        let tally = Tally::of(&claims);
+        assert_eq!(tally.result.overhead.p50_ms, Some(10.0));
+        assert_eq!(tally.result.overhead.p95_ms, Some(9_000.0));
+        assert_eq!(tally.result.overhead.unanswered, 10);
+        assert_eq!(tally.complete, 90);
+    }
+
+    #[test]
+    fn a_slow_turn_is_complete_and_not_good() {
+        let tally = Tally::of(&[turn(Some(leg(301, 50)), Some(leg(90, 80)))]);
+        assert_eq!((tally.complete, tally.good), (1, 0));
+    }
+
+    #[test]
+    fn without_marks_nobody_knows_the_overhead() {
+        let unmarked = Leg {
+            end_to_end_ns: 60 * NS_PER_MS,
+            provider_ns: None,
+        };
+        let tally = Tally::of(&[turn(Some(unmarked), None)]);
+        assert_eq!(tally.result.overhead, Durations::default());
+        let metrics = tally.metrics();
+        assert_eq!(metrics.get("result_p95_ms"), Some(&60.0));
+        assert_eq!(metrics.get("result_overhead_p95_ms"), None);
+        assert_eq!(metrics.get("barge_in_p95_ms"), Some(&0.0));
+    }
+
+    #[test]
+    fn percentiles_are_values_that_occurred() {
+        let sorted: Vec<u64> = (1..=200).collect();
+        assert_eq!(nearest_rank(&sorted, 0.5), Some(100));
+        assert_eq!(nearest_rank(&sorted, 0.95), Some(190));
+        assert_eq!(nearest_rank(&sorted, 1.0), Some(200));
+        assert_eq!(nearest_rank(&[7], 0.5), Some(7));
+        assert_eq!(nearest_rank(&[], 0.5), None);
+    }
+}

@@ -306,8 +306,8 @@ mod tests {
             let faults = &mut into.client_faults;
             *faults.entry(REASONS[reason].to_owned()).or_default() += 1;
         }
-        into.unread.samples += 1;
-        into.unread.behind += u64::from(event.unanswered);
+        into.unread.watched_ns += 1;
+        into.unread.behind_ns += u64::from(event.unanswered);
         into.residence.frames += 1;
         into.residence.latency_frame_ns += event.residence_ns;
         into.sessions += 1;

@@ -13,30 +13,31 @@ const PERIOD_NS: u64 = 10 * NS_PER_MS;
 /// At how many sockets it looks each time: that takes some tens of microseconds at most.
 const SOCKETS_MAX: usize = 64;
 
-/// How often sockets were looked at in the measured window, and how often too much lay unread in one.
+/// For how long sockets were watched in the measured window, and for how long too much lay unread in them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unread {
-    /// Looks at one socket each.
-    pub samples: u64,
-    /// Of those, the ones that found more than [`Session::unread_max_bytes`].
-    pub behind: u64,
+    /// The time that the threads watched, summed.
+    pub watched_ns: u64,
+    /// Of that, the time in which more than [`Session::unread_max_bytes`] lay in a socket. If some of the sockets were looked
+    /// at and only a part of these had so much, that part of the time.
+    pub behind_ns: u64,
 }
 
 impl Unread {
     /// Adds what another thread or process saw.
     pub fn merge(&mut self, other: &Self) {
-        self.samples += other.samples;
-        self.behind += other.behind;
+        self.watched_ns += other.watched_ns;
+        self.behind_ns += other.behind_ns;
     }
 
-    /// The share of looks that found too much; `None` if nobody looked.
+    /// The share of the time in which too much lay unread; `None` if nobody watched.
     #[must_use]
     #[expect(
         clippy::cast_precision_loss,
-        reason = "looks in a trial, far below 2^53"
+        reason = "nanoseconds of a trial, far below 2^53"
     )]
     pub fn behind_share(&self) -> Option<f64> {
-        (self.samples > 0).then(|| self.behind as f64 / self.samples as f64)
+        (self.watched_ns > 0).then(|| self.behind_ns as f64 / self.watched_ns as f64)
     }
 }
 
@@ -48,6 +49,8 @@ pub(crate) struct UnreadWatch {
     asking: Vec<(usize, u64)>,
     turn: usize,
     next_ns: u64,
+    /// The last look, if it found too much: when it was, how many sockets had too much, and of how many.
+    behind: Option<(u64, u64, u64)>,
     seen: Unread,
 }
 
@@ -60,6 +63,7 @@ impl UnreadWatch {
             asking: slots.iter().enumerate().filter_map(asks).collect(),
             turn: 0,
             next_ns: window.start_ns,
+            behind: None,
             seen: Unread::default(),
         }
     }
@@ -69,20 +73,35 @@ impl UnreadWatch {
     }
 
     /// Called in each turn of the loop before it waits. A loop that keeps up has read everything by then, but for what came in
-    /// the last moment. After the wait there would be more: a target that sends in bursts ends the wait with one.
+    /// the last moment. A target that sends in bursts makes the loop turn just when much arrives, so what counts is not how
+    /// often too much lies there, but for how long: until the next turn.
     pub(crate) fn look<S>(&mut self, now_ns: u64, slots: &[Slot<S>]) {
-        if now_ns < self.next_ns || !self.window.contains(now_ns) || self.asking.is_empty() {
+        if let Some((since_ns, behind, looked)) = self.behind.take() {
+            let until_ns = now_ns.min(self.window.end_ns);
+            self.seen.behind_ns += until_ns.saturating_sub(since_ns) * behind / looked;
+        }
+        if self.asking.is_empty() || now_ns < self.window.start_ns {
+            return;
+        }
+        self.seen.watched_ns = now_ns.min(self.window.end_ns) - self.window.start_ns;
+        if now_ns < self.next_ns || !self.window.contains(now_ns) {
             return;
         }
         self.next_ns = now_ns + PERIOD_NS;
+        let (mut behind, mut looked) = (0, 0);
         for _ in 0..self.asking.len().min(SOCKETS_MAX) {
             let (place, most_bytes) = self.asking[self.turn];
             self.turn = (self.turn + 1) % self.asking.len();
             let socket = slots.get(place).and_then(|slot| slot.socket.as_ref());
             if let Some(Ok(unread_bytes)) = socket.map(ioctl_fionread) {
-                self.seen.samples += 1;
-                self.seen.behind += u64::from(unread_bytes > most_bytes);
+                looked += 1;
+                behind += u64::from(unread_bytes > most_bytes);
             }
+        }
+        if behind > 0 {
+            self.behind = Some((now_ns, behind, looked));
+            // A loop that is behind all the time is seen to be in each turn.
+            self.next_ns = now_ns;
         }
     }
 }
@@ -143,28 +162,40 @@ mod tests {
     }
 
     #[test]
-    fn only_what_lies_unread_in_the_window_counts() {
+    fn only_the_time_in_which_too_much_lies_unread_counts() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (slot, mut client, mut server) = connected(Some(1_000), &listener);
         let (other, _, mut to_other) = connected(None, &listener);
         let slots = [slot, other];
         let mut watch = UnreadWatch::new(&slots, WINDOW);
         watch.look(0, &slots);
-        let one = |behind| Unread { samples: 1, behind };
-        assert_eq!(watch.seen(), one(0));
         server.write_all(&[7; 1_001]).unwrap();
         to_other.write_all(&[7; 5_000]).unwrap();
         // Too early, then late enough.
         watch.look(PERIOD_NS - 1, &slots);
-        assert_eq!(watch.seen(), one(0));
         watch.look(PERIOD_NS, &slots);
-        assert_eq!((watch.seen().samples, watch.seen().behind), (2, 1));
+        assert_eq!(watch.seen().behind_ns, 0);
+        // It lay there until the next turn, and until the one after that.
+        watch.look(PERIOD_NS + 300, &slots);
+        assert_eq!(watch.seen().behind_ns, 300);
         client.read_exact(&mut [0]).unwrap();
-        watch.look(2 * PERIOD_NS, &slots);
-        assert_eq!((watch.seen().samples, watch.seen().behind), (3, 1));
-        watch.look(WINDOW.end_ns, &slots);
-        assert_eq!(watch.seen().samples, 3, "the window is over");
-        assert_eq!(watch.seen().behind_share(), Some(1.0 / 3.0));
+        watch.look(PERIOD_NS + 500, &slots);
+        watch.look(3 * PERIOD_NS, &slots);
+        let expected = Unread {
+            watched_ns: 3 * PERIOD_NS,
+            behind_ns: 500,
+        };
+        assert_eq!(watch.seen(), expected);
+        // A long turn at the end of the window counts until that end.
+        server.write_all(&[7; 1_001]).unwrap();
+        watch.look(WINDOW.end_ns - 100, &slots);
+        watch.look(WINDOW.end_ns + 900, &slots);
+        let expected = Unread {
+            watched_ns: WINDOW.end_ns,
+            behind_ns: 600,
+        };
+        assert_eq!(watch.seen(), expected);
+        assert_eq!(watch.seen().behind_share(), Some(6e-7));
         assert_eq!(Unread::default().behind_share(), None);
     }
 
@@ -187,10 +218,9 @@ mod tests {
             .unzip();
         let mut watch = UnreadWatch::new(&slots, WINDOW);
         watch.look(0, &slots);
-        assert_eq!(watch.seen().behind, 0);
+        assert_eq!(watch.behind, None);
         watch.look(PERIOD_NS, &slots);
-        assert_eq!(watch.seen().behind, 1);
-        assert_eq!(watch.seen().samples, 2 * SOCKETS_MAX as u64);
+        assert_eq!(watch.behind, Some((PERIOD_NS, 1, SOCKETS_MAX as u64)));
         drop(ends);
     }
 }

@@ -150,7 +150,7 @@ fn reader_behind(load: &BrokerLoad, unread: Unread) -> Option<Caveat> {
         id: "reader-behind".to_owned(),
         blocking: true,
         text: format!(
-            "in {} of the looks at the readers' sockets, more than {} KiB lay unread, allowed {}; give the client more cores (--client-cpus), or use fewer messages per second",
+            "for {} of the window, more than {} KiB lay unread in the readers' sockets, allowed {}; give the client more cores (--client-cpus), or use fewer messages per second",
             percent(share),
             unread_max_bytes(load.message_bytes) >> 10,
             percent(BEHIND_SHARE),
@@ -266,8 +266,8 @@ mod tests {
         };
         let behind = |bytes, behind| {
             let unread = Unread {
-                samples: 1_000,
-                behind,
+                watched_ns: 1_000,
+                behind_ns: behind,
             };
             let all = caveats(&load(bytes), &Found::default(), unread);
             all.into_iter().next()
@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(behind(1_024, 10), None, "1 % is allowed");
         let caveat = behind(1_024, 11).expect("a caveat");
         assert!(caveat.client_ran_out() && caveat.blocking);
-        let told = "in 1.1 % of the looks at the readers' sockets, more than 64 KiB lay unread";
+        let told = "for 1.1 % of the window, more than 64 KiB lay unread in the readers' sockets";
         assert!(caveat.text.starts_with(told), "{}", caveat.text);
         let long = behind(1 << 20, 500).expect("a caveat");
         assert!(long.text.contains("more than 2048 KiB"), "{}", long.text);

@@ -230,6 +230,12 @@ crash() {
         # MQTT keeps nothing for a subscriber that never came.
         messages crash mosquitto --level memory --test replay --crash "$kind" --sessions 1000
     done
+    # Readers that read all the time hide losses, and show what comes again.
+    for target in nats redis valkey rabbitmq kafka rust-log; do
+        case $target in kafka | rabbitmq) grace=30 ;; *) grace=10 ;; esac
+        # shellcheck disable=SC2086  # words
+        messages crash-reading "$target" $short --level durable --test replay --crash kill --sessions 1000 --grace $grace
+    done
 }
 
 # The load line of each broker that has the level.
@@ -238,14 +244,16 @@ load_lines() {
         # shellcheck disable=SC2086  # words
         "$plimsoll" find --all $broker $short --level "$level" --confirm 1024 --time-budget 2 --out "$out/load-lines-$level" || true
     done
+    # The JVM needs time until its code is compiled.
+    # shellcheck disable=SC2086  # words
+    "$plimsoll" find kafka $broker --ramp 1 --warm-up 20 --measured 5 --level ephemeral --confirm 1024 --time-budget 3 --start 5000 --out "$out/load-line-kafka" || true
     # shellcheck disable=SC2086  # words
     "$plimsoll" find mosquitto $broker $short --level memory --confirm 1024 --time-budget 2 --out "$out/load-line-mosquitto" || true
 }
 
 # What durability costs on one disk: the probe of the disk is in each record.
 tiers() {
-    for pair in nats:durable nats:ephemeral nats:memory valkey:durable valkey:ephemeral valkey:memory \
-        rabbitmq:durable rabbitmq:memory rust-log:durable rust-log:ephemeral rust-log:memory; do
+    for pair in nats:durable nats:ephemeral nats:memory valkey:durable valkey:ephemeral valkey:memory rust-log:durable; do
         # shellcheck disable=SC2086  # words
         messages tiers "${pair%:*}" $short --set tiers --level "${pair#*:}"
     done
@@ -253,17 +261,18 @@ tiers() {
 
 # Rates up to the knee and past it, and four windows at one rate.
 windows() {
-    for target in nats rust-log; do
-        # shellcheck disable=SC2086  # words
-        messages "windows-$target" "$target" $short --set confirmed --level durable
-    done
+    # shellcheck disable=SC2086  # words
+    messages windows nats $short --set confirmed --level ephemeral
 }
 
-# A stream to 1 to 256 readers.
+# A stream to 1 to 256 readers. At 100 messages per second, a p99 needs a window of 10 s.
 stream_readers() {
-    for target in nats rust-log; do
+    window="--ramp 1 --warm-up 2 --measured 11 --level ephemeral"
+    # shellcheck disable=SC2086  # words
+    messages stream-readers nats $window --set fanout
+    for pair in 32:2000 256:100; do
         # shellcheck disable=SC2086  # words
-        messages "stream-readers-$target" "$target" $short --set fanout --level ephemeral
+        messages stream-readers-limit rust-log $window --test fanout --readers "${pair%:*}" --sessions "${pair#*:}"
     done
 }
 

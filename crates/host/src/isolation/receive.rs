@@ -55,7 +55,7 @@ impl ReceiveThread {
     pub(super) fn place(card: &str, cpus: &CpuList) -> Result<Self, String> {
         // The thread's name is `napi/CARD-NUMBER`. Older kernels show only its first 15 bytes.
         let whole = format!("napi/{card}-");
-        let found = kernel_threads(&whole[..whole.len().min(15)]).pop();
+        let found = kernel_threads(&[&whole[..whole.len().min(15)]]).pop();
         let ([cpu], Some((_, pid))) = (cpus.as_slice(), found) else {
             return Err(format!("the kernel thread of {card} is not visible"));
         };
@@ -83,7 +83,7 @@ impl Drop for ReceiveThread {
 /// receives the packets, not to other programs. Empty where kernel threads are not visible, as in a container.
 pub(crate) fn threads() -> Vec<(u32, PathBuf)> {
     static DEFERRED: LazyLock<Vec<(u32, i32)>> = LazyLock::new(|| {
-        let threads = kernel_threads("ksoftirqd/").into_iter();
+        let threads = kernel_threads(&["ksoftirqd/"]).into_iter();
         let of_a_cpu = |(name, pid): (String, i32)| {
             let cpu = name.strip_prefix("ksoftirqd/")?.parse().ok()?;
             Some((cpu, pid))

@@ -17,7 +17,7 @@
 mod awake;
 mod cap;
 mod child;
-pub mod kernel;
+pub(crate) mod kernel;
 mod log;
 mod ports;
 mod ready;

@@ -25,7 +25,7 @@ mod sockets;
 pub use cpu_times::{CpuTimes, Passed, Ticks};
 pub(crate) use monitor::thread_cpu;
 pub use monitor::{DEFAULT_INTERVAL, Monitor, Recorded, Watched};
-pub use process_io::{ProcessIo, Written};
+pub use process_io::{ProcessIo, Written, kernel_writers_cpu_us};
 pub use run_queue::{RunQueue, Waited};
 pub use sampler::{Detail, Memory, Sample, Sampler, Source, process_cpu_us};
 pub use series::{MachineSeries, Series, Usage};

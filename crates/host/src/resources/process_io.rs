@@ -16,7 +16,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::parse;
-use super::sampler::Source;
+use super::sampler::{Source, schedstat};
+use crate::process::kernel::kernel_threads;
 
 /// What processes have written since they began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -182,6 +183,20 @@ fn add(sum: &mut [u64; COUNTERS], counters: &[u64; COUNTERS]) {
     for (sum, counter) in sum.iter_mut().zip(counters) {
         *sum = sum.saturating_add(*counter);
     }
+}
+
+/// CPU time that the kernel's threads for writing to disks have taken: those of journals (`jbd2/…`), and its workers, which do
+/// what is put off. `None` where kernel threads are not visible, as in a container.
+#[must_use]
+pub fn kernel_writers_cpu_us() -> Option<u64> {
+    let threads = kernel_threads(&["jbd2/", "kworker/"]);
+    // One that has ended meanwhile is not there to be read.
+    let taken_ns = |(_, pid): &(String, i32)| {
+        let thread = schedstat(Path::new(&format!("/proc/{pid}")));
+        thread.map(|thread| thread.on_cpu_ns)
+    };
+    let sum_ns: u64 = threads.iter().filter_map(taken_ns).sum();
+    (!threads.is_empty()).then_some(sum_ns / 1_000)
 }
 
 #[cfg(test)]

@@ -8,8 +8,7 @@ use std::time::Instant;
 use plimsoll_core::record::{BlockDevice, DiskProbe, FileSystem, Storage};
 use plimsoll_engine::EngineSecond;
 use plimsoll_host::disk::{DeviceCounters, probe};
-use plimsoll_host::process::kernel::writers_cpu_us;
-use plimsoll_host::resources::{ProcessIo, Written};
+use plimsoll_host::resources::{ProcessIo, Written, kernel_writers_cpu_us};
 use plimsoll_host::signals::Stop;
 
 use super::conditions::Conditions;
@@ -87,7 +86,7 @@ impl StorageReadings {
             at: Instant::now(),
             device: device.and_then(|device| DeviceCounters::read(device).ok()),
             target: self.writes.as_mut().and_then(|writes| writes.read().ok()),
-            kernel_cpu_us: writers_cpu_us(),
+            kernel_cpu_us: kernel_writers_cpu_us(),
         })
     }
 }

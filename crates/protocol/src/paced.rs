@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::connection::{Connection, Endpoint, Incoming};
+use crate::life::Life;
 use crate::websocket::{Opcode, close};
 
 /// What is said in a paced session.
@@ -265,23 +266,11 @@ pub enum Concerned {
 #[derive(Debug)]
 pub struct PacedSession<D> {
     connection: Connection,
-    stage: Stage,
+    stage: Life,
     /// What [`Session::transmit`] gave last and the socket has not wholly taken.
     current: Option<Current>,
     frames: FrameAccount,
     dialogue: D,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    Opening,
-    Open,
-    /// It was open, and ended before the trial did: its frames still count.
-    Died,
-    /// It never opened.
-    Failed,
-    /// The trial is over.
-    Finished,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -296,24 +285,10 @@ impl<D: Dialogue> PacedSession<D> {
     pub fn new(endpoint: &Endpoint, plan: &SessionPlan, period_ns: u64, dialogue: D) -> Self {
         Self {
             connection: Connection::new(endpoint, plan.seed),
-            stage: Stage::Opening,
+            stage: Life::Opening,
             current: None,
             frames: FrameAccount::new(plan, period_ns),
             dialogue,
-        }
-    }
-
-    fn over(&mut self, reason: &str, recorder: &mut Recorder<D::Claim>) {
-        match self.stage {
-            Stage::Opening => {
-                recorder.session_failed(reason);
-                self.stage = Stage::Failed;
-            }
-            Stage::Open => {
-                recorder.session_died(reason);
-                self.stage = Stage::Died;
-            }
-            Stage::Died | Stage::Failed | Stage::Finished => {}
         }
     }
 
@@ -323,7 +298,7 @@ impl<D: Dialogue> PacedSession<D> {
         match self.current {
             Some(current) => Some(current),
             None if control > 0 => Some(Current::Control { bytes: control }),
-            None if self.stage == Stage::Open && self.frames.next_due_ns <= now_ns => {
+            None if self.stage == Life::Open && self.frames.next_due_ns <= now_ns => {
                 let most = self.dialogue.burst_max();
                 let count = self.frames.due_together(now_ns, most);
                 Some(Current::Frames { count })
@@ -334,7 +309,7 @@ impl<D: Dialogue> PacedSession<D> {
 
     /// Queues what the dialogue has to say beside the frames.
     fn post(&mut self) {
-        if matches!(self.stage, Stage::Opening | Stage::Open)
+        if matches!(self.stage, Life::Opening | Life::Open)
             && let Some(frames) = self.dialogue.outbox()
             && !frames.is_empty()
         {
@@ -347,21 +322,17 @@ impl<D: Dialogue> Session for PacedSession<D> {
     type Claim = D::Claim;
 
     fn phase(&self) -> Phase {
-        match self.stage {
-            Stage::Opening => Phase::Opening,
-            Stage::Open => Phase::Open,
-            Stage::Died | Stage::Failed | Stage::Finished => Phase::Ended,
-        }
+        self.stage.phase()
     }
 
     fn next_due_ns(&self) -> Option<u64> {
-        (self.stage == Stage::Open).then_some(self.frames.next_due_ns)
+        (self.stage == Life::Open).then_some(self.frames.next_due_ns)
     }
 
     fn owed(&self, now_ns: u64) -> u64 {
         match self.stage {
-            Stage::Open => self.frames.owed(now_ns),
-            Stage::Opening | Stage::Died | Stage::Failed | Stage::Finished => 0,
+            Life::Open => self.frames.owed(now_ns),
+            Life::Opening | Life::Died | Life::Failed | Life::Finished => 0,
         }
     }
 
@@ -410,7 +381,7 @@ impl<D: Dialogue> Session for PacedSession<D> {
             ..
         } = self;
         let mut over = None;
-        let was_opening = *stage == Stage::Opening;
+        let was_opening = *stage == Life::Opening;
         connection.received(bytes, |incoming| {
             let message = match incoming {
                 Incoming::Opened => None,
@@ -425,7 +396,7 @@ impl<D: Dialogue> Session for PacedSession<D> {
             let opening = match message {
                 None if dialogue.opens_by_upgrade() => Opening::Open,
                 None => Opening::More,
-                Some(message) if *stage == Stage::Opening => dialogue.opening(message),
+                Some(message) if *stage == Life::Opening => dialogue.opening(message),
                 Some(message) => {
                     dialogue.received(message, now_ns, frames, recorder);
                     Opening::More
@@ -434,7 +405,7 @@ impl<D: Dialogue> Session for PacedSession<D> {
             match opening {
                 Opening::More => {}
                 Opening::Open => {
-                    *stage = Stage::Open;
+                    *stage = Life::Open;
                     recorder.session_started();
                     frames.open(now_ns);
                 }
@@ -445,13 +416,13 @@ impl<D: Dialogue> Session for PacedSession<D> {
         });
         if let Some(greeting) = dialogue.greeting()
             && was_opening
-            && *stage == Stage::Open
+            && *stage == Life::Open
         {
             connection.queue(Opcode::Text, greeting.as_bytes());
         }
         self.post();
         if let Some(reason) = over {
-            self.over(&reason, recorder);
+            self.stage.over(&reason, recorder);
         }
     }
 
@@ -460,26 +431,26 @@ impl<D: Dialogue> Session for PacedSession<D> {
     }
 
     fn disconnected(&mut self, _now_ns: u64, how: Disconnect, recorder: &mut Recorder<D::Claim>) {
-        self.over(how.reason(), recorder);
+        self.stage.over(how.reason(), recorder);
         self.connection.abandon();
     }
 
     fn settled(&self) -> bool {
-        self.stage != Stage::Open || self.frames.ledger.settled()
+        self.stage != Life::Open || self.frames.ledger.settled()
     }
 
     fn finish(&mut self, now_ns: u64, recorder: &mut Recorder<D::Claim>) {
         match self.stage {
-            Stage::Opening if now_ns >= self.frames.window.start_ns => {
+            Life::Opening if now_ns >= self.frames.window.start_ns => {
                 recorder.session_failed(Disconnect::TimedOut.reason());
             }
-            Stage::Open | Stage::Died => {
+            Life::Open | Life::Died => {
                 self.frames.finish(now_ns, recorder);
                 self.connection.close(close::NORMAL);
             }
-            Stage::Opening | Stage::Failed | Stage::Finished => {}
+            Life::Opening | Life::Failed | Life::Finished => {}
         }
         self.dialogue.finish(recorder);
-        self.stage = Stage::Finished;
+        self.stage = Life::Finished;
     }
 }

@@ -6,6 +6,7 @@ use plimsoll_core::recorder::Recorder;
 use plimsoll_core::schedule::SessionPlan;
 use plimsoll_core::session::{Disconnect, Phase, Session, Transmit};
 use plimsoll_protocol::connection::{Connection, Incoming};
+use plimsoll_protocol::life::Life;
 use plimsoll_protocol::websocket::{Opcode, close};
 
 use crate::caller::{Caller, Claim, Due};
@@ -18,7 +19,8 @@ pub struct CallerSession {
     connection: Connection,
     plan: SessionPlan,
     shared: Arc<Shared>,
-    stage: Stage,
+    /// It is open once the gateway is ready.
+    stage: Life,
     /// When `config` was queued.
     asked_ns: Option<u64>,
     /// What [`Session::transmit`] gave last and the socket has not wholly taken.
@@ -26,16 +28,6 @@ pub struct CallerSession {
     /// The bytes of `current`, if it is one of the load.
     message: Vec<u8>,
     caller: Caller,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    /// Connecting, in the handshake, or waiting for `ready`.
-    Opening,
-    Open,
-    Died,
-    Failed,
-    Finished,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +43,7 @@ impl CallerSession {
             connection: Connection::new(&shared.endpoint, plan.seed),
             plan: *plan,
             shared: Arc::clone(shared),
-            stage: Stage::Opening,
+            stage: Life::Opening,
             asked_ns: None,
             current: None,
             message: Vec::new(),
@@ -67,24 +59,10 @@ impl CallerSession {
         if control > 0 {
             return Some(Current::Control { bytes: control });
         }
-        let due = (self.stage == Stage::Open).then(|| self.caller.next());
+        let due = (self.stage == Life::Open).then(|| self.caller.next());
         let due = due.filter(|due| due.at_ns <= now_ns)?;
         self.caller.make(due.what, &mut self.message);
         Some(Current::Load(due))
-    }
-
-    fn over(&mut self, reason: &str, recorder: &mut Recorder<Claim>) {
-        match self.stage {
-            Stage::Opening => {
-                recorder.session_failed(reason);
-                self.stage = Stage::Failed;
-            }
-            Stage::Open => {
-                recorder.session_died(reason);
-                self.stage = Stage::Died;
-            }
-            Stage::Died | Stage::Failed | Stage::Finished => {}
-        }
     }
 }
 
@@ -92,22 +70,18 @@ impl Session for CallerSession {
     type Claim = Claim;
 
     fn phase(&self) -> Phase {
-        match self.stage {
-            Stage::Opening => Phase::Opening,
-            Stage::Open => Phase::Open,
-            Stage::Died | Stage::Failed | Stage::Finished => Phase::Ended,
-        }
+        self.stage.phase()
     }
 
     fn next_due_ns(&self) -> Option<u64> {
         let watched_ns = self.caller.watched_until_ns().unwrap_or(u64::MAX);
-        (self.stage == Stage::Open).then(|| self.caller.next().at_ns.min(watched_ns))
+        (self.stage == Life::Open).then(|| self.caller.next().at_ns.min(watched_ns))
     }
 
     fn owed(&self, now_ns: u64) -> u64 {
         match self.stage {
-            Stage::Open => self.caller.owed(now_ns),
-            Stage::Opening | Stage::Died | Stage::Failed | Stage::Finished => 0,
+            Life::Open => self.caller.owed(now_ns),
+            Life::Opening | Life::Died | Life::Failed | Life::Finished => 0,
         }
     }
 
@@ -163,14 +137,14 @@ impl Session for CallerSession {
             }
             Incoming::Text(text) => match GatewayMessage::parse(text) {
                 Err(reason) => recorder.protocol_fault(reason),
-                Ok(message) if *stage != Stage::Opening => {
+                Ok(message) if *stage != Life::Opening => {
                     caller.heard(&message, now_ns, recorder);
                 }
                 Ok(GatewayMessage::Ready { stream_id }) => {
                     if stream_id != wire::stream_id(plan.id) {
                         recorder.protocol_fault("`ready` with another stream_id");
                     }
-                    *stage = Stage::Open;
+                    *stage = Life::Open;
                     recorder.session_started();
                     caller.begin(now_ns);
                     recorder.claims.push(Claim::Ready {
@@ -189,7 +163,7 @@ impl Session for CallerSession {
             *asked_ns = Some(now_ns);
         }
         if let Some(reason) = over {
-            self.over(&reason, recorder);
+            self.stage.over(&reason, recorder);
         }
     }
 
@@ -198,26 +172,26 @@ impl Session for CallerSession {
     }
 
     fn disconnected(&mut self, _now_ns: u64, how: Disconnect, recorder: &mut Recorder<Claim>) {
-        self.over(how.reason(), recorder);
+        self.stage.over(how.reason(), recorder);
         self.connection.abandon();
     }
 
     fn settled(&self) -> bool {
-        self.stage != Stage::Open || self.caller.settled()
+        self.stage != Life::Open || self.caller.settled()
     }
 
     fn finish(&mut self, now_ns: u64, recorder: &mut Recorder<Claim>) {
         match self.stage {
-            Stage::Opening if now_ns >= self.plan.window.start_ns => {
+            Life::Opening if now_ns >= self.plan.window.start_ns => {
                 recorder.session_failed(Disconnect::TimedOut.reason());
             }
-            Stage::Open | Stage::Died => {
+            Life::Open | Life::Died => {
                 self.caller.finish(now_ns, recorder);
                 self.connection.close(close::NORMAL);
             }
-            Stage::Opening | Stage::Failed | Stage::Finished => {}
+            Life::Opening | Life::Failed | Life::Finished => {}
         }
-        self.stage = Stage::Finished;
+        self.stage = Life::Finished;
     }
 }
 

@@ -181,22 +181,18 @@ impl Turns {
         if mark.vu != self.vu {
             return Err(Wrong::Crossed);
         }
-        let at = self.open.iter().position(|open| open.turn.to == mark.to);
-        let open = at.and_then(|at| self.open.get_mut(at));
+        let open = self.open.iter_mut().find(|open| open.turn.to == mark.to);
+        // A turn that is over has had its result, or was given up.
+        let open = open.filter(|open| open.result.is_none());
         let Some(open) = open else {
-            // A turn that is over has had its result, or was given up.
             return Err(Wrong::Doubled);
         };
-        if open.result.is_some() {
-            return Err(Wrong::Doubled);
+        open.result_came(now_ns, mark.handed_ns.checked_sub(mark.read_ns));
+        if mark.from != open.turn.from {
+            return Err(Wrong::Lost);
         }
-        open.result = Some(Leg {
-            end_to_end_ns: now_ns.saturating_sub(open.base_ns + open.turn.heard_ns),
-            provider_ns: mark.handed_ns.checked_sub(mark.read_ns),
-        });
-        let lost = mark.from != open.turn.from;
-        let ended = self.end_if_complete(mark_turn(&self.open, mark.to), now_ns);
-        if lost { Err(Wrong::Lost) } else { Ok(ended) }
+        let turn = open.turn.number;
+        Ok(self.end_if_complete(turn, now_ns))
     }
 
     /// A final result without a mark came: it is of the oldest turn that has none.
@@ -208,12 +204,9 @@ impl Turns {
         let Some(open) = open else {
             return Err(Wrong::Doubled);
         };
-        open.result = Some(Leg {
-            end_to_end_ns: now_ns.saturating_sub(open.base_ns + open.turn.heard_ns),
-            provider_ns: None,
-        });
+        open.result_came(now_ns, None);
         let turn = open.turn.number;
-        Ok(self.end_if_complete(Some(turn), now_ns))
+        Ok(self.end_if_complete(turn, now_ns))
     }
 
     /// A block of a reply begins.
@@ -257,7 +250,7 @@ impl Turns {
             open.last_stale_ns = Some(now_ns);
         }
         open.whole |= mark.block == mark.blocks && open.newest_block == mark.blocks;
-        self.end_if_complete(Some(mark.turn), now_ns)
+        self.end_if_complete(mark.turn, now_ns)
     }
 
     /// An error came: it is of the newest turn that was spoken and has no reply yet, or else of the newest.
@@ -304,8 +297,7 @@ impl Turns {
         self.open.iter_mut().find(|open| open.turn.number == turn)
     }
 
-    fn end_if_complete(&mut self, turn: Option<u32>, now_ns: u64) -> Option<Ended> {
-        let turn = turn?;
+    fn end_if_complete(&mut self, turn: u32, now_ns: u64) -> Option<Ended> {
         let at = self.open.iter().position(|open| open.turn.number == turn)?;
         let open = &self.open[at];
         let failed = open.error.is_some() && open.result.is_some();
@@ -318,12 +310,6 @@ impl Turns {
         let open = self.open.remove(at)?;
         Some(open.ended(self.vu, now_ns))
     }
-}
-
-/// The turn whose utterance ends with this block.
-fn mark_turn(open: &VecDeque<Open>, to: u32) -> Option<u32> {
-    let found = open.iter().find(|open| open.turn.to == to);
-    found.map(|open| open.turn.number)
 }
 
 impl Claim {
@@ -345,6 +331,13 @@ impl Claim {
 }
 
 impl Open {
+    fn result_came(&mut self, now_ns: u64, provider_ns: Option<u64>) {
+        self.result = Some(Leg {
+            end_to_end_ns: now_ns.saturating_sub(self.base_ns + self.turn.heard_ns),
+            provider_ns,
+        });
+    }
+
     /// When it has been watched for long enough, if the caller interrupted its reply.
     fn watched_until_ns(&self) -> Option<u64> {
         let at_ns = self.turn.barge_in_ns.filter(|_| self.cleared)?;

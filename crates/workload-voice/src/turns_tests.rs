@@ -219,3 +219,18 @@ fn a_gateway_that_never_answers_does_not_fill_the_client() {
     assert_eq!(given_up.count(), 100 - OPEN_MAX);
     assert_eq!(turns.open.len(), OPEN_MAX);
 }
+
+/// Its result lacks a part, and it came last: the turn is not forgotten.
+#[test]
+fn a_turn_with_a_lost_part_is_still_accounted_for() {
+    let turn = turn_of(false);
+    let mut turns = spoken(turn);
+    assert_eq!(whole_reply(&mut turns, &turn), None);
+    let later = TranscriptMark {
+        from: turn.from + 1,
+        ..transcript(&turn)
+    };
+    let now_ns = BASE_NS + turn.heard_ns + 60 * NS_PER_MS;
+    assert_eq!(turns.result(&later, now_ns), Err(Wrong::Lost));
+    assert!(turns.give_up(now_ns + 9_000 * NS_PER_MS).is_some());
+}

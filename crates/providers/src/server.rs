@@ -131,6 +131,14 @@ struct Book {
     attempts: HashMap<(Provider, u32, u32), u32>,
 }
 
+impl Book {
+    /// How a provider is out now.
+    fn outage(&self, provider: Provider) -> Option<Outage> {
+        let since = self.faults_since?.elapsed();
+        self.faults.outage(provider, since)
+    }
+}
+
 /// What becomes of a request.
 #[derive(Debug, Clone, Copy)]
 struct Fate {
@@ -156,8 +164,7 @@ impl Shared {
     fn fate(&self, of: &Of) -> Fate {
         let book = self.book();
         let seed = self.config.seed;
-        let since = book.faults_since.map_or(Duration::ZERO, |at| at.elapsed());
-        let outage = book.faults.outage(of.provider, since);
+        let outage = book.outage(of.provider);
         let fault = book.faults.of(of, seed);
         let drawn = self
             .config

@@ -29,7 +29,7 @@ pub(crate) fn outcome(load: &BrokerLoad, seen: &Seen<'_>) -> Outcome {
     let tally = &found.tally;
     let delivery = tally.delivery.as_ref();
     let per_reader = delivery.and_then(|delivery| delivery.least_and_most());
-    let per_reader = per_reader.filter(|_| load.shape() == crate::dialect::Shape::Stream);
+    let per_reader = per_reader.filter(|_| load.shape() == Shape::Stream);
     let readers = delivery.map_or(0, |delivery| delivery.readers.len());
     let storage = seen.storage.map(|storage| over_a_crash(load, storage));
     let storage = storage.as_ref();

@@ -48,11 +48,7 @@ pub(super) fn open(
         response.headers_mut().insert(UPGRADE, websocket);
         return response;
     };
-    let since = shared
-        .book()
-        .faults_since
-        .map_or(Duration::ZERO, |at| at.elapsed());
-    if shared.book().faults.outage(PROVIDER, since) == Some(Outage::Refuse) {
+    if shared.book().outage(PROVIDER) == Some(Outage::Refuse) {
         return line(StatusCode::SERVICE_UNAVAILABLE, "out on demand\n");
     }
     let accept = derive_accept_key(key.as_bytes());

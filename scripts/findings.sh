@@ -246,7 +246,7 @@ load_lines() {
     done
     # The JVM needs time until its code is compiled.
     # shellcheck disable=SC2086  # words
-    "$plimsoll" find kafka $broker --ramp 1 --warm-up 20 --measured 5 --level ephemeral --confirm 1024 --time-budget 3 --start 5000 --out "$out/load-line-kafka" || true
+    "$plimsoll" find kafka $broker --ramp 1 --warm-up 60 --measured 5 --level ephemeral --confirm 1024 --time-budget 10 --start 20000 --out "$out/load-line-kafka" || true
     # shellcheck disable=SC2086  # words
     "$plimsoll" find mosquitto $broker $short --level memory --confirm 1024 --time-budget 2 --out "$out/load-line-mosquitto" || true
 }

@@ -12,6 +12,11 @@ case $what in 'code and changed targets' | all | targets) ;; *) echo "test: give
 code_step() { [ "$what" = targets ] || step "$@"; }
 records() { [ "$what" = all ] || [ "$what" = targets ]; }
 
+if [ "$(nproc)" -lt 2 ]; then
+    echo "test: this shell may use one CPU only (taskset -pc \$\$ shows it), and a trial needs one for the client and one for the target" >&2
+    exit 2
+fi
+
 quick=--quick
 ! records || quick=
 

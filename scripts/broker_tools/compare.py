@@ -125,7 +125,8 @@ class Comparison:
                 job.rate = entry["asked_per_second"] = None
             ran, said = call(job)
             return {**entry, **watch.end(ran, said)}
-        except NotHere as why:
+        # A tool that fails leaves the others' runs in the record.
+        except (NotHere, Failure) as why:
             return {**entry, "not_measured": str(why)}
         finally:
             watch.cancel()

@@ -99,7 +99,7 @@ def nats_bench(job):
     def command(messages):
         pace = [] if job.rate is None else ["--throughput", str(job.rate)]
         load = ["--clients", str(job.writers), "--msgs", str(messages), "--size", f"{job.message_bytes}B", "--batch", str(job.window)]
-        stream = ["--create", "--maxbytes", "64GB", "--no-progress"]
+        stream = ["--create", "--maxbytes", "16GB", "--no-progress"]
         server = ["--server", f"nats://127.0.0.1:{job.broker.port}"]
         return ["nats", *server, "bench", "js", "pub", "async", "plimsoll-tools", *load, *stream, *pace]
 

@@ -103,6 +103,11 @@ impl<C> Recorder<C> {
         self.ledger.because(reason);
     }
 
+    /// Records that the client ended an open session, as its load wants it.
+    pub fn session_left(&mut self) {
+        self.sessions_open = self.sessions_open.saturating_sub(1);
+    }
+
     /// Records that the client's own machine could not do what was asked.
     pub fn client_fault(&mut self, what: &'static str) {
         *self.client_faults.entry(what).or_default() += 1;

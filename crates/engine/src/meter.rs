@@ -41,6 +41,7 @@ impl WindowCost {
 /// Measures the thread's own CPU time, for each second and for the measured window.
 pub(crate) struct Meter {
     window: Window,
+    began: Edge,
     opened: Option<Edge>,
     closed: Option<Edge>,
     second: Mark,
@@ -61,9 +62,11 @@ struct Mark {
 }
 
 impl Meter {
-    pub(crate) fn new(window: Window) -> Self {
+    /// Begins now, `now_ns` after the trial did, on the thread that it is about.
+    pub(crate) fn new(window: Window, now_ns: u64) -> Self {
         Self {
             window,
+            began: Edge::now(now_ns, 0),
             opened: None,
             closed: None,
             second: Mark::now(0, 0),
@@ -108,17 +111,15 @@ impl Meter {
 
     pub(crate) fn cost(&self) -> WindowCost {
         match (self.opened, self.closed) {
-            (Some(opened), Some(closed)) => WindowCost {
-                cpu_ns: closed.mark.cpu_ns - opened.mark.cpu_ns,
-                frames: closed.mark.frames - opened.mark.frames,
-                wall_ns: closed.mark.at_ns - opened.mark.at_ns,
-                wait_ns: closed
-                    .wait_ns
-                    .zip(opened.wait_ns)
-                    .map(|(closed, opened)| closed.saturating_sub(opened)),
-            },
+            (Some(opened), Some(closed)) => closed.since(&opened),
             _ => WindowCost::default(),
         }
+    }
+
+    /// The same for the time before the window, in which sessions open.
+    pub(crate) fn opening_cost(&self) -> WindowCost {
+        self.opened
+            .map_or_else(WindowCost::default, |opened| opened.since(&self.began))
     }
 }
 
@@ -127,6 +128,16 @@ impl Edge {
         Self {
             mark: Mark::now(at_ns, frames),
             wait_ns: thread_wait_ns(),
+        }
+    }
+
+    fn since(&self, earlier: &Self) -> WindowCost {
+        let waits = self.wait_ns.zip(earlier.wait_ns);
+        WindowCost {
+            cpu_ns: self.mark.cpu_ns - earlier.mark.cpu_ns,
+            frames: self.mark.frames - earlier.mark.frames,
+            wall_ns: self.mark.at_ns.saturating_sub(earlier.mark.at_ns),
+            wait_ns: waits.map(|(now, then)| now.saturating_sub(then)),
         }
     }
 }
@@ -153,7 +164,7 @@ mod tests {
 
     #[test]
     fn only_the_window_counts() {
-        let mut meter = Meter::new(WINDOW);
+        let mut meter = Meter::new(WINDOW, 20);
         assert_eq!(meter.next_edge_ns(), 100);
         meter.update(50, 5);
         meter.update(101, 10);
@@ -162,6 +173,8 @@ mod tests {
         meter.update(202, 30);
         meter.update(250, 99);
         assert_eq!(meter.cost().frames, 20);
+        let opening = meter.opening_cost();
+        assert_eq!((opening.frames, opening.wall_ns), (10, 81));
         assert_eq!(meter.next_edge_ns(), u64::MAX);
     }
 
@@ -179,12 +192,13 @@ mod tests {
 
     #[test]
     fn a_trial_cut_short_counts_until_its_end() {
-        let mut meter = Meter::new(WINDOW);
+        let mut meter = Meter::new(WINDOW, 20);
         meter.update(100, 1);
         meter.close(150, 7);
         assert_eq!(meter.cost().frames, 6);
-        let mut before = Meter::new(WINDOW);
+        let mut before = Meter::new(WINDOW, 20);
         before.close(50, 3);
         assert_eq!(before.cost().frames, 0);
+        assert_eq!(before.opening_cost().wait_share(), None);
     }
 }

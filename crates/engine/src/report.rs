@@ -55,6 +55,8 @@ pub struct Report {
     /// Share of the measured window that the thread that waited most was ready and waited for its core; `None` where
     /// the kernel does not report it.
     pub longest_wait_share: Option<f64>,
+    /// The same share of the time before the window, in which sessions open.
+    pub longest_opening_wait_share: Option<f64>,
     /// The number of requested sessions.
     pub sessions: u64,
     /// How many of these the client's machine could not open.
@@ -89,6 +91,7 @@ impl Report {
             frames_written: 0,
             busy: CoreShares::default(),
             longest_wait_share: None,
+            longest_opening_wait_share: None,
             sessions: 0,
             sessions_never_opened: 0,
             frames_owed: Some(0),
@@ -109,10 +112,14 @@ impl Report {
         self.cpu_ns += other.cpu_ns;
         self.frames_written += other.frames_written;
         self.busy.merge(&other.busy);
-        if let Some(share) = other.longest_wait_share {
-            let longest = self.longest_wait_share.unwrap_or(0.0);
-            self.longest_wait_share = Some(share.max(longest));
-        }
+        let longest = |mine: Option<f64>, others: Option<f64>| {
+            mine.into_iter().chain(others).reduce(f64::max)
+        };
+        self.longest_wait_share = longest(self.longest_wait_share, other.longest_wait_share);
+        self.longest_opening_wait_share = longest(
+            self.longest_opening_wait_share,
+            other.longest_opening_wait_share,
+        );
         self.sessions += other.sessions;
         self.sessions_never_opened += other.sessions_never_opened;
         let owed = self.frames_owed.zip(other.frames_owed);
@@ -243,12 +250,14 @@ mod tests {
             kernel_bytes: None,
             frames_owed: None,
             longest_wait_share: Some(0.25),
+            longest_opening_wait_share: Some(0.5),
             interrupted: true,
             ..known()
         });
         all.merge(&known());
         assert_eq!((all.frames_owed, all.kernel_bytes), (None, None));
         assert_eq!(all.longest_wait_share, Some(0.25));
+        assert_eq!(all.longest_opening_wait_share, Some(0.5));
         assert!(all.interrupted);
     }
 

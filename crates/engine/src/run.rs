@@ -263,6 +263,7 @@ fn of_thread<C>(thread: Finished<C>, clock: Clock) -> Unsettled<C> {
         frames_written: thread.window.frames,
         busy: CoreShares::of(thread.cpu, thread.window.busy_share()),
         longest_wait_share: thread.window.wait_share(),
+        longest_opening_wait_share: thread.opening.wait_share(),
         sessions: thread.sessions,
         sessions_never_opened: thread.sessions_never_opened,
         frames_owed: thread.frames_owed,

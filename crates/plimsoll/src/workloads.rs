@@ -18,6 +18,8 @@ pub(crate) static ALL: &[&dyn Workload] = &[
     &plimsoll_workload_http::Http,
     #[cfg(feature = "broker")]
     &plimsoll_workload_broker::Broker,
+    #[cfg(feature = "voice")]
+    &plimsoll_workload_voice::Voice,
 ];
 
 /// Those that tell more of their trials than every trial has.

@@ -68,11 +68,11 @@ pub(crate) fn outcome(load: &BrokerLoad, seen: &Seen<'_>) -> Outcome {
     };
     Outcome {
         sections: Sections::of(SECTION, &record),
-        opaque_format: None,
         caveats: caveats(load, &found, seen.report.unread)
             .into_iter()
             .chain(over_crash_doubt(&found, seen))
             .collect(),
+        ..Outcome::default()
     }
 }
 

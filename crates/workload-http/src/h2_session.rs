@@ -193,7 +193,7 @@ impl H2Session {
     /// The client ends the connection.
     fn end(&mut self, again_at_ns: u64, recorder: &mut Recorder<Counts>) {
         if self.stage == Stage::Open {
-            recorder.sessions_open = recorder.sessions_open.saturating_sub(1);
+            recorder.session_left();
         }
         self.stage = Stage::Ended { again_at_ns };
     }

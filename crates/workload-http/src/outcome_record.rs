@@ -40,8 +40,8 @@ pub(crate) fn outcome(load: &HttpLoad, seen: &Seen<'_>) -> Outcome {
     let unchecked = counts.bodies_unchecked > 0;
     Outcome {
         sections: Sections::of(SECTION, &record),
-        opaque_format: None,
         caveats: unchecked.then(content_unchecked).into_iter().collect(),
+        ..Outcome::default()
     }
 }
 

@@ -148,7 +148,7 @@ impl H1Session {
     /// The client ends the connection.
     fn end(&mut self, again_at_ns: u64, recorder: &mut Recorder<Counts>) {
         if matches!(self.stage, Stage::Open | Stage::Closing { .. }) {
-            recorder.sessions_open = recorder.sessions_open.saturating_sub(1);
+            recorder.session_left();
         }
         self.stage = Stage::Ended { again_at_ns };
     }
@@ -389,7 +389,7 @@ impl Session for H1Session {
             again_at_ns: now_ns,
         };
         if matches!(was, Stage::Open | Stage::Closing { .. }) {
-            recorder.sessions_open = recorder.sessions_open.saturating_sub(1);
+            recorder.session_left();
         }
         let again_at_ns = match was {
             Stage::Closed { .. } | Stage::Opening => {

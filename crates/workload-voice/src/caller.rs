@@ -5,8 +5,10 @@ use std::sync::Arc;
 use plimsoll_core::recorder::{Ages, Recorder};
 use plimsoll_core::schedule::SessionPlan;
 use plimsoll_protocol::websocket::{Opcode, append_client_frame};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::load::Leaves;
 use crate::machines::Shared;
 use crate::marks::TranscriptMark;
 use crate::reply::{Found, ReplyStream};
@@ -27,6 +29,37 @@ pub enum Claim {
     },
     /// A measured turn is over.
     Turn(turns::Claim),
+    /// A session is over: what it wrote and what came in all, measured or not.
+    Session(Heard),
+}
+
+/// What a session wrote and what came, with the marks of the providers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Heard {
+    /// Blocks of audio that were written.
+    pub blocks_written: u64,
+    /// Final results that came.
+    pub finals: u64,
+    /// What these took at the provider, by their marks.
+    pub finals_provider_ns: u64,
+    /// Replies of which something came.
+    pub replies: u64,
+    /// What their first blocks took at the provider, by their marks.
+    pub replies_provider_ns: u64,
+    /// Blocks of replies that came whole.
+    pub reply_blocks: u64,
+}
+
+impl Heard {
+    /// Adds another session's.
+    pub fn add(&mut self, other: &Self) {
+        self.blocks_written += other.blocks_written;
+        self.finals += other.finals;
+        self.finals_provider_ns += other.finals_provider_ns;
+        self.replies += other.replies;
+        self.replies_provider_ns += other.replies_provider_ns;
+        self.reply_blocks += other.reply_blocks;
+    }
 }
 
 /// Something of the load that is due.
@@ -60,6 +93,8 @@ pub(crate) struct Caller {
     interrupting: Option<Turn>,
     turns: Turns,
     reply: ReplyStream,
+    heard: Heard,
+    hangs_up_ns: u64,
 }
 
 impl Caller {
@@ -77,12 +112,28 @@ impl Caller {
             interrupting: None,
             turns: Turns::new(plan.id),
             reply: ReplyStream::default(),
+            heard: Heard::default(),
+            hangs_up_ns: u64::MAX,
         }
     }
 
     /// The session is open: the script begins.
     pub(crate) fn begin(&mut self, now_ns: u64) {
         self.base_ns = now_ns.max(self.plan.first_due_ns);
+        let leaves = self.shared.leaves(self.plan.id);
+        if leaves == Leaves::Never {
+            return;
+        }
+        self.hangs_up_ns = leaves.at_ns(self.base_ns);
+        let stays_ns = self.hangs_up_ns.saturating_sub(self.base_ns);
+        self.script = self.script.until(stays_ns);
+        self.hearing = self.script.turn(0);
+        self.speaking = self.hearing;
+    }
+
+    /// When it hangs up; never if it stays.
+    pub(crate) fn hangs_up_ns(&self) -> u64 {
+        self.hangs_up_ns
     }
 
     /// What of the load is due first.
@@ -151,6 +202,7 @@ impl Caller {
 
     fn wrote_audio(&mut self, write_ns: u64, recorder: &mut Recorder<Claim>) {
         let newest = self.script.blocks_of(self.next_chunk).last().unwrap_or(0);
+        self.heard.blocks_written += u64::from(self.shared.chunk_blocks);
         self.next_chunk += 1;
         while self.hearing.to <= newest {
             let turn = self.hearing;
@@ -193,7 +245,11 @@ impl Caller {
 
     fn result(&mut self, transcript: &str, now_ns: u64, recorder: &mut Recorder<Claim>) {
         let result = match TranscriptMark::read(transcript) {
-            Some(mark) => self.turns.result(&mark, now_ns),
+            Some(mark) => {
+                self.heard.finals += 1;
+                self.heard.finals_provider_ns += mark.handed_ns.saturating_sub(mark.read_ns);
+                self.turns.result(&mark, now_ns)
+            }
             None => self.turns.unmarked_result(now_ns),
         };
         match result {
@@ -204,14 +260,26 @@ impl Caller {
 
     /// Audio came.
     pub(crate) fn audio(&mut self, message: &[u8], now_ns: u64, recorder: &mut Recorder<Claim>) {
-        let Self { reply, turns, .. } = self;
+        let Self {
+            reply,
+            turns,
+            heard,
+            ..
+        } = self;
         reply.received(message, |found| match found {
             Found::Begins(mark) => {
+                if mark.block == 1 {
+                    heard.replies += 1;
+                    heard.replies_provider_ns += mark.handed_ns.saturating_sub(mark.read_ns);
+                }
                 if let Err(wrong) = turns.block_begins(&mark, now_ns) {
                     count(wrong, "audio", recorder);
                 }
             }
-            Found::Complete(mark) => enter(turns.block_complete(&mark, now_ns), recorder),
+            Found::Complete(mark) => {
+                heard.reply_blocks += 1;
+                enter(turns.block_complete(&mark, now_ns), recorder);
+            }
             Found::Unmarked => recorder.protocol_fault("audio without a mark of a mock provider"),
         });
     }
@@ -243,6 +311,7 @@ impl Caller {
 
     /// The trial is over: accounts for every turn that was due.
     pub(crate) fn finish(&mut self, now_ns: u64, recorder: &mut Recorder<Claim>) {
+        recorder.claims.push(Claim::Session(self.heard));
         while let Some(ended) = self.turns.give_up(now_ns) {
             enter(Some(ended), recorder);
         }
@@ -255,7 +324,12 @@ impl Caller {
                 let waited_ns = now_ns - (self.base_ns + turn.heard_ns);
                 recorder.ledger.frames_lost += 1;
                 recorder.interval.record_unanswered(waited_ns, 0);
-                let claim = turns::Claim::never_written(self.plan.id, turn.number, waited_ns);
+                let claim = turns::Claim::never_written(
+                    self.plan.id,
+                    turn.number,
+                    self.base_ns + turn.heard_ns,
+                    waited_ns,
+                );
                 recorder.claims.push(Claim::Turn(claim));
             }
         }

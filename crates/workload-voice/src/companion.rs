@@ -6,6 +6,7 @@ use plimsoll_core::caveat::CompanionTerms;
 use plimsoll_core::latency::LagQuantiles;
 use plimsoll_core::record::CompanionWindow;
 use plimsoll_host::Result;
+use plimsoll_workload::Findings;
 use plimsoll_workload::companion::program::{About, Program};
 use plimsoll_workload::companion::{Companion, CompanionSeen, Companions, Start};
 use serde::{Deserialize, Serialize};
@@ -54,9 +55,14 @@ impl Companions for Mocks {
     }
 
     fn start(&self, program: &Path, how: &Start<'_>) -> Result<Box<dyn Companion>> {
-        let settings = vec![("SEED".to_owned(), how.seed.to_string())];
+        let mut settings = vec![("SEED".to_owned(), how.seed.to_string())];
+        let profile = how.told["profile"].as_str();
+        settings.extend(profile.map(|name| ("PROFILE".to_owned(), name.to_owned())));
         let program = Program::start(&ABOUT, program, settings, how)?;
-        Ok(Box::new(RunningMocks(program)))
+        Ok(Box::new(RunningMocks {
+            program,
+            faults: how.told["faults"].clone(),
+        }))
     }
 
     fn told(&self, url: &str) -> Vec<(String, String)> {
@@ -68,28 +74,40 @@ impl Companions for Mocks {
     }
 }
 
-struct RunningMocks(Program);
+struct RunningMocks {
+    program: Program,
+    /// What goes wrong from the window's beginning on; null if nothing does.
+    faults: Findings,
+}
 
 impl Companion for RunningMocks {
     fn pid(&self) -> i32 {
-        self.0.pid()
+        self.program.pid()
     }
 
     fn url(&self) -> &str {
-        self.0.url()
+        self.program.url()
     }
 
     fn begin_window(&self) -> Result<()> {
-        self.0.reset_stats()
+        if !self.faults.is_null() {
+            self.program.set_faults(&self.faults)?;
+        }
+        self.program.reset_stats()
     }
 
     fn seen(&self) -> Result<CompanionSeen> {
-        let stats: Stats = self.0.stats()?;
+        let stats: Stats = self.program.stats()?;
         Ok(stats.seen())
     }
 
+    fn account(&self) -> Result<Findings> {
+        let stats: Findings = self.program.stats()?;
+        Ok(stats["providers"].clone())
+    }
+
     fn stop(self: Box<Self>) -> Result<()> {
-        self.0.stop().map(drop)
+        self.program.stop().map(drop)
     }
 }
 

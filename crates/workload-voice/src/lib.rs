@@ -7,19 +7,25 @@
 //! From the pure to the wet: [`marks`] and [`script`] say what is said; [`reply`] and [`turns`] what became of it;
 //! [`session`] drives a connection; [`tally`] puts the turns of a trial together.
 
+mod calibrate;
 mod caller;
 pub mod companion;
+mod load;
 mod machines;
 pub mod marks;
+pub mod outcome;
+mod parameters;
 mod plan;
 pub mod reply;
 pub mod script;
 mod session;
 pub mod tally;
+mod tell;
+pub mod toy;
 pub mod turns;
 pub mod wire;
 
-pub use caller::Claim;
+pub use caller::{Claim, Heard};
 pub use machines::Callers;
 pub use plan::Voice;
 pub use session::CallerSession;

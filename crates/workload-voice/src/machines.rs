@@ -2,10 +2,12 @@
 
 use std::sync::{Arc, OnceLock};
 
+use plimsoll_core::profile::Profile;
 use plimsoll_core::schedule::{SessionPlan, mix};
 use plimsoll_core::session::{Account, Endpoint, NoArrivals, SessionMachines};
 
 use crate::caller::Claim;
+use crate::load::{Leaves, VoiceLoad};
 use crate::marks::{CALLER_BLOCK_BYTES, CALLER_MARK_BYTES};
 use crate::session::CallerSession;
 use crate::tally::Tally;
@@ -18,6 +20,10 @@ pub(crate) struct Shared {
     /// Blocks that one message carries.
     pub(crate) chunk_blocks: u32,
     pub(crate) providers: Providers,
+    load: VoiceLoad,
+    /// How many sessions the trial has, for what a session's number says.
+    sessions: u32,
+    profile: Profile,
     /// The samples of a block behind its mark, of a caller who speaks and of one who is silent.
     speech: Vec<u8>,
     silence: Vec<u8>,
@@ -27,6 +33,13 @@ impl Shared {
     /// The bytes of a whole message of audio.
     pub(crate) fn chunk_bytes(&self) -> usize {
         self.chunk_blocks as usize * CALLER_BLOCK_BYTES
+    }
+
+    /// When session `id` hangs up.
+    pub(crate) fn leaves(&self, id: u32) -> Leaves {
+        let of = (id, self.sessions);
+        // The seed moves only when it comes.
+        self.load.visit(of, &self.profile, 0).1
     }
 
     /// The samples of a block behind its mark.
@@ -43,9 +56,13 @@ pub struct Callers {
 }
 
 impl Callers {
-    /// Callers that go to `endpoint`, and send `chunk_blocks` blocks of 20 ms in a message.
-    #[must_use]
-    pub fn new(endpoint: Endpoint, chunk_blocks: u32, providers: Providers) -> Self {
+    /// The callers of such a load at `endpoint`.
+    pub(crate) fn new(
+        endpoint: Endpoint,
+        load: &VoiceLoad,
+        callers: u32,
+        profile: &Profile,
+    ) -> Self {
         let samples = CALLER_BLOCK_BYTES - CALLER_MARK_BYTES;
         // Loud enough for a detector of speech, and nothing that compresses.
         let noise = (0..samples as u64 / 2).flat_map(|at| {
@@ -55,8 +72,11 @@ impl Callers {
         Self {
             shared: Arc::new(Shared {
                 endpoint,
-                chunk_blocks: chunk_blocks.max(1),
-                providers,
+                chunk_blocks: load.chunk_blocks,
+                providers: load.providers.clone(),
+                load: load.clone(),
+                sessions: load.sessions(callers, profile),
+                profile: profile.clone(),
                 speech: noise.collect(),
                 silence: vec![0; samples],
             }),
@@ -75,12 +95,18 @@ impl SessionMachines for Callers {
     type Session = CallerSession;
     type Arrivals = NoArrivals;
 
+    fn plan(&self, id: u32, sessions: u32, profile: &Profile, seed: u64) -> SessionPlan {
+        self.shared.load.visit((id, sessions), profile, seed).0
+    }
+
     fn session(&self, plan: &SessionPlan) -> Self::Session {
         CallerSession::new(&self.shared, plan)
     }
 
     fn settle(&self, claims: &[Claim], account: Account<'_>) {
-        let tally = Tally::of(claims);
+        let Shared { load, profile, .. } = &*self.shared;
+        let trouble = load.trouble(&profile.window());
+        let tally = Tally::of(claims, trouble.map(|(_, end_ns)| end_ns));
         account.ledger.own = tally.metrics();
         // A trial is settled once.
         let _ = self.tally.set(tally);

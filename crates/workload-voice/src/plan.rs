@@ -3,63 +3,53 @@
 use std::sync::Arc;
 
 use plimsoll_core::profile::Profile;
-use plimsoll_core::record::{LoadUnit, Sections};
+use plimsoll_core::record::LoadUnit;
+use plimsoll_core::sanity::MetricNames;
 use plimsoll_core::session::Endpoint;
-use plimsoll_core::slo::{Metric, OwnMetric, Slo};
+use plimsoll_core::slo::{Metric, Slo};
+use plimsoll_document::Tell;
 use plimsoll_protocol::connection::check;
+use plimsoll_workload::counters::Counted;
 use plimsoll_workload::{
-    About, Choice, Companions, Demand, Drive, Job, Kind, Outcome, Parameter, Plan, Refusal, Seen,
-    Told, Usual, Values, Workload, machines_with_findings,
+    About, Companions, Counters, Demand, Drive, Findings, Job, Outcome, Parameter, Plan, Refusal,
+    Seen, Told, Values, Work, Workload, machines_with_findings,
 };
 
+use crate::calibrate::WORKS;
 use crate::companion::Mocks;
+use crate::load::{Test, VoiceLoad};
 use crate::machines::Callers;
-use crate::marks::BLOCK_MS;
+use crate::outcome::outcome;
+use crate::parameters::PARAMETERS;
 use crate::script::Script;
-use crate::tally::{METRICS, Tally, metric};
-use crate::wire::Providers;
+use crate::tally::{METRICS, metric};
 
-const STT: [Choice; 1] = [Choice::new("deepgram", "Like Deepgram's, over a WebSocket")];
-const TTS: [Choice; 3] = [
-    Choice::new("deepgram", "Like Deepgram's"),
-    Choice::new("elevenlabs", "Like ElevenLabs'"),
-    Choice::new("openai", "Like OpenAI's"),
-];
-
-const PARAMETERS: [Parameter; 3] = [
-    Parameter {
-        usual: Usual::Value("100"),
-        ..Parameter::new(
-            "chunk_ms",
-            Kind::Whole {
-                least: BLOCK_MS,
-                most: 1_000,
-            },
-            "Milliseconds of audio that one message carries, a multiple of 20",
-        )
-    },
-    Parameter {
-        usual: Usual::Value("deepgram"),
-        ..Parameter::new("stt_provider", Kind::OneOf(&STT), "Who recognises speech")
-    },
-    Parameter {
-        usual: Usual::Value("deepgram"),
-        ..Parameter::new("tts_provider", Kind::OneOf(&TTS), "Who speaks")
-    },
-];
-
-/// The gates, of which those that only this workload has are named.
-const OWN_GATES: [(&str, f64); 6] = [
+/// The gates that say how much a gateway adds.
+const OVERHEAD: [(&str, f64); 3] = [
     ("result_overhead_p95_ms", 100.0),
     ("result_overhead_p99_ms", 250.0),
     ("first_audio_overhead_p95_ms", 100.0),
+];
+/// What else a caller notices.
+const NOTICED: [(&str, f64); 3] = [
     ("ready_p95_ms", 500.0),
     ("barge_in_p95_ms", 200.0),
     ("turns_with_gap", 0.01),
 ];
+/// The time until turns are good again.
+const RECOVERY: (&str, f64) = ("recovery_s", 5.0);
 
 /// The most turns that may fail.
 const FAILED_MAX: f64 = 0.001;
+
+/// Counts of which there must be none.
+const NEVER: [Metric; 5] = [
+    Metric::FramesDuplicated,
+    Metric::FramesOutOfOrder,
+    Metric::ContentWrong,
+    Metric::SessionsFailed,
+    Metric::SessionsDied,
+];
 
 /// The workload.
 #[derive(Debug)]
@@ -69,7 +59,7 @@ impl Workload for Voice {
     fn about(&self) -> &'static About {
         &About {
             name: "voice",
-            line: "Callers in conversation with a gateway between speech providers",
+            line: "Callers in conversation with a gateway between speech providers, see --test",
             floor: None,
         }
     }
@@ -86,18 +76,21 @@ impl Workload for Voice {
         Some(&Mocks)
     }
 
-    fn metrics(&self) -> &'static [OwnMetric] {
+    fn metrics(&self) -> &'static [plimsoll_core::slo::OwnMetric] {
         &METRICS
     }
 
+    fn teller(&self) -> Option<&'static dyn Tell> {
+        Some(&Voice)
+    }
+
+    fn works(&self) -> &'static [&'static dyn Work] {
+        &WORKS
+    }
+
     fn plan(&self, values: Values) -> Result<Arc<dyn Plan>, Refusal> {
-        let chunk_ms = values.whole("chunk_ms").unwrap_or(BLOCK_MS);
-        if !chunk_ms.is_multiple_of(BLOCK_MS) {
-            return Err(Refusal::new(format!(
-                "--chunk-ms {chunk_ms}: give a multiple of {BLOCK_MS}, because a block of audio is {BLOCK_MS} ms"
-            )));
-        }
-        Ok(Arc::new(VoicePlan(values)))
+        let load = VoiceLoad::of(&values)?;
+        Ok(Arc::new(VoicePlan { values, load }))
     }
 }
 
@@ -119,23 +112,40 @@ const VARIABLES: [&str; 14] = [
     "OUT_BUFFER_BYTES",
 ];
 
-/// Callers in conversation.
+/// A test with its values.
 #[derive(Debug)]
-struct VoicePlan(Values);
+struct VoicePlan {
+    values: Values,
+    load: VoiceLoad,
+}
 
 impl VoicePlan {
-    fn chunk_blocks(&self) -> u32 {
-        let blocks = self.0.whole("chunk_ms").unwrap_or(BLOCK_MS) / BLOCK_MS;
-        u32::try_from(blocks).unwrap_or(1)
+    /// The SLO while something fails: what did not fail holds, and all is well soon after.
+    fn slo_with_fault(fault: &str) -> Slo {
+        let result = OVERHEAD[..2].iter();
+        let (own, never): (Vec<_>, &[Metric]) = match fault {
+            "tts-refuse" | "tts-hang" => (result.chain([&RECOVERY]).collect(), &NEVER),
+            "tts-slow" | "stt-slow" => (OVERHEAD.iter().chain([&RECOVERY]).collect(), &NEVER),
+            // Audio that the gateway could not keep is missing from a result.
+            "stt-refuse" | "stt-hang" => (vec![&RECOVERY], &NEVER[3..]),
+            _ => (OVERHEAD.iter().collect(), &NEVER[3..]),
+        };
+        gates(&format!("voice-{fault}"), own, never, None)
     }
+}
 
-    fn providers(&self) -> Providers {
-        let word = |name| self.0.word(name).unwrap_or("deepgram").to_owned();
-        Providers {
-            stt: word("stt_provider"),
-            tts: word("tts_provider"),
-        }
-    }
+fn gates<'a>(
+    name: &str,
+    own: impl IntoIterator<Item = &'a (&'a str, f64)>,
+    never: &[Metric],
+    failed_max: Option<f64>,
+) -> Slo {
+    let own = own.into_iter();
+    let own = own.filter_map(|(name, most)| Some((Metric::Own(metric(name)?), *most)));
+    let failed = failed_max.map(|most| (Metric::Shortfall, most));
+    let never = never.iter().map(|metric| (*metric, 0.0));
+    let all: Vec<(Metric, f64)> = own.chain(failed).chain(never).collect();
+    Slo::of(name, &all)
 }
 
 impl Plan for VoicePlan {
@@ -144,36 +154,43 @@ impl Plan for VoicePlan {
     }
 
     fn values(&self) -> &Values {
-        &self.0
+        &self.values
     }
 
     fn unit(&self) -> LoadUnit {
-        LoadUnit::SESSIONS
+        match self.load.test {
+            Test::Calls => LoadUnit::of("calls_per_second"),
+            Test::Talk | Test::Spike | Test::Faults => LoadUnit::of("callers"),
+        }
     }
 
     fn slo(&self) -> Slo {
-        let own = OWN_GATES
-            .iter()
-            .filter_map(|(name, most)| Some((Metric::Own(metric(name)?), *most)));
-        let never = [
-            Metric::FramesDuplicated,
-            Metric::FramesOutOfOrder,
-            Metric::SessionsFailed,
-            Metric::SessionsDied,
-            Metric::ContentWrong,
-        ];
-        let never = never.map(|metric| (metric, 0.0));
-        let gates: Vec<(Metric, f64)> = own
-            .chain([(Metric::Shortfall, FAILED_MAX)])
-            .chain(never)
-            .collect();
-        Slo::of("voice", &gates)
+        let usual = || OVERHEAD.iter().chain(&NOTICED);
+        match self.load.test {
+            Test::Talk | Test::Calls => gates("voice", usual(), &NEVER, Some(FAILED_MAX)),
+            Test::Spike => gates("voice-spike", [&RECOVERY], &NEVER[3..], None),
+            Test::Faults => {
+                Self::slo_with_fault(self.load.fault.as_deref().unwrap_or("tts-refuse"))
+            }
+        }
     }
 
     /// A caller has a turn every eight seconds.
-    #[expect(clippy::cast_precision_loss, reason = "nanoseconds of a turn")]
-    fn demand(&self, load: u32, _profile: &Profile) -> Demand {
-        Demand::of_sessions(load, 1e9 / Script::TURN_NS as f64)
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "nanoseconds of a turn, and callers"
+    )]
+    fn demand(&self, load: u32, profile: &Profile) -> Demand {
+        let concurrent = self.load.concurrent(load);
+        let talking = match self.load.test {
+            Test::Spike => f64::from(load),
+            Test::Talk | Test::Calls | Test::Faults => concurrent as f64,
+        };
+        Demand {
+            sessions: self.load.sessions(load, profile),
+            concurrent,
+            answers_per_second: talking * 1e9 / Script::TURN_NS as f64,
+        }
     }
 
     fn told(&self) -> Told {
@@ -186,6 +203,13 @@ impl Plan for VoicePlan {
         }
     }
 
+    fn tells_companion(&self, profile: &Profile) -> Findings {
+        serde_json::json!({
+            "profile": self.values.word("provider_latency").unwrap_or("usual"),
+            "faults": self.load.faults(profile),
+        })
+    }
+
     fn let_in(&self, to: Endpoint) -> Result<Endpoint, Refusal> {
         match check(&to) {
             Ok(()) => Ok(to),
@@ -193,25 +217,41 @@ impl Plan for VoicePlan {
         }
     }
 
-    fn machines(&self, job: &Job, _profile: &Profile) -> Result<Box<dyn Drive>, Refusal> {
-        let callers = Callers::new(job.to.clone(), self.chunk_blocks(), self.providers());
+    fn machines(&self, job: &Job, profile: &Profile) -> Result<Box<dyn Drive>, Refusal> {
+        self.load.must_fit(profile)?;
+        let callers = Callers::new(job.to.clone(), &self.load, job.load, profile);
         Ok(machines_with_findings(callers, |callers| {
             let tally = callers.tally();
             serde_json::to_value(tally).unwrap_or_default()
         }))
     }
 
+    fn counters(&self) -> Option<Counters> {
+        let names = MetricNames {
+            frames: "voice_results_total",
+            partials: "voice_speaks_total",
+            sessions: "voice_sessions_total",
+        };
+        let arrive = self.load.test == Test::Calls;
+        Some(Counters {
+            names,
+            counted: Counted::Sessions { arrive },
+        })
+    }
+
     fn first_load(&self) -> u32 {
-        100
+        match self.load.test {
+            Test::Calls => 5,
+            Test::Talk | Test::Spike | Test::Faults => 100,
+        }
+    }
+
+    fn is_bound_by_the_machine(&self) -> bool {
+        true
     }
 
     fn outcome(&self, seen: &Seen<'_>) -> Outcome {
-        // Null where the trial ended before it was settled.
-        let tally = Tally::of_findings(seen.findings);
-        Outcome {
-            sections: tally.map_or_else(Sections::default, |tally| Sections::of("voice", &tally)),
-            ..Outcome::default()
-        }
+        outcome(&self.load, seen)
     }
 }
 
@@ -221,25 +261,46 @@ mod tests {
     use plimsoll_core::slo::Percentile;
     use plimsoll_workload::Value;
 
-    fn usual() -> Values {
-        Values::default().or_usual(&PARAMETERS)
+    fn planned(values: Values) -> Result<Arc<dyn Plan>, Refusal> {
+        Voice.plan(values.or_usual(&PARAMETERS))
+    }
+
+    fn plan(test: &str) -> Arc<dyn Plan> {
+        let values = Values::default().with("test", Value::Word(test.to_owned()));
+        planned(values).expect("a plan")
     }
 
     #[test]
-    fn its_slo_has_every_gate_that_it_names() {
-        let slo = Voice.plan(usual()).expect("a plan").slo();
+    fn every_gate_that_is_named_is_in_the_slo() {
+        let slo = plan("talk").slo();
         let named = |name: &str| slo.gates.iter().any(|gate| gate.metric.name() == name);
-        for (name, _) in OWN_GATES {
+        for (name, _) in OVERHEAD.iter().chain(&NOTICED) {
             assert!(named(name), "{name}");
         }
         assert_eq!(slo.samples_needed(), Percentile::P99.samples_needed());
         assert_eq!(slo.tightest_ms(), Some(100.0));
+        assert!(
+            plan("spike")
+                .slo()
+                .gates
+                .iter()
+                .any(|gate| gate.metric.name() == "recovery_s")
+        );
+    }
+
+    #[test]
+    fn each_fault_has_an_slo_of_its_own_name() {
+        for fault in ["tts-refuse", "stt-hang", "tts-slow", "stress"] {
+            let slo = VoicePlan::slo_with_fault(fault);
+            assert_eq!(slo.name, format!("voice-{fault}"));
+            assert!(slo.gates.len() >= 3, "{fault}");
+        }
     }
 
     #[test]
     fn a_message_has_whole_blocks() {
-        let values = usual().with("chunk_ms", Value::Whole(30));
-        let refused = Voice.plan(values).expect_err("30 ms");
+        let values = Values::default().with("chunk_ms", Value::Whole(30));
+        let refused = planned(values).expect_err("30 ms");
         assert!(
             refused
                 .0

@@ -41,6 +41,8 @@ pub struct Script {
     chunk_blocks: u32,
     /// Blocks before the first utterance.
     phase_blocks: u64,
+    /// How many turns the caller has before it hangs up.
+    turns: u32,
 }
 
 /// A turn of a script. Block numbers are from 1.
@@ -63,6 +65,18 @@ pub struct Turn {
 }
 
 impl Turn {
+    /// A turn that is never due.
+    pub const NEVER: Self = Self {
+        number: 0,
+        from: u32::MAX,
+        to: u32::MAX,
+        // Later than any trial, and no sum of it with a trial's time overflows.
+        heard_ns: u64::MAX / 2,
+        speak_ns: u64::MAX / 2,
+        chars: 0,
+        barge_in_ns: None,
+    };
+
     /// The blocks of a whole reply from a mock provider.
     #[must_use]
     pub fn reply_blocks(&self) -> u32 {
@@ -73,6 +87,8 @@ impl Turn {
 impl Script {
     /// From the beginning of an utterance to that of the next.
     pub const TURN_NS: u64 = 8_000 * NS_PER_MS;
+    /// From the end of the last reply, if the provider took no time, until the caller hangs up.
+    const FAREWELL_NS: u64 = 2_000 * NS_PER_MS;
     const TURN_BLOCKS: u64 = Self::TURN_NS / BLOCK_NS;
 
     /// The script of a caller that sends `chunk_blocks` blocks in a message.
@@ -83,14 +99,35 @@ impl Script {
             vu,
             chunk_blocks: chunk_blocks.max(1),
             phase_blocks: 0,
+            turns: u32::MAX,
         };
         script.phase_blocks = script.within(Draw::Phase, 0, (0, Self::TURN_BLOCKS - 1));
         script
     }
 
-    /// The turn with this number.
+    /// The same for a caller who hangs up after `ns`: it begins no turn that could not end by then.
+    #[must_use]
+    pub fn until(mut self, ns: u64) -> Self {
+        let fits = |number: &u32| {
+            let turn = self.turn(*number);
+            let reply_ns = u64::from(turn.reply_blocks()) * BLOCK_NS;
+            turn.speak_ns + reply_ns + Self::FAREWELL_NS <= ns
+        };
+        self.turns = (0..u32::MAX)
+            .find(|number| !fits(number))
+            .unwrap_or(u32::MAX);
+        self
+    }
+
+    /// The turn with this number; [`Turn::NEVER`] after the last.
     #[must_use]
     pub fn turn(&self, number: u32) -> Turn {
+        if number >= self.turns {
+            return Turn {
+                number,
+                ..Turn::NEVER
+            };
+        }
         let before = self.phase_blocks + u64::from(number) * Self::TURN_BLOCKS;
         let speech = self.within(Draw::Speech, number, SPEECH_BLOCKS);
         let [from, to] =
@@ -123,7 +160,7 @@ impl Script {
         let before = u64::from(block.max(1) - 1);
         let speech = before.checked_sub(self.phase_blocks).and_then(|since| {
             let turn = self.turn(u32::try_from(since / Self::TURN_BLOCKS).ok()?);
-            (block <= turn.to).then_some(block == turn.to)
+            (turn.from <= block && block <= turn.to).then_some(block == turn.to)
         });
         CallerMark {
             vu: self.vu,
@@ -233,6 +270,25 @@ mod tests {
         let last = marks.iter().filter(|mark| mark.last).count();
         let spoken = (0..).take_while(|n| script.turn(*n).to < 2_000).count();
         assert_eq!(last, spoken);
+    }
+
+    #[test]
+    fn a_caller_who_hangs_up_begins_no_turn_that_could_not_end() {
+        for script in scripts() {
+            let short = script.until(30_000 * NS_PER_MS);
+            let had = (0..10)
+                .take_while(|n| short.turn(*n) == script.turn(*n))
+                .count();
+            assert!((2..=3).contains(&had), "{had}");
+            let last = script.turn(u32::try_from(had).unwrap() - 1);
+            assert!(
+                last.speak_ns + u64::from(last.reply_blocks()) * BLOCK_NS <= 28_000 * NS_PER_MS
+            );
+            let never = short.turn(u32::try_from(had).unwrap());
+            assert!(never.heard_ns > 1 << 62);
+            let spoken = (1..5_000).filter(|block| short.mark(*block).last).count();
+            assert_eq!(spoken, had);
+        }
     }
 
     #[test]

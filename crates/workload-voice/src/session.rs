@@ -27,6 +27,8 @@ pub struct CallerSession {
     current: Option<Current>,
     /// The bytes of `current`, if it is one of the load.
     message: Vec<u8>,
+    /// The caller hangs up, or has.
+    left: bool,
     caller: Caller,
 }
 
@@ -47,6 +49,7 @@ impl CallerSession {
             asked_ns: None,
             current: None,
             message: Vec::new(),
+            left: false,
             caller: Caller::new(shared, plan),
         }
     }
@@ -59,10 +62,21 @@ impl CallerSession {
         if control > 0 {
             return Some(Current::Control { bytes: control });
         }
-        let due = (self.stage == Life::Open).then(|| self.caller.next());
+        let talks = self.stage == Life::Open && !self.left;
+        let due = talks.then(|| self.caller.next());
         let due = due.filter(|due| due.at_ns <= now_ns)?;
         self.caller.make(due.what, &mut self.message);
         Some(Current::Load(due))
+    }
+
+    /// The connection is over. Whoever has hung up did not die.
+    fn over(&mut self, reason: &str, recorder: &mut Recorder<Claim>) {
+        if self.left && self.stage == Life::Open {
+            self.stage = Life::Finished;
+            recorder.session_left();
+        } else {
+            self.stage.over(reason, recorder);
+        }
     }
 }
 
@@ -74,19 +88,25 @@ impl Session for CallerSession {
     }
 
     fn next_due_ns(&self) -> Option<u64> {
+        let talks = self.stage == Life::Open && !self.left;
         let watched_ns = self.caller.watched_until_ns().unwrap_or(u64::MAX);
-        (self.stage == Life::Open).then(|| self.caller.next().at_ns.min(watched_ns))
+        let others_ns = watched_ns.min(self.caller.hangs_up_ns());
+        talks.then(|| self.caller.next().at_ns.min(others_ns))
     }
 
     fn owed(&self, now_ns: u64) -> u64 {
         match self.stage {
-            Life::Open => self.caller.owed(now_ns),
-            Life::Opening | Life::Died | Life::Failed | Life::Finished => 0,
+            Life::Open if !self.left => self.caller.owed(now_ns),
+            Life::Opening | Life::Open | Life::Died | Life::Failed | Life::Finished => 0,
         }
     }
 
     fn woke(&mut self, now_ns: u64, recorder: &mut Recorder<Claim>) {
         self.caller.watched(now_ns, recorder);
+        if self.stage == Life::Open && !self.left && now_ns >= self.caller.hangs_up_ns() {
+            self.left = true;
+            self.connection.close(close::NORMAL);
+        }
     }
 
     fn transmit(&mut self, now_ns: u64) -> Option<Transmit<'_>> {
@@ -111,7 +131,13 @@ impl Session for CallerSession {
 
     fn sent(&mut self, write_ns: u64, recorder: &mut Recorder<Claim>) {
         match self.current.take() {
-            Some(Current::Control { bytes }) => self.connection.control_sent(bytes),
+            Some(Current::Control { bytes }) => {
+                self.connection.control_sent(bytes);
+                if self.left && self.stage == Life::Open && self.connection.control().is_empty() {
+                    self.stage = Life::Finished;
+                    recorder.session_left();
+                }
+            }
             Some(Current::Load(due)) => self.caller.wrote(due.what, write_ns, recorder),
             None => {}
         }
@@ -163,7 +189,7 @@ impl Session for CallerSession {
             *asked_ns = Some(now_ns);
         }
         if let Some(reason) = over {
-            self.stage.over(&reason, recorder);
+            self.over(&reason, recorder);
         }
     }
 
@@ -172,7 +198,7 @@ impl Session for CallerSession {
     }
 
     fn disconnected(&mut self, _now_ns: u64, how: Disconnect, recorder: &mut Recorder<Claim>) {
-        self.stage.over(how.reason(), recorder);
+        self.over(how.reason(), recorder);
         self.connection.abandon();
     }
 
@@ -181,15 +207,18 @@ impl Session for CallerSession {
     }
 
     fn finish(&mut self, now_ns: u64, recorder: &mut Recorder<Claim>) {
+        if self.left {
+            self.caller.finish(now_ns, recorder);
+        }
         match self.stage {
             Life::Opening if now_ns >= self.plan.window.start_ns => {
                 recorder.session_failed(Disconnect::TimedOut.reason());
             }
-            Life::Open | Life::Died => {
+            Life::Open | Life::Died if !self.left => {
                 self.caller.finish(now_ns, recorder);
                 self.connection.close(close::NORMAL);
             }
-            Life::Opening | Life::Failed | Life::Finished => {}
+            Life::Opening | Life::Open | Life::Died | Life::Failed | Life::Finished => {}
         }
         self.stage = Life::Finished;
     }

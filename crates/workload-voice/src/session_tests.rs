@@ -3,159 +3,15 @@ use plimsoll_core::recorder::Recorder;
 use plimsoll_core::schedule::session_plan;
 use plimsoll_core::session::{Account, Disconnect, Endpoint, Phase, Session, SessionMachines};
 use plimsoll_core::speaker::{After, Speaker};
-use plimsoll_protocol::server::{ClientFrames, Upgraded};
-use plimsoll_protocol::websocket::{Opcode, RawFrame};
-use serde_json::{Value, json};
+use plimsoll_protocol::server::Upgraded;
+use plimsoll_workload::{Value, Values};
 
 use super::*;
+use crate::load::VoiceLoad;
 use crate::machines::Callers;
-use crate::marks::{
-    CALLER_BLOCK_BYTES, CallerMark, REPLY_BLOCK_BYTES, ReplyMark, SpeakMark, TranscriptMark,
-};
-use crate::script::BLOCKS_PER_CHAR;
+use crate::parameters::PARAMETERS;
+use crate::toy::{Fault, Toy};
 use crate::turns::Leg;
-use crate::wire::Providers;
-
-/// What the toy gateway does wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fault {
-    None,
-    NeverSpeaks,
-    AnswersAnother,
-    SpeaksTwice,
-    GoesOnAfterClear,
-    FailsReplies,
-}
-
-/// A gateway with mock providers in it, which take no time.
-struct Toy {
-    frames: ClientFrames,
-    fault: Fault,
-    from: Option<u32>,
-    /// What is left of a reply, a block a look.
-    rest: Vec<ReplyMark>,
-}
-
-impl Toy {
-    fn new(fault: Fault) -> Self {
-        Self {
-            frames: ClientFrames::default(),
-            fault,
-            from: None,
-            rest: Vec::new(),
-        }
-    }
-
-    fn text(&mut self, text: &str, out: &mut Vec<u8>) {
-        let message: Value = serde_json::from_str(text).expect("JSON");
-        match message["type"].as_str() {
-            Some("config") => say(
-                out,
-                &json!({"type": "ready", "stream_id": message["stream_id"]}),
-            ),
-            Some("speak") => self.speak(message["text"].as_str().expect("a text"), out),
-            Some("clear") if self.fault == Fault::GoesOnAfterClear => {}
-            Some("clear") => self.rest.clear(),
-            other => panic!("{other:?}"),
-        }
-    }
-
-    fn speak(&mut self, text: &str, out: &mut Vec<u8>) {
-        let SpeakMark { vu, turn } = SpeakMark::read(text).expect("a mark");
-        match self.fault {
-            Fault::NeverSpeaks => return,
-            Fault::FailsReplies => {
-                return say(
-                    out,
-                    &json!({"type": "error", "message": "no", "kind": "tts_failed"}),
-                );
-            }
-            _ => {}
-        }
-        let vu = if self.fault == Fault::AnswersAnother {
-            vu + 1
-        } else {
-            vu
-        };
-        let blocks = u32::try_from(text.chars().count()).expect("few") * BLOCKS_PER_CHAR;
-        let again = if self.fault == Fault::SpeaksTwice {
-            2
-        } else {
-            1
-        };
-        self.rest = (1..=blocks)
-            .flat_map(|block| std::iter::repeat_n(block, again))
-            .map(|block| ReplyMark {
-                vu,
-                turn,
-                request: 1,
-                block,
-                blocks,
-                read_ns: 1_000,
-                handed_ns: 1_000,
-            })
-            .rev()
-            .collect();
-    }
-
-    fn audio(&mut self, audio: &[u8], out: &mut Vec<u8>) {
-        for block in audio.chunks(CALLER_BLOCK_BYTES) {
-            let mark = CallerMark::read(block).expect("a mark");
-            if mark.speech {
-                self.from.get_or_insert(mark.block);
-            }
-            if mark.last {
-                let transcript = TranscriptMark {
-                    vu: mark.vu,
-                    from: self.from.take().expect("speech"),
-                    to: mark.block,
-                    read_ns: 5,
-                    handed_ns: 5,
-                };
-                say(
-                    out,
-                    &json!({
-                        "type": "stt_result", "transcript": format!("{transcript}hello"), "is_final": true,
-                        "is_speech_final": true, "confidence": 0.9,
-                    }),
-                );
-            }
-        }
-    }
-}
-
-fn say(out: &mut Vec<u8>, message: &Value) {
-    RawFrame::server(Opcode::Text, message.to_string().as_bytes()).append_to(out);
-}
-
-impl Speaker for Toy {
-    fn heard(&mut self, bytes: &mut [u8], out: &mut Vec<u8>) -> After {
-        let mut frames = std::mem::take(&mut self.frames);
-        let after = frames.take(bytes, |frame| {
-            match frame.opcode {
-                Opcode::Text => {
-                    let text = std::str::from_utf8(frame.unmasked())
-                        .expect("UTF-8")
-                        .to_owned();
-                    self.text(&text, out);
-                }
-                Opcode::Binary => self.audio(frame.unmasked(), out),
-                _ => return After::Close,
-            }
-            After::GoOn
-        });
-        self.frames = frames;
-        after
-    }
-
-    fn unasked(&mut self, _now_ns: u64, _profile: &Profile, out: &mut Vec<u8>) {
-        if let Some(mark) = self.rest.pop() {
-            let mut block = mark.bytes().to_vec();
-            block.resize(REPLY_BLOCK_BYTES, 0);
-            RawFrame::server(Opcode::Binary, &block).append_to(out);
-        }
-    }
-}
 
 fn profile() -> Profile {
     Profile {
@@ -167,17 +23,16 @@ fn profile() -> Profile {
     }
 }
 
-fn callers() -> Callers {
+fn callers(test: &str) -> Callers {
     let endpoint = Endpoint {
         host: "127.0.0.1:3001".to_owned(),
         path: "/ws".to_owned(),
         headers: Vec::new(),
     };
-    let providers = Providers {
-        stt: "deepgram".to_owned(),
-        tts: "deepgram".to_owned(),
-    };
-    Callers::new(endpoint, 5, providers)
+    let test = Value::Word(test.to_owned());
+    let values = Values::default().with("test", test).or_usual(&PARAMETERS);
+    let load = VoiceLoad::of(&values).expect("a load");
+    Callers::new(endpoint, &load, 1, &profile())
 }
 
 /// A caller and a gateway, each with 20 ms between two looks.
@@ -192,10 +47,14 @@ const LOOK_NS: u64 = 20 * NS_PER_MS;
 
 impl Talk {
     fn new(fault: Fault) -> Self {
+        Self::of("talk", fault)
+    }
+
+    fn of(test: &str, fault: Fault) -> Self {
         let plan = session_plan(0, 1, &profile(), 7);
         Self {
-            session: callers().session(&plan),
-            gateway: Upgraded::new(Toy::new(fault)),
+            session: callers(test).session(&plan),
+            gateway: Toy::upgraded(fault),
             recorder: Recorder::default(),
             now_ns: 0,
         }
@@ -217,9 +76,10 @@ impl Talk {
         }
         let mut back = Vec::new();
         if !out.is_empty() {
-            assert_eq!(self.gateway.heard(&mut out, &mut back), After::GoOn);
+            let left = self.session.phase() == Phase::Ended;
+            let after = if left { After::Close } else { After::GoOn };
+            assert_eq!(self.gateway.heard(&mut out, &mut back), after);
         }
-        self.gateway.unasked(self.now_ns, &profile(), &mut back);
         if !back.is_empty() {
             self.session
                 .received(self.now_ns, &back, &mut self.recorder);
@@ -239,7 +99,7 @@ impl Talk {
         let ledger = &talk.recorder.ledger;
         assert!(ledger.is_whole(), "{ledger:?}");
         assert_eq!(ledger.frames_due, 10, "a turn each eight seconds");
-        let tally = crate::tally::Tally::of(&talk.recorder.claims);
+        let tally = crate::tally::Tally::of(&talk.recorder.claims, None);
         assert_eq!(tally.turns, 10);
         (talk.recorder, tally)
     }
@@ -262,14 +122,14 @@ fn an_honest_gateway_completes_every_turn() {
     assert_eq!((ledger.sessions_started, ledger.sessions_died), (1, 0));
     assert_eq!((tally.complete, tally.good, tally.with_gap), (10, 10, 0));
     assert_eq!(tally.ready.samples, 1);
-    // A look of 20 ms is all that anything takes here.
+    // A look of 20 ms is all that a result takes here, and the reply begins with the next message of audio.
     assert!(
         tally.result.overhead.max_ms <= Some(20.0),
         "{:?}",
         tally.result
     );
     assert!(
-        tally.first_audio.overhead.max_ms <= Some(20.0),
+        tally.first_audio.overhead.max_ms <= Some(120.0),
         "{:?}",
         tally.first_audio
     );
@@ -361,9 +221,39 @@ fn a_session_that_is_refused_or_dies_says_why() {
 }
 
 #[test]
+fn whoever_hangs_up_neither_dies_nor_loses_turns() {
+    let mut talk = Talk::of("calls", Fault::None);
+    while talk.now_ns < profile().window().end_ns {
+        talk.look();
+    }
+    assert_eq!(talk.session.phase(), Phase::Ended);
+    talk.session
+        .disconnected(talk.now_ns, Disconnect::Closed, &mut talk.recorder);
+    talk.session.finish(talk.now_ns, &mut talk.recorder);
+    let ledger = &talk.recorder.ledger;
+    assert_eq!((ledger.sessions_started, ledger.sessions_died), (1, 0));
+    assert_eq!(talk.recorder.sessions_open, 0);
+    // 30 s of a turn each eight seconds; the last must be able to end.
+    assert!((2..=3).contains(&ledger.frames_due), "{ledger:?}");
+    assert_eq!(ledger.frames_answered, ledger.frames_due);
+    assert!(ledger.is_whole(), "{ledger:?}");
+    let heard = talk.recorder.claims.iter().find_map(|claim| match claim {
+        Claim::Session(heard) => Some(*heard),
+        _ => None,
+    });
+    let heard = heard.expect("the session's account");
+    assert_eq!(
+        (heard.finals, heard.replies),
+        (ledger.frames_due, ledger.frames_due)
+    );
+    // 30 s in blocks of 20 ms, and the message that was due while it hung up.
+    assert!((1_490..=1_505).contains(&heard.blocks_written), "{heard:?}");
+}
+
+#[test]
 fn a_trial_is_settled_into_its_own_metrics() {
     let (recorder, tally) = Talk::run(Fault::None);
-    let machines = callers();
+    let machines = callers("talk");
     let mut ledger = recorder.ledger.clone();
     let mut latency = plimsoll_core::latency::LatencySet::new();
     let account = Account {
@@ -375,7 +265,7 @@ fn a_trial_is_settled_into_its_own_metrics() {
     assert_eq!(ledger.own, tally.metrics());
     let legs: Option<Leg> = recorder.claims.iter().find_map(|claim| match claim {
         Claim::Turn(turn) => turn.result,
-        Claim::Ready { .. } => None,
+        Claim::Ready { .. } | Claim::Session(_) => None,
     });
     assert!(legs.is_some());
 }

@@ -7,14 +7,15 @@ use std::collections::BTreeMap;
 
 use plimsoll_core::profile::NS_PER_MS;
 use plimsoll_core::slo::{OwnMetric, Percentile};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::caller::Claim;
+use crate::caller::{Claim, Heard};
 use crate::turns::{self, Leg};
 
 /// Percentiles of durations, in ms.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Durations {
     /// How many there are.
     pub samples: u64,
@@ -26,6 +27,8 @@ pub struct Durations {
     pub p95_ms: Option<f64>,
     /// 99th percentile.
     pub p99_ms: Option<f64>,
+    /// 99.9th percentile.
+    pub p999_ms: Option<f64>,
     /// The longest.
     pub max_ms: Option<f64>,
 }
@@ -56,6 +59,7 @@ impl Collected {
             p50_ms: at(0.5),
             p95_ms: at(0.95),
             p99_ms: at(0.99),
+            p999_ms: at(0.999),
             max_ms: at(1.0),
         }
     }
@@ -79,7 +83,7 @@ fn ms(ns: u64) -> f64 {
 }
 
 /// One way there and back, of all turns.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LegRecord {
     /// From the schedule to the answer.
     pub end_to_end: Durations,
@@ -90,7 +94,7 @@ pub struct LegRecord {
 }
 
 /// All measured turns of a trial. It is the section `voice` of the record.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tally {
     /// Turns that were due.
     pub turns: u64,
@@ -112,7 +116,15 @@ pub struct Tally {
     pub ready: Durations,
     /// From the interruption to the last stale byte.
     pub barge_in: Durations,
+    /// From the end of a spike or an outage until 99 % of all later turns were good; `None` if the test has neither, or if it
+    /// never was so.
+    pub recovery_s: Option<f64>,
+    /// What all sessions wrote and heard, measured or not.
+    pub heard: Heard,
 }
+
+/// The share of later turns that must be good after a recovery.
+const RECOVERED_SHARE: f64 = 0.99;
 
 /// The most that a gateway may add to a leg of a good turn.
 const GOOD_NS: u64 = 250 * NS_PER_MS;
@@ -125,7 +137,7 @@ const fn percentile(name: &'static str, percentile: Percentile) -> OwnMetric {
 }
 
 /// The metrics that only this workload computes.
-pub(crate) const METRICS: [OwnMetric; 8] = [
+pub(crate) const METRICS: [OwnMetric; 9] = [
     percentile("result_overhead_p95_ms", Percentile::P95),
     percentile("result_overhead_p99_ms", Percentile::P99),
     percentile("first_audio_overhead_p95_ms", Percentile::P95),
@@ -137,6 +149,10 @@ pub(crate) const METRICS: [OwnMetric; 8] = [
         name: "turns_with_gap",
         percentile: None,
     },
+    OwnMetric {
+        name: "recovery_s",
+        percentile: None,
+    },
 ];
 
 /// The metric with this name.
@@ -145,15 +161,16 @@ pub(crate) fn metric(name: &str) -> Option<OwnMetric> {
 }
 
 impl Tally {
-    /// Of what the sessions claim.
+    /// Of what the sessions claim. `trouble_end_ns` is the end of a spike or an outage.
     #[must_use]
-    pub fn of(claims: &[Claim]) -> Self {
+    pub fn of(claims: &[Claim], trouble_end_ns: Option<u64>) -> Self {
         let mut tally = Self::default();
         let mut legs = [LegCollected::default(), LegCollected::default()];
         let (mut ready, mut barge_in) = (Collected::default(), Collected::default());
         for claim in claims {
             match claim {
                 Claim::Ready { after_ns } => ready.came(*after_ns),
+                Claim::Session(heard) => tally.heard.add(heard),
                 Claim::Turn(turn) => {
                     tally.count(turn);
                     legs[0].add(turn.result, turn.waited_ns);
@@ -169,6 +186,7 @@ impl Tally {
         tally.first_audio = first_audio;
         tally.ready = ready.durations();
         tally.barge_in = barge_in.durations();
+        tally.recovery_s = trouble_end_ns.and_then(|end_ns| recovery_s(claims, end_ns));
         tally
     }
 
@@ -179,13 +197,9 @@ impl Tally {
     }
 
     fn count(&mut self, turn: &turns::Claim) {
-        let quick = |leg: Option<Leg>| {
-            let added_ns = leg.map(|leg| leg.overhead_ns().unwrap_or(leg.end_to_end_ns));
-            added_ns.is_some_and(|ns| ns <= GOOD_NS)
-        };
         self.turns += 1;
         self.complete += u64::from(turn.complete);
-        self.good += u64::from(turn.complete && quick(turn.result) && quick(turn.first_audio));
+        self.good += u64::from(is_good(turn));
         self.with_gap += u64::from(turn.gap);
         self.interrupted += u64::from(turn.barge_in_ns.is_some());
         if let Some(kind) = &turn.error {
@@ -206,12 +220,52 @@ impl Tally {
             // Nobody interrupted: no byte was stale.
             self.barge_in.p95_ms.or((self.turns > 0).then_some(0.0)),
             share(self.with_gap, self.turns),
+            self.recovery_s,
         ];
         let named = METRICS.iter().zip(values);
         named
             .filter_map(|(metric, value)| Some((metric.name.to_owned(), value?)))
             .collect()
     }
+}
+
+/// Whether a turn is complete, and nothing took long that the gateway is to blame for.
+fn is_good(turn: &turns::Claim) -> bool {
+    let quick = |leg: Option<Leg>| {
+        let added_ns = leg.map(|leg| leg.overhead_ns().unwrap_or(leg.end_to_end_ns));
+        added_ns.is_some_and(|ns| ns <= GOOD_NS)
+    };
+    turn.complete && quick(turn.result) && quick(turn.first_audio)
+}
+
+/// How long after `end_ns` turns were due of which, with all later ones, 99 % are good. `None` if no turn is.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "nanoseconds and turns of a trial"
+)]
+fn recovery_s(claims: &[Claim], end_ns: u64) -> Option<f64> {
+    let mut later: Vec<(u64, bool)> = claims
+        .iter()
+        .filter_map(|claim| match claim {
+            Claim::Turn(turn) if turn.due_ns >= end_ns => Some((turn.due_ns, is_good(turn))),
+            _ => None,
+        })
+        .collect();
+    later.sort_unstable();
+    let (mut good, mut since_ns) = (0_usize, None);
+    for (number, (due_ns, is_good)) in later.iter().rev().enumerate() {
+        good += usize::from(*is_good);
+        if good as f64 >= RECOVERED_SHARE * (number + 1) as f64 {
+            since_ns = Some(*due_ns);
+        }
+    }
+    // If all are good, nothing had to recover.
+    let since_ns = if good == later.len() && good > 0 {
+        Some(end_ns)
+    } else {
+        since_ns
+    };
+    since_ns.map(|ns| (ns - end_ns) as f64 / 1e9)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts of turns")]
@@ -272,7 +326,7 @@ mod tests {
             result,
             first_audio,
             complete,
-            ..turns::Claim::never_written(1, 1, 9_000 * NS_PER_MS)
+            ..turns::Claim::never_written(1, 1, 0, 9_000 * NS_PER_MS)
         })
     }
 
@@ -286,7 +340,7 @@ mod tests {
                 turn(Some(leg(whole_ms, provider_ms)), Some(leg(100, 90)))
             })
             .collect();
-        let tally = Tally::of(&claims);
+        let tally = Tally::of(&claims, None);
         assert_eq!(tally.result.overhead.p50_ms, Some(0.0));
         assert_eq!(tally.result.overhead.p95_ms, Some(100.0));
         assert_eq!(tally.result.provider.p95_ms, Some(200.0));
@@ -301,7 +355,7 @@ mod tests {
             .map(|_| turn(Some(leg(60, 50)), Some(leg(90, 80))))
             .collect();
         claims.extend((0..10).map(|_| turn(None, None)));
-        let tally = Tally::of(&claims);
+        let tally = Tally::of(&claims, None);
         assert_eq!(tally.result.overhead.p50_ms, Some(10.0));
         assert_eq!(tally.result.overhead.p95_ms, Some(9_000.0));
         assert_eq!(tally.result.overhead.unanswered, 10);
@@ -310,7 +364,7 @@ mod tests {
 
     #[test]
     fn a_slow_turn_is_complete_and_not_good() {
-        let tally = Tally::of(&[turn(Some(leg(301, 50)), Some(leg(90, 80)))]);
+        let tally = Tally::of(&[turn(Some(leg(301, 50)), Some(leg(90, 80)))], None);
         assert_eq!((tally.complete, tally.good), (1, 0));
     }
 
@@ -320,12 +374,43 @@ mod tests {
             end_to_end_ns: 60 * NS_PER_MS,
             provider_ns: None,
         };
-        let tally = Tally::of(&[turn(Some(unmarked), None)]);
+        let tally = Tally::of(&[turn(Some(unmarked), None)], None);
         assert_eq!(tally.result.overhead, Durations::default());
         let metrics = tally.metrics();
         assert_eq!(metrics.get("result_p95_ms"), Some(&60.0));
         assert_eq!(metrics.get("result_overhead_p95_ms"), None);
         assert_eq!(metrics.get("barge_in_p95_ms"), Some(&0.0));
+    }
+
+    #[test]
+    fn a_recovery_is_the_time_until_turns_are_good_again() {
+        let at = |due_s: u64, good: bool| {
+            let leg = good.then(|| leg(60, 50));
+            let Claim::Turn(turn) = turn(leg, leg) else {
+                unreachable!()
+            };
+            Claim::Turn(turns::Claim {
+                due_ns: due_s * 1_000_000_000,
+                ..turn
+            })
+        };
+        let bad_until = |until_s| -> Vec<Claim> {
+            (0..60)
+                .map(|s| at(s, !(10..until_s).contains(&s)))
+                .collect()
+        };
+        let recovery = |claims: &[Claim]| Tally::of(claims, Some(20_000_000_000)).recovery_s;
+        assert_eq!(recovery(&bad_until(20)), Some(0.0));
+        assert_eq!(recovery(&bad_until(24)), Some(4.0));
+        assert_eq!(recovery(&bad_until(60)), None);
+        assert_eq!(Tally::of(&bad_until(24), None).recovery_s, None);
+        // The session's own account is a sum.
+        let heard = Heard {
+            finals: 2,
+            ..Heard::default()
+        };
+        let tally = Tally::of(&[Claim::Session(heard), Claim::Session(heard)], None);
+        assert_eq!(tally.heard.finals, 4);
     }
 
     #[test]

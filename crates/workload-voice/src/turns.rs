@@ -58,6 +58,8 @@ pub struct Claim {
     pub barge_in_ns: Option<u64>,
     /// The gateway's error, if it sent one for the turn.
     pub error: Option<String>,
+    /// When the last block of the utterance was due, in nanoseconds since the trial began.
+    pub due_ns: u64,
     /// From the schedule until the turn was over: what is missing took at least that long.
     pub waited_ns: u64,
 }
@@ -253,19 +255,19 @@ impl Turns {
         self.end_if_complete(mark.turn, now_ns)
     }
 
-    /// An error came: it is of the newest turn that was spoken and has no reply yet, or else of the newest.
+    /// An error came. One of speech recognition is of no turn: the session goes on, and the result may still come. Any
+    /// other is of the newest turn that was spoken and has no whole reply yet, or else of the newest.
     pub fn error(&mut self, kind: &str, now_ns: u64) -> Option<Ended> {
+        if kind.starts_with("stt_") || kind == "audio_dropped" {
+            return None;
+        }
         let speaks = |open: &Open| open.spoken_ns.is_some() && !open.whole;
-        let of_reply = kind.starts_with("tts_");
-        let at = self
-            .open
-            .iter()
-            .rposition(|open| !of_reply || speaks(open))
-            .or_else(|| self.open.len().checked_sub(1))?;
+        let spoken = self.open.iter().rposition(speaks);
+        let at = spoken.or_else(|| self.open.len().checked_sub(1))?;
         let open = self.open.get_mut(at)?;
         open.error.get_or_insert_with(|| kind.to_owned());
-        // An error of the reply leaves the result to come.
-        let over = open.result.is_some() || !of_reply;
+        // The result may still come.
+        let over = open.result.is_some();
         over.then(|| self.end(at, now_ns)).flatten()
     }
 
@@ -315,7 +317,7 @@ impl Turns {
 impl Claim {
     /// Of a turn that was due and that the client could not even begin.
     #[must_use]
-    pub fn never_written(vu: u32, turn: u32, waited_ns: u64) -> Self {
+    pub fn never_written(vu: u32, turn: u32, due_ns: u64, waited_ns: u64) -> Self {
         Self {
             vu,
             turn,
@@ -325,6 +327,7 @@ impl Claim {
             gap: false,
             barge_in_ns: None,
             error: None,
+            due_ns,
             waited_ns,
         }
     }
@@ -372,6 +375,7 @@ impl Open {
                 gap: self.gap,
                 barge_in_ns,
                 error: self.error,
+                due_ns: self.base_ns + self.turn.heard_ns,
                 waited_ns: due_for_ns,
             }),
             latency_ns: legs_ns.filter(|_| complete),

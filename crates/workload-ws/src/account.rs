@@ -72,7 +72,7 @@ pub(crate) fn outcome(load: &WsLoad, seen: &Seen<'_>) -> Outcome {
     Outcome {
         sections: Sections::of(SECTION, &record),
         opaque_format: opaque(load, decode),
-        caveats: Vec::new(),
+        ..Outcome::default()
     }
 }
 

@@ -253,7 +253,7 @@ impl StormSession {
     /// An open connection is closed as planned.
     fn leave(&mut self, recorder: &mut Recorder<()>) {
         if !std::mem::replace(&mut self.left, true) {
-            recorder.sessions_open = recorder.sessions_open.saturating_sub(1);
+            recorder.session_left();
         }
     }
 }

@@ -104,6 +104,9 @@ pub enum Reach {
 pub enum Counts {
     /// What the client writes. Its send lag says how late it was.
     Written,
+    /// The same, if the frames of its sessions are something else than messages, such as turns of many messages. The
+    /// [`Flow`] says how many messages there are.
+    Paced,
     /// What the sink sends by the clock, and the client takes. When a frame was due at the sink is in the frame, so the
     /// latency from there says how late it was taken. A frame counts if it was due in the measured window.
     Taken,

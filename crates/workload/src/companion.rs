@@ -13,6 +13,8 @@ use plimsoll_host::isolation::CpuList;
 use plimsoll_host::signals::Stop;
 use plimsoll_targets::manifest::Manifest;
 
+use crate::drive::Findings;
+
 /// How the companion of a workload is found and started.
 pub trait Companions: Sync {
     /// What it is called in messages, and what to do if it is the limit.
@@ -51,6 +53,8 @@ pub trait Companions: Sync {
 pub struct Start<'a> {
     /// The seed of the trial.
     pub seed: u64,
+    /// What the plan tells it ([`Plan::tells_companion`](crate::Plan::tells_companion)); null if nothing.
+    pub told: &'a Findings,
     /// The address that it listens on; the loopback if there is none.
     pub bind: Option<IpAddr>,
     /// Its CPUs.
@@ -80,6 +84,14 @@ pub trait Companion: Send + Sync {
     /// # Errors
     /// It does not answer.
     fn seen(&self) -> Result<CompanionSeen>;
+
+    /// What it counted since it started, for its workload alone; null if nothing. Asked after the last session.
+    ///
+    /// # Errors
+    /// It does not answer.
+    fn account(&self) -> Result<Findings> {
+        Ok(Findings::Null)
+    }
 
     /// Stops it.
     ///

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use plimsoll_core::caveat::Caveat;
 use plimsoll_core::profile::{Profile, Window};
-use plimsoll_core::record::{LoadUnit, Sections, Storage};
+use plimsoll_core::record::{LoadUnit, SanityCheck, Sections, Storage};
 use plimsoll_core::session::Endpoint;
 use plimsoll_core::slo::Slo;
 use plimsoll_engine::{Options, Report};
@@ -82,6 +82,11 @@ pub trait Plan: fmt::Debug + Send + Sync {
 
     /// What a target is told.
     fn told(&self) -> Told;
+
+    /// What the companion is told when it starts, which only the workload understands; null if nothing.
+    fn tells_companion(&self, _profile: &Profile) -> Findings {
+        Findings::Null
+    }
 
     /// Who asks a target without HTTP. `None`: a GET of [`Told::health_path`] tells whether it is ready, and it has no
     /// account. The sessions and the speaker connect to the same port, and `/metrics` are not read.
@@ -334,6 +339,9 @@ pub struct Seen<'a> {
     pub findings: &'a Findings,
     /// What the target says of itself ([`Speaker::account`]); null if nobody asks, or if it did not answer.
     pub account: &'a Findings,
+    /// What the companion counted ([`Companion::account`](crate::Companion::account)); null if there is none, or if it did not
+    /// answer.
+    pub companion: &'a Findings,
     /// What those of [`Plan::afterwards`] found out, if they ran.
     pub afterwards: Option<&'a Findings>,
     /// Messages that the target's application was handed, by its own count, if it reports this.
@@ -359,6 +367,8 @@ pub struct Outcome {
     pub opaque_format: Option<String>,
     /// Reasons for doubt that only this workload knows.
     pub caveats: Vec<Caveat>,
+    /// Accounts that only this workload compares, for the record. One that does not hold needs a caveat.
+    pub checks: Vec<SanityCheck>,
 }
 
 #[cfg(test)]

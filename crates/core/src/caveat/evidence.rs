@@ -16,6 +16,9 @@ pub struct Evidence {
     /// Share of the window that the client waited for its core: the wait of the engine thread that waited most, or of
     /// the kernel thread that receives for it. `None` where the kernel does not report it.
     pub client_wait_share: Option<f64>,
+    /// Share of the time before the window that the engine thread that waited most waited for its core, if a session was
+    /// not open in time.
+    pub client_opening_wait_share: Option<f64>,
     /// Share of the load that the client wrote or that the target did not take; `None` if the trial ended before this
     /// was known.
     pub achieved_share: Option<f64>,
@@ -104,7 +107,7 @@ pub struct Limits {
     pub send_lag_p999_us: f64,
     /// The share of its core that the busiest engine thread may use.
     pub client_busy_share: f64,
-    /// The share of the window that the client may wait for its core.
+    /// The share of the window, or of the time before it, that the client may wait for its core.
     pub client_wait_share: f64,
     /// The smallest share of the load that must be achieved.
     pub achieved_share: f64,
@@ -217,7 +220,11 @@ fn client(evidence: &Evidence, limits: &Limits, found: &mut Vec<Doubt>) {
     }
     let limit = limits.client_wait_share;
     if let Some(share) = over(evidence.client_wait_share, limit) {
-        found.push(Doubt::ClientStarved { share, limit });
+        let of = "the window";
+        found.push(Doubt::ClientStarved { share, of, limit });
+    } else if let Some(share) = over(evidence.client_opening_wait_share, limit) {
+        let of = "the time in which sessions were to open";
+        found.push(Doubt::ClientStarved { share, of, limit });
     }
     let limit_us = limits.send_lag_p999_us;
     if let Some(p999_us) = over(evidence.send_lag_p999_us, limit_us) {

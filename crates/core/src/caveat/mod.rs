@@ -129,8 +129,10 @@ pub enum Doubt {
     },
     /// An engine thread, or the kernel thread that receives for it, was ready but did not get its core.
     ClientStarved {
-        /// Share of the window that it waited for its core.
+        /// Share of the time that it waited for its core.
         share: f64,
+        /// The time that this is a share of, in words.
+        of: &'static str,
         /// The most that is allowed.
         limit: f64,
     },

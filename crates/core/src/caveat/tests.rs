@@ -27,6 +27,7 @@ fn sound() -> Evidence {
         send_lag_p999_us: Some(900.0),
         client_busy_share: 0.6,
         client_wait_share: Some(0.1),
+        client_opening_wait_share: Some(0.2),
         achieved_share: Some(1.0),
         companion_lateness_p99_ms: Some(1.0),
         companion_queue_p99_ms: Some(0.0),
@@ -75,6 +76,7 @@ fn one_of_each() -> Vec<Doubt> {
         send_lag_p999_us: Some(10_001.0),
         client_busy_share: 0.96,
         client_wait_share: Some(0.26),
+        client_opening_wait_share: Some(0.26),
         achieved_share: Some(0.9989),
         companion_gone: true,
         companion_lateness_p99_ms: Some(10.1),
@@ -133,6 +135,7 @@ fn a_sound_trial_has_no_doubts() {
         send_lag_p999_us: Some(10_000.0),
         client_busy_share: 0.95,
         client_wait_share: Some(0.25),
+        client_opening_wait_share: Some(0.25),
         achieved_share: Some(0.999),
         client_steal_share: Some(0.05),
         target_steal_share: Some(0.05),
@@ -148,6 +151,7 @@ fn a_sound_trial_has_no_doubts() {
     assert_eq!(ids(&at_the_limits), [""; 0]);
     let nothing_known = Evidence {
         client_wait_share: None,
+        client_opening_wait_share: None,
         achieved_share: None,
         client_steal_share: None,
         target_steal_share: None,
@@ -214,6 +218,21 @@ fn each_limit_raises_its_doubt() {
             "interrupted",
             "machine-moved"
         ]
+    );
+}
+
+#[test]
+fn a_client_that_could_not_open_its_sessions_in_time_was_starved() {
+    let opening = Evidence {
+        client_opening_wait_share: Some(0.26),
+        ..sound()
+    };
+    assert_eq!(ids(&opening), ["client-starved"]);
+    let found = doubts(&opening, &Limits::for_gate(Some(200.0)));
+    let told = &caveats(&found)[0].text;
+    assert!(
+        told.contains("for 26 % of the time in which sessions were to open"),
+        "{told}"
     );
 }
 

@@ -26,8 +26,8 @@ pub(super) fn of(doubt: &Doubt, terms: &Terms) -> String {
             share * 100.0,
             limit * 100.0
         ),
-        Doubt::ClientStarved { share, limit } => format!(
-            "an engine thread, or the kernel thread that receives for it, was ready and waited for its core for {:.0} % of the window, allowed {:.0} %; stop other programs on the client's cores, lift the client's CPU quota, or {more_client}",
+        Doubt::ClientStarved { share, of, limit } => format!(
+            "an engine thread, or the kernel thread that receives for it, was ready and waited for its core for {:.0} % of {of}, allowed {:.0} %; stop other programs on the client's cores, lift the client's CPU quota, or {more_client}",
             share * 100.0,
             limit * 100.0
         ),

@@ -72,6 +72,8 @@ pub(crate) struct Finished<C> {
     pub(crate) sessions: u64,
     pub(crate) recorder: Recorder<C>,
     pub(crate) latency: LatencySet,
+    /// The time before the window, in which sessions open.
+    pub(crate) opening: WindowCost,
     pub(crate) window: WindowCost,
     /// Frames due in the window that the client had not written soon after the window's end, although nothing kept it
     /// from writing them; `None` if the trial ended earlier.
@@ -157,7 +159,7 @@ impl<W: SessionMachines, R: Readiness> Worker<W, R> {
         settle_in(self.place.cpu);
         clock.wait();
         let mut events = Vec::with_capacity(1024);
-        let mut meter = Meter::new(self.window);
+        let mut meter = Meter::new(self.window, clock.now_ns());
         let mut next_second = 1;
         let mut next_end_check_ns = self.window.end_ns;
         for id in (0..).take(self.slots.len()) {
@@ -401,6 +403,7 @@ impl<W: SessionMachines, R: Readiness> Worker<W, R> {
         let finished = Finished {
             cpu: self.place.cpu,
             sessions: self.slots.len() as u64,
+            opening: meter.opening_cost(),
             window: meter.cost(),
             frames_owed: self.frames_owed,
             sessions_never_opened: never_was.len() as u64,

@@ -188,15 +188,20 @@ pub fn round(
 pub fn engine_us_per_frame(work: &dyn Work, settings: &Settings, stop: &Stop) -> Result<f64> {
     let amount = work.amount(settings.sessions);
     let run = drive(work, amount, settings, &[first_cpu(settings)], stop)?;
-    cost_us(work, &run.report).ok_or_else(|| {
+    cost_us(work, amount, settings, &run.report).ok_or_else(|| {
         Error::Usage("the calibration moved no message; see `plimsoll doctor`".into())
     })
 }
 
 /// CPU time of the engine in the window, for each frame of what the work counts.
-fn cost_us(work: &dyn Work, report: &Report) -> Option<f64> {
+fn cost_us(work: &dyn Work, amount: u32, settings: &Settings, report: &Report) -> Option<f64> {
     match work.counts() {
         Counts::Written => report.cpu_us_per_frame(),
+        Counts::Paced => {
+            let written = work.flow(amount).per_second() * settings.seconds;
+            let all_there = report.ledger.sessions_started > 0;
+            all_there.then(|| us_each(report.cpu_ns, 1) / written)
+        }
         Counts::Taken => {
             let taken = report.ledger.frames_answered;
             (taken > 0).then(|| us_each(report.cpu_ns, taken))
@@ -291,7 +296,7 @@ impl Tried {
     /// `all_there` says whether the whole load was there.
     fn of(report: &Report, counts: Counts, all_there: bool) -> Self {
         let series = match counts {
-            Counts::Written => Series::SendLag,
+            Counts::Written | Counts::Paced => Series::SendLag,
             Counts::Taken => Series::NewestFromSchedule,
         };
         let lag = quantile_us(report.latency.histogram(series), 0.99);

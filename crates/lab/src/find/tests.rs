@@ -19,6 +19,7 @@ use plimsoll_workload_broker::Broker;
 use plimsoll_workload_echo::Echo;
 use plimsoll_workload_http::Http;
 use plimsoll_workload_stt::Stt;
+use plimsoll_workload_voice::Voice;
 use plimsoll_workload_ws::Ws;
 
 use super::FindPlan;
@@ -35,7 +36,7 @@ fn slo(name: &str) -> Slo {
 }
 
 /// Every workload that there is.
-pub(crate) const WORKLOADS: Registry = &[&Stt, &Echo, &Ws, &Http, &Broker];
+pub(crate) const WORKLOADS: Registry = &[&Stt, &Echo, &Ws, &Http, &Broker, &Voice];
 
 /// The plan that a line says: `ws test=throughput connections=5`.
 pub(crate) fn plan(line: &str) -> Arc<dyn Plan> {

@@ -120,6 +120,8 @@ struct Measured {
     /// When the engine's last second ended. If a signal ended the trial, this is before the window's end.
     over: Instant,
     companion: Option<CompanionSeen>,
+    /// What the companion counted since it started; null if there is none, or if it did not answer.
+    companion_account: Findings,
     /// The target's memory at moments of the trial.
     memory: TargetMemory,
     /// What the target wrote in the window; `None` if it has no folder for its data.
@@ -296,6 +298,8 @@ fn measure(
     // They may halt from here on: what follows is not measured.
     let client_cpus_awake = awake.map_or(0, |awake| awake.cpus());
     let companion = window_stats.finish(stage);
+    let companion_account = stage.companion.as_ref();
+    let companion_account = companion_account.and_then(|companion| companion.account().ok());
     let recorded = monitor.stop()?;
     let soundness = watch.end(conditions, stage, &report, &findings);
     let storage = storage.finish(stage.disk_probe().cloned());
@@ -323,6 +327,7 @@ fn measure(
         sampling_epoch,
         over,
         companion,
+        companion_account: companion_account.unwrap_or_default(),
         memory,
         storage,
         crashed,

@@ -280,6 +280,7 @@ fn companion(
     let address = network.map(OwnNetwork::client_address);
     let how = Start {
         seed: conditions.seed,
+        told: &conditions.plan.tells_companion(&conditions.profile),
         bind: address.map(IpAddr::V4),
         cpus: Some(&conditions.placement.client_cpus),
         log_folder: &conditions.log_folder,

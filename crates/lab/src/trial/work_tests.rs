@@ -61,6 +61,7 @@ pub(in crate::trial) fn all(address: SocketAddr) -> Vec<(Work, Arc<dyn Plan>)> {
             "broker test={test} dialect=fibril writers=4 readers=6"
         ));
     }
+    lines.push("voice".to_owned());
     let mut works = Vec::new();
     for line in lines {
         conditions.plan = plan(&line);

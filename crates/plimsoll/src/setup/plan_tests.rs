@@ -43,6 +43,9 @@ fn a_plan_given_its_own_values_is_the_same() {
         "broker --test fanout --rate 5",
         "broker --test sizes --dialect mqtt",
         "broker --test windows --burst-on-ms 5 --burst-off-ms 7",
+        "voice",
+        "voice --test calls --poisson --call-s 20",
+        "voice --test faults --fault stress --tts-provider openai --chunk-ms 20",
     ] {
         let first = planned(line).unwrap();
         let again = first.workload().plan(first.values().clone()).unwrap();
@@ -166,7 +169,7 @@ fn a_parameter_that_has_no_meaning_is_refused() {
         ("ws --test fanout --rate 0", "--rate 0"),
         (
             "echo --test storm",
-            "--test is for --workload ws, http, broker, this is echo",
+            "--test is for --workload ws, http, broker, voice, this is echo",
         ),
         ("stt --audio nowhere.wav", "--audio nowhere.wav"),
         ("http --test storm", "--test storm: give one of rate, post"),

@@ -1,6 +1,51 @@
-//! Programs that take a core from everybody else.
+//! Programs that take a core from everybody else, and a client that they leave a tenth of its core.
 
 use std::process::{Child, Command, Stdio};
+
+use plimsoll_testing::skipped;
+
+use super::{Ended, Plimsoll, attempts, or_inconclusive, turn};
+
+/// Caveats that say that the client was the limit, and those that follow from it.
+const CLIENTS: [&str; 5] = [
+    "send-lag",
+    "client-busy",
+    "client-starved",
+    "achieved-load",
+    "reader-behind",
+];
+const FOLLOWING: [&str; 2] = ["too-few-samples", "littles-law"];
+
+/// Checks that a client without CPU makes a trial `invalid` and never a failure of its honest target. The target has its
+/// own core; three loops leave the client a tenth of the other, and it needs more. `invocation` makes a trial on cores
+/// 0 and 1, of a ramp and a warm-up of 0.7 s and a window of 4.6 s. `None` if this machine cannot show it.
+pub(crate) fn expect_starved_client(invocation: impl Fn() -> Plimsoll) -> Option<Ended> {
+    let _turn = turn();
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        skipped!("one core: client and target cannot have one each");
+        return None;
+    }
+    let burned = || {
+        let running = invocation().start();
+        running.wait_for_line(&["trial 1"]);
+        let burners = Burners::start(3, "taskset -c 0 nice -n -15");
+        running.wait_for_line(&["trial 1", " 5 s "]);
+        drop(burners);
+        running.wait()
+    };
+    let expected: Vec<&str> = CLIENTS.iter().chain(&FOLLOWING).copied().collect();
+    let ended = or_inconclusive(attempts(3, |_| None, &expected, burned))?;
+    ended.expect_code(3);
+    let trial = ended.trial();
+    assert_eq!(trial.verdict(), "invalid");
+    let blocking = trial.blocking_caveats();
+    let clients = |id: &String| CLIENTS.contains(&id.as_str());
+    assert!(blocking.iter().any(clients), "{blocking:?}");
+    let others = blocking.iter().find(|id| !expected.contains(&id.as_str()));
+    assert_eq!(others, None, "{blocking:?}");
+    ended.expect_nothing_left_running();
+    Some(ended)
+}
 
 /// Busy loops; they end when this value is dropped.
 pub(crate) struct Burners(Vec<Child>);

@@ -6,6 +6,7 @@ mod crash;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use crate::support::burners::expect_starved_client;
 use crate::support::conclusive;
 use crate::support::manifests::file;
 use crate::support::records::{self, Trial};
@@ -212,6 +213,17 @@ fn a_sink_gets_exactly_what_is_offered() {
     let ended = conclusive!(lying("sink", "--test publish"));
     let trial = expect_sound(&ended);
     assert_eq!(count(&trial, "published"), DUE);
+}
+
+/// Fault of other benchmarks: the client's saturation is read as the broker's.
+#[test]
+fn a_starved_client_is_invalid() {
+    built_lying_broker();
+    let line = "run lying-broker --workload broker --level ephemeral --sessions 8000 --client-cpus 0 --target-cpus 1 --ramp 0.2 --warm-up 0.5 --measured 4.6 --grace 1";
+    conclusive!(expect_starved_client(|| Plimsoll::measuring(
+        line.split_whitespace()
+    )
+    .env("FAULT", "none")));
 }
 
 /// Tests without a clock: the counts are all that can be wrong, and the record says how fast it was.

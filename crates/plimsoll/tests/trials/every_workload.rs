@@ -11,13 +11,14 @@ use plimsoll_workload_broker::Broker;
 use plimsoll_workload_echo::Echo;
 use plimsoll_workload_http::Http;
 use plimsoll_workload_stt::Stt;
+use plimsoll_workload_voice::Voice;
 use plimsoll_workload_ws::Ws;
 use serde_json::Value;
 
 use crate::support::records::expect_valid;
 use crate::support::{Plimsoll, shared_turn};
 
-const ALL: [&dyn Workload; 5] = [&Stt, &Echo, &Ws, &Http, &Broker];
+const ALL: [&dyn Workload; 6] = [&Stt, &Echo, &Ws, &Http, &Broker, &Voice];
 
 /// The server of a calibration's work, with a thread for each connection. Returns its URL.
 fn server_of(work: &'static dyn Work) -> String {
@@ -102,7 +103,7 @@ fn every_workload_is_measured_kept_and_shown() {
         let trial = |line: &str| {
             let mut words = vec!["run", "--workload", name, "--url", &url, "--sessions", "20"];
             words.extend(line.split_whitespace());
-            words.extend("--ramp 0.2 --warm-up 1 --measured 2 --grace 2 --json".split(' '));
+            words.extend("--ramp 0.2 --warm-up 1 --measured 2 --grace 6 --json".split(' '));
             let _turn = shared_turn();
             Plimsoll::measuring(words).run()
         };

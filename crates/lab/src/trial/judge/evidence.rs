@@ -41,6 +41,9 @@ pub(super) fn evidence(
             used.client.run_queue_wait_share,
             used.client.receive_wait_share,
         ),
+        client_opening_wait_share: report
+            .longest_opening_wait_share
+            .filter(|_| report.ledger.sessions_failed > 0),
         achieved_share: used.client.achieved_share,
         companion_gone: stage.companion.is_some() && measured.companion.is_none(),
         companion_lateness_p99_ms: used

@@ -1,10 +1,9 @@
 //! What the clock of the client shows, and what a client shows that is at its limit.
 
 use super::{PHASES, call, count, expect_sound, with_fault};
-use crate::support::burners::Burners;
+use crate::support::burners::expect_starved_client;
 use crate::support::http_server::built_lying_http;
 use crate::support::{Ended, attempts, conclusive, inconclusive, or_inconclusive, turn};
-use plimsoll_testing::skipped;
 
 /// One trial at a time; the caller has the turn.
 fn alone(fault: &str, line: &str) -> Option<Ended> {
@@ -90,39 +89,11 @@ fn a_server_that_stops_is_asked_all_the_same() {
     assert!(lag_ms < most_ms / 4.0, "{lag_ms}");
 }
 
-/// Caveats that say that the client was the limit, and those that follow.
-const CLIENTS: [&str; 4] = ["send-lag", "client-busy", "client-starved", "achieved-load"];
-const FOLLOWING: [&str; 2] = ["too-few-samples", "littles-law"];
-
-/// The target is honest and has its own core. Three loops leave the client a tenth of the other, and it needs more.
 #[test]
 fn a_starved_client_is_invalid() {
     built_lying_http();
-    let _turn = turn();
-    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
-        skipped!("one core: client and target cannot have one each");
-        return;
-    }
-    let burned = || {
-        let line = "run lying-http --sessions 12000 --client-cpus 0 --target-cpus 1 --ramp 0.2 --warm-up 0.5 --measured 4.6 --grace 1";
-        let running = call(line).start();
-        running.wait_for_line(&["trial 1"]);
-        let burners = Burners::start(3, "taskset -c 0 nice -n -15");
-        running.wait_for_line(&["trial 1", " 5 s "]);
-        drop(burners);
-        running.wait()
-    };
-    let expected: Vec<&str> = CLIENTS.iter().chain(&FOLLOWING).copied().collect();
-    let ended = conclusive!(or_inconclusive(attempts(3, |_| None, &expected, burned)));
-    ended.expect_code(3);
-    let trial = ended.trial();
-    assert_eq!(trial.verdict(), "invalid");
-    let blocking = trial.blocking_caveats();
-    let clients = |id: &String| CLIENTS.contains(&id.as_str());
-    assert!(blocking.iter().any(clients), "{blocking:?}");
-    let others = blocking.iter().find(|id| !expected.contains(&id.as_str()));
-    assert_eq!(others, None, "{blocking:?}");
-    ended.expect_nothing_left_running();
+    let line = "run lying-http --sessions 12000 --client-cpus 0 --target-cpus 1 --ramp 0.2 --warm-up 0.5 --measured 4.6 --grace 1";
+    conclusive!(expect_starved_client(|| call(line)));
 }
 
 /// Fault of the report: client and server ran on other cores than they were pinned to.

@@ -1,0 +1,247 @@
+//! What is asked for, settled: a test and its values.
+
+use std::time::Duration;
+
+use plimsoll_core::profile::{NS_PER_S, Profile, Window};
+use plimsoll_core::schedule::{Arrivals, SessionPlan, Spacing, session_plan};
+use plimsoll_workload::{Refusal, Values};
+use serde_json::{Value, json};
+
+use crate::marks::BLOCK_MS;
+use crate::wire::Providers;
+
+/// How many callers there are in a spike, for each that was there before.
+const SPIKE_TIMES: u32 = 5;
+/// How long a spike or an outage lasts.
+const TROUBLE_NS: u64 = 10 * NS_PER_S;
+/// Over what time the callers of a spike connect.
+const SPIKE_OVER_NS: u64 = NS_PER_S;
+/// How long a call that arrives may take to be ready.
+const READY_WITHIN_NS: u64 = 10 * NS_PER_S;
+
+/// What callers do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Test {
+    /// They stay.
+    #[default]
+    Talk,
+    /// They arrive, talk and hang up.
+    Calls,
+    /// Many more come for a while.
+    Spike,
+    /// They stay while something fails.
+    Faults,
+}
+
+impl Test {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Talk => "talk",
+            Self::Calls => "calls",
+            Self::Spike => "spike",
+            Self::Faults => "faults",
+        }
+    }
+
+    fn by_name(name: &str) -> Option<Self> {
+        let all = [Self::Talk, Self::Calls, Self::Spike, Self::Faults];
+        all.into_iter().find(|test| test.name() == name)
+    }
+}
+
+/// A test with its values.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct VoiceLoad {
+    pub(crate) test: Test,
+    /// Blocks that one message carries.
+    pub(crate) chunk_blocks: u32,
+    pub(crate) providers: Providers,
+    /// How long a call lasts.
+    call_ns: u64,
+    spacing: Spacing,
+    pub(crate) fault: Option<String>,
+}
+
+impl VoiceLoad {
+    /// What these values ask for.
+    ///
+    /// # Errors
+    /// One line with the remedy.
+    pub(crate) fn of(values: &Values) -> Result<Self, Refusal> {
+        let chunk_ms = values.whole("chunk_ms").unwrap_or(BLOCK_MS);
+        if !chunk_ms.is_multiple_of(BLOCK_MS) {
+            return Err(Refusal::new(format!(
+                "--chunk-ms {chunk_ms}: give a multiple of {BLOCK_MS}, because a block of audio is {BLOCK_MS} ms"
+            )));
+        }
+        let word = |name| values.word(name).unwrap_or("deepgram").to_owned();
+        Ok(Self {
+            test: values
+                .word("test")
+                .and_then(Test::by_name)
+                .unwrap_or_default(),
+            chunk_blocks: u32::try_from(chunk_ms / BLOCK_MS).unwrap_or(1),
+            providers: Providers {
+                stt: word("stt_provider"),
+                tts: word("tts_provider"),
+            },
+            call_ns: values.whole("call_s").unwrap_or_default() * NS_PER_S,
+            spacing: if values.flag("poisson") {
+                Spacing::Poisson
+            } else {
+                Spacing::Even
+            },
+            fault: values.word("fault").map(str::to_owned),
+        })
+    }
+
+    /// Refuses a profile in which the test can't show anything.
+    ///
+    /// # Errors
+    /// One line with the remedy.
+    pub(crate) fn must_fit(&self, profile: &Profile) -> Result<(), Refusal> {
+        let warm_up_ns = profile.window().start_ns - profile.ramp_end_ns();
+        if self.test == Test::Calls && warm_up_ns < self.call_ns {
+            let call_s = self.call_ns / NS_PER_S;
+            return Err(Refusal::new(format!(
+                "--test calls: with a warm-up of {} s fewer callers talk at the beginning of the window than later; give --warm-up {call_s} or more, or a shorter --call-s",
+                profile.warm_up_s
+            )));
+        }
+        let window = profile.window();
+        let has_trouble = self.trouble(&window).is_some();
+        if has_trouble && window.end_ns - window.start_ns < 3 * TROUBLE_NS {
+            return Err(Refusal::new(format!(
+                "--test {}: it takes 10 s, and the time before and after must show; give --measured 30 or more",
+                self.test.name()
+            )));
+        }
+        Ok(())
+    }
+
+    /// When the spike or the outage begins and ends; `None` if the test has none.
+    pub(crate) fn trouble(&self, window: &Window) -> Option<(u64, u64)> {
+        let begins_ns = window.start_ns + (window.end_ns - window.start_ns) / 3;
+        let has = match self.test {
+            Test::Talk | Test::Calls => false,
+            Test::Spike => true,
+            Test::Faults => self.outage().is_some(),
+        };
+        has.then_some((begins_ns, begins_ns + TROUBLE_NS))
+    }
+
+    /// Which provider is out, and how.
+    fn outage(&self) -> Option<(String, &str)> {
+        let (leg, how) = self.fault.as_deref()?.split_once('-')?;
+        let provider = if leg == "stt" {
+            &self.providers.stt
+        } else {
+            &self.providers.tts
+        };
+        Some((format!("{provider}_{leg}"), how))
+    }
+
+    /// What the mocks are told at the window's beginning, in the format of their `PUT /faults`.
+    pub(crate) fn faults(&self, profile: &Profile) -> Option<Value> {
+        let window = profile.window();
+        if let (Some((provider, how)), Some((from_ns, to_ns))) =
+            (self.outage(), self.trouble(&window))
+        {
+            let seconds = |ns: u64| Duration::from_nanos(ns - window.start_ns).as_secs_f64();
+            let (from_s, to_s) = (seconds(from_ns), seconds(to_ns));
+            return Some(json!({"timeline": [
+                {"provider": provider, "outage": how, "from_s": from_s, "to_s": to_s},
+            ]}));
+        }
+        self.fault
+            .as_deref()
+            .map(|preset| json!({"preset": preset}))
+    }
+
+    /// The sessions of a trial.
+    pub(crate) fn sessions(&self, load: u32, profile: &Profile) -> u32 {
+        match self.test {
+            Test::Talk | Test::Faults => load,
+            Test::Calls => self.arrivals(load).count(profile),
+            Test::Spike => load.saturating_mul(SPIKE_TIMES),
+        }
+    }
+
+    /// How many are open at once.
+    pub(crate) fn concurrent(&self, load: u32) -> u64 {
+        match self.test {
+            Test::Talk | Test::Faults => load.into(),
+            Test::Calls => u64::from(load) * self.call_ns.div_ceil(NS_PER_S),
+            Test::Spike => u64::from(load) * u64::from(SPIKE_TIMES),
+        }
+    }
+
+    fn arrivals(&self, load: u32) -> Arrivals {
+        Arrivals {
+            rate_per_s: f64::from(load),
+            spacing: self.spacing,
+            open_within_ns: READY_WITHIN_NS,
+        }
+    }
+
+    /// When session `id` of `sessions` comes, and when it leaves: so long after it is ready, or at a time.
+    pub(crate) fn visit(
+        &self,
+        (id, sessions): (u32, u32),
+        profile: &Profile,
+        seed: u64,
+    ) -> (SessionPlan, Leaves) {
+        match self.test {
+            Test::Talk | Test::Faults => (session_plan(id, sessions, profile, seed), Leaves::Never),
+            Test::Calls => {
+                // The number of arrivals is known already.
+                let plan = self.arrivals(0).plan(id, sessions, profile, seed);
+                (plan, Leaves::After(self.call_ns))
+            }
+            Test::Spike => self.spike_visit((id, sessions), profile, seed),
+        }
+    }
+
+    fn spike_visit(
+        &self,
+        (id, sessions): (u32, u32),
+        profile: &Profile,
+        seed: u64,
+    ) -> (SessionPlan, Leaves) {
+        let before = sessions / SPIKE_TIMES;
+        if id < before {
+            return (session_plan(id, before, profile, seed), Leaves::Never);
+        }
+        let mut plan = session_plan(id, sessions, profile, seed);
+        let Some((from_ns, to_ns)) = self.trouble(&plan.window) else {
+            return (plan, Leaves::Never);
+        };
+        let place = u64::from(id - before) * SPIKE_OVER_NS / u64::from(sessions - before);
+        plan.connect_at_ns = from_ns + place;
+        plan.first_due_ns = plan.connect_at_ns;
+        plan.open_by_ns = plan.connect_at_ns + READY_WITHIN_NS;
+        (plan, Leaves::At(to_ns))
+    }
+}
+
+/// When a caller hangs up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leaves {
+    /// At the end of the trial.
+    Never,
+    /// So long after its session is ready.
+    After(u64),
+    /// At this time.
+    At(u64),
+}
+
+impl Leaves {
+    /// When, for a caller whose script began at `base_ns`.
+    pub(crate) fn at_ns(self, base_ns: u64) -> u64 {
+        match self {
+            Self::Never => u64::MAX,
+            Self::After(ns) => base_ns + ns,
+            Self::At(ns) => ns,
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! What a trial shows besides its ledger and its latencies: all turns, and the providers' account beside the callers'.
+
+use std::collections::BTreeMap;
+
+use plimsoll_core::caveat::Caveat;
+use plimsoll_core::record::{SanityCheck, Sections};
+use plimsoll_workload::{Outcome, Seen};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::caller::Heard;
+use crate::load::VoiceLoad;
+use crate::marks::REPLY_BLOCK_BYTES;
+use crate::tally::Tally;
+
+/// Its name in a record.
+pub(crate) const SECTION: &str = "voice";
+
+/// What a trial's record has of this workload.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct VoiceRecord {
+    /// What the callers did.
+    pub test: String,
+    /// What failed, by name, if something was to fail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<String>,
+    /// All measured turns.
+    #[serde(flatten)]
+    pub tally: Tally,
+    /// Turns per second that were complete, right and quick; `None` if the trial was cut short.
+    pub goodput_per_s: Option<f64>,
+    /// What each mock provider counted over the whole trial; empty if none was asked, or if they did not answer.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub providers: BTreeMap<String, Counts>,
+}
+
+/// The counts of one mock provider since it started. `crates/providers` writes them.
+///
+/// `requests` is always the sum of the ways to end and `in_flight`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Counts {
+    /// Replies that were asked for; of speech recognition, utterances that were over.
+    pub requests: u64,
+    /// Answered wholly.
+    pub completed: u64,
+    /// Answered with an error, as a fault asked for.
+    pub failed: u64,
+    /// Not answered, as a fault asked for.
+    pub timed_out: u64,
+    /// Reset, as a fault asked for.
+    pub dropped: u64,
+    /// Answered with 429, as a fault asked for.
+    pub rate_limited: u64,
+    /// Not answered beyond the first block, as a fault asked for.
+    pub stalled: u64,
+    /// The gateway left before the end.
+    pub cancelled: u64,
+    /// Requests that have not ended.
+    pub in_flight: u64,
+    /// Sessions of speech recognition that were opened.
+    pub sessions: u64,
+    /// Blocks of callers' audio that came.
+    pub blocks_read: u64,
+    /// Blocks that never came before a later one.
+    pub blocks_lost: u64,
+    /// Blocks that came again.
+    pub blocks_doubled: u64,
+    /// Blocks that came after a later one.
+    pub blocks_reordered: u64,
+    /// Blocks of another caller, or without a mark.
+    pub blocks_foreign: u64,
+    /// Results handed over.
+    pub results: u64,
+    /// Of these, final.
+    pub finals: u64,
+    /// Bytes of audio handed over.
+    pub bytes_out: u64,
+    /// Time that the marks of finals and of first blocks say, in ns.
+    pub provider_ns: u64,
+}
+
+impl Counts {
+    /// How its requests ended.
+    fn ends(&self) -> u64 {
+        let ends = [
+            self.completed,
+            self.failed,
+            self.timed_out,
+            self.dropped,
+            self.rate_limited,
+            self.stalled,
+            self.cancelled,
+            self.in_flight,
+        ];
+        ends.iter().sum()
+    }
+}
+
+/// What the trial showed.
+pub(crate) fn outcome(load: &VoiceLoad, seen: &Seen<'_>) -> Outcome {
+    // Null where the trial ended before it was settled.
+    let Some(tally) = Tally::of_findings(seen.findings) else {
+        return Outcome::default();
+    };
+    let providers = providers(seen);
+    let checks = if providers.is_empty() {
+        Vec::new()
+    } else {
+        accounts(&tally.heard, &providers)
+    };
+    let caveats = checks.iter().filter(|check| !check.holds).map(disagree);
+    let lost = lost_on_the_way(&providers).map(audio_lost);
+    let record = VoiceRecord {
+        test: load.test.name().to_owned(),
+        fault: load.fault.clone(),
+        goodput_per_s: (!seen.report.interrupted).then(|| seen.window.per_second(tally.good)),
+        tally,
+        providers,
+    };
+    Outcome {
+        sections: Sections::of(SECTION, &record),
+        caveats: caveats.chain(lost).collect(),
+        checks,
+        ..Outcome::default()
+    }
+}
+
+fn providers(seen: &Seen<'_>) -> BTreeMap<String, Counts> {
+    let all: BTreeMap<String, Counts> =
+        serde_json::from_value(seen.companion.clone()).unwrap_or_default();
+    let asked = |counts: &Counts| counts.requests + counts.sessions > 0;
+    all.into_iter()
+        .filter(|(_, counts)| asked(counts))
+        .collect()
+}
+
+/// Compares what the providers counted with what the callers wrote and heard. The bounds are exact: what a gateway still
+/// has, or dropped as it may, makes a sum less and never more.
+fn accounts(heard: &Heard, providers: &BTreeMap<String, Counts>) -> Vec<SanityCheck> {
+    let of = |leg: &str, count: fn(&Counts) -> u64| -> u64 {
+        let those = providers.iter().filter(|(name, _)| name.ends_with(leg));
+        those.map(|(_, counts)| count(counts)).sum()
+    };
+    let all_ends: u64 = of("", Counts::ends);
+    let check = |name: &str, low: u64, high: u64, observed: u64| SanityCheck {
+        name: name.to_owned(),
+        low: real(low),
+        high: real(high),
+        observed: real(observed),
+        holds: (low..=high).contains(&observed),
+    };
+    let requests = of("", |counts| counts.requests);
+    let finals = of("_stt", |counts| counts.finals);
+    let replies = of("_tts", |counts| counts.requests);
+    let bytes_out = of("_tts", |counts| counts.bytes_out);
+    let blocks_read = of("_stt", |counts| counts.blocks_read);
+    vec![
+        check("provider_requests", requests, requests, all_ends),
+        check("provider_blocks", 0, heard.blocks_written, blocks_read),
+        check("provider_finals", 0, finals, heard.finals),
+        check("provider_replies", 0, replies, heard.replies),
+        check(
+            "provider_audio_bytes",
+            0,
+            bytes_out,
+            heard.reply_blocks * REPLY_BLOCK_BYTES as u64,
+        ),
+        check(
+            "provider_time_ns",
+            heard.finals_provider_ns + heard.replies_provider_ns,
+            u64::MAX,
+            of("", |counts| counts.provider_ns),
+        ),
+    ]
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of a trial")]
+fn real(count: u64) -> f64 {
+    count as f64
+}
+
+fn disagree(check: &SanityCheck) -> Caveat {
+    Caveat {
+        id: "providers-disagree".to_owned(),
+        blocking: true,
+        text: format!(
+            "the mock providers and the callers disagree: {} is {}, and it must lie between {} and {}; the gateway answers without its providers, or something else asks them",
+            check.name, check.observed, check.low, check.high
+        ),
+    }
+}
+
+/// Callers' audio that speech recognition never got, got twice or out of order.
+fn lost_on_the_way(providers: &BTreeMap<String, Counts>) -> Option<[u64; 4]> {
+    let all = providers.values().fold([0; 4], |sum, counts| {
+        let more = [
+            counts.blocks_lost,
+            counts.blocks_doubled,
+            counts.blocks_reordered,
+            counts.blocks_foreign,
+        ];
+        std::array::from_fn(|at| sum[at] + more[at])
+    });
+    all.iter().any(|count| *count > 0).then_some(all)
+}
+
+fn audio_lost([lost, doubled, reordered, foreign]: [u64; 4]) -> Caveat {
+    Caveat {
+        id: "audio-not-whole".to_owned(),
+        blocking: false,
+        text: format!(
+            "of the callers' audio, {lost} blocks never reached speech recognition, {doubled} came twice, {reordered} out of order, and {foreign} were of another caller or damaged"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn honest() -> (Heard, BTreeMap<String, Counts>) {
+        let heard = Heard {
+            blocks_written: 1_000,
+            finals: 10,
+            finals_provider_ns: 500,
+            replies: 9,
+            replies_provider_ns: 700,
+            reply_blocks: 90,
+        };
+        let stt = Counts {
+            requests: 10,
+            completed: 10,
+            blocks_read: 990,
+            finals: 10,
+            provider_ns: 500,
+            ..Counts::default()
+        };
+        let tts = Counts {
+            requests: 10,
+            completed: 9,
+            cancelled: 1,
+            bytes_out: 96_000,
+            provider_ns: 780,
+            ..Counts::default()
+        };
+        let all = [
+            ("deepgram_stt".to_owned(), stt),
+            ("deepgram_tts".to_owned(), tts),
+        ];
+        (heard, all.into())
+    }
+
+    fn broken(change: impl FnOnce(&mut Heard, &mut BTreeMap<String, Counts>)) -> Vec<String> {
+        let (mut heard, mut providers) = honest();
+        change(&mut heard, &mut providers);
+        let checks = accounts(&heard, &providers).into_iter();
+        let broken = checks.filter(|check| !check.holds);
+        broken.map(|check| check.name).collect()
+    }
+
+    #[test]
+    fn honest_accounts_agree() {
+        assert_eq!(broken(|_, _| {}), [""; 0]);
+    }
+
+    /// Fault of a report: nobody asked the mocks.
+    #[test]
+    fn answers_that_no_provider_gave_are_seen() {
+        assert_eq!(broken(|heard, _| heard.finals = 11), ["provider_finals"]);
+        assert_eq!(broken(|heard, _| heard.replies = 11), ["provider_replies"]);
+        assert_eq!(
+            broken(|heard, _| heard.reply_blocks = 101),
+            ["provider_audio_bytes"]
+        );
+        assert_eq!(
+            broken(|heard, _| heard.finals_provider_ns = 581),
+            ["provider_time_ns"]
+        );
+    }
+
+    #[test]
+    fn what_the_providers_count_must_add_up() {
+        let more = |providers: &mut BTreeMap<String, Counts>| {
+            if let Some(stt) = providers.get_mut("deepgram_stt") {
+                stt.completed += 1;
+                stt.blocks_read = 1_001;
+            }
+        };
+        assert_eq!(
+            broken(|_, providers| more(providers)),
+            ["provider_requests", "provider_blocks"]
+        );
+    }
+
+    #[test]
+    fn audio_that_did_not_arrive_whole_is_told() {
+        let (_, mut providers) = honest();
+        assert_eq!(lost_on_the_way(&providers), None);
+        if let Some(stt) = providers.get_mut("deepgram_stt") {
+            stt.blocks_lost = 3;
+        }
+        let told = lost_on_the_way(&providers).map(audio_lost).expect("told");
+        assert!(
+            told.text.contains("3 blocks never reached"),
+            "{}",
+            told.text
+        );
+    }
+}

@@ -1,0 +1,126 @@
+//! What a user can choose of workload `voice`. The test decides what the rest means, so a flag that the test does not use
+//! is refused.
+
+use plimsoll_workload::{Choice, Fit, Kind, Parameter, Usual};
+
+use crate::marks::BLOCK_MS;
+
+const TESTS: [Choice; 4] = [
+    Choice::new("talk", "Callers who stay; the load is callers"),
+    Choice::new(
+        "calls",
+        "Callers who arrive, talk for a while and hang up; the load is calls per second",
+    ),
+    Choice::new(
+        "spike",
+        "Five times as many callers for 10 s; the load is callers before and after",
+    ),
+    Choice::new(
+        "faults",
+        "Callers while a provider fails, see --fault; the load is callers",
+    ),
+];
+
+const STT: [Choice; 1] = [Choice::new("deepgram", "Like Deepgram's, over a WebSocket")];
+const TTS: [Choice; 4] = [
+    Choice::new("deepgram", "Like Deepgram's"),
+    Choice::new("cartesia", "Like Cartesia's"),
+    Choice::new("elevenlabs", "Like ElevenLabs'"),
+    Choice::new("openai", "Like OpenAI's"),
+];
+
+const LATENCIES: [Choice; 2] = [
+    Choice::new("usual", "Close to what these providers take"),
+    Choice::new("zero", "They take no time"),
+];
+
+const FAULTS: [Choice; 8] = [
+    Choice::new("tts-refuse", "Text-to-speech is down for 10 s: 503"),
+    Choice::new("tts-hang", "Text-to-speech does not answer for 10 s"),
+    Choice::new(
+        "tts-slow",
+        "Text-to-speech takes five times as long for 10 s",
+    ),
+    Choice::new("stt-refuse", "Speech-to-text is down for 10 s"),
+    Choice::new("stt-hang", "Speech-to-text does not answer for 10 s"),
+    Choice::new(
+        "stt-slow",
+        "Speech-to-text takes five times as long for 10 s",
+    ),
+    Choice::new("production", "Rare faults of all kinds, as in production"),
+    Choice::new("stress", "Frequent faults of all kinds"),
+];
+
+/// Which tests a parameter is for.
+const fn of_tests(among: &'static [&'static str]) -> Fit {
+    Fit { of: "test", among }
+}
+
+/// The rows, each after those that it depends on.
+pub(crate) const PARAMETERS: [Parameter; 8] = [
+    Parameter {
+        value_name: "TEST",
+        usual: Usual::Value("talk"),
+        ..Parameter::new(
+            "test",
+            Kind::OneOf(&TESTS),
+            "Test to run; it decides what --sessions counts",
+        )
+    },
+    Parameter {
+        usual: Usual::Value("100"),
+        ..Parameter::new(
+            "chunk_ms",
+            Kind::Whole {
+                least: BLOCK_MS,
+                most: 1_000,
+            },
+            "Milliseconds of audio that one message carries, a multiple of 20",
+        )
+    },
+    Parameter {
+        usual: Usual::Value("deepgram"),
+        ..Parameter::new("stt_provider", Kind::OneOf(&STT), "Who recognises speech")
+    },
+    Parameter {
+        usual: Usual::Value("deepgram"),
+        ..Parameter::new("tts_provider", Kind::OneOf(&TTS), "Who speaks")
+    },
+    Parameter {
+        usual: Usual::Value("usual"),
+        ..Parameter::new(
+            "provider_latency",
+            Kind::OneOf(&LATENCIES),
+            "How long the mock providers take",
+        )
+    },
+    Parameter {
+        usual: Usual::Value("30"),
+        fits: &[of_tests(&["calls"])],
+        ..Parameter::new(
+            "call_s",
+            Kind::Whole {
+                least: 10,
+                most: 3_600,
+            },
+            "Seconds that a call lasts",
+        )
+    },
+    Parameter {
+        fits: &[of_tests(&["calls"])],
+        ..Parameter::new(
+            "poisson",
+            Kind::Flag,
+            "Arrivals as a Poisson process instead of evenly spaced",
+        )
+    },
+    Parameter {
+        usual: Usual::Value("tts-refuse"),
+        fits: &[of_tests(&["faults"])],
+        ..Parameter::new(
+            "fault",
+            Kind::OneOf(&FAULTS),
+            "What fails, a third into the measured window",
+        )
+    },
+];

@@ -1,0 +1,327 @@
+//! What a trial of workload `voice` tells: its turns, what the gateway added to each leg, the providers' account, and trials
+//! side by side.
+
+use plimsoll_core::record::{Parameters, Trial};
+use plimsoll_document::words::{
+    count, maybe, ms_digits, near_whole, number, percent, plain, target, verdict, whole_bytes,
+};
+use plimsoll_document::{Blocks, Cells, Fact, Named, Nouns, Section, Table, Tell};
+use plimsoll_workload::parameter::that_can_be_given;
+use schemars::{Schema, SchemaGenerator};
+
+use crate::Voice;
+use crate::outcome::{Counts, SECTION, VoiceRecord};
+use crate::parameters::PARAMETERS;
+use crate::tally::Durations;
+
+const LEGS: &str = "Each turn has two legs. The result is due with the last block of the utterance, the first audio with the text to be spoken. Overhead is the time of a leg without the time that the provider took for that request, so it is what the gateway and the network added; it is never a difference of percentiles. What never came counts with the time we waited, a lower bound.";
+const TURNS: &str = "Good: complete, with at most 250 ms of overhead on each leg. Gap: a player that is 60 ms behind would have run dry.";
+
+impl Tell for Voice {
+    fn workload(&self) -> &'static str {
+        "voice"
+    }
+
+    fn nouns(&self, _trial: &Trial) -> Nouns {
+        Nouns {
+            frames: "turns",
+            answers: "complete turns",
+            messages: "complete turns",
+        }
+    }
+
+    fn repeated_with<'a>(&self, parameters: &'a Parameters, started: bool) -> Vec<&'a str> {
+        that_can_be_given(&PARAMETERS, parameters, started)
+    }
+
+    fn trial(&self, trial: &Trial) -> Option<Section> {
+        record(trial).map(|voice| section(&voice))
+    }
+
+    fn in_lines(&self, trial: &Trial) -> Vec<Fact> {
+        record(trial).map_or_else(Vec::new, |voice| in_lines(&voice))
+    }
+
+    fn companions(&self, trial: &Trial) -> Option<Section> {
+        let voice = record(trial)?;
+        let table = providers(&voice)?;
+        Some(Section::of("providers", "Mock providers", table))
+    }
+
+    fn companions_in_lines(&self, trial: &Trial) -> Vec<Fact> {
+        let told = trial.companion.as_ref().map(|used| {
+            let late = maybe(used.answer_lateness.p99_us.map(|us| us / 1e3), ms_digits);
+            format!(
+                "{} requests, {} of a core, answers later than drawn p99 {late} ms",
+                count(used.requests),
+                percent(used.busy_share)
+            )
+        });
+        let fact = told.map(|told| Fact::new("providers", told));
+        fact.into_iter().collect()
+    }
+
+    fn properties(&self, trial: &Trial) -> Vec<(&'static str, String)> {
+        let told = record(trial).map(|voice| [("turns", turns_in_a_line(&voice))]);
+        told.into_iter().flatten().collect()
+    }
+
+    fn side_by_side(&self, blocks: &mut Blocks, trials: &[Named<'_>]) {
+        for rows in groups(trials) {
+            let caption = format!(
+                "Test {} of {}",
+                plain(&rows[0].voice.test),
+                rows[0].target()
+            );
+            blocks.push(Table::of_cells(caption, &columns(), &rows).hooked("test-table"));
+            blocks.note(TURNS);
+        }
+    }
+
+    fn schemas(&self, generator: &mut SchemaGenerator) -> Vec<(&'static str, Schema)> {
+        let mut schema = generator.subschema_for::<Option<VoiceRecord>>();
+        let meaning = "Further results of workload `voice`; `null` for other workloads.";
+        schema.insert("description".to_owned(), meaning.into());
+        vec![(SECTION, schema)]
+    }
+}
+
+fn record(trial: &Trial) -> Option<VoiceRecord> {
+    trial.sections.get(SECTION)
+}
+
+fn section(voice: &VoiceRecord) -> Section {
+    let mut blocks = Blocks::default();
+    blocks.push(Table::of_facts("Turns", turns(voice)).hooked("turns"));
+    blocks.note(TURNS);
+    let legs = Table::new("Latency and overhead in ms", LEG_COLUMNS).hooked("legs");
+    blocks.push(legs.with_rows(legs_of(voice)));
+    blocks.note(LEGS);
+    Section::new("turns", "Turns", blocks)
+}
+
+fn turns(voice: &VoiceRecord) -> Vec<(String, String)> {
+    let tally = &voice.tally;
+    let of_all = |part: u64| format!("{} ({})", count(part), near_whole(share(part, tally.turns)));
+    let mut facts = vec![
+        ("due", count(tally.turns)),
+        ("complete", of_all(tally.complete)),
+        ("good", of_all(tally.good)),
+        ("good per second", maybe(voice.goodput_per_s, number)),
+        ("with a gap in the reply", of_all(tally.with_gap)),
+        ("interrupted by the caller", of_all(tally.interrupted)),
+    ];
+    if voice.fault.is_some() || tally.recovery_s.is_some() {
+        let recovery = tally.recovery_s.map(|s| format!("{} s", number(s)));
+        let never = || "never within the window".to_owned();
+        facts.push((
+            "until turns were good again",
+            recovery.unwrap_or_else(never),
+        ));
+    }
+    let mut facts: Vec<_> = facts
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect();
+    let errors = tally.errors.iter();
+    facts.extend(errors.map(|(kind, times)| (format!("error {}", plain(kind)), count(*times))));
+    facts
+}
+
+const LEG_COLUMNS: [&str; 8] = [
+    "what",
+    ">p50",
+    ">p95",
+    ">p99",
+    ">p99.9",
+    ">max",
+    ">samples",
+    ">never came",
+];
+
+fn legs_of(voice: &VoiceRecord) -> Vec<[String; 8]> {
+    let tally = &voice.tally;
+    let row = |what: &str, of: &Durations| {
+        let quantiles = [of.p50_ms, of.p95_ms, of.p99_ms, of.p999_ms, of.max_ms];
+        let [p50, p95, p99, p999, max] = quantiles.map(|value| maybe(value, ms_digits));
+        let (samples, never) = (count(of.samples), count(of.unanswered));
+        [what.to_owned(), p50, p95, p99, p999, max, samples, never]
+    };
+    let legs = [
+        ("result", &tally.result),
+        ("first audio", &tally.first_audio),
+    ];
+    let legs = legs.into_iter().flat_map(|(name, leg)| {
+        [
+            row(&format!("{name}, end to end"), &leg.end_to_end),
+            row(&format!("{name}, provider"), &leg.provider),
+            row(&format!("{name}, overhead"), &leg.overhead),
+        ]
+    });
+    let others = [
+        row("config to ready", &tally.ready),
+        row("barge-in to the last stale byte", &tally.barge_in),
+    ];
+    legs.chain(others).collect()
+}
+
+fn turns_in_a_line(voice: &VoiceRecord) -> String {
+    let tally = &voice.tally;
+    let per_second = maybe(voice.goodput_per_s, number);
+    format!(
+        "{} due, {} complete, {} good ({per_second} per second), {} with a gap, {} interrupted",
+        count(tally.turns),
+        count(tally.complete),
+        count(tally.good),
+        count(tally.with_gap),
+        count(tally.interrupted),
+    )
+}
+
+fn in_lines(voice: &VoiceRecord) -> Vec<Fact> {
+    let overhead = |of: &Durations| {
+        let quantiles = [of.p50_ms, of.p95_ms, of.p99_ms];
+        quantiles.map(|value| maybe(value, ms_digits)).join("/")
+    };
+    let tally = &voice.tally;
+    let legs = format!(
+        "result p50/p95/p99 {} ms, first audio {} ms",
+        overhead(&tally.result.overhead),
+        overhead(&tally.first_audio.overhead)
+    );
+    let mut facts = vec![
+        Fact::new("turns", turns_in_a_line(voice)),
+        Fact::new("overhead", legs),
+    ];
+    if voice.fault.is_some() || tally.recovery_s.is_some() {
+        let after = tally
+            .recovery_s
+            .map(|s| format!("turns were good again after {} s", number(s)));
+        let never = || "turns were not good again within the window".to_owned();
+        facts.push(Fact::new("recovery", after.unwrap_or_else(never)));
+    }
+    facts
+}
+
+fn providers(voice: &VoiceRecord) -> Option<Table> {
+    const COLUMNS: [&str; 8] = [
+        "provider",
+        ">requests",
+        ">completed",
+        ">cancelled",
+        ">by fault",
+        ">results",
+        ">blocks read",
+        ">audio out",
+    ];
+    let row = |(name, counts): (&String, &Counts)| {
+        let Counts {
+            failed,
+            timed_out,
+            dropped,
+            rate_limited,
+            stalled,
+            ..
+        } = *counts;
+        [
+            plain(name),
+            count(counts.requests),
+            count(counts.completed),
+            count(counts.cancelled),
+            count(failed + timed_out + dropped + rate_limited + stalled),
+            count(counts.results),
+            count(counts.blocks_read),
+            whole_bytes(counts.bytes_out),
+        ]
+    };
+    let asked = !voice.providers.is_empty();
+    asked.then(|| {
+        let table = Table::new(
+            "What the mock providers counted over the whole trial",
+            COLUMNS,
+        );
+        table.with_rows(voice.providers.iter().map(row))
+    })
+}
+
+/// A trial and its section.
+struct Row<'a> {
+    trial: &'a Trial,
+    voice: VoiceRecord,
+}
+
+impl Row<'_> {
+    fn target(&self) -> String {
+        target(&self.trial.target)
+    }
+}
+
+/// The rows of each table, in order of appearance; lower loads first.
+fn groups<'a>(trials: &[Named<'a>]) -> Vec<Vec<Row<'a>>> {
+    let mut groups: Vec<Vec<Row<'_>>> = Vec::new();
+    for named in trials {
+        let Some(voice) = record(named.trial) else {
+            continue;
+        };
+        let row = Row {
+            trial: named.trial,
+            voice,
+        };
+        let alike = |group: &&mut Vec<Row<'_>>| {
+            let first = &group[0];
+            first.target() == row.target() && first.voice.test == row.voice.test
+        };
+        match groups.iter_mut().find(alike) {
+            Some(group) => group.push(row),
+            None => groups.push(vec![row]),
+        }
+    }
+    for group in &mut groups {
+        group.sort_by_key(|row| row.trial.sessions);
+    }
+    groups
+}
+
+fn columns<'a>() -> Vec<Cells<Row<'a>>> {
+    fn ms(of: Option<f64>) -> String {
+        maybe(of, ms_digits)
+    }
+    vec![
+        Cells::new(">load", true, |row: &Row<'_>| {
+            count(row.trial.sessions.into())
+        }),
+        Cells::new("verdict", true, |row| verdict(row.trial)),
+        Cells::new(">goodput /s", true, |row| {
+            maybe(row.voice.goodput_per_s, number)
+        }),
+        Cells::new(">failed", true, |row| {
+            let tally = &row.voice.tally;
+            near_whole(share(tally.turns - tally.complete, tally.turns))
+        }),
+        Cells::new(">ready p95", false, |row| ms(row.voice.tally.ready.p95_ms)),
+        Cells::new(">result p50", false, |row| {
+            ms(row.voice.tally.result.end_to_end.p50_ms)
+        }),
+        Cells::new(">overhead p95", true, |row| {
+            ms(row.voice.tally.result.overhead.p95_ms)
+        }),
+        Cells::new(">p99", true, |row| {
+            ms(row.voice.tally.result.overhead.p99_ms)
+        }),
+        Cells::new(">first audio p50", false, |row| {
+            ms(row.voice.tally.first_audio.end_to_end.p50_ms)
+        }),
+        Cells::new(">its overhead p95", true, |row| {
+            ms(row.voice.tally.first_audio.overhead.p95_ms)
+        }),
+        Cells::new(">gaps", false, |row| {
+            near_whole(share(row.voice.tally.with_gap, row.voice.tally.turns))
+        }),
+        Cells::new(">client", false, |row| percent(row.trial.client.cpu_share)),
+    ]
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of a trial")]
+fn share(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}

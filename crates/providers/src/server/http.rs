@@ -1,7 +1,7 @@
 //! HTTP/1.1 as a server speaks it: a request at a time, and what becomes of the connection meanwhile.
 //!
 //! By hand, on the parser that hyper uses, because a mock has to know two things that a library hides: which bytes of a reply the
-//! socket took, and that a gateway left in the middle of one. It costs a third less, too (`README.md`).
+//! socket took, and that a gateway left in the middle of one. The loop is busy a third less, too (`README.md`).
 
 use std::future::{Future as _, poll_fn};
 use std::io::Write as _;

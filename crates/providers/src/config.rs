@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr};
 
+use plimsoll_workload_voice::marks::BLOCK_MS;
 use serde::Serialize;
 
 use crate::profile::Profile;
@@ -20,6 +21,8 @@ pub struct Config {
     pub profile: Profile,
     /// Whether replies come as fast as they are played; otherwise at once.
     pub paced: bool,
+    /// Audio in a chunk of such a reply, in ms: what is not due yet may come so much less 20 ms too early.
+    pub chunk_ms: u64,
 }
 
 impl Default for Config {
@@ -30,6 +33,7 @@ impl Default for Config {
             seed: 1,
             profile: Profile::Usual,
             paced: true,
+            chunk_ms: BLOCK_MS,
         }
     }
 }
@@ -68,6 +72,7 @@ pub enum ConfigError {
 
 struct Setting {
     variable: &'static str,
+    default: &'static str,
     expected: &'static str,
     meaning: &'static str,
     set: fn(&mut Config, &str) -> Option<()>,
@@ -80,33 +85,38 @@ impl Setting {
     }
 }
 
-const SETTINGS: [Setting; 5] = [
+const SETTINGS: [Setting; 6] = [
     Setting {
         variable: "BIND",
+        default: "127.0.0.1",
         expected: "an IP address",
         meaning: "address to listen at",
         set: |config, text| text.parse().map(|bind| config.bind = bind).ok(),
     },
     Setting {
         variable: "PORT",
+        default: "9100",
         expected: "a port from 0 to 65535 (0: any free one)",
         meaning: "port to listen at",
         set: |config, text| text.parse().map(|port| config.port = port).ok(),
     },
     Setting {
         variable: "SEED",
+        default: "1",
         expected: "a whole number",
         meaning: "seed of all latencies and faults",
         set: |config, text| text.parse().map(|seed| config.seed = seed).ok(),
     },
     Setting {
         variable: "PROFILE",
+        default: "usual",
         expected: "usual or zero",
         meaning: "how long providers take",
         set: |config, text| Profile::by_name(text).map(|profile| config.profile = profile),
     },
     Setting {
         variable: "TTS_PACE",
+        default: "1",
         expected: "1 (as fast as it is played) or 0 (at once)",
         meaning: "how fast replies come",
         set: |config, text| {
@@ -116,6 +126,17 @@ const SETTINGS: [Setting; 5] = [
                 _ => return None,
             };
             Some(())
+        },
+    },
+    Setting {
+        variable: "TTS_CHUNK_MS",
+        default: "20",
+        expected: "20 or 40",
+        meaning: "audio in a chunk of a reply",
+        set: |config, text| {
+            let chunk_ms = text.parse().ok()?;
+            config.chunk_ms = chunk_ms;
+            matches!(chunk_ms, 20 | 40).then_some(())
         },
     },
 ];
@@ -167,13 +188,21 @@ fn set(config: &mut Config, setting: &Setting, name: &str, value: &str) -> Resul
 /// The text of `--help`.
 #[must_use]
 pub fn help() -> String {
-    let mut text = "Mock speech providers for workload voice of Plimsoll\n\n".to_owned();
+    let mut text = "Mock speech providers for workload voice of Plimsoll\n\n\
+        A flag, else the environment variable, else the default:\n\n"
+        .to_owned();
     for setting in &SETTINGS {
-        let (flag, variable) = (setting.flag(), setting.variable);
+        let (flag, variable, default) = (setting.flag(), setting.variable, setting.default);
         let (meaning, expected) = (setting.meaning, setting.expected);
         // Writing into a string cannot fail.
-        let _ = writeln!(text, "  {flag:<12} {variable:<10} {meaning}: {expected}");
+        let _ = writeln!(
+            text,
+            "  {flag:<15} {variable:<13} {default:<10} {meaning}: {expected}"
+        );
     }
+    text.push_str(
+        "\nStatistics: GET /stats. Faults: PUT /faults. crates/providers/README.md describes both.\n",
+    );
     text
 }
 
@@ -217,6 +246,7 @@ mod tests {
             ("SEED", "-1"),
             ("PROFILE", "slow\n"),
             ("TTS_PACE", "2"),
+            ("TTS_CHUNK_MS", "30"),
         ] {
             let told = of(&[], &[(name, value)]).expect_err(value).to_string();
             assert!(
@@ -230,6 +260,15 @@ mod tests {
             of(&["--port"], &[]),
             Err(ConfigError::NoValue("--port".to_owned()))
         );
+    }
+
+    #[test]
+    fn help_names_the_defaults_that_hold() {
+        for setting in &SETTINGS {
+            let given = of(&[&setting.flag(), setting.default], &[]);
+            assert_eq!(given, Ok(Command::Run(Config::default())));
+            assert!(help().contains(setting.default));
+        }
     }
 
     #[test]

@@ -1,9 +1,13 @@
 //! Hears utterances in a caller's audio, however the gateway cuts it, and checks that every block came once and in order.
 
+use std::collections::VecDeque;
+
 use plimsoll_workload_voice::marks::{CALLER_BLOCK_BYTES, CALLER_MARK_BYTES, CallerMark};
 
 /// Blocks of speech between two interim results: 200 ms.
 const INTERIM_BLOCKS: u32 = 10;
+/// The gaps that are remembered, so that a block that comes late is told from one that comes again. Older ones are forgotten.
+const GAPS_MAX: usize = 32;
 
 /// What the provider has to answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,8 +27,10 @@ pub struct Heard {
 pub struct Blocks {
     /// Blocks that came.
     pub read: u64,
-    /// Blocks that never came before a later one.
-    pub lost: u64,
+    /// Blocks that had not come before a later one.
+    pub missing: u64,
+    /// Of all that were missing, blocks that came after all.
+    pub reordered: u64,
     /// Blocks that came again.
     pub doubled: u64,
     /// Blocks of another caller, or without a mark.
@@ -38,6 +44,8 @@ pub struct Ear {
     part: Vec<u8>,
     vu: Option<u32>,
     newest: u32,
+    /// First and last block of each gap.
+    gaps: VecDeque<(u32, u32)>,
     utterance: Option<Utterance>,
 }
 
@@ -86,6 +94,31 @@ impl Ear {
         })
     }
 
+    /// Whether a block was missing. It is not any more.
+    fn fill(&mut self, block: u32) -> bool {
+        let around = |(from, to): &(u32, u32)| (*from..=*to).contains(&block);
+        let Some(at) = self.gaps.iter().position(around) else {
+            return false;
+        };
+        let Some((from, to)) = self.gaps.remove(at) else {
+            return false;
+        };
+        let sides = [
+            (from, block.saturating_sub(1)),
+            (block.saturating_add(1), to),
+        ];
+        self.remember(sides);
+        true
+    }
+
+    fn remember<const N: usize>(&mut self, gaps: [(u32, u32); N]) {
+        self.gaps
+            .extend(gaps.into_iter().filter(|(from, to)| from <= to));
+        while self.gaps.len() > GAPS_MAX {
+            self.gaps.pop_front();
+        }
+    }
+
     fn block(&mut self, block: &[u8], blocks: &mut Blocks) -> Option<Heard> {
         blocks.read += 1;
         let mark = CallerMark::read(block);
@@ -95,12 +128,17 @@ impl Ear {
             return None;
         };
         if mark.block <= self.newest {
-            blocks.doubled += 1;
+            if self.fill(mark.block) {
+                blocks.reordered += 1;
+            } else {
+                blocks.doubled += 1;
+            }
             return None;
         }
         // A session that is opened anew goes on somewhere: what came before was another connection's.
-        if self.newest > 0 {
-            blocks.lost += u64::from(mark.block - self.newest - 1);
+        if self.newest > 0 && mark.block > self.newest + 1 {
+            blocks.missing += u64::from(mark.block - self.newest - 1);
+            self.remember([(self.newest + 1, mark.block - 1)]);
         }
         self.newest = mark.block;
         if !mark.speech {
@@ -186,11 +224,19 @@ mod tests {
     }
 
     #[test]
-    fn lost_and_doubled_blocks_are_counted() {
+    fn lost_doubled_and_reordered_blocks_are_counted() {
         let mut ear = Ear::default();
-        let numbers = [1, 2, 2, 5, 4, 6];
+        let numbers = [1, 2, 2, 6, 4, 7, 4, 5];
         let (_, blocks) = heard(&mut ear, &audio(numbers, 50..=60));
-        assert_eq!((blocks.read, blocks.lost, blocks.doubled), (6, 2, 2));
+        // 3 never came; 2 came again, and 4 too; 4 and 5 came late.
+        let expected = Blocks {
+            read: 8,
+            missing: 3,
+            reordered: 2,
+            doubled: 2,
+            foreign: 0,
+        };
+        assert_eq!(blocks, expected);
         let (_, blocks) = heard(&mut ear, &[0; 2 * CALLER_BLOCK_BYTES]);
         assert_eq!(blocks.foreign, 2);
     }
@@ -198,10 +244,30 @@ mod tests {
     #[test]
     fn a_session_may_begin_anywhere() {
         let (_, blocks) = heard(&mut Ear::default(), &audio(100..=110, 200..=210));
-        assert_eq!(blocks.lost, 0);
+        assert_eq!(blocks.missing, 0);
+    }
+
+    #[test]
+    fn gaps_are_forgotten_at_last() {
+        let mut ear = Ear::default();
+        let (_, blocks) = heard(&mut ear, &audio((1..1_000).step_by(2), 2_000..=2_001));
+        assert_eq!((blocks.missing, ear.gaps.len()), (499, GAPS_MAX));
+        let (_, blocks) = heard(&mut ear, &audio([2, 998], 2_000..=2_001));
+        assert_eq!((blocks.doubled, blocks.reordered), (1, 1));
     }
 
     proptest! {
+        #[test]
+        fn every_block_is_counted_once(numbers in prop::collection::vec(1_u32..60, 1..80)) {
+            let (_, blocks) = heard(&mut Ear::default(), &audio(numbers.iter().copied(), 100..=101));
+            let (first, newest) = (numbers[0], numbers.iter().copied().max().unwrap_or(0));
+            // What came before the first block of a session is not known to be missing.
+            let fresh: std::collections::BTreeSet<u32> = numbers.iter().copied().filter(|number| *number >= first).collect();
+            prop_assert_eq!(blocks.read, numbers.len() as u64);
+            prop_assert_eq!(blocks.missing - blocks.reordered, u64::from(newest - first + 1) - fresh.len() as u64);
+            prop_assert_eq!(blocks.doubled, numbers.len() as u64 - fresh.len() as u64);
+        }
+
         #[test]
         fn it_hears_the_same_however_audio_is_cut(sizes in prop::collection::vec(1_usize..2_000, 1..30)) {
             let whole = audio(1..=60, 4..=48);

@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::profile::{Of, Provider, What};
 
-/// What can go wrong with a request.
+/// The latest moment of a timeline: a day.
+const TIMELINE_MAX_S: f64 = 86_400.0;
+
+/// What can go wrong with a request. It goes wrong where the answer would have come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
@@ -17,11 +20,11 @@ pub enum Fault {
     Timeout,
     /// A TCP reset; half of them in the middle of the answer.
     Drop,
-    /// Status 429 with `Retry-After: 60`.
+    /// Status 429 with `Retry-After: 60`. Utterances never meet it: a provider limits sessions when they open.
     RateLimit,
     /// Two to five times as slow.
     Slow,
-    /// Nothing after the first block.
+    /// Nothing after the first block; of an utterance, no final result.
     Stall,
 }
 
@@ -87,11 +90,11 @@ impl Shares {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outage {
-    /// Status 503 at once; open WebSockets are reset.
+    /// Status 503 at once; sessions and replies that are under way are reset.
     Refuse,
-    /// No answer at all.
+    /// Nothing is read and nothing is said until it is over, or a gateway leaves.
     Hang,
-    /// Five times as slow.
+    /// Five times as long until a result or the first block.
     Slow,
 }
 
@@ -143,8 +146,8 @@ pub enum BadFaults {
     /// A share that is none, or more than every request.
     #[error("faults: a share is below 0, or the shares add up to more than 1: {0:?}")]
     Shares(Shares),
-    /// A period that ends before it begins.
-    #[error("faults: a period from {0} s to {1} s; let it end after it begins")]
+    /// A period that ends before it begins, or too late.
+    #[error("faults: a period from {0} s to {1} s; let it end after it begins, and within a day")]
     Period(f64, f64),
 }
 
@@ -166,10 +169,9 @@ impl Faults {
         if !right {
             return Err(BadFaults::Shares(faults.shares));
         }
-        let backwards = faults
-            .timeline
-            .iter()
-            .find(|period| !(0.0 <= period.from_s && period.from_s < period.to_s));
+        let backwards = faults.timeline.iter().find(|Period { from_s, to_s, .. }| {
+            !(0.0 <= *from_s && from_s < to_s && *to_s <= TIMELINE_MAX_S)
+        });
         match backwards {
             Some(period) => Err(BadFaults::Period(period.from_s, period.to_s)),
             None => Ok(faults),
@@ -192,6 +194,19 @@ impl Faults {
             point -= share;
         }
         None
+    }
+
+    /// When an outage begins or ends, in order, from the `PUT` on.
+    #[must_use]
+    pub fn moments(&self) -> Vec<Duration> {
+        let periods = self.timeline.iter();
+        let mut all: Vec<Duration> = periods
+            .flat_map(|period| [period.from_s, period.to_s])
+            .map(Duration::from_secs_f64)
+            .collect();
+        all.sort_unstable();
+        all.dedup();
+        all
     }
 
     /// How a provider is out, so long after the `PUT`.
@@ -258,6 +273,7 @@ mod tests {
         assert_eq!(at(Provider::DeepgramTts, 1_000), Some(Outage::Hang));
         assert_eq!(at(Provider::DeepgramStt, 1_000), None);
         assert_eq!(at(Provider::DeepgramTts, 2_000), None);
+        assert_eq!(faults.moments(), [1, 2].map(Duration::from_secs));
     }
 
     #[test]
@@ -270,6 +286,8 @@ mod tests {
             r#"{"shares": {"fail": 0.6, "drop": 0.6}}"#,
             r#"{"preset": "quiet"}"#,
             r#"{"timeline": [{"provider": "deepgram_tts", "outage": "hang", "from_s": 2, "to_s": 2}]}"#,
+            r#"{"timeline": [{"provider": "deepgram_tts", "outage": "hang", "from_s": 2, "to_s": 1e30}]}"#,
+            r#"{"timeline": [{"provider": "whisper", "outage": "hang", "from_s": 1, "to_s": 2}]}"#,
         ] {
             let told = Faults::from_json(body.as_bytes())
                 .expect_err(body)

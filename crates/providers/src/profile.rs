@@ -16,6 +16,8 @@ pub enum Provider {
     DeepgramStt,
     /// Speaks, like Deepgram.
     DeepgramTts,
+    /// Speaks, like Cartesia.
+    CartesiaTts,
     /// Speaks, like ElevenLabs.
     ElevenlabsTts,
     /// Speaks, like OpenAI.
@@ -24,9 +26,10 @@ pub enum Provider {
 
 impl Provider {
     /// All of them.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::DeepgramStt,
         Self::DeepgramTts,
+        Self::CartesiaTts,
         Self::ElevenlabsTts,
         Self::OpenaiTts,
     ];
@@ -37,6 +40,7 @@ impl Provider {
         match self {
             Self::DeepgramStt => "deepgram_stt",
             Self::DeepgramTts => "deepgram_tts",
+            Self::CartesiaTts => "cartesia_tts",
             Self::ElevenlabsTts => "elevenlabs_tts",
             Self::OpenaiTts => "openai_tts",
         }
@@ -112,6 +116,7 @@ impl Profile {
             (Self::Zero, _) => Quantiles::of([0.0; 4]),
             (Self::Usual, Provider::DeepgramStt) => Quantiles::of([30.0, 50.0, 120.0, 150.0]),
             (Self::Usual, Provider::DeepgramTts) => Quantiles::of([50.0, 80.0, 180.0, 200.0]),
+            (Self::Usual, Provider::CartesiaTts) => Quantiles::of([60.0, 100.0, 220.0, 250.0]),
             (Self::Usual, Provider::ElevenlabsTts) => Quantiles::of([100.0, 180.0, 350.0, 400.0]),
             (Self::Usual, Provider::OpenaiTts) => Quantiles::of([100.0, 200.0, 450.0, 500.0]),
         }

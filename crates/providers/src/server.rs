@@ -6,34 +6,34 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HeaderValue};
-use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
 use rustix::time::{ClockId, clock_gettime};
-use serde::Serialize;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep};
 
 use crate::config::Config;
-use crate::faults::{Fault, Faults, Outage};
+use crate::faults::{Fault, Faults, Outage, slowness};
 use crate::profile::{Of, Provider, What};
 use crate::stats::{Clocks, Stats};
 
+mod control;
+mod frames;
+mod http;
 mod listen;
+mod outage;
 mod reply;
-mod socket;
+mod request;
+mod result;
 mod speak;
 
-use reply::Reply;
-use socket::Socket;
+use http::Connection;
+use speak::Asked;
 
 /// Connections that the kernel holds ready.
 const BACKLOG: u32 = 4096;
-/// The body of `PUT /faults` is a short object.
-const MAX_CONTROL_BODY_BYTES: usize = 64 << 10;
+/// How much slower a provider is that is out in this way.
+const OUT_SLOW_FACTOR: u32 = 5;
 /// How long a silent request is held.
 const SILENT: Duration = Duration::from_secs(30);
 
@@ -66,6 +66,7 @@ impl Mocks {
             started: Instant::now(),
             config,
             book: Mutex::default(),
+            changed: Notify::new(),
         });
         Ok(Self {
             listener,
@@ -97,28 +98,14 @@ impl Mocks {
     }
 }
 
-async fn serve(stream: TcpStream, shared: Arc<Shared>) {
-    // A block of audio must not wait for an acknowledgement. Fails only on a socket that is gone already.
-    let _ = stream.set_nodelay(true);
-    let socket = Socket::new(stream);
-    let of_requests = socket.clone();
-    let service =
-        service_fn(move |request| answer(Arc::clone(&shared), of_requests.clone(), request));
-    let mut http = hyper::server::conn::http1::Builder::new();
-    // A connection that ends badly is the gateway's doing, or a fault that was asked for.
-    let _ = http
-        .half_close(false)
-        .serve_connection(socket, service)
-        .with_upgrades()
-        .await;
-}
-
 /// What all connections share. The lock is never contended, there is one thread, and never held across an await.
 #[derive(Debug)]
 struct Shared {
     started: Instant,
     config: Config,
     book: Mutex<Book>,
+    /// An outage began or ended, or faults were changed.
+    changed: Notify,
 }
 
 /// What changes with every request.
@@ -127,6 +114,8 @@ struct Book {
     stats: Stats,
     faults: Faults,
     faults_since: Option<Instant>,
+    /// Who says when an outage begins or ends.
+    crier: Option<AbortHandle>,
     /// How often each reply was asked for.
     attempts: HashMap<(Provider, u32, u32), u32>,
 }
@@ -137,6 +126,13 @@ impl Book {
         let since = self.faults_since?.elapsed();
         self.faults.outage(provider, since)
     }
+
+    /// How often a reply was asked for, this time included.
+    fn attempt(&mut self, provider: Provider, vu: u32, turn: u32) -> u32 {
+        let attempts = self.attempts.entry((provider, vu, turn)).or_default();
+        *attempts += 1;
+        *attempts
+    }
 }
 
 /// What becomes of a request.
@@ -144,7 +140,6 @@ impl Book {
 struct Fate {
     latency: Duration,
     fault: Option<Fault>,
-    outage: Option<Outage>,
 }
 
 impl Shared {
@@ -161,25 +156,28 @@ impl Shared {
         u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
     }
 
+    /// What becomes of a request.
     fn fate(&self, of: &Of) -> Fate {
-        let book = self.book();
-        let seed = self.config.seed;
-        let outage = book.outage(of.provider);
-        let fault = book.faults.of(of, seed);
-        let drawn = self
-            .config
-            .profile
-            .quantiles(of.provider)
-            .at(of.draw(seed, What::Latency));
-        let factor = match (fault, outage) {
-            (_, Some(Outage::Slow)) => 5.0,
-            (Some(Fault::Slow), _) => crate::faults::slowness(of, seed),
-            _ => 1.0,
-        };
+        let fault = self.book().faults.of(of, self.config.seed);
+        let mut fate = self.faultless(of);
+        if fault == Some(Fault::Slow) {
+            fate.latency = fate.latency.mul_f64(slowness(of, self.config.seed));
+        }
+        Fate { fault, ..fate }
+    }
+
+    /// What becomes of a request that meets no fault of its own.
+    fn faultless(&self, of: &Of) -> Fate {
+        let quantiles = self.config.profile.quantiles(of.provider);
+        let drawn = quantiles.at(of.draw(self.config.seed, What::Latency));
+        let out_slow = self.outage(of.provider) == Some(Outage::Slow);
         Fate {
-            latency: drawn.mul_f64(factor),
-            fault,
-            outage,
+            latency: if out_slow {
+                drawn * OUT_SLOW_FACTOR
+            } else {
+                drawn
+            },
+            fault: None,
         }
     }
 
@@ -192,83 +190,50 @@ impl Shared {
     }
 }
 
-async fn answer(
-    shared: Arc<Shared>,
-    socket: Socket,
-    request: Request<Incoming>,
-) -> Result<Response<Reply>, socket::Reset> {
-    let path = request.uri().path().to_owned();
+/// Answers the requests of a connection, one after the other.
+async fn serve(stream: TcpStream, shared: Arc<Shared>) {
+    // A block of audio must not wait for an acknowledgement. Fails only on a socket that is gone already.
+    let _ = stream.set_nodelay(true);
+    let mut connection = Connection::new(stream);
+    while let Some(request) = connection.request().await {
+        let (read, read_ns) = (Instant::now(), Shared::now_ns());
+        let (method, path) = (request.method.as_str(), request.path.as_str());
+        let answered = match (method, path, speaker(path)) {
+            ("GET", "/v1/listen", _) => return listen::open(shared, connection, &request).await,
+            ("POST", _, Some(provider)) => {
+                let asked = Asked {
+                    provider,
+                    request: &request,
+                    read,
+                    read_ns,
+                };
+                asked.answer(&shared, &mut connection).await
+            }
+            _ => {
+                let answer = control::answer(&shared, &request);
+                connection.answer(&answer, request.keep_alive).await
+            }
+        };
+        if answered.is_err() {
+            return;
+        }
+        if !request.keep_alive {
+            return connection.linger().await;
+        }
+    }
+}
+
+/// The provider that speaks at this path.
+fn speaker(path: &str) -> Option<Provider> {
     let voice = path
         .strip_prefix("/v1/text-to-speech/")
         .and_then(|rest| rest.strip_suffix("/stream"));
-    match (request.method(), path.as_str(), voice) {
-        (&Method::GET, "/v1/listen", _) => Ok(listen::open(&shared, &socket, request)),
-        (&Method::POST, "/v1/speak", _) => {
-            speak::answer(&shared, &socket, Provider::DeepgramTts, "text", request).await
-        }
-        (&Method::POST, "/v1/audio/speech", _) => {
-            speak::answer(&shared, &socket, Provider::OpenaiTts, "input", request).await
-        }
-        (&Method::POST, _, Some(_voice)) => {
-            speak::answer(&shared, &socket, Provider::ElevenlabsTts, "text", request).await
-        }
-        (&Method::GET, "/v1/voices", _) => Ok(json(&serde_json::json!({"voices": [
-            {"voice_id": "mock", "name": "Mock", "labels": {"language": "en", "gender": "female", "accent": "none"}, "preview_url": ""},
-        ]}))),
-        (&Method::GET, "/health", _) => Ok(line(StatusCode::OK, "ok\n")),
-        (&Method::GET, "/stats", _) => {
-            let clocks = shared.clocks();
-            Ok(json(&shared.book().stats.report(clocks)))
-        }
-        (&Method::POST, "/stats/reset", _) => {
-            let clocks = shared.clocks();
-            shared.book().stats.reset_window(clocks);
-            Ok(line(StatusCode::OK, "a new window has begun\n"))
-        }
-        (&Method::GET, "/faults", _) => Ok(json(&shared.book().faults)),
-        (&Method::PUT, "/faults", _) => Ok(put_faults(&shared, request).await),
-        _ => Ok(line(StatusCode::NOT_FOUND, "no such path\n")),
+    match path {
+        "/v1/speak" => Some(Provider::DeepgramTts),
+        "/tts/bytes" => Some(Provider::CartesiaTts),
+        "/v1/audio/speech" => Some(Provider::OpenaiTts),
+        _ => voice
+            .filter(|voice| !voice.is_empty())
+            .map(|_| Provider::ElevenlabsTts),
     }
-}
-
-async fn put_faults(shared: &Shared, request: Request<Incoming>) -> Response<Reply> {
-    let body = Limited::new(request.into_body(), MAX_CONTROL_BODY_BYTES);
-    let Ok(body) = body.collect().await else {
-        let told = "faults: the body is too long or did not arrive whole\n";
-        return line(StatusCode::BAD_REQUEST, told);
-    };
-    match Faults::from_json(&body.to_bytes()) {
-        Ok(faults) => {
-            let told = json(&faults);
-            let mut book = shared.book();
-            book.faults = faults;
-            book.faults_since = Some(Instant::now());
-            told
-        }
-        Err(error) => line(StatusCode::BAD_REQUEST, format!("{error}\n")),
-    }
-}
-
-/// A 200 with a value as JSON.
-fn json(value: &impl Serialize) -> Response<Reply> {
-    // Plain data with names as keys: nothing that JSON lacks.
-    let body = serde_json::to_vec(value).unwrap_or_default();
-    with_type(StatusCode::OK, "application/json", body)
-}
-
-/// A line for people.
-fn line(status: StatusCode, text: impl Into<Bytes>) -> Response<Reply> {
-    with_type(status, "text/plain; charset=utf-8", text)
-}
-
-fn with_type(
-    status: StatusCode,
-    content_type: &'static str,
-    body: impl Into<Bytes>,
-) -> Response<Reply> {
-    let mut response = Response::new(Reply::Whole(Full::new(body.into())));
-    *response.status_mut() = status;
-    let content_type = HeaderValue::from_static(content_type);
-    response.headers_mut().insert(CONTENT_TYPE, content_type);
-    response
 }

@@ -31,11 +31,11 @@ pub enum End {
 
 /// The counts of one provider since the start.
 ///
-/// `requests` is always the sum of the ways to end and `in_flight`.
+/// `requests` is always the sum of the ways to end and `in_flight`. Of speech recognition a request is an utterance that is over.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "each is the end of the same name")]
 pub struct Counts {
-    /// Replies that were asked for; of speech recognition, utterances that were over.
+    /// Replies that were asked for; utterances that were over.
     pub requests: u64,
     pub completed: u64,
     pub failed: u64,
@@ -46,12 +46,18 @@ pub struct Counts {
     pub cancelled: u64,
     /// Requests that have not ended.
     pub in_flight: u64,
+    /// Of the failed ones, requests that the provider does not understand: 400.
+    pub bad_requests: u64,
     /// Sessions of speech recognition that were opened.
     pub sessions: u64,
+    /// Sessions that were not: a bad request, or a provider that is out.
+    pub sessions_refused: u64,
     /// Blocks of callers' audio that came.
     pub blocks_read: u64,
-    /// Blocks that never came before a later one.
+    /// Blocks that were missing when a later one came, and have not come since.
     pub blocks_lost: u64,
+    /// Blocks that came after a later one, for the first time.
+    pub blocks_reordered: u64,
     /// Blocks that came again.
     pub blocks_doubled: u64,
     /// Blocks of another caller, or without a mark.
@@ -60,10 +66,16 @@ pub struct Counts {
     pub results: u64,
     /// Of these, final.
     pub finals: u64,
-    /// Bytes of audio handed over.
+    /// Blocks of the utterances that final results cover.
+    pub blocks_covered: u64,
+    /// Bytes of replies' audio that were handed over.
     pub bytes_out: u64,
-    /// Time that answered requests took, in µs, from the request to the first byte.
-    pub provider_us: u64,
+    /// Of these, bytes that the socket took.
+    pub bytes_accepted: u64,
+    /// Requests whose first block, or final result, was handed over.
+    pub answered: u64,
+    /// What these took, in ns: handed less read, as their marks say. Of a reply its first block counts.
+    pub provider_ns: u64,
 }
 
 impl Counts {
@@ -94,7 +106,8 @@ pub struct Clocks {
 /// Everything counted.
 #[derive(Debug)]
 pub struct Stats {
-    counts: BTreeMap<Provider, Counts>,
+    /// In the order of [`Provider::ALL`].
+    counts: [Counts; Provider::ALL.len()],
     lateness: Histogram<u64>,
     audio_bytes_in_all: u64,
     began: Began,
@@ -120,9 +133,7 @@ pub struct Report {
 impl Default for Stats {
     fn default() -> Self {
         Self {
-            counts: Provider::ALL
-                .map(|provider| (provider, Counts::default()))
-                .into(),
+            counts: Default::default(),
             lateness: Histogram::new_with_bounds(1, 3_600_000_000, 3)
                 .unwrap_or_else(|_| unreachable!("constant, valid bounds")),
             audio_bytes_in_all: 0,
@@ -133,12 +144,19 @@ impl Default for Stats {
 
 impl Stats {
     fn of(&mut self, provider: Provider) -> &mut Counts {
-        self.counts.entry(provider).or_default()
+        &mut self.counts[provider as usize]
     }
 
-    /// A gateway opened a session of speech recognition.
-    pub fn session(&mut self, provider: Provider) {
-        self.of(provider).sessions += 1;
+    /// A gateway asked for a session of speech recognition.
+    pub fn session(&mut self, provider: Provider, opened: bool) {
+        let counts = self.of(provider);
+        counts.sessions += u64::from(opened);
+        counts.sessions_refused += u64::from(!opened);
+    }
+
+    /// A request that was read is none of this provider's.
+    pub fn bad_request(&mut self, provider: Provider) {
+        self.of(provider).bad_requests += 1;
     }
 
     /// A request was read.
@@ -158,16 +176,24 @@ impl Stats {
         self.audio_bytes_in_all += bytes as u64;
         let counts = self.of(provider);
         counts.blocks_read += blocks.read;
-        counts.blocks_lost += blocks.lost;
+        // What is reordered was missing before.
+        counts.blocks_lost = (counts.blocks_lost + blocks.missing).saturating_sub(blocks.reordered);
+        counts.blocks_reordered += blocks.reordered;
         counts.blocks_doubled += blocks.doubled;
         counts.blocks_foreign += blocks.foreign;
     }
 
-    /// A result was handed over.
-    pub fn result(&mut self, provider: Provider, last: bool) {
+    /// An interim result was handed over.
+    pub fn interim(&mut self, provider: Provider) {
+        self.of(provider).results += 1;
+    }
+
+    /// A final result was handed over, of so many blocks.
+    pub fn finished(&mut self, provider: Provider, blocks: u32) {
         let counts = self.of(provider);
         counts.results += 1;
-        counts.finals += u64::from(last);
+        counts.finals += 1;
+        counts.blocks_covered += u64::from(blocks);
     }
 
     /// Audio of a reply was handed over.
@@ -175,10 +201,16 @@ impl Stats {
         self.of(provider).bytes_out += bytes as u64;
     }
 
-    /// A request was answered after this time, and so much later than drawn.
-    pub fn answered(&mut self, provider: Provider, took: Duration, late: Duration) {
-        self.of(provider).provider_us += as_us(took);
-        self.late(late);
+    /// The socket took audio of a reply.
+    pub fn accepted(&mut self, provider: Provider, bytes: usize) {
+        self.of(provider).bytes_accepted += bytes as u64;
+    }
+
+    /// A request was answered after so many nanoseconds, by its marks.
+    pub fn answered(&mut self, provider: Provider, took_ns: u64) {
+        let counts = self.of(provider);
+        counts.answered += 1;
+        counts.provider_ns += took_ns;
     }
 
     /// Something was handed over so much later than its time.
@@ -204,7 +236,7 @@ impl Stats {
             requests,
             audio_bytes,
         } = self.began;
-        let counts = self.counts.iter();
+        let counts = Provider::ALL.into_iter().zip(self.counts);
         Report {
             window: Window {
                 requests: self.requests() - requests,
@@ -219,13 +251,13 @@ impl Stats {
                 audio_bytes_in_all: self.audio_bytes_in_all,
             },
             providers: counts
-                .map(|(provider, counts)| (provider.name(), *counts))
+                .map(|(provider, counts)| (provider.name(), counts))
                 .collect(),
         }
     }
 
     fn requests(&self) -> u64 {
-        self.counts.values().map(|counts| counts.requests).sum()
+        self.counts.iter().map(|counts| counts.requests).sum()
     }
 }
 
@@ -263,6 +295,18 @@ mod tests {
     }
 
     #[test]
+    fn each_provider_has_its_counts() {
+        let mut stats = Stats::default();
+        for (times, provider) in Provider::ALL.into_iter().enumerate() {
+            (0..=times).for_each(|_| stats.request(provider));
+        }
+        let report = stats.report(Clocks::default());
+        for (times, provider) in Provider::ALL.into_iter().enumerate() {
+            assert_eq!(report.providers[provider.name()].requests, times as u64 + 1);
+        }
+    }
+
+    #[test]
     fn a_window_begins_anew_and_the_counts_do_not() {
         let mut stats = Stats::default();
         let clocks = |seconds| Clocks {
@@ -271,11 +315,8 @@ mod tests {
         };
         stats.request(Provider::DeepgramTts);
         stats.heard(Provider::DeepgramStt, 640, Blocks::default());
-        stats.answered(
-            Provider::DeepgramTts,
-            Duration::from_millis(80),
-            Duration::from_millis(5),
-        );
+        stats.answered(Provider::DeepgramTts, 80_000_001);
+        stats.late(Duration::from_millis(5));
         stats.reset_window(clocks(10));
         stats.request(Provider::DeepgramTts);
         stats.heard(Provider::DeepgramStt, 1_280, Blocks::default());
@@ -291,6 +332,25 @@ mod tests {
             (1_280, 1_920)
         );
         assert_eq!(report.providers["deepgram_tts"].requests, 2);
-        assert_eq!(report.providers["deepgram_tts"].provider_us, 80_000);
+        let counts = report.providers["deepgram_tts"];
+        assert_eq!((counts.answered, counts.provider_ns), (1, 80_000_001));
+    }
+
+    #[test]
+    fn a_block_that_comes_late_was_not_lost() {
+        let mut stats = Stats::default();
+        let blocks = |missing, reordered| Blocks {
+            missing,
+            reordered,
+            ..Blocks::default()
+        };
+        let mut counts = |blocks| {
+            stats.heard(Provider::DeepgramStt, 640, blocks);
+            let counts = stats.report(Clocks::default()).providers["deepgram_stt"];
+            (counts.blocks_lost, counts.blocks_reordered)
+        };
+        assert_eq!(counts(blocks(3, 0)), (3, 0));
+        assert_eq!(counts(blocks(0, 2)), (1, 2));
+        assert_eq!(counts(blocks(1, 1)), (1, 3));
     }
 }

@@ -19,7 +19,7 @@ const ABOUT: About = About {
     name: "plimsoll-providers",
     variable: "PLIMSOLL_PROVIDERS_BIN",
     remedy: "cargo build --release -p plimsoll-providers",
-    not_inherited: &["BIND", "SEED", "PROFILE", "TTS_PACE"],
+    not_inherited: &["BIND", "SEED", "PROFILE", "TTS_PACE", "TTS_CHUNK_MS"],
 };
 
 const TERMS: CompanionTerms = CompanionTerms {

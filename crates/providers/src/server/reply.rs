@@ -1,164 +1,126 @@
-//! The body of an answer: whole, or audio block by block.
+//! A reply: audio block by block, as fast as it is played.
 
-use std::future::Future as _;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::io::Write as _;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body_util::Full;
-use hyper::body::{Body, Frame, SizeHint};
 use plimsoll_workload_voice::marks::{BLOCK_MS, REPLY_BLOCK_BYTES, ReplyMark};
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::Instant;
 
-use super::socket::{Reset, Socket};
-use super::{SILENT, Shared};
+use super::Shared;
+use super::http::{Connection, Gone, begin, header};
+use super::outage::{Cut, Wait};
 use crate::profile::Provider;
-use crate::stats::End;
 
 const BLOCK: Duration = Duration::from_millis(BLOCK_MS);
 
-/// A body.
-#[derive(Debug)]
-pub(super) enum Reply {
-    /// In one piece.
-    Whole(Full<Bytes>),
-    /// As it is spoken.
-    Spoken(Box<Answer>),
-}
+/// The most blocks in a chunk, where they are late or need no pace.
+const CHUNK_BLOCKS_MAX: u32 = 16;
 
-/// How a reply goes on after its first block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Course {
-    /// To its end.
-    Whole,
-    /// Nothing after the first block.
-    Stalls,
-    /// It breaks off in the middle.
-    Breaks,
-}
+/// What the provider says that it took, for gateways that tell it on.
+const PROVIDER_MS: &str = "x-mock-provider-ms";
 
 /// A reply that is being spoken.
-#[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) shared: Arc<Shared>,
-    pub(super) socket: Socket,
+pub(super) struct Reply<'a> {
+    pub(super) shared: &'a Shared,
     pub(super) provider: Provider,
     /// Of the next block; `handed_ns` is set when it is handed over.
     pub(super) mark: ReplyMark,
-    pub(super) course: Course,
+    /// Blocks after which it is cut off, if it is.
+    pub(super) cut_after: Option<u32>,
+    pub(super) keep_alive: bool,
     /// When the first block is due.
     pub(super) first: Instant,
-    pub(super) timer: Pin<Box<Sleep>>,
-    pub(super) ended: bool,
+    /// When the socket last had room again after it was full: until then, a late block is the gateway's doing.
+    pub(super) free_at: Instant,
 }
 
-impl Answer {
-    /// When the next block is due.
-    fn due(&self) -> Instant {
+impl Reply<'_> {
+    /// Speaks until the end, or the cut. Its first block is due now.
+    pub(super) async fn speak(&mut self, wait: &mut Wait<'_>) -> Result<(), Cut> {
+        let last = self.cut_after.unwrap_or(self.mark.blocks);
+        while self.mark.block <= last {
+            let hung = wait.until(self.due(self.mark.block)).await?;
+            self.first += hung;
+            let (began, audio) = self.put(last, &mut wait.connection.out);
+            let sent = self.send(wait.connection, began, audio).await;
+            sent.map_err(|Gone| Cut::Gone)?;
+        }
+        Ok(())
+    }
+
+    /// When a block is due.
+    fn due(&self, block: u32) -> Instant {
         if self.shared.config.paced {
-            self.first + BLOCK * (self.mark.block - 1)
+            self.first + BLOCK * (block - 1)
         } else {
             self.first
         }
     }
 
-    fn end(&mut self, end: End) {
-        self.ended = true;
-        self.shared.book().stats.end(self.provider, end);
-    }
-
-    fn next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Reset>>> {
-        let begun = self.mark.block > 1;
-        if self.ended {
-            return Poll::Ready(None);
+    /// Puts the blocks that are due now into one chunk; returns where their audio begins and its length.
+    fn put(&mut self, last: u32, out: &mut Vec<u8>) -> (usize, usize) {
+        let (now, handed_ns) = (Instant::now(), Shared::now_ns());
+        let from = self.mark.block;
+        let most = last.min(from.saturating_add(CHUNK_BLOCKS_MAX - 1));
+        // A chunk of more than one block takes along what is not due yet.
+        let along = now + Duration::from_millis(self.shared.config.chunk_ms) - BLOCK;
+        let to = (from + 1..=most)
+            .take_while(|block| self.due(*block) <= along)
+            .last()
+            .unwrap_or(from);
+        out.clear();
+        if from == 1 {
+            self.begin(handed_ns, out);
         }
-        if self.course == Course::Stalls && begun {
-            let until = self.first + SILENT;
-            if self.timer.deadline() != until {
-                self.timer.as_mut().reset(until);
-            }
-            ready!(self.timer.as_mut().poll(context));
-            self.end(End::Stalled);
-            self.socket.reset_when_closed();
-            return Poll::Ready(Some(Err(Reset)));
-        }
-        if self.course == Course::Breaks && self.mark.block > self.mark.blocks / 2 {
-            self.end(End::Dropped);
-            self.socket.reset_when_closed();
-            return Poll::Ready(Some(Err(Reset)));
-        }
-        if self.mark.block > self.mark.blocks {
-            self.end(End::Completed);
-            return Poll::Ready(None);
-        }
-        let due = self.due();
-        if self.timer.deadline() != due {
-            self.timer.as_mut().reset(due);
-        }
-        ready!(self.timer.as_mut().poll(context));
-        Poll::Ready(Some(Ok(self.block(due))))
-    }
-
-    fn block(&mut self, due: Instant) -> Bytes {
-        self.mark.handed_ns = Shared::now_ns();
-        let mut block = Vec::with_capacity(REPLY_BLOCK_BYTES);
-        block.extend_from_slice(&self.mark.bytes());
-        block.resize(REPLY_BLOCK_BYTES, 0);
-        let late = due.elapsed();
+        let bytes = REPLY_BLOCK_BYTES * (to - from + 1) as usize;
+        // Writing into a vector cannot fail.
+        let _ = write!(out, "{bytes:x}\r\n");
+        let began = out.len();
         let mut book = self.shared.book();
-        book.stats.spoke(self.provider, REPLY_BLOCK_BYTES);
-        if self.mark.block == 1 {
-            let took = Duration::from_nanos(self.mark.handed_ns - self.mark.read_ns);
-            book.stats.answered(self.provider, took, late);
-        } else {
-            book.stats.late(late);
+        for block in from..=to {
+            self.mark.block = block;
+            self.mark.handed_ns = handed_ns;
+            out.extend_from_slice(&self.mark.bytes());
+            out.resize(began + REPLY_BLOCK_BYTES * (block - from + 1) as usize, 0);
+            book.stats
+                .late(now.saturating_duration_since(self.due(block).max(self.free_at)));
         }
-        drop(book);
-        self.mark.block += 1;
-        block.into()
-    }
-}
-
-impl Drop for Answer {
-    fn drop(&mut self) {
-        if !self.ended {
-            self.end(End::Cancelled);
+        book.stats.spoke(self.provider, bytes);
+        if from == 1 {
+            book.stats
+                .answered(self.provider, handed_ns - self.mark.read_ns);
         }
-    }
-}
-
-impl Body for Reply {
-    type Data = Bytes;
-    type Error = Reset;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Reset>>> {
-        match self.get_mut() {
-            Self::Whole(body) => {
-                let frame = ready!(Pin::new(body).poll_frame(context));
-                Poll::Ready(frame.map(|frame| frame.map_err(|never| match never {})))
-            }
-            Self::Spoken(answer) => {
-                let block = ready!(answer.next(context));
-                Poll::Ready(block.map(|block| block.map(Frame::data)))
-            }
+        out.extend_from_slice(b"\r\n");
+        if to == self.mark.blocks {
+            out.extend_from_slice(b"0\r\n\r\n");
         }
+        self.mark.block = to + 1;
+        (began, bytes)
     }
 
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Whole(body) => body.size_hint(),
-            // Chunked, as providers send audio whose length they do not know yet.
-            Self::Spoken(_) => SizeHint::default(),
-        }
+    /// Chunked, as providers send audio whose length they do not know yet. The head comes with the first block, as with those who
+    /// make the audio first.
+    fn begin(&self, handed_ns: u64, out: &mut Vec<u8>) {
+        let took_ns = handed_ns - self.mark.read_ns;
+        begin(out, "200 OK", "audio/pcm", self.keep_alive);
+        let took_ms = format_args!("{}.{:06}", took_ns / 1_000_000, took_ns % 1_000_000);
+        header(out, PROVIDER_MS, took_ms);
+        out.extend_from_slice(b"transfer-encoding: chunked\r\n\r\n");
     }
-}
 
-/// The timer of a reply whose first block is due then.
-pub(super) fn timer(first: Instant) -> Pin<Box<Sleep>> {
-    Box::pin(sleep_until(first))
+    async fn send(
+        &mut self,
+        connection: &mut Connection,
+        began: usize,
+        bytes: usize,
+    ) -> Result<(), Gone> {
+        let mut sent = 0;
+        let result = connection.send(&mut sent).await;
+        let accepted = sent.saturating_sub(began).min(bytes);
+        self.shared.book().stats.accepted(self.provider, accepted);
+        if result? {
+            self.free_at = Instant::now();
+        }
+        Ok(())
+    }
 }

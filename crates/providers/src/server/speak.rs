@@ -1,177 +1,226 @@
-//! Text in, audio out.
+//! Text in, audio out: what is asked of each provider, and what becomes of it.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use http_body_util::{BodyExt, Limited};
-use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
-use hyper::{Request, Response, StatusCode};
 use plimsoll_workload_voice::marks::{ReplyMark, SpeakMark};
 use plimsoll_workload_voice::script::BLOCKS_PER_CHAR;
 use serde_json::Value;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::Instant;
 
-use super::reply::{Answer, Course, Reply, timer};
-use super::socket::{Reset, Socket};
-use super::{Fate, SILENT, Shared, line};
-use crate::faults::{Fault, Outage};
+use super::http::{Answer, Connection, Gone};
+use super::outage::{Cut, Wait};
+use super::reply::Reply;
+use super::request::Request;
+use super::{Fate, SILENT, Shared};
+use crate::faults::Fault;
 use crate::profile::{Of, Provider, What};
 use crate::stats::End;
 
-/// The longest text that is spoken.
-const MAX_BODY_BYTES: usize = 256 << 10;
-
-/// What the provider says that it took, for gateways that tell it on.
-const PROVIDER_MS: HeaderName = HeaderName::from_static("x-mock-provider-ms");
-
-/// A request that was read. It is in flight until it ends, however it does.
-struct Ticket<'a> {
-    shared: &'a Arc<Shared>,
-    provider: Provider,
-    ended: bool,
+/// What a request must say, beside the text. The mock has no other audio than 16-bit samples at 24 kHz.
+struct Form {
+    /// Where the text is.
+    text: &'static str,
+    /// Parameters and their values.
+    parameters: &'static [(&'static str, &'static str)],
+    /// Places in the body, and what must be there; an empty value stands for any text.
+    fields: &'static [(&'static str, &'static str)],
 }
 
-impl<'a> Ticket<'a> {
-    fn new(shared: &'a Arc<Shared>, provider: Provider) -> Self {
-        shared.book().stats.request(provider);
-        Self {
+const fn form(provider: Provider) -> Form {
+    match provider {
+        Provider::DeepgramStt | Provider::DeepgramTts => Form {
+            text: "/text",
+            parameters: &[("encoding", "linear16"), ("sample_rate", "24000")],
+            fields: &[],
+        },
+        Provider::CartesiaTts => Form {
+            text: "/transcript",
+            parameters: &[],
+            fields: &[
+                ("/model_id", ""),
+                ("/voice/id", ""),
+                ("/output_format/container", "raw"),
+                ("/output_format/encoding", "pcm_s16le"),
+                ("/output_format/sample_rate", "24000"),
+            ],
+        },
+        Provider::ElevenlabsTts => Form {
+            text: "/text",
+            parameters: &[("output_format", "pcm_24000")],
+            fields: &[],
+        },
+        Provider::OpenaiTts => Form {
+            text: "/input",
+            parameters: &[],
+            fields: &[("/model", ""), ("/voice", ""), ("/response_format", "pcm")],
+        },
+    }
+}
+
+/// The text that is to be spoken, or what is wrong with the request, in a line.
+fn text_of(provider: Provider, request: &Request) -> Result<String, String> {
+    let form = form(provider);
+    for (name, expected) in form.parameters {
+        if request.parameter(name) != Some(expected) {
+            return Err(format!("give {name}={expected} in the address\n"));
+        }
+    }
+    let body: Value = serde_json::from_slice(&request.body).map_err(|_| "give a body of JSON\n")?;
+    for (place, expected) in form.fields {
+        let right = match body.pointer(place) {
+            Some(Value::String(text)) => {
+                !text.is_empty() && (expected.is_empty() || text == expected)
+            }
+            Some(Value::Number(number)) => number.to_string() == *expected,
+            _ => false,
+        };
+        if !right {
+            let expected = if expected.is_empty() {
+                "a text"
+            } else {
+                expected
+            };
+            return Err(format!("give {expected} at {place} of the body\n"));
+        }
+    }
+    let text = body.pointer(form.text).and_then(Value::as_str);
+    match text.filter(|text| !text.is_empty()) {
+        Some(text) => Ok(text.to_owned()),
+        None => Err(format!(
+            "give a text that is not empty at {} of the body\n",
+            form.text
+        )),
+    }
+}
+
+/// A request that was read then.
+pub(super) struct Asked<'a> {
+    pub(super) provider: Provider,
+    pub(super) request: &'a Request,
+    pub(super) read: Instant,
+    pub(super) read_ns: u64,
+}
+
+/// How a request ended; an error if the connection ended with it.
+type Ended = Result<End, End>;
+
+impl Asked<'_> {
+    /// Answers it, and counts how it ended.
+    pub(super) async fn answer(
+        &self,
+        shared: &Shared,
+        connection: &mut Connection,
+    ) -> Result<(), Gone> {
+        shared.book().stats.request(self.provider);
+        let ended = match text_of(self.provider, self.request) {
+            Ok(text) => self.speak(shared, connection, &text).await,
+            Err(told) => {
+                shared.book().stats.bad_request(self.provider);
+                let answer = Answer::line("400 Bad Request", told);
+                self.refuse(connection, &answer, End::Failed).await
+            }
+        };
+        let (Ok(end) | Err(end)) = ended;
+        shared.book().stats.end(self.provider, end);
+        ended.map(drop).map_err(|_| Gone)
+    }
+
+    async fn refuse(&self, connection: &mut Connection, answer: &Answer, end: End) -> Ended {
+        let told = connection.answer(answer, self.request.keep_alive).await;
+        told.map(|()| end).map_err(|Gone| end)
+    }
+
+    async fn speak(&self, shared: &Shared, connection: &mut Connection, text: &str) -> Ended {
+        let SpeakMark { vu, turn } = SpeakMark::read(text).unwrap_or(SpeakMark { vu: 0, turn: 0 });
+        let of = Of {
+            provider: self.provider,
+            vu,
+            turn,
+            attempt: shared.book().attempt(self.provider, vu, turn),
+        };
+        let Fate { latency, fault } = shared.fate(&of);
+        let mut wait = Wait::new(shared, self.provider, connection);
+        if fault == Some(Fault::Timeout) {
+            wait.silence(self.read + SILENT).await;
+            return reset(wait.connection, End::TimedOut);
+        }
+        let due = self.read + latency;
+        let first = match wait.until(due).await {
+            Ok(hung) => due + hung,
+            Err(Cut::Refused) => {
+                let answer = Answer::line("503 Service Unavailable", "out on demand\n");
+                return self.refuse(wait.connection, &answer, End::Failed).await;
+            }
+            Err(Cut::Gone) => return Err(End::Cancelled),
+            Err(Cut::Hung) => return reset(wait.connection, End::TimedOut),
+        };
+        if let Some((answer, end)) = refusal(fault) {
+            return self.refuse(wait.connection, &answer, end).await;
+        }
+        let breaks_at_once = of.draw(shared.config.seed, What::Break) < 0.5;
+        if fault == Some(Fault::Drop) && breaks_at_once {
+            return reset(wait.connection, End::Dropped);
+        }
+        let mut reply = self.reply(shared, &of, text, first);
+        reply.cut_after = match fault {
+            Some(Fault::Drop) => Some(reply.mark.blocks / 2),
+            Some(Fault::Stall) => Some(1),
+            _ => None,
+        };
+        let spoken = reply.speak(&mut wait).await;
+        match (spoken, fault) {
+            (Err(Cut::Gone), _) => Err(End::Cancelled),
+            (Err(Cut::Refused), _) => reset(wait.connection, End::Dropped),
+            (Err(Cut::Hung), _) => reset(wait.connection, End::Stalled),
+            (Ok(()), Some(Fault::Stall)) => {
+                wait.silence(first + SILENT).await;
+                reset(wait.connection, End::Stalled)
+            }
+            (Ok(()), Some(Fault::Drop)) => reset(wait.connection, End::Dropped),
+            (Ok(()), _) => Ok(End::Completed),
+        }
+    }
+
+    fn reply<'s>(&self, shared: &'s Shared, of: &Of, text: &str, first: Instant) -> Reply<'s> {
+        let chars = u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
+        Reply {
             shared,
-            provider,
-            ended: false,
-        }
-    }
-
-    fn end(mut self, end: End) {
-        self.ended = true;
-        self.shared.book().stats.end(self.provider, end);
-    }
-
-    /// Somebody else ends it.
-    fn hand_over(mut self) {
-        self.ended = true;
-    }
-}
-
-impl Drop for Ticket<'_> {
-    fn drop(&mut self) {
-        if !self.ended {
-            let mut book = self.shared.book();
-            book.stats.end(self.provider, End::Cancelled);
+            provider: self.provider,
+            mark: ReplyMark {
+                vu: of.vu,
+                turn: of.turn,
+                request: of.attempt,
+                block: 1,
+                blocks: chars.saturating_mul(BLOCKS_PER_CHAR),
+                read_ns: self.read_ns,
+                handed_ns: self.read_ns,
+            },
+            cut_after: None,
+            keep_alive: self.request.keep_alive,
+            first,
+            free_at: first,
         }
     }
 }
 
-/// Answers a request whose JSON has the text in this field.
-pub(super) async fn answer(
-    shared: &Arc<Shared>,
-    socket: &Socket,
-    provider: Provider,
-    field: &str,
-    request: Request<Incoming>,
-) -> Result<Response<Reply>, Reset> {
-    let body = Limited::new(request.into_body(), MAX_BODY_BYTES)
-        .collect()
-        .await;
-    let (read, read_ns) = (Instant::now(), Shared::now_ns());
-    let text = body
-        .ok()
-        .and_then(|body| serde_json::from_slice::<Value>(&body.to_bytes()).ok())
-        .and_then(|body| Some(body.get(field)?.as_str()?.to_owned()));
-    let Some(text) = text.filter(|text| !text.is_empty()) else {
-        let told = format!("give JSON with a field {field:?} that is not empty\n");
-        return Ok(line(StatusCode::BAD_REQUEST, told));
-    };
-    let SpeakMark { vu, turn } = SpeakMark::read(&text).unwrap_or(SpeakMark { vu: 0, turn: 0 });
-    let attempt = {
-        let mut book = shared.book();
-        let attempts = book.attempts.entry((provider, vu, turn)).or_default();
-        *attempts += 1;
-        *attempts
-    };
-    let of = Of {
-        provider,
-        vu,
-        turn,
-        attempt,
-    };
-    let ticket = Ticket::new(shared, provider);
-    let fate = shared.fate(&of);
-    if let Some(refused) = refusal(&fate) {
-        sleep(fate.latency).await;
-        let (end, response) = refused;
-        ticket.end(end);
-        return Ok(response);
-    }
-    let first = read + fate.latency;
-    let silent = fate.fault == Some(Fault::Timeout) || fate.outage == Some(Outage::Hang);
-    let breaks = fate.fault == Some(Fault::Drop);
-    let breaks_at_once = breaks && of.draw(shared.config.seed, What::Break) < 0.5;
-    if silent || breaks_at_once {
-        sleep_until(if silent { read + SILENT } else { first }).await;
-        ticket.end(if silent { End::TimedOut } else { End::Dropped });
-        socket.reset_when_closed();
-        return Err(Reset);
-    }
-    // The head waits for the first block, as with those who make the audio first.
-    sleep_until(first).await;
-    let chars = u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
-    let mark = ReplyMark {
-        vu,
-        turn,
-        request: attempt,
-        block: 1,
-        blocks: chars.saturating_mul(BLOCKS_PER_CHAR),
-        read_ns,
-        handed_ns: read_ns,
-    };
-    ticket.hand_over();
-    let course = match fate.fault {
-        Some(Fault::Stall) => Course::Stalls,
-        _ if breaks => Course::Breaks,
-        _ => Course::Whole,
-    };
-    let answer = Answer {
-        shared: Arc::clone(shared),
-        socket: socket.clone(),
-        provider,
-        mark,
-        course,
-        first,
-        timer: timer(first),
-        ended: false,
-    };
-    Ok(spoken(answer, fate.latency))
-}
-
-fn spoken(answer: Answer, latency: Duration) -> Response<Reply> {
-    let mut response = Response::new(Reply::Spoken(Box::new(answer)));
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("audio/pcm"));
-    let took = format!("{:.3}", latency.as_secs_f64() * 1e3);
-    if let Ok(took) = HeaderValue::from_str(&took) {
-        headers.insert(PROVIDER_MS, took);
-    }
-    response
-}
-
-/// The answer in place of audio, if the fate is one.
-fn refusal(fate: &Fate) -> Option<(End, Response<Reply>)> {
-    if fate.outage == Some(Outage::Refuse) {
-        let response = line(StatusCode::SERVICE_UNAVAILABLE, "out on demand\n");
-        return Some((End::Failed, response));
-    }
-    match fate.fault? {
+/// The answer in place of audio, if the fault is one.
+fn refusal(fault: Option<Fault>) -> Option<(Answer, End)> {
+    match fault? {
         Fault::Fail => {
-            let response = line(StatusCode::INTERNAL_SERVER_ERROR, "failed on demand\n");
-            Some((End::Failed, response))
+            let answer = Answer::line("500 Internal Server Error", "failed on demand\n");
+            Some((answer, End::Failed))
         }
         Fault::RateLimit => {
-            let mut response = line(StatusCode::TOO_MANY_REQUESTS, "too many on demand\n");
-            let minute = HeaderValue::from_static("60");
-            response.headers_mut().insert(RETRY_AFTER, minute);
-            Some((End::RateLimited, response))
+            let answer = Answer {
+                header: Some(("retry-after", "60")),
+                ..Answer::line("429 Too Many Requests", "too many on demand\n")
+            };
+            Some((answer, End::RateLimited))
         }
         Fault::Timeout | Fault::Drop | Fault::Slow | Fault::Stall => None,
     }
+}
+
+/// The connection is closed by a reset.
+fn reset(connection: &Connection, end: End) -> Ended {
+    connection.reset_when_closed();
+    Err(end)
 }

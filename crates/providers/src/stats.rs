@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use plimsoll_workload_voice::companion::{Lateness, Stats as Window};
+pub use plimsoll_workload_voice::outcome::Counts;
 use serde::Serialize;
 
 use crate::ear::Blocks;
@@ -29,69 +30,19 @@ pub enum End {
     Cancelled,
 }
 
-/// The counts of one provider since the start.
-///
-/// `requests` is always the sum of the ways to end and `in_flight`. Of speech recognition a request is an utterance that is over.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[expect(missing_docs, reason = "each is the end of the same name")]
-pub struct Counts {
-    /// Replies that were asked for; utterances that were over.
-    pub requests: u64,
-    pub completed: u64,
-    pub failed: u64,
-    pub timed_out: u64,
-    pub dropped: u64,
-    pub rate_limited: u64,
-    pub stalled: u64,
-    pub cancelled: u64,
-    /// Requests that have not ended.
-    pub in_flight: u64,
-    /// Of the failed ones, requests that the provider does not understand: 400.
-    pub bad_requests: u64,
-    /// Sessions of speech recognition that were opened.
-    pub sessions: u64,
-    /// Sessions that were not: a bad request, or a provider that is out.
-    pub sessions_refused: u64,
-    /// Blocks of callers' audio that came.
-    pub blocks_read: u64,
-    /// Blocks that were missing when a later one came, and have not come since.
-    pub blocks_lost: u64,
-    /// Blocks that came after a later one, for the first time.
-    pub blocks_reordered: u64,
-    /// Blocks that came again.
-    pub blocks_doubled: u64,
-    /// Blocks of another caller, or without a mark.
-    pub blocks_foreign: u64,
-    /// Results handed over.
-    pub results: u64,
-    /// Of these, final.
-    pub finals: u64,
-    /// Blocks of the utterances that final results cover.
-    pub blocks_covered: u64,
-    /// Bytes of replies' audio that were handed over.
-    pub bytes_out: u64,
-    /// Of these, bytes that the socket took.
-    pub bytes_accepted: u64,
-    /// Requests whose first block, or final result, was handed over.
-    pub answered: u64,
-    /// What these took, in ns: handed less read, as their marks say. Of a reply its first block counts.
-    pub provider_ns: u64,
-}
-
-impl Counts {
-    fn end(&mut self, end: End) {
-        self.in_flight -= 1;
-        let count = match end {
-            End::Completed => &mut self.completed,
-            End::Failed => &mut self.failed,
-            End::TimedOut => &mut self.timed_out,
-            End::Dropped => &mut self.dropped,
-            End::RateLimited => &mut self.rate_limited,
-            End::Stalled => &mut self.stalled,
-            End::Cancelled => &mut self.cancelled,
-        };
-        *count += 1;
-    }
+/// A request ended.
+fn ended(counts: &mut Counts, end: End) {
+    counts.in_flight -= 1;
+    let count = match end {
+        End::Completed => &mut counts.completed,
+        End::Failed => &mut counts.failed,
+        End::TimedOut => &mut counts.timed_out,
+        End::Dropped => &mut counts.dropped,
+        End::RateLimited => &mut counts.rate_limited,
+        End::Stalled => &mut counts.stalled,
+        End::Cancelled => &mut counts.cancelled,
+    };
+    *count += 1;
 }
 
 /// The clocks at one moment.
@@ -168,7 +119,7 @@ impl Stats {
 
     /// It ended.
     pub fn end(&mut self, provider: Provider, end: End) {
-        self.of(provider).end(end);
+        ended(self.of(provider), end);
     }
 
     /// Audio of a caller came.

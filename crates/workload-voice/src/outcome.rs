@@ -40,11 +40,11 @@ pub struct VoiceRecord {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Counts {
-    /// Replies that were asked for; of speech recognition, utterances that were over.
+    /// Replies that were asked for; utterances that were over.
     pub requests: u64,
     /// Answered wholly.
     pub completed: u64,
-    /// Answered with an error, as a fault asked for.
+    /// Answered with an error, as a fault asked for, or because the provider does not understand it.
     pub failed: u64,
     /// Not answered, as a fault asked for.
     pub timed_out: u64,
@@ -58,25 +58,35 @@ pub struct Counts {
     pub cancelled: u64,
     /// Requests that have not ended.
     pub in_flight: u64,
+    /// Of the failed ones, requests that the provider does not understand: 400.
+    pub bad_requests: u64,
     /// Sessions of speech recognition that were opened.
     pub sessions: u64,
+    /// Sessions that were not: a bad request, or a provider that is out.
+    pub sessions_refused: u64,
     /// Blocks of callers' audio that came.
     pub blocks_read: u64,
-    /// Blocks that never came before a later one.
+    /// Blocks that were missing when a later one came, and have not come since.
     pub blocks_lost: u64,
+    /// Blocks that came after a later one, for the first time.
+    pub blocks_reordered: u64,
     /// Blocks that came again.
     pub blocks_doubled: u64,
-    /// Blocks that came after a later one.
-    pub blocks_reordered: u64,
     /// Blocks of another caller, or without a mark.
     pub blocks_foreign: u64,
     /// Results handed over.
     pub results: u64,
     /// Of these, final.
     pub finals: u64,
-    /// Bytes of audio handed over.
+    /// Blocks of the utterances that final results cover.
+    pub blocks_covered: u64,
+    /// Bytes of replies' audio that were handed over.
     pub bytes_out: u64,
-    /// Time that the marks of finals and of first blocks say, in ns.
+    /// Of these, bytes that the socket took.
+    pub bytes_accepted: u64,
+    /// Requests whose first block, or final result, was handed over.
+    pub answered: u64,
+    /// What these took, in ns: handed less read, as their marks say. Of a reply its first block counts.
     pub provider_ns: u64,
 }
 

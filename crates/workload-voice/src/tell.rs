@@ -62,7 +62,7 @@ impl Tell for Voice {
     }
 
     fn properties(&self, trial: &Trial) -> Vec<(&'static str, String)> {
-        let told = record(trial).map(|voice| [("turns", turns_in_a_line(&voice))]);
+        let told = record(trial).map(|voice| [("goodput", turns_in_a_line(&voice))]);
         told.into_iter().flatten().collect()
     }
 
@@ -190,7 +190,7 @@ fn in_lines(voice: &VoiceRecord) -> Vec<Fact> {
         overhead(&tally.first_audio.overhead)
     );
     let mut facts = vec![
-        Fact::new("turns", turns_in_a_line(voice)),
+        Fact::new("goodput", turns_in_a_line(voice)),
         Fact::new("overhead", legs),
     ];
     if voice.fault.is_some() || tally.recovery_s.is_some() {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use plimsoll_workload_voice::marks::{CALLER_BLOCK_BYTES, CALLER_MARK_BYTES, CallerMark};
+use plimsoll_workload_voice::marks::{CALLER_BLOCK_BYTES, CALLER_MARK_BYTES, CallerMark, SAMPLES};
 
 /// Blocks of speech between two interim results: 200 ms.
 const INTERIM_BLOCKS: u32 = 10;
@@ -33,7 +33,7 @@ pub struct Blocks {
     pub reordered: u64,
     /// Blocks that came again.
     pub doubled: u64,
-    /// Blocks of another caller, or without a mark.
+    /// Blocks of another caller, without a mark, or with other samples.
     pub foreign: u64,
 }
 
@@ -66,13 +66,12 @@ impl Ear {
             if self.part.len() < CALLER_BLOCK_BYTES {
                 return;
             }
-            let head: [u8; CALLER_MARK_BYTES] = self.part[..CALLER_MARK_BYTES]
-                .try_into()
-                .unwrap_or([0; CALLER_MARK_BYTES]);
-            self.part.clear();
-            if let Some(heard) = self.block(&head, blocks) {
+            let part = std::mem::take(&mut self.part);
+            if let Some(heard) = self.block(&part, blocks) {
                 on_heard(heard);
             }
+            self.part = part;
+            self.part.clear();
         }
         let mut whole = rest.chunks_exact(CALLER_BLOCK_BYTES);
         for block in &mut whole {
@@ -127,6 +126,8 @@ impl Ear {
             blocks.foreign += 1;
             return None;
         };
+        let intact = block[CALLER_MARK_BYTES..] == *SAMPLES.of_caller(mark.speech);
+        blocks.foreign += u64::from(!intact);
         if mark.block <= self.newest {
             if self.fill(mark.block) {
                 blocks.reordered += 1;
@@ -185,7 +186,7 @@ mod tests {
                     last: block == *speech.end(),
                 };
                 let mut bytes = mark.bytes().to_vec();
-                bytes.resize(CALLER_BLOCK_BYTES, 1);
+                bytes.extend_from_slice(SAMPLES.of_caller(mark.speech));
                 bytes
             })
             .collect()
@@ -239,6 +240,14 @@ mod tests {
         assert_eq!(blocks, expected);
         let (_, blocks) = heard(&mut ear, &[0; 2 * CALLER_BLOCK_BYTES]);
         assert_eq!(blocks.foreign, 2);
+    }
+
+    #[test]
+    fn a_changed_sample_is_seen() {
+        let mut changed = audio(1..=3, 50..=60);
+        changed[CALLER_BLOCK_BYTES + 100] ^= 1;
+        let (_, blocks) = heard(&mut Ear::default(), &changed);
+        assert_eq!((blocks.read, blocks.foreign), (3, 1));
     }
 
     #[test]

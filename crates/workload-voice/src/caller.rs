@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::load::Leaves;
 use crate::machines::Shared;
-use crate::marks::TranscriptMark;
+use crate::marks::{SAMPLES, TranscriptMark};
 use crate::reply::{Found, ReplyStream};
 use crate::script::{Script, Turn};
 use crate::turns::{self, Ended, Turns, Wrong};
@@ -38,6 +38,8 @@ pub enum Claim {
 pub struct Heard {
     /// Blocks of audio that were written.
     pub blocks_written: u64,
+    /// Texts to be spoken that were written.
+    pub speaks: u64,
     /// Final results that came.
     pub finals: u64,
     /// What these took at the provider, by their marks.
@@ -54,6 +56,7 @@ impl Heard {
     /// Adds another session's.
     pub fn add(&mut self, other: &Self) {
         self.blocks_written += other.blocks_written;
+        self.speaks += other.speaks;
         self.finals += other.finals;
         self.finals_provider_ns += other.finals_provider_ns;
         self.replies += other.replies;
@@ -166,7 +169,7 @@ impl Caller {
                 for block in self.script.blocks_of(self.next_chunk) {
                     let mark = self.script.mark(block);
                     audio.extend_from_slice(&mark.bytes());
-                    audio.extend_from_slice(self.shared.samples(mark.speech));
+                    audio.extend_from_slice(SAMPLES.of_caller(mark.speech));
                 }
                 append_client_frame(out, true, Opcode::Binary, &audio, MASK);
             }
@@ -186,6 +189,7 @@ impl Caller {
             What::Audio => self.wrote_audio(write_ns, recorder),
             What::Speak => {
                 let turn = self.speaking;
+                self.heard.speaks += 1;
                 self.turns.spoken(turn.number, write_ns);
                 if turn.barge_in_ns.is_some() {
                     self.interrupting = Some(turn);
@@ -279,6 +283,12 @@ impl Caller {
             Found::Complete(mark) => {
                 heard.reply_blocks += 1;
                 enter(turns.block_complete(&mark, now_ns), recorder);
+            }
+            Found::Damaged => {
+                recorder.ledger.content_wrong += 1;
+                recorder
+                    .ledger
+                    .because("audio with other samples than the provider's");
             }
             Found::Unmarked => recorder.protocol_fault("audio without a mark of a mock provider"),
         });

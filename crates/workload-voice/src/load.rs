@@ -60,6 +60,8 @@ pub(crate) struct VoiceLoad {
     call_ns: u64,
     spacing: Spacing,
     pub(crate) fault: Option<String>,
+    /// Whether its providers do not mark what they hand over.
+    pub(crate) real_providers: bool,
 }
 
 impl VoiceLoad {
@@ -92,6 +94,7 @@ impl VoiceLoad {
                 Spacing::Even
             },
             fault: values.word("fault").map(str::to_owned),
+            real_providers: values.flag("real_providers"),
         })
     }
 

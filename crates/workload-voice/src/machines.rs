@@ -3,12 +3,12 @@
 use std::sync::{Arc, OnceLock};
 
 use plimsoll_core::profile::Profile;
-use plimsoll_core::schedule::{SessionPlan, mix};
+use plimsoll_core::schedule::SessionPlan;
 use plimsoll_core::session::{Account, Endpoint, NoArrivals, SessionMachines};
 
 use crate::caller::Claim;
 use crate::load::{Leaves, VoiceLoad};
-use crate::marks::{CALLER_BLOCK_BYTES, CALLER_MARK_BYTES};
+use crate::marks::CALLER_BLOCK_BYTES;
 use crate::session::CallerSession;
 use crate::tally::Tally;
 use crate::wire::Providers;
@@ -24,9 +24,6 @@ pub(crate) struct Shared {
     /// How many sessions the trial has, for what a session's number says.
     sessions: u32,
     profile: Profile,
-    /// The samples of a block behind its mark, of a caller who speaks and of one who is silent.
-    speech: Vec<u8>,
-    silence: Vec<u8>,
 }
 
 impl Shared {
@@ -40,11 +37,6 @@ impl Shared {
         let of = (id, self.sessions);
         // The seed moves only when it comes.
         self.load.visit(of, &self.profile, 0).1
-    }
-
-    /// The samples of a block behind its mark.
-    pub(crate) fn samples(&self, speech: bool) -> &[u8] {
-        if speech { &self.speech } else { &self.silence }
     }
 }
 
@@ -63,12 +55,6 @@ impl Callers {
         callers: u32,
         profile: &Profile,
     ) -> Self {
-        let samples = CALLER_BLOCK_BYTES - CALLER_MARK_BYTES;
-        // Loud enough for a detector of speech, and nothing that compresses.
-        let noise = (0..samples as u64 / 2).flat_map(|at| {
-            let drawn = mix(at).to_le_bytes();
-            (i16::from_le_bytes([drawn[0], drawn[1]]) / 8).to_le_bytes()
-        });
         Self {
             shared: Arc::new(Shared {
                 endpoint,
@@ -77,8 +63,6 @@ impl Callers {
                 load: load.clone(),
                 sessions: load.sessions(callers, profile),
                 profile: profile.clone(),
-                speech: noise.collect(),
-                silence: vec![0; samples],
             }),
             tally: OnceLock::new(),
         }

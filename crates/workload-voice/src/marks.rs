@@ -13,6 +13,9 @@
 //! | a transcript | `#CALLER FROM-TO READ HANDED `, the blocks of the utterance so far |
 
 use std::fmt;
+use std::sync::LazyLock;
+
+use plimsoll_core::schedule::mix;
 
 /// The length of a block of audio, in ms.
 pub const BLOCK_MS: u64 = 20;
@@ -24,6 +27,42 @@ pub const REPLY_BLOCK_BYTES: usize = 960;
 pub const CALLER_MARK_BYTES: usize = 16;
 /// The mark at the head of a reply's block.
 pub const REPLY_MARK_BYTES: usize = 40;
+
+/// The samples behind the marks, which are the same in every block of a kind. So whoever gets a block knows whether it is
+/// intact.
+#[derive(Debug)]
+pub struct Samples {
+    /// Of a caller who speaks.
+    pub speech: Vec<u8>,
+    /// Of a caller who is silent.
+    pub silence: Vec<u8>,
+    /// Of a reply.
+    pub reply: Vec<u8>,
+}
+
+/// Loud enough for a detector of speech, and nothing that compresses.
+fn noise(seed: u64, bytes: usize) -> Vec<u8> {
+    let samples = (0..bytes as u64 / 2).flat_map(|at| {
+        let drawn = mix(seed ^ mix(at)).to_le_bytes();
+        (i16::from_le_bytes([drawn[0], drawn[1]]) / 8).to_le_bytes()
+    });
+    samples.collect()
+}
+
+/// The samples of all blocks.
+pub static SAMPLES: LazyLock<Samples> = LazyLock::new(|| Samples {
+    speech: noise(1, CALLER_BLOCK_BYTES - CALLER_MARK_BYTES),
+    silence: vec![0; CALLER_BLOCK_BYTES - CALLER_MARK_BYTES],
+    reply: noise(2, REPLY_BLOCK_BYTES - REPLY_MARK_BYTES),
+});
+
+impl Samples {
+    /// Of a caller's block.
+    #[must_use]
+    pub fn of_caller(&self, speaks: bool) -> &[u8] {
+        if speaks { &self.speech } else { &self.silence }
+    }
+}
 
 const CALLER_MAGIC: [u8; 4] = *b"PVU1";
 const REPLY_MAGIC: [u8; 4] = *b"PVD1";

@@ -57,7 +57,7 @@ const fn of_tests(among: &'static [&'static str]) -> Fit {
 }
 
 /// The rows, each after those that it depends on.
-pub(crate) const PARAMETERS: [Parameter; 8] = [
+pub(crate) const PARAMETERS: [Parameter; 9] = [
     Parameter {
         value_name: "TEST",
         usual: Usual::Value("talk"),
@@ -121,6 +121,15 @@ pub(crate) const PARAMETERS: [Parameter; 8] = [
             "fault",
             Kind::OneOf(&FAULTS),
             "What fails, a third into the measured window",
+        )
+    },
+    Parameter {
+        fits: &[of_tests(&["talk", "calls"])],
+        only_running: true,
+        ..Parameter::new(
+            "real_providers",
+            Kind::Flag,
+            "The server asks real providers: its gates are end to end, because nothing says how long they took",
         )
     },
 ];

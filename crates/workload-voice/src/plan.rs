@@ -36,6 +36,15 @@ const NOTICED: [(&str, f64); 3] = [
     ("barge_in_p95_ms", 200.0),
     ("turns_with_gap", 0.01),
 ];
+/// Blocks of callers' audio, as the mocks count them.
+const AUDIO: [(&str, f64); 4] = [
+    ("blocks_lost", 0.0),
+    ("blocks_doubled", 0.0),
+    ("blocks_out_of_order", 0.0),
+    ("blocks_damaged", 0.0),
+];
+/// What is known of a gateway whose providers do not mark what they hand over.
+const END_TO_END: [(&str, f64); 2] = [("result_p95_ms", 300.0), ("first_audio_p95_ms", 500.0)];
 /// The time until turns are good again.
 const RECOVERY: (&str, f64) = ("recovery_s", 5.0);
 
@@ -124,8 +133,13 @@ impl VoicePlan {
     fn slo_with_fault(fault: &str) -> Slo {
         let result = OVERHEAD[..2].iter();
         let (own, never): (Vec<_>, &[Metric]) = match fault {
-            "tts-refuse" | "tts-hang" => (result.chain([&RECOVERY]).collect(), &NEVER),
-            "tts-slow" | "stt-slow" => (OVERHEAD.iter().chain([&RECOVERY]).collect(), &NEVER),
+            "tts-refuse" | "tts-hang" => {
+                (result.chain([&RECOVERY]).chain(&AUDIO).collect(), &NEVER)
+            }
+            "tts-slow" | "stt-slow" => (
+                OVERHEAD.iter().chain([&RECOVERY]).chain(&AUDIO).collect(),
+                &NEVER,
+            ),
             // Audio that the gateway could not keep is missing from a result.
             "stt-refuse" | "stt-hang" => (vec![&RECOVERY], &NEVER[3..]),
             _ => (OVERHEAD.iter().collect(), &NEVER[3..]),
@@ -165,9 +179,15 @@ impl Plan for VoicePlan {
     }
 
     fn slo(&self) -> Slo {
-        let usual = || OVERHEAD.iter().chain(&NOTICED);
         match self.load.test {
-            Test::Talk | Test::Calls => gates("voice", usual(), &NEVER, Some(FAILED_MAX)),
+            Test::Talk | Test::Calls if self.load.real_providers => {
+                let own = END_TO_END.iter().chain(&NOTICED[..2]);
+                gates("voice-end-to-end", own, &NEVER[3..], Some(FAILED_MAX))
+            }
+            Test::Talk | Test::Calls => {
+                let own = OVERHEAD.iter().chain(&NOTICED).chain(&AUDIO);
+                gates("voice", own, &NEVER, Some(FAILED_MAX))
+            }
             Test::Spike => gates("voice-spike", [&RECOVERY], &NEVER[3..], None),
             Test::Faults => {
                 Self::slo_with_fault(self.load.fault.as_deref().unwrap_or("tts-refuse"))
@@ -274,7 +294,7 @@ mod tests {
     fn every_gate_that_is_named_is_in_the_slo() {
         let slo = plan("talk").slo();
         let named = |name: &str| slo.gates.iter().any(|gate| gate.metric.name() == name);
-        for (name, _) in OVERHEAD.iter().chain(&NOTICED) {
+        for (name, _) in OVERHEAD.iter().chain(&NOTICED).chain(&AUDIO) {
             assert!(named(name), "{name}");
         }
         assert_eq!(slo.samples_needed(), Percentile::P99.samples_needed());

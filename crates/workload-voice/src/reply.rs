@@ -2,13 +2,15 @@
 //!
 //! A reply that was interrupted may end in the middle of a block. The next one then begins with a message.
 
-use crate::marks::{REPLY_BLOCK_BYTES, REPLY_MARK_BYTES, ReplyMark};
+use crate::marks::{REPLY_BLOCK_BYTES, REPLY_MARK_BYTES, ReplyMark, SAMPLES};
 
 /// What was found in the audio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
     /// A block begins, with this mark. Its bytes may come later.
     Begins(ReplyMark),
+    /// The samples of the block that is complete next are not the provider's.
+    Damaged,
     /// A block is complete.
     Complete(ReplyMark),
     /// Audio without a mark where one is due. Nothing is reported again until a mark is found.
@@ -28,6 +30,7 @@ pub struct ReplyStream {
 struct Current {
     mark: ReplyMark,
     missing_bytes: usize,
+    intact: bool,
 }
 
 impl ReplyStream {
@@ -42,9 +45,14 @@ impl ReplyStream {
         while !rest.is_empty() {
             if let Some(current) = &mut self.current {
                 let taken = current.missing_bytes.min(rest.len());
+                let from = SAMPLES.reply.len() - current.missing_bytes;
+                current.intact &= rest[..taken] == SAMPLES.reply[from..from + taken];
                 current.missing_bytes -= taken;
                 rest = &rest[taken..];
                 if current.missing_bytes == 0 {
+                    if !current.intact {
+                        on_found(Found::Damaged);
+                    }
                     on_found(Found::Complete(current.mark));
                     self.current = None;
                 }
@@ -68,6 +76,7 @@ impl ReplyStream {
                     self.current = Some(Current {
                         mark,
                         missing_bytes: REPLY_BLOCK_BYTES - REPLY_MARK_BYTES,
+                        intact: true,
                     });
                 }
                 None => {
@@ -97,7 +106,7 @@ mod tests {
                     handed_ns: 6,
                 };
                 let mut bytes = mark.bytes().to_vec();
-                bytes.resize(REPLY_BLOCK_BYTES, 0x55);
+                bytes.extend_from_slice(&SAMPLES.reply);
                 bytes
             })
             .collect()
@@ -109,6 +118,7 @@ mod tests {
             all.push(match found {
                 Found::Begins(mark) => format!("{}.{} begins", mark.turn, mark.block),
                 Found::Complete(mark) => format!("{}.{} complete", mark.turn, mark.block),
+                Found::Damaged => "damaged".to_owned(),
                 Found::Unmarked => "unmarked".to_owned(),
             });
         });
@@ -131,6 +141,23 @@ mod tests {
             ["1.1 begins", "1.1 complete"]
         );
         assert_eq!(found(&mut stream, &next), ["2.1 begins", "2.1 complete"]);
+    }
+
+    #[test]
+    fn a_changed_sample_is_seen() {
+        let mut audio = reply(1, 2);
+        audio[500] ^= 1;
+        let mut stream = ReplyStream::default();
+        assert_eq!(
+            found(&mut stream, &audio),
+            [
+                "1.1 begins",
+                "damaged",
+                "1.1 complete",
+                "1.2 begins",
+                "1.2 complete"
+            ]
+        );
     }
 
     #[test]

@@ -136,8 +136,15 @@ const fn percentile(name: &'static str, percentile: Percentile) -> OwnMetric {
     }
 }
 
+const fn counted(name: &'static str) -> OwnMetric {
+    OwnMetric {
+        name,
+        percentile: None,
+    }
+}
+
 /// The metrics that only this workload computes.
-pub(crate) const METRICS: [OwnMetric; 9] = [
+pub(crate) const METRICS: [OwnMetric; 13] = [
     percentile("result_overhead_p95_ms", Percentile::P95),
     percentile("result_overhead_p99_ms", Percentile::P99),
     percentile("first_audio_overhead_p95_ms", Percentile::P95),
@@ -145,14 +152,12 @@ pub(crate) const METRICS: [OwnMetric; 9] = [
     percentile("first_audio_p95_ms", Percentile::P95),
     percentile("ready_p95_ms", Percentile::P95),
     percentile("barge_in_p95_ms", Percentile::P95),
-    OwnMetric {
-        name: "turns_with_gap",
-        percentile: None,
-    },
-    OwnMetric {
-        name: "recovery_s",
-        percentile: None,
-    },
+    counted("turns_with_gap"),
+    counted("recovery_s"),
+    counted("blocks_lost"),
+    counted("blocks_doubled"),
+    counted("blocks_out_of_order"),
+    counted("blocks_damaged"),
 ];
 
 /// The metric with this name.
@@ -222,6 +227,7 @@ impl Tally {
             share(self.with_gap, self.turns),
             self.recovery_s,
         ];
+        // Only the providers know the rest.
         let named = METRICS.iter().zip(values);
         named
             .filter_map(|(metric, value)| Some((metric.name.to_owned(), value?)))

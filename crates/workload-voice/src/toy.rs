@@ -7,9 +7,7 @@ use plimsoll_protocol::server::{ClientFrames, Upgraded};
 use plimsoll_protocol::websocket::{Opcode, RawFrame};
 use serde_json::{Value, json};
 
-use crate::marks::{
-    CALLER_BLOCK_BYTES, CallerMark, REPLY_BLOCK_BYTES, ReplyMark, SpeakMark, TranscriptMark,
-};
+use crate::marks::{CALLER_BLOCK_BYTES, CallerMark, ReplyMark, SAMPLES, SpeakMark, TranscriptMark};
 use crate::script::BLOCKS_PER_CHAR;
 
 /// What it does wrong.
@@ -104,7 +102,7 @@ impl Toy {
         for block in audio.chunks(CALLER_BLOCK_BYTES) {
             if let Some(mark) = self.rest.pop() {
                 let mut block = mark.bytes().to_vec();
-                block.resize(REPLY_BLOCK_BYTES, 0);
+                block.extend_from_slice(&SAMPLES.reply);
                 RawFrame::server(Opcode::Binary, &block).append_to(out);
             }
             // A bare loop's audio has no marks.

@@ -1,6 +1,7 @@
 //! A workload with its values settled: all that a trial has to know about it.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -367,6 +368,8 @@ pub struct Outcome {
     pub opaque_format: Option<String>,
     /// Reasons for doubt that only this workload knows.
     pub caveats: Vec<Caveat>,
+    /// Further values of the workload's own metrics, which its sessions could not know.
+    pub metrics: BTreeMap<String, f64>,
     /// Accounts that only this workload compares, for the record. One that does not hold needs a caveat.
     pub checks: Vec<SanityCheck>,
 }

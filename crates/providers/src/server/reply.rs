@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use plimsoll_workload_voice::marks::{BLOCK_MS, REPLY_BLOCK_BYTES, ReplyMark};
+use plimsoll_workload_voice::marks::{BLOCK_MS, REPLY_BLOCK_BYTES, ReplyMark, SAMPLES};
 use tokio::time::Instant;
 
 use super::Shared;
@@ -81,7 +81,7 @@ impl Reply<'_> {
             self.mark.block = block;
             self.mark.handed_ns = handed_ns;
             out.extend_from_slice(&self.mark.bytes());
-            out.resize(began + REPLY_BLOCK_BYTES * (block - from + 1) as usize, 0);
+            out.extend_from_slice(&SAMPLES.reply);
             book.stats
                 .late(now.saturating_duration_since(self.due(block).max(self.free_at)));
         }

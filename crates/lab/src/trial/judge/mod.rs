@@ -35,26 +35,16 @@ pub(super) fn judge(
     load: u32,
     length: Length,
     started_at: String,
-    measured: Measured,
+    mut measured: Measured,
 ) -> FinishedTrial {
-    let report = &measured.report;
-    let mut latency = report.latency.summary();
-    latency.worst_second_p99_ms = Second::worst_p99_ms(&measured.seconds);
-    let target_resources = resources::target(conditions, stage, load, &measured);
-    let client = resources::client(conditions, &measured);
-    let companion = resources::companion(conditions, &measured);
-    let used = Used {
-        client: &client,
-        target: target_resources.as_ref(),
-        companion: companion.as_ref(),
-    };
     let Outcome {
         sections,
         opaque_format,
         caveats,
         checks,
+        metrics,
     } = conditions.plan.outcome(&Seen {
-        report,
+        report: &measured.report,
         findings: &measured.findings,
         account: &measured.account,
         companion: &measured.companion_account,
@@ -66,6 +56,18 @@ pub(super) fn judge(
         storage: measured.storage.as_ref(),
         crashed: measured.crashed.as_ref(),
     });
+    measured.report.ledger.own.extend(metrics);
+    let report = &measured.report;
+    let mut latency = report.latency.summary();
+    latency.worst_second_p99_ms = Second::worst_p99_ms(&measured.seconds);
+    let target_resources = resources::target(conditions, stage, load, &measured);
+    let client = resources::client(conditions, &measured);
+    let companion = resources::companion(conditions, &measured);
+    let used = Used {
+        client: &client,
+        target: target_resources.as_ref(),
+        companion: companion.as_ref(),
+    };
     let showed = Showed {
         measured: &measured,
         used,

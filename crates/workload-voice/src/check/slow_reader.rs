@@ -33,11 +33,17 @@ pub(super) fn cases() -> Vec<Case> {
     )]
 }
 
-/// A session that does not read while far too much comes.
-fn overrun(site: &Site<'_>, scene: &Scene) -> Result<Session, String> {
-    let part = audio::reply(80, 64 * 1024);
-    let steps = (0..REPLY_BYTES / part.len()).map(|_| Step::Audio(part.clone()));
-    scene.answers("far too much", [Reply::of(steps)]);
+/// A session that does not read while far too much comes: at once, and in real time for so long behind it.
+fn overrun(site: &Site<'_>, scene: &Scene, behind: Duration) -> Result<Session, String> {
+    const PART_BYTES: usize = 64 * 1024;
+    const PACE: Duration = Duration::from_millis(100);
+    let part = audio::reply(80, PART_BYTES);
+    let burst = (0..REPLY_BYTES / PART_BYTES).map(|_| Step::Audio(part.clone()));
+    let paced = (0..behind.as_millis() / PACE.as_millis()).flat_map(|_| {
+        let part = Step::Audio(part.clone());
+        [Step::Pause(PACE), part]
+    });
+    scene.answers("far too much", [Reply::of(burst.chain(paced))]);
     let mut session = site.session(scene)?;
     session.tell(&speak("far too much"))?;
     Ok(session)
@@ -45,16 +51,12 @@ fn overrun(site: &Site<'_>, scene: &Scene) -> Result<Session, String> {
 
 fn slow_reader(site: &Site<'_>) -> Verdict {
     let (stuck_scene, slow_scene, scene) = (site.scene()?, site.scene()?, site.scene()?);
-    let mut stuck = overrun(site, &stuck_scene)?;
+    // The kernel takes what waits once the burst is over: to be blocked, a socket needs more.
+    let mut stuck = overrun(site, &stuck_scene, BLOCKED + 2 * MARGIN)?;
     let since = Instant::now();
-    let mut slow = overrun(site, &slow_scene)?;
-    let ended = |scene: &Scene| {
-        scene
-            .until_ended(0)
-            .map_err(|seen| format!("the provider was kept waiting: {seen}"))
-    };
-    ended(&stuck_scene)?;
-    ended(&slow_scene)?;
+    let mut slow = overrun(site, &slow_scene, Duration::ZERO)?;
+    let ended = slow_scene.until_ended(0);
+    ended.map_err(|seen| format!("the provider was kept waiting: {seen}"))?;
     undisturbed(site, &scene).map_err(|seen| format!("another session meanwhile: {seen}"))?;
     let dropped = read_on(&mut slow).map_err(|seen| format!("the slow reader: {seen}"))?;
     drop(slow);

@@ -12,8 +12,8 @@ use plimsoll_document::Tell;
 use plimsoll_protocol::connection::check;
 use plimsoll_workload::counters::Counted;
 use plimsoll_workload::{
-    About, Checked, Companions, Counters, Demand, Drive, Findings, Job, Outcome, Parameter, Plan, Refusal,
-    Seen, Told, Values, Work, Workload, machines_with_findings,
+    About, Checked, Companions, Counters, Demand, Drive, Findings, Job, Outcome, Parameter, Plan,
+    Refusal, Seen, Told, Values, Work, Workload, machines_with_findings,
 };
 
 use crate::calibrate::WORKS;

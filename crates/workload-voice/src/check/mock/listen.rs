@@ -90,7 +90,8 @@ pub(super) fn serve(mut wire: Wire, request: &Request, scene: &Scene, shared: &S
         return;
     };
     let writer = Arc::new(Mutex::new(writer));
-    // Noted first: once the gateway says `ready`, the case may look.
+    // Noted first: once the gateway says `ready`, the case may look. What the case then says waits for the 101.
+    let held = writer.lock().unwrap_or_else(PoisonError::into_inner);
     let number = scene.note(|seen| {
         seen.listeners.push(Listener {
             path: request.path.clone(),
@@ -105,7 +106,9 @@ pub(super) fn serve(mut wire: Wire, request: &Request, scene: &Scene, shared: &S
         });
         seen.listeners.len() - 1
     });
-    if wire.send(upgraded.as_bytes()).is_ok() {
+    let sent = wire.send(upgraded.as_bytes());
+    drop(held);
+    if sent.is_ok() {
         listen(wire, number, scene, shared);
     }
     let ended = |seen: &mut Seen| seen.listeners[number].ended = Some(Instant::now());

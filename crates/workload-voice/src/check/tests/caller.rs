@@ -68,7 +68,13 @@ pub(super) fn run(stream: TcpStream, rest: Vec<u8>, shared: &Arc<Shared>) -> boo
     let (defect, to) = (shared.defect, events.clone());
     thread::spawn(move || read_all(reads, rest, defect, &to));
     let (waiting, to) = (Arc::clone(&out), events.clone());
-    thread::spawn(move || waiting.write_all(writes, &to));
+    let blocked_s = if defect == Defect::KeepsBlocked {
+        600
+    } else {
+        10
+    };
+    let limit = Duration::from_secs(blocked_s);
+    thread::spawn(move || waiting.write_all(writes, limit, &to));
     let mut caller = Caller {
         shared: Arc::clone(shared),
         out: Arc::clone(&out),

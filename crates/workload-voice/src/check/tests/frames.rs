@@ -180,7 +180,7 @@ impl Out {
     }
 
     /// Writes what waits until nothing more will.
-    pub(super) fn write_all(&self, mut stream: TcpStream, to: &Sender<Event>) {
+    pub(super) fn write_all(&self, mut stream: TcpStream, limit: Duration, to: &Sender<Event>) {
         let look = stream.set_write_timeout(Some(Duration::from_millis(200)));
         look.expect("a time");
         loop {
@@ -193,7 +193,7 @@ impl Out {
                 return;
             };
             drop(waiting);
-            let written = write(&mut stream, &frame);
+            let written = write(&mut stream, &frame, limit);
             if reply.is_some() {
                 let mut waiting = self.waiting.lock().expect("sound");
                 waiting.audio_bytes = waiting.audio_bytes.saturating_sub(frame.len());
@@ -206,8 +206,8 @@ impl Out {
     }
 }
 
-/// Whether the client took all of it. One that takes nothing for 10 s does not.
-fn write(stream: &mut TcpStream, bytes: &[u8]) -> bool {
+/// Whether the client took all of it. One that takes nothing for this time does not.
+fn write(stream: &mut TcpStream, bytes: &[u8], limit: Duration) -> bool {
     let (mut rest, mut taken_at) = (bytes, Instant::now());
     while !rest.is_empty() {
         match stream.write(rest) {
@@ -218,7 +218,7 @@ fn write(stream: &mut TcpStream, bytes: &[u8]) -> bool {
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(_) => return false,
         }
-        if taken_at.elapsed() >= Duration::from_secs(10) {
+        if taken_at.elapsed() >= limit {
             return false;
         }
     }

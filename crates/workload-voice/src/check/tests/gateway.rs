@@ -337,10 +337,7 @@ fn speak(mut wire: Wire, head: &Head, shared: &Shared) {
     if !has_token(head, shared) {
         return refuse(wire, 401, "", "auth");
     }
-    let (mut body, mut bytes) = (head.body(Body::Over).expect("a length"), Vec::new());
-    while let Ok(Part::Data(data)) = wire.part(&mut body, Instant::now() + Duration::from_secs(2)) {
-        bytes.extend(data);
-    }
+    let bytes = whole_body(&mut wire, head);
     let order = match order(&bytes, shared) {
         Ok(order) => order,
         Err((status, cause)) => return refuse(wire, status, "", cause),
@@ -403,4 +400,12 @@ fn speak(mut wire: Wire, head: &Head, shared: &Shared) {
         Some(_) if !begun => refuse(wire, 502, "", "provider_failed"),
         _ => {}
     }
+}
+
+fn whole_body(wire: &mut Wire, head: &Head) -> Vec<u8> {
+    let (mut body, mut bytes) = (head.body(Body::Over).expect("a length"), Vec::new());
+    while let Ok(Part::Data(data)) = wire.part(&mut body, Instant::now() + Duration::from_secs(2)) {
+        bytes.extend(data);
+    }
+    bytes
 }

@@ -104,6 +104,8 @@ enum Defect {
     NoFloodLimit,
     /// Everything waits for a slow reader.
     NeverDrops,
+    /// A socket that takes nothing stays open.
+    KeepsBlocked,
     /// A drain lets no reply end.
     DrainCuts,
 }
@@ -194,6 +196,7 @@ const SHOWN_BY: &[(Defect, &[&str], &str)] = &[
     (Defect::NoIdle, &["limits-idle-and-flood"], "http-root"),
     (Defect::NoFloodLimit, &["limits-idle-and-flood"], "http-root"),
     (Defect::NeverDrops, &["limits-slow-reader"], "http-root"),
+    (Defect::KeepsBlocked, &["limits-slow-reader"], "http-root"),
     (Defect::DrainCuts, &["limits-drain"], "http-root"),
 ];
 

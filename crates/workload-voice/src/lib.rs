@@ -5,10 +5,11 @@
 //! is known for each turn, whatever gateway it is.
 //!
 //! From the pure to the wet: [`marks`] and [`script`] say what is said; [`reply`] and [`turns`] what became of it;
-//! [`session`] drives a connection; [`tally`] puts the turns of a trial together.
+//! [`session`] drives a connection; [`tally`] puts the turns of a trial together. [`check`] has the cases of the gateways' contract.
 
 mod calibrate;
 mod caller;
+pub mod check;
 pub mod companion;
 mod load;
 mod machines;

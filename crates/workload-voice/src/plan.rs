@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use plimsoll_conformance::Check;
 use plimsoll_core::profile::Profile;
 use plimsoll_core::record::LoadUnit;
 use plimsoll_core::sanity::MetricNames;
@@ -11,11 +12,12 @@ use plimsoll_document::Tell;
 use plimsoll_protocol::connection::check;
 use plimsoll_workload::counters::Counted;
 use plimsoll_workload::{
-    About, Companions, Counters, Demand, Drive, Findings, Job, Outcome, Parameter, Plan, Refusal,
-    Seen, Told, Values, Work, Workload, machines_with_findings,
+    About, Checked, Companions, Counters, Demand, Drive, Findings, Job, Outcome, Parameter, Plan,
+    Refusal, Seen, Told, Values, Work, Workload, machines_with_findings,
 };
 
 use crate::calibrate::WORKS;
+use crate::check::VoiceSuite;
 use crate::companion::Mocks;
 use crate::load::{Test, VoiceLoad};
 use crate::machines::Callers;
@@ -87,6 +89,12 @@ impl Workload for Voice {
 
     fn metrics(&self) -> &'static [plimsoll_core::slo::OwnMetric] {
         &METRICS
+    }
+
+    /// A target that is started is one of ours. What is known by its URL only may be foreign.
+    fn suite(&self, _values: &Values, target: Option<&Checked<'_>>) -> Option<Box<dyn Check>> {
+        let suite = target.map_or_else(VoiceSuite::of_any, |_| VoiceSuite::of_ours());
+        Some(Box::new(suite))
     }
 
     fn teller(&self) -> Option<&'static dyn Tell> {

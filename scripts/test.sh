@@ -90,7 +90,7 @@ conformance_of() {
 
 conformance() {
     failed=0
-    for workload in http stt ws; do
+    for workload in http stt voice ws; do
         conformance_of $workload || failed=1
     done
     return $failed

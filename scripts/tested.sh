@@ -25,14 +25,20 @@ hash_of() {
         xargs -0 sha256sum | sha256sum | cut -c 1-16
 }
 
-# The target's folder, and the folders next to it that its manifest or scripts name, because it builds from them or
-# tests with them.
+# The target's folder, and the folders of other targets that its manifest, scripts or packages name, because it builds from
+# them or tests with them.
 folders_of() {
     echo "$1"
-    cat "$1"/target.toml "$1"/*.sh | grep -o '\.\./[a-z][a-z0-9-]*' | LC_ALL=C sort -u | while read -r beside; do
-        folder=$(dirname "$1")/${beside#../}
+    for file in "$1"/target.toml "$1"/*.sh "$1"/Cargo.toml "$1"/go.mod; do
+        [ ! -f "$file" ] || cat "$file"
+    done | grep -oE '(\.\./)+[a-z][a-z0-9-]*(/[a-z][a-z0-9-]*)?' | LC_ALL=C sort -u | while read -r beside; do
+        case $beside in
+            # Of another workload.
+            ../../*) folder=targets/${beside#../../} ;;
+            *) beside=${beside#../} folder=$(dirname "$1")/${beside%%/*} ;;
+        esac
         [ ! -d "$folder" ] || echo "$folder"
-    done
+    done | LC_ALL=C sort -u
 }
 
 keys() {
@@ -45,6 +51,8 @@ keys() {
     # shellcheck disable=SC2086  # paths without blanks
     ws_checker=$(hash_of $checker crates/workload-ws/src/check crates/workload-ws/src/jwt.rs)
     # shellcheck disable=SC2086  # paths without blanks
+    voice_checker=$(hash_of $checker crates/workload-voice/src/check)
+    # shellcheck disable=SC2086  # paths without blanks
     http_checker=$(hash_of $checker crates/workload-http/src/check crates/workload-http/src/h2)
     for manifest in targets/*/*/target.toml; do
         folder=$(dirname "$manifest")
@@ -54,6 +62,7 @@ keys() {
         case $workload in
             http) of_workload=$http_checker ;;
             ws) of_workload=$ws_checker ;;
+            voice) of_workload=$voice_checker ;;
             broker) of_workload=none ;;
             *) of_workload=$stt_checker ;;
         esac

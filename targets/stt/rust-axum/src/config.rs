@@ -1,8 +1,6 @@
 //! The configuration, from environment variables and checked before anything starts.
 
 use std::ffi::OsString;
-use std::fmt::Display;
-use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -11,9 +9,7 @@ use axum::http::Uri;
 use crate::messages::Echo;
 use crate::session::Settings;
 use crate::session::audio::OverflowPolicy;
-
-/// Ten days; no duration here is sensibly longer, and sums of such durations stay far from overflow.
-const MILLISECONDS_MAX: u64 = 10 * 24 * 3600 * 1000;
+use crate::variables::{ConfigError, HttpUrl, Variables};
 
 /// Everything that can be set.
 #[derive(Debug, Clone)]
@@ -43,10 +39,8 @@ pub struct Config {
 /// Where the inference server is: `http://host[:port][/path]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InferenceUrl {
-    /// Host name or address.
-    pub host: String,
-    /// 80 unless given.
-    pub port: u16,
+    /// The server.
+    pub server: HttpUrl,
     /// The URL of requests, `…/infer`.
     pub infer: Uri,
 }
@@ -55,32 +49,10 @@ impl FromStr for InferenceUrl {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let base: Uri = text.parse().map_err(|error| format!("{error}"))?;
-        if base.scheme_str() != Some("http") || base.query().is_some() {
-            return Err("not of the form http://host:port".to_owned());
-        }
-        let host = base.host().filter(|host| !host.is_empty()).ok_or("the host is missing")?;
-        let infer = format!("{}/infer", text.trim_end_matches('/'));
-        Ok(Self {
-            // An IPv6 address has brackets in a URL and none in a socket address.
-            host: host.trim_start_matches('[').trim_end_matches(']').to_owned(),
-            port: base.port_u16().unwrap_or(80),
-            infer: infer.parse().map_err(|error| format!("{error}"))?,
-        })
+        let server: HttpUrl = text.parse()?;
+        Ok(Self { infer: server.join("/infer")?, server })
     }
 }
-
-/// A variable whose value cannot be used; one line that names it.
-#[derive(Debug, PartialEq, Eq)]
-pub struct ConfigError(String);
-
-impl Display for ConfigError {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for ConfigError {}
 
 impl Config {
     /// Reads the process's environment.
@@ -97,8 +69,7 @@ impl Config {
     /// On the first variable whose value cannot be used.
     pub fn from_lookup(lookup: impl Fn(&str) -> Option<OsString>) -> Result<Self, ConfigError> {
         let variables = Variables(lookup);
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let worker_threads = variables.number("WORKER_THREADS", cores, 1..=1024)?;
+        let worker_threads = variables.worker_threads()?;
         Ok(Self {
             port: variables.number("PORT", 3000, 1..=u16::MAX)?,
             worker_threads,
@@ -109,13 +80,13 @@ impl Config {
             sessions_max: variables.number("MAX_SESSIONS", 0, 0..=usize::MAX)?,
             jobs_max: variables.number("MAX_INFLIGHT_JOBS", 0, 0..=usize::MAX)?,
             drain_timeout: variables.milliseconds("DRAIN_TIMEOUT_MS", 5000, 0)?,
-            auth_token: Some(variables.text("AUTH_TOKEN", "")?).filter(|token| !token.is_empty()),
+            auth_token: variables.token("AUTH_TOKEN")?,
             session: Settings {
                 flush_interval: variables.milliseconds("FLUSH_INTERVAL_MS", 1000, 1)?,
                 start_timeout: variables.milliseconds("START_TIMEOUT_MS", 10_000, 1)?,
                 inference_timeout: variables.milliseconds("INFERENCE_TIMEOUT_MS", 5000, 1)?,
                 buffer_frames_max: variables.number("MAX_BUFFER_FRAMES", 500, 1..=1_000_000)?,
-                overflow_policy: variables.overflow_policy()?,
+                overflow_policy: overflow_policy(&variables)?,
                 outbox_messages_max: variables.number("OUTBOX_MESSAGES", 4, 1..=1_000_000)?,
                 echo: Echo {
                     cpu_passes: variables.number("CPU_PASSES", 4, 1..=u32::MAX)?,
@@ -126,52 +97,14 @@ impl Config {
     }
 }
 
-struct Variables<F>(F);
-
-impl<F: Fn(&str) -> Option<OsString>> Variables<F> {
-    fn text(&self, name: &str, default: &str) -> Result<String, ConfigError> {
-        match self.0(name) {
-            None => Ok(default.to_owned()),
-            Some(value) => value.into_string().map_err(|value| bad(name, &value.to_string_lossy(), "not UTF-8")),
-        }
+fn overflow_policy<F: Fn(&str) -> Option<OsString>>(variables: &Variables<F>) -> Result<OverflowPolicy, ConfigError> {
+    const NAME: &str = "OVERFLOW_POLICY";
+    match variables.text(NAME, "drop_oldest")?.as_str() {
+        "drop_oldest" => Ok(OverflowPolicy::DropOldest),
+        "drop_newest" => Ok(OverflowPolicy::DropNewest),
+        "close" => Ok(OverflowPolicy::Close),
+        other => Err(ConfigError::new(NAME, other, "give drop_oldest, drop_newest or close")),
     }
-
-    fn parsed<T: FromStr<Err: Display>>(&self, name: &str, default: &str) -> Result<T, ConfigError> {
-        let text = self.text(name, default)?;
-        text.parse().map_err(|error| bad(name, &text, &error))
-    }
-
-    fn number<T: FromStr + Copy + Display + PartialOrd>(
-        &self,
-        name: &str,
-        default: T,
-        range: RangeInclusive<T>,
-    ) -> Result<T, ConfigError> {
-        let text = self.text(name, &default.to_string())?;
-        let wanted = || format!("give a whole number from {} to {}", range.start(), range.end());
-        let digits_only = text.bytes().all(|byte| byte.is_ascii_digit());
-        let value = text.parse().ok().filter(|value| digits_only && range.contains(value));
-        value.ok_or_else(|| bad(name, &text, &wanted()))
-    }
-
-    fn milliseconds(&self, name: &str, default: u64, min: u64) -> Result<Duration, ConfigError> {
-        self.number(name, default, min..=MILLISECONDS_MAX).map(Duration::from_millis)
-    }
-
-    fn overflow_policy(&self) -> Result<OverflowPolicy, ConfigError> {
-        const NAME: &str = "OVERFLOW_POLICY";
-        match self.text(NAME, "drop_oldest")?.as_str() {
-            "drop_oldest" => Ok(OverflowPolicy::DropOldest),
-            "drop_newest" => Ok(OverflowPolicy::DropNewest),
-            "close" => Ok(OverflowPolicy::Close),
-            other => Err(bad(NAME, other, &"give drop_oldest, drop_newest or close")),
-        }
-    }
-}
-
-fn bad(name: &str, value: &str, problem: &(impl Display + ?Sized)) -> ConfigError {
-    // `{:?}` keeps the line one line, whatever the value is.
-    ConfigError(format!("{name}={value:?}: {problem}"))
 }
 
 #[cfg(test)]
@@ -222,13 +155,5 @@ mod tests {
             assert!(message.starts_with(&format!("{name}=")), "{message}");
             assert_eq!(message.lines().count(), 1, "{message}");
         }
-    }
-
-    #[test]
-    fn urls() {
-        let url: InferenceUrl = "http://[::1]:81/base/".parse().expect("a good URL");
-        assert_eq!((url.host.as_str(), url.port), ("::1", 81));
-        assert_eq!(url.infer, "http://[::1]:81/base/infer");
-        assert_eq!("http://example.org".parse::<InferenceUrl>().expect("a good URL").port, 80);
     }
 }

@@ -10,10 +10,23 @@ use tokio::time::Sleep;
 
 use crate::failure::Failure;
 use crate::gateway::Gateway;
+use crate::inference;
 use crate::limit::Permit;
 use crate::messages::Inference;
 use crate::session::{CloseReason, Session};
-use crate::websocket::{Incoming, WebSocket};
+use crate::websocket::{self, Incoming, Limits, Message, Violation, WebSocket};
+
+/// Most that a message may declare as its length, in bytes.
+const MESSAGE_BYTES_MAX: usize = 64 * 1024;
+
+/// Three frames are more than a socket holds unless the gateway is late. What is written is at most a little longer than
+/// the longest answer of the inference server.
+pub const LIMITS: Limits = Limits {
+    text_max: MESSAGE_BYTES_MAX,
+    binary_max: MESSAGE_BYTES_MAX,
+    read_buffer: 2 * 1024,
+    write_buffer_max: 2 * inference::ANSWER_BYTES_MAX,
+};
 
 /// Messages taken from the socket before the timer, the request and all other tasks get their turn, so that a flood starves none of them.
 ///
@@ -57,9 +70,18 @@ pub async fn serve(socket: WebSocket, gateway: &Gateway, permit: Permit) {
     drop(session);
     drop(permit);
     match end {
-        End::Closing(reason) => socket.close(reason).await,
+        End::Closing(reason) => socket.close(reason.code()).await,
         End::ClosedByClient => socket.acknowledge_close().await,
         End::Gone => {}
+    }
+}
+
+impl From<Violation> for CloseReason {
+    fn from(violation: Violation) -> Self {
+        match violation {
+            Violation::Protocol | Violation::NotUtf8 => Self::Protocol,
+            Violation::TooLarge => Self::TooLarge,
+        }
     }
 }
 
@@ -111,8 +133,8 @@ impl Connection<'_> {
             let taken = match incoming {
                 Incoming::Binary(payload) => self.session.on_binary(now, &payload),
                 Incoming::Text(text) => self.session.on_text(now, text.as_bytes()),
-                Incoming::Control => Ok(()),
-                Incoming::Violation(reason) => Err(reason),
+                Incoming::Ping | Incoming::Pong => Ok(()),
+                Incoming::Violation(violation) => Err(violation.into()),
                 Incoming::Closed => return Poll::Ready(End::ClosedByClient),
                 Incoming::Gone => return Poll::Ready(End::Gone),
             };
@@ -175,7 +197,7 @@ impl Connection<'_> {
 
     /// Writes messages for as long as the client takes them. Never waits: a client that does not read must not keep
     /// its own frames from being read.
-    fn poll_outbox(&mut self, context: &mut Context<'_>) -> Result<(), tungstenite::Error> {
+    fn poll_outbox(&mut self, context: &mut Context<'_>) -> Result<(), websocket::Error> {
         while self.session.outbox().unsent() > 0 {
             // Also what is not ours, such as a pong: a message is begun only when nothing is left of the one before.
             match self.socket.poll_flush(context) {
@@ -185,7 +207,7 @@ impl Connection<'_> {
             let outbox = self.session.outbox();
             outbox.sent();
             if let Some(message) = outbox.next_to_send()
-                && let Poll::Ready(sent) = self.socket.poll_send(context, message)
+                && let Poll::Ready(sent) = self.socket.poll_send(context, Message::text(message))
             {
                 sent?;
             }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, SEC_WEBSOCKET_VERSION, UPGRADE};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::header::{AUTHORIZATION, RETRY_AFTER, SEC_WEBSOCKET_VERSION, UPGRADE};
+use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use hyper::upgrade::OnUpgrade;
@@ -14,6 +14,7 @@ use subtle::ConstantTimeEq;
 use tungstenite::handshake::server::create_response_with_body;
 
 use crate::connection;
+use crate::exposition;
 use crate::gateway::Gateway;
 use crate::limit::Permit;
 use crate::websocket::WebSocket;
@@ -34,7 +35,7 @@ async fn health(State(gateway): State<Arc<Gateway>>) -> StatusCode {
 
 async fn metrics(State(gateway): State<Arc<Gateway>>) -> impl IntoResponse {
     let text = gateway.metrics.render(gateway.sessions.in_use(), gateway.jobs.in_use());
-    ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text)
+    ([exposition::HEADER], text)
 }
 
 /// Answers 101 and hands the socket to a session, or refuses while it is still HTTP.
@@ -46,7 +47,7 @@ async fn open_session(State(gateway): State<Arc<Gateway>>, mut request: Request)
             tokio::spawn(async move {
                 // An error here is a client that left between its request and our 101.
                 if let Ok(upgraded) = upgrade.await
-                    && let Some(socket) = WebSocket::from_upgraded(upgraded)
+                    && let Some(socket) = WebSocket::from_upgraded(upgraded, connection::LIMITS)
                 {
                     connection::serve(socket, &gateway, permit).await;
                 }
@@ -68,9 +69,7 @@ enum Refusal {
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         match self {
-            Self::NotAnUpgrade => {
-                (StatusCode::UPGRADE_REQUIRED, [(UPGRADE, "websocket"), (SEC_WEBSOCKET_VERSION, "13")]).into_response()
-            }
+            Self::NotAnUpgrade => (StatusCode::UPGRADE_REQUIRED, UPGRADE_HEADERS).into_response(),
             Self::Unauthorized => StatusCode::UNAUTHORIZED.into_response(),
             Self::Full => (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, "1")]).into_response(),
         }
@@ -80,8 +79,7 @@ impl IntoResponse for Refusal {
 /// Checks in this order: is it a WebSocket handshake, may this client come in, is there room. What was taken on the way
 /// is given back when a later check fails.
 fn admit(gateway: &Gateway, request: &mut Request) -> Result<(Response, OnUpgrade, Permit), Refusal> {
-    let switch = create_response_with_body(request, Body::empty).map_err(|_| Refusal::NotAnUpgrade)?;
-    let upgrade = request.extensions_mut().remove::<OnUpgrade>().ok_or(Refusal::NotAnUpgrade)?;
+    let (switch, upgrade) = handshake(request).ok_or(Refusal::NotAnUpgrade)?;
     if let Some(token) = &gateway.config.auth_token
         && !bears(request.headers(), token)
     {
@@ -96,8 +94,18 @@ fn admit(gateway: &Gateway, request: &mut Request) -> Result<(Response, OnUpgrad
     Ok((switch, upgrade, permit))
 }
 
+/// What an answer with status 426 says beside that.
+pub const UPGRADE_HEADERS: [(HeaderName, &str); 2] = [(UPGRADE, "websocket"), (SEC_WEBSOCKET_VERSION, "13")];
+
+/// The answer to a WebSocket handshake, and what becomes the socket after it; `None` if the request is none.
+pub fn handshake(request: &mut Request) -> Option<(Response, OnUpgrade)> {
+    let switch = create_response_with_body(request, Body::empty).ok()?;
+    let upgrade = request.extensions_mut().remove::<OnUpgrade>()?;
+    Some((switch, upgrade))
+}
+
 /// Whether the request carries `Authorization: Bearer <token>`, in a time that does not tell how much of it is right.
-fn bears(headers: &HeaderMap, token: &str) -> bool {
+pub fn bears(headers: &HeaderMap, token: &str) -> bool {
     const SCHEME: &[u8] = b"Bearer ";
     let Some(value) = headers.get(AUTHORIZATION).map(|value| value.as_bytes()) else { return false };
     // The scheme is no secret, and its case does not matter (RFC 9110, section 11.1).

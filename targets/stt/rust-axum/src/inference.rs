@@ -113,7 +113,7 @@ async fn sender(connection: &Connection, url: &InferenceUrl) -> Result<SendReque
     if let Some(sender) = place.as_ref().filter(|sender| !sender.is_closed()) {
         return Ok(sender.clone());
     }
-    let socket = TcpStream::connect((url.host.as_str(), url.port)).await.map_err(Failure::connection)?;
+    let socket = TcpStream::connect((url.server.host.as_str(), url.server.port)).await.map_err(Failure::connection)?;
     socket.set_nodelay(true).map_err(Failure::connection)?;
     let (sender, driver) = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())

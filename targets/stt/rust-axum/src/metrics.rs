@@ -1,10 +1,9 @@
 //! Prometheus metrics. Sessions count for themselves and fold their counts in here about once per flush, so that no
 //! frame touches a shared cache line; `stt_frames_total` therefore lags by up to one flush interval.
 
-use std::fmt::Write;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::exposition::{Counter, plain, put};
 use crate::failure::FailureKind;
 use crate::session::tally::{Deferral, Tally};
 
@@ -101,24 +100,6 @@ impl Metrics {
     }
 }
 
-/// A number that only grows.
-#[derive(Debug, Default)]
-pub struct Counter(AtomicU64);
-
-impl Counter {
-    /// Adds `count`; adding nothing touches nothing.
-    pub fn add(&self, count: u64) {
-        if count != 0 {
-            self.0.fetch_add(count, Ordering::Relaxed);
-        }
-    }
-
-    /// The number.
-    pub fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
 /// A histogram over whole numbers, in frames or microseconds, that is rendered in frames or seconds.
 #[derive(Debug)]
 struct Histogram {
@@ -159,14 +140,6 @@ impl Histogram {
     fn scaled(&self, value: u64) -> f64 {
         value as f64 / f64::from(self.scale)
     }
-}
-
-fn plain(text: &mut String, name: &str, kind: &str, value: u64) {
-    put(text, format_args!("# TYPE {name} {kind}\n{name} {value}\n"));
-}
-
-fn put(text: &mut String, arguments: std::fmt::Arguments<'_>) {
-    text.write_fmt(arguments).expect("writing to a String does not fail");
 }
 
 fn microseconds(duration: Duration) -> u64 {

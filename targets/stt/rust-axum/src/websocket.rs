@@ -1,4 +1,4 @@
-//! The WebSocket of one session: tungstenite's protocol over the bare TCP socket.
+//! A WebSocket, of a client or to a provider: tungstenite's protocol over the bare TCP socket.
 //!
 //! axum's own `ws` extractor is not used, although it is tungstenite as well, because it hides the socket. The contract
 //! wants a violation answered with a close code that *arrives*, and closing a socket whose receive buffer still holds
@@ -22,40 +22,70 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tungstenite::error::ProtocolError;
 use tungstenite::protocol::frame::coding::CloseCode;
-use tungstenite::protocol::{CloseFrame, Message, Role, WebSocketConfig, WebSocketContext};
-use tungstenite::{Error, Utf8Bytes};
+use tungstenite::protocol::{CloseFrame, Role, WebSocketConfig, WebSocketContext};
+pub use tungstenite::{Error, Message, Utf8Bytes};
 
-use crate::session::CloseReason;
+use heads::Heads;
 
-/// Most that a message may declare as its length, in bytes.
-const MESSAGE_BYTES_MAX: usize = 64 * 1024;
+mod heads;
 
-/// A read takes up to this many bytes. Every session owns such a buffer, and tungstenite zeroes it for every read; three
-/// frames are more than a socket holds unless the gateway is late.
-const READ_BUFFER_BYTES: usize = 2 * 1024;
+/// How much a WebSocket takes and holds, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Most that a text message may declare as its length.
+    pub text_max: usize,
+    /// Most that a binary message may declare as its length.
+    pub binary_max: usize,
+    /// A read takes up to this many. Every session owns such a buffer, and tungstenite zeroes it for every read.
+    pub read_buffer: usize,
+    /// Room for what the kernel does not take: one message, and pongs. When pongs have filled it, only the last ping will
+    /// be answered (RFC 6455, section 5.5.3).
+    pub write_buffer_max: usize,
+}
 
-/// Room for what the kernel does not take: one message, which is at most a little longer than the longest answer of the
-/// inference server, and pongs. When pongs have filled it, only the last ping will be answered (RFC 6455, section 5.5.3).
-const WRITE_BUFFER_BYTES_MAX: usize = 2 * crate::inference::ANSWER_BYTES_MAX;
+impl Limits {
+    fn config(self) -> WebSocketConfig {
+        let message_max = Some(self.text_max.max(self.binary_max));
+        WebSocketConfig::default()
+            .read_buffer_size(self.read_buffer)
+            .write_buffer_size(0)
+            .max_write_buffer_size(self.write_buffer_max)
+            .max_frame_size(message_max)
+            .max_message_size(message_max)
+    }
+}
 
 /// How long the close handshake may take after a session has ended.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// What a client did.
+/// What the other side did.
 #[derive(Debug)]
 pub enum Incoming {
     /// Sent a text message.
     Text(Utf8Bytes),
     /// Sent a binary message.
     Binary(Bytes),
-    /// Sent a ping, whose pong is on its way, or a pong.
-    Control,
+    /// Sent a ping, whose pong is on its way.
+    Ping,
+    /// Sent a pong.
+    Pong,
     /// Sent a close; [`WebSocket::acknowledge_close`] is owed.
     Closed,
     /// Broke the protocol of the wire.
-    Violation(CloseReason),
+    Violation(Violation),
     /// Is gone without a word.
     Gone,
+}
+
+/// How the protocol of the wire was broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Violation {
+    /// Frames that RFC 6455 does not allow.
+    Protocol,
+    /// A text that is not UTF-8.
+    NotUtf8,
+    /// A message whose declared length is over the limit.
+    TooLarge,
 }
 
 /// The gateway's end of a WebSocket. To be polled by one task only.
@@ -63,52 +93,82 @@ pub enum Incoming {
 pub struct WebSocket {
     socket: TcpStream,
     protocol: WebSocketContext,
+    /// Where the limits of texts and binaries differ; tungstenite knows one limit for both.
+    heads: Option<Heads>,
+    written_bytes: u64,
 }
 
 impl WebSocket {
-    /// Takes the TCP socket back from hyper, with whatever hyper has read beyond the handshake.
+    /// Takes the TCP socket of a client back from hyper, with whatever hyper has read beyond the handshake.
     ///
     /// `None` if the connection is not TCP, which the gateway's listener never accepts.
-    pub fn from_upgraded(upgraded: Upgraded) -> Option<Self> {
+    pub fn from_upgraded(upgraded: Upgraded, limits: Limits) -> Option<Self> {
         let parts = downcast::<TokioIo<TcpStream>>(upgraded).ok()?;
-        let config = WebSocketConfig::default()
-            .read_buffer_size(READ_BUFFER_BYTES)
-            .write_buffer_size(0)
-            .max_write_buffer_size(WRITE_BUFFER_BYTES_MAX)
-            .max_frame_size(Some(MESSAGE_BYTES_MAX))
-            .max_message_size(Some(MESSAGE_BYTES_MAX));
-        Some(Self {
-            socket: parts.io.into_inner(),
-            protocol: WebSocketContext::from_partially_read(parts.read_buf.to_vec(), Role::Server, Some(config)),
-        })
+        Some(Self::new(parts.io.into_inner(), &parts.read_buf, Role::Server, limits))
     }
 
-    /// The next thing that the client did. Answers pings on the way.
+    /// A WebSocket after its handshake, with whatever was read beyond that.
+    pub fn new(socket: TcpStream, read: &[u8], role: Role, limits: Limits) -> Self {
+        let mut heads = (limits.text_max != limits.binary_max).then(|| Heads::new(limits.text_max, limits.binary_max));
+        if let Some(heads) = &mut heads {
+            heads.follow(read);
+        }
+        let protocol = WebSocketContext::from_partially_read(read.to_vec(), role, Some(limits.config()));
+        Self { socket, protocol, heads, written_bytes: 0 }
+    }
+
+    /// The next thing that the other side did. Answers pings on the way.
     pub fn poll_incoming(&mut self, context: &mut Context<'_>) -> Poll<Incoming> {
-        let incoming = match self.protocol.read(&mut Polled { socket: &mut self.socket, context }) {
+        let (protocol, mut polled) = self.parts(context);
+        let incoming = match protocol.read(&mut polled) {
             Ok(Message::Binary(payload)) => Incoming::Binary(payload),
             Ok(Message::Text(text)) => Incoming::Text(text),
-            Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => Incoming::Control,
+            Ok(Message::Ping(_)) => Incoming::Ping,
+            Ok(Message::Pong(_) | Message::Frame(_)) => Incoming::Pong,
             Ok(Message::Close(_)) => Incoming::Closed,
-            Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
-            Err(Error::Capacity(_)) => Incoming::Violation(CloseReason::TooLarge),
+            Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+                // What came before the message that is too large has been handed out.
+                if self.declared_too_large() {
+                    return Poll::Ready(Incoming::Violation(Violation::TooLarge));
+                }
+                return Poll::Pending;
+            }
+            Err(Error::Capacity(_)) => Incoming::Violation(Violation::TooLarge),
             // tungstenite calls "protocol error" also what is only a stream that ended without a close.
             Err(Error::Protocol(ProtocolError::ResetWithoutClosingHandshake)) => Incoming::Gone,
-            Err(Error::Protocol(_) | Error::Utf8(_)) => Incoming::Violation(CloseReason::Protocol),
+            Err(Error::Protocol(_)) => Incoming::Violation(Violation::Protocol),
+            Err(Error::Utf8(_)) => Incoming::Violation(Violation::NotUtf8),
             Err(_) => Incoming::Gone,
         };
         Poll::Ready(incoming)
     }
 
+    fn declared_too_large(&self) -> bool {
+        self.heads.as_ref().is_some_and(Heads::too_large)
+    }
+
+    /// Bytes that the kernel has taken so far.
+    pub fn written_bytes(&self) -> u64 {
+        self.written_bytes
+    }
+
     /// Writes a message, or as much of it as the kernel takes; while it is pending, [`Self::poll_flush`] writes the rest.
     /// Call it only when that has nothing left to write, so that there is room.
-    pub fn poll_send(&mut self, context: &mut Context<'_>, text: String) -> Poll<Result<(), Error>> {
-        poll(self.protocol.write(&mut Polled { socket: &mut self.socket, context }, Message::text(text)))
+    pub fn poll_send(&mut self, context: &mut Context<'_>, message: Message) -> Poll<Result<(), Error>> {
+        let (protocol, mut polled) = self.parts(context);
+        poll(protocol.write(&mut polled, message))
     }
 
     /// Writes on; ready when the kernel has taken everything.
     pub fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        poll(self.protocol.flush(&mut Polled { socket: &mut self.socket, context }))
+        let (protocol, mut polled) = self.parts(context);
+        poll(protocol.flush(&mut polled))
+    }
+
+    /// The protocol, and the socket as it takes it.
+    fn parts<'a, 'b>(&'a mut self, context: &'a mut Context<'b>) -> (&'a mut WebSocketContext, Polled<'a, 'b>) {
+        let Self { socket, protocol, heads, written_bytes } = self;
+        (protocol, Polled { socket, heads: heads.as_mut(), written_bytes, context })
     }
 
     /// Answers the client's close.
@@ -119,13 +179,14 @@ impl WebSocket {
 
     /// Sends a close and sees to it that it can arrive: shuts the socket for writing, then reads and drops what the
     /// client still sends until it closes too, for [`LINGER`] at most.
-    pub async fn close(mut self, reason: CloseReason) {
-        let frame = CloseFrame { code: CloseCode::from(reason.code()), reason: Utf8Bytes::default() };
+    pub async fn close(mut self, code: u16) {
+        let frame = CloseFrame { code: CloseCode::from(code), reason: Utf8Bytes::default() };
         let handshake = async {
             poll_fn(|context| self.poll_flush(context)).await.ok()?;
             poll_fn(|context| {
+                let (protocol, mut polled) = self.parts(context);
                 // Queues the frame the first time and only flushes after that.
-                poll(self.protocol.close(&mut Polled { socket: &mut self.socket, context }, Some(frame.clone())))
+                poll(protocol.close(&mut polled, Some(frame.clone())))
             })
             .await
             .ok()?;
@@ -151,14 +212,26 @@ fn poll(result: Result<(), Error>) -> Poll<Result<(), Error>> {
 /// the polling task and says "would block".
 struct Polled<'a, 'b> {
     socket: &'a mut TcpStream,
+    heads: Option<&'a mut Heads>,
+    written_bytes: &'a mut u64,
     context: &'a mut Context<'b>,
 }
 
 impl Read for Polled<'_, '_> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        if self.heads.as_ref().is_some_and(|heads| heads.too_large()) {
+            // Nothing more of it is wanted.
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
         let mut bytes = ReadBuf::new(bytes);
         match Pin::new(&mut *self.socket).poll_read(self.context, &mut bytes) {
-            Poll::Ready(read) => read.map(|()| bytes.filled().len()),
+            Poll::Ready(Ok(())) => {
+                if let Some(heads) = &mut self.heads {
+                    heads.follow(bytes.filled());
+                }
+                Ok(bytes.filled().len())
+            }
+            Poll::Ready(Err(error)) => Err(error),
             Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
         }
     }
@@ -167,7 +240,10 @@ impl Read for Polled<'_, '_> {
 impl Write for Polled<'_, '_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match Pin::new(&mut *self.socket).poll_write(self.context, bytes) {
-            Poll::Ready(written) => written,
+            Poll::Ready(written) => {
+                *self.written_bytes += written.as_ref().map_or(0, |bytes| *bytes as u64);
+                written
+            }
             Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
         }
     }

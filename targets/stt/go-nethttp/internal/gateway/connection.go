@@ -2,16 +2,15 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"io"
 	"sync"
 	"time"
 
 	"github.com/coder/websocket"
 
+	"gonethttp/common/wire"
 	"gonethttp/internal/message"
 	"gonethttp/internal/session"
-	"gonethttp/internal/wire"
 )
 
 // connection is the rim around a session: it moves bytes, answers and time between it and the world.
@@ -38,7 +37,7 @@ type connection struct {
 }
 
 func newConnection(g *Gateway, jitter time.Duration) *connection {
-	c := &connection{gateway: g, session: session.New(&g.config.Session, jitter, g.clock())}
+	c := &connection{gateway: g, session: session.New(&g.config.Session, jitter, g.door.Clock())}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
@@ -54,9 +53,12 @@ func (c *connection) serve() {
 	c.gateway.metrics.Fold(&tally)
 	c.cancel()
 	// The next client may have this one's place before its close is through.
-	c.gateway.leave(c)
-	c.close(err)
+	c.gateway.door.Leave("", c)
+	wire.Finish(c.socket, c.conn, err, wire.Linger)
 }
+
+// Kick implements [admission.Kicker].
+func (c *connection) Kick() { c.conn.Kick() }
 
 // receive hands the session what the client sends, until it ends.
 func (c *connection) receive() error {
@@ -83,7 +85,7 @@ func (c *connection) text(reader io.Reader) error {
 	c.mu.Unlock()
 	var text []byte
 	if !started {
-		// At most wire.MessageBytesMax. A later text is refused without being read.
+		// At most messageBytesMax. A later text is refused without being read.
 		var err error
 		if text, err = io.ReadAll(reader); err != nil {
 			return err
@@ -119,8 +121,8 @@ func (c *connection) binary(reader io.Reader) error {
 // Wake implements [wire.Waker]: it does what is due, between two reads.
 func (c *connection) Wake(now time.Duration) (time.Duration, error) {
 	c.mu.Lock()
-	if until := c.gateway.drainUntil.Load(); until != 0 {
-		c.session.Drain(time.Duration(until))
+	if until := c.gateway.door.DrainUntil(); until != 0 {
+		c.session.Drain(until)
 	}
 	request, err := c.session.Wake(now, c.gateway.takeJob)
 	next := c.session.NextWake()
@@ -148,7 +150,7 @@ func (c *connection) infer(request *session.Request) {
 		c.mu.Unlock()
 		return
 	}
-	c.session.Answer(c.gateway.clock(), request, answer, failure)
+	c.session.Answer(c.gateway.door.Clock(), request, answer, failure)
 	tally := c.session.TakeTally()
 	c.mu.Unlock()
 	c.gateway.metrics.Fold(&tally)
@@ -180,26 +182,8 @@ func (c *connection) deliver() {
 		c.session.MessageSent()
 	}
 	c.writing = false
-	if c.gateway.draining() && !c.over {
+	if c.gateway.door.Draining() && !c.over {
 		// It may have been the last that was owed.
 		c.conn.Kick()
 	}
-}
-
-// close ends the socket as the reason wants it.
-func (c *connection) close(err error) {
-	code := websocket.StatusProtocolError
-	var reason *session.Close
-	switch {
-	case errors.As(err, &reason):
-		code = websocket.StatusCode(reason.Code)
-	case websocket.CloseStatus(err) != -1 || c.conn.Err() != nil:
-		// The client said so, and the library has answered; or it is gone.
-		_ = c.socket.CloseNow()
-		return
-	}
-	// What remains was found by the library, which names a violation only in words, and has said 1002 already or says
-	// nothing (an unmasked frame): then this does.
-	c.conn.Refuse()
-	_ = c.socket.Close(code, "")
 }

@@ -306,7 +306,7 @@ func statusCode(code int) websocket.StatusCode { return websocket.StatusCode(cod
 func closesWithin(s *site, limit time.Duration) bool {
 	done := make(chan struct{})
 	go func() {
-		s.sockets.Wait()
+		s.door.Wait()
 		close(done)
 	}()
 	select {

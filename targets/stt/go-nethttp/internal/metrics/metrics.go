@@ -2,11 +2,9 @@
 package metrics
 
 import (
-	"net/http"
-
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"gonethttp/common/registry"
 	"gonethttp/internal/message"
 	"gonethttp/internal/session"
 )
@@ -14,7 +12,7 @@ import (
 // Metrics are the process's counters. Sessions count for themselves and fold their counts in about once per flush, so
 // that a frame touches no shared cache line; stt_frames_total therefore lags by up to one flush interval.
 type Metrics struct {
-	registry *prometheus.Registry
+	registry.Registry
 
 	Sessions, SessionsRejected prometheus.Counter
 
@@ -26,52 +24,31 @@ type Metrics struct {
 
 // New makes the metrics; the gauges are read from the functions when they are asked for.
 func New(sessionsOpen, jobsInflight func() float64) *Metrics {
-	m := &Metrics{registry: prometheus.NewRegistry()}
-	m.Sessions = m.counter("stt_sessions_total", "Sessions opened.")
-	m.SessionsRejected = m.counter("stt_sessions_rejected_total", "Sessions refused for want of room.")
-	m.frames = m.counter("stt_frames_total", "Frames accepted.")
-	m.framesDropped = m.counter("stt_frames_dropped_total", "Frames dropped by the overflow policy.")
-	m.partials = m.counter("stt_partials_total", "Messages partial.")
-	m.gauge("stt_sessions", "Sessions open.", sessionsOpen)
-	m.gauge("stt_jobs_inflight", "Inference requests in flight.", jobsInflight)
+	m := &Metrics{Registry: registry.New()}
+	m.Sessions = m.Counter("stt_sessions_total", "Sessions opened.")
+	m.SessionsRejected = m.Counter("stt_sessions_rejected_total", "Sessions refused for want of room.")
+	m.frames = m.Counter("stt_frames_total", "Frames accepted.")
+	m.framesDropped = m.Counter("stt_frames_dropped_total", "Frames dropped by the overflow policy.")
+	m.partials = m.Counter("stt_partials_total", "Messages partial.")
+	m.Gauge("stt_sessions", "Sessions open.", sessionsOpen)
+	m.Gauge("stt_jobs_inflight", "Inference requests in flight.", jobsInflight)
 
-	errors := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "stt_errors_total", Help: "Messages error.",
-	}, []string{"stage", "kind"})
+	errors := m.Counters("stt_errors_total", "Messages error.", "stage", "kind")
 	for kind := range m.errors {
 		m.errors[kind] = errors.WithLabelValues(message.Kind(kind).Stage(), message.Kind(kind).String())
 	}
-	deferred := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "stt_ticks_deferred_total", Help: "Ticks with audio to flush that did nothing.",
-	}, []string{"reason"})
+	deferred := m.Counters("stt_ticks_deferred_total", "Ticks with audio to flush that did nothing.", "reason")
 	for reason := range m.deferred {
 		m.deferred[reason] = deferred.WithLabelValues(session.Deferral(reason).String())
 	}
-	m.registry.MustRegister(errors, deferred)
 
-	m.bufferFrames = m.histogram("stt_buffer_frames", "Frames in a batch, at its flush.",
+	m.bufferFrames = m.Histogram("stt_buffer_frames", "Frames in a batch, at its flush.",
 		1, 5, 10, 25, 40, 45, 50, 55, 60, 75, 100, 150, 200, 300, 500)
-	m.flushLateness = m.histogram("stt_flush_lateness_seconds", "Time of a flush less the scheduled time of its tick.",
+	m.flushLateness = m.Histogram("stt_flush_lateness_seconds", "Time of a flush less the scheduled time of its tick.",
 		.0005, .001, .002, .005, .01, .02, .05, .1, .25, .5, 1)
-	m.inferences = m.histogram("stt_inference_seconds", "Duration of inference requests.",
+	m.inferences = m.Histogram("stt_inference_seconds", "Duration of inference requests.",
 		.01, .025, .05, .075, .1, .125, .15, .2, .3, .5, .75, 1, 2.5, 5)
 	return m
-}
-
-func (m *Metrics) counter(name, help string) prometheus.Counter {
-	counter := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
-	m.registry.MustRegister(counter)
-	return counter
-}
-
-func (m *Metrics) gauge(name, help string, value func() float64) {
-	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
-}
-
-func (m *Metrics) histogram(name, help string, buckets ...float64) prometheus.Histogram {
-	histogram := prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
-	m.registry.MustRegister(histogram)
-	return histogram
 }
 
 // Fold adds what a session counted since it last did.
@@ -98,9 +75,4 @@ func add(counter prometheus.Counter, count uint64) {
 	if count > 0 {
 		counter.Add(float64(count))
 	}
-}
-
-// Handler answers GET /metrics.
-func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }

@@ -18,6 +18,9 @@ type Close struct {
 
 func (c *Close) Error() string { return c.why }
 
+// CloseCode implements [wire.Closing].
+func (c *Close) CloseCode() int { return c.Code }
+
 // The reasons.
 var (
 	ErrGoingAway    = &Close{1001, "the gateway shuts down"}

@@ -6,6 +6,8 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
+use super::SESSION_PATH;
+
 /// How long anything may take before a test gives up. Not a requirement on the gateway.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -37,7 +39,7 @@ pub async fn upgrade(port: u16, headers: &str) -> (String, TcpStream) {
 
 /// Asks for a session with just these headers, and sends more at once; returns the head of the answer, and the socket.
 pub async fn request(mut socket: TcpStream, headers: &str, more: &[u8]) -> (String, TcpStream) {
-    let head = format!("GET /ws/stt HTTP/1.1\r\nHost: gateway\r\n{headers}\r\n");
+    let head = format!("GET {SESSION_PATH} HTTP/1.1\r\nHost: gateway\r\n{headers}\r\n");
     socket.write_all(&[head.as_bytes(), more].concat()).await.expect("written");
     let mut answer = Vec::new();
     while !answer.ends_with(b"\r\n\r\n") {

@@ -14,6 +14,9 @@ use rust_axum::gateway::Gateway;
 use serde_json::Value;
 use tokio::net::TcpListener;
 
+/// Where sessions are opened.
+pub const SESSION_PATH: &str = "/ws/stt";
+
 /// The cases of a file of the shared vectors.
 pub fn vectors(file: &str) -> Vec<Value> {
     let path = format!("{}/../vectors/{file}", env!("CARGO_MANIFEST_DIR"));

@@ -29,6 +29,12 @@ type Options struct {
 	// Pace is the time from one read to the next; 0 reads whenever something has come.
 	Pace  time.Duration
 	Waker Waker
+	// TextBytesMax and BinaryBytesMax are the longest messages that a client may declare.
+	TextBytesMax, BinaryBytesMax uint64
+	// TooLarge is what reading ends with at a longer one.
+	TooLarge error
+	// SendBufferBytes is the size of the kernel's send buffer; 0 leaves it to the kernel.
+	SendBufferBytes int
 	// OnClosed is called once, when the socket is closed for good.
 	OnClosed func()
 }

@@ -11,19 +11,13 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
-
-	"gonethttp/internal/session"
 )
 
-// MessageBytesMax is the longest message, in bytes, that a client may declare.
-const MessageBytesMax = 64 * 1024
+// Linger is how long a closed socket is read empty.
+const Linger = time.Second
 
-const (
-	// linger is how long a closed socket is read empty.
-	linger = time.Second
-	// stalledAfter is how long a write may take before the client counts as not reading.
-	stalledAfter = 100 * time.Millisecond
-)
+// stalledAfter is how long a write may take before the client counts as not reading.
+const stalledAfter = 100 * time.Millisecond
 
 // A Waker has things to do at times. Wake is called from Read, between two reads, so that it needs no lock against what
 // the reading goroutine does and finds all that has arrived already taken in.
@@ -35,8 +29,8 @@ type Waker interface {
 // Conn is a TCP connection that
 //
 //   - lets a [Waker] work between reads, by a read deadline: one goroutine per connection both reads and keeps time;
-//   - ends the stream with [session.ErrTooLarge] before a frame header that declares too much. The library's own read
-//     limit counts the bytes that it has read, so it would wait for, and read, 64 KiB that nobody wants;
+//   - ends the stream with [Options.TooLarge] before a frame header that declares too much. The library's own read
+//     limit counts the bytes that it has read, so it would wait for, and read, what nobody wants;
 //   - after a close shuts the socket for writing only, and reads on for a while. Closing a socket that holds unread data
 //     sends a reset, and a reset makes the peer's kernel forget the close frame that it had received;
 //   - if asked to, reads at a pace instead of whenever something has come.
@@ -50,12 +44,14 @@ type Conn struct {
 	epoch time.Time
 	waker Waker
 	guard guard
+	// tooLarge is the error at a frame that the guard does not admit.
+	tooLarge error
 	// early is what came with the upgrade request, in the same segment.
 	early []byte
 	// err is what every further Read returns.
 	err error
-	// now is when the last read returned, wakeAt when the Waker is due.
-	now, wakeAt time.Duration
+	// now is when the last read returned, wakeAt when the Waker is due, heardAt when the client last sent something.
+	now, wakeAt, heardAt time.Duration
 	// behind says that the last read did not take all there was.
 	behind bool
 
@@ -71,10 +67,18 @@ func newConn(socket *net.TCPConn, early []byte, options *Options) (*Conn, error)
 		pace:     options.Pace,
 		epoch:    options.Epoch,
 		waker:    options.Waker,
+		guard:    newGuard(options.TextBytesMax, options.BinaryBytesMax),
+		tooLarge: options.TooLarge,
 		early:    early,
 		onClosed: options.OnClosed,
 	}
 	c.now = c.clock()
+	c.heardAt = c.now
+	if options.SendBufferBytes > 0 {
+		if err := socket.SetWriteBuffer(options.SendBufferBytes); err != nil {
+			return nil, err
+		}
+	}
 	if c.pace > 0 {
 		raw, err := socket.SyscallConn()
 		if err != nil {
@@ -90,7 +94,10 @@ func (c *Conn) clock() time.Duration { return time.Since(c.epoch) }
 // ReadAt is when what is being read arrived, as far as the gateway can know.
 func (c *Conn) ReadAt() time.Duration { return c.now }
 
-// Err is what ended the reading: io.EOF or the socket's error when the client is gone, a [session.Close], or nil.
+// HeardAt is when the client last sent something, be it a ping. It is for the reading goroutine, so for a [Waker].
+func (c *Conn) HeardAt() time.Duration { return c.heardAt }
+
+// Err is what ended the reading: io.EOF or the socket's error when the client is gone, the error of a [Waker], or nil.
 func (c *Conn) Err() error { return c.err }
 
 // Kick makes the Waker be called soon. Any goroutine may call it.
@@ -122,11 +129,12 @@ func (c *Conn) Read(p []byte) (int, error) {
 		admitted := c.guard.admit(p[:n])
 		switch {
 		case admitted < n:
-			c.err = session.ErrTooLarge
+			c.err = c.tooLarge
 		case err != nil:
 			c.err = err
 		}
 		if admitted > 0 {
+			c.heardAt = c.now
 			return admitted, nil
 		}
 	}
@@ -189,17 +197,20 @@ func (c *Conn) Write(p []byte) (int, error) {
 
 // Stalled says whether a write has been waiting for the client for long.
 func (c *Conn) Stalled() bool {
-	since := time.Duration(c.writingAt.Load())
+	since := c.WritingSince()
 	return since != 0 && c.clock()-since > stalledAfter
 }
 
+// WritingSince is when the present write began; 0 when there is none.
+func (c *Conn) WritingSince() time.Duration { return time.Duration(c.writingAt.Load()) }
+
 // Refuse makes all further reads fail, so that the library's close handshake does not wait for them, and bounds how
-// long its close frame may wait for a client that does not read.
-func (c *Conn) Refuse() {
+// long its close frame may wait for a client that does not read. It is for the reading goroutine.
+func (c *Conn) Refuse(patience time.Duration) {
 	if c.err == nil {
 		c.err = net.ErrClosed
 	}
-	_ = c.SetWriteDeadline(time.Now().Add(linger))
+	_ = c.SetWriteDeadline(time.Now().Add(patience))
 }
 
 // Close shuts the socket for writing at once and does the rest behind the caller's back: it reads and drops what still
@@ -215,7 +226,7 @@ func (c *Conn) Close() error {
 		defer c.onClosed()
 		defer c.TCPConn.Close()
 		if err == nil {
-			_ = c.SetReadDeadline(time.Now().Add(linger))
+			_ = c.SetReadDeadline(time.Now().Add(Linger))
 			_, _ = io.Copy(io.Discard, c.TCPConn)
 		}
 	}()

@@ -5,6 +5,8 @@ import "encoding/binary"
 // guard reads along in the bytes on their way to the WebSocket library, no further than the frame headers, and stops
 // them before a message whose declared length is over the limit. See [Conn] for why the library cannot.
 type guard struct {
+	// textMax and binaryMax are the limits, max that of the unfinished message.
+	textMax, binaryMax, max uint64
 	// header collects the first bytes of a header, up to the mask; have is how many there are.
 	header [10]byte
 	have   int
@@ -24,7 +26,13 @@ const (
 	controlBit  = 0x08
 	maskLength  = 4
 	continuedOp = 0
+	textOp      = 1
 )
+
+// newGuard has the binary limit for the rest of a message that never began; the library refuses that.
+func newGuard(textMax, binaryMax uint64) guard {
+	return guard{textMax: textMax, binaryMax: binaryMax, max: binaryMax}
+}
 
 // admit returns how many of the next bytes may pass; when they are not all, the frame behind them is too long.
 func (g *guard) admit(p []byte) int {
@@ -77,12 +85,17 @@ func (g *guard) enter() bool {
 		// Their length is checked by the library, before it reads the payload.
 		return true
 	}
-	if opcode == continuedOp {
+	switch opcode {
+	case continuedOp:
 		length += g.message
+	case textOp:
+		g.max = g.textMax
+	default:
+		g.max = g.binaryMax
 	}
 	g.message = length
 	if g.header[0]&finBit != 0 {
 		g.message = 0
 	}
-	return length <= MessageBytesMax
+	return length <= g.max
 }

@@ -7,6 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
+const bytesMax = 64 * 1024
+
 // frameHeader writes a header as a client does.
 func frameHeader(fin bool, opcode byte, length uint64, masked bool) []byte {
 	header := []byte{opcode, 0}
@@ -36,9 +38,9 @@ func TestGuardRefusesByTheHeaderAlone(t *testing.T) {
 		bad  []byte
 		pass bool
 	}{
-		"at the limit":            {frameHeader(true, 2, MessageBytesMax, true), true},
-		"one over":                {frameHeader(true, 2, MessageBytesMax+1, true), false},
-		"text":                    {frameHeader(true, 1, MessageBytesMax+1, true), false},
+		"at the limit":            {frameHeader(true, 2, bytesMax, true), true},
+		"one over":                {frameHeader(true, 2, bytesMax+1, true), false},
+		"text":                    {frameHeader(true, 1, bytesMax+1, true), false},
 		"63 bits":                 {frameHeader(true, 2, 1<<63-1, true), false},
 		"64 bits":                 {frameHeader(true, 2, 1<<64-1, true), false},
 		"unmasked":                {frameHeader(true, 2, 1<<20, false), false},
@@ -46,7 +48,7 @@ func TestGuardRefusesByTheHeaderAlone(t *testing.T) {
 		"a long reserved control": {frameHeader(true, 11, 1<<20, true), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var g guard
+			g := newGuard(bytesMax, bytesMax)
 			want := len(good)
 			if c.pass {
 				want += len(c.bad)
@@ -55,6 +57,24 @@ func TestGuardRefusesByTheHeaderAlone(t *testing.T) {
 				t.Errorf("admitted %d of %d, want %d", got, len(good)+len(c.bad), want)
 			}
 		})
+	}
+}
+
+func TestGuardHasALimitForEachKind(t *testing.T) {
+	for name, c := range map[string]struct {
+		stream []byte
+		pass   bool
+	}{
+		"text":            {frameHeader(true, 1, 101, true), false},
+		"binary":          {frameHeader(true, 2, 101, true), true},
+		"long binary":     {frameHeader(true, 2, 201, true), false},
+		"rest of a text":  {append(frameHeader(false, 1, 0, true), frameHeader(true, 0, 101, true)...), false},
+		"rest of a bytes": {append(frameHeader(false, 2, 0, true), frameHeader(true, 0, 101, true)...), true},
+	} {
+		g := newGuard(100, 200)
+		if got := g.admit(c.stream) == len(c.stream); got != c.pass {
+			t.Errorf("%s: admitted %v", name, got)
+		}
 	}
 }
 
@@ -67,12 +87,12 @@ func TestGuardCountsFragments(t *testing.T) {
 		for range rapid.IntRange(1, 12).Draw(t, "frames") {
 			opcode := rapid.SampledFrom([]byte{0, 1, 2, 9, 10}).Draw(t, "opcode")
 			fin := rapid.Bool().Draw(t, "fin")
-			length := rapid.SampledFrom([]uint64{0, 1, 125, 126, 640, 20_000, 0xFFFF, MessageBytesMax, MessageBytesMax + 1}).Draw(t, "length")
+			length := rapid.SampledFrom([]uint64{0, 1, 125, 126, 640, 20_000, 0xFFFF, bytesMax, bytesMax + 1}).Draw(t, "length")
 			if opcode&controlBit == 0 {
 				if opcode != continuedOp {
 					message = 0
 				}
-				if message += length; message > MessageBytesMax && end < 0 {
+				if message += length; message > bytesMax && end < 0 {
 					end = len(stream)
 				}
 				if fin {
@@ -85,7 +105,7 @@ func TestGuardCountsFragments(t *testing.T) {
 				stream = append(stream, 0xFF)
 			}
 		}
-		var g guard
+		g := newGuard(bytesMax, bytesMax)
 		for at := 0; at < len(stream); {
 			step := rapid.IntRange(1, 5000).Draw(t, "step")
 			if rapid.IntRange(0, 3).Draw(t, "small") == 0 {
@@ -110,7 +130,7 @@ func TestGuardCountsFragments(t *testing.T) {
 
 func BenchmarkGuard(b *testing.B) {
 	frame := append(frameHeader(true, 2, 640, true), make([]byte, 640)...)
-	var g guard
+	g := newGuard(bytesMax, bytesMax)
 	for b.Loop() {
 		g.admit(frame)
 	}

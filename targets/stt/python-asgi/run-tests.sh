@@ -1,8 +1,9 @@
 #!/bin/sh
-# run-tests.sh NAME PYTHON KIND: the tests on an interpreter, with processes or threads as workers. The last line has the numbers of pytest's report.
+# run-tests.sh NAME PYTHON KIND [FOLDER]: the tests in a folder (default: this one) on an interpreter, with processes or threads as workers. The last
+# line has the numbers of pytest's report.
 set -eu
-cd "$(dirname "$0")"
 name=$1 python=$2 kind=$3
+cd "${4:-$(dirname "$0")}"
 
 report=$(mktemp)
 trap 'rm -f "$report"' EXIT

@@ -2,7 +2,8 @@
 
 import pytest
 
-from stt_gateway.config import Config, ConfigError, InferenceUrl
+from gateway_common.variables import BaseUrl, ConfigError
+from stt_gateway.config import Config
 from stt_gateway.session.audio import OverflowPolicy
 
 
@@ -14,7 +15,7 @@ def test_defaults_are_those_of_the_contract() -> None:
     assert config.overflow_policy is OverflowPolicy.DROP_OLDEST
     assert (config.outbox_messages_max, config.start_timeout_s, config.drain_timeout_s) == (4, 10.0, 5.0)
     assert (config.auth_token, config.read_pace_s) == ("", 0.0)
-    assert config.inference_url == InferenceUrl("127.0.0.1", 9000, "/infer", "127.0.0.1:9000")
+    assert config.inference_url == BaseUrl("127.0.0.1", 9000, "/infer", "127.0.0.1:9000")
 
 
 def test_a_worker_has_a_connection_at_least() -> None:
@@ -58,9 +59,9 @@ def test_a_bad_value_is_named_in_one_line(name: str, value: str) -> None:
 @pytest.mark.parametrize(
     ("text", "url"),
     [
-        ("http://[::1]:81/base/", InferenceUrl("::1", 81, "/base/infer", "[::1]:81")),
-        ("http://inference", InferenceUrl("inference", 80, "/infer", "inference")),
+        ("http://[::1]:81/base/", BaseUrl("::1", 81, "/base/infer", "[::1]:81")),
+        ("http://inference", BaseUrl("inference", 80, "/infer", "inference")),
     ],
 )
-def test_urls(text: str, url: InferenceUrl) -> None:
+def test_urls(text: str, url: BaseUrl) -> None:
     assert Config.from_env({"INFERENCE_URL": text}).inference_url == url

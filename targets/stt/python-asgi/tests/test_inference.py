@@ -7,8 +7,8 @@ from collections.abc import Callable, Coroutine
 import pytest
 from h2.settings import SettingCodes
 
+from gateway_common.variables import BaseUrl
 from inference_server import InferenceServer, computed
-from stt_gateway.config import InferenceUrl
 from stt_gateway.inference import Client, Outcome
 from stt_gateway.session.messages import Failure, FailureKind, Inference
 from support import reference, synthetic_frame
@@ -20,7 +20,7 @@ def run(
     port: int, work: Callable[[Client], Coroutine[None, None, None]], *, connections: int = 1, timeout_s: float = 5.0
 ) -> None:
     async def main() -> None:
-        client = Client(InferenceUrl("127.0.0.1", port, "/infer", f"127.0.0.1:{port}"), connections, timeout_s, 4)
+        client = Client(BaseUrl("127.0.0.1", port, "/infer", f"127.0.0.1:{port}"), connections, timeout_s, 4)
         try:
             await asyncio.wait_for(work(client), 10)
         finally:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gateway_common.websocket import Violation
 from stt_gateway.session.audio import Span
 from stt_gateway.session.messages import (
     ErrorContext,
@@ -18,7 +19,7 @@ from stt_gateway.session.messages import (
     parse_inference,
     partial,
 )
-from stt_gateway.websocket import Reader, Violation
+from stt_gateway.websocket import AudioReader
 from support import reference, synthetic_frame, vectors
 
 
@@ -35,12 +36,13 @@ def test_a_start_nested_too_deep_is_no_start() -> None:
     assert not is_start("[" * 60_000)
 
 
-class _Strict(Reader):
+class _Strict(AudioReader):
     """Takes audio, and refuses all else as a started session does."""
 
     def __init__(self) -> None:
         self.frames = 0
-        super().__init__(self._count)
+        super().__init__()
+        self.on_audio = self._count
 
     def _count(self, payload: bytes, now: float) -> None:
         self.frames += 1

@@ -8,15 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from websockets.frames import Close, Frame, Opcode
 
-from stt_gateway.websocket import Reader, Violation, close_frame, pong_frame, text_frame
+from gateway_common.websocket import Violation, close_frame, pong_frame, text_frame
+from stt_gateway.websocket import AudioReader
 
 
-class Recorder(Reader):
+class Recorder(AudioReader):
     """Remembers what came out."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, object]] = []
-        super().__init__(lambda payload, _: self.events.append(("audio", payload)))
+        super().__init__()
+        self.on_audio = lambda payload, _: self.events.append(("audio", payload))
 
     def on_odd_size(self) -> None:
         self.events.append(("odd", None))

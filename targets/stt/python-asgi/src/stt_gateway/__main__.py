@@ -1,25 +1,18 @@
-"""`python -m stt_gateway`: the environment is read and judged before anything else is even imported."""
+"""`python -m stt_gateway`."""
 
 import sys
 
-from .config import Config, ConfigError
+from gateway_common.program import Gateway, run
+
+from .config import Config
 
 
-def main() -> int:
-    try:
-        config = Config.from_env()
-    except ConfigError as error:
-        print(error, file=sys.stderr)
-        return 2
-    # They take most of a second to import, which a bad value need not wait for.
-    from .supervisor import serve
-    from .versions import is_gil_enabled, start_line
+def make_gateway(config: Config) -> Gateway:
+    from .gateway import LIBRARIES, Service
+    from .shared import Ledger
 
-    if config.worker_kind == "threads" and is_gil_enabled():
-        print("WORKER_KIND='threads': needs free-threaded CPython with its GIL off; here it is on", file=sys.stderr)
-        return 2
-    print(start_line(config), flush=True)
-    return serve(config)
+    ledger = Ledger(config.workers)
+    return Gateway(LIBRARIES, lambda worker: Service(config, ledger.open(worker)), ledger.forget_gauges)
 
 
-sys.exit(main())
+sys.exit(run(Config.from_env, make_gateway))

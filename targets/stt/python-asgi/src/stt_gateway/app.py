@@ -1,16 +1,22 @@
 """The HTTP surface: FastAPI routes, and admission while it is still HTTP."""
 
+from typing import TYPE_CHECKING
+
 from fastapi import FastAPI, Request, Response, WebSocket
 from fastapi.responses import PlainTextResponse
 
+from gateway_common.handshake import HANDOVER
+from gateway_common.metrics import CONTENT_TYPE
+
 from .conversation import Conversation
-from .gateway import Gateway
-from .handshake import HANDOVER
-from .metrics import CONTENT_TYPE, render
+from .metrics import render
 from .shared import Gauge
 
+if TYPE_CHECKING:
+    from .gateway import Service
 
-def make_app(gateway: Gateway) -> FastAPI:
+
+def make_app(gateway: "Service") -> FastAPI:
     """The application of one worker."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
 
@@ -30,7 +36,7 @@ def make_app(gateway: Gateway) -> FastAPI:
 
     @app.websocket("/ws/stt")
     async def session(websocket: WebSocket) -> None:
-        if not gateway.is_authorized(websocket.headers.get("authorization")):
+        if not gateway.token.is_shown_by(websocket.headers.get("authorization")):
             await websocket.send_denial_response(Response(status_code=401, headers={"WWW-Authenticate": "Bearer"}))
         elif gateway.is_draining or not gateway.admit():
             await websocket.send_denial_response(Response(status_code=503, headers={"Retry-After": "1"}))

@@ -7,15 +7,16 @@ from random import random
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
-from .channel import Channel
+from gateway_common.websocket import Violation
+
+from .channel import PacedChannel
 from .inference import Outcome, Request
 from .session import Deferral, Session
 from .session.messages import FailureKind, Inference, is_start
 from .shared import BUFFER_FRAMES, DEFERRED_AT, ERRORS_AT, FLUSH_LATENESS, INFERENCE, Counter, Gauge
-from .websocket import Violation
 
 if TYPE_CHECKING:
-    from .gateway import Gateway
+    from .gateway import Service
     from .session.slot import InFlight
 
 _GOING_AWAY: Final = 1001
@@ -24,7 +25,7 @@ _GOING_AWAY: Final = 1001
 _DRAIN_LINGER_S: Final = 0.25
 
 
-class Conversation(Channel):
+class Conversation(PacedChannel):
     """One session, from its upgrade to its end. It is the `World` of its `Session`."""
 
     __slots__ = (
@@ -37,7 +38,7 @@ class Conversation(Channel):
         "_timer",
     )
 
-    def __init__(self, gateway: "Gateway", transport: asyncio.Transport) -> None:
+    def __init__(self, gateway: "Service", transport: asyncio.Transport) -> None:
         super().__init__(transport, gateway.loop, gateway.config.read_pace_s)
         self._gateway = gateway
         self._session: Session | None = None
@@ -136,7 +137,7 @@ class Conversation(Channel):
         self._timer = self._loop.call_later(self._gateway.config.drain_timeout_s, self._go_away)
         self._close_if_drained()
 
-    def writable(self) -> None:
+    def outbox_empty(self) -> None:
         self._close_if_drained()
 
     def _close_if_drained(self) -> None:
@@ -147,6 +148,7 @@ class Conversation(Channel):
         self.close(_GOING_AWAY, _DRAIN_LINGER_S)
 
     def ended(self) -> None:
+        super().ended()
         book = self._gateway.book
         self._timer.cancel()
         if self._request is not None:

@@ -1,16 +1,25 @@
 """What the sessions of one worker share."""
 
 import asyncio
-import hmac
+from collections.abc import Callable
 from typing import Any
 
+from gateway_common.auth import BearerToken
+from gateway_common.ledger import Book
+
+from .app import make_app
 from .config import Config
 from .inference import Client
 from .session import Rules
-from .shared import Book, Counter, Gauge
+from .shared import Counter, Gauge
+
+LIBRARIES = (
+    *("uvicorn", "fastapi", "starlette", "pydantic", "uvloop", "httptools", "h11"),
+    *("websockets", "h2", "hpack", "hyperframe"),
+)
 
 
-class Gateway:
+class Service:
     """One worker's part of the gateway; made inside its event loop."""
 
     def __init__(self, config: Config, book: Book) -> None:
@@ -30,11 +39,20 @@ class Gateway:
         # The server's set: it asks all in it to shut down, and waits until they are gone.
         self.connections: set[Any] = set()
         self.is_draining = False
-        self._token = f"Bearer {config.auth_token}".encode() if config.auth_token else None
+        self.token = BearerToken(config.auth_token)
+        self.app = make_app(self)
+        self.end_timeout_s = config.drain_timeout_s + 1
 
-    def is_authorized(self, authorization: str | None) -> bool:
-        """Whether the `Authorization` field has the token, if one is demanded; takes the same time wherever it differs."""
-        return self._token is None or hmac.compare_digest((authorization or "").encode(), self._token)
+    def serve_with(self, connections: set[Any]) -> None:
+        self.connections = connections
+
+    def drain(self, end: Callable[[], None]) -> None:
+        """No more connections; what is in flight is answered."""
+        self.is_draining = True
+        end()
+
+    async def close(self) -> None:
+        self.inference.close()
 
     def admit(self) -> bool:
         """Takes a place for a session, unless there is none."""

@@ -16,7 +16,8 @@ import h2.events
 import h2.exceptions
 import h2.settings
 
-from .config import InferenceUrl
+from gateway_common.variables import BaseUrl
+
 from .session.messages import Failure, FailureKind, Inference, not_strict, parse_inference
 
 Outcome = Inference | Failure
@@ -82,7 +83,7 @@ class Request:
 class Client:
     """A fixed number of connections, opened when first needed and again when lost; requests take them in turn."""
 
-    def __init__(self, url: InferenceUrl, connections: int, timeout_s: float, cpu_passes: int) -> None:
+    def __init__(self, url: BaseUrl, connections: int, timeout_s: float, cpu_passes: int) -> None:
         self._url = url
         self._timeout_s = timeout_s
         self._loop = asyncio.get_running_loop()
@@ -118,7 +119,7 @@ class Client:
 class _Connection(asyncio.Protocol):
     """One HTTP/2 connection."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, url: InferenceUrl, headers: tuple[tuple[str, str], ...]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, url: BaseUrl, headers: tuple[tuple[str, str], ...]) -> None:
         self._loop = loop
         self._headers = headers
         self._transport: asyncio.Transport | None = None
@@ -143,7 +144,7 @@ class _Connection(asyncio.Protocol):
         self.is_usable = True
         self._connecting: asyncio.Task[None] | None = loop.create_task(self._connect(url))
 
-    async def _connect(self, url: InferenceUrl) -> None:
+    async def _connect(self, url: BaseUrl) -> None:
         try:
             await self._loop.create_connection(lambda: self, url.host, url.port)
         except OSError as error:

@@ -1,10 +1,11 @@
-"""The Prometheus text format, version 0.0.4."""
+"""This gateway's metrics."""
+
+from gateway_common.ledger import Book
+from gateway_common.metrics import family, histogram_family
 
 from .session import Deferral
 from .session.messages import FailureKind
-from .shared import DEFERRED_AT, ERRORS_AT, HISTOGRAMS, Book, Counter, Gauge, Histogram
-
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+from .shared import DEFERRED_AT, ERRORS_AT, HISTOGRAMS, Counter, Gauge
 
 _GAUGES = {"stt_sessions": Gauge.SESSIONS, "stt_jobs_inflight": Gauge.JOBS}
 _COUNTERS = {
@@ -20,31 +21,13 @@ def render(book: Book) -> str:
     """All metrics, over all workers."""
     lines: list[str] = []
     for name, gauge in _GAUGES.items():
-        lines += (f"# TYPE {name} gauge", f"{name} {book.total(gauge)}")
+        lines += family(name, "gauge", [("", book.total(gauge))])
     for name, counter in _COUNTERS.items():
-        lines += (f"# TYPE {name} counter", f"{name} {book.total(counter)}")
-    lines.append("# TYPE stt_errors_total counter")
-    for kind in FailureKind:
-        lines.append(f'stt_errors_total{{stage="{kind.stage}",kind="{kind.kind}"}} {book.total(ERRORS_AT[kind])}')
-    lines.append("# TYPE stt_ticks_deferred_total counter")
-    for reason in Deferral:
-        lines.append(f'stt_ticks_deferred_total{{reason="{reason.value}"}} {book.total(DEFERRED_AT[reason])}')
+        lines += family(name, "counter", [("", book.total(counter))])
+    errors = ((f'stage="{kind.stage}",kind="{kind.kind}"', book.total(ERRORS_AT[kind])) for kind in FailureKind)
+    lines += family("stt_errors_total", "counter", errors)
+    deferrals = ((f'reason="{reason.value}"', book.total(DEFERRED_AT[reason])) for reason in Deferral)
+    lines += family("stt_ticks_deferred_total", "counter", deferrals)
     for histogram in HISTOGRAMS:
-        lines += _histogram(book, histogram)
+        lines += histogram_family(book, histogram)
     return "\n".join(lines) + "\n"
-
-
-def _histogram(book: Book, histogram: Histogram) -> list[str]:
-    name, scale = histogram.name, histogram.scale
-    lines = [f"# TYPE {name} histogram"]
-    below = 0
-    for place, bound in enumerate(histogram.bounds, histogram.buckets_at):
-        below += book.total(place)
-        lines.append(f'{name}_bucket{{le="{bound / scale:g}"}} {below}')
-    below += book.total(histogram.sum_at - 1)
-    lines += (
-        f'{name}_bucket{{le="+Inf"}} {below}',
-        f"{name}_sum {book.total(histogram.sum_at) / scale}",
-        f"{name}_count {below}",
-    )
-    return lines

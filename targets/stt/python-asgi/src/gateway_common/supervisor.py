@@ -11,8 +11,8 @@ import traceback
 from functools import partial
 from types import FrameType
 
-from .config import Config
-from .shared import Ledger
+from .program import Gateway
+from .variables import ServerConfig
 from .worker import BACKLOG, Worker, tune_gc
 
 # What workers may take beyond their drain before they are killed.
@@ -50,25 +50,24 @@ def _bind(port: int, *, is_shared: bool) -> socket.socket:
     return listener
 
 
-def serve(config: Config) -> int:
+def serve(config: ServerConfig, gateway: Gateway) -> int:
     """Runs the gateway; returns its exit code."""
     try:
         listeners = listen(config.port, config.workers)
     except OSError as error:
         print(f"port {config.port}: {error.strerror}", file=sys.stderr)
         return 1
-    ledger = Ledger(config.workers)
     tune_gc()
     if config.worker_kind == "threads":
-        return _threads(config, ledger, listeners)
+        return _threads(config, gateway, listeners)
     if config.workers == 1:
-        Worker(config, listeners[0], partial(ledger.open, 0)).run()
+        Worker(config, listeners[0], partial(gateway.make_service, 0)).run()
         return 0
-    return _Processes(config, ledger, listeners).run()
+    return _Processes(config, gateway, listeners).run()
 
 
-def _threads(config: Config, ledger: Ledger, listeners: list[socket.socket]) -> int:
-    workers = [Worker(config, listener, partial(ledger.open, number)) for number, listener in enumerate(listeners)]
+def _threads(config: ServerConfig, gateway: Gateway, listeners: list[socket.socket]) -> int:
+    workers = [Worker(config, listener, partial(gateway.make_service, number)) for number, listener in enumerate(listeners)]
     failed = threading.Event()
 
     def run(worker: Worker) -> None:
@@ -99,9 +98,9 @@ def _threads(config: Config, ledger: Ledger, listeners: list[socket.socket]) -> 
 class _Processes:
     """Forks the workers, starts those again that die, and passes the end on."""
 
-    def __init__(self, config: Config, ledger: Ledger, listeners: list[socket.socket]) -> None:
+    def __init__(self, config: ServerConfig, gateway: Gateway, listeners: list[socket.socket]) -> None:
         self._config = config
-        self._ledger = ledger
+        self._gateway = gateway
         self._listeners = listeners
         self._workers: dict[int, int] = {}
         # Its writing end is open in this process alone: workers see its end when we are killed.
@@ -140,7 +139,7 @@ class _Processes:
         for other, listener in enumerate(self._listeners):
             if other != number:
                 listener.close()
-        worker = Worker(self._config, self._listeners[number], partial(self._ledger.open, number))
+        worker = Worker(self._config, self._listeners[number], partial(self._gateway.make_service, number))
         threading.Thread(target=_end_with_parent, args=(self._lifeline, worker), daemon=True).start()
         for sent in _SIGNALS:
             signal.signal(sent, lambda _number, _frame: worker.drain())
@@ -154,7 +153,7 @@ class _Processes:
                 return
             number = self._workers.pop(pid)
             print(f"worker {number} ended ({os.waitstatus_to_exitcode(status)}), starting it again", file=sys.stderr)
-            self._ledger.forget_gauges(number)
+            self._gateway.forget_worker(number)
             time.sleep(_RESPAWN_PAUSE_S)
             self._fork(number)
 

@@ -1,17 +1,13 @@
-"""The start line: what this gateway runs on."""
+"""The start line: what a gateway runs on."""
 
 import json
 import platform
 import sys
+from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 
-from .config import Config
+from .variables import ServerConfig
 from .worker import loop_factory
-
-_LIBRARIES = (
-    *("uvicorn", "fastapi", "starlette", "pydantic", "uvloop", "httptools", "h11"),
-    *("websockets", "h2", "hpack", "hyperframe"),
-)
 
 
 def is_gil_enabled() -> bool:
@@ -20,10 +16,10 @@ def is_gil_enabled() -> bool:
     return asked is None or bool(asked())
 
 
-def start_line(config: Config) -> str:
-    """One JSON object on one line."""
+def start_line(config: ServerConfig, names: Iterable[str]) -> str:
+    """One JSON object on one line. Of the named libraries, those that are installed are told."""
     libraries = {}
-    for name in _LIBRARIES:
+    for name in names:
         try:
             libraries[name] = version(name)
         except PackageNotFoundError:
@@ -32,7 +28,7 @@ def start_line(config: Config) -> str:
         {
             "runtime": f"{platform.python_implementation()} {platform.python_version()}",
             "gil": "on" if is_gil_enabled() else "off",
-            "event_loop": loop_factory(config).__module__.partition(".")[0],
+            "event_loop": loop_factory(config.event_loop).__module__.partition(".")[0],
             "libraries": libraries,
             "workers": config.workers,
             "worker_kind": config.worker_kind,

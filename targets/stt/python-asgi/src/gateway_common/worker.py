@@ -9,23 +9,42 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Generator
+from typing import Any, Protocol
 
 import uvicorn
 
-from .app import make_app
-from .config import Config
-from .gateway import Gateway
 from .handshake import Handshake
-from .shared import Book
+from .variables import ServerConfig
 
 BACKLOG = 4096
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
 
-def loop_factory(config: Config) -> LoopFactory:
+class Service(Protocol):
+    """One worker's part of a gateway."""
+
+    @property
+    def app(self) -> Any:
+        """The ASGI application."""
+
+    @property
+    def end_timeout_s(self) -> float:
+        """How long what is in flight may take, once the server has been told to end."""
+
+    def serve_with(self, connections: set[Any]) -> None:
+        """Gets the server's set of connections: it asks all in it to shut down, and waits until they are gone."""
+
+    def drain(self, end: Callable[[], None]) -> None:
+        """The gateway is to end: calls `end` when the server may close its listener. Called once."""
+
+    async def close(self) -> None:
+        """The server has ended."""
+
+
+def loop_factory(event_loop: str) -> LoopFactory:
     """uvloop's event loops where it is installed, unless another was asked for."""
-    if config.event_loop == "asyncio" or (config.event_loop == "auto" and not _is_installed("uvloop")):
+    if event_loop == "asyncio" or (event_loop == "auto" and not _is_installed("uvloop")):
         return asyncio.new_event_loop
     import uvloop
 
@@ -37,9 +56,12 @@ def _is_installed(module: str) -> bool:
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server, with an end that this gateway decides on."""
+    """uvicorn's server, with an end that the gateway decides on."""
 
-    gateway: Gateway | None = None
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+        super().__init__(config)
+        self._service = service
+        self._is_draining = False
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
@@ -51,26 +73,29 @@ class Server(uvicorn.Server):
         yield
 
     def drain(self) -> None:
-        """Ends the server: no more connections, what is in flight is answered. Called in its loop."""
-        if self.gateway is not None:
-            self.gateway.is_draining = True
+        """Ends the server when its service lets it. Called in its loop."""
+        if not self._is_draining:
+            self._is_draining = True
+            self._service.drain(self._end)
+
+    def _end(self) -> None:
         self.should_exit = True
 
 
 class Worker:
     """Runs a server until it is told to end."""
 
-    def __init__(self, config: Config, listener: socket.socket, open_book: Callable[[], Book]) -> None:
+    def __init__(self, config: ServerConfig, listener: socket.socket, make_service: Callable[[], Service]) -> None:
         self._config = config
         self._listener = listener
-        self._open_book = open_book
+        self._make_service = make_service
         self._loop: asyncio.AbstractEventLoop | None = None
         self._server: Server | None = None
         self._is_ending = False
 
     def run(self) -> None:
         """Serves; returns when all has been drained."""
-        with asyncio.Runner(loop_factory=loop_factory(self._config)) as runner:
+        with asyncio.Runner(loop_factory=loop_factory(self._config.event_loop)) as runner:
             runner.run(self._serve())
 
     def drain(self) -> None:
@@ -82,11 +107,10 @@ class Worker:
                 self._loop.call_soon_threadsafe(self._server.drain)
 
     async def _serve(self) -> None:
-        config = self._config
-        gateway = Gateway(config, self._open_book())
+        service = self._make_service()
         server = Server(
             uvicorn.Config(
-                make_app(gateway),
+                service.app,
                 http="httptools" if _is_installed("httptools") else "h11",
                 ws=Handshake,
                 lifespan="off",
@@ -97,25 +121,25 @@ class Worker:
                 proxy_headers=False,
                 backlog=BACKLOG,
                 # Sessions see to the time-out themselves; this is for whatever else hangs.
-                timeout_graceful_shutdown=math.ceil(config.drain_timeout_s) + 1,
-            )
+                timeout_graceful_shutdown=math.ceil(service.end_timeout_s),
+            ),
+            service,
         )
-        server.gateway = gateway
-        gateway.connections = server.server_state.connections
-        self._loop, self._server = gateway.loop, server
+        service.serve_with(server.server_state.connections)
+        self._loop, self._server = asyncio.get_running_loop(), server
         if self._is_ending:
             server.drain()
         try:
             await server.serve(sockets=[self._listener])
         finally:
-            gateway.inference.close()
+            await service.close()
 
 
 def tune_gc() -> None:
     """What lives as long as the process is not looked at again, and shared pages stay shared after a fork.
 
-    A frame makes no object that the collector tracks, a flush makes some dozens that die at once by their reference
-    counts. With the default threshold of 700 the collector would run every few hundred flushes to find nothing.
+    A message makes no object that the collector tracks, or some that die at once by their reference counts. With the
+    default threshold of 700 the collector would run every few hundred of them to find nothing.
     """
     gc.collect()
     gc.freeze()

@@ -126,7 +126,8 @@ pub(crate) fn outcome(load: &VoiceLoad, seen: &Seen<'_>) -> Outcome {
     } else {
         Vec::new()
     };
-    let caveats = checks.iter().filter(|check| !check.holds).map(disagree);
+    let limited = admission_limited(&seen.report.ledger.reasons);
+    let caveats = disagree(&checks).into_iter().chain(limited);
     let unchecked = (!started).then(audio_unchecked);
     let record = VoiceRecord {
         test: load.test.name().to_owned(),
@@ -204,15 +205,34 @@ fn real(count: u64) -> f64 {
     count as f64
 }
 
-fn disagree(check: &SanityCheck) -> Caveat {
-    Caveat {
+fn disagree(checks: &[SanityCheck]) -> Option<Caveat> {
+    let broken = checks.iter().filter(|check| !check.holds).map(|check| {
+        format!(
+            "{} is {}, between {} and {} is possible",
+            check.name, check.observed, check.low, check.high
+        )
+    });
+    let broken: Vec<String> = broken.collect();
+    (!broken.is_empty()).then(|| Caveat {
         id: "providers-disagree".to_owned(),
         blocking: true,
         text: format!(
-            "the mock providers and the callers disagree: {} is {}, and it must lie between {} and {}; the gateway answers without its providers, or something else asks them",
-            check.name, check.observed, check.low, check.high
+            "the mock providers and the callers disagree: {}; the gateway answers without its providers or asks for more than it needs, or something else asks them",
+            broken.join("; ")
         ),
-    }
+    })
+}
+
+/// A gateway that was told to take no more says nothing about its speed.
+fn admission_limited(reasons: &BTreeMap<String, u64>) -> Option<Caveat> {
+    let refused = reasons.get("upgrade refused with status 429")?;
+    Some(Caveat {
+        id: "admission-limited".to_owned(),
+        blocking: true,
+        text: format!(
+            "the gateway refused {refused} upgrades with status 429, as MAX_SESSIONS_PER_ADDRESS or RATE_LIMIT_RPS told it; raise them, or leave them out"
+        ),
+    })
 }
 
 fn audio_unchecked() -> Caveat {

@@ -106,6 +106,12 @@ pub(crate) fn built_lying_broker() -> &'static Path {
     BUILT.get_or_init(|| built("broker/lying-broker"))
 }
 
+/// The lying voice gateway.
+pub(crate) fn built_lying_voice() {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| built("voice/lying-voice"));
+}
+
 /// Short phases: a window of `measured_s` that begins 1.2 s after the trial begins.
 pub(crate) fn short_phases(measured_s: u32) -> Vec<String> {
     let line = format!("--ramp 0.2 --warm-up 1 --measured {measured_s} --grace 2");
@@ -124,8 +130,16 @@ pub(crate) fn undisturbed(invocation: impl Fn() -> Plimsoll) -> Option<Ended> {
 
 /// The same for a trial so small that another one may run beside it. It takes its turns itself.
 pub(crate) fn undisturbed_beside_another(invocation: impl Fn() -> Plimsoll) -> Option<Ended> {
+    undisturbed_but_for(&[], invocation)
+}
+
+/// The same for a trial that is to have these caveats.
+pub(crate) fn undisturbed_but_for(
+    expected: &[&str],
+    invocation: impl Fn() -> Plimsoll,
+) -> Option<Ended> {
     let turn_of = |attempt| Some(turn_of_attempt(attempt));
-    or_inconclusive(attempts(ATTEMPTS, turn_of, &[], || invocation().run()))
+    or_inconclusive(attempts(ATTEMPTS, turn_of, expected, || invocation().run()))
 }
 
 /// How many attempts the machine has disturbed without one in between that it did not disturb.

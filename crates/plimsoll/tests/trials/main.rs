@@ -28,4 +28,5 @@ mod search;
 mod secrets;
 mod several_slos;
 mod tls;
+mod voice;
 mod ws;

@@ -18,7 +18,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 .PHONY: build bench test test-all test-targets calibrate release tools
 
 build: tools
-	cargo build --release --locked -p plimsoll -p plimsoll-inference
+	cargo build --release --locked -p plimsoll -p plimsoll-inference -p plimsoll-providers
 
 bench: build
 	$(PLIMSOLL) doctor || true

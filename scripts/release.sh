@@ -20,12 +20,12 @@ sysroot=$(rustc --print sysroot)
 RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=$PWD=/plimsoll --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo --remap-path-prefix=$sysroot=/rust"
 export RUSTFLAGS
 build=${CARGO_TARGET_DIR:-target}
-cargo build --profile dist --locked -p plimsoll -p plimsoll-inference
+cargo build --profile dist --locked -p plimsoll -p plimsoll-inference -p plimsoll-providers
 
 mkdir -p "$out"
 rm -rf "${out:?}/$name" "$out/$name.tar.gz"
 mkdir -p "$out/$name/bin"
-cp "$build/dist/plimsoll" "$build/dist/plimsoll-inference" "$out/$name/bin/"
+cp "$build/dist/plimsoll" "$build/dist/plimsoll-inference" "$build/dist/plimsoll-providers" "$out/$name/bin/"
 "$build/dist/plimsoll" generate man "$out/$name/share/man/man1"
 "$build/dist/plimsoll" generate completions "$out/$name/share/completions"
 cp LICENSE "$out/$name/"

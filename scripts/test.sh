@@ -36,7 +36,7 @@ if [ "$(free_mib)" -lt $needed_mib ]; then
 fi
 
 # One target of each workload whose conformance is always tested: the checker itself must run.
-always="stt/rust-axum ws/rust-tungstenite http/rust-hyper"
+always="stt/rust-axum ws/rust-tungstenite http/rust-hyper voice/rust-axum-voice"
 
 # What is tested of the targets: `WORKLOAD/NAME`, a line each.
 sh scripts/tested.sh keys >"$logs/keys"

@@ -22,7 +22,7 @@ sh scripts/release.sh "$scratch/first"
 archive=$(basename "$scratch"/first/*.tar.gz)
 holds "the checksum" sh -c "cd '$scratch/first' && sha256sum -c '$archive.sha256'"
 # The linker's part is done again; the archive must be the same to the byte.
-rm -f target/dist/plimsoll target/dist/plimsoll-inference
+rm -f target/dist/plimsoll target/dist/plimsoll-inference target/dist/plimsoll-providers
 sh scripts/release.sh "$scratch/second"
 holds "a second archive is the same" cmp "$scratch/first/$archive" "$scratch/second/$archive"
 
@@ -31,13 +31,14 @@ home=$scratch/${archive%.tar.gz}
 holds "the command starts" "$home/bin/plimsoll" --version
 
 holds "the simulator starts" "$home/bin/plimsoll-inference" --help
+holds "the mock providers start" "$home/bin/plimsoll-providers" --help
 for page in plimsoll plimsoll-find plimsoll-run plimsoll-check; do
     holds "the manual page $page" test -s "$home/share/man/man1/$page.1"
 done
 holds "completions of bash are a program" bash -n "$home/share/completions/plimsoll.bash"
 holds "completions know the flags" grep -q -- --time-budget "$home/share/completions/plimsoll.bash"
 holds "the licence" cmp LICENSE "$home/LICENSE"
-for program in plimsoll plimsoll-inference; do
+for program in plimsoll plimsoll-inference plimsoll-providers; do
     holds "no path of this checkout in $program" lacks "$(pwd)" "$home/bin/$program"
     holds "no path of the registry in $program" lacks "${CARGO_HOME:-$HOME/.cargo}/registry" "$home/bin/$program"
 done

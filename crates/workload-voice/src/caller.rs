@@ -97,6 +97,8 @@ pub(crate) struct Caller {
     turns: Turns,
     reply: ReplyStream,
     heard: Heard,
+    /// Whether the block that arrives had not come before.
+    block_is_new: bool,
     hangs_up_ns: u64,
 }
 
@@ -116,6 +118,7 @@ impl Caller {
             turns: Turns::new(plan.id),
             reply: ReplyStream::default(),
             heard: Heard::default(),
+            block_is_new: false,
             hangs_up_ns: u64::MAX,
         }
     }
@@ -248,14 +251,16 @@ impl Caller {
     }
 
     fn result(&mut self, transcript: &str, now_ns: u64, recorder: &mut Recorder<Claim>) {
-        let result = match TranscriptMark::read(transcript) {
-            Some(mark) => {
-                self.heard.finals += 1;
-                self.heard.finals_provider_ns += mark.handed_ns.saturating_sub(mark.read_ns);
-                self.turns.result(&mark, now_ns)
-            }
+        let mark = TranscriptMark::read(transcript);
+        let result = match &mark {
+            Some(mark) => self.turns.result(mark, now_ns),
             None => self.turns.unmarked_result(now_ns),
         };
+        // What came twice was handed over once.
+        if let Some(mark) = mark.filter(|_| is_new(&result)) {
+            self.heard.finals += 1;
+            self.heard.finals_provider_ns += mark.handed_ns.saturating_sub(mark.read_ns);
+        }
         match result {
             Ok(ended) => enter(ended, recorder),
             Err(wrong) => count(wrong, "result", recorder),
@@ -268,20 +273,23 @@ impl Caller {
             reply,
             turns,
             heard,
+            block_is_new,
             ..
         } = self;
         reply.received(message, |found| match found {
             Found::Begins(mark) => {
-                if mark.block == 1 {
+                let begun = turns.block_begins(&mark, now_ns);
+                *block_is_new = is_new(&begun);
+                if mark.block == 1 && *block_is_new {
                     heard.replies += 1;
                     heard.replies_provider_ns += mark.handed_ns.saturating_sub(mark.read_ns);
                 }
-                if let Err(wrong) = turns.block_begins(&mark, now_ns) {
+                if let Err(wrong) = begun {
                     count(wrong, "audio", recorder);
                 }
             }
             Found::Complete(mark) => {
-                heard.reply_blocks += 1;
+                heard.reply_blocks += u64::from(*block_is_new);
                 enter(turns.block_complete(&mark, now_ns), recorder);
             }
             Found::Damaged => {
@@ -379,6 +387,11 @@ fn enter(ended: Option<Ended>, recorder: &mut Recorder<Claim>) {
         }
     }
     recorder.claims.push(Claim::Turn(claim));
+}
+
+/// Whether something came that had not come before, even if a part before it is missing.
+fn is_new<T>(result: &Result<T, Wrong>) -> bool {
+    matches!(result, Ok(_) | Err(Wrong::Lost))
 }
 
 fn count(wrong: Wrong, what: &str, recorder: &mut Recorder<Claim>) {

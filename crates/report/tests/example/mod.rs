@@ -29,12 +29,13 @@ use plimsoll_report::IntervalHistograms;
 use plimsoll_workload_broker::Broker;
 use plimsoll_workload_http::Http;
 use plimsoll_workload_stt::Stt;
+use plimsoll_workload_voice::Voice;
 use plimsoll_workload_ws::Ws;
 
 pub(crate) use targets::ranking;
 
 /// Who tells the workloads of these examples.
-pub(crate) const TELLERS: Tellers = Tellers::new(&[&Stt, &Ws, &Http, &Broker]);
+pub(crate) const TELLERS: Tellers = Tellers::new(&[&Stt, &Ws, &Http, &Broker, &Voice]);
 
 /// The gates of a workload of speech.
 fn slo() -> Slo {

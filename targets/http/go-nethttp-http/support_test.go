@@ -82,7 +82,10 @@ func (s *target) terminate() {
 // metric reads one of the metrics.
 func (s *target) metric(name string) int {
 	s.t.Helper()
-	_, body := s.connect().get("/metrics")
+	asking := s.connect()
+	// It is one of the open connections, and must not be one of the next look's.
+	defer asking.socket.Close()
+	_, body := asking.get("/metrics")
 	found := regexp.MustCompile("(?m)^" + name + " ([0-9]+)$").FindStringSubmatch(body)
 	if found == nil {
 		s.t.Fatalf("no %s in\n%s", name, body)

@@ -70,7 +70,7 @@ pub(crate) fn inference_binary() -> &'static Path {
         let folder = folder.expect("the command lies in a folder");
         let target_folder = folder.parent().expect("of a target folder");
         let line = "build --quiet --locked --workspace --all-targets";
-        let built = Command::new(env!("CARGO"))
+        let built = cargo()
             .args(line.split(' '))
             .current_dir(root())
             .env("CARGO_TARGET_DIR", target_folder)
@@ -81,10 +81,25 @@ pub(crate) fn inference_binary() -> &'static Path {
     })
 }
 
+/// Cargo as a shell starts it. What it told this test about its package would make it build again what looks at that, and
+/// all that depends on it, such as the program that other tests run.
+fn cargo() -> Command {
+    let mut cargo = Command::new(env!("CARGO"));
+    for (name, _) in std::env::vars_os() {
+        let told = name.to_str().is_some_and(|name| {
+            name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+        });
+        if told {
+            cargo.env_remove(name);
+        }
+    }
+    cargo
+}
+
 /// A target in Rust, `WORKLOAD/NAME`, as Plimsoll builds it, brought up to date.
 pub(crate) fn built(target: &str) -> PathBuf {
     let folder = root().join("targets").join(target);
-    let built = Command::new(env!("CARGO"))
+    let built = cargo()
         .args(["build", "--quiet", "--release", "--locked"])
         .current_dir(&folder)
         .env_remove("CARGO_TARGET_DIR")

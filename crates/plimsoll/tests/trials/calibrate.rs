@@ -106,6 +106,6 @@ fn messages_of_workload_echo_have_a_cost() {
 fn an_unknown_workload_is_refused_with_those_that_are_calibrated_here() {
     let ended = Plimsoll::plain(["calibrate", "--workload", "nonsense"]).run();
     ended.expect_code(2);
-    let values = "[possible values: stt, echo, ws, http, broker]";
+    let values = "[possible values: stt, echo, ws, http, broker, voice]";
     assert!(ended.stderr.contains(values), "{}", ended.stderr);
 }

@@ -155,7 +155,7 @@ pub fn littles_law(
     let rate_times_latency = mean(residence.latency_frame_ns as f64);
     let slack =
         rate_times_latency * LITTLE_TOLERANCE + mean(residence.frames as f64 * tick_ns as f64);
-    Some(check(
+    Some(SanityCheck::of(
         LITTLES_LAW,
         (rate_times_latency - slack).max(0.0),
         rate_times_latency + slack,
@@ -246,7 +246,7 @@ pub fn metrics_within(target: &TargetCounts, possible: &Possible) -> Vec<SanityC
         .into_iter()
         .filter_map(|(name, range, observed)| {
             let (low, high) = (*range.start() as f64, *range.end() as f64);
-            Some(check(name, low, high, observed?))
+            Some(SanityCheck::of(name, low, high, observed?))
         })
         .collect()
 }
@@ -282,7 +282,7 @@ const FAREWELL_SHARE: f64 = 0.005;
 pub fn kernel_bytes(kernel: &KernelBytes, sent: u64, received: u64) -> [SanityCheck; 2] {
     let equal = |name, ours: u64, theirs: u64| {
         let farewells = ours as f64 * FAREWELL_SHARE;
-        check(
+        SanityCheck::of(
             name,
             ours as f64 - farewells,
             ours as f64 + farewells,
@@ -304,22 +304,12 @@ pub fn kernel_bytes(kernel: &KernelBytes, sent: u64, received: u64) -> [SanityCh
 )]
 pub fn back_end_bytes(request_bytes: u64, frame_bytes: u64, client: &ClientCounts) -> SanityCheck {
     let bytes = |frames: u64| (frames * frame_bytes) as f64;
-    check(
+    SanityCheck::of(
         BACK_END_BYTES,
         bytes(client.frames_answered),
         bytes(client.frames_sent),
         request_bytes as f64,
     )
-}
-
-fn check(name: &str, low: f64, high: f64, observed: f64) -> SanityCheck {
-    SanityCheck {
-        name: name.to_owned(),
-        low,
-        high,
-        observed,
-        holds: (low..=high).contains(&observed),
-    }
 }
 
 #[cfg(test)]

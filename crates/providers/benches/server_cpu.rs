@@ -11,7 +11,6 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
-use plimsoll_workload_voice::marks::CALLER_BLOCK_BYTES;
 use plimsoll_workload_voice::script::Script;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -155,14 +154,11 @@ async fn listen(address: String, vu: u32, began: Instant, until: Instant) -> Res
             break;
         }
         sleep_until(due).await;
-        let blocks = script.blocks_of(chunk).flat_map(|block| {
-            let mut bytes = script.mark(block).bytes().to_vec();
-            bytes.resize(CALLER_BLOCK_BYTES, 0x11);
-            bytes
-        });
-        session
-            .send(Message::binary(blocks.collect::<Vec<u8>>()))
-            .await?;
+        let mut audio = Vec::new();
+        for block in script.blocks_of(chunk) {
+            script.mark(block).append_block(&mut audio);
+        }
+        session.send(Message::binary(audio)).await?;
         while let Some(Some(message)) = session.next().now_or_never() {
             message?;
         }

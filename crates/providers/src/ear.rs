@@ -185,8 +185,8 @@ mod tests {
                     speech: speech.contains(&block),
                     last: block == *speech.end(),
                 };
-                let mut bytes = mark.bytes().to_vec();
-                bytes.extend_from_slice(SAMPLES.of_caller(mark.speech));
+                let mut bytes = Vec::new();
+                mark.append_block(&mut bytes);
                 bytes
             })
             .collect()

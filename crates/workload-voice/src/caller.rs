@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::load::Leaves;
 use crate::machines::Shared;
-use crate::marks::{SAMPLES, TranscriptMark};
+use crate::marks::TranscriptMark;
 use crate::reply::{Found, ReplyStream};
 use crate::script::{Script, Turn};
 use crate::turns::{self, Ended, Turns, Wrong};
@@ -104,7 +104,7 @@ pub(crate) struct Caller {
 
 impl Caller {
     pub(crate) fn new(shared: &Arc<Shared>, plan: &SessionPlan) -> Self {
-        let script = Script::new(plan.seed, plan.id, shared.chunk_blocks);
+        let script = Script::new(plan.seed, plan.id, shared.load.chunk_blocks);
         let first = script.turn(0);
         Self {
             plan: *plan,
@@ -170,9 +170,7 @@ impl Caller {
             What::Audio => {
                 let mut audio = Vec::with_capacity(self.shared.chunk_bytes());
                 for block in self.script.blocks_of(self.next_chunk) {
-                    let mark = self.script.mark(block);
-                    audio.extend_from_slice(&mark.bytes());
-                    audio.extend_from_slice(SAMPLES.of_caller(mark.speech));
+                    self.script.mark(block).append_block(&mut audio);
                 }
                 append_client_frame(out, true, Opcode::Binary, &audio, MASK);
             }
@@ -209,7 +207,7 @@ impl Caller {
 
     fn wrote_audio(&mut self, write_ns: u64, recorder: &mut Recorder<Claim>) {
         let newest = self.script.blocks_of(self.next_chunk).last().unwrap_or(0);
-        self.heard.blocks_written += u64::from(self.shared.chunk_blocks);
+        self.heard.blocks_written += u64::from(self.shared.load.chunk_blocks);
         self.next_chunk += 1;
         while self.hearing.to <= newest {
             let turn = self.hearing;

@@ -187,43 +187,44 @@ impl VoiceLoad {
         }
     }
 
-    /// When session `id` of `sessions` comes, and when it leaves: so long after it is ready, or at a time.
-    pub(crate) fn visit(
+    /// Of so many sessions, those that are there before a spike and after it.
+    fn stay(sessions: u32) -> u32 {
+        sessions / SPIKE_TIMES
+    }
+
+    /// When session `id` of `sessions` comes.
+    pub(crate) fn plan(
         &self,
         (id, sessions): (u32, u32),
         profile: &Profile,
         seed: u64,
-    ) -> (SessionPlan, Leaves) {
-        match self.test {
-            Test::Talk | Test::Faults => (session_plan(id, sessions, profile, seed), Leaves::Never),
-            Test::Calls => {
-                // The number of arrivals is known already.
-                let plan = self.arrivals(0).plan(id, sessions, profile, seed);
-                (plan, Leaves::After(self.call_ns))
+    ) -> SessionPlan {
+        let stay = Self::stay(sessions);
+        match (self.test, self.trouble(&profile.window())) {
+            // The number of arrivals is known already.
+            (Test::Calls, _) => self.arrivals(0).plan(id, sessions, profile, seed),
+            (Test::Spike, _) if id < stay => session_plan(id, stay, profile, seed),
+            (Test::Spike, Some((from_ns, _))) => {
+                let place = u64::from(id - stay) * SPIKE_OVER_NS / u64::from(sessions - stay);
+                let connect_at_ns = from_ns + place;
+                SessionPlan {
+                    connect_at_ns,
+                    first_due_ns: connect_at_ns,
+                    open_by_ns: connect_at_ns + READY_WITHIN_NS,
+                    ..session_plan(id, sessions, profile, seed)
+                }
             }
-            Test::Spike => self.spike_visit((id, sessions), profile, seed),
+            _ => session_plan(id, sessions, profile, seed),
         }
     }
 
-    fn spike_visit(
-        &self,
-        (id, sessions): (u32, u32),
-        profile: &Profile,
-        seed: u64,
-    ) -> (SessionPlan, Leaves) {
-        let before = sessions / SPIKE_TIMES;
-        if id < before {
-            return (session_plan(id, before, profile, seed), Leaves::Never);
+    /// When session `id` of `sessions` hangs up.
+    pub(crate) fn leaves(&self, (id, sessions): (u32, u32), profile: &Profile) -> Leaves {
+        match (self.test, self.trouble(&profile.window())) {
+            (Test::Calls, _) => Leaves::After(self.call_ns),
+            (Test::Spike, Some((_, to_ns))) if id >= Self::stay(sessions) => Leaves::At(to_ns),
+            _ => Leaves::Never,
         }
-        let mut plan = session_plan(id, sessions, profile, seed);
-        let Some((from_ns, to_ns)) = self.trouble(&plan.window) else {
-            return (plan, Leaves::Never);
-        };
-        let place = u64::from(id - before) * SPIKE_OVER_NS / u64::from(sessions - before);
-        plan.connect_at_ns = from_ns + place;
-        plan.first_due_ns = plan.connect_at_ns;
-        plan.open_by_ns = plan.connect_at_ns + READY_WITHIN_NS;
-        (plan, Leaves::At(to_ns))
     }
 }
 

@@ -11,16 +11,12 @@ use crate::load::{Leaves, VoiceLoad};
 use crate::marks::CALLER_BLOCK_BYTES;
 use crate::session::CallerSession;
 use crate::tally::Tally;
-use crate::wire::Providers;
 
 /// What all callers share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) endpoint: Endpoint,
-    /// Blocks that one message carries.
-    pub(crate) chunk_blocks: u32,
-    pub(crate) providers: Providers,
-    load: VoiceLoad,
+    pub(crate) load: VoiceLoad,
     /// How many sessions the trial has, for what a session's number says.
     sessions: u32,
     profile: Profile,
@@ -29,14 +25,12 @@ pub(crate) struct Shared {
 impl Shared {
     /// The bytes of a whole message of audio.
     pub(crate) fn chunk_bytes(&self) -> usize {
-        self.chunk_blocks as usize * CALLER_BLOCK_BYTES
+        self.load.chunk_blocks as usize * CALLER_BLOCK_BYTES
     }
 
     /// When session `id` hangs up.
     pub(crate) fn leaves(&self, id: u32) -> Leaves {
-        let of = (id, self.sessions);
-        // The seed moves only when it comes.
-        self.load.visit(of, &self.profile, 0).1
+        self.load.leaves((id, self.sessions), &self.profile)
     }
 }
 
@@ -58,8 +52,6 @@ impl Callers {
         Self {
             shared: Arc::new(Shared {
                 endpoint,
-                chunk_blocks: load.chunk_blocks,
-                providers: load.providers.clone(),
                 load: load.clone(),
                 sessions: load.sessions(callers, profile),
                 profile: profile.clone(),
@@ -80,7 +72,7 @@ impl SessionMachines for Callers {
     type Arrivals = NoArrivals;
 
     fn plan(&self, id: u32, sessions: u32, profile: &Profile, seed: u64) -> SessionPlan {
-        self.shared.load.visit((id, sessions), profile, seed).0
+        self.shared.load.plan((id, sessions), profile, seed)
     }
 
     fn session(&self, plan: &SessionPlan) -> Self::Session {

@@ -95,6 +95,12 @@ impl CallerMark {
         bytes
     }
 
+    /// Appends the whole block.
+    pub fn append_block(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.bytes());
+        out.extend_from_slice(SAMPLES.of_caller(self.speech));
+    }
+
     /// Reads the head of a block; `None` if no mark is there.
     #[must_use]
     pub fn read(block: &[u8]) -> Option<Self> {
@@ -146,6 +152,12 @@ impl ReplyMark {
             place.copy_from_slice(&time.to_le_bytes());
         }
         bytes
+    }
+
+    /// Appends the whole block.
+    pub fn append_block(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.bytes());
+        out.extend_from_slice(&SAMPLES.reply);
     }
 
     /// Reads the head of a block; `None` if no mark is there.

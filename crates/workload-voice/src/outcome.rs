@@ -162,12 +162,8 @@ fn accounts(heard: &Heard, providers: &BTreeMap<String, Counts>) -> Vec<SanityCh
         those.map(|(_, counts)| count(counts)).sum()
     };
     let all_ends: u64 = of("", Counts::ends);
-    let check = |name: &str, low: u64, high: u64, observed: u64| SanityCheck {
-        name: name.to_owned(),
-        low: real(low),
-        high: real(high),
-        observed: real(observed),
-        holds: (low..=high).contains(&observed),
+    let check = |name: &str, low: u64, high: u64, observed: u64| {
+        SanityCheck::of(name, real(low), real(high), real(observed))
     };
     let requests = of("", |counts| counts.requests);
     let finals = of("_stt", |counts| counts.finals);

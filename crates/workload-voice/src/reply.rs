@@ -105,8 +105,8 @@ mod tests {
                     read_ns: 5,
                     handed_ns: 6,
                 };
-                let mut bytes = mark.bytes().to_vec();
-                bytes.extend_from_slice(&SAMPLES.reply);
+                let mut bytes = Vec::new();
+                mark.append_block(&mut bytes);
                 bytes
             })
             .collect()

@@ -184,7 +184,7 @@ impl Session for CallerSession {
             },
         });
         if upgraded {
-            let config = wire::config(plan.id, &self.shared.providers);
+            let config = wire::config(plan.id, &self.shared.load.providers);
             connection.queue(Opcode::Text, config.as_bytes());
             *asked_ns = Some(now_ns);
         }

@@ -7,7 +7,7 @@ use plimsoll_protocol::server::{ClientFrames, Upgraded};
 use plimsoll_protocol::websocket::{Opcode, RawFrame};
 use serde_json::{Value, json};
 
-use crate::marks::{CALLER_BLOCK_BYTES, CallerMark, ReplyMark, SAMPLES, SpeakMark, TranscriptMark};
+use crate::marks::{CALLER_BLOCK_BYTES, CallerMark, ReplyMark, SpeakMark, TranscriptMark};
 use crate::script::BLOCKS_PER_CHAR;
 
 /// What it does wrong.
@@ -101,8 +101,8 @@ impl Toy {
     fn audio(&mut self, audio: &[u8], out: &mut Vec<u8>) {
         for block in audio.chunks(CALLER_BLOCK_BYTES) {
             if let Some(mark) = self.rest.pop() {
-                let mut block = mark.bytes().to_vec();
-                block.extend_from_slice(&SAMPLES.reply);
+                let mut block = Vec::new();
+                mark.append_block(&mut block);
                 RawFrame::server(Opcode::Binary, &block).append_to(out);
             }
             // A bare loop's audio has no marks.

@@ -4,16 +4,6 @@ use super::*;
 use crate::record::{GateResult, LoadUnit, Probe};
 use crate::sanity::MetricNames;
 
-fn check(name: &str, low: f64, high: f64, observed: f64) -> SanityCheck {
-    SanityCheck {
-        name: name.to_owned(),
-        low,
-        high,
-        observed,
-        holds: (low..=high).contains(&observed),
-    }
-}
-
 fn samples(gate: &str, samples: u64, needed: u64) -> GateSamples {
     GateSamples {
         gate: gate.to_owned(),
@@ -33,7 +23,7 @@ fn sound() -> Evidence {
         companion_queue_p99_ms: Some(0.0),
         client_steal_share: Some(0.001),
         target_steal_share: Some(0.001),
-        sanity: vec![check("metrics_frames", 1.0, 3.0, 2.0)],
+        sanity: vec![SanityCheck::of("metrics_frames", 1.0, 3.0, 2.0)],
         samples: vec![samples("newest_p95_ms", 5_000, 200)],
         ..Evidence::default()
     }
@@ -95,10 +85,10 @@ fn one_of_each() -> Vec<Doubt> {
         machine_bound: vec!["open files".to_owned()],
         shared_cores: true,
         sanity: vec![
-            check("metrics_frames", 90.0, 100.0, 110.0),
-            check("kernel_bytes_sent", 10.0, 10.0, 9.0),
-            check("back_end_bytes", 640.0, 1280.0, 0.0),
-            check("back_end_bytes", 640.0, 1280.0, 2000.0),
+            SanityCheck::of("metrics_frames", 90.0, 100.0, 110.0),
+            SanityCheck::of("kernel_bytes_sent", 10.0, 10.0, 9.0),
+            SanityCheck::of("back_end_bytes", 640.0, 1280.0, 0.0),
+            SanityCheck::of("back_end_bytes", 640.0, 1280.0, 2000.0),
         ],
         read_and_processed: Some((1_000, 999)),
         opaque_format: Some("msgpack".to_owned()),
@@ -111,7 +101,7 @@ fn one_of_each() -> Vec<Doubt> {
     };
     let mut found = doubts(&evidence, &Limits::for_gate(Some(200.0)));
     let account_wrong = Evidence {
-        sanity: vec![check("littles_law", 98.0, 102.0, 90.0)],
+        sanity: vec![SanityCheck::of("littles_law", 98.0, 102.0, 90.0)],
         ..sound()
     };
     found.extend(doubts(&account_wrong, &Limits::for_gate(Some(200.0))));
@@ -241,8 +231,8 @@ fn a_starved_client_explains_why_littles_law_does_not_hold() {
     let starved = Evidence {
         client_wait_share: Some(0.3),
         sanity: vec![
-            check("littles_law", 98.0, 102.0, 90.0),
-            check("metrics_frames", 90.0, 100.0, 110.0),
+            SanityCheck::of("littles_law", 98.0, 102.0, 90.0),
+            SanityCheck::of("metrics_frames", 90.0, 100.0, 110.0),
         ],
         ..sound()
     };

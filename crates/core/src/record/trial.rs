@@ -197,6 +197,20 @@ pub struct SanityCheck {
     pub holds: bool,
 }
 
+impl SanityCheck {
+    /// A value that must lie between these, both included.
+    #[must_use]
+    pub fn of(name: &str, low: f64, high: f64, observed: f64) -> Self {
+        Self {
+            name: name.to_owned(),
+            low,
+            high,
+            observed,
+            holds: (low..=high).contains(&observed),
+        }
+    }
+}
+
 /// How latency and memory changed over the measured window.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Drift {

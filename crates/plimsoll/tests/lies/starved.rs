@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::document::{self, Row};
-use crate::support::burners::Burners;
+use crate::support::burners::{Burners, FOLLOWING, expect_invalid_by};
 use crate::support::{
     Ended, Plimsoll, Trial, attempts, conclusive, or_inconclusive, shared_turn, turn,
 };
@@ -20,9 +20,6 @@ const CLIENTS: &[&str] = &[
     "inference-saturated",
     "inference-queued",
 ];
-
-/// Caveats that follow from those: fewer answers than expected, and accounts that a late client kept.
-const FOLLOWING: &[&str] = &["too-few-samples", "littles-law"];
 
 const PHASES: &str = "--ramp 0.2 --warm-up 1 --measured 4 --grace 2";
 
@@ -108,7 +105,7 @@ fn a_client_with_a_burner_on_its_core() {
     if !a_core_for_each() {
         return;
     }
-    let expected: Vec<&str> = CLIENTS.iter().chain(FOLLOWING).copied().collect();
+    let expected: Vec<&str> = CLIENTS.iter().chain(&FOLLOWING).copied().collect();
     let ended = conclusive!(burned_only(&expected, || burned(
         400,
         3,
@@ -157,7 +154,7 @@ fn a_client_with_half_a_core() {
         return;
     };
     let line = format!("run lying-server --sessions {OVERLOAD} {PHASES}");
-    let expected: Vec<&str> = CLIENTS.iter().chain(FOLLOWING).copied().collect();
+    let expected: Vec<&str> = CLIENTS.iter().chain(&FOLLOWING).copied().collect();
     let ended = conclusive!(burned_only(&expected, || group.call(&line).run()));
     expect_invalid_by_the_client(&ended);
     document::write("a_client_with_half_a_core", &caveats_of(&ended.trial()));
@@ -252,19 +249,8 @@ fn descriptors_that_run_out_in_the_trial() {
 /// The verdict is `invalid`, and every reason is the client's.
 #[track_caller]
 fn expect_invalid_by_the_client(ended: &Ended) {
-    ended.expect_code(3);
-    let trial = ended.trial();
-    assert_eq!(trial.verdict(), "invalid");
-    let blocking = trial.blocking_caveats();
-    let clients = |id: &String| CLIENTS.contains(&id.as_str());
-    assert!(blocking.iter().any(clients), "{blocking:?}");
-    // Beside those, only what follows from them: fewer answers than expected, and accounts that a late client kept.
-    let others = blocking
-        .iter()
-        .find(|id| !clients(id) && !FOLLOWING.contains(&id.as_str()));
-    assert_eq!(others, None, "{blocking:?}");
-    assert_eq!(trial.ledger("sessions_died"), 0);
-    ended.expect_nothing_left_running();
+    expect_invalid_by(ended, CLIENTS);
+    assert_eq!(ended.trial().ledger("sessions_died"), 0);
 }
 
 fn caveats_of(trial: &Trial) -> String {

@@ -6,7 +6,7 @@ use plimsoll_testing::skipped;
 
 use super::{Ended, Plimsoll, attempts, or_inconclusive, turn};
 
-/// Caveats that say that the client was the limit, and those that follow from it.
+/// Caveats that say that the client was the limit.
 const CLIENTS: [&str; 5] = [
     "send-lag",
     "client-busy",
@@ -14,7 +14,8 @@ const CLIENTS: [&str; 5] = [
     "achieved-load",
     "reader-behind",
 ];
-const FOLLOWING: [&str; 2] = ["too-few-samples", "littles-law"];
+/// Fewer answers than expected, and accounts that a late client kept.
+pub(crate) const FOLLOWING: [&str; 2] = ["too-few-samples", "littles-law"];
 
 /// Checks that a client without CPU makes a trial `invalid` and never a failure of its honest target. The target has its
 /// own core; three loops leave the client a tenth of the other, and it needs more. `invocation` makes a trial on cores
@@ -35,16 +36,24 @@ pub(crate) fn expect_starved_client(invocation: impl Fn() -> Plimsoll) -> Option
     };
     let expected: Vec<&str> = CLIENTS.iter().chain(&FOLLOWING).copied().collect();
     let ended = or_inconclusive(attempts(3, |_| None, &expected, burned))?;
+    expect_invalid_by(&ended, &CLIENTS);
+    Some(ended)
+}
+
+/// The verdict is `invalid`, by one of these caveats at least. Beside them are only those that follow.
+#[track_caller]
+pub(crate) fn expect_invalid_by(ended: &Ended, clients: &[&str]) {
     ended.expect_code(3);
     let trial = ended.trial();
     assert_eq!(trial.verdict(), "invalid");
     let blocking = trial.blocking_caveats();
-    let clients = |id: &String| CLIENTS.contains(&id.as_str());
-    assert!(blocking.iter().any(clients), "{blocking:?}");
-    let others = blocking.iter().find(|id| !expected.contains(&id.as_str()));
+    let is_one = |id: &String| clients.contains(&id.as_str());
+    assert!(blocking.iter().any(is_one), "{blocking:?}");
+    let others = blocking
+        .iter()
+        .find(|id| !is_one(id) && !FOLLOWING.contains(&id.as_str()));
     assert_eq!(others, None, "{blocking:?}");
     ended.expect_nothing_left_running();
-    Some(ended)
 }
 
 /// Busy loops; they end when this value is dropped.

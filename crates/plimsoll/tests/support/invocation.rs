@@ -113,6 +113,16 @@ impl Plimsoll {
         self
     }
 
+    /// Tells a lying target what to do: `NAME VARIABLE=VALUE …`, with the name in this variable.
+    pub(crate) fn lying(self, variable: &str, lie: &str) -> Self {
+        let mut words = lie.split_whitespace();
+        let call = self.env(variable, words.next().expect("a name"));
+        words.fold(call, |call, word| {
+            let (name, value) = word.split_once('=').expect("VARIABLE=VALUE");
+            call.env(name, value)
+        })
+    }
+
     pub(crate) fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
         self.command.arg(argument);
         self

@@ -64,6 +64,14 @@ command = ["sh", "-c", {line:?}]
     )
 }
 
+/// Writes an SLO for all tests of this process, and returns the path of its file. Its name is that of the file.
+pub(crate) fn slo_file(name: &str, gates: &str) -> String {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let name = format!("{name}-{}.toml", std::process::id());
+    let file = file(&folder, &name, gates);
+    file.to_str().expect("UTF-8").to_owned()
+}
+
 /// Writes a file in `folder` and returns its path.
 pub(crate) fn file(folder: &Path, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
     let path = folder.join(name);

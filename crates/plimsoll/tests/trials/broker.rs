@@ -3,12 +3,11 @@
 
 mod crash;
 
-use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use crate::support::burners::expect_starved_client;
 use crate::support::conclusive;
-use crate::support::manifests::file;
+use crate::support::manifests::slo_file;
 use crate::support::records::{self, Trial};
 use crate::support::{Ended, Plimsoll, built_lying_broker, undisturbed_beside_another};
 
@@ -33,12 +32,7 @@ const DUE: u64 = RATE * 3;
 /// A file with [`GATES`].
 fn gates() -> &'static str {
     static WRITTEN: OnceLock<String> = OnceLock::new();
-    WRITTEN.get_or_init(|| {
-        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-        let name = format!("roomy-broker-{}.toml", std::process::id());
-        let file = file(&folder, &name, GATES);
-        file.to_str().expect("UTF-8").to_owned()
-    })
+    WRITTEN.get_or_init(|| slo_file("roomy-broker", GATES))
 }
 
 /// A trial of the lying broker with this fault, `NAME VARIABLE=VALUE …`, at the usual load.
@@ -62,13 +56,7 @@ fn lying_at(rate: u64, fault: &str, line: &str) -> Option<Ended> {
         let line = format!(
             "run lying-broker --workload broker --level ephemeral {slo} --sessions {rate} {PHASES} {line}"
         );
-        let mut words = fault.split_whitespace();
-        let call = Plimsoll::measuring(line.split_whitespace());
-        let call = call.env("FAULT", words.next().expect("the name of a fault"));
-        words.fold(call, |call, word| {
-            let (name, value) = word.split_once('=').expect("VARIABLE=VALUE");
-            call.env(name, value)
-        })
+        Plimsoll::measuring(line.split_whitespace()).lying("FAULT", fault)
     })
 }
 

@@ -17,11 +17,10 @@ mod pacing;
 mod repeats;
 mod unlike;
 
-use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use crate::support::http_server::built_lying_http;
-use crate::support::manifests::file;
+use crate::support::manifests::slo_file;
 use crate::support::records::{self, Trial};
 use crate::support::{Ended, Plimsoll, undisturbed_beside_another};
 
@@ -48,12 +47,7 @@ const DUE: u64 = RATE * MEASURED_S;
 /// A file with [`GATES`].
 fn gates() -> &'static str {
     static WRITTEN: OnceLock<String> = OnceLock::new();
-    WRITTEN.get_or_init(|| {
-        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-        let name = format!("roomy-http-{}.toml", std::process::id());
-        let file = file(&folder, &name, GATES);
-        file.to_str().expect("UTF-8").to_owned()
-    })
+    WRITTEN.get_or_init(|| slo_file("roomy-http", GATES))
 }
 
 /// `plimsoll VERB …` of this workload, with roomy gates.
@@ -74,12 +68,7 @@ fn lying(fault: &str, line: &str) -> Option<Ended> {
 }
 
 fn with_fault(call: Plimsoll, fault: &str) -> Plimsoll {
-    let mut words = fault.split_whitespace();
-    let call = call.env("FAULT", words.next().expect("the name of a fault"));
-    words.fold(call, |call, word| {
-        let (name, value) = word.split_once('=').expect("VARIABLE=VALUE");
-        call.env(name, value)
-    })
+    call.lying("FAULT", fault)
 }
 
 /// How many measured requests had this outcome.

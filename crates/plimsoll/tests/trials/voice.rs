@@ -2,11 +2,10 @@
 //! `targets/voice/lying-voice`, which is honest unless `LIE` names a lie. What needs no socket is in the tests of
 //! `workload-voice`.
 
-use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use crate::support::conclusive;
-use crate::support::manifests::file;
+use crate::support::manifests::slo_file;
 use crate::support::records::{self, Trial};
 use crate::support::{Ended, Plimsoll, built_lying_voice, undisturbed_but_for};
 
@@ -30,12 +29,7 @@ const PHASES: &str = "--sessions 12 --ramp 0.5 --warm-up 1.5 --measured 8 --grac
 /// A file with [`GATES`].
 fn gates() -> &'static str {
     static WRITTEN: OnceLock<String> = OnceLock::new();
-    WRITTEN.get_or_init(|| {
-        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-        let name = format!("voice-counts-{}.toml", std::process::id());
-        let file = file(&folder, &name, GATES);
-        file.to_str().expect("UTF-8").to_owned()
-    })
+    WRITTEN.get_or_init(|| slo_file("voice-counts", GATES))
 }
 
 /// A trial of the lying gateway with this lie, `NAME VARIABLE=VALUE …`.
@@ -49,13 +43,7 @@ fn lying_but_for(expected: &[&str], lie: &str) -> Option<Ended> {
     undisturbed_but_for(expected, || {
         let slo = gates();
         let line = format!("run lying-voice --workload voice --slo {slo} {PHASES}");
-        let call = Plimsoll::measuring(line.split_whitespace());
-        let mut words = lie.split_whitespace();
-        let call = call.env("LIE", words.next().expect("the name of a lie"));
-        words.fold(call, |call, word| {
-            let (name, value) = word.split_once('=').expect("VARIABLE=VALUE");
-            call.env(name, value)
-        })
+        Plimsoll::measuring(line.split_whitespace()).lying("LIE", lie)
     })
 }
 

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use plimsoll_workload_voice::marks::{BLOCK_MS, REPLY_BLOCK_BYTES, ReplyMark, SAMPLES};
+use plimsoll_workload_voice::marks::{BLOCK_MS, REPLY_BLOCK_BYTES, ReplyMark};
 use tokio::time::Instant;
 
 use super::Shared;
@@ -80,8 +80,7 @@ impl Reply<'_> {
         for block in from..=to {
             self.mark.block = block;
             self.mark.handed_ns = handed_ns;
-            out.extend_from_slice(&self.mark.bytes());
-            out.extend_from_slice(&SAMPLES.reply);
+            self.mark.append_block(out);
             book.stats
                 .late(now.saturating_duration_since(self.due(block).max(self.free_at)));
         }

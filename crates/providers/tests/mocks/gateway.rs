@@ -8,9 +8,7 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use plimsoll_providers::config::Config;
 use plimsoll_providers::profile::{Profile, Provider};
 use plimsoll_providers::server::Mocks;
-use plimsoll_workload_voice::marks::{
-    CALLER_BLOCK_BYTES, CallerMark, REPLY_BLOCK_BYTES, ReplyMark, TranscriptMark,
-};
+use plimsoll_workload_voice::marks::{CallerMark, REPLY_BLOCK_BYTES, ReplyMark, TranscriptMark};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -215,6 +213,23 @@ pub(crate) async fn speak(address: SocketAddr, provider: Provider, text: &str) -
     ask(address, "POST", path, &body).await
 }
 
+/// Asks for a reply of caller 1 to this turn. Its first block takes as long as expected, by its mark.
+pub(crate) async fn expect_first_block(
+    address: SocketAddr,
+    provider: Provider,
+    turn: u32,
+    expected: Duration,
+) {
+    let first = speak(address, provider, &format!("#1.{turn} a"))
+        .await
+        .marks()[0];
+    let took = Duration::from_nanos(first.handed_ns - first.read_ns);
+    assert!(
+        took >= expected && took < expected + Duration::from_millis(60),
+        "{took:?} of {expected:?}"
+    );
+}
+
 pub(crate) async fn put_faults(address: SocketAddr, faults: Value) {
     let answer = ask(address, "PUT", "/faults", &faults.to_string()).await;
     assert_eq!(answer.status, 200, "{answer:?}");
@@ -328,8 +343,8 @@ pub(crate) fn audio(blocks: impl IntoIterator<Item = u32>, speech: u32) -> Vec<u
             speech: block >= speech,
             last: Some(block) == to && block >= speech,
         };
-        let mut bytes = mark.bytes().to_vec();
-        bytes.resize(CALLER_BLOCK_BYTES, 1);
+        let mut bytes = Vec::new();
+        mark.append_block(&mut bytes);
         bytes
     });
     bytes.collect()

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_providers::config::Config;
 use plimsoll_providers::profile::{Of, Profile, Provider, What};
-use plimsoll_workload_voice::marks::{REPLY_BLOCK_BYTES, SpeakMark};
+use plimsoll_workload_voice::marks::{REPLY_BLOCK_BYTES, ReplyMark, SpeakMark};
 
 use crate::gateway::{Connection, ask, at_once, paced, speak, speech, until, with_mocks};
 
@@ -133,23 +133,19 @@ fn a_reply_comes_as_fast_as_it_is_played() {
         let answer = speak(address, Provider::DeepgramTts, "#1.1 abcde").await;
         let marks = answer.marks();
         assert_eq!(marks.len(), 30);
-        let first_ns = marks[0].handed_ns;
-        for mark in &marks {
-            let due = Duration::from_millis(20) * (mark.block - 1);
-            let handed = Duration::from_nanos(mark.handed_ns - first_ns);
-            // The first one may be late by a tick.
-            assert!(
-                handed + Duration::from_millis(5) >= due,
-                "block {}: {handed:?}",
-                mark.block
-            );
-            assert!(
-                handed < due + Duration::from_millis(60),
-                "block {}: {handed:?}",
-                mark.block
-            );
-        }
+        // The first one may be late by a tick.
+        expect_paced(&marks, Duration::from_millis(5));
     });
+}
+
+/// Blocks come 20 ms after one another, none of them earlier than that by more than `early`, or later by 60 ms.
+fn expect_paced(marks: &[ReplyMark], early: Duration) {
+    for mark in marks {
+        let due = Duration::from_millis(20) * (mark.block - 1);
+        let handed = Duration::from_nanos(mark.handed_ns - marks[0].handed_ns);
+        let in_time = handed + early >= due && handed < due + Duration::from_millis(60);
+        assert!(in_time, "block {}: {handed:?}", mark.block);
+    }
 }
 
 /// Half as many chunks, and no block is more than 20 ms early.
@@ -164,20 +160,7 @@ fn a_chunk_may_have_two_blocks() {
             .await
             .marks();
         let mut handed: Vec<u64> = marks.iter().map(|mark| mark.handed_ns).collect();
-        for mark in &marks {
-            let due = Duration::from_millis(20) * (mark.block - 1);
-            let at = Duration::from_nanos(mark.handed_ns - marks[0].handed_ns);
-            assert!(
-                at + Duration::from_millis(25) >= due,
-                "block {}: {at:?}",
-                mark.block
-            );
-            assert!(
-                at < due + Duration::from_millis(60),
-                "block {}: {at:?}",
-                mark.block
-            );
-        }
+        expect_paced(&marks, Duration::from_millis(25));
         handed.dedup();
         assert!(
             (10..=15).contains(&handed.len()),

@@ -63,17 +63,10 @@ pub(crate) fn soak() -> Trial {
 }
 
 fn sanity() -> Vec<SanityCheck> {
-    let check = |name: &str, (low, high): (f64, f64), observed: f64| SanityCheck {
-        name: name.to_owned(),
-        low,
-        high,
-        observed,
-        holds: (low..=high).contains(&observed),
-    };
     vec![
-        check("littles_law", (776.0, 824.0), 801.2),
-        check("metrics_frames", (399_000.0, 401_000.0), 400_000.0),
-        check("kernel_bytes_sent", (5.1e8, 5.3e8), 4.9e8),
+        SanityCheck::of("littles_law", 776.0, 824.0, 801.2),
+        SanityCheck::of("metrics_frames", 399_000.0, 401_000.0, 400_000.0),
+        SanityCheck::of("kernel_bytes_sent", 5.1e8, 5.3e8, 4.9e8),
     ]
 }
 

@@ -1,6 +1,7 @@
 //! Test `replay`: the broker crashes in the middle of the window, and is started again on the same data.
 
 use super::*;
+use crate::support::manifests::file;
 
 /// A trial over a crash, at this level.
 fn replay(fault: &str, level: &str, line: &str) -> Option<Ended> {

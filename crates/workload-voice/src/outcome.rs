@@ -27,8 +27,6 @@ pub struct VoiceRecord {
     /// All measured turns.
     #[serde(flatten)]
     pub tally: Tally,
-    /// Turns per second that were complete, right and quick; `None` if the trial was cut short.
-    pub goodput_per_s: Option<f64>,
     /// What each mock provider counted over the whole trial; empty if none was asked, or if they did not answer.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub providers: BTreeMap<String, Counts>,
@@ -129,10 +127,10 @@ pub(crate) fn outcome(load: &VoiceLoad, seen: &Seen<'_>) -> Outcome {
     let limited = admission_limited(&seen.report.ledger.reasons);
     let caveats = disagree(&checks).into_iter().chain(limited);
     let unchecked = (!started).then(audio_unchecked);
+    let goodput = (!seen.report.interrupted).then(|| tally.goodput(&seen.window));
     let record = VoiceRecord {
         test: load.test.name().to_owned(),
         fault: load.fault.clone(),
-        goodput_per_s: (!seen.report.interrupted).then(|| seen.window.per_second(tally.good)),
         tally,
         providers,
     };
@@ -140,6 +138,7 @@ pub(crate) fn outcome(load: &VoiceLoad, seen: &Seen<'_>) -> Outcome {
         sections: Sections::of(SECTION, &record),
         caveats: caveats.chain(unchecked).collect(),
         metrics: blocks(&record.providers),
+        goodput,
         checks,
         ..Outcome::default()
     }

@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_core::profile::NS_PER_MS;
+use plimsoll_core::profile::{NS_PER_MS, Window};
+use plimsoll_core::record::Goodput;
 use plimsoll_core::slo::{OwnMetric, Percentile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -166,6 +167,17 @@ pub(crate) fn metric(name: &str) -> Option<OwnMetric> {
 }
 
 impl Tally {
+    /// How much was done, right and in time.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "turns of a trial")]
+    pub fn goodput(&self, window: &Window) -> Goodput {
+        Goodput {
+            due_per_s: window.per_second(self.turns),
+            good_per_s: window.per_second(self.good),
+            failed_share: (self.turns - self.complete) as f64 / self.turns.max(1) as f64,
+        }
+    }
+
     /// Of what the sessions claim. `trouble_end_ns` is the end of a spike or an outage.
     #[must_use]
     pub fn of(claims: &[Claim], trouble_end_ns: Option<u64>) -> Self {

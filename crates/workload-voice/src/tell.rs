@@ -35,11 +35,11 @@ impl Tell for Voice {
     }
 
     fn trial(&self, trial: &Trial) -> Option<Section> {
-        record(trial).map(|voice| section(&voice))
+        record(trial).map(|voice| section(trial, &voice))
     }
 
     fn in_lines(&self, trial: &Trial) -> Vec<Fact> {
-        record(trial).map_or_else(Vec::new, |voice| in_lines(&voice))
+        record(trial).map_or_else(Vec::new, |voice| in_lines(trial, &voice))
     }
 
     fn companions(&self, trial: &Trial) -> Option<Section> {
@@ -62,7 +62,7 @@ impl Tell for Voice {
     }
 
     fn properties(&self, trial: &Trial) -> Vec<(&'static str, String)> {
-        let told = record(trial).map(|voice| [("goodput", turns_in_a_line(&voice))]);
+        let told = record(trial).map(|voice| [("goodput", turns_in_a_line(trial, &voice))]);
         told.into_iter().flatten().collect()
     }
 
@@ -90,9 +90,13 @@ fn record(trial: &Trial) -> Option<VoiceRecord> {
     trial.sections.get(SECTION)
 }
 
-fn section(voice: &VoiceRecord) -> Section {
+fn good_per_s(trial: &Trial) -> Option<f64> {
+    trial.goodput.map(|goodput| goodput.good_per_s)
+}
+
+fn section(trial: &Trial, voice: &VoiceRecord) -> Section {
     let mut blocks = Blocks::default();
-    blocks.push(Table::of_facts("Turns", turns(voice)).hooked("turns"));
+    blocks.push(Table::of_facts("Turns", turns(trial, voice)).hooked("turns"));
     blocks.note(TURNS);
     let legs = Table::new("Latency and overhead in ms", LEG_COLUMNS).hooked("legs");
     blocks.push(legs.with_rows(legs_of(voice)));
@@ -100,14 +104,14 @@ fn section(voice: &VoiceRecord) -> Section {
     Section::new("turns", "Turns", blocks)
 }
 
-fn turns(voice: &VoiceRecord) -> Vec<(String, String)> {
+fn turns(trial: &Trial, voice: &VoiceRecord) -> Vec<(String, String)> {
     let tally = &voice.tally;
     let of_all = |part: u64| format!("{} ({})", count(part), near_whole(share(part, tally.turns)));
     let mut facts = vec![
         ("due", count(tally.turns)),
         ("complete", of_all(tally.complete)),
         ("good", of_all(tally.good)),
-        ("good per second", maybe(voice.goodput_per_s, number)),
+        ("good per second", maybe(good_per_s(trial), number)),
         ("with a gap in the reply", of_all(tally.with_gap)),
         ("interrupted by the caller", of_all(tally.interrupted)),
     ];
@@ -165,9 +169,9 @@ fn legs_of(voice: &VoiceRecord) -> Vec<[String; 8]> {
     legs.chain(others).collect()
 }
 
-fn turns_in_a_line(voice: &VoiceRecord) -> String {
+fn turns_in_a_line(trial: &Trial, voice: &VoiceRecord) -> String {
     let tally = &voice.tally;
-    let per_second = maybe(voice.goodput_per_s, number);
+    let per_second = maybe(good_per_s(trial), number);
     format!(
         "{} due, {} complete, {} good ({per_second} per second), {} with a gap, {} interrupted",
         count(tally.turns),
@@ -178,7 +182,7 @@ fn turns_in_a_line(voice: &VoiceRecord) -> String {
     )
 }
 
-fn in_lines(voice: &VoiceRecord) -> Vec<Fact> {
+fn in_lines(trial: &Trial, voice: &VoiceRecord) -> Vec<Fact> {
     let overhead = |of: &Durations| {
         let quantiles = [of.p50_ms, of.p95_ms, of.p99_ms];
         quantiles.map(|value| maybe(value, ms_digits)).join("/")
@@ -190,7 +194,7 @@ fn in_lines(voice: &VoiceRecord) -> Vec<Fact> {
         overhead(&tally.first_audio.overhead)
     );
     let mut facts = vec![
-        Fact::new("goodput", turns_in_a_line(voice)),
+        Fact::new("goodput", turns_in_a_line(trial, voice)),
         Fact::new("overhead", legs),
     ];
     if voice.fault.is_some() || tally.recovery_s.is_some() {
@@ -292,7 +296,7 @@ fn columns<'a>() -> Vec<Cells<Row<'a>>> {
         }),
         Cells::new("verdict", true, |row| verdict(row.trial)),
         Cells::new(">goodput /s", true, |row| {
-            maybe(row.voice.goodput_per_s, number)
+            maybe(good_per_s(row.trial), number)
         }),
         Cells::new(">failed", true, |row| {
             let tally = &row.voice.tally;

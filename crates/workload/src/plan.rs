@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use plimsoll_core::caveat::Caveat;
 use plimsoll_core::profile::{Profile, Window};
-use plimsoll_core::record::{LoadUnit, SanityCheck, Sections, Storage};
+use plimsoll_core::record::{Goodput, LoadUnit, SanityCheck, Sections, Storage};
 use plimsoll_core::session::Endpoint;
 use plimsoll_core::slo::Slo;
 use plimsoll_engine::{Options, Report};
@@ -370,6 +370,8 @@ pub struct Outcome {
     pub caveats: Vec<Caveat>,
     /// Further values of the workload's own metrics, which its sessions could not know.
     pub metrics: BTreeMap<String, f64>,
+    /// How much was done, right and in time; `None` if the workload does not say when that is so.
+    pub goodput: Option<Goodput>,
     /// Accounts that only this workload compares, for the record. One that does not hold needs a caveat.
     pub checks: Vec<SanityCheck>,
 }

@@ -53,6 +53,7 @@ fn failed() -> Trial {
         sections: crate::record::Sections::default(),
         drift: None,
         further_slos: Vec::new(),
+        goodput: None,
     }
 }
 

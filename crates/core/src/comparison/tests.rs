@@ -207,6 +207,7 @@ fn trial() -> Trial {
         sections: crate::record::Sections::default(),
         drift: None,
         further_slos: Vec::new(),
+        goodput: None,
     }
 }
 

@@ -177,6 +177,7 @@ fn trial(verdict: Verdict, cost: Option<f64>) -> Trial {
         sections: crate::record::Sections::default(),
         drift: None,
         further_slos: Vec::new(),
+        goodput: None,
     }
 }
 

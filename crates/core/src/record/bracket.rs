@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::build::Build;
 use super::load_unit::LoadUnit;
-use super::trial::{Target, Trial, Verdict};
+use super::trial::{Goodput, Target, Trial, Verdict};
 use crate::profile::Length;
 
 /// The load line of one target.
@@ -187,6 +187,9 @@ pub struct TrialSummary {
     /// gates were all on the 95th.
     #[serde(default)]
     pub tail: Option<Tail>,
+    /// How much of what was due was done, right and in time; `null` if the workload does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goodput: Option<Goodput>,
     /// CPU time of the target per session-second, as charged.
     pub cpu_us_per_session_second: Option<f64>,
     /// Busy time of the target's cores per session-second, if they were its own.
@@ -229,6 +232,7 @@ impl TrialSummary {
             confirm_p95_ms: confirm.and_then(|confirm| confirm.p95_ms),
             confirm_p99_ms: confirm.and_then(|confirm| confirm.p99_ms),
             tail: Some(Tail::judged_in(trial)),
+            goodput: trial.goodput,
             cpu_us_per_session_second: resources.and_then(|r| r.cpu_us_per_session_second),
             core_us_per_session_second: resources.and_then(|r| r.core_us_per_session_second),
             target_cpu_share: resources.map(|r| r.cpu_share),

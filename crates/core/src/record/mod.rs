@@ -41,8 +41,8 @@ pub use second::{Phase, Second};
 pub use sections::Sections;
 pub use tls::Tls;
 pub use trial::{
-    Drift, Environment, GateResult, Parameters, SanityCheck, SloVerdict, Slope, Target, Trial,
-    Verdict,
+    Drift, Environment, GateResult, Goodput, Parameters, SanityCheck, SloVerdict, Slope, Target,
+    Trial, Verdict,
 };
 
 /// Schema version of the records in this module.

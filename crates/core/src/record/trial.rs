@@ -129,6 +129,10 @@ pub struct Trial {
     pub ledger: Ledger,
     /// How long answers took.
     pub latency: Latency,
+    /// How much of what was due was done, right and in time; `null` if the workload does not say when that is so, or if
+    /// the trial was cut short.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goodput: Option<Goodput>,
     /// The load engine's own cost and lateness.
     pub client: Client,
     /// The target's resources over the measured window; `null` if they could not be read.
@@ -152,6 +156,18 @@ pub struct Trial {
     /// The same trial judged by the further SLOs of a search with several.
     #[serde(default)]
     pub further_slos: Vec<SloVerdict>,
+}
+
+/// How much of what was due in the measured window was done, right and in time. Beyond the load line it goes on rising for a
+/// while; then it falls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Goodput {
+    /// What was due, per second.
+    pub due_per_s: f64,
+    /// Of this, what was complete, right and in time, per second.
+    pub good_per_s: f64,
+    /// The share of what was due that was not complete, 0 to 1.
+    pub failed_share: f64,
 }
 
 impl Trial {

@@ -152,6 +152,7 @@ fn trial(sessions: u32, length: Length) -> Trial {
         sanity: Vec::new(),
         sections: plimsoll_core::record::Sections::default(),
         drift: None,
+        goodput: None,
         further_slos: vec![SloVerdict {
             slo: "strict".to_owned(),
             verdict: verdict(strict),

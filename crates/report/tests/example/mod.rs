@@ -94,6 +94,7 @@ pub(crate) fn trial(sessions: u32, latency: Latency, doubts: &[Doubt]) -> Trial 
         sections: plimsoll_core::record::Sections::default(),
         drift: None,
         further_slos: Vec::new(),
+        goodput: None,
     }
 }
 

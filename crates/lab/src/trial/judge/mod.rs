@@ -43,6 +43,7 @@ pub(super) fn judge(
         caveats,
         checks,
         metrics,
+        goodput,
     } = conditions.plan.outcome(&Seen {
         report: &measured.report,
         findings: &measured.findings,
@@ -100,6 +101,7 @@ pub(super) fn judge(
         interrupted: report.interrupted,
         ledger: scrubbed(&report.ledger, &stage.secrets),
         latency,
+        goodput,
         client,
         target_resources,
         companion,

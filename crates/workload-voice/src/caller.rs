@@ -12,6 +12,7 @@ use crate::load::Leaves;
 use crate::machines::Shared;
 use crate::marks::TranscriptMark;
 use crate::reply::{Found, ReplyStream};
+use crate::rest;
 use crate::script::{Script, Turn};
 use crate::turns::{self, Ended, Turns, Wrong};
 use crate::wire::{self, GatewayMessage};
@@ -29,6 +30,8 @@ pub enum Claim {
     },
     /// A measured turn is over.
     Turn(turns::Claim),
+    /// A measured request of a REST client is over.
+    Request(rest::Claim),
     /// A session is over: what it wrote and what came in all, measured or not.
     Session(Heard),
 }
@@ -388,11 +391,12 @@ fn enter(ended: Option<Ended>, recorder: &mut Recorder<Claim>) {
 }
 
 /// Whether something came that had not come before, even if a part before it is missing.
-fn is_new<T>(result: &Result<T, Wrong>) -> bool {
+pub(crate) fn is_new<T>(result: &Result<T, Wrong>) -> bool {
     matches!(result, Ok(_) | Err(Wrong::Lost))
 }
 
-fn count(wrong: Wrong, what: &str, recorder: &mut Recorder<Claim>) {
+/// Counts what was wrong with something that came.
+pub(crate) fn count(wrong: Wrong, what: &str, recorder: &mut Recorder<Claim>) {
     let ledger = &mut recorder.ledger;
     let reason = match wrong {
         Wrong::Crossed => {

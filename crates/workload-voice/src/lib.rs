@@ -5,7 +5,7 @@
 //! is known for each turn, whatever gateway it is.
 //!
 //! From the pure to the wet: [`marks`] and [`script`] say what is said; [`reply`] and [`turns`] what became of it;
-//! [`session`] drives a connection; [`tally`] puts the turns of a trial together. [`check`] has the cases of the gateways' contract.
+//! [`session`] drives a connection, [`rest`] those of REST clients; [`tally`] puts the turns of a trial together. [`check`] has the cases of the gateways' contract.
 
 mod calibrate;
 mod caller;
@@ -14,10 +14,13 @@ pub mod companion;
 mod load;
 mod machines;
 pub mod marks;
+mod mixed;
 pub mod outcome;
 mod parameters;
 mod plan;
+mod progress;
 pub mod reply;
+pub mod rest;
 pub mod script;
 mod session;
 pub mod tally;

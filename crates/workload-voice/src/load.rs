@@ -8,6 +8,8 @@ use plimsoll_workload::{Refusal, Values};
 use serde_json::{Value, json};
 
 use crate::marks::BLOCK_MS;
+use crate::rest::visit::{CALLS_PERCENT, SPEAKS_PER_ARRIVAL};
+use crate::script::Script;
 use crate::wire::Providers;
 
 /// How many callers there are in a spike, for each that was there before.
@@ -18,6 +20,14 @@ const TROUBLE_NS: u64 = 10 * NS_PER_S;
 const SPIKE_OVER_NS: u64 = NS_PER_S;
 /// How long a call that arrives may take to be ready.
 const READY_WITHIN_NS: u64 = 10 * NS_PER_S;
+/// How long a reply over HTTP takes at most while the gates hold, rounded up.
+const REPLY_S: u32 = 5;
+/// The fewest connections of a pool: more than the client has threads.
+const POOL_MIN: u32 = 32;
+/// The most connections of test `rest`. With all of them busy, 10,000 requests a second take 100 ms each.
+const REST_POOL_MAX: u32 = 1_000;
+/// How long a visitor of test `mixed` stays, rounded up: most leave at once, one in five waits for a reply.
+const VISIT_S: u64 = 2;
 
 /// What callers do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -31,6 +41,12 @@ pub(crate) enum Test {
     Spike,
     /// They stay while something fails.
     Faults,
+    /// They and REST clients arrive.
+    Mixed,
+    /// No callers: texts to be spoken over HTTP.
+    Speak,
+    /// No callers: `GET /`.
+    Rest,
 }
 
 impl Test {
@@ -40,12 +56,22 @@ impl Test {
             Self::Calls => "calls",
             Self::Spike => "spike",
             Self::Faults => "faults",
+            Self::Mixed => "mixed",
+            Self::Speak => "speak",
+            Self::Rest => "rest",
         }
     }
 
-    fn by_name(name: &str) -> Option<Self> {
-        let all = [Self::Talk, Self::Calls, Self::Spike, Self::Faults];
-        all.into_iter().find(|test| test.name() == name)
+    pub(crate) fn by_name(name: &str) -> Option<Self> {
+        let callers = [Self::Talk, Self::Calls, Self::Spike, Self::Faults];
+        let rest = [Self::Mixed, Self::Speak, Self::Rest];
+        let mut all = callers.into_iter().chain(rest);
+        all.find(|test| test.name() == name)
+    }
+
+    /// Whether there are no callers, so that the trial's frames are requests.
+    pub(crate) fn is_of_requests(self) -> bool {
+        matches!(self, Self::Speak | Self::Rest)
     }
 }
 
@@ -58,7 +84,7 @@ pub(crate) struct VoiceLoad {
     pub(crate) providers: Providers,
     /// How long a call lasts.
     call_ns: u64,
-    spacing: Spacing,
+    pub(crate) spacing: Spacing,
     pub(crate) fault: Option<String>,
     /// Whether its providers do not mark what they hand over.
     pub(crate) real_providers: bool,
@@ -104,10 +130,10 @@ impl VoiceLoad {
     /// One line with the remedy.
     pub(crate) fn must_fit(&self, profile: &Profile) -> Result<(), Refusal> {
         let warm_up_ns = profile.window().start_ns - profile.ramp_end_ns();
-        if self.test == Test::Calls && warm_up_ns < self.call_ns {
-            let call_s = self.call_ns / NS_PER_S;
+        if matches!(self.test, Test::Calls | Test::Mixed) && warm_up_ns < self.call_ns {
+            let (test, call_s) = (self.test.name(), self.call_ns / NS_PER_S);
             return Err(Refusal::new(format!(
-                "--test calls: with a warm-up of {} s fewer callers talk at the beginning of the window than later; give --warm-up {call_s} or more, or a shorter --call-s",
+                "--test {test}: with a warm-up of {} s fewer callers talk at the beginning of the window than later; give --warm-up {call_s} or more, or a shorter --call-s",
                 profile.warm_up_s
             )));
         }
@@ -126,7 +152,7 @@ impl VoiceLoad {
     pub(crate) fn trouble(&self, window: &Window) -> Option<(u64, u64)> {
         let begins_ns = window.start_ns + (window.end_ns - window.start_ns) / 3;
         let has = match self.test {
-            Test::Talk | Test::Calls => false,
+            Test::Talk | Test::Calls | Test::Mixed | Test::Speak | Test::Rest => false,
             Test::Spike => true,
             Test::Faults => self.outage().is_some(),
         };
@@ -165,8 +191,9 @@ impl VoiceLoad {
     pub(crate) fn sessions(&self, load: u32, profile: &Profile) -> u32 {
         match self.test {
             Test::Talk | Test::Faults => load,
-            Test::Calls => self.arrivals(load).count(profile),
+            Test::Calls | Test::Mixed => self.arrivals(load).count(profile),
             Test::Spike => load.saturating_mul(SPIKE_TIMES),
+            Test::Speak | Test::Rest => self.pool(load),
         }
     }
 
@@ -176,6 +203,46 @@ impl VoiceLoad {
             Test::Talk | Test::Faults => load.into(),
             Test::Calls => u64::from(load) * self.call_ns.div_ceil(NS_PER_S),
             Test::Spike => u64::from(load) * u64::from(SPIKE_TIMES),
+            Test::Mixed => {
+                let calls = u64::from(load) * self.call_ns.div_ceil(NS_PER_S) * CALLS_PERCENT;
+                let visitors = u64::from(load) * (100 - CALLS_PERCENT) * VISIT_S;
+                (calls + visitors).div_ceil(100)
+            }
+            Test::Speak | Test::Rest => self.pool(load).into(),
+        }
+    }
+
+    /// The connections that share so many requests a second: as many as are busy at once while the gates hold, so that
+    /// requests wait for a connection only where answers are late.
+    fn pool(&self, load: u32) -> u32 {
+        match self.test {
+            // A reply takes up to 3.9 s, and begins up to 0.6 s after its text.
+            Test::Speak => load.saturating_mul(REPLY_S).max(POOL_MIN),
+            // The p99 of `GET /` may be a tenth of a second.
+            _ => (load / 10).clamp(POOL_MIN, REST_POOL_MAX),
+        }
+    }
+
+    /// Measured turns a second while as many callers talk as there are at once.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "nanoseconds of a turn, and callers"
+    )]
+    pub(crate) fn answers_per_second(&self, load: u32) -> f64 {
+        let turns = |ns: u64| ns as f64 / Script::TURN_NS as f64;
+        match self.test {
+            Test::Spike => f64::from(load) * turns(NS_PER_S),
+            Test::Talk | Test::Calls | Test::Faults => {
+                self.concurrent(load) as f64 * turns(NS_PER_S)
+            }
+            // A caller begins no turn that could not end. Of replies to visitors there are fewer still, but their gate needs a
+            // fifth of the samples only.
+            Test::Mixed => {
+                let calls = f64::from(load) * CALLS_PERCENT as f64 / 100.0;
+                let of_calls = calls * (turns(self.call_ns) - 1.0);
+                of_calls.min(f64::from(load) * SPEAKS_PER_ARRIVAL * 5.0)
+            }
+            Test::Speak | Test::Rest => f64::from(load),
         }
     }
 
@@ -202,7 +269,7 @@ impl VoiceLoad {
         let stay = Self::stay(sessions);
         match (self.test, self.trouble(&profile.window())) {
             // The number of arrivals is known already.
-            (Test::Calls, _) => self.arrivals(0).plan(id, sessions, profile, seed),
+            (Test::Calls | Test::Mixed, _) => self.arrivals(0).plan(id, sessions, profile, seed),
             (Test::Spike, _) if id < stay => session_plan(id, stay, profile, seed),
             (Test::Spike, Some((from_ns, _))) => {
                 let place = u64::from(id - stay) * SPIKE_OVER_NS / u64::from(sessions - stay);
@@ -221,7 +288,7 @@ impl VoiceLoad {
     /// When session `id` of `sessions` hangs up.
     pub(crate) fn leaves(&self, (id, sessions): (u32, u32), profile: &Profile) -> Leaves {
         match (self.test, self.trouble(&profile.window())) {
-            (Test::Calls, _) => Leaves::After(self.call_ns),
+            (Test::Calls | Test::Mixed, _) => Leaves::After(self.call_ns),
             (Test::Spike, Some((_, to_ns))) if id >= Self::stay(sessions) => Leaves::At(to_ns),
             _ => Leaves::Never,
         }

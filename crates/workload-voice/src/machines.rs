@@ -7,8 +7,9 @@ use plimsoll_core::schedule::SessionPlan;
 use plimsoll_core::session::{Account, Endpoint, NoArrivals, SessionMachines};
 
 use crate::caller::Claim;
-use crate::load::{Leaves, VoiceLoad};
+use crate::load::{Leaves, Test, VoiceLoad};
 use crate::marks::CALLER_BLOCK_BYTES;
+use crate::rest::{Kind, RequestRecord};
 use crate::session::CallerSession;
 use crate::tally::Tally;
 
@@ -81,10 +82,30 @@ impl SessionMachines for Callers {
 
     fn settle(&self, claims: &[Claim], account: Account<'_>) {
         let Shared { load, profile, .. } = &*self.shared;
-        let trouble = load.trouble(&profile.window());
-        let tally = Tally::of(claims, trouble.map(|(_, end_ns)| end_ns));
-        account.ledger.own = tally.metrics();
+        let tally = settled(load, profile, claims, account);
         // A trial is settled once.
         let _ = self.tally.set(tally);
     }
+}
+
+/// What all sessions of a trial came to. The ledger gets the workload's own metrics.
+pub(crate) fn settled(
+    load: &VoiceLoad,
+    profile: &Profile,
+    claims: &[Claim],
+    account: Account<'_>,
+) -> Tally {
+    let trouble = load.trouble(&profile.window());
+    let mut tally = Tally::of(claims, trouble.map(|(_, end_ns)| end_ns));
+    match (load.test, tally.requests.first()) {
+        (Test::Rest, _) => {
+            let requests = RequestRecord::of_frames(Kind::Root, account.ledger, account.latency);
+            tally.requests = vec![requests];
+        }
+        // It is the same as in a conversation.
+        (Test::Speak, Some(speak)) => tally.first_audio = speak.answer,
+        _ => {}
+    }
+    account.ledger.own = tally.metrics();
+    tally
 }

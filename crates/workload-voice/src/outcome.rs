@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::caller::Heard;
-use crate::load::VoiceLoad;
+use crate::load::{Test, VoiceLoad};
 use crate::marks::REPLY_BLOCK_BYTES;
 use crate::tally::Tally;
 
@@ -126,8 +126,9 @@ pub(crate) fn outcome(load: &VoiceLoad, seen: &Seen<'_>) -> Outcome {
     };
     let limited = admission_limited(&seen.report.ledger.reasons);
     let caveats = disagree(&checks).into_iter().chain(limited);
-    let unchecked = (!started).then(audio_unchecked);
-    let goodput = (!seen.report.interrupted).then(|| tally.goodput(&seen.window));
+    let unchecked = (!started && !load.test.is_of_requests()).then(audio_unchecked);
+    let alone = (load.test == Test::Rest).then(no_conversation);
+    let goodput = (!seen.report.interrupted).then(|| tally.goodput(load.test, &seen.window));
     let record = VoiceRecord {
         test: load.test.name().to_owned(),
         fault: load.fault.clone(),
@@ -136,7 +137,7 @@ pub(crate) fn outcome(load: &VoiceLoad, seen: &Seen<'_>) -> Outcome {
     };
     Outcome {
         sections: Sections::of(SECTION, &record),
-        caveats: caveats.chain(unchecked).collect(),
+        caveats: caveats.chain(unchecked).chain(alone).collect(),
         metrics: blocks(&record.providers),
         goodput,
         checks,
@@ -241,6 +242,14 @@ fn audio_unchecked() -> Caveat {
         id: "audio-unchecked".to_owned(),
         blocking: false,
         text: "nobody here counted the audio that reached speech recognition, because the server runs already: the gates blocks_lost, blocks_doubled, blocks_out_of_order and blocks_damaged say nothing".to_owned(),
+    }
+}
+
+fn no_conversation() -> Caveat {
+    Caveat {
+        id: "no-conversation".to_owned(),
+        blocking: false,
+        text: "GET / asks no provider: how many of them a gateway answers says nothing about how many callers it carries; use --test talk for that".to_owned(),
     }
 }
 

@@ -5,7 +5,7 @@ use plimsoll_workload::{Choice, Fit, Kind, Parameter, Usual};
 
 use crate::marks::BLOCK_MS;
 
-const TESTS: [Choice; 4] = [
+const TESTS: [Choice; 7] = [
     Choice::new("talk", "Callers who stay; the load is callers"),
     Choice::new(
         "calls",
@@ -18,6 +18,18 @@ const TESTS: [Choice; 4] = [
     Choice::new(
         "faults",
         "Callers while a provider fails, see --fault; the load is callers",
+    ),
+    Choice::new(
+        "mixed",
+        "Callers and REST clients who arrive; the load is arrivals per second",
+    ),
+    Choice::new(
+        "speak",
+        "POST /speak on connections that stay open; the load is requests per second",
+    ),
+    Choice::new(
+        "rest",
+        "The same with GET /, which asks no provider, so it says nothing about conversations",
     ),
 ];
 
@@ -96,7 +108,7 @@ pub(crate) const PARAMETERS: [Parameter; 9] = [
     },
     Parameter {
         usual: Usual::Value("30"),
-        fits: &[of_tests(&["calls"])],
+        fits: &[of_tests(&["calls", "mixed"])],
         ..Parameter::new(
             "call_s",
             Kind::Whole {
@@ -107,7 +119,7 @@ pub(crate) const PARAMETERS: [Parameter; 9] = [
         )
     },
     Parameter {
-        fits: &[of_tests(&["calls"])],
+        fits: &[of_tests(&["calls", "mixed", "speak", "rest"])],
         ..Parameter::new(
             "poisson",
             Kind::Flag,

@@ -265,7 +265,7 @@ fn a_trial_is_settled_into_its_own_metrics() {
     assert_eq!(ledger.own, tally.metrics());
     let legs: Option<Leg> = recorder.claims.iter().find_map(|claim| match claim {
         Claim::Turn(turn) => turn.result,
-        Claim::Ready { .. } | Claim::Session(_) => None,
+        Claim::Ready { .. } | Claim::Request(_) | Claim::Session(_) => None,
     });
     assert!(legs.is_some());
 }

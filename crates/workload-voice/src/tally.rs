@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::caller::{Claim, Heard};
+use crate::load::Test;
+use crate::rest::{Kind, RequestRecord};
 use crate::turns::{self, Leg};
 
 /// Percentiles of durations, in ms.
@@ -120,6 +122,9 @@ pub struct Tally {
     /// From the end of a spike or an outage until 99 % of all later turns were good; `None` if the test has neither, or if it
     /// never was so.
     pub recovery_s: Option<f64>,
+    /// The requests of REST clients, each kind for itself; none of them is a turn.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<RequestRecord>,
     /// What all sessions wrote and heard, measured or not.
     pub heard: Heard,
 }
@@ -127,8 +132,8 @@ pub struct Tally {
 /// The share of later turns that must be good after a recovery.
 const RECOVERED_SHARE: f64 = 0.99;
 
-/// The most that a gateway may add to a leg of a good turn.
-const GOOD_NS: u64 = 250 * NS_PER_MS;
+/// The most that a gateway may add to a leg of a good turn, or to a good answer.
+pub(crate) const GOOD_NS: u64 = 250 * NS_PER_MS;
 
 const fn percentile(name: &'static str, percentile: Percentile) -> OwnMetric {
     OwnMetric {
@@ -145,7 +150,7 @@ const fn counted(name: &'static str) -> OwnMetric {
 }
 
 /// The metrics that only this workload computes.
-pub(crate) const METRICS: [OwnMetric; 13] = [
+pub(crate) const METRICS: [OwnMetric; 19] = [
     percentile("result_overhead_p95_ms", Percentile::P95),
     percentile("result_overhead_p99_ms", Percentile::P99),
     percentile("first_audio_overhead_p95_ms", Percentile::P95),
@@ -155,6 +160,12 @@ pub(crate) const METRICS: [OwnMetric; 13] = [
     percentile("barge_in_p95_ms", Percentile::P95),
     counted("turns_with_gap"),
     counted("recovery_s"),
+    percentile("root_p95_ms", Percentile::P95),
+    percentile("root_p99_ms", Percentile::P99),
+    percentile("voices_p95_ms", Percentile::P95),
+    percentile("speak_overhead_p95_ms", Percentile::P95),
+    counted("replies_with_gap"),
+    counted("requests_failed"),
     counted("blocks_lost"),
     counted("blocks_doubled"),
     counted("blocks_out_of_order"),
@@ -167,15 +178,28 @@ pub(crate) fn metric(name: &str) -> Option<OwnMetric> {
 }
 
 impl Tally {
-    /// How much was done, right and in time.
-    #[must_use]
+    /// How many turns were done, right and in time. Where no caller is, it is requests.
     #[expect(clippy::cast_precision_loss, reason = "turns of a trial")]
-    pub fn goodput(&self, window: &Window) -> Goodput {
+    pub(crate) fn goodput(&self, test: Test, window: &Window) -> Goodput {
+        let (due, done, good) = if test.is_of_requests() {
+            (
+                self.of_requests(|kind| kind.due),
+                self.of_requests(|kind| kind.right),
+                self.of_requests(|kind| kind.good),
+            )
+        } else {
+            (self.turns, self.complete, self.good)
+        };
         Goodput {
-            due_per_s: window.per_second(self.turns),
-            good_per_s: window.per_second(self.good),
-            failed_share: (self.turns - self.complete) as f64 / self.turns.max(1) as f64,
+            due_per_s: window.per_second(due),
+            good_per_s: window.per_second(good),
+            failed_share: (due - done) as f64 / due.max(1) as f64,
         }
+    }
+
+    /// A count of all requests of REST clients.
+    pub(crate) fn of_requests(&self, count: fn(&RequestRecord) -> u64) -> u64 {
+        self.requests.iter().map(count).sum()
     }
 
     /// Of what the sessions claim. `trouble_end_ns` is the end of a spike or an outage.
@@ -188,6 +212,8 @@ impl Tally {
             match claim {
                 Claim::Ready { after_ns } => ready.came(*after_ns),
                 Claim::Session(heard) => tally.heard.add(heard),
+                // Below, each kind for itself.
+                Claim::Request(_) => {}
                 Claim::Turn(turn) => {
                     tally.count(turn);
                     legs[0].add(turn.result, turn.waited_ns);
@@ -201,6 +227,11 @@ impl Tally {
         let [result, first_audio] = legs.map(LegCollected::record);
         tally.result = result;
         tally.first_audio = first_audio;
+        let requests = claims.iter().filter_map(|claim| match claim {
+            Claim::Request(request) => Some(request),
+            _ => None,
+        });
+        tally.requests = RequestRecord::all_of(requests);
         tally.ready = ready.durations();
         tally.barge_in = barge_in.durations();
         tally.recovery_s = trouble_end_ns.and_then(|end_ns| recovery_s(claims, end_ns));
@@ -227,6 +258,9 @@ impl Tally {
     /// The values of the workload's own metrics. What was not observed has none.
     #[must_use]
     pub fn metrics(&self) -> BTreeMap<String, f64> {
+        let of = |kind| self.requests.iter().find(|record| record.request == kind);
+        let [root, voices, speak] = [Kind::Root, Kind::Voices, Kind::Speak].map(of);
+        let due = self.of_requests(|kind| kind.due);
         let values = [
             self.result.overhead.p95_ms,
             self.result.overhead.p99_ms,
@@ -238,6 +272,12 @@ impl Tally {
             self.barge_in.p95_ms.or((self.turns > 0).then_some(0.0)),
             share(self.with_gap, self.turns),
             self.recovery_s,
+            root.and_then(|root| root.answer.end_to_end.p95_ms),
+            root.and_then(|root| root.answer.end_to_end.p99_ms),
+            voices.and_then(|voices| voices.answer.end_to_end.p95_ms),
+            speak.and_then(|speak| speak.answer.overhead.p95_ms),
+            speak.and_then(|speak| share(speak.with_gap, speak.due)),
+            share(due - self.of_requests(|kind| kind.right), due),
         ];
         // Only the providers know the rest.
         let named = METRICS.iter().zip(values);
@@ -291,15 +331,16 @@ fn share(of: u64, among: u64) -> Option<f64> {
     (among > 0).then(|| of as f64 / among as f64)
 }
 
+/// One way there and back, of which the durations are still collected.
 #[derive(Debug, Default)]
-struct LegCollected {
+pub(crate) struct LegCollected {
     end_to_end: Collected,
     provider: Collected,
     overhead: Collected,
 }
 
 impl LegCollected {
-    fn add(&mut self, leg: Option<Leg>, waited_ns: u64) {
+    pub(crate) fn add(&mut self, leg: Option<Leg>, waited_ns: u64) {
         let Some(leg) = leg else {
             self.end_to_end.missing(waited_ns);
             self.overhead.missing(waited_ns);
@@ -312,7 +353,7 @@ impl LegCollected {
         }
     }
 
-    fn record(self) -> LegRecord {
+    pub(crate) fn record(self) -> LegRecord {
         // Without any mark nobody knows what the provider took, and what is missing says nothing about it.
         let marked = !self.provider.all_ns.is_empty();
         LegRecord {

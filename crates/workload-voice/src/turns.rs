@@ -10,10 +10,8 @@ use plimsoll_core::profile::NS_PER_MS;
 use serde::{Deserialize, Serialize};
 
 use crate::marks::{ReplyMark, TranscriptMark};
-use crate::script::{BLOCK_NS, Turn};
-
-/// How far a player is behind: a reply has a gap if a block comes later than that after its place.
-const PLAYER_BEHIND_NS: u64 = 60 * NS_PER_MS;
+use crate::progress::Progress;
+use crate::script::Turn;
 
 /// For how long an interrupted reply is watched for stale audio.
 pub const WATCH_NS: u64 = 1_000 * NS_PER_MS;
@@ -88,12 +86,7 @@ struct Open {
     /// When the text was written; `None` before.
     spoken_ns: Option<u64>,
     result: Option<Leg>,
-    first_audio: Option<Leg>,
-    first_audio_ns: u64,
-    /// The block of the reply that came last.
-    newest_block: u32,
-    whole: bool,
-    gap: bool,
+    reply: Progress,
     cleared: bool,
     last_stale_ns: Option<u64>,
     error: Option<String>,
@@ -149,11 +142,7 @@ impl Turns {
             heard_written_ns: write_ns,
             spoken_ns: None,
             result: None,
-            first_audio: None,
-            first_audio_ns: 0,
-            newest_block: 0,
-            whole: false,
-            gap: false,
+            reply: Progress::default(),
             cleared: false,
             last_stale_ns: None,
             error: None,
@@ -225,24 +214,8 @@ impl Turns {
         if open.cleared {
             open.last_stale_ns = Some(now_ns);
         }
-        if open.first_audio.is_none() {
-            open.first_audio_ns = now_ns;
-            open.first_audio = Some(Leg {
-                end_to_end_ns: now_ns.saturating_sub(open.base_ns + open.turn.speak_ns),
-                provider_ns: mark.handed_ns.checked_sub(mark.read_ns),
-            });
-        }
-        let due_ns =
-            open.first_audio_ns + PLAYER_BEHIND_NS + u64::from(mark.block.max(1) - 1) * BLOCK_NS;
-        open.gap |= now_ns > due_ns;
-        let expected = open.newest_block + 1;
-        open.newest_block = open.newest_block.max(mark.block);
-        match mark.block {
-            block if block == expected => Ok(()),
-            block if block > expected => Err(Wrong::Lost),
-            block if block + 1 == expected => Err(Wrong::Doubled),
-            _ => Err(Wrong::OutOfOrder),
-        }
+        let due_ns = open.base_ns + open.turn.speak_ns;
+        open.reply.begins(mark, due_ns, now_ns)
     }
 
     /// A block of a reply is complete.
@@ -251,7 +224,7 @@ impl Turns {
         if open.cleared {
             open.last_stale_ns = Some(now_ns);
         }
-        open.whole |= mark.block == mark.blocks && open.newest_block == mark.blocks;
+        open.reply.complete(mark);
         self.end_if_complete(mark.turn, now_ns)
     }
 
@@ -261,7 +234,7 @@ impl Turns {
         if kind.starts_with("stt_") || kind == "audio_dropped" {
             return None;
         }
-        let speaks = |open: &Open| open.spoken_ns.is_some() && !open.whole;
+        let speaks = |open: &Open| open.spoken_ns.is_some() && !open.reply.whole;
         let spoken = self.open.iter().rposition(speaks);
         let at = spoken.or_else(|| self.open.len().checked_sub(1))?;
         let open = self.open.get_mut(at)?;
@@ -304,7 +277,7 @@ impl Turns {
         let open = &self.open[at];
         let failed = open.error.is_some() && open.result.is_some();
         // An interrupted turn is watched first.
-        let complete = !open.cleared && open.result.is_some() && open.whole;
+        let complete = !open.cleared && open.result.is_some() && open.reply.whole;
         (complete || failed).then(|| self.end(at, now_ns)).flatten()
     }
 
@@ -348,12 +321,12 @@ impl Open {
     }
 
     fn ended(self, vu: u32, now_ns: u64) -> Ended {
-        let interrupted = self.cleared && self.first_audio.is_some();
+        let interrupted = self.cleared && self.reply.first_audio.is_some();
         let complete = self.error.is_none()
             && self.result.is_some()
-            && self.first_audio.is_some()
-            && (self.whole || interrupted);
-        let legs = self.result.zip(self.first_audio);
+            && self.reply.first_audio.is_some()
+            && (self.reply.whole || interrupted);
+        let legs = self.result.zip(self.reply.first_audio);
         let legs_ns = legs.map(|(result, first)| result.end_to_end_ns + first.end_to_end_ns);
         let lag_ns = |written_ns: Option<u64>, due_ns: u64| {
             written_ns.map_or(0, |written| written.saturating_sub(self.base_ns + due_ns))
@@ -370,9 +343,9 @@ impl Open {
                 vu,
                 turn: self.turn.number,
                 result: self.result,
-                first_audio: self.first_audio,
+                first_audio: self.reply.first_audio,
                 complete,
-                gap: self.gap,
+                gap: self.reply.gap,
                 barge_in_ns,
                 error: self.error,
                 due_ns: self.base_ns + self.turn.heard_ns,

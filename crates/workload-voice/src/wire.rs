@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Providers that a session asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,11 +31,16 @@ pub fn config(vu: u32, providers: &Providers) -> String {
             "provider": providers.stt, "language": "en-US", "sample_rate": 16_000, "channels": 1,
             "punctuation": true, "encoding": "linear16", "model": "nova-3",
         },
-        "tts_config": {
-            "provider": providers.tts, "model": "aura-2", "audio_format": "linear16", "sample_rate": 24_000,
-        },
+        "tts_config": tts_config(providers),
     })
     .to_string()
+}
+
+/// Who is to speak, and how.
+pub(crate) fn tts_config(providers: &Providers) -> Value {
+    json!({
+        "provider": providers.tts, "model": "aura-2", "audio_format": "linear16", "sample_rate": 24_000,
+    })
 }
 
 /// The message that asks for a reply. It takes the place of whatever plays or waits.

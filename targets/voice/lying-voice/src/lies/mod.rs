@@ -35,6 +35,7 @@ pub enum Lie {
     BareResult,
     LateReplies,
     Gap,
+    CutReply,
     ReplyAtEnd,
     OthersReply,
     FalseError,
@@ -95,7 +96,7 @@ const BLOCKS: Parameters = Parameters { every: Some(500), ..NO };
 const TENTH: Parameters = Parameters { every: Some(10), ..NO };
 
 /// Every lie: its name, and the numbers that it reads, with their defaults. In the README's order.
-pub const LIES: [(Lie, &str, Parameters); 37] = [
+pub const LIES: [(Lie, &str, Parameters); 38] = [
     (Lie::None, "none", NO),
     (Lie::AskNobody, "ask_nobody", NO),
     (Lie::ForgeMarks, "forge_marks", NO),
@@ -118,6 +119,7 @@ pub const LIES: [(Lie, &str, Parameters); 37] = [
     (Lie::BareResult, "bare_result", TENTH),
     (Lie::LateReplies, "late_replies", Parameters { ms: Some(500), ..NO }),
     (Lie::Gap, "gap", Parameters { ms: Some(500), ..TENTH }),
+    (Lie::CutReply, "cut_reply", TENTH),
     (Lie::ReplyAtEnd, "reply_at_end", NO),
     (Lie::OthersReply, "others_reply", TENTH),
     (Lie::FalseError, "false_error", TENTH),

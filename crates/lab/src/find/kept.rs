@@ -95,6 +95,7 @@ impl Kept {
             edge: outcome.edge,
             evidence: outcome.evidence.clone(),
             cost_curve: cost_curve(self.trials.iter().map(|(_, trial)| cost(trial))),
+            escalation: None,
             seed: plan.settings.seed,
             started_at: started_at.to_owned(),
             trials: self

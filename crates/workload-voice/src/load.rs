@@ -8,6 +8,7 @@ use plimsoll_workload::{Refusal, Values};
 use serde_json::{Value, json};
 
 use crate::marks::BLOCK_MS;
+use crate::script::Script;
 use crate::wire::Providers;
 
 /// How many callers there are in a spike, for each that was there before.
@@ -25,6 +26,8 @@ pub(crate) enum Test {
     /// They stay.
     #[default]
     Talk,
+    /// They stay, and more of them are tried than the gateway carries.
+    Breaking,
     /// They arrive, talk and hang up.
     Calls,
     /// Many more come for a while.
@@ -37,6 +40,7 @@ impl Test {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Talk => "talk",
+            Self::Breaking => "breaking",
             Self::Calls => "calls",
             Self::Spike => "spike",
             Self::Faults => "faults",
@@ -44,7 +48,13 @@ impl Test {
     }
 
     fn by_name(name: &str) -> Option<Self> {
-        let all = [Self::Talk, Self::Calls, Self::Spike, Self::Faults];
+        let all = [
+            Self::Talk,
+            Self::Breaking,
+            Self::Calls,
+            Self::Spike,
+            Self::Faults,
+        ];
         all.into_iter().find(|test| test.name() == name)
     }
 }
@@ -126,7 +136,7 @@ impl VoiceLoad {
     pub(crate) fn trouble(&self, window: &Window) -> Option<(u64, u64)> {
         let begins_ns = window.start_ns + (window.end_ns - window.start_ns) / 3;
         let has = match self.test {
-            Test::Talk | Test::Calls => false,
+            Test::Talk | Test::Breaking | Test::Calls => false,
             Test::Spike => true,
             Test::Faults => self.outage().is_some(),
         };
@@ -164,7 +174,7 @@ impl VoiceLoad {
     /// The sessions of a trial.
     pub(crate) fn sessions(&self, load: u32, profile: &Profile) -> u32 {
         match self.test {
-            Test::Talk | Test::Faults => load,
+            Test::Talk | Test::Breaking | Test::Faults => load,
             Test::Calls => self.arrivals(load).count(profile),
             Test::Spike => load.saturating_mul(SPIKE_TIMES),
         }
@@ -173,10 +183,21 @@ impl VoiceLoad {
     /// How many are open at once.
     pub(crate) fn concurrent(&self, load: u32) -> u64 {
         match self.test {
-            Test::Talk | Test::Faults => load.into(),
+            Test::Talk | Test::Breaking | Test::Faults => load.into(),
             Test::Calls => u64::from(load) * self.call_ns.div_ceil(NS_PER_S),
             Test::Spike => u64::from(load) * u64::from(SPIKE_TIMES),
         }
+    }
+
+    /// Turns of a window that so many callers would have had who were never let in. Which callers of a spike those were is
+    /// not known.
+    pub(crate) fn turns_missed(&self, callers: u64, window: &Window) -> u64 {
+        let talks_ns = match self.test {
+            Test::Talk | Test::Breaking | Test::Faults => window.end_ns - window.start_ns,
+            Test::Calls => self.call_ns,
+            Test::Spike => 0,
+        };
+        callers.saturating_mul(talks_ns) / Script::TURN_NS
     }
 
     fn arrivals(&self, load: u32) -> Arrivals {

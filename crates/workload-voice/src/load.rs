@@ -197,7 +197,8 @@ impl VoiceLoad {
             Test::Calls => self.call_ns,
             Test::Spike => 0,
         };
-        callers.saturating_mul(talks_ns) / Script::TURN_NS
+        let (whole_ns, turn_ns) = (callers.saturating_mul(talks_ns), Script::TURN_NS);
+        whole_ns.saturating_add(turn_ns / 2) / turn_ns
     }
 
     fn arrivals(&self, load: u32) -> Arrivals {

@@ -397,6 +397,7 @@ mod tests {
         let window = Window {
             start_ns: 0,
             end_ns: 24_000 * NS_PER_MS,
+            grace_end_ns: 30_000 * NS_PER_MS,
         };
         let goodput = Tally::of(&claims, None).goodput(&window, 3);
         assert_eq!(goodput.due_per_s, 30.0 / 24.0);

@@ -35,6 +35,8 @@ pub(crate) enum Test {
     /// They stay.
     #[default]
     Talk,
+    /// They stay, and more of them are tried than the gateway carries.
+    Breaking,
     /// They arrive, talk and hang up.
     Calls,
     /// Many more come for a while.
@@ -53,6 +55,7 @@ impl Test {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Talk => "talk",
+            Self::Breaking => "breaking",
             Self::Calls => "calls",
             Self::Spike => "spike",
             Self::Faults => "faults",
@@ -63,7 +66,13 @@ impl Test {
     }
 
     pub(crate) fn by_name(name: &str) -> Option<Self> {
-        let callers = [Self::Talk, Self::Calls, Self::Spike, Self::Faults];
+        let callers = [
+            Self::Talk,
+            Self::Breaking,
+            Self::Calls,
+            Self::Spike,
+            Self::Faults,
+        ];
         let rest = [Self::Mixed, Self::Speak, Self::Rest];
         let mut all = callers.into_iter().chain(rest);
         all.find(|test| test.name() == name)
@@ -152,7 +161,9 @@ impl VoiceLoad {
     pub(crate) fn trouble(&self, window: &Window) -> Option<(u64, u64)> {
         let begins_ns = window.start_ns + (window.end_ns - window.start_ns) / 3;
         let has = match self.test {
-            Test::Talk | Test::Calls | Test::Mixed | Test::Speak | Test::Rest => false,
+            Test::Talk | Test::Breaking | Test::Calls | Test::Mixed | Test::Speak | Test::Rest => {
+                false
+            }
             Test::Spike => true,
             Test::Faults => self.outage().is_some(),
         };
@@ -190,7 +201,7 @@ impl VoiceLoad {
     /// The sessions of a trial.
     pub(crate) fn sessions(&self, load: u32, profile: &Profile) -> u32 {
         match self.test {
-            Test::Talk | Test::Faults => load,
+            Test::Talk | Test::Breaking | Test::Faults => load,
             Test::Calls | Test::Mixed => self.arrivals(load).count(profile),
             Test::Spike => load.saturating_mul(SPIKE_TIMES),
             Test::Speak | Test::Rest => self.pool(load),
@@ -200,7 +211,7 @@ impl VoiceLoad {
     /// How many are open at once.
     pub(crate) fn concurrent(&self, load: u32) -> u64 {
         match self.test {
-            Test::Talk | Test::Faults => load.into(),
+            Test::Talk | Test::Breaking | Test::Faults => load.into(),
             Test::Calls => u64::from(load) * self.call_ns.div_ceil(NS_PER_S),
             Test::Spike => u64::from(load) * u64::from(SPIKE_TIMES),
             Test::Mixed => {
@@ -232,7 +243,7 @@ impl VoiceLoad {
         let turns = |ns: u64| ns as f64 / Script::TURN_NS as f64;
         match self.test {
             Test::Spike => f64::from(load) * turns(NS_PER_S),
-            Test::Talk | Test::Calls | Test::Faults => {
+            Test::Talk | Test::Breaking | Test::Calls | Test::Faults => {
                 self.concurrent(load) as f64 * turns(NS_PER_S)
             }
             // A caller begins no turn that could not end. Of replies to visitors there are fewer still, but their gate needs a
@@ -244,6 +255,20 @@ impl VoiceLoad {
             }
             Test::Speak | Test::Rest => f64::from(load),
         }
+    }
+
+    /// Turns of a window that so many callers would have had who were never let in. Which callers of a spike those were is
+    /// not known.
+    pub(crate) fn turns_missed(&self, callers: u64, window: &Window) -> u64 {
+        let talks_ns = match self.test {
+            Test::Talk | Test::Breaking | Test::Faults => window.end_ns - window.start_ns,
+            Test::Calls => self.call_ns,
+            // Nobody counts apart which of those who were not let in were callers.
+            Test::Mixed => self.call_ns * CALLS_PERCENT / 100,
+            Test::Spike | Test::Speak | Test::Rest => 0,
+        };
+        let (whole_ns, turn_ns) = (callers.saturating_mul(talks_ns), Script::TURN_NS);
+        whole_ns.saturating_add(turn_ns / 2) / turn_ns
     }
 
     fn arrivals(&self, load: u32) -> Arrivals {

@@ -128,7 +128,9 @@ pub(crate) fn outcome(load: &VoiceLoad, seen: &Seen<'_>) -> Outcome {
     let caveats = disagree(&checks).into_iter().chain(limited);
     let unchecked = (!started && !load.test.is_of_requests()).then(audio_unchecked);
     let alone = (load.test == Test::Rest).then(no_conversation);
-    let goodput = (!seen.report.interrupted).then(|| tally.goodput(load.test, &seen.window));
+    let missed = load.turns_missed(seen.report.ledger.sessions_failed, &seen.window);
+    let goodput =
+        (!seen.report.interrupted).then(|| tally.goodput(load.test, &seen.window, missed));
     let record = VoiceRecord {
         test: load.test.name().to_owned(),
         fault: load.fault.clone(),

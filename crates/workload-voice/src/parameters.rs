@@ -5,11 +5,15 @@ use plimsoll_workload::{Choice, Fit, Kind, Parameter, Usual};
 
 use crate::marks::BLOCK_MS;
 
-const TESTS: [Choice; 7] = [
+const TESTS: [Choice; 8] = [
     Choice::new("talk", "Callers who stay; the load is callers"),
     Choice::new(
         "calls",
         "Callers who arrive, talk for a while and hang up; the load is calls per second",
+    ),
+    Choice::new(
+        "breaking",
+        "Callers who stay; a search goes on beyond the load line until the server collapses; the load is callers",
     ),
     Choice::new(
         "spike",
@@ -136,7 +140,7 @@ pub(crate) const PARAMETERS: [Parameter; 9] = [
         )
     },
     Parameter {
-        fits: &[of_tests(&["talk", "calls"])],
+        fits: &[of_tests(&["talk", "calls", "breaking"])],
         only_running: true,
         ..Parameter::new(
             "real_providers",

@@ -201,17 +201,17 @@ impl Plan for VoicePlan {
             Test::Calls => LoadUnit::of("calls_per_second"),
             Test::Mixed => LoadUnit::of("arrivals_per_second"),
             Test::Speak | Test::Rest => LoadUnit::of("requests_per_second"),
-            Test::Talk | Test::Spike | Test::Faults => LoadUnit::of("callers"),
+            Test::Talk | Test::Breaking | Test::Spike | Test::Faults => LoadUnit::of("callers"),
         }
     }
 
     fn slo(&self) -> Slo {
         match self.load.test {
-            Test::Talk | Test::Calls if self.load.real_providers => {
+            Test::Talk | Test::Breaking | Test::Calls if self.load.real_providers => {
                 let own = END_TO_END.iter().chain(&NOTICED[..2]);
                 gates("voice-end-to-end", own, &NEVER[3..], Some(FAILED_MAX))
             }
-            Test::Talk | Test::Calls => {
+            Test::Talk | Test::Breaking | Test::Calls => {
                 let own = OVERHEAD.iter().chain(&NOTICED).chain(&AUDIO);
                 gates("voice", own, &NEVER, Some(FAILED_MAX))
             }
@@ -278,7 +278,7 @@ impl Plan for VoicePlan {
                 let mixed = Mixed::new(to, load, amount, profile);
                 machines_with_findings(mixed, |all| found(all.tally()))
             }
-            Test::Talk | Test::Calls | Test::Spike | Test::Faults => {
+            Test::Talk | Test::Breaking | Test::Calls | Test::Spike | Test::Faults => {
                 let callers = Callers::new(to.clone(), load, amount, profile);
                 machines_with_findings(callers, |all| found(all.tally()))
             }
@@ -305,8 +305,12 @@ impl Plan for VoicePlan {
             Test::Calls => 5,
             Test::Mixed | Test::Speak => 20,
             Test::Rest => 1_000,
-            Test::Talk | Test::Spike | Test::Faults => 100,
+            Test::Talk | Test::Breaking | Test::Spike | Test::Faults => 100,
         }
+    }
+
+    fn goes_beyond(&self) -> bool {
+        self.load.test == Test::Breaking
     }
 
     fn is_bound_by_the_machine(&self) -> bool {
@@ -387,6 +391,20 @@ mod tests {
         assert_eq!((demand.sessions, demand.concurrent), (130, 104));
         // 1.4 texts a second, of which a p95 needs 200, as 7 turns, of which a p99 needs 1,000.
         assert!((demand.answers_per_second - 7.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn only_one_test_goes_beyond_the_load_line_that_talk_has() {
+        let (talk, breaking) = (plan("talk"), plan("breaking"));
+        assert!(breaking.goes_beyond());
+        for test in ["talk", "calls", "spike", "faults"] {
+            assert!(!plan(test).goes_beyond(), "{test}");
+        }
+        assert_eq!(breaking.slo(), talk.slo());
+        assert_eq!(breaking.unit(), talk.unit());
+        assert_eq!(breaking.first_load(), talk.first_load());
+        let profile = Profile::quick();
+        assert_eq!(breaking.demand(100, &profile), talk.demand(100, &profile));
     }
 
     #[test]

@@ -178,9 +178,10 @@ pub(crate) fn metric(name: &str) -> Option<OwnMetric> {
 }
 
 impl Tally {
-    /// How many turns were done, right and in time. Where no caller is, it is requests.
+    /// How many turns were done, right and in time. Where no caller is, it is requests. `missed` turns more were due, of
+    /// callers who were never let in: a gateway that shuts them out has failed them.
     #[expect(clippy::cast_precision_loss, reason = "turns of a trial")]
-    pub(crate) fn goodput(&self, test: Test, window: &Window) -> Goodput {
+    pub(crate) fn goodput(&self, test: Test, window: &Window, missed: u64) -> Goodput {
         let (due, done, good) = if test.is_of_requests() {
             (
                 self.of_requests(|kind| kind.due),
@@ -188,7 +189,7 @@ impl Tally {
                 self.of_requests(|kind| kind.good),
             )
         } else {
-            (self.turns, self.complete, self.good)
+            (self.turns + missed, self.complete, self.good)
         };
         Goodput {
             due_per_s: window.per_second(due),
@@ -425,6 +426,23 @@ mod tests {
     fn a_slow_turn_is_complete_and_not_good() {
         let tally = Tally::of(&[turn(Some(leg(301, 50)), Some(leg(90, 80)))], None);
         assert_eq!((tally.complete, tally.good), (1, 0));
+    }
+
+    /// Nine callers are let in, and a tenth is not: of its turns nobody hears.
+    #[test]
+    fn turns_of_callers_who_were_shut_out_were_due() {
+        let claims: Vec<Claim> = (0..27)
+            .map(|_| turn(Some(leg(60, 50)), Some(leg(90, 80))))
+            .collect();
+        let window = Window {
+            start_ns: 0,
+            end_ns: 24_000 * NS_PER_MS,
+            grace_end_ns: 30_000 * NS_PER_MS,
+        };
+        let goodput = Tally::of(&claims, None).goodput(Test::Talk, &window, 3);
+        assert_eq!(goodput.due_per_s, 30.0 / 24.0);
+        assert_eq!(goodput.good_per_s, 27.0 / 24.0);
+        assert_eq!(goodput.failed_share, 0.1);
     }
 
     #[test]

@@ -34,6 +34,7 @@ fn bracket(name: &str, confirmed: Option<u32>, edge: Option<(f64, f64, f64)>) ->
         }),
         evidence: Vec::new(),
         cost_curve: Vec::new(),
+        escalation: None,
         seed: 1,
         started_at: String::new(),
         trials: Vec::new(),

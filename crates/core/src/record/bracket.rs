@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::build::Build;
+use super::escalation::Escalation;
 use super::load_unit::LoadUnit;
 use super::trial::{Goodput, Target, Trial, Verdict};
 use crate::profile::Length;
@@ -54,6 +55,10 @@ pub struct Bracket {
     /// What a session costs the target, load by load, ascending.
     #[serde(default)]
     pub cost_curve: Vec<CostPoint>,
+    /// What became of the target beyond its load line; `null` unless the search went on there, and in the brackets of
+    /// further SLOs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub escalation: Option<Escalation>,
     /// Seed of the search.
     pub seed: u64,
     /// The build of Plimsoll that made this.

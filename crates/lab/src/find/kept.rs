@@ -23,6 +23,10 @@ impl Kept {
         u32::try_from(self.trials.len()).unwrap_or(u32::MAX)
     }
 
+    pub(super) fn trials(&self) -> impl Iterator<Item = &Trial> {
+        self.trials.iter().map(|(_, trial)| trial)
+    }
+
     pub(super) fn add(&mut self, trial: &Trial, file: String) {
         self.trials.push((file, trial.clone()));
     }
@@ -95,6 +99,7 @@ impl Kept {
             edge: outcome.edge,
             evidence: outcome.evidence.clone(),
             cost_curve: cost_curve(self.trials.iter().map(|(_, trial)| cost(trial))),
+            escalation: None,
             seed: plan.settings.seed,
             started_at: started_at.to_owned(),
             trials: self

@@ -4,10 +4,10 @@
 
 use std::sync::OnceLock;
 
-use crate::support::conclusive;
-use crate::support::manifests::slo_file;
+use crate::support::manifests::{Root, slo_file};
 use crate::support::records::{self, Trial};
-use crate::support::{Ended, Plimsoll, built, built_lying_voice, undisturbed_but_for};
+use crate::support::{Ended, Plimsoll, built, built_lying_voice, searched, undisturbed_but_for};
+use crate::support::{conclusive, inconclusive};
 
 /// What no gateway may do, however busy the machine is.
 const GATES: &str = "[gates]
@@ -211,7 +211,10 @@ fn phases(test: &str) -> &'static str {
 /// A trial of such a test.
 fn of_rest(target: &str, test: &str) -> String {
     let slo = slo_file("voice-rest-counts", REST_GATES);
-    format!("run {target} --workload voice --test {test} --slo {slo} {}", phases(test))
+    format!(
+        "run {target} --workload voice --test {test} --slo {slo} {}",
+        phases(test)
+    )
 }
 
 /// The same against the lying gateway with this lie.
@@ -237,7 +240,11 @@ fn each_test_with_rest_clients_has_whole_requests_and_no_fault_of_its_own() {
     for (test, unit, kinds) in [
         ("rest", "requests_per_second", &["GET /"][..]),
         ("speak", "requests_per_second", &["POST /speak"]),
-        ("mixed", "arrivals_per_second", &["GET /", "GET /voices", "POST /speak"]),
+        (
+            "mixed",
+            "arrivals_per_second",
+            &["GET /", "GET /voices", "POST /speak"],
+        ),
     ] {
         let line = of_rest("rust-axum-voice", test);
         let ended = conclusive!(undisturbed_but_for(&[], || {
@@ -253,7 +260,10 @@ fn each_test_with_rest_clients_has_whole_requests_and_no_fault_of_its_own() {
             let end_to_end = &record["answer"]["end_to_end"];
             assert_eq!(end_to_end["samples"], due, "{test}: {record}");
         }
-        assert_eq!(trial.at("voice.requests").as_array().map(Vec::len), Some(kinds.len()));
+        assert_eq!(
+            trial.at("voice.requests").as_array().map(Vec::len),
+            Some(kinds.len())
+        );
         // No request is a turn, and no turn a request.
         let turns = trial.at("voice.turns").as_u64().expect("a count");
         assert_eq!(turns > 0, test == "mixed", "{turns} turns");
@@ -268,7 +278,10 @@ fn each_test_with_rest_clients_has_whole_requests_and_no_fault_of_its_own() {
         assert_eq!(lonely, test == "rest");
         for page in ["summary.md", "report.html"] {
             let text = ended.text_of(page);
-            assert!(kinds.iter().all(|kind| text.contains(kind)), "{test}: {page}");
+            assert!(
+                kinds.iter().all(|kind| text.contains(kind)),
+                "{test}: {page}"
+            );
             assert_eq!(text.contains("asks no provider"), test == "rest", "{page}");
         }
     }
@@ -280,7 +293,11 @@ fn a_wrong_body_is_no_success() {
     for (test, gate) in [("rest", "content_wrong"), ("speak", "content_wrong")] {
         let ended = conclusive!(lying_to_rest(test, "bare_200"));
         let trial = expect_gate(&ended, test, gate);
-        let kind = if test == "rest" { "GET /" } else { "POST /speak" };
+        let kind = if test == "rest" {
+            "GET /"
+        } else {
+            "POST /speak"
+        };
         assert_eq!(requests(&trial, kind)["right"], 0);
     }
 }
@@ -296,7 +313,10 @@ fn replies_over_http_that_are_not_whole_are_seen() {
         let ended = conclusive!(lying_to_rest("speak", lie));
         let trial = expect_gate(&ended, lie, gate);
         let record = requests(&trial, "POST /speak");
-        assert!(record["right"].as_u64() < record["due"].as_u64(), "{lie}: {record}");
+        assert!(
+            record["right"].as_u64() < record["due"].as_u64(),
+            "{lie}: {record}"
+        );
     }
 }
 
@@ -307,4 +327,59 @@ fn a_delay_of_replies_over_http_is_known() {
     let p50_ms = trial.number("voice.first_audio.overhead.p50_ms");
     assert!((400.0..460.0).contains(&p50_ms), "{p50_ms} ms");
     assert_eq!(requests(&trial, "POST /speak")["good"], 0);
+}
+
+/// A gateway that lets eight callers in carries eight. A ninth is shut out, which is more than 5 % of nine: the collapse.
+#[test]
+fn a_search_goes_on_beyond_the_load_line_to_the_collapse() {
+    let line = format!("MAX_SESSIONS=8 exec {}", built_lying_voice().display());
+    let manifest = format!(
+        r#"name = "for-eight"
+workload = "voice"
+tier = "test"
+language = "Rust"
+description = "lets eight callers in"
+[run]
+command = ["sh", "-c", {line:?}]
+"#
+    );
+    let root = Root::new().with("voice", "for-eight", &manifest);
+    let line = format!(
+        "find for-eight --workload voice --test breaking --start 8 --max 9 --repeats 1 --width 0.5 --ramp 0.5 --warm-up 1.5 --measured 4 --grace 6 --slo {}",
+        gates()
+    );
+    let (ended, disturbances) = searched(|| {
+        Plimsoll::measuring(line.split_whitespace())
+            .arg("--root")
+            .arg(root.path())
+            .run()
+    });
+    if !disturbances.is_empty() {
+        return inconclusive(&disturbances);
+    }
+    ended.expect_code(0);
+    let bracket = ended.json_of("bracket.json");
+    records::expect_valid(&bracket, "bracket.json");
+    assert_eq!(bracket["confirmed"], 8, "{bracket}");
+    let beyond = &bracket["escalation"];
+    assert_eq!(
+        beyond["collapse"],
+        serde_json::json!({"load": 9, "highest_without": 8, "sign": "too_many_failed"}),
+        "{beyond}"
+    );
+    let knee = beyond["knee"]["load"].as_u64().expect("a load");
+    assert!((6..=9).contains(&knee), "{beyond}");
+    assert!(beyond.get("no_collapse_up_to").is_none(), "{beyond}");
+    for (name, value) in [
+        ("load line", "8 callers"),
+        ("knee", "callers (goodput"),
+        ("collapse", "9 callers (not yet at 8)"),
+    ] {
+        let told = |line: &str| line.contains(name) && line.contains(value);
+        assert!(ended.stdout.lines().any(told), "{}", ended.stdout);
+    }
+    // Nine callers, the next load of the ladder, may be known from the search for the load line.
+    let again = "callers (collapse, again)";
+    assert!(ended.stderr.contains(again), "{}", ended.stderr);
+    ended.expect_nothing_left_running();
 }

@@ -126,6 +126,12 @@ fn terms(bracket: &Bracket, several_slos: bool) -> Vec<Fact> {
         .sessions_per_vcpu
         .map(|density| format!("{at_least}{} {}", number(density), unit.name()));
     term("per vCPU", density, "per-vcpu");
+    // The load line is the first of three numbers, none of which stands for another.
+    if let Some(beyond) = &bracket.escalation {
+        let knee = beyond.knee.as_ref().map(|knee| words::knee(knee, unit));
+        term("knee", knee, "knee");
+        term("collapse", words::collapse(beyond, unit), "collapse");
+    }
     term("broke first", bracket.failing_gate.clone(), "broke-first");
     let loads = bracket.borderline.iter();
     let borderline: Vec<String> = loads.map(|load| count((*load).into())).collect();
@@ -135,6 +141,9 @@ fn terms(bracket: &Bracket, several_slos: bool) -> Vec<Fact> {
     term("by the SLO", several_slos.then(|| bracket.slo.clone()), "");
     let end = Some(bracket.conclusion.clone()).filter(|end| !end.is_empty());
     term("why it ended", end, "");
+    let beyond = bracket.escalation.as_ref();
+    let beyond = beyond.map(|beyond| beyond.conclusion.clone());
+    term("beyond the load line", beyond, "");
     terms
 }
 

@@ -411,6 +411,7 @@ fn bracket(trials: &[Trial]) -> Bracket {
         edge: None,
         evidence: Vec::new(),
         cost_curve: Vec::new(),
+        escalation: None,
         seed: 42,
         started_at: "2026-01-02T03:04:05Z".to_owned(),
         trials: trials.iter().enumerate().map(summary).collect(),

@@ -20,6 +20,7 @@ mod plan;
 pub mod reply;
 pub mod script;
 mod session;
+mod stages;
 pub mod tally;
 mod tell;
 pub mod toy;

@@ -8,6 +8,7 @@ use plimsoll_workload::{Refusal, Values};
 use serde_json::{Value, json};
 
 use crate::marks::BLOCK_MS;
+use crate::stages::Stages;
 use crate::wire::Providers;
 
 /// How many callers there are in a spike, for each that was there before.
@@ -31,6 +32,8 @@ pub(crate) enum Test {
     Spike,
     /// They stay while something fails.
     Faults,
+    /// They stay, in a series of trials.
+    Stages,
 }
 
 impl Test {
@@ -40,11 +43,18 @@ impl Test {
             Self::Calls => "calls",
             Self::Spike => "spike",
             Self::Faults => "faults",
+            Self::Stages => "stages",
         }
     }
 
     fn by_name(name: &str) -> Option<Self> {
-        let all = [Self::Talk, Self::Calls, Self::Spike, Self::Faults];
+        let all = [
+            Self::Talk,
+            Self::Calls,
+            Self::Spike,
+            Self::Faults,
+            Self::Stages,
+        ];
         all.into_iter().find(|test| test.name() == name)
     }
 }
@@ -60,6 +70,8 @@ pub(crate) struct VoiceLoad {
     call_ns: u64,
     spacing: Spacing,
     pub(crate) fault: Option<String>,
+    /// The loads of a series.
+    pub(crate) stages: Option<Stages>,
     /// Whether its providers do not mark what they hand over.
     pub(crate) real_providers: bool,
 }
@@ -94,6 +106,7 @@ impl VoiceLoad {
                 Spacing::Even
             },
             fault: values.word("fault").map(str::to_owned),
+            stages: values.word("stages").map(Stages::parse).transpose()?,
             real_providers: values.flag("real_providers"),
         })
     }
@@ -126,7 +139,7 @@ impl VoiceLoad {
     pub(crate) fn trouble(&self, window: &Window) -> Option<(u64, u64)> {
         let begins_ns = window.start_ns + (window.end_ns - window.start_ns) / 3;
         let has = match self.test {
-            Test::Talk | Test::Calls => false,
+            Test::Talk | Test::Calls | Test::Stages => false,
             Test::Spike => true,
             Test::Faults => self.outage().is_some(),
         };
@@ -164,7 +177,7 @@ impl VoiceLoad {
     /// The sessions of a trial.
     pub(crate) fn sessions(&self, load: u32, profile: &Profile) -> u32 {
         match self.test {
-            Test::Talk | Test::Faults => load,
+            Test::Talk | Test::Faults | Test::Stages => load,
             Test::Calls => self.arrivals(load).count(profile),
             Test::Spike => load.saturating_mul(SPIKE_TIMES),
         }
@@ -173,7 +186,7 @@ impl VoiceLoad {
     /// How many are open at once.
     pub(crate) fn concurrent(&self, load: u32) -> u64 {
         match self.test {
-            Test::Talk | Test::Faults => load.into(),
+            Test::Talk | Test::Faults | Test::Stages => load.into(),
             Test::Calls => u64::from(load) * self.call_ns.div_ceil(NS_PER_S),
             Test::Spike => u64::from(load) * u64::from(SPIKE_TIMES),
         }

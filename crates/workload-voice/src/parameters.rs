@@ -4,8 +4,9 @@
 use plimsoll_workload::{Choice, Fit, Kind, Parameter, Usual};
 
 use crate::marks::BLOCK_MS;
+use crate::stages::USUAL;
 
-const TESTS: [Choice; 4] = [
+const TESTS: [Choice; 5] = [
     Choice::new("talk", "Callers who stay; the load is callers"),
     Choice::new(
         "calls",
@@ -14,6 +15,10 @@ const TESTS: [Choice; 4] = [
     Choice::new(
         "spike",
         "Five times as many callers for 10 s; the load is callers before and after",
+    ),
+    Choice::new(
+        "stages",
+        "A trial for each stage of a list, see --stages; the list has the loads",
     ),
     Choice::new(
         "faults",
@@ -57,7 +62,7 @@ const fn of_tests(among: &'static [&'static str]) -> Fit {
 }
 
 /// The rows, each after those that it depends on.
-pub(crate) const PARAMETERS: [Parameter; 9] = [
+pub(crate) const PARAMETERS: [Parameter; 10] = [
     Parameter {
         value_name: "TEST",
         usual: Usual::Value("talk"),
@@ -115,6 +120,16 @@ pub(crate) const PARAMETERS: [Parameter; 9] = [
         )
     },
     Parameter {
+        value_name: "LIST",
+        usual: Usual::Value(USUAL),
+        fits: &[of_tests(&["stages"])],
+        ..Parameter::new(
+            "stages",
+            Kind::Text,
+            "Callers x seconds of each stage; or public: 10x30, then 100, 500, 1000, 2000, 5000 and 10000 callers for 60 s",
+        )
+    },
+    Parameter {
         usual: Usual::Value("tts-refuse"),
         fits: &[of_tests(&["faults"])],
         ..Parameter::new(
@@ -124,7 +139,7 @@ pub(crate) const PARAMETERS: [Parameter; 9] = [
         )
     },
     Parameter {
-        fits: &[of_tests(&["talk", "calls"])],
+        fits: &[of_tests(&["talk", "calls", "stages"])],
         only_running: true,
         ..Parameter::new(
             "real_providers",

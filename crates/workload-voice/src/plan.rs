@@ -13,7 +13,7 @@ use plimsoll_protocol::connection::check;
 use plimsoll_workload::counters::Counted;
 use plimsoll_workload::{
     About, Checked, Companions, Counters, Demand, Drive, Findings, Job, Outcome, Parameter, Plan,
-    Refusal, Seen, Told, Values, Work, Workload, machines_with_findings,
+    Refusal, Seen, Series, Told, Values, Work, Workload, machines_with_findings,
 };
 
 use crate::calibrate::WORKS;
@@ -182,17 +182,17 @@ impl Plan for VoicePlan {
     fn unit(&self) -> LoadUnit {
         match self.load.test {
             Test::Calls => LoadUnit::of("calls_per_second"),
-            Test::Talk | Test::Spike | Test::Faults => LoadUnit::of("callers"),
+            Test::Talk | Test::Spike | Test::Faults | Test::Stages => LoadUnit::of("callers"),
         }
     }
 
     fn slo(&self) -> Slo {
         match self.load.test {
-            Test::Talk | Test::Calls if self.load.real_providers => {
+            Test::Talk | Test::Calls | Test::Stages if self.load.real_providers => {
                 let own = END_TO_END.iter().chain(&NOTICED[..2]);
                 gates("voice-end-to-end", own, &NEVER[3..], Some(FAILED_MAX))
             }
-            Test::Talk | Test::Calls => {
+            Test::Talk | Test::Calls | Test::Stages => {
                 let own = OVERHEAD.iter().chain(&NOTICED).chain(&AUDIO);
                 gates("voice", own, &NEVER, Some(FAILED_MAX))
             }
@@ -212,7 +212,7 @@ impl Plan for VoicePlan {
         let concurrent = self.load.concurrent(load);
         let talking = match self.load.test {
             Test::Spike => f64::from(load),
-            Test::Talk | Test::Calls | Test::Faults => concurrent as f64,
+            Test::Talk | Test::Calls | Test::Faults | Test::Stages => concurrent as f64,
         };
         Demand {
             sessions: self.load.sessions(load, profile),
@@ -270,12 +270,24 @@ impl Plan for VoicePlan {
     fn first_load(&self) -> u32 {
         match self.load.test {
             Test::Calls => 5,
-            Test::Talk | Test::Spike | Test::Faults => 100,
+            Test::Talk | Test::Spike | Test::Faults | Test::Stages => 100,
         }
     }
 
     fn is_bound_by_the_machine(&self) -> bool {
         true
+    }
+
+    fn series(&self) -> Result<Option<Series>, Refusal> {
+        let Some(stages) = &self.load.stages else {
+            return Ok(None);
+        };
+        Ok(Some(Series {
+            rows: stages.rows(&self.values)?,
+            asked_by: "--test stages".to_owned(),
+            one_at_a_time: "one load at a time: --test talk",
+            pause: stages.cool_down,
+        }))
     }
 
     fn outcome(&self, seen: &Seen<'_>) -> Outcome {

@@ -152,7 +152,7 @@ fn doubts(known: &Knowledge) -> String {
     words
 }
 
-fn listed(loads: &[u32]) -> String {
+pub(super) fn listed(loads: &[u32]) -> String {
     let words: Vec<String> = loads.iter().map(u32::to_string).collect();
     match words.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
@@ -160,7 +160,7 @@ fn listed(loads: &[u32]) -> String {
     }
 }
 
-fn capitalised(text: &str) -> String {
+pub(super) fn capitalised(text: &str) -> String {
     let mut chars = text.chars();
     match chars.next() {
         Some(first) => first.to_uppercase().collect::<String>() + chars.as_str(),

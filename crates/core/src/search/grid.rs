@@ -2,11 +2,32 @@
 
 /// About twice `load`, to two significant digits, at most `max`; `None` if `load` is already there.
 pub(super) fn grow(load: u32, max: u32) -> Option<u32> {
+    times(load, 2.0, max)
+}
+
+/// About `factor` times `load`, to two significant digits, at most `max`; `None` if `load` is already there.
+pub(super) fn times(load: u32, factor: f64, max: u32) -> Option<u32> {
     if load >= max {
         return None;
     }
-    // Rounding down removes less than a tenth, so the factor is between 1.8 and 2 and the load always grows.
-    Some(two_digits(load.saturating_mul(2)).max(load + 1).min(max))
+    // Rounding down removes less than a tenth. From a factor of 1.2 on, only loads of one digit need the one more.
+    let (_, most) = within(load, factor);
+    Some(two_digits(most).max(load + 1).min(max))
+}
+
+/// The lowest and the highest load within this factor of `load`.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "positive floats; one above u32 becomes its greatest value"
+)]
+pub(super) fn within(load: u32, factor: f64) -> (u32, u32) {
+    // 1.4 times 45 is 63, but not in floats.
+    const ROUNDING: f64 = 1e-6;
+    let load = f64::from(load);
+    let least = (load / factor - ROUNDING).ceil();
+    let most = (load * factor + ROUNDING).floor();
+    (least as u32, most as u32)
 }
 
 /// About half of `load`, to two significant digits, at least `min`; `None` if `load` is already there.
@@ -151,6 +172,17 @@ mod tests {
         assert_eq!(shrink(1_130, 1), Some(560));
         assert_eq!(shrink(3, 2), Some(2));
         assert_eq!(shrink(1, 1), None);
+    }
+
+    #[test]
+    fn loads_within_a_factor_by_hand() {
+        assert_eq!(within(100, 1.4), (72, 140));
+        assert_eq!(within(140, 1.4), (100, 196));
+        assert_eq!(within(45, 1.4), (33, 63));
+        assert_eq!(within(1, 1.4), (1, 1));
+        assert_eq!(times(140, 1.4, 9_999), Some(190));
+        assert_eq!(times(1, 1.4, 9_999), Some(2));
+        assert_eq!(times(u32::MAX - 1, 1.4, u32::MAX), Some(u32::MAX));
     }
 
     #[test]

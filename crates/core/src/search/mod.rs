@@ -42,6 +42,7 @@
 mod choice;
 mod conclusion;
 pub mod edge;
+pub mod escalation;
 mod grid;
 mod knowledge;
 mod settings;

@@ -1,6 +1,7 @@
 //! Results in words and numbers, so that every renderer says the same.
 
 pub mod comparison;
+mod escalation;
 pub mod ranking;
 mod unit;
 
@@ -13,6 +14,7 @@ use plimsoll_document::Tellers;
 use crate::folder::StoredTrial;
 use crate::loads::Range;
 
+pub use escalation::{collapse, knee};
 pub use plimsoll_document::words::{
     UNKNOWN, bytes, bytes_finely, capital, count, counted, length, maybe, ms, ms_digits,
     near_whole, number, observed, percent, plain, target, us, whole_bytes, with_variant,

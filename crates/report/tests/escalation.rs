@@ -86,8 +86,8 @@ fn stages_have_a_row_each_and_the_three_loads() {
     assert_eq!(cells.last().unwrap(), "newest_p95_ms");
     for words in [
         "80 callers",
-        "160 callers",
-        "320 callers: 5 % of what was due failed",
+        "160 callers (goodput 18/s)",
+        "320 callers (not yet at 160), because 5 % of what was due failed",
     ] {
         assert!(summary.contains(words), "{words}: {summary}");
     }
@@ -166,7 +166,7 @@ fn a_search_has_the_three_loads_that_it_found() {
         assert!(svg.contains(words), "{words}");
     }
     let summary = read(place.path(), "summary.md");
-    assert!(summary.contains("2,000 sessions: it did half as much as at its knee, or less"));
+    assert!(summary.contains("2,000 sessions (not yet at 1,750), because it did half as much"));
     assert_eq!(row(&summary, "1,700").len(), 8);
 }
 

@@ -8,6 +8,7 @@ use plimsoll_workload::{Refusal, Values};
 use serde_json::{Value, json};
 
 use crate::marks::BLOCK_MS;
+use crate::script::Script;
 use crate::stages::Stages;
 use crate::wire::Providers;
 
@@ -26,6 +27,8 @@ pub(crate) enum Test {
     /// They stay.
     #[default]
     Talk,
+    /// They stay, and more of them are tried than the gateway carries.
+    Breaking,
     /// They arrive, talk and hang up.
     Calls,
     /// Many more come for a while.
@@ -40,6 +43,7 @@ impl Test {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Talk => "talk",
+            Self::Breaking => "breaking",
             Self::Calls => "calls",
             Self::Spike => "spike",
             Self::Faults => "faults",
@@ -50,6 +54,7 @@ impl Test {
     fn by_name(name: &str) -> Option<Self> {
         let all = [
             Self::Talk,
+            Self::Breaking,
             Self::Calls,
             Self::Spike,
             Self::Faults,
@@ -139,7 +144,7 @@ impl VoiceLoad {
     pub(crate) fn trouble(&self, window: &Window) -> Option<(u64, u64)> {
         let begins_ns = window.start_ns + (window.end_ns - window.start_ns) / 3;
         let has = match self.test {
-            Test::Talk | Test::Calls | Test::Stages => false,
+            Test::Talk | Test::Breaking | Test::Stages | Test::Calls => false,
             Test::Spike => true,
             Test::Faults => self.outage().is_some(),
         };
@@ -177,7 +182,7 @@ impl VoiceLoad {
     /// The sessions of a trial.
     pub(crate) fn sessions(&self, load: u32, profile: &Profile) -> u32 {
         match self.test {
-            Test::Talk | Test::Faults | Test::Stages => load,
+            Test::Talk | Test::Breaking | Test::Stages | Test::Faults => load,
             Test::Calls => self.arrivals(load).count(profile),
             Test::Spike => load.saturating_mul(SPIKE_TIMES),
         }
@@ -186,10 +191,24 @@ impl VoiceLoad {
     /// How many are open at once.
     pub(crate) fn concurrent(&self, load: u32) -> u64 {
         match self.test {
-            Test::Talk | Test::Faults | Test::Stages => load.into(),
+            Test::Talk | Test::Breaking | Test::Stages | Test::Faults => load.into(),
             Test::Calls => u64::from(load) * self.call_ns.div_ceil(NS_PER_S),
             Test::Spike => u64::from(load) * u64::from(SPIKE_TIMES),
         }
+    }
+
+    /// Turns of a window that so many callers would have had who were never let in. Which callers of a spike those were is
+    /// not known.
+    pub(crate) fn turns_missed(&self, callers: u64, window: &Window) -> u64 {
+        let talks_ns = match self.test {
+            Test::Talk | Test::Breaking | Test::Stages | Test::Faults => {
+                window.end_ns - window.start_ns
+            }
+            Test::Calls => self.call_ns,
+            Test::Spike => 0,
+        };
+        let (whole_ns, turn_ns) = (callers.saturating_mul(talks_ns), Script::TURN_NS);
+        whole_ns.saturating_add(turn_ns / 2) / turn_ns
     }
 
     fn arrivals(&self, load: u32) -> Arrivals {

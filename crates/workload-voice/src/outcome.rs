@@ -127,7 +127,8 @@ pub(crate) fn outcome(load: &VoiceLoad, seen: &Seen<'_>) -> Outcome {
     let limited = admission_limited(&seen.report.ledger.reasons);
     let caveats = disagree(&checks).into_iter().chain(limited);
     let unchecked = (!started).then(audio_unchecked);
-    let goodput = (!seen.report.interrupted).then(|| tally.goodput(&seen.window));
+    let missed = load.turns_missed(seen.report.ledger.sessions_failed, &seen.window);
+    let goodput = (!seen.report.interrupted).then(|| tally.goodput(&seen.window, missed));
     let record = VoiceRecord {
         test: load.test.name().to_owned(),
         fault: load.fault.clone(),

@@ -6,11 +6,15 @@ use plimsoll_workload::{Choice, Fit, Kind, Parameter, Usual};
 use crate::marks::BLOCK_MS;
 use crate::stages::USUAL;
 
-const TESTS: [Choice; 5] = [
+const TESTS: [Choice; 6] = [
     Choice::new("talk", "Callers who stay; the load is callers"),
     Choice::new(
         "calls",
         "Callers who arrive, talk for a while and hang up; the load is calls per second",
+    ),
+    Choice::new(
+        "breaking",
+        "Callers who stay; a search goes on beyond the load line until the server collapses; the load is callers",
     ),
     Choice::new(
         "spike",
@@ -139,7 +143,7 @@ pub(crate) const PARAMETERS: [Parameter; 10] = [
         )
     },
     Parameter {
-        fits: &[of_tests(&["talk", "calls", "stages"])],
+        fits: &[of_tests(&["talk", "calls", "breaking", "stages"])],
         only_running: true,
         ..Parameter::new(
             "real_providers",

@@ -182,17 +182,21 @@ impl Plan for VoicePlan {
     fn unit(&self) -> LoadUnit {
         match self.load.test {
             Test::Calls => LoadUnit::of("calls_per_second"),
-            Test::Talk | Test::Spike | Test::Faults | Test::Stages => LoadUnit::of("callers"),
+            Test::Talk | Test::Breaking | Test::Stages | Test::Spike | Test::Faults => {
+                LoadUnit::of("callers")
+            }
         }
     }
 
     fn slo(&self) -> Slo {
         match self.load.test {
-            Test::Talk | Test::Calls | Test::Stages if self.load.real_providers => {
+            Test::Talk | Test::Breaking | Test::Stages | Test::Calls
+                if self.load.real_providers =>
+            {
                 let own = END_TO_END.iter().chain(&NOTICED[..2]);
                 gates("voice-end-to-end", own, &NEVER[3..], Some(FAILED_MAX))
             }
-            Test::Talk | Test::Calls | Test::Stages => {
+            Test::Talk | Test::Breaking | Test::Stages | Test::Calls => {
                 let own = OVERHEAD.iter().chain(&NOTICED).chain(&AUDIO);
                 gates("voice", own, &NEVER, Some(FAILED_MAX))
             }
@@ -212,7 +216,9 @@ impl Plan for VoicePlan {
         let concurrent = self.load.concurrent(load);
         let talking = match self.load.test {
             Test::Spike => f64::from(load),
-            Test::Talk | Test::Calls | Test::Faults | Test::Stages => concurrent as f64,
+            Test::Talk | Test::Breaking | Test::Stages | Test::Calls | Test::Faults => {
+                concurrent as f64
+            }
         };
         Demand {
             sessions: self.load.sessions(load, profile),
@@ -270,8 +276,12 @@ impl Plan for VoicePlan {
     fn first_load(&self) -> u32 {
         match self.load.test {
             Test::Calls => 5,
-            Test::Talk | Test::Spike | Test::Faults | Test::Stages => 100,
+            Test::Talk | Test::Breaking | Test::Stages | Test::Spike | Test::Faults => 100,
         }
+    }
+
+    fn goes_beyond(&self) -> bool {
+        self.load.test == Test::Breaking
     }
 
     fn is_bound_by_the_machine(&self) -> bool {
@@ -326,6 +336,20 @@ mod tests {
                 .iter()
                 .any(|gate| gate.metric.name() == "recovery_s")
         );
+    }
+
+    #[test]
+    fn only_one_test_goes_beyond_the_load_line_that_talk_has() {
+        let (talk, breaking) = (plan("talk"), plan("breaking"));
+        assert!(breaking.goes_beyond());
+        for test in ["talk", "calls", "spike", "faults"] {
+            assert!(!plan(test).goes_beyond(), "{test}");
+        }
+        assert_eq!(breaking.slo(), talk.slo());
+        assert_eq!(breaking.unit(), talk.unit());
+        assert_eq!(breaking.first_load(), talk.first_load());
+        let profile = Profile::quick();
+        assert_eq!(breaking.demand(100, &profile), talk.demand(100, &profile));
     }
 
     #[test]

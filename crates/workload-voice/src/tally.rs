@@ -177,14 +177,16 @@ pub(crate) fn metric(name: &str) -> Option<OwnMetric> {
 }
 
 impl Tally {
-    /// How much was done, right and in time.
+    /// How much was done, right and in time. `missed` turns more were due, of callers who were never let in: a gateway that
+    /// shuts them out has failed them.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "turns of a trial")]
-    pub fn goodput(&self, window: &Window) -> Goodput {
+    pub fn goodput(&self, window: &Window, missed: u64) -> Goodput {
+        let due = self.turns + missed;
         Goodput {
-            due_per_s: window.per_second(self.turns),
+            due_per_s: window.per_second(due),
             good_per_s: window.per_second(self.good),
-            failed_share: (self.turns - self.complete) as f64 / self.turns.max(1) as f64,
+            failed_share: (due - self.complete) as f64 / due.max(1) as f64,
         }
     }
 
@@ -433,6 +435,23 @@ mod tests {
     fn a_slow_turn_is_complete_and_not_good() {
         let tally = Tally::of(&[turn(Some(leg(301, 50)), Some(leg(90, 80)))], None);
         assert_eq!((tally.complete, tally.good), (1, 0));
+    }
+
+    /// Nine callers are let in, and a tenth is not: of its turns nobody hears.
+    #[test]
+    fn turns_of_callers_who_were_shut_out_were_due() {
+        let claims: Vec<Claim> = (0..27)
+            .map(|_| turn(Some(leg(60, 50)), Some(leg(90, 80))))
+            .collect();
+        let window = Window {
+            start_ns: 0,
+            end_ns: 24_000 * NS_PER_MS,
+            grace_end_ns: 30_000 * NS_PER_MS,
+        };
+        let goodput = Tally::of(&claims, None).goodput(&window, 3);
+        assert_eq!(goodput.due_per_s, 30.0 / 24.0);
+        assert_eq!(goodput.good_per_s, 27.0 / 24.0);
+        assert_eq!(goodput.failed_share, 0.1);
     }
 
     #[test]

@@ -332,8 +332,7 @@ fn columns<'a>() -> Vec<Cells<Row<'a>>> {
             maybe(good_per_s(row.trial), number)
         }),
         Cells::new(">failed", true, |row| {
-            let tally = &row.voice.tally;
-            near_whole(share(tally.turns - tally.complete, tally.turns))
+            near_whole(row.trial.goodput.map(|of| of.failed_share))
         }),
         Cells::new(">client", true, |row| percent(row.trial.client.cpu_share)),
     ]

@@ -60,6 +60,12 @@ pub trait Plan: fmt::Debug + Send + Sync {
         400
     }
 
+    /// Whether a search goes on beyond the load line, until the target collapses. Its trials must then say how much was
+    /// done ([`Outcome::goodput`]).
+    fn goes_beyond(&self) -> bool {
+        false
+    }
+
     /// Refuses a target that does not have what the load asks for, by what its manifest says. Returns the values that
     /// the manifest settles, such as what a variant of the target guarantees: the trial's plan has them as well.
     ///

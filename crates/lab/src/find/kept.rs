@@ -23,6 +23,10 @@ impl Kept {
         u32::try_from(self.trials.len()).unwrap_or(u32::MAX)
     }
 
+    pub(super) fn trials(&self) -> impl Iterator<Item = &Trial> {
+        self.trials.iter().map(|(_, trial)| trial)
+    }
+
     pub(super) fn add(&mut self, trial: &Trial, file: String) {
         self.trials.push((file, trial.clone()));
     }

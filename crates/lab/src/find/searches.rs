@@ -1,23 +1,13 @@
 //! One search for each SLO, all fed from the same trials.
 
 use plimsoll_core::caveat::Caveat;
-use plimsoll_core::profile::Length;
 use plimsoll_core::record::{Trial, Verdict};
-use plimsoll_core::search::{Search, SearchResult, Settings, Step, TrialVerdict, Why};
+use plimsoll_core::search::{Search, SearchResult, Settings, Step, TrialVerdict};
 use plimsoll_core::slo::Slo;
 
+use super::{Asks, Wanted};
 use crate::error::{Error, Result};
 use crate::trial::Conditions;
-
-/// The trial to run next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Wanted {
-    pub(super) load: u32,
-    pub(super) length: Length,
-    pub(super) why: Why,
-    /// About how many are left, this one included.
-    pub(super) trials_left: u32,
-}
 
 /// A search for each SLO.
 pub(super) struct Searches {
@@ -44,8 +34,27 @@ impl Searches {
         Ok(Self { all })
     }
 
+    /// The load line by the SLO of the conditions. All searches must have ended.
+    pub(super) fn load_line(&self) -> Option<u32> {
+        self.outcomes().first()?.1.confirmed
+    }
+
+    /// What is known, by SLO. All searches must have ended.
+    pub(super) fn outcomes(&self) -> Vec<(&str, SearchResult)> {
+        let done = |(slo, search)| match Search::next(search) {
+            Step::Done(outcome) => (String::as_str(slo), outcome),
+            Step::Trial { .. } => unreachable!("the caller goes on until no search wants a trial"),
+        };
+        self.all
+            .iter()
+            .map(|(slo, search)| done((slo, search)))
+            .collect()
+    }
+}
+
+impl Asks for Searches {
     /// The next trial of the first search that wants one. The other searches also use what it shows.
-    pub(super) fn next(&self) -> Option<Wanted> {
+    fn next(&self) -> Option<Wanted> {
         let trials_left = self
             .all
             .iter()
@@ -56,7 +65,7 @@ impl Searches {
             Step::Trial { load, length, why } => Some(Wanted {
                 load,
                 length,
-                why,
+                why: why.word(),
                 trials_left,
             }),
         })
@@ -66,7 +75,7 @@ impl Searches {
     ///
     /// # Errors
     /// The trial was not judged by one of the SLOs, so it belongs to another search.
-    pub(super) fn record(&mut self, trial: &Trial) -> Result<()> {
+    fn record(&mut self, trial: &Trial) -> Result<()> {
         if trial.interrupted {
             return Ok(());
         }
@@ -92,29 +101,17 @@ impl Searches {
     }
 
     /// Tells every search that the time is enough for this many more trials, if none is invalid.
-    pub(super) fn expect_time_for(&mut self, trials_left: u32) {
+    fn expect_time_for(&mut self, trials_left: u32) {
         for (_, search) in &mut self.all {
             search.expect_time_for(trials_left);
         }
     }
 
     /// Tells every search that a signal or an error ended the measurement.
-    pub(super) fn interrupt(&mut self) {
+    fn interrupt(&mut self) {
         for (_, search) in &mut self.all {
             search.interrupt();
         }
-    }
-
-    /// What is known, by SLO. All searches must have ended.
-    pub(super) fn outcomes(&self) -> Vec<(&str, SearchResult)> {
-        let done = |(slo, search)| match Search::next(search) {
-            Step::Done(outcome) => (String::as_str(slo), outcome),
-            Step::Trial { .. } => unreachable!("the caller goes on until no search wants a trial"),
-        };
-        self.all
-            .iter()
-            .map(|(slo, search)| done((slo, search)))
-            .collect()
     }
 }
 

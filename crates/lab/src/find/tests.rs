@@ -22,11 +22,13 @@ use plimsoll_workload_stt::Stt;
 use plimsoll_workload_voice::Voice;
 use plimsoll_workload_ws::Ws;
 
-use super::FindPlan;
 use super::kept::Kept;
 use super::searches::Searches;
+use super::{Asks, FindPlan};
 use crate::manifest::Manifest;
 use crate::trial::{BackEnd, Conditions, NetworkPlan, Registry};
+
+mod beyond;
 
 fn slo(name: &str) -> Slo {
     Slo {

@@ -122,9 +122,9 @@ pub(crate) fn built_lying_broker() -> &'static Path {
 }
 
 /// The lying voice gateway.
-pub(crate) fn built_lying_voice() {
+pub(crate) fn built_lying_voice() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| built("voice/lying-voice"));
+    BUILT.get_or_init(|| built("voice/lying-voice"))
 }
 
 /// Short phases: a window of `measured_s` that begins 1.2 s after the trial begins.

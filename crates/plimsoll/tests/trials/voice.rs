@@ -4,10 +4,10 @@
 
 use std::sync::OnceLock;
 
-use crate::support::conclusive;
-use crate::support::manifests::slo_file;
+use crate::support::manifests::{Root, slo_file};
 use crate::support::records::{self, Trial};
-use crate::support::{Ended, Plimsoll, built_lying_voice, undisturbed_but_for};
+use crate::support::{Ended, Plimsoll, built_lying_voice, searched, undisturbed_but_for};
+use crate::support::{conclusive, inconclusive};
 
 /// What no gateway may do, however busy the machine is.
 const GATES: &str = "[gates]
@@ -274,4 +274,59 @@ fn a_list_of_stages_is_read_or_refused_in_one_line() {
     let ended = Plimsoll::plain(line.split_whitespace()).run();
     ended.expect_code(2);
     assert!(ended.stderr.contains("--test talk"), "{}", ended.stderr);
+}
+
+/// A gateway that lets eight callers in carries eight. A ninth is shut out, which is more than 5 % of nine: the collapse.
+#[test]
+fn a_search_goes_on_beyond_the_load_line_to_the_collapse() {
+    let line = format!("MAX_SESSIONS=8 exec {}", built_lying_voice().display());
+    let manifest = format!(
+        r#"name = "for-eight"
+workload = "voice"
+tier = "test"
+language = "Rust"
+description = "lets eight callers in"
+[run]
+command = ["sh", "-c", {line:?}]
+"#
+    );
+    let root = Root::new().with("voice", "for-eight", &manifest);
+    let line = format!(
+        "find for-eight --workload voice --test breaking --start 8 --max 9 --repeats 1 --width 0.5 --ramp 0.5 --warm-up 1.5 --measured 4 --grace 6 --slo {}",
+        gates()
+    );
+    let (ended, disturbances) = searched(|| {
+        Plimsoll::measuring(line.split_whitespace())
+            .arg("--root")
+            .arg(root.path())
+            .run()
+    });
+    if !disturbances.is_empty() {
+        return inconclusive(&disturbances);
+    }
+    ended.expect_code(0);
+    let bracket = ended.json_of("bracket.json");
+    records::expect_valid(&bracket, "bracket.json");
+    assert_eq!(bracket["confirmed"], 8, "{bracket}");
+    let beyond = &bracket["escalation"];
+    assert_eq!(
+        beyond["collapse"],
+        serde_json::json!({"load": 9, "highest_without": 8, "sign": "too_many_failed"}),
+        "{beyond}"
+    );
+    let knee = beyond["knee"]["load"].as_u64().expect("a load");
+    assert!((6..=9).contains(&knee), "{beyond}");
+    assert!(beyond.get("no_collapse_up_to").is_none(), "{beyond}");
+    for (name, value) in [
+        ("load line", "8 callers"),
+        ("knee", "callers (goodput"),
+        ("collapse", "9 callers (not yet at 8)"),
+    ] {
+        let told = |line: &str| line.contains(name) && line.contains(value);
+        assert!(ended.stdout.lines().any(told), "{}", ended.stdout);
+    }
+    // Nine callers, the next load of the ladder, may be known from the search for the load line.
+    let again = "callers (collapse, again)";
+    assert!(ended.stderr.contains(again), "{}", ended.stderr);
+    ended.expect_nothing_left_running();
 }

@@ -1,6 +1,6 @@
 //! The escalation: what the target does at each load, and the three loads that matter.
 
-use plimsoll_core::record::{Collapse, Knee, Verdict};
+use plimsoll_core::record::Verdict;
 
 use super::{Blocks, Figure, Section, Table, Text, Tone};
 use crate::escalation::{Escalated, Rung};
@@ -9,8 +9,25 @@ use crate::words::{self, UNKNOWN, count, maybe, ms, number, percent};
 
 const MEANING: &str = "Offered: what was due each second. Goodput: what of it was done, right and in time. Failed: the share that was not complete. Latencies from the schedule. Where a load has several trials, medians of the valid ones.";
 
-/// The section of an escalation.
-pub(crate) fn section(escalated: &Escalated) -> Section {
+/// That of a search, whose answer names the three loads.
+pub(crate) fn of_search(escalated: &Escalated) -> Section {
+    section(evidence(escalated))
+}
+
+/// That of trials without a search, with the three loads.
+pub(crate) fn of_trials(escalated: &Escalated) -> Section {
+    let mut blocks = evidence(escalated);
+    let facts = marks(escalated).map(|(name, value)| (name.to_owned(), value));
+    blocks.push(Table::of_facts("The three loads that matter", facts).hooked("marks"));
+    section(blocks)
+}
+
+fn section(mut blocks: Blocks) -> Section {
+    blocks.note(MEANING);
+    Section::new("escalation", "Escalation", blocks)
+}
+
+fn evidence(escalated: &Escalated) -> Blocks {
     let mut blocks = Blocks::default();
     if escalated.rungs.len() > 1 {
         blocks.full(Figure {
@@ -24,10 +41,7 @@ pub(crate) fn section(escalated: &Escalated) -> Section {
         });
     }
     blocks.push(table(escalated));
-    let facts = marks(escalated).map(|(name, value)| (name.to_owned(), value));
-    blocks.push(Table::of_facts("The three loads that matter", facts).hooked("marks"));
-    blocks.note(MEANING);
-    Section::new("escalation", "Escalation", blocks)
+    blocks
 }
 
 fn table(escalated: &Escalated) -> Table {
@@ -81,26 +95,9 @@ fn marks(escalated: &Escalated) -> [(&'static str, String); 3] {
     let unit = escalated.unit;
     let beyond = escalated.beyond.as_ref();
     let limit = escalated.slo_limit.map(|load| words::load(load, unit));
-    let knee = beyond.and_then(|beyond| beyond.knee).map(|knee| {
-        let Knee {
-            load,
-            goodput_per_s,
-            is_passed,
-        } = knee;
-        let or_more = if is_passed { "" } else { " or more" };
-        format!(
-            "{}{or_more}, with a goodput of {} per second",
-            words::load(load, unit),
-            number(goodput_per_s)
-        )
-    });
-    let collapse = beyond.and_then(|beyond| {
-        let Some(Collapse { load, sign, .. }) = beyond.collapse else {
-            let highest = beyond.no_collapse_up_to?;
-            return Some(format!("none up to {}", words::load(highest, unit)));
-        };
-        Some(format!("{}: {}", words::load(load, unit), sign.words()))
-    });
+    let knee = beyond.and_then(|beyond| beyond.knee.as_ref());
+    let knee = knee.map(|knee| words::knee(knee, unit));
+    let collapse = beyond.and_then(|beyond| words::collapse(beyond, unit));
     let known = |text: Option<String>| text.unwrap_or_else(|| UNKNOWN.to_owned());
     [
         ("SLO limit", known(limit)),

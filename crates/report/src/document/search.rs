@@ -28,7 +28,7 @@ pub(crate) fn document(view: &SearchView<'_>, number: usize, tellers: Tellers) -
         evidence.full(trial::percentiles());
         evidence.full(trial::timelines(trials.iter().copied()));
         if let Some(escalated) = Escalated::of_search(view) {
-            evidence.push(escalation::section(&escalated));
+            evidence.push(escalation::of_search(&escalated));
         }
         if !bracket.cost_curve.is_empty() {
             evidence.full(cost(bracket));
@@ -130,6 +130,12 @@ fn terms(bracket: &Bracket, several_slos: bool) -> Vec<Fact> {
         .sessions_per_vcpu
         .map(|density| format!("{at_least}{} {}", number(density), unit.name()));
     term("per vCPU", density, "per-vcpu");
+    // The load line is the first of three numbers, none of which stands for another.
+    if let Some(beyond) = &bracket.escalation {
+        let knee = beyond.knee.as_ref().map(|knee| words::knee(knee, unit));
+        term("knee", knee, "knee");
+        term("collapse", words::collapse(beyond, unit), "collapse");
+    }
     term("broke first", bracket.failing_gate.clone(), "broke-first");
     let loads = bracket.borderline.iter();
     let borderline: Vec<String> = loads.map(|load| count((*load).into())).collect();
@@ -139,6 +145,9 @@ fn terms(bracket: &Bracket, several_slos: bool) -> Vec<Fact> {
     term("by the SLO", several_slos.then(|| bracket.slo.clone()), "");
     let end = Some(bracket.conclusion.clone()).filter(|end| !end.is_empty());
     term("why it ended", end, "");
+    let beyond = bracket.escalation.as_ref();
+    let beyond = beyond.map(|beyond| beyond.conclusion.clone());
+    term("beyond the load line", beyond, "");
     terms
 }
 

@@ -23,7 +23,7 @@ pub(crate) fn document(trials: &[&StoredTrial], charts: Charts, tellers: Tellers
     if charts == Charts::OfThese
         && let Some(escalated) = Escalated::of_trials(trials)
     {
-        evidence.push(escalation::section(&escalated));
+        evidence.push(escalation::of_trials(&escalated));
     }
     let mut tables = Blocks::default();
     // Cells of a matrix have the same load and differ in something else.

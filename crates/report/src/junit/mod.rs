@@ -207,6 +207,8 @@ fn search(view: &SearchView<'_>) -> Suite {
     let mut output = vec![headline.claim.clone()];
     output.extend(Some(headline.bounds.clone()).filter(|bounds| !bounds.is_empty()));
     output.push(bracket.conclusion.clone());
+    let beyond = bracket.escalation.iter();
+    output.extend(beyond.map(|beyond| beyond.conclusion.clone()));
     let mut caveats: Vec<&Caveat> = trials.iter().flat_map(|s| &s.trial.caveats).collect();
     caveats.sort_by(|a, b| (&a.id, &a.text).cmp(&(&b.id, &b.text)));
     // One text of each caveat is enough.
@@ -265,6 +267,15 @@ fn bracket_properties(bracket: &Bracket) -> Vec<(&'static str, String)> {
         ("sessions_per_vcpu", bracket.sessions_per_vcpu),
         ("vcpu", bracket.vcpu),
     ]));
+    if let Some(beyond) = &bracket.escalation {
+        let (knee, collapse) = (beyond.knee, beyond.collapse);
+        properties.extend(known([
+            ("knee", knee.map(|knee| knee.load.into())),
+            ("knee_goodput_per_s", knee.map(|knee| knee.goodput_per_s)),
+            ("collapse", collapse.map(|collapse| collapse.load.into())),
+            ("no_collapse_up_to", beyond.no_collapse_up_to.map(f64::from)),
+        ]));
+    }
     properties.extend(
         bracket
             .failing_gate

@@ -58,7 +58,7 @@ pub fn side_by_side(trials: &[StoredTrial], tellers: Tellers) -> String {
     let mut blocks = Blocks::default();
     document::side_by_side(&mut blocks, trials, tellers);
     if let Some(escalated) = Escalated::of_trials(&trials.iter().collect::<Vec<_>>()) {
-        blocks.push(document::escalation::section(&escalated));
+        blocks.push(document::escalation::of_trials(&escalated));
     }
     let mut writer = Writer::new(false);
     writer.blocks(&blocks);

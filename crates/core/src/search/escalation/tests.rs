@@ -36,8 +36,8 @@ impl Server {
             past / f64::from(at - self.knee)
         };
         let (good_per_s, failed_share) = match self.beyond {
-            Beyond::HalfAt(at) => (most * (1.0 - HALF * past(at)).max(0.0), 0.0),
-            Beyond::FailsAt(at) => (most, (FAILED * past(at)).min(1.0)),
+            Beyond::HalfAt(at) => (most * (1.0 - 0.5 * past(at)).max(0.0), 0.0),
+            Beyond::FailsAt(at) => (most, (0.05 * past(at)).min(1.0)),
             Beyond::DiesAt(_) | Beyond::Never => (most, 0.0),
         };
         Goodput {
@@ -346,7 +346,7 @@ proptest! {
         let collapse = found.collapse.expect("a collapse");
         let without = collapse.highest_without.expect("a load without");
         prop_assert!(
-            !grid::too_wide(without, collapse.load, WIDTH),
+            !grid::too_wide(without, collapse.load, 0.05),
             "{found:?}"
         );
         // Known as finely as the ladder.
@@ -356,7 +356,7 @@ proptest! {
             Beyond::HalfAt(_) => {
                 let (below, above) = grid::within(server.knee, STEP);
                 prop_assert!((below..=above).contains(&knee.load), "{found:?}");
-                let half = HALF * knee.goodput_per_s;
+                let half = 0.5 * knee.goodput_per_s;
                 prop_assert!(server.goodput(collapse.load).good_per_s <= half);
                 prop_assert!(server.goodput(without).good_per_s > half);
             }
@@ -379,7 +379,7 @@ proptest! {
         let without = collapse.highest_without.expect("a load without");
         match server.beyond {
             Beyond::HalfAt(_) => {
-                let half = HALF * knee.goodput_per_s;
+                let half = 0.5 * knee.goodput_per_s;
                 prop_assert!(server.goodput(collapse.load).good_per_s <= half / 0.95);
                 prop_assert!(server.goodput(without).good_per_s >= half / 1.05);
             }

@@ -33,6 +33,8 @@ const TRIALS_MAX: u32 = 60;
 /// A quick search reports what it knows after this many minutes: its trials are too short to make a soft edge any
 /// sharper.
 const QUICK_MINUTES: f64 = 6.0;
+/// The same for a search that goes on beyond the load line.
+const QUICK_MINUTES_BEYOND: f64 = QUICK_MINUTES / FindPlan::LOAD_LINE_SHARE;
 /// Confidence of the edge's interval.
 const CONFIDENCE: f64 = 0.95;
 
@@ -176,6 +178,11 @@ pub(super) fn plan(
 ) -> Result<FindPlan, Failure> {
     let quick = conditions.profile.name == "quick";
     let width = args.width.unwrap_or(if quick { 0.05 } else { 0.02 });
+    let quick_minutes = if conditions.plan.goes_beyond() {
+        QUICK_MINUTES_BEYOND
+    } else {
+        QUICK_MINUTES
+    };
     let time_budget = match args.time_budget {
         Some(minutes) if !minutes.is_finite() || minutes <= 0.0 || minutes > 1e6 => {
             return Err(Failure::Usage(format!(
@@ -183,7 +190,7 @@ pub(super) fn plan(
             )));
         }
         Some(minutes) => Some(minutes),
-        None => quick.then_some(QUICK_MINUTES),
+        None => quick.then_some(quick_minutes),
     };
     let time_budget = time_budget.map(|minutes| Duration::from_secs_f64(minutes * 60.0));
     let max = args

@@ -106,6 +106,24 @@ impl Profile {
         }
     }
 
+    /// The same with other phases. They may be too short for a leak to show, so it is no soak.
+    #[must_use]
+    pub fn with_phases(&self, phases: Phases) -> Self {
+        let Phases {
+            ramp_s,
+            warm_up_s,
+            measured_s,
+        } = phases;
+        Self {
+            name: "custom".to_owned(),
+            ramp_s,
+            warm_up_s,
+            measured_s,
+            soak: false,
+            ..self.clone()
+        }
+    }
+
     /// From the trial's beginning to the end of the measured window, in seconds.
     #[must_use]
     pub fn lasts_s(&self) -> f64 {
@@ -152,6 +170,17 @@ impl Profile {
             grace_end_ns: end_ns + seconds_to_ns(self.grace_s),
         }
     }
+}
+
+/// The phases of a trial that has its own, whatever the profile says, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Phases {
+    /// As [`Profile::ramp_s`].
+    pub ramp_s: f64,
+    /// As [`Profile::warm_up_s`].
+    pub warm_up_s: f64,
+    /// As [`Profile::measured_s`].
+    pub measured_s: f64,
 }
 
 /// The measured window of a trial, in nanoseconds since the trial began.
@@ -235,6 +264,20 @@ mod tests {
         let tiny = Profile::named("custom", 1.0, 0.0, 2.0);
         assert_eq!(phases(&tiny), seconds([1, 0, 2]));
         assert_eq!(Profile::quick().of_length(Length::Full), Profile::quick());
+    }
+
+    #[test]
+    fn a_trial_with_phases_of_its_own_keeps_the_rest() {
+        let phases = Phases {
+            ramp_s: 0.5,
+            warm_up_s: 3.0,
+            measured_s: 15.0,
+        };
+        let own = Profile::soak().with_phases(phases);
+        assert_eq!((own.name.as_str(), own.soak), ("custom", false));
+        assert_eq!(own.window().start_ns, 3_500 * NS_PER_MS);
+        assert_eq!(own.window().end_ns, 18_500 * NS_PER_MS);
+        assert_eq!(own.window().grace_end_ns, 23_500 * NS_PER_MS);
     }
 
     #[test]

@@ -196,7 +196,7 @@ pub(crate) struct RunArgs {
     /// Target name, as shown by `plimsoll list`
     #[arg(required_unless_present_any = ["url", "manifest"], conflicts_with_all = ["url", "manifest"])]
     pub(crate) target: Option<String>,
-    /// Number of sessions; with --workload ws, the load of its test. Needed but with --set, which has loads of its own
+    /// Number of sessions; with --workload ws, the load of its test. Needed but with --set and --test stages, which have loads of their own
     #[arg(long, visible_alias = "load", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=LOAD_MAX.into()))]
     pub(crate) sessions: Option<u32>,
     #[command(flatten)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_core::record::{
-    LiveCommand, LiveEnded, LivePhases, LoadUnit, Second, Tail, Trial, Verdict,
+    Goodput, LiveCommand, LiveEnded, LivePhases, LoadUnit, Second, Tail, Trial, Verdict,
 };
 use plimsoll_host::timestamp;
 use plimsoll_lab::campaign::TrialBegins;
@@ -216,18 +216,28 @@ fn ends_line(trial: &Trial) -> String {
         .as_ref()
         .and_then(|r| r.cpu_us_per_session_second)
         .map_or(String::new(), |us| format!("  {}", cost(us, unit)));
+    let done = trial.goodput.map_or_else(String::new, done);
     let against: String = against(trial)
         .iter()
         .map(|name| format!("  {name}"))
         .collect();
     format!(
-        "{:>7} {}  {:<7}  newest p50/{} {}/{} ms{cost}{against}",
+        "{:>7} {}  {:<7}  newest p50/{} {}/{} ms{done}{cost}{against}",
         trial.sessions,
         unit.name(),
         trial.verdict.word(),
         tail.name(),
         ms(newest.p50_ms, unit),
         ms(tail_ms, unit),
+    )
+}
+
+fn done(goodput: Goodput) -> String {
+    format!(
+        "  goodput {} of {}/s  failed {}",
+        words::number(goodput.good_per_s),
+        words::number(goodput.due_per_s),
+        words::percent(goodput.failed_share)
     )
 }
 
@@ -335,6 +345,16 @@ mod tests {
         assert_eq!(ms(Some(0.0854), LoadUnit::CONNECTIONS), "0.085");
         assert!(cost(12.0, LoadUnit::MESSAGES_PER_SECOND).ends_with(" CPU/message"));
         assert_eq!(cost(333.4, LoadUnit::SESSIONS), "333 µs CPU/session-s");
+    }
+
+    #[test]
+    fn a_trial_that_ended_says_how_much_was_done() {
+        let goodput = Goodput {
+            due_per_s: 12.5,
+            good_per_s: 11.0,
+            failed_share: 0.04,
+        };
+        assert_eq!(done(goodput), "  goodput 11 of 12.5/s  failed 4 %");
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod choice;
 pub mod csv;
 mod document;
 pub mod error;
+mod escalation;
 pub mod facts;
 pub mod folder;
 pub mod history;

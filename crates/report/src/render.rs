@@ -7,6 +7,7 @@ use plimsoll_document::Tellers;
 
 use crate::chart::{self, timeline};
 use crate::error::ReportError;
+use crate::escalation::Escalated;
 use crate::folder::{ResultFolder, Results, SearchView, StoredTrial, load, slug};
 use crate::{choice, document, html, junit, markdown, trial_files};
 
@@ -28,6 +29,8 @@ const PNG_SCALE: f32 = 2.0;
 pub(crate) const CHART: &str = "chart";
 /// The cost of a session over the load.
 pub(crate) const COST: &str = "cost";
+/// Latency, goodput and failures over the load.
+pub(crate) const ESCALATION: &str = "escalation";
 /// Latency by percentile, for the loads around the edge.
 pub(crate) const PERCENTILES: &str = "percentiles";
 /// The most informative trial, second by second.
@@ -40,7 +43,16 @@ pub(crate) const RANKING: &str = "ranking";
 pub(crate) const OVERLAY: &str = "overlay";
 
 /// Stems of all charts' file names, except those of further SLOs. Each chart exists as `.svg` and as `.png`.
-pub const CHART_STEMS: [&str; 7] = [CHART, COST, PERCENTILES, TIMELINE, RATIOS, RANKING, OVERLAY];
+pub const CHART_STEMS: [&str; 8] = [
+    CHART,
+    COST,
+    ESCALATION,
+    PERCENTILES,
+    TIMELINE,
+    RATIOS,
+    RANKING,
+    OVERLAY,
+];
 
 /// A drawing and the stem of its file names.
 #[derive(Debug, Clone)]
@@ -118,6 +130,7 @@ pub(crate) fn charts(results: &Results) -> Result<Vec<Chart>, ReportError> {
     if let Some(view) = searches.first() {
         charts.add(COST, chart::cost_svg(view.bracket));
     }
+    charts.add(ESCALATION, escalation(results, searches.first()));
     charts.add(PERCENTILES, percentiles(results, searches.first())?);
     charts.add(TIMELINE, timeline(results, searches.first())?);
     charts.add(
@@ -140,6 +153,15 @@ impl Charts {
         let stem = stem.to_owned();
         self.drawn.extend(svg.map(|svg| Chart { stem, svg }));
     }
+}
+
+/// Of the search, or without one of the trials.
+fn escalation(results: &Results, search: Option<&SearchView<'_>>) -> Option<String> {
+    let escalated = match search {
+        Some(view) => Escalated::of_search(view),
+        None => Escalated::of_trials(&results.other_trials().collect::<Vec<_>>()),
+    };
+    chart::escalation_svg(&escalated?)
 }
 
 /// For the loads around the edge, or without a search for the highest loads.

@@ -62,6 +62,7 @@ impl BrokerPlan {
             name,
             plan: Broker.plan(values)?,
             load: None,
+            phases: None,
         })
     }
 }
@@ -191,6 +192,7 @@ impl Plan for BrokerPlan {
                 rows: set.rows(&self.values)?,
                 asked_by: "--set".to_owned(),
                 one_at_a_time: "one load at a time, without --set",
+                ..Series::default()
             }));
         }
         let (numbers, parameter, unit): (&[u64], _, _) = match self.load.test {
@@ -208,6 +210,7 @@ impl Plan for BrokerPlan {
                 Test::Sizes => "one size at a time: --test steady --message-bytes N",
                 _ => "one window at a time: --test steady --confirm W",
             },
+            ..Series::default()
         }))
     }
 

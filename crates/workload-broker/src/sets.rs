@@ -113,6 +113,7 @@ impl Set {
                     name: format!("{name}, {repeat} of {REPEATS}"),
                     plan: Broker.plan(values.clone())?,
                     load: Some(load),
+                    phases: None,
                 });
             }
         }

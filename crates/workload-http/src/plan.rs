@@ -63,6 +63,7 @@ impl HttpPlan {
             name,
             plan: Http.plan(values)?,
             load: None,
+            phases: None,
         })
     }
 
@@ -279,6 +280,7 @@ impl Plan for HttpPlan {
                 Test::Sizes => "one size at a time: --test rate --body-bytes N",
                 _ => "one number at a time: --test rate --connections N",
             },
+            ..Series::default()
         }))
     }
 

@@ -23,9 +23,11 @@ const MASK: [u8; 4] = [0x43, 0x41, 0x4C, 0x4C];
 /// What is kept until the trial is settled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Claim {
-    /// A session was ready so long after its `config`.
+    /// A session was ready.
     Ready {
-        /// From the answer to the upgrade, after which `config` goes out at once, to `ready`.
+        /// From the schedule of its connection to the answer to the upgrade.
+        connect_ns: u64,
+        /// From that answer, after which `config` goes out at once, to `ready`.
         after_ns: u64,
     },
     /// A measured turn is over.

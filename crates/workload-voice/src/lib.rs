@@ -23,6 +23,7 @@ pub mod reply;
 pub mod rest;
 pub mod script;
 mod session;
+mod stages;
 pub mod tally;
 mod tell;
 pub mod toy;

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::marks::BLOCK_MS;
 use crate::rest::visit::{CALLS_PERCENT, SPEAKS_PER_ARRIVAL};
 use crate::script::Script;
+use crate::stages::Stages;
 use crate::wire::Providers;
 
 /// How many callers there are in a spike, for each that was there before.
@@ -49,6 +50,8 @@ pub(crate) enum Test {
     Speak,
     /// No callers: `GET /`.
     Rest,
+    /// They stay, in a series of trials.
+    Stages,
 }
 
 impl Test {
@@ -62,6 +65,7 @@ impl Test {
             Self::Mixed => "mixed",
             Self::Speak => "speak",
             Self::Rest => "rest",
+            Self::Stages => "stages",
         }
     }
 
@@ -72,6 +76,7 @@ impl Test {
             Self::Calls,
             Self::Spike,
             Self::Faults,
+            Self::Stages,
         ];
         let rest = [Self::Mixed, Self::Speak, Self::Rest];
         let mut all = callers.into_iter().chain(rest);
@@ -95,6 +100,8 @@ pub(crate) struct VoiceLoad {
     call_ns: u64,
     pub(crate) spacing: Spacing,
     pub(crate) fault: Option<String>,
+    /// The loads of a series.
+    pub(crate) stages: Option<Stages>,
     /// Whether its providers do not mark what they hand over.
     pub(crate) real_providers: bool,
 }
@@ -129,6 +136,7 @@ impl VoiceLoad {
                 Spacing::Even
             },
             fault: values.word("fault").map(str::to_owned),
+            stages: values.word("stages").map(Stages::parse).transpose()?,
             real_providers: values.flag("real_providers"),
         })
     }
@@ -161,9 +169,13 @@ impl VoiceLoad {
     pub(crate) fn trouble(&self, window: &Window) -> Option<(u64, u64)> {
         let begins_ns = window.start_ns + (window.end_ns - window.start_ns) / 3;
         let has = match self.test {
-            Test::Talk | Test::Breaking | Test::Calls | Test::Mixed | Test::Speak | Test::Rest => {
-                false
-            }
+            Test::Talk
+            | Test::Breaking
+            | Test::Stages
+            | Test::Calls
+            | Test::Mixed
+            | Test::Speak
+            | Test::Rest => false,
             Test::Spike => true,
             Test::Faults => self.outage().is_some(),
         };
@@ -201,7 +213,7 @@ impl VoiceLoad {
     /// The sessions of a trial.
     pub(crate) fn sessions(&self, load: u32, profile: &Profile) -> u32 {
         match self.test {
-            Test::Talk | Test::Breaking | Test::Faults => load,
+            Test::Talk | Test::Breaking | Test::Stages | Test::Faults => load,
             Test::Calls | Test::Mixed => self.arrivals(load).count(profile),
             Test::Spike => load.saturating_mul(SPIKE_TIMES),
             Test::Speak | Test::Rest => self.pool(load),
@@ -211,7 +223,7 @@ impl VoiceLoad {
     /// How many are open at once.
     pub(crate) fn concurrent(&self, load: u32) -> u64 {
         match self.test {
-            Test::Talk | Test::Breaking | Test::Faults => load.into(),
+            Test::Talk | Test::Breaking | Test::Stages | Test::Faults => load.into(),
             Test::Calls => u64::from(load) * self.call_ns.div_ceil(NS_PER_S),
             Test::Spike => u64::from(load) * u64::from(SPIKE_TIMES),
             Test::Mixed => {
@@ -243,7 +255,7 @@ impl VoiceLoad {
         let turns = |ns: u64| ns as f64 / Script::TURN_NS as f64;
         match self.test {
             Test::Spike => f64::from(load) * turns(NS_PER_S),
-            Test::Talk | Test::Breaking | Test::Calls | Test::Faults => {
+            Test::Talk | Test::Breaking | Test::Stages | Test::Calls | Test::Faults => {
                 self.concurrent(load) as f64 * turns(NS_PER_S)
             }
             // A caller begins no turn that could not end. Of replies to visitors there are fewer still, but their gate needs a
@@ -261,7 +273,9 @@ impl VoiceLoad {
     /// not known.
     pub(crate) fn turns_missed(&self, callers: u64, window: &Window) -> u64 {
         let talks_ns = match self.test {
-            Test::Talk | Test::Breaking | Test::Faults => window.end_ns - window.start_ns,
+            Test::Talk | Test::Breaking | Test::Stages | Test::Faults => {
+                window.end_ns - window.start_ns
+            }
             Test::Calls => self.call_ns,
             // Nobody counts apart which of those who were not let in were callers.
             Test::Mixed => self.call_ns * CALLS_PERCENT / 100,

@@ -4,8 +4,9 @@
 use plimsoll_workload::{Choice, Fit, Kind, Parameter, Usual};
 
 use crate::marks::BLOCK_MS;
+use crate::stages::USUAL;
 
-const TESTS: [Choice; 8] = [
+const TESTS: [Choice; 9] = [
     Choice::new("talk", "Callers who stay; the load is callers"),
     Choice::new(
         "calls",
@@ -18,6 +19,10 @@ const TESTS: [Choice; 8] = [
     Choice::new(
         "spike",
         "Five times as many callers for 10 s; the load is callers before and after",
+    ),
+    Choice::new(
+        "stages",
+        "A trial for each stage of a list, see --stages; the list has the loads",
     ),
     Choice::new(
         "faults",
@@ -73,7 +78,7 @@ const fn of_tests(among: &'static [&'static str]) -> Fit {
 }
 
 /// The rows, each after those that it depends on.
-pub(crate) const PARAMETERS: [Parameter; 9] = [
+pub(crate) const PARAMETERS: [Parameter; 10] = [
     Parameter {
         value_name: "TEST",
         usual: Usual::Value("talk"),
@@ -131,6 +136,16 @@ pub(crate) const PARAMETERS: [Parameter; 9] = [
         )
     },
     Parameter {
+        value_name: "LIST",
+        usual: Usual::Value(USUAL),
+        fits: &[of_tests(&["stages"])],
+        ..Parameter::new(
+            "stages",
+            Kind::Text,
+            "Callers x seconds of each stage; or public: 10x30, then 100, 500, 1000, 2000, 5000 and 10000 callers for 60 s",
+        )
+    },
+    Parameter {
         usual: Usual::Value("tts-refuse"),
         fits: &[of_tests(&["faults"])],
         ..Parameter::new(
@@ -140,7 +155,7 @@ pub(crate) const PARAMETERS: [Parameter; 9] = [
         )
     },
     Parameter {
-        fits: &[of_tests(&["talk", "calls", "breaking"])],
+        fits: &[of_tests(&["talk", "calls", "breaking", "stages"])],
         only_running: true,
         ..Parameter::new(
             "real_providers",

@@ -13,7 +13,7 @@ use plimsoll_protocol::connection::check;
 use plimsoll_workload::counters::Counted;
 use plimsoll_workload::{
     About, Checked, Companions, Counters, Demand, Drive, Findings, Job, Outcome, Parameter, Plan,
-    Refusal, Seen, Told, Values, Work, Workload, machines_with_findings,
+    Refusal, Seen, Series, Told, Values, Work, Workload, machines_with_findings,
 };
 
 use crate::calibrate::WORKS;
@@ -201,17 +201,21 @@ impl Plan for VoicePlan {
             Test::Calls => LoadUnit::of("calls_per_second"),
             Test::Mixed => LoadUnit::of("arrivals_per_second"),
             Test::Speak | Test::Rest => LoadUnit::of("requests_per_second"),
-            Test::Talk | Test::Breaking | Test::Spike | Test::Faults => LoadUnit::of("callers"),
+            Test::Talk | Test::Breaking | Test::Stages | Test::Spike | Test::Faults => {
+                LoadUnit::of("callers")
+            }
         }
     }
 
     fn slo(&self) -> Slo {
         match self.load.test {
-            Test::Talk | Test::Breaking | Test::Calls if self.load.real_providers => {
+            Test::Talk | Test::Breaking | Test::Stages | Test::Calls
+                if self.load.real_providers =>
+            {
                 let own = END_TO_END.iter().chain(&NOTICED[..2]);
                 gates("voice-end-to-end", own, &NEVER[3..], Some(FAILED_MAX))
             }
-            Test::Talk | Test::Breaking | Test::Calls => {
+            Test::Talk | Test::Breaking | Test::Stages | Test::Calls => {
                 let own = OVERHEAD.iter().chain(&NOTICED).chain(&AUDIO);
                 gates("voice", own, &NEVER, Some(FAILED_MAX))
             }
@@ -278,7 +282,12 @@ impl Plan for VoicePlan {
                 let mixed = Mixed::new(to, load, amount, profile);
                 machines_with_findings(mixed, |all| found(all.tally()))
             }
-            Test::Talk | Test::Breaking | Test::Calls | Test::Spike | Test::Faults => {
+            Test::Talk
+            | Test::Breaking
+            | Test::Stages
+            | Test::Calls
+            | Test::Spike
+            | Test::Faults => {
                 let callers = Callers::new(to.clone(), load, amount, profile);
                 machines_with_findings(callers, |all| found(all.tally()))
             }
@@ -305,7 +314,7 @@ impl Plan for VoicePlan {
             Test::Calls => 5,
             Test::Mixed | Test::Speak => 20,
             Test::Rest => 1_000,
-            Test::Talk | Test::Breaking | Test::Spike | Test::Faults => 100,
+            Test::Talk | Test::Breaking | Test::Stages | Test::Spike | Test::Faults => 100,
         }
     }
 
@@ -315,6 +324,18 @@ impl Plan for VoicePlan {
 
     fn is_bound_by_the_machine(&self) -> bool {
         true
+    }
+
+    fn series(&self) -> Result<Option<Series>, Refusal> {
+        let Some(stages) = &self.load.stages else {
+            return Ok(None);
+        };
+        Ok(Some(Series {
+            rows: stages.rows(&self.values)?,
+            asked_by: "--test stages".to_owned(),
+            one_at_a_time: "one load at a time: --test talk",
+            pause: stages.cool_down,
+        }))
     }
 
     fn outcome(&self, seen: &Seen<'_>) -> Outcome {

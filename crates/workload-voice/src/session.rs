@@ -173,8 +173,10 @@ impl Session for CallerSession {
                     *stage = Life::Open;
                     recorder.session_started();
                     caller.begin(now_ns);
+                    let asked_ns = asked_ns.unwrap_or(now_ns);
                     recorder.claims.push(Claim::Ready {
-                        after_ns: now_ns.saturating_sub(asked_ns.unwrap_or(now_ns)),
+                        connect_ns: asked_ns.saturating_sub(plan.connect_at_ns),
+                        after_ns: now_ns.saturating_sub(asked_ns),
                     });
                 }
                 Ok(GatewayMessage::Error { kind }) => {

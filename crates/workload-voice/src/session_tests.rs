@@ -37,6 +37,9 @@ fn callers(test: &str) -> Callers {
 
 /// A caller and a gateway, each with 20 ms between two looks.
 struct Talk {
+    /// Until when the gateway reads nothing that the caller writes.
+    accepts_at_ns: u64,
+    unread: Vec<u8>,
     session: CallerSession,
     gateway: Upgraded<Toy>,
     recorder: Recorder<Claim>,
@@ -53,6 +56,8 @@ impl Talk {
     fn of(test: &str, fault: Fault) -> Self {
         let plan = session_plan(0, 1, &profile(), 7);
         Self {
+            accepts_at_ns: 0,
+            unread: Vec::new(),
             session: callers(test).session(&plan),
             gateway: Toy::upgraded(fault),
             recorder: Recorder::default(),
@@ -74,6 +79,11 @@ impl Talk {
             out.extend_from_slice(transmit.head);
             self.session.sent(self.now_ns, &mut self.recorder);
         }
+        self.unread.append(&mut out);
+        if self.now_ns < self.accepts_at_ns {
+            return;
+        }
+        let mut out = std::mem::take(&mut self.unread);
         let mut back = Vec::new();
         if !out.is_empty() {
             let left = self.session.phase() == Phase::Ended;
@@ -88,7 +98,11 @@ impl Talk {
 
     /// The whole trial.
     fn run(fault: Fault) -> (Recorder<Claim>, crate::tally::Tally) {
-        let mut talk = Self::new(fault);
+        Self::new(fault).to_the_end()
+    }
+
+    fn to_the_end(self) -> (Recorder<Claim>, crate::tally::Tally) {
+        let mut talk = self;
         let end_ns = profile().window().grace_end_ns;
         while talk.now_ns < end_ns
             && !(talk.now_ns > profile().window().end_ns && talk.session.settled())
@@ -248,6 +262,26 @@ fn whoever_hangs_up_neither_dies_nor_loses_turns() {
     );
     // 30 s in blocks of 20 ms, and the message that was due while it hung up.
     assert!((1_490..=1_505).contains(&heard.blocks_written), "{heard:?}");
+}
+
+/// Fault of a report: all connect at the window's beginning, so that a slow accept is in its percentiles of requests.
+#[test]
+fn a_slow_accept_moves_connect_and_nothing_else() {
+    let (_, quick) = Talk::run(Fault::None);
+    let slow = Talk {
+        accepts_at_ns: 400 * NS_PER_MS,
+        ..Talk::new(Fault::None)
+    };
+    let (recorder, slow) = slow.to_the_end();
+    assert_eq!(recorder.ledger.sessions_started, 1);
+    assert_eq!(quick.connect.max_ms, Some(20.0));
+    assert_eq!(slow.connect.max_ms, Some(400.0));
+    assert_eq!(slow.ready, quick.ready);
+    // The script begins when the session is ready, so turns fall otherwise between two looks; nothing else moves them.
+    for legs in [slow.overhead, quick.overhead] {
+        assert!(legs.max_ms <= Some(2.0 * 20.0), "{legs:?}");
+    }
+    assert_eq!((slow.turns, slow.good), (quick.turns, quick.good));
 }
 
 #[test]

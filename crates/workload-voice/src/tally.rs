@@ -26,6 +26,9 @@ pub struct Durations {
     pub unanswered: u64,
     /// Median.
     pub p50_ms: Option<f64>,
+    /// 90th percentile.
+    #[serde(default)]
+    pub p90_ms: Option<f64>,
     /// 95th percentile.
     pub p95_ms: Option<f64>,
     /// 99th percentile.
@@ -60,6 +63,7 @@ impl Collected {
             samples: self.all_ns.len() as u64,
             unanswered: self.unanswered,
             p50_ms: at(0.5),
+            p90_ms: at(0.9),
             p95_ms: at(0.95),
             p99_ms: at(0.99),
             p999_ms: at(0.999),
@@ -115,6 +119,12 @@ pub struct Tally {
     pub result: LegRecord,
     /// The first byte of the reply.
     pub first_audio: LegRecord,
+    /// What the gateway and the network added to both legs together.
+    #[serde(default)]
+    pub overhead: Durations,
+    /// From the schedule of a connection to the answer to its upgrade, of all sessions.
+    #[serde(default)]
+    pub connect: Durations,
     /// From `config` to `ready`, of all sessions.
     pub ready: Durations,
     /// From the interruption to the last stale byte.
@@ -208,10 +218,17 @@ impl Tally {
     pub fn of(claims: &[Claim], trouble_end_ns: Option<u64>) -> Self {
         let mut tally = Self::default();
         let mut legs = [LegCollected::default(), LegCollected::default()];
-        let (mut ready, mut barge_in) = (Collected::default(), Collected::default());
+        let [mut overhead, mut connect, mut ready, mut barge_in] =
+            [(); 4].map(|()| Collected::default());
         for claim in claims {
             match claim {
-                Claim::Ready { after_ns } => ready.came(*after_ns),
+                Claim::Ready {
+                    connect_ns,
+                    after_ns,
+                } => {
+                    connect.came(*connect_ns);
+                    ready.came(*after_ns);
+                }
                 Claim::Session(heard) => tally.heard.add(heard),
                 // Below, each kind for itself.
                 Claim::Request(_) => {}
@@ -219,6 +236,13 @@ impl Tally {
                     tally.count(turn);
                     legs[0].add(turn.result, turn.waited_ns);
                     legs[1].add(turn.first_audio, turn.waited_ns);
+                    let both = turn.result.is_some() && turn.first_audio.is_some();
+                    match turn.overhead_ns() {
+                        Some(ns) => overhead.came(ns),
+                        None if !both => overhead.missing(turn.waited_ns),
+                        // Without a mark nobody knows what the provider took.
+                        None => {}
+                    }
                     if let Some(ns) = turn.barge_in_ns {
                         barge_in.came(ns);
                     }
@@ -233,6 +257,11 @@ impl Tally {
             _ => None,
         });
         tally.requests = RequestRecord::all_of(requests);
+        // What is missing says nothing of the overhead if no turn does.
+        if tally.result.overhead.samples > 0 {
+            tally.overhead = overhead.durations();
+        }
+        tally.connect = connect.durations();
         tally.ready = ready.durations();
         tally.barge_in = barge_in.durations();
         tally.recovery_s = trouble_end_ns.and_then(|end_ns| recovery_s(claims, end_ns));
@@ -408,6 +437,26 @@ mod tests {
         assert_eq!((tally.turns, tally.complete, tally.good), (100, 100, 100));
     }
 
+    /// A turn's overhead is the sum of its legs'. The sum of their medians would be 100 here.
+    #[test]
+    fn the_overhead_of_a_turn_is_that_of_both_legs() {
+        let marked = |slow_ms: u64, other_ms: u64| {
+            let legs = (leg(slow_ms + 50, 50), leg(other_ms + 80, 80));
+            turn(Some(legs.0), Some(legs.1))
+        };
+        let mut claims: Vec<Claim> = (0..90).map(|_| marked(90, 10)).collect();
+        claims.extend((0..90).map(|_| marked(10, 90)));
+        claims.extend((0..20).map(|_| turn(Some(leg(60, 50)), None)));
+        let tally = Tally::of(&claims, None);
+        assert_eq!(tally.overhead.p50_ms, Some(100.0));
+        assert_eq!(tally.overhead.p90_ms, Some(100.0));
+        assert_eq!(tally.overhead.p95_ms, Some(9_000.0));
+        assert_eq!(
+            (tally.overhead.samples, tally.overhead.unanswered),
+            (200, 20)
+        );
+    }
+
     /// Fault of other reports: percentiles of what came.
     #[test]
     fn what_never_came_is_in_the_percentiles() {
@@ -453,6 +502,7 @@ mod tests {
         };
         let tally = Tally::of(&[turn(Some(unmarked), None)], None);
         assert_eq!(tally.result.overhead, Durations::default());
+        assert_eq!(tally.overhead, Durations::default());
         let metrics = tally.metrics();
         assert_eq!(metrics.get("result_p95_ms"), Some(&60.0));
         assert_eq!(metrics.get("result_overhead_p95_ms"), None);

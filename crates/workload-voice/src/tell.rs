@@ -1,6 +1,7 @@
 //! What a trial of workload `voice` tells: its turns, what the gateway added to each leg, the providers' account, and trials
 //! side by side.
 
+use plimsoll_core::latency::Quantiles;
 use plimsoll_core::record::{Parameters, Trial};
 use plimsoll_document::words::{
     count, maybe, ms_digits, near_whole, number, percent, plain, target, verdict, whole_bytes,
@@ -18,6 +19,8 @@ use crate::tally::{Durations, LegRecord};
 
 const LEGS: &str = "Each turn has two legs. The result is due with the last block of the utterance, the first audio with the text to be spoken. Overhead is the time of a leg without the time that the provider took for that request, so it is what the gateway and the network added; it is never a difference of percentiles. What never came counts with the time we waited, a lower bound.";
 const TURNS: &str = "Good: complete, with at most 250 ms of overhead on each leg. Gap: a player that is 60 ms behind would have run dry.";
+
+const STAGES: &str = "Connect: from the schedule to the answer to the upgrade. Ready: from `config`. Turn: both legs together, from the schedule, in ms; its overhead is that of both legs. Due and goodput count the turns due in the window, over its length.";
 
 impl Tell for Voice {
     fn workload(&self) -> &'static str {
@@ -83,18 +86,17 @@ impl Tell for Voice {
                 plain(&rows[0].voice.test),
                 rows[0].target()
             );
-            let of_requests = is_of_requests(&rows[0].voice);
-            let columns = if of_requests {
-                columns_of_requests()
-            } else {
-                columns()
-            };
-            blocks.push(Table::of_cells(caption, &columns, &rows).hooked("test-table"));
-            blocks.note(if of_requests {
-                rest::tell::REQUESTS
-            } else {
-                TURNS
-            });
+            if is_of_requests(&rows[0].voice) {
+                let table = Table::of_cells(caption, &columns_of_requests(), &rows);
+                blocks.push(table.hooked("test-table"));
+                blocks.note(rest::tell::REQUESTS);
+                continue;
+            }
+            blocks.push(Table::of_cells(caption, &columns(), &rows).hooked("test-table"));
+            blocks.note(STAGES);
+            let legs = Table::of_cells("The legs of these turns, in ms", &leg_columns(), &rows);
+            blocks.full(legs);
+            blocks.note(TURNS);
         }
     }
 
@@ -311,6 +313,11 @@ struct Row<'a> {
 }
 
 impl Row<'_> {
+    /// Both legs together, from the schedule.
+    fn turn(&self) -> &Quantiles {
+        &self.trial.latency.newest.from_schedule
+    }
+
     fn target(&self) -> String {
         target(&self.trial.target)
     }
@@ -342,42 +349,70 @@ fn groups<'a>(trials: &[Named<'a>]) -> Vec<Vec<Row<'a>>> {
     groups
 }
 
+fn ms(of: Option<f64>) -> String {
+    maybe(of, ms_digits)
+}
+
+fn load(row: &Row<'_>) -> String {
+    count(row.trial.sessions.into())
+}
+
+/// The turns of each trial, whatever its verdict.
 fn columns<'a>() -> Vec<Cells<Row<'a>>> {
-    fn ms(of: Option<f64>) -> String {
-        maybe(of, ms_digits)
-    }
     vec![
-        Cells::new(">load", true, |row: &Row<'_>| {
-            count(row.trial.sessions.into())
+        Cells::new(">load", true, load),
+        Cells::new("verdict", true, |row: &Row<'_>| verdict(row.trial)),
+        Cells::new(">connect p95", false, |row| {
+            ms(row.voice.tally.connect.p95_ms)
         }),
-        Cells::new("verdict", true, |row| verdict(row.trial)),
+        Cells::new(">ready p95", true, |row| ms(row.voice.tally.ready.p95_ms)),
+        Cells::new(">turn p50", true, |row| ms(row.turn().p50_ms)),
+        Cells::new(">p90", false, |row| ms(row.turn().p90_ms)),
+        Cells::new(">p99", true, |row| ms(row.turn().p99_ms)),
+        Cells::new(">p99.9", false, |row| ms(row.turn().p999_ms)),
+        Cells::new(">overhead p50", true, |row| {
+            ms(row.voice.tally.overhead.p50_ms)
+        }),
+        Cells::new(">p90", false, |row| ms(row.voice.tally.overhead.p90_ms)),
+        Cells::new(">p99", true, |row| ms(row.voice.tally.overhead.p99_ms)),
+        Cells::new(">p99.9", false, |row| ms(row.voice.tally.overhead.p999_ms)),
+        Cells::new(">turns", true, |row| count(row.voice.tally.turns)),
+        Cells::new(">due /s", true, |row| {
+            maybe(row.trial.goodput.map(|of| of.due_per_s), number)
+        }),
         Cells::new(">goodput /s", true, |row| {
             maybe(good_per_s(row.trial), number)
         }),
         Cells::new(">failed", true, |row| {
-            let tally = &row.voice.tally;
-            near_whole(share(tally.turns - tally.complete, tally.turns))
+            near_whole(row.trial.goodput.map(|of| of.failed_share))
         }),
-        Cells::new(">ready p95", false, |row| ms(row.voice.tally.ready.p95_ms)),
-        Cells::new(">result p50", false, |row| {
+        Cells::new(">client", true, |row| percent(row.trial.client.cpu_share)),
+    ]
+}
+
+/// What the gates judge, leg by leg.
+fn leg_columns<'a>() -> Vec<Cells<Row<'a>>> {
+    vec![
+        Cells::new(">load", true, load),
+        Cells::new("verdict", true, |row: &Row<'_>| verdict(row.trial)),
+        Cells::new(">result p50", true, |row| {
             ms(row.voice.tally.result.end_to_end.p50_ms)
         }),
-        Cells::new(">overhead p95", true, |row| {
+        Cells::new(">its overhead p95", true, |row| {
             ms(row.voice.tally.result.overhead.p95_ms)
         }),
         Cells::new(">p99", true, |row| {
             ms(row.voice.tally.result.overhead.p99_ms)
         }),
-        Cells::new(">first audio p50", false, |row| {
+        Cells::new(">first audio p50", true, |row| {
             ms(row.voice.tally.first_audio.end_to_end.p50_ms)
         }),
         Cells::new(">its overhead p95", true, |row| {
             ms(row.voice.tally.first_audio.overhead.p95_ms)
         }),
-        Cells::new(">gaps", false, |row| {
+        Cells::new(">gaps", true, |row| {
             near_whole(share(row.voice.tally.with_gap, row.voice.tally.turns))
         }),
-        Cells::new(">client", false, |row| percent(row.trial.client.cpu_share)),
     ]
 }
 

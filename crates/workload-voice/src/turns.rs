@@ -62,6 +62,15 @@ pub struct Claim {
     pub waited_ns: u64,
 }
 
+impl Claim {
+    /// What gateway and network added to both legs; `None` if a leg is missing, or its mark.
+    #[must_use]
+    pub fn overhead_ns(&self) -> Option<u64> {
+        let of = |leg: Option<Leg>| leg?.overhead_ns();
+        Some(of(self.result)? + of(self.first_audio)?)
+    }
+}
+
 /// What was wrong with audio or text that arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wrong {

@@ -107,6 +107,7 @@ impl WsPlan {
             name,
             plan,
             load: None,
+            phases: None,
         })
     }
 
@@ -284,6 +285,7 @@ impl Plan for WsPlan {
                 Test::Matrix => "one size at a time: --test throughput --message-bytes N",
                 _ => "one format at a time: --test throughput --format F",
             },
+            ..Series::default()
         }))
     }
 

@@ -120,6 +120,8 @@ pub enum Kind {
     Number,
     /// One of these words.
     OneOf(&'static [Choice]),
+    /// A text that the plan reads.
+    Text,
     /// Given or not.
     Flag,
     /// Addresses that the client connects from.
@@ -204,6 +206,7 @@ impl Kind {
                     |choice| Ok(Value::Word(choice.name.to_owned())),
                 )
             }
+            Self::Text => Ok(Value::Word(text.to_owned())),
             Self::Flag => match text {
                 "true" => Ok(Value::Flag(true)),
                 "false" => Ok(Value::Flag(false)),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_core::caveat::Caveat;
-use plimsoll_core::profile::{Profile, Window};
+use plimsoll_core::profile::{Phases, Profile, Window};
 use plimsoll_core::record::{Goodput, LoadUnit, SanityCheck, Sections, Storage};
 use plimsoll_core::session::Endpoint;
 use plimsoll_core::slo::Slo;
@@ -316,7 +316,7 @@ pub struct Afterwards {
 }
 
 /// Several plans in place of one.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Series {
     /// The plans.
     pub rows: Vec<Row>,
@@ -324,6 +324,8 @@ pub struct Series {
     pub asked_by: String,
     /// How to measure only one of them: `one size at a time: --test throughput --message-bytes N`.
     pub one_at_a_time: &'static str,
+    /// How long the machine rests between two of them.
+    pub pause: Duration,
 }
 
 /// One plan of several.
@@ -335,6 +337,8 @@ pub struct Row {
     pub plan: Arc<dyn Plan>,
     /// Its load; `None`: the one that the user gave.
     pub load: Option<u32>,
+    /// Its phases; `None`: those of the profile that the user gave.
+    pub phases: Option<Phases>,
 }
 
 /// What a trial has to show to its plan.

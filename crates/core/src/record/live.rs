@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::load_unit::LoadUnit;
 use super::second::{Phase, Second};
-use super::trial::{Trial, Verdict};
+use super::trial::{Goodput, Trial, Verdict};
+use crate::broken_gate::first_broken;
 use crate::profile::Profile;
 
 /// What a running command shows. It is not a record of a result: the final values are in the trials' files.
@@ -168,6 +169,12 @@ pub struct LiveEnded {
     pub newest_p95_ms: Option<f64>,
     /// CPU time of the target per session-second, as charged.
     pub cpu_us_per_session_second: Option<f64>,
+    /// How much of what was due was done, right and in time; `null` if the workload does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goodput: Option<Goodput>,
+    /// The gate that gave way first; `null` if the trial did not fail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broke_first: Option<String>,
 }
 
 impl LiveEnded {
@@ -176,6 +183,8 @@ impl LiveEnded {
     pub fn of(number: u32, target: &str, trial: &Trial) -> Self {
         let newest = &trial.latency.newest.from_schedule;
         let resources = trial.target_resources.as_ref();
+        let failed = trial.verdict == Verdict::Fail;
+        let broken = failed.then(|| first_broken(&trial.gates)).flatten();
         Self {
             number,
             target: target.to_owned(),
@@ -184,6 +193,8 @@ impl LiveEnded {
             newest_p50_ms: newest.p50_ms,
             newest_p95_ms: newest.p95_ms,
             cpu_us_per_session_second: resources.and_then(|r| r.cpu_us_per_session_second),
+            goodput: trial.goodput,
+            broke_first: broken.map(|gate| gate.name.clone()),
         }
     }
 }

@@ -61,7 +61,7 @@ pub use conditions::{BackEnd, Conditions, NetworkPlan};
 use drive::{Client, afterwards};
 use memory::MemoryReadings;
 use room::Room;
-pub use room::{most_possible, must_be_possible};
+pub use room::{most_possible, must_be_possible, must_have_room};
 use soundness::{Soundness, Watch};
 use stage::Staged;
 use storage::StorageReadings;

@@ -145,6 +145,14 @@ pub(super) fn possible(
     }
 }
 
+/// Whether the machine has open files and ports for this load.
+///
+/// # Errors
+/// One line: what it has too little of, and the remedy.
+pub fn must_have_room(conditions: &Conditions, load: u32) -> Result<()> {
+    Room::of(conditions, load).map(drop)
+}
+
 /// The greatest load, at most `most`, for which the machine has open files and ports; 0 if it has none for any load.
 /// For a test that looks for the machine's limit, this is `most`.
 #[must_use]

@@ -28,6 +28,9 @@ pub(crate) fn run(args: &RunArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     let conditions =
         setup::conditions(&subject, &args.which, &args.place, &args.load, logs.clone())?;
     let series = conditions.plan.series()?;
+    series
+        .iter()
+        .try_for_each(|series| must_leave_phases(args, series))?;
     let load = load(args, series.as_ref())?;
     trial::must_be_possible(&conditions, &subject, load)?;
     // Everything that can be refused early has been refused by now, so the folder is not created in vain.
@@ -36,15 +39,22 @@ pub(crate) fn run(args: &RunArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     let targets = vec![subject.name().to_owned()];
     let mut progress = Progress::new(LiveCommand::Run, targets, &folder, !args.out.no_live);
     progress.measuring(&subject, &conditions);
-    for why in conditions.no_verdict_at(load) {
-        progress.say(&format!("this trial will be invalid: {why}"));
-    }
     conditions.placement.client_cpus.bind_this_thread()?;
-    if let Some(Series { mut rows, .. }) = series {
-        for row in &mut rows {
+    if let Some(mut series) = series {
+        for row in &mut series.rows {
             row.load.get_or_insert(load);
         }
-        return series::run(args, &conditions, &subject, &rows, progress, &folder, stop);
+        return series::run(
+            args,
+            (&conditions, &subject),
+            &series,
+            progress,
+            &folder,
+            stop,
+        );
+    }
+    for why in conditions.no_verdict_at(load) {
+        progress.say(&format!("this trial will be invalid: {why}"));
     }
     let mut keeper = Keeper::new(&mut progress, std::slice::from_ref(&folder));
     keeper.trial_begins(&TrialBegins {
@@ -77,17 +87,41 @@ pub(crate) fn run(args: &RunArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     ))
 }
 
-/// The load of the trial; of a series with loads of its own the greatest one.
+/// The load of the trial; of a series with loads of its own the least one, so that what cannot be measured at any load is
+/// refused early.
 fn load(args: &RunArgs, series: Option<&Series>) -> Result<u32, Failure> {
-    let rows = series.map_or([].as_slice(), |series| &series.rows);
-    let own = rows.iter().filter_map(|row| row.load).max();
-    match (args.sessions, own) {
-        (Some(load), None) | (None, Some(load)) => Ok(load),
-        (Some(_), Some(_)) => Err(Failure::Usage(
-            "--sessions: the set has loads of its own; leave --sessions or --set out".to_owned(),
-        )),
+    let least = series.and_then(|series| {
+        let own = series.rows.iter().filter_map(|row| row.load).min()?;
+        Some((own, series.asked_by.as_str()))
+    });
+    match (args.sessions, least) {
+        (Some(load), None) | (None, Some((load, _))) => Ok(load),
+        (Some(_), Some((_, asked_by))) => Err(Failure::Usage(format!(
+            "--sessions: {asked_by} has loads of its own; leave --sessions or {asked_by} out"
+        ))),
         (None, None) => Err(Failure::Usage(
             "--sessions: say how much load, for example --sessions 100".to_owned(),
         )),
+    }
+}
+
+/// Refuses phases beside a series that has its own.
+fn must_leave_phases(args: &RunArgs, series: &Series) -> Result<(), Failure> {
+    if series.rows.iter().all(|row| row.phases.is_none()) {
+        return Ok(());
+    }
+    let load = &args.load;
+    let flags = [
+        ("--ramp", load.ramp.is_some()),
+        ("--warm-up", load.warm_up.is_some()),
+        ("--measured", load.measured.is_some()),
+        ("--profile soak", load.profile == "soak"),
+    ];
+    match flags.iter().find(|(_, given)| *given) {
+        Some((flag, _)) => Err(Failure::Usage(format!(
+            "{flag}: {} has a ramp, a warm-up and a window of its own for each trial; leave {flag} out",
+            series.asked_by
+        ))),
+        None => Ok(()),
     }
 }

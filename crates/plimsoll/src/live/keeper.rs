@@ -1,7 +1,7 @@
 //! Shows and keeps trials as they run.
 
 use plimsoll_lab::campaign::{Observer, TrialBegins};
-use plimsoll_lab::trial::{FinishedTrial, TrialSecond};
+use plimsoll_lab::trial::{Conditions, FinishedTrial, Subject, TrialSecond};
 use plimsoll_report::{ReportError, ResultFolder};
 
 use crate::progress::Progress;
@@ -23,6 +23,16 @@ impl<'a> Keeper<'a> {
             files: folders.iter().map(TrialFiles::new).collect(),
             now: 0,
         }
+    }
+
+    /// Sets what is measured from now on, if that changes between two trials.
+    pub(crate) fn measuring(&mut self, subject: &Subject, conditions: &Conditions) {
+        self.progress.measuring(subject, conditions);
+    }
+
+    /// Prints a line that stays.
+    pub(crate) fn say(&self, text: &str) {
+        self.progress.say(text);
     }
 
     /// Keeps the trial without showing how it ended, if the result is shown next anyway. Returns the stem of its files.

@@ -299,5 +299,7 @@ pub(crate) fn ended(
         newest_p50_ms: Some(120.0),
         newest_p95_ms: Some(180.0),
         cpu_us_per_session_second: Some(333.0),
+        goodput: None,
+        broke_first: None,
     }
 }

@@ -169,6 +169,8 @@ pub(super) mod tests {
                 newest_p50_ms: Some(90.0),
                 newest_p95_ms: Some(125.0),
                 cpu_us_per_session_second: Some(500.0),
+                goodput: None,
+                broke_first: None,
             }],
             bracket: LiveBracket {
                 highest_pass: Some(400),

@@ -3,6 +3,7 @@
 //!
 //! - latency against sessions with gates, marks by verdict and the load line (`draw`), and the cost of a session over
 //!   the load (`cost`);
+//! - latency, goodput and failures over the load (`escalation`);
 //! - latency by percentile (`percentiles`), and a trial second by second (`timeline`);
 //! - several targets: their load lines (`ranking`), and their latencies and costs over the load (`overlay`);
 //! - two targets: the ratios of a comparison (`ratios`);
@@ -13,6 +14,7 @@
 mod badge;
 mod cost;
 mod draw;
+mod escalation;
 mod font;
 mod frame;
 mod overlay;
@@ -27,6 +29,7 @@ pub(crate) mod timeline;
 use plimsoll_core::record::{Bracket, LoadUnit, Tail, Trial, TrialSummary};
 use plimsoll_document::Tellers;
 
+use crate::escalation::Escalated;
 use crate::facts;
 use crate::folder::{SearchView, StoredTrial};
 use crate::loads::{self, Load};
@@ -202,6 +205,11 @@ pub fn cost_svg(bracket: &Bracket) -> Option<String> {
         edge: edge_band(bracket),
     };
     (!chart.points.is_empty()).then(|| cost::svg(&chart, bracket))
+}
+
+/// The chart of an escalation as SVG. `None` where there are fewer than two loads.
+pub(crate) fn escalation_svg(escalated: &Escalated) -> Option<String> {
+    escalation::svg(escalated)
 }
 
 /// The load line and its label.

@@ -6,6 +6,7 @@
 //!
 //! - `blocks`: what a document is made of;
 //! - one module per kind of result: `trial`, `search`, `comparison`, `ranking`, `check`, `calibration`;
+//! - `escalation`: what a target does at each load, in a search and without one;
 //! - `account`: the accounts of a trial in lines;
 //! - `belief`: whether you can believe a trial or a search.
 //!
@@ -16,6 +17,7 @@ mod belief;
 pub(crate) mod calibration;
 pub(crate) mod check;
 pub(crate) mod comparison;
+pub(crate) mod escalation;
 pub(crate) mod ranking;
 pub(crate) mod search;
 pub(crate) mod trial;

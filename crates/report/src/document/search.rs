@@ -7,9 +7,10 @@ use plimsoll_core::record::{
 
 use super::{
     Answer, Block, Blocks, Column, Detail, Document, Fact, Figure, Section, Span, Table, Tellers,
-    Text, Tone, belief, side_by_side, trial,
+    Text, Tone, belief, escalation, side_by_side, trial,
 };
 use crate::choice;
+use crate::escalation::Escalated;
 use crate::folder::{SearchView, StoredTrial};
 use crate::loads::{self, Load};
 use crate::words::{self, bytes, count, maybe, ms, number, percent, range, us};
@@ -26,6 +27,9 @@ pub(crate) fn document(view: &SearchView<'_>, number: usize, tellers: Tellers) -
     if is_first {
         evidence.full(trial::percentiles());
         evidence.full(trial::timelines(trials.iter().copied()));
+        if let Some(escalated) = Escalated::of_search(view) {
+            evidence.push(escalation::of_search(&escalated));
+        }
         if !bracket.cost_curve.is_empty() {
             evidence.full(cost(bracket));
         }

@@ -3,7 +3,8 @@
 use plimsoll_core::record::LoadUnit;
 
 use super::trial::{Charts, percentile_plot};
-use super::{Answer, Blocks, Document, Figure, Section, Tellers, search, side_by_side};
+use super::{Answer, Blocks, Document, Figure, Section, Tellers, escalation, search, side_by_side};
+use crate::escalation::Escalated;
 use crate::folder::StoredTrial;
 use crate::words::count;
 use crate::{loads, render};
@@ -18,6 +19,11 @@ pub(crate) fn document(trials: &[&StoredTrial], charts: Charts, tellers: Tellers
             caption: "Latency from the schedule against the load. Each mark is a trial.".to_owned(),
         });
         evidence.full(percentile_plot());
+    }
+    if charts == Charts::OfThese
+        && let Some(escalated) = Escalated::of_trials(trials)
+    {
+        evidence.push(escalation::of_trials(&escalated));
     }
     let mut tables = Blocks::default();
     // Cells of a matrix have the same load and differ in something else.

@@ -8,6 +8,7 @@ use plimsoll_core::record::{ClientCosts, Comparison, Ranking, Trial};
 use crate::document::{
     self, Answer, Block, Blocks, Detail, Document, Fact, Shown, Span, Table, Tellers, Text, Tone,
 };
+use crate::escalation::Escalated;
 use crate::folder::{SearchView, StoredTrial};
 use crate::words::plain;
 use columns::{Align, Cell, Columns};
@@ -50,11 +51,15 @@ pub fn client_costs(costs: &ClientCosts) -> String {
     written(&document::calibration::client_costs(costs), false)
 }
 
-/// The block for several trials, as their workloads show them side by side; empty where they have nothing to say.
+/// The block for several trials: as their workloads show them side by side, and what they show of an escalation. Empty
+/// where there is nothing to say.
 #[must_use]
 pub fn side_by_side(trials: &[StoredTrial], tellers: Tellers) -> String {
     let mut blocks = Blocks::default();
     document::side_by_side(&mut blocks, trials, tellers);
+    if let Some(escalated) = Escalated::of_trials(&trials.iter().collect::<Vec<_>>()) {
+        blocks.push(document::escalation::of_trials(&escalated));
+    }
     let mut writer = Writer::new(false);
     writer.blocks(&blocks);
     writer.finish()

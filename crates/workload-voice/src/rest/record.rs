@@ -93,6 +93,7 @@ impl RequestRecord {
                     samples: newest.count,
                     unanswered: newest.censored,
                     p50_ms: newest.p50_ms,
+                    p90_ms: newest.p90_ms,
                     p95_ms: newest.p95_ms,
                     p99_ms: newest.p99_ms,
                     p999_ms: newest.p999_ms,

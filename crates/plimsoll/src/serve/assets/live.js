@@ -53,7 +53,14 @@
     messages_per_second: ['messages per second', 'CPU/message'],
     receivers: ['receivers', 'CPU/receiver/s'],
   };
-  const unitOf = (live) => UNITS[live.load_unit] || UNITS.sessions;
+  const unitOf = (live) => {
+    const unit = live.load_unit || 'sessions';
+    if (UNITS[unit]) return UNITS[unit];
+    // The unit of a workload that this page does not know has its words in its name.
+    const words = String(unit).replaceAll('_', ' ');
+    const one = words.replace(/ per second$/, '').replace(/s$/, '');
+    return [words, `CPU/${one}${words.endsWith(' per second') ? '' : '/s'}`];
+  };
 
   const PHASES = { starting: 'starting', ramp: 'ramp', warm_up: 'warm-up', measured: 'measured', grace: 'grace' };
 
@@ -183,13 +190,22 @@
   };
 
   const drawTrials = (live) => {
+    const percent = (share) => (known(share) ? `${shown(share * 100)} %` : '–');
+    // Not every workload says how much was done.
+    const escalates = list(live.trials).some((trial) => trial.goodput);
+    const done = (trial) => {
+      const { due_per_s: due, good_per_s: good, failed_share: failed } = trial.goodput || {};
+      return escalates ? [shown(due), shown(good), percent(failed), String(trial.broke_first || '')] : [];
+    };
     const rows = list(live.trials).slice().reverse().map((trial) => [
       trial.number, trial.target, shown(trial.sessions),
       make('td', { class: trial.verdict === 'pass' ? 'good' : 'bad' }, String(trial.verdict)),
       shown(trial.newest_p50_ms, 'ms'), shown(trial.newest_p95_ms, 'ms'), shown(trial.cpu_us_per_session_second, 'µs'),
+      ...done(trial),
     ]);
     const [counted, cost] = unitOf(live);
-    const columns = ['trial', 'target', counted, 'verdict', 'newest p50', 'newest p95', cost];
+    const columns = ['trial', 'target', counted, 'verdict', 'newest p50', 'newest p95', cost,
+      ...(escalates ? ['offered /s', 'goodput /s', 'failed', 'broke first'] : [])];
     part('trials').replaceChildren(rows.length > 0 ? table('trials-title', columns, rows) : make('p', {}, 'None yet.'));
   };
 

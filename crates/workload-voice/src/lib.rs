@@ -7,10 +7,12 @@
 //! From the pure to the wet: [`marks`] and [`script`] say what is said; [`reply`] and [`turns`] what became of it;
 //! [`session`] drives a connection; [`tally`] puts the turns of a trial together. [`check`] has the cases of the gateways' contract.
 
+mod back;
 mod calibrate;
 mod caller;
 pub mod check;
 pub mod companion;
+mod entry;
 mod load;
 mod machines;
 pub mod marks;
@@ -18,12 +20,15 @@ pub mod outcome;
 mod parameters;
 mod plan;
 pub mod reply;
+mod requests;
 pub mod script;
 mod session;
+pub mod slow;
 pub mod tally;
 mod tell;
 pub mod toy;
 pub mod turns;
+mod ways;
 pub mod wire;
 
 pub use caller::{Claim, Heard};

@@ -12,8 +12,8 @@ use plimsoll_document::Tell;
 use plimsoll_protocol::connection::check;
 use plimsoll_workload::counters::Counted;
 use plimsoll_workload::{
-    About, Checked, Companions, Counters, Demand, Drive, Findings, Job, Outcome, Parameter, Plan,
-    Refusal, Seen, Told, Values, Work, Workload, machines_with_findings,
+    About, Checked, Companions, Counters, Crash, Demand, Drive, Findings, Job, Outcome, Parameter,
+    Plan, Refusal, Seen, Told, Values, Work, Workload, machines_with_findings,
 };
 
 use crate::calibrate::WORKS;
@@ -23,6 +23,7 @@ use crate::load::{Test, VoiceLoad};
 use crate::machines::Callers;
 use crate::outcome::outcome;
 use crate::parameters::PARAMETERS;
+use crate::requests::REQUESTS;
 use crate::script::Script;
 use crate::tally::{METRICS, metric};
 
@@ -49,6 +50,10 @@ const AUDIO: [(&str, f64); 4] = [
 const END_TO_END: [(&str, f64); 2] = [("result_p95_ms", 300.0), ("first_audio_p95_ms", 500.0)];
 /// The time until turns are good again.
 const RECOVERY: (&str, f64) = ("recovery_s", 5.0);
+
+/// The same after a restart: callers return over 5 s, and one that has just returned may be within an utterance of its
+/// script, which lasts up to 3.5 s and is not said.
+const RECOVERY_OF_RESTART: (&str, f64) = ("recovery_s", 10.0);
 
 /// The most turns that may fail.
 const FAILED_MAX: f64 = 0.001;
@@ -150,6 +155,7 @@ impl VoicePlan {
             ),
             // Audio that the gateway could not keep is missing from a result.
             "stt-refuse" | "stt-hang" => (vec![&RECOVERY], &NEVER[3..]),
+            "restart" => (vec![&RECOVERY_OF_RESTART], &NEVER),
             _ => (OVERHEAD.iter().collect(), &NEVER[3..]),
         };
         gates(&format!("voice-{fault}"), own, never, None)
@@ -182,7 +188,7 @@ impl Plan for VoicePlan {
     fn unit(&self) -> LoadUnit {
         match self.load.test {
             Test::Calls => LoadUnit::of("calls_per_second"),
-            Test::Talk | Test::Spike | Test::Faults => LoadUnit::of("callers"),
+            Test::Talk | Test::Spike | Test::Faults | Test::Slow => LoadUnit::of("callers"),
         }
     }
 
@@ -192,7 +198,7 @@ impl Plan for VoicePlan {
                 let own = END_TO_END.iter().chain(&NOTICED[..2]);
                 gates("voice-end-to-end", own, &NEVER[3..], Some(FAILED_MAX))
             }
-            Test::Talk | Test::Calls => {
+            Test::Talk | Test::Calls | Test::Slow => {
                 let own = OVERHEAD.iter().chain(&NOTICED).chain(&AUDIO);
                 gates("voice", own, &NEVER, Some(FAILED_MAX))
             }
@@ -212,6 +218,7 @@ impl Plan for VoicePlan {
         let concurrent = self.load.concurrent(load);
         let talking = match self.load.test {
             Test::Spike => f64::from(load),
+            Test::Slow => f64::from(self.load.judged(load)),
             Test::Talk | Test::Calls | Test::Faults => concurrent as f64,
         };
         Demand {
@@ -247,7 +254,10 @@ impl Plan for VoicePlan {
 
     fn machines(&self, job: &Job, profile: &Profile) -> Result<Box<dyn Drive>, Refusal> {
         self.load.must_fit(profile)?;
-        let callers = Callers::new(job.to.clone(), &self.load, job.load, profile);
+        self.load.must_suffice(job.load)?;
+        let mut load = self.load.clone();
+        load.seed = job.seed;
+        let callers = Callers::new(job.to.clone(), &load, job.load, profile);
         Ok(machines_with_findings(callers, |callers| {
             let tally = callers.tally();
             serde_json::to_value(tally).unwrap_or_default()
@@ -260,6 +270,10 @@ impl Plan for VoicePlan {
             partials: "voice_speaks_total",
             sessions: "voice_sessions_total",
         };
+        if self.load.crash().is_some() {
+            // Its counters begin anew.
+            return None;
+        }
         let arrive = self.load.test == Test::Calls;
         Some(Counters {
             names,
@@ -267,11 +281,19 @@ impl Plan for VoicePlan {
         })
     }
 
+    fn counters_by_label(&self) -> &'static [&'static str] {
+        &[REQUESTS]
+    }
+
     fn first_load(&self) -> u32 {
         match self.load.test {
             Test::Calls => 5,
-            Test::Talk | Test::Spike | Test::Faults => 100,
+            Test::Talk | Test::Spike | Test::Faults | Test::Slow => 100,
         }
+    }
+
+    fn crash(&self) -> Option<Crash> {
+        self.load.crash()
     }
 
     fn is_bound_by_the_machine(&self) -> bool {
@@ -318,7 +340,7 @@ mod tests {
 
     #[test]
     fn each_fault_has_an_slo_of_its_own_name() {
-        for fault in ["tts-refuse", "stt-hang", "tts-slow", "stress"] {
+        for fault in ["tts-refuse", "stt-hang", "tts-slow", "stress", "restart"] {
             let slo = VoicePlan::slo_with_fault(fault);
             assert_eq!(slo.name, format!("voice-{fault}"));
             assert!(slo.gates.len() >= 3, "{fault}");

@@ -12,9 +12,10 @@ use schemars::{Schema, SchemaGenerator};
 use crate::Voice;
 use crate::outcome::{Counts, SECTION, VoiceRecord};
 use crate::parameters::PARAMETERS;
-use crate::tally::Durations;
+use crate::slow::SlowRecord;
+use crate::tally::{Durations, LegRecord};
 
-const LEGS: &str = "Each turn has two legs. The result is due with the last block of the utterance, the first audio with the text to be spoken. Overhead is the time of a leg without the time that the provider took for that request, so it is what the gateway and the network added; it is never a difference of percentiles. What never came counts with the time we waited, a lower bound.";
+const LEGS: &str = "Each turn has two legs. The result is due with the last block of the utterance, the first audio with the text to be spoken. Overhead is the time of a leg without the time that the provider took for that request, so it is what the gateway and the network added; it is never a difference of percentiles. In is its part from the schedule until the provider had read the request, out that from the provider's handing over to the arrival. What never came counts with the time we waited, a lower bound.";
 const TURNS: &str = "Good: complete, with at most 250 ms of overhead on each leg. Gap: a player that is 60 ms behind would have run dry.";
 
 impl Tell for Voice {
@@ -123,6 +124,9 @@ fn turns(trial: &Trial, voice: &VoiceRecord) -> Vec<(String, String)> {
             recovery.unwrap_or_else(never),
         ));
     }
+    if let Some(slow) = tally.slow {
+        facts.push(("of slow callers, apart", slow_in_a_line(&slow)));
+    }
     let mut facts: Vec<_> = facts
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value))
@@ -160,13 +164,31 @@ fn legs_of(voice: &VoiceRecord) -> Vec<[String; 8]> {
             row(&format!("{name}, end to end"), &leg.end_to_end),
             row(&format!("{name}, provider"), &leg.provider),
             row(&format!("{name}, overhead"), &leg.overhead),
+            row(&format!("{name}, in"), &leg.to_provider),
+            row(&format!("{name}, out"), &leg.from_provider),
         ]
     });
     let others = [
         row("config to ready", &tally.ready),
         row("barge-in to the last stale byte", &tally.barge_in),
     ];
-    legs.chain(others).collect()
+    let all = legs.chain(others);
+    // The ways in and out are known only where the marks are of this machine's clock.
+    all.filter(|row| row[6] != "0" || !(row[0].ends_with(", in") || row[0].ends_with(", out")))
+        .collect()
+}
+
+fn slow_in_a_line(slow: &SlowRecord) -> String {
+    format!(
+        "{} callers, {} died; {} turns due, {} complete, {} good, {} with a gap; {} of replies dropped",
+        count(slow.callers),
+        count(slow.died),
+        count(slow.turns),
+        count(slow.complete),
+        count(slow.good),
+        count(slow.with_gap),
+        whole_bytes(slow.dropped_bytes)
+    )
 }
 
 fn turns_in_a_line(trial: &Trial, voice: &VoiceRecord) -> String {
@@ -197,6 +219,18 @@ fn in_lines(trial: &Trial, voice: &VoiceRecord) -> Vec<Fact> {
         Fact::new("goodput", turns_in_a_line(trial, voice)),
         Fact::new("overhead", legs),
     ];
+    let ways = |leg: &LegRecord| {
+        let (to, from) = (overhead(&leg.to_provider), overhead(&leg.from_provider));
+        format!("in {to}, out {from}")
+    };
+    if tally.result.to_provider.samples > 0 {
+        let (result, first) = (ways(&tally.result), ways(&tally.first_audio));
+        let told = format!("result p50/p95/p99 {result} ms; first audio {first} ms");
+        facts.push(Fact::new("of it", told));
+    }
+    if let Some(slow) = &tally.slow {
+        facts.push(Fact::new("slow callers", slow_in_a_line(slow)));
+    }
     if voice.fault.is_some() || tally.recovery_s.is_some() {
         let after = tally
             .recovery_s

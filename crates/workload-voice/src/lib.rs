@@ -23,6 +23,7 @@ pub mod reply;
 mod requests;
 pub mod script;
 mod session;
+mod sides;
 pub mod slow;
 pub mod tally;
 mod tell;

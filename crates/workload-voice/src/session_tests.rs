@@ -128,13 +128,13 @@ impl Talk {
     /// The whole trial.
     fn run(fault: Fault) -> (Recorder<Claim>, Tally) {
         let mut talk = Self::new(fault);
-        let tally = talk.to_the_end();
+        let tally = talk.run_to_the_end();
         assert_eq!(tally.turns, 10);
         (talk.recorder, tally)
     }
 
     /// The rest of the trial.
-    fn to_the_end(&mut self) -> Tally {
+    fn run_to_the_end(&mut self) -> Tally {
         let window = profile().window();
         while self.now_ns < window.grace_end_ns
             && !(self.now_ns > window.end_ns && self.session.settled())
@@ -342,7 +342,7 @@ fn a_trial_is_settled_into_its_own_metrics() {
 fn a_caller_who_skips_silence_sends_its_speech_in_blocks_without_a_gap() {
     let mut all = Talk::with(&[("test", "talk")], Fault::SpeaksAtOnce);
     let mut speech = Talk::with(&[("silence", "skip")], Fault::SpeaksAtOnce);
-    let tallies = [all.to_the_end(), speech.to_the_end()];
+    let tallies = [all.run_to_the_end(), speech.run_to_the_end()];
     for tally in &tallies {
         assert_eq!((tally.complete, tally.good), (10, 10), "{tally:?}");
     }
@@ -377,7 +377,7 @@ fn whoever_crosses_a_restart_does_not_die_and_misses_turns() {
         assert_eq!(talk.recorder.sessions_open, 0);
         assert!(talk.now_ns <= killed_ns + 5_500 * NS_PER_MS);
         assert!(!talk.session.settled(), "it is still to come back");
-        let tally = talk.to_the_end();
+        let tally = talk.run_to_the_end();
         assert_eq!(talk.recorder.sessions_open, 1);
         let ledger = &talk.recorder.ledger;
         assert_eq!((ledger.sessions_started, ledger.sessions_died), (1, 0));
@@ -431,7 +431,7 @@ fn a_slow_callers_turns_are_counted_apart() {
         talk.session.reads_bytes_per_s(),
         Some(slow::READS_BYTES_PER_S)
     );
-    let tally = talk.to_the_end();
+    let tally = talk.run_to_the_end();
     let ledger = &talk.recorder.ledger;
     assert_eq!(
         (tally.turns, ledger.frames_due, ledger.frames_sent),

@@ -12,6 +12,7 @@ use schemars::{Schema, SchemaGenerator};
 use crate::Voice;
 use crate::outcome::{Counts, SECTION, VoiceRecord};
 use crate::parameters::PARAMETERS;
+use crate::sides;
 use crate::slow::SlowRecord;
 use crate::tally::{Durations, LegRecord};
 
@@ -45,8 +46,10 @@ impl Tell for Voice {
 
     fn companions(&self, trial: &Trial) -> Option<Section> {
         let voice = record(trial)?;
-        let table = providers(&voice)?;
-        Some(Section::of("providers", "Mock providers", table))
+        let mut blocks = Blocks::default();
+        blocks.push(providers(&voice)?);
+        blocks.push(sides::table(trial));
+        Some(Section::new("providers", "Mock providers", blocks))
     }
 
     fn companions_in_lines(&self, trial: &Trial) -> Vec<Fact> {

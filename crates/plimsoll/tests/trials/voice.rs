@@ -2,12 +2,17 @@
 //! `targets/voice/lying-voice`, which is honest unless `LIE` names a lie. What needs no socket is in the tests of
 //! `workload-voice`.
 
+mod trouble;
+
 use std::sync::OnceLock;
 
 use crate::support::conclusive;
 use crate::support::manifests::slo_file;
 use crate::support::records::{self, Trial};
-use crate::support::{Ended, Plimsoll, built_lying_voice, undisturbed_but_for};
+use crate::support::{
+    Ended, Plimsoll, attempts, built_lying_voice, or_inconclusive, turn_of_attempt,
+    undisturbed_but_for,
+};
 
 /// What no gateway may do, however busy the machine is.
 const GATES: &str = "[gates]
@@ -45,6 +50,12 @@ fn lying_but_for(expected: &[&str], lie: &str) -> Option<Ended> {
         let line = format!("run lying-voice --workload voice --slo {slo} {PHASES}");
         Plimsoll::measuring(line.split_whitespace()).lying("LIE", lie)
     })
+}
+
+/// The same for a call that is already run.
+fn undisturbed_ended(trial: impl Fn() -> Ended) -> Option<Ended> {
+    let turn_of = |attempt| Some(turn_of_attempt(attempt));
+    or_inconclusive(attempts(3, turn_of, &[], trial))
 }
 
 /// The trial's record is complete, and so is its account.
@@ -97,6 +108,20 @@ fn an_honest_gateway_passes() {
         name.starts_with("provider_")
     };
     assert_eq!(checks.iter().filter(of_providers).count(), 6);
+    // The gateway's own count of its requests, of either provider.
+    let of_gateway = |check: &&serde_json::Value| {
+        let name = check["name"].as_str().unwrap_or_default();
+        name.starts_with("gateway_requests_")
+    };
+    assert_eq!(checks.iter().filter(of_gateway).count(), 2);
+    for leg in ["result", "first_audio"] {
+        let p50_ms = |part: &str| trial.number(&format!("voice.{leg}.{part}.p50_ms"));
+        let (to, from) = (p50_ms("to_provider"), p50_ms("from_provider"));
+        assert!(to > 0.0 && from > 0.0, "in {to} ms, out {from} ms");
+        // They are parts of the overhead of the same turns.
+        let most = trial.number(&format!("voice.{leg}.overhead.max_ms"));
+        assert!(to.max(from) <= most, "in {to}, out {from}, both {most} ms");
+    }
     assert!(
         checks.iter().all(|check| check["holds"] == true),
         "{sanity}"
@@ -188,4 +213,6 @@ fn a_limit_of_the_gateways_own_is_no_limit_of_its_speed() {
     let lie = "refuse LIE_STATUS=429 LIE_SHARE=0.5";
     let ended = conclusive!(lying_but_for(&["admission-limited"], lie));
     expect_doubt(&ended, "admission-limited");
+    let told = ended.trial().at("bottleneck").to_string();
+    assert!(told.contains("admission: the target refused"), "{told}");
 }

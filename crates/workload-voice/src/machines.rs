@@ -5,7 +5,9 @@ use std::sync::{Arc, OnceLock};
 use plimsoll_core::profile::Profile;
 use plimsoll_core::schedule::SessionPlan;
 use plimsoll_core::session::{Account, Endpoint, NoArrivals, SessionMachines};
+use plimsoll_workload::Crash;
 
+use crate::back::Back;
 use crate::caller::Claim;
 use crate::load::{Leaves, Test, VoiceLoad};
 use crate::marks::CALLER_BLOCK_BYTES;
@@ -27,6 +29,12 @@ impl Shared {
     /// The bytes of a whole message of audio.
     pub(crate) fn chunk_bytes(&self) -> usize {
         self.load.chunk_blocks as usize * CALLER_BLOCK_BYTES
+    }
+
+    /// How a session with this seed crosses the kill of its gateway, if the load has one.
+    pub(crate) fn back(&self, seed: u64) -> Option<Back> {
+        let crash = self.load.crash();
+        crash.map(|_| Back::after(Crash::at_ns(&self.profile.window()), seed))
     }
 
     /// When session `id` hangs up.
@@ -97,6 +105,7 @@ pub(crate) fn settled(
 ) -> Tally {
     let trouble = load.trouble(&profile.window());
     let mut tally = Tally::of(claims, trouble.map(|(_, end_ns)| end_ns));
+    tally.split_overhead(claims, account.began_ns);
     match (load.test, tally.requests.first()) {
         (Test::Rest, _) => {
             let requests = RequestRecord::of_frames(Kind::Root, account.ledger, account.latency);

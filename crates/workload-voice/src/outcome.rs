@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll_core::bottleneck::UPGRADE_REFUSED;
 use plimsoll_core::caveat::Caveat;
 use plimsoll_core::record::{SanityCheck, Sections};
 use plimsoll_workload::{Outcome, Seen};
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::caller::Heard;
 use crate::load::{Test, VoiceLoad};
 use crate::marks::REPLY_BLOCK_BYTES;
+use crate::requests;
 use crate::tally::Tally;
 
 /// Its name in a record.
@@ -113,15 +115,20 @@ impl Counts {
 /// What the trial showed.
 pub(crate) fn outcome(load: &VoiceLoad, seen: &Seen<'_>) -> Outcome {
     // Null where the trial ended before it was settled.
-    let Some(tally) = Tally::of_findings(seen.findings) else {
+    let Some(mut tally) = Tally::of_findings(seen.findings) else {
         return Outcome::default();
     };
     // Null for a server that runs already, whose providers nobody here knows.
     let started = !seen.companion.is_null();
     let providers = providers(seen);
     let checks = if started {
-        accounts(&tally.heard, &providers)
+        let mut checks = accounts(&tally.heard, &providers);
+        checks.extend(tally.slow.map(|slow| slow.check()));
+        let they_fail = load.fault.is_some();
+        checks.extend(requests::compared(seen.by_label, &providers, they_fail));
+        checks
     } else {
+        tally.forget_ways();
         Vec::new()
     };
     let limited = admission_limited(&seen.report.ledger.reasons);
@@ -193,7 +200,7 @@ fn accounts(heard: &Heard, providers: &BTreeMap<String, Counts>) -> Vec<SanityCh
             "provider_audio_bytes",
             0,
             bytes_out,
-            heard.reply_blocks * REPLY_BLOCK_BYTES as u64,
+            heard.reply_blocks * REPLY_BLOCK_BYTES as u64 + heard.dropped_bytes,
         ),
         check(
             "provider_time_ns",
@@ -205,7 +212,7 @@ fn accounts(heard: &Heard, providers: &BTreeMap<String, Counts>) -> Vec<SanityCh
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts of a trial")]
-fn real(count: u64) -> f64 {
+pub(crate) fn real(count: u64) -> f64 {
     count as f64
 }
 
@@ -221,7 +228,7 @@ fn disagree(checks: &[SanityCheck]) -> Option<Caveat> {
         id: "providers-disagree".to_owned(),
         blocking: true,
         text: format!(
-            "the mock providers and the callers disagree: {}; the gateway answers without its providers or asks for more than it needs, or something else asks them",
+            "the mock providers, the callers and the gateway's own count of its requests disagree: {}; the gateway answers without its providers, asks for more than it needs or counts wrongly, or something else asks them",
             broken.join("; ")
         ),
     })
@@ -229,7 +236,7 @@ fn disagree(checks: &[SanityCheck]) -> Option<Caveat> {
 
 /// A gateway that was told to take no more says nothing about its speed.
 fn admission_limited(reasons: &BTreeMap<String, u64>) -> Option<Caveat> {
-    let refused = reasons.get("upgrade refused with status 429")?;
+    let refused = reasons.get(&format!("{UPGRADE_REFUSED}429"))?;
     Some(Caveat {
         id: "admission-limited".to_owned(),
         blocking: true,
@@ -283,6 +290,7 @@ mod tests {
             replies: 9,
             replies_provider_ns: 700,
             reply_blocks: 90,
+            dropped_bytes: 0,
         };
         let stt = Counts {
             requests: 10,
@@ -329,6 +337,11 @@ mod tests {
         assert_eq!(broken(|heard, _| heard.speaks = 9), ["provider_speaks"]);
         assert_eq!(
             broken(|heard, _| heard.reply_blocks = 101),
+            ["provider_audio_bytes"]
+        );
+        // What a gateway says that it dropped must have come from somewhere.
+        assert_eq!(
+            broken(|heard, _| heard.dropped_bytes = 9_601),
             ["provider_audio_bytes"]
         );
         assert_eq!(

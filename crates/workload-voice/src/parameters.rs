@@ -6,7 +6,7 @@ use plimsoll_workload::{Choice, Fit, Kind, Parameter, Usual};
 use crate::marks::BLOCK_MS;
 use crate::stages::USUAL;
 
-const TESTS: [Choice; 9] = [
+const TESTS: [Choice; 10] = [
     Choice::new("talk", "Callers who stay; the load is callers"),
     Choice::new(
         "calls",
@@ -40,6 +40,15 @@ const TESTS: [Choice; 9] = [
         "rest",
         "The same with GET /, which asks no provider, so it says nothing about conversations",
     ),
+    Choice::new(
+        "slow",
+        "Callers of whom one in ten reads 8 KiB/s; the load is callers, and the gates are of the others",
+    ),
+];
+
+const SILENCE: [Choice; 2] = [
+    Choice::new("send", "Audio all the time, silence too"),
+    Choice::new("skip", "Nothing between utterances"),
 ];
 
 const STT: [Choice; 1] = [Choice::new("deepgram", "Like Deepgram's, over a WebSocket")];
@@ -55,7 +64,7 @@ const LATENCIES: [Choice; 2] = [
     Choice::new("zero", "They take no time"),
 ];
 
-const FAULTS: [Choice; 8] = [
+const FAULTS: [Choice; 9] = [
     Choice::new("tts-refuse", "Text-to-speech is down for 10 s: 503"),
     Choice::new("tts-hang", "Text-to-speech does not answer for 10 s"),
     Choice::new(
@@ -70,6 +79,10 @@ const FAULTS: [Choice; 8] = [
     ),
     Choice::new("production", "Rare faults of all kinds, as in production"),
     Choice::new("stress", "Frequent faults of all kinds"),
+    Choice::new(
+        "restart",
+        "The gateway is killed in the middle of the window and started again; callers return over 5 s",
+    ),
 ];
 
 /// Which tests a parameter is for.
@@ -78,7 +91,7 @@ const fn of_tests(among: &'static [&'static str]) -> Fit {
 }
 
 /// The rows, each after those that it depends on.
-pub(crate) const PARAMETERS: [Parameter; 10] = [
+pub(crate) const PARAMETERS: [Parameter; 11] = [
     Parameter {
         value_name: "TEST",
         usual: Usual::Value("talk"),
@@ -97,6 +110,14 @@ pub(crate) const PARAMETERS: [Parameter; 10] = [
                 most: 1_000,
             },
             "Milliseconds of audio that one message carries, a multiple of 20",
+        )
+    },
+    Parameter {
+        usual: Usual::Value("send"),
+        ..Parameter::new(
+            "silence",
+            Kind::OneOf(&SILENCE),
+            "What callers send while they say nothing",
         )
     },
     Parameter {
@@ -151,7 +172,7 @@ pub(crate) const PARAMETERS: [Parameter; 10] = [
         ..Parameter::new(
             "fault",
             Kind::OneOf(&FAULTS),
-            "What fails, a third into the measured window",
+            "What fails, a third into the measured window; a restart is in its middle",
         )
     },
     Parameter {

@@ -12,8 +12,8 @@ use plimsoll_document::Tell;
 use plimsoll_protocol::connection::check;
 use plimsoll_workload::counters::Counted;
 use plimsoll_workload::{
-    About, Checked, Companions, Counters, Demand, Drive, Findings, Job, Outcome, Parameter, Plan,
-    Refusal, Seen, Series, Told, Values, Work, Workload, machines_with_findings,
+    About, Checked, Companions, Counters, Crash, Demand, Drive, Findings, Job, Outcome, Parameter,
+    Plan, Refusal, Seen, Series, Told, Values, Work, Workload, machines_with_findings,
 };
 
 use crate::calibrate::WORKS;
@@ -24,6 +24,7 @@ use crate::machines::Callers;
 use crate::mixed::Mixed;
 use crate::outcome::outcome;
 use crate::parameters::PARAMETERS;
+use crate::requests::REQUESTS;
 use crate::rest::Kind;
 use crate::rest::pool::Pool;
 use crate::tally::{METRICS, Tally, metric};
@@ -61,6 +62,10 @@ const VISITED: [(&str, f64); 5] = [
 ];
 /// The time until turns are good again.
 const RECOVERY: (&str, f64) = ("recovery_s", 5.0);
+
+/// The same after a restart: callers return over 5 s, and one that has just returned may be within an utterance of its
+/// script, which lasts up to 3.5 s and is not said.
+const RECOVERY_OF_RESTART: (&str, f64) = ("recovery_s", 10.0);
 
 /// The most turns that may fail.
 const FAILED_MAX: f64 = 0.001;
@@ -162,6 +167,7 @@ impl VoicePlan {
             ),
             // Audio that the gateway could not keep is missing from a result.
             "stt-refuse" | "stt-hang" => (vec![&RECOVERY], &NEVER[3..]),
+            "restart" => (vec![&RECOVERY_OF_RESTART], &NEVER),
             _ => (OVERHEAD.iter().collect(), &NEVER[3..]),
         };
         gates(&format!("voice-{fault}"), own, never, None)
@@ -201,9 +207,12 @@ impl Plan for VoicePlan {
             Test::Calls => LoadUnit::of("calls_per_second"),
             Test::Mixed => LoadUnit::of("arrivals_per_second"),
             Test::Speak | Test::Rest => LoadUnit::of("requests_per_second"),
-            Test::Talk | Test::Breaking | Test::Stages | Test::Spike | Test::Faults => {
-                LoadUnit::of("callers")
-            }
+            Test::Talk
+            | Test::Breaking
+            | Test::Stages
+            | Test::Spike
+            | Test::Faults
+            | Test::Slow => LoadUnit::of("callers"),
         }
     }
 
@@ -215,7 +224,7 @@ impl Plan for VoicePlan {
                 let own = END_TO_END.iter().chain(&NOTICED[..2]);
                 gates("voice-end-to-end", own, &NEVER[3..], Some(FAILED_MAX))
             }
-            Test::Talk | Test::Breaking | Test::Stages | Test::Calls => {
+            Test::Talk | Test::Breaking | Test::Stages | Test::Calls | Test::Slow => {
                 let own = OVERHEAD.iter().chain(&NOTICED).chain(&AUDIO);
                 gates("voice", own, &NEVER, Some(FAILED_MAX))
             }
@@ -273,7 +282,10 @@ impl Plan for VoicePlan {
 
     fn machines(&self, job: &Job, profile: &Profile) -> Result<Box<dyn Drive>, Refusal> {
         self.load.must_fit(profile)?;
-        let (to, load, amount) = (&job.to, &self.load, job.load);
+        self.load.must_suffice(job.load)?;
+        let mut load = self.load.clone();
+        load.seed = job.seed;
+        let (to, load, amount) = (&job.to, &load, job.load);
         let pool = |kind| Pool::new(to, (load, kind), amount, profile);
         Ok(match load.test {
             Test::Rest => machines_with_findings(pool(Kind::Root), |all| found(all.tally())),
@@ -287,7 +299,8 @@ impl Plan for VoicePlan {
             | Test::Stages
             | Test::Calls
             | Test::Spike
-            | Test::Faults => {
+            | Test::Faults
+            | Test::Slow => {
                 let callers = Callers::new(to.clone(), load, amount, profile);
                 machines_with_findings(callers, |all| found(all.tally()))
             }
@@ -301,12 +314,16 @@ impl Plan for VoicePlan {
             sessions: "voice_sessions_total",
         };
         let arrive = matches!(self.load.test, Test::Calls | Test::Mixed);
-        // A connection of a REST client is no session.
-        let has_callers = !self.load.test.is_of_requests();
+        // A connection of a REST client is no session, and the counters of a gateway that was killed begin anew.
+        let has_callers = !self.load.test.is_of_requests() && self.load.crash().is_none();
         has_callers.then_some(Counters {
             names,
             counted: Counted::Sessions { arrive },
         })
+    }
+
+    fn counters_by_label(&self) -> &'static [&'static str] {
+        &[REQUESTS]
     }
 
     fn first_load(&self) -> u32 {
@@ -314,12 +331,21 @@ impl Plan for VoicePlan {
             Test::Calls => 5,
             Test::Mixed | Test::Speak => 20,
             Test::Rest => 1_000,
-            Test::Talk | Test::Breaking | Test::Stages | Test::Spike | Test::Faults => 100,
+            Test::Talk
+            | Test::Breaking
+            | Test::Stages
+            | Test::Spike
+            | Test::Faults
+            | Test::Slow => 100,
         }
     }
 
     fn goes_beyond(&self) -> bool {
         self.load.test == Test::Breaking
+    }
+
+    fn crash(&self) -> Option<Crash> {
+        self.load.crash()
     }
 
     fn is_bound_by_the_machine(&self) -> bool {
@@ -430,7 +456,7 @@ mod tests {
 
     #[test]
     fn each_fault_has_an_slo_of_its_own_name() {
-        for fault in ["tts-refuse", "stt-hang", "tts-slow", "stress"] {
+        for fault in ["tts-refuse", "stt-hang", "tts-slow", "stress", "restart"] {
             let slo = VoicePlan::slo_with_fault(fault);
             assert_eq!(slo.name, format!("voice-{fault}"));
             assert!(slo.gates.len() >= 3, "{fault}");

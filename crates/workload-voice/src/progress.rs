@@ -33,10 +33,8 @@ impl Progress {
     ) -> Result<(), Wrong> {
         if self.first_audio.is_none() {
             self.first_audio_ns = now_ns;
-            self.first_audio = Some(Leg {
-                end_to_end_ns: now_ns.saturating_sub(due_ns),
-                provider_ns: mark.handed_ns.checked_sub(mark.read_ns),
-            });
+            let marks_ns = (mark.read_ns, mark.handed_ns);
+            self.first_audio = Some(Leg::of(due_ns, now_ns, Some(marks_ns)));
         }
         let played_ns =
             self.first_audio_ns + PLAYER_BEHIND_NS + u64::from(mark.block.max(1) - 1) * BLOCK_NS;

@@ -15,6 +15,7 @@ use serde_json::Value;
 use crate::caller::{Claim, Heard};
 use crate::load::Test;
 use crate::rest::{Kind, RequestRecord};
+use crate::slow::SlowRecord;
 use crate::turns::{self, Leg};
 
 /// Percentiles of durations, in ms.
@@ -41,13 +42,13 @@ pub struct Durations {
 
 /// Durations that are still collected.
 #[derive(Debug, Default)]
-struct Collected {
+pub(crate) struct Collected {
     all_ns: Vec<u64>,
     unanswered: u64,
 }
 
 impl Collected {
-    fn came(&mut self, ns: u64) {
+    pub(crate) fn came(&mut self, ns: u64) {
         self.all_ns.push(ns);
     }
 
@@ -56,7 +57,7 @@ impl Collected {
         self.unanswered += 1;
     }
 
-    fn durations(mut self) -> Durations {
+    pub(crate) fn durations(mut self) -> Durations {
         self.all_ns.sort_unstable();
         let at = |share: f64| nearest_rank(&self.all_ns, share).map(ms);
         Durations {
@@ -98,6 +99,12 @@ pub struct LegRecord {
     pub provider: Durations,
     /// The difference of both in each turn: what gateway and network added.
     pub overhead: Durations,
+    /// Of the overhead, the way in: from the schedule until the provider had read the request, by its mark.
+    #[serde(default)]
+    pub to_provider: Durations,
+    /// Of the overhead, the way out: from the provider's handing over, by its mark, to the arrival.
+    #[serde(default)]
+    pub from_provider: Durations,
 }
 
 /// All measured turns of a trial. It is the section `voice` of the record.
@@ -137,6 +144,9 @@ pub struct Tally {
     pub requests: Vec<RequestRecord>,
     /// What all sessions wrote and heard, measured or not.
     pub heard: Heard,
+    /// Callers who read slowly, if the test has any. Nothing else above is of their turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow: Option<SlowRecord>,
 }
 
 /// The share of later turns that must be good after a recovery.
@@ -232,6 +242,10 @@ impl Tally {
                 Claim::Session(heard) => tally.heard.add(heard),
                 // Below, each kind for itself.
                 Claim::Request(_) => {}
+                Claim::SlowTurn(turn) => tally.slow.get_or_insert_default().turn(turn),
+                Claim::SlowSession(session) => {
+                    tally.slow.get_or_insert_default().session(session);
+                }
                 Claim::Turn(turn) => {
                     tally.count(turn);
                     legs[0].add(turn.result, turn.waited_ns);
@@ -318,7 +332,7 @@ impl Tally {
 }
 
 /// Whether a turn is complete, and nothing took long that the gateway is to blame for.
-fn is_good(turn: &turns::Claim) -> bool {
+pub(crate) fn is_good(turn: &turns::Claim) -> bool {
     let quick = |leg: Option<Leg>| {
         let added_ns = leg.map(|leg| leg.overhead_ns().unwrap_or(leg.end_to_end_ns));
         added_ns.is_some_and(|ns| ns <= GOOD_NS)
@@ -394,6 +408,7 @@ impl LegCollected {
             } else {
                 Durations::default()
             },
+            ..LegRecord::default()
         }
     }
 }
@@ -404,6 +419,8 @@ mod tests {
 
     fn leg(end_to_end_ms: u64, provider_ms: u64) -> Leg {
         Leg {
+            due_ns: 0,
+            read_ns: None,
             end_to_end_ns: end_to_end_ms * NS_PER_MS,
             provider_ns: Some(provider_ms * NS_PER_MS),
         }
@@ -497,8 +514,8 @@ mod tests {
     #[test]
     fn without_marks_nobody_knows_the_overhead() {
         let unmarked = Leg {
-            end_to_end_ns: 60 * NS_PER_MS,
             provider_ns: None,
+            ..leg(60, 0)
         };
         let tally = Tally::of(&[turn(Some(unmarked), None)], None);
         assert_eq!(tally.result.overhead, Durations::default());

@@ -15,9 +15,11 @@ use crate::load::Test;
 use crate::outcome::{Counts, SECTION, VoiceRecord};
 use crate::parameters::PARAMETERS;
 use crate::rest::{self, RequestRecord};
+use crate::sides;
+use crate::slow::SlowRecord;
 use crate::tally::{Durations, LegRecord};
 
-const LEGS: &str = "Each turn has two legs. The result is due with the last block of the utterance, the first audio with the text to be spoken. Overhead is the time of a leg without the time that the provider took for that request, so it is what the gateway and the network added; it is never a difference of percentiles. What never came counts with the time we waited, a lower bound.";
+const LEGS: &str = "Each turn has two legs. The result is due with the last block of the utterance, the first audio with the text to be spoken. Overhead is the time of a leg without the time that the provider took for that request, so it is what the gateway and the network added; it is never a difference of percentiles. In is its part from the schedule until the provider had read the request, out that from the provider's handing over to the arrival. What never came counts with the time we waited, a lower bound.";
 const TURNS: &str = "Good: complete, with at most 250 ms of overhead on each leg. Gap: a player that is 60 ms behind would have run dry.";
 
 const STAGES: &str = "Connect: from the schedule to the answer to the upgrade. Ready: from `config`. Turn: both legs together, from the schedule, in ms; its overhead is that of both legs. Due and goodput count the turns due in the window, over its length.";
@@ -57,8 +59,10 @@ impl Tell for Voice {
 
     fn companions(&self, trial: &Trial) -> Option<Section> {
         let voice = record(trial)?;
-        let table = providers(&voice)?;
-        Some(Section::of("providers", "Mock providers", table))
+        let mut blocks = Blocks::default();
+        blocks.push(providers(&voice)?);
+        blocks.push(sides::table(trial));
+        Some(Section::new("providers", "Mock providers", blocks))
     }
 
     fn companions_in_lines(&self, trial: &Trial) -> Vec<Fact> {
@@ -157,6 +161,9 @@ fn turns(trial: &Trial, voice: &VoiceRecord) -> Vec<(String, String)> {
             recovery.unwrap_or_else(never),
         ));
     }
+    if let Some(slow) = tally.slow {
+        facts.push(("of slow callers, apart", slow_in_a_line(&slow)));
+    }
     let mut facts: Vec<_> = facts
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value))
@@ -193,13 +200,32 @@ fn legs_of(voice: &VoiceRecord) -> Vec<[String; 8]> {
     legs.chain(others).collect()
 }
 
-/// A leg whose providers mark what they hand over.
-pub(crate) fn rows_of_leg(name: &str, leg: &LegRecord) -> [[String; 8]; 3] {
-    [
-        row_of(&format!("{name}, end to end"), &leg.end_to_end),
-        row_of(&format!("{name}, provider"), &leg.provider),
-        row_of(&format!("{name}, overhead"), &leg.overhead),
-    ]
+fn slow_in_a_line(slow: &SlowRecord) -> String {
+    format!(
+        "{} callers, {} died; {} turns due, {} complete, {} good, {} with a gap; {} of replies dropped",
+        count(slow.callers),
+        count(slow.died),
+        count(slow.turns),
+        count(slow.complete),
+        count(slow.good),
+        count(slow.with_gap),
+        whole_bytes(slow.dropped_bytes)
+    )
+}
+
+/// A leg whose providers mark what they hand over. Its ways in and out are known only where the marks are of this machine's
+/// clock.
+pub(crate) fn rows_of_leg(name: &str, leg: &LegRecord) -> Vec<[String; 8]> {
+    let parts = [
+        ("end to end", &leg.end_to_end),
+        ("provider", &leg.provider),
+        ("overhead", &leg.overhead),
+    ];
+    let ways = [("in", &leg.to_provider), ("out", &leg.from_provider)];
+    let ways = ways.into_iter().filter(|(_, way)| way.samples > 0);
+    let all = parts.into_iter().chain(ways);
+    all.map(|(part, of)| row_of(&format!("{name}, {part}"), of))
+        .collect()
 }
 
 /// A row of [`LEG_COLUMNS`].
@@ -243,6 +269,12 @@ pub(crate) fn in_short(of: &Durations) -> String {
     quantiles.map(|value| maybe(value, ms_digits)).join("/")
 }
 
+/// The ways in and out of a leg.
+fn ways_in_short(leg: &LegRecord) -> String {
+    let (to, from) = (in_short(&leg.to_provider), in_short(&leg.from_provider));
+    format!("in {to}, out {from}")
+}
+
 fn in_lines(trial: &Trial, voice: &VoiceRecord) -> Vec<Fact> {
     let tally = &voice.tally;
     let mut facts = vec![Fact::new("goodput", goodput_in_a_line(trial, voice))];
@@ -254,7 +286,15 @@ fn in_lines(trial: &Trial, voice: &VoiceRecord) -> Vec<Fact> {
         );
         facts.push(Fact::new("overhead", legs));
     }
+    if tally.result.to_provider.samples > 0 {
+        let [result, first] = [&tally.result, &tally.first_audio].map(ways_in_short);
+        let told = format!("result p50/p95/p99 {result} ms; first audio {first} ms");
+        facts.push(Fact::new("of it", told));
+    }
     facts.extend(tally.requests.iter().map(rest::tell::in_a_line));
+    if let Some(slow) = &tally.slow {
+        facts.push(Fact::new("slow callers", slow_in_a_line(slow)));
+    }
     if voice.fault.is_some() || tally.recovery_s.is_some() {
         let after = tally
             .recovery_s

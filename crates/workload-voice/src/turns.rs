@@ -24,11 +24,25 @@ const OPEN_MAX: usize = 16;
 pub struct Leg {
     /// From the schedule to the arrival of the answer.
     pub end_to_end_ns: u64,
+    /// When it was due, in nanoseconds since the trial began.
+    pub due_ns: u64,
+    /// When the provider read the request, by its mark: `CLOCK_MONOTONIC` of its machine. `None` if there was no mark.
+    pub read_ns: Option<u64>,
     /// How long the provider took, by its mark; `None` if there was no mark.
     pub provider_ns: Option<u64>,
 }
 
 impl Leg {
+    /// A leg that was due then and is answered now; the marks say when the provider read and when it handed over.
+    pub(crate) fn of(due_ns: u64, now_ns: u64, marks_ns: Option<(u64, u64)>) -> Self {
+        Self {
+            end_to_end_ns: now_ns.saturating_sub(due_ns),
+            due_ns,
+            read_ns: marks_ns.map(|(read_ns, _)| read_ns),
+            provider_ns: marks_ns.and_then(|(read_ns, handed_ns)| handed_ns.checked_sub(read_ns)),
+        }
+    }
+
     /// What the gateway and the network added. The provider may have read an interim piece before the last one was due, so
     /// it is never less than nothing.
     #[must_use]
@@ -121,6 +135,8 @@ pub struct Ended {
 pub struct Turns {
     vu: u32,
     open: VecDeque<Open>,
+    /// Of a slow caller: what it reads may be minutes old, so no turn is given up before the trial ends.
+    slow: bool,
 }
 
 impl Turns {
@@ -129,7 +145,17 @@ impl Turns {
     pub fn new(vu: u32) -> Self {
         Self {
             vu,
-            open: VecDeque::new(),
+            ..Self::default()
+        }
+    }
+
+    /// None yet, of this slow caller.
+    #[must_use]
+    pub fn of_slow(vu: u32) -> Self {
+        Self {
+            vu,
+            slow: true,
+            ..Self::default()
         }
     }
 
@@ -141,7 +167,7 @@ impl Turns {
         measured: bool,
         write_ns: u64,
     ) -> Option<Ended> {
-        let given_up = (self.open.len() >= OPEN_MAX)
+        let given_up = (self.open.len() >= OPEN_MAX && !self.slow)
             .then(|| self.end(0, write_ns))
             .flatten();
         self.open.push_back(Open {
@@ -187,7 +213,7 @@ impl Turns {
         let Some(open) = open else {
             return Err(Wrong::Doubled);
         };
-        open.result_came(now_ns, mark.handed_ns.checked_sub(mark.read_ns));
+        open.result_came(now_ns, Some((mark.read_ns, mark.handed_ns)));
         if mark.from != open.turn.from {
             return Err(Wrong::Lost);
         }
@@ -256,11 +282,17 @@ impl Turns {
     /// When an interrupted turn has been watched for long enough; `None` if none is.
     #[must_use]
     pub fn watched_until_ns(&self) -> Option<u64> {
+        if self.slow {
+            return None;
+        }
         self.open.iter().filter_map(Open::watched_until_ns).min()
     }
 
     /// Ends an interrupted turn that has been watched for long enough.
     pub fn watched(&mut self, now_ns: u64) -> Option<Ended> {
+        if self.slow {
+            return None;
+        }
         let over = |open: &Open| open.watched_until_ns().is_some_and(|until| until <= now_ns);
         let at = self.open.iter().position(over)?;
         self.end(at, now_ns)
@@ -316,11 +348,8 @@ impl Claim {
 }
 
 impl Open {
-    fn result_came(&mut self, now_ns: u64, provider_ns: Option<u64>) {
-        self.result = Some(Leg {
-            end_to_end_ns: now_ns.saturating_sub(self.base_ns + self.turn.heard_ns),
-            provider_ns,
-        });
+    fn result_came(&mut self, now_ns: u64, marks_ns: Option<(u64, u64)>) {
+        self.result = Some(Leg::of(self.base_ns + self.turn.heard_ns, now_ns, marks_ns));
     }
 
     /// When it has been watched for long enough, if the caller interrupted its reply.

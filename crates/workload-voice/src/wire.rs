@@ -71,8 +71,10 @@ pub enum GatewayMessage<'a> {
     },
     /// A reply is complete.
     PlaybackComplete {
-        /// Bytes of it that the gateway dropped, because the caller read too slowly.
-        dropped_bytes: u64,
+        /// The number of its text in the session, from 1, if the gateway says it.
+        speak: Option<u32>,
+        /// Bytes of it that the gateway dropped, because the caller read too slowly, if it says so.
+        dropped_bytes: Option<u64>,
     },
     /// Something went wrong.
     Error {
@@ -94,6 +96,7 @@ struct Fields<'a> {
     is_speech_final: Option<bool>,
     confidence: Option<f64>,
     timestamp: Option<f64>,
+    speak: Option<u32>,
     dropped_bytes: Option<u64>,
     #[serde(borrow, default)]
     message: Option<Cow<'a, str>>,
@@ -115,7 +118,8 @@ impl<'a> GatewayMessage<'a> {
             }),
             "stt_result" => fields.stt_result(),
             "tts_playback_complete" => fields.timestamp.map(|_| Self::PlaybackComplete {
-                dropped_bytes: fields.dropped_bytes.unwrap_or(0),
+                speak: fields.speak,
+                dropped_bytes: fields.dropped_bytes,
             }),
             "error" => fields.message.map(|_| Self::Error {
                 kind: fields.kind.unwrap_or(Cow::Borrowed("error")),
@@ -156,7 +160,10 @@ mod tests {
         };
         assert_eq!(GatewayMessage::parse(result), Ok(expected));
         let complete = r#"{"type":"tts_playback_complete","timestamp":1764000000000}"#;
-        let expected = GatewayMessage::PlaybackComplete { dropped_bytes: 0 };
+        let expected = GatewayMessage::PlaybackComplete {
+            speak: None,
+            dropped_bytes: None,
+        };
         assert_eq!(GatewayMessage::parse(complete), Ok(expected));
         let error = r#"{"type":"error","message":"no","kind":"tts_failed","retryable":true}"#;
         let expected = GatewayMessage::Error {

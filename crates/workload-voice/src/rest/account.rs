@@ -117,10 +117,8 @@ impl InHand {
 
     /// What is kept of it: of a reply the first byte counts, if any came.
     fn claim(&self, how: Result<(), RequestOutcome>, waited_ns: u64) -> record::Claim {
-        let complete = Leg {
-            end_to_end_ns: waited_ns,
-            provider_ns: None,
-        };
+        let due_ns = self.asked.at_ns;
+        let complete = Leg::of(due_ns, due_ns + waited_ns, None);
         record::Claim {
             kind: self.asked.kind,
             leg: match self.asked.kind {

@@ -5,7 +5,8 @@ use plimsoll_workload_http::outcome::RequestOutcome;
 use serde_json::Value;
 
 use super::request::{Asked, Kind};
-use crate::caller::{Claim, Heard, count, is_new};
+use crate::caller::{Claim, Heard};
+use crate::entry::{count, is_new};
 use crate::marks::ReplyMark;
 use crate::progress::Progress;
 use crate::reply::{Found, ReplyStream};

@@ -125,10 +125,11 @@ mod tests {
     fn claim(kind: Kind, end_to_end_ms: u64, provider_ms: Option<u64>) -> Claim {
         Claim {
             kind,
-            leg: Some(Leg {
-                end_to_end_ns: end_to_end_ms * NS_PER_MS,
-                provider_ns: provider_ms.map(|ms| ms * NS_PER_MS),
-            }),
+            leg: Some(Leg::of(
+                0,
+                end_to_end_ms * NS_PER_MS,
+                provider_ms.map(|ms| (0, ms * NS_PER_MS)),
+            )),
             right: true,
             lost: false,
             gap: false,

@@ -199,19 +199,22 @@ frames_out_of_order = 0
 content_wrong = 0
 ";
 
-/// A small load of a test with REST clients. In `mixed` some twenty callers have ten turns.
+/// A small load of a test with REST clients. In `mixed` a dozen callers talk at once.
 fn phases(test: &str) -> &'static str {
     match test {
         "rest" => "--sessions 50 --ramp 0.5 --warm-up 1 --measured 4 --grace 3",
         "speak" => "--sessions 4 --ramp 0.5 --warm-up 1 --measured 4 --grace 8",
-        _ => "--sessions 4 --call-s 12 --ramp 0 --warm-up 12 --measured 8 --grace 12",
+        _ => "--sessions 4 --call-s 14 --ramp 0 --warm-up 14 --measured 8 --grace 14",
     }
 }
 
 /// A trial of such a test.
 fn of_rest(target: &str, test: &str) -> String {
     let slo = slo_file("voice-rest-counts", REST_GATES);
-    format!("run {target} --workload voice --test {test} --slo {slo} {}", phases(test))
+    format!(
+        "run {target} --workload voice --test {test} --slo {slo} {}",
+        phases(test)
+    )
 }
 
 /// The same against the lying gateway with this lie.
@@ -237,7 +240,11 @@ fn each_test_with_rest_clients_has_whole_requests_and_no_fault_of_its_own() {
     for (test, unit, kinds) in [
         ("rest", "requests_per_second", &["GET /"][..]),
         ("speak", "requests_per_second", &["POST /speak"]),
-        ("mixed", "arrivals_per_second", &["GET /", "GET /voices", "POST /speak"]),
+        (
+            "mixed",
+            "arrivals_per_second",
+            &["GET /", "GET /voices", "POST /speak"],
+        ),
     ] {
         let line = of_rest("rust-axum-voice", test);
         let ended = conclusive!(undisturbed_but_for(&[], || {
@@ -253,7 +260,10 @@ fn each_test_with_rest_clients_has_whole_requests_and_no_fault_of_its_own() {
             let end_to_end = &record["answer"]["end_to_end"];
             assert_eq!(end_to_end["samples"], due, "{test}: {record}");
         }
-        assert_eq!(trial.at("voice.requests").as_array().map(Vec::len), Some(kinds.len()));
+        assert_eq!(
+            trial.at("voice.requests").as_array().map(Vec::len),
+            Some(kinds.len())
+        );
         // No request is a turn, and no turn a request.
         let turns = trial.at("voice.turns").as_u64().expect("a count");
         assert_eq!(turns > 0, test == "mixed", "{turns} turns");
@@ -268,7 +278,10 @@ fn each_test_with_rest_clients_has_whole_requests_and_no_fault_of_its_own() {
         assert_eq!(lonely, test == "rest");
         for page in ["summary.md", "report.html"] {
             let text = ended.text_of(page);
-            assert!(kinds.iter().all(|kind| text.contains(kind)), "{test}: {page}");
+            assert!(
+                kinds.iter().all(|kind| text.contains(kind)),
+                "{test}: {page}"
+            );
             assert_eq!(text.contains("asks no provider"), test == "rest", "{page}");
         }
     }
@@ -280,7 +293,11 @@ fn a_wrong_body_is_no_success() {
     for (test, gate) in [("rest", "content_wrong"), ("speak", "content_wrong")] {
         let ended = conclusive!(lying_to_rest(test, "bare_200"));
         let trial = expect_gate(&ended, test, gate);
-        let kind = if test == "rest" { "GET /" } else { "POST /speak" };
+        let kind = if test == "rest" {
+            "GET /"
+        } else {
+            "POST /speak"
+        };
         assert_eq!(requests(&trial, kind)["right"], 0);
     }
 }
@@ -296,7 +313,10 @@ fn replies_over_http_that_are_not_whole_are_seen() {
         let ended = conclusive!(lying_to_rest("speak", lie));
         let trial = expect_gate(&ended, lie, gate);
         let record = requests(&trial, "POST /speak");
-        assert!(record["right"].as_u64() < record["due"].as_u64(), "{lie}: {record}");
+        assert!(
+            record["right"].as_u64() < record["due"].as_u64(),
+            "{lie}: {record}"
+        );
     }
 }
 

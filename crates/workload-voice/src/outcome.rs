@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use plimsoll_core::bottleneck::UPGRADE_REFUSED;
 use plimsoll_core::caveat::Caveat;
 use plimsoll_core::record::{SanityCheck, Sections};
+use plimsoll_core::slo::Percentile;
 use plimsoll_workload::{Outcome, Seen};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,7 @@ use crate::caller::Heard;
 use crate::load::{Test, VoiceLoad};
 use crate::marks::REPLY_BLOCK_BYTES;
 use crate::requests;
+use crate::rest::RequestRecord;
 use crate::tally::Tally;
 
 /// Its name in a record.
@@ -135,6 +137,9 @@ pub(crate) fn outcome(load: &VoiceLoad, seen: &Seen<'_>) -> Outcome {
     let caveats = disagree(&checks).into_iter().chain(limited);
     let unchecked = (!started && !load.test.is_of_requests()).then(audio_unchecked);
     let alone = (load.test == Test::Rest).then(no_conversation);
+    let few = (load.test == Test::Mixed)
+        .then(|| few_requests(&tally.requests))
+        .flatten();
     let missed = load.turns_missed(seen.report.ledger.sessions_failed, &seen.window);
     let goodput =
         (!seen.report.interrupted).then(|| tally.goodput(load.test, &seen.window, missed));
@@ -146,7 +151,7 @@ pub(crate) fn outcome(load: &VoiceLoad, seen: &Seen<'_>) -> Outcome {
     };
     Outcome {
         sections: Sections::of(SECTION, &record),
-        caveats: caveats.chain(unchecked).chain(alone).collect(),
+        caveats: caveats.chain(unchecked).chain(alone).chain(few).collect(),
         metrics: blocks(&record.providers),
         goodput,
         checks,
@@ -262,6 +267,23 @@ fn no_conversation() -> Caveat {
     }
 }
 
+/// Of test `mixed`. What samples a trial needs is counted in turns, and there are fewer requests of a kind.
+fn few_requests(requests: &[RequestRecord]) -> Option<Caveat> {
+    let needed = Percentile::P95.samples_needed();
+    let few = requests.iter().filter(|kind| kind.due < needed);
+    let few: Vec<String> = few
+        .map(|kind| format!("{} {}", kind.due, kind.request.name()))
+        .collect();
+    (!few.is_empty()).then(|| Caveat {
+        id: "few-requests".to_owned(),
+        blocking: false,
+        text: format!(
+            "the p95 of a kind of request needs {needed}, and there were {}: its gate says little; use more arrivals, or a longer --measured",
+            few.join(", ")
+        ),
+    })
+}
+
 /// What became of the callers' audio on its way to speech recognition, as metrics.
 fn blocks(providers: &BTreeMap<String, Counts>) -> BTreeMap<String, f64> {
     let sum = |count: fn(&Counts) -> u64| real(providers.values().map(count).sum());
@@ -372,6 +394,22 @@ mod tests {
             stt.blocks_lost = 3;
         }
         assert_eq!(blocks(&providers)["blocks_lost"], 3.0);
+    }
+
+    #[test]
+    fn the_pages_have_the_caveats_of_rest_clients() {
+        let kinds = |due| {
+            let claims = vec![crate::rest::Claim::RIGHT; due];
+            RequestRecord::all_of(claims.iter())
+        };
+        let few = few_requests(&kinds(199)).expect("a caveat");
+        assert!(few.text.contains("199 GET /"), "{}", few.text);
+        assert_eq!(few_requests(&kinds(200)), None);
+        let page = include_str!("../../../docs/reference/caveats.md");
+        for caveat in [few, no_conversation()] {
+            assert!(!caveat.blocking);
+            assert!(page.contains(&format!("\n### `{}`\n", caveat.id)));
+        }
     }
 
     /// A gateway that forges marks asks nobody.

@@ -88,3 +88,54 @@ impl Arrivals<RestSession> for Requests {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_core::profile::Profile;
+    use plimsoll_core::schedule::Spacing;
+    use plimsoll_core::session::Share;
+    use plimsoll_workload_http::schedule::Rates;
+
+    fn requests(share: Share) -> Requests {
+        let rates = Rates {
+            measured: 10,
+            warm_up: 10,
+            spacing: Spacing::Even,
+        };
+        let schedule = Schedule::new(rates, share, &Profile::quick(), 7);
+        Requests::new(Kind::Speak, 7, schedule, 2)
+    }
+
+    /// Two texts with the same mark would be one caller's to the mock providers.
+    #[test]
+    fn each_request_of_a_trial_has_its_own_caller() {
+        let mut callers = Vec::new();
+        for index in 0..2 {
+            let mut share = requests(Share { index, of: 2 });
+            while let Some(asked) = share.take() {
+                callers.push(asked.vu);
+            }
+        }
+        callers.sort_unstable();
+        // 3 s of warm-up and 10 s of window.
+        assert_eq!(callers, (0..130).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_no_connection_took_is_lost() {
+        let mut requests = requests(Share { index: 0, of: 1 });
+        let mut recorder = Recorder::default();
+        let end_ns = Profile::quick().window().grace_end_ns;
+        assert_eq!(
+            Arrivals::<RestSession>::next(&mut requests, end_ns, &mut recorder),
+            None
+        );
+        Arrivals::<RestSession>::finish(&mut requests, end_ns, &mut recorder);
+        let ledger = &recorder.ledger;
+        assert_eq!((ledger.frames_due, ledger.frames_lost), (100, 100));
+        assert!(ledger.is_whole());
+        assert_eq!(ledger.reasons.get("POST /speak: never_written"), Some(&100));
+        assert!(Arrivals::<RestSession>::settled(&requests));
+    }
+}

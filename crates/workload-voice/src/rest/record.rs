@@ -29,6 +29,22 @@ pub struct Claim {
 }
 
 impl Claim {
+    /// A right answer to `GET /`, at once.
+    #[cfg(test)]
+    pub(crate) const RIGHT: Self = Self {
+        kind: Kind::Root,
+        leg: Some(Leg {
+            end_to_end_ns: 0,
+            due_ns: 0,
+            read_ns: None,
+            provider_ns: None,
+        }),
+        right: true,
+        lost: false,
+        gap: false,
+        waited_ns: 0,
+    };
+
     /// Whether it was answered rightly, and nothing took long that the gateway is to blame for.
     fn is_good(&self) -> bool {
         let added_ns = self
@@ -130,10 +146,7 @@ mod tests {
                 end_to_end_ms * NS_PER_MS,
                 provider_ms.map(|ms| (0, ms * NS_PER_MS)),
             )),
-            right: true,
-            lost: false,
-            gap: false,
-            waited_ns: 4_000 * NS_PER_MS,
+            ..Claim::RIGHT
         }
     }
 

@@ -15,12 +15,12 @@ frames_out_of_order = 0
 content_wrong = 0
 ";
 
-/// A small load of a test with REST clients. In `mixed` some twenty callers have ten turns.
+/// A small load of a test with REST clients. In `mixed` a dozen callers talk at once.
 fn phases(test: &str) -> &'static str {
     match test {
         "rest" => "--sessions 50 --ramp 0.5 --warm-up 1 --measured 4 --grace 3",
         "speak" => "--sessions 4 --ramp 0.5 --warm-up 1 --measured 4 --grace 8",
-        _ => "--sessions 4 --call-s 12 --ramp 0 --warm-up 12 --measured 8 --grace 12",
+        _ => "--sessions 4 --call-s 14 --ramp 0 --warm-up 14 --measured 8 --grace 14",
     }
 }
 

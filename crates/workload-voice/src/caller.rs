@@ -38,6 +38,8 @@ pub enum Claim {
     Request(rest::Claim),
     /// A session is over: what it wrote and what came in all, measured or not.
     Session(Heard),
+    /// Audio of an interrupted reply came after its turn was over.
+    LateAudio(turns::LateAudio),
     /// A measured turn of a slow caller is over.
     SlowTurn(turns::Claim),
     /// A slow caller's session is over, of which there is a [`Claim::Session`] too.
@@ -403,7 +405,7 @@ impl Caller {
                     // What is dropped for a slow reader is told at the end of the reply.
                     Err(Wrong::Lost) if slow.is_some() => {}
                     Err(wrong) => count(wrong, "audio", recorder),
-                    Ok(()) => {}
+                    Ok(late) => recorder.claims.extend(late.map(Claim::LateAudio)),
                 }
             }
             Found::Complete(mark) => {

@@ -230,6 +230,14 @@ impl Tally {
         let mut legs = [LegCollected::default(), LegCollected::default()];
         let [mut overhead, mut connect, mut ready, mut barge_in] =
             [(); 4].map(|()| Collected::default());
+        // The newest is the last.
+        let late: BTreeMap<(u32, u32), u64> = claims
+            .iter()
+            .filter_map(|claim| match claim {
+                Claim::LateAudio(late) => Some(((late.vu, late.turn), late.after_ns)),
+                _ => None,
+            })
+            .collect();
         for claim in claims {
             match claim {
                 Claim::Ready {
@@ -240,8 +248,8 @@ impl Tally {
                     ready.came(*after_ns);
                 }
                 Claim::Session(heard) => tally.heard.add(heard),
-                // Below, each kind for itself.
-                Claim::Request(_) => {}
+                // Above, and below, each kind for itself.
+                Claim::LateAudio(_) | Claim::Request(_) => {}
                 Claim::SlowTurn(turn) => tally.slow.get_or_insert_default().turn(turn),
                 Claim::SlowSession(session) => {
                     tally.slow.get_or_insert_default().session(session);
@@ -258,7 +266,8 @@ impl Tally {
                         None => {}
                     }
                     if let Some(ns) = turn.barge_in_ns {
-                        barge_in.came(ns);
+                        let late_ns = late.get(&(turn.vu, turn.turn));
+                        barge_in.came(late_ns.copied().unwrap_or(ns));
                     }
                 }
             }
@@ -414,156 +423,5 @@ impl LegCollected {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn leg(end_to_end_ms: u64, provider_ms: u64) -> Leg {
-        Leg {
-            due_ns: 0,
-            read_ns: None,
-            end_to_end_ns: end_to_end_ms * NS_PER_MS,
-            provider_ns: Some(provider_ms * NS_PER_MS),
-        }
-    }
-
-    fn turn(result: Option<Leg>, first_audio: Option<Leg>) -> Claim {
-        let complete = result.is_some() && first_audio.is_some();
-        Claim::Turn(turns::Claim {
-            result,
-            first_audio,
-            complete,
-            ..turns::Claim::never_written(1, 1, 0, 9_000 * NS_PER_MS)
-        })
-    }
-
-    /// Overhead is a difference in each turn. A difference of percentiles would be 0 here.
-    #[test]
-    fn overhead_is_per_turn() {
-        let claims: Vec<Claim> = (0..100)
-            .map(|number| {
-                let slow = number % 2 == 0;
-                let (whole_ms, provider_ms) = if slow { (200, 100) } else { (200, 200) };
-                turn(Some(leg(whole_ms, provider_ms)), Some(leg(100, 90)))
-            })
-            .collect();
-        let tally = Tally::of(&claims, None);
-        assert_eq!(tally.result.overhead.p50_ms, Some(0.0));
-        assert_eq!(tally.result.overhead.p95_ms, Some(100.0));
-        assert_eq!(tally.result.provider.p95_ms, Some(200.0));
-        assert_eq!(tally.first_audio.overhead.max_ms, Some(10.0));
-        assert_eq!((tally.turns, tally.complete, tally.good), (100, 100, 100));
-    }
-
-    /// A turn's overhead is the sum of its legs'. The sum of their medians would be 100 here.
-    #[test]
-    fn the_overhead_of_a_turn_is_that_of_both_legs() {
-        let marked = |slow_ms: u64, other_ms: u64| {
-            let legs = (leg(slow_ms + 50, 50), leg(other_ms + 80, 80));
-            turn(Some(legs.0), Some(legs.1))
-        };
-        let mut claims: Vec<Claim> = (0..90).map(|_| marked(90, 10)).collect();
-        claims.extend((0..90).map(|_| marked(10, 90)));
-        claims.extend((0..20).map(|_| turn(Some(leg(60, 50)), None)));
-        let tally = Tally::of(&claims, None);
-        assert_eq!(tally.overhead.p50_ms, Some(100.0));
-        assert_eq!(tally.overhead.p90_ms, Some(100.0));
-        assert_eq!(tally.overhead.p95_ms, Some(9_000.0));
-        assert_eq!(
-            (tally.overhead.samples, tally.overhead.unanswered),
-            (200, 20)
-        );
-    }
-
-    /// Fault of other reports: percentiles of what came.
-    #[test]
-    fn what_never_came_is_in_the_percentiles() {
-        let mut claims: Vec<Claim> = (0..90)
-            .map(|_| turn(Some(leg(60, 50)), Some(leg(90, 80))))
-            .collect();
-        claims.extend((0..10).map(|_| turn(None, None)));
-        let tally = Tally::of(&claims, None);
-        assert_eq!(tally.result.overhead.p50_ms, Some(10.0));
-        assert_eq!(tally.result.overhead.p95_ms, Some(9_000.0));
-        assert_eq!(tally.result.overhead.unanswered, 10);
-        assert_eq!(tally.complete, 90);
-    }
-
-    #[test]
-    fn a_slow_turn_is_complete_and_not_good() {
-        let tally = Tally::of(&[turn(Some(leg(301, 50)), Some(leg(90, 80)))], None);
-        assert_eq!((tally.complete, tally.good), (1, 0));
-    }
-
-    /// Nine callers are let in, and a tenth is not: of its turns nobody hears.
-    #[test]
-    fn turns_of_callers_who_were_shut_out_were_due() {
-        let claims: Vec<Claim> = (0..27)
-            .map(|_| turn(Some(leg(60, 50)), Some(leg(90, 80))))
-            .collect();
-        let window = Window {
-            start_ns: 0,
-            end_ns: 24_000 * NS_PER_MS,
-            grace_end_ns: 30_000 * NS_PER_MS,
-        };
-        let goodput = Tally::of(&claims, None).goodput(Test::Talk, &window, 3);
-        assert_eq!(goodput.due_per_s, 30.0 / 24.0);
-        assert_eq!(goodput.good_per_s, 27.0 / 24.0);
-        assert_eq!(goodput.failed_share, 0.1);
-    }
-
-    #[test]
-    fn without_marks_nobody_knows_the_overhead() {
-        let unmarked = Leg {
-            provider_ns: None,
-            ..leg(60, 0)
-        };
-        let tally = Tally::of(&[turn(Some(unmarked), None)], None);
-        assert_eq!(tally.result.overhead, Durations::default());
-        assert_eq!(tally.overhead, Durations::default());
-        let metrics = tally.metrics();
-        assert_eq!(metrics.get("result_p95_ms"), Some(&60.0));
-        assert_eq!(metrics.get("result_overhead_p95_ms"), None);
-        assert_eq!(metrics.get("barge_in_p95_ms"), Some(&0.0));
-    }
-
-    #[test]
-    fn a_recovery_is_the_time_until_turns_are_good_again() {
-        let at = |due_s: u64, good: bool| {
-            let leg = good.then(|| leg(60, 50));
-            let Claim::Turn(turn) = turn(leg, leg) else {
-                unreachable!()
-            };
-            Claim::Turn(turns::Claim {
-                due_ns: due_s * 1_000_000_000,
-                ..turn
-            })
-        };
-        let bad_until = |until_s| -> Vec<Claim> {
-            (0..60)
-                .map(|s| at(s, !(10..until_s).contains(&s)))
-                .collect()
-        };
-        let recovery = |claims: &[Claim]| Tally::of(claims, Some(20_000_000_000)).recovery_s;
-        assert_eq!(recovery(&bad_until(20)), Some(0.0));
-        assert_eq!(recovery(&bad_until(24)), Some(4.0));
-        assert_eq!(recovery(&bad_until(60)), None);
-        assert_eq!(Tally::of(&bad_until(24), None).recovery_s, None);
-        // The session's own account is a sum.
-        let heard = Heard {
-            finals: 2,
-            ..Heard::default()
-        };
-        let tally = Tally::of(&[Claim::Session(heard), Claim::Session(heard)], None);
-        assert_eq!(tally.heard.finals, 4);
-    }
-
-    #[test]
-    fn percentiles_are_values_that_occurred() {
-        let sorted: Vec<u64> = (1..=200).collect();
-        assert_eq!(nearest_rank(&sorted, 0.5), Some(100));
-        assert_eq!(nearest_rank(&sorted, 0.95), Some(190));
-        assert_eq!(nearest_rank(&sorted, 1.0), Some(200));
-        assert_eq!(nearest_rank(&[7], 0.5), Some(7));
-        assert_eq!(nearest_rank(&[], 0.5), None);
-    }
-}
+#[path = "tally_tests.rs"]
+mod tests;

@@ -135,8 +135,30 @@ pub struct Ended {
 pub struct Turns {
     vu: u32,
     open: VecDeque<Open>,
+    /// Turns that ended before all of them had come, the oldest first: the rest may still come. As many as may be open.
+    over: VecDeque<Over>,
     /// Of a slow caller: what it reads may be minutes old, so no turn is given up before the trial ends.
     slow: bool,
+}
+
+/// A turn that is over and of which more may come.
+#[derive(Debug)]
+struct Over {
+    turn: Turn,
+    /// When the caller interrupted its reply, if it did.
+    cleared_ns: Option<u64>,
+    has_result: bool,
+}
+
+/// Audio of an interrupted reply that came after its turn was over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LateAudio {
+    /// The caller.
+    pub vu: u32,
+    /// The turn.
+    pub turn: u32,
+    /// From the interruption until then.
+    pub after_ns: u64,
 }
 
 impl Turns {
@@ -208,10 +230,14 @@ impl Turns {
             return Err(Wrong::Crossed);
         }
         let open = self.open.iter_mut().find(|open| open.turn.to == mark.to);
-        // A turn that is over has had its result, or was given up.
-        let open = open.filter(|open| open.result.is_none());
-        let Some(open) = open else {
-            return Err(Wrong::Doubled);
+        let Some(open) = open.filter(|open| open.result.is_none()) else {
+            let mut over = self.over.iter_mut();
+            let given_up = over.find(|over| over.turn.to == mark.to && !over.has_result);
+            let Some(over) = given_up else {
+                return Err(Wrong::Doubled);
+            };
+            over.has_result = true;
+            return Ok(None);
         };
         open.result_came(now_ns, Some((mark.read_ns, mark.handed_ns)));
         if mark.from != open.turn.from {
@@ -235,22 +261,35 @@ impl Turns {
         Ok(self.end_if_complete(turn, now_ns))
     }
 
-    /// A block of a reply begins.
+    /// A block of a reply begins. Returns whether it is of an interrupted reply whose turn is over.
     ///
     /// # Errors
     /// It is not the next block of a reply to a turn of this caller.
-    pub fn block_begins(&mut self, mark: &ReplyMark, now_ns: u64) -> Result<(), Wrong> {
+    pub fn block_begins(
+        &mut self,
+        mark: &ReplyMark,
+        now_ns: u64,
+    ) -> Result<Option<LateAudio>, Wrong> {
         if mark.vu != self.vu {
             return Err(Wrong::Crossed);
         }
         let Some(open) = self.find(mark.turn).filter(|open| open.spoken_ns.is_some()) else {
-            return Err(Wrong::Crossed);
+            let mut over = self.over.iter();
+            let over = over.find(|over| over.turn.number == mark.turn);
+            let late = |cleared_ns| LateAudio {
+                vu: mark.vu,
+                turn: mark.turn,
+                after_ns: now_ns.saturating_sub(cleared_ns),
+            };
+            return over
+                .map(|over| over.cleared_ns.map(late))
+                .ok_or(Wrong::Crossed);
         };
         if open.cleared {
             open.last_stale_ns = Some(now_ns);
         }
         let due_ns = open.base_ns + open.turn.speak_ns;
-        open.reply.begins(mark, due_ns, now_ns)
+        open.reply.begins(mark, due_ns, now_ns).map(|()| None)
     }
 
     /// A block of a reply is complete.
@@ -285,7 +324,9 @@ impl Turns {
         if self.slow {
             return None;
         }
-        self.open.iter().filter_map(Open::watched_until_ns).min()
+        // Whoever still waits for the result is watched for as long.
+        let have_result = self.open.iter().filter(|open| open.result.is_some());
+        have_result.filter_map(Open::watched_until_ns).min()
     }
 
     /// Ends an interrupted turn that has been watched for long enough.
@@ -293,8 +334,7 @@ impl Turns {
         if self.slow {
             return None;
         }
-        let over = |open: &Open| open.watched_until_ns().is_some_and(|until| until <= now_ns);
-        let at = self.open.iter().position(over)?;
+        let at = self.open.iter().position(|open| open.is_watched(now_ns))?;
         self.end(at, now_ns)
     }
 
@@ -319,11 +359,18 @@ impl Turns {
         let failed = open.error.is_some() && open.result.is_some();
         // An interrupted turn is watched first.
         let complete = !open.cleared && open.result.is_some() && open.reply.whole;
-        (complete || failed).then(|| self.end(at, now_ns)).flatten()
+        let watched = open.is_watched(now_ns) && !self.slow;
+        (complete || failed || watched).then(|| self.end(at, now_ns)).flatten()
     }
 
     fn end(&mut self, at: usize, now_ns: u64) -> Option<Ended> {
         let open = self.open.remove(at)?;
+        if open.cleared || open.result.is_none() {
+            if self.over.len() >= OPEN_MAX {
+                self.over.pop_front();
+            }
+            self.over.push_back(open.over());
+        }
         Some(open.ended(self.vu, now_ns))
     }
 }
@@ -350,6 +397,21 @@ impl Claim {
 impl Open {
     fn result_came(&mut self, now_ns: u64, marks_ns: Option<(u64, u64)>) {
         self.result = Some(Leg::of(self.base_ns + self.turn.heard_ns, now_ns, marks_ns));
+    }
+
+    fn over(&self) -> Over {
+        let cleared_ns = self.turn.barge_in_ns.filter(|_| self.cleared);
+        Over {
+            turn: self.turn,
+            cleared_ns: cleared_ns.map(|at_ns| self.base_ns + at_ns),
+            has_result: self.result.is_some(),
+        }
+    }
+
+    /// Whether the caller interrupted its reply, it has been watched for long enough, and its result is there.
+    fn is_watched(&self, now_ns: u64) -> bool {
+        let until_ns = self.watched_until_ns();
+        self.result.is_some() && until_ns.is_some_and(|until| until <= now_ns)
     }
 
     /// When it has been watched for long enough, if the caller interrupted its reply.

@@ -45,6 +45,7 @@ fn a_plan_given_its_own_values_is_the_same() {
         "broker --test windows --burst-on-ms 5 --burst-off-ms 7",
         "voice",
         "voice --test calls --poisson --call-s 20",
+        "voice --test stages --stages 5x10,7x20",
         "voice --test faults --fault stress --tts-provider openai --chunk-ms 20",
     ] {
         let first = planned(line).unwrap();
@@ -76,6 +77,8 @@ fn some_of(row: &Parameter) -> Vec<Value> {
         Kind::Number => vec!["0.5".to_owned()],
         Kind::Addresses => vec!["127.0.0.1,127.0.0.2".to_owned()],
         Kind::Secret => vec!["s".repeat(40)],
+        // Only its plan knows what it may be.
+        Kind::Text => row.usual_value().iter().map(ToString::to_string).collect(),
         // There is none here.
         Kind::File => Vec::new(),
     };

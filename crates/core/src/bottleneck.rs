@@ -21,6 +21,8 @@ const MEMORY_SHARE: f64 = 0.95;
 const MACHINE_MEMORY_SHARE: f64 = 0.05;
 /// The back end counts as the limit if at least this share of all errors name it.
 const BACK_END_ERROR_SHARE: f64 = 0.5;
+/// The target's admission counts as the limit if at least this share of the sessions that failed were refused by it.
+const ADMISSION_SHARE: f64 = 0.5;
 /// Unread bytes in one connection that are worth reporting: a quarter of a second of a session with 32 KiB each second.
 const UNREAD_BYTES: u64 = 8 * 1024;
 
@@ -33,6 +35,10 @@ pub enum Bottleneck {
     Machine,
     /// The back end to which the target sends its work.
     BackEnd,
+    /// The same, where it is the providers of a gateway.
+    Provider,
+    /// The target took no more sessions, and said so.
+    Admission,
     /// The target's process ended.
     TargetDied,
     /// Nothing was answered in the whole warm-up.
@@ -59,6 +65,8 @@ impl Bottleneck {
             Self::Client => "client",
             Self::Machine => "machine",
             Self::BackEnd => "back end",
+            Self::Provider => "provider",
+            Self::Admission => "admission",
             Self::TargetDied => "target died",
             Self::NoAnswer => "no answer",
             Self::Memory => "memory",
@@ -100,14 +108,17 @@ pub fn diagnose(trial: &Trial, companion: &CompanionTerms) -> Option<(Bottleneck
         return Some((Bottleneck::Client, caveat.text.clone()));
     }
     if let Some(caveat) = blocking().find(|caveat| caveat.of_companion()) {
-        return Some((Bottleneck::BackEnd, caveat.text.clone()));
+        return Some((companion.bottleneck, caveat.text.clone()));
     }
     let failed = trial.gates.iter().find(|gate| !gate.pass)?;
     if let Some(outright) = Outright::among(&trial.gates) {
         return Some(of_outright(trial, outright));
     }
     if let Some(evidence) = errors_of_the_back_end(trial, companion.error_stages) {
-        return Some((Bottleneck::BackEnd, evidence));
+        return Some((companion.bottleneck, evidence));
+    }
+    if let Some(evidence) = refused_by_admission(trial) {
+        return Some((Bottleneck::Admission, evidence));
     }
     let Some(resources) = &trial.target_resources else {
         let evidence = format!(
@@ -231,16 +242,50 @@ impl Given {
     }
 }
 
-/// Errors that name the back end, if the error rate failed the trial and most errors name it.
+/// Whether this gate did not hold.
+fn broken(trial: &Trial, gate: &str) -> bool {
+    let mut gates = trial.gates.iter();
+    gates.any(|result| !result.pass && result.name == gate)
+}
+
+/// What a session that the target's admission refused has as its reason. What follows is the status of HTTP.
+pub const UPGRADE_REFUSED: &str = "upgrade refused with status ";
+
+/// Sessions that the target refused in the words of HTTP: 503, it has no room; 429, a limit of one client. Only if most of
+/// those that failed did so by that.
+fn refused_by_admission(trial: &Trial) -> Option<String> {
+    let refused = |status: &str| {
+        let reason = format!("{UPGRADE_REFUSED}{status}");
+        trial.ledger.reasons.get(&reason).copied().unwrap_or(0)
+    };
+    let (full, limited) = (refused("503"), refused("429"));
+    let failed = trial.ledger.sessions_failed;
+    let share = float(full + limited) / float(failed.max(1));
+    let (count, status) = if full >= limited {
+        (full, "503")
+    } else {
+        (limited, "429")
+    };
+    let admits_too_few = broken(trial, "sessions_failed") && share >= ADMISSION_SHARE;
+    admits_too_few.then(|| {
+        let sessions = trial.load_unit.opened();
+        format!(
+            "the target refused {count} of the {failed} {sessions} that failed with status {status}"
+        )
+    })
+}
+
+/// Errors that name the back end, if the error rate or the shortfall failed the trial and most errors name it.
 fn errors_of_the_back_end(trial: &Trial, stages: &[&str]) -> Option<String> {
-    let too_many = trial
-        .gates
-        .iter()
-        .any(|gate| !gate.pass && gate.name == "error_rate");
+    let ledger = &trial.ledger;
+    // What fell short without an error says nothing about the back end.
+    let fell_short_by_errors =
+        broken(trial, "shortfall") && ledger.frames_errored >= ledger.frames_lost;
+    let too_many = broken(trial, "error_rate") || fell_short_by_errors;
     let of_back_end = |reason: &str| {
         let told = reason.strip_prefix("error ").unwrap_or_default();
-        told.split_once('/')
-            .is_some_and(|(stage, _)| stages.contains(&stage))
+        let stage = told.split_once('/').map_or(told, |(stage, _)| stage);
+        stages.contains(&stage)
     };
     let reasons = trial.ledger.reasons.iter();
     let named: Vec<(&str, u64)> = reasons

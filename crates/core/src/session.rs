@@ -190,6 +190,12 @@ pub trait Session: Send {
         0
     }
 
+    /// How many bytes it reads in a second, if it reads slowly on purpose; `None`: all that comes, when it comes. It is the
+    /// same all through the trial. The engine may call [`Session::woke`] early for it.
+    fn reads_bytes_per_s(&self) -> Option<u32> {
+        None
+    }
+
     /// How many bytes may lie unread in its socket while the client keeps up with reading; `None` if nobody asks. It is the
     /// same all through the trial.
     fn unread_max_bytes(&self) -> Option<u64> {
@@ -286,6 +292,8 @@ pub struct Account<'a> {
     pub ledger: &'a mut Ledger,
     /// All latencies of measured frames. What is recorded here belongs to no second of the trial.
     pub latency: &'a mut LatencySet,
+    /// When the trial began, on `CLOCK_MONOTONIC` in nanoseconds: for what another program of this machine stamped.
+    pub began_ns: u64,
 }
 
 /// Makes the sessions of a trial, and afterwards settles what they kept.

@@ -41,6 +41,23 @@ impl Clock {
         self.epoch
     }
 
+    /// The same on `CLOCK_MONOTONIC`, in nanoseconds.
+    #[must_use]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "584 years of nanoseconds fit"
+    )]
+    pub fn epoch_monotonic_ns(&self) -> u64 {
+        self.epoch_monotonic().as_nanos() as u64
+    }
+
+    fn epoch_monotonic(&self) -> Duration {
+        let now = SameMoment::now();
+        let passed = now.instant.saturating_duration_since(self.epoch);
+        let left = self.epoch.saturating_duration_since(now.instant);
+        (now.monotonic + left).saturating_sub(passed)
+    }
+
     /// Nanoseconds since the trial began.
     #[must_use]
     #[expect(
@@ -54,10 +71,7 @@ impl Clock {
 
 impl Serialize for Clock {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let now = SameMoment::now();
-        let passed = now.instant.saturating_duration_since(self.epoch);
-        let left = self.epoch.saturating_duration_since(now.instant);
-        (now.monotonic + left).saturating_sub(passed).serialize(to)
+        self.epoch_monotonic().serialize(to)
     }
 }
 

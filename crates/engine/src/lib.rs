@@ -30,6 +30,7 @@ mod held;
 mod kernel_account;
 mod lateness;
 mod meter;
+mod pace;
 mod precedence;
 pub mod readiness;
 pub mod report;

@@ -3,6 +3,9 @@
 use std::os::fd::OwnedFd;
 
 use plimsoll_core::schedule::SessionPlan;
+use plimsoll_core::session::Session;
+
+use crate::pace::Pace;
 
 /// A session with its socket.
 pub(crate) struct Slot<S> {
@@ -23,6 +26,8 @@ pub(crate) struct Slot<S> {
     pub(crate) unblocked_at_ns: u64,
     /// What the session held when it was last checked, in bytes.
     pub(crate) held_bytes: usize,
+    /// For a session that reads slowly.
+    pub(crate) pace: Option<Pace>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,10 +41,11 @@ pub(crate) enum State {
     NeverWas,
 }
 
-impl<S> Slot<S> {
+impl<S: Session> Slot<S> {
     /// A session whose time to connect has not come yet.
     pub(crate) fn new(plan: &SessionPlan, session: S) -> Self {
         Self {
+            pace: session.reads_bytes_per_s().map(Pace::of),
             session,
             socket: None,
             had_another: false,

@@ -28,6 +28,8 @@ pub struct Setup {
     pub nodelay: bool,
     /// Its send buffer in bytes, which the kernel doubles for its own bookkeeping.
     pub send_buffer_bytes: usize,
+    /// Its receive buffer in bytes, which the kernel doubles too; `None` leaves the choice to the kernel.
+    pub receive_buffer_bytes: Option<usize>,
 }
 
 /// Opens a socket and begins to connect it. The attempt has ended when the socket is writable; then call
@@ -49,6 +51,9 @@ pub fn begin_connect(address: SocketAddr, setup: &Setup) -> Result<OwnedFd, Trou
     .map_err(trouble)?;
     sockopt::set_tcp_nodelay(&socket, setup.nodelay).map_err(trouble)?;
     sockopt::set_socket_send_buffer_size(&socket, setup.send_buffer_bytes).map_err(trouble)?;
+    if let Some(bytes) = setup.receive_buffer_bytes {
+        sockopt::set_socket_recv_buffer_size(&socket, bytes).map_err(trouble)?;
+    }
     if let Some(source) = setup.source {
         bind(&socket, source)?;
     }
@@ -170,6 +175,7 @@ mod tests {
                 source: Some(source),
                 nodelay,
                 send_buffer_bytes,
+                receive_buffer_bytes: Some(8 * 1024),
             };
             let socket = begin_connect(listener.local_addr().unwrap(), &setup).unwrap();
             assert_eq!(listener.accept().unwrap().1.ip(), source);
@@ -177,6 +183,8 @@ mod tests {
             // The kernel doubles it for its own bookkeeping.
             let bytes = sockopt::socket_send_buffer_size(&socket);
             assert_eq!(bytes, Ok(2 * send_buffer_bytes));
+            let bytes = sockopt::socket_recv_buffer_size(&socket);
+            assert_eq!(bytes, Ok(16 * 1024));
         }
     }
 
@@ -187,6 +195,7 @@ mod tests {
                 source: Some(source.parse().unwrap()),
                 nodelay: true,
                 send_buffer_bytes: 32 * 1024,
+                receive_buffer_bytes: None,
             };
             begin_connect("127.0.0.1:9".parse().unwrap(), &setup).map(drop)
         };

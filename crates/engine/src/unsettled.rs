@@ -42,6 +42,7 @@ impl<C> Unsettled<C> {
         let account = Account {
             ledger: &mut self.report.ledger,
             latency: &mut self.report.latency,
+            began_ns: self.report.clock.epoch_monotonic_ns(),
         };
         workload.settle(&self.claims, account);
         debug_assert!(

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use plimsoll_core::bottleneck::UPGRADE_REFUSED;
 use plimsoll_core::schedule::mix;
 pub use plimsoll_core::session::Endpoint;
 
@@ -169,7 +170,7 @@ impl Connection {
                 }
                 Ok(Some(Outcome::Refused { status, .. })) => Some((
                     Ending::Refused(status),
-                    format!("upgrade refused with status {status}"),
+                    format!("{UPGRADE_REFUSED}{status}"),
                 )),
                 Err(error) => Some((Ending::BadHandshake, format!("bad handshake: {error}"))),
             };

@@ -377,6 +377,10 @@ impl<S: Session> Session for TlsSession<S> {
         self.inner.unread_max_bytes()
     }
 
+    fn reads_bytes_per_s(&self) -> Option<u32> {
+        self.inner.reads_bytes_per_s()
+    }
+
     fn held_bytes(&self) -> usize {
         self.inner.held_bytes() + self.held_bytes + self.out.len()
     }

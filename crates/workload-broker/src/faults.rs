@@ -230,6 +230,7 @@ impl Rig {
             Account {
                 ledger: &mut recorder.ledger,
                 latency: &mut recorder.interval,
+                began_ns: 0,
             },
         );
         assert!(recorder.ledger.is_whole(), "{:?}", recorder.ledger);

@@ -352,7 +352,9 @@ impl Connections {
 
     /// Enters what only all sessions together know: what did not arrive, and what was not confirmed.
     fn enter(&self, book: &Book, seeds: &BTreeMap<u32, u64>, found: &Found, account: Account<'_>) {
-        let Account { ledger, latency } = account;
+        let Account {
+            ledger, latency, ..
+        } = account;
         let end_ns = self.profile.window().grace_end_ns;
         let arrivals = self.shared.arrivals();
         let tally = &found.tally;

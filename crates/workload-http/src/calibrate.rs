@@ -237,6 +237,7 @@ impl Work for Requests {
         let path = plan.told().path.into_owned();
         let job = Job {
             load: self.load(amount),
+            seed: 0,
             to: Endpoint { path, ..to },
             started: true,
         };

@@ -6,7 +6,7 @@ const NONE: u32 = u32::MAX;
 /// requests in flight, and of several the one that has had this number for the longest time. Nothing is allocated after
 /// the start.
 #[derive(Debug)]
-pub(crate) struct Free {
+pub struct Free {
     /// The first and the last connection with so many requests in flight.
     lists: Vec<(u32, u32)>,
     links: Vec<Link>,
@@ -22,7 +22,8 @@ struct Link {
 
 impl Free {
     /// No connection of `connections` is free yet; each takes at most `most` requests at once.
-    pub(crate) fn new(connections: u32, most: u32) -> Self {
+    #[must_use]
+    pub fn new(connections: u32, most: u32) -> Self {
         let alone = Link {
             previous: NONE,
             next: NONE,
@@ -35,13 +36,14 @@ impl Free {
     }
 
     /// The next one, if any is free.
-    pub(crate) fn first(&self) -> Option<u32> {
+    #[must_use]
+    pub fn first(&self) -> Option<u32> {
         let mut first = self.lists.iter().map(|(first, _)| *first);
         first.find(|first| *first != NONE)
     }
 
     /// A connection has so many requests in flight now; `None` if it can take no further one.
-    pub(crate) fn set(&mut self, place: u32, in_flight: Option<u32>) {
+    pub fn set(&mut self, place: u32, in_flight: Option<u32>) {
         let last = u32::try_from(self.lists.len() - 1).unwrap_or(NONE);
         let list = in_flight.map_or(NONE, |in_flight| in_flight.min(last));
         if self.links[place as usize].list == list {

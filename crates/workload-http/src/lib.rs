@@ -1,7 +1,7 @@
 //! Workload `http`: how many requests a second an HTTP server answers inside its gates, when they come by the clock.
 //!
 //! - [`schedule`]: when each request of the trial is due;
-//! - [`arrivals`]: hands requests to connections that are free;
+//! - [`arrivals`]: hands requests to connections that are [`free`];
 //! - [`session`]: a connection of HTTP/1.1, with [`h1`], its codec; [`h2_session`] and [`h2`]: the same for HTTP/2;
 //! - `ask`, `expect`: what requests ask, and what their answers must be;
 //! - `account`, [`outcome`]: what becomes of a request;
@@ -15,7 +15,7 @@ mod ask;
 mod calibrate;
 pub mod check;
 mod expect;
-mod free;
+pub mod free;
 pub mod h1;
 pub mod h2;
 pub mod h2_session;

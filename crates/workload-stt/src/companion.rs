@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use plimsoll_core::bottleneck::Bottleneck;
 use plimsoll_core::caveat::CompanionTerms;
 use plimsoll_core::latency::LagQuantiles;
 use plimsoll_core::record::CompanionWindow;
@@ -25,6 +26,7 @@ const TERMS: CompanionTerms = CompanionTerms {
     more_places: "raise MODEL_MAX_CONCURRENT",
     frame_bytes: Some(FRAME_BYTES as u64),
     error_stages: &["inference_request", "inference_response_parse"],
+    bottleneck: Bottleneck::BackEnd,
 };
 
 /// Finds and starts the simulator.

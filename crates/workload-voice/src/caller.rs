@@ -2,18 +2,21 @@
 
 use std::sync::Arc;
 
-use plimsoll_core::recorder::{Ages, Recorder};
+use plimsoll_core::recorder::Recorder;
 use plimsoll_core::schedule::SessionPlan;
 use plimsoll_protocol::websocket::{Opcode, append_client_frame};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::entry::{count, enter, is_new, never_written};
 use crate::load::Leaves;
 use crate::machines::Shared;
-use crate::marks::TranscriptMark;
+use crate::marks::{CallerMark, TranscriptMark};
 use crate::reply::{Found, ReplyStream};
-use crate::script::{Script, Turn};
-use crate::turns::{self, Ended, Turns, Wrong};
+use crate::rest;
+use crate::script::{BLOCK_NS, Script, Turn};
+use crate::slow::{SlowReader, SlowSession};
+use crate::turns::{self, Turns, Wrong};
 use crate::wire::{self, GatewayMessage};
 
 /// A fixed mask: RFC 6455 wants unpredictable ones against malicious pages, and a load client sends only its own bytes.
@@ -31,8 +34,14 @@ pub enum Claim {
     },
     /// A measured turn is over.
     Turn(turns::Claim),
+    /// A measured request of a REST client is over.
+    Request(rest::Claim),
     /// A session is over: what it wrote and what came in all, measured or not.
     Session(Heard),
+    /// A measured turn of a slow caller is over.
+    SlowTurn(turns::Claim),
+    /// A slow caller's session is over, of which there is a [`Claim::Session`] too.
+    SlowSession(SlowSession),
 }
 
 /// What a session wrote and what came, with the marks of the providers.
@@ -52,6 +61,9 @@ pub struct Heard {
     pub replies_provider_ns: u64,
     /// Blocks of replies that came whole.
     pub reply_blocks: u64,
+    /// Bytes of replies that the gateway said it dropped, because a caller read too slowly.
+    #[serde(default)]
+    pub dropped_bytes: u64,
 }
 
 impl Heard {
@@ -64,6 +76,7 @@ impl Heard {
         self.replies += other.replies;
         self.replies_provider_ns += other.replies_provider_ns;
         self.reply_blocks += other.reply_blocks;
+        self.dropped_bytes += other.dropped_bytes;
     }
 }
 
@@ -90,6 +103,10 @@ pub(crate) struct Caller {
     /// When the script began, in nanoseconds since the trial began.
     base_ns: u64,
     next_chunk: u64,
+    /// Blocks before that one which were not sent. What is sent has numbers without a gap.
+    skipped_blocks: u64,
+    /// Turns that were due while the caller had no connection.
+    missed: Vec<u32>,
     /// The turn whose utterance ends next.
     hearing: Turn,
     /// The turn whose text is due next.
@@ -102,41 +119,117 @@ pub(crate) struct Caller {
     /// Whether the block that arrives had not come before.
     block_is_new: bool,
     hangs_up_ns: u64,
+    has_begun: bool,
+    /// For a caller who reads slowly.
+    slow: Option<SlowReader>,
 }
 
 impl Caller {
     pub(crate) fn new(shared: &Arc<Shared>, plan: &SessionPlan) -> Self {
         let script = Script::new(plan.seed, plan.id, shared.load.chunk_blocks);
         let first = script.turn(0);
+        let slow = shared.load.is_slow(plan.id).then(SlowReader::default);
         Self {
             plan: *plan,
             script,
             shared: Arc::clone(shared),
             base_ns: 0,
             next_chunk: 0,
+            skipped_blocks: 0,
+            missed: Vec::new(),
             hearing: first,
             speaking: first,
             interrupting: None,
-            turns: Turns::new(plan.id),
+            turns: if slow.is_some() {
+                Turns::of_slow(plan.id)
+            } else {
+                Turns::new(plan.id)
+            },
             reply: ReplyStream::default(),
             heard: Heard::default(),
             block_is_new: false,
             hangs_up_ns: u64::MAX,
+            has_begun: false,
+            slow,
         }
     }
 
-    /// The session is open: the script begins.
+    /// Whether it reads slowly.
+    pub(crate) fn is_slow(&self) -> bool {
+        self.slow.is_some()
+    }
+
+    /// Whether its session was ever open.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
+    /// The session is open: the script begins, or goes on where it would be without the interruption.
     pub(crate) fn begin(&mut self, now_ns: u64) {
-        self.base_ns = now_ns.max(self.plan.first_due_ns);
-        let leaves = self.shared.leaves(self.plan.id);
-        if leaves == Leaves::Never {
-            return;
+        if std::mem::replace(&mut self.has_begun, true) {
+            self.catch_up(now_ns);
+        } else {
+            self.base_ns = now_ns.max(self.plan.first_due_ns);
+            let leaves = self.shared.leaves(self.plan.id);
+            if leaves != Leaves::Never {
+                self.hangs_up_ns = leaves.at_ns(self.base_ns);
+                let stays_ns = self.hangs_up_ns.saturating_sub(self.base_ns);
+                self.script = self.script.until(stays_ns);
+                self.hearing = self.script.turn(0);
+                self.speaking = self.hearing;
+            }
         }
-        self.hangs_up_ns = leaves.at_ns(self.base_ns);
-        let stays_ns = self.hangs_up_ns.saturating_sub(self.base_ns);
-        self.script = self.script.until(stays_ns);
-        self.hearing = self.script.turn(0);
+        self.skip_silence();
+    }
+
+    /// Goes on with the first utterance that begins from now on. What was due before it was missed; of an utterance that
+    /// has begun nothing is said.
+    fn catch_up(&mut self, now_ns: u64) {
+        let chunk_ns = u64::from(self.shared.load.chunk_blocks) * BLOCK_NS;
+        let mut chunk = now_ns.saturating_sub(self.base_ns).div_ceil(chunk_ns);
+        while self.script.chunk_of(self.hearing.from) < chunk {
+            chunk = chunk.max(self.script.chunk_of(self.hearing.to) + 1);
+            self.missed.push(self.hearing.number);
+            self.hearing = self.script.turn(self.hearing.number + 1);
+        }
         self.speaking = self.hearing;
+        self.next_chunk = self.next_chunk.max(chunk);
+    }
+
+    /// Moves on to the next message with speech in it, if the caller sends nothing else.
+    fn skip_silence(&mut self) {
+        let chunk = self.script.chunk_of(self.hearing.from);
+        if self.shared.load.skips_silence && chunk > self.next_chunk {
+            let chunks = chunk - self.next_chunk;
+            self.skipped_blocks += chunks * u64::from(self.shared.load.chunk_blocks);
+            self.next_chunk = chunk;
+        }
+    }
+
+    /// The number that a block has on the wire.
+    fn sent_as(&self, block: u32) -> u32 {
+        let sent = u64::from(block).saturating_sub(self.skipped_blocks);
+        u32::try_from(sent).unwrap_or(u32::MAX)
+    }
+
+    /// The connection is lost, and the caller comes back: what the gateway owed never comes.
+    pub(crate) fn cut_off(&mut self, now_ns: u64, recorder: &mut Recorder<Claim>) {
+        self.give_up(now_ns, recorder);
+        self.reply = ReplyStream::default();
+        self.interrupting = None;
+    }
+
+    fn give_up(&mut self, now_ns: u64, recorder: &mut Recorder<Claim>) {
+        while let Some(ended) = self.turns.give_up(now_ns) {
+            enter(Some(ended), self.is_slow(), recorder);
+        }
+    }
+
+    /// The session of a slow caller ended before the trial did.
+    pub(crate) fn slow_died(&mut self) {
+        if let Some(slow) = &mut self.slow {
+            slow.seen.died = true;
+        }
     }
 
     /// When it hangs up; never if it stays.
@@ -172,7 +265,9 @@ impl Caller {
             What::Audio => {
                 let mut audio = Vec::with_capacity(self.shared.chunk_bytes());
                 for block in self.script.blocks_of(self.next_chunk) {
-                    self.script.mark(block).append_block(&mut audio);
+                    let mark = self.script.mark(block);
+                    let block = self.sent_as(mark.block);
+                    CallerMark { block, ..mark }.append_block(&mut audio);
                 }
                 append_client_frame(out, true, Opcode::Binary, &audio, MASK);
             }
@@ -214,12 +309,20 @@ impl Caller {
         while self.hearing.to <= newest {
             let turn = self.hearing;
             let measured = self.is_measured(&turn);
-            recorder.ledger.frames_sent_in_all += 1;
-            recorder.ledger.frames_sent += u64::from(measured);
-            let given_up = self.turns.heard(turn, self.base_ns, measured, write_ns);
+            if !self.is_slow() {
+                recorder.ledger.frames_sent_in_all += 1;
+                recorder.ledger.frames_sent += u64::from(measured);
+            }
+            let sent = Turn {
+                from: self.sent_as(turn.from),
+                to: self.sent_as(turn.to),
+                ..turn
+            };
+            let given_up = self.turns.heard(sent, self.base_ns, measured, write_ns);
             self.hearing = self.script.turn(turn.number + 1);
-            enter(given_up, recorder);
+            enter(given_up, self.is_slow(), recorder);
         }
+        self.skip_silence();
     }
 
     /// A message came in the open session.
@@ -238,14 +341,25 @@ impl Caller {
                 // A gateway ends an utterance by itself when nothing follows; there is nothing in it.
             } if !transcript.is_empty() => self.result(transcript, now_ns, recorder),
             GatewayMessage::SttResult { .. } => {}
-            GatewayMessage::PlaybackComplete { dropped_bytes } => {
-                if *dropped_bytes > 0 {
+            GatewayMessage::PlaybackComplete {
+                speak,
+                dropped_bytes,
+            } => {
+                let told = dropped_bytes.unwrap_or(0);
+                self.heard.dropped_bytes += told;
+                if told > 0 {
                     recorder.ledger.because("audio dropped by the gateway");
+                }
+                // Each turn has one text, and both are counted; texts from 1.
+                if let (Some(slow), Some(number), true) =
+                    (&mut self.slow, speak, dropped_bytes.is_some())
+                {
+                    slow.complete(&self.script.turn(number.saturating_sub(1)), told);
                 }
             }
             GatewayMessage::Error { kind } => {
                 recorder.ledger.because(&format!("error {kind}"));
-                enter(self.turns.error(kind, now_ns), recorder);
+                enter(self.turns.error(kind, now_ns), self.is_slow(), recorder);
             }
         }
     }
@@ -262,7 +376,7 @@ impl Caller {
             self.heard.finals_provider_ns += mark.handed_ns.saturating_sub(mark.read_ns);
         }
         match result {
-            Ok(ended) => enter(ended, recorder),
+            Ok(ended) => enter(ended, self.is_slow(), recorder),
             Err(wrong) => count(wrong, "result", recorder),
         }
     }
@@ -274,6 +388,7 @@ impl Caller {
             turns,
             heard,
             block_is_new,
+            slow,
             ..
         } = self;
         reply.received(message, |found| match found {
@@ -284,13 +399,23 @@ impl Caller {
                     heard.replies += 1;
                     heard.replies_provider_ns += mark.handed_ns.saturating_sub(mark.read_ns);
                 }
-                if let Err(wrong) = begun {
-                    count(wrong, "audio", recorder);
+                match begun {
+                    // What is dropped for a slow reader is told at the end of the reply.
+                    Err(Wrong::Lost) if slow.is_some() => {}
+                    Err(wrong) => count(wrong, "audio", recorder),
+                    Ok(()) => {}
                 }
             }
             Found::Complete(mark) => {
                 heard.reply_blocks += u64::from(*block_is_new);
-                enter(turns.block_complete(&mark, now_ns), recorder);
+                if let Some(slow) = slow.as_mut().filter(|_| *block_is_new) {
+                    slow.block(mark.turn);
+                }
+                enter(
+                    turns.block_complete(&mark, now_ns),
+                    slow.is_some(),
+                    recorder,
+                );
             }
             Found::Damaged => {
                 recorder.ledger.content_wrong += 1;
@@ -310,12 +435,15 @@ impl Caller {
     /// Ends the turns whose interrupted replies have been watched for long enough.
     pub(crate) fn watched(&mut self, now_ns: u64, recorder: &mut Recorder<Claim>) {
         while let Some(ended) = self.turns.watched(now_ns) {
-            enter(Some(ended), recorder);
+            enter(Some(ended), self.is_slow(), recorder);
         }
     }
 
     /// Measured turns that were due before `now_ns` and are not written yet.
     pub(crate) fn owed(&self, now_ns: u64) -> u64 {
+        if self.is_slow() {
+            return 0;
+        }
         let turns = (self.hearing.number..).map(|number| self.script.turn(number));
         let due = turns.take_while(|turn| self.base_ns + turn.heard_ns < now_ns);
         due.filter(|turn| self.is_measured(turn)).count() as u64
@@ -324,31 +452,31 @@ impl Caller {
     /// Whether every measured turn was begun and is over.
     pub(crate) fn settled(&self) -> bool {
         let all_begun = self.base_ns + self.hearing.heard_ns >= self.plan.window.end_ns;
-        all_begun && self.turns.settled()
+        self.is_slow() || (all_begun && self.turns.settled())
     }
 
     /// The trial is over: accounts for every turn that was due.
     pub(crate) fn finish(&mut self, now_ns: u64, recorder: &mut Recorder<Claim>) {
         recorder.claims.push(Claim::Session(self.heard));
-        while let Some(ended) = self.turns.give_up(now_ns) {
-            enter(Some(ended), recorder);
-        }
+        let slow = self.slow.as_ref();
+        recorder
+            .claims
+            .extend(slow.map(|slow| Claim::SlowSession(slow.seen)));
+        self.give_up(now_ns, recorder);
         let measured = |turn: &Turn| self.is_measured(turn);
         let all = (0..).map(|number| self.script.turn(number));
         let due = all.take_while(|turn| self.base_ns + turn.heard_ns <= now_ns);
         for turn in due.filter(measured) {
-            recorder.ledger.frames_due += 1;
-            if turn.number >= self.hearing.number {
+            recorder.ledger.frames_due += u64::from(!self.is_slow());
+            if turn.number >= self.hearing.number || self.missed.contains(&turn.number) {
                 let waited_ns = now_ns - (self.base_ns + turn.heard_ns);
-                recorder.ledger.frames_lost += 1;
-                recorder.interval.record_unanswered(waited_ns, 0);
                 let claim = turns::Claim::never_written(
                     self.plan.id,
                     turn.number,
                     self.base_ns + turn.heard_ns,
                     waited_ns,
                 );
-                recorder.claims.push(Claim::Turn(claim));
+                never_written(claim, self.is_slow(), recorder);
             }
         }
     }
@@ -356,63 +484,4 @@ impl Caller {
     fn is_measured(&self, turn: &Turn) -> bool {
         self.plan.window.contains(self.base_ns + turn.heard_ns)
     }
-}
-
-/// A turn is over: into the ledger and the latencies.
-fn enter(ended: Option<Ended>, recorder: &mut Recorder<Claim>) {
-    let Some(ended) = ended else { return };
-    let latency = ended.latency_ns.zip(ended.latency_from_write_ns);
-    recorder.ledger.frames_answered_in_all += u64::from(latency.is_some());
-    recorder.ledger.partials_in_all += u64::from(latency.is_some());
-    let Some(claim) = ended.claim else { return };
-    if let Some((from_schedule_ns, from_write_ns)) = latency {
-        recorder.ledger.frames_answered += 1;
-        recorder.ledger.partials += 1;
-        let ages = Ages {
-            from_schedule_ns,
-            from_write_ns,
-        };
-        recorder.answered(Some(ages), Some(ages));
-        recorder.resided(1, u128::from(ended.written_for_ns));
-    } else {
-        // It was waited for until now: a lower bound.
-        let (due_ns, written_ns) = (ended.due_for_ns, ended.written_for_ns);
-        recorder.interval.record_unanswered(due_ns, written_ns);
-        if claim.error.is_some() {
-            recorder.ledger.frames_errored += 1;
-            recorder.ledger.errors += 1;
-            recorder.resided(1, u128::from(written_ns));
-        } else {
-            recorder.ledger.frames_lost += 1;
-        }
-    }
-    recorder.claims.push(Claim::Turn(claim));
-}
-
-/// Whether something came that had not come before, even if a part before it is missing.
-fn is_new<T>(result: &Result<T, Wrong>) -> bool {
-    matches!(result, Ok(_) | Err(Wrong::Lost))
-}
-
-fn count(wrong: Wrong, what: &str, recorder: &mut Recorder<Claim>) {
-    let ledger = &mut recorder.ledger;
-    let reason = match wrong {
-        Wrong::Crossed => {
-            ledger.content_wrong += 1;
-            "of another caller or turn"
-        }
-        Wrong::Lost => {
-            ledger.content_wrong += 1;
-            "with a part missing before it"
-        }
-        Wrong::Doubled => {
-            ledger.frames_duplicated += 1;
-            "that came before"
-        }
-        Wrong::OutOfOrder => {
-            ledger.frames_out_of_order += 1;
-            "after a later part"
-        }
-    };
-    ledger.because(&format!("{what} {reason}"));
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use plimsoll_core::bottleneck::Bottleneck;
 use plimsoll_core::caveat::CompanionTerms;
 use plimsoll_core::latency::LagQuantiles;
 use plimsoll_core::record::CompanionWindow;
@@ -35,6 +36,7 @@ const TERMS: CompanionTerms = CompanionTerms {
         "stt_lost",
         "stt_failed",
     ],
+    bottleneck: Bottleneck::Provider,
 };
 
 /// Finds and starts the mock providers.

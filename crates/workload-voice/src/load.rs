@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use plimsoll_core::profile::{NS_PER_S, Profile, Window};
-use plimsoll_core::schedule::{Arrivals, SessionPlan, Spacing, session_plan};
-use plimsoll_workload::{Refusal, Values};
+use plimsoll_core::schedule::{Arrivals, SessionPlan, Spacing, mix, session_plan};
+use plimsoll_workload::{Crash, CrashKind, Refusal, Values};
 use serde_json::{Value, json};
 
 use crate::marks::BLOCK_MS;
+use crate::rest::visit::{CALLS_PERCENT, SPEAKS_PER_ARRIVAL};
 use crate::script::Script;
 use crate::stages::Stages;
 use crate::wire::Providers;
@@ -18,8 +19,23 @@ const SPIKE_TIMES: u32 = 5;
 const TROUBLE_NS: u64 = 10 * NS_PER_S;
 /// Over what time the callers of a spike connect.
 const SPIKE_OVER_NS: u64 = NS_PER_S;
+/// How long after a restart its recovery may take, so that it shows within the window.
+const RESTART_NS: u64 = 10 * NS_PER_S;
+/// One caller of so many reads slowly, in the test that has such callers.
+const SLOW_ONE_OF: u32 = 10;
 /// How long a call that arrives may take to be ready.
 const READY_WITHIN_NS: u64 = 10 * NS_PER_S;
+/// How long a reply over HTTP takes at most while the gates hold, rounded up.
+const REPLY_S: u32 = 5;
+/// The fewest connections of a pool: more than the client has threads.
+const POOL_MIN: u32 = 32;
+/// The most connections of test `rest`. With all of them busy, 10,000 requests a second take 100 ms each.
+const REST_POOL_MAX: u32 = 1_000;
+/// How long a visitor of test `mixed` stays, rounded up: most leave at once, one in five waits for a reply.
+const VISIT_S: u64 = 2;
+
+/// The fault that is the gateway's own.
+const RESTART: &str = "restart";
 
 /// What callers do.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -35,8 +51,16 @@ pub(crate) enum Test {
     Spike,
     /// They stay while something fails.
     Faults,
+    /// They and REST clients arrive.
+    Mixed,
+    /// No callers: texts to be spoken over HTTP.
+    Speak,
+    /// No callers: `GET /`.
+    Rest,
     /// They stay, in a series of trials.
     Stages,
+    /// They stay, and some read slowly.
+    Slow,
 }
 
 impl Test {
@@ -47,20 +71,32 @@ impl Test {
             Self::Calls => "calls",
             Self::Spike => "spike",
             Self::Faults => "faults",
+            Self::Mixed => "mixed",
+            Self::Speak => "speak",
+            Self::Rest => "rest",
             Self::Stages => "stages",
+            Self::Slow => "slow",
         }
     }
 
-    fn by_name(name: &str) -> Option<Self> {
-        let all = [
+    pub(crate) fn by_name(name: &str) -> Option<Self> {
+        let callers = [
             Self::Talk,
             Self::Breaking,
             Self::Calls,
             Self::Spike,
             Self::Faults,
             Self::Stages,
+            Self::Slow,
         ];
-        all.into_iter().find(|test| test.name() == name)
+        let rest = [Self::Mixed, Self::Speak, Self::Rest];
+        let mut all = callers.into_iter().chain(rest);
+        all.find(|test| test.name() == name)
+    }
+
+    /// Whether there are no callers, so that the trial's frames are requests.
+    pub(crate) fn is_of_requests(self) -> bool {
+        matches!(self, Self::Speak | Self::Rest)
     }
 }
 
@@ -70,10 +106,14 @@ pub(crate) struct VoiceLoad {
     pub(crate) test: Test,
     /// Blocks that one message carries.
     pub(crate) chunk_blocks: u32,
+    /// Whether callers send nothing while they say nothing.
+    pub(crate) skips_silence: bool,
+    /// The seed of the trial, for what no caller can draw alone.
+    pub(crate) seed: u64,
     pub(crate) providers: Providers,
     /// How long a call lasts.
     call_ns: u64,
-    spacing: Spacing,
+    pub(crate) spacing: Spacing,
     pub(crate) fault: Option<String>,
     /// The loads of a series.
     pub(crate) stages: Option<Stages>,
@@ -100,6 +140,8 @@ impl VoiceLoad {
                 .and_then(Test::by_name)
                 .unwrap_or_default(),
             chunk_blocks: u32::try_from(chunk_ms / BLOCK_MS).unwrap_or(1),
+            skips_silence: values.word("silence") == Some("skip"),
+            seed: 0,
             providers: Providers {
                 stt: word("stt_provider"),
                 tts: word("tts_provider"),
@@ -122,15 +164,20 @@ impl VoiceLoad {
     /// One line with the remedy.
     pub(crate) fn must_fit(&self, profile: &Profile) -> Result<(), Refusal> {
         let warm_up_ns = profile.window().start_ns - profile.ramp_end_ns();
-        if self.test == Test::Calls && warm_up_ns < self.call_ns {
-            let call_s = self.call_ns / NS_PER_S;
+        if matches!(self.test, Test::Calls | Test::Mixed) && warm_up_ns < self.call_ns {
+            let (test, call_s) = (self.test.name(), self.call_ns / NS_PER_S);
             return Err(Refusal::new(format!(
-                "--test calls: with a warm-up of {} s fewer callers talk at the beginning of the window than later; give --warm-up {call_s} or more, or a shorter --call-s",
+                "--test {test}: with a warm-up of {} s fewer callers talk at the beginning of the window than later; give --warm-up {call_s} or more, or a shorter --call-s",
                 profile.warm_up_s
             )));
         }
         let window = profile.window();
-        let has_trouble = self.trouble(&window).is_some();
+        if self.crash().is_some() && window.end_ns - window.start_ns < 2 * RESTART_NS {
+            return Err(Refusal::new(format!(
+                "--fault {RESTART}: the gateway is killed in the middle of the window, and 10 s after that must show; give --measured 20 or more"
+            )));
+        }
+        let has_trouble = self.crash().is_none() && self.trouble(&window).is_some();
         if has_trouble && window.end_ns - window.start_ns < 3 * TROUBLE_NS {
             return Err(Refusal::new(format!(
                 "--test {}: it takes 10 s, and the time before and after must show; give --measured 30 or more",
@@ -140,11 +187,50 @@ impl VoiceLoad {
         Ok(())
     }
 
-    /// When the spike or the outage begins and ends; `None` if the test has none.
+    /// Refuses a load in which the test can't show anything.
+    ///
+    /// # Errors
+    /// One line with the remedy.
+    pub(crate) fn must_suffice(&self, load: u32) -> Result<(), Refusal> {
+        if self.test == Test::Slow && load < SLOW_ONE_OF {
+            return Err(Refusal::new(format!(
+                "--test slow with {load} callers: one in {SLOW_ONE_OF} reads slowly; give --sessions {SLOW_ONE_OF} or more"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Whether caller `id` reads slowly: of each ten callers one, which the seed draws.
+    pub(crate) fn is_slow(&self, id: u32) -> bool {
+        let drawn = mix(self.seed ^ mix(u64::from(id / SLOW_ONE_OF) + 1)) % u64::from(SLOW_ONE_OF);
+        self.test == Test::Slow && u64::from(id % SLOW_ONE_OF) == drawn
+    }
+
+    /// The crash of the gateway that this load has.
+    pub(crate) fn crash(&self) -> Option<Crash> {
+        (self.fault.as_deref() == Some(RESTART)).then_some(Crash {
+            kind: CrashKind::Kill,
+            pause: Duration::ZERO,
+            asked_by: "--fault restart",
+        })
+    }
+
+    /// When the spike, the outage or the crash begins and ends; `None` if the test has none.
     pub(crate) fn trouble(&self, window: &Window) -> Option<(u64, u64)> {
         let begins_ns = window.start_ns + (window.end_ns - window.start_ns) / 3;
         let has = match self.test {
-            Test::Talk | Test::Breaking | Test::Stages | Test::Calls => false,
+            Test::Talk
+            | Test::Breaking
+            | Test::Stages
+            | Test::Slow
+            | Test::Calls
+            | Test::Mixed
+            | Test::Speak
+            | Test::Rest => false,
+            Test::Faults if self.crash().is_some() => {
+                let at_ns = Crash::at_ns(window);
+                return Some((at_ns, at_ns));
+            }
             Test::Spike => true,
             Test::Faults => self.outage().is_some(),
         };
@@ -174,26 +260,67 @@ impl VoiceLoad {
                 {"provider": provider, "outage": how, "from_s": from_s, "to_s": to_s},
             ]}));
         }
-        self.fault
-            .as_deref()
-            .map(|preset| json!({"preset": preset}))
+        let preset = self.fault.as_deref().filter(|fault| *fault != RESTART);
+        preset.map(|preset| json!({"preset": preset}))
     }
 
     /// The sessions of a trial.
     pub(crate) fn sessions(&self, load: u32, profile: &Profile) -> u32 {
         match self.test {
-            Test::Talk | Test::Breaking | Test::Stages | Test::Faults => load,
-            Test::Calls => self.arrivals(load).count(profile),
+            Test::Talk | Test::Breaking | Test::Stages | Test::Faults | Test::Slow => load,
+            Test::Calls | Test::Mixed => self.arrivals(load).count(profile),
             Test::Spike => load.saturating_mul(SPIKE_TIMES),
+            Test::Speak | Test::Rest => self.pool(load),
         }
     }
 
     /// How many are open at once.
     pub(crate) fn concurrent(&self, load: u32) -> u64 {
         match self.test {
-            Test::Talk | Test::Breaking | Test::Stages | Test::Faults => load.into(),
+            Test::Talk | Test::Breaking | Test::Stages | Test::Faults | Test::Slow => load.into(),
             Test::Calls => u64::from(load) * self.call_ns.div_ceil(NS_PER_S),
             Test::Spike => u64::from(load) * u64::from(SPIKE_TIMES),
+            Test::Mixed => {
+                let calls = u64::from(load) * self.call_ns.div_ceil(NS_PER_S) * CALLS_PERCENT;
+                let visitors = u64::from(load) * (100 - CALLS_PERCENT) * VISIT_S;
+                (calls + visitors).div_ceil(100)
+            }
+            Test::Speak | Test::Rest => self.pool(load).into(),
+        }
+    }
+
+    /// The connections that share so many requests a second: as many as are busy at once while the gates hold, so that
+    /// requests wait for a connection only where answers are late.
+    fn pool(&self, load: u32) -> u32 {
+        match self.test {
+            // A reply takes up to 3.9 s, and begins up to 0.6 s after its text.
+            Test::Speak => load.saturating_mul(REPLY_S).max(POOL_MIN),
+            // The p99 of `GET /` may be a tenth of a second.
+            _ => (load / 10).clamp(POOL_MIN, REST_POOL_MAX),
+        }
+    }
+
+    /// Measured turns a second while as many callers talk as there are at once.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "nanoseconds of a turn, and callers"
+    )]
+    pub(crate) fn answers_per_second(&self, load: u32) -> f64 {
+        let turns = |ns: u64| ns as f64 / Script::TURN_NS as f64;
+        match self.test {
+            Test::Spike => f64::from(load) * turns(NS_PER_S),
+            Test::Slow => f64::from(Self::judged(load)) * turns(NS_PER_S),
+            Test::Talk | Test::Breaking | Test::Stages | Test::Calls | Test::Faults => {
+                self.concurrent(load) as f64 * turns(NS_PER_S)
+            }
+            // A caller begins no turn that could not end. Of replies to visitors there are fewer still, but their gate needs a
+            // fifth of the samples only.
+            Test::Mixed => {
+                let calls = f64::from(load) * CALLS_PERCENT as f64 / 100.0;
+                let of_calls = calls * (turns(self.call_ns) - 1.0);
+                of_calls.min(f64::from(load) * SPEAKS_PER_ARRIVAL * 5.0)
+            }
+            Test::Speak | Test::Rest => f64::from(load),
         }
     }
 
@@ -201,11 +328,13 @@ impl VoiceLoad {
     /// not known.
     pub(crate) fn turns_missed(&self, callers: u64, window: &Window) -> u64 {
         let talks_ns = match self.test {
-            Test::Talk | Test::Breaking | Test::Stages | Test::Faults => {
+            Test::Talk | Test::Breaking | Test::Stages | Test::Faults | Test::Slow => {
                 window.end_ns - window.start_ns
             }
             Test::Calls => self.call_ns,
-            Test::Spike => 0,
+            // Nobody counts apart which of those who were not let in were callers.
+            Test::Mixed => self.call_ns * CALLS_PERCENT / 100,
+            Test::Spike | Test::Speak | Test::Rest => 0,
         };
         let (whole_ns, turn_ns) = (callers.saturating_mul(talks_ns), Script::TURN_NS);
         whole_ns.saturating_add(turn_ns / 2) / turn_ns
@@ -224,6 +353,11 @@ impl VoiceLoad {
         sessions / SPIKE_TIMES
     }
 
+    /// Of so many callers of test `slow`, those whose turns are judged; at least so many.
+    fn judged(load: u32) -> u32 {
+        load - load.div_ceil(SLOW_ONE_OF)
+    }
+
     /// When session `id` of `sessions` comes.
     pub(crate) fn plan(
         &self,
@@ -234,7 +368,7 @@ impl VoiceLoad {
         let stay = Self::stay(sessions);
         match (self.test, self.trouble(&profile.window())) {
             // The number of arrivals is known already.
-            (Test::Calls, _) => self.arrivals(0).plan(id, sessions, profile, seed),
+            (Test::Calls | Test::Mixed, _) => self.arrivals(0).plan(id, sessions, profile, seed),
             (Test::Spike, _) if id < stay => session_plan(id, stay, profile, seed),
             (Test::Spike, Some((from_ns, _))) => {
                 let place = u64::from(id - stay) * SPIKE_OVER_NS / u64::from(sessions - stay);
@@ -253,7 +387,7 @@ impl VoiceLoad {
     /// When session `id` of `sessions` hangs up.
     pub(crate) fn leaves(&self, (id, sessions): (u32, u32), profile: &Profile) -> Leaves {
         match (self.test, self.trouble(&profile.window())) {
-            (Test::Calls, _) => Leaves::After(self.call_ns),
+            (Test::Calls | Test::Mixed, _) => Leaves::After(self.call_ns),
             (Test::Spike, Some((_, to_ns))) if id >= Self::stay(sessions) => Leaves::At(to_ns),
             _ => Leaves::Never,
         }
@@ -278,6 +412,66 @@ impl Leaves {
             Self::Never => u64::MAX,
             Self::After(ns) => base_ns + ns,
             Self::At(ns) => ns,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parameters::PARAMETERS;
+    use plimsoll_workload::Value as Given;
+
+    fn load(words: &[(&'static str, &str)]) -> VoiceLoad {
+        let given = words
+            .iter()
+            .fold(Values::default(), |values, (name, word)| {
+                values.with(name, Given::Word((*word).to_owned()))
+            });
+        VoiceLoad::of(&given.or_usual(&PARAMETERS)).expect("a load")
+    }
+
+    #[test]
+    fn one_caller_of_each_ten_reads_slowly_and_the_seed_draws_which() {
+        let slow = |seed| -> Vec<u32> {
+            let load = VoiceLoad {
+                seed,
+                ..load(&[("test", "slow")])
+            };
+            (0..200).filter(|id| load.is_slow(*id)).collect()
+        };
+        assert_eq!(slow(1).len(), 20);
+        for (group, id) in (0..).zip(slow(1)) {
+            assert_eq!(id / SLOW_ONE_OF, group);
+        }
+        assert_eq!(slow(1), slow(1));
+        assert_ne!(slow(1), slow(2));
+        assert!((0..200).all(|id| !load(&[("test", "talk")]).is_slow(id)));
+        let few = load(&[("test", "slow")]).must_suffice(9).expect_err("9");
+        assert!(few.0.ends_with("give --sessions 10 or more"), "{}", few.0);
+    }
+
+    #[test]
+    fn a_restart_is_the_gateways_own_fault() {
+        let restart = load(&[("test", "faults"), ("fault", "restart")]);
+        let profile = Profile {
+            measured_s: 24.0,
+            ..Profile::quick()
+        };
+        let window = profile.window();
+        assert_eq!(restart.faults(&profile), None, "the mocks are told nothing");
+        let at_ns = Crash::at_ns(&window);
+        assert_eq!(restart.trouble(&window), Some((at_ns, at_ns)));
+        assert!(restart.must_fit(&profile).is_ok());
+        let short = Profile {
+            measured_s: 19.0,
+            ..profile
+        };
+        let refused = restart.must_fit(&short).expect_err("too short");
+        assert!(refused.0.ends_with("give --measured 20 or more"));
+        for fault in ["tts-refuse", "stress"] {
+            let other = load(&[("test", "faults"), ("fault", fault)]);
+            assert!(other.crash().is_none() && other.faults(&short).is_some());
         }
     }
 }

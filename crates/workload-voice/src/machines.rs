@@ -5,10 +5,13 @@ use std::sync::{Arc, OnceLock};
 use plimsoll_core::profile::Profile;
 use plimsoll_core::schedule::SessionPlan;
 use plimsoll_core::session::{Account, Endpoint, NoArrivals, SessionMachines};
+use plimsoll_workload::Crash;
 
+use crate::back::Back;
 use crate::caller::Claim;
-use crate::load::{Leaves, VoiceLoad};
+use crate::load::{Leaves, Test, VoiceLoad};
 use crate::marks::CALLER_BLOCK_BYTES;
+use crate::rest::{Kind, RequestRecord};
 use crate::session::CallerSession;
 use crate::tally::Tally;
 
@@ -26,6 +29,12 @@ impl Shared {
     /// The bytes of a whole message of audio.
     pub(crate) fn chunk_bytes(&self) -> usize {
         self.load.chunk_blocks as usize * CALLER_BLOCK_BYTES
+    }
+
+    /// How a session with this seed crosses the kill of its gateway, if the load has one.
+    pub(crate) fn back(&self, seed: u64) -> Option<Back> {
+        let crash = self.load.crash();
+        crash.map(|_| Back::after(Crash::at_ns(&self.profile.window()), seed))
     }
 
     /// When session `id` hangs up.
@@ -81,10 +90,31 @@ impl SessionMachines for Callers {
 
     fn settle(&self, claims: &[Claim], account: Account<'_>) {
         let Shared { load, profile, .. } = &*self.shared;
-        let trouble = load.trouble(&profile.window());
-        let tally = Tally::of(claims, trouble.map(|(_, end_ns)| end_ns));
-        account.ledger.own = tally.metrics();
+        let tally = settled(load, profile, claims, account);
         // A trial is settled once.
         let _ = self.tally.set(tally);
     }
+}
+
+/// What all sessions of a trial came to. The ledger gets the workload's own metrics.
+pub(crate) fn settled(
+    load: &VoiceLoad,
+    profile: &Profile,
+    claims: &[Claim],
+    account: Account<'_>,
+) -> Tally {
+    let trouble = load.trouble(&profile.window());
+    let mut tally = Tally::of(claims, trouble.map(|(_, end_ns)| end_ns));
+    tally.split_overhead(claims, account.began_ns);
+    match (load.test, tally.requests.first()) {
+        (Test::Rest, _) => {
+            let requests = RequestRecord::of_frames(Kind::Root, account.ledger, account.latency);
+            tally.requests = vec![requests];
+        }
+        // It is the same as in a conversation.
+        (Test::Speak, Some(speak)) => tally.first_audio = speak.answer,
+        _ => {}
+    }
+    account.ledger.own = tally.metrics();
+    tally
 }

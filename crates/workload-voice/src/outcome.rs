@@ -2,15 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll_core::bottleneck::UPGRADE_REFUSED;
 use plimsoll_core::caveat::Caveat;
 use plimsoll_core::record::{SanityCheck, Sections};
+use plimsoll_core::slo::Percentile;
 use plimsoll_workload::{Outcome, Seen};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::caller::Heard;
-use crate::load::VoiceLoad;
+use crate::load::{Test, VoiceLoad};
 use crate::marks::REPLY_BLOCK_BYTES;
+use crate::requests;
+use crate::rest::RequestRecord;
 use crate::tally::Tally;
 
 /// Its name in a record.
@@ -113,22 +117,32 @@ impl Counts {
 /// What the trial showed.
 pub(crate) fn outcome(load: &VoiceLoad, seen: &Seen<'_>) -> Outcome {
     // Null where the trial ended before it was settled.
-    let Some(tally) = Tally::of_findings(seen.findings) else {
+    let Some(mut tally) = Tally::of_findings(seen.findings) else {
         return Outcome::default();
     };
     // Null for a server that runs already, whose providers nobody here knows.
     let started = !seen.companion.is_null();
     let providers = providers(seen);
     let checks = if started {
-        accounts(&tally.heard, &providers)
+        let mut checks = accounts(&tally.heard, &providers);
+        checks.extend(tally.slow.map(|slow| slow.check()));
+        let they_fail = load.fault.is_some();
+        checks.extend(requests::compared(seen.by_label, &providers, they_fail));
+        checks
     } else {
+        tally.forget_ways();
         Vec::new()
     };
     let limited = admission_limited(&seen.report.ledger.reasons);
     let caveats = disagree(&checks).into_iter().chain(limited);
-    let unchecked = (!started).then(audio_unchecked);
+    let unchecked = (!started && !load.test.is_of_requests()).then(audio_unchecked);
+    let alone = (load.test == Test::Rest).then(no_conversation);
+    let few = (load.test == Test::Mixed)
+        .then(|| few_requests(&tally.requests))
+        .flatten();
     let missed = load.turns_missed(seen.report.ledger.sessions_failed, &seen.window);
-    let goodput = (!seen.report.interrupted).then(|| tally.goodput(&seen.window, missed));
+    let goodput =
+        (!seen.report.interrupted).then(|| tally.goodput(load.test, &seen.window, missed));
     let record = VoiceRecord {
         test: load.test.name().to_owned(),
         fault: load.fault.clone(),
@@ -137,7 +151,7 @@ pub(crate) fn outcome(load: &VoiceLoad, seen: &Seen<'_>) -> Outcome {
     };
     Outcome {
         sections: Sections::of(SECTION, &record),
-        caveats: caveats.chain(unchecked).collect(),
+        caveats: caveats.chain(unchecked).chain(alone).chain(few).collect(),
         metrics: blocks(&record.providers),
         goodput,
         checks,
@@ -191,7 +205,7 @@ fn accounts(heard: &Heard, providers: &BTreeMap<String, Counts>) -> Vec<SanityCh
             "provider_audio_bytes",
             0,
             bytes_out,
-            heard.reply_blocks * REPLY_BLOCK_BYTES as u64,
+            heard.reply_blocks * REPLY_BLOCK_BYTES as u64 + heard.dropped_bytes,
         ),
         check(
             "provider_time_ns",
@@ -203,7 +217,7 @@ fn accounts(heard: &Heard, providers: &BTreeMap<String, Counts>) -> Vec<SanityCh
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts of a trial")]
-fn real(count: u64) -> f64 {
+pub(crate) fn real(count: u64) -> f64 {
     count as f64
 }
 
@@ -219,7 +233,7 @@ fn disagree(checks: &[SanityCheck]) -> Option<Caveat> {
         id: "providers-disagree".to_owned(),
         blocking: true,
         text: format!(
-            "the mock providers and the callers disagree: {}; the gateway answers without its providers or asks for more than it needs, or something else asks them",
+            "the mock providers, the callers and the gateway's own count of its requests disagree: {}; the gateway answers without its providers, asks for more than it needs or counts wrongly, or something else asks them",
             broken.join("; ")
         ),
     })
@@ -227,7 +241,7 @@ fn disagree(checks: &[SanityCheck]) -> Option<Caveat> {
 
 /// A gateway that was told to take no more says nothing about its speed.
 fn admission_limited(reasons: &BTreeMap<String, u64>) -> Option<Caveat> {
-    let refused = reasons.get("upgrade refused with status 429")?;
+    let refused = reasons.get(&format!("{UPGRADE_REFUSED}429"))?;
     Some(Caveat {
         id: "admission-limited".to_owned(),
         blocking: true,
@@ -243,6 +257,31 @@ fn audio_unchecked() -> Caveat {
         blocking: false,
         text: "nobody here counted the audio that reached speech recognition, because the server runs already: the gates blocks_lost, blocks_doubled, blocks_out_of_order and blocks_damaged say nothing".to_owned(),
     }
+}
+
+fn no_conversation() -> Caveat {
+    Caveat {
+        id: "no-conversation".to_owned(),
+        blocking: false,
+        text: "GET / asks no provider: how many of them a gateway answers says nothing about how many callers it carries; use --test talk for that".to_owned(),
+    }
+}
+
+/// Of test `mixed`. What samples a trial needs is counted in turns, and there are fewer requests of a kind.
+fn few_requests(requests: &[RequestRecord]) -> Option<Caveat> {
+    let needed = Percentile::P95.samples_needed();
+    let few = requests.iter().filter(|kind| kind.due < needed);
+    let few: Vec<String> = few
+        .map(|kind| format!("{} {}", kind.due, kind.request.name()))
+        .collect();
+    (!few.is_empty()).then(|| Caveat {
+        id: "few-requests".to_owned(),
+        blocking: false,
+        text: format!(
+            "the p95 of a kind of request needs {needed}, and there were {}: its gate says little; use more arrivals, or a longer --measured",
+            few.join(", ")
+        ),
+    })
 }
 
 /// What became of the callers' audio on its way to speech recognition, as metrics.
@@ -273,6 +312,7 @@ mod tests {
             replies: 9,
             replies_provider_ns: 700,
             reply_blocks: 90,
+            dropped_bytes: 0,
         };
         let stt = Counts {
             requests: 10,
@@ -321,6 +361,11 @@ mod tests {
             broken(|heard, _| heard.reply_blocks = 101),
             ["provider_audio_bytes"]
         );
+        // What a gateway says that it dropped must have come from somewhere.
+        assert_eq!(
+            broken(|heard, _| heard.dropped_bytes = 9_601),
+            ["provider_audio_bytes"]
+        );
         assert_eq!(
             broken(|heard, _| heard.finals_provider_ns = 581),
             ["provider_time_ns"]
@@ -349,6 +394,22 @@ mod tests {
             stt.blocks_lost = 3;
         }
         assert_eq!(blocks(&providers)["blocks_lost"], 3.0);
+    }
+
+    #[test]
+    fn the_pages_have_the_caveats_of_rest_clients() {
+        let kinds = |due| {
+            let claims = vec![crate::rest::Claim::RIGHT; due];
+            RequestRecord::all_of(claims.iter())
+        };
+        let few = few_requests(&kinds(199)).expect("a caveat");
+        assert!(few.text.contains("199 GET /"), "{}", few.text);
+        assert_eq!(few_requests(&kinds(200)), None);
+        let page = include_str!("../../../docs/reference/caveats.md");
+        for caveat in [few, no_conversation()] {
+            assert!(!caveat.blocking);
+            assert!(page.contains(&format!("\n### `{}`\n", caveat.id)));
+        }
     }
 
     /// A gateway that forges marks asks nobody.

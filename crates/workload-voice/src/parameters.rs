@@ -6,7 +6,7 @@ use plimsoll_workload::{Choice, Fit, Kind, Parameter, Usual};
 use crate::marks::BLOCK_MS;
 use crate::stages::USUAL;
 
-const TESTS: [Choice; 6] = [
+const TESTS: [Choice; 10] = [
     Choice::new("talk", "Callers who stay; the load is callers"),
     Choice::new(
         "calls",
@@ -28,6 +28,27 @@ const TESTS: [Choice; 6] = [
         "faults",
         "Callers while a provider fails, see --fault; the load is callers",
     ),
+    Choice::new(
+        "mixed",
+        "Callers and REST clients who arrive; the load is arrivals per second",
+    ),
+    Choice::new(
+        "speak",
+        "POST /speak on connections that stay open; the load is requests per second",
+    ),
+    Choice::new(
+        "rest",
+        "The same with GET /, which asks no provider, so it says nothing about conversations",
+    ),
+    Choice::new(
+        "slow",
+        "Callers of whom one in ten reads 8 KiB/s; the load is callers, and the gates are of the others",
+    ),
+];
+
+const SILENCE: [Choice; 2] = [
+    Choice::new("send", "Audio all the time, silence too"),
+    Choice::new("skip", "Nothing between utterances"),
 ];
 
 const STT: [Choice; 1] = [Choice::new("deepgram", "Like Deepgram's, over a WebSocket")];
@@ -43,7 +64,7 @@ const LATENCIES: [Choice; 2] = [
     Choice::new("zero", "They take no time"),
 ];
 
-const FAULTS: [Choice; 8] = [
+const FAULTS: [Choice; 9] = [
     Choice::new("tts-refuse", "Text-to-speech is down for 10 s: 503"),
     Choice::new("tts-hang", "Text-to-speech does not answer for 10 s"),
     Choice::new(
@@ -58,6 +79,10 @@ const FAULTS: [Choice; 8] = [
     ),
     Choice::new("production", "Rare faults of all kinds, as in production"),
     Choice::new("stress", "Frequent faults of all kinds"),
+    Choice::new(
+        "restart",
+        "The gateway is killed in the middle of the window and started again; callers return over 5 s",
+    ),
 ];
 
 /// Which tests a parameter is for.
@@ -66,7 +91,7 @@ const fn of_tests(among: &'static [&'static str]) -> Fit {
 }
 
 /// The rows, each after those that it depends on.
-pub(crate) const PARAMETERS: [Parameter; 10] = [
+pub(crate) const PARAMETERS: [Parameter; 11] = [
     Parameter {
         value_name: "TEST",
         usual: Usual::Value("talk"),
@@ -88,6 +113,14 @@ pub(crate) const PARAMETERS: [Parameter; 10] = [
         )
     },
     Parameter {
+        usual: Usual::Value("send"),
+        ..Parameter::new(
+            "silence",
+            Kind::OneOf(&SILENCE),
+            "What callers send while they say nothing",
+        )
+    },
+    Parameter {
         usual: Usual::Value("deepgram"),
         ..Parameter::new("stt_provider", Kind::OneOf(&STT), "Who recognises speech")
     },
@@ -105,7 +138,7 @@ pub(crate) const PARAMETERS: [Parameter; 10] = [
     },
     Parameter {
         usual: Usual::Value("30"),
-        fits: &[of_tests(&["calls"])],
+        fits: &[of_tests(&["calls", "mixed"])],
         ..Parameter::new(
             "call_s",
             Kind::Whole {
@@ -116,7 +149,7 @@ pub(crate) const PARAMETERS: [Parameter; 10] = [
         )
     },
     Parameter {
-        fits: &[of_tests(&["calls"])],
+        fits: &[of_tests(&["calls", "mixed", "speak", "rest"])],
         ..Parameter::new(
             "poisson",
             Kind::Flag,
@@ -139,7 +172,7 @@ pub(crate) const PARAMETERS: [Parameter; 10] = [
         ..Parameter::new(
             "fault",
             Kind::OneOf(&FAULTS),
-            "What fails, a third into the measured window",
+            "What fails, a third into the measured window; a restart is in its middle",
         )
     },
     Parameter {

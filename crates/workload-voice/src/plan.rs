@@ -12,8 +12,8 @@ use plimsoll_document::Tell;
 use plimsoll_protocol::connection::check;
 use plimsoll_workload::counters::Counted;
 use plimsoll_workload::{
-    About, Checked, Companions, Counters, Demand, Drive, Findings, Job, Outcome, Parameter, Plan,
-    Refusal, Seen, Series, Told, Values, Work, Workload, machines_with_findings,
+    About, Checked, Companions, Counters, Crash, Demand, Drive, Findings, Job, Outcome, Parameter,
+    Plan, Refusal, Seen, Series, Told, Values, Work, Workload, machines_with_findings,
 };
 
 use crate::calibrate::WORKS;
@@ -21,10 +21,13 @@ use crate::check::VoiceSuite;
 use crate::companion::Mocks;
 use crate::load::{Test, VoiceLoad};
 use crate::machines::Callers;
+use crate::mixed::Mixed;
 use crate::outcome::outcome;
 use crate::parameters::PARAMETERS;
-use crate::script::Script;
-use crate::tally::{METRICS, metric};
+use crate::requests::REQUESTS;
+use crate::rest::Kind;
+use crate::rest::pool::Pool;
+use crate::tally::{METRICS, Tally, metric};
 
 /// The gates that say how much a gateway adds.
 const OVERHEAD: [(&str, f64); 3] = [
@@ -47,8 +50,22 @@ const AUDIO: [(&str, f64); 4] = [
 ];
 /// What is known of a gateway whose providers do not mark what they hand over.
 const END_TO_END: [(&str, f64); 2] = [("result_p95_ms", 300.0), ("first_audio_p95_ms", 500.0)];
+/// `GET /`, which asks no provider.
+const ROOT: [(&str, f64); 2] = [("root_p95_ms", 50.0), ("root_p99_ms", 100.0)];
+/// What a REST client notices beside callers. Of voices the gateway has a list.
+const VISITED: [(&str, f64); 5] = [
+    ("speak_overhead_p95_ms", 100.0),
+    ROOT[0],
+    ("replies_with_gap", 0.01),
+    ("voices_p95_ms", 50.0),
+    ("requests_failed", FAILED_MAX),
+];
 /// The time until turns are good again.
 const RECOVERY: (&str, f64) = ("recovery_s", 5.0);
+
+/// The same after a restart: callers return over 5 s, and one that has just returned may be within an utterance of its
+/// script, which lasts up to 3.5 s and is not said.
+const RECOVERY_OF_RESTART: (&str, f64) = ("recovery_s", 10.0);
 
 /// The most turns that may fail.
 const FAILED_MAX: f64 = 0.001;
@@ -150,6 +167,7 @@ impl VoicePlan {
             ),
             // Audio that the gateway could not keep is missing from a result.
             "stt-refuse" | "stt-hang" => (vec![&RECOVERY], &NEVER[3..]),
+            "restart" => (vec![&RECOVERY_OF_RESTART], &NEVER),
             _ => (OVERHEAD.iter().collect(), &NEVER[3..]),
         };
         gates(&format!("voice-{fault}"), own, never, None)
@@ -170,6 +188,11 @@ fn gates<'a>(
     Slo::of(name, &all)
 }
 
+/// What the session machines found out.
+fn found(tally: Option<&Tally>) -> Findings {
+    serde_json::to_value(tally).unwrap_or_default()
+}
+
 impl Plan for VoicePlan {
     fn workload(&self) -> &'static dyn Workload {
         &Voice
@@ -182,9 +205,14 @@ impl Plan for VoicePlan {
     fn unit(&self) -> LoadUnit {
         match self.load.test {
             Test::Calls => LoadUnit::of("calls_per_second"),
-            Test::Talk | Test::Breaking | Test::Stages | Test::Spike | Test::Faults => {
-                LoadUnit::of("callers")
-            }
+            Test::Mixed => LoadUnit::of("arrivals_per_second"),
+            Test::Speak | Test::Rest => LoadUnit::of("requests_per_second"),
+            Test::Talk
+            | Test::Breaking
+            | Test::Stages
+            | Test::Spike
+            | Test::Faults
+            | Test::Slow => LoadUnit::of("callers"),
         }
     }
 
@@ -196,10 +224,23 @@ impl Plan for VoicePlan {
                 let own = END_TO_END.iter().chain(&NOTICED[..2]);
                 gates("voice-end-to-end", own, &NEVER[3..], Some(FAILED_MAX))
             }
-            Test::Talk | Test::Breaking | Test::Stages | Test::Calls => {
+            Test::Talk | Test::Breaking | Test::Stages | Test::Calls | Test::Slow => {
                 let own = OVERHEAD.iter().chain(&NOTICED).chain(&AUDIO);
                 gates("voice", own, &NEVER, Some(FAILED_MAX))
             }
+            Test::Mixed => {
+                let own = OVERHEAD
+                    .iter()
+                    .chain(&NOTICED)
+                    .chain(&AUDIO)
+                    .chain(&VISITED);
+                gates("voice-mixed", own, &NEVER, Some(FAILED_MAX))
+            }
+            Test::Speak => {
+                let own = OVERHEAD[2..].iter().chain(&VISITED[2..3]);
+                gates("voice-speak", own, &NEVER[..3], Some(FAILED_MAX))
+            }
+            Test::Rest => gates("voice-rest", &ROOT, &NEVER[2..3], Some(FAILED_MAX)),
             Test::Spike => gates("voice-spike", [&RECOVERY], &NEVER[3..], None),
             Test::Faults => {
                 Self::slo_with_fault(self.load.fault.as_deref().unwrap_or("tts-refuse"))
@@ -207,23 +248,11 @@ impl Plan for VoicePlan {
         }
     }
 
-    /// A caller has a turn every eight seconds.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "nanoseconds of a turn, and callers"
-    )]
     fn demand(&self, load: u32, profile: &Profile) -> Demand {
-        let concurrent = self.load.concurrent(load);
-        let talking = match self.load.test {
-            Test::Spike => f64::from(load),
-            Test::Talk | Test::Breaking | Test::Stages | Test::Calls | Test::Faults => {
-                concurrent as f64
-            }
-        };
         Demand {
             sessions: self.load.sessions(load, profile),
-            concurrent,
-            answers_per_second: talking * 1e9 / Script::TURN_NS as f64,
+            concurrent: self.load.concurrent(load),
+            answers_per_second: self.load.answers_per_second(load),
         }
     }
 
@@ -253,11 +282,29 @@ impl Plan for VoicePlan {
 
     fn machines(&self, job: &Job, profile: &Profile) -> Result<Box<dyn Drive>, Refusal> {
         self.load.must_fit(profile)?;
-        let callers = Callers::new(job.to.clone(), &self.load, job.load, profile);
-        Ok(machines_with_findings(callers, |callers| {
-            let tally = callers.tally();
-            serde_json::to_value(tally).unwrap_or_default()
-        }))
+        self.load.must_suffice(job.load)?;
+        let mut load = self.load.clone();
+        load.seed = job.seed;
+        let (to, load, amount) = (&job.to, &load, job.load);
+        let pool = |kind| Pool::new(to, (load, kind), amount, profile);
+        Ok(match load.test {
+            Test::Rest => machines_with_findings(pool(Kind::Root), |all| found(all.tally())),
+            Test::Speak => machines_with_findings(pool(Kind::Speak), |all| found(all.tally())),
+            Test::Mixed => {
+                let mixed = Mixed::new(to, load, amount, profile);
+                machines_with_findings(mixed, |all| found(all.tally()))
+            }
+            Test::Talk
+            | Test::Breaking
+            | Test::Stages
+            | Test::Calls
+            | Test::Spike
+            | Test::Faults
+            | Test::Slow => {
+                let callers = Callers::new(to.clone(), load, amount, profile);
+                machines_with_findings(callers, |all| found(all.tally()))
+            }
+        })
     }
 
     fn counters(&self) -> Option<Counters> {
@@ -266,22 +313,39 @@ impl Plan for VoicePlan {
             partials: "voice_speaks_total",
             sessions: "voice_sessions_total",
         };
-        let arrive = self.load.test == Test::Calls;
-        Some(Counters {
+        let arrive = matches!(self.load.test, Test::Calls | Test::Mixed);
+        // A connection of a REST client is no session, and the counters of a gateway that was killed begin anew.
+        let has_callers = !self.load.test.is_of_requests() && self.load.crash().is_none();
+        has_callers.then_some(Counters {
             names,
             counted: Counted::Sessions { arrive },
         })
     }
 
+    fn counters_by_label(&self) -> &'static [&'static str] {
+        &[REQUESTS]
+    }
+
     fn first_load(&self) -> u32 {
         match self.load.test {
             Test::Calls => 5,
-            Test::Talk | Test::Breaking | Test::Stages | Test::Spike | Test::Faults => 100,
+            Test::Mixed | Test::Speak => 20,
+            Test::Rest => 1_000,
+            Test::Talk
+            | Test::Breaking
+            | Test::Stages
+            | Test::Spike
+            | Test::Faults
+            | Test::Slow => 100,
         }
     }
 
     fn goes_beyond(&self) -> bool {
         self.load.test == Test::Breaking
+    }
+
+    fn crash(&self) -> Option<Crash> {
+        self.load.crash()
     }
 
     fn is_bound_by_the_machine(&self) -> bool {
@@ -329,6 +393,21 @@ mod tests {
         }
         assert_eq!(slo.samples_needed(), Percentile::P99.samples_needed());
         assert_eq!(slo.tightest_ms(), Some(100.0));
+        for (test, name) in [
+            ("mixed", "requests_failed"),
+            ("mixed", "result_overhead_p99_ms"),
+            ("speak", "first_audio_overhead_p95_ms"),
+            ("speak", "replies_with_gap"),
+            ("rest", "root_p99_ms"),
+        ] {
+            let gates = plan(test).slo().gates;
+            let mut names = gates.iter().map(|gate| gate.metric.name());
+            assert!(names.any(|gate| gate == name), "{test}: {name}");
+        }
+        let all = OVERHEAD.iter().chain(&NOTICED).chain(&AUDIO).chain(&ROOT);
+        for (name, _) in all.chain(&VISITED).chain(&END_TO_END) {
+            assert!(metric(name).is_some(), "{name}");
+        }
         assert!(
             plan("spike")
                 .slo()
@@ -336,6 +415,29 @@ mod tests {
                 .iter()
                 .any(|gate| gate.metric.name() == "recovery_s")
         );
+    }
+
+    #[test]
+    fn a_pool_has_room_for_what_is_busy_at_once_and_an_end() {
+        let connections = |test, load| {
+            let demand = plan(test).demand(load, &Profile::quick());
+            assert_eq!(demand.concurrent, u64::from(demand.sessions));
+            assert_eq!(demand.answers_per_second, f64::from(load));
+            demand.sessions
+        };
+        let rest = [1, 1_000, 50_000].map(|load| connections("rest", load));
+        assert_eq!(rest, [32, 100, 1_000]);
+        let speak = [1, 100, 1_000].map(|load| connections("speak", load));
+        assert_eq!(speak, [32, 500, 5_000]);
+    }
+
+    #[test]
+    fn a_mixed_load_needs_callers_and_visitors() {
+        let demand = plan("mixed").demand(10, &Profile::quick());
+        // 13 s of arrivals. 3 calls a second stay for 30 s, 7 visitors for 2 s at most.
+        assert_eq!((demand.sessions, demand.concurrent), (130, 104));
+        // 1.4 texts a second, of which a p95 needs 200, as 7 turns, of which a p99 needs 1,000.
+        assert!((demand.answers_per_second - 7.0).abs() < 1e-9);
     }
 
     #[test]
@@ -354,7 +456,7 @@ mod tests {
 
     #[test]
     fn each_fault_has_an_slo_of_its_own_name() {
-        for fault in ["tts-refuse", "stt-hang", "tts-slow", "stress"] {
+        for fault in ["tts-refuse", "stt-hang", "tts-slow", "stress", "restart"] {
             let slo = VoicePlan::slo_with_fault(fault);
             assert_eq!(slo.name, format!("voice-{fault}"));
             assert!(slo.gates.len() >= 3, "{fault}");

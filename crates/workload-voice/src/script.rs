@@ -176,10 +176,16 @@ impl Script {
         (chunk + 1) * u64::from(self.chunk_blocks) * BLOCK_NS
     }
 
+    /// The message with this block.
+    #[must_use]
+    pub fn chunk_of(&self, block: u32) -> u64 {
+        u64::from(block.max(1) - 1) / u64::from(self.chunk_blocks)
+    }
+
     /// When the message with this block is due.
     #[must_use]
     pub fn block_due_ns(&self, block: u32) -> u64 {
-        self.chunk_due_ns(u64::from(block.max(1) - 1) / u64::from(self.chunk_blocks))
+        self.chunk_due_ns(self.chunk_of(block))
     }
 
     /// The blocks of message `chunk`, in order.

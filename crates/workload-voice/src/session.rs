@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use plimsoll_core::recorder::Recorder;
 use plimsoll_core::schedule::SessionPlan;
-use plimsoll_core::session::{Disconnect, Phase, Session, Transmit};
+use plimsoll_core::session::{Disconnect, Phase, Session, Transmit, Unconnected};
 use plimsoll_protocol::connection::{Connection, Incoming};
 use plimsoll_protocol::life::Life;
 use plimsoll_protocol::websocket::{Opcode, close};
 
+use crate::back::{Back, NOT_BACK};
 use crate::caller::{Caller, Claim, Due};
 use crate::machines::Shared;
+use crate::slow;
 use crate::wire::{self, GatewayMessage};
 
 /// A caller and its connection.
@@ -29,6 +31,8 @@ pub struct CallerSession {
     message: Vec<u8>,
     /// The caller hangs up, or has.
     left: bool,
+    /// How it crosses the kill of its gateway, if its load has one.
+    back: Option<Back>,
     caller: Caller,
 }
 
@@ -50,6 +54,7 @@ impl CallerSession {
             current: None,
             message: Vec::new(),
             left: false,
+            back: shared.back(plan.seed),
             caller: Caller::new(shared, plan),
         }
     }
@@ -69,13 +74,45 @@ impl CallerSession {
         Some(Current::Load(due))
     }
 
-    /// The connection is over. Whoever has hung up did not die.
-    fn over(&mut self, reason: &str, recorder: &mut Recorder<Claim>) {
-        if self.left && self.stage == Life::Open {
+    /// The connection is over. Whoever has hung up did not die, nor has one who comes back.
+    fn over(&mut self, now_ns: u64, reason: &str, recorder: &mut Recorder<Claim>) {
+        let was_open = self.stage == Life::Open;
+        if !matches!(self.stage, Life::Opening | Life::Open) {
+            return;
+        }
+        if self.left && was_open {
             self.stage = Life::Finished;
             recorder.session_left();
+        } else if self.back.as_mut().is_some_and(|back| back.lost(now_ns)) {
+            self.stage = Life::Died;
+            if was_open {
+                recorder.session_left();
+                self.caller.cut_off(now_ns, recorder);
+            }
+        } else if was_open && self.caller.is_slow() {
+            self.stage = Life::Died;
+            recorder.session_left();
+            recorder.ledger.because(&format!("slow caller: {reason}"));
+            self.caller.slow_died();
         } else {
             self.stage.over(reason, recorder);
+        }
+    }
+
+    /// It comes back, and has not yet.
+    fn is_away(&self) -> bool {
+        self.back.as_ref().is_some_and(Back::is_away)
+    }
+
+    /// The trial is over, and it did not come back.
+    fn stayed_away(&mut self, now_ns: u64, recorder: &mut Recorder<Claim>) {
+        if self.caller.has_begun() {
+            self.caller.finish(now_ns, recorder);
+            // It was open when it was lost.
+            recorder.sessions_open += 1;
+            recorder.session_died(NOT_BACK);
+        } else {
+            recorder.session_failed(NOT_BACK);
         }
     }
 }
@@ -149,6 +186,7 @@ impl Session for CallerSession {
             plan,
             stage,
             asked_ns,
+            back,
             caller,
             ..
         } = self;
@@ -171,7 +209,14 @@ impl Session for CallerSession {
                         recorder.protocol_fault("`ready` with another stream_id");
                     }
                     *stage = Life::Open;
-                    recorder.session_started();
+                    if caller.has_begun() {
+                        recorder.sessions_open += 1;
+                    } else {
+                        recorder.session_started();
+                    }
+                    if let Some(back) = back {
+                        back.opened();
+                    }
                     caller.begin(now_ns);
                     let asked_ns = asked_ns.unwrap_or(now_ns);
                     recorder.claims.push(Claim::Ready {
@@ -191,7 +236,7 @@ impl Session for CallerSession {
             *asked_ns = Some(now_ns);
         }
         if let Some(reason) = over {
-            self.over(&reason, recorder);
+            self.over(now_ns, &reason, recorder);
         }
     }
 
@@ -199,13 +244,30 @@ impl Session for CallerSession {
         self.connection.held_bytes()
     }
 
-    fn disconnected(&mut self, _now_ns: u64, how: Disconnect, recorder: &mut Recorder<Claim>) {
-        self.over(how.reason(), recorder);
+    fn reads_bytes_per_s(&self) -> Option<u32> {
+        self.caller.is_slow().then_some(slow::READS_BYTES_PER_S)
+    }
+
+    fn unconnected(&mut self, now_ns: u64) -> Unconnected {
+        let back = self.back.as_ref();
+        let Some((at_ns, open_by_ns)) = back.and_then(|back| back.attempt(now_ns)) else {
+            return Unconnected::Over;
+        };
+        self.connection = Connection::new(&self.shared.endpoint, self.plan.seed ^ at_ns);
+        (self.stage, self.current, self.asked_ns) = (Life::Opening, None, None);
+        Unconnected::Connects { at_ns, open_by_ns }
+    }
+
+    fn disconnected(&mut self, now_ns: u64, how: Disconnect, recorder: &mut Recorder<Claim>) {
+        self.over(now_ns, how.reason(), recorder);
         self.connection.abandon();
     }
 
     fn settled(&self) -> bool {
-        self.stage != Life::Open || self.caller.settled()
+        match self.stage {
+            Life::Open => self.caller.settled(),
+            _ => !self.is_away(),
+        }
     }
 
     fn finish(&mut self, now_ns: u64, recorder: &mut Recorder<Claim>) {
@@ -213,6 +275,7 @@ impl Session for CallerSession {
             self.caller.finish(now_ns, recorder);
         }
         match self.stage {
+            Life::Opening | Life::Died if self.is_away() => self.stayed_away(now_ns, recorder),
             Life::Opening if now_ns >= self.plan.window.start_ns => {
                 recorder.session_failed(Disconnect::TimedOut.reason());
             }

@@ -13,6 +13,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::caller::{Claim, Heard};
+use crate::load::Test;
+use crate::rest::{Kind, RequestRecord};
+use crate::slow::SlowRecord;
 use crate::turns::{self, Leg};
 
 /// Percentiles of durations, in ms.
@@ -39,13 +42,13 @@ pub struct Durations {
 
 /// Durations that are still collected.
 #[derive(Debug, Default)]
-struct Collected {
+pub(crate) struct Collected {
     all_ns: Vec<u64>,
     unanswered: u64,
 }
 
 impl Collected {
-    fn came(&mut self, ns: u64) {
+    pub(crate) fn came(&mut self, ns: u64) {
         self.all_ns.push(ns);
     }
 
@@ -54,7 +57,7 @@ impl Collected {
         self.unanswered += 1;
     }
 
-    fn durations(mut self) -> Durations {
+    pub(crate) fn durations(mut self) -> Durations {
         self.all_ns.sort_unstable();
         let at = |share: f64| nearest_rank(&self.all_ns, share).map(ms);
         Durations {
@@ -96,6 +99,12 @@ pub struct LegRecord {
     pub provider: Durations,
     /// The difference of both in each turn: what gateway and network added.
     pub overhead: Durations,
+    /// Of the overhead, the way in: from the schedule until the provider had read the request, by its mark.
+    #[serde(default)]
+    pub to_provider: Durations,
+    /// Of the overhead, the way out: from the provider's handing over, by its mark, to the arrival.
+    #[serde(default)]
+    pub from_provider: Durations,
 }
 
 /// All measured turns of a trial. It is the section `voice` of the record.
@@ -130,15 +139,21 @@ pub struct Tally {
     /// From the end of a spike or an outage until 99 % of all later turns were good; `None` if the test has neither, or if it
     /// never was so.
     pub recovery_s: Option<f64>,
+    /// The requests of REST clients, each kind for itself; none of them is a turn.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<RequestRecord>,
     /// What all sessions wrote and heard, measured or not.
     pub heard: Heard,
+    /// Callers who read slowly, if the test has any. Nothing else above is of their turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow: Option<SlowRecord>,
 }
 
 /// The share of later turns that must be good after a recovery.
 const RECOVERED_SHARE: f64 = 0.99;
 
-/// The most that a gateway may add to a leg of a good turn.
-const GOOD_NS: u64 = 250 * NS_PER_MS;
+/// The most that a gateway may add to a leg of a good turn, or to a good answer.
+pub(crate) const GOOD_NS: u64 = 250 * NS_PER_MS;
 
 const fn percentile(name: &'static str, percentile: Percentile) -> OwnMetric {
     OwnMetric {
@@ -155,7 +170,7 @@ const fn counted(name: &'static str) -> OwnMetric {
 }
 
 /// The metrics that only this workload computes.
-pub(crate) const METRICS: [OwnMetric; 13] = [
+pub(crate) const METRICS: [OwnMetric; 19] = [
     percentile("result_overhead_p95_ms", Percentile::P95),
     percentile("result_overhead_p99_ms", Percentile::P99),
     percentile("first_audio_overhead_p95_ms", Percentile::P95),
@@ -165,6 +180,12 @@ pub(crate) const METRICS: [OwnMetric; 13] = [
     percentile("barge_in_p95_ms", Percentile::P95),
     counted("turns_with_gap"),
     counted("recovery_s"),
+    percentile("root_p95_ms", Percentile::P95),
+    percentile("root_p99_ms", Percentile::P99),
+    percentile("voices_p95_ms", Percentile::P95),
+    percentile("speak_overhead_p95_ms", Percentile::P95),
+    counted("replies_with_gap"),
+    counted("requests_failed"),
     counted("blocks_lost"),
     counted("blocks_doubled"),
     counted("blocks_out_of_order"),
@@ -177,17 +198,29 @@ pub(crate) fn metric(name: &str) -> Option<OwnMetric> {
 }
 
 impl Tally {
-    /// How much was done, right and in time. `missed` turns more were due, of callers who were never let in: a gateway that
-    /// shuts them out has failed them.
-    #[must_use]
+    /// How many turns were done, right and in time. Where no caller is, it is requests. `missed` turns more were due, of
+    /// callers who were never let in: a gateway that shuts them out has failed them.
     #[expect(clippy::cast_precision_loss, reason = "turns of a trial")]
-    pub fn goodput(&self, window: &Window, missed: u64) -> Goodput {
-        let due = self.turns + missed;
+    pub(crate) fn goodput(&self, test: Test, window: &Window, missed: u64) -> Goodput {
+        let (due, done, good) = if test.is_of_requests() {
+            (
+                self.of_requests(|kind| kind.due),
+                self.of_requests(|kind| kind.right),
+                self.of_requests(|kind| kind.good),
+            )
+        } else {
+            (self.turns + missed, self.complete, self.good)
+        };
         Goodput {
             due_per_s: window.per_second(due),
-            good_per_s: window.per_second(self.good),
-            failed_share: (due - self.complete) as f64 / due.max(1) as f64,
+            good_per_s: window.per_second(good),
+            failed_share: (due - done) as f64 / due.max(1) as f64,
         }
+    }
+
+    /// A count of all requests of REST clients.
+    pub(crate) fn of_requests(&self, count: fn(&RequestRecord) -> u64) -> u64 {
+        self.requests.iter().map(count).sum()
     }
 
     /// Of what the sessions claim. `trouble_end_ns` is the end of a spike or an outage.
@@ -207,6 +240,12 @@ impl Tally {
                     ready.came(*after_ns);
                 }
                 Claim::Session(heard) => tally.heard.add(heard),
+                // Below, each kind for itself.
+                Claim::Request(_) => {}
+                Claim::SlowTurn(turn) => tally.slow.get_or_insert_default().turn(turn),
+                Claim::SlowSession(session) => {
+                    tally.slow.get_or_insert_default().session(session);
+                }
                 Claim::Turn(turn) => {
                     tally.count(turn);
                     legs[0].add(turn.result, turn.waited_ns);
@@ -227,6 +266,11 @@ impl Tally {
         let [result, first_audio] = legs.map(LegCollected::record);
         tally.result = result;
         tally.first_audio = first_audio;
+        let requests = claims.iter().filter_map(|claim| match claim {
+            Claim::Request(request) => Some(request),
+            _ => None,
+        });
+        tally.requests = RequestRecord::all_of(requests);
         // What is missing says nothing of the overhead if no turn does.
         if tally.result.overhead.samples > 0 {
             tally.overhead = overhead.durations();
@@ -258,6 +302,9 @@ impl Tally {
     /// The values of the workload's own metrics. What was not observed has none.
     #[must_use]
     pub fn metrics(&self) -> BTreeMap<String, f64> {
+        let of = |kind| self.requests.iter().find(|record| record.request == kind);
+        let [root, voices, speak] = [Kind::Root, Kind::Voices, Kind::Speak].map(of);
+        let due = self.of_requests(|kind| kind.due);
         let values = [
             self.result.overhead.p95_ms,
             self.result.overhead.p99_ms,
@@ -269,6 +316,12 @@ impl Tally {
             self.barge_in.p95_ms.or((self.turns > 0).then_some(0.0)),
             share(self.with_gap, self.turns),
             self.recovery_s,
+            root.and_then(|root| root.answer.end_to_end.p95_ms),
+            root.and_then(|root| root.answer.end_to_end.p99_ms),
+            voices.and_then(|voices| voices.answer.end_to_end.p95_ms),
+            speak.and_then(|speak| speak.answer.overhead.p95_ms),
+            speak.and_then(|speak| share(speak.with_gap, speak.due)),
+            share(due - self.of_requests(|kind| kind.right), due),
         ];
         // Only the providers know the rest.
         let named = METRICS.iter().zip(values);
@@ -279,7 +332,7 @@ impl Tally {
 }
 
 /// Whether a turn is complete, and nothing took long that the gateway is to blame for.
-fn is_good(turn: &turns::Claim) -> bool {
+pub(crate) fn is_good(turn: &turns::Claim) -> bool {
     let quick = |leg: Option<Leg>| {
         let added_ns = leg.map(|leg| leg.overhead_ns().unwrap_or(leg.end_to_end_ns));
         added_ns.is_some_and(|ns| ns <= GOOD_NS)
@@ -322,15 +375,16 @@ fn share(of: u64, among: u64) -> Option<f64> {
     (among > 0).then(|| of as f64 / among as f64)
 }
 
+/// One way there and back, of which the durations are still collected.
 #[derive(Debug, Default)]
-struct LegCollected {
+pub(crate) struct LegCollected {
     end_to_end: Collected,
     provider: Collected,
     overhead: Collected,
 }
 
 impl LegCollected {
-    fn add(&mut self, leg: Option<Leg>, waited_ns: u64) {
+    pub(crate) fn add(&mut self, leg: Option<Leg>, waited_ns: u64) {
         let Some(leg) = leg else {
             self.end_to_end.missing(waited_ns);
             self.overhead.missing(waited_ns);
@@ -343,7 +397,7 @@ impl LegCollected {
         }
     }
 
-    fn record(self) -> LegRecord {
+    pub(crate) fn record(self) -> LegRecord {
         // Without any mark nobody knows what the provider took, and what is missing says nothing about it.
         let marked = !self.provider.all_ns.is_empty();
         LegRecord {
@@ -354,6 +408,7 @@ impl LegCollected {
             } else {
                 Durations::default()
             },
+            ..LegRecord::default()
         }
     }
 }
@@ -364,6 +419,8 @@ mod tests {
 
     fn leg(end_to_end_ms: u64, provider_ms: u64) -> Leg {
         Leg {
+            due_ns: 0,
+            read_ns: None,
             end_to_end_ns: end_to_end_ms * NS_PER_MS,
             provider_ns: Some(provider_ms * NS_PER_MS),
         }
@@ -448,7 +505,7 @@ mod tests {
             end_ns: 24_000 * NS_PER_MS,
             grace_end_ns: 30_000 * NS_PER_MS,
         };
-        let goodput = Tally::of(&claims, None).goodput(&window, 3);
+        let goodput = Tally::of(&claims, None).goodput(Test::Talk, &window, 3);
         assert_eq!(goodput.due_per_s, 30.0 / 24.0);
         assert_eq!(goodput.good_per_s, 27.0 / 24.0);
         assert_eq!(goodput.failed_share, 0.1);
@@ -457,8 +514,8 @@ mod tests {
     #[test]
     fn without_marks_nobody_knows_the_overhead() {
         let unmarked = Leg {
-            end_to_end_ns: 60 * NS_PER_MS,
             provider_ns: None,
+            ..leg(60, 0)
         };
         let tally = Tally::of(&[turn(Some(unmarked), None)], None);
         assert_eq!(tally.result.overhead, Durations::default());

@@ -11,11 +11,15 @@ use plimsoll_workload::parameter::that_can_be_given;
 use schemars::{Schema, SchemaGenerator};
 
 use crate::Voice;
+use crate::load::Test;
 use crate::outcome::{Counts, SECTION, VoiceRecord};
 use crate::parameters::PARAMETERS;
-use crate::tally::Durations;
+use crate::rest::{self, RequestRecord};
+use crate::sides;
+use crate::slow::SlowRecord;
+use crate::tally::{Durations, LegRecord};
 
-const LEGS: &str = "Each turn has two legs. The result is due with the last block of the utterance, the first audio with the text to be spoken. Overhead is the time of a leg without the time that the provider took for that request, so it is what the gateway and the network added; it is never a difference of percentiles. What never came counts with the time we waited, a lower bound.";
+const LEGS: &str = "Each turn has two legs. The result is due with the last block of the utterance, the first audio with the text to be spoken. Overhead is the time of a leg without the time that the provider took for that request, so it is what the gateway and the network added; it is never a difference of percentiles. In is its part from the schedule until the provider had read the request, out that from the provider's handing over to the arrival. What never came counts with the time we waited, a lower bound.";
 const TURNS: &str = "Good: complete, with at most 250 ms of overhead on each leg. Gap: a player that is 60 ms behind would have run dry.";
 
 const STAGES: &str = "Connect: from the schedule to the answer to the upgrade. Ready: from `config`. Turn: both legs together, from the schedule, in ms; its overhead is that of both legs. Due and goodput count the turns due in the window, over its length.";
@@ -25,7 +29,15 @@ impl Tell for Voice {
         "voice"
     }
 
-    fn nouns(&self, _trial: &Trial) -> Nouns {
+    fn nouns(&self, trial: &Trial) -> Nouns {
+        let of_requests = record(trial).is_some_and(|voice| is_of_requests(&voice));
+        if of_requests {
+            return Nouns {
+                frames: "requests",
+                answers: "right answers",
+                messages: "right answers",
+            };
+        }
         Nouns {
             frames: "turns",
             answers: "complete turns",
@@ -47,8 +59,10 @@ impl Tell for Voice {
 
     fn companions(&self, trial: &Trial) -> Option<Section> {
         let voice = record(trial)?;
-        let table = providers(&voice)?;
-        Some(Section::of("providers", "Mock providers", table))
+        let mut blocks = Blocks::default();
+        blocks.push(providers(&voice)?);
+        blocks.push(sides::table(trial));
+        Some(Section::new("providers", "Mock providers", blocks))
     }
 
     fn companions_in_lines(&self, trial: &Trial) -> Vec<Fact> {
@@ -65,7 +79,7 @@ impl Tell for Voice {
     }
 
     fn properties(&self, trial: &Trial) -> Vec<(&'static str, String)> {
-        let told = record(trial).map(|voice| [("goodput", turns_in_a_line(trial, &voice))]);
+        let told = record(trial).map(|voice| [("goodput", goodput_in_a_line(trial, &voice))]);
         told.into_iter().flatten().collect()
     }
 
@@ -76,6 +90,12 @@ impl Tell for Voice {
                 plain(&rows[0].voice.test),
                 rows[0].target()
             );
+            if is_of_requests(&rows[0].voice) {
+                let table = Table::of_cells(caption, &columns_of_requests(), &rows);
+                blocks.push(table.hooked("test-table"));
+                blocks.note(rest::tell::REQUESTS);
+                continue;
+            }
             blocks.push(Table::of_cells(caption, &columns(), &rows).hooked("test-table"));
             blocks.note(STAGES);
             let legs = Table::of_cells("The legs of these turns, in ms", &leg_columns(), &rows);
@@ -100,13 +120,25 @@ fn good_per_s(trial: &Trial) -> Option<f64> {
     trial.goodput.map(|goodput| goodput.good_per_s)
 }
 
+/// Whether the trial's frames are requests, because there were no callers.
+fn is_of_requests(voice: &VoiceRecord) -> bool {
+    Test::by_name(&voice.test).is_some_and(Test::is_of_requests)
+}
+
 fn section(trial: &Trial, voice: &VoiceRecord) -> Section {
     let mut blocks = Blocks::default();
+    if is_of_requests(voice) {
+        rest::tell::append(&voice.tally.requests, &mut blocks);
+        return Section::new("requests", "Requests", blocks);
+    }
     blocks.push(Table::of_facts("Turns", turns(trial, voice)).hooked("turns"));
     blocks.note(TURNS);
     let legs = Table::new("Latency and overhead in ms", LEG_COLUMNS).hooked("legs");
     blocks.push(legs.with_rows(legs_of(voice)));
     blocks.note(LEGS);
+    if !voice.tally.requests.is_empty() {
+        rest::tell::append(&voice.tally.requests, &mut blocks);
+    }
     Section::new("turns", "Turns", blocks)
 }
 
@@ -129,6 +161,9 @@ fn turns(trial: &Trial, voice: &VoiceRecord) -> Vec<(String, String)> {
             recovery.unwrap_or_else(never),
         ));
     }
+    if let Some(slow) = tally.slow {
+        facts.push(("of slow callers, apart", slow_in_a_line(&slow)));
+    }
     let mut facts: Vec<_> = facts
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value))
@@ -138,7 +173,7 @@ fn turns(trial: &Trial, voice: &VoiceRecord) -> Vec<(String, String)> {
     facts
 }
 
-const LEG_COLUMNS: [&str; 8] = [
+pub(crate) const LEG_COLUMNS: [&str; 8] = [
     "what",
     ">p50",
     ">p95",
@@ -151,28 +186,54 @@ const LEG_COLUMNS: [&str; 8] = [
 
 fn legs_of(voice: &VoiceRecord) -> Vec<[String; 8]> {
     let tally = &voice.tally;
-    let row = |what: &str, of: &Durations| {
-        let quantiles = [of.p50_ms, of.p95_ms, of.p99_ms, of.p999_ms, of.max_ms];
-        let [p50, p95, p99, p999, max] = quantiles.map(|value| maybe(value, ms_digits));
-        let (samples, never) = (count(of.samples), count(of.unanswered));
-        [what.to_owned(), p50, p95, p99, p999, max, samples, never]
-    };
     let legs = [
         ("result", &tally.result),
         ("first audio", &tally.first_audio),
     ];
-    let legs = legs.into_iter().flat_map(|(name, leg)| {
-        [
-            row(&format!("{name}, end to end"), &leg.end_to_end),
-            row(&format!("{name}, provider"), &leg.provider),
-            row(&format!("{name}, overhead"), &leg.overhead),
-        ]
-    });
+    let legs = legs
+        .into_iter()
+        .flat_map(|(name, leg)| rows_of_leg(name, leg));
     let others = [
-        row("config to ready", &tally.ready),
-        row("barge-in to the last stale byte", &tally.barge_in),
+        row_of("config to ready", &tally.ready),
+        row_of("barge-in to the last stale byte", &tally.barge_in),
     ];
     legs.chain(others).collect()
+}
+
+fn slow_in_a_line(slow: &SlowRecord) -> String {
+    format!(
+        "{} callers, {} died; {} turns due, {} complete, {} good, {} with a gap; {} of replies dropped",
+        count(slow.callers),
+        count(slow.died),
+        count(slow.turns),
+        count(slow.complete),
+        count(slow.good),
+        count(slow.with_gap),
+        whole_bytes(slow.dropped_bytes)
+    )
+}
+
+/// A leg whose providers mark what they hand over. Its ways in and out are known only where the marks are of this machine's
+/// clock.
+pub(crate) fn rows_of_leg(name: &str, leg: &LegRecord) -> Vec<[String; 8]> {
+    let parts = [
+        ("end to end", &leg.end_to_end),
+        ("provider", &leg.provider),
+        ("overhead", &leg.overhead),
+    ];
+    let ways = [("in", &leg.to_provider), ("out", &leg.from_provider)];
+    let ways = ways.into_iter().filter(|(_, way)| way.samples > 0);
+    let all = parts.into_iter().chain(ways);
+    all.map(|(part, of)| row_of(&format!("{name}, {part}"), of))
+        .collect()
+}
+
+/// A row of [`LEG_COLUMNS`].
+pub(crate) fn row_of(what: &str, of: &Durations) -> [String; 8] {
+    let quantiles = [of.p50_ms, of.p95_ms, of.p99_ms, of.p999_ms, of.max_ms];
+    let [p50, p95, p99, p999, max] = quantiles.map(|value| maybe(value, ms_digits));
+    let (samples, never) = (count(of.samples), count(of.unanswered));
+    [what.to_owned(), p50, p95, p99, p999, max, samples, never]
 }
 
 fn turns_in_a_line(trial: &Trial, voice: &VoiceRecord) -> String {
@@ -188,21 +249,52 @@ fn turns_in_a_line(trial: &Trial, voice: &VoiceRecord) -> String {
     )
 }
 
-fn in_lines(trial: &Trial, voice: &VoiceRecord) -> Vec<Fact> {
-    let overhead = |of: &Durations| {
-        let quantiles = [of.p50_ms, of.p95_ms, of.p99_ms];
-        quantiles.map(|value| maybe(value, ms_digits)).join("/")
-    };
+fn goodput_in_a_line(trial: &Trial, voice: &VoiceRecord) -> String {
+    if !is_of_requests(voice) {
+        return turns_in_a_line(trial, voice);
+    }
     let tally = &voice.tally;
-    let legs = format!(
-        "result p50/p95/p99 {} ms, first audio {} ms",
-        overhead(&tally.result.overhead),
-        overhead(&tally.first_audio.overhead)
-    );
-    let mut facts = vec![
-        Fact::new("goodput", turns_in_a_line(trial, voice)),
-        Fact::new("overhead", legs),
-    ];
+    let per_second = maybe(good_per_s(trial), number);
+    format!(
+        "{} due, {} right, {} good ({per_second} per second)",
+        count(tally.of_requests(|kind| kind.due)),
+        count(tally.of_requests(|kind| kind.right)),
+        count(tally.of_requests(|kind| kind.good)),
+    )
+}
+
+/// The median, the 95th and the 99th percentile.
+pub(crate) fn in_short(of: &Durations) -> String {
+    let quantiles = [of.p50_ms, of.p95_ms, of.p99_ms];
+    quantiles.map(|value| maybe(value, ms_digits)).join("/")
+}
+
+/// The ways in and out of a leg.
+fn ways_in_short(leg: &LegRecord) -> String {
+    let (to, from) = (in_short(&leg.to_provider), in_short(&leg.from_provider));
+    format!("in {to}, out {from}")
+}
+
+fn in_lines(trial: &Trial, voice: &VoiceRecord) -> Vec<Fact> {
+    let tally = &voice.tally;
+    let mut facts = vec![Fact::new("goodput", goodput_in_a_line(trial, voice))];
+    if !is_of_requests(voice) {
+        let legs = format!(
+            "result p50/p95/p99 {} ms, first audio {} ms",
+            in_short(&tally.result.overhead),
+            in_short(&tally.first_audio.overhead)
+        );
+        facts.push(Fact::new("overhead", legs));
+    }
+    if tally.result.to_provider.samples > 0 {
+        let [result, first] = [&tally.result, &tally.first_audio].map(ways_in_short);
+        let told = format!("result p50/p95/p99 {result} ms; first audio {first} ms");
+        facts.push(Fact::new("of it", told));
+    }
+    facts.extend(tally.requests.iter().map(rest::tell::in_a_line));
+    if let Some(slow) = &tally.slow {
+        facts.push(Fact::new("slow callers", slow_in_a_line(slow)));
+    }
     if voice.fault.is_some() || tally.recovery_s.is_some() {
         let after = tally
             .recovery_s
@@ -364,7 +456,39 @@ fn leg_columns<'a>() -> Vec<Cells<Row<'a>>> {
     ]
 }
 
+/// Of trials without callers, which have requests of one kind.
+fn columns_of_requests<'a>() -> Vec<Cells<Row<'a>>> {
+    fn first<'b>(row: &'b Row<'_>) -> Option<&'b RequestRecord> {
+        row.voice.tally.requests.first()
+    }
+    fn ms(row: &Row<'_>, of: fn(&LegRecord) -> Option<f64>) -> String {
+        maybe(first(row).and_then(|kind| of(&kind.answer)), ms_digits)
+    }
+    vec![
+        Cells::new(">load", true, |row: &Row<'_>| {
+            count(row.trial.sessions.into())
+        }),
+        Cells::new("verdict", true, |row| verdict(row.trial)),
+        Cells::new(">goodput /s", true, |row| {
+            maybe(good_per_s(row.trial), number)
+        }),
+        Cells::new(">failed", true, |row| {
+            near_whole(first(row).and_then(|kind| share(kind.due - kind.right, kind.due)))
+        }),
+        Cells::new(">p50", true, |row| ms(row, |leg| leg.end_to_end.p50_ms)),
+        Cells::new(">p95", true, |row| ms(row, |leg| leg.end_to_end.p95_ms)),
+        Cells::new(">p99", true, |row| ms(row, |leg| leg.end_to_end.p99_ms)),
+        Cells::new(">overhead p95", false, |row| {
+            ms(row, |leg| leg.overhead.p95_ms)
+        }),
+        Cells::new(">gaps", false, |row| {
+            near_whole(first(row).and_then(|kind| share(kind.with_gap, kind.due)))
+        }),
+        Cells::new(">client", false, |row| percent(row.trial.client.cpu_share)),
+    ]
+}
+
 #[expect(clippy::cast_precision_loss, reason = "counts of a trial")]
-fn share(part: u64, whole: u64) -> Option<f64> {
+pub(crate) fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }

@@ -26,6 +26,8 @@ pub enum Fault {
     GoesOnAfterClear,
     /// A text is answered with an error.
     FailsReplies,
+    /// A reply comes at once, faster than it is played.
+    SpeaksAtOnce,
 }
 
 /// One session.
@@ -75,7 +77,7 @@ impl Toy {
                 return say(out, &error);
             }
             Fault::AnswersAnother => vu + 1,
-            Fault::None | Fault::SpeaksTwice | Fault::GoesOnAfterClear => vu,
+            Fault::None | Fault::SpeaksTwice | Fault::GoesOnAfterClear | Fault::SpeaksAtOnce => vu,
         };
         let chars = u32::try_from(text.chars().count()).unwrap_or(u32::MAX / BLOCKS_PER_CHAR);
         let blocks = chars * BLOCKS_PER_CHAR;
@@ -96,15 +98,23 @@ impl Toy {
         let all = (1..=blocks).flat_map(|block| std::iter::repeat_n(mark(block), times));
         self.rest = all.collect();
         self.rest.reverse();
+        while self.fault == Fault::SpeaksAtOnce && self.say_block(out) {}
+    }
+
+    /// Says the next block of the reply; whether there was one.
+    fn say_block(&mut self, out: &mut Vec<u8>) -> bool {
+        let Some(mark) = self.rest.pop() else {
+            return false;
+        };
+        let mut block = Vec::new();
+        mark.append_block(&mut block);
+        RawFrame::server(Opcode::Binary, &block).append_to(out);
+        true
     }
 
     fn audio(&mut self, audio: &[u8], out: &mut Vec<u8>) {
         for block in audio.chunks(CALLER_BLOCK_BYTES) {
-            if let Some(mark) = self.rest.pop() {
-                let mut block = Vec::new();
-                mark.append_block(&mut block);
-                RawFrame::server(Opcode::Binary, &block).append_to(out);
-            }
+            self.say_block(out);
             // A bare loop's audio has no marks.
             if let Some(mark) = CallerMark::read(block) {
                 self.heard_block(mark, out);

@@ -10,10 +10,8 @@ use plimsoll_core::profile::NS_PER_MS;
 use serde::{Deserialize, Serialize};
 
 use crate::marks::{ReplyMark, TranscriptMark};
-use crate::script::{BLOCK_NS, Turn};
-
-/// How far a player is behind: a reply has a gap if a block comes later than that after its place.
-const PLAYER_BEHIND_NS: u64 = 60 * NS_PER_MS;
+use crate::progress::Progress;
+use crate::script::Turn;
 
 /// For how long an interrupted reply is watched for stale audio.
 pub const WATCH_NS: u64 = 1_000 * NS_PER_MS;
@@ -26,11 +24,25 @@ const OPEN_MAX: usize = 16;
 pub struct Leg {
     /// From the schedule to the arrival of the answer.
     pub end_to_end_ns: u64,
+    /// When it was due, in nanoseconds since the trial began.
+    pub due_ns: u64,
+    /// When the provider read the request, by its mark: `CLOCK_MONOTONIC` of its machine. `None` if there was no mark.
+    pub read_ns: Option<u64>,
     /// How long the provider took, by its mark; `None` if there was no mark.
     pub provider_ns: Option<u64>,
 }
 
 impl Leg {
+    /// A leg that was due then and is answered now; the marks say when the provider read and when it handed over.
+    pub(crate) fn of(due_ns: u64, now_ns: u64, marks_ns: Option<(u64, u64)>) -> Self {
+        Self {
+            end_to_end_ns: now_ns.saturating_sub(due_ns),
+            due_ns,
+            read_ns: marks_ns.map(|(read_ns, _)| read_ns),
+            provider_ns: marks_ns.and_then(|(read_ns, handed_ns)| handed_ns.checked_sub(read_ns)),
+        }
+    }
+
     /// What the gateway and the network added. The provider may have read an interim piece before the last one was due, so
     /// it is never less than nothing.
     #[must_use]
@@ -97,12 +109,7 @@ struct Open {
     /// When the text was written; `None` before.
     spoken_ns: Option<u64>,
     result: Option<Leg>,
-    first_audio: Option<Leg>,
-    first_audio_ns: u64,
-    /// The block of the reply that came last.
-    newest_block: u32,
-    whole: bool,
-    gap: bool,
+    reply: Progress,
     cleared: bool,
     last_stale_ns: Option<u64>,
     error: Option<String>,
@@ -128,6 +135,8 @@ pub struct Ended {
 pub struct Turns {
     vu: u32,
     open: VecDeque<Open>,
+    /// Of a slow caller: what it reads may be minutes old, so no turn is given up before the trial ends.
+    slow: bool,
 }
 
 impl Turns {
@@ -136,7 +145,17 @@ impl Turns {
     pub fn new(vu: u32) -> Self {
         Self {
             vu,
-            open: VecDeque::new(),
+            ..Self::default()
+        }
+    }
+
+    /// None yet, of this slow caller.
+    #[must_use]
+    pub fn of_slow(vu: u32) -> Self {
+        Self {
+            vu,
+            slow: true,
+            ..Self::default()
         }
     }
 
@@ -148,7 +167,7 @@ impl Turns {
         measured: bool,
         write_ns: u64,
     ) -> Option<Ended> {
-        let given_up = (self.open.len() >= OPEN_MAX)
+        let given_up = (self.open.len() >= OPEN_MAX && !self.slow)
             .then(|| self.end(0, write_ns))
             .flatten();
         self.open.push_back(Open {
@@ -158,11 +177,7 @@ impl Turns {
             heard_written_ns: write_ns,
             spoken_ns: None,
             result: None,
-            first_audio: None,
-            first_audio_ns: 0,
-            newest_block: 0,
-            whole: false,
-            gap: false,
+            reply: Progress::default(),
             cleared: false,
             last_stale_ns: None,
             error: None,
@@ -198,7 +213,7 @@ impl Turns {
         let Some(open) = open else {
             return Err(Wrong::Doubled);
         };
-        open.result_came(now_ns, mark.handed_ns.checked_sub(mark.read_ns));
+        open.result_came(now_ns, Some((mark.read_ns, mark.handed_ns)));
         if mark.from != open.turn.from {
             return Err(Wrong::Lost);
         }
@@ -234,24 +249,8 @@ impl Turns {
         if open.cleared {
             open.last_stale_ns = Some(now_ns);
         }
-        if open.first_audio.is_none() {
-            open.first_audio_ns = now_ns;
-            open.first_audio = Some(Leg {
-                end_to_end_ns: now_ns.saturating_sub(open.base_ns + open.turn.speak_ns),
-                provider_ns: mark.handed_ns.checked_sub(mark.read_ns),
-            });
-        }
-        let due_ns =
-            open.first_audio_ns + PLAYER_BEHIND_NS + u64::from(mark.block.max(1) - 1) * BLOCK_NS;
-        open.gap |= now_ns > due_ns;
-        let expected = open.newest_block + 1;
-        open.newest_block = open.newest_block.max(mark.block);
-        match mark.block {
-            block if block == expected => Ok(()),
-            block if block > expected => Err(Wrong::Lost),
-            block if block + 1 == expected => Err(Wrong::Doubled),
-            _ => Err(Wrong::OutOfOrder),
-        }
+        let due_ns = open.base_ns + open.turn.speak_ns;
+        open.reply.begins(mark, due_ns, now_ns)
     }
 
     /// A block of a reply is complete.
@@ -260,7 +259,7 @@ impl Turns {
         if open.cleared {
             open.last_stale_ns = Some(now_ns);
         }
-        open.whole |= mark.block == mark.blocks && open.newest_block == mark.blocks;
+        open.reply.complete(mark);
         self.end_if_complete(mark.turn, now_ns)
     }
 
@@ -270,7 +269,7 @@ impl Turns {
         if kind.starts_with("stt_") || kind == "audio_dropped" {
             return None;
         }
-        let speaks = |open: &Open| open.spoken_ns.is_some() && !open.whole;
+        let speaks = |open: &Open| open.spoken_ns.is_some() && !open.reply.whole;
         let spoken = self.open.iter().rposition(speaks);
         let at = spoken.or_else(|| self.open.len().checked_sub(1))?;
         let open = self.open.get_mut(at)?;
@@ -283,11 +282,17 @@ impl Turns {
     /// When an interrupted turn has been watched for long enough; `None` if none is.
     #[must_use]
     pub fn watched_until_ns(&self) -> Option<u64> {
+        if self.slow {
+            return None;
+        }
         self.open.iter().filter_map(Open::watched_until_ns).min()
     }
 
     /// Ends an interrupted turn that has been watched for long enough.
     pub fn watched(&mut self, now_ns: u64) -> Option<Ended> {
+        if self.slow {
+            return None;
+        }
         let over = |open: &Open| open.watched_until_ns().is_some_and(|until| until <= now_ns);
         let at = self.open.iter().position(over)?;
         self.end(at, now_ns)
@@ -313,7 +318,7 @@ impl Turns {
         let open = &self.open[at];
         let failed = open.error.is_some() && open.result.is_some();
         // An interrupted turn is watched first.
-        let complete = !open.cleared && open.result.is_some() && open.whole;
+        let complete = !open.cleared && open.result.is_some() && open.reply.whole;
         (complete || failed).then(|| self.end(at, now_ns)).flatten()
     }
 
@@ -343,11 +348,8 @@ impl Claim {
 }
 
 impl Open {
-    fn result_came(&mut self, now_ns: u64, provider_ns: Option<u64>) {
-        self.result = Some(Leg {
-            end_to_end_ns: now_ns.saturating_sub(self.base_ns + self.turn.heard_ns),
-            provider_ns,
-        });
+    fn result_came(&mut self, now_ns: u64, marks_ns: Option<(u64, u64)>) {
+        self.result = Some(Leg::of(self.base_ns + self.turn.heard_ns, now_ns, marks_ns));
     }
 
     /// When it has been watched for long enough, if the caller interrupted its reply.
@@ -357,12 +359,12 @@ impl Open {
     }
 
     fn ended(self, vu: u32, now_ns: u64) -> Ended {
-        let interrupted = self.cleared && self.first_audio.is_some();
+        let interrupted = self.cleared && self.reply.first_audio.is_some();
         let complete = self.error.is_none()
             && self.result.is_some()
-            && self.first_audio.is_some()
-            && (self.whole || interrupted);
-        let legs = self.result.zip(self.first_audio);
+            && self.reply.first_audio.is_some()
+            && (self.reply.whole || interrupted);
+        let legs = self.result.zip(self.reply.first_audio);
         let legs_ns = legs.map(|(result, first)| result.end_to_end_ns + first.end_to_end_ns);
         let lag_ns = |written_ns: Option<u64>, due_ns: u64| {
             written_ns.map_or(0, |written| written.saturating_sub(self.base_ns + due_ns))
@@ -379,9 +381,9 @@ impl Open {
                 vu,
                 turn: self.turn.number,
                 result: self.result,
-                first_audio: self.first_audio,
+                first_audio: self.reply.first_audio,
                 complete,
-                gap: self.gap,
+                gap: self.reply.gap,
                 barge_in_ns,
                 error: self.error,
                 due_ns: self.base_ns + self.turn.heard_ns,

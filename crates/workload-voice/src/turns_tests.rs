@@ -1,4 +1,5 @@
 use super::*;
+use crate::script::BLOCK_NS;
 use crate::script::Script;
 
 const BASE_NS: u64 = 1_000 * NS_PER_MS;

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Providers that a session asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,11 +31,16 @@ pub fn config(vu: u32, providers: &Providers) -> String {
             "provider": providers.stt, "language": "en-US", "sample_rate": 16_000, "channels": 1,
             "punctuation": true, "encoding": "linear16", "model": "nova-3",
         },
-        "tts_config": {
-            "provider": providers.tts, "model": "aura-2", "audio_format": "linear16", "sample_rate": 24_000,
-        },
+        "tts_config": tts_config(providers),
     })
     .to_string()
+}
+
+/// Who is to speak, and how.
+pub(crate) fn tts_config(providers: &Providers) -> Value {
+    json!({
+        "provider": providers.tts, "model": "aura-2", "audio_format": "linear16", "sample_rate": 24_000,
+    })
 }
 
 /// The message that asks for a reply. It takes the place of whatever plays or waits.
@@ -66,8 +71,10 @@ pub enum GatewayMessage<'a> {
     },
     /// A reply is complete.
     PlaybackComplete {
-        /// Bytes of it that the gateway dropped, because the caller read too slowly.
-        dropped_bytes: u64,
+        /// The number of its text in the session, from 1, if the gateway says it.
+        speak: Option<u32>,
+        /// Bytes of it that the gateway dropped, because the caller read too slowly, if it says so.
+        dropped_bytes: Option<u64>,
     },
     /// Something went wrong.
     Error {
@@ -89,6 +96,7 @@ struct Fields<'a> {
     is_speech_final: Option<bool>,
     confidence: Option<f64>,
     timestamp: Option<f64>,
+    speak: Option<u32>,
     dropped_bytes: Option<u64>,
     #[serde(borrow, default)]
     message: Option<Cow<'a, str>>,
@@ -110,7 +118,8 @@ impl<'a> GatewayMessage<'a> {
             }),
             "stt_result" => fields.stt_result(),
             "tts_playback_complete" => fields.timestamp.map(|_| Self::PlaybackComplete {
-                dropped_bytes: fields.dropped_bytes.unwrap_or(0),
+                speak: fields.speak,
+                dropped_bytes: fields.dropped_bytes,
             }),
             "error" => fields.message.map(|_| Self::Error {
                 kind: fields.kind.unwrap_or(Cow::Borrowed("error")),
@@ -151,7 +160,10 @@ mod tests {
         };
         assert_eq!(GatewayMessage::parse(result), Ok(expected));
         let complete = r#"{"type":"tts_playback_complete","timestamp":1764000000000}"#;
-        let expected = GatewayMessage::PlaybackComplete { dropped_bytes: 0 };
+        let expected = GatewayMessage::PlaybackComplete {
+            speak: None,
+            dropped_bytes: None,
+        };
         assert_eq!(GatewayMessage::parse(complete), Ok(expected));
         let error = r#"{"type":"error","message":"no","kind":"tts_failed","retryable":true}"#;
         let expected = GatewayMessage::Error {

@@ -202,7 +202,13 @@ impl<S: Session> Rig<S> {
             ..
         } = &mut self.recorder;
         let latency = interval;
-        workload.settle(claims, Account { ledger, latency });
+        let began_ns = 0;
+        let account = Account {
+            ledger,
+            latency,
+            began_ns,
+        };
+        workload.settle(claims, account);
     }
 
     /// The greatest latency of a series, in milliseconds, rounded down.

@@ -146,6 +146,12 @@ pub trait Plan: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Names of the target's counters that [`Plan::outcome`] compares itself, label by label. They are read only where
+    /// [`Plan::counters`] has a meaning.
+    fn counters_by_label(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// How long after its last connection has closed a target's memory is read once more. `None` where nobody waits for
     /// that.
     fn memory_after(&self) -> Option<Duration> {
@@ -257,6 +263,8 @@ pub struct Crashed {
 pub struct Job {
     /// The load of the trial.
     pub load: u32,
+    /// The seed of the trial.
+    pub seed: u64,
     /// Where sessions go, as [`Plan::let_in`] returned it.
     pub to: Endpoint,
     /// Whether Plimsoll started the target, so that it is configured as [`Plan::told`] says.
@@ -357,6 +365,9 @@ pub struct Seen<'a> {
     pub afterwards: Option<&'a Findings>,
     /// Messages that the target's application was handed, by its own count, if it reports this.
     pub processed: Option<u64>,
+    /// How much the counters of [`Plan::counters_by_label`] grew in the trial; empty if the target does not report them, or if
+    /// its account cannot be compared.
+    pub by_label: &'a BTreeMap<plimsoll_host::http::Series, f64>,
     /// The addresses that connections came from; none where the kernel chose.
     pub source_addresses: &'a [IpAddr],
     /// The measured window.

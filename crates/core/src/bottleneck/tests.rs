@@ -71,6 +71,7 @@ const MODEL: CompanionTerms = CompanionTerms {
     more_places: "raise MODEL_PLACES",
     frame_bytes: None,
     error_stages: &["model_request", "model_answer"],
+    bottleneck: Bottleneck::BackEnd,
 };
 
 fn diagnose(trial: &Trial) -> Option<(Bottleneck, String)> {
@@ -214,6 +215,57 @@ fn a_caveat_that_does_not_block_is_no_bottleneck() {
         text: String::new(),
     }];
     assert_eq!(told(&trial).0, Bottleneck::LatencyWithoutCpu);
+}
+
+#[test]
+fn providers_are_a_back_end_with_its_own_name() {
+    let providers = CompanionTerms {
+        id: "providers",
+        error_stages: &["tts_failed"],
+        bottleneck: Bottleneck::Provider,
+        ..MODEL
+    };
+    let told = |trial: &Trial| super::bottleneck(trial, &providers).expect("told");
+    let mut trial = failed();
+    trial.gates.push(gate("shortfall", false));
+    (trial.ledger.errors, trial.ledger.frames_errored) = (100, 100);
+    let reasons = &mut trial.ledger.reasons;
+    reasons.insert("error tts_failed".to_owned(), 80);
+    assert_eq!(
+        told(&trial),
+        "provider: 80 errors of the target name its back end, 80 of them tts_failed"
+    );
+    // More was lost than failed.
+    trial.ledger.frames_lost = 101;
+    assert!(told(&trial).starts_with("latency without cpu: "));
+    // They were late themselves.
+    trial.verdict = Verdict::Invalid;
+    trial.caveats = vec![Caveat {
+        id: "providers-saturated".to_owned(),
+        blocking: true,
+        text: "late".to_owned(),
+    }];
+    assert_eq!(told(&trial), "provider: late");
+}
+
+#[test]
+fn a_target_that_takes_no_more_sessions_is_limited_by_its_admission() {
+    let mut trial = failed();
+    trial.gates.push(gate("sessions_failed", false));
+    trial.ledger.sessions_failed = 10;
+    let reasons = &mut trial.ledger.reasons;
+    reasons.insert("upgrade refused with status 503".to_owned(), 8);
+    reasons.insert("connection refused".to_owned(), 2);
+    assert_eq!(
+        bottleneck(&trial).as_deref(),
+        Some("admission: the target refused 8 of the 10 sessions that failed with status 503")
+    );
+    // It needs no resources to be said.
+    trial.target_resources = None;
+    assert_eq!(told(&trial).0, Bottleneck::Admission);
+    // Most failed by something else.
+    trial.ledger.sessions_failed = 20;
+    assert_eq!(told(&trial).0, Bottleneck::Unknown);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What a workload calls things, so that caveats use the same words.
 
+use crate::bottleneck::Bottleneck;
 use crate::record::LoadUnit;
 use crate::sanity::MetricNames;
 
@@ -30,6 +31,8 @@ pub struct CompanionTerms {
     pub frame_bytes: Option<u64>,
     /// Stages of a target's `error` in which the target waits for it.
     pub error_stages: &'static [&'static str],
+    /// What a trial that it limited has as its bottleneck.
+    pub bottleneck: Bottleneck,
 }
 
 impl Default for CompanionTerms {
@@ -41,6 +44,7 @@ impl Default for CompanionTerms {
             more_places: "let it take more requests at once",
             frame_bytes: None,
             error_stages: &[],
+            bottleneck: Bottleneck::BackEnd,
         }
     }
 }

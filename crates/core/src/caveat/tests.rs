@@ -1,6 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
+use crate::bottleneck::Bottleneck;
 use crate::record::{GateResult, LoadUnit, Probe};
 use crate::sanity::MetricNames;
 
@@ -44,6 +45,7 @@ const TERMS: Terms = Terms {
         more_places: "raise MODEL_PLACES",
         frame_bytes: Some(640),
         error_stages: &[],
+        bottleneck: Bottleneck::BackEnd,
     },
 };
 

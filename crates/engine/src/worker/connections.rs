@@ -31,11 +31,13 @@ impl<W: SessionMachines, R: Readiness> Worker<W, R> {
 
     fn setup(&self, id: u32) -> Setup {
         let sources = &self.options.source_addresses;
-        let number = self.slots[id as usize].number as usize;
+        let slot = &self.slots[id as usize];
+        let number = slot.number as usize;
         Setup {
             source: (!sources.is_empty()).then(|| sources[number % sources.len()]),
             nodelay: self.options.nodelay,
             send_buffer_bytes: self.options.send_buffer_bytes,
+            receive_buffer_bytes: slot.pace.map(|pace| pace.receive_buffer_bytes()),
         }
     }
 
@@ -97,6 +99,9 @@ impl<W: SessionMachines, R: Readiness> Worker<W, R> {
         slot.had_another |= slot.socket.take().is_some();
         slot.written = 0;
         slot.blocked_since_ns = None;
+        if let Some(pace) = &mut slot.pace {
+            pace.ended();
+        }
         self.calendar.cancel(id);
         self.plan_connection(id, now_ns);
     }

@@ -279,9 +279,12 @@ impl<W: SessionMachines, R: Readiness> Worker<W, R> {
             State::Connected => {
                 let slot = &self.slots[id as usize];
                 let opening = slot.session.phase() == Phase::Opening;
+                let reads_ns = slot.pace.and_then(|pace| pace.wakes_ns());
                 if opening && now_ns >= slot.open_by_ns {
                     self.disconnect(id, now_ns, Disconnect::TimedOut);
-                } else {
+                } else if reads_ns.is_none_or(|at_ns| at_ns > now_ns)
+                    || self.read(id, now_ns, false)
+                {
                     let session = &mut self.slots[id as usize].session;
                     session.woke(now_ns, &mut self.recorder);
                     self.pump_and_schedule(id, now_ns, clock);

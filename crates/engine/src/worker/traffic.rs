@@ -20,14 +20,23 @@ pub(super) enum Pumped {
 }
 
 impl<W: SessionMachines, R: Readiness> Worker<W, R> {
-    /// Reads everything available. Returns whether the session is still connected.
+    /// Reads everything available, or as much as the session's pace allows. Returns whether the session is still connected.
     pub(super) fn read(&mut self, id: u32, now_ns: u64, hung_up: bool) -> bool {
         loop {
             let slot = &mut self.slots[id as usize];
             let Some(socket) = &slot.socket else {
                 return false;
             };
-            match socket::read(socket, &mut self.read_buffer) {
+            let most = slot.pace.as_mut().map(|pace| pace.may_read(now_ns));
+            if most == Some(0) {
+                return true;
+            }
+            let most = most.unwrap_or(READ_BUFFER_BYTES).min(READ_BUFFER_BYTES);
+            let read = socket::read(socket, &mut self.read_buffer[..most]);
+            if let (Some(pace), Ok(count)) = (&mut slot.pace, &read) {
+                pace.has_read(now_ns, count.unwrap_or(0));
+            }
+            match read {
                 Ok(None) => return true,
                 Ok(Some(count)) => {
                     self.recorder.ledger.bytes_received += count as u64;
@@ -40,6 +49,9 @@ impl<W: SessionMachines, R: Readiness> Worker<W, R> {
                     if self.holds_too_much(id) {
                         self.end_holder(id, now_ns);
                         return false;
+                    }
+                    if self.slots[id as usize].pace.is_some() {
+                        return true;
                     }
                     // A short read on a stream socket has emptied it (epoll(7)), and the next bytes raise a new edge.
                     // But a close that came with these bytes has already had its edge.
@@ -70,14 +82,21 @@ impl<W: SessionMachines, R: Readiness> Worker<W, R> {
                     Phase::Open => slot.session.next_due_ns(),
                     Phase::Ended => return self.close(id, now_ns),
                 };
-                match next_ns {
-                    Some(due_ns) => self.calendar.schedule(id, due_ns),
-                    None => self.calendar.cancel(id),
-                }
+                self.wake(id, next_ns);
             }
             // The socket's next edge resumes the session.
-            Pumped::Full => self.calendar.cancel(id),
+            Pumped::Full => self.wake(id, None),
             Pumped::Gone(how) => self.disconnect(id, now_ns, how),
+        }
+    }
+
+    /// Puts the session into the calendar for then, or for its next slow read.
+    fn wake(&mut self, id: u32, next_ns: Option<u64>) {
+        let pace = self.slots[id as usize].pace;
+        let reads_ns = pace.and_then(|pace| pace.wakes_ns());
+        match next_ns.into_iter().chain(reads_ns).min() {
+            Some(due_ns) => self.calendar.schedule(id, due_ns),
+            None => self.calendar.cancel(id),
         }
     }
 

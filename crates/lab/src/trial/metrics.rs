@@ -100,7 +100,7 @@ fn counts(url: &str, counters: Counters) -> Option<TargetCounts> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use plimsoll_core::sanity::MetricNames;
     use plimsoll_workload::counters::Counted;
@@ -108,7 +108,7 @@ mod tests {
     use std::net::TcpListener;
 
     /// A server that answers `/metrics` with these bodies, one after the other, and then repeats the last one.
-    fn target(bodies: &'static [&'static str]) -> String {
+    pub(in crate::trial) fn target(bodies: &'static [&'static str]) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
         let port = listener.local_addr().expect("address").port();
         std::thread::spawn(move || {

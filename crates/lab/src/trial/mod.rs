@@ -19,6 +19,7 @@
 //! - [`timeline`]: one row per second.
 
 mod account;
+mod by_label;
 mod clocks;
 pub mod conditions;
 mod cores;

@@ -8,6 +8,7 @@ use plimsoll_engine::Report;
 use plimsoll_host::isolation::CpuList;
 use plimsoll_workload::{Counters, Findings};
 
+use super::by_label::{ByLabel, Counted};
 use super::clocks::Clocks;
 use super::conditions::Conditions;
 use super::cores;
@@ -29,6 +30,8 @@ pub(super) struct Soundness {
     /// Messages that the target is proven to have read, then messages that its application was handed, if the two could
     /// be compared.
     pub(super) read_and_processed: Option<(u64, u64)>,
+    /// The target's counters that the plan compares itself; empty if they could not be compared.
+    pub(super) by_label: Counted,
     /// The target's manifest says that it never asks its back end.
     pub(super) back_end_unchecked: bool,
 }
@@ -39,15 +42,19 @@ pub(super) struct Watch<'a> {
     subject: &'a Subject,
     clocks: Clocks,
     metrics: Option<TargetMetrics>,
+    by_label: Option<ByLabel>,
     target_cpus: Option<CpuList>,
 }
 
 impl<'a> Watch<'a> {
     /// Begins, while target and companion run.
     pub(super) fn begin(conditions: &Conditions, subject: &'a Subject, stage: &Staged) -> Self {
+        let counters = counters(conditions, stage);
+        let named = counters.map_or::<&[&str], _>(&[], |_| conditions.plan.counters_by_label());
         Self {
             subject,
-            metrics: TargetMetrics::before(&stage.http_host, counters(conditions, stage)),
+            metrics: TargetMetrics::before(&stage.http_host, counters),
+            by_label: ByLabel::read(&stage.http_host, named),
             target_cpus: cores::of_target(conditions, subject),
             clocks: Clocks::start(),
         }
@@ -83,8 +90,12 @@ impl<'a> Watch<'a> {
         let asides = conditions.plan.asides(findings);
         let told = self.told(comparable, report, asides);
         let read = report.ledger.frames_answered_in_all;
+        let by_label = self.by_label.filter(|_| comparable);
         Soundness {
             target_cpus,
+            by_label: by_label
+                .map(|counters| counters.grown())
+                .unwrap_or_default(),
             clock_jump: self.clocks.jump(),
             processed: told.processed,
             read_and_processed: told

@@ -50,6 +50,7 @@ impl Work {
             afterwards: false,
             job: Job {
                 load,
+                seed: conditions.seed,
                 to: plan.let_in(to)?,
                 started: conditions.configured,
             },

@@ -77,8 +77,11 @@ fn some_of(row: &Parameter) -> Vec<Value> {
         Kind::Number => vec!["0.5".to_owned()],
         Kind::Addresses => vec!["127.0.0.1,127.0.0.2".to_owned()],
         Kind::Secret => vec!["s".repeat(40)],
-        // Only its plan knows what it may be.
-        Kind::Text => row.usual_value().iter().map(ToString::to_string).collect(),
+        // Only its workload knows what others it could have.
+        Kind::Text => match row.usual {
+            Usual::Value(usual) => vec![usual.to_owned()],
+            _ => Vec::new(),
+        },
         // There is none here.
         Kind::File => Vec::new(),
     };

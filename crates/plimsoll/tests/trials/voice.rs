@@ -1,13 +1,20 @@
 //! Workload `voice`, with the real command over real sockets and the real mock providers. The gateway is
-//! `targets/voice/lying-voice`, which is honest unless `LIE` names a lie. What needs no socket is in the tests of
-//! `workload-voice`.
+//! `targets/voice/lying-voice`, which is honest unless `LIE` names a lie, or `rust-axum-voice`. What needs no socket is in
+//! the tests of `workload-voice`.
+
+mod beyond;
+mod rest;
+mod trouble;
 
 use std::sync::OnceLock;
 
-use crate::support::manifests::{Root, slo_file};
+use crate::support::conclusive;
+use crate::support::manifests::slo_file;
 use crate::support::records::{self, Trial};
-use crate::support::{Ended, Plimsoll, built_lying_voice, searched, undisturbed_but_for};
-use crate::support::{conclusive, inconclusive};
+use crate::support::{
+    Ended, Plimsoll, attempts, built_lying_voice, or_inconclusive, turn_of_attempt,
+    undisturbed_but_for,
+};
 
 /// What no gateway may do, however busy the machine is.
 const GATES: &str = "[gates]
@@ -45,6 +52,12 @@ fn lying_but_for(expected: &[&str], lie: &str) -> Option<Ended> {
         let line = format!("run lying-voice --workload voice --slo {slo} {PHASES}");
         Plimsoll::measuring(line.split_whitespace()).lying("LIE", lie)
     })
+}
+
+/// The same for a call that is already run.
+fn undisturbed_ended(trial: impl Fn() -> Ended) -> Option<Ended> {
+    let turn_of = |attempt| Some(turn_of_attempt(attempt));
+    or_inconclusive(attempts(3, turn_of, &[], trial))
 }
 
 /// The trial's record is complete, and so is its account.
@@ -97,6 +110,20 @@ fn an_honest_gateway_passes() {
         name.starts_with("provider_")
     };
     assert_eq!(checks.iter().filter(of_providers).count(), 6);
+    // The gateway's own count of its requests, of either provider.
+    let of_gateway = |check: &&serde_json::Value| {
+        let name = check["name"].as_str().unwrap_or_default();
+        name.starts_with("gateway_requests_")
+    };
+    assert_eq!(checks.iter().filter(of_gateway).count(), 2);
+    for leg in ["result", "first_audio"] {
+        let p50_ms = |part: &str| trial.number(&format!("voice.{leg}.{part}.p50_ms"));
+        let (to, from) = (p50_ms("to_provider"), p50_ms("from_provider"));
+        assert!(to > 0.0 && from > 0.0, "in {to} ms, out {from} ms");
+        // They are parts of the overhead of the same turns.
+        let most = trial.number(&format!("voice.{leg}.overhead.max_ms"));
+        assert!(to.max(from) <= most, "in {to}, out {from}, both {most} ms");
+    }
     assert!(
         checks.iter().all(|check| check["holds"] == true),
         "{sanity}"
@@ -188,145 +215,6 @@ fn a_limit_of_the_gateways_own_is_no_limit_of_its_speed() {
     let lie = "refuse LIE_STATUS=429 LIE_SHARE=0.5";
     let ended = conclusive!(lying_but_for(&["admission-limited"], lie));
     expect_doubt(&ended, "admission-limited");
-}
-
-/// Faults of a report: rates include the drain, and counters all stages.
-#[test]
-fn each_stage_is_a_trial_with_its_own_window_and_its_own_sums() {
-    built_lying_voice();
-    let ended = conclusive!(undisturbed_but_for(&[], || {
-        let slo = gates();
-        let line = format!(
-            "run lying-voice --workload voice --slo {slo} --test stages --stages 3x8,6x8 --grace 7"
-        );
-        Plimsoll::measuring(line.split_whitespace()).lying("LIE", "none")
-    }));
-    if ended.disturbances_throughout().is_empty() {
-        ended.expect_code(0);
-    }
-    for (file, callers, starts_s) in [("trial-001.json", 3_u64, 3.03), ("trial-002.json", 6, 3.06)]
-    {
-        let trial = Trial(ended.json_of(file));
-        trial.expect_every_frame_accounted_for();
-        assert_eq!(trial.at("sessions").as_u64(), Some(callers));
-        assert_eq!(trial.at("profile"), "custom");
-        let window_s = trial.number("phases.ramp_s") + trial.number("phases.warm_up_s");
-        assert!((window_s - starts_s).abs() < 1e-9, "{file}: {window_s}");
-        assert!((trial.number("phases.measured_s") - 8.0).abs() < 1e-9);
-        // A turn each 8 s; where an utterance ends in them is drawn.
-        let turns = trial.number("voice.turns");
-        let due = trial.number("goodput.due_per_s");
-        let each = turns / trial.number("sessions");
-        assert!((0.3..=2.0).contains(&each), "{file}: {turns} turns");
-        assert!((due - turns / 8.0).abs() < 1e-9, "{file}: {due} per second");
-        // The gateway and its mocks are new, and counted only this stage.
-        assert_eq!(trial.ledger("sessions_started"), callers);
-        let sessions = trial.at("voice.providers.deepgram_stt.sessions").as_u64();
-        assert_eq!(sessions, Some(callers), "{file}");
-        let connected = trial.at("voice.connect.samples").as_u64();
-        assert_eq!(connected, Some(callers), "{file}");
-    }
-    let rows = |text: &str, begins: &str| -> Vec<String> {
-        let cells = |line: &str| line.split_whitespace().next().map(str::to_owned);
-        let table = text.split(begins).nth(1).unwrap_or_default();
-        table.lines().skip(2).take(2).filter_map(cells).collect()
-    };
-    for table in [
-        "Test talk of lying-voice",
-        "What the target did at each load",
-    ] {
-        assert_eq!(rows(&ended.stdout, table), ["3", "6"], "{}", ended.stdout);
-    }
-    let files = ended.result_files();
-    for chart in ["escalation.svg", "escalation.png", "chart.svg"] {
-        assert!(files.iter().any(|file| file == chart), "{chart}: {files:?}");
-    }
-    ended.expect_nothing_left_running();
-}
-
-#[test]
-fn a_list_of_stages_is_read_or_refused_in_one_line() {
-    for (line, words) in [
-        ("--test stages --stages 5x10,20", "`20` is no stage"),
-        (
-            "--test stages --sessions 5",
-            "--test stages has loads of its own",
-        ),
-        (
-            "--test stages --measured 5",
-            "a window of its own for each trial",
-        ),
-        ("--test stages --profile soak", "leave --profile soak out"),
-        ("--test talk --stages 5x10", "--test stages"),
-    ] {
-        let line = format!("run lying-voice --workload voice {line}");
-        let ended = Plimsoll::plain(line.split_whitespace()).run();
-        ended.expect_code(2);
-        assert!(ended.stderr.contains(words), "{line}: {}", ended.stderr);
-        assert_eq!(
-            ended.stderr.trim_end().lines().count(),
-            1,
-            "{}",
-            ended.stderr
-        );
-    }
-    let line = "find lying-voice --workload voice --test stages";
-    let ended = Plimsoll::plain(line.split_whitespace()).run();
-    ended.expect_code(2);
-    assert!(ended.stderr.contains("--test talk"), "{}", ended.stderr);
-}
-
-/// A gateway that lets eight callers in carries eight. A ninth is shut out, which is more than 5 % of nine: the collapse.
-#[test]
-fn a_search_goes_on_beyond_the_load_line_to_the_collapse() {
-    let line = format!("MAX_SESSIONS=8 exec {}", built_lying_voice().display());
-    let manifest = format!(
-        r#"name = "for-eight"
-workload = "voice"
-tier = "test"
-language = "Rust"
-description = "lets eight callers in"
-[run]
-command = ["sh", "-c", {line:?}]
-"#
-    );
-    let root = Root::new().with("voice", "for-eight", &manifest);
-    let line = format!(
-        "find for-eight --workload voice --test breaking --start 8 --max 9 --repeats 1 --width 0.5 --ramp 0.5 --warm-up 1.5 --measured 4 --grace 6 --slo {}",
-        gates()
-    );
-    let (ended, disturbances) = searched(|| {
-        Plimsoll::measuring(line.split_whitespace())
-            .arg("--root")
-            .arg(root.path())
-            .run()
-    });
-    if !disturbances.is_empty() {
-        return inconclusive(&disturbances);
-    }
-    ended.expect_code(0);
-    let bracket = ended.json_of("bracket.json");
-    records::expect_valid(&bracket, "bracket.json");
-    assert_eq!(bracket["confirmed"], 8, "{bracket}");
-    let beyond = &bracket["escalation"];
-    assert_eq!(
-        beyond["collapse"],
-        serde_json::json!({"load": 9, "highest_without": 8, "sign": "too_many_failed"}),
-        "{beyond}"
-    );
-    let knee = beyond["knee"]["load"].as_u64().expect("a load");
-    assert!((6..=9).contains(&knee), "{beyond}");
-    assert!(beyond.get("no_collapse_up_to").is_none(), "{beyond}");
-    for (name, value) in [
-        ("load line", "8 callers"),
-        ("knee", "callers (goodput"),
-        ("collapse", "9 callers (not yet at 8)"),
-    ] {
-        let told = |line: &str| line.contains(name) && line.contains(value);
-        assert!(ended.stdout.lines().any(told), "{}", ended.stdout);
-    }
-    // Nine callers, the next load of the ladder, may be known from the search for the load line.
-    let again = "callers (collapse, again)";
-    assert!(ended.stderr.contains(again), "{}", ended.stderr);
-    ended.expect_nothing_left_running();
+    let told = ended.trial().at("bottleneck").to_string();
+    assert!(told.contains("admission: the target refused"), "{told}");
 }

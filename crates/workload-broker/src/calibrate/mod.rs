@@ -137,6 +137,7 @@ impl Work for Publishing {
     fn sessions(&self, amount: u32, to: Endpoint, profile: &Profile) -> Sessions {
         let job = Job {
             load: self.load(amount),
+            seed: 0,
             to,
             started: true,
         };

@@ -68,7 +68,8 @@ impl Metrics {
             // Writing into a string cannot fail.
             let _ = writeln!(text, "# TYPE {name} counter");
             for ((_, values), count) in counts.iter().filter(|((family, _), _)| *family == name) {
-                let shown = if name == RESULTS.0 { lies.claimed_results(*count) } else { *count };
+                let is_claimed = name == RESULTS.0 || name == REQUESTS.0;
+                let shown = if is_claimed { lies.claimed(*count) } else { *count };
                 let pairs: Vec<String> =
                     labels.iter().zip(values).map(|(label, value)| format!("{label}=\"{value}\"")).collect();
                 let _ = match pairs.as_slice() {
@@ -95,6 +96,7 @@ mod tests {
         let metrics = Metrics::default();
         metrics.add(RESULTS, &["true"], 20);
         metrics.add(REQUESTS, &["deepgram_tts", "complete"], 1);
+        metrics.add(REQUESTS, &["openai_tts", "complete"], 20);
         let honest = metrics.render(3, &Lies::new(Plan::of(Lie::None)));
         for line in [
             "voice_sessions 3",
@@ -107,5 +109,6 @@ mod tests {
         }
         let lying = metrics.render(3, &Lies::new(Plan::of(Lie::LieInMetrics)));
         assert!(lying.contains("voice_results_total{final=\"true\"} 22\n"), "{lying}");
+        assert!(lying.contains("voice_requests_total{provider=\"openai_tts\",outcome=\"complete\"} 22\n"), "{lying}");
     }
 }

@@ -92,7 +92,7 @@ impl Speaker {
                     }
                 });
             }
-            Stroke::No | Stroke::Gap | Stroke::Crossed => {}
+            Stroke::No | Stroke::Gap | Stroke::Cut | Stroke::Crossed => {}
         }
         self.say_now(Said::Begins(answer.provider_ms)).await?;
         let crossed = lie.stroke() == Stroke::Crossed;

@@ -51,6 +51,7 @@ pub(super) fn judge(
         companion: &measured.companion_account,
         afterwards: measured.afterwards.as_ref(),
         processed: measured.soundness.processed,
+        by_label: &measured.soundness.by_label,
         source_addresses: &stage.source_addresses(conditions),
         window: conditions.profile.window(),
         path: &stage.url.path,

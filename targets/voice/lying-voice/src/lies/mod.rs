@@ -35,6 +35,7 @@ pub enum Lie {
     BareResult,
     LateReplies,
     Gap,
+    CutReply,
     ReplyAtEnd,
     OthersReply,
     FalseError,
@@ -95,7 +96,7 @@ const BLOCKS: Parameters = Parameters { every: Some(500), ..NO };
 const TENTH: Parameters = Parameters { every: Some(10), ..NO };
 
 /// Every lie: its name, and the numbers that it reads, with their defaults. In the README's order.
-pub const LIES: [(Lie, &str, Parameters); 37] = [
+pub const LIES: [(Lie, &str, Parameters); 38] = [
     (Lie::None, "none", NO),
     (Lie::AskNobody, "ask_nobody", NO),
     (Lie::ForgeMarks, "forge_marks", NO),
@@ -118,6 +119,7 @@ pub const LIES: [(Lie, &str, Parameters); 37] = [
     (Lie::BareResult, "bare_result", TENTH),
     (Lie::LateReplies, "late_replies", Parameters { ms: Some(500), ..NO }),
     (Lie::Gap, "gap", Parameters { ms: Some(500), ..TENTH }),
+    (Lie::CutReply, "cut_reply", TENTH),
     (Lie::ReplyAtEnd, "reply_at_end", NO),
     (Lie::OthersReply, "others_reply", TENTH),
     (Lie::FalseError, "false_error", TENTH),
@@ -272,11 +274,11 @@ impl Lies {
         provider_ms + more.as_secs_f64() * 1e3
     }
 
-    /// How many results the metrics show.
+    /// How many results, or requests, the metrics show.
     #[must_use]
-    pub fn claimed_results(&self, results: u64) -> u64 {
+    pub fn claimed(&self, counted: u64) -> u64 {
         let every = self.plan.numbers.every.unwrap_or(1);
-        if self.is(Lie::LieInMetrics) { results + results / every } else { results }
+        if self.is(Lie::LieInMetrics) { counted + counted / every } else { counted }
     }
 }
 
@@ -337,7 +339,7 @@ mod tests {
         let of = |lie| Lies::new(Plan::of(lie));
         assert!((of(Lie::None).claimed_ms(5.0) - 5.0).abs() < 1e-9);
         assert!((of(Lie::WrongProviderMs).claimed_ms(5.0) - 105.0).abs() < 1e-9);
-        assert_eq!(of(Lie::None).claimed_results(1000), 1000);
-        assert_eq!(of(Lie::LieInMetrics).claimed_results(1000), 1100);
+        assert_eq!(of(Lie::None).claimed(1000), 1000);
+        assert_eq!(of(Lie::LieInMetrics).claimed(1000), 1100);
     }
 }

@@ -9,8 +9,8 @@ use super::blocks::{self, Blocks, Cutter};
 use super::{Lie, Lies};
 use crate::marks::REPLY_BLOCK_BYTES;
 
-/// `gap`: so many blocks come before it.
-const BLOCKS_BEFORE_GAP: u64 = 10;
+/// `gap` and `cut_reply`: so many blocks come before it.
+const BLOCKS_BEFORE: u64 = 10;
 
 /// Audio, and when it is due.
 pub type Due = (Instant, Bytes);
@@ -22,6 +22,8 @@ pub enum Stroke {
     No,
     /// Its audio stops for a while.
     Gap,
+    /// Its audio ends before it is complete, and nobody says so.
+    Cut,
     /// Another caller gets it.
     Crossed,
     /// The caller is told that it failed.
@@ -36,6 +38,7 @@ impl Stroke {
     pub fn of_next(lies: &Lies) -> Self {
         let strokes = [
             (Lie::Gap, Self::Gap),
+            (Lie::CutReply, Self::Cut),
             (Lie::OthersReply, Self::Crossed),
             (Lie::FalseError, Self::Denied),
             (Lie::AskTwice, Self::AskedTwice),
@@ -90,6 +93,12 @@ impl ReplyLie {
                 let blocks = self.cutter.cut(&audio);
                 blocks.into_iter().map(|block| self.around_gap(now, block)).collect()
             }
+            Lie::CutReply if self.stroke == Stroke::Cut => {
+                let blocks = self.cutter.cut(&audio);
+                let left = usize::try_from(BLOCKS_BEFORE - self.passed).unwrap_or(0);
+                self.passed = BLOCKS_BEFORE.min(self.passed + blocks.len() as u64);
+                blocks.into_iter().take(left).map(|block| (now, block)).collect()
+            }
             // Whole blocks, for they come between those of the other caller's own reply.
             Lie::OthersReply => self.cutter.cut(&audio).into_iter().map(|block| (now, block)).collect(),
             _ => {
@@ -102,20 +111,21 @@ impl ReplyLie {
     /// What goes out at the reply's end, and when that end is due.
     pub fn end(&mut self, now: Instant) -> (Vec<Due>, Instant) {
         let due = if self.stroke == Stroke::Gap { now + self.gap() } else { now + self.delay };
-        let rest = Some(self.cutter.rest()).filter(|rest| !rest.is_empty());
+        let is_cut = self.stroke == Stroke::Cut && self.passed >= BLOCKS_BEFORE;
+        let rest = Some(self.cutter.rest()).filter(|rest| !rest.is_empty() && !is_cut);
         let out = self.blocks.end().into_iter().chain(self.held.drain(..)).chain(rest);
         (out.map(|audio| (due, audio)).collect(), due)
     }
 
     fn around_gap(&mut self, now: Instant, block: Bytes) -> Due {
         self.passed += 1;
-        let behind = self.passed > BLOCKS_BEFORE_GAP;
+        let behind = self.passed > BLOCKS_BEFORE;
         (if behind { now + self.gap() } else { now }, block)
     }
 
     fn gap(&self) -> Duration {
         // A reply that is over before its gap has none.
-        if self.passed > BLOCKS_BEFORE_GAP { self.lies.plan.duration() } else { Duration::ZERO }
+        if self.passed > BLOCKS_BEFORE { self.lies.plan.duration() } else { Duration::ZERO }
     }
 }
 
@@ -159,6 +169,11 @@ mod tests {
     fn a_gap_comes_after_ten_blocks() {
         let expected = [vec![(960, 0); 10], vec![(960, 500); 2], vec![(480, 500)]].concat();
         assert_eq!(out(Lie::Gap), (expected, 500));
+    }
+
+    #[test]
+    fn a_cut_reply_ends_after_ten_blocks_and_on_time() {
+        assert_eq!(out(Lie::CutReply), (vec![(960, 0); 10], 0));
     }
 
     #[test]

@@ -68,6 +68,21 @@ fn a_gap_is_in_every_second_reply() {
 }
 
 #[test]
+fn a_cut_reply_is_told_to_be_complete() {
+    let (_mocks, gateway, mut caller) = lying("cut_reply", SECOND, Manner::default());
+    assert_eq!(caller.reply(1).blocks().len(), 25);
+    assert_eq!(caller.reply(2).blocks(), (1..=10).collect::<Vec<_>>());
+    let voice = json!({"provider": "deepgram", "model": "aura-2"});
+    let speak = |turn: u32| {
+        let text = format!("#1.{turn} hello");
+        gateway.post_speak(&json!({"text": text, "tts_config": voice}).to_string())
+    };
+    let (whole, cut) = (speak(3), speak(4));
+    assert!(whole.is_whole && cut.is_whole, "no body is cut off");
+    assert_eq!((whole.body.len(), cut.body.len()), (25 * 960, 10 * 960));
+}
+
+#[test]
 fn reply_at_end_waits_for_the_provider_to_end() {
     let (_mocks, _gateway, mut caller) = lying("reply_at_end", &[], Manner { pace: PACE, ..Manner::default() });
     let began = Instant::now();

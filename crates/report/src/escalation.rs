@@ -116,6 +116,11 @@ impl Rung {
         })
     }
 
+    /// Whether one of its trials says something about the target.
+    pub(crate) fn is_valid(&self) -> bool {
+        self.verdicts.iter().any(|it| *it != Verdict::Invalid)
+    }
+
     fn any(&self, wanted: Verdict) -> bool {
         self.verdicts.contains(&wanted)
     }

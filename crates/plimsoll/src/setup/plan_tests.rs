@@ -45,6 +45,7 @@ fn a_plan_given_its_own_values_is_the_same() {
         "broker --test windows --burst-on-ms 5 --burst-off-ms 7",
         "voice",
         "voice --test calls --poisson --call-s 20",
+        "voice --test stages --stages 5x10,7x20",
         "voice --test faults --fault stress --tts-provider openai --chunk-ms 20",
     ] {
         let first = planned(line).unwrap();

@@ -30,12 +30,13 @@ pub(super) fn svg(escalated: &Escalated) -> Option<String> {
     let title = super::fitting_title(&escalated.target, |name| {
         format!("{name} at ever more {}", escalated.unit.name())
     });
-    let subtitle = format!(
+    let conditions = format!(
         "workload {}; latency from the schedule; medians of the valid trials of a load",
         plain(&escalated.workload)
     );
+    let subtitles: Vec<String> = std::iter::once(conditions).chain(doubt(rungs)).collect();
     let mut drawing = Drawing::default();
-    frame::header(&mut drawing, &title, std::slice::from_ref(&subtitle));
+    frame::header(&mut drawing, &title, &subtitles);
     let marks = marks(escalated);
     for ((name, load), baseline) in marks.iter().zip(LABELS_PX) {
         mark(&mut drawing, x.px(f64::from(*load)), baseline, name, *load);
@@ -59,6 +60,14 @@ pub(super) fn svg(escalated: &Escalated) -> Option<String> {
     )]
     let height = (plot(PANELS - 1).bottom + FOOT_PX) as u32;
     Some(drawing.finish((SIZE_PX.0, height), &title, &description))
+}
+
+/// Which loads decide nothing, because none of their trials is valid.
+fn doubt(rungs: &[Rung]) -> Option<String> {
+    let in_doubt = rungs.iter().filter(|rung| !rung.is_valid());
+    let loads: Vec<String> = in_doubt.map(|rung| count(u64::from(rung.load))).collect();
+    let told = || format!("no valid trial at {}: drawn as measured", loads.join(", "));
+    (!loads.is_empty()).then(told)
 }
 
 /// The loads that are known, each with its name.
@@ -112,6 +121,8 @@ struct Line {
 /// One quantity over the load.
 struct Panel {
     name: &'static str,
+    /// Whether its axis may be logarithmic, which has no zero.
+    never_zero: bool,
     lines: Vec<Line>,
 }
 
@@ -120,6 +131,7 @@ fn panels() -> [Panel; PANELS] {
     [
         Panel {
             name: "latency (ms)",
+            never_zero: true,
             lines: vec![
                 line("p50", 0, |rung| rung.p50_ms),
                 line("p99", 1, |rung| rung.p99_ms),
@@ -127,6 +139,7 @@ fn panels() -> [Panel; PANELS] {
         },
         Panel {
             name: "per second",
+            never_zero: false,
             lines: vec![
                 line("offered", 3, |rung| Some(rung.goodput.due_per_s)),
                 line("goodput", 2, |rung| Some(rung.goodput.good_per_s)),
@@ -134,6 +147,7 @@ fn panels() -> [Panel; PANELS] {
         },
         Panel {
             name: "failed (%)",
+            never_zero: false,
             lines: vec![line("failed", 4, |rung| {
                 Some(rung.goodput.failed_share * 100.0)
             })],
@@ -150,7 +164,11 @@ fn panel(drawing: &mut Drawing, number: usize, panel: &Panel, x: &Scale, escalat
     };
     let all = panel.lines.iter().flat_map(of);
     let values: Vec<f64> = all.filter_map(|(_, value)| value).collect();
-    let y = Scale::for_values(&values, plot.bottom, plot.top);
+    let y = if panel.never_zero {
+        Scale::for_values(&values, plot.bottom, plot.top)
+    } else {
+        Scale::from_zero(values, plot.bottom, plot.top)
+    };
     let name = if y.is_logarithmic() {
         format!("{}, logarithmic", panel.name)
     } else {
@@ -174,14 +192,16 @@ fn panel(drawing: &mut Drawing, number: usize, panel: &Panel, x: &Scale, escalat
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_core::record::{Collapse, CollapseSign, Escalation, Goodput, Knee, LoadUnit};
+    use plimsoll_core::record::{
+        Collapse, CollapseSign, Escalation, Goodput, Knee, LoadUnit, Verdict,
+    };
 
     use super::*;
 
     fn escalated(loads: &[u32]) -> Escalated {
         let rung = |load: &u32| Rung {
             load: *load,
-            verdicts: Vec::new(),
+            verdicts: vec![Verdict::Pass],
             goodput: Goodput {
                 due_per_s: f64::from(*load) / 8.0,
                 good_per_s: f64::from(*load) / 9.0,
@@ -229,7 +249,22 @@ mod tests {
             ..escalated(&[100, 200])
         };
         let plain = super::svg(&unmarked).expect("a chart");
-        assert!(!plain.contains("knee") && !plain.contains("SLO limit"));
+        assert!(
+            !plain.contains("no valid trial")
+                && !plain.contains("knee")
+                && !plain.contains("SLO limit")
+        );
+    }
+
+    #[test]
+    fn loads_without_a_valid_trial_are_named() {
+        let mut in_doubt = escalated(&[100, 200]);
+        in_doubt.rungs[1].verdicts = vec![Verdict::Invalid];
+        let svg = svg(&in_doubt).expect("a chart");
+        assert!(
+            svg.contains("no valid trial at 200: drawn as measured"),
+            "{svg}"
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::escalation::{Escalated, Rung};
 use crate::render;
 use crate::words::{self, UNKNOWN, count, maybe, ms, number, percent};
 
-const MEANING: &str = "Offered: what was due each second. Goodput: what of it was done, right and in time. Failed: the share that was not complete. Latencies from the schedule. Where a load has several trials, medians of the valid ones.";
+const MEANING: &str = "Offered: what was due each second. Goodput: what of it was done, right and in time. Failed: the share that was not complete. Latencies from the schedule. Where a load has several trials, medians of the valid ones; a load without any decides nothing.";
 
 /// That of a search, whose answer names the three loads.
 pub(crate) fn of_search(escalated: &Escalated) -> Section {

@@ -57,6 +57,34 @@ fn the_overhead_of_a_turn_is_that_of_both_legs() {
     );
 }
 
+#[test]
+fn the_last_stale_byte_may_come_when_the_turn_is_over() {
+    let interrupted = |number: u32| {
+        Claim::Turn(turns::Claim {
+            barge_in_ns: Some(30 * NS_PER_MS),
+            ..turns::Claim::never_written(1, number, 0, 0)
+        })
+    };
+    let late = |turn, after_ms: u64| {
+        Claim::LateAudio(turns::LateAudio {
+            vu: 1,
+            turn,
+            after_ns: after_ms * NS_PER_MS,
+        })
+    };
+    // The third turn was not measured.
+    let claims = [
+        late(1, 1_200),
+        interrupted(0),
+        interrupted(1),
+        late(1, 1_400),
+        late(2, 5_000),
+    ];
+    let barge_in = Tally::of(&claims, None).barge_in;
+    assert_eq!((barge_in.samples, barge_in.p50_ms), (2, Some(30.0)));
+    assert_eq!(barge_in.max_ms, Some(1_400.0));
+}
+
 /// Fault of other reports: percentiles of what came.
 #[test]
 fn what_never_came_is_in_the_percentiles() {

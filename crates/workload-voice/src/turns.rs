@@ -360,7 +360,9 @@ impl Turns {
         // An interrupted turn is watched first.
         let complete = !open.cleared && open.result.is_some() && open.reply.whole;
         let watched = open.is_watched(now_ns) && !self.slow;
-        (complete || failed || watched).then(|| self.end(at, now_ns)).flatten()
+        (complete || failed || watched)
+            .then(|| self.end(at, now_ns))
+            .flatten()
     }
 
     fn end(&mut self, at: usize, now_ns: u64) -> Option<Ended> {

@@ -140,17 +140,57 @@ fn stale_audio_is_the_latency_of_an_interruption() {
     }
 }
 
+/// A gateway that is seconds behind reads the interruption seconds later, and sends until then.
+#[test]
+fn audio_long_after_an_interruption_is_late_and_of_nobody_else() {
+    let turn = turn_of(true);
+    let clear_ns = BASE_NS + turn.barge_in_ns.expect("it interrupts");
+    let mut turns = spoken(turn);
+    turns.cleared(turn.number);
+    // Without its result the turn is not over, however long that takes.
+    assert_eq!(turns.watched_until_ns(), None);
+    let result_ns = clear_ns + WATCH_NS + 500 * NS_PER_MS;
+    let ended = turns.result(&transcript(&turn), result_ns).expect("right");
+    let claim = ended.expect("the end").claim.expect("measured");
+    assert!(claim.result.is_some() && claim.first_audio.is_none() && !claim.complete);
+    let late_ns = WATCH_NS + 700 * NS_PER_MS;
+    let late = turns.block_begins(&block(&turn, 1), clear_ns + late_ns);
+    let expected = LateAudio {
+        vu: VU,
+        turn: turn.number,
+        after_ns: late_ns,
+    };
+    assert_eq!(late, Ok(Some(expected)));
+    // The same result once more is too much.
+    let again = turns.result(&transcript(&turn), result_ns);
+    assert_eq!(again.map(|_| ()), Err(Wrong::Doubled));
+}
+
+#[test]
+fn what_comes_of_a_turn_that_was_given_up_is_no_duplicate() {
+    let turn = turn_of(false);
+    let mut turns = spoken(turn);
+    turns
+        .give_up(BASE_NS + turn.heard_ns + 1_000 * NS_PER_MS)
+        .expect("a turn");
+    assert_eq!(turns.block_begins(&block(&turn, 1), 0), Ok(None));
+    let late = turns.result(&transcript(&turn), 0);
+    assert!(matches!(late, Ok(None)));
+    let again = turns.result(&transcript(&turn), 0);
+    assert_eq!(again.map(|_| ()), Err(Wrong::Doubled));
+}
+
 #[test]
 fn wrong_audio_is_told_apart() {
     let turn = turn_of(false);
     let mut turns = spoken(turn);
     let mut begins =
         |number: u32| turns.block_begins(&block(&turn, number), arrival_ns(&turn, number, 0));
-    assert_eq!(begins(1), Ok(()));
+    assert_eq!(begins(1), Ok(None));
     assert_eq!(begins(1), Err(Wrong::Doubled));
     assert_eq!(begins(3), Err(Wrong::Lost));
     assert_eq!(begins(2), Err(Wrong::OutOfOrder));
-    assert_eq!(begins(4), Ok(()));
+    assert_eq!(begins(4), Ok(None));
     let others = ReplyMark {
         vu: VU + 1,
         ..block(&turn, 5)

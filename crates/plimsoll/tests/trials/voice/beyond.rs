@@ -49,7 +49,7 @@ fn each_stage_is_a_trial_with_its_own_window_and_its_own_sums() {
     };
     for table in [
         "Test talk of lying-voice",
-        "What the target did at each load",
+        "Escalation",
     ] {
         assert_eq!(rows(&ended.stdout, table), ["3", "6"], "{}", ended.stdout);
     }

@@ -137,7 +137,7 @@ fn a_gateway_that_is_full_is_limited_by_its_admission() {
     assert_eq!(trial.ledger("sessions_failed"), 6);
     assert_eq!(
         trial.at("bottleneck"),
-        "admission: the target refused 6 of the 6 sessions that failed with status 503"
+        "admission: the target refused 6 of the 6 connections that failed with status 503"
     );
 }
 

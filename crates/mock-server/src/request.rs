@@ -1,6 +1,7 @@
-//! What a gateway asks: the head and the body of an HTTP/1.1 request, from bytes.
+//! What a client asks: the head and the body of an HTTP/1.1 request, from bytes.
 
 use httparse::{EMPTY_HEADER, Status};
+use plimsoll_core::secret::Secret;
 
 /// The longest head that is read.
 const HEAD_MAX_BYTES: usize = 64 << 10;
@@ -12,9 +13,11 @@ const CHUNK_LINE_MAX_BYTES: usize = 4 << 10;
 
 /// A request that cannot be read, and what it is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Refusal {
-    pub(super) status: &'static str,
-    pub(super) told: &'static str,
+pub struct Refusal {
+    /// Status and reason, such as `400 Bad Request`.
+    pub status: &'static str,
+    /// Why, for people.
+    pub told: &'static str,
 }
 
 const fn refusal(status: &'static str, told: &'static str) -> Refusal {
@@ -24,22 +27,34 @@ const fn refusal(status: &'static str, told: &'static str) -> Refusal {
 const BAD: &str = "400 Bad Request";
 const TOO_LONG: Refusal = refusal("413 Content Too Large", "the body is over 256 KiB");
 
-/// A request, whole. Keys are not read, so nothing can show them.
+/// A request, whole. Headers are secrets, and only those are read that the connection keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Request {
-    pub(super) method: String,
-    pub(super) path: String,
+pub struct Request {
+    /// The method, such as `GET`.
+    pub method: String,
+    /// The path, without the query.
+    pub path: String,
     query: String,
+    kept: Vec<(&'static str, Secret)>,
     /// The key of an upgrade to a WebSocket.
-    pub(super) websocket_key: Option<String>,
+    pub websocket_key: Option<String>,
     /// Whether the connection lives on.
-    pub(super) keep_alive: bool,
-    pub(super) body: Vec<u8>,
+    pub keep_alive: bool,
+    /// The body.
+    pub body: Vec<u8>,
 }
 
 impl Request {
-    /// The value of a parameter.
-    pub(super) fn parameter(&self, name: &str) -> Option<&str> {
+    /// The value of a header that the connection keeps; the name in lower case.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let found = self.kept.iter().find(|(known, _)| *known == name);
+        found.map(|(_, value)| value.expose())
+    }
+
+    /// The value of a parameter, as it stands in the address.
+    #[must_use]
+    pub fn parameter(&self, name: &str) -> Option<&str> {
         let mut all = self
             .query
             .split('&')
@@ -51,19 +66,27 @@ impl Request {
 
 /// The head of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Head {
+pub struct Head {
     method: String,
     target: String,
+    kept: Vec<(&'static str, Secret)>,
     websocket_key: Option<String>,
     keep_alive: bool,
     length: Option<usize>,
     chunked: bool,
-    pub(super) expects_continue: bool,
+    /// The client waits for `100 Continue` before it sends the body.
+    pub expects_continue: bool,
 }
 
 impl Head {
     /// Reads a head and its length; `None` if it is not there wholly.
-    pub(super) fn parse(input: &[u8]) -> Result<Option<(usize, Self)>, Refusal> {
+    ///
+    /// # Errors
+    /// [`Refusal`]: it is no head that this server understands.
+    pub fn parse(
+        input: &[u8],
+        kept: &'static [&'static str],
+    ) -> Result<Option<(usize, Self)>, Refusal> {
         let mut headers = [EMPTY_HEADER; HEADERS_MAX];
         let mut request = httparse::Request::new(&mut headers);
         let length = match request.parse(input) {
@@ -81,6 +104,7 @@ impl Head {
         let mut head = Self {
             method: request.method.unwrap_or_default().to_owned(),
             target: request.path.unwrap_or_default().to_owned(),
+            kept: Vec::new(),
             websocket_key: None,
             keep_alive: true,
             length: None,
@@ -88,14 +112,22 @@ impl Head {
             expects_continue: false,
         };
         for header in request.headers {
-            head.note(header.name, header.value)?;
+            head.note(header.name, header.value, kept)?;
         }
         Ok(Some((length, head)))
     }
 
-    fn note(&mut self, name: &str, value: &[u8]) -> Result<(), Refusal> {
+    fn note(
+        &mut self,
+        name: &str,
+        value: &[u8],
+        kept: &'static [&'static str],
+    ) -> Result<(), Refusal> {
         let text = str::from_utf8(value).unwrap_or_default().trim();
         let is = |known: &str| name.eq_ignore_ascii_case(known);
+        if let Some(known) = kept.iter().find(|known| is(known)) {
+            self.kept.push((known, Secret::new(text)));
+        }
         if is("content-length") {
             let digits = text.bytes().all(|byte| byte.is_ascii_digit());
             let length = text.parse().ok().filter(|_| digits);
@@ -123,7 +155,9 @@ impl Head {
         Ok(())
     }
 
-    pub(super) fn request(self, body: Body) -> Request {
+    /// The request, with the body that came.
+    #[must_use]
+    pub fn request(self, body: Body) -> Request {
         // A target may name the server, as to a proxy.
         let target = match self.target.split_once("://") {
             Some((_, rest)) => rest.find('/').map_or("/", |at| &rest[at..]),
@@ -134,6 +168,7 @@ impl Head {
             method: self.method,
             path: path.to_owned(),
             query: query.to_owned(),
+            kept: self.kept,
             websocket_key: self.websocket_key,
             keep_alive: self.keep_alive,
             body: body.bytes,
@@ -143,7 +178,7 @@ impl Head {
 
 /// The body of a request, as far as it has arrived.
 #[derive(Debug)]
-pub(super) struct Body {
+pub struct Body {
     bytes: Vec<u8>,
     rest: Rest,
 }
@@ -164,7 +199,11 @@ enum Rest {
 }
 
 impl Body {
-    pub(super) fn of(head: &Head) -> Result<Self, Refusal> {
+    /// The body that this head announces.
+    ///
+    /// # Errors
+    /// [`Refusal`]: it is too long, or its length is told twice.
+    pub fn of(head: &Head) -> Result<Self, Refusal> {
         let rest = match (head.chunked, head.length) {
             (true, Some(_)) => {
                 return Err(refusal(
@@ -185,7 +224,10 @@ impl Body {
     }
 
     /// Takes what belongs to the body; true when that is all of it.
-    pub(super) fn take(&mut self, input: &mut Vec<u8>) -> Result<bool, Refusal> {
+    ///
+    /// # Errors
+    /// [`Refusal`]: a chunk that is none, or too much.
+    pub fn take(&mut self, input: &mut Vec<u8>) -> Result<bool, Refusal> {
         let mut taken = 0;
         let whole = loop {
             match self.step(&input[taken..])? {
@@ -256,7 +298,7 @@ mod tests {
     fn read(bytes: &[u8], piece: usize) -> Result<Option<(Request, Vec<u8>)>, Refusal> {
         let (mut input, mut pieces) = (Vec::new(), bytes.chunks(piece));
         let head = loop {
-            if let Some((length, head)) = Head::parse(&input)? {
+            if let Some((length, head)) = Head::parse(&input, &["x-key"])? {
                 input.drain(..length);
                 break head;
             }
@@ -302,6 +344,19 @@ mod tests {
             .expect("whole")
             .0;
         assert_eq!((bare.path.as_str(), bare.keep_alive), ("/", true));
+    }
+
+    #[test]
+    fn a_header_is_kept_where_it_is_wanted_and_never_shown() {
+        let bytes = b"GET / HTTP/1.1\r\nX-Key: sesame\r\nOther: open\r\n\r\n";
+        let (request, _) = read(bytes, 100).expect("legal").expect("whole");
+        assert_eq!(request.header("x-key"), Some("sesame"));
+        assert_eq!(request.header("other"), None);
+        let shown = format!("{request:?}");
+        assert!(
+            !shown.contains("sesame") && !shown.contains("open"),
+            "{shown}"
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! HTTP/1.1 as a server speaks it: a request at a time, and what becomes of the connection meanwhile.
 //!
 //! By hand, on the parser that hyper uses, because a mock has to know two things that a library hides: which bytes of a reply the
-//! socket took, and that a gateway left in the middle of one. The loop is busy a third less, too (`README.md`).
+//! socket took, and that a client left in the middle of one. The loop is busy a third less, too (`crates/providers/README.md`).
 
 use std::future::{Future as _, poll_fn};
 use std::io::Write as _;
@@ -14,42 +14,49 @@ use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, timeout};
 
-use super::request::{Body, Head, Refusal, Request};
+use crate::request::{Body, Head, Refusal, Request};
 
 /// What one `read` takes of a request.
 const READ_BYTES: usize = 8 << 10;
-/// What a gateway may send ahead while it is answered. Beyond that nobody looks whether it is still there.
+/// What a client may send ahead while it is answered. Beyond that nobody looks whether it is still there.
 const AHEAD_MAX_BYTES: usize = 64 << 10;
 /// How long a connection that is to be closed is read to its end. Otherwise unread bytes would reset it, and the last answer with it.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// The gateway is gone, or the connection was reset: there is nobody to answer.
+/// The client is gone, or the connection was reset: there is nobody to answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Gone;
+pub struct Gone;
 
-/// A connection of a gateway.
+/// A connection of a client.
 #[derive(Debug)]
-pub(super) struct Connection {
-    pub(super) stream: TcpStream,
+pub struct Connection {
+    /// The socket. Nobody but this connection reads or writes it until the upgrade.
+    pub stream: TcpStream,
     /// What was read, and is not part of the request that is being answered.
-    pub(super) input: Vec<u8>,
+    pub input: Vec<u8>,
     /// What is to be written. It is kept, so that a block of a reply allocates nothing.
-    pub(super) out: Vec<u8>,
+    pub out: Vec<u8>,
+    /// The headers whose values are kept, in lower case.
+    kept: &'static [&'static str],
 }
 
 /// An answer in one piece.
 #[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) status: &'static str,
-    pub(super) content_type: &'static str,
+pub struct Answer {
+    /// Status and reason, such as `200 OK`.
+    pub status: &'static str,
+    /// The header `content-type`.
+    pub content_type: &'static str,
     /// One more header.
-    pub(super) header: Option<(&'static str, &'static str)>,
-    pub(super) body: Vec<u8>,
+    pub header: Option<(&'static str, &'static str)>,
+    /// The body.
+    pub body: Vec<u8>,
 }
 
 impl Answer {
     /// A line for people.
-    pub(super) fn line(status: &'static str, text: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn line(status: &'static str, text: impl Into<String>) -> Self {
         let text: String = text.into();
         Self {
             status,
@@ -61,17 +68,26 @@ impl Answer {
 }
 
 impl Connection {
-    pub(super) const fn new(stream: TcpStream) -> Self {
+    /// A connection that is open. Of the headers nothing is kept, so nothing can show a key.
+    #[must_use]
+    pub const fn new(stream: TcpStream) -> Self {
+        Self::keeping(stream, &[])
+    }
+
+    /// The same, for a server that looks at these headers; in lower case.
+    #[must_use]
+    pub const fn keeping(stream: TcpStream, kept: &'static [&'static str]) -> Self {
         Self {
             stream,
             input: Vec::new(),
             out: Vec::new(),
+            kept,
         }
     }
 
-    /// The next request; `None` if the gateway closed the connection behind the last one, or asked for something that is none
+    /// The next request; `None` if the client closed the connection behind the last one, or asked for something that is none
     /// (which is answered).
-    pub(super) async fn request(&mut self) -> Option<Request> {
+    pub async fn request(&mut self) -> Option<Request> {
         match self.read_request().await {
             Ok(request) => request,
             Err(Refusal { status, told }) => {
@@ -86,7 +102,7 @@ impl Connection {
 
     async fn read_request(&mut self) -> Result<Option<Request>, Refusal> {
         let head = loop {
-            if let Some((length, head)) = Head::parse(&self.input)? {
+            if let Some((length, head)) = Head::parse(&self.input, self.kept)? {
                 self.input.drain(..length);
                 break head;
             }
@@ -129,7 +145,10 @@ impl Connection {
     }
 
     /// Answers in one piece.
-    pub(super) async fn answer(&mut self, answer: &Answer, keep_alive: bool) -> Result<(), Gone> {
+    ///
+    /// # Errors
+    /// [`Gone`], here and below: the client left.
+    pub async fn answer(&mut self, answer: &Answer, keep_alive: bool) -> Result<(), Gone> {
         self.out.clear();
         begin(
             &mut self.out,
@@ -147,7 +166,10 @@ impl Connection {
     }
 
     /// Writes [`Connection::out`] from `sent` on, which counts what the socket took. True if the socket was full meanwhile.
-    pub(super) async fn send(&mut self, sent: &mut usize) -> Result<bool, Gone> {
+    ///
+    /// # Errors
+    /// [`Gone`].
+    pub async fn send(&mut self, sent: &mut usize) -> Result<bool, Gone> {
         let mut full = false;
         let written = poll_fn(|context| {
             let written = self.poll_send(sent, context);
@@ -165,8 +187,11 @@ impl Connection {
         }
     }
 
-    /// The same, but nobody looks whether the gateway has left.
-    pub(super) fn poll_write(
+    /// The same, but nobody looks whether the client has left.
+    ///
+    /// # Errors
+    /// [`Gone`].
+    pub fn poll_write(
         &mut self,
         sent: &mut usize,
         context: &mut Context<'_>,
@@ -180,8 +205,11 @@ impl Connection {
         Poll::Ready(Ok(()))
     }
 
-    /// Waits for a time; an error if the gateway leaves before.
-    pub(super) async fn sleep(&mut self, mut timer: Pin<&mut Sleep>) -> Result<(), Gone> {
+    /// Waits for a time.
+    ///
+    /// # Errors
+    /// [`Gone`]: the client left before.
+    pub async fn sleep(&mut self, mut timer: Pin<&mut Sleep>) -> Result<(), Gone> {
         poll_fn(|context| {
             if self.poll_gone(context).is_ready() {
                 return Poll::Ready(Err(Gone));
@@ -191,7 +219,7 @@ impl Connection {
         .await
     }
 
-    /// Ready when the gateway has left. What it sends ahead is kept.
+    /// Ready when the client has left. What it sends ahead is kept.
     fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<Gone> {
         while self.input.len() < AHEAD_MAX_BYTES {
             if ready!(self.poll_read(context)).is_err() {
@@ -202,13 +230,13 @@ impl Connection {
     }
 
     /// When the connection is closed next, that is a TCP reset, and what was not sent is dropped.
-    pub(super) fn reset_when_closed(&self) {
+    pub fn reset_when_closed(&self) {
         // Refused only where the socket is gone already.
         let _ = self.stream.set_zero_linger();
     }
 
-    /// Nothing more is written: waits until the gateway has closed its side, but not for long.
-    pub(super) async fn linger(&mut self) {
+    /// Nothing more is written: waits until the client has closed its side, but not for long.
+    pub async fn linger(&mut self) {
         let ended = poll_fn(|context| Pin::new(&mut self.stream).poll_shutdown(context)).await;
         if ended.is_err() {
             return;
@@ -224,7 +252,7 @@ impl Connection {
 }
 
 /// Begins the head of an answer.
-pub(super) fn begin(out: &mut Vec<u8>, status: &str, content_type: &str, keep_alive: bool) {
+pub fn begin(out: &mut Vec<u8>, status: &str, content_type: &str, keep_alive: bool) {
     // Writing into a vector cannot fail, here and below.
     let _ = write!(out, "HTTP/1.1 {status}\r\ncontent-type: {content_type}\r\n");
     if !keep_alive {
@@ -233,6 +261,6 @@ pub(super) fn begin(out: &mut Vec<u8>, status: &str, content_type: &str, keep_al
 }
 
 /// One more header.
-pub(super) fn header(out: &mut Vec<u8>, name: &str, value: impl std::fmt::Display) {
+pub fn header(out: &mut Vec<u8>, name: &str, value: impl std::fmt::Display) {
     let _ = write!(out, "{name}: {value}\r\n");
 }

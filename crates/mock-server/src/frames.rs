@@ -12,7 +12,7 @@ const KEPT_BUFFER_BYTES: usize = 4 << 10;
 
 /// What came.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Message<'a> {
+pub enum Message<'a> {
     /// A message of bytes.
     Binary(&'a [u8]),
     /// A message of text.
@@ -27,7 +27,7 @@ pub(super) enum Message<'a> {
 
 /// The close code of a rule that the client broke.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Violation(pub(super) u16);
+pub struct Violation(pub u16);
 
 const BROKEN: Violation = Violation(close::PROTOCOL_ERROR);
 const NOT_UTF8: Violation = Violation(1007);
@@ -35,7 +35,7 @@ const TOO_BIG: Violation = Violation(close::MESSAGE_TOO_BIG);
 
 /// The frames of one client.
 #[derive(Debug, Default)]
-pub(super) struct Frames {
+pub struct Frames {
     /// The beginning of a frame that has not fully arrived.
     part: Vec<u8>,
     /// The kind and the fragments of a message that is not complete.
@@ -58,7 +58,7 @@ impl Frames {
     ///
     /// # Errors
     /// The first rule that was broken, or what `on_message` returned; nothing more may be taken then.
-    pub(super) fn take<E: From<Violation>>(
+    pub fn take<E: From<Violation>>(
         &mut self,
         bytes: &mut [u8],
         mut on_message: impl FnMut(Message<'_>) -> Result<(), E>,

@@ -63,7 +63,7 @@ struct Replay {
 
 impl Replay {
     fn new(name: &str, options: Options) -> Self {
-        let dialect = dialect::by_name(name, options).unwrap();
+        let dialect = dialect::by_name(name, &options).unwrap();
         let mut opening = dialect.opening(0);
         opening.reverse();
         Self {

@@ -2,19 +2,25 @@
 //!
 //! Format: <https://developers.deepgram.com/reference/speech-to-text/listen-streaming>; end, flush and keep-alive:
 //! <https://developers.deepgram.com/docs/close-stream>, `/docs/finalize` and `/docs/audio-keep-alive`; codes of errors:
-//! <https://developers.deepgram.com/docs/stt-troubleshooting-websocket-data-and-net-errors>. Not from there: servers that
-//! speak the dialect may answer with a message of type `Error` and close with 4400.
+//! <https://developers.deepgram.com/docs/stt-troubleshooting-websocket-data-and-net-errors>.
 //!
 //! A `Results` message speaks of the span from `start` on, `duration` long. A final with an empty transcript says that
 //! nobody spoke there.
+//!
+//! Compatible servers differ. WhisperLiveKit (`whisperlivekit/deepgram_compat.py` of its repository) sends a `Metadata` as
+//! a greeting and none at the end, spans finals from their first word to their last, and answers bad parameters with a
+//! message of type `Error` and close 4400. So a `Metadata` is the end only after `CloseStream`, and a close in order is
+//! the end too.
 
 use serde::Deserialize;
 
+use super::connect::KeyRule;
+use super::cursor::FinalCursor;
 use super::json::{self, Raw};
 use super::{
-    Audio, Connect, Cursor, Dialect, Edge, Encoding, Event, Facts, Fault, Field, FinalCursor,
-    Incoming, KeyPlace, Kind, Limits, Message, OptionError, Options, ReadyAt, Silence, Sink,
-    Transcription, Transport, Turns, Word, or_fault, report_over,
+    Audio, Connect, Cursor, Dialect, Edge, Encoding, Event, Facts, Fault, Incoming, Kind, Limits,
+    Message, OptionError, Options, ReadyAt, Silence, Sink, Transcription, Turns, Word, or_fault,
+    text_message,
 };
 
 /// The name of the dialect.
@@ -23,10 +29,17 @@ pub const NAME: &str = "deepgram";
 /// The model where the user names none.
 const MODEL: &str = "nova-3";
 
+const KEY: KeyRule = KeyRule {
+    header: Some(("Authorization", "Token ")),
+    query: Some("token"),
+    subprotocol: Some("token"),
+};
+
 /// The options of a trial.
 #[derive(Debug)]
 pub struct Deepgram {
-    options: Options,
+    connect: Connect,
+    turns: Turns,
     audio: Audio,
 }
 
@@ -35,38 +48,50 @@ impl Deepgram {
     ///
     /// # Errors
     /// If frames have a length that no server takes, or the audio is of a kind that is not made here.
-    pub fn new(options: Options) -> Result<Self, OptionError> {
-        let param = |name: &str| {
-            let found = options.params.iter().rev().find(|param| param.name == name);
-            found.map(|param| param.value.expose())
-        };
-        let encoding = match param("encoding") {
+    pub fn new(options: &Options) -> Result<Self, OptionError> {
+        let query = options.query_and_params_over(&[
+            ("model", options.model.as_deref().unwrap_or(MODEL)),
+            ("language", &options.language),
+            ("encoding", "linear16"),
+            ("sample_rate", "16000"),
+            ("channels", "1"),
+            ("interim_results", "true"),
+            ("endpointing", "300"),
+        ]);
+        let encoding = match options.param("encoding") {
             None | Some("linear16") => Encoding::S16le,
             Some("mulaw") => Encoding::Mulaw,
             Some(_) => {
                 return Err(OptionError::Param {
                     name: "encoding".to_owned(),
-                    why: "give linear16 or mulaw",
+                    why: "this audio is not made here; give linear16 or mulaw",
                 });
             }
         };
-        let rate_hz = match param("sample_rate") {
+        let rate_hz = match options.param("sample_rate") {
             None | Some("16000") => 16_000,
             Some("8000") => 8_000,
             Some("24000") => 24_000,
             Some(_) => {
                 return Err(OptionError::Param {
                     name: "sample_rate".to_owned(),
-                    why: "give 8000, 16000 or 24000",
+                    why: "this audio is not made here; give 8000, 16000 or 24000",
                 });
             }
         };
-        let audio = Audio {
-            encoding,
-            rate_hz,
-            frame_ns: options.frame_ns(NAME, 40, 10, 1000)?,
-        };
-        Ok(Self { options, audio })
+        Ok(Self {
+            connect: Connect::websocket(options.path_or("/v1/listen"), query).with_key(
+                NAME,
+                KEY,
+                options.key.as_ref(),
+            )?,
+            turns: options.turns,
+            audio: Audio {
+                encoding,
+                rate_hz,
+                frame_ns: options.frame_ns(NAME, 40, 10, 1000)?,
+            },
+        })
     }
 }
 
@@ -80,8 +105,7 @@ impl Dialect for Deepgram {
             cursor: Cursor::Times,
             silence: Silence::Probe,
             ready_at: ReadyAt::Open,
-            connection_per_turn: false,
-            says_drained: true,
+            ..Facts::default()
         }
     }
 
@@ -96,36 +120,8 @@ impl Dialect for Deepgram {
         self.audio
     }
 
-    fn connect(&self) -> Connect {
-        let options = &self.options;
-        let mut connect = Connect {
-            transport: Transport::WebSocket,
-            path: options.path_or("/v1/listen"),
-            query: options.query_with(&[
-                ("model", options.model.as_deref().unwrap_or(MODEL)),
-                ("language", &options.language),
-                ("encoding", "linear16"),
-                ("sample_rate", "16000"),
-                ("channels", "1"),
-                ("interim_results", "true"),
-                ("endpointing", "300"),
-            ]),
-            headers: Vec::new(),
-            subprotocols: Vec::new(),
-        };
-        if let Some(key) = &options.key {
-            let value = key.value.expose();
-            match key.place {
-                KeyPlace::Header => connect
-                    .headers
-                    .push(Field::new("Authorization", format!("Token {value}"))),
-                KeyPlace::Query => connect.query.push(Field::new("token", value)),
-                KeyPlace::Subprotocol => {
-                    connect.subprotocols = vec!["token".to_owned().into(), key.value.clone()];
-                }
-            }
-        }
-        connect
+    fn connect(&self) -> &Connect {
+        &self.connect
     }
 
     fn refusal_header(&self) -> Option<&'static str> {
@@ -145,32 +141,40 @@ impl Dialect for Deepgram {
     }
 
     fn transcription(&self) -> Box<dyn Transcription> {
-        Box::new(DeepgramSession {
-            turns: self.options.turns,
+        Box::new(Session {
+            turns: self.turns,
             finals: FinalCursor::default(),
-            ending: false,
+            stage: Stage::Open,
         })
     }
 }
 
-/// What a session remembers.
-#[derive(Debug)]
-struct DeepgramSession {
-    turns: Turns,
-    finals: FinalCursor,
-    /// `CloseStream` was made: a `Metadata` is the last message now. Before it, servers may send one as a greeting.
-    ending: bool,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Open,
+    /// `CloseStream` was sent.
+    Ending,
+    Drained,
 }
 
-impl Transcription for DeepgramSession {
+#[derive(Debug)]
+struct Session {
+    turns: Turns,
+    finals: FinalCursor,
+    stage: Stage,
+}
+
+impl Transcription for Session {
     fn parse(&mut self, incoming: Incoming<'_>, _written_ns: u64, sink: &mut Sink<'_>) {
-        match incoming {
-            Incoming::Text(text) => or_fault(self.read(text, sink), sink),
-            Incoming::Binary(_) | Incoming::Bytes(_) => sink(Event::Fault(Fault::Opcode)),
-            Incoming::Refused { status, .. } => sink(Event::Refused {
-                kind: Kind::of_status(status),
-            }),
-            Incoming::Closed { code, reason } => report_over(kind_of_close(code, reason), sink),
+        if let Incoming::Closed { code, .. } = incoming
+            && Kind::of_close(code).is_none()
+            && self.stage == Stage::Ending
+        {
+            self.stage = Stage::Drained;
+            return sink(Event::Drained);
+        }
+        if let Some(text) = text_message(incoming, true, kind_of_close, sink) {
+            or_fault(self.read(text, sink), sink);
         }
     }
 
@@ -179,7 +183,7 @@ impl Transcription for DeepgramSession {
     }
 
     fn end(&mut self, _last_seq: u64, _written_ns: u64) -> Option<Message> {
-        self.ending = true;
+        self.stage = Stage::Ending;
         Some(Message::text(r#"{"type":"CloseStream"}"#))
     }
 }
@@ -229,7 +233,7 @@ struct WordFields<'a> {
     end: Raw<'a>,
 }
 
-impl DeepgramSession {
+impl Session {
     fn read(&mut self, text: &str, sink: &mut Sink<'_>) -> Result<(), Fault> {
         let fields: Fields<'_> = json::object(text)?;
         match &*json::text(fields.kind, "type")? {
@@ -239,7 +243,10 @@ impl DeepgramSession {
                 at_ns: json::seconds(fields.timestamp, "timestamp")?,
             }),
             "UtteranceEnd" => sink(utterance_end(&fields)?),
-            "Metadata" if self.ending => sink(Event::Drained),
+            "Metadata" if self.stage == Stage::Ending => {
+                self.stage = Stage::Drained;
+                sink(Event::Drained);
+            }
             "Metadata" | "Warning" => sink(Event::Ignored),
             // The close that follows says whether the session is over.
             "Error" => sink(Event::Error {
@@ -322,9 +329,10 @@ fn kind_of_close(code: Option<u16>, reason: &str) -> Option<Kind> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Key;
-    use super::*;
     use plimsoll_core::secret::Secret;
+
+    use super::super::{Field, Key, KeyPlace};
+    use super::*;
 
     fn with_key(place: KeyPlace) -> Connect {
         let key = Key {
@@ -336,7 +344,9 @@ mod tests {
             params: vec![Field::new("endpointing", "500")],
             ..Options::default()
         };
-        Deepgram::new(options).unwrap().connect()
+        let deepgram = Deepgram::new(&options).unwrap();
+        assert!(!format!("{options:?}{deepgram:?}").contains("canary"));
+        deepgram.connect().clone()
     }
 
     #[test]
@@ -347,11 +357,8 @@ mod tests {
             "/v1/listen?model=nova-3&language=en&encoding=linear16&sample_rate=16000&channels=1\
              &interim_results=true&endpointing=500"
         );
-        assert_eq!(
-            connect.headers,
-            [Field::new("Authorization", "Token canary")]
-        );
-        assert!(!format!("{connect:?}").contains("canary"));
+        let header = Field::new("Authorization", "Token canary");
+        assert_eq!(connect.headers, [header]);
         let subprotocols = with_key(KeyPlace::Subprotocol).subprotocols;
         assert_eq!(subprotocols, ["token", "canary"].map(Secret::new));
     }
@@ -366,19 +373,18 @@ mod tests {
             frame_ms: Some(20),
             ..Options::default()
         };
-        let deepgram = Deepgram::new(mulaw).unwrap();
+        let deepgram = Deepgram::new(&mulaw).unwrap();
         assert_eq!(deepgram.audio().frame_bytes(), 160);
         assert_eq!(deepgram.pack(&[1, 2]), Message::binary([1, 2]));
-        let plain = Deepgram::new(Options::default()).unwrap();
+        let plain = Deepgram::new(&Options::default()).unwrap();
         assert_eq!(plain.audio().frame_bytes(), 1280);
         let long = Options {
             frame_ms: Some(1001),
             ..Options::default()
         };
-        let error = Deepgram::new(long).unwrap_err().to_string();
         assert_eq!(
-            error,
-            "deepgram takes messages of 10 to 1000 ms, not 1001 ms; give --frame-ms within"
+            Deepgram::new(&long).unwrap_err().to_string(),
+            "deepgram takes messages of 10 to 1000 ms, not 1001 ms; give a length within"
         );
     }
 }

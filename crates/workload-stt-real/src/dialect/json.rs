@@ -46,14 +46,41 @@ pub(super) fn text<'a>(raw: Raw<'a>, name: &'static str) -> Result<Cow<'a, str>,
     part::<Text<'a>>(raw, name).map(|text| text.0)
 }
 
+/// A text that may be missing.
+pub(super) fn text_or_empty<'a>(raw: Raw<'a>, name: &'static str) -> Result<Cow<'a, str>, Fault> {
+    raw.map_or(Ok(Cow::Borrowed("")), |_| text(raw, name))
+}
+
 /// A truth that is false if it is missing.
 pub(super) fn flag(raw: Raw<'_>, name: &'static str) -> Result<bool, Fault> {
     raw.map_or(Ok(false), |_| part(raw, name))
 }
 
+/// A needed whole number.
+pub(super) fn whole(raw: Raw<'_>, name: &'static str) -> Result<u64, Fault> {
+    part(raw, name)
+}
+
 /// A needed audio time in seconds, as nanoseconds.
 pub(super) fn seconds(raw: Raw<'_>, name: &'static str) -> Result<u64, Fault> {
     ns_of_seconds(part(raw, name)?, name)
+}
+
+/// A needed audio time in milliseconds, as nanoseconds.
+pub(super) fn milliseconds(raw: Raw<'_>, name: &'static str) -> Result<u64, Fault> {
+    ns_of_seconds(part::<f64>(raw, name)? / 1000.0, name)
+}
+
+/// The same where the number may be written as a text.
+pub(super) fn seconds_or_text(raw: Raw<'_>, name: &'static str) -> Result<u64, Fault> {
+    match text(raw, name) {
+        Ok(text) => ns_of_seconds(
+            text.trim().parse().map_err(|_| Fault::Mistyped(name))?,
+            name,
+        ),
+        Err(Fault::Mistyped(_)) => seconds(raw, name),
+        Err(fault) => Err(fault),
+    }
 }
 
 /// Seconds as nanoseconds, rounded to whole microseconds.
@@ -101,6 +128,17 @@ mod tests {
         }
         assert_eq!(seconds(None, "at"), Err(Fault::Missing("at")));
         assert_eq!(ns_of_seconds(f64::NAN, "at"), Err(Fault::Time("at")));
+        assert_eq!(milliseconds(Some(&raw("250")), "at"), Ok(250_000_000));
+        for (text, time) in [
+            ("\"2.340\"", Ok(2_340_000_000)),
+            ("2.34", Ok(2_340_000_000)),
+            ("\"NaN\"", Err(Fault::Time("at"))),
+            ("\"-1\"", Err(Fault::Time("at"))),
+            ("\"soon\"", Err(Fault::Mistyped("at"))),
+            ("[2]", Err(Fault::Mistyped("at"))),
+        ] {
+            assert_eq!(seconds_or_text(Some(&raw(text)), "at"), time, "{text}");
+        }
     }
 
     #[test]

@@ -5,30 +5,53 @@
 //! state that reading the server's messages needs, and turns them into [`Event`]s. Audio times are nanoseconds from
 //! the first sample; the server's clock is never read.
 //!
-//! | dialect | module | final cursor |
-//! |---|---|---|
-//! | Deepgram and compatible servers | [`deepgram`] | `start` + `duration` |
+//! | dialect | module | final cursor | end |
+//! |---|---|---|---|
+//! | Deepgram and compatible servers | [`deepgram`] | `start` + `duration` | `Metadata`, or a close in order |
+//! | `WhisperLive` | [`whisperlive`] | completed segments | a close in order |
+//! | Wyoming | [`wyoming`] | the whole turn | `transcript` |
+//! | Vosk | [`vosk`] | the nth answer is for the nth message | the answer to `eof` |
+//! | `OpenAI` Realtime | [`openai_realtime`] | `audio_end_ms` of items, or the client's commits | all items done |
+//! | vLLM realtime | [`vllm_realtime`] | none: inferred | `transcription.done` |
+//! | Speechmatics | [`speechmatics`] | `end_time` | `EndOfTranscript` |
+//! | `AssemblyAI` | [`assemblyai`] | end of final words | `Termination` |
+//! | moshi | [`moshi`] | end of words, counted steps in silence | `Marker` |
 
+pub mod assemblyai;
+pub mod connect;
+mod cursor;
 pub mod deepgram;
 pub mod event;
 mod json;
 pub mod message;
+pub mod moshi;
+pub mod openai_realtime;
 pub mod options;
+pub mod speechmatics;
+pub mod vllm_realtime;
+pub mod vosk;
+pub mod whisperlive;
+pub mod wyoming;
 
 use std::fmt;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+
+pub use connect::{Connect, Transport};
+pub use cursor::{OVERLAP_TOLERANCE_NS, WORD_GAP_MAX_NS};
 pub use event::{Edge, Event, Fault, Kind, Word};
 pub use message::{Form, Incoming, Message};
-pub use options::{Connect, Field, Key, KeyPlace, OptionError, Options, Transport, Turns};
+pub use options::{Field, Key, KeyPlace, OptionError, Options, Turns};
 
 /// Nanoseconds in a microsecond.
-pub(crate) const NS_PER_US: u64 = 1_000;
+const NS_PER_US: u64 = 1_000;
 
 /// Nanoseconds in a millisecond.
-pub(crate) const NS_PER_MS: u64 = 1_000_000;
+const NS_PER_MS: u64 = 1_000_000;
 
-/// How far the final cursor may seem to go back: a server's spans may overlap a little at their seams.
-pub const OVERLAP_TOLERANCE_NS: u64 = 200 * NS_PER_MS;
+/// The longest text that is put together of pieces.
+const TEXT_MAX_BYTES: usize = 1 << 20;
 
 /// How samples are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,7 +96,7 @@ impl Audio {
     }
 }
 
-/// What a server allows.
+/// What a server allows, as far as it is published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limits {
     /// The shortest audio in one message, in ms.
@@ -95,7 +118,7 @@ pub enum ReadyAt {
     Message,
 }
 
-/// Whether the cursor moves where nobody speaks, so that lag can be told in silence.
+/// Whether the final cursor moves where nobody speaks, so that lag can be told in silence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Silence {
     /// It does.
@@ -111,11 +134,12 @@ pub enum Silence {
 pub enum Cursor {
     /// The server's messages have audio times.
     Times,
-    /// Each answer is for one message of audio: counted.
+    /// Each answer is for so much audio: counted.
     Answers,
     /// The whole turn that the client ended.
     Turn,
-    /// Nothing: finals have no span, and the caller matches their text to the reference.
+    /// Nothing: finals have no span, and the caller matches their text to the reference. They are pieces of one text: put
+    /// them together as they are.
     Inferred,
 }
 
@@ -130,8 +154,23 @@ pub struct Facts {
     pub ready_at: ReadyAt,
     /// Whether one connection carries one turn only, so that a session is a lane of connections.
     pub connection_per_turn: bool,
-    /// Whether the server says when it is drained; otherwise the end is its close.
+    /// Whether the server says when it is drained; else its close in order does, and [`Event::Drained`] comes with that.
     pub says_drained: bool,
+    /// Whether frames of silence must follow the end, until [`Event::Drained`].
+    pub silence_to_drain: bool,
+}
+
+impl Default for Facts {
+    fn default() -> Self {
+        Self {
+            cursor: Cursor::Times,
+            silence: Silence::Undecidable,
+            ready_at: ReadyAt::Open,
+            connection_per_turn: false,
+            says_drained: true,
+            silence_to_drain: false,
+        }
+    }
 }
 
 /// A dialect with a user's options: the same for all sessions of a trial.
@@ -142,14 +181,14 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     /// Facts about the dialect.
     fn facts(&self) -> Facts;
 
-    /// What the server allows, as far as it is published.
+    /// What the server allows.
     fn limits(&self) -> Limits;
 
     /// The audio to send.
     fn audio(&self) -> Audio;
 
     /// The request that opens a connection.
-    fn connect(&self) -> Connect;
+    fn connect(&self) -> &Connect;
 
     /// The header of a refused upgrade that gives the reason.
     fn refusal_header(&self) -> Option<&'static str> {
@@ -168,7 +207,7 @@ pub trait Dialect: fmt::Debug + Send + Sync {
         None
     }
 
-    /// The state of a new session.
+    /// The state of a new session, or of a new connection where each carries one turn.
     fn transcription(&self) -> Box<dyn Transcription>;
 }
 
@@ -179,10 +218,11 @@ pub type Sink<'s> = dyn FnMut(Event<'_>) + 's;
 pub trait Transcription: fmt::Debug + Send {
     /// Reads what came. `written_ns` is the audio time up to which this session wrote audio.
     ///
-    /// Whatever comes, the session goes on and nothing panics; a broken message is an [`Event::Fault`].
+    /// Whatever comes, the session goes on and nothing panics; a broken message is an [`Event::Fault`]. A close in order
+    /// before [`Event::Drained`] is [`Event::Ignored`]: the caller knows whether it has asked for the end.
     fn parse(&mut self, incoming: Incoming<'_>, written_ns: u64, sink: &mut Sink<'_>);
 
-    /// Asks for finals of all audio so far, where turns are the client's.
+    /// Asks for finals of all audio so far, where turns are the client's and a message can ask for that.
     fn flush(&mut self, written_ns: u64) -> Option<Message>;
 
     /// The end of the audio: `last_seq` messages of audio were written. `None` where closing the connection is the end.
@@ -190,12 +230,40 @@ pub trait Transcription: fmt::Debug + Send {
 }
 
 /// Makes a dialect of options.
-type Make = fn(Options) -> Result<Box<dyn Dialect>, OptionError>;
+type Make = fn(&Options) -> Result<Box<dyn Dialect>, OptionError>;
 
 /// All dialects, in the order in which users are told of them.
-const DIALECTS: [(&str, Make); 1] = [(deepgram::NAME, |options| {
-    Ok(Box::new(deepgram::Deepgram::new(options)?))
-})];
+const DIALECTS: [(&str, Make); 9] = [
+    (deepgram::NAME, |options| {
+        boxed(deepgram::Deepgram::new(options))
+    }),
+    (whisperlive::NAME, |options| {
+        boxed(whisperlive::WhisperLive::new(options))
+    }),
+    (wyoming::NAME, |options| {
+        boxed(wyoming::Wyoming::new(options))
+    }),
+    (vosk::NAME, |options| boxed(vosk::Vosk::new(options))),
+    (openai_realtime::NAME, |options| {
+        boxed(openai_realtime::OpenAiRealtime::new(options))
+    }),
+    (vllm_realtime::NAME, |options| {
+        boxed(vllm_realtime::VllmRealtime::new(options))
+    }),
+    (speechmatics::NAME, |options| {
+        boxed(speechmatics::Speechmatics::new(options))
+    }),
+    (assemblyai::NAME, |options| {
+        boxed(assemblyai::AssemblyAi::new(options))
+    }),
+    (moshi::NAME, |options| boxed(moshi::Moshi::new(options))),
+];
+
+fn boxed<D: Dialect + 'static>(
+    made: Result<D, OptionError>,
+) -> Result<Box<dyn Dialect>, OptionError> {
+    made.map(|dialect| -> Box<dyn Dialect> { Box::new(dialect) })
+}
 
 /// The names of all dialects.
 pub fn names() -> impl Iterator<Item = &'static str> {
@@ -206,7 +274,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 ///
 /// # Errors
 /// If there is no such dialect, or it cannot use the options.
-pub fn by_name(name: &str, options: Options) -> Result<Box<dyn Dialect>, OptionError> {
+pub fn by_name(name: &str, options: &Options) -> Result<Box<dyn Dialect>, OptionError> {
     match DIALECTS.iter().find(|(known, _)| *known == name) {
         Some((_, make)) => make(options),
         None => Err(OptionError::UnknownDialect {
@@ -216,55 +284,101 @@ pub fn by_name(name: &str, options: Options) -> Result<Box<dyn Dialect>, OptionE
     }
 }
 
-/// How far finals have come.
-#[derive(Debug, Default)]
-struct FinalCursor {
-    at_ns: u64,
-}
-
-impl FinalCursor {
-    /// Reports a final, with a fault before it if it goes back.
-    fn report(
-        &mut self,
-        from_ns: u64,
-        to_ns: u64,
-        text: &str,
-        words: &[Word<'_>],
-        sink: &mut Sink<'_>,
-    ) {
-        if to_ns < from_ns {
-            return sink(Event::Fault(Fault::Reversed));
-        }
-        self.advance(to_ns, sink);
-        sink(Event::Final {
-            from_ns: Some(from_ns),
-            to_ns: Some(to_ns),
-            text,
-            words,
-        });
-    }
-
-    /// Moves on, or reports that it would have to go back.
-    fn advance(&mut self, to_ns: u64, sink: &mut Sink<'_>) {
-        if to_ns + OVERLAP_TOLERANCE_NS < self.at_ns {
-            sink(Event::Fault(Fault::CursorBack));
-        }
-        self.at_ns = self.at_ns.max(to_ns);
-    }
-}
-
-/// Hands the events of a message on, or the fault that kept it from being read.
+/// Hands on the fault that kept a message from being read.
 fn or_fault(read: Result<(), Fault>, sink: &mut Sink<'_>) {
     if let Err(fault) = read {
         sink(Event::Fault(fault));
     }
 }
 
-/// Reports a refused upgrade or a close as most dialects have it: by its code alone. A close after [`Event::Drained`], or
-/// a normal one, is no error.
-fn report_over(kind: Option<Kind>, sink: &mut Sink<'_>) {
-    match kind {
-        Some(kind) => sink(Event::Error { kind, fatal: true }),
-        None => sink(Event::Ignored),
+/// The text of a text message. All else is reported: refusals, closes and messages of the wrong kind.
+fn text_message<'a>(
+    incoming: Incoming<'a>,
+    is_ready: bool,
+    kind_of_close: fn(Option<u16>, &str) -> Option<Kind>,
+    sink: &mut Sink<'_>,
+) -> Option<&'a str> {
+    match incoming {
+        Incoming::Text(text) => return Some(text),
+        Incoming::Binary(_) | Incoming::Bytes(_) => sink(Event::Fault(Fault::Opcode)),
+        Incoming::Refused { status, .. } => sink(Event::Refused {
+            kind: Kind::of_status(status),
+        }),
+        Incoming::Closed { code, reason } => match kind_of_close(code, reason) {
+            Some(kind) => report_error(is_ready, kind, sink),
+            None => sink(Event::Ignored),
+        },
+    }
+    None
+}
+
+/// The same for a dialect of binary messages.
+fn binary_message<'a>(
+    incoming: Incoming<'a>,
+    is_ready: bool,
+    sink: &mut Sink<'_>,
+) -> Option<&'a [u8]> {
+    match incoming {
+        Incoming::Binary(bytes) => return Some(bytes),
+        Incoming::Text(_) => sink(Event::Fault(Fault::Opcode)),
+        other => {
+            text_message(other, is_ready, |code, _| Kind::of_close(code), sink);
+        }
+    }
+    None
+}
+
+/// An error that ends the session: before it was ready, it is a refusal.
+fn report_error(is_ready: bool, kind: Kind, sink: &mut Sink<'_>) {
+    sink(match is_ready {
+        true => Event::Error { kind, fatal: true },
+        false => Event::Refused { kind },
+    });
+}
+
+/// Whether a field is this text.
+fn is_text(raw: json::Raw<'_>, text: &str) -> bool {
+    json::text(raw, "").is_ok_and(|value| value == text)
+}
+
+/// Adds a piece to a text that must not grow without end.
+fn append(text: &mut String, piece: &str) -> Result<(), Fault> {
+    if text.len() + piece.len() > TEXT_MAX_BYTES {
+        return Err(Fault::Items);
+    }
+    text.push_str(piece);
+    Ok(())
+}
+
+/// A JSON message whose last field is audio in base64; `head` ends with the quote before it.
+fn base64_message(head: &str, frame: &[u8]) -> Message {
+    let mut text = head.to_owned();
+    BASE64.encode_string(frame, &mut text);
+    text.push_str("\"}");
+    Message::text(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_nobody_knows_is_refused_with_those_that_there_are() {
+        let error = by_name("deepgramm", &Options::default()).unwrap_err();
+        let line = error.to_string();
+        assert!(line.contains("\"deepgramm\"") && line.contains("deepgram, whisperlive, wyoming"));
+        for name in names() {
+            let options = Options {
+                model: Some("m".to_owned()),
+                ..Options::default()
+            };
+            assert_eq!(by_name(name, &options).unwrap().name(), name);
+        }
+    }
+
+    #[test]
+    fn audio_in_base64_is_one_json_message() {
+        let message = base64_message(r#"{"audio":""#, &[0, 255, 16]);
+        assert_eq!(message, Message::text(r#"{"audio":"AP8Q"}"#));
     }
 }

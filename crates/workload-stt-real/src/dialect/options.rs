@@ -1,8 +1,11 @@
-//! What a user may choose, and the request that opens a connection.
+//! What a user may choose.
 //!
 //! Values of parameters and headers may be keys under any name, so all of them are secrets here: no `Debug` shows them.
 
 use plimsoll_core::secret::Secret;
+use serde_json::{Map, Value};
+
+use super::NS_PER_MS;
 
 /// Who decides that speech ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -59,8 +62,11 @@ impl Field {
 pub struct Options {
     /// The path of the user's URL, without query; `None` or `/` is the dialect's own.
     pub path: Option<String>,
-    /// `--param k=v`, and the query of the user's URL, decoded. They go into the query, or, where the dialect opens with
-    /// a JSON message, into that; there, `a.b=v` sets field `b` of object `a`. They replace the dialect's own values.
+    /// The query of the user's URL, decoded. Its fields replace the dialect's own of the same name.
+    pub query: Vec<Field>,
+    /// `--param k=v`: fields of the query, or, where the dialect opens with a JSON message, of that message. There
+    /// `a.b=v` sets field `b` of object `a`, and `v` is JSON if it can be read as such, else text. They replace the
+    /// dialect's own values.
     pub params: Vec<Field>,
     /// The model; `None` leaves it to the dialect or the server.
     pub model: Option<String>,
@@ -78,6 +84,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             path: None,
+            query: Vec::new(),
             params: Vec::new(),
             model: None,
             language: "en".to_owned(),
@@ -101,7 +108,7 @@ pub enum OptionError {
     },
     /// A length of frames that the server does not take.
     #[error(
-        "{dialect} takes messages of {least_ms} to {most_ms} ms, not {frame_ms} ms; give --frame-ms within"
+        "{dialect} takes messages of {least_ms} to {most_ms} ms, not {frame_ms} ms; give a length within"
     )]
     FrameLength {
         /// The dialect.
@@ -114,7 +121,7 @@ pub enum OptionError {
         most_ms: u64,
     },
     /// A key at a place where the dialect has none.
-    #[error("{dialect} takes no key {place}; give it {remedy}")]
+    #[error("{dialect} takes no key {place}; {remedy}")]
     KeyPlace {
         /// The dialect.
         dialect: &'static str,
@@ -123,14 +130,9 @@ pub enum OptionError {
         /// Where it may go.
         remedy: &'static str,
     },
-    /// Turns that the dialect does not have.
-    #[error("{dialect} has no turns by the {who}; leave out --turns")]
-    Turns {
-        /// The dialect.
-        dialect: &'static str,
-        /// `client` or `server`.
-        who: &'static str,
-    },
+    /// Turns by the client, where nothing that a client can say ends a turn.
+    #[error("{0} has no message that ends a turn; leave out --turns client")]
+    NoClientTurns(&'static str),
     /// A parameter that cannot be used.
     #[error("--param {name}: {why}")]
     Param {
@@ -149,59 +151,6 @@ pub enum OptionError {
     },
 }
 
-/// The request that opens a connection.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Connect {
-    /// Whether it is a WebSocket or a bare TCP stream.
-    pub transport: Transport,
-    /// The path, without query; empty on TCP.
-    pub path: String,
-    /// The fields of the query, not yet encoded.
-    pub query: Vec<Field>,
-    /// Headers beside those that every upgrade has.
-    pub headers: Vec<Field>,
-    /// WebSocket subprotocols to offer, in their order.
-    pub subprotocols: Vec<Secret>,
-}
-
-/// What carries the messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Transport {
-    /// `ws` or `wss`.
-    WebSocket,
-    /// `tcp`.
-    Tcp,
-}
-
-impl Connect {
-    /// Path and query as the request line has them, percent-encoded (RFC 3986, section 2).
-    #[must_use]
-    pub fn target(&self) -> Secret {
-        let mut target = self.path.clone();
-        for (index, field) in self.query.iter().enumerate() {
-            target.push(if index == 0 { '?' } else { '&' });
-            percent_encode(&field.name, &mut target);
-            target.push('=');
-            percent_encode(field.value.expose(), &mut target);
-        }
-        Secret::new(target)
-    }
-}
-
-/// Encodes all but the unreserved characters (RFC 3986, section 2.3) and the colon, which a query may hold.
-fn percent_encode(text: &str, out: &mut String) {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~:".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push('%');
-            out.push(char::from(DIGITS[usize::from(byte >> 4)]));
-            out.push(char::from(DIGITS[usize::from(byte & 15)]));
-        }
-    }
-}
-
 impl Options {
     /// The user's path, or the dialect's own.
     pub(super) fn path_or(&self, own: &str) -> String {
@@ -211,13 +160,37 @@ impl Options {
         }
     }
 
-    /// The dialect's own query with the user's parameters: one of the same name takes the place of the dialect's.
-    pub(super) fn query_with(&self, own: &[(&str, &str)]) -> Vec<Field> {
-        let is_replaced = |name: &str| self.params.iter().any(|param| param.name == name);
-        let kept = own.iter().filter(|(name, _)| !is_replaced(name));
-        kept.map(|(name, value)| Field::new(*name, *value))
-            .chain(self.params.iter().cloned())
-            .collect()
+    /// The dialect's own query with the user's: a field of the same name takes the place of the dialect's.
+    pub(super) fn query_over(&self, own: &[(&str, &str)]) -> Vec<Field> {
+        over(own, self.query.iter())
+    }
+
+    /// The same with the parameters too, for dialects that have all their options in the query.
+    pub(super) fn query_and_params_over(&self, own: &[(&str, &str)]) -> Vec<Field> {
+        over(own, self.query.iter().chain(&self.params))
+    }
+
+    /// A parameter of the user's: the last one of this name.
+    pub(super) fn param(&self, name: &str) -> Option<&str> {
+        let found = self.params.iter().rev().find(|param| param.name == name);
+        found.map(|param| param.value.expose())
+    }
+
+    /// An opening message with the parameters in it.
+    ///
+    /// # Errors
+    /// If the path of a parameter goes through something that is no object.
+    pub(super) fn opening(&self, message: Value) -> Result<Value, OptionError> {
+        let mut message = message;
+        for param in &self.params {
+            let text = param.value.expose();
+            let value = serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
+            put(&mut message, &param.name, value).ok_or_else(|| OptionError::Param {
+                name: param.name.clone(),
+                why: "a part before a dot is no object of the opening message; give names of objects before dots",
+            })?;
+        }
+        Ok(message)
     }
 
     /// The audio of one message in nanoseconds.
@@ -240,46 +213,79 @@ impl Options {
                 most_ms,
             });
         }
-        Ok(frame_ms * super::NS_PER_MS)
+        Ok(frame_ms * NS_PER_MS)
     }
+
+    /// # Errors
+    /// If the user wants turns by the client.
+    pub(super) fn refuse_client_turns(&self, dialect: &'static str) -> Result<(), OptionError> {
+        match self.turns {
+            Turns::Server => Ok(()),
+            Turns::Client => Err(OptionError::NoClientTurns(dialect)),
+        }
+    }
+}
+
+fn over<'a>(own: &[(&str, &str)], users: impl Iterator<Item = &'a Field> + Clone) -> Vec<Field> {
+    let is_replaced = |name: &str| users.clone().any(|field| field.name == name);
+    let kept = own.iter().filter(|(name, _)| !is_replaced(name));
+    kept.map(|(name, value)| Field::new(*name, *value))
+        .chain(users.clone().cloned())
+        .collect()
+}
+
+/// Sets a field at a path with dots; objects that are missing on the way are made.
+fn put(message: &mut Value, path: &str, value: Value) -> Option<()> {
+    let mut names = path.split('.');
+    let last = names.next_back()?;
+    let mut at = message;
+    for name in names {
+        let fields = at.as_object_mut()?;
+        at = fields
+            .entry(name)
+            .or_insert_with(|| Value::Object(Map::new()));
+    }
+    at.as_object_mut()?.insert(last.to_owned(), value);
+    Some(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
-    #[test]
-    fn a_target_is_encoded_and_its_values_are_shown_nowhere() {
-        let connect = Connect {
-            transport: Transport::WebSocket,
-            path: "/v1/listen".to_owned(),
-            query: vec![
-                Field::new("model", "nova-3"),
-                Field::new("keyterm", "a b&c=d:é"),
-            ],
-            headers: vec![Field::new("Authorization", "Token canary")],
-            subprotocols: vec![Secret::new("canary")],
-        };
-        let target = connect.target();
-        assert_eq!(
-            target.expose(),
-            "/v1/listen?model=nova-3&keyterm=a%20b%26c%3Dd:%C3%A9"
-        );
-        let shown = format!("{connect:?}{target:?}");
-        assert!(
-            !shown.contains("canary") && !shown.contains("nova"),
-            "{shown}"
-        );
+    fn with_params(params: &[(&str, &str)]) -> Options {
+        let params = params.iter().map(|(name, value)| Field::new(*name, *value));
+        Options {
+            params: params.collect(),
+            ..Options::default()
+        }
     }
 
     #[test]
     fn a_parameter_takes_the_place_of_the_dialects_own() {
-        let options = Options {
-            params: vec![Field::new("b", "3"), Field::new("c", "4")],
-            ..Options::default()
-        };
-        let query = options.query_with(&[("a", "1"), ("b", "2")]);
+        let query =
+            with_params(&[("b", "3"), ("c", "4")]).query_and_params_over(&[("a", "1"), ("b", "2")]);
         let expected = [("a", "1"), ("b", "3"), ("c", "4")];
         assert_eq!(query, expected.map(|(name, value)| Field::new(name, value)));
+    }
+
+    #[test]
+    fn a_parameter_of_an_opening_message_goes_where_its_path_says() {
+        let own = json!({"type": "start", "config": {"rate": 16000, "words": false}});
+        let options = with_params(&[
+            ("config.words", "true"),
+            ("config.vad.silence", "0.5"),
+            ("name", "nova-3"),
+        ]);
+        assert_eq!(
+            options.opening(own.clone()).unwrap(),
+            json!({"type": "start", "name": "nova-3", "config": {"rate": 16000, "words": true, "vad": {"silence": 0.5}}})
+        );
+        let error = with_params(&[("type.x", "canary")])
+            .opening(own)
+            .unwrap_err();
+        assert!(error.to_string().starts_with("--param type.x: "), "{error}");
+        assert!(!format!("{error}{error:?}").contains("canary"));
     }
 }

@@ -1,31 +1,40 @@
-//! As much of MessagePack as the `wse` dialect speaks: a writer for maps of texts and numbers, and a reader that finds a field and skips the rest.
+//! As much of MessagePack as load clients speak: a writer for maps of texts and numbers, and a reader that finds a field
+//! and skips the rest. Format: <https://github.com/msgpack/msgpack/blob/master/spec.md>.
 //!
-//! Not a crate: what is written is two fixed messages, and what is read is one number out of a map, for which nothing must be built or allocated. The
-//! tests hold both against `rmp-serde`.
+//! Not one of the published crates: what is written are fixed messages, and what is read are a few values of a map, for
+//! which nothing must be built or allocated. The tests compare both with `rmp-serde`.
 
 /// Writes values one after the other; the caller sees to it that a map's count is right.
 #[derive(Debug, Default)]
-pub(super) struct Writer {
+pub struct Writer {
     out: Vec<u8>,
 }
 
 impl Writer {
     /// A map of so many pairs, at most 15.
-    pub(super) fn map(mut self, pairs: u8) -> Self {
+    #[must_use]
+    pub fn map(mut self, pairs: u8) -> Self {
         debug_assert!(pairs < 16);
         self.out.push(0x80 | pairs);
         self
     }
 
-    /// An array of so many values, at most 15.
-    pub(super) fn array(mut self, values: u8) -> Self {
-        debug_assert!(values < 16);
-        self.out.push(0x90 | values);
+    /// An array of so many values.
+    #[must_use]
+    pub fn array(mut self, values: u16) -> Self {
+        match u8::try_from(values) {
+            Ok(few @ 0..16) => self.out.push(0x90 | few),
+            _ => {
+                self.out.push(0xDC);
+                self.out.extend_from_slice(&values.to_be_bytes());
+            }
+        }
         self
     }
 
     /// A text of at most 31 bytes.
-    pub(super) fn text(mut self, text: &str) -> Self {
+    #[must_use]
+    pub fn text(mut self, text: &str) -> Self {
         debug_assert!(text.len() < 32);
         self.out.push(0xA0 | u8::try_from(text.len()).unwrap_or(0));
         self.out.extend_from_slice(text.as_bytes());
@@ -33,7 +42,8 @@ impl Writer {
     }
 
     /// A whole number in its shortest form, as every encoder writes it.
-    pub(super) fn int(mut self, value: u64) -> Self {
+    #[must_use]
+    pub fn int(mut self, value: u64) -> Self {
         let bytes = value.to_be_bytes();
         let (marker, length) = match value {
             0..0x80 => (None, 1),
@@ -48,31 +58,51 @@ impl Writer {
     }
 
     /// A number of 64 bits.
-    pub(super) fn float(mut self, value: f64) -> Self {
+    #[must_use]
+    pub fn float(mut self, value: f64) -> Self {
         self.out.push(0xCB);
         self.out.extend_from_slice(&value.to_be_bytes());
         self
     }
 
+    /// A number of 32 bits.
+    #[must_use]
+    pub fn float32(mut self, value: f32) -> Self {
+        self.out.push(0xCA);
+        self.out.extend_from_slice(&value.to_be_bytes());
+        self
+    }
+
     /// What was written.
-    pub(super) fn finish(self) -> Vec<u8> {
+    #[must_use]
+    pub fn finish(self) -> Vec<u8> {
         self.out
     }
 }
 
 /// Reads values from the front of some bytes. Nothing that a server sends makes it panic or run longer than the bytes are.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Reader<'a> {
+pub struct Reader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
+    /// A reader of these bytes.
+    #[must_use]
+    pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
+    /// Whether the bytes are a map, all of it, and nothing behind it.
+    #[must_use]
+    pub fn is_whole_map(mut self) -> bool {
+        let mut start = self;
+        start.map().is_some() && self.skip().is_some() && self.rest.is_empty()
+    }
+
     /// The value of a key, if what comes next is a map that has it.
-    pub(super) fn field(mut self, key: &str) -> Option<Self> {
+    #[must_use]
+    pub fn field(mut self, key: &str) -> Option<Self> {
         let pairs = self.map()?;
         for _ in 0..pairs {
             let name = self;
@@ -86,7 +116,8 @@ impl<'a> Reader<'a> {
     }
 
     /// The text that comes next.
-    pub(super) fn text(mut self) -> Option<&'a str> {
+    #[must_use]
+    pub fn text(mut self) -> Option<&'a str> {
         let marker = self.byte()?;
         let length = match marker {
             0xA0..=0xBF => u64::from(marker & 0x1F),
@@ -97,7 +128,8 @@ impl<'a> Reader<'a> {
     }
 
     /// The whole number that comes next.
-    pub(super) fn int(mut self) -> Option<i64> {
+    #[must_use]
+    pub fn int(mut self) -> Option<i64> {
         let marker = self.byte()?;
         match marker {
             0x00..=0x7F | 0xE0..=0xFF => Some(i64::from(marker.cast_signed())),
@@ -109,6 +141,27 @@ impl<'a> Reader<'a> {
                 Some((self.unsigned(bytes)? << unused_bits).cast_signed() >> unused_bits)
             }
             _ => None,
+        }
+    }
+
+    /// The number that comes next, of whatever form. A whole number beyond 53 bits is rounded.
+    #[must_use]
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        reason = "rounded, as said; and four bytes are no more than four bytes"
+    )]
+    pub fn number(mut self) -> Option<f64> {
+        match self.rest.first()? {
+            0xCA => {
+                self.byte()?;
+                Some(f64::from(f32::from_bits(self.unsigned(4)? as u32)))
+            }
+            0xCB => {
+                self.byte()?;
+                Some(f64::from_bits(self.unsigned(8)?))
+            }
+            _ => self.int().map(|whole| whole as f64),
         }
     }
 
@@ -207,6 +260,28 @@ mod tests {
     }
 
     #[test]
+    fn floats_of_both_sizes_and_long_arrays() {
+        let floats: Vec<f32> = (0_u8..100).map(|n| f32::from(n) / 128.0 - 0.5).collect();
+        let array = Writer::default().map(1).text("pcm").array(100);
+        let writer = floats
+            .iter()
+            .fold(array, |writer, value| writer.float32(*value));
+        let bytes = writer.finish();
+        let value: std::collections::BTreeMap<String, Vec<f32>> =
+            rmp_serde::from_slice(&bytes).unwrap();
+        assert_eq!(value["pcm"], floats);
+        for (bytes, number) in [
+            (rmp_serde::to_vec(&0.25_f32).unwrap(), Some(0.25)),
+            (rmp_serde::to_vec(&-1e9_f64).unwrap(), Some(-1e9)),
+            (rmp_serde::to_vec(&7_u8).unwrap(), Some(7.0)),
+            (rmp_serde::to_vec("7").unwrap(), None),
+            (vec![0xCA, 0, 0], None),
+        ] {
+            assert_eq!(Reader::new(&bytes).number(), number);
+        }
+    }
+
+    #[test]
     fn a_count_that_the_bytes_cannot_hold_is_refused() {
         for bytes in [
             &[0xDF, 0xFF, 0xFF, 0xFF, 0xFF, 0xC0][..],
@@ -252,9 +327,17 @@ mod tests {
         }
 
         #[test]
+        fn a_map_is_whole_or_it_is_not(inner in values(), cut in any::<prop::sample::Index>()) {
+            let bytes = rmp_serde::to_vec(&json!({"a": inner})).unwrap();
+            prop_assert!(Reader::new(&bytes).is_whole_map());
+            prop_assert!(!Reader::new(&bytes[..cut.index(bytes.len())]).is_whole_map());
+            prop_assert!(!Reader::new(&[&bytes[..], &[0xC0]].concat()).is_whole_map());
+        }
+
+        #[test]
         fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let reader = Reader::new(&bytes);
-            let _ = (reader.field("t"), reader.int(), reader.text());
+            let _ = (reader.field("t"), reader.int(), reader.text(), reader.number(), reader.is_whole_map());
         }
     }
 }

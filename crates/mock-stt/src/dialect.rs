@@ -11,6 +11,7 @@ use crate::scribe::Event;
 
 pub mod assemblyai;
 pub mod deepgram;
+pub mod moshi;
 pub mod openai;
 pub mod speechmatics;
 pub mod vllm;
@@ -212,7 +213,7 @@ pub struct Known {
 }
 
 /// All of them.
-pub static ALL: [Known; 8] = [
+pub static ALL: [Known; 9] = [
     Known {
         name: "deepgram",
         is_at: |request| request.path == "/v1/listen",
@@ -274,6 +275,16 @@ pub static ALL: [Known; 8] = [
             query: "token",
         }),
         open: |request| Ok(Box::new(assemblyai::AssemblyAi::open(request)?)),
+    },
+    Known {
+        name: "moshi",
+        is_at: |request| request.path == "/api/asr-streaming",
+        key: Some(KeyPlaces {
+            header: "kyutai-api-key",
+            schemes: &[""],
+            query: "auth_id",
+        }),
+        open: |_| Ok(Box::new(moshi::Moshi::default())),
     },
 ];
 

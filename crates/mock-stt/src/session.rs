@@ -286,7 +286,8 @@ impl Session {
             self.stalled = true;
             book.stats.fault(Fault::Stall);
         }
-        if self.stalled {
+        let endless = self.opening.fault == Some(Fault::NoEnd) && *event == Event::Flushed;
+        if self.stalled || endless {
             return;
         }
         self.opening.dialect.tell(event, out);

@@ -165,6 +165,21 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The values of the array that comes next. They end early where the bytes do.
+    #[must_use]
+    pub fn items(mut self) -> Option<impl Iterator<Item = Self>> {
+        let marker = self.byte()?;
+        let count = match marker {
+            0x90..=0x9F => u64::from(marker & 0x0F),
+            0xDC | 0xDD => self.unsigned(2 << (marker - 0xDC))?,
+            _ => return None,
+        };
+        Some((0..count).map_while(move |_| {
+            let item = self;
+            self.skip().map(|()| item)
+        }))
+    }
+
     fn map(&mut self) -> Option<u64> {
         let marker = self.byte()?;
         match marker {
@@ -236,6 +251,19 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use serde_json::{Value, json};
+
+    #[test]
+    fn an_array_is_read_value_by_value() {
+        let long = (0..20).fold(Writer::default().array(20), Writer::int).finish();
+        let values: Vec<Option<i64>> = Reader::new(&long).items().expect("an array").map(Reader::int).collect();
+        assert_eq!(values, (0..20).map(Some).collect::<Vec<_>>());
+        let short = Writer::default().array(2).float32(0.5).text("x").finish();
+        let values: Vec<Option<f64>> = Reader::new(&short).items().expect("an array").map(Reader::number).collect();
+        assert_eq!(values, [Some(0.5), None]);
+        // As many values as there are bytes, whatever the count says.
+        assert_eq!(Reader::new(&[0xDD, 255, 255, 255, 255, 1, 2]).items().map(Iterator::count), Some(2));
+        assert!(Reader::new(&[0x80]).items().is_none());
+    }
 
     #[test]
     fn what_is_written_is_what_another_decoder_reads() {

@@ -12,7 +12,7 @@ use crate::scribe::Event;
 /// The shortest message, in ms.
 const MESSAGE_MIN_MS: usize = 50;
 /// Audio between two heartbeats, in ms.
-const HEARTBEAT_MS: u64 = 1_000;
+const HEARTBEAT_MS: u64 = 5_000;
 
 /// A session.
 #[derive(Debug)]
@@ -56,6 +56,10 @@ impl AssemblyAi {
         })
     }
 
+    fn encoding(&self) -> &'static str {
+        if self.format.encoding == Encoding::MuLaw { "pcm_mulaw" } else { "pcm_s16le" }
+    }
+
     /// The last word of a turn that goes on may still change, and is not in its transcript.
     fn turn(&self, words: &[Word], ended: bool, formatted: bool) -> Value {
         let finals = if ended {
@@ -91,7 +95,12 @@ impl Dialect for AssemblyAi {
     }
 
     fn greeting(&mut self, out: &mut Out) {
-        out.json(&json!({"type": "Begin", "id": ID, "expires_at": 1_767_225_600}));
+        out.json(&json!({
+            "type": "Begin", "id": ID, "expires_at": 1_767_225_600,
+            "configuration": {
+                "model": "mock", "api_version": "v3", "sample_rate": self.format.rate_hz, "encoding": self.encoding(),
+            },
+        }));
     }
 
     fn take(&mut self, incoming: Incoming<'_>, asks: &mut Vec<Ask>, out: &mut Out) {
@@ -121,6 +130,9 @@ impl Dialect for AssemblyAi {
 
     fn tell(&mut self, event: &Event, out: &mut Out) {
         match event {
+            Event::Speech { at_ms } => {
+                out.json(&json!({"type": "SpeechStarted", "timestamp": at_ms, "confidence": CONFIDENCE}));
+            }
             Event::Interim { words, .. } => out.json(&self.turn(words, false, false)),
             Event::Final(told) if !told.words.is_empty() => {
                 out.json(&self.turn(&told.words, true, false));
@@ -134,7 +146,8 @@ impl Dialect for AssemblyAi {
             {
                 self.beat_ms = *heard_ms;
                 out.json(&json!({
-                    "type": "Heartbeat", "total_audio_received_ms": heard_ms, "session_duration_ms": heard_ms,
+                    "type": "Heartbeat", "total_audio_received_ms": heard_ms, "total_duration_ms": heard_ms,
+                    "realtime_factor": 1.0, "max_speech_probability": CONFIDENCE,
                 }));
             }
             _ => {}
@@ -155,9 +168,9 @@ impl Dialect for AssemblyAi {
 
     fn refuse(&mut self, refusal: Refusal, out: &mut Out) {
         match refusal {
-            Refusal::Key => error(4001, "Not Authorized", out),
+            Refusal::Key => error(1008, "Unauthorized Connection: Missing Authorization header", out),
             Refusal::Rate => error(4102, "Too many requests", out),
-            Refusal::Capacity => error(3009, "Too many concurrent sessions", out),
+            Refusal::Capacity => error(3009, "Unauthorized Connection: Too many concurrent sessions", out),
         }
     }
 

@@ -1,5 +1,7 @@
 //! OpenAI's Realtime API, transcription sessions: <https://platform.openai.com/docs/api-reference/realtime-server-events>.
 
+use std::collections::VecDeque;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use plimsoll_mock_server::http::Answer;
@@ -23,8 +25,8 @@ pub struct Openai {
     speaking: Option<u64>,
     /// Audio came since the last commit.
     heard: bool,
-    /// Commits of the client that have no item yet.
-    commits: u64,
+    /// Commits of the client that have no item yet, and whether audio came before each.
+    commits: VecDeque<bool>,
 }
 
 impl Default for Openai {
@@ -46,7 +48,7 @@ impl Default for Openai {
             items: 0,
             speaking: None,
             heard: false,
-            commits: 0,
+            commits: VecDeque::new(),
         }
     }
 }
@@ -118,18 +120,15 @@ impl Openai {
         }
     }
 
-    fn commit(&mut self, asks: &mut Vec<Ask>, out: &mut Out) {
-        if std::mem::take(&mut self.heard) {
-            self.commits += 1;
-            return asks.push(Ask::Flush);
+    /// A commit with nothing said in it. With endpointing by the server, silence is in no buffer.
+    fn commit_of_nothing(&mut self, heard: bool, out: &mut Out) {
+        if heard && self.client_turns {
+            let item = self.item();
+            return self.committed(item, "", out);
         }
-        let told = "Error committing input audio buffer: buffer too small.";
-        self.error(
-            "invalid_request_error",
-            "input_audio_buffer_commit_empty",
-            told,
-            out,
-        );
+        let told = "Error committing input audio buffer: buffer too small. Expected at least 100ms of audio, but buffer only has 0.00ms of audio.";
+        let code = "input_audio_buffer_commit_empty";
+        self.error("invalid_request_error", code, told, out);
     }
 
     /// The item of what is being spoken, or a new one.
@@ -149,12 +148,10 @@ impl Openai {
         );
         let content = json!([{"type": "input_audio", "transcript": null}]);
         let added = json!({
-            "id": item_id, "object": "realtime.item", "type": "message", "status": "completed", "role": "user", "content": content,
+            "id": item_id, "type": "message", "status": "completed", "role": "user", "content": content,
         });
-        for kind in ["conversation.item.added", "conversation.item.done"] {
-            let fields = json!({"previous_item_id": previous, "item": added});
-            self.say(kind, fields, out);
-        }
+        let fields = json!({"previous_item_id": previous, "item": added});
+        self.say("conversation.item.added", fields, out);
         self.transcribed(item, transcript, out);
     }
 
@@ -173,7 +170,7 @@ impl Openai {
             } else {
                 format!(" {word}")
             };
-            let fields = of_item(json!({"delta": delta, "logprobs": null}));
+            let fields = of_item(json!({"delta": delta, "logprobs": null, "obfuscation": "mock"}));
             self.say(&format!("{PREFIX}.delta"), fields, out);
         }
         let words = transcript.split_whitespace().count();
@@ -191,12 +188,11 @@ impl Openai {
             return self.transcribed(self.items, &transcript, out);
         }
         let item = self.item();
-        if !self.client_turns {
+        if told.asked {
+            self.commits.pop_front();
+        } else {
             let fields = json!({"audio_end_ms": told.end_ms, "item_id": item_id(item)});
             self.say("input_audio_buffer.speech_stopped", fields, out);
-        }
-        if told.asked {
-            self.commits = self.commits.saturating_sub(1);
         }
         self.committed(item, &transcript, out);
     }
@@ -224,7 +220,10 @@ impl Dialect for Openai {
         match message["type"].as_str() {
             Some("session.update") => self.update(&message["session"], out),
             Some("input_audio_buffer.append") => self.append(&message, asks, out),
-            Some("input_audio_buffer.commit") => self.commit(asks, out),
+            Some("input_audio_buffer.commit") => {
+                self.commits.push_back(std::mem::take(&mut self.heard));
+                asks.push(Ask::Flush);
+            }
             Some("input_audio_buffer.clear") => {
                 self.say("input_audio_buffer.cleared", json!({}), out);
             }
@@ -246,11 +245,10 @@ impl Dialect for Openai {
                 self.say("input_audio_buffer.speech_started", fields, out);
             }
             Event::Final(told) => self.tell_final(told, out),
-            // A commit with nothing said in it.
-            Event::Flushed if self.commits > 0 => {
-                self.commits -= 1;
-                let item = self.item();
-                self.committed(item, "", out);
+            Event::Flushed => {
+                if let Some(heard) = self.commits.pop_front() {
+                    self.commit_of_nothing(heard, out);
+                }
             }
             _ => {}
         }

@@ -31,7 +31,7 @@ fn transcript(kind: &str, from_ms: u64, to_ms: u64, words: &[Word]) -> Value {
     let results = words.iter().map(|word| {
         json!({
             "type": "word", "start_time": seconds(word.start_ms), "end_time": seconds(word.end_ms),
-            "alternatives": [{"content": &*word.text, "confidence": CONFIDENCE, "language": "en"}],
+            "alternatives": [{"content": &*word.text, "confidence": CONFIDENCE, "language": "en", "speaker": "UU"}],
         })
     });
     let results: Vec<Value> = results.collect();
@@ -168,8 +168,8 @@ impl Dialect for Speechmatics {
 
     fn refuse(&mut self, refusal: Refusal, out: &mut Out) {
         let (kind, told, code) = match refusal {
-            Refusal::Key => ("not_authorised", "give a valid key", 4001),
-            Refusal::Rate => ("quota_exceeded", "too many sessions for this account", 4005),
+            Refusal::Key => ("not_authorised", "Not Authorised", 4001),
+            Refusal::Rate => ("quota_exceeded", "Concurrent Quota Exceeded", 4005),
             Refusal::Capacity => ("job_error", "no place is free", 4013),
         };
         error(kind, told, out);

@@ -21,11 +21,7 @@ pub struct Vllm {
 
 impl Vllm {
     fn word(&mut self, word: &str, out: &mut Out) {
-        let delta = if self.text.is_empty() {
-            word.to_owned()
-        } else {
-            format!(" {word}")
-        };
+        let delta = format!(" {word}");
         self.text.push_str(&delta);
         out.json(&json!({"type": "transcription.delta", "delta": delta}));
     }

@@ -9,5 +9,6 @@
 pub mod clip;
 pub mod corpus;
 pub mod errors;
+pub mod ledger;
 pub mod plan;
 pub mod words;

@@ -73,6 +73,17 @@ pub struct Utterance {
     pub end_ns: u64,
 }
 
+/// A word as a session says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SpokenWord<'a> {
+    /// The word.
+    pub word: &'a str,
+    /// The position of its utterance in the plan.
+    pub utterance: usize,
+    /// About when it ends ([`Clip::word_ends`]), in the session's audio time. The last word's end is the utterance's.
+    pub end_ns: u64,
+}
+
 /// What one session says, from its first frame to its last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AudioPlan {
@@ -156,6 +167,22 @@ impl AudioPlan {
             .partition_point(|said| said.onset_ns <= audio_ns)
             .checked_sub(1)?;
         (audio_ns < self.utterances[number].end_ns).then_some(number)
+    }
+
+    /// All words, in the order of time. `clips` are those that the plan was made of.
+    #[must_use]
+    pub fn words<'a>(&self, clips: &'a [Clip]) -> Vec<SpokenWord<'a>> {
+        let mut words = Vec::new();
+        for (utterance, said) in self.utterances.iter().enumerate() {
+            let clip = &clips[said.clip];
+            let ends = clip.words.iter().zip(clip.word_ends());
+            words.extend(ends.map(|(word, end)| SpokenWord {
+                word,
+                utterance,
+                end_ns: said.begin_ns + end as u64 * SAMPLE_NS,
+            }));
+        }
+        words
     }
 
     /// What frame `seq` holds; frames are numbered from 1, as in the ledger. Silence beyond the last.
@@ -274,6 +301,29 @@ mod tests {
     fn a_lone_clip_repeats() {
         let plan = AudioPlan::new(&[clip(16_000, 0, 0)], forty_ms(), 1_000, 1);
         assert!(plan.utterances().len() > 14);
+    }
+
+    #[test]
+    fn words_end_within_their_utterance_and_the_last_one_with_it() {
+        let mut clips = vec![clip(16_000, 100, 100); 2];
+        clips[1].words = ["a", "bee", "is"].map(str::to_owned).to_vec();
+        let plan = AudioPlan::new(&clips, forty_ms(), 200, 1);
+        let words = plan.words(&clips);
+        for (utterance, said) in plan.utterances().iter().enumerate() {
+            let of_it: Vec<_> = words
+                .iter()
+                .filter(|word| word.utterance == utterance)
+                .collect();
+            assert!(
+                of_it
+                    .iter()
+                    .map(|word| word.word)
+                    .eq(&clips[said.clip].words)
+            );
+            assert!(of_it.is_sorted_by_key(|word| word.end_ns) && of_it[0].end_ns > said.onset_ns);
+            assert_eq!(of_it.last().unwrap().end_ns, said.end_ns);
+        }
+        assert!(words.is_sorted_by_key(|word| word.end_ns));
     }
 
     proptest! {

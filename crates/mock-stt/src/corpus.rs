@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use plimsoll_speech::clip::{Clip, RATE_HZ};
 use plimsoll_speech::corpus::CorpusError;
+use plimsoll_speech::encode;
+use plimsoll_speech::resample::{Rate, Resampler};
 
-use crate::audio::{Encoding, Format};
+use crate::audio::{Decoder, Encoding, Format};
 use crate::ear::Bank;
 
 /// A word, and when it is spoken, in ms from the clip's first sample, or from the session's.
@@ -91,10 +93,20 @@ fn words(clip: &Clip) -> Vec<Word> {
     words.collect()
 }
 
-/// The samples of a clip after it was resampled and packed, as a client does it.
+/// The samples of a clip after it was resampled and packed, as a client does it, and read again.
 fn as_it_comes(samples: &[i16], format: Format) -> Vec<i16> {
-    assert_eq!(format.rate_hz, RATE_HZ);
-    samples.to_vec()
+    let resampled = match format.rate_hz {
+        8_000 => Resampler::to(Rate::Hz8000).resample(samples),
+        24_000 => Resampler::to(Rate::Hz24000).resample(samples),
+        // Others are refused when a session opens.
+        _ => samples.to_vec(),
+    };
+    if format.encoding != Encoding::MuLaw {
+        return resampled;
+    }
+    let mut heard = Vec::with_capacity(resampled.len());
+    Decoder::default().decode(format.encoding, &encode::mu_law(&resampled), &mut heard);
+    heard
 }
 
 #[cfg(test)]

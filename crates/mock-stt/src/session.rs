@@ -92,7 +92,9 @@ pub struct Session {
     scribe: Scribe,
     pending: VecDeque<Pending>,
     finals: u64,
+    /// Faults that have begun.
     stalled: bool,
+    endless: bool,
 }
 
 impl Session {
@@ -114,6 +116,7 @@ impl Session {
             pending: VecDeque::new(),
             finals: 0,
             stalled: false,
+            endless: false,
             opening,
         }
     }
@@ -197,14 +200,9 @@ impl Session {
             }
             Ask::Leave => {}
         }
-        let others = book.others(self.opening.number, self.loaded_sessions);
         let mut events = Vec::new();
-        for noticed in noticed {
-            let tells = matches!(noticed, Noticed::Over { .. });
-            if let Some(fault) = self.scribe.errs(&others).filter(|_| tells) {
-                book.stats.fault(fault);
-            }
-            self.scribe.write(noticed, &others, &mut events);
+        if !noticed.is_empty() {
+            self.write_down(noticed, book, &mut events);
         }
         if matches!(ask, Ask::Flush | Ask::End) {
             events.push(Event::Flushed);
@@ -223,6 +221,17 @@ impl Session {
             events,
             matches!(ask, Ask::End | Ask::Leave),
         );
+    }
+
+    fn write_down(&mut self, noticed: Vec<Noticed>, book: &mut Book, events: &mut Vec<Event>) {
+        let others = book.others(self.opening.number, self.loaded_sessions);
+        for noticed in noticed {
+            let tells = matches!(noticed, Noticed::Over { .. });
+            if let Some(fault) = self.scribe.errs(&others).filter(|_| tells) {
+                book.stats.fault(fault);
+            }
+            self.scribe.write(noticed, &others, events);
+        }
     }
 
     fn hear(&mut self, bytes: &[u8], book: &mut Book, noticed: &mut Vec<Noticed>) {
@@ -286,8 +295,7 @@ impl Session {
             self.stalled = true;
             book.stats.fault(Fault::Stall);
         }
-        let endless = self.opening.fault == Some(Fault::NoEnd) && *event == Event::Flushed;
-        if self.stalled || endless {
+        if self.stalled || (*event == Event::Flushed && self.never_ends(book)) {
             return;
         }
         self.opening.dialect.tell(event, out);
@@ -318,11 +326,17 @@ impl Session {
         }
     }
 
-    fn goodbye(&mut self, book: &mut Book, out: &mut Out) {
-        if self.opening.fault == Some(Fault::NoEnd) {
-            return book.stats.fault(Fault::NoEnd);
+    /// Whether the end that was asked for does not come.
+    fn never_ends(&mut self, book: &mut Book) -> bool {
+        let endless = self.opening.fault == Some(Fault::NoEnd);
+        if endless && !std::mem::replace(&mut self.endless, true) {
+            book.stats.fault(Fault::NoEnd);
         }
-        if self.stalled {
+        endless
+    }
+
+    fn goodbye(&mut self, book: &mut Book, out: &mut Out) {
+        if self.stalled || self.never_ends(book) {
             return;
         }
         book.stats.counts.sessions_ended += 1;

@@ -254,14 +254,29 @@ mod tests {
 
     #[test]
     fn an_array_is_read_value_by_value() {
-        let long = (0..20).fold(Writer::default().array(20), Writer::int).finish();
-        let values: Vec<Option<i64>> = Reader::new(&long).items().expect("an array").map(Reader::int).collect();
+        let long = (0..20)
+            .fold(Writer::default().array(20), Writer::int)
+            .finish();
+        let values: Vec<Option<i64>> = Reader::new(&long)
+            .items()
+            .expect("an array")
+            .map(Reader::int)
+            .collect();
         assert_eq!(values, (0..20).map(Some).collect::<Vec<_>>());
         let short = Writer::default().array(2).float32(0.5).text("x").finish();
-        let values: Vec<Option<f64>> = Reader::new(&short).items().expect("an array").map(Reader::number).collect();
+        let values: Vec<Option<f64>> = Reader::new(&short)
+            .items()
+            .expect("an array")
+            .map(Reader::number)
+            .collect();
         assert_eq!(values, [Some(0.5), None]);
         // As many values as there are bytes, whatever the count says.
-        assert_eq!(Reader::new(&[0xDD, 255, 255, 255, 255, 1, 2]).items().map(Iterator::count), Some(2));
+        assert_eq!(
+            Reader::new(&[0xDD, 255, 255, 255, 255, 1, 2])
+                .items()
+                .map(Iterator::count),
+            Some(2)
+        );
         assert!(Reader::new(&[0x80]).items().is_none());
     }
 

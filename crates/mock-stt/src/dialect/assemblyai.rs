@@ -57,7 +57,11 @@ impl AssemblyAi {
     }
 
     fn encoding(&self) -> &'static str {
-        if self.format.encoding == Encoding::MuLaw { "pcm_mulaw" } else { "pcm_s16le" }
+        if self.format.encoding == Encoding::MuLaw {
+            "pcm_mulaw"
+        } else {
+            "pcm_s16le"
+        }
     }
 
     /// The last word of a turn that goes on may still change, and is not in its transcript.
@@ -131,7 +135,9 @@ impl Dialect for AssemblyAi {
     fn tell(&mut self, event: &Event, out: &mut Out) {
         match event {
             Event::Speech { at_ms } => {
-                out.json(&json!({"type": "SpeechStarted", "timestamp": at_ms, "confidence": CONFIDENCE}));
+                out.json(
+                    &json!({"type": "SpeechStarted", "timestamp": at_ms, "confidence": CONFIDENCE}),
+                );
             }
             Event::Interim { words, .. } => out.json(&self.turn(words, false, false)),
             Event::Final(told) if !told.words.is_empty() => {
@@ -168,9 +174,17 @@ impl Dialect for AssemblyAi {
 
     fn refuse(&mut self, refusal: Refusal, out: &mut Out) {
         match refusal {
-            Refusal::Key => error(1008, "Unauthorized Connection: Missing Authorization header", out),
+            Refusal::Key => error(
+                1008,
+                "Unauthorized Connection: Missing Authorization header",
+                out,
+            ),
             Refusal::Rate => error(4102, "Too many requests", out),
-            Refusal::Capacity => error(3009, "Unauthorized Connection: Too many concurrent sessions", out),
+            Refusal::Capacity => error(
+                3009,
+                "Unauthorized Connection: Too many concurrent sessions",
+                out,
+            ),
         }
     }
 

@@ -157,7 +157,9 @@ impl Dialect for Deepgram {
     fn tell(&mut self, event: &Event, out: &mut Out) {
         match event {
             Event::Speech { at_ms } if self.vad_events => {
-                out.json(&json!({"type": "SpeechStarted", "channel": [0], "timestamp": seconds(*at_ms)}));
+                out.json(
+                    &json!({"type": "SpeechStarted", "channel": [0], "timestamp": seconds(*at_ms)}),
+                );
             }
             Event::Interim { upto_ms, words } if self.interim => {
                 let results = self.results(*upto_ms, words, Kind::Interim);

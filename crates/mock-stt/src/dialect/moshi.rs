@@ -6,7 +6,9 @@
 use plimsoll_mock_server::http::Answer;
 use plimsoll_msgpack::{Reader, Writer};
 
-use super::{Ask, Dialect, Framing, INTERNAL_ERROR, Incoming, Out, Refusal, refused_plainly, seconds};
+use super::{
+    Ask, Dialect, Framing, INTERNAL_ERROR, Incoming, Out, Refusal, refused_plainly, seconds,
+};
 use crate::audio::{Encoding, Format};
 use crate::corpus::Word;
 use crate::scribe::Event;
@@ -36,7 +38,12 @@ fn error(told: &str, out: &mut Out) {
 
 fn word(word: &Word, out: &mut Out) {
     let start = of_type("Word", 2).text("text").text(&word.text);
-    out.bytes(start.text("start_time").float(seconds(word.start_ms)).finish());
+    out.bytes(
+        start
+            .text("start_time")
+            .float(seconds(word.start_ms))
+            .finish(),
+    );
     let end = of_type("EndWord", 1).text("stop_time");
     out.bytes(end.float(seconds(word.end_ms)).finish());
 }
@@ -94,7 +101,9 @@ impl Dialect for Moshi {
             }
             Event::Message { heard_ms } => {
                 while (self.steps + 1) * STEP_MS <= *heard_ms {
-                    let step = of_type("Step", 3).text("step_idx").int(FIRST_STEP + self.steps);
+                    let step = of_type("Step", 3)
+                        .text("step_idx")
+                        .int(FIRST_STEP + self.steps);
                     let step = step.text("prs").array(4);
                     let step = PAUSES.into_iter().fold(step, Writer::float32);
                     out.bytes(step.text("buffered_pcm").int(0).finish());

@@ -37,7 +37,7 @@ impl Default for Openai {
             session: json!({
                 "type": "transcription", "object": "realtime.transcription_session", "id": "sess_mock", "expires_at": 1_767_225_600,
                 "audio": {"input": {
-                    "format": {"type": "audio/pcm", "rate": 24_000}, "transcription": null, "noise_reduction": null,
+                    "format": {"type": "audio/pcm", "rate": 24_000}, "noise_reduction": null, "transcription": {"model": "mock", "language": "en", "prompt": ""},
                     "turn_detection": {
                         "type": "server_vad", "threshold": 0.5, "prefix_padding_ms": 300, "silence_duration_ms": 300,
                     },
@@ -58,6 +58,18 @@ fn item_id(number: u64) -> Value {
         Value::Null
     } else {
         json!(format!("item_{number:06}"))
+    }
+}
+
+/// Sets what the client sets. What it leaves out of an object stays as it was.
+fn merge(known: &mut Value, wanted: &Value) {
+    match (known, wanted) {
+        (Value::Object(known), Value::Object(wanted)) => {
+            for (name, value) in wanted {
+                merge(known.entry(name).or_insert(Value::Null), value);
+            }
+        }
+        (known, wanted) => known.clone_from(wanted),
     }
 }
 
@@ -93,9 +105,8 @@ impl Openai {
             return self.error("invalid_request_error", "invalid_value", told, out);
         };
         self.format = format;
-        let known = &mut self.session["audio"]["input"];
-        for (name, value) in input.as_object().into_iter().flatten() {
-            known[name] = value.clone();
+        if input.is_object() {
+            merge(&mut self.session["audio"]["input"], input);
         }
         self.client_turns = self.session["audio"]["input"]["turn_detection"].is_null();
         let session = self.session.clone();

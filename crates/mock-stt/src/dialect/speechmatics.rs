@@ -27,15 +27,24 @@ pub struct Speechmatics {
     final_ms: u64,
 }
 
-fn transcript(kind: &str, from_ms: u64, to_ms: u64, words: &[Word]) -> Value {
+/// A transcript of this span. A sentence that ends has its full stop.
+fn transcript(kind: &str, (from_ms, to_ms): (u64, u64), words: &[Word], ends: bool) -> Value {
     let results = words.iter().map(|word| {
         json!({
             "type": "word", "start_time": seconds(word.start_ms), "end_time": seconds(word.end_ms),
             "alternatives": [{"content": &*word.text, "confidence": CONFIDENCE, "language": "en", "speaker": "UU"}],
         })
     });
-    let results: Vec<Value> = results.collect();
+    let mut results: Vec<Value> = results.collect();
     let mut text = crate::scribe::text(words);
+    if let Some(last) = words.last().filter(|_| ends) {
+        let at = seconds(last.end_ms);
+        results.push(json!({
+            "type": "punctuation", "start_time": at, "end_time": at, "attaches_to": "previous", "is_eos": true,
+            "alternatives": [{"content": ".", "confidence": CONFIDENCE, "language": "en", "speaker": "UU"}],
+        }));
+        text.push('.');
+    }
     if !text.is_empty() {
         text.push(' ');
     }
@@ -129,17 +138,13 @@ impl Dialect for Speechmatics {
     fn tell(&mut self, event: &Event, out: &mut Out) {
         match event {
             Event::Interim { upto_ms, words } if self.partials => {
-                let partial = transcript("AddPartialTranscript", self.final_ms, *upto_ms, words);
-                out.json(&partial);
+                let span = (self.final_ms, *upto_ms);
+                out.json(&transcript("AddPartialTranscript", span, words, false));
             }
             Event::Final(told) => {
                 self.final_ms = told.to_ms;
-                out.json(&transcript(
-                    "AddTranscript",
-                    told.from_ms,
-                    told.to_ms,
-                    &told.words,
-                ));
+                let span = (told.from_ms, told.to_ms);
+                out.json(&transcript("AddTranscript", span, &told.words, true));
                 if self.ends || told.asked {
                     let at = seconds(told.end_ms);
                     out.json(&json!({"message": "EndOfUtterance", "metadata": {"start_time": at, "end_time": at}}));
@@ -147,7 +152,7 @@ impl Dialect for Speechmatics {
             }
             Event::Quiet { from_ms, to_ms } => {
                 self.final_ms = *to_ms;
-                out.json(&transcript("AddTranscript", *from_ms, *to_ms, &[]));
+                out.json(&transcript("AddTranscript", (*from_ms, *to_ms), &[], false));
             }
             _ => {}
         }

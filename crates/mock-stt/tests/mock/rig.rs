@@ -29,6 +29,16 @@ pub(crate) const ALL: [&str; 9] = [
     "moshi",
 ];
 
+/// Tries all dialects side by side, for most of the time is spent waiting.
+pub(crate) fn in_each_dialect(tries: impl Fn(&'static str) + Sync) {
+    std::thread::scope(|scope| {
+        for name in ALL {
+            let tries = &tries;
+            scope.spawn(move || tries(name));
+        }
+    });
+}
+
 const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../targets/stt-real/corpus");
 
 /// The clips that are there: eight at least.
@@ -72,7 +82,9 @@ pub(crate) fn serve(config: Config) -> SocketAddr {
 pub(crate) fn ask(address: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("it listens");
     stream
-        .write_all(format!("{request} HTTP/1.1\r\nHost: mock\r\nConnection: close\r\n\r\n").as_bytes())
+        .write_all(
+            format!("{request} HTTP/1.1\r\nHost: mock\r\nConnection: close\r\n\r\n").as_bytes(),
+        )
         .expect("written");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer");

@@ -15,21 +15,37 @@ use super::replay::{Replay, read, sessions_of};
 /// where the dialect reports a fault.
 const FAULTS: &str = "faults.jsonl";
 
+fn key() -> Key {
+    Key {
+        value: Secret::new("key"),
+        place: KeyPlace::Header,
+    }
+}
+
 fn template(name: &str, options: Options) -> Template {
     let templates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/stt-real/templates");
     let text = fs::read_to_string(templates.join(name).with_extension("toml")).unwrap();
-    let key = Key {
-        value: Secret::new("key"),
-        place: KeyPlace::Header,
-    };
     let options = Options {
-        key: Some(key),
+        key: Some(key()),
         // The template has no place for them.
         params: Vec::new(),
         model: None,
         ..options
     };
     Template::parse(&text, &options).unwrap()
+}
+
+#[test]
+fn the_example_of_the_page_is_a_template() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/stt-real/template.md");
+    let page = fs::read_to_string(page).unwrap();
+    let (_, example) = page.split_once("```toml\n").unwrap();
+    let (example, _) = example.split_once("```").unwrap();
+    let options = Options {
+        key: Some(key()),
+        ..Options::default()
+    };
+    Template::parse(example, &options).unwrap();
 }
 
 fn without_words(events: &Value) -> Vec<Value> {

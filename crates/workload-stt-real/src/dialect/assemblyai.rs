@@ -64,7 +64,7 @@ impl AssemblyAi {
 }
 
 impl Dialect for AssemblyAi {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         NAME
     }
 

@@ -96,7 +96,7 @@ impl Deepgram {
 }
 
 impl Dialect for Deepgram {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         NAME
     }
 

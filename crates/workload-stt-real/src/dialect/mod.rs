@@ -16,6 +16,7 @@
 //! | Speechmatics | [`speechmatics`] | `end_time` | `EndOfTranscript` |
 //! | `AssemblyAI` | [`assemblyai`] | end of final words | `Termination` |
 //! | moshi | [`moshi`] | end of words, counted steps in silence | `Marker` |
+//! | any other | [`template`]: a file says | a file says | a file says |
 
 pub mod assemblyai;
 pub mod connect;
@@ -28,6 +29,7 @@ pub mod moshi;
 pub mod openai_realtime;
 pub mod options;
 pub mod speechmatics;
+pub mod template;
 pub mod vllm_realtime;
 pub mod vosk;
 pub mod whisperlive;
@@ -175,8 +177,8 @@ impl Default for Facts {
 
 /// A dialect with a user's options: the same for all sessions of a trial.
 pub trait Dialect: fmt::Debug + Send + Sync {
-    /// Its name, as `--dialect` takes it.
-    fn name(&self) -> &'static str;
+    /// Its name, as records have it.
+    fn name(&self) -> &str;
 
     /// Facts about the dialect.
     fn facts(&self) -> Facts;
@@ -373,6 +375,42 @@ mod tests {
                 ..Options::default()
             };
             assert_eq!(by_name(name, &options).unwrap().name(), name);
+        }
+    }
+
+    #[test]
+    fn no_key_and_no_parameter_is_shown() {
+        for name in names() {
+            let options = Options {
+                key: Some(Key {
+                    value: plimsoll_core::secret::Secret::new("canary"),
+                    place: KeyPlace::Header,
+                }),
+                params: vec![Field::new("secret", "canary")],
+                query: vec![Field::new("secret", "canary")],
+                model: Some("m".to_owned()),
+                ..Options::default()
+            };
+            let dialect = match by_name(name, &options) {
+                Ok(dialect) => dialect,
+                Err(error) => {
+                    assert_eq!(
+                        error.to_string(),
+                        "wyoming takes no key in a header; leave it out"
+                    );
+                    by_name(
+                        name,
+                        &Options {
+                            key: None,
+                            ..options.clone()
+                        },
+                    )
+                    .unwrap()
+                }
+            };
+            let session = dialect.transcription();
+            let shown = format!("{options:?}{dialect:?}{session:?}{:?}", dialect.opening(1));
+            assert!(!shown.contains("canary"), "{shown}");
         }
     }
 

@@ -70,7 +70,7 @@ impl Moshi {
 }
 
 impl Dialect for Moshi {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         NAME
     }
 

@@ -4,15 +4,13 @@
 //! <https://developers.openai.com/api/reference/resources/realtime/server-events> and `/client-events`.
 //!
 //! The server cuts the audio into items, each with an id: from `audio_start_ms` to `audio_end_ms` if its endpointing did
-//! it, or whatever came since the last item if the client committed. The transcripts of items come in any order. They are
-//! reported in the order of the audio, because the final cursor is one place: one that comes before an earlier one waits
-//! for it.
+//! it, or whatever came since the last item if the client committed. The transcripts of items come in any order, so finals
+//! do too: one that goes back is no fault.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::connect::KeyRule;
-use super::cursor::FinalCursor;
 use super::json::{self, Raw};
 use super::{
     Audio, Connect, Cursor, Dialect, Edge, Encoding, Event, Facts, Fault, Incoming, Kind, Limits,
@@ -84,7 +82,7 @@ impl OpenAiRealtime {
 }
 
 impl Dialect for OpenAiRealtime {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         NAME
     }
 
@@ -130,16 +128,16 @@ struct Item {
     to_ns: Option<u64>,
     /// What came of it so far.
     text: String,
-    is_done: bool,
 }
 
 #[derive(Debug, Default)]
 struct Session {
     is_ready: bool,
     end: End,
-    finals: FinalCursor,
-    /// Unfinished items and those that wait for them, in the order of the audio.
+    /// Items without a transcript.
     items: Vec<Item>,
+    /// The end of the last item that the client committed.
+    committed_ns: u64,
     /// The audio of the commits that the server has not confirmed yet.
     commits_ns: std::collections::VecDeque<u64>,
 }
@@ -157,8 +155,7 @@ enum End {
 
 impl Transcription for Session {
     fn parse(&mut self, incoming: Incoming<'_>, written_ns: u64, sink: &mut Sink<'_>) {
-        let of_close = |code, _: &str| Kind::of_close(code);
-        if let Some(text) = text_message(incoming, self.is_ready, of_close, sink) {
+        if let Some(text) = text_message(incoming, self.is_ready, kind_of_close, sink) {
             or_fault(self.read(text, written_ns, sink), sink);
             if self.end == End::Committed && self.items.is_empty() {
                 self.end = End::Drained;
@@ -266,7 +263,6 @@ impl Session {
                     from_ns: None,
                     to_ns: None,
                     text: String::new(),
-                    is_done: false,
                 });
                 self.items.len() - 1
             }
@@ -283,8 +279,13 @@ impl Session {
     ) -> Result<(), Fault> {
         if self.item(fields)?.to_ns.is_none() {
             let to_ns = self.commits_ns.pop_front().unwrap_or(written_ns);
-            self.item(fields)?.to_ns = Some(to_ns);
+            let since_ns = std::mem::replace(&mut self.committed_ns, to_ns);
+            let item = self.item(fields)?;
+            item.from_ns = item.from_ns.or(Some(since_ns));
+            item.to_ns = Some(to_ns);
             self.settle_commit();
+        } else if let Some(to_ns) = self.item(fields)?.to_ns {
+            self.committed_ns = self.committed_ns.max(to_ns);
         }
         sink(Event::Ignored);
         Ok(())
@@ -315,17 +316,22 @@ impl Session {
             }
             "completed" => {
                 let transcript = json::text(fields.transcript, "transcript")?;
-                let item = self.item(fields)?;
-                item.text = transcript.into_owned();
-                item.is_done = true;
-                self.report_done(sink);
+                let item = self.take_item(fields)?;
+                if item.to_ns < item.from_ns {
+                    return Err(Fault::Reversed);
+                }
+                // An item that the server told nothing else of has no span.
+                sink(Event::Final {
+                    from_ns: item.from_ns,
+                    to_ns: item.to_ns,
+                    text: &transcript,
+                    words: &[],
+                });
             }
             "failed" => {
-                let id = json::text(fields.item_id, "item_id")?;
-                self.items.retain(|item| *item.id != *id);
                 let (kind, _) = kind_of_error(fields)?;
+                self.take_item(fields)?;
                 sink(Event::Error { kind, fatal: false });
-                self.report_done(sink);
             }
             "segment" => sink(Event::Ignored),
             _ => sink(Event::Unknown),
@@ -333,14 +339,12 @@ impl Session {
         Ok(())
     }
 
-    /// Reports the transcripts that no earlier item holds up.
-    fn report_done(&mut self, sink: &mut Sink<'_>) {
-        let done = self.items.iter().take_while(|item| item.is_done).count();
-        for item in self.items.drain(..done) {
-            let from_ns = item.from_ns.unwrap_or_else(|| self.finals.at_ns());
-            let to_ns = item.to_ns.unwrap_or(from_ns);
-            self.finals.report(from_ns, to_ns, &item.text, &[], sink);
-        }
+    /// An item that is over.
+    fn take_item(&mut self, fields: &Fields<'_>) -> Result<Item, Fault> {
+        let id = self.item(fields)?.id.clone();
+        let index = self.items.iter().position(|item| item.id == id);
+        let index = index.ok_or(Fault::Missing("item_id"))?;
+        Ok(self.items.remove(index))
     }
 
     fn error(&mut self, fields: &Fields<'_>, sink: &mut Sink<'_>) -> Result<(), Fault> {
@@ -365,14 +369,24 @@ fn kind_of_error(fields: &Fields<'_>) -> Result<(Kind, bool), Fault> {
     let error: ErrorFields<'_> = json::part(fields.error, "error")?;
     let code = json::text_or_empty(error.code, "error.code")?;
     let kind = json::text_or_empty(error.kind, "error.type")?;
-    let of = |name: &str| match name {
+    let known = kind_of_name(&code).or_else(|| kind_of_name(&kind));
+    Ok(known.unwrap_or((Kind::BadRequest, false)))
+}
+
+fn kind_of_name(name: &str) -> Option<(Kind, bool)> {
+    match name {
         "invalid_api_key" | "authentication_error" => Some((Kind::Auth, true)),
         "insufficient_quota" => Some((Kind::Quota, true)),
         "rate_limit_exceeded" | "rate_limit_error" => Some((Kind::Rate, false)),
         "session_expired" => Some((Kind::TimeLimit, true)),
         "server_error" | "internal_error" => Some((Kind::Internal, false)),
         _ => None,
-    };
-    let known = of(&code).or_else(|| of(&kind));
-    Ok(known.unwrap_or((Kind::BadRequest, false)))
+    }
+}
+
+/// The reason of a close is the type and the code of an error, with a dot between.
+fn kind_of_close(code: Option<u16>, reason: &str) -> Option<Kind> {
+    let name = reason.rsplit('.').next().unwrap_or_default();
+    let known = kind_of_name(name).map(|(kind, _)| kind);
+    Kind::of_close(code).map(|kind| known.unwrap_or(kind))
 }

@@ -141,6 +141,9 @@ pub enum OptionError {
         /// What is wrong with it, and the remedy.
         why: &'static str,
     },
+    /// A template that cannot be used.
+    #[error("the dialect's file: {0}")]
+    Template(String),
     /// Something that the dialect cannot do without.
     #[error("{dialect} needs {what}")]
     Needs {

@@ -72,7 +72,7 @@ impl Speechmatics {
 }
 
 impl Dialect for Speechmatics {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         NAME
     }
 

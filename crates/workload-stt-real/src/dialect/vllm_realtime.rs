@@ -26,7 +26,7 @@ pub const NAME: &str = "vllm-realtime";
 pub struct VllmRealtime {
     connect: Connect,
     audio: Audio,
-    opening: String,
+    opening: Message,
 }
 
 impl VllmRealtime {
@@ -50,13 +50,13 @@ impl VllmRealtime {
                 rate_hz: 16_000,
                 frame_ns: options.frame_ns(NAME, 40, 10, 1000)?,
             },
-            opening: opening.to_string(),
+            opening: Message::text(opening.to_string()),
         })
     }
 }
 
 impl Dialect for VllmRealtime {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         NAME
     }
 
@@ -84,7 +84,7 @@ impl Dialect for VllmRealtime {
     /// They may be written before `session.created` comes: the server reads them after it.
     fn opening(&self, _session: u64) -> Vec<Message> {
         vec![
-            Message::text(self.opening.clone()),
+            self.opening.clone(),
             Message::text(r#"{"type":"input_audio_buffer.commit","final":false}"#),
         ]
     }

@@ -36,7 +36,7 @@ pub const WORD_DELAY_NS: u64 = 1000 * NS_PER_MS;
 pub struct Vosk {
     connect: Connect,
     audio: Audio,
-    opening: String,
+    opening: Message,
 }
 
 impl Vosk {
@@ -59,13 +59,13 @@ impl Vosk {
                 rate_hz: 16_000,
                 frame_ns: options.frame_ns(NAME, 40, 10, 1000)?,
             },
-            opening: opening.to_string(),
+            opening: Message::text(opening.to_string()),
         })
     }
 }
 
 impl Dialect for Vosk {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         NAME
     }
 
@@ -91,7 +91,7 @@ impl Dialect for Vosk {
     }
 
     fn opening(&self, _session: u64) -> Vec<Message> {
-        vec![Message::text(self.opening.clone())]
+        vec![self.opening.clone()]
     }
 
     fn pack(&self, frame: &[u8]) -> Message {

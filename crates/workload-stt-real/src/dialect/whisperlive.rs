@@ -85,7 +85,7 @@ impl WhisperLive {
 const SESSION_MARK: &str = "plimsoll-SESSION";
 
 impl Dialect for WhisperLive {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         NAME
     }
 

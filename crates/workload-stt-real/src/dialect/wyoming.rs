@@ -6,7 +6,7 @@
 //! One connection carries one turn: the client sends all its audio, and the transcript of all of it comes back.
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::json::{self, Raw};
 use super::{
@@ -28,7 +28,7 @@ const FORMAT: &str = r#"{"rate":16000,"width":2,"channels":1}"#;
 pub struct Wyoming {
     connect: Connect,
     audio: Audio,
-    transcribe: Value,
+    transcribe: Message,
 }
 
 impl Wyoming {
@@ -54,13 +54,13 @@ impl Wyoming {
                 rate_hz: 16_000,
                 frame_ns: options.frame_ns(NAME, 40, 10, 1000)?,
             },
-            transcribe,
+            transcribe: Message::bytes(format!("{transcribe}\n")),
         })
     }
 }
 
 impl Dialect for Wyoming {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         NAME
     }
 
@@ -88,7 +88,7 @@ impl Dialect for Wyoming {
 
     fn opening(&self, _session: u64) -> Vec<Message> {
         vec![
-            Message::bytes(format!("{}\n", self.transcribe)),
+            self.transcribe.clone(),
             Message::bytes(format!("{{\"type\":\"audio-start\",\"data\":{FORMAT}}}\n")),
         ]
     }

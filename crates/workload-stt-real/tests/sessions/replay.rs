@@ -1,8 +1,5 @@
-//! Golden sessions: `targets/stt-real/vectors/DIALECT/*.jsonl` (the README there has the form). Each goes through the
-//! parser of its dialect, and every server message must give the events that its line has.
-//!
-//! `PLIMSOLL_UPDATE=1` writes the events that the parser gives into the files, for recordings of real servers. Review the
-//! difference.
+//! Reads golden sessions and replays them: the client's side must be what the dialect says, the server's side goes to the
+//! parser.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -15,12 +12,12 @@ use plimsoll_workload_stt_real::dialect::{
 };
 use serde_json::{Map, Value, json};
 
-fn vectors() -> PathBuf {
+pub(crate) fn vectors() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../targets/stt-real/vectors")
 }
 
 /// All golden sessions of a dialect, in the order of their names.
-fn sessions_of(dialect: &str) -> Vec<PathBuf> {
+pub(crate) fn sessions_of(dialect: &str) -> Vec<PathBuf> {
     let Ok(folder) = fs::read_dir(vectors().join(dialect)) else {
         return Vec::new();
     };
@@ -51,8 +48,8 @@ fn options_of(about: &Map<String, Value>) -> Options {
     }
 }
 
-/// A session as it is replayed: the client's side must be what the dialect says, the server's side goes to the parser.
-struct Replay {
+/// A session as it is replayed.
+pub(crate) struct Replay {
     dialect: Box<dyn Dialect>,
     session: Box<dyn Transcription>,
     /// Opening messages that are not yet in the file.
@@ -62,8 +59,7 @@ struct Replay {
 }
 
 impl Replay {
-    fn new(name: &str, options: Options) -> Self {
-        let dialect = dialect::by_name(name, &options).unwrap();
+    pub(crate) fn new(dialect: Box<dyn Dialect>) -> Self {
         let mut opening = dialect.opening(0);
         opening.reverse();
         Self {
@@ -93,7 +89,7 @@ impl Replay {
         }
     }
 
-    fn client(&mut self, line: &Map<String, Value>) -> Result<(), String> {
+    pub(crate) fn client(&mut self, line: &Map<String, Value>) -> Result<(), String> {
         if let Some(bytes) = line.get("audio_bytes") {
             let count = line.get("messages").and_then(Value::as_u64).unwrap_or(1);
             for _ in 0..count {
@@ -102,7 +98,8 @@ impl Replay {
             return Ok(());
         }
         if !line.contains_key("act") {
-            return Ok(()); // a recording of another client
+            self.client_of_other_hands(line);
+            return Ok(());
         }
         let own = self.own(line).ok_or("the dialect sends nothing here")?;
         if own.form == Form::Text {
@@ -113,13 +110,22 @@ impl Replay {
                 .then_some(())
                 .ok_or(format!("the dialect sends {own}"));
         }
-        let golden = match line.get("text") {
-            Some(text) => text.as_str().unwrap().as_bytes().to_vec(),
-            None => BASE64.decode(line["base64"].as_str().unwrap()).unwrap(),
-        };
+        let golden = content_of(line);
         (own.content == golden)
             .then_some(())
             .ok_or(format!("the dialect sends {}", BASE64.encode(&own.content)))
+    }
+
+    /// A recording does not name its messages: an end or a flush is told by its content.
+    fn client_of_other_hands(&mut self, line: &Map<String, Value>) {
+        let content = content_of(line);
+        let mut other = self.dialect.transcription();
+        let is = |message: Option<Message>| message.is_some_and(|own| own.content == content);
+        if is(other.end(self.messages, self.written_ns)) {
+            self.session.end(self.messages, self.written_ns);
+        } else if is(other.flush(self.written_ns)) {
+            self.session.flush(self.written_ns);
+        }
     }
 
     fn events(&mut self, incoming: Incoming<'_>) -> Vec<Value> {
@@ -129,8 +135,8 @@ impl Replay {
         events
     }
 
-    /// The events of a line of the server. A stream is fed whole and, in a session of its own, byte by byte.
-    fn server(&mut self, line: &Map<String, Value>) -> Vec<Value> {
+    /// The events of a line of the server.
+    pub(crate) fn server(&mut self, line: &Map<String, Value>) -> Vec<Value> {
         let reason = line.get("reason").and_then(Value::as_str).unwrap_or("");
         let number = |name: &str| line.get(name)?.as_u64()?.try_into().ok();
         let is_stream = self.dialect.connect().transport == dialect::Transport::Tcp;
@@ -154,6 +160,25 @@ impl Replay {
             false => self.events(Incoming::Binary(&bytes)),
         }
     }
+}
+
+/// The payload of a line.
+pub(crate) fn content_of(line: &Map<String, Value>) -> Vec<u8> {
+    match (line.get("text"), line.get("base64")) {
+        (Some(text), _) => text.as_str().unwrap().as_bytes().to_vec(),
+        (None, Some(base64)) => BASE64.decode(base64.as_str().unwrap()).unwrap(),
+        (None, None) => Vec::new(),
+    }
+}
+
+/// The lines of a file, without the one that says what it is about; and that one's options.
+pub(crate) fn read(path: &Path) -> (Vec<Map<String, Value>>, Options) {
+    let text = fs::read_to_string(path).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    let lines: Vec<Map<String, Value>> = lines.collect();
+    let about = lines.iter().find(|line| line.contains_key("about"));
+    let options = options_of(&about.cloned().unwrap_or_default());
+    (lines, options)
 }
 
 /// The order of fields in a line.
@@ -194,15 +219,9 @@ fn write(path: &Path, lines: &[Map<String, Value>]) {
 }
 
 /// Replays one file; what does not fit, one line each.
-fn replay(dialect: &str, path: &Path, is_update: bool) -> Vec<String> {
-    let text = fs::read_to_string(path).unwrap();
-    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
-    let mut lines: Vec<Map<String, Value>> = lines.collect();
-    let about = lines
-        .iter()
-        .find(|line| line.contains_key("about"))
-        .cloned();
-    let mut replay = Replay::new(dialect, options_of(&about.unwrap_or_default()));
+pub(crate) fn replay(dialect: &str, path: &Path, is_update: bool) -> Vec<String> {
+    let (mut lines, options) = read(path);
+    let mut replay = Replay::new(dialect::by_name(dialect, &options).unwrap());
     let mut wrong = Vec::new();
     let mut last_ms = 0;
     for (index, line) in lines.iter_mut().enumerate() {
@@ -229,25 +248,4 @@ fn replay(dialect: &str, path: &Path, is_update: bool) -> Vec<String> {
         write(path, &lines);
     }
     wrong
-}
-
-#[test]
-fn every_golden_session_gives_its_events() {
-    let is_update = std::env::var_os("PLIMSOLL_UPDATE").is_some();
-    let mut wrong = Vec::new();
-    for dialect in dialect::names() {
-        let sessions = sessions_of(dialect);
-        let written = sessions.iter().filter(|path| {
-            let name = path.file_name().unwrap().to_string_lossy();
-            !name.starts_with("real-")
-        });
-        assert!(
-            written.count() >= 2,
-            "{dialect}: fewer than two golden sessions"
-        );
-        for path in sessions {
-            wrong.extend(replay(dialect, &path, is_update));
-        }
-    }
-    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }

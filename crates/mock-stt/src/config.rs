@@ -37,6 +37,10 @@ pub struct Config {
     pub loaded_sessions: u64,
     /// The key that clients must show; empty takes any, and none.
     pub key: Secret,
+    /// The file of the certificate, for TLS.
+    pub cert: Option<PathBuf>,
+    /// The file of its key.
+    pub cert_key: Option<PathBuf>,
     /// What goes wrong.
     pub fault: Faults,
 }
@@ -56,6 +60,8 @@ impl Default for Config {
             sessions_max: 0,
             loaded_sessions: 4,
             key: Secret::default(),
+            cert: None,
+            cert_key: None,
             fault: Faults::default(),
         }
     }
@@ -68,8 +74,13 @@ fn milliseconds(text: &str) -> Option<u64> {
     text.parse().ok().filter(|ms| *ms <= 60_000)
 }
 
+/// A file; empty is none.
+fn path(text: &str) -> Option<PathBuf> {
+    (!text.is_empty()).then(|| text.into())
+}
+
 /// All settings.
-pub const SETTINGS: [Setting<Config>; 13] = [
+pub const SETTINGS: [Setting<Config>; 15] = [
     Setting {
         variable: "BIND",
         default: "127.0.0.1",
@@ -161,6 +172,26 @@ pub const SETTINGS: [Setting<Config>; 13] = [
         meaning: "the key that clients must show",
         set: |config, text| {
             config.key = Secret::new(text);
+            Some(())
+        },
+    },
+    Setting {
+        variable: "CERT",
+        default: "",
+        expected: "a file of certificates in PEM, with CERT_KEY (empty: no TLS)",
+        meaning: "the certificate for TLS, at the same port",
+        set: |config, text| {
+            config.cert = path(text);
+            Some(())
+        },
+    },
+    Setting {
+        variable: "CERT_KEY",
+        default: "",
+        expected: "a file with its key in PEM",
+        meaning: "the key of the certificate",
+        set: |config, text| {
+            config.cert_key = path(text);
             Some(())
         },
     },

@@ -359,3 +359,84 @@ fn refused_plainly(refusal: Refusal) -> Answer {
     };
     refused_with(status, &json!({"detail": told}))
 }
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_mock_server::request::{Body, Head};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn request(target: &str, header: &str) -> Request {
+        let bytes = format!("GET {target} HTTP/1.1\r\n{header}\r\n\r\n");
+        let head = Head::parse(bytes.as_bytes(), KEPT_HEADERS);
+        let (_, head) = head.expect("legal").expect("whole");
+        let body = Body::of(&head).expect("none");
+        head.request(body)
+    }
+
+    #[test]
+    fn each_path_has_its_dialect() {
+        let vosk = Known::by_name("vosk").expect("a dialect");
+        for (target, name) in [
+            ("/", Some("vosk")),
+            ("/v1/listen?model=x", Some("deepgram")),
+            ("/v1/realtime?intent=transcription", Some("openai-realtime")),
+            ("/v1/realtime", Some("vllm-realtime")),
+            ("/v2", Some("speechmatics")),
+            ("/v2/en", Some("speechmatics")),
+            ("/v3/ws?sample_rate=16000", Some("assemblyai")),
+            ("/api/asr-streaming", Some("moshi")),
+            ("/v4", None),
+        ] {
+            let known = Known::at(&request(target, "a: b"), vosk);
+            assert_eq!(known.map(|known| known.name), name, "{target}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_shown_where_the_dialect_has_it() {
+        for (name, target, header, is_shown) in [
+            ("deepgram", "/", "Authorization: Token sesame", true),
+            ("deepgram", "/", "Authorization: Bearer sesame", true),
+            ("deepgram", "/", "Authorization: sesame", false),
+            (
+                "deepgram",
+                "/",
+                "Sec-WebSocket-Protocol: token, sesame",
+                true,
+            ),
+            ("deepgram", "/", "Authorization: Token sesam", false),
+            ("speechmatics", "/?jwt=sesame", "a: b", true),
+            ("openai-realtime", "/?token=sesame", "a: b", false),
+            ("assemblyai", "/", "Authorization: sesame", true),
+            ("moshi", "/?auth_id=sesame", "a: b", true),
+            ("moshi", "/", "kyutai-api-key: other", false),
+            ("vosk", "/", "a: b", true),
+        ] {
+            let known = Known::by_name(name).expect("a dialect");
+            let shown = known.is_shown("sesame", &request(target, header));
+            assert_eq!(shown, is_shown, "{name} {target} {header}");
+        }
+    }
+
+    proptest! {
+        /// Whatever a client sends: every session takes it or ends.
+        #[test]
+        fn nothing_makes_a_dialect_panic(messages in prop::collection::vec(any::<Vec<u8>>(), 0..8), text in ".*") {
+            for known in &ALL {
+                let encoding = if known.name == "deepgram" { "linear16" } else { "pcm_s16le" };
+                let target = format!("/?encoding={encoding}&sample_rate=16000");
+                let mut dialect = known.open(&request(&target, "a: b")).expect("a session");
+                let (mut asks, mut out) = (Vec::new(), Out::default());
+                for message in &messages {
+                    dialect.take(Incoming::Binary(message), &mut asks, &mut out);
+                    dialect.take(Incoming::Text(&text), &mut asks, &mut out);
+                    dialect.tell(&Event::Flushed, &mut out);
+                    dialect.tell(&Event::Message { heard_ms: 160 }, &mut out);
+                }
+                dialect.goodbye(160, &mut out);
+            }
+        }
+    }
+}

@@ -21,6 +21,7 @@ use crate::session::{Book, Opening, Session};
 use crate::stats::Clocks;
 
 mod live;
+mod tls;
 
 use live::{Live, Wire};
 
@@ -37,7 +38,11 @@ pub struct Mock {
 struct Shared {
     started: Instant,
     config: Config,
+    /// Its own address.
+    address: SocketAddr,
     at_root: &'static Known,
+    /// How it speaks TLS, if it does.
+    tls: Option<Arc<rustls::ServerConfig>>,
     book: Mutex<Book>,
 }
 
@@ -114,11 +119,18 @@ impl Mock {
     pub fn with_corpus(config: Config, corpus: Corpus) -> Result<Self, String> {
         let at_root = Known::by_name(config.dialect)
             .unwrap_or_else(|| unreachable!("a valid setting names a dialect"));
+        let tls = match (&config.cert, &config.cert_key) {
+            (Some(cert), Some(key)) => Some(tls::config(cert, key)?),
+            (None, None) => None,
+            _ => return Err("one of --cert and --cert-key; give both, or none".to_owned()),
+        };
         let (listener, address) = program::listen(SocketAddr::new(config.bind, config.port))?;
         let shared = Arc::new(Shared {
             started: Instant::now(),
             config,
+            address,
             at_root,
+            tls,
             book: Mutex::new(Book::new(corpus)),
         });
         Ok(Self {
@@ -151,12 +163,17 @@ impl Mock {
     }
 }
 
-/// Serves a connection. Wyoming's first byte is that of a JSON object, and no request begins like that.
+/// Serves a connection. Its first byte says what it is: a handshake of TLS, a JSON object, which is Wyoming's, or a request.
 async fn serve(stream: TcpStream, shared: Arc<Shared>) {
     // A result must not wait for an acknowledgement. Fails only on a socket that is gone already.
     let _ = stream.set_nodelay(true);
     let mut first = [0];
     if !matches!(stream.peek(&mut first).await, Ok(1)) {
+        return;
+    }
+    if let (Some(tls), tls::FIRST_BYTE) = (&shared.tls, first[0]) {
+        // The client has been told what was wrong.
+        let _ = tls::terminate(Arc::clone(tls), stream, shared.address).await;
         return;
     }
     let mut connection = Connection::keeping(stream, KEPT_HEADERS);

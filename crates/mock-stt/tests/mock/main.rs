@@ -7,3 +7,4 @@ mod honest;
 mod http;
 mod refused;
 mod rig;
+mod tls;

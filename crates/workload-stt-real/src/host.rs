@@ -16,7 +16,8 @@ const PRIVATE_SUFFIXES: [&str; 5] = ["localhost", "test", "local", "internal", "
 /// Whether a host of a URL may be a stranger's: a name or an address, an IPv6 address with or without brackets.
 ///
 /// A name without a dot is a name of this network (a container, an entry of `/etc/hosts`). Any other name counts as
-/// public, whatever it resolves to, unless its end is reserved for private networks.
+/// public, whatever it resolves to, unless its end is reserved for private networks. So does a number, which resolvers
+/// take for an IPv4 address in one piece.
 #[must_use]
 pub fn is_public(host: &str) -> bool {
     let bare = host
@@ -38,7 +39,8 @@ fn is_public_name(name: &str) -> bool {
         name.strip_suffix(suffix)
             .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
     });
-    name.contains('.') && !is_private
+    let is_number = name.starts_with("0x") || name.parse::<u64>().is_ok();
+    (name.contains('.') || is_number) && !is_private
 }
 
 /// Not loopback, private (RFC 1918), shared by a carrier (RFC 6598), link-local or unspecified.
@@ -116,6 +118,9 @@ mod tests {
             "notlocal.mylocal",
             "home.arpa.example.com",
             "127.0.0.1.example.com",
+            "134744072",
+            "0x08080808",
+            "010.8.8.8",
         ] {
             assert!(is_public(host), "{host}");
         }

@@ -7,10 +7,10 @@
 //! A `Results` message speaks of the span from `start` on, `duration` long. A final with an empty transcript says that
 //! nobody spoke there.
 //!
-//! Compatible servers differ. WhisperLiveKit (`whisperlivekit/deepgram_compat.py` of its repository) sends a `Metadata` as
-//! a greeting and none at the end, spans finals from their first word to their last, and answers bad parameters with a
-//! message of type `Error` and close 4400. So a `Metadata` is the end only after `CloseStream`, and a close in order is
-//! the end too.
+//! Compatible servers differ. WhisperLiveKit 0.2.26 (`whisperlivekit/deepgram_compat.py` of its repository) greets with a
+//! `Metadata`, says nothing in silence, refuses `Finalize` with a message of type `Error` and close 4400, and closes with
+//! 1011 after 30 s without audio; its earlier versions have no `Metadata` at the end. So a `Metadata` is the end only
+//! after `CloseStream`, and a close in order is the end too.
 
 use serde::Deserialize;
 
@@ -320,7 +320,7 @@ fn utterance_end(fields: &Fields<'_>) -> Result<Event<'static>, Fault> {
 /// The reason begins with a code that says more than the number of the close.
 fn kind_of_close(code: Option<u16>, reason: &str) -> Option<Kind> {
     match code {
-        Some(1011) if reason.contains("NET-0001") => Some(Kind::Idle),
+        Some(1011) if reason.contains("NET-0001") || reason.contains("timeout") => Some(Kind::Idle),
         Some(1002 | 1008) if reason.contains("DATA-") => Some(Kind::BadRequest),
         Some(4400) => Some(Kind::BadRequest),
         _ => Kind::of_close(code),

@@ -221,7 +221,9 @@ pub trait Transcription: fmt::Debug + Send {
     /// Reads what came. `written_ns` is the audio time up to which this session wrote audio.
     ///
     /// Whatever comes, the session goes on and nothing panics; a broken message is an [`Event::Fault`]. A close in order
-    /// before [`Event::Drained`] is [`Event::Ignored`]: the caller knows whether it has asked for the end.
+    /// before [`Event::Drained`] is [`Event::Ignored`]: the caller knows whether it has asked for the end. A server may say
+    /// more than once that it refuses a session or ends it with an error, in a message and with its close: the first is
+    /// why. A message may give no event, when it repeats what is known.
     fn parse(&mut self, incoming: Incoming<'_>, written_ns: u64, sink: &mut Sink<'_>);
 
     /// Asks for finals of all audio so far, where turns are the client's and a message can ask for that.
@@ -308,13 +310,23 @@ fn text_message<'a>(
         }),
         Incoming::Closed { code, reason } => match kind_of_close(code, reason) {
             Some(kind) => report_error(is_ready, kind, sink),
-            None => sink(Event::Ignored),
+            None => report_close(is_ready, sink),
         },
     }
     None
 }
 
-/// The same for a dialect of binary messages.
+/// A close in order. Before the session was ready it is a refusal that the server does not explain.
+fn report_close(is_ready: bool, sink: &mut Sink<'_>) {
+    sink(match is_ready {
+        true => Event::Ignored,
+        false => Event::Refused {
+            kind: Kind::Internal,
+        },
+    });
+}
+
+/// The bytes of a binary message; all else is reported as by [`text_message`].
 fn binary_message<'a>(
     incoming: Incoming<'a>,
     is_ready: bool,

@@ -30,7 +30,8 @@ pub const NAME: &str = "moshi";
 /// The audio of one step of the model.
 const STEP_NS: u64 = 80 * NS_PER_MS;
 
-/// The longest delay of Kyutai's models: 32 steps, of stt-2.6b-en; that of stt-1b-en_fr is 6 steps.
+/// The longest delay of Kyutai's models: 2.5 s, of stt-2.6b-en, as whole steps; that of stt-1b-en_fr is 6 steps. A server
+/// does not say which it has.
 pub const MODEL_DELAY_NS: u64 = 32 * STEP_NS;
 
 /// The id of the marker that ends a session.

@@ -1,7 +1,7 @@
 //! vLLM's realtime transcription.
 //!
-//! Format: <https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html>, section Realtime API, and the source,
-//! `vllm/entrypoints/openai/realtime/protocol.py` and `connection.py` of <https://github.com/vllm-project/vllm>.
+//! There is no published format but the source: `vllm/entrypoints/openai/realtime/protocol.py` and `connection.py` of
+//! <https://github.com/vllm-project/vllm>.
 //!
 //! The names are OpenAI's, the meaning is not: one generation runs from a first commit with `final` false to a last one
 //! with `final` true, and its text comes in deltas that are never taken back. A delta is what a model's step gave, and may

@@ -17,7 +17,7 @@ use super::cursor::FinalCursor;
 use super::{
     Audio, BASE64, Connect, Cursor, Dialect, Edge, Event, Facts, Fault, Field, Incoming, Kind,
     Limits, Message, OptionError, Options, Sink, Transcription, Turns, json, or_fault,
-    report_error, text_message,
+    report_close, report_error, text_message,
 };
 
 /// The name of the dialect.
@@ -157,8 +157,7 @@ impl Dialect for Template {
             flush: self.flush.clone().filter(|_| self.turns == Turns::Client),
             end: self.end.clone(),
             is_ready: self.facts.ready_at == super::ReadyAt::Open,
-            says_drained: self.facts.says_drained,
-            is_ending: false,
+            stage: Stage::Open,
             finals: FinalCursor::default(),
         })
     }
@@ -171,9 +170,16 @@ struct Session {
     flush: Option<Secret>,
     end: Option<Secret>,
     is_ready: bool,
-    says_drained: bool,
-    is_ending: bool,
+    stage: Stage,
     finals: FinalCursor,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Open,
+    /// The end was sent.
+    Ending,
+    Drained,
 }
 
 impl Transcription for Session {
@@ -183,8 +189,11 @@ impl Transcription for Session {
             let known = closes.find(|close| close.is(code, reason));
             match known.map(|close| close.kind()).or(Kind::of_close(code)) {
                 Some(kind) => report_error(self.is_ready, kind, sink),
-                None if self.is_ending && !self.says_drained => sink(Event::Drained),
-                None => sink(Event::Ignored),
+                None if self.stage == Stage::Ending => {
+                    self.stage = Stage::Drained;
+                    sink(Event::Drained);
+                }
+                None => report_close(self.is_ready, sink),
             }
         } else if let Some(text) = text_message(incoming, self.is_ready, |_, _| None, sink) {
             or_fault(self.read(text, written_ns, sink), sink);
@@ -196,7 +205,7 @@ impl Transcription for Session {
     }
 
     fn end(&mut self, last_seq: u64, _written_ns: u64) -> Option<Message> {
-        self.is_ending = true;
+        self.stage = Stage::Ending;
         let text = self.end.as_ref()?;
         Some(Message::text(
             text.expose().replace("{last_seq}", &last_seq.to_string()),
@@ -212,7 +221,7 @@ impl Session {
         }
         let rules = self.rules;
         let mut hear = rules.hear.iter();
-        let Some(rule) = hear.find(|rule| rule.holds(&message, self.is_ending)) else {
+        let Some(rule) = hear.find(|rule| rule.holds(&message, self.stage != Stage::Open)) else {
             sink(Event::Unknown);
             return Ok(());
         };
@@ -255,7 +264,10 @@ impl Session {
                 },
                 at_ns: time(rule.need_to())?,
             }),
-            What::Drained => sink(Event::Drained),
+            What::Drained => {
+                self.stage = Stage::Drained;
+                sink(Event::Drained);
+            }
             What::Error if rule.is_fatal => report_error(self.is_ready, rule.kind(), sink),
             What::Error => sink(Event::Error {
                 kind: rule.kind(),

@@ -79,7 +79,8 @@ fn what_is_no_handshake_ends_the_connection() {
     let address = serve(settings);
     let mut stream = TcpStream::connect(address).expect("it listens");
     stream
-        .write_all(&[22, 3, 1, 0, 4, 1, 2, 3, 4])
+        // An empty hello of a server.
+        .write_all(&[22, 3, 1, 0, 4, 2, 0, 0, 0])
         .expect("written");
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).expect("an end");

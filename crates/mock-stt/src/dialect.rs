@@ -166,8 +166,8 @@ pub trait Dialect: std::fmt::Debug + Send {
         false
     }
 
-    /// Refuses in the session.
-    fn refuse(&mut self, _refusal: Refusal, out: &mut Out) {
+    /// Refuses in the session. `heard` is the text of its first message, if there was one.
+    fn refuse(&mut self, _refusal: Refusal, _heard: &str, out: &mut Out) {
         out.drop_line();
     }
 

@@ -19,4 +19,5 @@ pub mod scribe;
 pub mod server;
 pub mod session;
 pub mod stats;
-pub mod toy;
+#[cfg(test)]
+mod toy;

@@ -13,6 +13,7 @@ use serde::Serialize;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, sleep};
 
+use crate::audio::Format;
 use crate::config::Config;
 use crate::corpus::Corpus;
 use crate::dialect::{Dialect, KEPT_HEADERS, Known, Refusal, subprotocol};
@@ -116,7 +117,11 @@ impl Mock {
     ///
     /// # Errors
     /// One line: what the operating system says to listening.
-    pub fn with_corpus(config: Config, corpus: Corpus) -> Result<Self, String> {
+    pub fn with_corpus(config: Config, mut corpus: Corpus) -> Result<Self, String> {
+        // The usual formats, so that no session waits until the clips are resampled.
+        for rate_hz in [16_000, 24_000] {
+            corpus.bank(Format::s16le(rate_hz));
+        }
         let at_root = Known::by_name(config.dialect)
             .unwrap_or_else(|| unreachable!("a valid setting names a dialect"));
         let tls = match (&config.cert, &config.cert_key) {
@@ -241,7 +246,7 @@ async fn serve_websocket(
         let _ = write!(connection.out, "sec-websocket-protocol: {chosen}\r\n");
     }
     connection.out.extend_from_slice(b"\r\n");
-    begin(shared, connection, dialect, next, Wire::default()).await;
+    begin(shared, connection, dialect, next, Wire::WebSocket).await;
 }
 
 fn note_refused(shared: &Shared, next: Next) {

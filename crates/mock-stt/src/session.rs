@@ -125,7 +125,7 @@ impl Session {
     pub fn open(&mut self, book: &mut Book, out: &mut Out) {
         let dialect = &mut self.opening.dialect;
         if self.opening.refusal.is_some() && !dialect.hears_before_it_refuses() {
-            self.refuse(book, out);
+            self.refuse("", book, out);
         } else {
             dialect.greeting(out);
         }
@@ -157,7 +157,11 @@ impl Session {
         out: &mut Out,
     ) -> u64 {
         if self.opening.refusal.is_some() {
-            self.refuse(book, out);
+            let heard = match incoming {
+                Incoming::Text(text) => text,
+                Incoming::Binary(_) | Incoming::Bytes(_) => "",
+            };
+            self.refuse(heard, book, out);
             return 0;
         }
         let mut asks = Vec::new();
@@ -169,7 +173,7 @@ impl Session {
         self.heard_ms() - before_ms
     }
 
-    fn refuse(&mut self, book: &mut Book, out: &mut Out) {
+    fn refuse(&mut self, heard: &str, book: &mut Book, out: &mut Out) {
         let Some(refusal) = self.opening.refusal else {
             return;
         };
@@ -178,7 +182,7 @@ impl Session {
         {
             book.stats.fault(fault);
         }
-        self.opening.dialect.refuse(refusal, out);
+        self.opening.dialect.refuse(refusal, heard, out);
         if !out.closes() {
             out.drop_line();
         }

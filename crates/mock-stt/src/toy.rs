@@ -20,8 +20,7 @@ fn clip(seed: u64, ms: u64, words: &[&str], speech_ms: std::ops::Range<usize>) -
 }
 
 /// Two clips. The first lasts a second: `one`, `two` and `three` from 100 ms on, of 200, 200 and 300 ms. The second lasts 600 ms: `four` and `five` from 50 to 550 ms.
-#[must_use]
-pub fn corpus() -> Corpus {
+pub(crate) fn corpus() -> Corpus {
     Corpus::of(vec![
         clip(1, 1_000, &["one", "two", "three"], 100..800),
         clip(2, 600, &["four", "five"], 50..550),
@@ -29,8 +28,7 @@ pub fn corpus() -> Corpus {
 }
 
 /// Audio in which each clip comes after a pause in ms, with so much silence at the end.
-#[must_use]
-pub fn audio(plan: &[(usize, usize)], end_ms: usize) -> Vec<i16> {
+pub(crate) fn audio(plan: &[(usize, usize)], end_ms: usize) -> Vec<i16> {
     let corpus = corpus();
     let mut samples = Vec::new();
     for (pause_ms, clip) in plan {

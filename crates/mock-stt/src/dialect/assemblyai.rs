@@ -172,7 +172,7 @@ impl Dialect for AssemblyAi {
         None
     }
 
-    fn refuse(&mut self, refusal: Refusal, out: &mut Out) {
+    fn refuse(&mut self, refusal: Refusal, _heard: &str, out: &mut Out) {
         match refusal {
             Refusal::Key => error(
                 1008,

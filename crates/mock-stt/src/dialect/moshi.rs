@@ -123,7 +123,7 @@ impl Dialect for Moshi {
         (refusal != Refusal::Capacity).then(|| refused_plainly(refusal))
     }
 
-    fn refuse(&mut self, _refusal: Refusal, out: &mut Out) {
+    fn refuse(&mut self, _refusal: Refusal, _heard: &str, out: &mut Out) {
         error("no free channels", out);
         out.drop_line();
     }

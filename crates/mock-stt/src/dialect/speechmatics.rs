@@ -171,7 +171,7 @@ impl Dialect for Speechmatics {
         true
     }
 
-    fn refuse(&mut self, refusal: Refusal, out: &mut Out) {
+    fn refuse(&mut self, refusal: Refusal, _heard: &str, out: &mut Out) {
         let (kind, told, code) = match refusal {
             Refusal::Key => ("not_authorised", "Not Authorised", 4001),
             Refusal::Rate => ("quota_exceeded", "Concurrent Quota Exceeded", 4005),

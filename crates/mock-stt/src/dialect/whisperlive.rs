@@ -3,12 +3,12 @@
 use plimsoll_mock_server::http::Answer;
 use serde_json::{Value, json};
 
-use super::{Ask, Dialect, ID, Incoming, NORMAL, Out, Refusal, refused_plainly, seconds};
+use super::{Ask, Dialect, Incoming, NORMAL, Out, Refusal, refused_plainly, seconds};
 use crate::audio::{Encoding, Format};
 use crate::corpus::Word;
 use crate::scribe::{Event, text};
 
-/// So many segments come each time.
+/// So many completed segments come each time, and the open one after them.
 const SEGMENTS_MAX: usize = 10;
 /// How long a client that is refused should wait, in minutes.
 const WAIT_MINUTES: f64 = 3.2;
@@ -45,13 +45,20 @@ impl WhisperLive {
     /// The client says what it wants.
     fn opened(&mut self, text: &str, out: &mut Out) {
         let options: Value = serde_json::from_str(text).unwrap_or_default();
-        let Some(uid) = options["uid"].as_str() else {
-            return out.drop_line();
+        let encoding = match options["audio_format"].as_str() {
+            Some("int16") => Some(Encoding::S16le),
+            Some("float32") => Some(Encoding::F32le),
+            Some(_) => None,
+            None => Some(self.encoding),
+        };
+        let has_language = options.get("language").is_some();
+        let (Some(uid), Some(encoding), true) = (options["uid"].as_str(), encoding, has_language)
+        else {
+            // The server says nothing of what was wrong.
+            return out.close(NORMAL, "");
         };
         uid.clone_into(&mut self.uid);
-        if options["audio_format"] == "int16" {
-            self.encoding = Encoding::S16le;
-        }
+        self.encoding = encoding;
         out.json(&json!({"uid": uid, "message": "SERVER_READY", "backend": "faster_whisper"}));
         if options["language"].is_null() {
             out.json(&json!({"uid": uid, "language": "en", "language_prob": 0.98}));
@@ -59,8 +66,7 @@ impl WhisperLive {
     }
 
     fn tell_segments(&self, open: Option<Value>, out: &mut Out) {
-        let kept = SEGMENTS_MAX - usize::from(open.is_some());
-        let skipped = self.completed.len().saturating_sub(kept);
+        let skipped = self.completed.len().saturating_sub(SEGMENTS_MAX);
         let segments: Vec<&Value> = self.completed[skipped..].iter().chain(&open).collect();
         out.json(&json!({"uid": self.uid, "segments": segments}));
     }
@@ -80,7 +86,9 @@ impl Dialect for WhisperLive {
             // The server reads its options once, and only audio after that.
             Incoming::Text(_) => {}
             Incoming::Binary(b"END_OF_AUDIO") => asks.push(Ask::Leave),
-            Incoming::Binary(_) | Incoming::Bytes(_) if self.uid.is_empty() => out.drop_line(),
+            Incoming::Binary(_) | Incoming::Bytes(_) if self.uid.is_empty() => {
+                out.close(NORMAL, "");
+            }
             Incoming::Binary(audio) | Incoming::Bytes(audio) => {
                 asks.push(Ask::Audio(audio.to_vec()));
             }
@@ -112,8 +120,9 @@ impl Dialect for WhisperLive {
         true
     }
 
-    fn refuse(&mut self, _refusal: Refusal, out: &mut Out) {
-        out.json(&json!({"uid": ID, "status": "WAIT", "message": WAIT_MINUTES}));
+    fn refuse(&mut self, _refusal: Refusal, heard: &str, out: &mut Out) {
+        let options: Value = serde_json::from_str(heard).unwrap_or_default();
+        out.json(&json!({"uid": options["uid"], "status": "WAIT", "message": WAIT_MINUTES}));
         out.close(NORMAL, "");
     }
 }

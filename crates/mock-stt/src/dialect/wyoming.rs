@@ -10,7 +10,7 @@ use crate::audio::{Encoding, Format};
 use crate::scribe::{Event, text};
 
 /// The version of the protocol that answers name.
-const VERSION: &str = "1.8.0";
+const VERSION: &str = "1.10.2";
 /// The longest line, and the most bytes behind it.
 const EVENT_MAX_BYTES: usize = 1 << 20;
 
@@ -77,27 +77,32 @@ impl Wyoming {
         }))
     }
 
+    /// Takes what a client says of its audio.
+    fn set_rate(&mut self, data: &Value, out: &mut Out) {
+        let usual = data["width"] == 2 && data["channels"] == 1;
+        let rate = data["rate"]
+            .as_u64()
+            .and_then(|rate| u32::try_from(rate).ok());
+        match rate.filter(|rate| usual && Format::s16le(*rate).is_known()) {
+            Some(rate_hz) => self.rate_hz = rate_hz,
+            None => refuse_with("give rate 16000, width 2 and channels 1", "audio-format", out),
+        }
+    }
+
     fn event(&mut self, event: Whole, asks: &mut Vec<Ask>, out: &mut Out) {
         match event.kind.as_str() {
             "describe" => write("info", &info(), out),
-            "audio-start" => {
-                let data = &event.data;
-                let usual = data["width"] == 2 && data["channels"] == 1;
-                let rate = data["rate"]
-                    .as_u64()
-                    .and_then(|rate| u32::try_from(rate).ok());
-                match rate.filter(|rate| usual && Format::s16le(*rate).is_known()) {
-                    Some(rate_hz) => self.rate_hz = rate_hz,
-                    None => refuse_with(
-                        "give rate 16000, width 2 and channels 1",
-                        "audio-format",
-                        out,
-                    ),
+            "audio-start" => self.set_rate(&event.data, out),
+            "audio-chunk" => {
+                // Servers take chunks without a start: each says what it is.
+                if self.rate_hz == 0 {
+                    self.set_rate(&event.data, out);
+                }
+                if self.rate_hz > 0 {
+                    asks.push(Ask::Audio(event.payload));
                 }
             }
-            "audio-chunk" if self.rate_hz > 0 => asks.push(Ask::Audio(event.payload)),
             "audio-stop" => asks.push(Ask::End),
-            "audio-chunk" => refuse_with("audio-chunk before audio-start", "no-audio-start", out),
             // `transcribe`, and what servers of the protocol do not know either.
             _ => {}
         }
@@ -167,11 +172,9 @@ impl Dialect for Wyoming {
     fn tell(&mut self, event: &Event, out: &mut Out) {
         if let Event::Final(told) = event {
             self.transcribed = true;
-            write(
-                "transcript",
-                &json!({"text": text(&told.words), "language": "en"}),
-                out,
-            );
+            // The text begins with a blank, as that of faster-whisper does.
+            let text = format!(" {}", text(&told.words));
+            write("transcript", &json!({"text": text, "language": "en"}), out);
         }
     }
 
@@ -186,7 +189,7 @@ impl Dialect for Wyoming {
         None
     }
 
-    fn refuse(&mut self, refusal: Refusal, out: &mut Out) {
+    fn refuse(&mut self, refusal: Refusal, _heard: &str, out: &mut Out) {
         let (text, code) = match refusal {
             Refusal::Key => ("give a valid key", "unauthorized"),
             Refusal::Rate => ("too many requests", "rate-limited"),

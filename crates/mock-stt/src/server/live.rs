@@ -26,24 +26,18 @@ const OUT_MAX_BYTES: usize = 64 << 10;
 const NEVER: Duration = Duration::from_secs(86_400);
 
 /// How messages go over the socket.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wire {
-    /// Frames of a WebSocket.
-    WebSocket(Frames),
-    /// Bytes as they are.
+    /// In frames of a WebSocket.
+    WebSocket,
+    /// As bytes, one after the other.
     Stream,
-}
-
-impl Default for Wire {
-    fn default() -> Self {
-        Self::WebSocket(Frames::default())
-    }
 }
 
 impl Wire {
     /// Appends a message; true if it was the last one.
-    fn append(&self, outgoing: &Outgoing, out: &mut Vec<u8>) -> bool {
-        let is_stream = matches!(self, Self::Stream);
+    fn append(self, outgoing: &Outgoing, out: &mut Vec<u8>) -> bool {
+        let is_stream = self == Self::Stream;
         match outgoing {
             Outgoing::Text(text) if is_stream => out.extend_from_slice(text.as_bytes()),
             Outgoing::Binary(bytes) if is_stream => out.extend_from_slice(bytes),
@@ -84,6 +78,8 @@ pub(super) struct Live {
     /// How much of the connection's output the socket took.
     sent: usize,
     wire: Wire,
+    /// What came and is no whole message yet.
+    frames: Frames,
     session: Session,
     /// When something last came.
     heard_at: Instant,
@@ -103,6 +99,7 @@ impl Live {
             connection,
             sent: 0,
             wire,
+            frames: Frames::default(),
             session,
             heard_at: now,
             timer: Box::pin(sleep_until(now + NEVER)),
@@ -131,7 +128,7 @@ impl Live {
     fn begin(&mut self) -> Result<(), Over> {
         let mut out = Out::default();
         self.session.open(&mut self.shared.book(), &mut out);
-        self.write(out)?;
+        self.write(&out)?;
         // What came with the upgrade.
         let mut ahead = std::mem::take(&mut self.connection.input);
         if ahead.is_empty() {
@@ -165,7 +162,7 @@ impl Live {
             if Instant::now() >= idle_at {
                 let mut out = Out::default();
                 self.session.idle(&mut out);
-                if let Err(over) = self.write(out) {
+                if let Err(over) = self.write(&out) {
                     return Poll::Ready(over);
                 }
             }
@@ -205,21 +202,16 @@ impl Live {
     }
 
     fn hear(&mut self, bytes: &mut [u8]) -> Result<(), Over> {
-        let mut wire = std::mem::replace(&mut self.wire, Wire::Stream);
-        let heard = match &mut wire {
-            Wire::WebSocket(frames) => frames.take(bytes, |message| self.took(&message)),
-            Wire::Stream => {
-                let mut out = Out::default();
-                self.take(Incoming::Bytes(bytes), &mut out);
-                out.0.iter().try_for_each(|outgoing| self.say(outgoing))
-            }
-        };
-        self.wire = wire;
+        if self.wire == Wire::Stream {
+            return self.take(Incoming::Bytes(bytes));
+        }
+        let mut frames = std::mem::take(&mut self.frames);
+        let heard = frames.take(bytes, |message| self.took(&message));
+        self.frames = frames;
         heard
     }
 
     fn took(&mut self, message: &Message<'_>) -> Result<(), Over> {
-        let mut out = Out::default();
         match message {
             Message::Close(payload) => {
                 // What cannot be read of it is not repeated.
@@ -231,25 +223,21 @@ impl Live {
                 RawFrame::server(Opcode::Pong, payload).append_to(&mut self.connection.out);
             }
             Message::Pong => {}
-            Message::Binary(bytes) => self.take(Incoming::Binary(bytes), &mut out),
-            Message::Text(text) => self.take(Incoming::Text(text), &mut out),
-        }
-        let frames = Wire::default();
-        for outgoing in &out.0 {
-            if frames.append(outgoing, &mut self.connection.out) {
-                return Err(Over::Closed);
-            }
+            Message::Binary(bytes) => return self.take(Incoming::Binary(bytes)),
+            Message::Text(text) => return self.take(Incoming::Text(text)),
         }
         Ok(())
     }
 
-    fn take(&mut self, incoming: Incoming<'_>, out: &mut Out) {
+    fn take(&mut self, incoming: Incoming<'_>) -> Result<(), Over> {
+        let mut out = Out::default();
         let shared = Arc::clone(&self.shared);
         let now_ns = shared.now_ns();
-        let heard_ms = self.session.take(incoming, now_ns, &mut shared.book(), out);
+        let heard_ms = self.session.take(incoming, now_ns, &mut shared.book(), &mut out);
         let cost = shared.config.cpu_ms_per_s * 1e-3;
         #[expect(clippy::cast_precision_loss, reason = "milliseconds of one message")]
         compute(Duration::from_secs_f64(heard_ms as f64 * 1e-3 * cost));
+        self.write(&out)
     }
 
     fn hand_over(&mut self) -> Result<(), Over> {
@@ -260,10 +248,10 @@ impl Live {
         let mut out = Out::default();
         self.session
             .hand_over(now_ns, &mut self.shared.book(), &mut out);
-        self.write(out)
+        self.write(&out)
     }
 
-    fn write(&mut self, out: Out) -> Result<(), Over> {
+    fn write(&mut self, out: &Out) -> Result<(), Over> {
         out.0.iter().try_for_each(|outgoing| self.say(outgoing))
     }
 

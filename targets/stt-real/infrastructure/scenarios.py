@@ -169,6 +169,33 @@ async def whisperlive_captions(session: Session) -> None:
     await socket.ended()
 
 
+async def whisperlive_patient(session: Session) -> None:
+    """One utterance, then silence until the text reaches its end, for at most 30 s."""
+    socket = await _whisperlive(session)
+    await socket.until(_is_ready)
+    pcm = speech(session.clips[:1], 0.0)
+    await socket.play(pcm)
+    # The clip's own silence at its end is shorter than this.
+    end_s = len(pcm) / 2 / RATE - 0.5
+    for _ in range(60):
+        ends = [float(segment["end"]) for message in socket.received for segment in message.get("segments", [])]
+        if ends and max(ends) >= end_s:
+            break
+        await socket.play(bytes(RATE))
+    await socket.send(b"END_OF_AUDIO", act="end")
+    await socket.ended()
+
+
+async def whisperlive_long(session: Session) -> None:
+    """All clips twice, with pauses of 200 ms: what becomes of speech without a longer pause."""
+    socket = await _whisperlive(session)
+    await socket.until(_is_ready)
+    await socket.play(b"".join(speech([clip], 0.2, 0.0) for clip in session.clips * 2))
+    await socket.play(bytes(RATE * 2 * 5))
+    await socket.send(b"END_OF_AUDIO", act="end")
+    await socket.ended()
+
+
 async def whisperlive_open_end(session: Session) -> None:
     """END_OF_AUDIO 200 ms after the last word: what becomes of the open segment."""
     socket = await _whisperlive(session)

@@ -29,6 +29,7 @@ DIALECTS = {
     "whisperlivekit": "deepgram",
     "wyoming-whisper": "wyoming",
 }
+SCENARIO_OF = {"whisperlive": "patient", "wyoming": "turn"}
 START_S = 60.0
 END_S = 7.0
 
@@ -162,7 +163,7 @@ class Serves(unittest.TestCase):
 
         async def together() -> list[str]:
             recordings = [Recording() for _ in clips]
-            scenario = SCENARIOS[self.dialect]["captions" if self.dialect != "wyoming" else "turn"]
+            scenario = SCENARIOS[self.dialect][SCENARIO_OF.get(self.dialect, "captions")]
             await asyncio.gather(
                 *(
                     scenario(Session(recording, self.program.port, [CORPUS / "clips" / f"{clip}.wav"]))
@@ -192,12 +193,13 @@ class Serves(unittest.TestCase):
 class Ends(unittest.TestCase):
     """SIGTERM."""
 
-    def test_sigterm_ends_it_with_0_and_leaves_no_process(self) -> None:
+    def test_sigterm_ends_it_in_time_and_leaves_no_process(self) -> None:
         program = Program()
         try:
             program.start_line()
             program.until_it_listens()
-            self.assertEqual(program.end(), 0)
+            # uvicorn ends in order, and then by the signal itself.
+            self.assertIn(program.end(), (0, -signal.SIGTERM))
         finally:
             program.kill()
         # Python's own helper of spawned processes ends when its parent's pipe does, a moment later.

@@ -45,10 +45,12 @@ class Recording:
         else:
             self.add("c", audio_bytes=size)
 
-    def message(self, direction: str, message: str | bytes, **more: Any) -> None:
+    def message(self, direction: str, message: str | bytes) -> None:
         """A whole message."""
-        content = {"text": message} if isinstance(message, str) else {"base64": base64.b64encode(message).decode()}
-        self.add(direction, **content, **more)
+        if isinstance(message, str):
+            self.add(direction, text=message)
+        else:
+            self.add(direction, base64=base64.b64encode(message).decode())
 
     def write(self, path: Path, about: dict[str, Any]) -> None:
         """One JSON object per line."""
@@ -91,9 +93,9 @@ class Socket:
         self.recording.add("s", close=None if code == 1006 else code, reason=self.connection.close_reason or "")
         self.closed.set()
 
-    async def send(self, message: str | bytes, **more: Any) -> None:
+    async def send(self, message: str | bytes) -> None:
         """A message that is not audio."""
-        self.recording.message("c", message, **more)
+        self.recording.message("c", message)
         await self.connection.send(message)
 
     async def play(self, pcm: bytes, pack: Callable[[bytes], bytes] = bytes) -> None:
@@ -136,14 +138,15 @@ async def open_socket(recording: Recording, port: int, path: str, **options: Any
     from websockets.exceptions import InvalidStatus
 
     try:
-        connection = await connect(f"ws://127.0.0.1:{port}{path}", compression=None, max_size=None, ping_interval=None, **options)
+        connection = await connect(
+            f"ws://127.0.0.1:{port}{path}", compression=None, max_size=None, ping_interval=None, **options
+        )
     except InvalidStatus as refusal:
         answer = refusal.response
         reason = answer.headers.get("dg-error") or answer.body.decode(errors="replace").strip()
         recording.add("s", refused=answer.status_code, reason=reason)
         return None
     return Socket(recording, connection)
-
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ import unittest
 from pathlib import Path
 from typing import Any, ClassVar
 
-from record import Recording, speech
+from record import Recording
 from scenarios import SCENARIOS, Session, final_text
 
 HERE = Path(__file__).parent
@@ -49,6 +49,12 @@ def command() -> list[str]:
     os.environ |= run.get("env", {})
     program = str(Path(run["command"][0]).absolute())
     return [program, *run["command"][1:]]
+
+
+def command_path() -> list[str]:
+    """Where the target's own modules are."""
+    command()
+    return os.environ.get("PYTHONPATH", "").split(":")
 
 
 class Program:
@@ -212,8 +218,12 @@ class Ends(unittest.TestCase):
 
 def main() -> int:
     target = Path.cwd().name
-    sys.path.insert(0, str(HERE))
-    result = unittest.main(argv=["server_test"], exit=False, verbosity=1).result
+    sys.path[:0] = command_path()
+    loader = unittest.defaultTestLoader
+    suite = loader.loadTestsFromModule(sys.modules[__name__])
+    if Path("tests").is_dir():
+        suite.addTests(loader.discover("tests"))
+    result = unittest.TextTestRunner().run(suite)
     bad = len(result.failures) + len(result.errors)
     print(f"{target}: {result.testsRun - bad - len(result.skipped)} passed, {bad} failed, {len(result.skipped)} skipped")
     return 1 if bad else 0

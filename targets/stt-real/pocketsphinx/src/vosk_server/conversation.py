@@ -30,8 +30,9 @@ class BadMessage(Exception):
 class Conversations:
     """The sessions of this server, spread over its decoding processes.
 
-    pocketsphinx keeps Python's lock while it decodes, so decoding in threads would stop the event loop. A session stays with
-    one process, which has its decoder. A process takes jobs in their order, and a session has one at a time: all get their turn.
+    pocketsphinx keeps Python's lock while it decodes, so decoding in threads would stop the event loop. A session stays
+    with one process, which has its decoder. A process takes jobs in their order, and a session has one at a time, so all
+    get their turn.
     """
 
     def __init__(self, processes: int) -> None:
@@ -67,14 +68,19 @@ class Conversations:
                 if isinstance(message, str):
                     check_config(message)
                     continue
-                if len(message) % 2:
-                    raise BadMessage("audio: an odd number of bytes")
+                check_audio(message)
                 await connection.send(await loop.run_in_executor(pool, worker.accept, session, message))
         except BadMessage as bad:
             await connection.close(POLICY_VIOLATION, str(bad))
         finally:
             self._load[place] -= 1
             await loop.run_in_executor(pool, worker.forget, session)
+
+
+def check_audio(pcm: bytes) -> None:
+    """Raises `BadMessage` if these are no whole samples."""
+    if len(pcm) % 2:
+        raise BadMessage("audio: an odd number of bytes")
 
 
 def check_config(text: str) -> None:

@@ -82,6 +82,8 @@ class FakeEndpointer:
         return frame if was_in_speech or self.in_speech else None
 
     def end_stream(self, rest: bytes) -> bytes:
+        if not rest:
+            raise IndexError("out of bounds")  # as the library does
         self.in_speech = False
         return rest
 

@@ -48,7 +48,8 @@ class Recogniser:
     def finish(self) -> str:
         """The result of what is still open."""
         if self._endpointer.in_speech:
-            rest = self._endpointer.end_stream(self._pending)
+            # The endpointer takes no empty frame; a sample of silence does no harm.
+            rest = self._endpointer.end_stream(self._pending or bytes(2))
             if rest and self._is_open:
                 self._decoder.process_raw(rest)
         self._pending = b""

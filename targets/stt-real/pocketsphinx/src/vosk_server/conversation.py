@@ -5,10 +5,15 @@ text `{"eof" : 1}` ends, and all else is audio.
 """
 
 import asyncio
+import contextlib
 import json
 import multiprocessing
+import os
+import signal
+import sys
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from types import TracebackType
 from typing import Self
 
@@ -72,9 +77,14 @@ class Conversations:
                 await connection.send(await loop.run_in_executor(pool, worker.accept, session, message))
         except BadMessage as bad:
             await connection.close(POLICY_VIOLATION, str(bad))
+        except BrokenProcessPool:
+            # Half a server would be measured as a whole one.
+            print("a decoding process has died: the server ends", file=sys.stderr)
+            os.kill(os.getpid(), signal.SIGTERM)
         finally:
             self._load[place] -= 1
-            await loop.run_in_executor(pool, worker.forget, session)
+            with contextlib.suppress(BrokenProcessPool):
+                await loop.run_in_executor(pool, worker.forget, session)
 
 
 def check_audio(pcm: bytes) -> None:

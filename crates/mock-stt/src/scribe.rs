@@ -87,9 +87,10 @@ pub struct Scribe {
     fault: Option<Fault>,
     /// Words of the utterance, as they were told.
     said: Vec<Word>,
-    /// How many words the session had, and how many of them were in this utterance.
-    heard: usize,
-    heard_in_utterance: usize,
+    /// How many words the session had.
+    count: usize,
+    /// The words of the utterance, as they were said.
+    heard: Vec<Arc<str>>,
     onset_ms: u64,
     /// What another session said, to be said in place of this utterance.
     foreign: Vec<Arc<str>>,
@@ -111,6 +112,7 @@ impl Scribe {
         match noticed {
             Noticed::Speech { at_ms } => {
                 self.onset_ms = at_ms;
+                self.heard.clear();
                 self.foreign.clear();
                 if self.fault == Some(Fault::Crosstalk) {
                     self.foreign.clone_from(&others.text);
@@ -156,9 +158,9 @@ impl Scribe {
 
     /// The word as it is told, if it is.
     fn word(&mut self, word: Word, others: &Others) -> Option<Word> {
-        let number = self.heard;
-        self.heard += 1;
-        self.heard_in_utterance += 1;
+        let number = self.count;
+        self.count += 1;
+        self.heard.push(Arc::clone(&word.text));
         let instead = |text: Arc<str>| Word {
             text,
             ..word.clone()
@@ -171,7 +173,7 @@ impl Scribe {
                 Some(instead(WRONG_WORD.into()))
             }
             Some(Fault::Crosstalk) if !self.foreign.is_empty() => {
-                let foreign = self.foreign.get(self.heard_in_utterance - 1);
+                let foreign = self.foreign.get(self.heard.len() - 1);
                 foreign.cloned().map(instead)
             }
             Some(Fault::BeyondAudio) => Some(Word {
@@ -186,7 +188,7 @@ impl Scribe {
     fn finish(&mut self, told: Final, events: &mut Vec<Event>) {
         let mut told = told;
         // What is left of another session's words comes at the end of the last one.
-        for text in self.foreign.drain(..).skip(self.heard_in_utterance) {
+        for text in self.foreign.drain(..).skip(self.heard.len()) {
             let word = Word {
                 text,
                 start_ms: told.end_ms,
@@ -196,7 +198,6 @@ impl Scribe {
             events.push(Event::Word(word));
         }
         told.words = std::mem::take(&mut self.said);
-        self.heard_in_utterance = 0;
         match self.fault {
             Some(Fault::LostSecond) => {
                 told.from_ms = (self.onset_ms + LOST_MS).min(told.to_ms);
@@ -212,6 +213,12 @@ impl Scribe {
             told.again = true;
             events.push(Event::Final(told));
         }
+    }
+
+    /// What was really said in the last utterance.
+    #[must_use]
+    pub fn heard(&self) -> &[Arc<str>] {
+        &self.heard
     }
 
     /// Whether the fault of this scribe changes these words.
@@ -317,6 +324,23 @@ mod tests {
                 .collect();
             assert_eq!(finals(&events), expected, "{fault:?}");
             assert_eq!(words(&events), text, "{fault:?}");
+        }
+    }
+
+    /// Otherwise sessions that have each other's texts would all have the same one soon.
+    #[test]
+    fn what_was_said_is_known_whatever_is_told() {
+        let others = Others {
+            text: ["a", "b", "c"].map(Arc::from).to_vec(),
+            loaded: true,
+        };
+        for fault in Fault::ALL {
+            let mut scribe = Scribe::new(Some(fault));
+            scribe.write(Noticed::Speech { at_ms: 1_000 }, &others, &mut Vec::new());
+            for number in 0..3 {
+                scribe.write(Noticed::Word(word(number)), &others, &mut Vec::new());
+            }
+            assert_eq!(scribe.heard(), ["w0", "w1", "w2"].map(Arc::from));
         }
     }
 

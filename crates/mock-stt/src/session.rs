@@ -230,11 +230,14 @@ impl Session {
     fn write_down(&mut self, noticed: Vec<Noticed>, book: &mut Book, events: &mut Vec<Event>) {
         let others = book.others(self.opening.number, self.loaded_sessions);
         for noticed in noticed {
-            let tells = matches!(noticed, Noticed::Over { .. });
-            if let Some(fault) = self.scribe.errs(&others).filter(|_| tells) {
-                book.stats.fault(fault);
-            }
+            let is_over = matches!(noticed, Noticed::Over { .. });
             self.scribe.write(noticed, &others, events);
+            if is_over {
+                book.remember(self.opening.number, self.scribe.heard().to_vec());
+                if let Some(fault) = self.scribe.errs(&others) {
+                    book.stats.fault(fault);
+                }
+            }
         }
     }
 
@@ -308,8 +311,6 @@ impl Session {
             Event::Final(told) if !told.words.is_empty() => {
                 book.stats.counts.finals += 1;
                 book.stats.counts.words += told.words.len() as u64;
-                let text = told.words.iter().map(|word| Arc::clone(&word.text));
-                book.remember(self.opening.number, text.collect());
                 self.finals += 1;
                 self.after_a_final(book, out);
             }

@@ -85,7 +85,11 @@ impl Wyoming {
             .and_then(|rate| u32::try_from(rate).ok());
         match rate.filter(|rate| usual && Format::s16le(*rate).is_known()) {
             Some(rate_hz) => self.rate_hz = rate_hz,
-            None => refuse_with("give rate 16000, width 2 and channels 1", "audio-format", out),
+            None => refuse_with(
+                "give rate 16000, width 2 and channels 1",
+                "audio-format",
+                out,
+            ),
         }
     }
 

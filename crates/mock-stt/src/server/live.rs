@@ -233,7 +233,9 @@ impl Live {
         let mut out = Out::default();
         let shared = Arc::clone(&self.shared);
         let now_ns = shared.now_ns();
-        let heard_ms = self.session.take(incoming, now_ns, &mut shared.book(), &mut out);
+        let heard_ms = self
+            .session
+            .take(incoming, now_ns, &mut shared.book(), &mut out);
         let cost = shared.config.cpu_ms_per_s * 1e-3;
         #[expect(clippy::cast_precision_loss, reason = "milliseconds of one message")]
         compute(Duration::from_secs_f64(heard_ms as f64 * 1e-3 * cost));

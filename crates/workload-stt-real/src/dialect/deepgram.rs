@@ -7,10 +7,11 @@
 //! A `Results` message speaks of the span from `start` on, `duration` long. A final with an empty transcript says that
 //! nobody spoke there.
 //!
-//! Compatible servers differ. WhisperLiveKit 0.2.26 (`whisperlivekit/deepgram_compat.py` of its repository) greets with a
-//! `Metadata`, says nothing in silence, refuses `Finalize` with a message of type `Error` and close 4400, and closes with
-//! 1011 after 30 s without audio; its earlier versions have no `Metadata` at the end. So a `Metadata` is the end only
-//! after `CloseStream`, and a close in order is the end too.
+//! Compatible servers differ. WhisperLiveKit 0.2.26 (recordings `real-whisperlivekit-0.2.26-*.jsonl`) greets with a
+//! `Metadata`, says nothing in silence, sends interims of no length at a time that is not theirs, refuses `Finalize` with
+//! a message of type `Error` and close 4400, and closes with 1011 after 30 s without audio. Its earlier versions have no
+//! `Metadata` at the end. So a `Metadata` is the end only after `CloseStream`, a close in order is the end too, and an
+//! interim of no length has no cursor.
 
 use serde::Deserialize;
 
@@ -271,7 +272,7 @@ impl Session {
         let text = json::text(best.transcript, "transcript")?;
         if !is_final {
             sink(Event::Interim {
-                cursor_ns: Some(to_ns),
+                cursor_ns: (to_ns > from_ns).then_some(to_ns),
                 text: &text,
             });
             return Ok(());

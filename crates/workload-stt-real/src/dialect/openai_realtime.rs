@@ -27,8 +27,6 @@ const MODEL: &str = "gpt-4o-transcribe";
 /// The most items that may be unfinished.
 const ITEMS_MAX: usize = 256;
 
-const COMMIT: &str = r#"{"type":"input_audio_buffer.commit"}"#;
-
 pub(super) const KEY: KeyRule = KeyRule {
     header: Some(("Authorization", "Bearer ")),
     query: None,
@@ -39,6 +37,7 @@ pub(super) const KEY: KeyRule = KeyRule {
 #[derive(Debug)]
 pub struct OpenAiRealtime {
     connect: Connect,
+    turns: Turns,
     audio: Audio,
     opening: Message,
 }
@@ -71,6 +70,7 @@ impl OpenAiRealtime {
         let connect = Connect::websocket(options.path_or("/v1/realtime"), query);
         Ok(Self {
             connect: connect.with_key(NAME, KEY, options.key.as_ref())?,
+            turns: options.turns,
             audio: Audio {
                 encoding: Encoding::S16le,
                 rate_hz: 24_000,
@@ -116,7 +116,10 @@ impl Dialect for OpenAiRealtime {
     }
 
     fn transcription(&self) -> Box<dyn Transcription> {
-        Box::new(Session::default())
+        Box::new(Session {
+            turns: self.turns,
+            ..Session::default()
+        })
     }
 }
 
@@ -132,6 +135,7 @@ struct Item {
 
 #[derive(Debug, Default)]
 struct Session {
+    turns: Turns,
     is_ready: bool,
     end: End,
     /// Items without a transcript.
@@ -165,13 +169,12 @@ impl Transcription for Session {
     }
 
     fn flush(&mut self, written_ns: u64) -> Option<Message> {
-        self.commits_ns.push_back(written_ns);
-        Some(Message::text(COMMIT))
+        (self.turns == Turns::Client).then(|| self.commit(written_ns))
     }
 
     fn end(&mut self, _last_seq: u64, written_ns: u64) -> Option<Message> {
         self.end = End::Committing;
-        self.flush(written_ns)
+        Some(self.commit(written_ns))
     }
 }
 
@@ -202,6 +205,11 @@ struct ErrorFields<'a> {
 }
 
 impl Session {
+    fn commit(&mut self, written_ns: u64) -> Message {
+        self.commits_ns.push_back(written_ns);
+        Message::text(r#"{"type":"input_audio_buffer.commit"}"#)
+    }
+
     fn read(&mut self, text: &str, written_ns: u64, sink: &mut Sink<'_>) -> Result<(), Fault> {
         const TRANSCRIPTION: &str = "conversation.item.input_audio_transcription.";
         let fields: Fields<'_> = json::object(text)?;
@@ -283,6 +291,9 @@ impl Session {
             let item = self.item(fields)?;
             item.from_ns = item.from_ns.or(Some(since_ns));
             item.to_ns = Some(to_ns);
+            // A commit takes all audio, also what the server had begun another item for.
+            self.items
+                .retain(|item| item.to_ns.is_some() || !item.text.is_empty());
             self.settle_commit();
         } else if let Some(to_ns) = self.item(fields)?.to_ns {
             self.committed_ns = self.committed_ns.max(to_ns);
@@ -317,7 +328,7 @@ impl Session {
             "completed" => {
                 let transcript = json::text(fields.transcript, "transcript")?;
                 let item = self.take_item(fields)?;
-                if item.to_ns < item.from_ns {
+                if item.from_ns.zip(item.to_ns).is_some_and(|(from, to)| to < from) {
                     return Err(Fault::Reversed);
                 }
                 // An item that the server told nothing else of has no span.

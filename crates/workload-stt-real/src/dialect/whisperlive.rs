@@ -5,8 +5,10 @@
 //!
 //! Each message has the last segments again, ten unless `send_last_n_segments` says otherwise, and a last one that is not
 //! completed. A segment is final when it is completed. The server appends completed segments and never changes one, so
-//! those of a message are the end of those that came before, and then new ones. There is no end: the server drops the
-//! open segment and closes.
+//! those of a message are the end of those that came before, and then new ones. A completed segment ends where the next
+//! one begins, after the pause between them. There is no end: the server drops what is not completed, or not decoded yet,
+//! and closes. It says little of what goes wrong: version 0.10.0 closes with 1000 for a first message that it does not
+//! understand and for audio of an odd length (recordings `real-whisper-live-0.10.0-*.jsonl`).
 
 use serde::Deserialize;
 use serde_json::json;

@@ -3,7 +3,9 @@
 //! Format: <https://github.com/rhasspy/wyoming/blob/main/README.md>. A header is a line of JSON; `data_length` bytes of
 //! JSON may follow, whose fields go over those of the header's `data`, and then `payload_length` bytes.
 //!
-//! One connection carries one turn: the client sends all its audio, and the transcript of all of it comes back.
+//! One connection carries one turn: the client sends all its audio, and the transcript of all of it comes back. For what it
+//! does not understand, wyoming-faster-whisper 3.8.1 closes the connection without a message (recordings
+//! `real-wyoming-faster-whisper-3.8.1-*.jsonl`).
 
 use serde::Deserialize;
 use serde_json::json;

@@ -85,7 +85,9 @@ mod tests {
             ),
             Some(0)
         );
-        // A part of it.
+        // Its end, its beginning.
+        let jug = "yellow tulips stood in a jug on a kitchen table";
+        assert_eq!(crossed("jug on a kitchen table", OWN, &[jug]), Some(0));
         assert_eq!(crossed("a curious crowd gathered", OWN, &[OTHER]), Some(0));
     }
 

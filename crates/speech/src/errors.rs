@@ -37,7 +37,7 @@ pub enum Step {
 
 /// Which of the three neighbours a cell of the table came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum From {
+enum Origin {
     Both,
     Reference,
     Hypothesis,
@@ -50,23 +50,23 @@ enum From {
 #[must_use]
 pub fn align<W: PartialEq>(reference: &[W], hypothesis: &[W]) -> Vec<Step> {
     let width = hypothesis.len() + 1;
-    let mut from = vec![From::Hypothesis; (reference.len() + 1) * width];
+    let mut from = vec![Origin::Hypothesis; (reference.len() + 1) * width];
     let mut costs: Vec<u32> = (0..).take(width).collect();
     for (row, said) in reference.iter().enumerate() {
         let mut diagonal = costs[0];
         costs[0] += 1;
-        from[(row + 1) * width] = From::Reference;
+        from[(row + 1) * width] = Origin::Reference;
         for (column, heard) in hypothesis.iter().enumerate() {
             let both = diagonal + u32::from(said != heard);
             let deletion = costs[column + 1] + 1;
             let insertion = costs[column] + 1;
             diagonal = costs[column + 1];
             let (cost, origin) = if both <= deletion.min(insertion) {
-                (both, From::Both)
+                (both, Origin::Both)
             } else if deletion <= insertion {
-                (deletion, From::Reference)
+                (deletion, Origin::Reference)
             } else {
-                (insertion, From::Hypothesis)
+                (insertion, Origin::Hypothesis)
             };
             costs[column + 1] = cost;
             from[(row + 1) * width + column + 1] = origin;
@@ -75,12 +75,12 @@ pub fn align<W: PartialEq>(reference: &[W], hypothesis: &[W]) -> Vec<Step> {
     traced(&from, reference, hypothesis)
 }
 
-fn traced<W: PartialEq>(from: &[From], reference: &[W], hypothesis: &[W]) -> Vec<Step> {
+fn traced<W: PartialEq>(from: &[Origin], reference: &[W], hypothesis: &[W]) -> Vec<Step> {
     let (mut row, mut column) = (reference.len(), hypothesis.len());
     let mut steps = Vec::with_capacity(row.max(column));
     while row > 0 || column > 0 {
         match from[row * (hypothesis.len() + 1) + column] {
-            From::Both => {
+            Origin::Both => {
                 (row, column) = (row - 1, column - 1);
                 let (reference_at, hypothesis_at) = (row, column);
                 steps.push(if reference[row] == hypothesis[column] {
@@ -95,11 +95,11 @@ fn traced<W: PartialEq>(from: &[From], reference: &[W], hypothesis: &[W]) -> Vec
                     }
                 });
             }
-            From::Reference => {
+            Origin::Reference => {
                 row -= 1;
                 steps.push(Step::Deletion { reference: row });
             }
-            From::Hypothesis => {
+            Origin::Hypothesis => {
                 column -= 1;
                 steps.push(Step::Insertion { hypothesis: column });
             }

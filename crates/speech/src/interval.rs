@@ -169,6 +169,16 @@ mod tests {
     }
 
     #[test]
+    fn an_excess_is_as_unsure_as_both_corpora() {
+        let mixed: Vec<WordErrors> = (0..60).map(|n| ten_words(n % 5)).collect();
+        let alone = rate_interval(&mixed, &BOOTSTRAP).unwrap();
+        let excess = excess_points(&mixed, &mixed, &BOOTSTRAP).unwrap();
+        // Variances add, so the width is √2 times one corpus's, in points.
+        let ratio = (excess.high - excess.low) / (100.0 * (alone.high - alone.low));
+        assert!((1.3..1.53).contains(&ratio), "{ratio}");
+    }
+
+    #[test]
     fn what_has_no_interval_is_refused() {
         assert_eq!(rate_interval(&[ten_words(1)], &BOOTSTRAP), None);
         assert_eq!(

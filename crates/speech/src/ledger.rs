@@ -68,7 +68,7 @@ impl Fault {
 pub struct Heard {
     /// Frames whose class is known now, in ascending order.
     pub settled: Vec<(Range<u64>, Class)>,
-    /// Frames with speech that a final had answered before. Empty up to the tolerance.
+    /// Frames with speech that a final had answered before. 0 up to the tolerance.
     pub duplicated: u64,
     /// Frames answered after a later frame was.
     pub out_of_order: u64,
@@ -236,7 +236,8 @@ impl AudioLedger {
         self.counted(heard)
     }
 
-    /// The server will say nothing more about the audio up to `upto_ns`.
+    /// The server will say nothing more about the audio up to `upto_ns`. Speech before it that no final covers is lost at the end,
+    /// unless one still comes.
     pub fn progress(&mut self, at_ns: u64, upto_ns: u64) -> Heard {
         self.tick(at_ns);
         let mut heard = Heard::default();

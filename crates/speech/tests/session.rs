@@ -53,13 +53,14 @@ impl Session {
 
     /// Writes the frames that are due up to an audio time.
     fn write_until(&mut self, audio_ns: u64) {
-        while self.ledger.written_ns() < audio_ns {
+        let all_ns = self.frames * self.plan.frame().ns();
+        while self.ledger.written_ns() < audio_ns.min(all_ns) {
             self.ledger.written();
         }
     }
 
     fn finish(mut self) -> Account {
-        self.write_until(self.frames * self.plan.frame().ns());
+        self.write_until(u64::MAX);
         self.ledger
             .finish(BASE_NS + (SECONDS + 20) * NS_PER_S, self.frames)
             .0

@@ -150,6 +150,19 @@ fn inexact_times_are_no_loss_and_no_duplicate() {
 }
 
 #[test]
+fn a_short_utterance_of_which_nothing_is_answered_is_lost() {
+    let due = Periodic {
+        first_ns: BASE_NS,
+        period_ns: FRAME_NS,
+    };
+    let window = two_utterances().window;
+    let mut ledger = AudioLedger::new(due, window, &[utterance(1_000, 1_160)], true);
+    (0..250).for_each(|_| ledger.written());
+    ledger.final_text(at(3_000), 1_400 * MS, 2_000 * MS);
+    assert_eq!(uncovered_ms(&account(ledger)), [160]);
+}
+
+#[test]
 fn a_frame_more_than_the_tolerance_is_lost_doubled_or_beyond() {
     let mut ledger = two_utterances();
     ledger.final_text(at(3_500), 1_240 * MS, 3_000 * MS);

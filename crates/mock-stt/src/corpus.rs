@@ -113,12 +113,12 @@ fn as_it_comes(samples: &[i16], format: Format) -> Vec<i16> {
 mod tests {
     use super::*;
 
-    /// Those eight that git keeps, at least.
+    /// Those of its clips that git keeps, at least.
     #[test]
     fn the_projects_corpus_is_known() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../targets/stt-real/corpus");
         let corpus = Corpus::read(Path::new(folder)).expect("it is in the repository");
-        assert!(corpus.clips().len() >= 8);
+        assert!(!corpus.clips().is_empty());
         for clip in 0..corpus.clips().len() {
             let words = corpus.words(clip);
             assert!((6..=14).contains(&words.len()));

@@ -66,6 +66,12 @@ impl Bank {
         }
     }
 
+    /// The samples of a clip, as they come over the wire.
+    #[must_use]
+    pub fn clip(&self, number: usize) -> &[i16] {
+        &self.clips[number]
+    }
+
     /// The clip whose block these are, and where in it they begin.
     fn find(&self, hash: u64, samples: &[i16]) -> Option<(usize, usize)> {
         let (clip, at) = (*self.index.get(&hash)?)?;

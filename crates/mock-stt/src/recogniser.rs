@@ -324,6 +324,28 @@ mod tests {
         assert_eq!(told(&noticed), "one three |");
     }
 
+    /// Also where clips of one voice begin with the same word.
+    #[test]
+    fn each_clip_of_the_project_is_understood_in_each_format() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../targets/stt-real/corpus");
+        let mut corpus =
+            Corpus::read(std::path::Path::new(folder)).expect("it is in the repository");
+        for rate_hz in [8_000, 16_000, 24_000] {
+            let bank = corpus.bank(Format::s16le(rate_hz));
+            let half = rate_hz as usize / 2;
+            let ear = Ear::new(std::sync::Arc::clone(&bank));
+            let mut recogniser = Recogniser::new(ear, rate_hz, PACE);
+            for clip in 0..corpus.clips().len() {
+                let audio = [vec![0; half], bank.clip(clip).to_vec(), vec![0; half]].concat();
+                let mut noticed = Vec::new();
+                recogniser.hear(&corpus, &audio, &mut noticed);
+                let expected = format!("{} |", corpus.clips()[clip].words.join(" "));
+                assert_eq!(told(&noticed), expected, "{}", corpus.clips()[clip].name);
+            }
+            assert_eq!(recogniser.unknown_ms(), 0);
+        }
+    }
+
     #[test]
     fn a_clip_may_be_said_again() {
         let audio = toy::audio(&[(500, 1), (700, 1)], 500);

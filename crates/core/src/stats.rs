@@ -137,14 +137,15 @@ impl Bootstrap {
     }
 }
 
-/// A sequence of draws: `SplitMix64` over a counter.
-pub(crate) struct Draws(pub(crate) u64);
+/// A sequence of draws: `SplitMix64` over a counter, which is the seed at first.
+#[derive(Debug, Clone)]
+pub struct Draws(pub u64);
 
 impl Draws {
     const GOLDEN_GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
 
     /// The next 64 bits.
-    pub(crate) fn next_bits(&mut self) -> u64 {
+    pub fn next_bits(&mut self) -> u64 {
         let draw = mix(self.0);
         self.0 = self.0.wrapping_add(Self::GOLDEN_GAMMA);
         draw
@@ -157,12 +158,12 @@ impl Draws {
         }
     }
 
-    /// A number below `bound` by multiply and shift; its bias, `bound` / 2^64, is negligible.
+    /// A number below `bound`, which is not zero, by multiply and shift; its bias, `bound` / 2^64, is negligible.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "the product's upper half is below `bound`"
     )]
-    fn below(&mut self, bound: usize) -> usize {
+    pub fn below(&mut self, bound: usize) -> usize {
         let draw = self.next_bits();
         ((u128::from(draw) * bound as u128) >> 64) as usize
     }

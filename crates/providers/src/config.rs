@@ -1,8 +1,8 @@
-//! Settings: a flag, else its environment variable, else the default. Anything bad is one line, before any socket.
+//! The settings of the mock providers.
 
-use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr};
 
+use plimsoll_mock_server::settings::Setting;
 use plimsoll_workload_voice::marks::BLOCK_MS;
 use serde::Serialize;
 
@@ -38,54 +38,8 @@ impl Default for Config {
     }
 }
 
-/// What the command line asks for.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Command {
-    /// Serve.
-    Run(Config),
-    /// Print [`help`].
-    Help,
-    /// Print the version.
-    Version,
-}
-
-/// A setting that cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ConfigError {
-    /// A value out of range, or not of its type.
-    #[error("{name}={value:?}: give {expected}")]
-    BadValue {
-        /// The flag or the variable that it came from.
-        name: String,
-        /// The value.
-        value: String,
-        /// What it may be.
-        expected: &'static str,
-    },
-    /// An argument that is no flag of this program.
-    #[error("{0}: no such flag; --help lists them")]
-    UnknownFlag(String),
-    /// A flag at the end, without its value.
-    #[error("{0}: give a value after it")]
-    NoValue(String),
-}
-
-struct Setting {
-    variable: &'static str,
-    default: &'static str,
-    expected: &'static str,
-    meaning: &'static str,
-    set: fn(&mut Config, &str) -> Option<()>,
-}
-
-impl Setting {
-    /// `TTS_PACE` is `--tts-pace`.
-    fn flag(&self) -> String {
-        format!("--{}", self.variable.to_ascii_lowercase().replace('_', "-"))
-    }
-}
-
-const SETTINGS: [Setting; 6] = [
+/// All settings.
+pub const SETTINGS: [Setting<Config>; 6] = [
     Setting {
         variable: "BIND",
         default: "127.0.0.1",
@@ -141,80 +95,24 @@ const SETTINGS: [Setting; 6] = [
     },
 ];
 
-/// Reads flags and, for what no flag gives, environment variables. An empty variable counts as none.
-///
-/// # Errors
-/// [`ConfigError`], in one line.
-pub fn parse(
-    arguments: impl IntoIterator<Item = String>,
-    variable: impl Fn(&str) -> Option<String>,
-) -> Result<Command, ConfigError> {
-    let mut config = Config::default();
-    for setting in &SETTINGS {
-        if let Some(value) = variable(setting.variable).filter(|value| !value.is_empty()) {
-            set(&mut config, setting, setting.variable, &value)?;
-        }
-    }
-    let mut arguments = arguments.into_iter();
-    while let Some(argument) = arguments.next() {
-        let (flag, value) = match argument.split_once('=') {
-            Some((flag, value)) => (flag.to_owned(), Some(value.to_owned())),
-            None => (argument, None),
-        };
-        match flag.as_str() {
-            "--help" | "-h" => return Ok(Command::Help),
-            "--version" | "-V" => return Ok(Command::Version),
-            _ => {}
-        }
-        let Some(setting) = SETTINGS.iter().find(|setting| setting.flag() == flag) else {
-            return Err(ConfigError::UnknownFlag(flag));
-        };
-        let Some(value) = value.or_else(|| arguments.next()) else {
-            return Err(ConfigError::NoValue(flag));
-        };
-        set(&mut config, setting, &flag, &value)?;
-    }
-    Ok(Command::Run(config))
-}
-
-fn set(config: &mut Config, setting: &Setting, name: &str, value: &str) -> Result<(), ConfigError> {
-    (setting.set)(config, value).ok_or_else(|| ConfigError::BadValue {
-        name: name.to_owned(),
-        value: value.to_owned(),
-        expected: setting.expected,
-    })
-}
-
-/// The text of `--help`.
-#[must_use]
-pub fn help() -> String {
-    let mut text = "Mock speech providers for workload voice of Plimsoll\n\n\
-        A flag, else the environment variable, else the default:\n\n"
-        .to_owned();
-    for setting in &SETTINGS {
-        let (flag, variable, default) = (setting.flag(), setting.variable, setting.default);
-        let (meaning, expected) = (setting.meaning, setting.expected);
-        // Writing into a string cannot fail.
-        let _ = writeln!(
-            text,
-            "  {flag:<15} {variable:<13} {default:<10} {meaning}: {expected}"
-        );
-    }
-    text.push_str(
-        "\nStatistics: GET /stats. Faults: PUT /faults. crates/providers/README.md describes both.\n",
-    );
-    text
-}
-
 #[cfg(test)]
 mod tests {
+    use plimsoll_mock_server::settings::{self, Command, SettingError, help};
+
     use super::*;
 
-    fn of(arguments: &[&str], environment: &[(&str, &str)]) -> Result<Command, ConfigError> {
-        parse(arguments.iter().map(|text| (*text).to_owned()), |name| {
-            let found = environment.iter().find(|(known, _)| *known == name);
-            found.map(|(_, value)| (*value).to_owned())
-        })
+    fn of(
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Result<Command<Config>, SettingError> {
+        settings::parse(
+            &SETTINGS,
+            arguments.iter().map(|text| (*text).to_owned()),
+            |name| {
+                let found = environment.iter().find(|(known, _)| *known == name);
+                found.map(|(_, value)| (*value).to_owned())
+            },
+        )
     }
 
     #[test]
@@ -254,11 +152,11 @@ mod tests {
                 "{told}"
             );
         }
-        let unknown = ConfigError::UnknownFlag("--speed".to_owned());
+        let unknown = SettingError::UnknownFlag("--speed".to_owned());
         assert_eq!(of(&["--speed", "1"], &[]), Err(unknown));
         assert_eq!(
             of(&["--port"], &[]),
-            Err(ConfigError::NoValue("--port".to_owned()))
+            Err(SettingError::NoValue("--port".to_owned()))
         );
     }
 
@@ -267,7 +165,7 @@ mod tests {
         for setting in &SETTINGS {
             let given = of(&[&setting.flag(), setting.default], &[]);
             assert_eq!(given, Ok(Command::Run(Config::default())));
-            assert!(help().contains(setting.default));
+            assert!(help(&SETTINGS).contains(setting.default));
         }
     }
 
@@ -277,7 +175,7 @@ mod tests {
         assert!(
             SETTINGS
                 .iter()
-                .all(|setting| help().contains(&setting.flag()))
+                .all(|setting| help(&SETTINGS).contains(&setting.flag()))
         );
     }
 }

@@ -1,13 +1,14 @@
 //! Sockets: listening, and who answers what.
 
 use std::collections::HashMap;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use plimsoll_mock_server::http::Connection;
+use plimsoll_mock_server::program;
 use rustix::time::{ClockId, clock_gettime};
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep};
@@ -18,20 +19,16 @@ use crate::profile::{Of, Provider, What};
 use crate::stats::{Clocks, Stats};
 
 mod control;
-mod frames;
-mod http;
+
 mod listen;
 mod outage;
 mod reply;
-mod request;
+
 mod result;
 mod speak;
 
-use http::Connection;
 use speak::Asked;
 
-/// Connections that the kernel holds ready.
-const BACKLOG: u32 = 4096;
 /// How much slower a provider is that is out in this way.
 const OUT_SLOW_FACTOR: u32 = 5;
 /// How long a silent request is held.
@@ -50,18 +47,9 @@ impl Mocks {
     /// busy time that they report is that of the runtime's first worker.
     ///
     /// # Errors
-    /// What the operating system says to creating, binding or listening.
-    pub fn bind(config: Config) -> io::Result<Self> {
-        let wanted = SocketAddr::new(config.bind, config.port);
-        let socket = if wanted.is_ipv4() {
-            TcpSocket::new_v4()?
-        } else {
-            TcpSocket::new_v6()?
-        };
-        socket.set_reuseaddr(true)?;
-        socket.bind(wanted)?;
-        let listener = socket.listen(BACKLOG)?;
-        let address = listener.local_addr()?;
+    /// What the operating system says to creating, binding or listening, in one line.
+    pub fn bind(config: Config) -> Result<Self, String> {
+        let (listener, address) = program::listen(SocketAddr::new(config.bind, config.port))?;
         let shared = Arc::new(Shared {
             started: Instant::now(),
             config,

@@ -9,8 +9,8 @@ use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use serde::{Deserialize, Serialize};
 
-use super::msgpack::Writer;
 use super::payload::{Content, TRADE_UPDATE};
+use plimsoll_msgpack::Writer;
 use plimsoll_protocol::websocket::Opcode;
 
 /// The level that clients of the WSE engine use.

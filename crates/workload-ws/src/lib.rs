@@ -23,7 +23,6 @@ pub mod formats;
 pub mod jwt;
 mod link;
 pub mod load;
-mod msgpack;
 mod outcome;
 mod parameters;
 pub mod payload;

@@ -6,9 +6,9 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::Shared;
-use super::http::Answer;
-use super::request::Request;
 use crate::faults::Faults;
+use plimsoll_mock_server::http::Answer;
+use plimsoll_mock_server::request::Request;
 
 /// Answers what is no speech.
 pub(super) fn answer(shared: &Arc<Shared>, request: &Request) -> Answer {

@@ -15,15 +15,15 @@ use serde::Deserialize;
 use tokio::io::{AsyncRead as _, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::frames::{Frames, Message, Violation};
-use super::http::{Answer, Connection, Gone};
 use super::outage::{Cut, Wait};
-use super::request::Request;
 use super::{Fate, Shared, result};
 use crate::ear::{Blocks, Ear, Heard};
 use crate::faults::{Fault, Outage};
 use crate::profile::{Of, Provider};
 use crate::stats::End;
+use plimsoll_mock_server::frames::{Frames, Message, Violation};
+use plimsoll_mock_server::http::{Answer, Connection, Gone};
+use plimsoll_mock_server::request::Request;
 
 const PROVIDER: Provider = Provider::DeepgramStt;
 

@@ -7,10 +7,10 @@ use std::time::Duration;
 use plimsoll_workload_voice::marks::BLOCK_MS;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::http::{Connection, Gone};
 use super::{SILENT, Shared};
 use crate::faults::{Faults, Outage};
 use crate::profile::Provider;
+use plimsoll_mock_server::http::{Connection, Gone};
 
 impl Shared {
     /// Other faults from now on. Sessions look again, now and whenever an outage begins or ends; they may have no other reason

@@ -7,9 +7,9 @@ use plimsoll_workload_voice::marks::{BLOCK_MS, REPLY_BLOCK_BYTES, ReplyMark};
 use tokio::time::Instant;
 
 use super::Shared;
-use super::http::{Connection, Gone, begin, header};
 use super::outage::{Cut, Wait};
 use crate::profile::Provider;
+use plimsoll_mock_server::http::{Connection, Gone, begin, header};
 
 const BLOCK: Duration = Duration::from_millis(BLOCK_MS);
 

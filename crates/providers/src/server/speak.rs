@@ -5,14 +5,14 @@ use plimsoll_workload_voice::script::BLOCKS_PER_CHAR;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::http::{Answer, Connection, Gone};
 use super::outage::{Cut, Wait};
 use super::reply::Reply;
-use super::request::Request;
 use super::{Fate, SILENT, Shared};
 use crate::faults::Fault;
 use crate::profile::{Of, Provider, What};
 use crate::stats::End;
+use plimsoll_mock_server::http::{Answer, Connection, Gone};
+use plimsoll_mock_server::request::Request;
 
 /// What a request must say, beside the text. The mock has no other audio than 16-bit samples at 24 kHz.
 struct Form {

@@ -10,7 +10,7 @@ use flate2::read::ZlibDecoder;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::msgpack::Reader;
+use plimsoll_msgpack::Reader;
 use plimsoll_protocol::paced::Message;
 
 /// The most that a compressed message may be when it is unpacked: the server's own limit for messages.

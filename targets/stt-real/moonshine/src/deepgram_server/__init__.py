@@ -1,0 +1,1 @@
+"""Moonshine behind the WebSocket protocol of Deepgram."""

@@ -1,0 +1,1 @@
+"""pocketsphinx behind the WebSocket protocol of vosk-server."""

@@ -328,7 +328,11 @@ impl Session {
             "completed" => {
                 let transcript = json::text(fields.transcript, "transcript")?;
                 let item = self.take_item(fields)?;
-                if item.from_ns.zip(item.to_ns).is_some_and(|(from, to)| to < from) {
+                if item
+                    .from_ns
+                    .zip(item.to_ns)
+                    .is_some_and(|(from, to)| to < from)
+                {
                     return Err(Fault::Reversed);
                 }
                 // An item that the server told nothing else of has no span.

@@ -229,7 +229,7 @@ def main() -> int:
     suite = loader.loadTestsFromModule(sys.modules[__name__])
     if Path("tests").is_dir():
         suite.addTests(loader.discover("tests"))
-    result = unittest.TextTestRunner().run(suite)
+    result = unittest.TextTestRunner(verbosity=2).run(suite)
     bad = len(result.failures) + len(result.errors)
     print(f"{target}: {result.testsRun - bad - len(result.skipped)} passed, {bad} failed, {len(result.skipped)} skipped")
     return 1 if bad else 0

@@ -36,6 +36,8 @@ class Turn:
 
     async def _write(self, content: bytes) -> None:
         # The server may have closed; receive() records that.
+        if self._writer.is_closing():
+            return
         with contextlib.suppress(ConnectionError):
             self._writer.write(content)
             await self._writer.drain()

@@ -63,7 +63,7 @@ keys() {
             http) of_workload=$http_checker ;;
             ws) of_workload=$ws_checker ;;
             voice) of_workload=$voice_checker ;;
-            broker) of_workload=none ;;
+            broker | stt-real) of_workload=none ;;
             *) of_workload=$stt_checker ;;
         esac
         # shellcheck disable=SC2086  # paths without blanks

@@ -36,6 +36,11 @@ pub(crate) fn usual() -> &'static str {
     ALL.first().map_or("", |workload| workload.about().name)
 }
 
+/// Whether this version has that workload.
+pub(crate) fn has(workload: &str) -> bool {
+    ALL.iter().any(|known| known.about().name == workload)
+}
+
 /// What that workload demands of the manifests of its targets.
 pub(crate) fn manifest_keys(workload: &str) -> Option<Keys> {
     let named = ALL.iter().find(|known| known.about().name == workload);

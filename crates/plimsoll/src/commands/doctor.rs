@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use plimsoll_host::doctor::{self as machine, Level};
 use plimsoll_lab::doctor as targets;
-use plimsoll_lab::manifest::{self, Discovered};
+use plimsoll_lab::manifest::{self, Discovered, Manifest};
 
 use crate::args::DoctorArgs;
 use crate::failure::Failure;
@@ -17,10 +17,12 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
         Some(_) => Some(manifest::root_of_this_process(args.root.as_deref())?),
         None => manifest::root_of_this_process(None).ok(),
     };
-    let discovered = match &root {
+    let mut discovered = match &root {
         Some(root) => manifest::discover(root, workloads::manifest_keys)?,
         None => Discovered::default(),
     };
+    let known = |target: &Manifest| workloads::has(&target.workload);
+    discovered.targets.retain(known);
     let mut found = machine::findings(&machine::Observed::of_this_machine());
     let seen = targets::Observed::of_targets(workloads::ALL, root.as_deref(), &discovered);
     found.extend(targets::findings(&seen));

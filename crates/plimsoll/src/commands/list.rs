@@ -1,5 +1,6 @@
 //! `plimsoll list`: lists targets, their tier, and whether this machine can build and run each.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use plimsoll_lab::manifest::{self, Manifest, Readiness};
@@ -14,9 +15,9 @@ use plimsoll_workload::Workload;
 pub(crate) fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
     let root = manifest::root_of_this_process(args.root.as_deref())?;
     let found = manifest::discover(&root, workloads::manifest_keys)?;
-    let asked = |manifest: &&Manifest| {
-        let name = args.workload.map(|workload| workload.about().name);
-        name.is_none_or(|name| name == manifest.workload)
+    let asked = |manifest: &&Manifest| match args.workload {
+        Some(workload) => workload.about().name == manifest.workload,
+        None => workloads::has(&manifest.workload),
     };
     let targets = found.targets.iter().filter(asked);
     let rows: Vec<Row> = targets
@@ -37,6 +38,17 @@ pub(crate) fn run(args: &ListArgs) -> Result<ExitCode, Failure> {
         output::print_json(&rows)?;
     } else {
         print_table(&rows);
+    }
+    let mut unknown: BTreeMap<&str, usize> = BTreeMap::new();
+    for manifest in &found.targets {
+        if !workloads::has(&manifest.workload) {
+            *unknown.entry(&manifest.workload).or_default() += 1;
+        }
+    }
+    for (workload, targets) in unknown {
+        note!(
+            "plimsoll: {targets} of workload {workload} left out: this version does not have that workload"
+        );
     }
     for broken in &found.broken {
         note!("plimsoll: {broken}");

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Repeats the measurements of docs/stt/findings.md, docs/http/findings.md and docs/broker/findings.md. Every figure there
+# Repeats the measurements of docs/stt/findings.md, docs/http/findings.md, docs/broker/findings.md and docs/voice/findings.md. Every figure there
 # is from a folder that this script creates below results/findings (or the given folder).
 #
 #   sh scripts/findings.sh                    all questions, about four hours on a quiet machine
@@ -11,6 +11,7 @@
 # Questions: limit pace free-threading workers nodelay bursts beam overload
 # of http:   loop-or-thread pollers warm-up jit connections pacing closed-loop
 # of broker: crash load-lines tiers windows stream-readers
+# of voice:  breaking stages half faults
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -276,10 +277,42 @@ stream_readers() {
     done
 }
 
-[ $# -gt 0 ] || set -- crash load-lines tiers windows stream-readers loop-or-thread pollers warm-up jit connections pacing closed-loop limit pace free-threading workers nodelay bursts beam overload
+# The gateway has about a third of a vCPU: its callers and the mocks have one core, and are late before they fill a whole one.
+voice="rust-axum-voice --workload voice"
+
+breaking() {
+    # shellcheck disable=SC2086  # words
+    "$plimsoll" find $voice --test breaking --vcpu 0.35 --measured 24 --ramp 4 --start 450 --max 1200 --time-budget 9 --out "$out/breaking" || true
+}
+
+# talks NAME FLAGS…: a run of voice.
+talks() {
+    name=$1
+    shift
+    # shellcheck disable=SC2086  # words
+    "$plimsoll" run $voice "$@" --out "$out/$name" || true
+}
+
+stages() {
+    talks stages --vcpu 0.35 --test stages --stages 100x15,200x20,400x24,600x24
+}
+
+# Half of the load line.
+half() {
+    talks half --vcpu 0.35 --sessions 225 --measured 40
+}
+
+faults() {
+    for fault in tts-hang stt-refuse; do
+        talks faults --vcpu 1 --sessions 200 --test faults --fault $fault --measured 45
+    done
+    talks faults --vcpu 1 --sessions 200 --test faults --fault restart --measured 40
+}
+
+[ $# -gt 0 ] || set -- breaking stages half faults crash load-lines tiers windows stream-readers loop-or-thread pollers warm-up jit connections pacing closed-loop limit pace free-threading workers nodelay bursts beam overload
 for question in "$@"; do
     case $question in
-        limit | pace | workers | nodelay | bursts | beam | overload | pollers | jit | connections | pacing | crash | tiers | windows) "$question" ;;
+        limit | pace | workers | nodelay | bursts | beam | overload | pollers | jit | connections | pacing | crash | tiers | windows | breaking | stages | half | faults) "$question" ;;
         free-threading) free_threading ;;
         loop-or-thread) loop_or_thread ;;
         warm-up) warm_up ;;

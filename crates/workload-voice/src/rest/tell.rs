@@ -39,7 +39,7 @@ fn answers(record: &RequestRecord) -> Vec<[String; 8]> {
     let name = record.request.name();
     match record.request {
         Kind::Root | Kind::Voices => vec![row_of(name, &record.answer.end_to_end)],
-        Kind::Speak => rows_of_leg(&format!("{name}, first audio"), &record.answer).into(),
+        Kind::Speak => rows_of_leg(&format!("{name}, first audio"), &record.answer),
     }
 }
 

@@ -47,10 +47,7 @@ fn each_stage_is_a_trial_with_its_own_window_and_its_own_sums() {
         let table = text.split(begins).nth(1).unwrap_or_default();
         table.lines().skip(2).take(2).filter_map(cells).collect()
     };
-    for table in [
-        "Test talk of lying-voice",
-        "Escalation",
-    ] {
+    for table in ["Test talk of lying-voice", "Escalation"] {
         assert_eq!(rows(&ended.stdout, table), ["3", "6"], "{}", ended.stdout);
     }
     let files = ended.result_files();

@@ -13,6 +13,8 @@ use tungstenite::{Error, HandshakeError, WebSocket};
 
 /// How long nothing may come before a client believes that nothing will.
 const QUIET: Duration = Duration::from_millis(300);
+/// How long the next message may take on a busy machine, where one must come.
+pub(crate) const LONG: Duration = Duration::from_secs(3);
 /// The longest wait of all.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The longest message that a client takes.

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use plimsoll_workload_stt_real::dialect::{Field, Options, Turns};
 use serde_json::Value;
 
-use crate::client::{Client, Raw, dialect_of};
+use crate::client::{Client, LONG, Raw, dialect_of};
 use crate::rig::{Speech, config, serve};
 
 const VECTORS: &str = concat!(
@@ -255,7 +255,7 @@ fn mocked(dialect: &str, lines: &[Value], more: &[(&str, &str)], fault: &str) ->
             _ => {}
         }
     }
-    client.read();
+    client.read_until(LONG, |seen| seen.drained);
     let mut shapes = Shapes::new();
     let mut stream = Vec::new();
     for raw in &client.seen.raw {

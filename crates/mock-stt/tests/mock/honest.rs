@@ -2,7 +2,7 @@
 
 use plimsoll_workload_stt_real::dialect::{Cursor, Field, Key, KeyPlace, Options, Turns};
 
-use crate::client::{Client, Seen, dialect_of};
+use crate::client::{Client, LONG, Seen, dialect_of};
 use crate::rig::{Speech, config, in_each_dialect, serve, stats};
 
 /// How far an edge of speech and an edge of a final may lie apart: steps of 10 ms, and times in whole ms.
@@ -15,7 +15,7 @@ pub(crate) fn said(client: &mut Client, speech: &Speech) {
     }
     client.read();
     client.end();
-    client.read_until(std::time::Duration::from_secs(1), |seen| seen.drained);
+    client.read_until(LONG, |seen| seen.drained);
 }
 
 /// The speech, in ns, that no final covers.
@@ -134,11 +134,12 @@ fn the_client_may_end_turns() {
         client.read();
         let early = client.seen.words();
         client.flush();
-        client.read();
+        let count = speech.words().len();
+        client.read_until(LONG, |seen| seen.words().len() >= count);
         assert_eq!(client.seen.words(), speech.words(), "{name}");
         assert!(early.len() < client.seen.words().len(), "{name}: {early:?}");
         client.end();
-        client.read_until(std::time::Duration::from_secs(1), |seen| seen.drained);
+        client.read_until(LONG, |seen| seen.drained);
         assert!(
             client.seen.drained && is_clean(&client.seen),
             "{name}: {:?}",

@@ -4,14 +4,14 @@ use plimsoll_core::secret::Secret;
 use plimsoll_mock_stt::config::Config;
 use plimsoll_workload_stt_real::dialect::{Kind, Options};
 
-use crate::client::{Client, Seen, dialect_of};
+use crate::client::{Client, LONG, Seen, dialect_of};
 use crate::rig::{config, in_each_dialect, serve, stats};
 
 fn refused_by(settings: Config, name: &str) -> (Seen, serde_json::Value) {
     let address = serve(settings);
     let mut client = Client::open(address, dialect_of(name, Options::default()));
     client.end();
-    client.read();
+    client.read_until(LONG, |seen| seen.drained);
     (client.seen, stats(address))
 }
 

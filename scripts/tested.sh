@@ -33,6 +33,8 @@ folders_of() {
         [ ! -f "$file" ] || cat "$file"
     done | grep -oE '(\.\./)+[a-z][a-z0-9-]*(/[a-z][a-z0-9-]*)?' | LC_ALL=C sort -u | while read -r beside; do
         case $beside in
+            # No target: a script that installs or runs something.
+            ../../../*) continue ;;
             # Of another workload.
             ../../*) folder=targets/${beside#../../} ;;
             *) beside=${beside#../} folder=$(dirname "$1")/${beside%%/*} ;;

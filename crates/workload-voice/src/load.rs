@@ -79,25 +79,58 @@ impl Test {
         }
     }
 
+    const ALL: [Self; 10] = [
+        Self::Talk,
+        Self::Breaking,
+        Self::Calls,
+        Self::Spike,
+        Self::Faults,
+        Self::Mixed,
+        Self::Speak,
+        Self::Rest,
+        Self::Stages,
+        Self::Slow,
+    ];
+
     pub(crate) fn by_name(name: &str) -> Option<Self> {
-        let callers = [
-            Self::Talk,
-            Self::Breaking,
-            Self::Calls,
-            Self::Spike,
-            Self::Faults,
-            Self::Stages,
-            Self::Slow,
-        ];
-        let rest = [Self::Mixed, Self::Speak, Self::Rest];
-        let mut all = callers.into_iter().chain(rest);
-        all.find(|test| test.name() == name)
+        Self::ALL.into_iter().find(|test| test.name() == name)
+    }
+
+    /// Who comes, and for how long.
+    pub(crate) fn crowd(self) -> Crowd {
+        match self {
+            Self::Talk | Self::Breaking | Self::Faults | Self::Stages | Self::Slow => Crowd::Stays,
+            Self::Spike => Crowd::Swells,
+            Self::Calls => Crowd::Calls,
+            Self::Mixed => Crowd::CallsAndVisits,
+            Self::Speak | Self::Rest => Crowd::Requests,
+        }
+    }
+
+    /// Whether sessions arrive all through the trial.
+    pub(crate) fn arrives(self) -> bool {
+        matches!(self.crowd(), Crowd::Calls | Crowd::CallsAndVisits)
     }
 
     /// Whether there are no callers, so that the trial's frames are requests.
     pub(crate) fn is_of_requests(self) -> bool {
-        matches!(self, Self::Speak | Self::Rest)
+        self.crowd() == Crowd::Requests
     }
+}
+
+/// Who comes in a test, and for how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Crowd {
+    /// Callers who stay.
+    Stays,
+    /// Callers who stay, and many more for a while.
+    Swells,
+    /// Callers who arrive, talk and hang up.
+    Calls,
+    /// They, and REST clients who arrive.
+    CallsAndVisits,
+    /// Nobody: requests on connections that are shared.
+    Requests,
 }
 
 /// A test with its values.
@@ -164,7 +197,7 @@ impl VoiceLoad {
     /// One line with the remedy.
     pub(crate) fn must_fit(&self, profile: &Profile) -> Result<(), Refusal> {
         let warm_up_ns = profile.window().start_ns - profile.ramp_end_ns();
-        if matches!(self.test, Test::Calls | Test::Mixed) && warm_up_ns < self.call_ns {
+        if self.test.arrives() && warm_up_ns < self.call_ns {
             let (test, call_s) = (self.test.name(), self.call_ns / NS_PER_S);
             return Err(Refusal::new(format!(
                 "--test {test}: with a warm-up of {} s fewer callers talk at the beginning of the window than later; give --warm-up {call_s} or more, or a shorter --call-s",
@@ -218,22 +251,12 @@ impl VoiceLoad {
     /// When the spike, the outage or the crash begins and ends; `None` if the test has none.
     pub(crate) fn trouble(&self, window: &Window) -> Option<(u64, u64)> {
         let begins_ns = window.start_ns + (window.end_ns - window.start_ns) / 3;
-        let has = match self.test {
-            Test::Talk
-            | Test::Breaking
-            | Test::Stages
-            | Test::Slow
-            | Test::Calls
-            | Test::Mixed
-            | Test::Speak
-            | Test::Rest => false,
-            Test::Faults if self.crash().is_some() => {
-                let at_ns = Crash::at_ns(window);
-                return Some((at_ns, at_ns));
-            }
-            Test::Spike => true,
-            Test::Faults => self.outage().is_some(),
-        };
+        if self.crash().is_some() {
+            let at_ns = Crash::at_ns(window);
+            return Some((at_ns, at_ns));
+        }
+        // Only a test of faults has an outage.
+        let has = self.test == Test::Spike || self.outage().is_some();
         has.then_some((begins_ns, begins_ns + TROUBLE_NS))
     }
 
@@ -266,26 +289,26 @@ impl VoiceLoad {
 
     /// The sessions of a trial.
     pub(crate) fn sessions(&self, load: u32, profile: &Profile) -> u32 {
-        match self.test {
-            Test::Talk | Test::Breaking | Test::Stages | Test::Faults | Test::Slow => load,
-            Test::Calls | Test::Mixed => self.arrivals(load).count(profile),
-            Test::Spike => load.saturating_mul(SPIKE_TIMES),
-            Test::Speak | Test::Rest => self.pool(load),
+        match self.test.crowd() {
+            Crowd::Stays => load,
+            Crowd::Calls | Crowd::CallsAndVisits => self.arrivals(load).count(profile),
+            Crowd::Swells => load.saturating_mul(SPIKE_TIMES),
+            Crowd::Requests => self.pool(load),
         }
     }
 
     /// How many are open at once.
     pub(crate) fn concurrent(&self, load: u32) -> u64 {
-        match self.test {
-            Test::Talk | Test::Breaking | Test::Stages | Test::Faults | Test::Slow => load.into(),
-            Test::Calls => u64::from(load) * self.call_ns.div_ceil(NS_PER_S),
-            Test::Spike => u64::from(load) * u64::from(SPIKE_TIMES),
-            Test::Mixed => {
+        match self.test.crowd() {
+            Crowd::Stays => load.into(),
+            Crowd::Calls => u64::from(load) * self.call_ns.div_ceil(NS_PER_S),
+            Crowd::Swells => u64::from(load) * u64::from(SPIKE_TIMES),
+            Crowd::CallsAndVisits => {
                 let calls = u64::from(load) * self.call_ns.div_ceil(NS_PER_S) * CALLS_PERCENT;
                 let visitors = u64::from(load) * (100 - CALLS_PERCENT) * VISIT_S;
                 (calls + visitors).div_ceil(100)
             }
-            Test::Speak | Test::Rest => self.pool(load).into(),
+            Crowd::Requests => self.pool(load).into(),
         }
     }
 
@@ -307,34 +330,32 @@ impl VoiceLoad {
     )]
     pub(crate) fn answers_per_second(&self, load: u32) -> f64 {
         let turns = |ns: u64| ns as f64 / Script::TURN_NS as f64;
-        match self.test {
-            Test::Spike => f64::from(load) * turns(NS_PER_S),
-            Test::Slow => f64::from(Self::judged(load)) * turns(NS_PER_S),
-            Test::Talk | Test::Breaking | Test::Stages | Test::Calls | Test::Faults => {
-                self.concurrent(load) as f64 * turns(NS_PER_S)
+        match self.test.crowd() {
+            Crowd::Swells => f64::from(load) * turns(NS_PER_S),
+            Crowd::Stays if self.test == Test::Slow => {
+                f64::from(Self::judged(load)) * turns(NS_PER_S)
             }
+            Crowd::Stays | Crowd::Calls => self.concurrent(load) as f64 * turns(NS_PER_S),
             // A caller begins no turn that could not end. Of replies to visitors there are fewer still, but their gate needs a
             // fifth of the samples only.
-            Test::Mixed => {
+            Crowd::CallsAndVisits => {
                 let calls = f64::from(load) * CALLS_PERCENT as f64 / 100.0;
                 let of_calls = calls * (turns(self.call_ns) - 1.0);
                 of_calls.min(f64::from(load) * SPEAKS_PER_ARRIVAL * 5.0)
             }
-            Test::Speak | Test::Rest => f64::from(load),
+            Crowd::Requests => f64::from(load),
         }
     }
 
     /// Turns of a window that so many callers would have had who were never let in. Which callers of a spike those were is
     /// not known.
     pub(crate) fn turns_missed(&self, callers: u64, window: &Window) -> u64 {
-        let talks_ns = match self.test {
-            Test::Talk | Test::Breaking | Test::Stages | Test::Faults | Test::Slow => {
-                window.end_ns - window.start_ns
-            }
-            Test::Calls => self.call_ns,
+        let talks_ns = match self.test.crowd() {
+            Crowd::Stays => window.end_ns - window.start_ns,
+            Crowd::Calls => self.call_ns,
             // Nobody counts apart which of those who were not let in were callers.
-            Test::Mixed => self.call_ns * CALLS_PERCENT / 100,
-            Test::Spike | Test::Speak | Test::Rest => 0,
+            Crowd::CallsAndVisits => self.call_ns * CALLS_PERCENT / 100,
+            Crowd::Swells | Crowd::Requests => 0,
         };
         let (whole_ns, turn_ns) = (callers.saturating_mul(talks_ns), Script::TURN_NS);
         whole_ns.saturating_add(turn_ns / 2) / turn_ns
@@ -366,11 +387,13 @@ impl VoiceLoad {
         seed: u64,
     ) -> SessionPlan {
         let stay = Self::stay(sessions);
-        match (self.test, self.trouble(&profile.window())) {
+        match (self.test.crowd(), self.trouble(&profile.window())) {
             // The number of arrivals is known already.
-            (Test::Calls | Test::Mixed, _) => self.arrivals(0).plan(id, sessions, profile, seed),
-            (Test::Spike, _) if id < stay => session_plan(id, stay, profile, seed),
-            (Test::Spike, Some((from_ns, _))) => {
+            (Crowd::Calls | Crowd::CallsAndVisits, _) => {
+                self.arrivals(0).plan(id, sessions, profile, seed)
+            }
+            (Crowd::Swells, _) if id < stay => session_plan(id, stay, profile, seed),
+            (Crowd::Swells, Some((from_ns, _))) => {
                 let place = u64::from(id - stay) * SPIKE_OVER_NS / u64::from(sessions - stay);
                 let connect_at_ns = from_ns + place;
                 SessionPlan {
@@ -386,9 +409,9 @@ impl VoiceLoad {
 
     /// When session `id` of `sessions` hangs up.
     pub(crate) fn leaves(&self, (id, sessions): (u32, u32), profile: &Profile) -> Leaves {
-        match (self.test, self.trouble(&profile.window())) {
-            (Test::Calls | Test::Mixed, _) => Leaves::After(self.call_ns),
-            (Test::Spike, Some((_, to_ns))) if id >= Self::stay(sessions) => Leaves::At(to_ns),
+        match (self.test.crowd(), self.trouble(&profile.window())) {
+            (Crowd::Calls | Crowd::CallsAndVisits, _) => Leaves::After(self.call_ns),
+            (Crowd::Swells, Some((_, to_ns))) if id >= Self::stay(sessions) => Leaves::At(to_ns),
             _ => Leaves::Never,
         }
     }

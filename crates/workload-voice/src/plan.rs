@@ -19,7 +19,7 @@ use plimsoll_workload::{
 use crate::calibrate::WORKS;
 use crate::check::VoiceSuite;
 use crate::companion::Mocks;
-use crate::load::{Test, VoiceLoad};
+use crate::load::{Crowd, Test, VoiceLoad};
 use crate::machines::Callers;
 use crate::mixed::Mixed;
 use crate::outcome::outcome;
@@ -203,17 +203,12 @@ impl Plan for VoicePlan {
     }
 
     fn unit(&self) -> LoadUnit {
-        match self.load.test {
-            Test::Calls => LoadUnit::of("calls_per_second"),
-            Test::Mixed => LoadUnit::of("arrivals_per_second"),
-            Test::Speak | Test::Rest => LoadUnit::of("requests_per_second"),
-            Test::Talk
-            | Test::Breaking
-            | Test::Stages
-            | Test::Spike
-            | Test::Faults
-            | Test::Slow => LoadUnit::of("callers"),
-        }
+        LoadUnit::of(match self.load.test.crowd() {
+            Crowd::Calls => "calls_per_second",
+            Crowd::CallsAndVisits => "arrivals_per_second",
+            Crowd::Requests => "requests_per_second",
+            Crowd::Stays | Crowd::Swells => "callers",
+        })
     }
 
     fn slo(&self) -> Slo {
@@ -287,20 +282,16 @@ impl Plan for VoicePlan {
         load.seed = job.seed;
         let (to, load, amount) = (&job.to, &load, job.load);
         let pool = |kind| Pool::new(to, (load, kind), amount, profile);
-        Ok(match load.test {
-            Test::Rest => machines_with_findings(pool(Kind::Root), |all| found(all.tally())),
-            Test::Speak => machines_with_findings(pool(Kind::Speak), |all| found(all.tally())),
-            Test::Mixed => {
+        Ok(match load.test.crowd() {
+            Crowd::Requests if load.test == Test::Rest => {
+                machines_with_findings(pool(Kind::Root), |all| found(all.tally()))
+            }
+            Crowd::Requests => machines_with_findings(pool(Kind::Speak), |all| found(all.tally())),
+            Crowd::CallsAndVisits => {
                 let mixed = Mixed::new(to, load, amount, profile);
                 machines_with_findings(mixed, |all| found(all.tally()))
             }
-            Test::Talk
-            | Test::Breaking
-            | Test::Stages
-            | Test::Calls
-            | Test::Spike
-            | Test::Faults
-            | Test::Slow => {
+            Crowd::Stays | Crowd::Swells | Crowd::Calls => {
                 let callers = Callers::new(to.clone(), load, amount, profile);
                 machines_with_findings(callers, |all| found(all.tally()))
             }
@@ -313,7 +304,7 @@ impl Plan for VoicePlan {
             partials: "voice_speaks_total",
             sessions: "voice_sessions_total",
         };
-        let arrive = matches!(self.load.test, Test::Calls | Test::Mixed);
+        let arrive = self.load.test.arrives();
         // A connection of a REST client is no session, and the counters of a gateway that was killed begin anew.
         let has_callers = !self.load.test.is_of_requests() && self.load.crash().is_none();
         has_callers.then_some(Counters {
@@ -327,16 +318,11 @@ impl Plan for VoicePlan {
     }
 
     fn first_load(&self) -> u32 {
-        match self.load.test {
-            Test::Calls => 5,
-            Test::Mixed | Test::Speak => 20,
-            Test::Rest => 1_000,
-            Test::Talk
-            | Test::Breaking
-            | Test::Stages
-            | Test::Spike
-            | Test::Faults
-            | Test::Slow => 100,
+        match self.load.test.crowd() {
+            Crowd::Calls => 5,
+            Crowd::Requests if self.load.test == Test::Rest => 1_000,
+            Crowd::CallsAndVisits | Crowd::Requests => 20,
+            Crowd::Stays | Crowd::Swells => 100,
         }
     }
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use plimsoll_host::http::{self, Metrics, Series};
+use plimsoll_host::http::Series;
 
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
-const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
+use super::metrics::{LOOK_AGAIN_AFTER, told};
+
 /// Counters that have not moved for so long have settled: several processes gather theirs only now and then.
 const STILL: Duration = Duration::from_millis(600);
 /// How long they may take to settle.
@@ -51,15 +51,11 @@ impl ByLabel {
 }
 
 fn counted(url: &str, names: &[&str]) -> Option<Counted> {
-    let metrics = Metrics::parse(&http::get_ok(url, ANSWER_TIMEOUT).ok()?).ok()?;
-    let named = metrics
-        .iter()
-        .filter(|(series, _)| names.contains(&series.name.as_str()));
-    Some(
-        named
-            .map(|(series, value)| (series.clone(), value))
-            .collect(),
-    )
+    let metrics = told(url)?;
+    let all = metrics.iter();
+    let named = all.filter(|(series, _)| names.contains(&series.name.as_str()));
+    let owned = named.map(|(series, value)| (series.clone(), value));
+    Some(owned.collect())
 }
 
 #[cfg(test)]

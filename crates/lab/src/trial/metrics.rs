@@ -13,7 +13,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a target may take until its counters show what it did. Counters of several threads or processes are often
 /// gathered only now and then.
 const SETTLING_TIME: Duration = Duration::from_secs(2);
-const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
+pub(super) const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// The target's counters from before the trial.
 #[derive(Debug)]
@@ -93,9 +93,13 @@ impl TargetMetrics {
     }
 }
 
+/// All that the target tells at its `/metrics`; `None` if it can't be read.
+pub(super) fn told(url: &str) -> Option<Metrics> {
+    Metrics::parse(&http::get_ok(url, ANSWER_TIMEOUT).ok()?).ok()
+}
+
 fn counts(url: &str, counters: Counters) -> Option<TargetCounts> {
-    let body = http::get_ok(url, ANSWER_TIMEOUT).ok()?;
-    let metrics = Metrics::parse(&body).ok()?;
+    let metrics = told(url)?;
     Some(counters.read(|name| metrics.sum(name)))
 }
 

@@ -14,8 +14,8 @@ use super::cursor::FinalCursor;
 use super::json::{self, Raw};
 use super::{
     Audio, Connect, Cursor, Dialect, Edge, Encoding, Event, Facts, Fault, Incoming, Kind, Limits,
-    Message, OptionError, Options, ReadyAt, Silence, Sink, Transcription, Turns, Word, or_fault,
-    report_error, text_message,
+    Message, OptionError, Options, ReadyAt, Setup, Silence, Sink, Transcription, Turns, Word,
+    or_fault, report_error, text_message,
 };
 
 /// The name of the dialect.
@@ -33,9 +33,8 @@ const KEY: KeyRule = KeyRule {
 /// The options of a trial.
 #[derive(Debug)]
 pub struct AssemblyAi {
-    connect: Connect,
+    setup: Setup,
     turns: Turns,
-    audio: Audio,
 }
 
 impl AssemblyAi {
@@ -52,54 +51,36 @@ impl AssemblyAi {
         ]);
         let connect = Connect::websocket(options.path_or("/v3/ws"), query);
         Ok(Self {
-            connect: connect.with_key(NAME, KEY, options.key.as_ref())?,
-            turns: options.turns,
-            audio: Audio {
-                encoding: Encoding::S16le,
-                rate_hz: 16_000,
-                frame_ns: options.frame_ns(NAME, 100, 50, 1000)?,
+            setup: Setup {
+                name: NAME,
+                facts: Facts {
+                    cursor: Cursor::Times,
+                    silence: Silence::Probe,
+                    ready_at: ReadyAt::Message,
+                    ..Facts::default()
+                },
+                limits: Limits {
+                    message_min_ms: Some(50),
+                    message_max_ms: Some(1000),
+                    session_max_ms: Some(3 * 3600 * 1000),
+                    ..Limits::default()
+                },
+                audio: Audio {
+                    encoding: Encoding::S16le,
+                    rate_hz: 16_000,
+                    frame_ns: options.frame_ns(NAME, 100, 50, 1000)?,
+                },
+                connect: connect.with_key(NAME, KEY, options.key.as_ref())?,
+                opening: Vec::new(),
             },
+            turns: options.turns,
         })
     }
 }
 
 impl Dialect for AssemblyAi {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn facts(&self) -> Facts {
-        Facts {
-            cursor: Cursor::Times,
-            silence: Silence::Probe,
-            ready_at: ReadyAt::Message,
-            ..Facts::default()
-        }
-    }
-
-    fn limits(&self) -> Limits {
-        Limits {
-            message_min_ms: Some(50),
-            message_max_ms: Some(1000),
-            session_max_ms: Some(3 * 3600 * 1000),
-            ..Limits::default()
-        }
-    }
-
-    fn audio(&self) -> Audio {
-        self.audio
-    }
-
-    fn connect(&self) -> &Connect {
-        &self.connect
-    }
-
-    fn opening(&self, _session: u64) -> Vec<Message> {
-        Vec::new()
-    }
-
-    fn pack(&self, frame: &[u8]) -> Message {
-        Message::binary(frame)
+    fn setup(&self) -> &Setup {
+        &self.setup
     }
 
     fn keep_alive(&self) -> Option<Message> {

@@ -20,8 +20,8 @@ use super::cursor::FinalCursor;
 use super::json::{self, Raw};
 use super::{
     Audio, Connect, Cursor, Dialect, Edge, Encoding, Event, Facts, Fault, Incoming, Kind, Limits,
-    Message, OptionError, Options, ReadyAt, Silence, Sink, Transcription, Turns, Word, or_fault,
-    text_message,
+    Message, OptionError, Options, ReadyAt, Setup, Silence, Sink, Transcription, Turns, Word,
+    or_fault, text_message,
 };
 
 /// The name of the dialect.
@@ -39,9 +39,8 @@ const KEY: KeyRule = KeyRule {
 /// The options of a trial.
 #[derive(Debug)]
 pub struct Deepgram {
-    connect: Connect,
+    setup: Setup,
     turns: Turns,
-    audio: Audio,
 }
 
 impl Deepgram {
@@ -81,60 +80,42 @@ impl Deepgram {
             }
         };
         Ok(Self {
-            connect: Connect::websocket(options.path_or("/v1/listen"), query).with_key(
-                NAME,
-                KEY,
-                options.key.as_ref(),
-            )?,
-            turns: options.turns,
-            audio: Audio {
-                encoding,
-                rate_hz,
-                frame_ns: options.frame_ns(NAME, 40, 10, 1000)?,
+            setup: Setup {
+                name: NAME,
+                facts: Facts {
+                    cursor: Cursor::Times,
+                    silence: Silence::Probe,
+                    ready_at: ReadyAt::Open,
+                    ..Facts::default()
+                },
+                limits: Limits {
+                    idle_ms: Some(10_000),
+                    ..Limits::default()
+                },
+                audio: Audio {
+                    encoding,
+                    rate_hz,
+                    frame_ns: options.frame_ns(NAME, 40, 10, 1000)?,
+                },
+                connect: Connect::websocket(options.path_or("/v1/listen"), query).with_key(
+                    NAME,
+                    KEY,
+                    options.key.as_ref(),
+                )?,
+                opening: Vec::new(),
             },
+            turns: options.turns,
         })
     }
 }
 
 impl Dialect for Deepgram {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn facts(&self) -> Facts {
-        Facts {
-            cursor: Cursor::Times,
-            silence: Silence::Probe,
-            ready_at: ReadyAt::Open,
-            ..Facts::default()
-        }
-    }
-
-    fn limits(&self) -> Limits {
-        Limits {
-            idle_ms: Some(10_000),
-            ..Limits::default()
-        }
-    }
-
-    fn audio(&self) -> Audio {
-        self.audio
-    }
-
-    fn connect(&self) -> &Connect {
-        &self.connect
+    fn setup(&self) -> &Setup {
+        &self.setup
     }
 
     fn refusal_header(&self) -> Option<&'static str> {
         Some("dg-error")
-    }
-
-    fn opening(&self, _session: u64) -> Vec<Message> {
-        Vec::new()
-    }
-
-    fn pack(&self, frame: &[u8]) -> Message {
-        Message::binary(frame)
     }
 
     fn keep_alive(&self) -> Option<Message> {

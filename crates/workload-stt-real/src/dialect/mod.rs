@@ -175,22 +175,52 @@ impl Default for Facts {
     }
 }
 
+/// What a dialect with a user's options says of itself, apart from what its messages mean.
+#[derive(Debug)]
+pub struct Setup {
+    /// Its name, as records have it.
+    pub name: &'static str,
+    /// Facts about the dialect.
+    pub facts: Facts,
+    /// What the server allows.
+    pub limits: Limits,
+    /// The audio to send.
+    pub audio: Audio,
+    /// The request that opens a connection.
+    pub connect: Connect,
+    /// What to send once the connection is open, unless [`Dialect::opening`] says otherwise.
+    pub opening: Vec<Message>,
+}
+
 /// A dialect with a user's options: the same for all sessions of a trial.
 pub trait Dialect: fmt::Debug + Send + Sync {
+    /// What it says of itself.
+    fn setup(&self) -> &Setup;
+
     /// Its name, as records have it.
-    fn name(&self) -> &str;
+    fn name(&self) -> &str {
+        self.setup().name
+    }
 
     /// Facts about the dialect.
-    fn facts(&self) -> Facts;
+    fn facts(&self) -> Facts {
+        self.setup().facts
+    }
 
     /// What the server allows.
-    fn limits(&self) -> Limits;
+    fn limits(&self) -> Limits {
+        self.setup().limits
+    }
 
     /// The audio to send.
-    fn audio(&self) -> Audio;
+    fn audio(&self) -> Audio {
+        self.setup().audio
+    }
 
     /// The request that opens a connection.
-    fn connect(&self) -> &Connect;
+    fn connect(&self) -> &Connect {
+        &self.setup().connect
+    }
 
     /// The header of a refused upgrade that gives the reason.
     fn refusal_header(&self) -> Option<&'static str> {
@@ -198,11 +228,15 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     }
 
     /// What to send once the connection is open. `session` tells sessions apart where the server wants a name of each.
-    fn opening(&self, session: u64) -> Vec<Message>;
+    fn opening(&self, _session: u64) -> Vec<Message> {
+        self.setup().opening.clone()
+    }
 
     /// One frame of audio, encoded as [`Dialect::audio`] says, as a message. It holds nothing of a session, so a trial
     /// makes each once and all sessions share it.
-    fn pack(&self, frame: &[u8]) -> Message;
+    fn pack(&self, frame: &[u8]) -> Message {
+        Message::binary(frame)
+    }
 
     /// What holds an idle session open between its last frame and [`Event::Drained`].
     fn keep_alive(&self) -> Option<Message> {

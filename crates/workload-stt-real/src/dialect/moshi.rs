@@ -20,7 +20,7 @@ use super::cursor::FinalCursor;
 use super::json::ns_of_seconds;
 use super::{
     Audio, Connect, Cursor, Dialect, Encoding, Event, Facts, Fault, Incoming, Kind, Limits,
-    Message, NS_PER_MS, OptionError, Options, ReadyAt, Silence, Sink, Transcription, Word,
+    Message, NS_PER_MS, OptionError, Options, ReadyAt, Setup, Silence, Sink, Transcription, Word,
     binary_message, or_fault, report_error,
 };
 
@@ -46,8 +46,7 @@ const KEY: KeyRule = KeyRule {
 /// The options of a trial.
 #[derive(Debug)]
 pub struct Moshi {
-    connect: Connect,
-    audio: Audio,
+    setup: Setup,
 }
 
 impl Moshi {
@@ -60,48 +59,34 @@ impl Moshi {
         let query = options.query_and_params_over(&[]);
         let connect = Connect::websocket(options.path_or("/api/asr-streaming"), query);
         Ok(Self {
-            connect: connect.with_key(NAME, KEY, options.key.as_ref())?,
-            audio: Audio {
-                encoding: Encoding::F32le,
-                rate_hz: 24_000,
-                frame_ns: options.frame_ns(NAME, 80, 20, 1000)?,
+            setup: Setup {
+                name: NAME,
+                facts: Facts {
+                    cursor: Cursor::Answers,
+                    silence: Silence::Decidable,
+                    ready_at: ReadyAt::Message,
+                    silence_to_drain: true,
+                    ..Facts::default()
+                },
+                limits: Limits {
+                    idle_ms: Some(120_000),
+                    ..Limits::default()
+                },
+                audio: Audio {
+                    encoding: Encoding::F32le,
+                    rate_hz: 24_000,
+                    frame_ns: options.frame_ns(NAME, 80, 20, 1000)?,
+                },
+                connect: connect.with_key(NAME, KEY, options.key.as_ref())?,
+                opening: Vec::new(),
             },
         })
     }
 }
 
 impl Dialect for Moshi {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn facts(&self) -> Facts {
-        Facts {
-            cursor: Cursor::Answers,
-            silence: Silence::Decidable,
-            ready_at: ReadyAt::Message,
-            silence_to_drain: true,
-            ..Facts::default()
-        }
-    }
-
-    fn limits(&self) -> Limits {
-        Limits {
-            idle_ms: Some(120_000),
-            ..Limits::default()
-        }
-    }
-
-    fn audio(&self) -> Audio {
-        self.audio
-    }
-
-    fn connect(&self) -> &Connect {
-        &self.connect
-    }
-
-    fn opening(&self, _session: u64) -> Vec<Message> {
-        Vec::new()
+    fn setup(&self) -> &Setup {
+        &self.setup
     }
 
     fn pack(&self, frame: &[u8]) -> Message {

@@ -14,7 +14,7 @@ use super::connect::KeyRule;
 use super::json::{self, Raw};
 use super::{
     Audio, Connect, Cursor, Dialect, Edge, Encoding, Event, Facts, Fault, Incoming, Kind, Limits,
-    Message, OptionError, Options, ReadyAt, Silence, Sink, Transcription, Turns, append,
+    Message, OptionError, Options, ReadyAt, Setup, Silence, Sink, Transcription, Turns, append,
     base64_message, is_text, or_fault, report_error, text_message,
 };
 
@@ -36,10 +36,8 @@ pub(super) const KEY: KeyRule = KeyRule {
 /// The options of a trial.
 #[derive(Debug)]
 pub struct OpenAiRealtime {
-    connect: Connect,
+    setup: Setup,
     turns: Turns,
-    audio: Audio,
-    opening: Message,
 }
 
 impl OpenAiRealtime {
@@ -69,46 +67,31 @@ impl OpenAiRealtime {
         let query = options.query_over(&[("intent", "transcription")]);
         let connect = Connect::websocket(options.path_or("/v1/realtime"), query);
         Ok(Self {
-            connect: connect.with_key(NAME, KEY, options.key.as_ref())?,
-            turns: options.turns,
-            audio: Audio {
-                encoding: Encoding::S16le,
-                rate_hz: 24_000,
-                frame_ns: options.frame_ns(NAME, 40, 10, 1000)?,
+            setup: Setup {
+                name: NAME,
+                facts: Facts {
+                    cursor: Cursor::Times,
+                    silence: Silence::Undecidable,
+                    ready_at: ReadyAt::Message,
+                    ..Facts::default()
+                },
+                limits: Limits::default(),
+                audio: Audio {
+                    encoding: Encoding::S16le,
+                    rate_hz: 24_000,
+                    frame_ns: options.frame_ns(NAME, 40, 10, 1000)?,
+                },
+                connect: connect.with_key(NAME, KEY, options.key.as_ref())?,
+                opening: vec![Message::text(opening.to_string())],
             },
-            opening: Message::text(opening.to_string()),
+            turns: options.turns,
         })
     }
 }
 
 impl Dialect for OpenAiRealtime {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn facts(&self) -> Facts {
-        Facts {
-            cursor: Cursor::Times,
-            silence: Silence::Undecidable,
-            ready_at: ReadyAt::Message,
-            ..Facts::default()
-        }
-    }
-
-    fn limits(&self) -> Limits {
-        Limits::default()
-    }
-
-    fn audio(&self) -> Audio {
-        self.audio
-    }
-
-    fn connect(&self) -> &Connect {
-        &self.connect
-    }
-
-    fn opening(&self, _session: u64) -> Vec<Message> {
-        vec![self.opening.clone()]
+    fn setup(&self) -> &Setup {
+        &self.setup
     }
 
     fn pack(&self, frame: &[u8]) -> Message {

@@ -16,8 +16,8 @@ use super::cursor::FinalCursor;
 use super::json::{self, Raw};
 use super::{
     Audio, Connect, Cursor, Dialect, Edge, Encoding, Event, Facts, Fault, Incoming, Kind, Limits,
-    Message, OptionError, Options, ReadyAt, Silence, Sink, Transcription, Turns, Word, is_text,
-    or_fault, report_error, text_message,
+    Message, OptionError, Options, ReadyAt, Setup, Silence, Sink, Transcription, Turns, Word,
+    is_text, or_fault, report_error, text_message,
 };
 
 /// The name of the dialect.
@@ -32,10 +32,8 @@ const KEY: KeyRule = KeyRule {
 /// The options of a trial.
 #[derive(Debug)]
 pub struct Speechmatics {
-    connect: Connect,
+    setup: Setup,
     turns: Turns,
-    audio: Audio,
-    opening: Message,
 }
 
 impl Speechmatics {
@@ -59,60 +57,41 @@ impl Speechmatics {
         }))?;
         let connect = Connect::websocket(options.path_or("/v2"), options.query_over(&[]));
         Ok(Self {
-            connect: connect.with_key(NAME, KEY, options.key.as_ref())?,
-            turns: options.turns,
-            audio: Audio {
-                encoding: Encoding::S16le,
-                rate_hz: 16_000,
-                frame_ns: options.frame_ns(NAME, 40, 10, 1000)?,
+            setup: Setup {
+                name: NAME,
+                facts: Facts {
+                    cursor: Cursor::Times,
+                    silence: Silence::Probe,
+                    ready_at: ReadyAt::Message,
+                    ..Facts::default()
+                },
+                limits: Limits {
+                    idle_ms: Some(3600 * 1000),
+                    session_max_ms: Some(48 * 3600 * 1000),
+                    ..Limits::default()
+                },
+                audio: Audio {
+                    encoding: Encoding::S16le,
+                    rate_hz: 16_000,
+                    frame_ns: options.frame_ns(NAME, 40, 10, 1000)?,
+                },
+                connect: connect.with_key(NAME, KEY, options.key.as_ref())?,
+                opening: vec![Message::text(opening.to_string())],
             },
-            opening: Message::text(opening.to_string()),
+            turns: options.turns,
         })
     }
 }
 
 impl Dialect for Speechmatics {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn facts(&self) -> Facts {
-        Facts {
-            cursor: Cursor::Times,
-            silence: Silence::Probe,
-            ready_at: ReadyAt::Message,
-            ..Facts::default()
-        }
-    }
-
-    fn limits(&self) -> Limits {
-        Limits {
-            idle_ms: Some(3600 * 1000),
-            session_max_ms: Some(48 * 3600 * 1000),
-            ..Limits::default()
-        }
-    }
-
-    fn audio(&self) -> Audio {
-        self.audio
-    }
-
-    fn connect(&self) -> &Connect {
-        &self.connect
-    }
-
-    fn opening(&self, _session: u64) -> Vec<Message> {
-        vec![self.opening.clone()]
-    }
-
-    fn pack(&self, frame: &[u8]) -> Message {
-        Message::binary(frame)
+    fn setup(&self) -> &Setup {
+        &self.setup
     }
 
     fn transcription(&self) -> Box<dyn Transcription> {
         Box::new(Session {
             turns: self.turns,
-            frame_ns: self.audio.frame_ns,
+            frame_ns: self.setup.audio.frame_ns,
             is_ready: false,
             received: 0,
             finals: FinalCursor::default(),

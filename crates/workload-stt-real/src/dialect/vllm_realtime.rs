@@ -14,8 +14,8 @@ use super::json::{self, Raw};
 use super::openai_realtime::KEY;
 use super::{
     Audio, Connect, Cursor, Dialect, Encoding, Event, Facts, Fault, Incoming, Kind, Limits,
-    Message, OptionError, Options, ReadyAt, Silence, Sink, Transcription, base64_message, or_fault,
-    report_error, text_message,
+    Message, OptionError, Options, ReadyAt, Setup, Silence, Sink, Transcription, base64_message,
+    or_fault, report_error, text_message,
 };
 
 /// The name of the dialect.
@@ -24,9 +24,7 @@ pub const NAME: &str = "vllm-realtime";
 /// The options of a trial.
 #[derive(Debug)]
 pub struct VllmRealtime {
-    connect: Connect,
-    audio: Audio,
-    opening: Message,
+    setup: Setup,
 }
 
 impl VllmRealtime {
@@ -44,49 +42,34 @@ impl VllmRealtime {
         let query = options.query_over(&[]);
         let connect = Connect::websocket(options.path_or("/v1/realtime"), query);
         Ok(Self {
-            connect: connect.with_key(NAME, KEY, options.key.as_ref())?,
-            audio: Audio {
-                encoding: Encoding::S16le,
-                rate_hz: 16_000,
-                frame_ns: options.frame_ns(NAME, 40, 10, 1000)?,
+            setup: Setup {
+                name: NAME,
+                facts: Facts {
+                    cursor: Cursor::Inferred,
+                    silence: Silence::Undecidable,
+                    ready_at: ReadyAt::Message,
+                    ..Facts::default()
+                },
+                limits: Limits::default(),
+                audio: Audio {
+                    encoding: Encoding::S16le,
+                    rate_hz: 16_000,
+                    frame_ns: options.frame_ns(NAME, 40, 10, 1000)?,
+                },
+                connect: connect.with_key(NAME, KEY, options.key.as_ref())?,
+                // They may be written before `session.created` comes: the server reads them after it.
+                opening: vec![
+                    Message::text(opening.to_string()),
+                    Message::text(r#"{"type":"input_audio_buffer.commit","final":false}"#),
+                ],
             },
-            opening: Message::text(opening.to_string()),
         })
     }
 }
 
 impl Dialect for VllmRealtime {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn facts(&self) -> Facts {
-        Facts {
-            cursor: Cursor::Inferred,
-            silence: Silence::Undecidable,
-            ready_at: ReadyAt::Message,
-            ..Facts::default()
-        }
-    }
-
-    fn limits(&self) -> Limits {
-        Limits::default()
-    }
-
-    fn audio(&self) -> Audio {
-        self.audio
-    }
-
-    fn connect(&self) -> &Connect {
-        &self.connect
-    }
-
-    /// They may be written before `session.created` comes: the server reads them after it.
-    fn opening(&self, _session: u64) -> Vec<Message> {
-        vec![
-            self.opening.clone(),
-            Message::text(r#"{"type":"input_audio_buffer.commit","final":false}"#),
-        ]
+    fn setup(&self) -> &Setup {
+        &self.setup
     }
 
     fn pack(&self, frame: &[u8]) -> Message {

@@ -20,7 +20,7 @@ use super::cursor::FinalCursor;
 use super::json::{self, Raw};
 use super::{
     Audio, Connect, Cursor, Dialect, Edge, Encoding, Event, Facts, Fault, Incoming, Kind, Limits,
-    Message, NS_PER_MS, OptionError, Options, ReadyAt, Silence, Sink, Transcription, Word,
+    Message, NS_PER_MS, OptionError, Options, ReadyAt, Setup, Silence, Sink, Transcription, Word,
     or_fault, text_message,
 };
 
@@ -35,9 +35,7 @@ pub const WORD_DELAY_NS: u64 = 1000 * NS_PER_MS;
 /// The options of a trial.
 #[derive(Debug)]
 pub struct Vosk {
-    connect: Connect,
-    audio: Audio,
-    opening: Message,
+    setup: Setup,
 }
 
 impl Vosk {
@@ -54,54 +52,35 @@ impl Vosk {
         };
         let connect = Connect::websocket(options.path_or("/"), options.query_over(&[]));
         Ok(Self {
-            connect: connect.with_key(NAME, key, options.key.as_ref())?,
-            audio: Audio {
-                encoding: Encoding::S16le,
-                rate_hz: 16_000,
-                frame_ns: options.frame_ns(NAME, 40, 10, 1000)?,
+            setup: Setup {
+                name: NAME,
+                facts: Facts {
+                    cursor: Cursor::Answers,
+                    silence: Silence::Decidable,
+                    ready_at: ReadyAt::Open,
+                    ..Facts::default()
+                },
+                limits: Limits::default(),
+                audio: Audio {
+                    encoding: Encoding::S16le,
+                    rate_hz: 16_000,
+                    frame_ns: options.frame_ns(NAME, 40, 10, 1000)?,
+                },
+                connect: connect.with_key(NAME, key, options.key.as_ref())?,
+                opening: vec![Message::text(opening.to_string())],
             },
-            opening: Message::text(opening.to_string()),
         })
     }
 }
 
 impl Dialect for Vosk {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn facts(&self) -> Facts {
-        Facts {
-            cursor: Cursor::Answers,
-            silence: Silence::Decidable,
-            ready_at: ReadyAt::Open,
-            ..Facts::default()
-        }
-    }
-
-    fn limits(&self) -> Limits {
-        Limits::default()
-    }
-
-    fn audio(&self) -> Audio {
-        self.audio
-    }
-
-    fn connect(&self) -> &Connect {
-        &self.connect
-    }
-
-    fn opening(&self, _session: u64) -> Vec<Message> {
-        vec![self.opening.clone()]
-    }
-
-    fn pack(&self, frame: &[u8]) -> Message {
-        Message::binary(frame)
+    fn setup(&self) -> &Setup {
+        &self.setup
     }
 
     fn transcription(&self) -> Box<dyn Transcription> {
         Box::new(Session {
-            frame_ns: self.audio.frame_ns,
+            frame_ns: self.setup.audio.frame_ns,
             answers: 0,
             last_seq: None,
             finals: FinalCursor::default(),

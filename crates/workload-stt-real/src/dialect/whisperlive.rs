@@ -18,7 +18,7 @@ use super::cursor::FinalCursor;
 use super::json::{self, Raw};
 use super::{
     Audio, Connect, Cursor, Dialect, Encoding, Event, Facts, Fault, Incoming, Kind, Limits,
-    Message, OptionError, Options, ReadyAt, Silence, Sink, Transcription, is_text, or_fault,
+    Message, OptionError, Options, ReadyAt, Setup, Silence, Sink, Transcription, is_text, or_fault,
     report_error, text_message,
 };
 
@@ -40,9 +40,7 @@ const KEY: KeyRule = KeyRule {
 /// The options of a trial.
 #[derive(Debug)]
 pub struct WhisperLive {
-    connect: Connect,
-    audio: Audio,
-    opening: Message,
+    setup: Setup,
 }
 
 impl WhisperLive {
@@ -72,13 +70,28 @@ impl WhisperLive {
         }))?;
         let connect = Connect::websocket(options.path_or("/"), options.query_over(&[]));
         Ok(Self {
-            connect: connect.with_key(NAME, KEY, options.key.as_ref())?,
-            audio: Audio {
-                encoding,
-                rate_hz: 16_000,
-                frame_ns: options.frame_ns(NAME, 40, 10, 1000)?,
+            setup: Setup {
+                name: NAME,
+                facts: Facts {
+                    cursor: Cursor::Times,
+                    silence: Silence::Undecidable,
+                    ready_at: ReadyAt::Message,
+                    says_drained: false,
+                    ..Facts::default()
+                },
+                limits: Limits {
+                    // `max_connection_time` of the server, unless it was started with another.
+                    session_max_ms: Some(600_000),
+                    ..Limits::default()
+                },
+                audio: Audio {
+                    encoding,
+                    rate_hz: 16_000,
+                    frame_ns: options.frame_ns(NAME, 40, 10, 1000)?,
+                },
+                connect: connect.with_key(NAME, KEY, options.key.as_ref())?,
+                opening: vec![Message::text(opening.to_string())],
             },
-            opening: Message::text(opening.to_string()),
         })
     }
 }
@@ -87,47 +100,17 @@ impl WhisperLive {
 const SESSION_MARK: &str = "plimsoll-SESSION";
 
 impl Dialect for WhisperLive {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn facts(&self) -> Facts {
-        Facts {
-            cursor: Cursor::Times,
-            silence: Silence::Undecidable,
-            ready_at: ReadyAt::Message,
-            says_drained: false,
-            ..Facts::default()
-        }
-    }
-
-    fn limits(&self) -> Limits {
-        Limits {
-            // `max_connection_time` of the server, unless it was started with another.
-            session_max_ms: Some(600_000),
-            ..Limits::default()
-        }
-    }
-
-    fn audio(&self) -> Audio {
-        self.audio
-    }
-
-    fn connect(&self) -> &Connect {
-        &self.connect
+    fn setup(&self) -> &Setup {
+        &self.setup
     }
 
     fn opening(&self, session: u64) -> Vec<Message> {
-        let text = String::from_utf8_lossy(&self.opening.content);
-        vec![Message::text(text.replacen(
-            SESSION_MARK,
-            &format!("plimsoll-{session}"),
-            1,
-        ))]
-    }
-
-    fn pack(&self, frame: &[u8]) -> Message {
-        Message::binary(frame)
+        let name = format!("plimsoll-{session}");
+        let named = |message: &Message| {
+            let text = String::from_utf8_lossy(&message.content);
+            Message::text(text.replacen(SESSION_MARK, &name, 1))
+        };
+        self.setup.opening.iter().map(named).collect()
     }
 
     fn transcription(&self) -> Box<dyn Transcription> {

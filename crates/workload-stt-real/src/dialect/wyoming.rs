@@ -13,7 +13,7 @@ use serde_json::json;
 use super::json::{self, Raw};
 use super::{
     Audio, Connect, Cursor, Dialect, Edge, Encoding, Event, Facts, Fault, Incoming, Kind, Limits,
-    Message, OptionError, Options, ReadyAt, Silence, Sink, Transcription, append, or_fault,
+    Message, OptionError, Options, ReadyAt, Setup, Silence, Sink, Transcription, append, or_fault,
 };
 
 /// The name of the dialect.
@@ -28,9 +28,7 @@ const FORMAT: &str = r#"{"rate":16000,"width":2,"channels":1}"#;
 /// The options of a trial.
 #[derive(Debug)]
 pub struct Wyoming {
-    connect: Connect,
-    audio: Audio,
-    transcribe: Message,
+    setup: Setup,
 }
 
 impl Wyoming {
@@ -46,53 +44,38 @@ impl Wyoming {
         let transcribe = options.opening(json!({"type": "transcribe", "data": data}))?;
         let connect = Connect::tcp();
         Ok(Self {
-            connect: connect.with_key(
-                NAME,
-                super::connect::KeyRule::default(),
-                options.key.as_ref(),
-            )?,
-            audio: Audio {
-                encoding: Encoding::S16le,
-                rate_hz: 16_000,
-                frame_ns: options.frame_ns(NAME, 40, 10, 1000)?,
+            setup: Setup {
+                name: NAME,
+                facts: Facts {
+                    cursor: Cursor::Turn,
+                    silence: Silence::Undecidable,
+                    ready_at: ReadyAt::Open,
+                    connection_per_turn: true,
+                    ..Facts::default()
+                },
+                limits: Limits::default(),
+                audio: Audio {
+                    encoding: Encoding::S16le,
+                    rate_hz: 16_000,
+                    frame_ns: options.frame_ns(NAME, 40, 10, 1000)?,
+                },
+                connect: connect.with_key(
+                    NAME,
+                    super::connect::KeyRule::default(),
+                    options.key.as_ref(),
+                )?,
+                opening: vec![
+                    Message::bytes(format!("{transcribe}\n")),
+                    Message::bytes(format!("{{\"type\":\"audio-start\",\"data\":{FORMAT}}}\n")),
+                ],
             },
-            transcribe: Message::bytes(format!("{transcribe}\n")),
         })
     }
 }
 
 impl Dialect for Wyoming {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn facts(&self) -> Facts {
-        Facts {
-            cursor: Cursor::Turn,
-            silence: Silence::Undecidable,
-            ready_at: ReadyAt::Open,
-            connection_per_turn: true,
-            ..Facts::default()
-        }
-    }
-
-    fn limits(&self) -> Limits {
-        Limits::default()
-    }
-
-    fn audio(&self) -> Audio {
-        self.audio
-    }
-
-    fn connect(&self) -> &Connect {
-        &self.connect
-    }
-
-    fn opening(&self, _session: u64) -> Vec<Message> {
-        vec![
-            self.transcribe.clone(),
-            Message::bytes(format!("{{\"type\":\"audio-start\",\"data\":{FORMAT}}}\n")),
-        ]
+    fn setup(&self) -> &Setup {
+        &self.setup
     }
 
     fn pack(&self, frame: &[u8]) -> Message {

@@ -15,9 +15,9 @@ use self::file::{File, Rule, What};
 use self::path::{Path, fill};
 use super::cursor::FinalCursor;
 use super::{
-    Audio, BASE64, Connect, Cursor, Dialect, Edge, Event, Facts, Fault, Field, Incoming, Kind,
-    Limits, Message, OptionError, Options, Sink, Transcription, Turns, json, or_fault,
-    report_close, report_error, text_message,
+    Audio, BASE64, Connect, Cursor, Dialect, Edge, Event, Fault, Field, Incoming, Kind, Message,
+    OptionError, Options, Setup, Sink, Transcription, Turns, json, or_fault, report_close,
+    report_error, text_message,
 };
 
 /// The name of the dialect.
@@ -26,10 +26,7 @@ pub const NAME: &str = "template";
 /// A template with the options of a trial.
 #[derive(Debug)]
 pub struct Template {
-    connect: Connect,
-    audio: Audio,
-    facts: Facts,
-    limits: Limits,
+    setup: Setup,
     turns: Turns,
     opening: Vec<Secret>,
     /// What stands before and after the audio in a text message; `None` where audio is binary.
@@ -86,14 +83,18 @@ impl Template {
         };
         let opening = file.send.opening.iter().map(|text| filled(text));
         Ok(Self {
-            connect,
-            audio: Audio {
-                encoding: file.audio.encoding.into(),
-                rate_hz: file.audio.rate_hz,
-                frame_ns,
+            setup: Setup {
+                name: NAME,
+                facts: file.facts(),
+                limits: file.limits(),
+                audio: Audio {
+                    encoding: file.audio.encoding.into(),
+                    rate_hz: file.audio.rate_hz,
+                    frame_ns,
+                },
+                connect,
+                opening: Vec::new(),
             },
-            facts: file.facts(),
-            limits: file.limits(),
             turns: options.turns,
             opening: opening.collect::<Result<_, _>>()?,
             around_audio,
@@ -106,24 +107,8 @@ impl Template {
 }
 
 impl Dialect for Template {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn facts(&self) -> Facts {
-        self.facts
-    }
-
-    fn limits(&self) -> Limits {
-        self.limits
-    }
-
-    fn audio(&self) -> Audio {
-        self.audio
-    }
-
-    fn connect(&self) -> &Connect {
-        &self.connect
+    fn setup(&self) -> &Setup {
+        &self.setup
     }
 
     fn opening(&self, session: u64) -> Vec<Message> {
@@ -153,10 +138,10 @@ impl Dialect for Template {
     fn transcription(&self) -> Box<dyn Transcription> {
         Box::new(Session {
             rules: self.rules,
-            frame_ns: self.audio.frame_ns,
+            frame_ns: self.setup.audio.frame_ns,
             flush: self.flush.clone().filter(|_| self.turns == Turns::Client),
             end: self.end.clone(),
-            is_ready: self.facts.ready_at == super::ReadyAt::Open,
+            is_ready: self.setup.facts.ready_at == super::ReadyAt::Open,
             stage: Stage::Open,
             finals: FinalCursor::default(),
         })

@@ -10,6 +10,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use plimsoll_protocol::websocket::handshake::accept_for;
+use serde::Serialize;
 use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, timeout};
@@ -54,6 +56,18 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// 200 with plain data whose keys are names.
+    #[must_use]
+    pub fn json(value: &impl Serialize) -> Self {
+        Self {
+            status: "200 OK",
+            content_type: "application/json",
+            header: None,
+            // Such data has nothing that JSON lacks.
+            body: serde_json::to_vec(value).unwrap_or_default(),
+        }
+    }
+
     /// A line for people.
     #[must_use]
     pub fn line(status: &'static str, text: impl Into<String>) -> Self {
@@ -68,6 +82,21 @@ impl Answer {
 }
 
 impl Connection {
+    /// Puts the answer to an upgrade into [`Connection::out`], with the subprotocol that was chosen, if any was.
+    pub fn switch_to_websocket(&mut self, request: &Request, subprotocol: Option<&str>) {
+        let accept = accept_for(request.websocket_key.as_deref().unwrap_or_default());
+        self.out.clear();
+        self.out
+            .extend_from_slice(b"HTTP/1.1 101 Switching Protocols\r\n");
+        header(&mut self.out, "upgrade", "websocket");
+        header(&mut self.out, "connection", "Upgrade");
+        header(&mut self.out, "sec-websocket-accept", accept);
+        if let Some(chosen) = subprotocol {
+            header(&mut self.out, "sec-websocket-protocol", chosen);
+        }
+        self.out.extend_from_slice(b"\r\n");
+    }
+
     /// A connection that is open. Of the headers nothing is kept, so nothing can show a key.
     #[must_use]
     pub const fn new(stream: TcpStream) -> Self {

@@ -3,11 +3,13 @@
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::Serialize;
-use tokio::net::{TcpListener, TcpSocket};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::{Instant, sleep};
 
 use crate::settings::{self, Command, Setting};
 
@@ -130,6 +132,46 @@ pub fn listen(wanted: SocketAddr) -> Result<(TcpListener, SocketAddr), String> {
     listening().map_err(|error| {
         format!("cannot listen at {wanted}: {error}; give another --port or --bind")
     })
+}
+
+/// Hands each connection to `serve`, until dropped. `name` is that of the program.
+pub async fn accept<F>(listener: &TcpListener, name: &str, serve: impl Fn(TcpStream) -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    loop {
+        match listener.accept().await {
+            Ok((stream, _peer)) => {
+                tokio::spawn(serve(stream));
+            }
+            Err(error) => {
+                // Out of descriptors, most likely: they come back when connections close.
+                eprintln!("{name}: cannot accept a connection: {error}");
+                sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+}
+
+/// The clocks of a mock at one moment.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Clocks {
+    /// Since the start.
+    pub uptime: Duration,
+    /// Of that, the event loop was not parked.
+    pub loop_busy: Duration,
+}
+
+impl Clocks {
+    /// Now, of a mock that runs since `started`. Needs a current-thread tokio runtime: its first worker is the loop.
+    #[must_use]
+    pub fn now(started: Instant) -> Self {
+        let metrics = tokio::runtime::Handle::current().metrics();
+        Self {
+            uptime: started.elapsed(),
+            loop_busy: metrics.worker_total_busy_duration(0),
+        }
+    }
 }
 
 async fn either(one: &mut Signal, other: &mut Signal) {

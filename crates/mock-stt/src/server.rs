@@ -1,17 +1,14 @@
 //! Sockets: listening, who answers what, and sessions over WebSocket and TCP.
 
-use std::io::Write as _;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use plimsoll_mock_server::http::{Answer, Connection};
-use plimsoll_mock_server::program;
+use plimsoll_mock_server::program::{self, Clocks};
 use plimsoll_mock_server::request::Request;
-use plimsoll_protocol::websocket::handshake::accept_for;
-use serde::Serialize;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use crate::audio::Format;
 use crate::config::Config;
@@ -19,7 +16,6 @@ use crate::corpus::Corpus;
 use crate::dialect::{Dialect, KEPT_HEADERS, Known, Refusal, subprotocol};
 use crate::faults::Fault;
 use crate::session::{Book, Opening, Session};
-use crate::stats::Clocks;
 
 mod live;
 mod tls;
@@ -63,11 +59,7 @@ impl Shared {
     }
 
     fn clocks(&self) -> Clocks {
-        let metrics = tokio::runtime::Handle::current().metrics();
-        Clocks {
-            uptime: self.started.elapsed(),
-            loop_busy: metrics.worker_total_busy_duration(0),
-        }
+        Clocks::now(self.started)
     }
 
     /// The next session: its number, and what is wrong with it.
@@ -153,18 +145,8 @@ impl Mock {
 
     /// Serves until dropped.
     pub async fn run(self) {
-        loop {
-            match self.listener.accept().await {
-                Ok((stream, _peer)) => {
-                    tokio::spawn(serve(stream, Arc::clone(&self.shared)));
-                }
-                Err(error) => {
-                    // Out of descriptors, most likely: they come back when connections close.
-                    eprintln!("plimsoll-mock-stt: cannot accept a connection: {error}");
-                    sleep(Duration::from_millis(50)).await;
-                }
-            }
-        }
+        let serve = |stream| serve(stream, Arc::clone(&self.shared));
+        program::accept(&self.listener, "plimsoll-mock-stt", serve).await;
     }
 }
 
@@ -235,17 +217,7 @@ async fn serve_websocket(
             return;
         }
     };
-    let accept = accept_for(request.websocket_key.as_deref().unwrap_or_default());
-    connection.out.clear();
-    // Writing into a vector cannot fail.
-    let _ = write!(
-        connection.out,
-        "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-accept: {accept}\r\n"
-    );
-    if let Some(chosen) = subprotocol(request) {
-        let _ = write!(connection.out, "sec-websocket-protocol: {chosen}\r\n");
-    }
-    connection.out.extend_from_slice(b"\r\n");
+    connection.switch_to_websocket(request, subprotocol(request));
     begin(shared, connection, dialect, next, Wire::WebSocket).await;
 }
 
@@ -290,7 +262,7 @@ fn control(shared: &Shared, request: &Request, is_session: bool) -> Answer {
         ("GET", "/health") => Answer::line("200 OK", "ok\n"),
         ("GET", "/stats") => {
             let clocks = shared.clocks();
-            in_json(&shared.book().stats.report(clocks))
+            Answer::json(&shared.book().stats.report(clocks))
         }
         ("POST", "/stats/reset") => {
             let clocks = shared.clocks();
@@ -302,15 +274,5 @@ fn control(shared: &Shared, request: &Request, is_session: bool) -> Answer {
             ..Answer::line("426 Upgrade Required", "this is a WebSocket\n")
         },
         _ => Answer::line("404 Not Found", "no such path\n"),
-    }
-}
-
-fn in_json(value: &impl Serialize) -> Answer {
-    Answer {
-        status: "200 OK",
-        content_type: "application/json",
-        header: None,
-        // Plain data with names as keys: nothing that JSON lacks.
-        body: serde_json::to_vec(value).unwrap_or_default(),
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
+use plimsoll_mock_server::program::Clocks;
 use serde::Serialize;
 
 use crate::faults::Fault;
@@ -31,15 +32,6 @@ pub struct Counts {
     pub words: u64,
     /// How often each fault was told.
     pub faults: BTreeMap<Fault, u64>,
-}
-
-/// The clocks at one moment.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Clocks {
-    /// Since the start.
-    pub uptime: Duration,
-    /// Of that, the event loop was not parked.
-    pub loop_busy: Duration,
 }
 
 /// Everything counted.

@@ -6,17 +6,17 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use plimsoll_mock_server::http::Connection;
-use plimsoll_mock_server::program;
+use plimsoll_mock_server::program::{self, Clocks};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use crate::config::Config;
 use crate::faults::{Fault, Faults, Outage, slowness};
 use crate::profile::{Of, Provider, What};
-use crate::stats::{Clocks, Stats};
+use crate::stats::Stats;
 
 mod control;
 
@@ -71,18 +71,8 @@ impl Mocks {
 
     /// Serves until dropped.
     pub async fn run(self) {
-        loop {
-            match self.listener.accept().await {
-                Ok((stream, _peer)) => {
-                    tokio::spawn(serve(stream, Arc::clone(&self.shared)));
-                }
-                Err(error) => {
-                    // Out of descriptors, most likely: they come back when connections close.
-                    eprintln!("plimsoll-providers: cannot accept a connection: {error}");
-                    sleep(Duration::from_millis(50)).await;
-                }
-            }
-        }
+        let serve = |stream| serve(stream, Arc::clone(&self.shared));
+        program::accept(&self.listener, "plimsoll-providers", serve).await;
     }
 }
 
@@ -170,11 +160,7 @@ impl Shared {
     }
 
     fn clocks(&self) -> Clocks {
-        let metrics = tokio::runtime::Handle::current().metrics();
-        Clocks {
-            uptime: self.started.elapsed(),
-            loop_busy: metrics.worker_total_busy_duration(0),
-        }
+        Clocks::now(self.started)
     }
 }
 

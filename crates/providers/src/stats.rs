@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
+use plimsoll_mock_server::program::Clocks;
 use plimsoll_workload_voice::companion::{Lateness, Stats as Window};
 pub use plimsoll_workload_voice::outcome::Counts;
 use serde::Serialize;
@@ -43,15 +44,6 @@ fn ended(counts: &mut Counts, end: End) {
         End::Cancelled => &mut counts.cancelled,
     };
     *count += 1;
-}
-
-/// The clocks at one moment.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Clocks {
-    /// Since the start.
-    pub uptime: Duration,
-    /// Of that, the event loop was not parked.
-    pub loop_busy: Duration,
 }
 
 /// Everything counted.

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
 use serde_json::json;
 
 use super::Shared;
@@ -16,36 +15,26 @@ pub(super) fn answer(shared: &Arc<Shared>, request: &Request) -> Answer {
         ("GET", "/health") => Answer::line("200 OK", "ok\n"),
         ("GET", "/stats") => {
             let clocks = shared.clocks();
-            in_json(&shared.book().stats.report(clocks))
+            Answer::json(&shared.book().stats.report(clocks))
         }
         ("POST", "/stats/reset") => {
             let clocks = shared.clocks();
             shared.book().stats.reset_window(clocks);
             Answer::line("200 OK", "a new window has begun\n")
         }
-        ("GET", "/faults") => in_json(&shared.book().faults),
+        ("GET", "/faults") => Answer::json(&shared.book().faults),
         ("PUT", "/faults") => match Faults::from_json(&request.body) {
             Ok(faults) => {
-                let told = in_json(&faults);
+                let told = Answer::json(&faults);
                 shared.set_faults(faults);
                 told
             }
             Err(error) => Answer::line("400 Bad Request", format!("{error}\n")),
         },
         // As ElevenLabs lists them.
-        ("GET", "/v1/voices") => in_json(&json!({"voices": [
+        ("GET", "/v1/voices") => Answer::json(&json!({"voices": [
             {"voice_id": "mock", "name": "Mock", "labels": {"language": "en", "gender": "female", "accent": "none"}, "preview_url": ""},
         ]})),
         _ => Answer::line("404 Not Found", "no such path\n"),
-    }
-}
-
-fn in_json(value: &impl Serialize) -> Answer {
-    Answer {
-        status: "200 OK",
-        content_type: "application/json",
-        header: None,
-        // Plain data with names as keys: nothing that JSON lacks.
-        body: serde_json::to_vec(value).unwrap_or_default(),
     }
 }

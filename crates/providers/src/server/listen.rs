@@ -2,14 +2,12 @@
 
 use std::collections::VecDeque;
 use std::future::{Future as _, poll_fn};
-use std::io::Write as _;
 use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use plimsoll_protocol::websocket::handshake::accept_for;
 use plimsoll_protocol::websocket::{Opcode, RawFrame, close};
 use serde::Deserialize;
 use tokio::io::{AsyncRead as _, ReadBuf};
@@ -57,13 +55,7 @@ pub(super) async fn open(shared: Arc<Shared>, mut connection: Connection, reques
         }
         return;
     }
-    let accept = accept_for(request.websocket_key.as_deref().unwrap_or_default());
-    connection.out.clear();
-    // Writing into a vector cannot fail.
-    let _ = write!(
-        connection.out,
-        "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-accept: {accept}\r\n\r\n"
-    );
+    connection.switch_to_websocket(request, None);
     let interim = request.parameter("interim_results") == Some("true");
     Listener::new(shared, connection, interim).run().await;
 }

@@ -2,6 +2,7 @@
 # make test      formatters, linters, unit, property and end-to-end tests, and the tests of the targets that changed
 # make test-all  the same with the tests of all targets, and the release; writes to targets/tested.txt what passed
 # make test-targets  the tests of the targets that changed, alone; writes what passed to the same file
+# make test-cluster  the chart on a Kubernetes of one node, which it builds, starts and ends; needs root
 # make build     the command, at target/release/plimsoll
 # make release   binaries, manual pages and completions in one archive, at target/dist
 #
@@ -15,7 +16,7 @@ BENCH_VCPU = 0.25
 # Where rustup puts cargo: a shell that was started before Rust was installed does not have it in its path.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: build bench test test-all test-targets calibrate release tools
+.PHONY: build bench test test-all test-targets test-cluster calibrate release tools
 
 build: tools
 	cargo build --release --locked -p plimsoll -p plimsoll-inference -p plimsoll-providers
@@ -38,6 +39,10 @@ test-all:
 test-targets:
 	@sh scripts/install-tools.sh test
 	sh scripts/test.sh targets
+
+test-cluster:
+	@sh scripts/install-tools.sh test
+	sh scripts/cluster/test.sh
 
 release: tools
 	sh scripts/release.sh

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Repeats the measurements of docs/stt/findings.md, docs/http/findings.md, docs/broker/findings.md and docs/voice/findings.md. Every figure there
+# Repeats the measurements of docs/stt/findings.md, docs/http/findings.md, docs/broker/findings.md, docs/voice/findings.md and docs/stt-real/findings.md. Every figure there
 # is from a folder that this script creates below results/findings (or the given folder).
 #
 #   sh scripts/findings.sh                    all questions, about four hours on a quiet machine
@@ -11,7 +11,8 @@
 # Questions: limit pace free-threading workers nodelay bursts beam overload
 # of http:   loop-or-thread pollers warm-up jit connections pacing closed-loop
 # of broker: crash load-lines tiers windows stream-readers
-# of voice:  breaking stages half faults
+# of voice:  breaking stages half faults lines costs
+# of stt-real: recognisers
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -302,6 +303,38 @@ half() {
     talks half --vcpu 0.35 --sessions 225 --measured 40
 }
 
+# The load lines of the other two. A turn each 8 s: below 200 callers 40 s have too few turns for a 99th percentile.
+lines() {
+    "$plimsoll" find go-nethttp-voice --workload voice --vcpu 0.5 --measured 24 --ramp 4 --start 330 --max 700 --time-budget 7 --out "$out/lines-go" || true
+    "$plimsoll" find python-asgi-voice --workload voice --vcpu 1 --measured 40 --ramp 3 --start 220 --max 500 --time-budget 5 --out "$out/lines-python" || true
+}
+
+# What a caller costs when something is otherwise.
+costs() {
+    for how in "" "--chunk-ms 20" "--silence skip" "--provider-latency slow"; do
+        # shellcheck disable=SC2086  # words
+        talks costs --vcpu 1 --measured 48 --sessions 170 $how
+    done
+    talks costs --vcpu 1 --measured 48 --sessions 8 --test calls --warm-up 32
+    for gateway in go-nethttp-voice python-asgi-voice; do
+        "$plimsoll" run $gateway --workload voice --vcpu 1 --measured 48 --sessions 170 --out "$out/costs" || true
+    done
+    for gateway in rust-axum-voice go-nethttp-voice python-asgi-voice; do
+        "$plimsoll" run $gateway --workload voice --vcpu 1 --sessions 1000 --test rest --measured 15 --out "$out/costs" || true
+    done
+}
+
+# Streams of speech that three recognisers carry.
+recognisers() {
+    while read -r recogniser start most minutes; do
+        "$plimsoll" find "$recogniser" --workload stt-real --start "$start" --ramp 2 --warm-up 8 --measured 64 --grace 12 --max "$most" --time-budget "$minutes" --out "$out/$recogniser" || true
+    done <<EOF
+pocketsphinx 3 16 8
+wyoming-whisper 2 32 5
+whisperlivekit 1 16 6
+EOF
+}
+
 faults() {
     for fault in tts-hang stt-refuse; do
         talks faults --vcpu 1 --sessions 200 --test faults --fault $fault --measured 45
@@ -309,10 +342,10 @@ faults() {
     talks faults --vcpu 1 --sessions 200 --test faults --fault restart --measured 40
 }
 
-[ $# -gt 0 ] || set -- breaking stages half faults crash load-lines tiers windows stream-readers loop-or-thread pollers warm-up jit connections pacing closed-loop limit pace free-threading workers nodelay bursts beam overload
+[ $# -gt 0 ] || set -- breaking stages half faults lines costs recognisers crash load-lines tiers windows stream-readers loop-or-thread pollers warm-up jit connections pacing closed-loop limit pace free-threading workers nodelay bursts beam overload
 for question in "$@"; do
     case $question in
-        limit | pace | workers | nodelay | bursts | beam | overload | pollers | jit | connections | pacing | crash | tiers | windows | breaking | stages | half | faults) "$question" ;;
+        limit | pace | workers | nodelay | bursts | beam | overload | pollers | jit | connections | pacing | crash | tiers | windows | breaking | stages | half | faults | lines | costs | recognisers) "$question" ;;
         free-threading) free_threading ;;
         loop-or-thread) loop_or_thread ;;
         warm-up) warm_up ;;

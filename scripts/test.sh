@@ -91,12 +91,19 @@ conformance_of() {
 conformance() {
     failed=0
     for workload in http stt voice ws; do
-        conformance_of $workload || failed=1
+        # 3: the machine disturbed a case at each attempt. That is no failure, and the end lists it.
+        conformance_of $workload || [ $? = 3 ] || failed=1
     done
     return $failed
 }
 
 shell_scripts() { git ls-files -z -- '*.sh' .ci/run | xargs -0 shellcheck --external-sources --source-path=SCRIPTDIR; }
+
+# A test that hangs must not take the time of the later steps: each run of cargo's tests may take 40 minutes.
+tests() { timeout --kill-after=10 2400 cargo test --workspace --locked --no-fail-fast "$@"; }
+
+# More tests at once than cores: a small trial mostly waits, and so does a test for its turn (crates/plimsoll/tests/support/turns.rs).
+end_to_end() { tests --test "*" -- --test-threads 8; }
 
 browser() {
     sh scripts/install-browser.sh && sh tests/browser/test.sh
@@ -111,7 +118,7 @@ built=$result
 code_step "tests of scripts" sh scripts/tests/steps.sh
 
 if [ "$built" = ok ]; then
-    code_step "unit and property tests" cargo test --workspace --lib --bins --locked --no-fail-fast
+    code_step "unit and property tests" tests --lib --bins
     for check in scripts/check-*; do
         [ ! -x "$check" ] || code_step "$check" "$check"
     done
@@ -130,10 +137,8 @@ fi
 
 if [ "$built" = ok ]; then
     step "conformance of targets, three at a time" conformance
-    # More tests at once than cores: a small trial mostly waits, and so does a test for its turn
-    # (crates/plimsoll/tests/support/turns.rs).
-    code_step "end-to-end tests" env RUST_TEST_THREADS=8 cargo test --workspace --test '*' --locked --no-fail-fast
-    code_step "tests in the documentation of code" cargo test --workspace --doc --locked --no-fail-fast
+    code_step "end-to-end tests" end_to_end
+    code_step "tests in the documentation of code" tests --doc
     if [ -s "$logs/pages" ]; then
         step "the pages in a browser" browser
     else
@@ -146,20 +151,28 @@ else
     done
 fi
 
-# The targets among those of $logs/keys whose tests this run did not pass, or did not make: they are not recorded.
+# The targets among those of $logs/keys that this run did not test, or whose tests it did not pass: they are not recorded. One whose
+# own tests have not changed has passed them before, and so has one whose conformance has not.
 not_passed() {
     sed 's/ .*//' "$logs/keys" | while read -r target; do
-        case $target in
-            pages) own='^ok.*the pages in a browser$' file=$logs/steps-ok; checked=no ;;
-            *)
-                own="^== targets/$target/test.sh: .*, exit code 0\$" file=$logs/all
-                [ -f "targets/$target/test.sh" ] || own=
-                case $target in broker/*) checked=no ;; *) checked=yes ;; esac
-                ! grep -q '^tier = "test"' "targets/$target/target.toml" || checked=no
-                ;;
-        esac
-        grep -q "$own" "$file" || { echo "$target"; continue; }
-        [ $checked = no ] || grep -q "^${target#*/}: [0-9]* passed, 0 failed, [0-9]* disturbed" "$logs/all" || echo "$target"
+        tested=no
+        if [ "$target" = pages ]; then
+            ! grep -q '^ok.*the pages in a browser$' "$logs/steps-ok" || tested=yes
+        fi
+        if grep -qx "$target" "$logs/own"; then
+            tested=yes
+            [ ! -f "targets/$target/test.sh" ] || grep -q "^== targets/$target/test.sh: .*, exit code 0\$" "$logs/all" || tested=no
+        fi
+        case $target in broker/* | stt-real/* | pages) checked=no ;; *) checked=yes ;; esac
+        [ $checked = no ] || ! grep -q '^tier = "test"' "targets/$target/target.toml" || checked=no
+        if grep -qx "$target" "$logs/conformance"; then
+            if [ $checked = no ] || grep -q "^${target#*/}: [0-9]* passed, 0 failed, 0 disturbed" "$logs/all"; then
+                grep -qx "$target" "$logs/own" || tested=yes
+            else
+                tested=no
+            fi
+        fi
+        [ $tested = yes ] || echo "$target"
     done
 }
 

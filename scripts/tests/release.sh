@@ -22,9 +22,23 @@ sh scripts/release.sh "$scratch/first"
 archive=$(basename "$scratch"/first/*.tar.gz)
 holds "the checksum" sh -c "cd '$scratch/first' && sha256sum -c '$archive.sha256'"
 # The linker's part is done again; the archive must be the same to the byte.
-rm -f target/dist/plimsoll target/dist/plimsoll-inference target/dist/plimsoll-providers
+rm -f target/dist/plimsoll target/dist/plimsoll-inference target/dist/plimsoll-providers target/*-linux-musl/dist/plimsoll*
 sh scripts/release.sh "$scratch/second"
 holds "a second archive is the same" cmp "$scratch/first/$archive" "$scratch/second/$archive"
+
+image=$(basename "$scratch"/first/*.oci.tar)
+holds "the image's checksum" sh -c "cd '$scratch/first' && sha256sum -c '$image.sha256'"
+holds "a second image is the same" cmp "$scratch/first/$image" "$scratch/second/$image"
+mkdir -p "$scratch/image/root"
+tar -xf "$scratch/first/$image" -C "$scratch/image"
+for blob in "$scratch"/image/blobs/sha256/*; do
+    holds "the image's part $(basename "$blob" | cut -c1-12)" sh -c "sha256sum '$blob' | grep -q '^$(basename "$blob") '"
+    ! tar -tzf "$blob" >/dev/null 2>&1 || tar -xzf "$blob" -C "$scratch/image/root"
+done
+holds "the image's command starts without anything below it" env -i "$scratch/image/root/plimsoll" --version
+holds "its simulator too" env -i "$scratch/image/root/plimsoll-inference" --help
+holds "its mock providers too" env -i "$scratch/image/root/plimsoll-providers" --help
+holds "tar in the image is the command" test "$(readlink "$scratch/image/root/bin/tar")" = /plimsoll
 
 tar -xzf "$scratch/first/$archive" -C "$scratch"
 home=$scratch/${archive%.tar.gz}

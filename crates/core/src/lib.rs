@@ -10,9 +10,10 @@
 //! - [`session`] is the interface between the load engine and a workload: a session state machine without I/O;
 //!   [`speaker`] is its counterpart, the server that a calibration plays;
 //! - [`ledger`] accounts for every frame that was due; [`latency`] records how long the answers took; [`recorder`]
-//!   holds both for one engine thread;
+//!   holds both for one engine thread; [`tls_cost`] is what TLS costs that thread;
 //! - [`slo`] turns them into gates, [`caveat`] into reasons for doubt, and both together into a [`record::Verdict`];
 //! - [`outright`] names the failures that no SLO has to name;
+//! - [`goals`] compares what was measured with what a user wanted before;
 //! - [`drift`] shows what changed over a trial's window, and when that is a leak;
 //! - [`ranking`] chooses the load at which several targets are compared, and ranks them;
 //! - [`search`] decides which load to try next; [`broken_gate`] and [`bottleneck`] say what gave way there and what ran
@@ -27,6 +28,8 @@ pub mod caveat;
 pub mod comparison;
 pub mod cost;
 pub mod drift;
+pub mod durations;
+pub mod goals;
 pub mod latency;
 pub mod least_load;
 pub mod ledger;
@@ -44,3 +47,4 @@ pub mod slo;
 pub mod sock_diag;
 pub mod speaker;
 pub mod stats;
+pub mod tls_cost;

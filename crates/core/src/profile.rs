@@ -25,7 +25,7 @@ pub enum Length {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
-    /// `quick`, `standard`, `soak`, or `custom` if a phase was changed by hand.
+    /// `quick`, `standard`, `speech`, `soak`, or `custom` if a phase was changed by hand.
     pub name: String,
     /// Sessions connect evenly over this time.
     pub ramp_s: f64,
@@ -57,6 +57,15 @@ impl Profile {
         Self::named("standard", 30.0, 10.0, 45.0)
     }
 
+    /// For speech recognisers: each carries few streams, and a stream gives one answer for each utterance.
+    #[must_use]
+    pub fn speech() -> Self {
+        Self {
+            grace_s: 20.0,
+            ..Self::named("speech", 10.0, 15.0, 120.0)
+        }
+    }
+
     /// For leaks and drift.
     #[must_use]
     pub fn soak() -> Self {
@@ -72,6 +81,7 @@ impl Profile {
         match name {
             "quick" => Some(Self::quick()),
             "standard" => Some(Self::standard()),
+            "speech" => Some(Self::speech()),
             "soak" => Some(Self::soak()),
             _ => None,
         }
@@ -81,7 +91,8 @@ impl Profile {
     ///
     /// The short form has a third of the ramp, half of the warm-up and a quarter of the measured window, in whole
     /// seconds, rounded up. But no phase is shorter than the minimum below, nor longer than in the profile. Name, grace
-    /// and start spread stay. So `quick` becomes 2 + 2 + 4 s and `standard` 10 + 5 + 12 s.
+    /// and start spread stay. So `quick` becomes 2 + 2 + 4 s, `standard` 10 + 5 + 12 s and
+    /// `speech` 4 + 8 + 30 s.
     ///
     /// - The ramp takes at least 2 s: if the same sessions connect in less time, that is a storm, and a storm is not
     ///   what we measure.
@@ -242,9 +253,18 @@ mod tests {
     }
 
     #[test]
+    fn speech_waits_long_for_what_was_said_last() {
+        let window = Profile::speech().window();
+        assert_eq!(window.start_ns, 25 * NS_PER_S);
+        assert_eq!(window.end_ns, 145 * NS_PER_S);
+        assert_eq!(window.grace_end_ns, 165 * NS_PER_S);
+        assert!(!Profile::speech().soak);
+    }
+
+    #[test]
     fn unknown_profile_is_none() {
         assert!(Profile::by_name("fast").is_none());
-        for name in ["quick", "standard", "soak"] {
+        for name in ["quick", "standard", "speech", "soak"] {
             assert_eq!(Profile::by_name(name).unwrap().name, name);
         }
     }
@@ -260,6 +280,7 @@ mod tests {
         let seconds = |phases: [u64; 3]| phases.map(|phase| phase * NS_PER_S);
         assert_eq!(phases(&Profile::quick()), seconds([2, 2, 4]));
         assert_eq!(phases(&Profile::standard()), seconds([10, 5, 12]));
+        assert_eq!(phases(&Profile::speech()), seconds([4, 8, 30]));
         // A profile that is short already stays as it is.
         let tiny = Profile::named("custom", 1.0, 0.0, 2.0);
         assert_eq!(phases(&tiny), seconds([1, 0, 2]));

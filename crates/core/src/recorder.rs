@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::latency::{LatencySet, Series};
 use crate::ledger::Ledger;
 use crate::sanity::Residence;
+use crate::tls_cost::TlsCost;
 
 /// Session machines and the engine write to it. One thread owns it, so it has no locks.
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub struct Recorder<C> {
     /// Sum of the latencies of measured frames, and the integral of unanswered frames over time, which the engine
     /// keeps: for Little's law.
     pub residence: Residence,
+    /// What TLS costs, where sessions use it.
+    pub tls: TlsCost,
 }
 
 impl<C> Default for Recorder<C> {
@@ -33,6 +36,7 @@ impl<C> Default for Recorder<C> {
             client_faults: BTreeMap::new(),
             sessions_open: 0,
             residence: Residence::default(),
+            tls: TlsCost::default(),
         }
     }
 }

@@ -2,7 +2,8 @@
 //! secret and how it is left out.
 //!
 //! - [`Secret`] holds such a value; anything that prints or stores it gets [`REDACTED`] instead;
-//! - [`redacted_url`] and [`redacted_command`] remove the secrets from what a user typed, and leave the rest unchanged;
+//! - [`redacted_url`], [`redacted_field`] and [`redacted_command`] remove the secrets from what a user typed, and leave
+//!   the rest unchanged;
 //! - [`Secrets`] are the values that a call knows; [`Secrets::scrub`] removes them from text that others wrote, such as
 //!   a server's log.
 
@@ -51,6 +52,9 @@ const SECRET_WORDS: [&str; 7] = [
 
 /// The flag whose value is a name, a colon and a secret.
 const HEADER_FLAG: &str = "--header";
+
+/// The flag whose value is a field: a name, an equals sign and a value that may be a secret, as in a URL's query.
+const FIELD_FLAG: &str = "--param";
 
 /// Values shorter than this are not looked for in other text: `1` or `gzip` is there for other reasons.
 const SCRUBBED_MIN_BYTES: usize = 6;
@@ -126,6 +130,15 @@ impl Secrets {
     /// Adds what [`redacted_url`] would remove.
     pub fn add_of_url(&mut self, url: &str) {
         for_each_secret_of(url, |secret| self.add(secret));
+    }
+
+    /// Adds what [`redacted_field`] would remove.
+    pub fn add_of_field(&mut self, name: &str, value: &str) {
+        if is_secret_field(name, value) {
+            self.add(value);
+        } else {
+            self.add_of_url(value);
+        }
     }
 
     /// Adds the values of environment variables whose names mark them as secrets.
@@ -225,6 +238,21 @@ fn is_token(value: &str) -> bool {
     value.starts_with("eyJ") && value.matches('.').count() == 2
 }
 
+/// Whether the value of this field is a secret, by its name or because it looks like a token.
+fn is_secret_field(name: &str, value: &str) -> bool {
+    !value.is_empty() && (is_secret_name(name) || is_token(value))
+}
+
+/// The value of a field without its secrets: that of `auth_id` as a whole, that of `callback` as [`redacted_url`] has it.
+#[must_use]
+pub fn redacted_field(name: &str, value: &str) -> String {
+    if is_secret_field(name, value) {
+        REDACTED.to_owned()
+    } else {
+        redacted_url(value)
+    }
+}
+
 /// A URL, or a path with a query, without its user, its password, and the values of query fields that are secrets by
 /// name or look like a token.
 #[must_use]
@@ -265,9 +293,7 @@ fn rebuilt<'a>(url: &'a str, mut replace: impl FnMut(&'a str) -> &'a str) -> Str
     for (number, field) in query.split('&').enumerate() {
         out.push(if number == 0 { '?' } else { '&' });
         match field.split_once('=') {
-            Some((name, value))
-                if !value.is_empty() && (is_secret_name(name) || is_token(value)) =>
-            {
+            Some((name, value)) if is_secret_field(name, value) => {
                 out.push_str(name);
                 out.push('=');
                 out.push_str(replace(value));
@@ -288,7 +314,8 @@ pub fn redacted_header(line: &str) -> String {
     }
 }
 
-/// The words of a command line without its secrets: headers keep their names, URLs keep everything that is not secret.
+/// The words of a command line without its secrets: headers and fields keep their names, URLs and fields keep everything
+/// that is not secret.
 #[must_use]
 pub fn redacted_command<S: AsRef<str>>(words: &[S]) -> Vec<String> {
     let mut flag = None;
@@ -315,145 +342,21 @@ fn has_secret_value(word: &str) -> bool {
     };
     let mut words = name.split('-');
     let names_a_secret = words.any(|word| SECRET_WORDS.contains(&word));
-    word == HEADER_FLAG || (names_a_secret && !name.ends_with("-file"))
+    word == HEADER_FLAG || word == FIELD_FLAG || (names_a_secret && !name.ends_with("-file"))
 }
 
 fn redacted_value(flag: &str, value: &str) -> String {
-    if flag == HEADER_FLAG {
-        redacted_header(value)
-    } else {
-        REDACTED.to_owned()
+    match flag {
+        HEADER_FLAG => redacted_header(value),
+        FIELD_FLAG => match value.split_once('=') {
+            Some((name, value)) => format!("{name}={}", redacted_field(name, value)),
+            // It is refused; no part of it is known to be the name.
+            None => REDACTED.to_owned(),
+        },
+        _ => REDACTED.to_owned(),
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_secret_is_shown_nowhere() {
-        let secret = Secret::new("hunter2-canary");
-        let shown = [
-            format!("{secret}"),
-            format!("{secret:?}"),
-            serde_json::to_string(&secret).unwrap(),
-        ];
-        assert!(shown.iter().all(|text| text.contains(REDACTED)));
-        assert!(!shown.concat().contains("canary"));
-        assert_eq!(secret.expose(), "hunter2-canary");
-    }
-
-    #[test]
-    fn a_url_keeps_what_is_no_secret() {
-        for (url, redacted) in [
-            ("ws://h:1/a?b=c&format=json", "ws://h:1/a?b=c&format=json"),
-            ("ws://u:p@h:1/a", "ws://[redacted]@h:1/a"),
-            ("http://token@h", "http://[redacted]@h"),
-            ("ws://h/a?token=x", "ws://h/a?token=[redacted]"),
-            (
-                "ws://h?a=1&API-Key=x&b=2",
-                "ws://h?a=1&API-Key=[redacted]&b=2",
-            ),
-            ("/a?%74oken=x&sig=y", "/a?%74oken=[redacted]&sig=[redacted]"),
-            ("/a?v=eyJh.eyJz.c2ln", "/a?v=[redacted]"),
-            ("/a?token=&token", "/a?token=&token"),
-            ("/a@b?c=d", "/a@b?c=d"),
-            (
-                "ws://h/a?access_token=a=b",
-                "ws://h/a?access_token=[redacted]",
-            ),
-        ] {
-            assert_eq!(redacted_url(url), redacted);
-            assert_eq!(redacted_url(redacted), redacted, "once is enough");
-        }
-    }
-
-    #[test]
-    fn a_command_line_keeps_flags_and_names() {
-        let words = [
-            "find",
-            "--url=ws://h/?token=S1",
-            "--header",
-            "Authorization: Bearer S2",
-            "--header=X-Key:S3",
-            "--header",
-            "S4",
-            "--token-secret",
-            "S5",
-            "--token=S6",
-            "--broker-password",
-            "S8",
-            "--token-file",
-            "token.txt",
-            "--keyboard",
-            "us",
-            "--inference",
-            "http://u:S7@h",
-            "--header-file",
-            "headers.txt",
-            "--max",
-            "5",
-        ];
-        assert_eq!(
-            redacted_command(&words),
-            [
-                "find",
-                "--url=ws://h/?token=[redacted]",
-                "--header",
-                "Authorization: [redacted]",
-                "--header=X-Key: [redacted]",
-                "--header",
-                "[redacted]",
-                "--token-secret",
-                "[redacted]",
-                "--token=[redacted]",
-                "--broker-password",
-                "[redacted]",
-                "--token-file",
-                "token.txt",
-                "--keyboard",
-                "us",
-                "--inference",
-                "http://[redacted]@h",
-                "--header-file",
-                "headers.txt",
-                "--max",
-                "5",
-            ]
-        );
-    }
-
-    #[test]
-    fn what_a_server_wrote_is_scrubbed() {
-        let mut secrets = Secrets::default();
-        assert!(secrets.is_empty());
-        secrets.add("Bearer canary-1");
-        secrets.add("access_token=canary-2; theme=dark");
-        secrets.add_of_url("ws://h/?token=canary-3&n=1");
-        secrets.add("gzip");
-        let text = "GET /?token=canary-3&n=1 canary-1 gzip theme=light Bearer canary-1 canary-2";
-        let clean = "GET /?token=[redacted]&n=1 [redacted] gzip theme=light [redacted] [redacted]";
-        assert_eq!(secrets.scrub(text), clean);
-        let bytes = secrets.scrubbed_bytes(text.as_bytes()).expect("some");
-        assert_eq!(String::from_utf8(bytes).unwrap(), clean);
-        assert_eq!(secrets.scrubbed_bytes(b"\xFFnothing"), None);
-        assert!(!format!("{secrets:?}").contains("canary"));
-    }
-
-    #[test]
-    fn names_are_told_by_what_is_in_them() {
-        for name in ["AUTH_TOKEN", "apiKey", "key", "X-Session-Id", "DB_PASSWORD"] {
-            assert!(is_secret_name(name), "{name}");
-        }
-        for name in [
-            "format",
-            "protocol_version",
-            "monkey",
-            "keyboard",
-            "PORT",
-            "MALLOC_ARENA_MAX",
-        ] {
-            assert!(!is_secret_name(name), "{name}");
-        }
-    }
-}
+#[path = "secret_tests.rs"]
+mod tests;

@@ -292,8 +292,9 @@ pub struct Account<'a> {
     pub ledger: &'a mut Ledger,
     /// All latencies of measured frames. What is recorded here belongs to no second of the trial.
     pub latency: &'a mut LatencySet,
-    /// When the trial began, on `CLOCK_MONOTONIC` in nanoseconds: for what another program of this machine stamped.
-    pub began_ns: u64,
+    /// When the trial began, on `CLOCK_MONOTONIC` in nanoseconds: for what another program of this machine stamped. `None` if
+    /// sessions ran on other machines, whose clocks are others.
+    pub began_ns: Option<u64>,
 }
 
 /// Makes the sessions of a trial, and afterwards settles what they kept.

@@ -54,6 +54,33 @@ pub struct OwnMetric {
     pub percentile: Option<Percentile>,
 }
 
+impl OwnMetric {
+    /// A percentile of the workload's own.
+    #[must_use]
+    pub const fn percentile(name: &'static str, percentile: Percentile) -> Self {
+        Self {
+            name,
+            percentile: Some(percentile),
+        }
+    }
+
+    /// A count, a share, or another value that needs no samples.
+    #[must_use]
+    pub const fn counted(name: &'static str) -> Self {
+        Self {
+            name,
+            percentile: None,
+        }
+    }
+
+    /// The metric of this name among a workload's own.
+    #[must_use]
+    pub fn among(own: &[Self], name: &str) -> Option<Metric> {
+        let named = own.iter().find(|metric| metric.name == name);
+        named.copied().map(Metric::Own)
+    }
+}
+
 /// A percentile that a gate can look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Percentile {

@@ -30,6 +30,26 @@ impl Clock {
         }
     }
 
+    /// A clock that reads zero at this moment.
+    #[must_use]
+    pub fn at(epoch: Instant) -> Self {
+        Self { epoch }
+    }
+
+    /// A clock that reads zero at this moment of `CLOCK_MONOTONIC`, in nanoseconds.
+    #[must_use]
+    pub fn at_monotonic_ns(zero_ns: u64) -> Self {
+        Self::at_monotonic(Duration::from_nanos(zero_ns))
+    }
+
+    fn at_monotonic(zero: Duration) -> Self {
+        let now = SameMoment::now();
+        let passed = now.monotonic.saturating_sub(zero);
+        let left = zero.saturating_sub(now.monotonic);
+        let epoch = now.instant.checked_sub(passed).unwrap_or(now.instant) + left;
+        Self { epoch }
+    }
+
     /// Waits until the clock starts; returns at once if it already runs.
     pub fn wait(&self) {
         std::thread::sleep(self.epoch.saturating_duration_since(Instant::now()));
@@ -77,12 +97,7 @@ impl Serialize for Clock {
 
 impl<'de> Deserialize<'de> for Clock {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let zero = Duration::deserialize(from)?;
-        let now = SameMoment::now();
-        let passed = now.monotonic.saturating_sub(zero);
-        let left = zero.saturating_sub(now.monotonic);
-        let epoch = now.instant.checked_sub(passed).unwrap_or(now.instant) + left;
-        Ok(Self { epoch })
+        Duration::deserialize(from).map(Self::at_monotonic)
     }
 }
 
@@ -148,10 +163,12 @@ mod tests {
                     .unwrap(),
             },
         ] {
-            let other = told(clock);
-            let apart = (clock.epoch.saturating_duration_since(other.epoch))
-                .max(other.epoch.saturating_duration_since(clock.epoch));
-            assert!(apart < Duration::from_micros(50), "{apart:?}");
+            let again = Clock::at_monotonic_ns(clock.epoch_monotonic_ns());
+            for other in [told(clock), again] {
+                let apart = (clock.epoch.saturating_duration_since(other.epoch))
+                    .max(other.epoch.saturating_duration_since(clock.epoch));
+                assert!(apart < Duration::from_micros(50), "{apart:?}");
+            }
         }
     }
 

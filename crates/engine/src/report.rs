@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use plimsoll_core::latency::LatencySet;
 use plimsoll_core::ledger::Ledger;
 use plimsoll_core::sanity::{KernelBytes, Residence};
+use plimsoll_core::tls_cost::TlsCost;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
@@ -66,6 +67,8 @@ pub struct Report {
     pub frames_owed: Option<u64>,
     /// Unanswered frames and latencies, for Little's law.
     pub residence: Residence,
+    /// What TLS cost; nothing if no session uses it.
+    pub tls: TlsCost,
     /// Bytes as the kernel counts them; `None` unless every session lived to the end.
     pub kernel_bytes: Option<KernelBytes>,
     /// How often too much lay unread in the sockets of sessions that ask.
@@ -96,6 +99,7 @@ impl Report {
             sessions_never_opened: 0,
             frames_owed: Some(0),
             residence: Residence::default(),
+            tls: TlsCost::default(),
             kernel_bytes: Some(KernelBytes::default()),
             unread: Unread::default(),
             client_faults: BTreeMap::new(),
@@ -125,6 +129,7 @@ impl Report {
         let owed = self.frames_owed.zip(other.frames_owed);
         self.frames_owed = owed.map(|(mine, others)| mine + others);
         self.residence.merge(&other.residence);
+        self.tls.merge(&other.tls);
         let bytes = self.kernel_bytes.zip(other.kernel_bytes);
         self.kernel_bytes = bytes.map(|(mut mine, others)| {
             mine.merge(&others);
@@ -145,6 +150,12 @@ impl Report {
     )]
     pub fn cpu_us_per_frame(&self) -> Option<f64> {
         (self.frames_written > 0).then(|| self.cpu_ns as f64 / 1e3 / self.frames_written as f64)
+    }
+
+    /// The part of it that TLS took, in µs: encryption and decryption, without handshakes. `None` without TLS.
+    #[must_use]
+    pub fn tls_us_per_frame(&self) -> Option<f64> {
+        self.tls.us_per_frame(self.frames_written)
     }
 
     /// Share of the requested load that the client wrote or that the target did not take. It is the share of sessions
@@ -191,6 +202,13 @@ impl CoreShares {
         }
     }
 
+    /// The same of another machine, whose cores are not those of this one.
+    #[must_use]
+    pub fn elsewhere(self) -> Self {
+        let shares = self.0.into_iter();
+        Self(shares.map(|(_, share)| (None, share)).collect())
+    }
+
     /// The share of the busiest core; 0 if there is none.
     #[must_use]
     pub fn busiest(&self) -> f64 {
@@ -232,6 +250,10 @@ mod tests {
             shares.merge(&CoreShares::of(cpu, share));
         }
         assert!((shares.busiest() - 0.7).abs() < 1e-12);
+        // The first core of another machine is another core.
+        let mut both = shares.clone();
+        both.merge(&shares.clone().elsewhere());
+        assert!((both.busiest() - 0.7).abs() < 1e-12);
         // Nobody knows whether threads that are not bound share a core.
         for share in [0.6, 0.65] {
             shares.merge(&CoreShares::of(None, share));
@@ -318,6 +340,9 @@ mod tests {
         into.unread.watched_ns += 1;
         into.unread.behind_ns += u64::from(event.unanswered);
         into.residence.frames += 1;
+        into.tls.handshakes.count += u64::from(event.unconfirmed);
+        into.tls.writes.between_ns += event.value_ns;
+        into.tls.reads.timed += 1;
         into.residence.latency_frame_ns += event.residence_ns;
         into.sessions += 1;
         into.cpu_ns += 7;
@@ -363,6 +388,7 @@ mod tests {
                 prop_assert_eq!(merged.latency.histogram(series), whole.latency.histogram(series));
             }
             prop_assert_eq!(merged.residence, whole.residence);
+            prop_assert_eq!(merged.tls, whole.tls);
             prop_assert_eq!(merged.unread, whole.unread);
             prop_assert_eq!(&merged.client_faults, &whole.client_faults);
             prop_assert_eq!((merged.sessions, merged.cpu_ns), (whole.sessions, whole.cpu_ns));

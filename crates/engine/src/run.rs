@@ -133,7 +133,7 @@ pub fn run<W: SessionMachines>(
     on_second: impl FnMut(EngineSecond) -> ControlFlow<()>,
 ) -> Result<Report, EngineError> {
     let all = run_in(&Alone, workload, options, stop, on_second)?;
-    Ok(all.settle(workload))
+    Ok(all.settle(workload, true))
 }
 
 /// The same, while others drive the other parts of the trial's sessions. The caller settles all parts together.
@@ -268,6 +268,7 @@ fn of_thread<C>(thread: Finished<C>, clock: Clock) -> Unsettled<C> {
         sessions_never_opened: thread.sessions_never_opened,
         frames_owed: thread.frames_owed,
         residence: recorder.residence,
+        tls: recorder.tls,
         kernel_bytes: thread.kernel_bytes,
         unread: thread.unread,
         client_faults: faults

@@ -33,8 +33,10 @@ impl<C> Unsettled<C> {
     }
 
     /// The report of the whole trial, once all of its parts are merged.
+    ///
+    /// `one_clock` says whether all parts read the same clock.
     #[must_use]
-    pub fn settle<W>(mut self, workload: &W) -> Report
+    pub fn settle<W>(mut self, workload: &W, one_clock: bool) -> Report
     where
         W: SessionMachines,
         W::Session: Session<Claim = C>,
@@ -42,7 +44,7 @@ impl<C> Unsettled<C> {
         let account = Account {
             ledger: &mut self.report.ledger,
             latency: &mut self.report.latency,
-            began_ns: self.report.clock.epoch_monotonic_ns(),
+            began_ns: one_clock.then(|| self.report.clock.epoch_monotonic_ns()),
         };
         workload.settle(&self.claims, account);
         debug_assert!(

@@ -116,7 +116,7 @@ fn parts_begin_and_end_together_and_are_the_whole() {
         complete.extend(seconds.over(index));
         failed.extend(complete.iter().map(|second| second.ledger.sessions_failed));
     }
-    let merged = merged.settle(&workload(address));
+    let merged = merged.settle(&workload(address), true);
     assert_eq!(merged.ledger, whole.ledger);
     assert_eq!(merged.sessions, whole.sessions);
     assert_eq!(failed.first(), Some(&u64::from(SESSIONS)));

@@ -249,5 +249,5 @@ fn messages_reach_sessions_of_other_processes() {
     for part in told {
         all.merge(serde_json::from_str(&part).expect("it can be read"));
     }
-    expect_every_message_delivered(&all.settle(&Queue));
+    expect_every_message_delivered(&all.settle(&Queue, true));
 }

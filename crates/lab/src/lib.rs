@@ -8,11 +8,14 @@
 //! - [`trial`]: one run at one load, from a fresh target to a judged record.
 //! - [`contract`]: the variables of all contracts.
 //! - [`campaign`]: runs trials one after the other, and has each shown and kept.
+//! - [`baseline`]: runs the trial that the trials of a search are compared with.
 //! - [`find`]: runs trials at the loads that the search asks for, until the edge is known.
 //! - [`compare`]: runs trials of two targets in turns, and draws the conclusion.
 //! - [`common_load`]: runs rounds of trials of several targets at one load.
+//! - [`fleet`]: agents on other machines that carry parts of a load.
 //! - [`calibrate`]: measures what this machine's client can generate soundly.
 
+pub mod baseline;
 pub mod calibrate;
 pub mod campaign;
 pub mod common_load;
@@ -21,6 +24,7 @@ pub mod contract;
 pub mod doctor;
 pub mod error;
 pub mod find;
+pub mod fleet;
 pub mod trial;
 
 pub use error::{Error, Result};

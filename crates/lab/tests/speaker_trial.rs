@@ -1,4 +1,5 @@
-//! Trials of targets without HTTP, by a made-up workload: how they are asked, and where they write.
+//! Trials of targets without HTTP, by a made-up workload: how they are asked, where they write, and what they are compared
+//! with.
 //!
 //! The target is this program itself ([`a_target`]). It speaks a protocol of its own on its port: `R` asks whether it is
 //! ready, and `A` what it says of itself. The sessions are those of workload `echo`, on the same port.
@@ -12,20 +13,24 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use plimsoll_core::profile::{Length, Profile};
-use plimsoll_core::record::{LoadUnit, Sections, Trial};
+use plimsoll_core::profile::{Length, Phases, Profile};
+use plimsoll_core::record::{LoadUnit, Sections, Trial, Verdict};
 use plimsoll_core::sanity::MetricNames;
 use plimsoll_core::session::Endpoint;
-use plimsoll_core::slo::Slo;
+use plimsoll_core::slo::{Metric, Slo};
 use plimsoll_host::isolation::can_be_own;
 use plimsoll_host::signals::Stop;
 use plimsoll_lab::Error;
+use plimsoll_lab::baseline::{self, Baseline};
+use plimsoll_lab::campaign::{Contender, Observer, TrialBegins};
 use plimsoll_lab::manifest::Manifest;
-use plimsoll_lab::trial::{self, Conditions, NetworkPlan, Subject, TargetUrl};
+use plimsoll_lab::trial::{
+    self, Conditions, FinishedTrial, NetworkPlan, Subject, TargetUrl, TrialSecond,
+};
 use plimsoll_workload::counters::Counted;
 use plimsoll_workload::{
     About, Data, Demand, Drive, Findings, Job, Kind, Outcome, Parameter, Plan, Refusal, Seen,
-    Speaker, Told, Value, Values, Workload, machines,
+    Speaker, Told, Value, Values, Workload, machines, plan,
 };
 use plimsoll_workload_echo::Echoes;
 use serde_json::json;
@@ -52,12 +57,19 @@ impl Workload for Toy {
     }
 
     fn plan(&self, values: Values) -> Result<Arc<dyn Plan>, Refusal> {
-        Ok(Arc::new(ToyPlan(values)))
+        Ok(Arc::new(ToyPlan {
+            values,
+            compared_with: None,
+        }))
     }
 }
 
 #[derive(Debug)]
-struct ToyPlan(Values);
+struct ToyPlan {
+    values: Values,
+    /// What the baseline had answered.
+    compared_with: Option<u64>,
+}
 
 impl Plan for ToyPlan {
     fn workload(&self) -> &'static dyn Workload {
@@ -65,7 +77,7 @@ impl Plan for ToyPlan {
     }
 
     fn values(&self) -> &Values {
-        &self.0
+        &self.values
     }
 
     fn unit(&self) -> LoadUnit {
@@ -73,7 +85,32 @@ impl Plan for ToyPlan {
     }
 
     fn slo(&self) -> Slo {
-        Slo::from_gates("toy", &[])
+        match self.compared_with {
+            None => Slo::from_gates("toy", &[]),
+            Some(_) => Slo::of("toy", &[(Metric::SessionsFailed, 0.0)]),
+        }
+    }
+
+    fn baseline(&self) -> Option<plan::Baseline> {
+        Some(plan::Baseline {
+            load: 1,
+            phases: Phases {
+                ramp_s: 0.1,
+                warm_up_s: 0.2,
+                measured_s: 0.7,
+            },
+            what: "alone",
+        })
+    }
+
+    fn with_baseline(&self, trial: &Trial) -> Result<Arc<dyn Plan>, Refusal> {
+        match trial.ledger.frames_answered {
+            0 => Err(Refusal::new("nothing was answered")),
+            answered => Ok(Arc::new(Self {
+                values: self.values.clone(),
+                compared_with: Some(answered),
+            })),
+        }
     }
 
     fn demand(&self, load: u32, _profile: &Profile) -> Demand {
@@ -87,7 +124,7 @@ impl Plan for ToyPlan {
             port: None,
             variables: Vec::new(),
             data: Some(Data {
-                at: self.0.file("data_dir").map(Path::to_owned),
+                at: self.values.file("data_dir").map(Path::to_owned),
                 least_free_bytes: 1,
                 on_disk: false,
             }),
@@ -120,7 +157,7 @@ impl Plan for ToyPlan {
     }
 
     fn outcome(&self, seen: &Seen<'_>) -> Outcome {
-        let told = json!({ "account": seen.account, "storage": seen.storage });
+        let told = json!({ "account": seen.account, "storage": seen.storage, "compared_with": self.compared_with });
         Outcome {
             sections: Sections::of("toy", &told),
             ..Outcome::default()
@@ -235,12 +272,12 @@ fn target(keys: &str, variables: &str) -> Subject {
     Subject::Started(Box::new(manifest))
 }
 
-fn plan(values: Values) -> Arc<dyn Plan> {
+fn planned(values: Values) -> Arc<dyn Plan> {
     (&Toy as &dyn Workload).planned(values).expect("a plan")
 }
 
 fn started(logs: &Path) -> Conditions {
-    let mut conditions = conditions(plan(Values::default()), logs);
+    let mut conditions = conditions(planned(Values::default()), logs);
     conditions.configured = true;
     conditions
 }
@@ -371,7 +408,7 @@ fn a_server_that_runs_already_gives_its_account_too() {
         url: TargetUrl::parse(&format!("ws://{address}"), "/").expect("a URL"),
         resources: None,
     };
-    let trial = run(&conditions(plan(Values::default()), &logs), &subject).expect("a trial");
+    let trial = run(&conditions(planned(Values::default()), &logs), &subject).expect("a trial");
     let toy = seen(&trial);
     assert_eq!(
         toy["account"]["received"],
@@ -390,7 +427,7 @@ fn a_place_for_data_that_cannot_be_used_is_refused_before_any_start() {
     let missing = folder.path().join("missing");
     let mut conditions = started(&folder.path().join("logs"));
     let subject = target("", "");
-    conditions.plan = plan(Values::default().with("data_dir", Value::File(missing.clone())));
+    conditions.plan = planned(Values::default().with("data_dir", Value::File(missing.clone())));
     let error = trial::must_be_possible(&conditions, &subject, 2).expect_err("no such folder");
     assert_eq!(error.exit_code(), 2);
     let told = format!("--data-dir {}: there is no such folder", missing.display());
@@ -405,4 +442,86 @@ fn a_place_for_data_that_cannot_be_used_is_refused_before_any_start() {
         Some(&*missing.canonicalize().expect("there"))
     );
     assert_eq!(std::fs::read_dir(&missing).expect("stays").count(), 0);
+}
+
+/// Keeps what is shown and what ends.
+#[derive(Default)]
+struct Seer {
+    begun: Vec<(u32, String)>,
+    kept: Vec<Trial>,
+}
+
+impl Observer for Seer {
+    fn trial_begins(&mut self, begun: &TrialBegins<'_>) {
+        self.begun.push((begun.sessions, begun.why.to_owned()));
+    }
+
+    fn second(&mut self, _second: &TrialSecond<'_>) {}
+
+    fn trial_ends(&mut self, finished: FinishedTrial) -> Result<String, String> {
+        self.kept.push(finished.trial);
+        Ok(format!("trial-{:03}.json", self.kept.len()))
+    }
+}
+
+#[test]
+fn trials_are_compared_with_a_baseline_that_ran_before_them() {
+    let folder = tempfile::tempdir().expect("temp");
+    let mut conditions = started(&folder.path().join("logs"));
+    let subject = target("", "");
+    let wanted = conditions.plan.baseline().expect("one");
+    let alone = conditions.of_baseline(&wanted);
+    let mut seer = Seer::default();
+    let contender = [Contender {
+        subject: &subject,
+        conditions: &alone,
+    }];
+    let baselines = baseline::run(&contender, &wanted, &Stop::new(), &mut seer);
+    let baseline = baselines.expect("a trial").remove(0);
+    assert_eq!(seer.begun, [(1, "alone".to_owned())]);
+    assert_eq!(baseline.file, "trial-001.json");
+    let first = &*baseline.trial;
+    assert!((first.phases.measured_s - 0.7).abs() < 1e-9);
+    assert_eq!((first.sessions, first.length), (1, Length::Full));
+    assert_eq!(first.baseline, None, "it stands for itself");
+    assert!(seen(first)["compared_with"].is_null());
+
+    // The plan of a target that is started is made anew, and must not forget it.
+    let compared = conditions.compared_with(baseline.clone(), false);
+    let compared = compared.expect("it answered");
+    assert_eq!(compared.plan.values(), conditions.plan.values());
+    let trial = run(&compared, &subject).expect("a trial");
+    assert_eq!(trial.baseline.as_deref(), Some("trial-001.json"));
+    let answered = first.ledger.frames_answered;
+    assert_eq!(seen(&trial)["compared_with"], json!(answered));
+    let gates: Vec<_> = trial.gates.iter().map(|gate| gate.name.as_str()).collect();
+    assert_eq!(gates, ["sessions_failed"]);
+
+    // The user's SLO stays.
+    conditions.slo = Slo::of("mine", &[(Metric::SessionsDied, 0.0)]);
+    let given = conditions.compared_with(baseline.clone(), true);
+    assert_eq!(given.expect("it answered").slo, conditions.slo);
+
+    // What shows nothing is no baseline.
+    let refused = |change: &dyn Fn(&mut Trial)| {
+        let mut trial = first.clone();
+        change(&mut trial);
+        let changed = Baseline {
+            trial: Arc::new(trial),
+            ..baseline.clone()
+        };
+        let refused = conditions.compared_with(changed, false);
+        refused.expect_err("refused").to_string()
+    };
+    let text = refused(&|trial| trial.verdict = Verdict::Invalid);
+    assert_eq!(text, "the baseline is invalid ()");
+    let text = refused(&|trial| trial.interrupted = true);
+    assert_eq!(text, "the baseline was interrupted");
+    let text = refused(&|trial| trial.workload = "echo".to_owned());
+    assert!(
+        text.ends_with("a trial of workload echo, this is toy"),
+        "{text}"
+    );
+    let text = refused(&|trial| trial.ledger.frames_answered = 0);
+    assert_eq!(text, "nothing was answered");
 }

@@ -1,7 +1,7 @@
 //! Sockets: listening, who answers what, and sessions over WebSocket and TCP.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 use std::time::Duration;
 
 use plimsoll_mock_server::http::{Answer, Connection};
@@ -103,6 +103,32 @@ impl Mock {
     pub fn bind(config: Config) -> Result<Self, String> {
         let corpus = Corpus::read(&config.corpus).map_err(|error| error.to_string())?;
         Self::with_corpus(config, corpus)
+    }
+
+    /// Serves these clips in a thread of its own until the program ends, and returns where it listens: for tests of what talks
+    /// to it.
+    ///
+    /// # Errors
+    /// One line: what the operating system says to an event loop, to a thread or to listening.
+    pub fn in_a_thread(config: Config, corpus: Corpus) -> Result<SocketAddr, String> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| format!("cannot start its event loop: {error}"))?;
+        let (told, address) = mpsc::channel();
+        std::thread::spawn(move || {
+            runtime.block_on(async {
+                let mock = Self::with_corpus(config, corpus);
+                // Whoever waits no longer has no use for the address.
+                let _ = told.send(mock.as_ref().map(Self::address).map_err(Clone::clone));
+                if let Ok(mock) = mock {
+                    mock.run().await;
+                }
+            });
+        });
+        address
+            .recv()
+            .map_err(|_| "its thread ended before it listened".to_owned())?
     }
 
     /// The same, with clips that are there.

@@ -1,12 +1,20 @@
 //! The command line as you type it. Names and meanings are those of `docs/`. [`crate::setup`] checks which arguments go
 //! together.
 
+mod calibrate;
+mod deploy;
+mod fleet;
 mod measurement;
 mod parameters;
 
 use std::path::PathBuf;
 
-pub(crate) use measurement::{LoadArgs, NetworkName, OutArgs, Where, Which};
+pub(crate) use calibrate::CalibrateArgs;
+pub(crate) use deploy::{DeployArgs, Fleet, PodArgs, RenderArgs};
+pub(crate) use fleet::{AgentArgs, FleetArgs};
+pub(crate) use measurement::{
+    GoalsArgs, LoadArgs, NetworkName, OutArgs, Where, Which, WorkloadArg,
+};
 pub(crate) use parameters::{ParameterArgs, PropertyArgs};
 
 use clap::error::ErrorKind;
@@ -93,11 +101,15 @@ pub(crate) enum Command {
     History(HistoryArgs),
     /// Serve results, and what is being measured now, as local web pages
     Serve(ServeArgs),
+    /// Drive parts of loads for a command on another machine that was started with --agents
+    Agent(AgentArgs),
+    /// Run agents on a cluster: print what deploys them
+    Fleet(DeployArgs),
     /// Write what is made from this command line's parser: manual pages, shell completions, the reference page
     #[command(hide = true)]
     Generate(GenerateArgs),
     /// Run as one process of a client that has several; the command starts itself this way
-    #[command(hide = true, name = plimsoll_lab::trial::processes::SUBCOMMAND)]
+    #[command(hide = true, name = plimsoll_lab::trial::parts::SUBCOMMAND)]
     Engine,
 }
 
@@ -122,39 +134,6 @@ pub(crate) struct DoctorArgs {
     /// Print the findings as JSON
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(crate) struct CalibrateArgs {
-    /// What to calibrate
-    #[arg(long, value_name = "WORKLOAD", value_parser = crate::workloads::parser(), default_value = crate::workloads::usual())]
-    pub(crate) workload: &'static dyn Workload,
-    /// CPUs of the client [default: all but the last]
-    #[arg(long, value_name = "LIST")]
-    pub(crate) client_cpus: Option<String>,
-    #[arg(long, value_name = "N", help = sessions_to_calibrate(), value_parser = clap::value_parser!(u32).range(10..=100_000))]
-    pub(crate) sessions: Option<u32>,
-    /// How many times to alternate between the bare loop and the engine
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub(crate) rounds: u32,
-    /// Length of each run of the bare loop and of the engine, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 3.0)]
-    pub(crate) seconds: f64,
-    #[command(flatten)]
-    pub(crate) out: OutArgs,
-}
-
-/// The help of `calibrate --sessions`. Each workload has its own default.
-fn sessions_to_calibrate() -> String {
-    let usual = crate::workloads::ALL.iter().filter_map(|workload| {
-        let sessions = workload.works().first()?.usual_sessions();
-        Some(format!("{} {sessions}", workload.about().name))
-    });
-    let usual: Vec<_> = usual.collect();
-    format!(
-        "Sessions on which the costs are measured [default: {}]",
-        usual.join("; ")
-    )
 }
 
 #[derive(Debug, ClapArgs)]
@@ -199,12 +178,17 @@ pub(crate) struct RunArgs {
     /// Number of sessions; with --workload ws, the load of its test. Needed but with --set and --test stages, which have loads of their own
     #[arg(long, visible_alias = "load", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=LOAD_MAX.into()))]
     pub(crate) sessions: Option<u32>,
+    /// Compare the trial with the one in this record, trial-NNN.json, as a search does with its baseline
+    #[arg(long, value_name = "FILE")]
+    pub(crate) baseline: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) which: Which,
     #[command(flatten)]
     pub(crate) place: Where,
     #[command(flatten)]
     pub(crate) load: LoadArgs,
+    #[command(flatten)]
+    pub(crate) goals: GoalsArgs,
     #[command(flatten)]
     pub(crate) out: OutArgs,
 }
@@ -260,6 +244,8 @@ pub(crate) struct FindArgs {
     #[command(flatten)]
     pub(crate) load: LoadArgs,
     #[command(flatten)]
+    pub(crate) goals: GoalsArgs,
+    #[command(flatten)]
     pub(crate) out: OutArgs,
 }
 
@@ -288,9 +274,8 @@ pub(crate) struct CompareArgs {
     /// Folder that contains targets/ [default: searched for from the current folder upwards]
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
-    /// What the sessions do
-    #[arg(long, value_name = "WORKLOAD", value_parser = crate::workloads::parser(), default_value = crate::workloads::usual())]
-    pub(crate) workload: &'static dyn Workload,
+    #[command(flatten)]
+    pub(crate) workload: WorkloadArg,
     #[command(flatten)]
     pub(crate) place: Where,
     #[command(flatten)]
@@ -307,16 +292,19 @@ pub(crate) enum FailIf {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ReportArgs {
-    /// Result folder, or a file of packed records
-    #[arg(value_name = "PATH")]
-    pub(crate) path: PathBuf,
-    /// Folder for the pages [default: the result folder]
+    /// Result folder, or a file of packed records. Repeatable: several results get one table of their goals
+    #[arg(value_name = "PATH", required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Folder for the pages of one result [default: the result folder]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// Goals file that the results must have been measured with: refuse those measured with another one, or with none
+    #[arg(long, value_name = "FILE")]
+    pub(crate) goals: Option<PathBuf>,
     /// Replace the folder's loose record files with one archive, records.tar.gz, to keep or pass on
     #[arg(long, conflicts_with = "out")]
     pub(crate) pack: bool,
-    /// Print the records as one JSON object on stdout, and nothing else
+    /// Print the records as one JSON object on stdout, or as a list of several, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -409,6 +397,27 @@ pub(crate) enum Generated {
     },
     /// Print the reference page docs/reference/cli.md on stdout
     Markdown,
+    /// Write an image of static programs as an OCI archive. SOURCE_DATE_EPOCH is the time of its files
+    Image {
+        /// The archive
+        #[arg(long, value_name = "FILE")]
+        out: PathBuf,
+        /// Its name with a tag [default: the name that deploy/images gives it]
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
+        /// The programs. The first is what a container starts
+        #[arg(value_name = "PROGRAM", required = true)]
+        programs: Vec<PathBuf>,
+    },
+    /// Write what deploys: chart, images, compose file, and the page of the chart's values
+    Deploy {
+        /// Folder for the files: their paths are those of the repository
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+        /// Folder that contains targets/ [default: searched for from the current folder upwards]
+        #[arg(long, value_name = "DIR")]
+        root: Option<PathBuf>,
+    },
 }
 
 #[cfg(test)]
@@ -456,6 +465,7 @@ mod tests {
         }
         for (line, flag) in [
             ("plimsoll find --resume d --seed 2", "--seed"),
+            ("plimsoll find --resume d --dialect wse", "--dialect"),
             ("plimsoll find x --resume d", "the target"),
             ("plimsoll find --json --resume d", "--json"),
         ] {

@@ -27,9 +27,13 @@ use args::{Args, Command};
 use failure::Failure;
 use output::note;
 use plimsoll_host::isolation::{Layout, sweep_stale};
+use plimsoll_host::signals::Stop;
 
 fn main() -> ExitCode {
     fault::guarded(|| {
+        if let Some(code) = commands::fleet::as_tar() {
+            return code;
+        }
         let args = match Args::of(std::env::args_os()) {
             Ok(args) => args,
             Err(error) => return refused(&error),
@@ -71,6 +75,11 @@ fn refused(error: &clap::Error) -> ExitCode {
 fn run(args: &Args) -> Result<ExitCode, Failure> {
     plimsoll_host::machine::raise_fd_limit();
     let stop = plimsoll_host::signals::stop_on_signals()?;
+    obey(args, &stop)
+}
+
+/// Does what the command line says, until this stop.
+fn obey(args: &Args, stop: &Stop) -> Result<ExitCode, Failure> {
     if let Command::Check(_) | Command::Run(_) | Command::Find(_) | Command::Compare(_) =
         &args.command
     {
@@ -79,17 +88,19 @@ fn run(args: &Args) -> Result<ExitCode, Failure> {
     match &args.command {
         Command::List(list) => commands::list::run(list),
         Command::Doctor(doctor) => commands::doctor::run(doctor),
-        Command::Calibrate(calibrate) => commands::calibrate::run(calibrate, &stop),
-        Command::Check(check) => commands::check::run(check, &stop),
-        Command::Run(run) => commands::run::run(run, &stop),
-        Command::Find(find) => commands::find::run(find, &stop),
-        Command::Compare(compare) => commands::compare::run(compare, &stop),
+        Command::Calibrate(calibrate) => commands::calibrate::run(calibrate, stop),
+        Command::Check(check) => commands::check::run(check, stop),
+        Command::Run(run) => commands::run::run(run, stop),
+        Command::Find(find) => commands::find::run(find, stop),
+        Command::Compare(compare) => commands::compare::run(compare, stop),
         Command::Report(report) => commands::report::run(report),
         Command::History(history) => commands::history::run(history),
-        Command::Serve(serve) => commands::serve::run(serve, &stop),
+        Command::Serve(serve) => commands::serve::run(serve, stop),
+        Command::Agent(agent) => commands::agent::run(agent, stop),
+        Command::Fleet(fleet) => commands::fleet::run(fleet, stop, obey),
         Command::Generate(generate) => commands::generate::run(generate),
         Command::Engine => {
-            plimsoll_lab::trial::processes::serve(workloads::ALL, &stop)?;
+            plimsoll_lab::trial::parts::serve(workloads::ALL, stop)?;
             Ok(ExitCode::SUCCESS)
         }
     }

@@ -126,6 +126,11 @@ impl Progress {
         }
     }
 
+    /// Prints one line that stays, for a baseline that is over. It is none of the trials by which the load line is known.
+    pub(crate) fn baseline_ends(&self, trial: &Trial) {
+        self.say(&format!("baseline: {}", ends_line(trial).trim_start()));
+    }
+
     /// Prints one line that stays, for a trial that is over.
     pub(crate) fn trial_ends(&self, trial: &Trial) {
         self.say(&ends_line(trial));

@@ -174,11 +174,10 @@ fn read(flag: &str, file: &Path) -> Result<Secret, Failure> {
 /// All secrets that this call must not let out.
 pub(crate) fn known(headers: &Headers, values: &Values, url: Option<&str>) -> Secrets {
     let mut secrets = Secrets::default();
-    let all = headers
-        .iter()
-        .map(|(_, value)| value)
-        .chain(values.secrets());
-    all.for_each(|value| secrets.add(value.expose()));
+    for (_, value) in headers {
+        secrets.add(value.expose());
+    }
+    values.add_secrets_to(&mut secrets);
     url.into_iter().for_each(|url| secrets.add_of_url(url));
     secrets
 }
@@ -216,7 +215,7 @@ fn shown_by(words: &[String]) -> BTreeMap<String, String> {
                 .unwrap_or_default(),
         };
         let remedy = match flag.as_str() {
-            "" | "--url" => "send it in a header, with --header-file FILE".to_owned(),
+            "" | "--url" | "--param" => "send it in a header, with --header-file FILE".to_owned(),
             flag => format!("give it with {flag}-file FILE"),
         };
         shown.insert(flag, remedy);
@@ -236,7 +235,7 @@ mod tests {
 
     use clap::CommandFactory;
     use plimsoll_host::secret_variables::is_ours;
-    use plimsoll_workload::Parameter;
+    use plimsoll_workload::{Kind, Parameter};
 
     use super::*;
     use crate::args::Args;
@@ -293,6 +292,12 @@ mod tests {
             assert!(!shown.contains("canary"), "{shown}");
         }
         let rows = workloads::ALL.iter().flat_map(|one| one.parameters());
+        for row in rows.filter(|row| matches!(row.kind, Kind::Fields)) {
+            let words = [format!("--{}", row.flag()), "token=canary".to_owned()];
+            let shown = redacted_command(&words).concat();
+            assert!(!shown.contains("canary"), "{shown}");
+        }
+        let rows = workloads::ALL.iter().flat_map(|one| one.parameters());
         let variables = rows.filter_map(Parameter::variable);
         let ours = [TOKEN_VARIABLE, SERVE_TOKEN_VARIABLE].map(str::to_owned);
         for name in variables.chain(ours) {
@@ -304,11 +309,12 @@ mod tests {
     fn a_warning_names_the_flag_and_the_safer_form() {
         let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let shown = shown_by(&words(
-            "run --header A:b --url ws://h/?token=x --token-secret=y",
+            "run --header A:b --url ws://h/?token=x --token-secret=y --param key=z",
         ));
         let flags: Vec<&String> = shown.keys().collect();
-        assert_eq!(flags, ["--header", "--token-secret", "--url"]);
+        assert_eq!(flags, ["--header", "--param", "--token-secret", "--url"]);
         assert!(shown["--header"].contains("--header-file"));
-        assert!(shown_by(&words("run --url ws://h/?a=b --header-file f")).is_empty());
+        assert!(shown["--param"].contains("--header-file"));
+        assert!(shown_by(&words("run --url ws://h/?a=b --header-file f --param a=b")).is_empty());
     }
 }

@@ -1,8 +1,12 @@
 //! Turns the command line into what the laboratory takes: checked, resolved, with defaults. [`plan`] does this for the
 //! workload and its parameters.
 
+pub(crate) mod baseline;
 pub(crate) mod deviations;
+pub(crate) mod fleet;
+pub(crate) mod goals;
 pub(crate) mod plan;
+pub(crate) mod proxies;
 mod quota;
 
 use std::collections::BTreeSet;
@@ -19,7 +23,7 @@ use plimsoll_host::signals::Stop;
 use plimsoll_lab::build::build as build_target;
 use plimsoll_lab::manifest::{self, Manifest};
 use plimsoll_lab::trial::{BackEnd, Conditions, NetworkPlan, Subject, TargetUrl};
-use plimsoll_tls::Trust;
+use plimsoll_tls::{Trust, is_host_name};
 use plimsoll_workload::{Plan, Workload};
 
 use crate::args::{LoadArgs, NetworkName, Where, Which};
@@ -63,6 +67,7 @@ pub(crate) fn subject(
         for (flag, given) in [
             ("--pid", load.pid.is_some()),
             ("--cgroup", load.cgroup.is_some()),
+            ("--observer", load.fleet.observer),
         ] {
             if given {
                 return Err(Failure::Usage(format!(
@@ -73,8 +78,25 @@ pub(crate) fn subject(
         let manifest = manifest_of(target, which)?;
         return Ok(Subject::Started(Box::new(manifest)));
     };
-    let default_path = plan::plan(which, load, None)?.told().path;
-    let resources = match (load.pid, &load.cgroup) {
+    let plan = plan::plan(which, load, None)?;
+    let resources = source(load.pid, load.cgroup.as_deref())?;
+    if resources.is_none() && !load.fleet.observer && is_soak(load, &*plan) {
+        return Err(Failure::Usage(
+            "a soak looks for leaks: give --pid, --cgroup or --observer, to measure the server's memory (or --profile standard --measured 1800, without that gate)".to_owned(),
+        ));
+    }
+    Ok(Subject::Running {
+        url: TargetUrl::parse(url, &plan.told().path)?,
+        resources,
+    })
+}
+
+/// Where the resources of a server that runs already are read, if the user named its process or its control group.
+///
+/// # Errors
+/// There is no such process or group.
+pub(crate) fn source(pid: Option<i32>, cgroup: Option<&Path>) -> Result<Option<Source>, Failure> {
+    Ok(match (pid, cgroup) {
         (Some(pid), _) if !Path::new(&format!("/proc/{pid}")).exists() => {
             return Err(Failure::Usage(format!("--pid {pid}: no such process")));
         }
@@ -83,16 +105,7 @@ pub(crate) fn subject(
             path,
             &Layout::of_this_machine(),
         )?)),
-        (None, None) if Profile::by_name(&load.profile).is_some_and(|profile| profile.soak) => {
-            return Err(Failure::Usage(
-                "a soak looks for leaks: give --pid or --cgroup, to measure the server's memory (or --profile standard --measured 1800, without that gate)".to_owned(),
-            ));
-        }
         (None, None) => None,
-    };
-    Ok(Subject::Running {
-        url: TargetUrl::parse(url, &default_path)?,
-        resources,
     })
 }
 
@@ -141,7 +154,7 @@ pub(crate) fn conditions(
             "--ramp: connections of this load arrive all the time, from the warm-up on; leave the flag out".to_owned(),
         ));
     }
-    let mut profile = profile(load)?;
+    let mut profile = profile(load, &*plan)?;
     plan.unit().shape(&mut profile);
     let mut slos = slos(&load.slo, plan.workload())?;
     if slos.is_empty() {
@@ -154,15 +167,27 @@ pub(crate) fn conditions(
     }
     let mut slos = slos.into_iter();
     let headers = secrets::headers(load)?;
-    let trust = trust(subject, load)?;
+    let (trust, sni) = (trust(subject, load)?, sni(load)?);
     let back_end = back_end(which, load)?;
     let placement = placement(place)?;
-    let network = network(subject, place, &*plan, &back_end, &placement)?;
+    let network = network(
+        subject,
+        place,
+        &*plan,
+        &back_end,
+        &placement,
+        load.fleet.agents.is_some(),
+    )?;
     // Everything that can be refused has been refused by now, in one line.
     secrets::warn_of_the_process_list();
+    if which.url.is_some() {
+        proxies::note_that_they_are_ignored();
+    }
     Ok(Conditions {
         slo: slos.next().unwrap_or_else(|| plan.slo()),
         further_slos: slos.collect(),
+        // The commands that take goals add them.
+        goals: None,
         profile,
         seed: load.seed,
         nodelay: !load.no_nodelay,
@@ -170,6 +195,9 @@ pub(crate) fn conditions(
         secrets: secrets::known(&headers, plan.values(), which.url.as_deref()),
         headers,
         trust,
+        sni,
+        // The commands that take agents gather them.
+        fleet: None,
         probe: Some(probe(&placement)?),
         placement,
         network,
@@ -179,6 +207,7 @@ pub(crate) fn conditions(
         log_folder,
         machine: MachineFacts::of_this_machine(),
         build: build::of_this_program(),
+        baseline: None,
         plan,
     })
 }
@@ -189,6 +218,7 @@ fn trust(subject: &Subject, load: &LoadArgs) -> Result<Trust, Failure> {
     for (flag, given) in [
         ("--tls-ca", load.tls_ca.is_some()),
         ("--tls-insecure", load.tls_insecure),
+        ("--sni", load.sni.is_some()),
     ] {
         if given && !secure {
             return Err(Failure::Usage(format!(
@@ -207,6 +237,16 @@ fn trust(subject: &Subject, load: &LoadArgs) -> Result<Trust, Failure> {
     Ok(Trust::Authorities { added_pem })
 }
 
+/// The name that a server with TLS is asked for, if it is not the URL's.
+fn sni(load: &LoadArgs) -> Result<Option<String>, Failure> {
+    match &load.sni {
+        Some(name) if !is_host_name(name) => Err(Failure::Usage(format!(
+            "--sni {name}: no host name; give one that the server's certificate is for, without a port (an address is never sent)"
+        ))),
+        name => Ok(name.clone()),
+    }
+}
+
 /// Which CPUs target and client get.
 pub(crate) fn placement(place: &Where) -> Result<Placement, Failure> {
     let allowed = CpuList::allowed_to_us()?;
@@ -222,6 +262,7 @@ fn network(
     plan: &dyn Plan,
     back_end: &BackEnd,
     placement: &Placement,
+    agents: bool,
 ) -> Result<NetworkPlan, Failure> {
     let loopback = |why: &str| NetworkPlan::Loopback {
         why: why.to_owned(),
@@ -229,6 +270,9 @@ fn network(
     let asked = place.network;
     if asked == Some(NetworkName::Loopback) {
         return Ok(loopback("--network loopback"));
+    }
+    if asked.is_none() && agents && matches!(subject, Subject::Started(_)) {
+        return Ok(loopback("agents reach it there"));
     }
     if matches!(subject, Subject::Running { .. }) {
         return match asked {
@@ -278,11 +322,23 @@ pub(crate) fn cpus(flag: &str, list: Option<&str>) -> Result<Option<CpuList>, Fa
     .transpose()
 }
 
-fn profile(load: &LoadArgs) -> Result<Profile, Failure> {
-    let mut profile = Profile::by_name(&load.profile).ok_or_else(|| {
+/// The name of the profile: the given one, otherwise the workload's.
+pub(crate) fn profile_name<'a>(load: &'a LoadArgs, plan: &dyn Plan) -> &'a str {
+    match &load.profile {
+        Some(name) => name,
+        None => plan.usual_profile(),
+    }
+}
+
+fn is_soak(load: &LoadArgs, plan: &dyn Plan) -> bool {
+    Profile::by_name(profile_name(load, plan)).is_some_and(|profile| profile.soak)
+}
+
+fn profile(load: &LoadArgs, plan: &dyn Plan) -> Result<Profile, Failure> {
+    let name = profile_name(load, plan);
+    let mut profile = Profile::by_name(name).ok_or_else(|| {
         Failure::Usage(format!(
-            "--profile {}: unknown; use quick, standard or soak",
-            load.profile
+            "--profile {name}: unknown; use quick, standard, speech or soak"
         ))
     })?;
     let phases = [
@@ -337,6 +393,13 @@ fn slo(file: &Path, workload: &dyn Workload) -> Result<Slo, Failure> {
     Slo::parse(&text, &name, workload.metrics()).map_err(|error| refuse(error.to_string()))
 }
 
+/// Whether this can be the URL of an inference server. Targets receive it, log it, and do not send a user, a password or a
+/// query with it.
+pub(crate) fn is_inference_url(url: &str) -> bool {
+    let authority = url.strip_prefix("http://");
+    authority.is_some_and(|rest| !rest.contains(['@', '?', '#']))
+}
+
 fn back_end(which: &Which, load: &LoadArgs) -> Result<BackEnd, Failure> {
     let is_simulator = load.back_end == "sim";
     let refuse = |why: &str| {
@@ -356,9 +419,7 @@ fn back_end(which: &Which, load: &LoadArgs) -> Result<BackEnd, Failure> {
         };
     };
     if !is_simulator {
-        let authority = load.back_end.strip_prefix("http://");
-        // Targets receive this URL, log it, and do not send a user, a password or a query with it.
-        if authority.is_none_or(|rest| rest.contains(['@', '?', '#'])) {
+        if !is_inference_url(&load.back_end) {
             return refuse(
                 "write `sim` or a URL without user, password and query, http://HOST:PORT",
             );
@@ -384,8 +445,10 @@ mod tests {
         }
     }
 
-    fn load_args(line: &str) -> LoadArgs {
-        run_args(&format!("x {line}")).load
+    fn profile_of(line: &str) -> Result<Profile, String> {
+        let run = run_args(&format!("x {line}"));
+        let plan = plan::plan(&run.which, &run.load, None).expect("a plan");
+        profile(&run.load, &*plan).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -415,8 +478,8 @@ mod tests {
 
     #[test]
     fn a_changed_phase_makes_the_profile_custom() {
-        assert_eq!(profile(&load_args("")).unwrap().name, "quick");
-        let custom = profile(&load_args("--profile standard --measured 5")).unwrap();
+        assert_eq!(profile_of("").unwrap().name, "quick");
+        let custom = profile_of("--profile standard --measured 5").unwrap();
         assert_eq!(
             (custom.name.as_str(), custom.measured_s, custom.ramp_s),
             ("custom", 5.0, 30.0)
@@ -425,13 +488,11 @@ mod tests {
 
     #[test]
     fn a_soak_stays_one_when_its_phases_are_changed() {
-        assert!(profile(&load_args("--profile soak")).unwrap().soak);
-        let short = profile(&load_args("--profile soak --ramp 1 --measured 40")).unwrap();
+        assert!(profile_of("--profile soak").unwrap().soak);
+        let short = profile_of("--profile soak --ramp 1 --measured 40").unwrap();
         assert!(short.soak && short.name == "custom");
-        assert!(!profile(&load_args("--measured 40")).unwrap().soak);
-        let text = profile(&load_args("--profile soak --measured 29"))
-            .unwrap_err()
-            .to_string();
+        assert!(!profile_of("--measured 40").unwrap().soak);
+        let text = profile_of("--profile soak --measured 29").unwrap_err();
         assert!(
             text.starts_with("--measured 29: ") && text.contains("30 s"),
             "{text}"
@@ -441,7 +502,7 @@ mod tests {
     #[test]
     fn bad_values_get_one_line_with_the_remedy() {
         for line in ["--profile fast", "--measured 0", "--grace NaN"] {
-            let text = profile(&load_args(line)).unwrap_err().to_string();
+            let text = profile_of(line).unwrap_err();
             assert!(text.starts_with("--") && !text.contains('\n'), "{text}");
         }
     }

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use plimsoll_document::{Tell, Tellers};
-use plimsoll_workload::{Keys, Parameter, Workload};
+use plimsoll_workload::{Keys, Parameter, Value, Workload};
 
 /// All of them. The first is the usual one.
 pub(crate) static ALL: &[&dyn Workload] = &[
@@ -20,6 +20,8 @@ pub(crate) static ALL: &[&dyn Workload] = &[
     &plimsoll_workload_broker::Broker,
     #[cfg(feature = "voice")]
     &plimsoll_workload_voice::Voice,
+    #[cfg(feature = "stt-real")]
+    &plimsoll_workload_stt_real::SttReal,
 ];
 
 /// Those that tell more of their trials than every trial has.
@@ -34,6 +36,16 @@ pub(crate) fn tellers() -> Tellers {
 /// The name of the usual one.
 pub(crate) fn usual() -> &'static str {
     ALL.first().map_or("", |workload| workload.about().name)
+}
+
+/// The parameter that implies a workload where none is named.
+pub(crate) const IMPLYING: &str = "dialect";
+
+/// The workload that this value of [`IMPLYING`] implies: the first that takes it.
+pub(crate) fn implied_by(value: &Value) -> Option<&'static dyn Workload> {
+    let takes = |row: &Parameter| row.name == IMPLYING && row.kind.takes(value).is_ok();
+    let mut all = ALL.iter().copied();
+    all.find(|workload| workload.parameters().iter().any(takes))
 }
 
 /// Whether this version has that workload.
@@ -92,6 +104,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::sync::Arc;
 
+    use plimsoll_core::profile::Profile;
     use plimsoll_workload::{Kind, Plan, Value, Values};
 
     use super::ALL;
@@ -111,6 +124,14 @@ mod tests {
             }
         }
         plans
+    }
+
+    #[test]
+    fn every_usual_profile_is_one() {
+        for plan in plans() {
+            let name = plan.usual_profile();
+            assert!(Profile::by_name(name).is_some(), "{plan:?}: {name}");
+        }
     }
 
     #[test]

@@ -58,12 +58,16 @@ fn a_root_without_targets_is_named() {
 #[test]
 fn values_that_make_no_sense_are_refused_with_what_does() {
     for (flags, names) in [
-        ("--profile fast", ["fast", "quick, standard or soak"]),
+        (
+            "--profile fast",
+            ["fast", "quick, standard, speech or soak"],
+        ),
         ("--vcpu 0", ["--vcpu 0", "at least 0.01"]),
         ("--vcpu NaN", ["--vcpu NaN", "at least 0.01"]),
         ("--target-cpus 99999", ["--target-cpus 99999", "0-1,3"]),
         ("--target-cpus 7000", ["--target-cpus", "may use only"]),
         ("--client-cpus x", ["--client-cpus x", "0-1,3"]),
+        ("--baseline nowhere.json", ["nowhere.json", "No such file"]),
         ("--measured 0", ["--measured 0", "1 to 86400"]),
         ("--measured -3", ["-3", "--help"]),
         (
@@ -94,8 +98,12 @@ fn values_that_make_no_sense_are_refused_with_what_does() {
     refused_at_once(run("rust-axum"), &["--sessions", "--sessions 100"]);
     let check = Plimsoll::measuring(["check", "rust-axum", "--token", "x"]);
     refused_at_once(check, &["--token", "--url"]);
-    let check = Plimsoll::measuring(["check", "rust-axum", "--dialect", "echo"]);
+    let check = "check rust-axum --workload stt --dialect echo";
+    let check = Plimsoll::measuring(check.split(' '));
     refused_at_once(check, &["--dialect", "--workload ws"]);
+    // The dialect implies the workload, and the target is of another.
+    let check = Plimsoll::measuring(["check", "rust-axum", "--dialect", "echo"]);
+    refused_at_once(check, &["of workload stt, not of ws", "--workload stt"]);
     let check = "check node-ws --workload ws --dialect wse";
     let check = Plimsoll::measuring(check.split(' '));
     refused_at_once(check, &["--dialect wse", "target.toml"]);

@@ -71,6 +71,8 @@ pub struct Connection {
     /// A close frame was queued by [`Connection::begin_close`]: the one that answers it is not answered.
     closing: bool,
     ending: Option<Ending>,
+    /// The reason in the target's close frame.
+    close_reason: Box<str>,
 }
 
 #[derive(Debug)]
@@ -92,6 +94,7 @@ impl Connection {
             out: request(endpoint, key).unwrap_or_default(),
             closing: false,
             ending: None,
+            close_reason: Box::default(),
         }
     }
 
@@ -99,6 +102,13 @@ impl Connection {
     #[must_use]
     pub fn ending(&self) -> Option<Ending> {
         self.ending
+    }
+
+    /// The reason in the close frame that came; empty if there was none. The target chooses the text, so it is for a protocol
+    /// that gives it a meaning, and may hold whatever the target was sent.
+    #[must_use]
+    pub fn close_reason(&self) -> &str {
+        &self.close_reason
     }
 
     /// Bytes to be written before anything else.
@@ -187,6 +197,7 @@ impl Connection {
             return;
         };
         let (out, closing) = (&mut self.out, self.closing);
+        let close_reason = &mut self.close_reason;
         let mut closed = None;
         let decoded = decoder.decode(rest, |event| {
             match event {
@@ -205,6 +216,7 @@ impl Connection {
                         Some(code) => format!("closed by the target with code {code}"),
                         None => "closed by the target without a code".to_owned(),
                     };
+                    *close_reason = close.reason.into();
                     closed = Some((Ending::Closed(close.code), reason));
                     return ControlFlow::Break(());
                 }
@@ -312,9 +324,14 @@ mod tests {
         assert_eq!(refused.ending(), Some(Ending::Refused(503)));
         let mut closed = opened();
         assert_eq!(closed.ending(), None);
-        let close = RawFrame::server(Opcode::Close, &payload(4401, "")).to_vec();
-        feed(&mut closed, &close);
-        assert_eq!(closed.ending(), Some(Ending::Closed(Some(4401))));
+        let close = RawFrame::server(Opcode::Close, &payload(1011, "NET-0001")).to_vec();
+        assert_eq!(closed.close_reason(), "");
+        assert_eq!(
+            feed(&mut closed, &close),
+            ["Over(\"closed by the target with code 1011\")"]
+        );
+        assert_eq!(closed.ending(), Some(Ending::Closed(Some(1011))));
+        assert_eq!(closed.close_reason(), "NET-0001");
     }
 
     #[test]

@@ -64,7 +64,7 @@ pub const SETTINGS: [Setting<Config>; 6] = [
     Setting {
         variable: "PROFILE",
         default: "usual",
-        expected: "usual or zero",
+        expected: "usual, slow or zero",
         meaning: "how long providers take",
         set: |config, text| Profile::by_name(text).map(|profile| config.profile = profile),
     },

@@ -96,6 +96,8 @@ pub enum Profile {
     Usual,
     /// They take no time.
     Zero,
+    /// Five times the usual.
+    Slow,
 }
 
 impl Profile {
@@ -105,6 +107,7 @@ impl Profile {
         match name {
             "usual" => Some(Self::Usual),
             "zero" => Some(Self::Zero),
+            "slow" => Some(Self::Slow),
             _ => None,
         }
     }
@@ -112,14 +115,24 @@ impl Profile {
     /// The quantiles of a provider. Those of OpenAI are assumed.
     #[must_use]
     pub const fn quantiles(self, provider: Provider) -> Quantiles {
-        match (self, provider) {
-            (Self::Zero, _) => Quantiles::of([0.0; 4]),
-            (Self::Usual, Provider::DeepgramStt) => Quantiles::of([30.0, 50.0, 120.0, 150.0]),
-            (Self::Usual, Provider::DeepgramTts) => Quantiles::of([50.0, 80.0, 180.0, 200.0]),
-            (Self::Usual, Provider::CartesiaTts) => Quantiles::of([60.0, 100.0, 220.0, 250.0]),
-            (Self::Usual, Provider::ElevenlabsTts) => Quantiles::of([100.0, 180.0, 350.0, 400.0]),
-            (Self::Usual, Provider::OpenaiTts) => Quantiles::of([100.0, 200.0, 450.0, 500.0]),
-        }
+        let factor = match self {
+            Self::Zero => 0.0,
+            Self::Usual => 1.0,
+            Self::Slow => 5.0,
+        };
+        let [least, median, p99, greatest] = match provider {
+            Provider::DeepgramStt => [30.0, 50.0, 120.0, 150.0],
+            Provider::DeepgramTts => [50.0, 80.0, 180.0, 200.0],
+            Provider::CartesiaTts => [60.0, 100.0, 220.0, 250.0],
+            Provider::ElevenlabsTts => [100.0, 180.0, 350.0, 400.0],
+            Provider::OpenaiTts => [100.0, 200.0, 450.0, 500.0],
+        };
+        Quantiles::of([
+            factor * least,
+            factor * median,
+            factor * p99,
+            factor * greatest,
+        ])
     }
 }
 
@@ -236,8 +249,9 @@ mod tests {
     }
 
     #[test]
-    fn zero_takes_no_time() {
-        let quantiles = Profile::Zero.quantiles(Provider::OpenaiTts);
-        assert_eq!(quantiles.at(0.999), Duration::ZERO);
+    fn zero_takes_no_time_and_slow_five_times_the_usual() {
+        let at = |profile: Profile, share| profile.quantiles(Provider::OpenaiTts).at(share);
+        assert_eq!(at(Profile::Zero, 0.999), Duration::ZERO);
+        assert_eq!(at(Profile::Slow, 0.5), 5 * at(Profile::Usual, 0.5));
     }
 }

@@ -54,7 +54,7 @@ pub enum ReportError {
     },
     /// There is nothing to show.
     #[error(
-        "{} holds no Plimsoll result (no trial-*.json, bracket.json, comparison.json, calibration.json or check.json); name a result folder",
+        "{} holds no Plimsoll result (no trial-*.json, bracket.json, comparison.json, calibration.json, inference.json or check.json); name a result folder",
         .0.display()
     )]
     NoResult(PathBuf),

@@ -3,6 +3,7 @@
 
 pub mod belief;
 pub mod client_cost;
+pub mod inference;
 pub mod repeat;
 pub mod trial;
 

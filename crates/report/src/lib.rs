@@ -15,6 +15,7 @@
 //!   pages of GitHub's workflow runs), [`text`] (terminals);
 //! - [`chart`] draws (the SVG files, the same as PNG, and `badge.svg`), [`junit`] writes `junit.xml` for build servers;
 //! - [`render`] writes all renderings of a folder;
+//! - [`goals`] says with which goals results were measured;
 //! - [`history`] finds the results below a folder of results.
 
 pub mod chart;
@@ -26,6 +27,7 @@ pub mod error;
 mod escalation;
 pub mod facts;
 pub mod folder;
+pub mod goals;
 pub mod history;
 pub mod hlog;
 pub mod html;
@@ -41,8 +43,8 @@ mod xml;
 
 pub use error::ReportError;
 pub use folder::{
-    PACKED, Packing, ResultFolder, Results, SearchView, StoredTrial, TrialLog, load,
-    load_search_plan, pack, read_live,
+    BASELINE, PACKED, Packing, ResultFolder, Results, SearchView, StoredTrial, TrialLog, load,
+    load_baselines, load_search_plan, load_trial, pack, read_live,
 };
 pub use hlog::{IntervalHistograms, IntervalLog};
 pub use render::{render_all, render_to};

@@ -7,7 +7,7 @@ mod unit;
 
 use plimsoll_core::latency::{Latency, Quantiles};
 use plimsoll_core::record::{
-    Bracket, GateResult, LoadUnit, MemoryAt, TargetResources, Trial, Verdict,
+    Baseline, Bracket, GateResult, LoadUnit, MemoryAt, TargetResources, Trial, Verdict,
 };
 use plimsoll_document::Tellers;
 
@@ -26,6 +26,22 @@ pub use unit::{
 
 /// The two accounts of a target's CPU are both shown where they differ by more than this share.
 const ACCOUNTS_DIFFER: f64 = 0.1;
+
+/// What trials were compared with, and where it is: `unloaded run, 1 session (baseline/trial-001.json)`; or why with nothing.
+#[must_use]
+pub fn baseline(baseline: &Baseline, unit: LoadUnit) -> String {
+    let Baseline {
+        what,
+        sessions,
+        file,
+        not_used,
+    } = baseline;
+    let which = format!("{what}, {} ({file})", load(*sessions, unit));
+    match not_used {
+        None => which,
+        Some(why) => format!("nothing: {why}; it was the {which}"),
+    }
+}
 
 /// What the core account has beyond the charged one, where that is more than a tenth of it.
 #[must_use]
@@ -245,11 +261,9 @@ pub fn outcome(trial: &Trial, tellers: Tellers) -> String {
             format!("{target} {} {load}: {failed}", carried(false))
         }
         Verdict::Invalid => {
-            let blocking = trial.caveats.iter().filter(|caveat| caveat.blocking);
-            let names: Vec<_> = blocking.map(|caveat| plain(&caveat.id)).collect();
+            let names = plain(&trial.blocking_names());
             format!(
-                "no statement about {target} at {load}: the measurement itself is in doubt ({})",
-                names.join(", ")
+                "no statement about {target} at {load}: the measurement itself is in doubt ({names})"
             )
         }
     }

@@ -6,7 +6,8 @@ use std::fs;
 use std::path::Path;
 
 use example::TELLERS;
-use plimsoll_report::{ReportError, ResultFolder, load, render_all};
+use plimsoll_core::record::{Baseline, Bracket};
+use plimsoll_report::{ReportError, ResultFolder, load, load_baselines, load_trial, render_all};
 
 fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<_> = fs::read_dir(folder)
@@ -52,6 +53,7 @@ fn every_record_comes_back_as_it_was_written() {
     folder.write_calibration(&example::calibration()).unwrap();
     let ws = example::client_costs();
     folder.write_client_costs(&ws).unwrap();
+    folder.write_inference(&example::inference()).unwrap();
     folder.write_check(&example::check()).unwrap();
 
     let results = load(folder.path(), TELLERS).unwrap();
@@ -65,6 +67,7 @@ fn every_record_comes_back_as_it_was_written() {
     assert_eq!(results.bracket, Some(bracket));
     assert_eq!(results.calibration, Some(example::calibration()));
     assert_eq!(results.client_costs, [ws]);
+    assert_eq!(results.inference, Some(example::inference()));
     let check = results
         .check
         .map(|check| serde_json::to_value(check).unwrap());
@@ -335,5 +338,81 @@ fn brackets_of_several_slos_come_back_and_do_not_meet() {
     assert!(
         error.contains("bracket-") && error.contains("trial-003.json"),
         "{error}"
+    );
+}
+
+#[test]
+fn baselines_are_kept_apart_and_a_folder_with_nothing_else_can_be_used_again() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = ResultFolder::create(place.path()).unwrap();
+    assert!(load_baselines(place.path(), TELLERS).unwrap().is_empty());
+    let mut trial = example::failed_run();
+    trial.baseline = Some("baseline/trial-001.json".to_owned());
+    let stem = folder.of_baselines().unwrap();
+    let stem = stem.write_trial(&trial, &[], &[]).unwrap();
+    // A crash after the baseline leaves this.
+    let again = ResultFolder::create(place.path()).unwrap();
+    assert_eq!(again.last_trial_number().unwrap(), 0);
+    let kept = load_baselines(place.path(), TELLERS).unwrap();
+    assert_eq!(kept.len(), 1);
+    assert_eq!((&kept[0].stem, &kept[0].trial), (&stem, &trial));
+    let file = place.path().join("baseline/trial-001.json");
+    assert_eq!(load_trial(&file, TELLERS).unwrap(), trial);
+    fs::write(&file, "{}").unwrap();
+    for error in [
+        load_baselines(place.path(), TELLERS).map(drop).unwrap_err(),
+        load_trial(&file, TELLERS).map(drop).unwrap_err(),
+    ] {
+        assert!(one_line(&error).contains("trial-001.json is broken"));
+    }
+}
+
+#[test]
+fn a_result_says_what_its_trials_were_compared_with() {
+    let find = example::find();
+    let told = |not_used: Option<&str>| {
+        let place = tempfile::tempdir().unwrap();
+        let folder = ResultFolder::create(place.path()).unwrap();
+        for trial in &find.trials {
+            folder.write_trial(trial, &[], &[]).unwrap();
+        }
+        let bracket = Bracket {
+            baseline: Some(Baseline {
+                what: "unloaded run".to_owned(),
+                sessions: 1,
+                file: "baseline/trial-001.json".to_owned(),
+                not_used: not_used.map(str::to_owned),
+            }),
+            ..find.bracket.clone()
+        };
+        folder.write_bracket(&bracket).unwrap();
+        render_all(folder.path(), TELLERS).unwrap();
+        fs::read_to_string(place.path().join("summary.md")).unwrap()
+    };
+    let which = "unloaded run, 1 session (baseline/trial-001.json)";
+    let page = told(None);
+    assert!(
+        page.contains("compared with") && page.contains(which),
+        "{page}"
+    );
+    let page = told(Some("it was invalid"));
+    assert!(
+        page.contains("nothing: it was invalid; it was the unloaded run"),
+        "{page}"
+    );
+}
+
+#[test]
+fn a_trial_is_repeated_with_its_baseline() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = ResultFolder::create(place.path()).unwrap();
+    let mut trial = example::failed_run();
+    trial.baseline = Some("runs/trial 1.json".to_owned());
+    folder.write_trial(&trial, &[], &[]).unwrap();
+    render_all(folder.path(), TELLERS).unwrap();
+    let page = fs::read_to_string(place.path().join("summary.md")).unwrap();
+    assert!(
+        page.contains("--baseline 'runs/trial 1.json' --seed"),
+        "{page}"
     );
 }

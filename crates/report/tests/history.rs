@@ -179,6 +179,20 @@ fn a_calibration_of_workload_ws_stands_by_its_first_cost() {
 }
 
 #[test]
+fn a_calibration_of_an_inference_server_stands_by_what_the_server_holds() {
+    let place = Place::new();
+    place
+        .folder("inference")
+        .write_inference(&example::inference())
+        .unwrap();
+    let (history, _) = place.refreshed();
+    let found = all(&history);
+    assert_eq!((found.len(), found[0].kind), (1, Kind::Calibrate));
+    assert_eq!(found[0].targets, ["http://127.0.0.1:9000"]);
+    assert_eq!(found[0].in_short(), "80 sessions");
+}
+
+#[test]
 fn only_what_changed_is_read_again_and_what_is_gone_vanishes() {
     let place = Place::of_all_kinds();
     drop(place.refreshed());
@@ -492,4 +506,24 @@ fn hostile_names_are_one_line_in_what_is_told() {
     assert!(!entry.claim.contains('\n'));
     assert_eq!(refreshed.broken[0].folder, "a\nb");
     assert!(!refreshed.broken[0].why.contains('\n'));
+}
+
+#[test]
+fn a_baseline_is_part_of_its_result() {
+    let place = Place::new();
+    place.find_on("a-find", 5, 1_650);
+    let mut run = example::failed_run();
+    let baselines = place.folder("a-find").of_baselines().unwrap();
+    baselines.write_trial(&run, &[], &[]).unwrap();
+    // A folder that the user gave this name, by itself or in one that sorts results, is a result.
+    run.started_at = "2026-01-06T00:00:00Z".to_owned();
+    for name in ["baseline", "sorted/baseline"] {
+        place.folder(name).write_trial(&run, &[], &[]).unwrap();
+    }
+    let (history, refreshed) = place.refreshed();
+    assert!(refreshed.broken.is_empty(), "{:?}", refreshed.broken);
+    let found = all(&history);
+    let mut found = folders(&found);
+    found.sort_unstable();
+    assert_eq!(found, ["a-find", "baseline", "sorted/baseline"]);
 }

@@ -232,6 +232,19 @@ fn client_costs_are_a_table() {
 }
 
 #[test]
+fn the_loads_of_an_inference_server_are_a_table() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = ResultFolder::create(place.path()).unwrap();
+    let calibration = example::inference();
+    folder.write_inference(&calibration).unwrap();
+    let page = assert_sound(&page_of(place.path()));
+    let claim = "The inference server at http://127.0.0.1:9000 holds 80 sessions";
+    assert!(text_of(&page, "[data-test=claim]").starts_with(claim));
+    let rows = found(&page, "[data-test=inference-loads] tbody tr");
+    assert_eq!(rows.len(), calibration.loads.len());
+}
+
+#[test]
 fn results_of_the_first_version_have_a_page() {
     let old = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/results-of-0.1.0");
     let place = tempfile::tempdir().unwrap();

@@ -64,6 +64,9 @@ fn records_hold_to_the_schema() {
     let costs_schema = jsonschema::validator_for(&schema("calibration-ws.json")).unwrap();
     let record = serde_json::to_value(example::client_costs()).unwrap();
     costs_schema.validate(&record).unwrap();
+    let inference_schema = jsonschema::validator_for(&schema("inference.json")).unwrap();
+    let record = serde_json::to_value(example::inference()).unwrap();
+    inference_schema.validate(&record).unwrap();
 }
 
 #[test]
@@ -95,6 +98,8 @@ const CALIBRATION: &str =
     "bare_us_per_frame engine_us_per_frame ratio max_sessions send_lag_p99_us timer_error_p99_us";
 const CLIENT_COSTS: &str = "costs.work costs.load costs.on_time_load costs.ratio.median costs.engine_cpu_us.median costs.engine_per_core_second timer_error_p99_us";
 
+const INFERENCE: &str = "url transport batch_bytes p99_limit_ms sessions ended loads.sessions loads.judged loads.answered_per_s loads.from_schedule.p99_ms loads.errors loads.send_lag.p99_us loads.server.cpu_us_per_batch loads.server_says.queue_wait.p99_us";
+
 #[test]
 fn every_field_that_others_rely_on_is_in_the_schema() {
     for (name, fields) in [
@@ -103,6 +108,7 @@ fn every_field_that_others_rely_on_is_in_the_schema() {
         ("check.json", CHECK),
         ("calibration.json", CALIBRATION),
         ("calibration-ws.json", CLIENT_COSTS),
+        ("inference.json", INFERENCE),
     ] {
         for path in fields.split_whitespace() {
             assert!(has(&schema(name), path), "{name} has no {path}");

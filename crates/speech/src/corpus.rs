@@ -18,6 +18,9 @@ const CORPUS_AT_MOST_S: usize = 3_600;
 
 const CONVERT: &str = "ffmpeg -i IN -ac 1 -ar 16000 -c:a pcm_s16le OUT.wav";
 
+/// The file of a clip; `None` if nobody has made it.
+pub type ClipFile = Option<Vec<u8>>;
+
 /// Clips, in an order that is the same on each machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Corpus {
@@ -121,12 +124,33 @@ impl Corpus {
     /// An unreadable or wrong index, a clip that is not the pinned one, or no clip at all.
     pub fn pinned(folder: &Path) -> Result<Self, CorpusError> {
         let path = folder.join("index.json");
+        let index = read(&path)?;
+        let clips = folder.join("clips");
+        Self::of_index(&path, &index, &|name| {
+            let clip = clips.join(format!("{name}.wav"));
+            match clip.exists() {
+                true => read(&clip).map(Some),
+                false => Ok(None),
+            }
+        })
+    }
+
+    /// The clips of an index, those that there are. `path` is where the index came from, for messages; `file` gives the file of
+    /// a clip by its name, `None` if it was not made.
+    ///
+    /// # Errors
+    /// As of [`Corpus::pinned`].
+    pub fn of_index(
+        path: &Path,
+        index: &[u8],
+        file: &dyn Fn(&str) -> Result<ClipFile, CorpusError>,
+    ) -> Result<Self, CorpusError> {
         let wrong = |reason: String| CorpusError::Index {
-            path: path.clone(),
+            path: path.to_owned(),
             reason,
         };
         let index: Index =
-            serde_json::from_slice(&read(&path)?).map_err(|error| wrong(error.to_string()))?;
+            serde_json::from_slice(index).map_err(|error| wrong(error.to_string()))?;
         if index.sample_rate_hz != RATE_HZ {
             return Err(wrong(format!(
                 "sample_rate_hz is {}, not {RATE_HZ}",
@@ -138,15 +162,17 @@ impl Corpus {
             absent: 0,
         };
         for entry in &index.clips {
-            let at = folder.join("clips").join(format!("{}.wav", entry.clip));
-            if !at.exists() {
+            let Some(bytes) = file(&entry.clip)? else {
                 corpus.absent += 1;
                 continue;
-            }
+            };
+            let at = path.with_file_name("clips");
+            let at = at.join(format!("{}.wav", entry.clip));
             corpus
                 .clips
-                .push(pinned_clip(&at, entry, &index.made_with)?);
+                .push(pinned_clip(&at, &bytes, entry, &index.made_with)?);
         }
+        let folder = path.parent().unwrap_or(path);
         corpus.checked(folder, "make them with targets/stt-real/corpus/make-corpus")
     }
 
@@ -212,15 +238,15 @@ impl Corpus {
 
 fn pinned_clip(
     path: &Path,
+    bytes: &[u8],
     entry: &Entry,
     made_with: &BTreeMap<String, String>,
 ) -> Result<Clip, CorpusError> {
-    let bytes = read(path)?;
-    let digest: String = Sha256::digest(&bytes)
+    let digest: String = Sha256::digest(bytes)
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect();
-    let samples = samples_of(path, &bytes)?;
+    let samples = samples_of(path, bytes)?;
     let per_ms = RATE_HZ as usize / 1000;
     let speech = entry.onset_ms * per_ms..samples.len().min(entry.end_ms * per_ms);
     let as_described = digest == entry.sha256

@@ -4,6 +4,7 @@
 //! fewest errors (Levenshtein 1966; computed as by Wagner and Fischer, The String-to-String Correction Problem, Journal
 //! of the ACM 21, 1974). Of a corpus, it is all errors by all reference words, and no mean of rates. It can exceed 1.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One step of an alignment. Numbers are positions in the reference and in the hypothesis, from 0.
@@ -110,7 +111,7 @@ fn traced<W: PartialEq>(from: &[Origin], reference: &[W], hypothesis: &[W]) -> V
 }
 
 /// The errors of one utterance, or of many.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WordErrors {
     /// Words of the reference.
     pub reference_words: u64,

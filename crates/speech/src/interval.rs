@@ -1,12 +1,13 @@
 //! The interval of a word error rate, and of the difference of two.
 
 use plimsoll_core::stats::{Bootstrap, Draws, quantile};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::errors::{WordErrors, quotient};
 
 /// A value with its confidence interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
     /// The value itself.
     pub value: f64,

@@ -17,6 +17,8 @@ use std::ops::Range;
 use plimsoll_core::profile::{NS_PER_MS, NS_PER_S, Window};
 use plimsoll_core::schedule::Periodic;
 
+use serde::{Deserialize, Serialize};
+
 use crate::plan::Utterance;
 
 mod outcome;
@@ -41,7 +43,7 @@ pub enum Class {
 }
 
 /// How a message breaks the rules of audio time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Fault {
     /// It speaks for audio that was not written yet.
     BeyondTheAudio,

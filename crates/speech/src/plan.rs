@@ -153,6 +153,30 @@ impl AudioPlan {
         self.frame
     }
 
+    /// How many frames it has.
+    #[must_use]
+    pub fn frames(&self) -> u64 {
+        self.frames
+    }
+
+    /// The plan of a session that says only one of these utterances, from its first frame on; no frames if there is no such one.
+    #[must_use]
+    pub fn turn(&self, number: usize) -> Self {
+        let place = self.places.get(number).copied();
+        let said = self.utterances.get(number).map(|said| Utterance {
+            clip: said.clip,
+            begin_ns: 0,
+            onset_ns: said.onset_ns - said.begin_ns,
+            end_ns: said.end_ns - said.begin_ns,
+        });
+        Self {
+            frame: self.frame,
+            frames: place.map_or(0, |(_, count)| count),
+            utterances: said.into_iter().collect(),
+            places: place.map(|(_, count)| (0, count)).into_iter().collect(),
+        }
+    }
+
     /// All utterances, in the order of time; none overlaps another.
     #[must_use]
     pub fn utterances(&self) -> &[Utterance] {

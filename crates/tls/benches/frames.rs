@@ -10,8 +10,11 @@ use std::io::{Read, Write};
 use std::sync::Arc;
 use std::time::Instant;
 
+use plimsoll_core::profile::Profile;
 use plimsoll_core::recorder::Recorder;
+use plimsoll_core::schedule::session_plan;
 use plimsoll_core::session::{Disconnect, Phase, Session, Transmit};
+use plimsoll_engine::clock::thread_cpu_ns;
 use plimsoll_tls::{Client, TlsSession};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ServerConfig, ServerConnection, SupportedProtocolVersion};
@@ -81,7 +84,10 @@ struct Pair {
 impl Pair {
     fn open(client: &Client, config: &Arc<ServerConfig>, frame_bytes: usize) -> Self {
         let frame = vec![7; frame_bytes];
-        let mut session = TlsSession::new(Parrot { frame, heard: 0 }, client.clone());
+        // Time stands still before the measured window, so the session itself times nothing but its handshake.
+        let plan = session_plan(0, 1, &Profile::quick(), 1);
+        let parrot = Parrot { frame, heard: 0 };
+        let mut session = TlsSession::new(parrot, &plan, client.clone(), thread_cpu_ns);
         let mut recorder = Recorder::default();
         session.connecting(0, &mut recorder);
         let mut server = ServerConnection::new(Arc::clone(config)).expect("a server");

@@ -11,7 +11,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{
     CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error,
-    ProtocolVersion, RootCertStore, SignatureScheme,
+    ProtocolVersion, RootCertStore, SignatureScheme, Stream,
 };
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +35,11 @@ pub enum Trust {
     Authorities {
         /// The certificates of further CAs, in PEM.
         added_pem: Option<String>,
+    },
+    /// These CAs and no others, whatever this machine trusts.
+    Only {
+        /// Their certificates, in PEM. One that its own key has signed is trusted as it is.
+        pem: String,
     },
     /// Anyone: certificates are not verified.
     Anyone,
@@ -124,6 +129,12 @@ pub enum SetupError {
     Library(#[from] Error),
 }
 
+/// Whether a server can be asked for by this name: a host name, and no address (RFC 6066, section 3).
+#[must_use]
+pub fn is_host_name(name: &str) -> bool {
+    matches!(ServerName::try_from(name), Ok(ServerName::DnsName(_)))
+}
+
 /// Makes the client's side of connections.
 #[derive(Debug, Clone)]
 pub struct Client {
@@ -143,10 +154,10 @@ impl Client {
         let provider = Arc::new(ring::default_provider());
         let verifier: Arc<dyn ServerCertVerifier> = match &settings.trust {
             Trust::Authorities { added_pem } => {
-                let roots = Arc::new(authorities(added_pem.as_deref())?);
-                WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider))
-                    .build()
-                    .map_err(|_| SetupError::NobodyToBelieve)?
+                verifier_of(authorities(added_pem.as_deref())?, &provider)?
+            }
+            Trust::Only { pem } => {
+                verifier_of(with_added(RootCertStore::empty(), pem)?, &provider)?
             }
             Trust::Anyone => Arc::new(Credulous(Arc::clone(&provider))),
         };
@@ -175,16 +186,21 @@ impl Client {
         ClientConnection::new(Arc::clone(&self.config), self.name.clone())
     }
 
-    /// Shakes hands over a blocking stream, and says goodbye. It returns what was agreed on: once before a trial, so
-    /// that a certificate that cannot be trusted is one line and not a thousand failed sessions.
+    /// Shakes hands over a blocking stream, lets `talk` use the encrypted one, and says goodbye. It returns what was agreed on:
+    /// once before a trial, so that a certificate that cannot be trusted is one line and not a thousand failed sessions.
     ///
     /// # Errors
     /// The stream fails, or the two sides do not agree.
-    pub fn greet<T: Read + Write>(&self, stream: &mut T) -> Result<Tls, GreetError> {
+    pub fn greet<T: Read + Write>(
+        &self,
+        stream: &mut T,
+        talk: impl FnOnce(&mut Stream<'_, ClientConnection, T>),
+    ) -> Result<Tls, GreetError> {
         let mut connection = self.connection()?;
         while connection.is_handshaking() {
             connection.complete_io(stream)?;
         }
+        talk(&mut Stream::new(&mut connection, stream));
         connection.send_close_notify();
         // A server that is gone already has agreed all the same.
         let _ = connection.complete_io(stream);
@@ -207,8 +223,19 @@ impl Client {
             cipher: cipher.unwrap_or_default().replace("TLS13_", "TLS_"),
             alpn: alpn.map(|protocol| String::from_utf8_lossy(protocol).into_owned()),
             verified: self.verifies,
+            sni: None,
         }
     }
+}
+
+/// Verifies certificates by these CAs.
+fn verifier_of(
+    roots: RootCertStore,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<WebPkiServerVerifier>, SetupError> {
+    WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
+        .build()
+        .map_err(|_| SetupError::NobodyToBelieve)
 }
 
 /// The CAs of this machine and the further ones.
@@ -216,18 +243,25 @@ fn authorities(added_pem: Option<&str>) -> Result<RootCertStore, SetupError> {
     let mut roots = RootCertStore::empty();
     // A machine's store may hold certificates that nobody can use any more; the others count.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    if let Some(pem) = added_pem {
-        let read = CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<Vec<_>, _>>();
-        let certificates = read.map_err(|error| SetupError::NotPem(format!(": {error}")))?;
-        if certificates.is_empty() {
-            return Err(SetupError::NotPem(String::new()));
-        }
-        for certificate in certificates {
-            roots.add(certificate).map_err(SetupError::Authority)?;
-        }
-    }
+    let roots = match added_pem {
+        Some(pem) => with_added(roots, pem)?,
+        None => roots,
+    };
     if roots.is_empty() {
         return Err(SetupError::NobodyToBelieve);
+    }
+    Ok(roots)
+}
+
+/// These CAs, and those in the PEM.
+fn with_added(mut roots: RootCertStore, pem: &str) -> Result<RootCertStore, SetupError> {
+    let read = CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<Vec<_>, _>>();
+    let certificates = read.map_err(|error| SetupError::NotPem(format!(": {error}")))?;
+    if certificates.is_empty() {
+        return Err(SetupError::NotPem(String::new()));
+    }
+    for certificate in certificates {
+        roots.add(certificate).map_err(SetupError::Authority)?;
     }
     Ok(roots)
 }
@@ -286,6 +320,16 @@ mod tests {
             alpn: Vec::new(),
         };
         Client::of(&settings).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_host_name_is_no_address_and_has_no_port() {
+        for name in ["localhost", "chat.example", "a-b.c"] {
+            assert!(is_host_name(name), "{name}");
+        }
+        for name in ["", "127.0.0.1", "::1", "chat.example:443", "no name"] {
+            assert!(!is_host_name(name), "{name}");
+        }
     }
 
     #[test]

@@ -9,6 +9,8 @@
 //! | [`client`] | whom the client believes, and what it offers: the same for all sessions of a trial |
 //! | [`session`] | the session machine |
 //! | [`machines`] | machines whose sessions use TLS |
+//! | [`speaker`] | the server's side, for the sink of a calibration |
+//! | `meter` | what TLS costs a session |
 //! | `records` | how much of an unfinished record has come |
 //! | `reason` | one plain reason for each way in which TLS fails |
 //!
@@ -17,10 +19,14 @@
 
 pub mod client;
 pub mod machines;
+mod meter;
 mod reason;
 mod records;
 pub mod session;
+pub mod speaker;
 
-pub use client::{Client, GreetError, Settings, SetupError, Trust};
+pub use client::{Client, GreetError, Settings, SetupError, Trust, is_host_name};
 pub use machines::TlsMachines;
+pub use meter::CpuClock;
 pub use session::TlsSession;
+pub use speaker::{OwnTls, TlsSpeaker};

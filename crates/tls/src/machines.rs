@@ -6,6 +6,7 @@ use plimsoll_core::schedule::SessionPlan;
 use plimsoll_core::session::{Account, Arrivals, Session, SessionMachines, Share};
 
 use crate::client::Client;
+use crate::meter::CpuClock;
 use crate::session::TlsSession;
 
 /// Other machines, each of whose sessions goes over TLS.
@@ -13,13 +14,18 @@ use crate::session::TlsSession;
 pub struct TlsMachines<'a, M> {
     machines: &'a M,
     client: &'a Client,
+    clock: CpuClock,
 }
 
 impl<'a, M> TlsMachines<'a, M> {
-    /// These machines, with the connections of this client.
+    /// These machines, with the connections of this client. The clock says what TLS costs the thread that reads it.
     #[must_use]
-    pub fn new(machines: &'a M, client: &'a Client) -> Self {
-        Self { machines, client }
+    pub fn new(machines: &'a M, client: &'a Client, clock: CpuClock) -> Self {
+        Self {
+            machines,
+            client,
+            clock,
+        }
     }
 }
 
@@ -32,7 +38,8 @@ impl<M: SessionMachines> SessionMachines for TlsMachines<'_, M> {
     }
 
     fn session(&self, plan: &SessionPlan) -> Self::Session {
-        TlsSession::new(self.machines.session(plan), self.client.clone())
+        let inner = self.machines.session(plan);
+        TlsSession::new(inner, plan, self.client.clone(), self.clock)
     }
 
     fn arrivals(

@@ -3,10 +3,12 @@
 use std::io::{BufRead, IoSlice, Write};
 
 use plimsoll_core::recorder::Recorder;
+use plimsoll_core::schedule::SessionPlan;
 use plimsoll_core::session::{Disconnect, Phase, Session, Transmit, Unconnected};
-use rustls::{ClientConnection, Error};
+use rustls::{ClientConnection, ConnectionCommon, Error};
 
 use crate::client::Client;
+use crate::meter::{CpuClock, Meter};
 use crate::reason::Why;
 use crate::records::Records;
 
@@ -38,6 +40,7 @@ pub struct TlsSession<S> {
     /// Bytes that came in and gave nothing yet.
     held_bytes: usize,
     farewell: Farewell,
+    meter: Meter,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,9 +84,9 @@ enum Farewell {
 }
 
 impl<S: Session> TlsSession<S> {
-    /// This session, over a connection of this client.
+    /// This session with its plan, over a connection of this client. The clock is that of the thread that drives it.
     #[must_use]
-    pub fn new(inner: S, client: Client) -> Self {
+    pub fn new(inner: S, plan: &SessionPlan, client: Client, clock: CpuClock) -> Self {
         Self {
             inner,
             client,
@@ -95,6 +98,7 @@ impl<S: Session> TlsSession<S> {
             records: Records::default(),
             held_bytes: 0,
             farewell: Farewell::NotYet,
+            meter: Meter::new(clock, plan),
         }
     }
 
@@ -117,14 +121,23 @@ impl<S: Session> TlsSession<S> {
         if !tls.wants_write() && self.stage == Stage::Open {
             if let Some(transmit) = self.inner.transmit(now_ns) {
                 let (part, current) = part_of(&transmit, self.taken);
-                encrypt(tls, part);
                 self.current = current;
-            } else if self.farewell == Farewell::Due {
+                let out = &mut self.out;
+                return self.meter.write(now_ns, || {
+                    encrypt(tls, part);
+                    take_all(tls, out);
+                });
+            }
+            if self.farewell == Farewell::Due {
                 self.farewell = Farewell::Said;
                 tls.send_close_notify();
             }
         }
-        take_all(tls, &mut self.out);
+        let out = &mut self.out;
+        match self.stage {
+            Stage::Handshake => self.meter.shake(|| take_all(tls, out)),
+            _ => take_all(tls, out),
+        }
     }
 
     /// Whether the inner session goes on after it received what was decrypted.
@@ -183,16 +196,27 @@ impl<S: Session> TlsSession<S> {
     ) -> Option<()> {
         let tls = self.tls.as_deref_mut()?;
         let before = *bytes;
-        let Ok(read) = tls.read_tls(bytes) else {
+        let work = || {
+            tls.read_tls(bytes)
+                .map(|read| (read, tls.process_new_packets()))
+        };
+        let taken = if self.stage == Stage::Handshake {
+            self.meter.shake(work)
+        } else {
+            let (taken, cost) = self.meter.read(now_ns, work);
+            recorder.tls.reads.merge(&cost);
+            taken
+        };
+        let Ok((read, processed)) = taken else {
             // The library's buffer is full of one message that never ends.
             self.fail(Why::of(&Error::PeerSentOversizedRecord), now_ns, recorder);
             return None;
         };
         self.records.pass(&before[..read]);
         self.held_bytes = (self.held_bytes + read).min(BUFFERED_MAX_BYTES);
-        let processed = tls.process_new_packets();
         if self.stage == Stage::Handshake && !tls.is_handshaking() {
             self.stage = Stage::Open;
+            recorder.tls.handshakes.merge(&self.meter.shaken());
             self.held_bytes = self.records.unfinished();
             self.inner.connected(now_ns, recorder);
         }
@@ -245,8 +269,8 @@ fn encrypt(tls: &mut ClientConnection, [head, body]: [&[u8]; 2]) {
     debug_assert_eq!(written.ok(), Some(whole));
 }
 
-/// Takes all encrypted bytes that the connection has.
-fn take_all(tls: &mut ClientConnection, out: &mut Vec<u8>) {
+/// Takes all encrypted bytes that a connection has, of either side.
+pub(crate) fn take_all<D>(tls: &mut ConnectionCommon<D>, out: &mut Vec<u8>) {
     while tls.wants_write() {
         // Writing to memory does not fail.
         if tls.write_tls(out).is_err() {
@@ -286,7 +310,9 @@ impl<S: Session> Session for TlsSession<S> {
         self.let_go();
         self.records = Records::default();
         self.taken = 0;
-        match self.client.connection() {
+        self.meter.begin();
+        let client = &self.client;
+        match self.meter.shake(|| client.connection()) {
             Ok(connection) => {
                 self.tls = Some(Box::new(connection));
                 self.stage = Stage::Handshake;
@@ -354,6 +380,7 @@ impl<S: Session> Session for TlsSession<S> {
             }
             return;
         }
+        recorder.tls.writes.merge(&self.meter.written());
         match self.current {
             Current::Own => {}
             Current::Part { bytes } => self.taken += bytes,

@@ -230,7 +230,7 @@ impl Rig {
             Account {
                 ledger: &mut recorder.ledger,
                 latency: &mut recorder.interval,
-                began_ns: 0,
+                began_ns: Some(0),
             },
         );
         assert!(recorder.ledger.is_whole(), "{:?}", recorder.ledger);

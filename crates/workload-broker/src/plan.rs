@@ -76,6 +76,10 @@ impl Plan for BrokerPlan {
         &self.values
     }
 
+    fn needs_one_clock(&self) -> Option<&'static str> {
+        Some("a message's latency goes from its writer to its reader")
+    }
+
     fn unit(&self) -> LoadUnit {
         if self.load.counts_readers() {
             LoadUnit::RECEIVERS

@@ -6,7 +6,7 @@ use plimsoll_core::profile::{NS_PER_S, Window};
 use plimsoll_core::recorder::{Ages, Recorder};
 use serde::{Deserialize, Serialize};
 
-use crate::expect::{BodyCheck, Expected};
+use crate::expect::{BodyCheck, Expected, Known};
 use crate::outcome::RequestOutcome;
 use crate::schedule::Due;
 
@@ -125,7 +125,7 @@ impl InHand {
     pub(crate) fn complete<C>(
         &self,
         status: u16,
-        file: &[u8],
+        known: &Known,
         now_ns: u64,
         window: Window,
         counts: &mut Counts,
@@ -134,7 +134,7 @@ impl InHand {
         if status != 200 {
             return self.failed(RequestOutcome::HttpStatus(status), now_ns, recorder);
         }
-        if !self.body.holds(file) {
+        if !self.body.holds(known) {
             return self.failed(RequestOutcome::WrongBody, now_ns, recorder);
         }
         self.answered(now_ns, recorder);

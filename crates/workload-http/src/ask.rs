@@ -2,7 +2,7 @@
 
 use plimsoll_core::schedule::mix;
 
-use crate::expect::{Expected, Text};
+use crate::expect::{Expected, Judge, Known, Text};
 use crate::h1::NumberedBody;
 use crate::load::{HttpLoad, Test};
 use crate::schedule::Due;
@@ -19,8 +19,8 @@ pub(crate) struct Ask {
     /// Whether it is known what the answers must be.
     is_known: bool,
     seed: u64,
-    /// What the server of a URL answers, if the user said so.
-    pub(crate) file: Vec<u8>,
+    /// What answers are compared with.
+    pub(crate) known: Known,
 }
 
 #[derive(Debug)]
@@ -57,7 +57,23 @@ impl Ask {
             what,
             is_known: by_contract || load.expected_body.is_some(),
             seed,
-            file: load.expected_body.clone().unwrap_or_default(),
+            known: Known {
+                file: load.expected_body.clone().unwrap_or_default(),
+                judge: None,
+            },
+        }
+    }
+
+    /// What another workload asks: its own body, whose answers this judge knows.
+    pub(crate) fn judged(judge: Judge) -> Self {
+        Self {
+            what: What::Same(Expected::Judged),
+            is_known: true,
+            seed: 0,
+            known: Known {
+                file: Vec::new(),
+                judge: Some(judge),
+            },
         }
     }
 

@@ -1,5 +1,8 @@
 //! What the answer to a request must be, and whether it is.
 
+use std::fmt;
+use std::sync::Arc;
+
 /// What `/bytes/N` repeats.
 pub(crate) const PATTERN: &[u8; 16] = b"0123456789abcdef";
 /// A body up to this long is compared in full.
@@ -7,6 +10,8 @@ const FULL_MAX_BYTES: u64 = 1024;
 /// Of a longer body, this many bytes at each end are compared, and in one request of so many all of them.
 const END_BYTES: u64 = 64;
 const IN_FULL_EVERY: u64 = 64;
+/// The longest body that is kept for a [`Judge`]. A longer one is wrong.
+const JUDGED_MAX_BYTES: usize = 64 * 1024;
 /// The longest body that [`Expected::Text`] has: `{"id":…,"name":"item …","even":false}` with 16 digits twice.
 const TEXT_MAX_BYTES: usize = 80;
 
@@ -19,8 +24,36 @@ pub(crate) enum Expected {
     Text(Text),
     /// A file that the user gave; the session has it.
     File,
+    /// What a [`Judge`] takes; the session has it. The body is kept until it is complete.
+    Judged,
     /// Any body: nobody said what it must be.
     Any,
+}
+
+/// Whether the request with this number is answered by this body.
+type Takes = dyn Fn(u64, &[u8]) -> bool + Send + Sync;
+
+/// Says whether a complete body answers the request with this number: what another workload knows of its answers.
+#[derive(Clone)]
+pub struct Judge(Arc<Takes>);
+
+impl Judge {
+    /// This judge. It runs on the thread that measures, so it must be short.
+    pub fn new(takes: impl Fn(u64, &[u8]) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(takes))
+    }
+
+    /// Whether it takes this body.
+    #[must_use]
+    pub fn takes(&self, number: u64, body: &[u8]) -> bool {
+        (self.0)(number, body)
+    }
+}
+
+impl fmt::Debug for Judge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Judge")
+    }
 }
 
 /// A short text without an allocation of its own.
@@ -58,10 +91,23 @@ impl std::fmt::Write for Text {
     }
 }
 
+/// What the answers of a trial are compared with, if it is too much for an [`Expected`].
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    /// What the server of a URL answers, if the user said so.
+    pub(crate) file: Vec<u8>,
+    /// Who judges the answers, if another workload does.
+    pub(crate) judge: Option<Judge>,
+}
+
 /// Compares a body with what it must be, piece by piece.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct BodyCheck {
     expected: Expected,
+    /// The number of its request.
+    number: u64,
+    /// The body so far, if it is judged when it is complete.
+    kept: Vec<u8>,
     /// Whether every byte is compared.
     in_full: bool,
     seen_bytes: u64,
@@ -73,14 +119,16 @@ impl BodyCheck {
     pub(crate) fn new(expected: Expected, number: u64) -> Self {
         Self {
             expected,
+            number,
+            kept: Vec::new(),
             in_full: number.is_multiple_of(IN_FULL_EVERY),
             seen_bytes: 0,
             right: true,
         }
     }
 
-    /// Takes the next piece. `file` is what [`Expected::File`] stands for.
-    pub(crate) fn take(&mut self, piece: &[u8], file: &[u8]) {
+    /// Takes the next piece. `known` is what [`Expected::File`] stands for.
+    pub(crate) fn take(&mut self, piece: &[u8], known: &Known) {
         let at = self.seen_bytes;
         self.seen_bytes += piece.len() as u64;
         if !self.right {
@@ -88,8 +136,13 @@ impl BodyCheck {
         }
         self.right = match self.expected {
             Expected::Any => true,
+            Expected::Judged => {
+                let fits = self.kept.len() + piece.len() <= JUDGED_MAX_BYTES;
+                self.kept.extend(piece.iter().take_while(|_| fits));
+                fits
+            }
             Expected::Text(text) => is_at(piece, text.bytes(), at),
-            Expected::File => is_at(piece, file, at),
+            Expected::File => is_at(piece, &known.file, at),
             Expected::Pattern(length) if self.in_full || length <= FULL_MAX_BYTES => {
                 is_pattern(piece, at)
             }
@@ -114,12 +167,16 @@ impl BodyCheck {
     }
 
     /// Whether the body, which is complete, is what it must be.
-    pub(crate) fn holds(&self, file: &[u8]) -> bool {
+    pub(crate) fn holds(&self, known: &Known) -> bool {
         let length = match &self.expected {
             Expected::Any => return true,
+            Expected::Judged => {
+                let judge = known.judge.as_ref();
+                return self.right && judge.is_some_and(|it| it.takes(self.number, &self.kept));
+            }
             Expected::Pattern(length) => *length,
             Expected::Text(text) => text.length as u64,
-            Expected::File => file.len() as u64,
+            Expected::File => known.file.len() as u64,
         };
         self.right && self.seen_bytes == length
     }
@@ -160,11 +217,25 @@ mod tests {
     }
 
     fn holds(expected: Expected, number: u64, body: &[u8], pieces: usize) -> bool {
+        let known = Known {
+            file: b"a file".to_vec(),
+            judge: Some(Judge::new(|number, body| {
+                body == number.to_string().as_bytes()
+            })),
+        };
         let mut check = BodyCheck::new(expected, number);
         for piece in body.chunks(pieces.max(1)) {
-            check.take(piece, b"a file");
+            check.take(piece, &known);
         }
-        check.holds(b"a file")
+        check.holds(&known)
+    }
+
+    #[test]
+    fn a_judge_sees_the_whole_body_and_its_number() {
+        assert!(holds(Expected::Judged, 1_234, b"1234", 3));
+        assert!(!holds(Expected::Judged, 1_235, b"1234", 3));
+        let long = vec![b'1'; JUDGED_MAX_BYTES + 1];
+        assert!(!holds(Expected::Judged, 1, &long, 700));
     }
 
     #[test]

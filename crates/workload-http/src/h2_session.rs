@@ -153,16 +153,16 @@ impl Requests {
             Event::Body { stream, bytes } => {
                 let shared = Arc::clone(&self.shared);
                 if let Some(asked) = self.of(stream) {
-                    asked.request.body.take(bytes, &shared.ask.file);
+                    asked.request.body.take(bytes, &shared.ask.known);
                 }
             }
             Event::End { stream } => {
                 if let Some(asked) = self.gone(stream) {
                     self.answers += 1;
-                    let file = &self.shared.ask.file;
+                    let known = &self.shared.ask.known;
                     let (window, counts) = (self.window, &mut self.counts);
                     let (request, status) = (asked.request, asked.status);
-                    request.complete(status, file, now_ns, window, counts, recorder);
+                    request.complete(status, known, now_ns, window, counts, recorder);
                 }
             }
             Event::Malformed { stream, .. } => {

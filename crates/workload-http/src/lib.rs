@@ -7,6 +7,7 @@
 //! - `account`, [`outcome`]: what becomes of a request;
 //! - `load`, `plan`, `parameters`: what a user can choose, and what follows from it;
 //! - [`record`], `outcome_record`: what a trial's record says of it; `tell`: the same in words;
+//! - [`posts`]: the same sessions, with what another workload asks;
 //! - [`check`]: the cases of the contract.
 
 pub mod account;
@@ -28,6 +29,7 @@ pub mod outcome;
 mod outcome_record;
 mod parameters;
 mod plan;
+pub mod posts;
 pub mod record;
 #[cfg(test)]
 mod rig;

@@ -187,6 +187,7 @@ impl HttpLoad {
             measured: load,
             warm_up: self.warm_up_rate.unwrap_or(load),
             spacing: self.spacing,
+            whole_seconds: false,
         }
     }
 

@@ -75,6 +75,7 @@ impl Asked {
             measured: self.rate,
             warm_up: self.warm_up,
             spacing: Spacing::Even,
+            whole_seconds: false,
         };
         let due = if self.closed_loop {
             Load::AtOnce

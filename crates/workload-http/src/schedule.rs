@@ -16,6 +16,9 @@ pub struct Rates {
     pub warm_up: u32,
     /// How they are spaced.
     pub spacing: Spacing,
+    /// Whether each second has exactly as many as the rate says, like sessions that each ask once a second. With
+    /// [`Spacing::Poisson`], their times within the second are still independent and uniform.
+    pub whole_seconds: bool,
 }
 
 /// A request that is due.
@@ -44,6 +47,8 @@ pub struct Schedule {
     warm_ups: Option<u64>,
     /// Of a Poisson process: when the request `number` is due, without rounding.
     drawn_ns: f64,
+    /// Of a Poisson process: by what gaps are stretched so that the second has its number of requests.
+    stretch: f64,
     next: Option<Due>,
 }
 
@@ -61,12 +66,13 @@ impl Schedule {
             number: 0,
             warm_ups: None,
             drawn_ns: 0.0,
+            stretch: 1.0,
             next: None,
         };
         if rates.warm_up == 0 {
             schedule.end_warm_up();
         }
-        schedule.drawn_ns = schedule.gap_ns(0);
+        schedule.draw();
         schedule.advance();
         schedule
     }
@@ -114,7 +120,7 @@ impl Schedule {
             let number = self.number;
             self.number += 1;
             if self.rates.spacing == Spacing::Poisson {
-                self.drawn_ns += self.gap_ns(self.number);
+                self.draw();
             }
             if number % u64::from(self.share.of) == u64::from(self.share.index) {
                 break Some(Due {
@@ -129,7 +135,30 @@ impl Schedule {
     /// The requests from here on are measured. They start afresh at the beginning of the window, at their own rate.
     fn end_warm_up(&mut self) {
         self.warm_ups = Some(self.number);
-        self.drawn_ns = self.gap_ns(self.number);
+        self.draw();
+    }
+
+    /// Draws when the request `number` is due.
+    #[expect(clippy::cast_precision_loss, reason = "seconds of a trial")]
+    fn draw(&mut self) {
+        let (rate, first) = match self.warm_ups {
+            None => (u64::from(self.rates.warm_up), 0),
+            Some(first) => (u64::from(self.rates.measured), first),
+        };
+        let place = self.number - first;
+        if place == 0 {
+            self.drawn_ns = 0.0;
+        }
+        if self.rates.whole_seconds && place.is_multiple_of(rate) {
+            // Given their number, arrivals of a Poisson process are uniform: so gaps, with one more up to the second's end,
+            // are stretched to fill it. That last gap has a number that no request has.
+            let gaps = self.number..self.number + rate;
+            let last = self.gap_ns(!self.number);
+            let sum = gaps.map(|number| self.gap_ns(number)).sum::<f64>() + last;
+            self.stretch = NS_PER_S as f64 / sum;
+            self.drawn_ns = (place / rate) as f64 * NS_PER_S as f64;
+        }
+        self.drawn_ns += self.gap_ns(self.number) * self.stretch;
     }
 
     /// When the request `number` is due.
@@ -187,6 +216,7 @@ mod tests {
             measured,
             warm_up: measured,
             spacing: Spacing::Even,
+            whole_seconds: false,
         }
     }
 
@@ -256,12 +286,52 @@ mod tests {
         );
     }
 
+    /// The window has two whole seconds, and so does each of them, whatever the rate.
+    #[test]
+    fn whole_seconds_have_as_many_as_the_rate_says() {
+        for rate in [1, 2, 40, 1_000] {
+            let rates = Rates {
+                spacing: Spacing::Poisson,
+                whole_seconds: true,
+                ..rates(rate)
+            };
+            let due = all(rates, WHOLE);
+            assert!(due.is_sorted_by_key(|due| due.at_ns));
+            for second in 1..4 {
+                let in_it = |due: &&Due| due.at_ns / NS_PER_S == second;
+                let count = due.iter().filter(in_it).count();
+                assert_eq!(count, rates.measured as usize, "second {second}");
+            }
+            assert_eq!(
+                due.iter().filter(|due| due.measured).count(),
+                2 * rates.measured as usize
+            );
+        }
+    }
+
+    /// As many are in the first tenth of a second as in any other.
+    #[test]
+    fn their_times_within_the_second_are_uniform() {
+        let rates = Rates {
+            spacing: Spacing::Poisson,
+            whole_seconds: true,
+            ..rates(10_000)
+        };
+        let due = all(rates, WHOLE);
+        for tenth in 0..10 {
+            let in_it = |due: &&Due| due.at_ns % NS_PER_S / (NS_PER_S / 10) == tenth;
+            let count = due.iter().filter(in_it).count();
+            // Of 30,000, 3,000 are expected with a standard deviation of 52.
+            assert!((2_750..3_250).contains(&count), "{tenth}: {count}");
+        }
+    }
+
     proptest! {
         /// However many threads and processes there are, together they have each request once, at the same time.
         #[test]
-        fn shares_divide_the_trial(of in 1_u32..9, rate in 1_u32..500, poisson in any::<bool>()) {
+        fn shares_divide_the_trial(of in 1_u32..9, rate in 1_u32..500, poisson in any::<bool>(), whole_seconds in any::<bool>()) {
             let spacing = if poisson { Spacing::Poisson } else { Spacing::Even };
-            let rates = Rates { spacing, ..rates(rate) };
+            let rates = Rates { spacing, whole_seconds, ..rates(rate) };
             let mut divided: Vec<Due> = (0..of).flat_map(|index| all(rates, Share { index, of })).collect();
             divided.sort_by_key(|due| due.number);
             prop_assert_eq!(divided, all(rates, WHOLE));

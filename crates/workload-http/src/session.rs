@@ -129,9 +129,9 @@ impl H1Session {
                 // The server has read enough of it.
                 self.counts.written_in_window += u64::from(self.window.contains(now_ns));
             }
-            let file = &self.shared.ask.file;
+            let known = &self.shared.ask.known;
             let (window, counts) = (self.window, &mut self.counts);
-            in_hand.complete(self.status, file, now_ns, window, counts, recorder);
+            in_hand.complete(self.status, known, now_ns, window, counts, recorder);
         }
         if self.shared.a_connection_each {
             let until_ns = now_ns + CLOSE_WITHIN_NS;
@@ -175,7 +175,7 @@ impl H1Session {
             Event::Head(head) => (self.status, self.closes) = (head.status, head.closes),
             Event::Body(bytes) => {
                 if let Some(in_hand) = &mut self.in_hand {
-                    in_hand.body.take(bytes, &self.shared.ask.file);
+                    in_hand.body.take(bytes, &self.shared.ask.known);
                 }
             }
             Event::End => self.answered(now_ns, recorder),

@@ -43,12 +43,13 @@ fn is_public_name(name: &str) -> bool {
     (name.contains('.') || is_number) && !is_private
 }
 
-/// Not loopback, private (RFC 1918), shared by a carrier (RFC 6598), link-local or unspecified.
+/// Not loopback, private (RFC 1918), shared by a carrier (RFC 6598), of a benchmark (RFC 2544), link-local or unspecified.
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let [first, second, ..] = address.octets();
     let is_shared = first == 100 && (64..128).contains(&second);
+    let is_of_a_benchmark = first == 198 && (18..20).contains(&second);
     let is_private = address.is_loopback() || address.is_private() || address.is_link_local();
-    !(is_private || is_shared || address.is_unspecified())
+    !(is_private || is_shared || is_of_a_benchmark || address.is_unspecified())
 }
 
 /// Not loopback, unique-local (RFC 4193), link-local or unspecified; an IPv4 address within is judged as such.
@@ -76,6 +77,8 @@ mod tests {
             "192.168.1.1",
             "169.254.3.4",
             "100.64.0.1",
+            "198.18.0.1",
+            "198.19.255.255",
             "100.127.255.255",
             "::1",
             "[::1]",

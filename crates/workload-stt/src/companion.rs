@@ -8,10 +8,10 @@ use plimsoll_core::latency::LagQuantiles;
 use plimsoll_core::record::CompanionWindow;
 use plimsoll_host::Result;
 use plimsoll_workload::Manifest;
-use plimsoll_workload::companion::{Companion, CompanionSeen, Companions, Start};
+use plimsoll_workload::companion::{Companion, CompanionSeen, Companions, Deployed, Start};
 
 use crate::plan::{ASKS_INFERENCE, MODEL_DELAY_MS};
-use crate::simulator::{Quantiles, Simulator, Stats, find_binary};
+use crate::simulator::{BINARY_NAME, Quantiles, Simulator, Stats, find_binary};
 use crate::synthetic::FRAME_BYTES;
 
 /// What one batch costs the simulator, in µs of CPU: about what `cargo bench -p plimsoll-inference` measures, and a
@@ -47,10 +47,7 @@ impl Companions for InferenceSimulator {
     }
 
     fn start(&self, program: &Path, how: &Start<'_>) -> Result<Box<dyn Companion>> {
-        let mut settings = vec![
-            ("MODEL_SEED".to_owned(), how.seed.to_string()),
-            ("MODEL_DELAY_MS".to_owned(), MODEL_DELAY_MS.to_string()),
-        ];
+        let mut settings = settings(how.seed);
         let bind = how
             .bind
             .map(|address| ("BIND".to_owned(), address.to_string()));
@@ -64,6 +61,13 @@ impl Companions for InferenceSimulator {
         vec![("INFERENCE_URL".to_owned(), url.to_owned())]
     }
 
+    fn deployed(&self) -> Deployed {
+        Deployed {
+            program: BINARY_NAME,
+            settings: settings(USUAL_SEED),
+        }
+    }
+
     /// Only a target that tests Plimsoll may compute its answers itself.
     fn is_asked_by(&self, target: &Manifest) -> bool {
         !target.denies(ASKS_INFERENCE)
@@ -72,6 +76,16 @@ impl Companions for InferenceSimulator {
     fn cpu_us_per_session_second(&self) -> f64 {
         CPU_US_PER_BATCH
     }
+}
+
+/// The seed of a simulator that runs for many trials: the usual one of a trial.
+const USUAL_SEED: u64 = 1;
+
+fn settings(seed: u64) -> Vec<(String, String)> {
+    vec![
+        ("MODEL_SEED".to_owned(), seed.to_string()),
+        ("MODEL_DELAY_MS".to_owned(), MODEL_DELAY_MS.to_string()),
+    ]
 }
 
 impl Companion for Simulator {
@@ -102,6 +116,7 @@ fn seen(stats: &Stats) -> CompanionSeen {
             requests: stats.requests,
             busy_share: stats.busy_share(),
             cpu_us_per_request: None,
+            cpu_us_per_session_second: None,
             queue_wait: lag_quantiles(stats.queue_wait),
             answer_lateness: lag_quantiles(stats.answer_lateness),
             request_bytes: Some(stats.request_bytes),
@@ -116,7 +131,7 @@ fn seen(stats: &Stats) -> CompanionSeen {
     clippy::cast_precision_loss,
     reason = "microseconds of a trial are far below 2^53"
 )]
-fn lag_quantiles(quantiles: Quantiles) -> LagQuantiles {
+pub(crate) fn lag_quantiles(quantiles: Quantiles) -> LagQuantiles {
     LagQuantiles {
         p50_us: Some(quantiles.p50_us as f64),
         p99_us: Some(quantiles.p99_us as f64),
@@ -168,6 +183,15 @@ mod tests {
         let (id, text) = told(&Doubt::CompanionGone);
         assert_eq!(id, "inference-gone");
         assert!(text.starts_with("the inference simulator exited or stopped answering"));
+    }
+
+    #[test]
+    fn a_deployed_simulator_has_the_settings_of_a_trial() {
+        let deployed = InferenceSimulator.deployed();
+        assert_eq!(deployed.program, "plimsoll-inference");
+        assert_eq!(deployed.settings, settings(1));
+        let delay = ("MODEL_DELAY_MS".to_owned(), MODEL_DELAY_MS.to_string());
+        assert!(deployed.settings.contains(&delay), "{deployed:?}");
     }
 
     fn manifest(tier: &str, own_key: &str) -> std::result::Result<Manifest, String> {

@@ -1,6 +1,7 @@
 //! Streaming speech-to-text: what every gateway in `targets/stt/` speaks (`docs/stt/contract.md`).
 
 pub mod audio;
+mod batches;
 mod calibrate;
 pub mod check;
 mod companion;

@@ -9,7 +9,7 @@ use plimsoll_core::record::CompanionWindow;
 use plimsoll_host::Result;
 use plimsoll_workload::Findings;
 use plimsoll_workload::companion::program::{About, Program};
-use plimsoll_workload::companion::{Companion, CompanionSeen, Companions, Start};
+use plimsoll_workload::companion::{Companion, CompanionSeen, Companions, Deployed, Start};
 use serde::{Deserialize, Serialize};
 
 /// About what a caller's second costs the mocks, in µs of CPU.
@@ -69,6 +69,14 @@ impl Companions for Mocks {
 
     fn told(&self, url: &str) -> Vec<(String, String)> {
         vec![("PROVIDER_URLS".to_owned(), url.to_owned())]
+    }
+
+    fn deployed(&self) -> Deployed {
+        // The usual seed and profile are the program's own defaults too.
+        Deployed {
+            program: ABOUT.name,
+            settings: Vec::new(),
+        }
     }
 
     fn cpu_us_per_session_second(&self) -> f64 {
@@ -157,6 +165,7 @@ impl Stats {
                 requests: self.requests,
                 busy_share: self.busy_us as f64 / self.window_us.max(1) as f64,
                 cpu_us_per_request: None,
+                cpu_us_per_session_second: None,
                 queue_wait: LagQuantiles::default(),
                 answer_lateness: LagQuantiles {
                     p50_us: Some(p50_us as f64),

@@ -105,7 +105,9 @@ pub(crate) fn settled(
 ) -> Tally {
     let trouble = load.trouble(&profile.window());
     let mut tally = Tally::of(claims, trouble.map(|(_, end_ns)| end_ns));
-    tally.split_overhead(claims, account.began_ns);
+    if let Some(began_ns) = account.began_ns {
+        tally.split_overhead(claims, began_ns);
+    }
     match (load.test, tally.requests.first()) {
         (Test::Rest, _) => {
             let requests = RequestRecord::of_frames(Kind::Root, account.ledger, account.latency);

@@ -59,8 +59,9 @@ const TTS: [Choice; 4] = [
     Choice::new("openai", "Like OpenAI's"),
 ];
 
-const LATENCIES: [Choice; 2] = [
+const LATENCIES: [Choice; 3] = [
     Choice::new("usual", "Close to what these providers take"),
+    Choice::new("slow", "Five times as long"),
     Choice::new("zero", "They take no time"),
 ];
 

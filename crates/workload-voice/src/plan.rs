@@ -7,7 +7,7 @@ use plimsoll_core::profile::Profile;
 use plimsoll_core::record::LoadUnit;
 use plimsoll_core::sanity::MetricNames;
 use plimsoll_core::session::Endpoint;
-use plimsoll_core::slo::{Metric, Slo};
+use plimsoll_core::slo::{Metric, OwnMetric, Slo};
 use plimsoll_document::Tell;
 use plimsoll_protocol::connection::check;
 use plimsoll_workload::counters::Counted;
@@ -27,7 +27,7 @@ use crate::parameters::PARAMETERS;
 use crate::requests::REQUESTS;
 use crate::rest::Kind;
 use crate::rest::pool::Pool;
-use crate::tally::{METRICS, Tally, metric};
+use crate::tally::{METRICS, Tally};
 
 /// The gates that say how much a gateway adds.
 const OVERHEAD: [(&str, f64); 3] = [
@@ -104,7 +104,7 @@ impl Workload for Voice {
         Some(&Mocks)
     }
 
-    fn metrics(&self) -> &'static [plimsoll_core::slo::OwnMetric] {
+    fn metrics(&self) -> &'static [OwnMetric] {
         &METRICS
     }
 
@@ -181,7 +181,7 @@ fn gates<'a>(
     failed_max: Option<f64>,
 ) -> Slo {
     let own = own.into_iter();
-    let own = own.filter_map(|(name, most)| Some((Metric::Own(metric(name)?), *most)));
+    let own = own.filter_map(|(name, most)| Some((OwnMetric::among(&METRICS, name)?, *most)));
     let failed = failed_max.map(|most| (Metric::Shortfall, most));
     let never = never.iter().map(|metric| (*metric, 0.0));
     let all: Vec<(Metric, f64)> = own.chain(failed).chain(never).collect();
@@ -392,7 +392,7 @@ mod tests {
         }
         let all = OVERHEAD.iter().chain(&NOTICED).chain(&AUDIO).chain(&ROOT);
         for (name, _) in all.chain(&VISITED).chain(&END_TO_END) {
-            assert!(metric(name).is_some(), "{name}");
+            assert!(OwnMetric::among(&METRICS, name).is_some(), "{name}");
         }
         assert!(
             plan("spike")

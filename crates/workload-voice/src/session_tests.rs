@@ -357,7 +357,7 @@ fn a_trial_is_settled_into_its_own_metrics() {
     let account = Account {
         ledger: &mut ledger,
         latency: &mut latency,
-        began_ns: 0,
+        began_ns: Some(0),
     };
     machines.settle(&recorder.claims, account);
     assert_eq!(machines.tally(), Some(&tally));

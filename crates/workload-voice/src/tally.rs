@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll_core::durations::{Collected, Durations};
 use plimsoll_core::profile::{NS_PER_MS, Window};
 use plimsoll_core::record::Goodput;
 use plimsoll_core::slo::{OwnMetric, Percentile};
@@ -17,78 +18,6 @@ use crate::load::Test;
 use crate::rest::{Kind, RequestRecord};
 use crate::slow::SlowRecord;
 use crate::turns::{self, Leg};
-
-/// Percentiles of durations, in ms.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Durations {
-    /// How many there are.
-    pub samples: u64,
-    /// Of these, what never came: the time that we waited, a lower bound.
-    pub unanswered: u64,
-    /// Median.
-    pub p50_ms: Option<f64>,
-    /// 90th percentile.
-    #[serde(default)]
-    pub p90_ms: Option<f64>,
-    /// 95th percentile.
-    pub p95_ms: Option<f64>,
-    /// 99th percentile.
-    pub p99_ms: Option<f64>,
-    /// 99.9th percentile.
-    pub p999_ms: Option<f64>,
-    /// The longest.
-    pub max_ms: Option<f64>,
-}
-
-/// Durations that are still collected.
-#[derive(Debug, Default)]
-pub(crate) struct Collected {
-    all_ns: Vec<u64>,
-    unanswered: u64,
-}
-
-impl Collected {
-    pub(crate) fn came(&mut self, ns: u64) {
-        self.all_ns.push(ns);
-    }
-
-    fn missing(&mut self, waited_ns: u64) {
-        self.all_ns.push(waited_ns);
-        self.unanswered += 1;
-    }
-
-    pub(crate) fn durations(mut self) -> Durations {
-        self.all_ns.sort_unstable();
-        let at = |share: f64| nearest_rank(&self.all_ns, share).map(ms);
-        Durations {
-            samples: self.all_ns.len() as u64,
-            unanswered: self.unanswered,
-            p50_ms: at(0.5),
-            p90_ms: at(0.9),
-            p95_ms: at(0.95),
-            p99_ms: at(0.99),
-            p999_ms: at(0.999),
-            max_ms: at(1.0),
-        }
-    }
-}
-
-/// The smallest value that is at least as great as this share of all values.
-#[expect(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "as many values as a machine holds, and a share of at most 1"
-)]
-fn nearest_rank(sorted: &[u64], share: f64) -> Option<u64> {
-    let rank = (sorted.len() as f64 * share).ceil() as usize;
-    sorted.get(rank.max(1) - 1).copied()
-}
-
-#[expect(clippy::cast_precision_loss, reason = "hours in nanoseconds")]
-fn ms(ns: u64) -> f64 {
-    ns as f64 / NS_PER_MS as f64
-}
 
 /// One way there and back, of all turns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -155,47 +84,28 @@ const RECOVERED_SHARE: f64 = 0.99;
 /// The most that a gateway may add to a leg of a good turn, or to a good answer.
 pub(crate) const GOOD_NS: u64 = 250 * NS_PER_MS;
 
-const fn percentile(name: &'static str, percentile: Percentile) -> OwnMetric {
-    OwnMetric {
-        name,
-        percentile: Some(percentile),
-    }
-}
-
-const fn counted(name: &'static str) -> OwnMetric {
-    OwnMetric {
-        name,
-        percentile: None,
-    }
-}
-
 /// The metrics that only this workload computes.
 pub(crate) const METRICS: [OwnMetric; 19] = [
-    percentile("result_overhead_p95_ms", Percentile::P95),
-    percentile("result_overhead_p99_ms", Percentile::P99),
-    percentile("first_audio_overhead_p95_ms", Percentile::P95),
-    percentile("result_p95_ms", Percentile::P95),
-    percentile("first_audio_p95_ms", Percentile::P95),
-    percentile("ready_p95_ms", Percentile::P95),
-    percentile("barge_in_p95_ms", Percentile::P95),
-    counted("turns_with_gap"),
-    counted("recovery_s"),
-    percentile("root_p95_ms", Percentile::P95),
-    percentile("root_p99_ms", Percentile::P99),
-    percentile("voices_p95_ms", Percentile::P95),
-    percentile("speak_overhead_p95_ms", Percentile::P95),
-    counted("replies_with_gap"),
-    counted("requests_failed"),
-    counted("blocks_lost"),
-    counted("blocks_doubled"),
-    counted("blocks_out_of_order"),
-    counted("blocks_damaged"),
+    OwnMetric::percentile("result_overhead_p95_ms", Percentile::P95),
+    OwnMetric::percentile("result_overhead_p99_ms", Percentile::P99),
+    OwnMetric::percentile("first_audio_overhead_p95_ms", Percentile::P95),
+    OwnMetric::percentile("result_p95_ms", Percentile::P95),
+    OwnMetric::percentile("first_audio_p95_ms", Percentile::P95),
+    OwnMetric::percentile("ready_p95_ms", Percentile::P95),
+    OwnMetric::percentile("barge_in_p95_ms", Percentile::P95),
+    OwnMetric::counted("turns_with_gap"),
+    OwnMetric::counted("recovery_s"),
+    OwnMetric::percentile("root_p95_ms", Percentile::P95),
+    OwnMetric::percentile("root_p99_ms", Percentile::P99),
+    OwnMetric::percentile("voices_p95_ms", Percentile::P95),
+    OwnMetric::percentile("speak_overhead_p95_ms", Percentile::P95),
+    OwnMetric::counted("replies_with_gap"),
+    OwnMetric::counted("requests_failed"),
+    OwnMetric::counted("blocks_lost"),
+    OwnMetric::counted("blocks_doubled"),
+    OwnMetric::counted("blocks_out_of_order"),
+    OwnMetric::counted("blocks_damaged"),
 ];
-
-/// The metric with this name.
-pub(crate) fn metric(name: &str) -> Option<OwnMetric> {
-    METRICS.into_iter().find(|metric| metric.name == name)
-}
 
 impl Tally {
     /// How many turns were done, right and in time. Where no caller is, it is requests. `missed` turns more were due, of
@@ -408,7 +318,7 @@ impl LegCollected {
 
     pub(crate) fn record(self) -> LegRecord {
         // Without any mark nobody knows what the provider took, and what is missing says nothing about it.
-        let marked = !self.provider.all_ns.is_empty();
+        let marked = !self.provider.is_empty();
         LegRecord {
             end_to_end: self.end_to_end.durations(),
             provider: self.provider.durations(),

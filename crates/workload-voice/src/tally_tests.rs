@@ -167,13 +167,3 @@ fn a_recovery_is_the_time_until_turns_are_good_again() {
     let tally = Tally::of(&[Claim::Session(heard), Claim::Session(heard)], None);
     assert_eq!(tally.heard.finals, 4);
 }
-
-#[test]
-fn percentiles_are_values_that_occurred() {
-    let sorted: Vec<u64> = (1..=200).collect();
-    assert_eq!(nearest_rank(&sorted, 0.5), Some(100));
-    assert_eq!(nearest_rank(&sorted, 0.95), Some(190));
-    assert_eq!(nearest_rank(&sorted, 1.0), Some(200));
-    assert_eq!(nearest_rank(&[7], 0.5), Some(7));
-    assert_eq!(nearest_rank(&[], 0.5), None);
-}

@@ -1,6 +1,7 @@
 //! What a trial of workload `voice` tells: its turns, what the gateway added to each leg, the providers' account, and trials
 //! side by side.
 
+use plimsoll_core::durations::Durations;
 use plimsoll_core::latency::Quantiles;
 use plimsoll_core::record::{Parameters, Trial};
 use plimsoll_document::words::{
@@ -17,7 +18,7 @@ use crate::parameters::PARAMETERS;
 use crate::rest::{self, RequestRecord};
 use crate::sides;
 use crate::slow::SlowRecord;
-use crate::tally::{Durations, LegRecord};
+use crate::tally::LegRecord;
 
 const LEGS: &str = "Each turn has two legs. The result is due with the last block of the utterance, the first audio with the text to be spoken. Overhead is the time of a leg without the time that the provider took for that request, so it is what the gateway and the network added; it is never a difference of percentiles. In is its part from the schedule until the provider had read the request, out that from the provider's handing over to the arrival. What never came counts with the time we waited, a lower bound.";
 const TURNS: &str = "Good: complete, with at most 250 ms of overhead on each leg. Gap: a player that is 60 ms behind would have run dry.";

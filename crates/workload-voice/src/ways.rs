@@ -1,8 +1,10 @@
 //! Overhead by its parts: *in*, from the schedule until the provider has read the request, and *out*, from the provider's
 //! handing over until the arrival. With the provider's time between them they are the leg, end to end.
 
+use plimsoll_core::durations::{Collected, Durations};
+
 use crate::caller::Claim;
-use crate::tally::{Collected, Durations, Tally};
+use crate::tally::Tally;
 use crate::turns::Leg;
 
 /// How long the ways to the provider and back took, of all turns.

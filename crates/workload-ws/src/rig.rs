@@ -202,7 +202,7 @@ impl<S: Session> Rig<S> {
             ..
         } = &mut self.recorder;
         let latency = interval;
-        let began_ns = 0;
+        let began_ns = Some(0);
         let account = Account {
             ledger,
             latency,

@@ -8,10 +8,11 @@ use std::fmt;
 use std::time::Duration;
 
 use plimsoll_core::profile::{NS_PER_S, Profile};
-use plimsoll_core::record::LoadUnit;
+use plimsoll_core::record::{LoadUnit, ServerWords};
 use plimsoll_core::session::Endpoint;
 pub use plimsoll_core::speaker::{After, Speaker};
 
+use crate::Refusal;
 use crate::drive::Drive;
 
 /// A kind of work for the client.
@@ -88,6 +89,30 @@ pub trait Work: fmt::Debug + Send + Sync {
 
     /// The engine's sessions.
     fn sessions(&self, amount: u32, to: Endpoint, profile: &Profile) -> Sessions;
+}
+
+/// What the targets of a workload ask of their back end, so that the back end can be loaded alone: one batch per session
+/// per second.
+pub trait BackEndLoad: fmt::Debug + Send + Sync {
+    /// Bytes of a batch.
+    fn batch_bytes(&self) -> usize;
+
+    /// The highest p99 of a batch, from its schedule, at which a back end counts as good enough, ms.
+    fn p99_limit_ms(&self) -> f64;
+
+    /// The engine's sessions for a load of so many gateway sessions over this transport: connections of a pool, which share
+    /// the batches.
+    ///
+    /// # Errors
+    /// One line with the remedy: there is no such transport, or no request can be made for that host.
+    fn sessions(&self, load: u32, transport: &str, host: &str) -> Result<Sessions, Refusal>;
+
+    /// What the server at this URL says of itself since the last [`Self::begin_window`]; `None` if it says nothing that is
+    /// understood.
+    fn says(&self, url: &str) -> Option<ServerWords>;
+
+    /// Lets the server, which said something of itself, begin a new window.
+    fn begin_window(&self, url: &str);
 }
 
 /// Which cores do the greatest load that is looked for.

@@ -38,6 +38,9 @@ pub trait Companions: Sync {
     /// What a target is told, so that it asks at this URL.
     fn told(&self, url: &str) -> Vec<(String, String)>;
 
+    /// The program where it runs for many trials, such as in a container: with the settings of a trial.
+    fn deployed(&self) -> Deployed;
+
     /// Whether the target with this manifest gets its answers from the companion. Each trial then compares what the
     /// companion received with what the target answered; otherwise the result says that this was not checked.
     fn is_asked_by(&self, _target: &Manifest) -> bool {
@@ -46,6 +49,15 @@ pub trait Companions: Sync {
 
     /// About what it adds to the cost of a session-second, in µs of CPU. Used only to warn early, never for a verdict.
     fn cpu_us_per_session_second(&self) -> f64;
+}
+
+/// A companion that Plimsoll does not start itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deployed {
+    /// The name of its program. It listens at `BIND` and `PORT`, and answers `GET /health`.
+    pub program: &'static str,
+    /// Its other settings: environment variables.
+    pub settings: Vec<(String, String)>,
 }
 
 /// How a companion is started.

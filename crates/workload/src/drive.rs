@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_core::session::SessionMachines;
+use plimsoll_engine::clock::thread_cpu_ns;
 use plimsoll_engine::{
     Company, EngineError, EngineSecond, Options, Report, Unsettled, run, run_in,
 };
@@ -56,11 +57,11 @@ pub trait Drive {
         on_second: Seconds<'_>,
     ) -> Result<Unsettled<Value>, DriveError>;
 
-    /// Settles what all parts of a trial claim.
+    /// Settles what all parts of a trial claim. `one_clock` says whether all of them read the same clock.
     ///
     /// # Errors
     /// A claim is not one of these machines.
-    fn settle(&self, parts: Unsettled<Value>) -> Result<Report, DriveError>;
+    fn settle(&self, parts: Unsettled<Value>, one_clock: bool) -> Result<Report, DriveError>;
 
     /// What else the sessions found out; ask after the trial is settled.
     fn findings(&self) -> Findings;
@@ -104,7 +105,7 @@ impl<M: SessionMachines> Drive for Typed<M> {
         let machines = &self.machines;
         Ok(match &self.tls {
             Some(client) => run(
-                &TlsMachines::new(machines, client),
+                &TlsMachines::new(machines, client, thread_cpu_ns),
                 options,
                 stop,
                 on_second,
@@ -124,7 +125,7 @@ impl<M: SessionMachines> Drive for Typed<M> {
         let Unsettled { report, claims } = match &self.tls {
             Some(client) => run_in(
                 company,
-                &TlsMachines::new(machines, client),
+                &TlsMachines::new(machines, client, thread_cpu_ns),
                 options,
                 stop,
                 on_second,
@@ -135,11 +136,11 @@ impl<M: SessionMachines> Drive for Typed<M> {
         Ok(Unsettled { report, claims })
     }
 
-    fn settle(&self, parts: Unsettled<Value>) -> Result<Report, DriveError> {
+    fn settle(&self, parts: Unsettled<Value>, one_clock: bool) -> Result<Report, DriveError> {
         let Unsettled { report, claims } = parts;
         let claims = claims.into_iter().map(from_value);
         let claims = claims.collect::<Result<_, _>>()?;
-        Ok(Unsettled { report, claims }.settle(&self.machines))
+        Ok(Unsettled { report, claims }.settle(&self.machines, one_clock))
     }
 
     fn findings(&self) -> Findings {

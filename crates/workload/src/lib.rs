@@ -9,6 +9,7 @@
 //! |---|---|
 //! | [`parameter`] | what a user can choose: one row for each choice |
 //! | [`values`] | what a user chose, checked against the rows |
+//! | [`fields`] | fields of the protocol that the user names |
 //! | [`plan`] | a workload with its values settled |
 //! | [`drive`] | session machines of a type that only their workload knows |
 //! | [`companion`] | a program that runs beside the target |
@@ -23,6 +24,7 @@ pub mod calibrate;
 pub mod companion;
 pub mod counters;
 pub mod drive;
+pub mod fields;
 pub mod parameter;
 pub mod plan;
 pub mod speaker;
@@ -38,13 +40,15 @@ use plimsoll_document::Tell;
 use plimsoll_host::isolation::CpuList;
 use plimsoll_host::signals::Stop;
 
-pub use calibrate::Work;
+pub use calibrate::{BackEndLoad, Work};
 pub use companion::{Companion, CompanionSeen, Companions};
 pub use counters::Counters;
 pub use drive::{Drive, DriveError, Findings, machines, machines_with_findings};
+pub use fields::Fields;
 pub use parameter::{Choice, Fit, Kind, Parameter, Usual};
 pub use plan::{
-    Afterwards, Crash, CrashKind, Crashed, Demand, Job, Outcome, Plan, Row, Seen, Series, Told,
+    Afterwards, Baseline, Conversation, Crash, CrashKind, Crashed, Demand, Job, Outcome, Plan, Row,
+    Seen, Series, Told,
 };
 pub use plimsoll_host::data_folder::Data;
 pub use plimsoll_targets::manifest::{Key, Keys, Manifest, Rule, SETTINGS, Takes, Tier, VARIANT};
@@ -119,6 +123,11 @@ pub trait Workload: Sync {
     /// What `plimsoll calibrate` measures, in the order of the report.
     fn works(&self) -> &'static [&'static dyn Work] {
         &[]
+    }
+
+    /// What its targets ask of their inference server, for `plimsoll calibrate --inference`; `None` if they have none.
+    fn back_end_load(&self) -> Option<&'static dyn BackEndLoad> {
+        None
     }
 }
 

@@ -4,12 +4,13 @@
 //! key in a target's manifest, the record, the differences that a comparison lists, and the command that repeats a
 //! measurement.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use plimsoll_core::record::Parameters;
 use plimsoll_core::secret::Secret;
 use plimsoll_targets::manifest::Manifest;
 
+use crate::fields::Fields;
 use crate::values::Value;
 
 /// One thing that a user can choose.
@@ -120,6 +121,8 @@ pub enum Kind {
     Number,
     /// One of these words.
     OneOf(&'static [Choice]),
+    /// One of these words, or a file whose name ends in `.toml`.
+    OneOfOrFile(&'static [Choice]),
     /// A text that the plan reads.
     Text,
     /// Given or not.
@@ -128,6 +131,9 @@ pub enum Kind {
     Addresses,
     /// A file.
     File,
+    /// Fields of the protocol, `NAME=VALUE`. The flag is repeatable. It must be `--param`, by which the command line is
+    /// known to hold a field that may be a secret.
+    Fields,
     /// A text that is never shown. It may also be in a file, or in [`Parameter::variable`]. Its name must have a word by
     /// which the command line is known to hold a secret, such as `token`, `password` or `key`.
     Secret,
@@ -177,12 +183,24 @@ impl Kind {
     /// What a value has to be, as the end of a sentence.
     pub fn takes(&self, value: &Value) -> Result<(), String> {
         match self {
-            Self::Whole { .. } | Self::OneOf(_) => self.parse(&value.to_string()).map(drop),
+            Self::Whole { .. } | Self::OneOf(_) | Self::OneOfOrFile(_) => {
+                self.parse(&value.to_string()).map(drop)
+            }
             _ => Ok(()),
         }
     }
 
-    /// Reads a value as the command line and manifests have it. A flag is `true` or `false`.
+    /// The words that it takes by name.
+    #[must_use]
+    pub fn choices(&self) -> &'static [Choice] {
+        match self {
+            Self::OneOf(choices) | Self::OneOfOrFile(choices) => choices,
+            _ => &[],
+        }
+    }
+
+    /// Reads a value as the command line and manifests have it. A flag is `true` or `false`. Of several fields it reads
+    /// one.
     ///
     /// # Errors
     /// What a value has to be, as the end of a sentence.
@@ -197,15 +215,11 @@ impl Kind {
                 _ => Err("give a number".to_owned()),
             },
             Self::OneOf(choices) => {
-                let choice = choices.iter().find(|choice| choice.name == text);
-                choice.map_or_else(
-                    || {
-                        let names: Vec<_> = choices.iter().map(|choice| choice.name).collect();
-                        Err(format!("give one of {}", names.join(", ")))
-                    },
-                    |choice| Ok(Value::Word(choice.name.to_owned())),
-                )
+                word(choices, text).ok_or_else(|| format!("give one of {}", names(choices)))
             }
+            Self::OneOfOrFile(_) if is_toml(text) => Ok(Value::File(PathBuf::from(text))),
+            Self::OneOfOrFile(choices) => word(choices, text)
+                .ok_or_else(|| format!("give one of {}, or a file NAME.toml", names(choices))),
             Self::Text => Ok(Value::Word(text.to_owned())),
             Self::Flag => match text {
                 "true" => Ok(Value::Flag(true)),
@@ -219,7 +233,25 @@ impl Kind {
                     .map_err(|error| format!("{error}; give addresses with commas between them"))
             }
             Self::File => Ok(Value::File(PathBuf::from(text))),
+            Self::Fields => Fields::parse(text).map(Value::Fields),
             Self::Secret => Ok(Value::Secret(Secret::new(text))),
         }
     }
+}
+
+fn word(choices: &[Choice], text: &str) -> Option<Value> {
+    let choice = choices.iter().find(|choice| choice.name == text);
+    choice.map(|choice| Value::Word(choice.name.to_owned()))
+}
+
+fn names(choices: &[Choice]) -> String {
+    let names: Vec<_> = choices.iter().map(|choice| choice.name).collect();
+    names.join(", ")
+}
+
+/// Whether this is a file in place of a word: [`Kind::OneOfOrFile`].
+#[must_use]
+pub fn is_toml(text: &str) -> bool {
+    let extension = Path::new(text).extension();
+    extension.is_some_and(|extension| extension == "toml")
 }

@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io::{Read, Write};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_core::caveat::Caveat;
 use plimsoll_core::profile::{Phases, Profile, Window};
-use plimsoll_core::record::{Goodput, LoadUnit, SanityCheck, Sections, Storage};
+use plimsoll_core::record::{Goodput, LoadUnit, SanityCheck, Sections, Storage, Trial};
 use plimsoll_core::session::Endpoint;
 use plimsoll_core::slo::Slo;
 use plimsoll_engine::{Options, Report};
@@ -44,6 +45,11 @@ pub trait Plan: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
+    /// The name of the profile that its trials have unless the user gives another.
+    fn usual_profile(&self) -> &'static str {
+        "quick"
+    }
+
     /// The usual tick of the engine, in µs. A workload whose sessions share their work may have none: 0.
     fn tick_us(&self) -> u64 {
         Options::DEFAULT_TICK_US
@@ -60,10 +66,59 @@ pub trait Plan: fmt::Debug + Send + Sync {
         400
     }
 
+    /// Whether a short trial shows what a full one would, far from the edge. It does not where an overloaded target takes longer
+    /// to fall behind.
+    fn shows_in_a_short_trial(&self) -> bool {
+        true
+    }
+
     /// Whether a search goes on beyond the load line, until the target collapses. Its trials must then say how much was
     /// done ([`Outcome::goodput`]).
     fn goes_beyond(&self) -> bool {
         false
+    }
+
+    /// The trial that runs before a search, because the trials of the search are compared with it. `None` if they stand for
+    /// themselves.
+    fn baseline(&self) -> Option<Baseline> {
+        None
+    }
+
+    /// The same plan for trials that are compared with this one. It has the same values, and it may have further gates. Each
+    /// trial asks for it anew, and client processes do without.
+    ///
+    /// # Errors
+    /// One line with the remedy: no trial can be compared with this one.
+    fn with_baseline(&self, _trial: &Trial) -> Result<Arc<dyn Plan>, Refusal> {
+        Err(Refusal(format!(
+            "trials of workload {} are compared with no baseline",
+            self.workload().about().name
+        )))
+    }
+
+    /// Refuses a server that runs already and does not take its sessions, over a connection of its own before each trial. Reads
+    /// and writes on it end after some seconds. Usually nothing is said.
+    ///
+    /// # Errors
+    /// One line with the remedy, such as for a key that is missing. A server that is full or slow is no matter of this.
+    fn meets(&self, _to: &Endpoint, _stream: &mut dyn Conversation) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    /// Refuses this load at this server, which runs already and may be somebody else's. Asked before anything is sent to it.
+    ///
+    /// # Errors
+    /// One line with the remedy.
+    fn may_load(&self, _to: &Endpoint, _load: u32, _profile: &Profile) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    /// Refuses to search at this server, which runs already and may be somebody else's. Asked before anything is sent to it.
+    ///
+    /// # Errors
+    /// One line with the remedy.
+    fn may_search(&self, _to: &Endpoint) -> Result<(), Refusal> {
+        Ok(())
     }
 
     /// Refuses a target that does not have what the load asks for, by what its manifest says. Returns the values that
@@ -178,6 +233,12 @@ pub trait Plan: fmt::Debug + Send + Sync {
     /// How it was asked for, if it is a closed loop that shows how fast a target is: `--test burst`. No load of it is too
     /// much for a target, so that there is no load line. `None` for all other loads.
     fn decides_nothing(&self) -> Option<String> {
+        None
+    }
+
+    /// Why all sessions of its load must be driven by one clock, as a clause; `None` if each reads its latencies from a clock
+    /// of its own.
+    fn needs_one_clock(&self) -> Option<&'static str> {
         None
     }
 
@@ -308,6 +369,22 @@ pub struct Told {
     pub variables: Vec<(String, String)>,
     /// What it needs of a folder for its data, if it writes any. Each start gets a fresh one, as the variable `DATA_DIR`.
     pub data: Option<Data>,
+}
+
+/// A connection that can be talked over, encrypted or not.
+pub trait Conversation: Read + Write {}
+
+impl<T: Read + Write> Conversation for T {}
+
+/// The trial that the trials of a search are compared with.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Baseline {
+    /// Its load.
+    pub load: u32,
+    /// Its phases, whatever the profile says.
+    pub phases: Phases,
+    /// What it is, in a few words: `unloaded run`.
+    pub what: &'static str,
 }
 
 /// A plan that is run after a trial.

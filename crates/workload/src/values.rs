@@ -5,11 +5,12 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use plimsoll_core::secret::{REDACTED, Secret};
+use plimsoll_core::secret::{REDACTED, Secret, Secrets};
 use plimsoll_targets::manifest::Manifest;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use crate::fields::Fields;
 use crate::parameter::{Fit, Parameter};
 use crate::{Refusal, Workload};
 
@@ -28,13 +29,15 @@ pub enum Value {
     Addresses(Vec<IpAddr>),
     /// A file.
     File(PathBuf),
+    /// Fields of the protocol.
+    Fields(Fields),
     /// What is never shown.
     #[serde(skip)]
     Secret(Secret),
 }
 
 impl Value {
-    /// The value in records; `None` for a secret.
+    /// The value in records; `None` for a secret. Fields have their secrets left out.
     #[must_use]
     pub fn recorded(&self) -> Option<serde_json::Value> {
         Some(match self {
@@ -44,6 +47,7 @@ impl Value {
             Self::Flag(given) => json!(given),
             Self::Addresses(addresses) => json!(addresses),
             Self::File(file) => json!(file.to_string_lossy()),
+            Self::Fields(fields) => json!(fields.recorded()),
             Self::Secret(_) => return None,
         })
     }
@@ -159,6 +163,22 @@ impl Values {
         }
     }
 
+    /// The name of a parameter whose value is a file, if there is one.
+    #[must_use]
+    pub fn names_a_file(&self) -> Option<&str> {
+        let file = |(_, value): &(&str, &Value)| matches!(value, Value::File(_));
+        self.iter().find(file).map(|(name, _)| name)
+    }
+
+    /// Fields of the protocol, by their names.
+    #[must_use]
+    pub fn fields(&self, name: &str) -> Option<&Fields> {
+        match self.get(name) {
+            Some(Value::Fields(fields)) => Some(fields),
+            _ => None,
+        }
+    }
+
     /// A secret.
     #[must_use]
     pub fn secret(&self, name: &str) -> Option<&Secret> {
@@ -168,15 +188,18 @@ impl Values {
         }
     }
 
-    /// All secrets.
-    pub fn secrets(&self) -> impl Iterator<Item = &Secret> {
-        self.0.values().filter_map(|value| match value {
-            Value::Secret(secret) => Some(secret),
-            _ => None,
-        })
+    /// Adds all secrets, those among fields too.
+    pub fn add_secrets_to(&self, secrets: &mut Secrets) {
+        for value in self.0.values() {
+            match value {
+                Value::Secret(secret) => secrets.add(secret.expose()),
+                Value::Fields(fields) => fields.add_secrets_to(secrets),
+                _ => {}
+            }
+        }
     }
 
-    /// The same without secrets, for records and for client processes.
+    /// The same without secrets, for client processes. Fields stay as they are: the sessions send them.
     #[must_use]
     pub fn without_secrets(&self) -> Self {
         let shown = self.0.iter();
@@ -310,7 +333,8 @@ impl Values {
             row.flag(),
             fit.of.replace('_', "-"),
             fit.among.join(", "),
-            self.word(fit.of).unwrap_or("none")
+            self.get(fit.of)
+                .map_or_else(|| "none".to_owned(), ToString::to_string)
         ))
     }
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::*;
+use crate::fields::Fields;
 use crate::parameter::{Choice, Kind, Usual, that_can_be_given};
 use crate::{About, Plan};
 
@@ -262,7 +263,9 @@ fn what_was_recorded_is_given_again_as_far_as_it_has_a_meaning() {
 #[test]
 fn a_secret_is_neither_recorded_nor_shown_nor_passed_on() {
     let values = values("dialect=signed token_secret=canary-1");
-    assert_eq!(values.secrets().count(), 1);
+    let mut secrets = Secrets::default();
+    values.add_secrets_to(&mut secrets);
+    assert_eq!(secrets.scrub("its canary-1"), "its [redacted]");
     assert_eq!(values.secret("token_secret").unwrap().expose(), "canary-1");
     let shown = values.get("token_secret").unwrap().to_string();
     let recorded = serde_json::to_string(&values.recorded()).unwrap();
@@ -297,4 +300,76 @@ fn values_come_back_from_json() {
     );
     assert_eq!(all.clone().without("word").word("word"), None);
     assert_eq!(all.whole("number"), None, "another kind");
+}
+
+const OPEN: Kind = Kind::OneOfOrFile(&DIALECTS);
+
+#[test]
+fn a_word_or_a_file_is_told_by_the_files_name() {
+    assert_eq!(OPEN.parse("plain"), Ok(word("plain")));
+    let file = Value::File("of/my.toml".into());
+    assert_eq!(OPEN.parse("of/my.toml"), Ok(file.clone()));
+    for other in ["my.json", "toml", ".toml", "plainer"] {
+        assert_eq!(
+            OPEN.parse(other),
+            Err("give one of plain, signed, or a file NAME.toml".to_owned())
+        );
+    }
+    // The command line reads for every workload that has the parameter; this one may take less.
+    assert_eq!(OPEN.takes(&file), Ok(()));
+    assert_eq!(OPEN.takes(&word("plain")), Ok(()));
+    assert!(OPEN.takes(&word("nats")).is_err());
+    let refused = Values::default().with("dialect", file);
+    let refused = refused.settled(&TOY, &ALL, None).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "--dialect of/my.toml: give one of plain, signed"
+    );
+}
+
+#[test]
+fn a_parameter_for_a_word_is_refused_beside_a_file() {
+    const ROWS: [Parameter; 2] = [
+        Parameter::new("dialect", OPEN, ""),
+        Parameter {
+            fits: &[Fit {
+                of: "dialect",
+                among: &["signed"],
+            }],
+            ..Parameter::new("depth", Kind::Whole { least: 1, most: 9 }, "")
+        },
+    ];
+    const OF_FILES: Toy = Toy("other", &ROWS);
+    let given = Values::default()
+        .with("dialect", Value::File("my.toml".into()))
+        .with("depth", Value::Whole(1));
+    let refused = given.settled(&OF_FILES, &[&OF_FILES], None).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "--depth is for --dialect signed, this is my.toml"
+    );
+}
+
+#[test]
+fn fields_keep_their_order_and_leave_their_secrets_out_of_records() {
+    let mut fields = Fields::default();
+    for line in ["b=1", "token=canary", "a=2", "b=3"] {
+        let Ok(Value::Fields(one)) = Kind::Fields.parse(line) else {
+            panic!("{line}");
+        };
+        fields = fields.and(one);
+    }
+    let values = Values::default().with("param", Value::Fields(fields.clone()));
+    assert_eq!(
+        values.recorded()["param"],
+        json!(["b=1", "token=[redacted]", "a=2", "b=3"])
+    );
+    let shown = format!("{values:?} {}", values.get("param").unwrap());
+    assert!(!shown.contains("canary"), "{shown}");
+    let mut secrets = Secrets::default();
+    values.add_secrets_to(&mut secrets);
+    assert_eq!(secrets.scrub("a canary"), "a [redacted]");
+    // A client process sends them.
+    assert_eq!(values.without_secrets().fields("param"), Some(&fields));
+    assert!(Kind::Fields.parse("canary").is_err());
 }

@@ -35,6 +35,7 @@ fn failed() -> Trial {
         start_ms: None,
         vcpu: Some(2.0),
         environment: Environment::default(),
+        baseline: None,
         seed: 1,
         started_at: String::new(),
         interrupted: false,
@@ -53,6 +54,7 @@ fn failed() -> Trial {
         sections: crate::record::Sections::default(),
         drift: None,
         further_slos: Vec::new(),
+        goals: None,
         goodput: None,
     }
 }

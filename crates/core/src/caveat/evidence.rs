@@ -9,16 +9,10 @@ use crate::sanity::Account;
 /// What a trial shows about its own soundness.
 #[derive(Debug, Clone, Default)]
 pub struct Evidence {
-    /// The client's send lag, 99.9th percentile, in µs.
-    pub send_lag_p999_us: Option<f64>,
-    /// Share of its core that the busiest engine thread used.
-    pub client_busy_share: f64,
-    /// Share of the window that the client waited for its core: the wait of the engine thread that waited most, or of
-    /// the kernel thread that receives for it. `None` where the kernel does not report it.
-    pub client_wait_share: Option<f64>,
-    /// Share of the time before the window that the engine thread that waited most waited for its core, if a session was
-    /// not open in time.
-    pub client_opening_wait_share: Option<f64>,
+    /// Whoever drove the load: the client, or each of its agents.
+    pub drivers: Vec<Driver>,
+    /// The observer of the target, if there is one.
+    pub observer: Option<Watcher>,
     /// Share of the load that the client wrote or that the target did not take; `None` if the trial ended before this
     /// was known.
     pub achieved_share: Option<f64>,
@@ -28,11 +22,7 @@ pub struct Evidence {
     pub companion_lateness_p99_ms: Option<f64>,
     /// Time that requests waited for a free place in the companion, 99th percentile, in ms.
     pub companion_queue_p99_ms: Option<f64>,
-    /// Faults of the client's own machine, each with its count.
-    pub client_faults: BTreeMap<String, u64>,
-    /// Share of the time of the client's CPUs that the hypervisor took.
-    pub client_steal_share: Option<f64>,
-    /// The same for the target's CPUs; `None` if it is not known where the target runs.
+    /// Share of the time of the target's CPUs that the hypervisor took; `None` if it is not known where the target runs.
     pub target_steal_share: Option<f64>,
     /// What others used of the CPU time given to the target, if that may explain why it fails.
     pub target_starved: Option<Starved>,
@@ -61,6 +51,42 @@ pub struct Evidence {
     pub interrupted: bool,
     /// The samples behind each gated percentile; empty if the verdict does not rest on percentiles.
     pub samples: Vec<GateSamples>,
+}
+
+/// What one driver of the load shows about itself.
+#[derive(Debug, Clone, Default)]
+pub struct Driver {
+    /// Which agent it is; `None` for the client of a trial without agents.
+    pub agent: Option<String>,
+    /// Its send lag, 99.9th percentile, in µs.
+    pub send_lag_p999_us: Option<f64>,
+    /// Share of its core that the busiest engine thread used.
+    pub busy_share: f64,
+    /// Share of the window that it waited for its core: the wait of the engine thread that waited most, or of the kernel
+    /// thread that receives for it. `None` where the kernel does not report it.
+    pub wait_share: Option<f64>,
+    /// Share of the time before the window that the engine thread that waited most waited for its core, if a session was
+    /// not open in time.
+    pub opening_wait_share: Option<f64>,
+    /// Share of the time of its CPUs that the hypervisor took.
+    pub steal_share: Option<f64>,
+    /// Faults of its own machine, each with its count.
+    pub faults: BTreeMap<String, u64>,
+    /// How wrong its clock may be beside the coordinator's, in ms; `None` if it is the same clock.
+    pub clock_error_ms: Option<f64>,
+    /// Why it did not carry its part to the end, if it did not.
+    pub lost: Option<String>,
+}
+
+/// What the observer of the target shows about itself.
+#[derive(Debug, Clone, Default)]
+pub struct Watcher {
+    /// The name of its machine.
+    pub host: String,
+    /// How wrong its clock may be beside the coordinator's, in ms.
+    pub clock_error_ms: f64,
+    /// Why it did not watch to the end, if it did not.
+    pub lost: Option<String>,
 }
 
 /// How far others kept a party from its cores.
@@ -119,6 +145,10 @@ pub struct Limits {
     pub target_starved_share: f64,
 }
 
+/// From this error of an agent's clock on, its part begins noticeably earlier or later than the others.
+const CLOCK_ERROR_MS: f64 = 5.0;
+/// From this error on, the ramp is not the one that was asked for.
+const CLOCK_ERROR_BLOCKING_MS: f64 = 50.0;
 /// A latency of this many times its gate's threshold is far beyond it.
 const FAR_EXCEEDED: f64 = 3.0;
 /// How much a target must lack before that explains lost answers or sessions. Lacking a twentieth only makes it late.
@@ -178,6 +208,9 @@ pub fn doubts(evidence: &Evidence, limits: &Limits) -> Vec<Doubt> {
         found.push(Doubt::Interrupted);
     }
     client(evidence, limits, &mut found);
+    if let Some(watcher) = &evidence.observer {
+        observer(watcher, &mut found);
+    }
     companion(evidence, limits, &mut found);
     machine(evidence, limits, &mut found);
     accounts(evidence, &mut found);
@@ -207,32 +240,82 @@ fn over(value: Option<f64>, limit: f64) -> Option<f64> {
     value.filter(|value| *value > limit)
 }
 
-fn client(evidence: &Evidence, limits: &Limits, found: &mut Vec<Doubt>) {
-    for (what, count) in &evidence.client_faults {
+/// What makes a driver of the load doubtful, whatever the others do.
+fn driver(driver: &Driver, limits: &Limits) -> Vec<Doubt> {
+    let mut found = Vec::new();
+    if let Some(why) = &driver.lost {
+        found.push(Doubt::AgentLost { why: why.clone() });
+    }
+    for (what, count) in &driver.faults {
         found.push(Doubt::ClientFault {
             what: what.clone(),
             count: *count,
         });
     }
     let limit = limits.client_busy_share;
-    if let Some(share) = over(Some(evidence.client_busy_share), limit) {
+    if let Some(share) = over(Some(driver.busy_share), limit) {
         found.push(Doubt::ClientBusy { share, limit });
     }
     let limit = limits.client_wait_share;
-    if let Some(share) = over(evidence.client_wait_share, limit) {
+    if let Some(share) = over(driver.wait_share, limit) {
         let of = "the window";
         found.push(Doubt::ClientStarved { share, of, limit });
-    } else if let Some(share) = over(evidence.client_opening_wait_share, limit) {
+    } else if let Some(share) = over(driver.opening_wait_share, limit) {
         let of = "the time in which sessions were to open";
         found.push(Doubt::ClientStarved { share, of, limit });
     }
     let limit_us = limits.send_lag_p999_us;
-    if let Some(p999_us) = over(evidence.send_lag_p999_us, limit_us) {
+    if let Some(p999_us) = over(driver.send_lag_p999_us, limit_us) {
         found.push(Doubt::SendLag { p999_us, limit_us });
+    }
+    let limit_ms = CLOCK_ERROR_MS;
+    if let Some(error_ms) = over(driver.clock_error_ms, limit_ms) {
+        let blocking = error_ms > CLOCK_ERROR_BLOCKING_MS;
+        found.push(Doubt::ClockError {
+            error_ms,
+            limit_ms,
+            blocking,
+        });
+    }
+    let limit = limits.steal_share;
+    if let Some(share) = over(driver.steal_share, limit) {
+        let party = Party::Client;
+        found.push(Doubt::Steal {
+            party,
+            share,
+            limit,
+        });
+    }
+    found
+}
+
+fn client(evidence: &Evidence, limits: &Limits, found: &mut Vec<Doubt>) {
+    for who in &evidence.drivers {
+        let doubts = driver(who, limits).into_iter();
+        found.extend(doubts.map(|doubt| match &who.agent {
+            Some(agent) => doubt.at(agent),
+            None => doubt,
+        }));
     }
     let limit = limits.achieved_share;
     if let Some(share) = evidence.achieved_share.filter(|share| *share < limit) {
         found.push(Doubt::AchievedLoad { share, limit });
+    }
+}
+
+fn observer(watcher: &Watcher, found: &mut Vec<Doubt>) {
+    let host = || watcher.host.clone();
+    if let Some(why) = &watcher.lost {
+        let (host, why) = (host(), why.clone());
+        found.push(Doubt::ObserverLost { host, why });
+    }
+    let limit_ms = CLOCK_ERROR_MS;
+    if let Some(error_ms) = over(Some(watcher.clock_error_ms), limit_ms) {
+        found.push(Doubt::ObserverClock {
+            host: host(),
+            error_ms,
+            limit_ms,
+        });
     }
 }
 
@@ -262,18 +345,13 @@ fn machine(evidence: &Evidence, limits: &Limits, found: &mut Vec<Doubt>) {
         found.push(Doubt::SharedCores);
     }
     let limit = limits.steal_share;
-    let shares = [
-        (Party::Client, evidence.client_steal_share),
-        (Party::Target, evidence.target_steal_share),
-    ];
-    for (party, share) in shares {
-        if let Some(share) = over(share, limit) {
-            found.push(Doubt::Steal {
-                party,
-                share,
-                limit,
-            });
-        }
+    if let Some(share) = over(evidence.target_steal_share, limit) {
+        let party = Party::Target;
+        found.push(Doubt::Steal {
+            party,
+            share,
+            limit,
+        });
     }
     let limit = limits.target_starved_share;
     // Both are required: others on the target's cores take nothing from it while it rests, and its own threads wait for
@@ -290,7 +368,7 @@ fn machine(evidence: &Evidence, limits: &Limits, found: &mut Vec<Doubt>) {
 }
 
 fn accounts(evidence: &Evidence, found: &mut Vec<Doubt>) {
-    let starved = |doubt: &Doubt| matches!(doubt, Doubt::ClientStarved { .. });
+    let starved = |doubt: &Doubt| matches!(doubt.itself(), Doubt::ClientStarved { .. });
     let client_starved = found.iter().any(starved);
     for check in evidence.sanity.iter().filter(|check| !check.holds) {
         let account = Account::of(check);

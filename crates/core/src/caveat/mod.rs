@@ -19,7 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use clock_jump::ClockJump;
-pub use evidence::{Evidence, GateSamples, Limits, Starved, doubts};
+pub use evidence::{Driver, Evidence, GateSamples, Limits, Starved, Watcher, doubts};
 pub use terms::{CompanionTerms, Terms};
 
 use crate::record::{Moved, SanityCheck};
@@ -60,7 +60,12 @@ const GONE: &str = "-gone";
 const MACHINE_RAN_OUT: [&str; 2] = ["target-starved", "machine-bound"];
 
 /// Caveats that would be the same at every other load.
-const HOPELESS: [&str; 3] = ["shared-cores", "back-end-bypassed", "interrupted"];
+const HOPELESS: [&str; 4] = [
+    "shared-cores",
+    "back-end-bypassed",
+    "interrupted",
+    "recogniser-unfit",
+];
 
 impl Caveat {
     /// The caveat for a doubt, in the terms of a workload.
@@ -135,6 +140,44 @@ pub enum Doubt {
         of: &'static str,
         /// The most that is allowed.
         limit: f64,
+    },
+    /// An agent did not carry its part to the end.
+    AgentLost {
+        /// Why, as a clause.
+        why: String,
+    },
+    /// An agent's clock may be far from the coordinator's, so its sessions may begin at another time than those of the
+    /// other agents.
+    ClockError {
+        /// By so much at most, in ms.
+        error_ms: f64,
+        /// The most that goes unmentioned, in ms.
+        limit_ms: f64,
+        /// Whether it is so much that the ramp is not the one that was asked for.
+        blocking: bool,
+    },
+    /// The observer of the target did not watch to the end.
+    ObserverLost {
+        /// The name of its machine.
+        host: String,
+        /// Why, as a clause.
+        why: String,
+    },
+    /// The observer's clock may be far from the coordinator's, so its samples may be of another time than the load.
+    ObserverClock {
+        /// The name of its machine.
+        host: String,
+        /// By so much at most, in ms.
+        error_ms: f64,
+        /// The most that goes unmentioned, in ms.
+        limit_ms: f64,
+    },
+    /// A doubt about one agent.
+    AtAgent {
+        /// Its number and its host.
+        agent: String,
+        /// What is doubtful there.
+        doubt: Box<Doubt>,
     },
     /// The client did not write the requested load.
     AchievedLoad {
@@ -249,6 +292,24 @@ pub enum Doubt {
 }
 
 impl Doubt {
+    /// The same, about this agent.
+    #[must_use]
+    pub fn at(self, agent: &str) -> Self {
+        Self::AtAgent {
+            agent: agent.to_owned(),
+            doubt: Box::new(self),
+        }
+    }
+
+    /// The doubt itself, whichever agent it is about.
+    #[must_use]
+    pub fn itself(&self) -> &Self {
+        match self {
+            Self::AtAgent { doubt, .. } => doubt.itself(),
+            doubt => doubt,
+        }
+    }
+
     /// The doubt's name in results, in the terms of a workload.
     #[must_use]
     pub fn id(&self, terms: &Terms) -> Cow<'static, str> {
@@ -257,6 +318,10 @@ impl Doubt {
             Self::SendLag { .. } => "send-lag",
             Self::ClientBusy { .. } => "client-busy",
             Self::ClientStarved { .. } => "client-starved",
+            Self::AgentLost { .. } => "agent-lost",
+            Self::ObserverLost { .. } => "observer-lost",
+            Self::ClockError { .. } | Self::ObserverClock { .. } => "clock-error",
+            Self::AtAgent { doubt, .. } => return doubt.id(terms),
             Self::AchievedLoad { .. } => "achieved-load",
             Self::CompanionSaturated { .. } => return of_companion(SATURATED),
             Self::CompanionGone => return of_companion(GONE),
@@ -288,6 +353,8 @@ impl Doubt {
             Self::SendLag { .. }
             | Self::ClientBusy { .. }
             | Self::ClientStarved { .. }
+            | Self::AgentLost { .. }
+            | Self::ObserverLost { .. }
             | Self::AchievedLoad { .. }
             | Self::CompanionSaturated { .. }
             | Self::CompanionGone
@@ -308,7 +375,10 @@ impl Doubt {
             | Self::NoQuota { .. }
             | Self::MachineMoved(_)
             | Self::ClientPaysReceive { .. }
+            | Self::ObserverClock { .. }
             | Self::NoResources => false,
+            Self::ClockError { blocking, .. } => *blocking,
+            Self::AtAgent { doubt, .. } => doubt.blocking(),
         }
     }
 

@@ -13,16 +13,23 @@ fn samples(gate: &str, samples: u64, needed: u64) -> GateSamples {
     }
 }
 
+fn sound_driver() -> Driver {
+    Driver {
+        send_lag_p999_us: Some(900.0),
+        busy_share: 0.6,
+        wait_share: Some(0.1),
+        opening_wait_share: Some(0.2),
+        steal_share: Some(0.001),
+        ..Driver::default()
+    }
+}
+
 fn sound() -> Evidence {
     Evidence {
-        send_lag_p999_us: Some(900.0),
-        client_busy_share: 0.6,
-        client_wait_share: Some(0.1),
-        client_opening_wait_share: Some(0.2),
+        drivers: vec![sound_driver()],
         achieved_share: Some(1.0),
         companion_lateness_p99_ms: Some(1.0),
         companion_queue_p99_ms: Some(0.0),
-        client_steal_share: Some(0.001),
         target_steal_share: Some(0.001),
         sanity: vec![SanityCheck::of("metrics_frames", 1.0, 3.0, 2.0)],
         samples: vec![samples("newest_p95_ms", 5_000, 200)],
@@ -65,16 +72,33 @@ fn ids(evidence: &Evidence) -> Vec<String> {
 /// Doubts of every kind.
 fn one_of_each() -> Vec<Doubt> {
     let evidence = Evidence {
-        send_lag_p999_us: Some(10_001.0),
-        client_busy_share: 0.96,
-        client_wait_share: Some(0.26),
-        client_opening_wait_share: Some(0.26),
+        drivers: vec![
+            Driver {
+                agent: None,
+                send_lag_p999_us: Some(10_001.0),
+                busy_share: 0.96,
+                wait_share: Some(0.26),
+                opening_wait_share: Some(0.26),
+                steal_share: Some(0.06),
+                faults: [("EMFILE".to_owned(), 2)].into(),
+                clock_error_ms: Some(5.1),
+                lost: None,
+            },
+            Driver {
+                agent: Some("1 (node-b)".to_owned()),
+                lost: Some("no word for 3 s".to_owned()),
+                ..sound_driver()
+            },
+        ],
+        observer: Some(Watcher {
+            host: "node-c".to_owned(),
+            clock_error_ms: 5.1,
+            lost: Some("it left".to_owned()),
+        }),
         achieved_share: Some(0.9989),
         companion_gone: true,
         companion_lateness_p99_ms: Some(10.1),
         companion_queue_p99_ms: Some(10.1),
-        client_faults: [("EMFILE".to_owned(), 2)].into(),
-        client_steal_share: Some(0.06),
         target_steal_share: Some(0.07),
         target_starved: Some(Starved {
             taken_share: 0.06,
@@ -124,12 +148,16 @@ fn one_of_each() -> Vec<Doubt> {
 fn a_sound_trial_has_no_doubts() {
     assert_eq!(ids(&sound()), [""; 0]);
     let at_the_limits = Evidence {
-        send_lag_p999_us: Some(10_000.0),
-        client_busy_share: 0.95,
-        client_wait_share: Some(0.25),
-        client_opening_wait_share: Some(0.25),
+        drivers: vec![Driver {
+            send_lag_p999_us: Some(10_000.0),
+            busy_share: 0.95,
+            wait_share: Some(0.25),
+            opening_wait_share: Some(0.25),
+            steal_share: Some(0.05),
+            clock_error_ms: Some(5.0),
+            ..Driver::default()
+        }],
         achieved_share: Some(0.999),
-        client_steal_share: Some(0.05),
         target_steal_share: Some(0.05),
         target_starved: Some(Starved {
             taken_share: 0.05,
@@ -142,10 +170,8 @@ fn a_sound_trial_has_no_doubts() {
     };
     assert_eq!(ids(&at_the_limits), [""; 0]);
     let nothing_known = Evidence {
-        client_wait_share: None,
-        client_opening_wait_share: None,
+        drivers: vec![Driver::default()],
         achieved_share: None,
-        client_steal_share: None,
         target_steal_share: None,
         ..sound()
     };
@@ -184,13 +210,17 @@ fn each_limit_raises_its_doubt() {
             "client-busy",
             "client-starved",
             "send-lag",
+            "clock-error",
+            "steal",
+            "agent-lost",
             "achieved-load",
+            "observer-lost",
+            "clock-error",
             "inference-gone",
             "inference-saturated",
             "inference-queued",
             "machine-bound",
             "shared-cores",
-            "steal",
             "steal",
             "target-starved",
             "clock-jump",
@@ -216,7 +246,10 @@ fn each_limit_raises_its_doubt() {
 #[test]
 fn a_client_that_could_not_open_its_sessions_in_time_was_starved() {
     let opening = Evidence {
-        client_opening_wait_share: Some(0.26),
+        drivers: vec![Driver {
+            opening_wait_share: Some(0.26),
+            ..sound_driver()
+        }],
         ..sound()
     };
     assert_eq!(ids(&opening), ["client-starved"]);
@@ -229,9 +262,52 @@ fn a_client_that_could_not_open_its_sessions_in_time_was_starved() {
 }
 
 #[test]
+fn a_doubt_about_an_agent_names_it_and_is_as_grave_as_anywhere() {
+    let of = |driver: Driver| {
+        let evidence = Evidence {
+            drivers: vec![
+                sound_driver(),
+                Driver {
+                    agent: Some("1 (node-b)".to_owned()),
+                    ..driver
+                },
+            ],
+            ..sound()
+        };
+        caveats(&doubts(&evidence, &Limits::for_gate(Some(200.0))))
+    };
+    let late = of(Driver {
+        send_lag_p999_us: Some(11_000.0),
+        ..sound_driver()
+    });
+    assert_eq!((late.len(), late[0].id.as_str()), (1, "send-lag"));
+    assert!(late[0].blocking && late[0].client_ran_out());
+    assert!(
+        late[0]
+            .text
+            .starts_with("agent 1 (node-b): the client wrote frames late")
+    );
+    for (error_ms, blocking) in [(6.0, false), (50.0, false), (51.0, true)] {
+        let apart = of(Driver {
+            clock_error_ms: Some(error_ms),
+            ..sound_driver()
+        });
+        assert_eq!((apart.len(), apart[0].id.as_str()), (1, "clock-error"));
+        assert_eq!(apart[0].blocking, blocking);
+    }
+}
+
+#[test]
 fn a_starved_client_explains_why_littles_law_does_not_hold() {
     let starved = Evidence {
-        client_wait_share: Some(0.3),
+        drivers: vec![
+            sound_driver(),
+            Driver {
+                agent: Some("0 (node-a)".to_owned()),
+                wait_share: Some(0.3),
+                ..sound_driver()
+            },
+        ],
         sanity: vec![
             SanityCheck::of("littles_law", 98.0, 102.0, 90.0),
             SanityCheck::of("metrics_frames", 90.0, 100.0, 110.0),
@@ -285,6 +361,7 @@ fn who_ran_out_and_what_is_hopeless() {
         [
             "back-end-unchecked",
             "client-pays-receive",
+            "clock-error",
             "format-opaque",
             "machine-moved",
             "near-floor",
@@ -468,13 +545,18 @@ fn kind(doubt: &Doubt) -> usize {
         Doubt::ClientPaysReceive { .. } => 21,
         Doubt::MachineMoved(_) => 22,
         Doubt::NearFloor { .. } => 23,
+        Doubt::AgentLost { .. } => 24,
+        Doubt::ClockError { .. } => 25,
+        Doubt::ObserverLost { .. } => 26,
+        Doubt::ObserverClock { .. } => 27,
+        Doubt::AtAgent { doubt, .. } => kind(doubt),
     }
 }
 
 #[test]
 fn the_reference_page_has_every_caveat_and_no_other() {
     let kinds: BTreeSet<usize> = one_of_each().iter().map(kind).collect();
-    assert_eq!(kinds, (0..=23).collect(), "one_of_each lacks a kind");
+    assert_eq!(kinds, (0..=27).collect(), "one_of_each lacks a kind");
     let all = caveats(&one_of_each());
     let known: BTreeMap<String, bool> = all
         .iter()

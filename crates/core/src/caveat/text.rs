@@ -1,7 +1,7 @@
 //! The text of each doubt: first what was seen, then, after a semicolon, the remedy.
 
 use super::{Doubt, GateSamples, Party, Terms};
-use crate::record::SanityCheck;
+use crate::record::{Moved, SanityCheck};
 use crate::sanity::Account;
 
 const SHARED_CORES: &str = "target and client share cores, so each slows the other; give them their own with --target-cpus and --client-cpus (a server that runs already: `taskset -acp CPUS PID`, or its control group's cpuset.cpus)";
@@ -31,6 +31,17 @@ pub(super) fn of(doubt: &Doubt, terms: &Terms) -> String {
             share * 100.0,
             limit * 100.0
         ),
+        Doubt::AgentLost { why } => lost("it did not carry its part to the end", why),
+        Doubt::ClockError {
+            error_ms, limit_ms, ..
+        } => clock_error(*error_ms, *limit_ms),
+        Doubt::ObserverLost { host, why } => lost(&observer_of(host), why),
+        Doubt::ObserverClock {
+            host,
+            error_ms,
+            limit_ms,
+        } => observer_clock(host, *error_ms, *limit_ms),
+        Doubt::AtAgent { agent, doubt } => format!("agent {agent}: {}", of(doubt, terms)),
         Doubt::AchievedLoad { share, limit } => format!(
             "the client wrote only {:.2} % of the requested load, {:.1} % is needed; {more_client}",
             // Rounded down: a share that misses the limit must not be shown as the limit.
@@ -68,12 +79,7 @@ pub(super) fn of(doubt: &Doubt, terms: &Terms) -> String {
             taken_share,
             wait_share,
             limit,
-        } => format!(
-            "other programs used {:.0} % of the CPU time that the target was given, and its threads, or the kernel thread that receives for it, waited for a core for {:.0} % of the window, allowed {:.0} % each, which may be why its answers are late; stop other programs on the target's cores (--target-cpus chooses the cores), or measure on a quieter machine",
-            taken_share * 100.0,
-            wait_share * 100.0,
-            limit * 100.0
-        ),
+        } => target_starved(*taken_share, *wait_share, *limit),
         Doubt::ClockJump(jump) => format!(
             "{} by {:.0} ms during the trial; stop what sets the clock in steps (chronyd or ntpd may slew it), keep the machine awake, and run the trial again",
             jump.what(),
@@ -97,13 +103,7 @@ pub(super) fn of(doubt: &Doubt, terms: &Terms) -> String {
         Doubt::NoQuota { vcpu, why } => format!(
             "a quota of {vcpu} vCPU could not be set ({why}), so the target had whole cores; run where cgroups are writable, for example as root"
         ),
-        Doubt::MachineMoved(moved) => format!(
-            "the machine changed since the measurement began: its probe ({}) took {:.1} {unit} then and {:.1} {unit} at this trial, without load; measure again when it is steady, and do not compare costs across the change",
-            moved.from.name,
-            moved.from.value,
-            moved.to,
-            unit = moved.from.unit
-        ),
+        Doubt::MachineMoved(moved) => machine_moved(moved),
         Doubt::ClientPaysReceive { why } => format!(
             "the client's cores received what the client sent, because both sides are on the loopback ({why}), so the target's CPU cost is too low and the client's too high; run as root with iproute2 installed, so that the target gets its own network (--network own)"
         ),
@@ -111,6 +111,45 @@ pub(super) fn of(doubt: &Doubt, terms: &Terms) -> String {
         Doubt::Interrupted => INTERRUPTED.to_owned(),
         Doubt::TooFewSamples(few) => too_few(few, terms),
     }
+}
+
+fn target_starved(taken_share: f64, wait_share: f64, limit: f64) -> String {
+    format!(
+        "other programs used {:.0} % of the CPU time that the target was given, and its threads, or the kernel thread that receives for it, waited for a core for {:.0} % of the window, allowed {:.0} % each, which may be why its answers are late; stop other programs on the target's cores (--target-cpus chooses the cores), or measure on a quieter machine",
+        taken_share * 100.0,
+        wait_share * 100.0,
+        limit * 100.0
+    )
+}
+
+fn clock_error(error_ms: f64, limit_ms: f64) -> String {
+    format!(
+        "its clock may be {error_ms:.1} ms away from the coordinator's, and {limit_ms:.0} ms are allowed: its sessions may begin that much earlier or later than the others, though no latency is touched; use a network with shorter round trips for the control connection"
+    )
+}
+
+fn observer_of(host: &str) -> String {
+    format!("the observer on {host} did not watch the target to the end")
+}
+
+fn lost(what: &str, why: &str) -> String {
+    format!("{what}: {why}; see that it runs and reaches the coordinator, and run the trial again")
+}
+
+fn observer_clock(host: &str, error_ms: f64, limit_ms: f64) -> String {
+    format!(
+        "the clock of the observer on {host} may be {error_ms:.1} ms away from the coordinator's, and {limit_ms:.0} ms are allowed: the target's CPU time is of a window that began that much earlier or later than the load's; use a network with shorter round trips for the control connection"
+    )
+}
+
+fn machine_moved(moved: &Moved) -> String {
+    format!(
+        "the machine changed since the measurement began: its probe ({}) took {:.1} {unit} then and {:.1} {unit} at this trial, without load; measure again when it is steady, and do not compare costs across the change",
+        moved.from.name,
+        moved.from.value,
+        moved.to,
+        unit = moved.from.unit
+    )
 }
 
 fn stolen(party: Party, share: f64, limit: f64) -> String {

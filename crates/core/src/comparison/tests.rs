@@ -194,6 +194,7 @@ fn trial() -> Trial {
             target_cpus: vec![1],
             ..Environment::default()
         },
+        baseline: None,
         seed: 1,
         started_at: String::new(),
         interrupted: false,
@@ -207,6 +208,7 @@ fn trial() -> Trial {
         sections: crate::record::Sections::default(),
         drift: None,
         further_slos: Vec::new(),
+        goals: None,
         goodput: None,
     }
 }

@@ -149,4 +149,4 @@ pub fn places(rows: &[RankedTarget]) -> Vec<(usize, usize)> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -4,7 +4,11 @@ use super::*;
 use crate::profile::Length;
 use crate::record::{Edge, LoadUnit, SCHEMA_VERSION, Target};
 
-fn bracket(name: &str, confirmed: Option<u32>, edge: Option<(f64, f64, f64)>) -> Bracket {
+pub(crate) fn bracket(
+    name: &str,
+    confirmed: Option<u32>,
+    edge: Option<(f64, f64, f64)>,
+) -> Bracket {
     Bracket {
         build: crate::record::Build::default(),
         schema_version: SCHEMA_VERSION,
@@ -35,6 +39,8 @@ fn bracket(name: &str, confirmed: Option<u32>, edge: Option<(f64, f64, f64)>) ->
         evidence: Vec::new(),
         cost_curve: Vec::new(),
         escalation: None,
+        baseline: None,
+        goals: None,
         seed: 1,
         started_at: String::new(),
         trials: Vec::new(),
@@ -142,7 +148,7 @@ fn a_latency_near_that_of_the_floor_is_doubted() {
 }
 
 /// A passing trial with this cost, built from JSON: every other field has what a record must have.
-fn trial(verdict: Verdict, cost: Option<f64>) -> Trial {
+pub(crate) fn trial(verdict: Verdict, cost: Option<f64>) -> Trial {
     let resources = cost.map(|cost| crate::record::TargetResources {
         cpu_us_per_session_second: Some(cost),
         rss_bytes_per_session: Some(cost * 100.0),
@@ -165,6 +171,7 @@ fn trial(verdict: Verdict, cost: Option<f64>) -> Trial {
         start_ms: None,
         vcpu: Some(1.0),
         environment: crate::record::Environment::default(),
+        baseline: None,
         seed: 1,
         started_at: String::new(),
         interrupted: false,
@@ -178,6 +185,7 @@ fn trial(verdict: Verdict, cost: Option<f64>) -> Trial {
         sections: crate::record::Sections::default(),
         drift: None,
         further_slos: Vec::new(),
+        goals: None,
         goodput: None,
     }
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::build::Build;
 use super::escalation::Escalation;
+use super::goals::Goals;
 use super::load_unit::LoadUnit;
 use super::trial::{Goodput, Target, Trial, Verdict};
 use crate::profile::Length;
@@ -59,6 +60,13 @@ pub struct Bracket {
     /// further SLOs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub escalation: Option<Escalation>,
+    /// The trial that ran before the search, for the trials of the search to be compared with; `null` if they stand for
+    /// themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<Baseline>,
+    /// What became of the goals that were set before the first trial; `null` if none were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goals: Option<Goals>,
     /// Seed of the search.
     pub seed: u64,
     /// The build of Plimsoll that made this.
@@ -68,6 +76,20 @@ pub struct Bracket {
     pub started_at: String,
     /// The trials, in the order in which they ran.
     pub trials: Vec<TrialSummary>,
+}
+
+/// The trial that ran before a search, for the trials of the search to be compared with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Baseline {
+    /// What it is, in a few words: `unloaded run`.
+    pub what: String,
+    /// Its load.
+    pub sessions: u32,
+    /// The file of its record, from the result folder.
+    pub file: String,
+    /// Why no trial could be compared with it; `null` if all were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_used: Option<String>,
 }
 
 /// Where the edge lies.

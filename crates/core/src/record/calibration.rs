@@ -20,6 +20,9 @@ pub struct Calibration {
     pub max_sessions: u32,
     /// Send lag at `max_sessions`. If that is 0, send lag at the lowest load tried.
     pub send_lag_p99_us: f64,
+    /// What TLS adds to a frame; `null` if it was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<CostOverTls>,
     /// How late a sleep ends.
     pub timer_error_p99_us: f64,
     /// Number of sessions with which the two costs were measured.
@@ -90,6 +93,24 @@ pub struct ClientCost {
     /// Send lag at `on_time_load`. Of messages that the sink delivers: how late they were read, from when they were due at
     /// the sink.
     pub send_lag_p99_us: Option<f64>,
+    /// The same work over TLS; `null` if it was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<CostOverTls>,
+}
+
+/// What a kind of work costs one core of the client over TLS. The engine takes turns with itself without TLS.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CostOverTls {
+    /// CPU time of the engine per frame, message or echo over TLS, without the handshake.
+    pub engine_cpu_us: Spread,
+    /// What TLS adds: this minus the engine's without TLS, within a round.
+    pub added_cpu_us: Spread,
+    /// Engine over TLS / engine without it, within a round.
+    pub ratio: Spread,
+    /// The part of `engine_cpu_us` that encryption and decryption took, as `client.tls_us_per_frame` of a trial says it.
+    pub tls_cpu_us: Spread,
+    /// CPU time of a session's whole handshake on the client's side.
+    pub handshake_cpu_us: Spread,
 }
 
 /// The results of several rounds.

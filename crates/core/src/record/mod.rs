@@ -9,6 +9,8 @@ mod calibration;
 mod comparison;
 mod disk;
 mod escalation;
+mod goals;
+mod inference;
 mod json;
 mod live;
 mod load_unit;
@@ -22,12 +24,18 @@ mod sections;
 mod tls;
 mod trial;
 
-pub use bracket::{Bracket, CostPoint, Edge, LoadClass, LoadEvidence, Tail, TrialSummary};
+pub use bracket::{
+    Baseline, Bracket, CostPoint, Edge, LoadClass, LoadEvidence, Tail, TrialSummary,
+};
 pub use build::Build;
-pub use calibration::{Calibration, ClientCost, ClientCosts, Spread};
+pub use calibration::{Calibration, ClientCost, ClientCosts, CostOverTls, Spread};
 pub use comparison::{Carried, Comparison, Conclusion, CostAccount, LoadCosts, Pair, Side};
 pub use disk::{BlockDevice, DiskProbe, FileSystem, Storage};
 pub use escalation::{Collapse, CollapseSign, Escalation, Knee};
+pub use goals::{Bound, Finding, Goal, Goals, Outcome};
+pub use inference::{
+    EndedBy, Holding, InferenceCalibration, InferenceLoad, ServerUse, ServerWords,
+};
 pub use json::Json;
 pub use live::{Live, LiveBracket, LiveCommand, LiveEnded, LiveGate, LivePhases, LiveTrial};
 pub use load_unit::LoadUnit;
@@ -36,8 +44,8 @@ pub use plan::SearchPlan;
 pub use probe::{Moved, Probe, ProbeFigure, Probes};
 pub use ranking::{CostAtLoad, LeftOut, RankedTarget, Ranking};
 pub use resources::{
-    BeyondCharged, Client, CompanionWindow, MemoryAt, ProcessResources, SocketResources,
-    TargetMemory, TargetResources,
+    Agent, BeyondCharged, Client, CompanionWindow, MemoryAt, Observer, ProcessResources,
+    SocketResources, TargetMemory, TargetResources,
 };
 pub use second::{Phase, Second};
 pub use sections::Sections;

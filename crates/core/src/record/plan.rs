@@ -27,6 +27,9 @@ pub struct SearchPlan {
     /// Names of the workload's parameters whose values are secrets. The values are not stored.
     #[serde(default)]
     pub secret_parameters: Vec<String>,
+    /// The SHA-256 of the goals file; `null` if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goals_sha256: Option<String>,
     /// A code over all other fields, made with a key of the user who began the search, on that machine. It lets this
     /// user recognise the search. Empty if there is no such key.
     #[serde(default)]

@@ -12,6 +12,17 @@ use crate::latency::LagQuantiles;
 pub struct Client {
     /// CPU time of the engine threads per frame written: sending, receiving and accounting.
     pub cpu_us_per_frame: Option<f64>,
+    /// The part of it that TLS took: encryption and decryption, without handshakes. Estimated from one write and one read
+    /// in 64; `null` without TLS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls_us_per_frame: Option<f64>,
+    /// CPU time of a session's whole handshake with TLS on the client's side, mean over the trial; `null` without TLS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls_handshake_us: Option<f64>,
+    /// CPU time of all its processes per session-second, as `cpu_us_per_session_second` of the target counts it: for a
+    /// rate, per message or connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_us_per_session_second: Option<f64>,
     /// Share of the engine's busiest core that its threads used: one thread, or one thread of each process if several
     /// processes share a core.
     pub cpu_share: f64,
@@ -48,6 +59,76 @@ pub struct Client {
     /// Number of processes that shared the sessions, not counting the command; `null` if the command drove them itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processes: Option<u32>,
+    /// The agents that drove the load, by their numbers; none if the command or its processes drove it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<Agent>,
+}
+
+/// An agent's share of a trial, and how it fared.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Agent {
+    /// Its number, from 0: of n agents, it drives the sessions with this number, this number + n, and so on.
+    pub index: u32,
+    /// The name of its machine.
+    pub host: String,
+    /// Its kernel.
+    pub kernel: String,
+    /// CPUs that it may use: an engine thread runs on each.
+    pub cpus: usize,
+    /// Its sessions.
+    pub sessions: u64,
+    /// How wrong its clock may be beside the coordinator's: half the shortest round trip of the probes, and the drift since the
+    /// trial began.
+    pub clock_error_us: f64,
+    /// As `cpu_us_per_frame` of the client.
+    pub cpu_us_per_frame: Option<f64>,
+    /// As `cpu_share` of the client.
+    pub cpu_share: f64,
+    /// As `send_lag` of the client.
+    pub send_lag: LagQuantiles,
+    /// As `send_wait` of the client.
+    pub send_wait: LagQuantiles,
+    /// As `run_queue_wait_share` of the client.
+    pub run_queue_wait_share: Option<f64>,
+    /// Time before the window that the busiest engine thread was ready and waited for its core, as a share of it.
+    pub opening_wait_share: Option<f64>,
+    /// As `receive_wait_share` of the client.
+    pub receive_wait_share: Option<f64>,
+    /// As `steal_share` of the client.
+    pub steal_share: Option<f64>,
+    /// As `faults` of the client.
+    pub faults: BTreeMap<String, u64>,
+    /// Its own process, with engine threads and the control connection.
+    pub resources: Option<ProcessResources>,
+    /// Why it did not carry its part to the end, as a clause; `null` if it did.
+    pub lost: Option<String>,
+}
+
+impl Agent {
+    /// Whether one of them did not carry its part to the end.
+    #[must_use]
+    pub fn one_is_lost(agents: &[Self]) -> bool {
+        agents.iter().any(|agent| agent.lost.is_some())
+    }
+
+    /// Its number and its machine, as texts name it.
+    #[must_use]
+    pub fn name(&self) -> String {
+        format!("{} ({})", self.index, self.host)
+    }
+}
+
+/// An agent beside the target that sampled it, and drove nothing.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Observer {
+    /// The name of its machine.
+    pub host: String,
+    /// Its kernel.
+    pub kernel: String,
+    /// As `clock_error_us` of an agent: the window of its samples may be this far from the load's.
+    pub clock_error_us: f64,
+    /// Why it did not watch to the end, as a clause; `null` if it did.
+    pub lost: Option<String>,
 }
 
 /// The target's resources over the measured window.
@@ -234,6 +315,9 @@ pub struct CompanionWindow {
     pub busy_share: f64,
     /// CPU time per request.
     pub cpu_us_per_request: Option<f64>,
+    /// CPU time of its process per session-second, counted as that of the target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_us_per_session_second: Option<f64>,
     /// Time that requests waited for a free slot.
     pub queue_wait: LagQuantiles,
     /// How much later than their drawn time the answers were given.

@@ -18,6 +18,9 @@ pub struct Tls {
     pub alpn: Option<String>,
     /// Whether the client verified the target's certificate.
     pub verified: bool,
+    /// The name that the client sent (SNI), and that the certificate had to be for, where it was not that of the URL.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sni: Option<String>,
 }
 
 impl fmt::Display for Tls {
@@ -25,6 +28,9 @@ impl fmt::Display for Tls {
         write!(f, "{}, {}", self.version, self.cipher)?;
         if let Some(alpn) = &self.alpn {
             write!(f, ", {alpn}")?;
+        }
+        if let Some(sni) = &self.sni {
+            write!(f, ", as {sni}")?;
         }
         if !self.verified {
             f.write_str(", certificate not verified")?;
@@ -44,16 +50,18 @@ mod tests {
             cipher: "TLS_AES_256_GCM_SHA384".to_owned(),
             alpn: Some("h2".to_owned()),
             verified: true,
+            sni: None,
         };
         assert_eq!(tls.to_string(), "TLS 1.3, TLS_AES_256_GCM_SHA384, h2");
         let other = Tls {
             alpn: None,
             verified: false,
+            sni: Some("chat.example".to_owned()),
             ..tls
         };
         assert_eq!(
             other.to_string(),
-            "TLS 1.3, TLS_AES_256_GCM_SHA384, certificate not verified"
+            "TLS 1.3, TLS_AES_256_GCM_SHA384, as chat.example, certificate not verified"
         );
     }
 }

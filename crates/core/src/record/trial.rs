@@ -6,10 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::build::Build;
+use super::goals::Goals;
 use super::load_unit::LoadUnit;
 use super::network::Network;
 use super::probe::Probes;
-use super::resources::{Client, CompanionWindow, TargetResources};
+use super::resources::{Client, CompanionWindow, Observer, TargetResources};
 use super::sections::Sections;
 use super::tls::Tls;
 use crate::caveat::Caveat;
@@ -119,6 +120,10 @@ pub struct Trial {
     pub vcpu: Option<f64>,
     /// The machine and the placement.
     pub environment: Environment,
+    /// The file of the record that the trial was compared with: from the folder of its result, or as the user gave it; `null`
+    /// if it stands for itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<String>,
     /// Seed of everything drawn.
     pub seed: u64,
     /// When the trial began, RFC 3339 in UTC.
@@ -156,6 +161,9 @@ pub struct Trial {
     /// The same trial judged by the further SLOs of a search with several.
     #[serde(default)]
     pub further_slos: Vec<SloVerdict>,
+    /// What became of the goals that were set before the first trial; `null` if none were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goals: Option<Goals>,
 }
 
 /// How much of what was due in the measured window was done, right and in time. Beyond the load line it goes on rising for a
@@ -181,6 +189,21 @@ impl Trial {
     #[must_use]
     pub fn word_parameter(&self, name: &str) -> Option<&str> {
         self.parameters.get(name)?.as_str()
+    }
+
+    /// The caveats that make it invalid.
+    pub fn blocking_caveats(&self) -> impl Iterator<Item = &Caveat> {
+        self.caveats.iter().filter(|caveat| caveat.blocking)
+    }
+
+    /// The names of these, for a line: `send-lag, steal`.
+    #[must_use]
+    pub fn blocking_names(&self) -> String {
+        let names: Vec<&str> = self
+            .blocking_caveats()
+            .map(|caveat| caveat.id.as_str())
+            .collect();
+        names.join(", ")
     }
 }
 
@@ -312,6 +335,9 @@ pub struct Environment {
     /// and in results of 0.1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
+    /// Who sampled a target on another machine; `null` if nobody did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observer: Option<Observer>,
     /// What client and target agreed on if the connections use TLS; `null` if they do not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,

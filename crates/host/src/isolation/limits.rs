@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::layout::Controller;
 use super::view::{GroupView, flat_value, number, text};
 
 /// What a quota did to a group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Throttling {
     /// Quota periods in which the group wanted to run.
     pub periods: u64,

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::layout::{Controller, Hierarchy, Layout, own_path};
 use crate::error::{Error, Result};
 
@@ -20,7 +22,7 @@ pub struct GroupCpu {
 
 /// What a group's memory controller charges to it. This is not resident size: it includes page cache and the kernel's
 /// memory for the group (with its socket buffers), and excludes file pages that another group touched first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct GroupMemory {
     /// Charged now, in bytes.
     pub current_bytes: u64,

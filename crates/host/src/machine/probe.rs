@@ -205,7 +205,7 @@ mod tests {
         let probe = probe(&placement).expect("probed");
         // Wide bounds: every machine is within them, and a mistake in a unit is not.
         assert!((0.05..100.0).contains(&probe.arithmetic_ns), "{probe:?}");
-        assert!((0.5..5_000.0).contains(&probe.memory_ns), "{probe:?}");
+        assert!((0.5..100_000.0).contains(&probe.memory_ns), "{probe:?}");
         assert!(probe.memory_ns > probe.arithmetic_ns, "{probe:?}");
         assert!(
             (5.0..100_000.0).contains(&probe.system_call_ns),

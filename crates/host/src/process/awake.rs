@@ -71,14 +71,20 @@ fn spin_on(cpu: u32) -> Option<Pid> {
 
 #[allow(unsafe_code)]
 fn spin(parent: Pid, cpu: &CpuSet) -> ! {
-    let idle = libc::sched_param { sched_priority: 0 };
+    // The kernel's parameter is one number. The C library is not asked: musl's refuses to set a policy.
+    let idle: libc::c_int = 0;
     // SAFETY: plain system calls of numbers and of one live value. Closing all descriptors lets go of what others wait
     // for the end of, such as a pipe.
     let placed = die_with(parent).is_ok()
         && sched_setaffinity(Pid::from_raw(0), cpu).is_ok()
         && unsafe {
             libc::syscall(libc::SYS_close_range, 0, libc::c_uint::MAX, 0) == 0
-                && libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const idle) == 0
+                && libc::syscall(
+                    libc::SYS_sched_setscheduler,
+                    0,
+                    libc::SCHED_IDLE,
+                    &raw const idle,
+                ) == 0
         };
     if placed {
         loop {

@@ -10,6 +10,7 @@
 //! ports  a free port, and whether one is taken
 //! stop_signal  the signal that asks a process to stop
 //! tree   the descendants of a process
+//! listener  the process that listens on a port
 //! kernel the threads of the kernel itself
 //! awake  processes that keep CPUs from halting
 //! ```
@@ -18,6 +19,7 @@ mod awake;
 mod cap;
 mod child;
 pub(crate) mod kernel;
+mod listener;
 mod log;
 mod ports;
 mod ready;
@@ -28,6 +30,7 @@ mod tree;
 pub use awake::Awake;
 pub use cap::LOG_MAX_BYTES;
 pub use child::{Child, Ended};
+pub use listener::listener_on;
 pub use log::{first_json_line, last_lines};
 pub use ports::{choose_port, port_taken};
 pub use ready::{Ask, Ready};

@@ -60,6 +60,11 @@ fn parents() -> BTreeMap<i32, i32> {
         .collect()
 }
 
+/// The parent of a process; `None` if the process has ended.
+pub(super) fn parent(pid: i32) -> Option<i32> {
+    parent_in(&read_stat(pid)?)
+}
+
 /// When the process started, in clock ticks since boot. Ids are reused, so only the id and this time together identify
 /// a process for good. `None` if it has ended, even if nobody has waited for it yet.
 #[must_use]

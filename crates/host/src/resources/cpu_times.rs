@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use nix::unistd::{SysconfVar, sysconf};
+use serde::{Deserialize, Serialize};
 
 use super::sampler::schedstat;
 use crate::error::{Error, Result};
@@ -12,7 +13,7 @@ use crate::isolation::{Controller, Layout, receive_threads};
 
 /// Time of one CPU (or of all), by kind, in the kernel's clock ticks since boot. A tick is a hundredth of a second on
 /// all machines today.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Ticks {
     /// Programs, including niced ones. (Guests that we run are already included.)
     pub user: u64,
@@ -147,7 +148,7 @@ pub(super) fn tick_us() -> u64 {
 }
 
 /// All CPUs at one moment.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CpuTimes {
     /// CPU number → its time.
     pub cpus: BTreeMap<u32, Ticks>,

@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
 use super::cpu_times::CpuTimes;
 use super::parse;
 use super::sampler::Sampler;
@@ -22,7 +24,7 @@ pub const DEFAULT_INTERVAL: Duration = Duration::from_millis(100);
 const DETAIL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What a monitor saw.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Recorded {
     /// Name → samples, for every sampler. A target that has ended has no samples from then on.
     pub series: BTreeMap<String, Series>,
@@ -34,6 +36,19 @@ pub struct Recorded {
     pub memory_limits_bytes: BTreeMap<String, u64>,
     /// CPU time that the sampling itself took, in µs. It is part of our own.
     pub cost_cpu_us: u64,
+}
+
+impl Recorded {
+    /// Adds what the same monitor saw next.
+    pub fn extend(&mut self, later: Self) {
+        for (name, samples) in later.series {
+            self.series.entry(name).or_default().extend(samples);
+        }
+        self.machine.extend(later.machine);
+        self.sockets.extend(later.sockets);
+        self.memory_limits_bytes.extend(later.memory_limits_bytes);
+        self.cost_cpu_us = later.cost_cpu_us;
+    }
 }
 
 /// What a monitor watches, besides the machine.
@@ -48,10 +63,18 @@ pub struct Watched {
 /// Name → what was used in the second before the last detailed sample, for display while the monitor runs.
 type Latest = Arc<Mutex<BTreeMap<String, Usage>>>;
 
+/// What the sampling thread is asked for. It stops when nobody is left to ask.
+#[derive(Debug)]
+enum Ask {
+    Stop,
+    /// What it has recorded since it was asked last.
+    Take(Sender<Recorded>),
+}
+
 /// Samples in the background until it is stopped.
 #[derive(Debug)]
 pub struct Monitor {
-    stop: Sender<()>,
+    ask: Sender<Ask>,
     thread: JoinHandle<Recorded>,
     latest: Latest,
 }
@@ -68,7 +91,7 @@ impl Monitor {
         interval: Duration,
         cpus: Option<CpuList>,
     ) -> Result<Self> {
-        let (stop, stopped) = channel();
+        let (ask, asked) = channel();
         // The caller continues only after the first samples, so that its window cannot begin before them.
         let (first, first_taken) = channel();
         let latest = Latest::default();
@@ -83,10 +106,13 @@ impl Monitor {
                 (Instant::now() + interval, Instant::now() + DETAIL_INTERVAL);
             loop {
                 let wait = next.saturating_duration_since(Instant::now());
-                match stopped.recv_timeout(wait) {
+                match asked.recv_timeout(wait) {
                     Err(RecvTimeoutError::Timeout) => {}
-                    // Asked to stop, or dropped.
-                    Ok(()) | Err(RecvTimeoutError::Disconnected) => break,
+                    Ok(Ask::Take(to)) => {
+                        let _ = to.send(round.recorded());
+                        continue;
+                    }
+                    Ok(Ask::Stop) | Err(RecvTimeoutError::Disconnected) => break,
                 }
                 let now = Instant::now();
                 let detailed = now >= next_detail;
@@ -116,7 +142,7 @@ impl Monitor {
             .recv()
             .map_err(|_| failed(std::io::Error::other("it ended at once")))??;
         Ok(Self {
-            stop,
+            ask,
             thread,
             latest,
         })
@@ -130,13 +156,21 @@ impl Monitor {
         latest.get(name).copied()
     }
 
-    /// Takes a last sample and returns everything.
+    /// What was recorded since the last call, or since it started; `None` if the thread is gone. [`Monitor::stop`] returns the rest.
+    #[must_use]
+    pub fn take(&self) -> Option<Recorded> {
+        let (to, taken) = channel();
+        self.ask.send(Ask::Take(to)).ok()?;
+        taken.recv().ok()
+    }
+
+    /// Takes a last sample and returns everything that nobody took before.
     ///
     /// # Errors
     /// When the thread panicked.
     pub fn stop(self) -> Result<Recorded> {
         // This fails only if the thread is gone, which the join reports.
-        let _ = self.stop.send(());
+        let _ = self.ask.send(Ask::Stop);
         self.thread.join().map_err(|_| Error::Io {
             what: "sampling resources".into(),
             source: std::io::Error::other("the sampling thread panicked"),
@@ -223,19 +257,24 @@ impl Round {
 
     fn finish(mut self) -> Recorded {
         self.take(true);
+        self.recorded()
+    }
+
+    /// Hands over what it has.
+    fn recorded(&mut self) -> Recorded {
         let limits = self
             .samplers
             .iter()
             .filter_map(|(sampler, _, name)| Some((name.clone(), sampler.memory_limit_bytes()?)));
+        let memory_limits_bytes = limits.collect();
+        let samplers = self.samplers.iter_mut();
         Recorded {
-            memory_limits_bytes: limits.collect(),
-            sockets: self.sockets,
-            series: self
-                .samplers
-                .into_iter()
-                .map(|(_, series, name)| (name, series))
+            memory_limits_bytes,
+            sockets: std::mem::take(&mut self.sockets),
+            series: samplers
+                .map(|(_, series, name)| (name.clone(), std::mem::take(series)))
                 .collect(),
-            machine: self.machine,
+            machine: std::mem::take(&mut self.machine),
             cost_cpu_us: u64::try_from(thread_cpu().as_micros()).unwrap_or(u64::MAX),
         }
     }
@@ -332,11 +371,39 @@ mod tests {
     }
 
     #[test]
+    fn pieces_that_are_taken_make_the_whole() {
+        let epoch = Instant::now();
+        let ourselves = Sampler::new(Source::ourselves(), epoch);
+        let watched = Watched {
+            samplers: vec![("ourselves".to_owned(), ourselves)],
+            sockets: None,
+        };
+        let monitor =
+            Monitor::start(watched, epoch, Duration::from_millis(5), None).expect("starts");
+        let from_ns = u64::try_from(epoch.elapsed().as_nanos()).expect("short");
+        let mut whole = Recorded::default();
+        for _ in 0..3 {
+            std::thread::sleep(Duration::from_millis(20));
+            let piece = monitor.take().expect("it runs");
+            // As it comes over a connection.
+            let json = serde_json::to_string(&piece).expect("JSON");
+            whole.extend(serde_json::from_str(&json).expect("the same"));
+        }
+        let to_ns = u64::try_from(epoch.elapsed().as_nanos()).expect("short");
+        whole.extend(monitor.stop().expect("recorded"));
+        let usage = whole.series["ourselves"].between(from_ns, to_ns);
+        assert!(usage.expect("covered").cpu_us > 0.0);
+        assert!(whole.machine.between(from_ns, to_ns).is_some());
+        let of_last = |series: &Series| series.samples().last().map(|sample| sample.at_ns);
+        assert!(of_last(&whole.series["ourselves"]) > Some(to_ns));
+    }
+
+    #[test]
     fn a_dropped_monitor_ends_its_thread() {
         let monitor = Monitor::start(Watched::default(), Instant::now(), DEFAULT_INTERVAL, None)
             .expect("starts");
-        let Monitor { stop, thread, .. } = monitor;
-        drop(stop);
+        let Monitor { ask, thread, .. } = monitor;
+        drop(ask);
         assert!(thread.join().is_ok());
     }
 }

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use nix::time::{ClockId, clock_getcpuclockid};
 use nix::unistd::Pid;
+use serde::{Deserialize, Serialize};
 
 use super::cpu_times::tick_us;
 use super::members::Members;
@@ -72,7 +73,9 @@ impl Source {
         })
     }
 
-    pub(super) fn processes(&self) -> BTreeSet<i32> {
+    /// The processes that it has now.
+    #[must_use]
+    pub fn processes(&self) -> BTreeSet<i32> {
         match self {
             Self::Group(view) => view.processes(),
             Self::Tree(root) => {
@@ -96,7 +99,7 @@ pub struct Memory {
 }
 
 /// Counters since the target began, and current gauges.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Sample {
     /// When it was taken, in ns since the sampler's epoch.
     pub at_ns: u64,
@@ -125,7 +128,7 @@ pub struct Sample {
 }
 
 /// The part of a sample that takes a few files per thread to read.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Detail {
     /// Time that threads were ready and waited for a CPU, in µs, including the time that a quota stopped them; `None`
     /// if the kernel does not count it.

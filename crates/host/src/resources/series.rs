@@ -1,5 +1,7 @@
 //! Samples over time, and what was used between two moments.
 
+use serde::{Deserialize, Serialize};
+
 use super::cpu_times::{CpuTimes, Passed};
 use super::sampler::{Detail, Sample};
 
@@ -62,7 +64,7 @@ impl Usage {
 }
 
 /// A target's samples, in order of time.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     samples: Vec<Sample>,
 }
@@ -76,6 +78,11 @@ impl Series {
                 .is_none_or(|last| last.at_ns <= sample.at_ns)
         );
         self.samples.push(sample);
+    }
+
+    /// Adds later samples.
+    pub fn extend(&mut self, later: Self) {
+        self.samples.extend(later.samples);
     }
 
     /// The samples.
@@ -173,7 +180,7 @@ impl Series {
 }
 
 /// The machine's CPUs and memory over time.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct MachineSeries {
     samples: Vec<(u64, CpuTimes)>,
     memory_available: Vec<(u64, f64)>,
@@ -183,6 +190,12 @@ impl MachineSeries {
     /// Adds a sample taken at `at_ns`; it must not be older than the last.
     pub fn push(&mut self, at_ns: u64, times: CpuTimes) {
         self.samples.push((at_ns, times));
+    }
+
+    /// Adds later samples.
+    pub fn extend(&mut self, later: Self) {
+        self.samples.extend(later.samples);
+        self.memory_available.extend(later.memory_available);
     }
 
     /// Adds the share of the memory that was available at `at_ns`; it must not be older than the last.

@@ -136,9 +136,12 @@ mod tests {
             farewell: TIME,
         };
         let mut arrivals = BareArrivals::new(flow, sink.address());
+        let began = std::time::Instant::now();
         let opened = arrivals.open(Duration::from_millis(200)).expect("sockets");
-        assert!((10..=20).contains(&opened), "{opened}");
-        assert!(arrivals.open.len() + arrivals.leaving.len() < 20);
+        // On a busy machine it takes longer, and those that are due by then are opened, too.
+        let due = began.elapsed().as_millis() as u64 / 10 + 1;
+        assert!((10..=due).contains(&opened), "{opened} of {due}");
+        assert!((arrivals.open.len() + arrivals.leaving.len()) as u64 <= due);
         std::thread::sleep(TIME);
         arrivals.close_old().expect("sockets");
         assert!(arrivals.open.is_empty() && !arrivals.leaving.is_empty());

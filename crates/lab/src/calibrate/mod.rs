@@ -5,15 +5,22 @@
 //! besides, and how late a sleep ends. Loop and engine write to the same kind of [`sink`] in the same order, and get as
 //! many bytes back. The sink has its own core if there is one. What the works are, their workloads say.
 //!
+//! If it is asked for, the engine takes a further turn over [`tls`]. The bare loop has none: engine over TLS is compared with
+//! engine without it.
+//!
+//! [`inference`] asks another question with the same search: which load an inference server holds alone.
+//!
 //! On the loopback the kernel does the receiver's protocol work on the sender's core, so both numbers are higher than
 //! over a network.
 
 mod bare;
 mod connections;
 mod deliveries;
+mod inference;
 mod reach;
 mod rounds;
 mod sink;
+mod tls;
 
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
@@ -25,14 +32,17 @@ use plimsoll_core::session::Endpoint;
 use plimsoll_engine::{Options, Report};
 use plimsoll_host::isolation::CpuList;
 use plimsoll_host::signals::Stop;
+use plimsoll_tls::OwnTls;
 use plimsoll_workload::Work;
 use plimsoll_workload::calibrate::{Counts, Reach};
 
 use crate::error::{Error, Result};
 
 use bare::{WARM_UP, us_each};
+pub use inference::{InferenceFound, InferenceSettings, inference};
 use rounds::{Rounds, per_core_second};
 use sink::Sink;
+pub use tls::RoundOverTls;
 
 /// The highest send lag (99th percentile) at which a client counts as honest.
 pub const SEND_LAG_P99_LIMIT_US: f64 = 2_000.0;
@@ -43,6 +53,8 @@ pub const BUSY_LIMIT: f64 = 0.9;
 const LOADS_OF_ONE_CORE: u32 = 5;
 /// The same on all cores. The cost is measured on one, so the guess is worse.
 const LOADS_OF_ALL_CORES: u32 = 10;
+/// How much longer connections over TLS take to open: both sides have to shake hands.
+const TLS_OPENS_LONGER: f64 = 5.0;
 
 /// How the engine waits for sockets.
 const ENGINE_BACKEND: &str = "epoll";
@@ -62,6 +74,8 @@ pub struct Settings {
     pub seconds: f64,
     /// The highest number of sessions to try.
     pub sessions_max: u32,
+    /// Whether the engine's costs are measured over TLS as well.
+    pub tls: bool,
 }
 
 /// One step, for the progress display.
@@ -76,6 +90,13 @@ pub enum CalibrationStep {
     Engine {
         /// CPU time per frame, µs.
         us_per_frame: f64,
+    },
+    /// The engine's cost over TLS in one round.
+    EngineOverTls {
+        /// CPU time per frame, µs.
+        us_per_frame: f64,
+        /// CPU time per handshake, µs.
+        us_per_handshake: f64,
     },
     /// A load was tried: a number of sessions, or of what else the load counts.
     Load {
@@ -130,8 +151,7 @@ pub fn calibrate(
     // Each round goes through all works, so that a bad minute of the machine does not affect only one.
     for _ in 0..settings.rounds {
         for (work, rounds) in &mut measured {
-            let round = round(*work, settings, stop, |step| on_step(*work, step))?;
-            rounds.add(round.bare_us, round.engine_us);
+            rounds.add(round(*work, settings, stop, |step| on_step(*work, step))?);
         }
     }
     let works = measured.into_iter().map(|(work, rounds)| {
@@ -157,9 +177,11 @@ pub struct Round {
     pub bare_us: f64,
     /// CPU time of the engine, µs.
     pub engine_us: f64,
+    /// The engine over TLS, if that is measured.
+    pub tls: Option<RoundOverTls>,
 }
 
-/// The bare loop of a work, then the engine.
+/// The bare loop of a work, then the engine, and then the engine over TLS if that is asked for and possible.
 ///
 /// # Errors
 /// As [`calibrate`].
@@ -178,7 +200,20 @@ pub fn round(
     on_step(&CalibrationStep::Engine {
         us_per_frame: engine_us,
     });
-    Ok(Round { bare_us, engine_us })
+    let over_tls = settings.tls && tls::is_measured(work);
+    let tls = over_tls.then(|| tls::round(work, settings, stop));
+    let tls = tls.transpose()?;
+    if let Some(over) = &tls {
+        on_step(&CalibrationStep::EngineOverTls {
+            us_per_frame: over.engine_us,
+            us_per_handshake: over.handshake_us,
+        });
+    }
+    Ok(Round {
+        bare_us,
+        engine_us,
+        tls,
+    })
 }
 
 /// CPU time of the engine per frame of this work in one run, µs. A search uses it to warn early.
@@ -187,10 +222,12 @@ pub fn round(
 /// As [`calibrate`].
 pub fn engine_us_per_frame(work: &dyn Work, settings: &Settings, stop: &Stop) -> Result<f64> {
     let amount = work.amount(settings.sessions);
-    let run = drive(work, amount, settings, &[first_cpu(settings)], stop)?;
-    cost_us(work, amount, settings, &run.report).ok_or_else(|| {
-        Error::Usage("the calibration moved no message; see `plimsoll doctor`".into())
-    })
+    let run = drive(work, amount, settings, &[first_cpu(settings)], None, stop)?;
+    cost_us(work, amount, settings, &run.report).ok_or_else(nothing_moved)
+}
+
+fn nothing_moved() -> Error {
+    Error::Usage("the calibration moved no message; see `plimsoll doctor`".into())
 }
 
 /// CPU time of the engine in the window, for each frame of what the work counts.
@@ -240,10 +277,11 @@ fn most(
         grain: work.grain(),
         max: work.amount_max(settings.sessions_max),
         loads,
+        step: reach::Step::TENTH,
     };
     let mut least_load_lag_p99_us = 0.0;
     let found = search.greatest(|amount| {
-        let run = drive(work, amount, settings, cpus, stop)?;
+        let run = drive(work, amount, settings, cpus, None, stop)?;
         let tried = Tried::of(&run.report, work.counts(), run.all_there(work));
         on_step(&tried.as_step(work.load(amount)));
         // Without an answer yet, each load is lower than the one before.
@@ -281,6 +319,7 @@ fn cost(
         engine_per_core_second: per_core_second(engine_cpu_us.median),
         on_time_load: on_time.map(|(load, _)| load),
         send_lag_p99_us: on_time.map(|(_, send_lag_p99_us)| send_lag_p99_us),
+        tls: rounds.over_tls(),
     }
 }
 
@@ -342,24 +381,33 @@ impl Run {
     }
 }
 
-/// Runs the engine with the sessions of a work against the work's server.
+/// Runs the engine with the sessions of a work against the work's server, over TLS if there is any.
 fn drive(
     work: &dyn Work,
     amount: u32,
     settings: &Settings,
     cpus: &[u32],
+    tls: Option<&OwnTls>,
     stop: &Stop,
 ) -> Result<Run> {
     go_on(stop)?;
     let mut profile = profile(amount, settings.seconds);
     work.unit().shape(&mut profile);
-    let sink = Sink::start(work.server(), &profile, &settings.sink_cpus)?;
+    let mut server = work.server();
+    if let Some(tls) = tls {
+        server = tls::over_tls(server, tls);
+        profile.ramp_s *= TLS_OPENS_LONGER;
+    }
+    let sink = Sink::start(server, &profile, &settings.sink_cpus)?;
     let to = Endpoint {
         host: sink.address().to_string(),
         path: work.path().to_owned(),
         headers: Vec::new(),
     };
-    let sessions = work.sessions(amount, to, &profile);
+    let mut sessions = work.sessions(amount, to, &profile);
+    if let Some(tls) = tls {
+        sessions.machines.use_tls(tls.client().clone());
+    }
     let options = Options {
         cpus: cpus.iter().map(|cpu| *cpu as usize).collect(),
         ..Options::new(sink.address(), sessions.count, profile)
@@ -368,7 +416,7 @@ fn drive(
     let machines = sessions.machines;
     // The sink has the clock of the run, so it is the run's company.
     let part = machines.run_part(&sink, &options, flag, &mut |_| ControlFlow::Continue(()))?;
-    let report = machines.settle(part)?;
+    let report = machines.settle(part, true)?;
     Ok(Run {
         report,
         sessions: sessions.count,

@@ -1,12 +1,28 @@
-//! Finds the highest load at which the client is on time.
+//! Finds the highest load at which something holds: the client is on time, or a server answers.
 
 use crate::error::Result;
 
-/// How often a load is tried. If the client was too slow, the load is tried once more, because a shared machine has bad
-/// seconds that are not a limit of the client.
+/// How often a load is tried. If it was too much, it is tried once more, because a shared machine has bad seconds that are
+/// not a limit.
 const ATTEMPTS: u32 = 2;
 
-/// A search from a guess, down or up from there in steps of a tenth.
+/// The ratio of a load to the one before it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Step {
+    /// After a load that holds.
+    pub(super) up: f64,
+    /// After one that does not.
+    pub(super) down: f64,
+}
+
+impl Step {
+    /// A tenth: near the limit.
+    pub(super) const TENTH: Self = Self { up: 1.1, down: 0.9 };
+    /// Doubled and halved: where nothing is known.
+    pub(super) const DOUBLE: Self = Self { up: 2.0, down: 0.5 };
+}
+
+/// A search from a guess, down or up from there.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Search {
     /// The first load to try, which follows from the cost.
@@ -17,6 +33,8 @@ pub(super) struct Search {
     pub(super) max: u32,
     /// The most loads to try.
     pub(super) loads: u32,
+    /// How far the next load is.
+    pub(super) step: Step,
 }
 
 impl Search {
@@ -45,14 +63,14 @@ impl Search {
                 if failed_above || load >= self.max {
                     break;
                 }
-                let up = self.rounded(f64::from(load) * 1.1);
+                let up = self.rounded(f64::from(load) * self.step.up);
                 load = up.max(load + self.grain).min(self.max);
             } else {
                 if best.is_some() || load <= self.grain {
                     break;
                 }
                 failed_above = true;
-                load = self.rounded(f64::from(load) * 0.9);
+                load = self.rounded(f64::from(load) * self.step.down);
             }
         }
         Ok(best)
@@ -88,6 +106,7 @@ mod tests {
         grain: 50,
         max: 10_000,
         loads: 10,
+        step: Step::TENTH,
     };
 
     #[test]
@@ -120,6 +139,20 @@ mod tests {
             ..SEARCH
         };
         assert_eq!(found(nothing_known, 0), (None, vec![50, 50]));
+    }
+
+    #[test]
+    fn a_coarse_search_doubles_and_halves() {
+        let coarse = Search {
+            guess: 10.0,
+            grain: 1,
+            max: 100,
+            step: Step::DOUBLE,
+            ..SEARCH
+        };
+        assert_eq!(found(coarse, 45), (Some(40), vec![10, 20, 40, 80, 80]));
+        assert_eq!(found(coarse, 300), (Some(100), vec![10, 20, 40, 80, 100]));
+        assert_eq!(found(coarse, 3), (Some(2), vec![10, 10, 5, 5, 2]));
     }
 
     #[test]

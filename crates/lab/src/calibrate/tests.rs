@@ -97,7 +97,11 @@ impl Work for Doors {
 #[test]
 fn a_cost_says_what_it_is_of() {
     let mut rounds = Rounds::default();
-    rounds.add(2.0, 4.0);
+    rounds.add(Round {
+        bare_us: 2.0,
+        engine_us: 4.0,
+        tls: None,
+    });
     let burst = cost(&Bursts, 100, &rounds, Some((600_000, 900.0)));
     assert_eq!((burst.work.as_str(), burst.load), ("bursts", 400_000));
     assert_eq!(burst.load_unit, LoadUnit::MESSAGES_PER_SECOND);

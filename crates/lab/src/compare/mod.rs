@@ -27,7 +27,7 @@ use plimsoll_host::timestamp;
 
 use crate::campaign::{Campaign, Contender, KeptTrial, Observer, Wanted};
 use crate::error::{Error, Result};
-use crate::trial::{Conditions, Subject};
+use crate::trial::Subject;
 
 /// One of the two sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,24 +104,21 @@ pub struct Compared {
     pub cut_short: Option<Error>,
 }
 
-/// Runs a comparison.
+/// Runs a comparison. The conditions of the two sides differ at most in the baseline that their trials are compared with.
 ///
 /// # Errors
 /// The errors of [`trial::run`] in the very first trial, or a trial could not be kept. A later error or signal ends the
 /// comparison with what it knows, marked `interrupted`.
 pub fn compare(
-    conditions: &Conditions,
-    subjects: [&Subject; 2],
+    contenders: [Contender<'_>; 2],
     plan: &ComparePlan,
     stop: &Stop,
     observer: &mut dyn Observer,
 ) -> Result<Compared> {
     let started_at = timestamp::now();
+    let conditions = contenders[0].conditions;
+    let subjects = contenders.map(|contender| contender.subject);
     let names = subjects.map(Subject::name);
-    let contenders = subjects.map(|subject| Contender {
-        subject,
-        conditions,
-    });
     let letters = [Which::A, Which::B].map(Which::letter);
     let mut bench = RealBench {
         campaign: Campaign::new(&contenders, stop, observer).of_sides(&letters),

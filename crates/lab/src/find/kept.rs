@@ -4,7 +4,7 @@ use plimsoll_core::bottleneck::bottleneck;
 use plimsoll_core::broken_gate::first_broken;
 use plimsoll_core::caveat::{Caveat, CompanionTerms};
 use plimsoll_core::cost::{TrialCost, cost_curve};
-use plimsoll_core::record::{Bracket, SCHEMA_VERSION, Target, Trial, TrialSummary, Verdict};
+use plimsoll_core::record::{Bracket, Goals, SCHEMA_VERSION, Target, Trial, TrialSummary, Verdict};
 use plimsoll_core::search::SearchResult;
 
 use super::FindPlan;
@@ -31,13 +31,17 @@ impl Kept {
         self.trials.push((file, trial.clone()));
     }
 
-    /// Checks that the target is still the same. A resumed search must not mix earlier trials with trials of another
-    /// build of the target.
+    /// Checks that the target is still the same. A resumed search must not mix earlier trials, or its baseline, with trials
+    /// of another build of the target.
     ///
     /// # Errors
     /// The target's start line names other versions than before.
-    pub(super) fn must_be_the_same_target(&self, trial: &Trial) -> Result<()> {
-        let Some((_, first)) = self.trials.first() else {
+    pub(super) fn must_be_the_same_target(
+        &self,
+        trial: &Trial,
+        baseline: Option<&Trial>,
+    ) -> Result<()> {
+        let Some(first) = baseline.or_else(|| self.trials().next()) else {
             return Ok(());
         };
         if first.target == trial.target {
@@ -100,6 +104,8 @@ impl Kept {
             evidence: outcome.evidence.clone(),
             cost_curve: cost_curve(self.trials.iter().map(|(_, trial)| cost(trial))),
             escalation: None,
+            baseline: None,
+            goals: None,
             seed: plan.settings.seed,
             started_at: started_at.to_owned(),
             trials: self
@@ -108,6 +114,13 @@ impl Kept {
                 .map(|(file, trial)| TrialSummary::of(&by(trial, slo), file))
                 .collect(),
         }
+    }
+
+    /// What became of the goals in the search of this bracket; `None` if none were set.
+    pub(super) fn goals(&self, conditions: &Conditions, bracket: &Bracket) -> Option<Goals> {
+        let goals = conditions.goals.as_ref()?;
+        let judged: Vec<Trial> = self.trials().map(|trial| by(trial, &bracket.slo)).collect();
+        Some(goals.in_search(bracket, &judged))
     }
 
     /// The gate that gave way first at the lowest failing load, and what ran out there.

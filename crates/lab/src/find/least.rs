@@ -58,13 +58,13 @@ impl Conditions {
     }
 
     /// The length of a trial for which a search wants `wanted`. It is a full trial if, among the SLOs that can be
-    /// passed at this load, one can be passed only by a full trial.
+    /// passed at this load, one can be passed only by a full trial, or if a short one shows nothing.
     pub(crate) fn length_for(&self, load: u32, wanted: Length) -> Length {
         let only_full = |slo: &Slo| {
             let least = self.least_loads(slo);
             least.allow(load, Length::Full) && !least.allow(load, Length::Short)
         };
-        if self.slos().any(only_full) {
+        if !self.plan.shows_in_a_short_trial() || self.slos().any(only_full) {
             Length::Full
         } else {
             wanted

@@ -108,6 +108,8 @@ pub fn find(
         subject,
         conditions,
     }];
+    let baseline = conditions.baseline.as_ref();
+    let baseline = baseline.map(|baseline| &*baseline.trial);
     let before = u32::try_from(earlier.len()).unwrap_or(u32::MAX);
     let mut campaign = Campaign::new(&contender, stop, observer).after(before);
     let mut run = |wanted: &Wanted, kept: &Kept| {
@@ -120,7 +122,7 @@ pub fn find(
                 why: wanted.why,
                 trials_left: wanted.trials_left,
             },
-            |trial| kept.must_be_the_same_target(trial),
+            |trial| kept.must_be_the_same_target(trial, baseline),
         )
     };
     Hunt::new(conditions, plan, &mut run).found(earlier)
@@ -253,16 +255,20 @@ impl<'a> Hunt<'a> {
         mut escalation: Option<Escalation>,
         started_at: &str,
     ) -> Found {
-        let bracket = |(slo, outcome): (&str, _)| Bracket {
-            escalation: escalation.take(),
-            ..self.kept.bracket(
+        let bracket = |(slo, outcome): (&str, _)| {
+            let found = self.kept.bracket(
                 self.conditions,
                 slo,
                 &outcome,
                 self.interrupted,
                 started_at,
                 self.plan,
-            )
+            );
+            Bracket {
+                escalation: escalation.take(),
+                goals: self.kept.goals(self.conditions, &found),
+                ..found
+            }
         };
         Found {
             brackets: searches.outcomes().into_iter().map(bracket).collect(),

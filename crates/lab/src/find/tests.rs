@@ -4,11 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plimsoll_core::caveat::Caveat;
+use plimsoll_core::goals::GoalsFile;
 use plimsoll_core::latency::LatencySet;
 use plimsoll_core::ledger::Ledger;
 use plimsoll_core::profile::{Length, Profile};
 use plimsoll_core::record::{
-    Client, Environment, GateResult, LoadUnit, SCHEMA_VERSION, SloVerdict, Target, Trial, Verdict,
+    Client, Environment, GateResult, LoadUnit, Outcome, SCHEMA_VERSION, SloVerdict, Target, Trial,
+    Verdict,
 };
 use plimsoll_core::search::{Ended, Settings};
 use plimsoll_core::slo::Slo;
@@ -19,6 +21,7 @@ use plimsoll_workload_broker::Broker;
 use plimsoll_workload_echo::Echo;
 use plimsoll_workload_http::Http;
 use plimsoll_workload_stt::Stt;
+use plimsoll_workload_stt_real::SttReal;
 use plimsoll_workload_voice::Voice;
 use plimsoll_workload_ws::Ws;
 
@@ -38,7 +41,7 @@ fn slo(name: &str) -> Slo {
 }
 
 /// Every workload that there is.
-pub(crate) const WORKLOADS: Registry = &[&Stt, &Echo, &Ws, &Http, &Broker, &Voice];
+pub(crate) const WORKLOADS: Registry = &[&Stt, &Echo, &Ws, &Http, &Broker, &Voice, &SttReal];
 
 /// The plan that a line says: `ws test=throughput connections=5`.
 pub(crate) fn plan(line: &str) -> Arc<dyn Plan> {
@@ -67,15 +70,18 @@ pub(crate) fn manifest(keys: &str) -> Manifest {
 pub(crate) fn conditions() -> Conditions {
     Conditions {
         plan: plan("stt"),
+        baseline: None,
         profile: Profile::quick(),
         slo: slo("relaxed"),
         further_slos: vec![slo("strict")],
+        goals: None,
         seed: 1,
         nodelay: true,
         tick_us: 500,
         headers: Vec::new(),
         secrets: plimsoll_core::secret::Secrets::default(),
         trust: plimsoll_tls::Trust::default(),
+        sni: None,
         placement: Placement::choose(
             1.0,
             &CpuList::allowed_to_us().expect("a machine"),
@@ -84,6 +90,7 @@ pub(crate) fn conditions() -> Conditions {
         )
         .expect("a placement"),
         probe: None,
+        fleet: None,
         network: NetworkPlan::Loopback {
             why: "a test".to_owned(),
         },
@@ -142,6 +149,7 @@ fn trial(sessions: u32, length: Length) -> Trial {
         start_ms: None,
         vcpu: Some(0.5),
         environment: Environment::default(),
+        baseline: None,
         seed: 1,
         started_at: "2026-01-02T03:04:05Z".to_owned(),
         interrupted: false,
@@ -154,6 +162,7 @@ fn trial(sessions: u32, length: Length) -> Trial {
         sanity: Vec::new(),
         sections: plimsoll_core::record::Sections::default(),
         drift: None,
+        goals: None,
         goodput: None,
         further_slos: vec![SloVerdict {
             slo: "strict".to_owned(),
@@ -167,12 +176,9 @@ fn trial(sessions: u32, length: Length) -> Trial {
 /// The load line, and the lowest load that fails.
 type Ends = (Option<u32>, Option<u32>);
 
-/// Runs the searches to their end. Returns the ends of the brackets by SLO, and the number of trials.
-fn search(slos: &[Slo]) -> (Vec<Ends>, u32) {
-    let mut conditions = conditions();
-    conditions.slo = slos[0].clone();
-    conditions.further_slos = slos[1..].to_vec();
-    let mut searches = Searches::new(&conditions, SETTINGS).expect("sound settings");
+/// Runs the searches to their end.
+fn searched(conditions: &Conditions) -> (Searches, Kept) {
+    let mut searches = Searches::new(conditions, SETTINGS).expect("sound settings");
     let mut kept = Kept::default();
     while let Some(wanted) = searches.next() {
         assert!(kept.count() < 200, "no end");
@@ -180,15 +186,25 @@ fn search(slos: &[Slo]) -> (Vec<Ends>, u32) {
         searches.record(&trial).expect("judged by both");
         kept.add(&trial, format!("trial-{:03}.json", kept.count() + 1));
     }
-    let plan = FindPlan {
-        settings: SETTINGS,
-        time_budget: None,
-    };
+    (searches, kept)
+}
+
+const PLAN: FindPlan = FindPlan {
+    settings: SETTINGS,
+    time_budget: None,
+};
+
+/// Runs the searches to their end. Returns the ends of the brackets by SLO, and the number of trials.
+fn search(slos: &[Slo]) -> (Vec<Ends>, u32) {
+    let mut conditions = conditions();
+    conditions.slo = slos[0].clone();
+    conditions.further_slos = slos[1..].to_vec();
+    let (searches, kept) = searched(&conditions);
     let brackets = searches
         .outcomes()
         .into_iter()
         .map(|(slo, outcome)| {
-            let bracket = kept.bracket(&conditions, slo, &outcome, false, "now", &plan);
+            let bracket = kept.bracket(&conditions, slo, &outcome, false, "now", &PLAN);
             assert_eq!(bracket.slo, slo);
             assert_eq!(bracket.trials.len(), kept.count() as usize);
             assert_eq!(bracket.failing_gate.as_deref(), Some("newest_p95_ms"));
@@ -220,6 +236,27 @@ fn two_slos_share_their_trials_and_have_an_edge_each() {
         together < 2 * alone.max(other),
         "{together} {alone} {other}"
     );
+}
+
+#[test]
+fn each_bracket_says_what_became_of_the_goals_by_its_slo() {
+    let mut conditions = conditions();
+    let told = |conditions: &Conditions| -> Vec<Option<Outcome>> {
+        let (searches, kept) = searched(conditions);
+        let outcomes = searches.outcomes().into_iter();
+        let brackets = outcomes.map(|(slo, outcome)| {
+            let bracket = kept.bracket(conditions, slo, &outcome, false, "now", &PLAN);
+            let goals = kept.goals(conditions, &bracket)?;
+            Some(goals.findings[0].outcome)
+        });
+        brackets.collect()
+    };
+    assert_eq!(told(&conditions), [None, None], "no goals were set");
+    let goals = "[[goal]]\nmetric = \"load_line\"\nat_least = 800\n";
+    let goals = GoalsFile::parse(goals, "ab12".to_owned(), &[], &[]);
+    conditions.goals = Some(goals.expect("good goals"));
+    let expected = [Some(Outcome::Met), Some(Outcome::Missed)];
+    assert_eq!(told(&conditions), expected);
 }
 
 #[test]
@@ -261,17 +298,25 @@ fn an_interrupted_trial_is_no_evidence() {
 fn another_build_of_the_target_does_not_go_on_with_a_search() {
     let mut kept = Kept::default();
     let mut now = trial(400, Length::Full);
-    assert!(kept.must_be_the_same_target(&now).is_ok());
+    assert!(kept.must_be_the_same_target(&now, None).is_ok());
+    let baseline = now.clone();
     kept.add(&now, "trial-001.json".to_owned());
-    assert!(kept.must_be_the_same_target(&now).is_ok());
+    assert!(kept.must_be_the_same_target(&now, None).is_ok());
     now.target
         .versions
         .insert("axum".to_owned(), "0.9".to_owned());
-    let refused = kept.must_be_the_same_target(&now).unwrap_err().to_string();
-    assert!(
-        refused.contains("0.9") && !refused.contains('\n'),
-        "{refused}"
-    );
+    // Nor does it go on from a baseline.
+    let nothing = Kept::default();
+    for refused in [
+        kept.must_be_the_same_target(&now, None),
+        nothing.must_be_the_same_target(&now, Some(&baseline)),
+    ] {
+        let refused = refused.unwrap_err().to_string();
+        assert!(
+            refused.contains("0.9") && !refused.contains('\n'),
+            "{refused}"
+        );
+    }
 }
 
 #[test]

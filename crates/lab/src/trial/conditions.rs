@@ -4,27 +4,39 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plimsoll_core::caveat::{CompanionTerms, Terms};
+use plimsoll_core::goals::GoalsFile;
 use plimsoll_core::profile::Profile;
 use plimsoll_core::record::{Build, Probe};
 use plimsoll_core::sanity::MetricNames;
 use plimsoll_core::secret::{Secret, Secrets};
+use plimsoll_core::session::Endpoint;
 use plimsoll_core::slo::Slo;
 use plimsoll_host::isolation::Placement;
 use plimsoll_host::machine::MachineFacts;
 use plimsoll_tls::Trust;
 use plimsoll_workload::Plan;
 
+use super::subject::{Subject, TargetUrl};
+use crate::baseline::Baseline;
+use crate::error::Result;
+use crate::fleet::Fleet;
+
 /// What all trials of a search have in common.
 #[derive(Debug, Clone)]
 pub struct Conditions {
     /// What the sessions do.
     pub plan: Arc<dyn Plan>,
+    /// The trial that trials are compared with, if there is one. The plan knows it already; one that is made anew is told it
+    /// again.
+    pub baseline: Option<Baseline>,
     /// How long each phase takes.
     pub profile: Profile,
     /// What passing means.
     pub slo: Slo,
     /// Further SLOs by which every trial is also judged.
     pub further_slos: Vec<Slo>,
+    /// What the user wants of the target, which decides no verdict; `None` if no goals were set.
+    pub goals: Option<GoalsFile>,
     /// Seed for everything that is drawn.
     pub seed: u64,
     /// Whether the client's sockets have `TCP_NODELAY`.
@@ -37,8 +49,12 @@ pub struct Conditions {
     pub secrets: Secrets,
     /// Whom the client believes, at a URL with TLS.
     pub trust: Trust,
+    /// The name that the certificate there must be for, and that is sent (SNI); `None` for the URL's own.
+    pub sni: Option<String>,
     /// Who runs where.
     pub placement: Placement,
+    /// Agents on other machines: those that drive the load, and the observer of the target. `None` if there are none.
+    pub fleet: Option<Fleet>,
     /// The network of a target that we start.
     pub network: NetworkPlan,
     /// Period of the target's CPU quota, in µs, where it needs one.
@@ -58,6 +74,11 @@ pub struct Conditions {
 }
 
 impl Conditions {
+    /// The agents that drive the load; `None` if this machine drives it.
+    pub(super) fn agents(&self) -> Option<&Fleet> {
+        self.fleet.as_ref().filter(|fleet| fleet.agents() > 0)
+    }
+
     /// The same, with a log folder for this trial alone.
     pub(super) fn with_logs_of_trial(&self, load: u32) -> Self {
         let mut conditions = self.clone();
@@ -90,6 +111,28 @@ impl Conditions {
     pub(crate) fn companion_terms(&self) -> CompanionTerms {
         let companions = self.plan.workload().companions();
         companions.map_or_else(CompanionTerms::default, |companions| *companions.terms())
+    }
+
+    /// Where sessions at this URL go, before the plan adds what the target wants to see.
+    pub(super) fn endpoint(&self, url: &TargetUrl) -> Endpoint {
+        let headers = self.headers.iter();
+        let headers = headers.map(|(name, value)| (name.clone(), value.expose().to_owned()));
+        Endpoint {
+            host: url.host.clone(),
+            path: url.path.clone(),
+            headers: headers.collect(),
+        }
+    }
+
+    /// Refuses a search at a server that the plan does not let be searched. Nothing was sent to it yet.
+    ///
+    /// # Errors
+    /// One line with the remedy.
+    pub fn must_be_searchable(&self, subject: &Subject) -> Result<()> {
+        match subject {
+            Subject::Running { url, .. } => Ok(self.plan.may_search(&self.endpoint(url))?),
+            Subject::Started(_) => Ok(()),
+        }
     }
 
     /// The cores of the engine's threads: all of the client's cores.

@@ -4,8 +4,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use plimsoll_host::isolation::CpuList;
-use plimsoll_host::process::descendants;
-use plimsoll_host::resources::Source;
 
 use super::conditions::Conditions;
 use super::subject::Subject;
@@ -16,24 +14,12 @@ use super::subject::Subject;
 pub(super) fn of_target(conditions: &Conditions, subject: &Subject) -> Option<CpuList> {
     match subject {
         Subject::Started(_) => Some(conditions.placement.target_cpus.clone()),
-        Subject::Running { resources, .. } => {
-            let processes = match resources.as_ref()? {
-                Source::Group(view) => view.processes(),
-                Source::Tree(root) => {
-                    let mut tree = descendants(*root);
-                    tree.insert(*root);
-                    tree
-                }
-                Source::Process(pid) => [*pid].into(),
-                Source::Processes(pids) => pids.clone(),
-            };
-            allowed_to(&processes)
-        }
+        Subject::Running { resources, .. } => allowed_to(&resources.as_ref()?.processes()),
     }
 }
 
 /// The cores that any thread of these processes may run on.
-fn allowed_to(processes: &BTreeSet<i32>) -> Option<CpuList> {
+pub(crate) fn allowed_to(processes: &BTreeSet<i32>) -> Option<CpuList> {
     let mut cpus = Vec::new();
     for pid in processes {
         // A process or a thread that has ended in the meantime runs nowhere.

@@ -1,22 +1,32 @@
-//! The client: drives a trial's work with the engine, in this process or in several.
+//! The client: drives a trial's work with the engine, in this process, in several, or in agents on other machines.
 
 use std::ops::ControlFlow;
 
+use plimsoll_core::record::Agent;
 use plimsoll_core::session::Endpoint;
 use plimsoll_engine::Report;
 use plimsoll_workload::Findings;
 use plimsoll_workload::drive::Seconds;
 
 use super::Asked;
-use super::processes::{ClientProcesses, Order, shares};
+use super::parts::{Order, Parts, shares};
 use super::subject::TargetUrl;
 use super::work::Work;
 use crate::error::Result;
 
-/// The client with its work: this process, or several processes that are ready.
+/// The client with its work: this process, or several parts that are ready.
 pub(super) struct Client {
     work: Work,
-    processes: Option<ClientProcesses>,
+    parts: Option<Parts>,
+}
+
+/// What the client measured.
+pub(super) struct Drove {
+    pub(super) report: Report,
+    /// What the session machines found out besides.
+    pub(super) findings: Findings,
+    /// The agents among its parts, each with its share.
+    pub(super) agents: Vec<Agent>,
 }
 
 impl Client {
@@ -28,24 +38,27 @@ impl Client {
 
     /// The logs of its processes are named after `name`.
     fn with(work: Work, asked: &Asked<'_>, name: &str) -> Result<Self> {
-        let mut processes = None;
-        if asked.processes > 1 {
-            let shares = shares(asked.options, asked.processes).into_iter();
+        let conditions = asked.conditions;
+        let orders = |parts| -> Vec<Order> {
+            let shares = shares(asked.options, parts).into_iter();
             let order = |options| Order {
                 options,
                 work: work.clone(),
             };
-            let orders: Vec<Order> = shares.map(order).collect();
-            let conditions = asked.conditions;
-            processes = Some(ClientProcesses::start(
-                &orders,
+            shares.map(order).collect()
+        };
+        let parts = match conditions.agents() {
+            Some(fleet) => Some(Parts::agents(fleet, orders(fleet.agents()), asked.stop)?),
+            None if asked.processes > 1 => Some(Parts::processes(
+                orders(asked.processes),
                 &conditions.log_folder,
                 name,
                 &conditions.placement.client_cpus,
                 asked.stop,
-            )?);
-        }
-        Ok(Self { work, processes })
+            )?),
+            None => None,
+        };
+        Ok(Self { work, parts })
     }
 
     /// Where its sessions go.
@@ -55,23 +68,27 @@ impl Client {
 
     /// The client's processes besides ours.
     pub(super) fn others(&self) -> Vec<i32> {
-        let processes = self.processes.as_ref();
-        processes.map_or_else(Vec::new, ClientProcesses::pids)
+        self.parts.as_ref().map_or_else(Vec::new, Parts::pids)
     }
 
     /// Drives the load.
-    pub(super) fn drive(
-        self,
-        asked: &Asked<'_>,
-        on_second: Seconds<'_>,
-    ) -> Result<(Report, Findings)> {
+    pub(super) fn drive(self, asked: &Asked<'_>, on_second: Seconds<'_>) -> Result<Drove> {
         let plan = &*asked.conditions.plan;
         let machines = self.work.machines(plan, &asked.options.profile)?;
-        let report = match self.processes {
-            Some(processes) => machines.settle(processes.run(asked.stop, on_second)?)?,
+        let mut agents = Vec::new();
+        let report = match self.parts {
+            Some(parts) => {
+                let driven = parts.run(asked.stop, on_second)?;
+                agents = driven.agents;
+                machines.settle(driven.all, agents.is_empty())?
+            }
             None => machines.run(asked.options, &asked.stop.flag(), on_second)?,
         };
-        Ok((report, machines.findings()))
+        Ok(Drove {
+            report,
+            findings: machines.findings(),
+            agents,
+        })
     }
 }
 
@@ -92,7 +109,9 @@ pub(super) fn afterwards(asked: &Asked<'_>, url: &TargetUrl) -> Result<Option<Fi
         ..*asked
     };
     let client = Client::with(work, &asked, afterwards.name)?;
-    let (report, findings) = client.drive(&asked, &mut |_| ControlFlow::Continue(()))?;
-    let told_all = !report.interrupted && report.client_faults.is_empty();
-    Ok(told_all.then_some(findings))
+    let drove = client.drive(&asked, &mut |_| ControlFlow::Continue(()))?;
+    let report = &drove.report;
+    let lost = Agent::one_is_lost(&drove.agents);
+    let told_all = !report.interrupted && !lost && report.client_faults.is_empty();
+    Ok(told_all.then_some(drove.findings))
 }

@@ -12,7 +12,8 @@
 //! - `storage`: what it writes in the window, and what the disk below can do;
 //! - `work`: what the sessions do, by which plan of which workload;
 //! - `drive`: the engine with that work, in this process or in several;
-//! - [`processes`]: a client of several processes, if one process has too few files for the connections;
+//! - [`parts`]: a client of several processes, if one process has too few files for the connections, or of agents on other
+//!   machines;
 //! - `memory`: the target's memory at moments of the trial;
 //! - `room`: whether the machine has files and ports for a load;
 //! - `judge`: turns what was measured into a [`Trial`] with its verdict;
@@ -28,8 +29,8 @@ mod drive;
 mod judge;
 mod memory;
 mod metrics;
+pub mod parts;
 mod place;
-pub mod processes;
 mod room;
 mod soundness;
 mod stage;
@@ -47,26 +48,30 @@ use plimsoll_core::caveat::{Caveat, Doubt};
 use plimsoll_core::latency::LatencySet;
 use plimsoll_core::outright::Outright;
 use plimsoll_core::profile::{Length, Profile};
-use plimsoll_core::record::{Probe, Probes, Second, Storage, TargetMemory, Trial};
+use plimsoll_core::record::{Agent, Probe, Probes, Second, Storage, TargetMemory, Trial};
 use plimsoll_engine::{EngineSecond, Options, Part, Report};
 use plimsoll_host::machine::probe;
 use plimsoll_host::process::Awake;
-use plimsoll_host::resources::Recorded;
+use plimsoll_host::resources::{MachineSeries, Recorded};
 use plimsoll_host::signals::Stop;
 use plimsoll_host::timestamp;
 use plimsoll_workload::{CompanionSeen, Crashed, Findings, Plan};
 
 use crate::error::Result;
+use crate::fleet::observer::{Observed, Observer};
 
 pub use conditions::{BackEnd, Conditions, NetworkPlan};
-use drive::{Client, afterwards};
+pub(crate) use cores::allowed_to;
+use drive::{Client, Drove, afterwards};
+pub(crate) use judge::process_resources;
 use memory::MemoryReadings;
 use room::Room;
 pub use room::{most_possible, must_be_possible, must_have_room};
 use soundness::{Soundness, Watch};
 use stage::Staged;
+pub(crate) use stage::{TARGET, memory_of};
 use storage::StorageReadings;
-pub use subject::{Subject, TargetUrl};
+pub use subject::{Subject, TargetUrl, resolved};
 pub use work::Registry;
 
 /// The result of a trial.
@@ -110,12 +115,16 @@ struct Measured {
     afterwards: Option<Findings>,
     /// The number of processes that drove the load.
     client_processes: u32,
+    /// The agents that drove it, if there are any, each with its share.
+    agents: Vec<Agent>,
     /// CPUs of the client that were kept from halting.
     client_cpus_awake: usize,
     /// What the machine had too little of for the requested load.
     short_of: Option<String>,
     seconds: Vec<Second>,
     recorded: Recorded,
+    /// The observer that sampled the target, if one did. Its samples of the target are among those recorded.
+    observed: Option<Observed>,
     /// The epoch of the samples.
     sampling_epoch: Instant,
     /// When the engine's last second ended. If a signal ended the trial, this is before the window's end.
@@ -132,6 +141,24 @@ struct Measured {
     soundness: Soundness,
     /// Why the trial fails, whatever its gates say.
     outright: Vec<Outright>,
+}
+
+impl Measured {
+    /// Whether the trial came to its end with all of its parts, and nothing was broken by then.
+    fn is_complete(&self) -> bool {
+        let unwatched = self
+            .observed
+            .as_ref()
+            .is_some_and(|seen| seen.by.lost.is_some());
+        let lost = Agent::one_is_lost(&self.agents) || unwatched;
+        !self.report.interrupted && !lost && self.outright.is_empty()
+    }
+
+    /// The machine that the target runs on.
+    fn target_machine(&self) -> &MachineSeries {
+        let observed = self.observed.as_ref();
+        observed.map_or(&self.recorded.machine, |seen| &seen.recorded.machine)
+    }
 }
 
 /// Runs one trial, of the whole profile or of a shorter one. `on_second` gets each second as it ends.
@@ -153,6 +180,10 @@ pub fn run(
         // Targets that are compared or ranked have one plan, and what their manifests settle may differ.
         let plan = &conditions.plan;
         conditions.plan = plan.workload().plan_for(plan.values().clone(), manifest)?;
+    }
+    if let Some(baseline) = &conditions.baseline {
+        // The plan may be one that has just been made, or that of a row of a series.
+        conditions.plan = conditions.plan.with_baseline(&baseline.trial)?;
     }
     conditions.profile = conditions.profile.of_length(length);
     let conditions = &conditions;
@@ -186,7 +217,7 @@ pub fn run(
     } else if let Some(ending) = stage.target_ended()? {
         measured.report.ledger.because(&ending);
         measured.outright.insert(0, Outright::TargetDied);
-    } else if !measured.report.interrupted && measured.outright.is_empty() {
+    } else if measured.is_complete() {
         measured.afterwards = afterwards(&asked, &stage.url)?;
     }
     let mut outcome = judge::judge(conditions, &stage, load, length, started_at, measured);
@@ -272,16 +303,30 @@ fn measure(
     let conditions = asked.conditions;
     let client = Client::start(asked, &stage.url)?;
     let to = client.endpoint().clone();
-    let awake = keep_awake(conditions);
+    let awake = if conditions.agents().is_none() {
+        keep_awake(conditions)
+    } else {
+        None
+    };
     let sampling_epoch = Instant::now();
     let monitor = stage.monitor(conditions, &client.others(), sampling_epoch)?;
+    if let Some(observer) = stage.observer() {
+        observer.watch(sampling_epoch);
+    }
     let mut rows = timeline::Rows::new(&conditions.profile);
     let mut window_stats = WindowStats::new(conditions);
     let mut memory = MemoryReadings::new(conditions, stage);
     let mut storage = StorageReadings::new(conditions, stage);
     let mut over = sampling_epoch;
     let mut warm_up = WarmUp::new(&*conditions.plan, &conditions.profile);
-    let ((report, findings), fallen) = crash::around(asked, stage, |stage, beginning| {
+    let (
+        Drove {
+            report,
+            findings,
+            agents,
+        },
+        fallen,
+    ) = crash::around(asked, stage, |stage, beginning| {
         let mut each_second = |second: EngineSecond| {
             over = Instant::now();
             beginning.second_over(&second);
@@ -289,8 +334,18 @@ fn measure(
             window_stats.second_over(&second, stage);
             memory.second_over(&second, stage);
             storage.second_over(&second);
-            let row = timeline::so_far(rows.add(&second), |name| monitor.latest(name));
+            let observer = stage.observer();
+            let lost = observer.is_some_and(Observer::is_lost);
+            let latest = |name: &str| match observer.filter(|_| name == TARGET) {
+                Some(observer) => observer.latest(),
+                None => monitor.latest(name),
+            };
+            let row = timeline::so_far(rows.add(&second), latest);
             on_second(&row, &second.latency);
+            if lost {
+                // Its figures are what the trial was for.
+                return ControlFlow::Break(());
+            }
             warm_up.second_over(&second)
         };
         client.drive(asked, &mut each_second)
@@ -301,7 +356,11 @@ fn measure(
     let companion = window_stats.finish(stage);
     let companion_account = stage.companion.as_ref();
     let companion_account = companion_account.and_then(|companion| companion.account().ok());
-    let recorded = monitor.stop()?;
+    let mut recorded = monitor.stop()?;
+    let mut observed = stage.observer().map(Observer::end);
+    if let Some(observed) = &mut observed {
+        observed.hand_over(&mut recorded);
+    }
     let soundness = watch.end(conditions, stage, &report, &findings);
     let storage = storage.finish(stage.disk_probe().cloned());
     let crashed = fallen.map(|fallen| fallen.since(report.clock.epoch()));
@@ -321,10 +380,12 @@ fn measure(
         account,
         afterwards: None,
         client_processes: asked.processes,
+        agents,
         client_cpus_awake,
         short_of: None,
         seconds,
         recorded,
+        observed,
         sampling_epoch,
         over,
         companion,

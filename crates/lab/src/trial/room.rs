@@ -9,9 +9,10 @@ use plimsoll_host::machine::{Limits, Need, preflight};
 use plimsoll_workload::Demand;
 
 use super::conditions::Conditions;
-use super::processes::{PROCESSES_MAX, processes_for};
+use super::parts::{PROCESSES_MAX, processes_for};
 use super::subject::Subject;
 use crate::error::{Error, Result};
+use crate::fleet::Fleet;
 
 /// What there is room for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +41,14 @@ impl Room {
             concurrent,
             ..
         } = conditions.plan.demand(load, &conditions.profile);
+        if let Some(fleet) = conditions.agents() {
+            of_agents(fleet, concurrent)?;
+            return Ok(Self {
+                sessions,
+                processes: 1,
+                short_of: None,
+            });
+        }
         let of = |sessions: u32, short_of| {
             let several = processes_max(conditions) > 1;
             let open = if several {
@@ -74,6 +83,28 @@ impl Room {
         );
         Ok(of(sessions.min(within), Some(short_of)))
     }
+}
+
+/// Checks that each agent has open files for its part.
+///
+/// # Errors
+/// One line with the remedy.
+fn of_agents(fleet: &Fleet, sessions: u64) -> Result<()> {
+    let each = sessions.div_ceil(u64::from(fleet.agents()));
+    for agent in fleet.present() {
+        let limits = Limits {
+            fd_soft: agent.files(),
+            fd_hard: agent.files(),
+            ports: None,
+        };
+        preflight(Need::sessions(each), limits).map_err(|error| {
+            Error::Usage(format!(
+                "agent {}: {error}; or give it fewer sessions by more agents",
+                agent.name()
+            ))
+        })?;
+    }
+    Ok(())
 }
 
 /// The most client processes that may drive a load together.
@@ -140,6 +171,8 @@ pub(super) fn possible(
                 )));
             }
             must_reach(conditions.plan.source_addresses(), url.address.ip())?;
+            let to = conditions.endpoint(url);
+            conditions.plan.may_load(&to, load, &conditions.profile)?;
             url.must_answer(conditions)
         }
     }

@@ -55,7 +55,7 @@ impl<'a> Watch<'a> {
             subject,
             metrics: TargetMetrics::before(&stage.http_host, counters),
             by_label: ByLabel::read(&stage.http_host, named),
-            target_cpus: cores::of_target(conditions, subject),
+            target_cpus: target_cpus(conditions, subject, stage),
             clocks: Clocks::start(),
         }
     }
@@ -82,7 +82,7 @@ impl<'a> Watch<'a> {
             Subject::Running { .. } => true,
         };
         // Threads that started under load count, too.
-        let now = cores::of_target(conditions, self.subject);
+        let now = target_cpus(conditions, self.subject, stage);
         let cpus = [self.target_cpus.as_ref(), now.as_ref()];
         let cpus = cpus.into_iter().flatten().flat_map(CpuList::as_slice);
         let target_cpus = CpuList::new(cpus.copied().collect());
@@ -118,6 +118,14 @@ impl<'a> Watch<'a> {
             Some(metrics) if comparable => metrics.held_against(&client_counts(report), asides),
             Some(metrics) => metrics.for_itself(),
         }
+    }
+}
+
+/// The cores that the target may use now, on its machine.
+fn target_cpus(conditions: &Conditions, subject: &Subject, stage: &Staged) -> Option<CpuList> {
+    match stage.observer() {
+        Some(observer) => observer.cpus(),
+        None => cores::of_target(conditions, subject),
     }
 }
 

@@ -22,11 +22,12 @@ use super::started::Started;
 use super::storage::probed;
 use super::subject::{Subject, TargetUrl};
 use crate::error::Result;
+use crate::fleet::observer::Observer;
 use crate::manifest::Manifest;
 
 const STOP_GRACE: Duration = Duration::from_secs(7);
 /// The name of the target's samples.
-pub(super) const TARGET: &str = "target";
+pub(crate) const TARGET: &str = "target";
 /// The name of the companion's samples.
 pub(super) const COMPANION: &str = "companion";
 /// The name of our own samples.
@@ -42,6 +43,8 @@ pub(super) struct Staged {
     /// The secrets of the call and of the target's manifest.
     pub(super) secrets: Secrets,
     started: Option<Started>,
+    /// Who samples a target on another machine.
+    observer: Option<Observer>,
     /// The target's memory before the first session.
     memory_idle: Option<MemoryAt>,
     /// Where the target's resources are read.
@@ -91,31 +94,39 @@ impl Staged {
                     target: told_of(manifest, &started.child, &secrets),
                     companion,
                     secrets,
-                    memory_idle: memory(&started.source()),
+                    memory_idle: memory_of(&started.source()),
                     source: Some(started.source()),
                     started: Some(started),
+                    observer: None,
                     data,
                     disk_probe,
                     network,
                 })
             }
-            Subject::Running { url, resources } => Ok(Self {
-                url: url.clone(),
-                http_host: url.host.clone(),
-                target: Target {
-                    name: url.text.clone(),
-                    tier: "url".to_owned(),
-                    ..Target::default()
-                },
-                companion,
-                secrets: conditions.secrets.clone(),
-                started: None,
-                data: None,
-                disk_probe: None,
-                memory_idle: resources.as_ref().and_then(memory),
-                source: resources.clone(),
-                network,
-            }),
+            Subject::Running { url, resources } => {
+                let fleet = conditions.fleet.as_ref();
+                let observer = fleet.map(|fleet| Observer::meet(fleet, url.address, stop));
+                let observer = observer.transpose()?.flatten();
+                let observed = observer.as_ref().and_then(Observer::memory_seen);
+                Ok(Self {
+                    url: url.clone(),
+                    http_host: url.host.clone(),
+                    target: Target {
+                        name: url.text.clone(),
+                        tier: "url".to_owned(),
+                        ..Target::default()
+                    },
+                    companion,
+                    secrets: conditions.secrets.clone(),
+                    started: None,
+                    observer,
+                    data: None,
+                    disk_probe: None,
+                    memory_idle: observed.or_else(|| resources.as_ref().and_then(memory_of)),
+                    source: resources.clone(),
+                    network,
+                })
+            }
         }
     }
 
@@ -183,10 +194,19 @@ impl Staged {
         }
     }
 
+    /// Who samples a target on another machine, if somebody does.
+    pub(super) fn observer(&self) -> Option<&Observer> {
+        self.observer.as_ref()
+    }
+
     /// Where the target's figures come from.
-    pub(super) fn source_name(&self) -> Option<&'static str> {
+    pub(super) fn source_name(&self) -> Option<String> {
+        if let Some(observer) = &self.observer {
+            return observer.source_name();
+        }
         let source = self.source.clone()?;
-        Some(Sampler::new(source, Instant::now()).source_name())
+        let name = Sampler::new(source, Instant::now()).source_name();
+        Some(name.to_owned())
     }
 
     /// The control group of a target that we started.
@@ -201,7 +221,10 @@ impl Staged {
 
     /// The memory of the target now; `None` if it is gone, or if nobody knows its processes.
     pub(super) fn memory_now(&self) -> Option<MemoryAt> {
-        self.source.as_ref().and_then(memory)
+        match &self.observer {
+            Some(observer) => observer.memory(),
+            None => self.source.as_ref().and_then(memory_of),
+        }
     }
 
     /// The resident set, before the first session, of a target that we started, in bytes.
@@ -319,7 +342,7 @@ fn told_of(manifest: &Manifest, child: &Child, secrets: &Secrets) -> Target {
 }
 
 /// The memory of these processes now.
-fn memory(source: &Source) -> Option<MemoryAt> {
+pub(crate) fn memory_of(source: &Source) -> Option<MemoryAt> {
     let memory = source.memory()?;
     Some(MemoryAt {
         rss_bytes: memory.rss_bytes,

@@ -8,6 +8,7 @@ use plimsoll_core::record::Tls;
 use plimsoll_core::secret::{Secret, redacted_url};
 use plimsoll_host::resources::Source;
 use plimsoll_tls::{Client, Settings, SetupError};
+use plimsoll_workload::Refusal;
 
 use super::conditions::Conditions;
 use crate::error::{Error, Result};
@@ -103,23 +104,12 @@ impl TargetUrl {
         if authority.is_empty() {
             return Err(refuse("names no host; write ws://HOST:PORT/PATH"));
         }
-        let has_port = authority
-            .rsplit_once(':')
-            .is_some_and(|(name, port)| !name.is_empty() && port.parse::<u16>().is_ok());
-        let host = if has_port {
-            authority.to_owned()
-        } else if text.starts_with("tcp:") {
-            return Err(refuse("names no port; write tcp://HOST:PORT"));
-        } else {
-            let port = if secure { 443 } else { 80 };
-            format!("{authority}:{port}")
+        let usual_port = match (text.starts_with("tcp:"), secure) {
+            (true, _) => None,
+            (false, true) => Some(443),
+            (false, false) => Some(80),
         };
-        let mut addresses = host
-            .to_socket_addrs()
-            .map_err(|error| refuse(&format!("the host does not resolve: {error}")))?;
-        let address = addresses
-            .next()
-            .ok_or_else(|| refuse("the host has no address"))?;
+        let (host, address) = resolved(authority, usual_port).map_err(|why| refuse(&why))?;
         Ok(Self {
             text: shown,
             given: Secret::new(text),
@@ -156,7 +146,10 @@ impl TargetUrl {
     pub(super) fn tls(&self, conditions: &Conditions) -> Option<Settings> {
         let alpn = conditions.plan.alpn().iter();
         self.secure.then(|| Settings {
-            name: self.name().to_owned(),
+            name: conditions
+                .sni
+                .clone()
+                .unwrap_or_else(|| self.name().to_owned()),
             trust: conditions.trust.clone(),
             alpn: alpn.map(ToString::to_string).collect(),
         })
@@ -180,26 +173,63 @@ impl TargetUrl {
                 "{error}; start the server first, or correct --url"
             ))
         };
+        let plan = &conditions.plan;
+        let to = plan.let_in(conditions.endpoint(self))?;
         let mut stream =
             TcpStream::connect_timeout(&self.address, CONNECT_TIMEOUT).map_err(lost)?;
+        for limit in [TcpStream::set_read_timeout, TcpStream::set_write_timeout] {
+            limit(&stream, Some(CONNECT_TIMEOUT)).map_err(lost)?;
+        }
+        let not_taken = |refusal: Refusal| refuse(&refusal.to_string());
         let Some(settings) = self.tls(conditions) else {
+            plan.meets(&to, &mut stream).map_err(not_taken)?;
             return Ok(None);
         };
-        stream
-            .set_read_timeout(Some(CONNECT_TIMEOUT))
-            .map_err(lost)?;
-        let agreed = client(&settings)?.greet(&mut stream).map_err(|error| {
+        let mut met = Ok(());
+        let greeted = client(&settings)?.greet(&mut stream, |stream| {
+            met = plan.meets(&to, stream);
+        });
+        let agreed = greeted.map_err(|error| {
             let remedy = if error.is_of_authority() {
                 "give the certificate of its CA with --tls-ca FILE, or verify nothing with --tls-insecure"
             } else if error.is_of_certificate() {
-                "use a URL that the certificate is for, correct the certificate, or verify nothing with --tls-insecure"
+                "use a URL that the certificate is for, name the host that it is for with --sni NAME, correct the certificate, or verify nothing with --tls-insecure"
             } else {
                 "if the server has no TLS there, write ws:// instead of wss://"
             };
             refuse(&format!("{error}; {remedy}"))
         })?;
-        Ok(Some(agreed))
+        met.map_err(not_taken)?;
+        Ok(Some(Tls {
+            sni: conditions.sni.clone(),
+            ..agreed
+        }))
     }
+}
+
+/// The host of a URL with its port, which is the usual one if it names none, and where that is.
+///
+/// # Errors
+/// A clause: it names no port and there is no usual one, or it does not resolve.
+pub fn resolved(
+    authority: &str,
+    usual_port: Option<u16>,
+) -> std::result::Result<(String, SocketAddr), String> {
+    // An IPv6 address has colons of its own, within brackets.
+    let has_port = authority
+        .rsplit_once(':')
+        .is_some_and(|(name, port)| !name.is_empty() && port.parse::<u16>().is_ok());
+    let host = match usual_port {
+        _ if has_port => authority.to_owned(),
+        Some(port) => format!("{authority}:{port}"),
+        None => return Err("names no port; write tcp://HOST:PORT".to_owned()),
+    };
+    let mut addresses = host
+        .to_socket_addrs()
+        .map_err(|error| format!("the host does not resolve: {error}"))?;
+    let address = addresses.next();
+    let address = address.ok_or_else(|| "the host has no address".to_owned())?;
+    Ok((host, address))
 }
 
 /// The client with these settings.
@@ -252,6 +282,10 @@ mod tests {
             assert_eq!((url.host.as_str(), url.name()), (host, name));
             let settings = url.tls(&crate::find::tests::conditions()).unwrap();
             assert_eq!((settings.name.as_str(), settings.alpn.len()), (name, 1));
+            let mut conditions = crate::find::tests::conditions();
+            conditions.sni = Some("chat.example".to_owned());
+            let settings = url.tls(&conditions).unwrap();
+            assert_eq!(settings.name, "chat.example");
         }
     }
 

@@ -168,7 +168,7 @@ fn float(count: u64) -> f64 {
 }
 
 /// Whole nanoseconds from one instant to a later one.
-pub(super) fn nanoseconds_between(from: Instant, to: Instant) -> u64 {
+pub(crate) fn nanoseconds_between(from: Instant, to: Instant) -> u64 {
     u64::try_from(to.saturating_duration_since(from).as_nanos()).unwrap_or(u64::MAX)
 }
 

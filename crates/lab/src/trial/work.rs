@@ -18,7 +18,7 @@ pub type Registry = &'static [&'static dyn Workload];
 
 /// What the sessions do, and where they go. An endpoint has been let in already, so no client process needs a secret.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Work {
+pub(crate) struct Work {
     workload: String,
     values: Values,
     /// Whether it is what comes after the trial.
@@ -35,15 +35,6 @@ impl Work {
     /// No request can be made of what the user gave.
     pub(super) fn of(conditions: &Conditions, load: u32, url: &TargetUrl) -> Result<Self> {
         let plan = &conditions.plan;
-        let to = Endpoint {
-            host: url.host.clone(),
-            path: url.path.clone(),
-            headers: conditions
-                .headers
-                .iter()
-                .map(|(name, value)| (name.clone(), value.expose().to_owned()))
-                .collect(),
-        };
         Ok(Self {
             workload: plan.workload().about().name.to_owned(),
             values: plan.values().without_secrets(),
@@ -51,11 +42,16 @@ impl Work {
             job: Job {
                 load,
                 seed: conditions.seed,
-                to: plan.let_in(to)?,
+                to: plan.let_in(conditions.endpoint(url))?,
                 started: conditions.configured,
             },
             tls: url.tls(conditions),
         })
+    }
+
+    /// The name of a parameter whose value is a file, if there is one.
+    pub(crate) fn file(&self) -> Option<&str> {
+        self.values.names_a_file()
     }
 
     /// Where the sessions go.

@@ -62,6 +62,7 @@ pub(in crate::trial) fn all(address: SocketAddr) -> Vec<(Work, Arc<dyn Plan>)> {
         ));
     }
     lines.push("voice".to_owned());
+    lines.push("stt-real".to_owned());
     let mut works = Vec::new();
     for line in lines {
         conditions.plan = plan(&line);
@@ -159,19 +160,21 @@ fn every_work_can_be_divided() {
     for (work, plan) in all(address) {
         let name = format!("{work:?}");
         let machines = work.machines(&*plan, &options.profile).expect("machines");
-        let two = machines.settle(parts(&work, &options)).expect("settled");
+        let two = machines
+            .settle(parts(&work, &options), true)
+            .expect("settled");
         assert_eq!(two.sessions, u64::from(SESSIONS), "{name}");
         let never = AtomicBool::new(false);
         let one = machines.run(&options, &never, &mut |_| ControlFlow::Continue(()));
         let one: Report = one.expect("it runs");
-        // Connections of http try again while the trial lasts, so how often is a matter of time.
+        // Connections of http try again while the trial lasts, so how often is a matter of time. On a busy machine a session may
+        // have waited too long for its core before it was refused, so that its reason is another.
         let times = plan.workload().about().name != "http";
         let told = |report: &Report| {
-            let reasons = report.ledger.reasons.iter();
-            let reasons = reasons.map(|(reason, count)| (reason.clone(), count * u64::from(times)));
+            let reasons: u64 = report.ledger.reasons.values().sum();
             let failed = report.ledger.sessions_failed;
             let failed = if times { failed } else { failed.min(1) };
-            (reasons.collect::<Vec<_>>(), failed)
+            (reasons * u64::from(times), failed)
         };
         assert_eq!(told(&two), told(&one), "{name}");
         assert_eq!(two.ledger.frames_due, one.ledger.frames_due, "{name}");
@@ -195,7 +198,7 @@ fn what_every_part_found_out_is_added_up() {
         let machines = machines.expect("machines");
         let mut parts = Unsettled::empty(Clock::start());
         parts.claims = serde_json::from_str(claims).expect("JSON");
-        let settled = machines.settle(parts).map(|_| machines.findings());
+        let settled = machines.settle(parts, true).map(|_| machines.findings());
         settled.map_err(Error::from)
     };
     let work = Work::of(&conditions, SESSIONS, &url).expect("work");
@@ -227,7 +230,7 @@ fn what_every_part_found_out_is_added_up() {
     };
     let claims = serde_json::to_value([opened(1), opened(2)]).expect("JSON");
     parts.claims = serde_json::from_value(claims).expect("claims");
-    machines.settle(parts).expect("settled");
+    machines.settle(parts, true).expect("settled");
     assert_eq!(machines.findings()["counts"]["connections_opened"], 3);
 }
 

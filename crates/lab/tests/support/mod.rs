@@ -29,6 +29,7 @@ pub(crate) fn conditions(plan: Arc<dyn Plan>, logs: &Path) -> Conditions {
     Conditions {
         slo: plan.slo(),
         further_slos: Vec::new(),
+        goals: None,
         profile,
         seed: 1,
         nodelay: true,
@@ -36,9 +37,11 @@ pub(crate) fn conditions(plan: Arc<dyn Plan>, logs: &Path) -> Conditions {
         headers: Vec::new(),
         secrets: plimsoll_core::secret::Secrets::default(),
         trust: plimsoll_tls::Trust::default(),
+        sni: None,
         placement: Placement::choose(1.0, &CpuList::allowed_to_us().expect("CPUs"), None, None)
             .expect("a placement"),
         probe: None,
+        fleet: None,
         network: NetworkPlan::Loopback {
             why: "a test".to_owned(),
         },
@@ -48,6 +51,7 @@ pub(crate) fn conditions(plan: Arc<dyn Plan>, logs: &Path) -> Conditions {
         log_folder: logs.to_path_buf(),
         machine: MachineFacts::of_this_machine(),
         build: plimsoll_core::record::Build::default(),
+        baseline: None,
         plan,
     }
 }

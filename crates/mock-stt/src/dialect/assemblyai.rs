@@ -127,7 +127,7 @@ impl Dialect for AssemblyAi {
         match message["type"].as_str() {
             Some("ForceEndpoint") => asks.push(Ask::Flush),
             Some("Terminate") => asks.push(Ask::End),
-            Some("UpdateConfiguration") => {}
+            Some("UpdateConfiguration" | "KeepAlive") => {}
             _ => error(3006, "Invalid message type", out),
         }
     }

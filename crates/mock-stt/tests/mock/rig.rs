@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use std::sync::{LazyLock, mpsc};
+use std::sync::LazyLock;
 
 use plimsoll_mock_stt::config::Config;
 use plimsoll_mock_stt::faults::Faults;
@@ -17,17 +17,7 @@ use plimsoll_workload_stt_real::dialect::{Audio, Encoding};
 use serde_json::Value;
 
 /// All dialects that the mock speaks.
-pub(crate) const ALL: [&str; 9] = [
-    "deepgram",
-    "whisperlive",
-    "wyoming",
-    "vosk",
-    "openai-realtime",
-    "vllm-realtime",
-    "speechmatics",
-    "assemblyai",
-    "moshi",
-];
+pub(crate) use plimsoll_workload_stt_real::dialect::NAMES as ALL;
 
 /// Tries all dialects side by side, for most of the time is spent waiting.
 pub(crate) fn in_each_dialect(tries: impl Fn(&'static str) + Sync) {
@@ -66,20 +56,8 @@ pub(crate) fn config(dialect: &str, fault: &str) -> Config {
 
 /// Serves until the tests are over.
 pub(crate) fn serve(config: Config) -> SocketAddr {
-    let (told, address) = mpsc::channel();
-    std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .expect("an event loop");
-        runtime.block_on(async {
-            let known = plimsoll_mock_stt::corpus::Corpus::of(CLIPS.clone());
-            let mock = Mock::with_corpus(config, known).expect("it listens");
-            told.send(mock.address()).expect("somebody waits");
-            mock.run().await;
-        });
-    });
-    address.recv().expect("it listens")
+    let known = plimsoll_mock_stt::corpus::Corpus::of(CLIPS.clone());
+    Mock::in_a_thread(config, known).expect("it listens")
 }
 
 /// Asks over HTTP; the answer as it came.

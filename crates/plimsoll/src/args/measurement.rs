@@ -1,12 +1,16 @@
 //! Flags of every command that measures: the target, where it runs, the load on it, where the result goes.
 
+use std::ops::Deref;
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{Arg, ArgMatches, Args as ClapArgs, Command, FromArgMatches, ValueEnum};
 use plimsoll_core::secret::Secret;
-use plimsoll_workload::Workload;
+use plimsoll_workload::{Value, Workload};
 
 use super::ParameterArgs;
+use super::fleet::FleetArgs;
+use crate::workloads;
 
 /// The target.
 #[derive(Debug, Clone, ClapArgs)]
@@ -20,9 +24,62 @@ pub(crate) struct Which {
     /// Folder that contains targets/ [default: searched for from the current folder upwards]
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
-    /// What the sessions do
-    #[arg(long, value_name = "WORKLOAD", value_parser = crate::workloads::parser(), default_value = crate::workloads::usual())]
-    pub(crate) workload: &'static dyn Workload,
+    #[command(flatten)]
+    pub(crate) workload: WorkloadArg,
+}
+
+/// What the sessions do: the workload that is named, else the one that a given dialect implies, else the usual one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WorkloadArg(pub(crate) &'static dyn Workload);
+
+/// The argument that names a workload.
+const WORKLOAD: &str = "workload";
+
+impl Deref for WorkloadArg {
+    type Target = dyn Workload;
+
+    fn deref(&self) -> &Self::Target {
+        self.0
+    }
+}
+
+impl ClapArgs for WorkloadArg {
+    fn augment_args(command: Command) -> Command {
+        let argument = Arg::new(WORKLOAD)
+            .long(WORKLOAD)
+            .value_name("WORKLOAD")
+            .value_parser(workloads::parser())
+            .help(format!(
+                "What the sessions do [default: what --{} implies, otherwise {}]",
+                workloads::IMPLYING,
+                workloads::usual()
+            ));
+        command.arg(argument)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for WorkloadArg {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let named = matches.get_one::<&'static dyn Workload>(WORKLOAD).copied();
+        let implied = || {
+            // A command without parameters does not have it.
+            let given = matches.try_get_one::<Value>(workloads::IMPLYING);
+            workloads::implied_by(given.ok().flatten()?)
+        };
+        let chosen = named.or_else(implied);
+        let chosen = chosen.or_else(|| workloads::ALL.first().copied());
+        let none = || clap::Error::raw(ErrorKind::InvalidValue, "this program has no workload\n");
+        chosen.map(Self).ok_or_else(none)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
 /// CPUs and network of target and client.
@@ -57,9 +114,10 @@ pub(crate) enum NetworkName {
 /// The load on the target.
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct LoadArgs {
-    /// Length of the trials: quick (development), standard (published numbers), soak (leaks and drift)
-    #[arg(long, default_value = "quick", value_name = "NAME")]
-    pub(crate) profile: String,
+    /// Length of the trials: quick (development), standard (published numbers), speech (speech recognisers), soak (leaks
+    /// and drift) [default: the workload's, for most of them quick]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
     /// Seconds over which sessions connect; overrides the profile
     #[arg(long, value_name = "SECONDS")]
     pub(crate) ramp: Option<f64>,
@@ -89,6 +147,10 @@ pub(crate) struct LoadArgs {
     /// At a URL with TLS: PEM file with the certificates of further CAs to trust, besides those that this machine trusts
     #[arg(long, value_name = "FILE", conflicts_with = "tls_insecure")]
     pub(crate) tls_ca: Option<PathBuf>,
+    /// At a URL with TLS: the host name that is sent (SNI) and that the certificate must be for, if the URL has another name
+    /// or an address
+    #[arg(long, value_name = "NAME")]
+    pub(crate) sni: Option<String>,
     /// At a URL with TLS: don't verify the server's certificate. Records say so
     #[arg(long)]
     pub(crate) tls_insecure: bool,
@@ -109,7 +171,18 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "PATH")]
     pub(crate) cgroup: Option<PathBuf>,
     #[command(flatten)]
+    pub(crate) fleet: FleetArgs,
+    #[command(flatten)]
     pub(crate) parameters: ParameterArgs,
+}
+
+/// What the user wants of the target.
+#[derive(Debug, Clone, ClapArgs)]
+pub(crate) struct GoalsArgs {
+    /// TOML file with a `[[goal]]` table for each goal: reports say which are met. The record keeps the file's SHA-256,
+    /// and no verdict depends on it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) goals: Option<PathBuf>,
 }
 
 /// Where the result goes.
@@ -124,4 +197,40 @@ pub(crate) struct OutArgs {
     /// Print plain lines instead of the live view, and write no live.json
     #[arg(long)]
     pub(crate) no_live: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::args::{Args, Command};
+
+    #[test]
+    #[cfg(all(feature = "stt", feature = "ws", feature = "broker"))]
+    fn a_dialect_implies_its_workload_and_a_named_workload_stands() {
+        let workload = |line: &str| {
+            let words = format!("plimsoll {line}");
+            match Args::of(words.split(' ')).expect(line).command {
+                Command::Run(run) => run.which.workload.about().name,
+                Command::Find(find) => find.which.workload.about().name,
+                Command::Check(check) => check.which.workload.about().name,
+                Command::Compare(compare) => compare.workload.about().name,
+                other => panic!("{other:?}"),
+            }
+        };
+        for (line, name) in [
+            ("run --url ws://h --sessions 5", "stt"),
+            ("run --url ws://h --sessions 5 --dialect wse", "ws"),
+            ("run --dialect=wse --url ws://h --sessions 5", "ws"),
+            ("find --all --dialect wse", "ws"),
+            ("find --url tcp://h:1 --dialect mqtt", "broker"),
+            ("check --url ws://h --dialect wse", "ws"),
+            ("compare a b --dialect wse", "ws"),
+            ("compare a b", "stt"),
+            ("find x --workload broker --dialect mqtt", "broker"),
+            // It is refused later, with both flags in the line.
+            ("find x --workload stt --dialect wse", "stt"),
+            ("find x --workload ws --dialect mqtt", "ws"),
+        ] {
+            assert_eq!(workload(line), name, "{line}");
+        }
+    }
 }

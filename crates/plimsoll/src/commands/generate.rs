@@ -18,6 +18,12 @@ pub(crate) fn run(args: &GenerateArgs) -> Result<ExitCode, Failure> {
         Generated::Man { dir } => into(dir, manual)?,
         Generated::Completions { dir } => into(dir, completions)?,
         Generated::Markdown => output::print(&markdown()),
+        Generated::Image {
+            out,
+            name,
+            programs,
+        } => super::fleet::write_image(out, name.as_deref(), programs)?,
+        Generated::Deploy { dir, root } => super::fleet::write_files(dir, root.as_deref())?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -75,7 +81,11 @@ fn markdown() -> String {
         );
     }
     for command in shown(&root) {
-        section(&mut page, command);
+        section(&mut page, command.get_name(), command);
+        for below in shown(command) {
+            let name = format!("{} {}", command.get_name(), below.get_name());
+            section(&mut page, &name, below);
+        }
     }
     page
 }
@@ -83,7 +93,7 @@ fn markdown() -> String {
 fn shown(root: &Command) -> impl Iterator<Item = &Command> {
     // clap adds its own `help` subcommand.
     root.get_subcommands()
-        .filter(|command| command.get_name() != "help")
+        .filter(|command| command.get_name() != "help" && !command.is_hide_set())
 }
 
 fn about(command: &Command) -> String {
@@ -93,17 +103,21 @@ fn about(command: &Command) -> String {
         .unwrap_or_default()
 }
 
-fn section(page: &mut String, command: &Command) {
+fn section(page: &mut String, name: &str, command: &Command) {
     let usage = command.clone().render_usage().to_string();
     let usage = usage.strip_prefix("Usage: ").unwrap_or(&usage);
     let _ = write!(
         page,
-        "\n## plimsoll {}\n\n{}.\n\n```text\n{usage}\n```\n\n| argument | meaning |\n|---|---|\n",
-        command.get_name(),
+        "\n## plimsoll {name}\n\n{}.\n\n```text\n{usage}\n```\n",
         about(command),
     );
     let arguments = command.get_arguments().filter(|arg| !arg.is_hide_set());
-    for arg in arguments.filter(|arg| !matches!(arg.get_id().as_str(), "help" | "version")) {
+    let arguments = arguments.filter(|arg| !matches!(arg.get_id().as_str(), "help" | "version"));
+    let arguments: Vec<_> = arguments.collect();
+    if !arguments.is_empty() {
+        page.push_str("\n| argument | meaning |\n|---|---|\n");
+    }
+    for arg in arguments {
         let _ = writeln!(page, "| `{}` | {} |", cell(&spelling(arg)), meaning(arg));
     }
 }

@@ -1,14 +1,15 @@
 //! `plimsoll run`: one trial at one load, or one for each row of a matrix.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use plimsoll_core::profile::Length;
 use plimsoll_core::record::LiveCommand;
 use plimsoll_host::signals::Stop;
 use plimsoll_lab::campaign::{Observer, TrialBegins};
-use plimsoll_lab::trial;
+use plimsoll_lab::trial::{self, Conditions, Subject};
 use plimsoll_report::{ResultFolder, text};
-use plimsoll_workload::Series;
+use plimsoll_workload::{Plan, Series};
 
 use crate::args::RunArgs;
 use crate::commands::series;
@@ -25,13 +26,14 @@ pub(crate) fn run(args: &RunArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     let path = output::path(&args.out, "run", &subject_name);
     let logs = path.join("logs");
     let subject = setup::subject(name, &args.which, &args.load)?;
-    let conditions =
-        setup::conditions(&subject, &args.which, &args.place, &args.load, logs.clone())?;
+    let mut conditions = conditions(args, &subject, logs.clone())?;
     let series = conditions.plan.series()?;
     series
         .iter()
-        .try_for_each(|series| must_leave_phases(args, series))?;
+        .try_for_each(|series| must_leave_phases(args, &*conditions.plan, series))?;
     let load = load(args, series.as_ref())?;
+    conditions.fleet =
+        setup::fleet::gathered(&args.load.fleet, &[&subject], &*conditions.plan, stop)?;
     trial::must_be_possible(&conditions, &subject, load)?;
     // Everything that can be refused early has been refused by now, so the folder is not created in vain.
     let folder = ResultFolder::create(path)?;
@@ -87,6 +89,16 @@ pub(crate) fn run(args: &RunArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     ))
 }
 
+/// The conditions of the trial, which is compared with the baseline if the user names one.
+fn conditions(args: &RunArgs, subject: &Subject, logs: PathBuf) -> Result<Conditions, Failure> {
+    let mut conditions = setup::conditions(subject, &args.which, &args.place, &args.load, logs)?;
+    conditions.goals = setup::goals::goals(&args.goals, conditions.plan.workload())?;
+    match &args.baseline {
+        Some(file) => setup::baseline::in_file(&conditions, file, &args.load),
+        None => Ok(conditions),
+    }
+}
+
 /// The load of the trial; of a series with loads of its own the least one, so that what cannot be measured at any load is
 /// refused early.
 fn load(args: &RunArgs, series: Option<&Series>) -> Result<u32, Failure> {
@@ -106,7 +118,7 @@ fn load(args: &RunArgs, series: Option<&Series>) -> Result<u32, Failure> {
 }
 
 /// Refuses phases beside a series that has its own.
-fn must_leave_phases(args: &RunArgs, series: &Series) -> Result<(), Failure> {
+fn must_leave_phases(args: &RunArgs, plan: &dyn Plan, series: &Series) -> Result<(), Failure> {
     if series.rows.iter().all(|row| row.phases.is_none()) {
         return Ok(());
     }
@@ -115,7 +127,7 @@ fn must_leave_phases(args: &RunArgs, series: &Series) -> Result<(), Failure> {
         ("--ramp", load.ramp.is_some()),
         ("--warm-up", load.warm_up.is_some()),
         ("--measured", load.measured.is_some()),
-        ("--profile soak", load.profile == "soak"),
+        ("--profile soak", setup::profile_name(load, plan) == "soak"),
     ];
     match flags.iter().find(|(_, given)| *given) {
         Some((flag, _)) => Err(Failure::Usage(format!(

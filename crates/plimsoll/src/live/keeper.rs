@@ -13,6 +13,8 @@ pub(crate) struct Keeper<'a> {
     files: Vec<TrialFiles<'a>>,
     /// Index of the folder of the running trial.
     now: usize,
+    /// Whether its trials are baselines, which tell nothing about the load line.
+    of_baselines: bool,
 }
 
 impl<'a> Keeper<'a> {
@@ -22,6 +24,15 @@ impl<'a> Keeper<'a> {
             progress,
             files: folders.iter().map(TrialFiles::new).collect(),
             now: 0,
+            of_baselines: false,
+        }
+    }
+
+    /// The same for baselines.
+    pub(crate) fn of_baselines(self) -> Self {
+        Self {
+            of_baselines: true,
+            ..self
         }
     }
 
@@ -59,7 +70,11 @@ impl Observer for Keeper<'_> {
     }
 
     fn trial_ends(&mut self, finished: FinishedTrial) -> Result<String, String> {
-        self.progress.trial_ends(&finished.trial);
+        if self.of_baselines {
+            self.progress.baseline_ends(&finished.trial);
+        } else {
+            self.progress.trial_ends(&finished.trial);
+        }
         let stem = self.keep(&finished);
         stem.map(|stem| format!("{stem}.json"))
             .map_err(|error| error.to_string())

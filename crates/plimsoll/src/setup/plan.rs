@@ -7,7 +7,7 @@ use plimsoll_core::record::LeftOut;
 use plimsoll_host::machine::Limits;
 use plimsoll_lab::manifest::Manifest;
 use plimsoll_lab::trial::Subject;
-use plimsoll_lab::trial::processes::PROCESSES_MAX;
+use plimsoll_lab::trial::parts::PROCESSES_MAX;
 use plimsoll_workload::{Kind, Parameter, Plan, Value, Workload};
 
 use crate::args::{LOAD_MAX, LoadArgs, Which};
@@ -24,7 +24,7 @@ pub(crate) fn plan(
     load: &LoadArgs,
     manifest: Option<&Manifest>,
 ) -> Result<Arc<dyn Plan>, Failure> {
-    let workload = which.workload;
+    let workload = which.workload.0;
     let given = secrets::with_secret_files(&load.parameters)?;
     let mut values = given.settled(workload, workloads::ALL, manifest)?;
     if manifest.is_none() {
@@ -207,7 +207,7 @@ pub(crate) fn must_be_alike(
     let Some((first, others)) = targets.split_first() else {
         return Ok(());
     };
-    for row in of_targets(which.workload) {
+    for row in of_targets(which.workload.0) {
         let verb = row.of_target.unwrap_or_default();
         if let Some(other) = others.iter().find(|other| row.of(other) != row.of(first)) {
             let told = |manifest: &Manifest| {

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::processes::{self, Mark};
-use super::{Trial, inference_binary, root};
+use super::{Trial, inference_binary, records, root};
 
 /// The result folder's name in the scratch folder.
 const OUT: &str = "out";
@@ -43,6 +43,16 @@ const LIES: [&str; 18] = [
     "CLOSE_AFTER",
 ];
 
+/// Variables of a machine behind a proxy, which the command mentions.
+const PROXIES: [&str; 6] = [
+    "http_proxy",
+    "HTTP_PROXY",
+    "https_proxy",
+    "HTTPS_PROXY",
+    "all_proxy",
+    "ALL_PROXY",
+];
+
 /// A call of the command, with its own result folder, which is deleted with it.
 pub(crate) struct Plimsoll {
     command: Command,
@@ -64,6 +74,19 @@ impl Plimsoll {
     /// `plimsoll VERB …` as given.
     pub(crate) fn plain<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Self {
         Self::of(Command::new(env!("CARGO_BIN_EXE_plimsoll")), arguments)
+    }
+
+    /// The same as [`Plimsoll::plain`], in a network namespace that has this name, on this CPU.
+    pub(crate) fn within<S: AsRef<OsStr>>(
+        namespace: &str,
+        cpu: u32,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> Self {
+        let mut ip = Command::new("ip");
+        ip.args(["netns", "exec", namespace]);
+        ip.args(["taskset", "-c", &cpu.to_string()]);
+        ip.arg(env!("CARGO_BIN_EXE_plimsoll"));
+        Self::of(ip, arguments)
     }
 
     /// The same, from a shell that first runs `before`.
@@ -97,7 +120,7 @@ impl Plimsoll {
             .stderr(Stdio::piped())
             // As a shell does for a job: Ctrl-C goes to the whole group.
             .process_group(0);
-        for name in LIES {
+        for name in LIES.into_iter().chain(PROXIES) {
             command.env_remove(name);
         }
         Self {
@@ -305,7 +328,7 @@ pub(crate) struct Ended {
 
 /// Caveats that a busy machine causes: neighbours take CPU time from the trial. Every other caveat that blocks a
 /// verdict has another cause.
-const OF_THE_MACHINE: [&str; 9] = [
+const OF_THE_MACHINE: [&str; 11] = [
     "send-lag",
     "reader-behind",
     "steal",
@@ -315,6 +338,9 @@ const OF_THE_MACHINE: [&str; 9] = [
     "inference-saturated",
     "achieved-load",
     "clock-jump",
+    "clock-error",
+    // One that did not get a core for three seconds.
+    "agent-lost",
 ];
 
 impl Ended {
@@ -404,6 +430,16 @@ impl Ended {
     /// The one trial of a `run`.
     pub(crate) fn trial(&self) -> Trial {
         Trial(self.json_of("trial-001.json"))
+    }
+
+    /// The same, after a look at what holds for every trial: its record is complete, and so is its account.
+    #[track_caller]
+    pub(crate) fn sound_trial(&self) -> Trial {
+        let trial = self.trial();
+        records::expect_valid(&trial.0, "trial.json");
+        trial.expect_every_frame_accounted_for();
+        self.expect_nothing_left_running();
+        trial
     }
 
     /// Names of the caveats that block the verdict.

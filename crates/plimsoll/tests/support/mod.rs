@@ -11,8 +11,10 @@ pub(crate) mod echo_server;
 pub(crate) mod http_server;
 pub(crate) mod invocation;
 pub(crate) mod manifests;
+pub(crate) mod mock_stt;
 pub(crate) mod processes;
 pub(crate) mod records;
+pub(crate) mod simulator;
 pub(crate) mod tls_server;
 pub(crate) mod turns;
 pub(crate) mod ws_server;
@@ -87,7 +89,9 @@ fn cargo() -> Command {
     let mut cargo = Command::new(env!("CARGO"));
     for (name, _) in std::env::vars_os() {
         let told = name.to_str().is_some_and(|name| {
-            name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+            name == "OUT_DIR"
+                || name.starts_with("CARGO_PKG_")
+                || name.starts_with("CARGO_MANIFEST_")
         });
         if told {
             cargo.env_remove(name);
@@ -155,6 +159,12 @@ pub(crate) fn undisturbed_but_for(
 ) -> Option<Ended> {
     let turn_of = |attempt| Some(turn_of_attempt(attempt));
     or_inconclusive(attempts(ATTEMPTS, turn_of, expected, || invocation().run()))
+}
+
+/// The same for a call that needs more than itself, such as agents.
+pub(crate) fn undisturbed_call(expected: &[&str], call: impl Fn() -> Ended) -> Option<Ended> {
+    let turn_of = |attempt| Some(turn_of_attempt(attempt));
+    or_inconclusive(attempts(ATTEMPTS, turn_of, expected, call))
 }
 
 /// How many attempts the machine has disturbed without one in between that it did not disturb.

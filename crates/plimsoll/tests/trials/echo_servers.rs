@@ -85,4 +85,9 @@ fn a_server_is_checked_by_the_dialect_that_it_is_said_to_speak() {
     let report = ended.json_of("check.json");
     assert_eq!(report["cases"][0]["id"], "server-ready-first");
     assert_eq!(report["failed"], 1, "an echo says nothing at first");
+    // The dialect implies the workload.
+    let line = format!("check --url {url} --only server-ready-first --dialect wse");
+    let implied = Plimsoll::measuring(line.split(' ')).run();
+    implied.expect_code(1);
+    assert_eq!(implied.json_of("check.json")["failed"], 1);
 }

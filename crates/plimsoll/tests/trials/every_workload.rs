@@ -11,6 +11,7 @@ use plimsoll_workload_broker::Broker;
 use plimsoll_workload_echo::Echo;
 use plimsoll_workload_http::Http;
 use plimsoll_workload_stt::Stt;
+use plimsoll_workload_stt_real::SttReal;
 use plimsoll_workload_voice::Voice;
 use plimsoll_workload_ws::Ws;
 use serde_json::Value;
@@ -18,7 +19,7 @@ use serde_json::Value;
 use crate::support::records::expect_valid;
 use crate::support::{Plimsoll, shared_turn};
 
-const ALL: [&dyn Workload; 6] = [&Stt, &Echo, &Ws, &Http, &Broker, &Voice];
+const ALL: [&dyn Workload; 7] = [&Stt, &Echo, &Ws, &Http, &Broker, &Voice, &SttReal];
 
 /// The server of a calibration's work, with a thread for each connection. Returns its URL.
 fn server_of(work: &'static dyn Work) -> String {
@@ -76,7 +77,7 @@ fn every_workload_of_the_command_is_here_and_has_its_flags() {
     let help = Plimsoll::plain(["run", "--help"]).run();
     help.expect_code(0);
     let (_, values) = help.stdout.split_once("--workload <").expect("the flag");
-    let (values, _) = values.split_once("[default").unwrap_or((values, ""));
+    let (_, values) = values.split_once("Possible values:").expect("a list");
     let listed = values
         .lines()
         .filter_map(|line| line.trim().strip_prefix("- "));

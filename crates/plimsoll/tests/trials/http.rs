@@ -99,16 +99,13 @@ fn count(trial: &Trial, path: &str) -> u64 {
 /// name.
 #[track_caller]
 fn expect_sound(ended: &Ended) -> Trial {
-    let trial = ended.trial();
-    records::expect_valid(&trial.0, "trial.json");
-    trial.expect_every_frame_accounted_for();
+    let trial = ended.sound_trial();
     assert_eq!(
         outcomes(&trial),
         trial.ledger("frames_errored") + trial.ledger("frames_lost"),
         "{:#}",
         trial.at("http.outcomes")
     );
-    ended.expect_nothing_left_running();
     trial
 }
 

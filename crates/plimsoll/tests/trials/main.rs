@@ -10,6 +10,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod agents;
 mod broker;
 mod calibrate;
 mod catalogue;
@@ -17,6 +18,7 @@ mod client_processes;
 mod compare;
 mod echo_servers;
 mod every_workload;
+mod goals;
 mod honest_trials;
 mod http;
 mod lifecycle;
@@ -27,6 +29,7 @@ mod robustness;
 mod search;
 mod secrets;
 mod several_slos;
+mod stt_real;
 mod tls;
 mod voice;
 mod ws;

@@ -59,6 +59,10 @@ fn expect_honest(trial: &Trial, tls: &str) {
     let recorded = trial.at("environment.tls");
     assert_eq!(recorded["version"], tls);
     assert_eq!(recorded["alpn"], "http/1.1");
+    // What it cost is a part of what a frame cost, and handshakes are apart.
+    let of_tls_us = trial.number("client.tls_us_per_frame");
+    assert!(of_tls_us > 0.0 && of_tls_us < trial.number("client.cpu_us_per_frame"));
+    assert!(trial.number("client.tls_handshake_us") > of_tls_us);
 }
 
 #[test]
@@ -81,7 +85,65 @@ fn echo_over_tls_is_measured_like_any_other() {
         assert!(sent.is_none_or(|sent| sent["holds"] == true), "{sent:?}");
         let summary = ended.text_of("summary.md");
         assert!(summary.contains(&format!("{name}, TLS_")), "{summary}");
+        for words in ["of it TLS", "per TLS handshake"] {
+            assert!(ended.stdout.contains(words), "{}", ended.stdout);
+        }
+        let page = ended.text_of("report.html");
+        assert!(page.contains("CPU per TLS handshake"));
+        assert!(trial.at("environment.tls").get("sni").is_none());
     }
+}
+
+#[test]
+fn without_tls_nothing_of_it_costs() {
+    let url = echo_server::start(echo_server::Manner::Honest);
+    let files = tempfile::tempdir().expect("a scratch folder");
+    let slo = file(files.path(), "roomy.toml", ROOMY_SLO);
+    let line = format!(
+        "run --url {url} --slo {} --workload echo --sessions 5",
+        slo.display()
+    );
+    let words = line.split_whitespace().map(str::to_owned);
+    let words: Vec<String> = words.chain(short_phases(1)).collect();
+    let ended = conclusive!(undisturbed_beside_another(|| Plimsoll::measuring(&words)));
+    let client = ended.trial().at("client").clone();
+    assert!(client["cpu_us_per_frame"].as_f64().is_some());
+    for name in ["tls_us_per_frame", "tls_handshake_us"] {
+        assert!(client.get(name).is_none(), "{client}");
+    }
+    assert!(!ended.stdout.contains("TLS"), "{}", ended.stdout);
+}
+
+/// A server that is reached by its address, and has a certificate for its name.
+#[test]
+fn a_server_is_asked_for_by_another_name_than_that_of_the_url() {
+    const NAME: &str = "chat.example";
+    let bench = Bench::new(TlsServer::named(NAME));
+    let words = bench.believing(&format!("--sni {NAME} --workload echo --sessions 10"));
+    // Its proxy would have nobody behind it, so the trial shows that it is not used.
+    let call = || {
+        let call = Plimsoll::measuring(&words);
+        call.env("HTTPS_PROXY", "http://user:canary@127.0.0.1:9")
+    };
+    let ended = conclusive!(undisturbed_beside_another(call));
+    ended.expect_code(0);
+    let trial = ended.trial();
+    expect_honest(&trial, "TLS 1.3");
+    assert_eq!(trial.at("environment.tls.verified"), true);
+    assert_eq!(trial.at("environment.tls.sni"), NAME);
+    let asked_for = bench.server.asked_for();
+    assert!(asked_for.len() >= 5, "{asked_for:?}");
+    assert!(asked_for.iter().all(|name| name.as_deref() == Some(NAME)));
+    let summary = ended.text_of("summary.md");
+    assert!(
+        summary.contains(&format!("--sni {NAME}")),
+        "it is repeated so"
+    );
+    let notes = ended.stderr.lines();
+    let notes: Vec<_> = notes.filter(|line| line.contains("PROXY")).collect();
+    assert_eq!(notes.len(), 1, "{}", ended.stderr);
+    assert!(notes[0].contains("HTTPS_PROXY is ignored"), "{}", notes[0]);
+    assert!(!ended.stderr.contains("canary"), "{}", ended.stderr);
 }
 
 #[test]
@@ -123,6 +185,7 @@ fn a_server_that_is_not_to_be_believed_is_refused_in_one_line() {
     let bench = Bench::new(TlsServer::start(&[&TLS13]));
     let other = Bench::new(TlsServer::start(&[&TLS13]));
     let plain = echo_server::start(echo_server::Manner::Honest);
+    let named = Bench::new(TlsServer::named("chat.example"));
     let nonsense = file(bench.files.path(), "nonsense.pem", "no certificate");
     let load = "run --workload echo --sessions 5 --url";
     let url = bench.server.url();
@@ -148,6 +211,30 @@ fn a_server_that_is_not_to_be_believed_is_refused_in_one_line() {
                 bench.ca.display()
             ),
             ["another name", "localhost"],
+        ),
+        (
+            format!(
+                "{load} {} --tls-ca {}",
+                named.server.url(),
+                named.ca.display()
+            ),
+            ["another name", "--sni NAME"],
+        ),
+        (
+            format!(
+                "{load} {} --tls-ca {} --sni talk.example",
+                named.server.url(),
+                named.ca.display()
+            ),
+            ["another name", "--sni NAME"],
+        ),
+        (
+            format!("{load} {url} --sni 127.0.0.1"),
+            ["--sni 127.0.0.1", "without a port"],
+        ),
+        (
+            format!("{load} {plain} --sni chat.example"),
+            ["--sni is for", "wss://"],
         ),
         (
             format!("{load} {} --tls-insecure", plain.replace("ws://", "wss://")),

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use crate::support::conclusive;
 use crate::support::manifests::slo_file;
-use crate::support::records::{self, Trial};
+use crate::support::records::Trial;
 use crate::support::{
     Ended, Plimsoll, attempts, built_lying_voice, or_inconclusive, turn_of_attempt,
     undisturbed_but_for,
@@ -60,21 +60,11 @@ fn undisturbed_ended(trial: impl Fn() -> Ended) -> Option<Ended> {
     or_inconclusive(attempts(3, turn_of, &[], trial))
 }
 
-/// The trial's record is complete, and so is its account.
-#[track_caller]
-fn expect_sound(ended: &Ended) -> Trial {
-    let trial = ended.trial();
-    records::expect_valid(&trial.0, "trial.json");
-    trial.expect_every_frame_accounted_for();
-    ended.expect_nothing_left_running();
-    trial
-}
-
 /// A lie that one of the gates shows. Others may show it as well: what never came is also a turn that fell short.
 #[track_caller]
 fn expect_gate(ended: &Ended, lie: &str, gate: &str) -> Trial {
     ended.expect_code(1);
-    let trial = expect_sound(ended);
+    let trial = ended.sound_trial();
     let failed = trial.failed_gates();
     assert!(failed.contains(&gate), "{lie}: {failed:?}");
     trial
@@ -84,14 +74,14 @@ fn expect_gate(ended: &Ended, lie: &str, gate: &str) -> Trial {
 #[track_caller]
 fn expect_doubt(ended: &Ended, caveat: &str) {
     ended.expect_code(3);
-    assert_eq!(expect_sound(ended).blocking_caveats(), [caveat]);
+    assert_eq!(ended.sound_trial().blocking_caveats(), [caveat]);
 }
 
 #[test]
 fn an_honest_gateway_passes() {
     let ended = conclusive!(lying("none"));
     ended.expect_code(0);
-    let trial = expect_sound(&ended);
+    let trial = ended.sound_trial();
     assert_eq!(trial.verdict(), "pass");
     assert_eq!(trial.at("load_unit"), "callers");
     let turns = trial.at("voice.turns").as_u64().expect("a count");
@@ -194,11 +184,11 @@ fn replies_that_are_not_whole_are_seen() {
 #[test]
 fn a_stall_is_in_the_tail_and_a_delay_is_known() {
     let ended = conclusive!(lying("stall LIE_AFTER_MS=4000 LIE_MS=3000"));
-    let trial = expect_sound(&ended);
+    let trial = ended.sound_trial();
     let longest_ms = trial.number("voice.result.overhead.max_ms");
     assert!(longest_ms > 500.0, "{longest_ms} ms");
     let ended = conclusive!(lying("late_results LIE_MS=400"));
-    let trial = expect_sound(&ended);
+    let trial = ended.sound_trial();
     let p50_ms = trial.number("voice.result.overhead.p50_ms");
     assert!((400.0..460.0).contains(&p50_ms), "{p50_ms} ms");
     assert_eq!(trial.at("voice.good").as_u64(), Some(0), "no turn is good");

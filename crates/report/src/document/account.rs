@@ -90,8 +90,16 @@ fn client(trial: &Trial) -> String {
         let share = words::near_whole(Some(share));
         format!(", achieved {share} of the offered load")
     });
+    let tls = client
+        .tls_us_per_frame
+        .map_or_else(String::new, |per_frame| {
+            format!(" ({} of it TLS)", us(per_frame))
+        });
+    let handshake = client.tls_handshake_us.map_or_else(String::new, |each| {
+        format!(", {} per TLS handshake", us(each))
+    });
     format!(
-        "{} of its busiest core, {} per frame, send lag p99.9 {}, send wait p99.9 {}{steal}{achieved}",
+        "{} of its busiest core, {} per frame{tls}{handshake}, send lag p99.9 {}, send wait p99.9 {}{steal}{achieved}",
         percent(client.cpu_share),
         maybe(client.cpu_us_per_frame, us),
         maybe(client.send_lag.p999_us, us),

@@ -1,9 +1,9 @@
 //! What this machine's client can generate soundly.
 
-use plimsoll_core::record::{Calibration, ClientCosts};
+use plimsoll_core::record::{Calibration, ClientCosts, InferenceCalibration};
 
 use super::{Answer, Block, Blocks, Document, Table};
-use crate::facts::client_cost;
+use crate::facts::{client_cost, inference};
 use crate::words::{count, number, sessions, us};
 
 pub(crate) fn document(calibration: &Calibration) -> Document {
@@ -26,8 +26,12 @@ pub(crate) fn document(calibration: &Calibration) -> Document {
         ("engine backend", calibration.engine_backend.clone()),
     ];
     let facts = facts.map(|(name, value)| (name.to_owned(), value));
+    let of_tls = calibration.tls.iter().flat_map(client_cost::over_tls);
     let mut evidence = Blocks::default();
-    evidence.push(Table::of_facts("What was measured", facts));
+    evidence.push(Table::of_facts(
+        "What was measured",
+        facts.into_iter().chain(of_tls),
+    ));
     let measured_at = format!("Measured at {}.", calibration.started_at);
     evidence.full(Block::Note(measured_at.into()));
     let reach = sessions(calibration.max_sessions);
@@ -49,11 +53,39 @@ pub(crate) fn client_costs(costs: &ClientCosts) -> Document {
     let table = Table::new(&heading, client_cost::COLUMNS).hooked("client-costs");
     evidence.push(table.with_rows(client_cost::rows(costs)));
     evidence.full(Block::Note(client_cost::NOTE.into()));
+    let over_tls = client_cost::rows_over_tls(costs);
+    if !over_tls.is_empty() {
+        let table = Table::new("The same over TLS", client_cost::COLUMNS_OVER_TLS);
+        evidence.push(table.hooked("client-costs-over-tls").with_rows(over_tls));
+        evidence.full(Block::Note(client_cost::NOTE_OVER_TLS.into()));
+    }
     evidence.note(client_cost::conditions(costs));
     Document {
         id: "client-costs".to_owned(),
         answer: answer(&heading, client_cost::claim(costs)),
         entry: heading,
+        evidence,
+    }
+}
+
+/// What an inference server holds alone.
+pub(crate) fn of_inference(calibration: &InferenceCalibration) -> Document {
+    let mut evidence = Blocks::default();
+    let table = Table::new("Loads, in the order tried", inference::COLUMNS);
+    evidence.push(
+        table
+            .hooked("inference-loads")
+            .with_rows(inference::rows(calibration)),
+    );
+    evidence.full(Block::Note(inference::NOTE.into()));
+    evidence.note(inference::conditions(calibration));
+    Document {
+        id: "inference".to_owned(),
+        entry: inference::HEADING.to_owned(),
+        answer: Answer {
+            bounds: inference::bounds(calibration),
+            ..answer(inference::HEADING, inference::claim(calibration))
+        },
         evidence,
     }
 }

@@ -7,6 +7,7 @@
 //! - `blocks`: what a document is made of;
 //! - one module per kind of result: `trial`, `search`, `comparison`, `ranking`, `check`, `calibration`;
 //! - `escalation`: what a target does at each load, in a search and without one;
+//! - `goals`: what became of the goals that were set before;
 //! - `account`: the accounts of a trial in lines;
 //! - `belief`: whether you can believe a trial or a search.
 //!
@@ -18,6 +19,7 @@ pub(crate) mod calibration;
 pub(crate) mod check;
 pub(crate) mod comparison;
 pub(crate) mod escalation;
+pub(crate) mod goals;
 pub(crate) mod ranking;
 pub(crate) mod search;
 pub(crate) mod trial;
@@ -80,11 +82,13 @@ pub(crate) fn of(results: &Results) -> Vec<Part> {
     let calibration = results.calibration.as_ref().map(calibration::document);
     let costs = results.client_costs.iter();
     let costs = costs.map(calibration::client_costs);
+    let inference = results.inference.as_ref().map(calibration::of_inference);
     parts.extend(
         check
             .into_iter()
             .chain(calibration)
             .chain(costs)
+            .chain(inference)
             .map(Part::Result),
     );
     parts

@@ -5,7 +5,7 @@ use plimsoll_core::record::Ranking;
 
 use super::{
     Answer, Block, Blocks, Column, Detail, Document, Figure, List, Section, Span, Table, Text,
-    belief,
+    belief, goals,
 };
 use crate::render;
 use crate::words::{self, ranking as say};
@@ -23,6 +23,7 @@ pub(crate) fn document(ranking: &Ranking) -> Document {
     });
     let (measured, described) = tables(ranking);
     evidence.push(measured);
+    evidence.push(key_findings(ranking));
     evidence.full(described);
     let doubted = ranking.rows.iter().flat_map(|row| {
         let name = words::target(&row.bracket.target);
@@ -71,6 +72,15 @@ pub(crate) fn document(ranking: &Ranking) -> Document {
         },
         evidence,
     }
+}
+
+/// What became of the goals with each target; empty if none were set.
+fn key_findings(ranking: &Ranking) -> Section {
+    let rows = ranking.rows.iter().filter_map(|row| {
+        let target = words::target(&row.bracket.target);
+        Some((vec![target], row.bracket.goals.as_ref()?))
+    });
+    goals::section(&["target"], &rows.collect::<Vec<_>>())
 }
 
 /// What was measured: one row per target, with the name as a link to the target's own page. Then what the targets are.

@@ -7,7 +7,7 @@ use plimsoll_core::record::{
 
 use super::{
     Answer, Block, Blocks, Column, Detail, Document, Fact, Figure, Section, Span, Table, Tellers,
-    Text, Tone, belief, escalation, side_by_side, trial,
+    Text, Tone, belief, escalation, goals, side_by_side, trial,
 };
 use crate::choice;
 use crate::escalation::Escalated;
@@ -79,6 +79,7 @@ fn answer(
     let mut blocks = Blocks::default();
     blocks.push(terms(bracket, view.one_of_several));
     blocks.push(belief::of_search(bracket, trials, tellers));
+    blocks.push(goals::of_one(bracket.goals.as_ref()));
     let of = words::target(&bracket.target);
     Answer {
         title: if is_first && !view.one_of_several {
@@ -142,6 +143,9 @@ fn terms(bracket: &Bracket, several_slos: bool) -> Vec<Fact> {
     let borderline = (!borderline.is_empty()).then(|| borderline.join(", "));
     term("borderline", borderline, "");
     term("bottleneck", bracket.bottleneck.clone(), "bottleneck");
+    let baseline = bracket.baseline.as_ref();
+    let baseline = baseline.map(|known| words::baseline(known, unit));
+    term("compared with", baseline, "");
     term("by the SLO", several_slos.then(|| bracket.slo.clone()), "");
     let end = Some(bracket.conclusion.clone()).filter(|end| !end.is_empty());
     term("why it ended", end, "");

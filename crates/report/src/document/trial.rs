@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use plimsoll_core::profile::Length;
-use plimsoll_core::record::{GateResult, Trial, Verdict};
+use plimsoll_core::record::{Agent, GateResult, Trial, Verdict};
 
 use super::{
     Answer, Block, Blocks, Document, Fact, Figure, List, Section, Table, Tellers, Text, Tone,
-    account, belief,
+    account, belief, goals,
 };
 use crate::facts::repeat::Repeat;
 use crate::facts::trial::{LATENCY_COLUMNS, latency_cells};
@@ -135,6 +135,7 @@ fn answer_blocks(trial: &Trial, tellers: Tellers) -> Blocks {
         );
         blocks.push(gates(caption, &further.gates));
     }
+    blocks.push(goals::of_one(trial.goals.as_ref()));
     blocks
 }
 
@@ -281,14 +282,56 @@ fn client(trial: &Trial) -> Section {
     blocks.note("Send lag is the client's own lateness; send wait is the time that due frames waited for the target: for room in a full socket, or for an answer that the protocol demands first.");
     let title = "Faults of the client's own machine:";
     reasons(&mut blocks, title, &trial.client.faults);
+    if !trial.client.agents.is_empty() {
+        blocks.push(agents(&trial.client.agents));
+        blocks.note("Each agent reads its own clock, so no latency goes from clock to clock; the clock error only says by how much its sessions may have begun too early or too late.");
+    }
     Section::new("client", "Client", blocks)
+}
+
+/// The agents that drove the load, each with its share.
+fn agents(agents: &[Agent]) -> Table {
+    let columns = [
+        "agent",
+        ">sessions",
+        ">cores",
+        ">busiest thread",
+        ">CPU per frame",
+        ">send lag p99.9",
+        ">waited for a core",
+        ">clock error",
+        "lost",
+    ];
+    let rows = agents.iter().map(|agent| {
+        let lag_ms = agent.send_lag.p999_us.map(|us| us / 1e3);
+        [
+            agent.name(),
+            count(agent.sessions),
+            agent.cpus.to_string(),
+            words::percent(agent.cpu_share),
+            words::maybe(agent.cpu_us_per_frame, words::us),
+            words::maybe(lag_ms, words::ms),
+            words::maybe(agent.run_queue_wait_share, words::percent),
+            words::ms(agent.clock_error_us / 1e3),
+            agent.lost.clone().unwrap_or_else(|| "no".to_owned()),
+        ]
+    });
+    Table::new("The agents that drove the load", columns).with_rows(rows)
 }
 
 fn target(trial: &Trial) -> Section {
     let mut blocks = Blocks::default();
     match &trial.target_resources {
         Some(resources) => {
-            let caption = format!("What the target used, by {}", resources.source);
+            let source = &resources.source;
+            let caption = match &trial.environment.observer {
+                Some(observer) => format!(
+                    "What the target used, by {source}, as the observer on {} saw it (clock error at most {})",
+                    observer.host,
+                    words::ms(observer.clock_error_us / 1e3),
+                ),
+                None => format!("What the target used, by {source}"),
+            };
             let rows = facts::trial::target(trial, resources);
             blocks.push(Table::of_facts(&caption, rows));
         }

@@ -3,7 +3,9 @@
 use plimsoll_core::record::LoadUnit;
 
 use super::trial::{Charts, percentile_plot};
-use super::{Answer, Blocks, Document, Figure, Section, Tellers, escalation, search, side_by_side};
+use super::{
+    Answer, Blocks, Document, Figure, Section, Tellers, escalation, goals, search, side_by_side,
+};
 use crate::escalation::Escalated;
 use crate::folder::StoredTrial;
 use crate::words::count;
@@ -35,6 +37,7 @@ pub(crate) fn document(trials: &[&StoredTrial], charts: Charts, tellers: Tellers
     }
     side_by_side(&mut tables, trials.iter().copied(), tellers);
     evidence.push(Section::new("evidence", "Trials side by side", tables).unlisted());
+    evidence.push(goals::of_trials(trials.iter().copied()));
     let claim = format!("{} trials without a search", count(trials.len() as u64));
     Document {
         id: "trials".to_owned(),

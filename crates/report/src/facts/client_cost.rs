@@ -1,6 +1,6 @@
 //! What each kind of work of a workload costs the client, as rows of words.
 
-use plimsoll_core::record::{ClientCost, ClientCosts, LoadUnit, Spread};
+use plimsoll_core::record::{ClientCost, ClientCosts, CostOverTls, LoadUnit, Spread};
 
 use crate::words::{self, UNKNOWN, count, number, plain, us};
 
@@ -26,6 +26,20 @@ pub const COLUMNS: [&str; 8] = [
 /// The note under the table.
 pub const NOTE: &str = "CPU time per message, echo or connection: median, least and greatest of the rounds; the ratio is that within a round. A core: how many a second if each costs the median and nothing else is done. On time: the greatest load tried on one core with send lag p99 of at most 2 ms (deliveries: read within 2 ms of when they were due), the core at most 90 % busy, and all of it answered. Loopback: the sender pays for much of the receiver's TCP work.";
 
+/// The columns of [`rows_over_tls`].
+pub const COLUMNS_OVER_TLS: [&str; 7] = [
+    "what",
+    ">engine",
+    ">over TLS",
+    ">TLS adds",
+    ">over TLS / without",
+    ">encryption",
+    ">handshake",
+];
+
+/// The note under that table.
+pub const NOTE_OVER_TLS: &str = "CPU time per message or echo, and per handshake: median, least and greatest of the rounds. What TLS adds, and the ratio, are those within a round, between the engine with TLS and without it. Encryption: how much of the time over TLS encryption and decryption took by the thread's clock, as client.tls_us_per_frame of a trial. The rest of what TLS adds is to carry longer frames and to hand the plain text on. Connections that are opened and closed are not measured over TLS: there, nearly everything would be the handshake.";
+
 /// What one core of this client sends on time. The first kind of work stands for all.
 #[must_use]
 pub fn claim(costs: &ClientCosts) -> String {
@@ -46,9 +60,62 @@ pub fn rows(costs: &ClientCosts) -> Vec<[String; 8]> {
     costs.costs.iter().map(row).collect()
 }
 
+/// One row for each kind of work that was measured over TLS.
+#[must_use]
+pub fn rows_over_tls(costs: &ClientCosts) -> Vec<[String; 7]> {
+    let measured = costs.costs.iter();
+    let measured = measured.filter_map(|cost| Some((cost, cost.tls.as_ref()?)));
+    measured
+        .map(|(cost, tls)| row_over_tls(cost, tls))
+        .collect()
+}
+
+fn row_over_tls(cost: &ClientCost, tls: &CostOverTls) -> [String; 7] {
+    [
+        what(cost),
+        spread(&cost.engine_cpu_us, fine_us),
+        spread(&tls.engine_cpu_us, fine_us),
+        spread(&tls.added_cpu_us, fine_us),
+        spread(&tls.ratio, number),
+        spread(&tls.tls_cpu_us, fine_us),
+        spread(&tls.handshake_cpu_us, fine_us),
+    ]
+}
+
+/// What TLS adds on this client's cores, where one record has one kind of work.
+#[must_use]
+pub fn over_tls(tls: &CostOverTls) -> Vec<(String, String)> {
+    let facts = [
+        (
+            "CPU per frame, engine over TLS",
+            spread(&tls.engine_cpu_us, fine_us),
+        ),
+        (
+            "what TLS adds within a round",
+            spread(&tls.added_cpu_us, fine_us),
+        ),
+        ("engine over TLS / without", spread(&tls.ratio, number)),
+        (
+            "encryption and decryption, per frame",
+            spread(&tls.tls_cpu_us, fine_us),
+        ),
+        (
+            "CPU per TLS handshake",
+            spread(&tls.handshake_cpu_us, fine_us),
+        ),
+    ];
+    let facts = facts.into_iter();
+    facts
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
+}
+
+fn fine_us(us: f64) -> String {
+    format!("{} µs", number(us))
+}
+
 fn row(cost: &ClientCost) -> [String; 8] {
     let rate = |load: u32| format!("{} /s", count(load.into()));
-    let fine_us = |us: f64| format!("{} µs", number(us));
     [
         what(cost),
         rate(cost.load),
@@ -141,7 +208,46 @@ mod tests {
             engine_per_core_second: 1_248_439.4,
             on_time_load: Some(800_000),
             send_lag_p99_us: Some(900.0),
+            tls: None,
         }
+    }
+
+    fn of_tls() -> CostOverTls {
+        let spread = |median: f64| Spread {
+            median,
+            least: median - 0.1,
+            greatest: median + 0.1,
+        };
+        CostOverTls {
+            engine_cpu_us: spread(2.3),
+            added_cpu_us: spread(1.5),
+            ratio: spread(2.9),
+            tls_cpu_us: spread(1.2),
+            handshake_cpu_us: spread(310.5),
+        }
+    }
+
+    #[test]
+    fn tls_has_its_own_rows() {
+        let mut costs = ClientCosts {
+            costs: vec![cost(), cost()],
+            ..ClientCosts::default()
+        };
+        assert!(rows_over_tls(&costs).is_empty());
+        costs.costs[1].tls = Some(of_tls());
+        let expected = [
+            "json, 175 B, 8 at a write",
+            "0.801 µs",
+            "2.3 µs (2.2–2.4)",
+            "1.5 µs (1.4–1.6)",
+            "2.9 (2.8–3)",
+            "1.2 µs (1.1–1.3)",
+            "310.5 µs (310.4–310.6)",
+        ];
+        assert_eq!(rows_over_tls(&costs), [expected.map(str::to_owned)]);
+        let facts = over_tls(&of_tls());
+        let adds = ("what TLS adds within a round", "1.5 µs (1.4–1.6)");
+        assert_eq!((facts[1].0.as_str(), facts[1].1.as_str()), adds);
     }
 
     #[test]

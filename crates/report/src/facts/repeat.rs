@@ -82,6 +82,11 @@ fn as_flags(parameters: &Parameters, started: bool, teller: &dyn Tell) -> String
             Value::String(word) => Some(format!("{flag} {}", quoted(word))),
             Value::Array(list) => {
                 let words: Vec<_> = list.iter().filter_map(Value::as_str).collect();
+                if !words.is_empty() && words.iter().all(|word| word.contains('=')) {
+                    // Fields, each with a flag of its own. No address has such a sign.
+                    let each = words.iter().map(|word| format!("{flag} {}", quoted(word)));
+                    return Some(each.collect::<Vec<_>>().join(" "));
+                }
                 Some(format!("{flag} {}", quoted(&words.join(","))))
             }
             // A whole number is written without a fraction.
@@ -126,14 +131,17 @@ fn command(
             flag(name, cores(cpus));
         }
     }
+    if let Some(baseline) = trial.baseline.as_ref().filter(|_| verb == "run") {
+        flag("baseline", baseline.clone());
+    }
     flag("seed", seed.to_string());
-    if trial
-        .environment
-        .tls
-        .as_ref()
-        .is_some_and(|tls| !tls.verified)
-    {
-        words.push("--tls-insecure".to_owned());
+    if let Some(tls) = &trial.environment.tls {
+        if let Some(sni) = &tls.sni {
+            flag("sni", sni.clone());
+        }
+        if !tls.verified {
+            words.push("--tls-insecure".to_owned());
+        }
     }
     words.extend(Some(flags(trial, tellers)).filter(|flags| !flags.is_empty()));
     words.join(" ")
@@ -218,6 +226,15 @@ mod tests {
         assert_eq!(
             told_again(parameters, Tellers::NONE.of("later")),
             "--colour 'deep red' --message-bytes 64 --test matrix"
+        );
+    }
+
+    #[test]
+    fn fields_are_told_one_by_one() {
+        let parameters = json!({"param": ["model=nova-2", "token=[redacted]"], "seconds": 5});
+        assert_eq!(
+            told_again(parameters, Tellers::NONE.of("later")),
+            "--param 'model=nova-2' --param 'token=[redacted]' --seconds 5"
         );
     }
 

@@ -113,6 +113,11 @@ pub fn client(client: &Client) -> Vec<Fact> {
     ]);
     rows.extend(known([
         (
+            "CPU per frame that TLS takes",
+            client.tls_us_per_frame.map(us),
+        ),
+        ("CPU per TLS handshake", client.tls_handshake_us.map(us)),
+        (
             "its cores not idle, share of the window",
             client.cores_awake_share.map(percent),
         ),

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plimsoll_core::record::{
-    Bracket, Calibration, ClientCosts, Comparison, Ranking, SCHEMA_VERSION, SearchPlan, Trial,
+    Bracket, Calibration, ClientCosts, Comparison, InferenceCalibration, Ranking, SCHEMA_VERSION,
+    SearchPlan, Trial,
 };
 use plimsoll_document::Tellers;
 use serde::de::DeserializeOwned;
@@ -14,8 +15,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::{
-    BRACKET, CALIBRATION, CHECK, COMPARISON, RANKING, SEARCH_PLAN, costs_of, further_bracket,
-    is_further_bracket, is_record, names, packed, trial_number,
+    BASELINE, BRACKET, CALIBRATION, CHECK, COMPARISON, INFERENCE, RANKING, SEARCH_PLAN, costs_of,
+    further_bracket, is_further_bracket, is_record, names, packed, trial_number,
 };
 use crate::check::Check;
 use crate::error::ReportError;
@@ -40,6 +41,8 @@ pub struct Results {
     pub calibration: Option<Calibration>,
     /// What the work of a workload costs the client, by name of the workload.
     pub client_costs: Vec<ClientCosts>,
+    /// What an inference server holds alone, if that was measured.
+    pub inference: Option<InferenceCalibration>,
     /// The conformance check, if there is one.
     pub check: Option<Check>,
     /// The folder where packed records were unpacked. It is removed with the last copy of the results.
@@ -137,6 +140,7 @@ fn load_loose(path: PathBuf, tellers: Tellers) -> Result<Results, ReportError> {
         ranking: optional(&path, &names, RANKING)?,
         calibration: optional(&path, &names, CALIBRATION)?,
         client_costs: client_costs(&path, &names)?,
+        inference: optional(&path, &names, INFERENCE)?,
         check: None,
         unpacked: None,
         path,
@@ -170,11 +174,33 @@ fn load_loose(path: PathBuf, tellers: Tellers) -> Result<Results, ReportError> {
         && results.ranking.is_none()
         && results.calibration.is_none()
         && results.client_costs.is_empty()
+        && results.inference.is_none()
         && results.check.is_none();
     if nothing {
         return Err(ReportError::NoResult(results.path));
     }
     Ok(results)
+}
+
+/// The trials that those of this result are compared with, by number; none if there are none.
+///
+/// # Errors
+/// When their folder cannot be read, or one of the records is broken or from a later Plimsoll.
+pub fn load_baselines(path: &Path, tellers: Tellers) -> Result<Vec<StoredTrial>, ReportError> {
+    let folder = path.join(BASELINE);
+    if !folder.is_dir() {
+        return Ok(Vec::new());
+    }
+    let names: BTreeSet<String> = names(&folder)?.into_iter().collect();
+    trials(&folder, &names, tellers)
+}
+
+/// The trial in this record.
+///
+/// # Errors
+/// When the file cannot be read, is broken, or is from a later Plimsoll.
+pub fn load_trial(file: &Path, tellers: Tellers) -> Result<Trial, ReportError> {
+    Ok(with_parameters(record(file)?, tellers))
 }
 
 /// How the search in this folder was started; `None` when there is none.
@@ -219,7 +245,7 @@ fn trials(
         .map(|name| {
             Ok(StoredTrial {
                 stem: name.trim_end_matches(".json").to_owned(),
-                trial: with_parameters(record(&path.join(name))?, tellers),
+                trial: load_trial(&path.join(name), tellers)?,
             })
         })
         .collect()

@@ -6,6 +6,7 @@
 //! trial-001.csv    one row per second              calibration.json   what the client can generate
 //! check.json       conformance, case by case       comparison.json    two targets, or two results, held against each other
 //! ranking.json     several targets, whose own results are in folders below
+//! baseline/        trials that those of a search, or of a comparison, are compared with
 //! records.tar.gz   all of the above packed, in their place (`plimsoll report DIR --pack`)
 //! live.json        what a running command shows; gone when it ends, and no part of the result
 //! report.html, summary.md, junit.xml, step-summary.md, badge.svg, and as svg and as png chart, cost, percentiles, timeline, ranking, overlay and ratios: renderings, made
@@ -26,13 +27,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use plimsoll_core::record::{
-    Bracket, Calibration, ClientCosts, Comparison, Ranking, SearchPlan, Second, Trial,
+    Bracket, Calibration, ClientCosts, Comparison, InferenceCalibration, Ranking, SearchPlan,
+    Second, Trial,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use live::{LIVE, read_live};
-pub use load::{Results, SearchView, StoredTrial, load, load_search_plan};
+pub use load::{
+    Results, SearchView, StoredTrial, load, load_baselines, load_search_plan, load_trial,
+};
 pub use packed::{PACKED, Packing, pack};
 pub use trial_log::TrialLog;
 
@@ -48,6 +52,8 @@ pub const COMPARISON: &str = "comparison.json";
 pub const RANKING: &str = "ranking.json";
 /// What this machine's client can generate.
 pub const CALIBRATION: &str = "calibration.json";
+/// The file of what an inference server holds alone.
+pub const INFERENCE: &str = "inference.json";
 /// How a search was started.
 pub const SEARCH_PLAN: &str = "search.json";
 /// The conformance check, case by case.
@@ -61,6 +67,8 @@ pub struct ResultFolder {
 
 /// The folder of logs within a result folder.
 const LOGS: &str = "logs";
+/// The folder of baselines within a result folder. They are part of the result, and none of their own.
+pub const BASELINE: &str = "baseline";
 
 impl ResultFolder {
     /// Creates the folder, or takes an existing one that is empty or already holds results. New trials are then
@@ -77,10 +85,10 @@ impl ResultFolder {
             Err(error) => return Err(ReportError::write(&path, error)),
         }
         let names = names(&path)?;
-        // A command whose target did not start leaves only logs. A crash leaves the live file.
+        // A command whose target did not start leaves only logs. A crash leaves the live file, and perhaps a baseline.
         let nothing_else = names
             .iter()
-            .all(|name| atomic::is_leftover(name) || name == LOGS || name == LIVE);
+            .all(|name| atomic::is_leftover(name) || [LOGS, BASELINE, LIVE].contains(&&**name));
         if names.iter().any(|name| name == PACKED) {
             return Err(ReportError::IsPacked(path));
         }
@@ -95,6 +103,15 @@ impl ResultFolder {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The folder within this one for the trials that those of this result are compared with. It is created if it does not
+    /// exist.
+    ///
+    /// # Errors
+    /// As for [`ResultFolder::create`].
+    pub fn of_baselines(&self) -> Result<Self, ReportError> {
+        Self::create(self.path.join(BASELINE))
     }
 
     /// Writes the three files of a trial, and returns their common stem, for example `trial-001`.
@@ -194,6 +211,14 @@ impl ResultFolder {
         atomic::write(&self.path, &name, &to_json(&name, costs)?)
     }
 
+    /// Writes `inference.json`.
+    ///
+    /// # Errors
+    /// When the system refuses, or the record could not be read back.
+    pub fn write_inference(&self, calibration: &InferenceCalibration) -> Result<(), ReportError> {
+        atomic::write(&self.path, INFERENCE, &to_json(INFERENCE, calibration)?)
+    }
+
     /// Writes `check.json`.
     ///
     /// # Errors
@@ -277,6 +302,7 @@ fn is_record(name: &str) -> bool {
         BRACKET,
         COMPARISON,
         CALIBRATION,
+        INFERENCE,
         CHECK,
         RANKING,
         SEARCH_PLAN,

@@ -4,14 +4,14 @@ use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use plimsoll_core::record::{
-    Bracket, Calibration, ClientCosts, Comparison, CostPoint, Edge, LoadUnit, Probe, RankedTarget,
-    Ranking, Trial, Verdict,
+    Bracket, Calibration, ClientCosts, Comparison, CostPoint, Edge, EndedBy, InferenceCalibration,
+    LoadUnit, Probe, RankedTarget, Ranking, Trial, Verdict,
 };
 use plimsoll_document::Tellers;
 use serde::{Deserialize, Serialize};
 
 use crate::check::{CaseOutcome, Check};
-use crate::facts::client_cost;
+use crate::facts::{client_cost, inference};
 use crate::folder::{CHECK, Results, SearchView};
 use crate::words::{self, count, plain, sessions};
 
@@ -195,6 +195,8 @@ pub fn of(folder: &str, results: &Results) -> Vec<Entry> {
             .iter()
             .map(|it| of_client_costs(&blank, it)),
     );
+    let inference = results.inference.iter();
+    entries.extend(inference.map(|it| of_inference(&blank, it)));
     entries
 }
 
@@ -420,6 +422,20 @@ fn of_client_costs(blank: &Entry, costs: &ClientCosts) -> Entry {
         load_unit: first.map(|cost| cost.load_unit).unwrap_or_default(),
         load_line: first.and_then(|cost| cost.on_time_load),
         claim: client_cost::claim(costs),
+        ..blank.clone()
+    }
+}
+
+/// The load line is that of a server, in sessions of the gateways that ask it.
+fn of_inference(blank: &Entry, calibration: &InferenceCalibration) -> Entry {
+    Entry {
+        kind: Kind::Calibrate,
+        workload: calibration.workload.clone(),
+        targets: vec![calibration.url.clone()],
+        started_at: calibration.started_at.clone(),
+        load_line: calibration.sessions,
+        lower_bound_only: calibration.ended != EndedBy::Server,
+        claim: inference::claim(calibration),
         ..blank.clone()
     }
 }

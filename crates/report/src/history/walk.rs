@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use crate::error::ReportError;
-use crate::folder::{LIVE, PACKED};
+use crate::folder::{BASELINE, LIVE, PACKED};
 
 /// Deeper than any result: `results/<ranking>/<target>`, with room for folders in which a user sorts results.
 const DEPTH_MAX: u32 = 8;
@@ -58,8 +58,13 @@ fn visit(root: &Path, name: Name, depth: u32, seen: &mut Vec<Seen>) {
             return seen.push(Seen::unreadable(name, &why));
         }
     };
+    let is_result = found.live || !found.stamp.is_empty();
     if depth < DEPTH_MAX {
         for folder in found.folders {
+            // It is part of the result. Elsewhere, a folder of that name is what the user made of it.
+            if is_result && folder.as_deref() == Ok(BASELINE) {
+                continue;
+            }
             let below = match folder {
                 Ok(folder) => Ok(format!("{name}/{folder}")),
                 Err(shown) => Err(format!("{name}/{shown}")),
@@ -67,7 +72,7 @@ fn visit(root: &Path, name: Name, depth: u32, seen: &mut Vec<Seen>) {
             visit(root, below, depth + 1, seen);
         }
     }
-    if found.live || !found.stamp.is_empty() {
+    if is_result {
         seen.push(Seen {
             name,
             stamp: found.stamp,

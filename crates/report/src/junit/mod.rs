@@ -10,7 +10,8 @@ mod ranking;
 
 use plimsoll_core::caveat::Caveat;
 use plimsoll_core::record::{
-    Bracket, Calibration, ClientCost, ClientCosts, GateResult, LoadUnit, Trial, Verdict,
+    Bracket, Calibration, ClientCost, ClientCosts, GateResult, InferenceCalibration, LoadUnit,
+    Trial, Verdict,
 };
 use plimsoll_document::Tellers;
 
@@ -40,6 +41,7 @@ pub fn of(results: &Results) -> String {
     suites.extend(results.calibration.as_ref().map(calibration));
     let costs = results.client_costs.iter();
     suites.extend(costs.flat_map(|it| it.costs.iter().map(|cost| client_cost(it, cost))));
+    suites.extend(results.inference.as_ref().map(inference));
     document::write(&suites)
 }
 
@@ -122,8 +124,7 @@ fn trial(stored: &StoredTrial, tellers: Tellers) -> Suite {
         },
     };
     let mut cases: Vec<_> = trial.gates.iter().map(gate).collect();
-    let blocking = trial.caveats.iter().filter(|caveat| caveat.blocking);
-    cases.extend(blocking.map(|caveat| Case {
+    cases.extend(trial.blocking_caveats().map(|caveat| Case {
         class: class.clone(),
         name: format!("caveat: {}", caveat.id),
         outcome: CaseResult::Error(Reason::new(&caveat.id, &caveat.text)),
@@ -298,6 +299,26 @@ fn calibration(calibration: &Calibration) -> Suite {
             ("ratio", Some(calibration.ratio)),
         ])
         .chain([("engine_backend", plain(&calibration.engine_backend))])
+        .collect(),
+        ..Suite::default()
+    }
+}
+
+/// The same for an inference server: what it holds, and the latency there.
+fn inference(calibration: &InferenceCalibration) -> Suite {
+    let held = calibration.highest_held();
+    let p99_ms = held.and_then(|load| load.from_schedule.p99_ms);
+    let server = held.and_then(|load| load.server);
+    Suite {
+        name: format!("calibrate inference: {}", plain(&calibration.url)),
+        started_at: calibration.started_at.clone(),
+        properties: known([
+            ("sessions", calibration.sessions.map(f64::from)),
+            ("p99_ms", p99_ms),
+            ("p99_limit_ms", Some(calibration.p99_limit_ms)),
+            ("cpu_us_per_batch", server.map(|it| it.cpu_us_per_batch)),
+        ])
+        .chain([("claim", facts::inference::claim(calibration))])
         .collect(),
         ..Suite::default()
     }

@@ -3,13 +3,14 @@
 
 mod columns;
 
-use plimsoll_core::record::{ClientCosts, Comparison, Ranking, Trial};
+use plimsoll_core::record::{ClientCosts, Comparison, InferenceCalibration, Ranking, Trial};
 
 use crate::document::{
     self, Answer, Block, Blocks, Detail, Document, Fact, Shown, Span, Table, Tellers, Text, Tone,
 };
 use crate::escalation::Escalated;
 use crate::folder::{SearchView, StoredTrial};
+use crate::goals::GoalsOf;
 use crate::words::plain;
 use columns::{Align, Cell, Columns};
 
@@ -45,14 +46,26 @@ pub fn ranking(ranking: &Ranking, color: bool) -> String {
     written(&document::ranking::document(ranking), color)
 }
 
+/// The block for what became of the goals in several results.
+#[must_use]
+pub fn key_findings(results: &[GoalsOf<'_>], color: bool) -> String {
+    written(&document::goals::document(results), color)
+}
+
 /// The block for what each kind of a workload's work costs.
 #[must_use]
 pub fn client_costs(costs: &ClientCosts) -> String {
     written(&document::calibration::client_costs(costs), false)
 }
 
-/// The block for several trials: as their workloads show them side by side, and what they show of an escalation. Empty
-/// where there is nothing to say.
+/// The block for what an inference server holds alone.
+#[must_use]
+pub fn inference(calibration: &InferenceCalibration) -> String {
+    written(&document::calibration::of_inference(calibration), false)
+}
+
+/// The block for several trials: as their workloads show them side by side, what they show of an escalation, and
+/// what became of goals. Empty where there is nothing to say.
 #[must_use]
 pub fn side_by_side(trials: &[StoredTrial], tellers: Tellers) -> String {
     let mut blocks = Blocks::default();
@@ -60,6 +73,7 @@ pub fn side_by_side(trials: &[StoredTrial], tellers: Tellers) -> String {
     if let Some(escalated) = Escalated::of_trials(&trials.iter().collect::<Vec<_>>()) {
         blocks.push(document::escalation::of_trials(&escalated));
     }
+    blocks.push(document::goals::of_trials(trials));
     let mut writer = Writer::new(false);
     writer.blocks(&blocks);
     writer.finish()

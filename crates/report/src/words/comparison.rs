@@ -1,6 +1,6 @@
 //! A comparison in words and numbers.
 
-use plimsoll_core::profile::Length;
+use plimsoll_core::profile::{Length, Profile};
 use plimsoll_core::record::{
     Carried, Comparison, Conclusion, CostAccount, LoadCosts, LoadUnit, Pair, Side,
 };
@@ -159,7 +159,7 @@ pub fn command(comparison: &Comparison, parameters: Option<&str>) -> String {
     }
     let parameters = parameters.filter(|flags| measured && !flags.is_empty());
     words.extend(parameters.map(str::to_owned));
-    if measured && ["quick", "standard", "soak"].contains(&comparison.profile.as_str()) {
+    if measured && Profile::by_name(&comparison.profile).is_some() {
         words.push(format!("--profile {}", comparison.profile));
     }
     if let Some(vcpu) = comparison.vcpu.filter(|_| measured) {

@@ -19,9 +19,10 @@ use plimsoll_core::latency::{Dual, LagQuantiles, Latency, LatencySet, Quantiles,
 use plimsoll_core::ledger::Ledger;
 use plimsoll_core::profile::{Length, NS_PER_MS, Profile};
 use plimsoll_core::record::{
-    Bracket, Calibration, Client, ClientCost, ClientCosts, CompanionWindow, Edge, Environment,
-    LoadUnit, Network, NetworkEnd, NetworkMode, NetworkReceive, Phase, Probe, Probes,
-    SCHEMA_VERSION, Second, Spread, Target, TargetResources, Trial, TrialSummary, Verdict,
+    Bracket, Calibration, Client, ClientCost, ClientCosts, CompanionWindow, Edge, EndedBy,
+    Environment, Holding, InferenceCalibration, InferenceLoad, LoadUnit, Network, NetworkEnd,
+    NetworkMode, NetworkReceive, Phase, Probe, Probes, SCHEMA_VERSION, Second, ServerUse, Spread,
+    Target, TargetResources, Trial, TrialSummary, Verdict,
 };
 use plimsoll_core::slo::{Metric, Percentile, Slo};
 use plimsoll_document::Tellers;
@@ -72,6 +73,7 @@ pub(crate) fn trial(sessions: u32, latency: Latency, doubts: &[Doubt]) -> Trial 
         start_ms: None,
         vcpu: Some(1.0),
         environment: environment(),
+        baseline: None,
         seed: 42,
         started_at: "2026-01-02T03:04:05Z".to_owned(),
         interrupted: false,
@@ -83,6 +85,7 @@ pub(crate) fn trial(sessions: u32, latency: Latency, doubts: &[Doubt]) -> Trial 
             requests: u64::from(sessions) * 10,
             busy_share: f64::from(sessions) / 6_000.0,
             cpu_us_per_request: Some(160.0),
+            cpu_us_per_session_second: None,
             queue_wait: lag(1.0, 3.0, 9.0, 40.0),
             answer_lateness: lag(60.0, 240.0, 410.0, 900.0),
             request_bytes: Some(u64::from(sessions) * 10 * 32_000),
@@ -93,6 +96,7 @@ pub(crate) fn trial(sessions: u32, latency: Latency, doubts: &[Doubt]) -> Trial 
         sanity: Vec::new(),
         sections: plimsoll_core::record::Sections::default(),
         drift: None,
+        goals: None,
         further_slos: Vec::new(),
         goodput: None,
     }
@@ -412,6 +416,8 @@ fn bracket(trials: &[Trial]) -> Bracket {
         evidence: Vec::new(),
         cost_curve: Vec::new(),
         escalation: None,
+        baseline: None,
+        goals: None,
         seed: 42,
         started_at: "2026-01-02T03:04:05Z".to_owned(),
         trials: trials.iter().enumerate().map(summary).collect(),
@@ -458,6 +464,7 @@ pub(crate) fn calibration() -> Calibration {
         bare_us_per_frame: 2.9,
         engine_us_per_frame: 4.1,
         ratio: 1.41,
+        tls: None,
         max_sessions: 4_200,
         send_lag_p99_us: 320.0,
         timer_error_p99_us: 58.0,
@@ -488,6 +495,7 @@ pub(crate) fn client_costs() -> ClientCosts {
         engine_per_core_second: 200_000.0,
         on_time_load: Some(172_500),
         send_lag_p99_us: Some(1_100.0),
+        tls: None,
     };
     let connections = ClientCost {
         work: "connections".to_owned(),
@@ -514,6 +522,49 @@ pub(crate) fn client_costs() -> ClientCosts {
         seconds: 3.0,
         engine_backend: "epoll".to_owned(),
         started_at: "2026-01-03T03:04:05Z".to_owned(),
+    }
+}
+
+/// What an inference server holds alone.
+pub(crate) fn inference() -> InferenceCalibration {
+    let load = |sessions: u32, judged, p99_ms| InferenceLoad {
+        sessions,
+        judged,
+        connections: 8,
+        batches: u64::from(sessions) * 3,
+        sent_per_s: sessions.into(),
+        answered_per_s: sessions.into(),
+        from_schedule: Quantiles {
+            p50_ms: Some(85.0),
+            p95_ms: Some(120.0),
+            p99_ms: Some(p99_ms),
+            count: u64::from(sessions) * 3,
+            ..Quantiles::default()
+        },
+        server: Some(ServerUse {
+            cpu_us_per_batch: 210.0,
+            cpu_share: 0.02,
+        }),
+        ..InferenceLoad::default()
+    };
+    InferenceCalibration {
+        schema_version: SCHEMA_VERSION,
+        workload: "stt".to_owned(),
+        url: "http://127.0.0.1:9000".to_owned(),
+        transport: "h2c".to_owned(),
+        batch_bytes: 32_000,
+        p99_limit_ms: 350.0,
+        sessions: Some(80),
+        ended: EndedBy::Server,
+        loads: vec![
+            load(80, Holding::Held, 230.0),
+            load(160, Holding::Late, 900.0),
+            load(160, Holding::Late, 910.0),
+        ],
+        seconds: 3.0,
+        seed: 1,
+        build: plimsoll_core::record::Build::default(),
+        started_at: "2026-01-04T03:04:05Z".to_owned(),
     }
 }
 

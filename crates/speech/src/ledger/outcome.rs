@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::{AudioLedger, Class, Fault, Spoken};
 
 /// How far a server was behind at one second of a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LagSample {
     /// When, in nanoseconds since the trial began.
     pub at_ns: u64,
@@ -14,7 +16,7 @@ pub struct LagSample {
 }
 
 /// What became of one utterance.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UtteranceOutcome {
     /// Its position in the session's plan.
     pub utterance: usize,
@@ -32,7 +34,7 @@ pub struct UtteranceOutcome {
 
 /// The account of one session. Frames and utterances are those of the measured window: due there, an utterance with its
 /// end. Faults, duplicates and order are those of the whole session.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
     /// Frames due. Each is in exactly one of the next three.
     pub frames_due: u64,

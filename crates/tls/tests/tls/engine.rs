@@ -8,6 +8,8 @@ use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
 
 use plimsoll_core::profile::Profile;
+use plimsoll_core::tls_cost::TlsCost;
+use plimsoll_engine::clock::thread_cpu_ns;
 use plimsoll_engine::{Options, Report, run};
 use plimsoll_tls::{Client, TlsMachines};
 use rustls::version::{TLS12, TLS13};
@@ -75,7 +77,7 @@ fn measured(
         ..Profile::quick()
     };
     let toys = Toys { message_bytes };
-    let machines = TlsMachines::new(&toys, client);
+    let machines = TlsMachines::new(&toys, client, thread_cpu_ns);
     let options = Options::new(address, sessions, profile);
     let report = run(&machines, &options, &AtomicBool::new(false), |_| {
         ControlFlow::Continue(())
@@ -104,6 +106,13 @@ fn every_message_comes_back() {
         let checks =
             plimsoll_core::sanity::kernel_bytes(kernel, ledger.bytes_sent, ledger.bytes_received);
         assert!(checks.iter().all(|check| check.holds), "{checks:?}");
+        // Each thread's own clock has seen what TLS took of its time.
+        assert_eq!(report.tls.handshakes.count, 4);
+        let handshake_us = report.tls.handshakes.mean_us().expect("each is timed");
+        assert!((1.0..100_000.0).contains(&handshake_us), "{handshake_us}");
+        let us = report.tls_us_per_frame().expect("some were timed");
+        let of_us = report.cpu_us_per_frame().expect("frames were written");
+        assert!(us > 0.0 && us < of_us, "{us} of {of_us}");
         assert!(
             ends.iter().all(|polite| *polite),
             "each connection was closed by TLS"
@@ -122,4 +131,6 @@ fn a_server_that_is_not_believed_has_no_sessions() {
     assert_eq!(report.ledger.reasons.get(reason), Some(&3));
     assert_eq!(report.ledger.sessions_failed, 3);
     assert_eq!(report.ledger.sessions_started, 0);
+    // A handshake that fails half-way is none.
+    assert_eq!(report.tls, TlsCost::default());
 }

@@ -1,5 +1,6 @@
 //! A session and a server without a network between them. The server sends back what it receives.
 
+use std::cell::Cell;
 use std::io::{Read, Write};
 use std::sync::{Arc, Mutex};
 
@@ -10,6 +11,30 @@ use plimsoll_tls::{Client, TlsMachines, TlsSession};
 use rustls::{Error, ServerConfig, ServerConnection};
 
 use crate::toy::{Seen, Toy, Toys};
+
+thread_local! {
+    static READINGS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// What a reading of [`clock`] takes, in ns.
+pub(crate) const READING_NS: u64 = 1_000;
+/// What everything takes that is timed with it, in ns.
+pub(crate) const WORK_NS: u64 = 5_000;
+/// How often it is read for that.
+pub(crate) const READINGS_EACH: u64 = 3;
+
+/// The CPU clock of sessions in these tests. It stands still but for what its readings take, and for the work between the
+/// second and the third.
+pub(crate) fn clock() -> u64 {
+    let nth = READINGS.get();
+    READINGS.set(nth + 1);
+    nth * READING_NS + (nth + 1) / READINGS_EACH * WORK_NS
+}
+
+/// How often this thread has read it.
+pub(crate) fn readings() -> u64 {
+    READINGS.get()
+}
 
 /// What the engine would know of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,12 +66,12 @@ pub(crate) struct Rig {
 impl Rig {
     pub(crate) fn new(client: &Client, server: Arc<ServerConfig>, message_bytes: usize) -> Self {
         let toys = Toys { message_bytes };
-        let machines = TlsMachines::new(&toys, client);
+        let machines = TlsMachines::new(&toys, client, clock);
         let plan = machines.plan(0, 1, &Profile::quick(), 1);
         // The same toy, with the test's eyes on it.
         let toy = toys.session(&plan);
         let seen = Arc::clone(&toy.seen);
-        let mut session = TlsSession::new(toy, client.clone());
+        let mut session = TlsSession::new(toy, &plan, client.clone(), clock);
         let mut recorder = Recorder::default();
         assert_eq!(session.phase(), Phase::Opening);
         assert!(session.transmit(0).is_none(), "it is not connected");

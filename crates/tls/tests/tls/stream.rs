@@ -91,6 +91,36 @@ fn a_long_write_goes_out_in_parts_and_is_due_once() {
     assert_eq!(rig.session.held_bytes(), 0);
 }
 
+/// Send lag and send wait count to the write that a session is told of.
+#[test]
+fn a_message_is_written_with_its_last_encrypted_byte() {
+    let authority = Authority::new();
+    let client = authority.client(NAME, &[]);
+    let server = authority.identity(NAME).server(&[&TLS13], &[]);
+    // A record is 22 bytes longer than what is in it. The longer message takes two writes, of two records and of one.
+    let all_but_one = [(100, vec![121]), (40_000, vec![32_768 + 44, 7_232 + 21])];
+    for (message_bytes, taken) in all_but_one {
+        let mut rig = Rig::new(&client, server.clone(), message_bytes);
+        rig.now_ns = 0;
+        rig.exchange();
+        rig.written.clear();
+        rig.now_ns = 5_000_000_000;
+        for bytes in &taken {
+            rig.write_bytes = *bytes;
+            assert!(rig.write());
+        }
+        let written_ns = rig.seen.lock().unwrap().written_ns.clone();
+        assert!(written_ns.is_empty(), "all but one byte is not a message");
+        rig.now_ns += 7_000_000;
+        assert!(rig.write());
+        let written_ns = rig.seen.lock().unwrap().written_ns.clone();
+        assert_eq!(written_ns, [rig.now_ns]);
+        let last = rig.written.last().unwrap();
+        assert_eq!(last.bytes.len(), taken.last().unwrap() + 1);
+        assert!(last.due_ns.is_some());
+    }
+}
+
 #[test]
 fn keys_that_change_while_a_write_is_half_done_disturb_nothing() {
     let authority = Authority::new();
@@ -138,7 +168,10 @@ fn what_was_agreed_on_is_told() {
         let server = identity.server(&[version], &["h2", "http/1.1"]);
         let (address, serving) = crate::engine::serve_one(server.clone());
         let mut stream = std::net::TcpStream::connect(address).unwrap();
-        let tls = authority.client(NAME, &[alpn]).greet(&mut stream).unwrap();
+        let tls = authority
+            .client(NAME, &[alpn])
+            .greet(&mut stream, |_| {})
+            .unwrap();
         assert_eq!(tls.to_string(), text);
         assert!(serving.join().unwrap(), "the server saw a proper end");
         let rig = Rig::opened(&authority.client(NAME, &[alpn]), server);
@@ -158,7 +191,7 @@ fn anyone_is_believed_if_asked_for_and_the_record_says_so() {
     );
     let (address, serving) = crate::engine::serve_one(server);
     let mut stream = std::net::TcpStream::connect(address).unwrap();
-    let tls = credulous.greet(&mut stream).unwrap();
+    let tls = credulous.greet(&mut stream, |_| {}).unwrap();
     assert!(!tls.verified);
     serving.join().unwrap();
 }
@@ -299,6 +332,7 @@ fn a_session_can_connect_again() {
         rig.connect_to(server.clone());
         rig.exchange();
         assert_eq!(rig.session.phase(), Phase::Open);
+        assert_eq!(rig.recorder.tls.handshakes.count, 2);
         assert!(rig.server_fault.is_none());
         assert_eq!(rig.server.handshake_kind(), Some(HandshakeKind::Full));
     }

@@ -24,6 +24,8 @@ pub(crate) struct Toys {
 pub(crate) struct Seen {
     pub(crate) plain: Vec<u8>,
     pub(crate) sent: u64,
+    /// When its messages were written.
+    pub(crate) written_ns: Vec<u64>,
     pub(crate) gone: Vec<Disconnect>,
     /// It has had enough: whatever comes next ends its connection.
     pub(crate) leaves: bool,
@@ -49,7 +51,6 @@ pub(crate) struct Toy {
     next_due_ns: u64,
     window: Window,
     ledger: FrameLedger,
-    written_ns: Vec<u64>,
 }
 
 impl SessionMachines for Toys {
@@ -77,7 +78,6 @@ impl SessionMachines for Toys {
             next_due_ns: schedule.first_ns,
             window: plan.window,
             ledger: FrameLedger::new(first..end),
-            written_ns: Vec::new(),
         }
     }
 }
@@ -97,7 +97,8 @@ impl Toy {
         let named = self
             .ledger
             .name(number, number, Naming::Answered, &mut recorder.ledger);
-        let written_ns = self.written_ns[usize::try_from(number).unwrap() - 1];
+        let place = usize::try_from(number).unwrap() - 1;
+        let written_ns = self.seen.lock().unwrap().written_ns[place];
         let ages = Ages {
             from_schedule_ns: now_ns.saturating_sub(self.schedule.due_ns(number - 1)),
             from_write_ns: now_ns.saturating_sub(written_ns),
@@ -145,13 +146,14 @@ impl Session for Toy {
     }
 
     fn sent(&mut self, write_ns: u64, recorder: &mut Recorder<()>) {
-        self.seen.lock().unwrap().sent += 1;
+        let mut seen = self.seen.lock().unwrap();
+        seen.sent += 1;
         if self.begun_ns.take().is_none() {
             self.control = &[];
             return;
         }
         self.ledger.send(&mut recorder.ledger);
-        self.written_ns.push(write_ns);
+        seen.written_ns.push(write_ns);
         self.next_due_ns = self.schedule.due_ns(self.ledger.sent());
         if self.next_due_ns >= self.window.end_ns {
             // Nothing is on its way any more when the trial ends.

@@ -167,7 +167,7 @@ fn crossed(mut queue: Queue, away_ns: u64) -> Shown {
     let account = Account {
         ledger: &mut recorder.ledger,
         latency: &mut recorder.interval,
-        began_ns: 0,
+        began_ns: Some(0),
     };
     machines.settle(&claims, account);
     assert!(recorder.ledger.is_whole(), "{:?}", recorder.ledger);

@@ -127,7 +127,7 @@ fn every_message_is_confirmed_delivered_and_committed() {
         Account {
             ledger: &mut recorder.ledger,
             latency: &mut recorder.interval,
-            began_ns: 0,
+            began_ns: Some(0),
         },
     );
     let found = machines.found();

@@ -123,6 +123,22 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Its name in ledgers and in messages.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auth => "auth",
+            Self::Quota => "quota",
+            Self::Rate => "rate",
+            Self::TooFast => "too-fast",
+            Self::BadRequest => "bad-request",
+            Self::Idle => "idle",
+            Self::TimeLimit => "time-limit",
+            Self::Capacity => "capacity",
+            Self::Internal => "internal",
+        }
+    }
+
     /// The kind of an HTTP status that refuses an upgrade (RFC 9110, section 15).
     #[must_use]
     pub fn of_status(status: u16) -> Self {

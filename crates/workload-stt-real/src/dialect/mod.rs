@@ -304,9 +304,15 @@ fn boxed<D: Dialect + 'static>(
 }
 
 /// The names of all dialects.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    DIALECTS.iter().map(|(name, _)| *name)
-}
+pub const NAMES: [&str; DIALECTS.len()] = {
+    let mut names = [""; DIALECTS.len()];
+    let mut at = 0;
+    while at < names.len() {
+        names[at] = DIALECTS[at].0;
+        at += 1;
+    }
+    names
+};
 
 /// The dialect of this name, with these options.
 ///
@@ -317,7 +323,7 @@ pub fn by_name(name: &str, options: &Options) -> Result<Box<dyn Dialect>, Option
         Some((_, make)) => make(options),
         None => Err(OptionError::UnknownDialect {
             name: name.to_owned(),
-            known: names().collect::<Vec<_>>().join(", "),
+            known: NAMES.join(", "),
         }),
     }
 }
@@ -415,7 +421,7 @@ mod tests {
         let error = by_name("deepgramm", &Options::default()).unwrap_err();
         let line = error.to_string();
         assert!(line.contains("\"deepgramm\"") && line.contains("deepgram, whisperlive, wyoming"));
-        for name in names() {
+        for name in NAMES {
             let options = Options {
                 model: Some("m".to_owned()),
                 ..Options::default()
@@ -426,7 +432,7 @@ mod tests {
 
     #[test]
     fn no_key_and_no_parameter_is_shown() {
-        for name in names() {
+        for name in NAMES {
             let options = Options {
                 key: Some(Key {
                     value: plimsoll_core::secret::Secret::new("canary"),

@@ -14,7 +14,7 @@ use plimsoll_workload_stt_real::dialect;
 fn every_golden_session_gives_its_events() {
     let is_update = std::env::var_os("PLIMSOLL_UPDATE").is_some();
     let mut wrong = Vec::new();
-    for dialect in dialect::names() {
+    for dialect in dialect::NAMES {
         let sessions = replay::sessions_of(dialect);
         let written = sessions.iter().filter(|path| {
             let name = path.file_name().unwrap().to_string_lossy();

@@ -102,6 +102,7 @@ mod tests {
             measured: 10,
             warm_up: 10,
             spacing: Spacing::Even,
+            whole_seconds: false,
         };
         let schedule = Schedule::new(rates, share, &Profile::quick(), 7);
         Requests::new(Kind::Speak, 7, schedule, 2)

@@ -46,6 +46,7 @@ impl Pool {
                 measured: per_second,
                 warm_up: per_second,
                 spacing: load.spacing,
+                whole_seconds: false,
             },
             profile: profile.clone(),
             tally: OnceLock::new(),

@@ -1,5 +1,6 @@
 //! What the requests of a trial come to, each kind for itself.
 
+use plimsoll_core::durations::Durations;
 use plimsoll_core::latency::{LatencySet, Series};
 use plimsoll_core::ledger::Ledger;
 use plimsoll_core::profile::NS_PER_US;
@@ -7,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::request::Kind;
-use crate::tally::{Durations, GOOD_NS, LegCollected, LegRecord};
+use crate::tally::{GOOD_NS, LegCollected, LegRecord};
 use crate::turns::Leg;
 
 /// A measured request that is over.

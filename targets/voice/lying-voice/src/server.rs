@@ -39,9 +39,14 @@ impl Server {
         let socket = TcpSocket::new_v4()?;
         socket.set_reuseaddr(true)?;
         socket.bind((Ipv4Addr::UNSPECIFIED, config.port).into())?;
+        let gateway = Gateway::new(config);
+        if let Some(bytes) = Process::send_buffer_bytes(&gateway.lies) {
+            // Connections inherit it.
+            socket.set_send_buffer_size(bytes)?;
+        }
         let listener = socket.listen(BACKLOG)?;
         let address = listener.local_addr()?;
-        Ok(Self { gateway: Gateway::new(config), listener, address })
+        Ok(Self { gateway, listener, address })
     }
 
     /// Where it listens.

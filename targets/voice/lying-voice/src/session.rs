@@ -159,7 +159,9 @@ impl Session {
     async fn write(&mut self, out: Out) -> Step {
         match out {
             Out::Audio(audio) | Out::Foreign(audio) => {
-                self.gateway.metrics.add(metrics::AUDIO_BYTES, &["out"], audio.len() as u64);
+                let gateway = Arc::clone(&self.gateway);
+                let _turn = gateway.process.turn_to_write(&gateway.lies).await;
+                gateway.metrics.add(metrics::AUDIO_BYTES, &["out"], audio.len() as u64);
                 self.send(Message::Binary(audio)).await
             }
             Out::Complete => {

@@ -1,9 +1,10 @@
 //! Samples of sockets over time, and what they show about a window.
 
 use plimsoll_core::record::SocketResources;
+use serde::{Deserialize, Serialize};
 
 /// One kind of queue, over all connections.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Queue {
     /// Bytes in all of them.
     pub sum: u64,
@@ -19,7 +20,7 @@ impl Queue {
 }
 
 /// All connections at one moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SocketSample {
     /// When it was taken, in ns since the samples' epoch.
     pub at_ns: u64,
@@ -36,12 +37,17 @@ pub struct SocketSample {
 }
 
 /// Samples, in order of time.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SocketSeries {
     samples: Vec<SocketSample>,
 }
 
 impl SocketSeries {
+    /// Adds later samples.
+    pub fn extend(&mut self, later: Self) {
+        self.samples.extend(later.samples);
+    }
+
     /// Adds a sample; it must not be older than the last.
     pub fn push(&mut self, sample: SocketSample) {
         self.samples.push(sample);

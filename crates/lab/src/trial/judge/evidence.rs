@@ -1,14 +1,17 @@
 //! What a trial shows about its own soundness, gathered for [`plimsoll_core::caveat::doubts`].
 
 use plimsoll_core::broken_gate;
-use plimsoll_core::caveat::{Evidence, GateSamples, Starved};
+use plimsoll_core::caveat::{Driver, Evidence, GateSamples, Starved, Watcher};
 use plimsoll_core::latency::{LatencySet, Series};
 use plimsoll_core::outright::Outright;
-use plimsoll_core::record::{Client, CompanionWindow, GateResult, TargetResources};
+use plimsoll_core::record::{Agent, Client, CompanionWindow, GateResult, TargetResources};
 use plimsoll_core::slo::{Gate, Metric, Slo};
+use plimsoll_engine::Report;
 use plimsoll_host::isolation::Wanted;
 
 use super::{Showed, bounds, resources};
+use crate::fleet::boot;
+use crate::fleet::observer::Observed;
 use crate::trial::Measured;
 use crate::trial::conditions::Conditions;
 use crate::trial::stage::Staged;
@@ -34,24 +37,17 @@ pub(super) fn evidence(
     // Lost or duplicated frames, dead sessions and a dead target already fail the trial: no account and no number of
     // samples makes that better or worse.
     let a_count_failed = slo.a_count_failed(gates) || Outright::among(gates).is_some();
+    // What an agent did that was lost is in the target's account and not in ours.
+    let lost = Agent::one_is_lost(&measured.agents);
     Evidence {
-        send_lag_p999_us: used.client.send_lag.p999_us,
-        client_busy_share: used.client.cpu_share,
-        client_wait_share: longest(
-            used.client.run_queue_wait_share,
-            used.client.receive_wait_share,
-        ),
-        client_opening_wait_share: report
-            .longest_opening_wait_share
-            .filter(|_| report.ledger.sessions_failed > 0),
+        drivers: drivers(used.client, report),
+        observer: measured.observed.as_ref().map(watcher),
         achieved_share: used.client.achieved_share,
         companion_gone: stage.companion.is_some() && measured.companion.is_none(),
         companion_lateness_p99_ms: used
             .companion
             .and_then(|used| ms(used.answer_lateness.p99_us)),
         companion_queue_p99_ms: used.companion.and_then(|used| ms(used.queue_wait.p99_us)),
-        client_faults: report.client_faults.clone(),
-        client_steal_share: used.client.steal_share,
         target_steal_share: target_steal_share(conditions, measured),
         target_starved: broken_gate::by_lateness(gates)
             .then(|| target_starved(conditions, stage, measured, used.target))
@@ -59,7 +55,7 @@ pub(super) fn evidence(
         clock_jump: measured.soundness.clock_jump,
         shared_cores: shared_cores(conditions, measured),
         machine_bound: bounds::machine_bound(conditions, stage, measured, used.target, gates),
-        sanity: if a_count_failed {
+        sanity: if a_count_failed || lost {
             Vec::new()
         } else {
             measured.soundness.checks.clone()
@@ -84,10 +80,40 @@ pub(super) fn evidence(
     }
 }
 
+/// Whoever drove the load: the client, or each of its agents.
+fn drivers(client: &Client, report: &Report) -> Vec<Driver> {
+    let opening = |share: Option<f64>| share.filter(|_| report.ledger.sessions_failed > 0);
+    if client.agents.is_empty() {
+        return vec![Driver {
+            agent: None,
+            send_lag_p999_us: client.send_lag.p999_us,
+            busy_share: client.cpu_share,
+            wait_share: longest(client.run_queue_wait_share, client.receive_wait_share),
+            opening_wait_share: opening(report.longest_opening_wait_share),
+            steal_share: client.steal_share,
+            faults: client.faults.clone(),
+            clock_error_ms: None,
+            lost: None,
+        }];
+    }
+    let of_agent = |agent: &Agent| Driver {
+        agent: Some(agent.name()),
+        send_lag_p999_us: agent.send_lag.p999_us,
+        busy_share: agent.cpu_share,
+        wait_share: longest(agent.run_queue_wait_share, agent.receive_wait_share),
+        opening_wait_share: opening(agent.opening_wait_share),
+        steal_share: agent.steal_share,
+        faults: agent.faults.clone(),
+        clock_error_ms: Some(agent.clock_error_us / 1e3),
+        lost: agent.lost.clone(),
+    };
+    client.agents.iter().map(of_agent).collect()
+}
+
 /// Steal on the target's cores, where these are known.
 fn target_steal_share(conditions: &Conditions, measured: &Measured) -> Option<f64> {
     let cpus = measured.soundness.target_cpus.as_ref()?;
-    resources::machine(conditions, measured)?.steal_share(|cpu| cpus.contains(cpu))
+    resources::target_machine(conditions, measured)?.steal_share(|cpu| cpus.contains(cpu))
 }
 
 /// What others took of the target's CPU time.
@@ -110,10 +136,30 @@ fn target_starved(
     Some(Starved::of(others_share, cpus, given, wait_share))
 }
 
-/// Whether the target may run where the client runs.
+/// Whether the target may run where a driver of the load runs. Equal numbers of CPUs are the same ones only on one machine.
 fn shared_cores(conditions: &Conditions, measured: &Measured) -> bool {
-    let target = measured.soundness.target_cpus.as_ref();
-    target.is_some_and(|cpus| cpus.overlaps(&conditions.placement.client_cpus))
+    let Some(target) = &measured.soundness.target_cpus else {
+        return false;
+    };
+    let observed = measured.observed.as_ref();
+    let here = boot();
+    let there = observed.map_or(&here, |seen| &seen.boot);
+    match conditions.agents() {
+        Some(fleet) => fleet.present().iter().any(|agent| {
+            let (boot, cpus) = agent.place();
+            boot == there && target.overlaps(cpus)
+        }),
+        None => *there == here && target.overlaps(&conditions.placement.client_cpus),
+    }
+}
+
+/// What the observer shows about itself.
+fn watcher(observed: &Observed) -> Watcher {
+    Watcher {
+        host: observed.by.host.clone(),
+        clock_error_ms: observed.by.clock_error_us / 1e3,
+        lost: observed.by.lost.clone(),
+    }
 }
 
 /// The samples behind a gate's percentile; `None` if the gate looks at no percentile.

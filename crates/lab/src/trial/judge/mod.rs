@@ -20,7 +20,6 @@ use plimsoll_core::record::{
 };
 use plimsoll_core::secret::Secrets;
 use plimsoll_core::slo::Slo;
-use plimsoll_engine::Report;
 use plimsoll_host::isolation::How;
 use plimsoll_workload::{Outcome, Seen};
 
@@ -28,6 +27,7 @@ use super::conditions::Conditions;
 use super::stage::Staged;
 use super::{FinishedTrial, Measured};
 use evidence::Used;
+pub(crate) use resources::process as process_resources;
 
 pub(super) fn judge(
     conditions: &Conditions,
@@ -63,8 +63,8 @@ pub(super) fn judge(
     let mut latency = report.latency.summary();
     latency.worst_second_p99_ms = Second::worst_p99_ms(&measured.seconds);
     let target_resources = resources::target(conditions, stage, load, &measured);
-    let client = resources::client(conditions, &measured);
-    let companion = resources::companion(conditions, &measured);
+    let client = resources::client(conditions, load, &measured);
+    let companion = resources::companion(conditions, load, &measured);
     let used = Used {
         client: &client,
         target: target_resources.as_ref(),
@@ -96,7 +96,8 @@ pub(super) fn judge(
         target: stage.target.clone(),
         start_ms: stage.ready_after().map(|ready| ready.as_secs_f64() * 1e3),
         vcpu: stage.group().map(|_| conditions.placement.vcpu),
-        environment: environment(conditions, stage, report),
+        environment: environment(conditions, stage, &measured),
+        baseline: conditions.baseline.as_ref().map(|known| known.file.clone()),
         seed: conditions.seed,
         started_at,
         interrupted: report.interrupted,
@@ -111,8 +112,12 @@ pub(super) fn judge(
         sections,
         drift: drift::drift(&measured),
         further_slos: further.into_iter().map(Verdicts::record).collect(),
+        goals: None,
     };
     trial.bottleneck = bottleneck(&trial, &conditions.companion_terms());
+    let closed_loop = conditions.plan.decides_nothing();
+    let goals = conditions.goals.as_ref();
+    trial.goals = goals.map(|goals| goals.in_trial(&trial, closed_loop.as_deref()));
     FinishedTrial {
         trial,
         seconds: measured.seconds,
@@ -181,7 +186,7 @@ fn verdict(conditions: &Conditions, stage: &Staged, showed: &Showed<'_>, slo: &S
     }
 }
 
-fn environment(conditions: &Conditions, stage: &Staged, report: &Report) -> Environment {
+fn environment(conditions: &Conditions, stage: &Staged, measured: &Measured) -> Environment {
     let cpus = |list: &[u32]| list.iter().map(|cpu| *cpu as usize).collect();
     let placed = stage.group().is_some();
     let isolation = match stage.group().map(|group| group.means().cpus) {
@@ -205,11 +210,12 @@ fn environment(conditions: &Conditions, stage: &Staged, report: &Report) -> Envi
             .map(|_| float(conditions.quota_period_us) / 1e3),
         plimsoll_version: env!("CARGO_PKG_VERSION").to_owned(),
         build: conditions.build.clone(),
-        engine_backend: report.backend.clone(),
+        engine_backend: measured.report.backend.clone(),
         engine_tick_us: conditions.tick_us,
         nodelay: conditions.nodelay,
         data_file_system: stage.data_file_system().map(|found| found.kind.clone()),
         network: stage.network_record(conditions),
+        observer: measured.observed.as_ref().map(|seen| seen.by.clone()),
         // These are known to whoever runs the trial. The second probe is taken when nothing of this trial is left.
         tls: None,
         probes: None,

@@ -1,7 +1,7 @@
 //! What each of the three parties used in the measured window.
 
 use plimsoll_core::latency::{LagQuantiles, Series};
-use plimsoll_core::record::{Client, CompanionWindow, ProcessResources, TargetResources};
+use plimsoll_core::record::{Agent, Client, CompanionWindow, ProcessResources, TargetResources};
 use plimsoll_host::resources::{Passed, Usage};
 
 use super::{float, whole};
@@ -21,10 +21,23 @@ fn window_ns(conditions: &Conditions, measured: &Measured) -> (u64, u64) {
     )
 }
 
+/// The same on the trial's clock.
+fn trial_window_ns(conditions: &Conditions, measured: &Measured) -> (u64, u64) {
+    let (from_ns, to_ns) = window_ns(conditions, measured);
+    let trial_ns = nanoseconds_between(measured.sampling_epoch, measured.report.clock.epoch());
+    (from_ns - trial_ns, to_ns.saturating_sub(trial_ns))
+}
+
 /// What the machine's CPUs did in the measured window.
 pub(super) fn machine(conditions: &Conditions, measured: &Measured) -> Option<Passed> {
     let (from_ns, to_ns) = window_ns(conditions, measured);
     measured.recorded.machine.between(from_ns, to_ns)
+}
+
+/// What the CPUs of the target's machine did in the measured window.
+pub(super) fn target_machine(conditions: &Conditions, measured: &Measured) -> Option<Passed> {
+    let (from_ns, to_ns) = window_ns(conditions, measured);
+    measured.target_machine().between(from_ns, to_ns)
 }
 
 /// What the samples with this name show about the measured window.
@@ -33,7 +46,12 @@ fn usage(conditions: &Conditions, measured: &Measured, name: &str) -> Option<Usa
     measured.recorded.series.get(name)?.between(from_ns, to_ns)
 }
 
-fn process(usage: &Usage) -> ProcessResources {
+/// The CPU time of each of so many per second, in µs.
+fn cost_us((usage, per_second): (&Usage, f64)) -> f64 {
+    usage.cpus_busy * 1e6 / per_second
+}
+
+pub(crate) fn process(usage: &Usage) -> ProcessResources {
     ProcessResources {
         cpu_user_us: whole(usage.cpu_user_us),
         cpu_system_us: whole(usage.cpu_system_us),
@@ -47,13 +65,28 @@ fn process(usage: &Usage) -> ProcessResources {
     }
 }
 
-pub(super) fn client(conditions: &Conditions, measured: &Measured) -> Client {
+/// How many of what the load counts there were in each second of the measured window: what each message or connection
+/// costs is told for a rate; otherwise, what an open session costs each second.
+fn per_second(conditions: &Conditions, load: u32, measured: &Measured) -> Option<f64> {
+    if conditions.plan.unit().is_rate() {
+        return Some(f64::from(load));
+    }
+    let (from_ns, to_ns) = trial_window_ns(conditions, measured);
+    open_between(&measured.seconds, from_ns, to_ns).filter(|open| *open > 0.0)
+}
+
+pub(super) fn client(conditions: &Conditions, load: u32, measured: &Measured) -> Client {
     let report = &measured.report;
+    let usage = usage(conditions, measured, CLIENT);
+    let per_second = per_second(conditions, load, measured);
     let lag = |series| LagQuantiles::of(report.latency.histogram(series));
     let machine = machine(conditions, measured);
     let ours = |cpu| conditions.placement.client_cpus.contains(cpu);
-    Client {
+    let client = Client {
         cpu_us_per_frame: report.cpu_us_per_frame(),
+        tls_us_per_frame: report.tls_us_per_frame(),
+        tls_handshake_us: report.tls.handshakes.mean_us(),
+        cpu_us_per_session_second: usage.as_ref().zip(per_second).map(cost_us),
         cpu_share: report.busy.busiest(),
         send_lag: lag(Series::SendLag),
         send_wait: lag(Series::SendWait),
@@ -69,8 +102,35 @@ pub(super) fn client(conditions: &Conditions, measured: &Measured) -> Client {
             .filter(|_| measured.client_cpus_awake == 0)
             .and_then(|passed| passed.awake_share(ours)),
         cpus_kept_awake: Some(measured.client_cpus_awake).filter(|cpus| *cpus > 0),
-        resources: usage(conditions, measured, CLIENT).map(|usage| process(&usage)),
+        resources: usage.map(|usage| process(&usage)),
         processes: Some(measured.client_processes).filter(|processes| *processes > 1),
+        agents: Vec::new(),
+    };
+    if measured.agents.is_empty() {
+        client
+    } else {
+        of_agents(client, &measured.agents, per_second)
+    }
+}
+
+/// The client, if agents drove the load: the command itself sent nothing, so what its machine did says nothing about the
+/// client.
+fn of_agents(client: Client, agents: &[Agent], per_second: Option<f64>) -> Client {
+    let most = |share: fn(&Agent) -> Option<f64>| agents.iter().filter_map(share).reduce(f64::max);
+    let busy = agents
+        .iter()
+        .map(|agent| agent.resources.as_ref().map(|used| used.cpus_busy));
+    let busy: Option<f64> = busy.sum();
+    Client {
+        cpu_us_per_session_second: busy
+            .zip(per_second)
+            .map(|(cpus, per_second)| cpus * 1e6 / per_second),
+        steal_share: most(|agent| agent.steal_share),
+        receive_wait_share: most(|agent| agent.receive_wait_share),
+        cores_awake_share: None,
+        resources: None,
+        agents: agents.to_vec(),
+        ..client
     }
 }
 
@@ -91,7 +151,7 @@ fn cores_awake(conditions: &Conditions, stage: &Staged, measured: &Measured) -> 
 /// How long the kernel's receive threads on the target's CPUs waited for them, as a share of the window.
 fn receive_wait_share(conditions: &Conditions, measured: &Measured) -> Option<f64> {
     let cpus = measured.soundness.target_cpus.as_ref()?;
-    machine(conditions, measured)?.receive_wait_share(|cpu| cpus.contains(cpu))
+    target_machine(conditions, measured)?.receive_wait_share(|cpu| cpus.contains(cpu))
 }
 
 /// What the kernel took at most of the time of the target's CPUs to write to disks, as a share. Its threads run where they
@@ -107,7 +167,7 @@ fn kernel_writes_cpu_share(measured: &Measured) -> Option<f64> {
 /// doing, if it has data.
 fn others_cpu_share(conditions: &Conditions, measured: &Measured) -> Option<f64> {
     let cpus = measured.soundness.target_cpus.as_ref()?;
-    let passed = machine(conditions, measured)?;
+    let passed = target_machine(conditions, measured)?;
     let ours = |cpu| cpus.contains(cpu);
     let all = passed.threads_share(ours).or(passed.busy_share(ours))?;
     // Over exactly the same time.
@@ -127,27 +187,19 @@ pub(super) fn target(
     let recorded = &measured.recorded;
     let usage = usage(conditions, measured, TARGET)?;
     let given = stage.group().map_or(1.0, |_| conditions.placement.vcpu);
-    let trial_ns = nanoseconds_between(measured.sampling_epoch, measured.report.clock.epoch());
-    let (from_trial_ns, to_trial_ns) = (from_ns - trial_ns, to_ns.saturating_sub(trial_ns));
-    let open =
-        open_between(&measured.seconds, from_trial_ns, to_trial_ns).filter(|open| *open > 0.0);
+    let (_, to_trial_ns) = trial_window_ns(conditions, measured);
     let open_last = open_at(&measured.seconds, to_trial_ns).filter(|open| *open > 0.0);
-    // For a rate, what each message or connection costs; otherwise, what an open session costs each second.
-    let divisor = if conditions.plan.unit().is_rate() {
-        Some(f64::from(load))
-    } else {
-        open
-    };
+    let per_second = per_second(conditions, load, measured);
     let grown = stage
         .rss_idle_bytes()
         .map(|idle| float(usage.rss_last_bytes) - float(idle))
         // A garbage collector that freed more of its heap than the sessions need says nothing about them.
         .filter(|grown| *grown > 0.0);
     Some(TargetResources {
-        cpu_us_per_session_second: divisor.map(|divisor| usage.cpus_busy * 1e6 / divisor),
+        cpu_us_per_session_second: per_second.map(|per_second| cost_us((&usage, per_second))),
         core_us_per_session_second: cores_awake(conditions, stage, measured)
-            .zip(divisor)
-            .map(|(cores, divisor)| cores * 1e6 / divisor),
+            .zip(per_second)
+            .map(|(cores, per_second)| cores * 1e6 / per_second),
         cpu_share: usage.share_of(given),
         cpu_user_us: whole(usage.cpu_user_us),
         cpu_system_us: whole(usage.cpu_system_us),
@@ -159,7 +211,7 @@ pub(super) fn target(
         receive_wait_share: receive_wait_share(conditions, measured),
         others_cpu_share: others_cpu_share(conditions, measured),
         kernel_writes_cpu_share: kernel_writes_cpu_share(measured),
-        source: stage.source_name().unwrap_or("unknown").to_owned(),
+        source: stage.source_name().unwrap_or_else(|| "unknown".to_owned()),
         cpus_busy: Some(usage.cpus_busy),
         voluntary_switches_per_s: usage.voluntary_switches_per_s,
         involuntary_switches_per_s: usage.involuntary_switches_per_s,
@@ -169,15 +221,23 @@ pub(super) fn target(
         memory_pressure_events: usage.memory_events.map(whole),
         sockets: recorded.sockets.between(from_ns, to_ns),
         busiest_thread_share: usage.busiest_thread_share,
-        machine_memory_available_share: recorded.machine.memory_available_least(from_ns, to_ns),
+        machine_memory_available_share: measured
+            .target_machine()
+            .memory_available_least(from_ns, to_ns),
     })
 }
 
 /// The companion's own statistics, and its CPU time as counted by the kernel.
-pub(super) fn companion(conditions: &Conditions, measured: &Measured) -> Option<CompanionWindow> {
+pub(super) fn companion(
+    conditions: &Conditions,
+    load: u32,
+    measured: &Measured,
+) -> Option<CompanionWindow> {
     let window = measured.companion.as_ref()?.window.clone();
     let usage = usage(conditions, measured, COMPANION);
+    let per_second = per_second(conditions, load, measured);
     Some(CompanionWindow {
+        cpu_us_per_session_second: usage.as_ref().zip(per_second).map(cost_us),
         busy_share: usage.map_or(window.busy_share, |usage| usage.cpus_busy),
         cpu_us_per_request: usage
             .filter(|_| window.requests > 0)

@@ -1,11 +1,14 @@
-//! `plimsoll calibrate`: what load this machine's client can generate soundly.
+//! `plimsoll calibrate`: what load this machine's client can generate soundly; or, in [`inference`], what load an inference
+//! server holds alone.
 
+mod inference;
 mod reach;
 mod record;
 
 use std::process::ExitCode;
 
 use plimsoll_core::record::{Calibration, ClientCosts};
+use plimsoll_host::isolation::Placement;
 use plimsoll_host::machine::Limits;
 use plimsoll_host::signals::Stop;
 use plimsoll_host::timestamp;
@@ -28,6 +31,9 @@ pub(crate) fn run(args: &CalibrateArgs, stop: &Stop) -> Result<ExitCode, Failure
             args.seconds
         )));
     }
+    if let Some(url) = &args.inference {
+        return inference::run(args, url, stop);
+    }
     let works = args.workload.works();
     let Some(first) = works.first() else {
         return Err(Failure::Usage(format!(
@@ -35,13 +41,7 @@ pub(crate) fn run(args: &CalibrateArgs, stop: &Stop) -> Result<ExitCode, Failure
             args.workload.about().name
         )));
     };
-    let placement = setup::placement(&Where {
-        vcpu: 1.0,
-        quota_period_ms: None,
-        target_cpus: None,
-        client_cpus: args.client_cpus.clone(),
-        network: None,
-    })?;
+    let placement = placement(args)?;
     let folder = output::folder(&args.out, "calibrate", "client")?;
     let settings = Settings {
         client_cpus: placement.client_cpus.clone(),
@@ -50,6 +50,7 @@ pub(crate) fn run(args: &CalibrateArgs, stop: &Stop) -> Result<ExitCode, Failure
         rounds: args.rounds,
         seconds: args.seconds,
         sessions_max: sessions_max(),
+        tls: args.tls,
     };
     if placement.shared() {
         note!(
@@ -69,6 +70,17 @@ pub(crate) fn run(args: &CalibrateArgs, stop: &Stop) -> Result<ExitCode, Failure
         say!("result: {}", folder.path().display());
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The client's cores, and the other ones.
+fn placement(args: &CalibrateArgs) -> Result<Placement, Failure> {
+    setup::placement(&Where {
+        vcpu: 1.0,
+        quota_period_ms: None,
+        target_cpus: None,
+        client_cpus: args.client_cpus.clone(),
+        network: None,
+    })
 }
 
 fn of_sessions(
@@ -93,6 +105,15 @@ fn of_sessions(
         calibration.engine_backend
     );
     say!("engine / bare    {:>8.2}", calibration.ratio);
+    if let Some(tls) = &calibration.tls {
+        say!(
+            "engine over TLS  {:>8.2} µs of CPU per frame ({:.2} more within a round, {:.2} of it timed as encryption), {:.0} µs per handshake",
+            tls.engine_cpu_us.median,
+            tls.added_cpu_us.median,
+            tls.tls_cpu_us.median,
+            tls.handshake_cpu_us.median
+        );
+    }
     say!(
         "timer error p99  {:>8.0} µs",
         calibration.timer_error_p99_us
@@ -139,6 +160,12 @@ fn told(step: &CalibrationStep, one: &str, unit: &str) -> String {
         CalibrationStep::Engine { us_per_frame } => {
             format!("engine    {us_per_frame:.2} µs per {one}")
         }
+        CalibrationStep::EngineOverTls {
+            us_per_frame,
+            us_per_handshake,
+        } => format!(
+            "over TLS  {us_per_frame:.2} µs per {one}, {us_per_handshake:.0} µs per handshake"
+        ),
         CalibrationStep::Load {
             load,
             send_lag_p99_us,

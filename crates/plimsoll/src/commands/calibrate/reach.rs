@@ -31,6 +31,7 @@ pub(crate) fn quick_reach(
         rounds: 1,
         seconds: 1.5,
         sessions_max: sessions_max(),
+        tls: false,
     };
     let us_per_frame = calibrate::engine_us_per_frame(work, &settings, stop)?;
     let companions = conditions.plan.workload().companions();

@@ -45,6 +45,7 @@ fn of_sessions(measured: &Measured, only: &MeasuredWork, started_at: String) -> 
         bare_us_per_frame: cost.bare_cpu_us.median,
         engine_us_per_frame: cost.engine_cpu_us.median,
         ratio: cost.ratio.median,
+        tls: cost.tls,
         max_sessions: cost.on_time_load.unwrap_or(0),
         send_lag_p99_us: lag_us.unwrap_or(only.least_load_lag_p99_us),
         timer_error_p99_us: measured.timer_error_p99_us,
@@ -114,6 +115,7 @@ mod tests {
             rounds: 5,
             seconds: 3.0,
             sessions_max: 10_000,
+            tls: false,
         };
         let workload = &plimsoll_workload_echo::Echo;
         Record::of(workload, measured(reach, on_time), &settings, String::new())

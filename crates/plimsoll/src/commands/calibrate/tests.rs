@@ -17,6 +17,32 @@ fn settings() -> Settings {
         rounds: 1,
         seconds: 0.5,
         sessions_max: 20,
+        tls: false,
+    }
+}
+
+/// One work of each workload, which stands for the others: TLS does not know what it carries.
+#[test]
+fn the_engine_does_a_work_of_each_workload_over_tls() {
+    let settings = Settings {
+        tls: true,
+        ..settings()
+    };
+    for workload in workloads::ALL {
+        let Some(work) = workload.works().first() else {
+            continue;
+        };
+        let round = calibrate::round(*work, &settings, &Stop::new(), |_| {});
+        let round = round.unwrap_or_else(|error| panic!("{work:?}: {error}"));
+        let over = round
+            .tls
+            .unwrap_or_else(|| panic!("{work:?}: not measured"));
+        assert!(plausible(over.engine_us), "{work:?}: {over:?}");
+        assert!(
+            over.tls_us > 0.0 && over.tls_us < over.engine_us,
+            "{work:?}: {over:?}"
+        );
+        assert!(over.handshake_us > 1.0, "{work:?}: {over:?}");
     }
 }
 

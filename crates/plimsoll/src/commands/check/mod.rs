@@ -68,6 +68,7 @@ fn of_url(
     let mut secrets = Secrets::default();
     token.iter().for_each(|token| secrets.add(token.expose()));
     secrets::warn_of_the_process_list();
+    setup::proxies::note_that_they_are_ignored();
     let subject = Subject::Url {
         url,
         token: token.map(|token| token.expose().to_owned()),

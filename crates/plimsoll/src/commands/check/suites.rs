@@ -34,7 +34,7 @@ pub(super) struct Suites {
 impl Suites {
     /// Those of the user's workload. A companion is looked for only where one will be started.
     pub(super) fn of(args: &CheckArgs) -> Result<Self, Failure> {
-        let workload = args.which.workload;
+        let workload = args.which.workload.0;
         let companions = workload.companions().filter(|_| args.which.url.is_none());
         let root = manifest::root_of_this_process(args.which.root.as_deref()).ok();
         let companion = companions.map(|companions| companions.find(root.as_deref()));

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use plimsoll_core::record::{Comparison, Conclusion, LiveCommand};
 use plimsoll_host::signals::Stop;
+use plimsoll_lab::campaign::Contender;
 use plimsoll_lab::compare::{At, ComparePlan, Compared, compare};
 use plimsoll_lab::manifest::Manifest;
 use plimsoll_lab::trial::{self, Conditions, Subject};
@@ -75,7 +76,7 @@ fn targets(args: &CompareArgs, manifests: [Manifest; 2], stop: &Stop) -> Result<
     let subjects = [a?, b?];
     let path = output::path(&args.out, "compare", &names);
     let logs = path.join("logs");
-    let conditions = setup::conditions(
+    let mut conditions = setup::conditions(
         &subjects[0],
         &which(args),
         &args.place,
@@ -83,7 +84,9 @@ fn targets(args: &CompareArgs, manifests: [Manifest; 2], stop: &Stop) -> Result<
         logs.clone(),
     )?;
     setup::plan::must_be_one_load(&*conditions.plan, "a comparison takes")?;
-    let mut search = find::plan(&args.search, args.load.seed, &conditions)?;
+    let [a, b] = &subjects;
+    conditions.fleet = setup::fleet::gathered(&args.load.fleet, &[a, b], &*conditions.plan, stop)?;
+    find::plan(&args.search, args.load.seed, &conditions)?;
     for subject in &subjects {
         let most = args
             .sessions
@@ -105,34 +108,45 @@ fn targets(args: &CompareArgs, manifests: [Manifest; 2], stop: &Stop) -> Result<
         setup::bring_up_to_date(subject, &logs, stop)?;
     }
     conditions.placement.client_cpus.bind_this_thread()?;
-    let at = match args.sessions {
-        Some(load) => {
-            for why in conditions.no_verdict_at(load) {
-                progress.say(&format!("these trials will be invalid: {why}"));
-            }
-            At::Load(load)
-        }
-        None => {
-            find::warn_early(&conditions, &mut search, args.search.max, &progress, stop)?;
-            At::ShareOfLoadLine {
-                settings: search.settings,
-                time_budget: search.time_budget,
-                share: SHARE_OF_LOAD_LINE,
-            }
-        }
-    };
+    let each = [&subjects[0], &subjects[1]].map(|subject| Contender {
+        subject,
+        conditions: &conditions,
+    });
+    let sides = setup::baseline::of_sides(each, &args.load, &folder, &mut progress, stop)?;
     let plan = ComparePlan {
-        at,
+        at: at(args, &sides[0], &progress, stop)?,
         pairs: args.pairs.unwrap_or(PAIRS),
         confidence: args.confidence,
         seed: args.load.seed,
     };
-    measured(args, &conditions, &subjects, &plan, progress, &folder, stop)
+    measured(args, &sides, &subjects, &plan, progress, &folder, stop)
+}
+
+/// The load of the pairs. A baseline may have brought further gates, so a search is planned once more.
+fn at(
+    args: &CompareArgs,
+    conditions: &Conditions,
+    progress: &Progress,
+    stop: &Stop,
+) -> Result<At, Failure> {
+    if let Some(load) = args.sessions {
+        for why in conditions.no_verdict_at(load) {
+            progress.say(&format!("these trials will be invalid: {why}"));
+        }
+        return Ok(At::Load(load));
+    }
+    let mut search = find::plan(&args.search, args.load.seed, conditions)?;
+    find::warn_early(conditions, &mut search, args.search.max, progress, stop)?;
+    Ok(At::ShareOfLoadLine {
+        settings: search.settings,
+        time_budget: search.time_budget,
+        share: SHARE_OF_LOAD_LINE,
+    })
 }
 
 fn measured(
     args: &CompareArgs,
-    conditions: &Conditions,
+    conditions: &[Conditions; 2],
     subjects: &[Subject; 2],
     plan: &ComparePlan,
     mut progress: Progress,
@@ -140,11 +154,14 @@ fn measured(
     stop: &Stop,
 ) -> Result<ExitCode, Failure> {
     let mut keeper = Keeper::new(&mut progress, std::slice::from_ref(folder));
-    let [a, b] = subjects;
+    let contenders = [0, 1].map(|side| Contender {
+        subject: &subjects[side],
+        conditions: &conditions[side],
+    });
     let Compared {
         comparison,
         cut_short,
-    } = compare(conditions, [a, b], plan, stop, &mut keeper)?;
+    } = compare(contenders, plan, stop, &mut keeper)?;
     drop(keeper);
     drop(progress);
     kept_and_shown(args, folder, &comparison)?;

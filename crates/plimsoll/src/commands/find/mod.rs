@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use plimsoll_core::record::{Bracket, LiveCommand};
+use plimsoll_core::record::{Baseline, Bracket, LiveCommand};
 use plimsoll_core::search::{Search, Settings};
 use plimsoll_host::signals::Stop;
-use plimsoll_lab::find::{FindPlan, Found, find};
+use plimsoll_lab::find::{Earlier, FindPlan, Found, find};
 use plimsoll_lab::trial::{self, Conditions, Subject};
 use plimsoll_report::{ResultFolder, text, words};
 use plimsoll_workload::Plan;
@@ -47,6 +47,12 @@ pub(crate) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
         return told(&begun.args, &brackets);
     }
     if args.all || args.targets.len() > 1 {
+        if args.load.fleet.agents.is_some() {
+            return Err(Failure::Usage(
+                "--agents: agents measure one server at a time; name one target, or give --url"
+                    .to_owned(),
+            ));
+        }
         return several::run(args, stop);
     }
     let name = args.targets.first().map(String::as_str);
@@ -78,9 +84,13 @@ fn one(
     let subject_name = setup::subject_name(name, &args.which);
     let logs = path.join("logs");
     let subject = setup::subject(name, &args.which, &args.load)?;
-    let conditions =
+    let mut conditions =
         setup::conditions(&subject, &args.which, &args.place, &args.load, logs.clone())?;
+    conditions.goals = setup::goals::goals(&args.goals, conditions.plan.workload())?;
     setup::plan::must_be_one_load(&*conditions.plan, "a search takes")?;
+    conditions.must_be_searchable(&subject)?;
+    let agents = &args.load.fleet;
+    conditions.fleet = setup::fleet::gathered(agents, &[&subject], &*conditions.plan, stop)?;
     let mut plan = plan(&args.search, args.load.seed, &conditions)?;
     // The search must be able to try the highest load that it may reach. Finding out halfway would waste the trials
     // before.
@@ -109,13 +119,7 @@ fn one(
         .bind_this_thread_for_now()?;
     let earlier = if let Some(begun) = begun {
         plan.settings.max = begun.plan.max;
-        let trials = words::counted(begun.earlier.len() as u64, "trial");
-        progress.say(&format!(
-            "resuming with {trials} from {}",
-            folder.path().display()
-        ));
-        progress.known(begun.earlier.iter().map(|earlier| &earlier.trial));
-        begun.earlier.clone()
+        resumed(begun, &folder, progress)
     } else {
         warn_early(&conditions, &mut plan, args.search.max, progress, stop)?;
         if matches!(&subject, Subject::Running { url, .. } if url.secure) {
@@ -125,20 +129,37 @@ fn one(
         folder.write_search_plan(&resume::plan(&subject_name, max, &conditions, &folder)?)?;
         Vec::new()
     };
+    let since = begun.map(|begun| begun.plan.started_at.as_str());
+    let measured = (&subject, &conditions);
+    let (conditions, baseline) =
+        setup::baseline::before_search(measured, &args.load, &folder, since, progress, stop)?;
     let mut keeper = Keeper::new(progress, std::slice::from_ref(&folder));
     let found = find(&conditions, &subject, &plan, earlier, stop, &mut keeper)?;
     drop(keeper);
     progress.rest();
-    kept_and_shown(args, &folder, found)
+    kept_and_shown(args, &folder, found, baseline.as_ref())
+}
+
+/// The trials of a search that is resumed.
+fn resumed(begun: &Begun, folder: &ResultFolder, progress: &Progress) -> Vec<Earlier> {
+    let trials = words::counted(begun.earlier.len() as u64, "trial");
+    progress.say(&format!(
+        "resuming with {trials} from {}",
+        folder.path().display()
+    ));
+    progress.known(begun.earlier.iter().map(|earlier| &earlier.trial));
+    begun.earlier.clone()
 }
 
 /// Writes the brackets, renders the folder, and prints what was found.
 fn kept_and_shown(
     args: &FindArgs,
     folder: &ResultFolder,
-    found: Found,
+    mut found: Found,
+    baseline: Option<&Baseline>,
 ) -> Result<Vec<Bracket>, Failure> {
-    for (number, bracket) in found.brackets.iter().enumerate() {
+    for (number, bracket) in found.brackets.iter_mut().enumerate() {
+        bracket.baseline = baseline.cloned();
         if number == 0 {
             folder.write_bracket(bracket)?;
         } else {

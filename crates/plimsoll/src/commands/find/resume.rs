@@ -64,6 +64,7 @@ pub(super) fn read(folder: &Path, beside: &FindArgs) -> Result<Begun, Failure> {
     if let Some(earlier) = earlier.first() {
         must_be_this_machine(&earlier.trial).map_err(|why| refuse(&why))?;
     }
+    must_have_the_same_goals(&args, &plan)?;
     let program = what_is_started(name.as_deref(), &args)?;
     if !beside.yes && !seal::is_ours(&plan) {
         return Err(refuse(&format!(
@@ -110,6 +111,21 @@ fn earlier(
             trial: stored.trial,
         })
         .collect())
+}
+
+/// Refuses goals that were changed since the search began.
+fn must_have_the_same_goals(args: &FindArgs, plan: &SearchPlan) -> Result<(), Failure> {
+    let Some(file) = &args.goals.goals else {
+        return Ok(());
+    };
+    let now = setup::goals::hash_of(file)?;
+    if plan.goals_sha256.as_deref() == Some(now.as_str()) {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!(
+        "--goals {}: the file was changed since the search began; put it back as it was, or start a new search",
+        file.display()
+    )))
 }
 
 /// Describes what resuming starts, because a folder from elsewhere may name anything.
@@ -166,6 +182,7 @@ fn with_secrets(
     for (name, secret) in secrets_of_parameters {
         args.load.parameters.set_secret(name, secret);
     }
+    args.load.parameters.complete_fields(&given.parameters)?;
     let known = secrets::of_parameters(&args.load.parameters).map_err(|error| error.to_string())?;
     let mut rows = args.which.workload.parameters().iter();
     let missing = rows.find(|row| {
@@ -227,6 +244,7 @@ pub(super) fn plan(
         started_at: timestamp::now(),
         headers: names.collect(),
         secret_parameters: secret_parameters(&*conditions.plan),
+        goals_sha256: conditions.goals.as_ref().map(|goals| goals.sha256.clone()),
         seal: String::new(),
     }))
 }

@@ -103,6 +103,7 @@ mod tests {
             started_at: "2026-01-31T00:00:00Z".to_owned(),
             headers: Vec::new(),
             secret_parameters: Vec::new(),
+            goals_sha256: None,
             seal: String::new(),
         }
     }

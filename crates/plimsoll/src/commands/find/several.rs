@@ -56,7 +56,7 @@ pub(super) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
             build: build::of_this_program(),
             schema_version: SCHEMA_VERSION,
             workload: args.which.workload.about().name.to_owned(),
-            profile: args.load.profile.clone(),
+            profile: setup::profile_name(&args.load, &*plan).to_owned(),
             slo: String::new(),
             vcpu: args.place.vcpu,
             load_unit,
@@ -93,7 +93,7 @@ pub(super) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
 fn targets(args: &FindArgs) -> Result<Catalogue, Failure> {
     if args.all {
         let catalogue = catalogue::all(&args.which)?;
-        let alike = setup::plan::of_one_kind(catalogue, args.which.workload, &args.load)?;
+        let alike = setup::plan::of_one_kind(catalogue, args.which.workload.0, &args.load)?;
         return setup::plan::that_fit(alike, &args.which, &args.load);
     }
     let mut targets: Vec<Manifest> = Vec::new();
@@ -282,6 +282,9 @@ impl Several<'_> {
         let (place, load) = (&self.args.place, &self.args.load);
         let subject = setup::subject(None, &which, load)?;
         let conditions = setup::conditions(&subject, &which, place, load, logs)?;
+        let mut conditions =
+            setup::baseline::kept(&conditions, folder, &self.ranking.started_at, load)?;
+        conditions.goals = setup::goals::goals(&self.args.goals, conditions.plan.workload())?;
         Ok((subject, conditions))
     }
 

@@ -1,6 +1,6 @@
 //! Tests with REST clients.
 
-use super::{expect_gate, expect_sound};
+use super::expect_gate;
 use crate::support::conclusive;
 use crate::support::manifests::slo_file;
 use crate::support::records::Trial;
@@ -67,7 +67,7 @@ fn each_test_with_rest_clients_has_whole_requests_and_no_fault_of_its_own() {
             Plimsoll::measuring(line.split_whitespace())
         }));
         ended.expect_code(0);
-        let trial = expect_sound(&ended);
+        let trial = ended.sound_trial();
         assert_eq!(trial.at("load_unit"), unit);
         for kind in kinds {
             let record = requests(&trial, kind);
@@ -139,7 +139,7 @@ fn replies_over_http_that_are_not_whole_are_seen() {
 #[test]
 fn a_delay_of_replies_over_http_is_known() {
     let ended = conclusive!(lying_to_rest("speak", "late_replies LIE_MS=400"));
-    let trial = expect_sound(&ended);
+    let trial = ended.sound_trial();
     let p50_ms = trial.number("voice.first_audio.overhead.p50_ms");
     assert!((400.0..460.0).contains(&p50_ms), "{p50_ms} ms");
     assert_eq!(requests(&trial, "POST /speak")["good"], 0);

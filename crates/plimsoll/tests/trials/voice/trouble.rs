@@ -55,7 +55,7 @@ fn slow_callers_are_counted_apart_and_the_gates_are_of_the_others() {
     let phases = "--ramp 0.5 --warm-up 1.5 --measured 8 --grace 7";
     let ended = conclusive!(run(&format!("--test slow --sessions 20 {phases}"), gates()));
     ended.expect_code(0);
-    let trial = expect_sound(&ended);
+    let trial = ended.sound_trial();
     let slow = |name: &str| trial.at(&format!("voice.slow.{name}")).as_u64();
     assert_eq!((slow("callers"), slow("died")), (Some(2), Some(0)));
     // 8 KiB/s of a reply of 48 kB/s.
@@ -68,12 +68,37 @@ fn slow_callers_are_counted_apart_and_the_gates_are_of_the_others() {
     assert!(ended.stdout.contains("slow callers"), "{}", ended.stdout);
 }
 
+/// A share that no busy machine reaches: most replies have no gap.
+const FEW_GAPS: f64 = 0.3;
+
+/// The gates are of those who read. One writer for all callers lets them wait for the one who does not.
+#[test]
+fn a_slow_caller_who_holds_up_the_others_fails_the_gateway() {
+    let gates = format!("{GATES}turns_with_gap = {FEW_GAPS}\n");
+    let slo = slo_file("voice-slow", &gates);
+    let phases = "--ramp 0.5 --warm-up 1.5 --measured 8 --grace 7";
+    let with = |lie: &str| {
+        built_lying_voice();
+        undisturbed_but_for(&[], || {
+            let line = format!(
+                "run lying-voice --workload voice --test slow --sessions 20 {phases} --slo {slo}"
+            );
+            Plimsoll::measuring(line.split_whitespace()).lying("LIE", lie)
+        })
+    };
+    let ended = conclusive!(with("none"));
+    ended.expect_code(0);
+    assert_eq!(ended.sound_trial().verdict(), "pass");
+    let ended = conclusive!(with("shared_writer"));
+    expect_gate(&ended, "shared_writer", "turns_with_gap");
+}
+
 #[test]
 fn callers_who_skip_silence_change_no_account() {
     let line = format!("--silence skip {PHASES}");
     let ended = conclusive!(run(&line, gates()));
     ended.expect_code(0);
-    let trial = expect_sound(&ended);
+    let trial = ended.sound_trial();
     let blocks = trial.number("voice.heard.blocks_written");
     // 12 callers for 10 to 17 s, of which they speak a third.
     assert!((1_000.0..4_500.0).contains(&blocks), "{blocks}");
@@ -92,7 +117,7 @@ const RESTART: &str =
 fn callers_come_back_after_a_restart() {
     let ended = conclusive!(run(RESTART, gates_of_a_restart()));
     ended.expect_code(0);
-    let trial = expect_sound(&ended);
+    let trial = ended.sound_trial();
     assert_eq!(trial.ledger("sessions_died"), 0);
     assert_eq!(trial.ledger("sessions_started"), 12);
     assert!(trial.number("voice.recovery_s") <= 10.0);
@@ -116,7 +141,7 @@ fn a_gateway_that_does_not_come_back_fails_by_name() {
         gates_of_a_restart()
     )));
     ended.expect_code(1);
-    let trial = expect_sound(&ended);
+    let trial = ended.sound_trial();
     let failed = trial.failed_gates();
     assert!(failed.contains(&"target_not_back"), "{failed:?}");
     assert_eq!(trial.ledger("sessions_died"), 12);
@@ -133,7 +158,7 @@ fn a_gateway_that_is_full_is_limited_by_its_admission() {
         gates()
     )));
     ended.expect_code(1);
-    let trial = expect_sound(&ended);
+    let trial = ended.sound_trial();
     assert_eq!(trial.ledger("sessions_failed"), 6);
     assert_eq!(
         trial.at("bottleneck"),

@@ -364,20 +364,31 @@ fn each_is_shown(offer: &Offer, defects: &[(Defect, &[&str], &str)]) {
     let _turn = turn();
     // Nearly all of their time the cases wait, so that many can at once.
     let next = AtomicUsize::new(0);
-    let all = Mutex::new(Vec::new());
+    let again = Mutex::new(Vec::new());
     thread::scope(|scope| {
         for _ in 0..10 {
             scope.spawn(|| {
                 while let Some((defect, ids, other)) =
                     defects.get(next.fetch_add(1, Ordering::Relaxed))
                 {
-                    let wrong = wrong(offer.clone(), *defect, ids, other);
-                    all.lock().expect("sound").extend(wrong);
+                    if wrong(offer.clone(), *defect, ids, other).is_some() {
+                        again.lock().expect("sound").push((*defect, *ids, *other));
+                    }
                 }
             });
         }
     });
-    let all = all.into_inner().expect("sound");
+    // Some defects last for a moment only, and a checker that did not get its core comes too late to see them.
+    let mut left = again.into_inner().expect("sound");
+    let mut all = Vec::new();
+    for _ in 0..3 {
+        all.clear();
+        left.retain(|(defect, ids, other)| {
+            let wrong = wrong(offer.clone(), *defect, ids, other);
+            all.extend(wrong.clone());
+            wrong.is_some()
+        });
+    }
     assert!(all.is_empty(), "{}", all.join("\n"));
 }
 

@@ -58,6 +58,8 @@ impl Template {
         let fields = |fields: &std::collections::BTreeMap<String, String>| {
             fields
                 .iter()
+                // Some servers want a key, and others of the same dialect do not.
+                .filter(|(_, value)| options.key.is_some() || !value.contains("{key}"))
                 .map(|(name, value)| Ok(Field::new(name, path::plain(value, options)?)))
                 .collect::<Result<Vec<_>, OptionError>>()
         };

@@ -38,6 +38,7 @@ pub enum Lie {
     CutReply,
     ReplyAtEnd,
     OthersReply,
+    SharedWriter,
     FalseError,
     IgnoreClear,
     AskTwice,
@@ -96,7 +97,7 @@ const BLOCKS: Parameters = Parameters { every: Some(500), ..NO };
 const TENTH: Parameters = Parameters { every: Some(10), ..NO };
 
 /// Every lie: its name, and the numbers that it reads, with their defaults. In the README's order.
-pub const LIES: [(Lie, &str, Parameters); 38] = [
+pub const LIES: [(Lie, &str, Parameters); 39] = [
     (Lie::None, "none", NO),
     (Lie::AskNobody, "ask_nobody", NO),
     (Lie::ForgeMarks, "forge_marks", NO),
@@ -122,6 +123,7 @@ pub const LIES: [(Lie, &str, Parameters); 38] = [
     (Lie::CutReply, "cut_reply", TENTH),
     (Lie::ReplyAtEnd, "reply_at_end", NO),
     (Lie::OthersReply, "others_reply", TENTH),
+    (Lie::SharedWriter, "shared_writer", Parameters { bytes: Some(16_384), ..NO }),
     (Lie::FalseError, "false_error", TENTH),
     (Lie::IgnoreClear, "ignore_clear", Parameters { ms: Some(500), ..NO }),
     (Lie::AskTwice, "ask_twice", TENTH),

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::Notify;
+use tokio::sync::{MutexGuard, Notify};
 use tokio::time::{sleep, sleep_until};
 
 use super::{Lie, Lies};
@@ -15,6 +15,8 @@ const DIED: i32 = 1;
 #[derive(Debug, Default)]
 pub struct Process {
     started: Notify,
+    /// `shared_writer`: who writes audio.
+    writer: tokio::sync::Mutex<()>,
     leaked: Mutex<Vec<Vec<u8>>>,
 }
 
@@ -35,6 +37,20 @@ impl Process {
             // Ones, because the kernel gives no memory for zeros that nobody has written.
             self.leaked.lock().unwrap_or_else(PoisonError::into_inner).push(vec![1; bytes]);
         }
+    }
+
+    /// Waits as `shared_writer` does before it writes audio: until nobody else does. Who writes to a full socket keeps the
+    /// turn until that caller reads.
+    pub async fn turn_to_write(&self, lies: &Lies) -> Option<MutexGuard<'_, ()>> {
+        if lies.is(Lie::SharedWriter) { Some(self.writer.lock().await) } else { None }
+    }
+
+    /// The send buffer of each connection, in bytes, if it is not the kernel's choice. A large one holds a caller's whole
+    /// reply, and then nobody waits.
+    #[must_use]
+    pub fn send_buffer_bytes(lies: &Lies) -> Option<u32> {
+        let bytes = lies.plan.numbers.bytes.filter(|_| lies.is(Lie::SharedWriter))?;
+        u32::try_from(bytes).ok()
     }
 
     /// Does what the lie has the process do, from its first session on.
@@ -67,8 +83,24 @@ impl Process {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+
     use super::*;
     use crate::lies::Plan;
+
+    #[test]
+    fn only_a_shared_writer_has_turns() {
+        let process = Process::default();
+        let turn = |lie| process.turn_to_write(&Lies::new(Plan::of(lie))).now_or_never();
+        assert!(turn(Lie::None).is_some_and(|turn| turn.is_none()));
+        let held = turn(Lie::SharedWriter).expect("nobody else writes");
+        assert!(held.is_some() && turn(Lie::SharedWriter).is_none());
+        assert!(turn(Lie::None).is_some(), "an honest gateway waits for nobody");
+        drop(held);
+        assert!(turn(Lie::SharedWriter).is_some());
+        let buffer = |lie| Process::send_buffer_bytes(&Lies::new(Plan::of(lie)));
+        assert_eq!((buffer(Lie::SharedWriter), buffer(Lie::LeakMemory)), (Some(16_384), None));
+    }
 
     #[test]
     fn messages_leak_and_spin() {

@@ -1,5 +1,6 @@
 //! Lies about replies.
 
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use lying_voice::marks::now_ns;
@@ -115,6 +116,43 @@ fn others_reply_goes_to_another_caller() {
 fn with_nobody_else_a_reply_goes_where_it_belongs() {
     let (_mocks, _gateway, mut only) = lying("others_reply", &[("LIE_EVERY", "1")], Manner::default());
     assert_eq!(only.reply(1).blocks().len(), 25);
+}
+
+/// More than the kernel keeps of a reply, whatever the buffers are: 4 MiB in the gateway's socket.
+const LONG_BLOCKS: u32 = 8000;
+
+/// One caller asks for a long reply and does not read it. Returns whether another one's reply came meanwhile, and reads both.
+fn another_is_heard(lie: &str) -> bool {
+    let (mocks, gateway, mut slow) = lying(lie, &[], Manner { blocks: LONG_BLOCKS, ..Manner::default() });
+    let mut other = Caller::start(&gateway, 2);
+    slow.speak(1);
+    let written = || gateway.metric("voice_audio_bytes_total{direction=\"out\"}");
+    let before = Cell::new(0);
+    let is_full = || {
+        std::thread::sleep(Duration::from_millis(100));
+        let now = written();
+        before.replace(now) == now && now > 0
+    };
+    await_that(is_full, "its socket is full");
+    assert!(written() < u64::from(LONG_BLOCKS) * 960);
+    mocks.book().manner.blocks = 25;
+    other.speak(1);
+    let first = other.next_within(Duration::from_millis(500));
+    let is_heard = first.is_some();
+    let mut got = 0;
+    if let Some(Heard::Audio(audio)) = first {
+        got = audio.len();
+    }
+    // So short a reply fits into the other's socket: nobody has to read it for the first one to go on.
+    assert_eq!(slow.play().bytes.len(), usize::try_from(LONG_BLOCKS).expect("fits") * 960);
+    assert_eq!(got + other.play().bytes.len(), 25 * 960, "nothing is lost");
+    is_heard
+}
+
+#[test]
+fn a_shared_writer_lets_everybody_wait_for_one_who_does_not_read() {
+    assert!(!another_is_heard("shared_writer"));
+    assert!(another_is_heard("none"));
 }
 
 #[test]

@@ -103,7 +103,7 @@ shell_scripts() { git ls-files -z -- '*.sh' .ci/run | xargs -0 shellcheck --exte
 tests() { timeout --kill-after=10 2400 cargo test --workspace --locked --no-fail-fast "$@"; }
 
 # More tests at once than cores: a small trial mostly waits, and so does a test for its turn (crates/plimsoll/tests/support/turns.rs).
-end_to_end() { tests --test "*" -- --test-threads 8; }
+end_to_end() { tests --test "*" -- --test-threads 24; }
 
 browser() {
     sh scripts/install-browser.sh && sh tests/browser/test.sh

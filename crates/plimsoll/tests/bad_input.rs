@@ -6,7 +6,7 @@ mod support;
 use std::net::TcpListener;
 
 use support::manifests::{Root, file, manifest_of};
-use support::{Ended, Plimsoll, root, turn};
+use support::{Ended, Plimsoll, root};
 
 /// The one line that a refused call prints.
 #[track_caller]
@@ -544,7 +544,6 @@ fn list_goes_on_when_its_reader_does_not() {
 
 #[test]
 fn doctor_tells_what_is_wrong_with_the_line_that_mends_it() {
-    let _turn = turn();
     let ended = Plimsoll::plain(["doctor", "--json"]).run();
     let findings: serde_json::Value = serde_json::from_str(&ended.stdout).expect("one document");
     let findings = findings.as_array().expect("a list");

@@ -50,7 +50,7 @@ fn undisturbed(lie: &Lie) -> Result<Ended, Vec<String>> {
         Some(if alone {
             turn()
         } else {
-            turn_of_attempt(attempt)
+            turn_of_attempt(attempt, ATTEMPTS)
         })
     };
     attempts(ATTEMPTS, turn_of, &expected, || call(lie))

@@ -157,13 +157,13 @@ pub(crate) fn undisturbed_but_for(
     expected: &[&str],
     invocation: impl Fn() -> Plimsoll,
 ) -> Option<Ended> {
-    let turn_of = |attempt| Some(turn_of_attempt(attempt));
+    let turn_of = |attempt| Some(turn_of_attempt(attempt, ATTEMPTS));
     or_inconclusive(attempts(ATTEMPTS, turn_of, expected, || invocation().run()))
 }
 
 /// The same for a call that needs more than itself, such as agents.
 pub(crate) fn undisturbed_call(expected: &[&str], call: impl Fn() -> Ended) -> Option<Ended> {
-    let turn_of = |attempt| Some(turn_of_attempt(attempt));
+    let turn_of = |attempt| Some(turn_of_attempt(attempt, ATTEMPTS));
     or_inconclusive(attempts(ATTEMPTS, turn_of, expected, call))
 }
 
@@ -234,7 +234,7 @@ pub(crate) fn cards_of(maker: &str) -> Vec<String> {
 pub(crate) fn searched(search: impl Fn() -> Ended) -> (Ended, Vec<String>) {
     let mut attempt = 1;
     loop {
-        let turn = turn_of_attempt(attempt);
+        let turn = turn_of_attempt(attempt, 2);
         let ended = search();
         drop(turn);
         let disturbances = ended.disturbances_throughout();

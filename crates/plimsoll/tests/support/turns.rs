@@ -1,46 +1,87 @@
 //! Turns at using the machine. (Cargo runs test programs one after the other, and the tests of one side by side.)
 
+use std::io::Write as _;
 use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-/// The whole machine: as many small trials as run side by side. `scripts/test.sh` lets more tests than this run at
-/// once, because those that wait for the whole machine take none of it.
-const ALL: u32 = 4;
+/// The whole machine: as many small trials as run side by side. `scripts/test.sh` lets many more tests than this run at
+/// once, because those that wait for the whole machine take none of it: they come last, one after the other.
+const ALL: u32 = 6;
 
 static FREE: Mutex<u32> = Mutex::new(ALL);
 static GIVEN_BACK: Condvar = Condvar::new();
 
 /// A share of the machine, given back when dropped.
-pub(crate) struct Turn(u32);
+pub(crate) struct Turn {
+    share: u32,
+    waited: Duration,
+    began: Instant,
+}
 
 /// Waits until no other trial of this test program runs.
 pub(crate) fn turn() -> Turn {
     take(ALL)
 }
 
-/// The same, for a trial so small that four do not disturb one another: about thirty sessions take a few hundredths of
-/// a core.
+/// The same, for a trial so small that six do not disturb one another: about thirty sessions take a few hundredths of a
+/// core.
 pub(crate) fn shared_turn() -> Turn {
     take(1)
 }
 
-/// The turn for an attempt at a small trial. The first one runs beside others. If that is disturbed, the trial beside
-/// it may have been the cause, so the next ones run alone.
-pub(crate) fn turn_of_attempt(attempt: u32) -> Turn {
-    if attempt == 1 { shared_turn() } else { turn() }
+/// The turn for one of so many attempts at a small trial. The first one runs beside others. If that is disturbed, the
+/// trials beside it may have been the cause, so the next one has fewer beside it, and the last one runs alone.
+pub(crate) fn turn_of_attempt(attempt: u32, most: u32) -> Turn {
+    match attempt {
+        1 => shared_turn(),
+        last if last == most => turn(),
+        _ => take(ALL / 2),
+    }
 }
 
 fn take(share: u32) -> Turn {
+    let asked = Instant::now();
     let free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut free = GIVEN_BACK
         .wait_while(free, |free| *free < share)
         .unwrap_or_else(PoisonError::into_inner);
     *free -= share;
-    Turn(share)
+    let began = Instant::now();
+    Turn {
+        share,
+        waited: began - asked,
+        began,
+    }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        *FREE.lock().unwrap_or_else(PoisonError::into_inner) += self.0;
+        *FREE.lock().unwrap_or_else(PoisonError::into_inner) += self.share;
         GIVEN_BACK.notify_all();
+        self.log();
+    }
+}
+
+impl Turn {
+    /// To the file that `PLIMSOLL_TURNS_LOG` names: shares, seconds waited, seconds held, test. It shows where the time of
+    /// these tests goes.
+    fn log(&self) {
+        let Some(file) = std::env::var_os("PLIMSOLL_TURNS_LOG") else {
+            return;
+        };
+        let test = std::thread::current();
+        let line = format!(
+            "{} {:.1} {:.1} {}\n",
+            self.share,
+            self.waited.as_secs_f64(),
+            self.began.elapsed().as_secs_f64(),
+            test.name().unwrap_or("?")
+        );
+        let log = std::fs::File::options()
+            .append(true)
+            .create(true)
+            .open(file);
+        // A test does not fail by its log.
+        let _ = log.and_then(|mut log| log.write_all(line.as_bytes()));
     }
 }

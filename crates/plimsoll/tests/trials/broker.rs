@@ -24,7 +24,7 @@ frames_out_of_order = 0
 
 /// The window begins 1 s after the trial, so message 1,000 of a rate of 1,000 is the last of the warm-up.
 const PHASES: &str = "--ramp 0.4 --warm-up 0.6 --measured 3 --grace 2";
-/// Messages per second, so few that four trials do not disturb one another.
+/// Messages per second, so few that trials side by side do not disturb one another.
 const RATE: u64 = 1_000;
 /// The messages of the window at that rate.
 const DUE: u64 = RATE * 3;

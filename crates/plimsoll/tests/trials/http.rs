@@ -39,7 +39,7 @@ const PHASES: &str = "--ramp 0.2 --warm-up 0.5 --measured 2 --grace 1";
 const TIMED_OUT: &str = "--ramp 0.2 --warm-up 0.5 --measured 2 --grace 2.5";
 /// Seconds of the window.
 const MEASURED_S: u64 = 2;
-/// The usual load, so small that four trials do not disturb one another.
+/// The usual load, so small that trials side by side do not disturb one another.
 const RATE: u64 = 500;
 /// The requests of the window at that load.
 const DUE: u64 = RATE * MEASURED_S;

@@ -11,10 +11,7 @@ use std::sync::OnceLock;
 use crate::support::conclusive;
 use crate::support::manifests::slo_file;
 use crate::support::records::Trial;
-use crate::support::{
-    Ended, Plimsoll, attempts, built_lying_voice, or_inconclusive, turn_of_attempt,
-    undisturbed_but_for,
-};
+use crate::support::{Ended, Plimsoll, built_lying_voice, undisturbed_but_for, undisturbed_call};
 
 /// What no gateway may do, however busy the machine is.
 const GATES: &str = "[gates]
@@ -56,8 +53,7 @@ fn lying_but_for(expected: &[&str], lie: &str) -> Option<Ended> {
 
 /// The same for a call that is already run.
 fn undisturbed_ended(trial: impl Fn() -> Ended) -> Option<Ended> {
-    let turn_of = |attempt| Some(turn_of_attempt(attempt));
-    or_inconclusive(attempts(3, turn_of, &[], trial))
+    undisturbed_call(&[], trial)
 }
 
 /// A lie that one of the gates shows. Others may show it as well: what never came is also a turn that fell short.

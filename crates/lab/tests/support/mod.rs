@@ -6,6 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use plimsoll_core::profile::Profile;
 use plimsoll_host::isolation::{CpuList, Placement};
@@ -61,13 +62,23 @@ pub(crate) fn conditions(plan: Arc<dyn Plan>, logs: &Path) -> Conditions {
 pub(crate) struct Counters {
     pub(crate) accepted: AtomicU64,
     pub(crate) received: AtomicU64,
+    /// How long it waits before it answers the message of this number; not at all if there is nothing.
+    pub(crate) delay: Option<fn(u64) -> Duration>,
 }
 
 /// Starts a server that runs as long as the process. Returns its address.
 pub(crate) fn echo_server() -> String {
+    echo_server_that(None)
+}
+
+/// The same, of a server that may wait before it answers: for a time that depends on the number of the message.
+pub(crate) fn echo_server_that(delay: Option<fn(u64) -> Duration>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
     let address = listener.local_addr().expect("address").to_string();
-    let counters = Arc::new(Counters::default());
+    let counters = Arc::new(Counters {
+        delay,
+        ..Counters::default()
+    });
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let counters = Arc::clone(&counters);
@@ -113,7 +124,10 @@ pub(crate) fn serve(mut stream: TcpStream, counters: &Counters) -> Option<()> {
         let mut out = Vec::new();
         while let Some((opcode, payload)) = take_frame(&mut bytes) {
             if matches!(opcode, Opcode::Text | Opcode::Binary) {
-                counters.received.fetch_add(1, Ordering::SeqCst);
+                let number = counters.received.fetch_add(1, Ordering::SeqCst);
+                if let Some(delay) = counters.delay {
+                    std::thread::sleep(delay(number));
+                }
             }
             RawFrame::server(opcode, &payload).append_to(&mut out);
             if opcode == Opcode::Close {

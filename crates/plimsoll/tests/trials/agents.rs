@@ -1,10 +1,12 @@
 //! Agents that drive parts of a load, with the real command: one ledger and one verdict, and what becomes of a trial if
 //! an agent or its coordinator fails. [`machines`] has those on machines of their own, which are network namespaces, [`links`]
-//! those over a bad way to the coordinator, and [`observers`] those that measure the target there.
+//! those over a bad way to the coordinator, [`observers`] those that measure the target there, and [`rankings`] those that
+//! drive the load of several targets.
 
 mod links;
 mod machines;
 mod observers;
+mod rankings;
 
 use std::path::{Path, PathBuf};
 

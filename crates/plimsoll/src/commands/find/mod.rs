@@ -12,6 +12,7 @@ use plimsoll_core::record::{Baseline, Bracket, LiveCommand};
 use plimsoll_core::search::{Search, Settings};
 use plimsoll_host::signals::Stop;
 use plimsoll_lab::find::{Earlier, FindPlan, Found, find};
+use plimsoll_lab::fleet::Fleet;
 use plimsoll_lab::trial::{self, Conditions, Subject};
 use plimsoll_report::{ResultFolder, text, words};
 use plimsoll_workload::Plan;
@@ -47,12 +48,6 @@ pub(crate) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
         return told(&begun.args, &brackets);
     }
     if args.all || args.targets.len() > 1 {
-        if args.load.fleet.agents.is_some() {
-            return Err(Failure::Usage(
-                "--agents: agents measure one server at a time; name one target, or give --url"
-                    .to_owned(),
-            ));
-        }
         return several::run(args, stop);
     }
     let name = args.targets.first().map(String::as_str);
@@ -71,14 +66,20 @@ fn told(args: &FindArgs, brackets: &[Bracket]) -> Result<ExitCode, Failure> {
     Ok(code_of(brackets))
 }
 
-/// Searches for the load line of one target, into the folder `path`, and returns one bracket per SLO. If this is one
-/// search of several, `progress` is that of the whole command.
+/// What a search shares with the others of its command.
+struct Shared<'a> {
+    progress: &'a mut Progress,
+    fleet: Option<Fleet>,
+}
+
+/// Searches for the load line of one target, into the folder `path`, and returns one bracket per SLO. `shared` is there if
+/// this is one search of several.
 fn one(
     args: &FindArgs,
     name: Option<&str>,
     path: PathBuf,
     begun: Option<&Begun>,
-    progress: Option<&mut Progress>,
+    shared: Option<Shared<'_>>,
     stop: &Stop,
 ) -> Result<Vec<Bracket>, Failure> {
     let subject_name = setup::subject_name(name, &args.which);
@@ -89,8 +90,15 @@ fn one(
     conditions.goals = setup::goals::goals(&args.goals, conditions.plan.workload())?;
     setup::plan::must_be_one_load(&*conditions.plan, "a search takes")?;
     conditions.must_be_searchable(&subject)?;
-    let agents = &args.load.fleet;
-    conditions.fleet = setup::fleet::gathered(agents, &[&subject], &*conditions.plan, stop)?;
+    let (progress, fleet) = match shared {
+        Some(Shared { progress, fleet }) => (Some(progress), fleet),
+        None => {
+            let fleet = &args.load.fleet;
+            let gathered = setup::fleet::gathered(fleet, &[&subject], &*conditions.plan, stop)?;
+            (None, gathered)
+        }
+    };
+    conditions.fleet = fleet;
     let mut plan = plan(&args.search, args.load.seed, &conditions)?;
     // The search must be able to try the highest load that it may reach. Finding out halfway would waste the trials
     // before.

@@ -10,11 +10,14 @@ use plimsoll_host::signals::Stop;
 use plimsoll_host::timestamp;
 use plimsoll_lab::campaign::Contender;
 use plimsoll_lab::common_load::{Measured, RoundsPlan, measure};
+use plimsoll_lab::fleet::Fleet;
 use plimsoll_lab::manifest::Manifest;
 use plimsoll_lab::source_lines;
 use plimsoll_lab::trial::{Conditions, Subject};
 use plimsoll_report::{ResultFolder, text};
+use plimsoll_workload::Plan;
 
+use super::Shared;
 use crate::args::{FindArgs, Which};
 use crate::catalogue::{self, Catalogue};
 use crate::failure::Failure;
@@ -30,6 +33,7 @@ pub(super) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
     let load_unit = plan.unit();
     // Before the live view, which an extra line would break.
     secrets::warn_of_the_process_list();
+    let fleet = fleet(args, &targets, &*plan, stop)?;
     let subject = if args.all {
         "all".to_owned()
     } else {
@@ -50,6 +54,7 @@ pub(super) fn run(args: &FindArgs, stop: &Stop) -> Result<ExitCode, Failure> {
         path,
         folder,
         progress,
+        fleet,
         measured: Vec::new(),
         exit_code: 0,
         ranking: Ranking {
@@ -113,6 +118,32 @@ fn targets(args: &FindArgs) -> Result<Catalogue, Failure> {
     })
 }
 
+/// The agents of all searches and rounds, if there are to be any. They are gathered once, before the first search.
+fn fleet(
+    args: &FindArgs,
+    targets: &[Manifest],
+    plan: &dyn Plan,
+    stop: &Stop,
+) -> Result<Option<Fleet>, Failure> {
+    let subjects = targets.iter().map(|target| subject(args, target));
+    let subjects: Vec<Subject> = subjects.collect::<Result<_, _>>()?;
+    let subjects: Vec<&Subject> = subjects.iter().collect();
+    setup::fleet::gathered(&args.load.fleet, &subjects, plan, stop)
+}
+
+/// Where to find this target.
+fn which(args: &FindArgs, manifest: &Manifest) -> Which {
+    Which {
+        manifest: Some(manifest.file.clone()),
+        ..args.which.clone()
+    }
+}
+
+/// This target, as the searches and rounds measure it.
+fn subject(args: &FindArgs, manifest: &Manifest) -> Result<Subject, Failure> {
+    setup::subject(None, &which(args, manifest), &args.load)
+}
+
 /// A ranking in progress.
 struct Several<'a> {
     args: &'a FindArgs,
@@ -121,6 +152,8 @@ struct Several<'a> {
     folder: ResultFolder,
     /// Progress of all searches and rounds, from the first to the last.
     progress: Progress,
+    /// The agents that drive the load of all of them, if there are any.
+    fleet: Option<Fleet>,
     /// Targets whose load lines were searched.
     measured: Vec<Manifest>,
     exit_code: u8,
@@ -136,8 +169,12 @@ impl Several<'_> {
                 break;
             }
             let path = self.path.join(&manifest.name);
-            let (name, progress) = (Some(manifest.name.as_str()), Some(&mut self.progress));
-            match super::one(self.args, name, path, None, progress, self.stop) {
+            let name = Some(manifest.name.as_str());
+            let shared = Some(Shared {
+                progress: &mut self.progress,
+                fleet: self.fleet.clone(),
+            });
+            match super::one(self.args, name, path, None, shared, self.stop) {
                 Ok(brackets) => {
                     let code = super::code_number_of(&brackets);
                     self.exit_code = self.exit_code.max(code);
@@ -274,17 +311,15 @@ impl Several<'_> {
         manifest: &Manifest,
         folder: &Path,
     ) -> Result<(Subject, Conditions), Failure> {
-        let which = Which {
-            manifest: Some(manifest.file.clone()),
-            ..self.args.which.clone()
-        };
         let logs = folder.join("logs");
         let (place, load) = (&self.args.place, &self.args.load);
-        let subject = setup::subject(None, &which, load)?;
+        let subject = subject(self.args, manifest)?;
+        let which = which(self.args, manifest);
         let conditions = setup::conditions(&subject, &which, place, load, logs)?;
         let mut conditions =
             setup::baseline::kept(&conditions, folder, &self.ranking.started_at, load)?;
         conditions.goals = setup::goals::goals(&self.args.goals, conditions.plan.workload())?;
+        conditions.fleet.clone_from(&self.fleet);
         Ok((subject, conditions))
     }
 

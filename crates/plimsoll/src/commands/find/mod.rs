@@ -89,8 +89,7 @@ fn one(
     conditions.goals = setup::goals::goals(&args.goals, conditions.plan.workload())?;
     setup::plan::must_be_one_load(&*conditions.plan, "a search takes")?;
     conditions.must_be_searchable(&subject)?;
-    let agents = &args.load.fleet;
-    conditions.fleet = setup::fleet::gathered(agents, &[&subject], &*conditions.plan, stop)?;
+    conditions.fleet = setup::fleet::gathered(&args.load, &[&subject], &*conditions.plan, stop)?;
     let mut plan = plan(&args.search, args.load.seed, &conditions)?;
     // The search must be able to try the highest load that it may reach. Finding out halfway would waste the trials
     // before.
@@ -246,8 +245,8 @@ pub(super) fn plan(
     })
 }
 
-/// Reports before the search where it starts, if not at the requested load, and how many sessions this client can
-/// drive. Also keeps the search from loads far beyond that: their trials would be invalid, each more than once. The
+/// Reports before the search where it starts, if not at the requested load, and how many sessions this client, or the agents,
+/// can drive. Also keeps the search from loads far beyond that: their trials would be invalid, each more than once. The
 /// estimate holds for sessions that send at one pace, so nothing is said about other loads.
 pub(super) fn warn_early(
     conditions: &Conditions,
@@ -260,26 +259,21 @@ pub(super) fn warn_early(
         progress.say(&format!("starting above --start: {why}"));
     }
     let pace = conditions.plan.frames_per_session_second();
+    let target = format!(
+        "the target gets {} vCPU on CPU {}",
+        conditions.placement.vcpu, conditions.placement.target_cpus
+    );
     let Some((frames_per_s, work)) = pace.zip(conditions.plan.work()) else {
-        progress.say(&format!(
-            "client on CPU {}; the target gets {} vCPU on CPU {}",
-            conditions.placement.client_cpus,
-            conditions.placement.vcpu,
-            conditions.placement.target_cpus,
-        ));
+        progress.say(&format!("{}; {target}", calibrate::driver(conditions)));
         return Ok(());
     };
     let reach = calibrate::quick_reach(conditions, &*work, frames_per_s, stop)?;
-    progress.say(&format!(
-        "client on CPU {}: about {:.1} µs of CPU per frame, so it can drive about {} sessions; the target gets {} vCPU on CPU {}",
-        conditions.placement.client_cpus,
-        reach.us_per_frame,
-        reach.sessions,
-        conditions.placement.vcpu,
-        conditions.placement.target_cpus,
-    ));
+    progress.say(&format!("{}; {target}", reach.told));
     if reach.sessions < plan.settings.start {
-        progress.say("that is below the load to begin with: expect a lower bound only; give the client more cores (--client-cpus) or the target less (--vcpu)");
+        progress.say(&format!(
+            "that is below the load to begin with: expect a lower bound only; {}",
+            reach.remedy
+        ));
     }
     if max_given.is_none() {
         let settings = &mut plan.settings;

@@ -67,7 +67,7 @@ pub(crate) fn subject(
         for (flag, given) in [
             ("--pid", load.pid.is_some()),
             ("--cgroup", load.cgroup.is_some()),
-            ("--observer", load.fleet.observer),
+            ("--observer", load.observer),
         ] {
             if given {
                 return Err(Failure::Usage(format!(
@@ -80,7 +80,7 @@ pub(crate) fn subject(
     };
     let plan = plan::plan(which, load, None)?;
     let resources = source(load.pid, load.cgroup.as_deref())?;
-    if resources.is_none() && !load.fleet.observer && is_soak(load, &*plan) {
+    if resources.is_none() && !load.observer && is_soak(load, &*plan) {
         return Err(Failure::Usage(
             "a soak looks for leaks: give --pid, --cgroup or --observer, to measure the server's memory (or --profile standard --measured 1800, without that gate)".to_owned(),
         ));

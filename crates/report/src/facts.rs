@@ -3,6 +3,7 @@
 
 pub mod belief;
 pub mod client_cost;
+pub mod fleet;
 pub mod inference;
 pub mod repeat;
 pub mod trial;

@@ -3,8 +3,8 @@
 //! It describes what Plimsoll writes: every field is present, and an unknown value is `null`.
 
 use plimsoll_core::record::{
-    Bracket, Calibration, ClientCosts, Comparison, InferenceCalibration, Live, Ranking, SearchPlan,
-    Trial,
+    Bracket, Calibration, ClientCosts, Comparison, FleetCalibration, InferenceCalibration, Live,
+    Ranking, SearchPlan, Trial,
 };
 use plimsoll_document::Tellers;
 use schemars::generate::SchemaSettings;
@@ -22,6 +22,7 @@ pub fn all(tellers: Tellers) -> Vec<(&'static str, String)> {
         ("calibration-ws.json", schema_of::<ClientCosts>()),
         ("check.json", schema_of::<Check>()),
         ("comparison.json", schema_of::<Comparison>()),
+        ("fleet.json", schema_of::<FleetCalibration>()),
         ("inference.json", schema_of::<InferenceCalibration>()),
         ("live.json", schema_of::<Live>()),
         ("ranking.json", schema_of::<Ranking>()),

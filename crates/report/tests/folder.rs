@@ -53,6 +53,7 @@ fn every_record_comes_back_as_it_was_written() {
     folder.write_calibration(&example::calibration()).unwrap();
     let ws = example::client_costs();
     folder.write_client_costs(&ws).unwrap();
+    folder.write_fleet(&example::fleet::two_agents()).unwrap();
     folder.write_inference(&example::inference()).unwrap();
     folder.write_check(&example::check()).unwrap();
 
@@ -67,6 +68,7 @@ fn every_record_comes_back_as_it_was_written() {
     assert_eq!(results.bracket, Some(bracket));
     assert_eq!(results.calibration, Some(example::calibration()));
     assert_eq!(results.client_costs, [ws]);
+    assert_eq!(results.fleet, Some(example::fleet::two_agents()));
     assert_eq!(results.inference, Some(example::inference()));
     let check = results
         .check

@@ -179,6 +179,17 @@ fn a_calibration_of_workload_ws_stands_by_its_first_cost() {
 }
 
 #[test]
+fn a_calibration_of_agents_stands_by_what_they_drive_at_once() {
+    let place = Place::new();
+    let folder = place.folder("fleet");
+    folder.write_fleet(&example::fleet::two_agents()).unwrap();
+    let (history, _) = place.refreshed();
+    let found = all(&history);
+    assert_eq!((found.len(), found[0].kind), (1, Kind::Calibrate));
+    assert_eq!(found[0].in_short(), "7,000 sessions");
+}
+
+#[test]
 fn a_calibration_of_an_inference_server_stands_by_what_the_server_holds() {
     let place = Place::new();
     place

@@ -245,6 +245,18 @@ fn the_loads_of_an_inference_server_are_a_table() {
 }
 
 #[test]
+fn the_agents_of_a_fleet_are_a_table() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = ResultFolder::create(place.path()).unwrap();
+    folder.write_fleet(&example::fleet::two_agents()).unwrap();
+    let page = assert_sound(&page_of(place.path()));
+    let claim = "2 agents can drive 7,000 sessions on time (speech)";
+    assert!(text_of(&page, "[data-test=claim]").starts_with(claim));
+    assert_eq!(found(&page, "[data-test=fleet] tbody tr").len(), 1);
+    assert_eq!(found(&page, "[data-test=fleet-agents] tbody tr").len(), 2);
+}
+
+#[test]
 fn results_of_the_first_version_have_a_page() {
     let old = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/results-of-0.1.0");
     let place = tempfile::tempdir().unwrap();

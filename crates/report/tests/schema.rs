@@ -64,6 +64,9 @@ fn records_hold_to_the_schema() {
     let costs_schema = jsonschema::validator_for(&schema("calibration-ws.json")).unwrap();
     let record = serde_json::to_value(example::client_costs()).unwrap();
     costs_schema.validate(&record).unwrap();
+    let fleet_schema = jsonschema::validator_for(&schema("fleet.json")).unwrap();
+    let record = serde_json::to_value(example::fleet::two_agents()).unwrap();
+    fleet_schema.validate(&record).unwrap();
     let inference_schema = jsonschema::validator_for(&schema("inference.json")).unwrap();
     let record = serde_json::to_value(example::inference()).unwrap();
     inference_schema.validate(&record).unwrap();
@@ -98,6 +101,8 @@ const CALIBRATION: &str =
     "bare_us_per_frame engine_us_per_frame ratio max_sessions send_lag_p99_us timer_error_p99_us";
 const CLIENT_COSTS: &str = "costs.work costs.load costs.on_time_load costs.ratio.median costs.engine_cpu_us.median costs.engine_per_core_second timer_error_p99_us";
 
+const FLEET: &str = "workload agents.index agents.host agents.client_cpus agents.shares_cpu works.work works.load_unit works.on_time_load works.even_load works.load_sum works.least_agent works.agents.engine_cpu_us works.agents.on_time_load works.agents.send_lag_p99_us";
+
 const INFERENCE: &str = "url transport batch_bytes p99_limit_ms sessions ended loads.sessions loads.judged loads.answered_per_s loads.from_schedule.p99_ms loads.errors loads.send_lag.p99_us loads.server.cpu_us_per_batch loads.server_says.queue_wait.p99_us";
 
 #[test]
@@ -108,6 +113,7 @@ fn every_field_that_others_rely_on_is_in_the_schema() {
         ("check.json", CHECK),
         ("calibration.json", CALIBRATION),
         ("calibration-ws.json", CLIENT_COSTS),
+        ("fleet.json", FLEET),
         ("inference.json", INFERENCE),
     ] {
         for path in fields.split_whitespace() {

@@ -9,6 +9,7 @@ mod calibration;
 mod comparison;
 mod disk;
 mod escalation;
+mod fleet;
 mod goals;
 mod inference;
 mod json;
@@ -32,6 +33,7 @@ pub use calibration::{Calibration, ClientCost, ClientCosts, CostOverTls, Spread}
 pub use comparison::{Carried, Comparison, Conclusion, CostAccount, LoadCosts, Pair, Side};
 pub use disk::{BlockDevice, DiskProbe, FileSystem, Storage};
 pub use escalation::{Collapse, CollapseSign, Escalation, Knee};
+pub use fleet::{AgentCost, CalibratedAgent, FleetCalibration, FleetWork};
 pub use goals::{Bound, Finding, Goal, Goals, Outcome};
 pub use inference::{
     EndedBy, Holding, InferenceCalibration, InferenceLoad, ServerUse, ServerWords,

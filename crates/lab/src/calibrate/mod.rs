@@ -8,11 +8,14 @@
 //! If it is asked for, the engine takes a further turn over [`tls`]. The bare loop has none: engine over TLS is compared with
 //! engine without it.
 //!
+//! Agents do the same for the command that coordinates them ([`task`]), all at once ([`agents`]).
+//!
 //! [`inference`] asks another question with the same search: which load an inference server holds alone.
 //!
 //! On the loopback the kernel does the receiver's protocol work on the sender's core, so both numbers are higher than
 //! over a network.
 
+mod agents;
 mod bare;
 mod connections;
 mod deliveries;
@@ -20,6 +23,7 @@ mod inference;
 mod reach;
 mod rounds;
 mod sink;
+mod task;
 mod tls;
 
 use std::ops::ControlFlow;
@@ -31,23 +35,30 @@ use plimsoll_core::record::ClientCost;
 use plimsoll_core::session::Endpoint;
 use plimsoll_engine::{Options, Report};
 use plimsoll_host::isolation::CpuList;
+use plimsoll_host::machine::Limits;
 use plimsoll_host::signals::Stop;
 use plimsoll_tls::OwnTls;
 use plimsoll_workload::Work;
 use plimsoll_workload::calibrate::{Counts, Reach};
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
+pub use agents::{AgentsSettings, EngineOnAgent, OfAgents, calibrate_agents, engine_on_agents};
 use bare::{WARM_UP, us_each};
 pub use inference::{InferenceFound, InferenceSettings, inference};
 use rounds::{Rounds, per_core_second};
 use sink::Sink;
+pub(crate) use task::{Found, Task};
 pub use tls::RoundOverTls;
 
 /// The highest send lag (99th percentile) at which a client counts as honest.
 pub const SEND_LAG_P99_LIMIT_US: f64 = 2_000.0;
 /// The highest share of its core at which an engine thread counts as honest.
 pub const BUSY_LIMIT: f64 = 0.9;
+
+/// How long the engine is measured when only its cost is asked for, in seconds.
+pub const BRIEF_SECONDS: f64 = 1.5;
 
 /// The most loads to try on one core. They let the search go down by a third from the guess, or up by half.
 const LOADS_OF_ONE_CORE: u32 = 5;
@@ -58,6 +69,11 @@ const TLS_OPENS_LONGER: f64 = 5.0;
 
 /// How the engine waits for sockets.
 const ENGINE_BACKEND: &str = "epoll";
+
+/// Descriptors that are for other things than sessions.
+const OTHER_FILES: u64 = 512;
+/// The most sessions to try, however many descriptors there are.
+const SESSIONS_MAX: u32 = 10_000;
 
 /// The settings of a calibration.
 #[derive(Debug, Clone)]
@@ -76,10 +92,24 @@ pub struct Settings {
     pub sessions_max: u32,
     /// Whether the engine's costs are measured over TLS as well.
     pub tls: bool,
+    /// The part of the client's cores that it has, above 0: 1 unless others run there. The search for the highest load begins
+    /// where that part ends.
+    pub cores_share: f64,
+}
+
+/// The most sessions that this process has descriptors for. Client and sink are one process here, so a session takes two.
+#[must_use]
+pub fn sessions_max() -> u32 {
+    let files = Limits::of_this_process()
+        .fd_soft
+        .saturating_sub(OTHER_FILES);
+    u32::try_from(files / 2)
+        .unwrap_or(u32::MAX)
+        .min(SESSIONS_MAX)
 }
 
 /// One step, for the progress display.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum CalibrationStep {
     /// The bare loop's cost in one round.
     Bare {
@@ -102,8 +132,9 @@ pub enum CalibrationStep {
     Load {
         /// The load.
         load: u32,
-        /// 99th percentile of the send lag, µs; of messages that the sink sends, how late they were taken.
-        send_lag_p99_us: f64,
+        /// 99th percentile of the send lag, µs; of messages that the sink sends, how late they were taken. `None` if nothing
+        /// moved.
+        send_lag_p99_us: Option<f64>,
         /// Share of its core that the busiest thread used.
         busy_share: f64,
         /// Whether the client counts as honest.
@@ -156,10 +187,16 @@ pub fn calibrate(
     }
     let works = measured.into_iter().map(|(work, rounds)| {
         let engine_us = rounds.engine_us().median;
-        let most = most(work, engine_us, settings, stop, |step| on_step(work, step))?;
+        let reach = work.reach();
+        let most = most(work, reach, engine_us, settings, stop, |step| {
+            on_step(work, step);
+        })?;
+        let on_time = most
+            .on_time
+            .map(|(amount, lag_us)| (work.load(amount), lag_us));
         Ok(MeasuredWork {
-            cost: cost(work, settings.sessions, &rounds, most.on_time),
-            reach: work.reach(),
+            cost: cost(work, settings.sessions, &rounds, on_time),
+            reach,
             least_load_lag_p99_us: most.least_load_lag_p99_us,
         })
     });
@@ -253,7 +290,7 @@ fn first_cpu(settings: &Settings) -> u32 {
 
 /// What a search for the highest load found.
 struct Most {
-    /// The highest load that is on time, and its send lag (99th percentile, µs) there.
+    /// The highest amount that is on time, and its send lag (99th percentile, µs) there.
     on_time: Option<(u32, f64)>,
     least_load_lag_p99_us: f64,
 }
@@ -261,17 +298,19 @@ struct Most {
 /// The highest load at which the client is still honest. The first one tried follows from the cost.
 fn most(
     work: &dyn Work,
+    reach: Reach,
     engine_us: f64,
     settings: &Settings,
     stop: &Stop,
     mut on_step: impl FnMut(&CalibrationStep),
 ) -> Result<Most> {
-    let (cpus, loads) = match work.reach() {
+    let (cpus, loads) = match reach {
         Reach::OneCore => (&settings.client_cpus.as_slice()[..1], LOADS_OF_ONE_CORE),
         Reach::AllCores => (settings.client_cpus.as_slice(), LOADS_OF_ALL_CORES),
     };
     let threads = u32::try_from(cpus.len()).unwrap_or(u32::MAX);
-    let frames_per_s = f64::from(threads) * BUSY_LIMIT * per_core_second(engine_us);
+    let cores = f64::from(threads) * settings.cores_share;
+    let frames_per_s = cores * BUSY_LIMIT * per_core_second(engine_us);
     let search = reach::Search {
         guess: frames_per_s / work.flow(1).per_second(),
         grain: work.grain(),
@@ -291,7 +330,7 @@ fn most(
         Ok(tried.on_time())
     })?;
     Ok(Most {
-        on_time: found.map(|(amount, lag_us)| (work.load(amount), lag_us)),
+        on_time: found,
         least_load_lag_p99_us,
     })
 }
@@ -357,7 +396,7 @@ impl Tried {
     fn as_step(self, load: u32) -> CalibrationStep {
         CalibrationStep::Load {
             load,
-            send_lag_p99_us: self.send_lag_p99_us,
+            send_lag_p99_us: Some(self.send_lag_p99_us).filter(|lag_us| lag_us.is_finite()),
             busy_share: self.busy_share,
             honest: self.honest,
         }
@@ -416,6 +455,8 @@ fn drive(
     let machines = sessions.machines;
     // The sink has the clock of the run, so it is the run's company.
     let part = machines.run_part(&sink, &options, flag, &mut |_| ControlFlow::Continue(()))?;
+    // What was cut short has measured nothing.
+    go_on(stop)?;
     let report = machines.settle(part, true)?;
     Ok(Run {
         report,

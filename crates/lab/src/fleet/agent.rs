@@ -15,6 +15,7 @@ use plimsoll_host::signals::Stop;
 
 use super::seen::Watch;
 use super::{About, Welcome, boot, observing};
+use crate::calibrate::Task;
 use crate::error::{Error, Result};
 use crate::trial::Registry;
 use crate::trial::parts::{Cues, Ear, Order, Others, Reported, Said, Told, drive};
@@ -178,6 +179,8 @@ pub(super) fn not_heard(source: std::io::Error) -> Error {
 enum Call {
     /// A part, with what is heard about it from now on.
     Order(Box<Order>, Cues),
+    /// To calibrate its own client, until that is to stop.
+    Calibrate(Box<Task>, Stop),
     Bye,
     Gone(String),
 }
@@ -209,6 +212,11 @@ fn stay(settings: &AgentSettings, cpus: &CpuList, channel: Channel, stop: &Stop)
                     let _ = (carrier.say)(&Said::Refused(error.to_string()));
                 }
             }
+            Ok(Call::Calibrate(task, of_task)) => {
+                if let Err(error) = carrier.calibrate(&task, &of_task, stop) {
+                    let _ = (carrier.say)(&Said::Refused(error.to_string()));
+                }
+            }
             Ok(Call::Bye) => return Ok(Parted::Bye),
             Ok(Call::Gone(why)) => return Ok(Parted::Gone(why)),
             Err(RecvTimeoutError::Timeout) => {}
@@ -222,16 +230,17 @@ fn stay(settings: &AgentSettings, cpus: &CpuList, channel: Channel, stop: &Stop)
     }
 }
 
-/// What the coordinator says goes to the part that it ordered last, or waits for its turn. The part is stopped when there will
-/// be no more of it.
+/// What the coordinator says goes to the part or the calibration that it ordered last, or waits for its turn. That is stopped
+/// when there will be no more of it.
 fn hear(event: Event, ear: &mut Option<Ear>, calls: &Sender<Call>) {
     let call = match event {
         Event::Message(json) => match serde_json::from_slice(&json) {
             Ok(Told::Order(order)) => {
-                // A stop of this part is none of the agent's.
-                let (of_part, cues) = Ear::new(&Stop::new());
-                *ear = Some(of_part);
-                let _ = calls.send(Call::Order(order, cues));
+                let _ = calls.send(Call::Order(order, listening(ear)));
+                return;
+            }
+            Ok(Told::Calibrate(task)) => {
+                let _ = calls.send(Call::Calibrate(task, listening(ear).stop));
                 return;
             }
             Ok(Told::Bye) => Call::Bye,
@@ -251,7 +260,14 @@ fn hear(event: Event, ear: &mut Option<Ear>, calls: &Sender<Call>) {
     let _ = calls.send(call);
 }
 
-/// Carries parts.
+/// A new ear in the place of the last one, and what it hears. A stop of what it is for is none of the agent's.
+fn listening(ear: &mut Option<Ear>) -> Cues {
+    let (of_this, cues) = Ear::new(&Stop::new());
+    *ear = Some(of_this);
+    cues
+}
+
+/// Carries parts, and calibrates.
 struct Carrier<'a> {
     settings: &'a AgentSettings,
     cpus: &'a CpuList,
@@ -272,17 +288,29 @@ impl Carrier<'_> {
             cues,
         };
         let watch = Watch::begin(self.cpus)?;
-        let part = std::thread::scope(|scope| {
-            let (done, is_done) = self::channel::<()>();
-            scope.spawn(move || stop_with(stop, &of_part, &is_done));
-            let driven = drive(&order, self.settings.workloads, &others);
-            drop(done);
-            driven
+        let part = stopping_with(stop, &of_part, || {
+            drive(&order, self.settings.workloads, &others)
         })?;
         let seen = Some(watch.end(&order.options.profile, &part.report)?);
         if !stop.requested() {
             // If the coordinator is gone, this is heard as well.
             let _ = (self.say)(&Said::Report(Box::new(Reported { part, seen })));
+        }
+        Ok(())
+    }
+
+    /// Calibrates this agent's client. It goes nowhere but to this machine's loopback.
+    fn calibrate(&self, task: &Task, of_task: &Stop, stop: &Stop) -> Result<()> {
+        // If the coordinator is gone, this is heard as well.
+        let say = |said: Said| drop((self.say)(&said));
+        let found = stopping_with(stop, of_task, || {
+            task.perform(self.settings.workloads, self.cpus, of_task, |step| {
+                say(Said::Stepped(step.clone()));
+            })
+        });
+        // Whoever has stopped it waits for no answer.
+        if !of_task.requested() {
+            say(Said::Calibrated(Box::new(found?)));
         }
         Ok(())
     }
@@ -295,11 +323,7 @@ impl Carrier<'_> {
                 "it lets nobody send it to {to}; start it with --allow {to}"
             )));
         }
-        if let Some(name) = order.work.file() {
-            return Err(Error::Usage(format!(
-                "an agent reads no file that somebody else names; leave --{name} out"
-            )));
-        }
+        must_name_no_file(order.work.file())?;
         let part = order.options.part.ids(order.options.sessions).count();
         Ok(preflight(
             Need::sessions(part as u64),
@@ -308,7 +332,31 @@ impl Carrier<'_> {
     }
 }
 
-/// Stops the part when the agent is asked to stop, until the part is over.
+/// Refuses a parameter whose value is a file.
+///
+/// # Errors
+/// There is one, of this name.
+pub(crate) fn must_name_no_file(parameter: Option<&str>) -> Result<()> {
+    match parameter {
+        None => Ok(()),
+        Some(name) => Err(Error::Usage(format!(
+            "an agent reads no file that somebody else names; leave --{name} out"
+        ))),
+    }
+}
+
+/// Does something that `of_this` stops, and stops it when the agent is asked to stop.
+fn stopping_with<T>(stop: &Stop, of_this: &Stop, work: impl FnOnce() -> T) -> T {
+    std::thread::scope(|scope| {
+        let (done, is_done) = self::channel::<()>();
+        scope.spawn(move || stop_with(stop, of_this, &is_done));
+        let worked = work();
+        drop(done);
+        worked
+    })
+}
+
+/// Stops it when the agent is asked to stop, until it is over.
 fn stop_with(stop: &Stop, part: &Stop, is_done: &Receiver<()>) {
     while let Err(RecvTimeoutError::Timeout) = is_done.recv_timeout(POLL) {
         if stop.requested() {

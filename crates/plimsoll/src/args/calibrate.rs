@@ -3,7 +3,7 @@
 use clap::Args as ClapArgs;
 use plimsoll_workload::Workload;
 
-use super::OutArgs;
+use super::{FleetArgs, OutArgs};
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct CalibrateArgs {
@@ -26,7 +26,7 @@ pub(crate) struct CalibrateArgs {
     pub(crate) tls: bool,
     /// Load the inference server at this URL alone, instead of calibrating the client: up to how many gateway sessions
     /// does it hold?
-    #[arg(long, value_name = "URL", conflicts_with_all = ["tls", "rounds"])]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["tls", "rounds", "agents"])]
     pub(crate) inference: Option<String>,
     /// With --inference: how gateways speak to it
     #[arg(long, value_name = "TRANSPORT", value_parser = ["h2c", "http1"], default_value = "h2c", requires = "inference")]
@@ -37,6 +37,8 @@ pub(crate) struct CalibrateArgs {
     /// With --inference: seed of the schedule
     #[arg(long, value_name = "N", default_value_t = 1, requires = "inference")]
     pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) fleet: FleetArgs,
     #[command(flatten)]
     pub(crate) out: OutArgs,
 }

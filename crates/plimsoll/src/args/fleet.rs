@@ -9,15 +9,12 @@ use plimsoll_fleet::allow::Network;
 
 /// Agents on other machines.
 #[derive(Debug, Clone, ClapArgs)]
-#[command(group(ArgGroup::new("elsewhere").multiple(true).args(["agents", "observer"])))]
+#[command(group(ArgGroup::new("elsewhere").multiple(true)))]
 pub(crate) struct FleetArgs {
     /// Let so many agents on other machines drive the load (`plimsoll agent`), each a part of it
-    #[arg(long, value_name = "N", requires = "token_file", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", group = "elsewhere", requires = "token_file", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) agents: Option<u32>,
-    /// With --url: let an agent beside the target (`plimsoll agent --observe`) measure the target's CPU time, memory and sockets
-    #[arg(long, requires = "token_file", conflicts_with_all = ["pid", "cgroup"])]
-    pub(crate) observer: bool,
-    /// With --agents or --observer: where to listen for them
+    /// Where to listen for agents
     #[arg(
         long,
         value_name = "ADDRESS:PORT",
@@ -25,11 +22,10 @@ pub(crate) struct FleetArgs {
         default_value = "127.0.0.1:7117"
     )]
     pub(crate) listen: SocketAddr,
-    /// With --agents or --observer: file with the token that they must have. Without such a file a token is made and written
-    /// there
+    /// File with the token that agents must have. Without such a file a token is made and written there
     #[arg(long, value_name = "FILE", requires = "elsewhere")]
     pub(crate) token_file: Option<PathBuf>,
-    /// With --agents or --observer: how many seconds to wait until all have joined
+    /// How many seconds to wait until all agents have joined
     #[arg(long, value_name = "SECONDS", requires = "elsewhere", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) join_timeout: u64,
 }

@@ -170,6 +170,9 @@ pub(crate) struct LoadArgs {
     /// With --url: control group whose resources are measured as the target's
     #[arg(long, value_name = "PATH")]
     pub(crate) cgroup: Option<PathBuf>,
+    /// With --url: let an agent beside the target (`plimsoll agent --observe`) measure the target's CPU time, memory and sockets
+    #[arg(long, group = "elsewhere", requires = "token_file", conflicts_with_all = ["pid", "cgroup"])]
+    pub(crate) observer: bool,
     #[command(flatten)]
     pub(crate) fleet: FleetArgs,
     #[command(flatten)]

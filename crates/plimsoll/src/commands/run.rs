@@ -32,8 +32,7 @@ pub(crate) fn run(args: &RunArgs, stop: &Stop) -> Result<ExitCode, Failure> {
         .iter()
         .try_for_each(|series| must_leave_phases(args, &*conditions.plan, series))?;
     let load = load(args, series.as_ref())?;
-    conditions.fleet =
-        setup::fleet::gathered(&args.load.fleet, &[&subject], &*conditions.plan, stop)?;
+    conditions.fleet = setup::fleet::gathered(&args.load, &[&subject], &*conditions.plan, stop)?;
     trial::must_be_possible(&conditions, &subject, load)?;
     // Everything that can be refused early has been refused by now, so the folder is not created in vain.
     let folder = ResultFolder::create(path)?;

@@ -1,6 +1,7 @@
 //! The agents of a command.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
 use std::time::Duration;
 
 use plimsoll_fleet::Token;
@@ -9,24 +10,45 @@ use plimsoll_lab::fleet::{Fleet, FleetSettings};
 use plimsoll_lab::trial::Subject;
 use plimsoll_workload::Plan;
 
-use crate::args::FleetArgs;
+use crate::args::{FleetArgs, LoadArgs};
 use crate::build;
 use crate::failure::Failure;
 use crate::output::note;
 
 /// Listens for the agents and the observer that were asked for, and waits until all have joined; `None` if none were.
 pub(crate) fn gathered(
-    args: &FleetArgs,
+    load: &LoadArgs,
     subjects: &[&Subject],
     plan: &dyn Plan,
     stop: &Stop,
 ) -> Result<Option<Fleet>, Failure> {
+    let Some(file) = &load.fleet.token_file else {
+        return Ok(None);
+    };
+    if load.fleet.agents.is_some() {
+        agents_can(plan)?;
+    }
+    let targets = subjects.iter().map(|subject| address(subject)).collect();
+    joined(&load.fleet, file, load.observer, targets, stop).map(Some)
+}
+
+/// The same for agents that calibrate, each against a sink of its own.
+pub(crate) fn calibrating(args: &FleetArgs, stop: &Stop) -> Result<Option<Fleet>, Failure> {
     let Some(file) = &args.token_file else {
         return Ok(None);
     };
-    if args.agents.is_some() {
-        agents_can(plan)?;
-    }
+    let itself = vec![Ipv4Addr::LOCALHOST.into()];
+    joined(args, file, false, itself, stop).map(Some)
+}
+
+/// Listens, and waits until all have joined, who will be sent to these addresses.
+fn joined(
+    args: &FleetArgs,
+    file: &Path,
+    observer: bool,
+    targets: Vec<IpAddr>,
+    stop: &Stop,
+) -> Result<Fleet, Failure> {
     let agents = args.agents.unwrap_or(0);
     let (token, made) = Token::read_or_make(file)
         .map_err(|error| Failure::Usage(format!("--token-file {}: {error}", file.display())))?;
@@ -38,20 +60,20 @@ pub(crate) fn gathered(
     }
     let fleet = Fleet::listen(FleetSettings {
         agents,
-        observer: args.observer,
+        observer,
         listen: args.listen,
         token,
-        targets: subjects.iter().map(|subject| address(subject)).collect(),
+        targets,
         build: build::of_this_program(),
     })?;
     note!(
         "plimsoll: waiting for {} at {}; certificate {}",
-        named(agents, args.observer),
+        named(agents, observer),
         fleet.address(),
         fleet.fingerprint()
     );
     fleet.gather(Duration::from_secs(args.join_timeout), stop)?;
-    Ok(Some(fleet))
+    Ok(fleet)
 }
 
 /// Checks that agents can drive such a load.

@@ -1,8 +1,9 @@
 //! Agents that drive parts of a load, with the real command: one ledger and one verdict, and what becomes of a trial if
 //! an agent or its coordinator fails. [`machines`] has those on machines of their own, which are network namespaces, [`links`]
-//! those over a bad way to the coordinator, [`observers`] those that measure the target there, and [`rankings`] those that
-//! drive the load of several targets.
+//! those over a bad way to the coordinator, [`observers`] those that measure the target there, [`rankings`] those that drive
+//! the load of several targets, and [`calibrations`] what agents can drive.
 
+mod calibrations;
 mod links;
 mod machines;
 mod observers;

@@ -1,9 +1,9 @@
 //! What this machine's client can generate soundly.
 
-use plimsoll_core::record::{Calibration, ClientCosts, InferenceCalibration};
+use plimsoll_core::record::{Calibration, ClientCosts, FleetCalibration, InferenceCalibration};
 
 use super::{Answer, Block, Blocks, Document, Table};
-use crate::facts::{client_cost, inference};
+use crate::facts::{client_cost, fleet, inference};
 use crate::words::{count, number, sessions, us};
 
 pub(crate) fn document(calibration: &Calibration) -> Document {
@@ -63,6 +63,35 @@ pub(crate) fn client_costs(costs: &ClientCosts) -> Document {
     Document {
         id: "client-costs".to_owned(),
         answer: answer(&heading, client_cost::claim(costs)),
+        entry: heading,
+        evidence,
+    }
+}
+
+/// What a fleet of agents can drive.
+pub(crate) fn of_fleet(calibration: &FleetCalibration) -> Document {
+    let heading = fleet::heading(calibration);
+    let mut evidence = Blocks::default();
+    let together = Table::new("All agents at once", fleet::COLUMNS_TOGETHER);
+    evidence.push(
+        together
+            .hooked("fleet")
+            .with_rows(fleet::rows_together(calibration)),
+    );
+    let agents = Table::new("The agents", fleet::COLUMNS);
+    evidence.push(
+        agents
+            .hooked("fleet-agents")
+            .with_rows(fleet::rows(calibration)),
+    );
+    evidence.full(Block::Note(fleet::NOTE.into()));
+    evidence.note(fleet::conditions(calibration));
+    Document {
+        id: "fleet".to_owned(),
+        answer: Answer {
+            bounds: fleet::bounds(calibration),
+            ..answer(&heading, fleet::claim(calibration))
+        },
         entry: heading,
         evidence,
     }

@@ -82,12 +82,14 @@ pub(crate) fn of(results: &Results) -> Vec<Part> {
     let calibration = results.calibration.as_ref().map(calibration::document);
     let costs = results.client_costs.iter();
     let costs = costs.map(calibration::client_costs);
+    let fleet = results.fleet.as_ref().map(calibration::of_fleet);
     let inference = results.inference.as_ref().map(calibration::of_inference);
     parts.extend(
         check
             .into_iter()
             .chain(calibration)
             .chain(costs)
+            .chain(fleet)
             .chain(inference)
             .map(Part::Result),
     );

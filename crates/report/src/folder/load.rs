@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plimsoll_core::record::{
-    Bracket, Calibration, ClientCosts, Comparison, InferenceCalibration, Ranking, SCHEMA_VERSION,
-    SearchPlan, Trial,
+    Bracket, Calibration, ClientCosts, Comparison, FleetCalibration, InferenceCalibration, Ranking,
+    SCHEMA_VERSION, SearchPlan, Trial,
 };
 use plimsoll_document::Tellers;
 use serde::de::DeserializeOwned;
@@ -15,8 +15,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::{
-    BASELINE, BRACKET, CALIBRATION, CHECK, COMPARISON, INFERENCE, RANKING, SEARCH_PLAN, costs_of,
-    further_bracket, is_further_bracket, is_record, names, packed, trial_number,
+    BASELINE, BRACKET, CALIBRATION, CHECK, COMPARISON, FLEET, INFERENCE, RANKING, SEARCH_PLAN,
+    costs_of, further_bracket, is_further_bracket, is_record, names, packed, trial_number,
 };
 use crate::check::Check;
 use crate::error::ReportError;
@@ -41,6 +41,8 @@ pub struct Results {
     pub calibration: Option<Calibration>,
     /// What the work of a workload costs the client, by name of the workload.
     pub client_costs: Vec<ClientCosts>,
+    /// What the agents of a fleet can drive, if that was measured.
+    pub fleet: Option<FleetCalibration>,
     /// What an inference server holds alone, if that was measured.
     pub inference: Option<InferenceCalibration>,
     /// The conformance check, if there is one.
@@ -140,6 +142,7 @@ fn load_loose(path: PathBuf, tellers: Tellers) -> Result<Results, ReportError> {
         ranking: optional(&path, &names, RANKING)?,
         calibration: optional(&path, &names, CALIBRATION)?,
         client_costs: client_costs(&path, &names)?,
+        fleet: optional(&path, &names, FLEET)?,
         inference: optional(&path, &names, INFERENCE)?,
         check: None,
         unpacked: None,
@@ -174,6 +177,7 @@ fn load_loose(path: PathBuf, tellers: Tellers) -> Result<Results, ReportError> {
         && results.ranking.is_none()
         && results.calibration.is_none()
         && results.client_costs.is_empty()
+        && results.fleet.is_none()
         && results.inference.is_none()
         && results.check.is_none();
     if nothing {

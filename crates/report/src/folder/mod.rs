@@ -4,6 +4,7 @@
 //! trial-001.json   one trial                       bracket.json       the load line of a find
 //! trial-001.hlog   its latencies per second        bracket-SLO.json   the same by a further SLO of the same search
 //! trial-001.csv    one row per second              calibration.json   what the client can generate
+//! fleet.json       what the agents can generate    inference.json     what an inference server holds alone
 //! check.json       conformance, case by case       comparison.json    two targets, or two results, held against each other
 //! ranking.json     several targets, whose own results are in folders below
 //! baseline/        trials that those of a search, or of a comparison, are compared with
@@ -27,8 +28,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use plimsoll_core::record::{
-    Bracket, Calibration, ClientCosts, Comparison, InferenceCalibration, Ranking, SearchPlan,
-    Second, Trial,
+    Bracket, Calibration, ClientCosts, Comparison, FleetCalibration, InferenceCalibration, Ranking,
+    SearchPlan, Second, Trial,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -52,6 +53,8 @@ pub const COMPARISON: &str = "comparison.json";
 pub const RANKING: &str = "ranking.json";
 /// What this machine's client can generate.
 pub const CALIBRATION: &str = "calibration.json";
+/// What the agents of a fleet can generate.
+pub const FLEET: &str = "fleet.json";
 /// The file of what an inference server holds alone.
 pub const INFERENCE: &str = "inference.json";
 /// How a search was started.
@@ -211,6 +214,14 @@ impl ResultFolder {
         atomic::write(&self.path, &name, &to_json(&name, costs)?)
     }
 
+    /// Writes `fleet.json`.
+    ///
+    /// # Errors
+    /// When the system refuses, or the record could not be read back.
+    pub fn write_fleet(&self, calibration: &FleetCalibration) -> Result<(), ReportError> {
+        atomic::write(&self.path, FLEET, &to_json(FLEET, calibration)?)
+    }
+
     /// Writes `inference.json`.
     ///
     /// # Errors
@@ -302,6 +313,7 @@ fn is_record(name: &str) -> bool {
         BRACKET,
         COMPARISON,
         CALIBRATION,
+        FLEET,
         INFERENCE,
         CHECK,
         RANKING,

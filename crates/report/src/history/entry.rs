@@ -4,14 +4,14 @@ use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use plimsoll_core::record::{
-    Bracket, Calibration, ClientCosts, Comparison, CostPoint, Edge, EndedBy, InferenceCalibration,
-    LoadUnit, Probe, RankedTarget, Ranking, Trial, Verdict,
+    Bracket, Calibration, ClientCosts, Comparison, CostPoint, Edge, EndedBy, FleetCalibration,
+    InferenceCalibration, LoadUnit, Probe, RankedTarget, Ranking, Trial, Verdict,
 };
 use plimsoll_document::Tellers;
 use serde::{Deserialize, Serialize};
 
 use crate::check::{CaseOutcome, Check};
-use crate::facts::{client_cost, inference};
+use crate::facts::{client_cost, fleet, inference};
 use crate::folder::{CHECK, Results, SearchView};
 use crate::words::{self, count, plain, sessions};
 
@@ -195,6 +195,8 @@ pub fn of(folder: &str, results: &Results) -> Vec<Entry> {
             .iter()
             .map(|it| of_client_costs(&blank, it)),
     );
+    let fleet = results.fleet.iter();
+    entries.extend(fleet.map(|it| of_fleet(&blank, it)));
     let inference = results.inference.iter();
     entries.extend(inference.map(|it| of_inference(&blank, it)));
     entries
@@ -422,6 +424,20 @@ fn of_client_costs(blank: &Entry, costs: &ClientCosts) -> Entry {
         load_unit: first.map(|cost| cost.load_unit).unwrap_or_default(),
         load_line: first.and_then(|cost| cost.on_time_load),
         claim: client_cost::claim(costs),
+        ..blank.clone()
+    }
+}
+
+/// The first of its works stands for all.
+fn of_fleet(blank: &Entry, calibration: &FleetCalibration) -> Entry {
+    let first = calibration.works.first();
+    Entry {
+        kind: Kind::Calibrate,
+        workload: calibration.workload.clone(),
+        started_at: calibration.started_at.clone(),
+        load_unit: first.map(|work| work.load_unit).unwrap_or_default(),
+        load_line: first.and_then(|work| work.on_time_load),
+        claim: fleet::claim(calibration),
         ..blank.clone()
     }
 }

@@ -6,7 +6,7 @@ use super::blocks::note;
 use super::order::Ranked;
 use super::write::{Html, harmless};
 use crate::folder::{
-    BRACKET, CALIBRATION, CHECK, COMPARISON, INFERENCE, RANKING, Results, client_costs,
+    BRACKET, CALIBRATION, CHECK, COMPARISON, FLEET, INFERENCE, RANKING, Results, client_costs,
     further_bracket,
 };
 use crate::words::counted;
@@ -42,6 +42,7 @@ pub(super) fn of(results: &Results, order: &[Ranked]) -> Raw {
     for costs in &results.client_costs {
         raw.add(&client_costs(&costs.workload), costs);
     }
+    raw.add_known(FLEET, results.fleet.as_ref());
     raw.add_known(INFERENCE, results.inference.as_ref());
     for ranked in order {
         let stem = &ranked.stored.stem;

@@ -10,8 +10,8 @@ mod ranking;
 
 use plimsoll_core::caveat::Caveat;
 use plimsoll_core::record::{
-    Bracket, Calibration, ClientCost, ClientCosts, GateResult, InferenceCalibration, LoadUnit,
-    Trial, Verdict,
+    Bracket, Calibration, ClientCost, ClientCosts, FleetCalibration, FleetWork, GateResult,
+    InferenceCalibration, LoadUnit, Trial, Verdict,
 };
 use plimsoll_document::Tellers;
 
@@ -41,6 +41,8 @@ pub fn of(results: &Results) -> String {
     suites.extend(results.calibration.as_ref().map(calibration));
     let costs = results.client_costs.iter();
     suites.extend(costs.flat_map(|it| it.costs.iter().map(|cost| client_cost(it, cost))));
+    let fleet = results.fleet.iter();
+    suites.extend(fleet.flat_map(|it| it.works.iter().map(|work| of_fleet(it, work))));
     suites.extend(results.inference.as_ref().map(inference));
     document::write(&suites)
 }
@@ -299,6 +301,23 @@ fn calibration(calibration: &Calibration) -> Suite {
             ("ratio", Some(calibration.ratio)),
         ])
         .chain([("engine_backend", plain(&calibration.engine_backend))])
+        .collect(),
+        ..Suite::default()
+    }
+}
+
+/// The same for a kind of work of a fleet.
+fn of_fleet(calibration: &FleetCalibration, work: &FleetWork) -> Suite {
+    Suite {
+        name: format!("calibrate agents: {}", plain(&work.work)),
+        started_at: calibration.started_at.clone(),
+        properties: known([
+            ("agents", Some(work.of().into())),
+            ("on_time_load", work.on_time_load.map(f64::from)),
+            ("even_load", Some(work.even_load.into())),
+            ("load_sum", Some(work.load_sum.into())),
+        ])
+        .chain([("claim", facts::fleet::claim(calibration))])
         .collect(),
         ..Suite::default()
     }

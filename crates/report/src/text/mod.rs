@@ -3,7 +3,9 @@
 
 mod columns;
 
-use plimsoll_core::record::{ClientCosts, Comparison, InferenceCalibration, Ranking, Trial};
+use plimsoll_core::record::{
+    ClientCosts, Comparison, FleetCalibration, InferenceCalibration, Ranking, Trial,
+};
 
 use crate::document::{
     self, Answer, Block, Blocks, Detail, Document, Fact, Shown, Span, Table, Tellers, Text, Tone,
@@ -56,6 +58,12 @@ pub fn key_findings(results: &[GoalsOf<'_>], color: bool) -> String {
 #[must_use]
 pub fn client_costs(costs: &ClientCosts) -> String {
     written(&document::calibration::client_costs(costs), false)
+}
+
+/// The block for what a fleet of agents can drive.
+#[must_use]
+pub fn fleet(calibration: &FleetCalibration) -> String {
+    written(&document::calibration::of_fleet(calibration), false)
 }
 
 /// The block for what an inference server holds alone.

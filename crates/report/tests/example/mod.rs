@@ -7,6 +7,7 @@
 )]
 
 pub(crate) mod evidence;
+pub(crate) mod fleet;
 pub(crate) mod http;
 pub(crate) mod many;
 mod targets;

@@ -192,8 +192,16 @@ impl Parts {
                     self.members[number].is_lost_for(&why);
                     Vec::new()
                 }
-                // The observer has its own ear.
-                Some((_, Said::Ready | Said::Looked(_) | Said::Sampled(_) | Said::Watched))
+                // The observer has its own ear, and so has a calibration.
+                Some((
+                    _,
+                    Said::Ready
+                    | Said::Stepped(_)
+                    | Said::Calibrated(_)
+                    | Said::Looked(_)
+                    | Said::Sampled(_)
+                    | Said::Watched,
+                ))
                 | None => Vec::new(),
             };
             for second in complete {

@@ -28,6 +28,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::work::Work;
+use crate::calibrate::{CalibrationStep, Found, Task};
 use crate::fleet::{Looked, Seen};
 
 pub(crate) use coordinator::Heard;
@@ -63,6 +64,8 @@ pub(crate) enum Told {
     Stop,
     /// There will be no further order. Only agents are told.
     Bye,
+    /// To calibrate its own client, against a sink of its own. Only agents are told.
+    Calibrate(Box<Task>),
     /// To say what the server is that listens there. Only an observer is told.
     Look {
         /// The target's address.
@@ -92,6 +95,10 @@ pub(crate) enum Said {
     Claims(Vec<Value>),
     /// It is done.
     Report(Box<Reported>),
+    /// A step of its calibration.
+    Stepped(CalibrationStep),
+    /// What its calibration found.
+    Calibrated(Box<Found>),
     /// What the target is now, as an observer sees it.
     Looked(Box<Looked>),
     /// What an observer sampled since it said this last.

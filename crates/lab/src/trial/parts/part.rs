@@ -62,7 +62,11 @@ impl Ear {
             }
             Told::End => self.may_end.store(true, Ordering::Relaxed),
             Told::Stop => self.stop.request(),
-            Told::Order(_) | Told::Bye | Told::Look { .. } | Told::Watch { .. } => {}
+            Told::Order(_)
+            | Told::Calibrate(_)
+            | Told::Bye
+            | Told::Look { .. }
+            | Told::Watch { .. } => {}
         }
     }
 }

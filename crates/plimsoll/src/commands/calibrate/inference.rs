@@ -14,7 +14,7 @@ use plimsoll_report::facts::inference::verdict;
 use plimsoll_report::text;
 use plimsoll_workload::BackEndLoad;
 
-use super::{placement, sessions_max};
+use super::placement;
 use crate::args::CalibrateArgs;
 use crate::failure::Failure;
 use crate::output::{self, note, say};
@@ -62,7 +62,7 @@ fn settings(args: &CalibrateArgs, url: &str) -> Result<InferenceSettings, Failur
             placement.client_cpus
         );
     }
-    let max = sessions_max();
+    let max = calibrate::sessions_max();
     Ok(InferenceSettings {
         url: url.trim_end_matches('/').to_owned(),
         host,

@@ -1,6 +1,7 @@
-//! `plimsoll calibrate`: what load this machine's client can generate soundly; or, in [`inference`], what load an inference
-//! server holds alone.
+//! `plimsoll calibrate`: what load this machine's client can generate soundly; or, in [`agents`], what load agents can; or, in
+//! [`inference`], what load an inference server holds alone.
 
+mod agents;
 mod inference;
 mod reach;
 mod record;
@@ -9,7 +10,6 @@ use std::process::ExitCode;
 
 use plimsoll_core::record::{Calibration, ClientCosts};
 use plimsoll_host::isolation::Placement;
-use plimsoll_host::machine::Limits;
 use plimsoll_host::signals::Stop;
 use plimsoll_host::timestamp;
 use plimsoll_lab::calibrate::{self, CalibrationStep, Settings};
@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::output::{self, note, say};
 use crate::setup;
 
-pub(crate) use reach::quick_reach;
+pub(crate) use reach::{driver, quick_reach};
 use record::Record;
 
 pub(crate) fn run(args: &CalibrateArgs, stop: &Stop) -> Result<ExitCode, Failure> {
@@ -41,6 +41,9 @@ pub(crate) fn run(args: &CalibrateArgs, stop: &Stop) -> Result<ExitCode, Failure
             args.workload.about().name
         )));
     };
+    if args.fleet.agents.is_some() {
+        return agents::run(args, *first, stop);
+    }
     let placement = placement(args)?;
     let folder = output::folder(&args.out, "calibrate", "client")?;
     let settings = Settings {
@@ -49,8 +52,9 @@ pub(crate) fn run(args: &CalibrateArgs, stop: &Stop) -> Result<ExitCode, Failure
         sessions: args.sessions.unwrap_or(first.usual_sessions()),
         rounds: args.rounds,
         seconds: args.seconds,
-        sessions_max: sessions_max(),
+        sessions_max: calibrate::sessions_max(),
         tls: args.tls,
+        cores_share: 1.0,
     };
     if placement.shared() {
         note!(
@@ -60,7 +64,7 @@ pub(crate) fn run(args: &CalibrateArgs, stop: &Stop) -> Result<ExitCode, Failure
     }
     let started_at = timestamp::now();
     let measured = calibrate::calibrate(works, &settings, stop, |work, step| {
-        show(work, works.len(), step);
+        show("", work, works.len(), step);
     })?;
     match Record::of(args.workload, measured, &settings, started_at) {
         Record::Sessions(calibration) => of_sessions(args, &calibration, &settings, &folder)?,
@@ -141,15 +145,15 @@ fn of_costs(
     Ok(())
 }
 
-/// Shows a step. It names the work if there are several.
-fn show(work: &dyn Work, works: usize, step: &CalibrationStep) {
+/// Shows a step after this name of whose it is. It names the work if there are several.
+fn show(whose: &str, work: &dyn Work, works: usize, step: &CalibrationStep) {
     let told = told(step, &work.one(), &work.unit().name());
     if works == 1 {
-        return note!("  {told}");
+        return note!("  {whose}{told}");
     }
     let at_a_write = work.messages_per_write();
     let at_a_write = at_a_write.map_or_else(String::new, |count| format!(", {count} at a write"));
-    note!("  {}{at_a_write}: {told}", work.name());
+    note!("  {whose}{}{at_a_write}: {told}", work.name());
 }
 
 fn told(step: &CalibrationStep, one: &str, unit: &str) -> String {
@@ -172,18 +176,15 @@ fn told(step: &CalibrationStep, one: &str, unit: &str) -> String {
             busy_share,
             honest,
         } => format!(
-            "{load} {unit}: send lag p99 {:.2} ms, thread busy {:.0} %: {}",
-            send_lag_p99_us / 1e3,
+            "{load} {unit}: send lag p99 {}, thread busy {:.0} %: {}",
+            send_lag_p99_us.map_or_else(
+                || "unknown".to_owned(),
+                |lag_us| format!("{:.2} ms", lag_us / 1e3)
+            ),
             busy_share * 100.0,
             if *honest { "on time" } else { "overloaded" }
         ),
     }
-}
-
-/// The most sessions that descriptors allow. Client and sink are one process here, so a session takes two descriptors.
-fn sessions_max() -> u32 {
-    let descriptors = Limits::of_this_process().fd_soft.saturating_sub(512) / 2;
-    u32::try_from(descriptors).unwrap_or(u32::MAX).min(10_000)
 }
 
 #[cfg(test)]

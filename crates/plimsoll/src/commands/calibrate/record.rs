@@ -116,6 +116,7 @@ mod tests {
             seconds: 3.0,
             sessions_max: 10_000,
             tls: false,
+            cores_share: 1.0,
         };
         let workload = &plimsoll_workload_echo::Echo;
         Record::of(workload, measured(reach, on_time), &settings, String::new())

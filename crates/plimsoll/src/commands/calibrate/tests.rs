@@ -18,6 +18,7 @@ fn settings() -> Settings {
         seconds: 0.5,
         sessions_max: 20,
         tls: false,
+        cores_share: 1.0,
     }
 }
 

@@ -85,7 +85,7 @@ fn targets(args: &CompareArgs, manifests: [Manifest; 2], stop: &Stop) -> Result<
     )?;
     setup::plan::must_be_one_load(&*conditions.plan, "a comparison takes")?;
     let [a, b] = &subjects;
-    conditions.fleet = setup::fleet::gathered(&args.load.fleet, &[a, b], &*conditions.plan, stop)?;
+    conditions.fleet = setup::fleet::gathered(&args.load, &[a, b], &*conditions.plan, stop)?;
     find::plan(&args.search, args.load.seed, &conditions)?;
     for subject in &subjects {
         let most = args

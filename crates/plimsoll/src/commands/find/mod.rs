@@ -93,8 +93,8 @@ fn one(
     let (progress, fleet) = match shared {
         Some(Shared { progress, fleet }) => (Some(progress), fleet),
         None => {
-            let fleet = &args.load.fleet;
-            let gathered = setup::fleet::gathered(fleet, &[&subject], &*conditions.plan, stop)?;
+            let load = &args.load;
+            let gathered = setup::fleet::gathered(load, &[&subject], &*conditions.plan, stop)?;
             (None, gathered)
         }
     };
@@ -254,8 +254,8 @@ pub(super) fn plan(
     })
 }
 
-/// Reports before the search where it starts, if not at the requested load, and how many sessions this client can
-/// drive. Also keeps the search from loads far beyond that: their trials would be invalid, each more than once. The
+/// Reports before the search where it starts, if not at the requested load, and how many sessions this client, or the agents,
+/// can drive. Also keeps the search from loads far beyond that: their trials would be invalid, each more than once. The
 /// estimate holds for sessions that send at one pace, so nothing is said about other loads.
 pub(super) fn warn_early(
     conditions: &Conditions,
@@ -268,26 +268,21 @@ pub(super) fn warn_early(
         progress.say(&format!("starting above --start: {why}"));
     }
     let pace = conditions.plan.frames_per_session_second();
+    let target = format!(
+        "the target gets {} vCPU on CPU {}",
+        conditions.placement.vcpu, conditions.placement.target_cpus
+    );
     let Some((frames_per_s, work)) = pace.zip(conditions.plan.work()) else {
-        progress.say(&format!(
-            "client on CPU {}; the target gets {} vCPU on CPU {}",
-            conditions.placement.client_cpus,
-            conditions.placement.vcpu,
-            conditions.placement.target_cpus,
-        ));
+        progress.say(&format!("{}; {target}", calibrate::driver(conditions)));
         return Ok(());
     };
     let reach = calibrate::quick_reach(conditions, &*work, frames_per_s, stop)?;
-    progress.say(&format!(
-        "client on CPU {}: about {:.1} µs of CPU per frame, so it can drive about {} sessions; the target gets {} vCPU on CPU {}",
-        conditions.placement.client_cpus,
-        reach.us_per_frame,
-        reach.sessions,
-        conditions.placement.vcpu,
-        conditions.placement.target_cpus,
-    ));
+    progress.say(&format!("{}; {target}", reach.told));
     if reach.sessions < plan.settings.start {
-        progress.say("that is below the load to begin with: expect a lower bound only; give the client more cores (--client-cpus) or the target less (--vcpu)");
+        progress.say(&format!(
+            "that is below the load to begin with: expect a lower bound only; {}",
+            reach.remedy
+        ));
     }
     if max_given.is_none() {
         let settings = &mut plan.settings;

@@ -128,7 +128,7 @@ fn fleet(
     let subjects = targets.iter().map(|target| subject(args, target));
     let subjects: Vec<Subject> = subjects.collect::<Result<_, _>>()?;
     let subjects: Vec<&Subject> = subjects.iter().collect();
-    setup::fleet::gathered(&args.load.fleet, &subjects, plan, stop)
+    setup::fleet::gathered(&args.load, &subjects, plan, stop)
 }
 
 /// Where to find this target.

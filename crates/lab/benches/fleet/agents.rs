@@ -1,7 +1,7 @@
 //! Agents that drive nothing, and say what one that did has said.
 
 use std::net::{SocketAddr, TcpStream};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use plimsoll_core::record::Build;
@@ -80,28 +80,30 @@ pub(crate) fn play(
     agents: u32,
     recording: &Recording,
 ) -> Result<Played, AnyError> {
-    let channels = std::thread::scope(|scope| {
-        let join = |_| scope.spawn(|| joined(at, token));
-        let joining: Vec<_> = (0..agents).map(join).collect();
-        let all = joining.into_iter().map(|one| match one.join() {
-            Ok(joined) => joined,
-            Err(_) => Err("a simulated agent panicked".into()),
-        });
-        all.collect::<Result<Vec<Channel>, AnyError>>()
-    })?;
     let (sender, heard) = channel();
-    let start = |channel| {
-        let sender = sender.clone();
-        Connection::start(channel, Side::Answers, move |event| {
+    let joining = |sender: Sender<Option<Told>>| {
+        let connection = Connection::start(joined(at, token)?, Side::Answers, move |event| {
             let told = match event {
                 Event::Message(json) => Some(Told::of(&json)),
                 Event::Gone(_) => None,
             };
             let _ = sender.send(told);
-        })
+        });
+        Ok(connection?)
     };
-    let connections = channels.into_iter().map(start);
-    let connections: Vec<Connection> = connections.collect::<Result<_, _>>()?;
+    // All at once, and each hears its coordinator from the first moment on: one that is silent for 3 s is gone.
+    let connections = std::thread::scope(|scope| {
+        let join = |_| {
+            let sender = sender.clone();
+            scope.spawn(|| joining(sender))
+        };
+        let all: Vec<_> = (0..agents).map(join).collect();
+        let all = all.into_iter().map(|one| match one.join() {
+            Ok(joined) => joined,
+            Err(_) => Err("a simulated agent panicked".into()),
+        });
+        all.collect::<Result<Vec<Connection>, AnyError>>()
+    })?;
     drop(sender);
     let company = Company { connections, heard };
     let said_ns = company.perform(recording)?;

@@ -14,15 +14,15 @@ use crate::support::{
 use super::Door;
 
 const SESSIONS: u64 = 60;
+/// Below whatever a search finds.
+const COMMON_LOAD: u64 = 20;
 
-/// Two targets that are the lying server under other names, and none of them lies.
+/// Two targets that are the lying server under other names, and none of them lies. (`--all` leaves out targets of tier
+/// `test`, so they are ranked by their names.)
 fn catalogue() -> Root {
     let line = format!("exec {}", built_lying_server().display());
-    let manifest = |name: &str| {
-        let text = manifest_of_gateway(name, "the lying server, which does not lie", &line);
-        // Nobody ranks targets of tier `test`.
-        text.replace("tier = \"test\"", "tier = \"idiomatic\"")
-    };
+    let manifest =
+        |name: &str| manifest_of_gateway(name, "the lying server, which does not lie", &line);
     Root::new()
         .with("stt", "one", &manifest("one"))
         .with("stt", "two", &manifest("two"))
@@ -51,8 +51,8 @@ fn ranked(targets: &Root) -> Ended {
     let files = tempfile::tempdir().expect("a scratch folder");
     let token = files.path().join("token");
     let line = format!(
-        "find --all --agents 2 --listen 127.0.0.1:0 --token-file {} --start {SESSIONS} --max {SESSIONS} --repeats 1 --rounds 1 \
-         --common-load {SESSIONS} --time-budget 0.25 --ramp 0.2 --warm-up 1 --measured 2 --grace 1.5 --slo {}",
+        "find one two --agents 2 --listen 127.0.0.1:0 --token-file {} --start {SESSIONS} --max {SESSIONS} --repeats 1 --rounds 1 \
+         --common-load {COMMON_LOAD} --time-budget 0.25 --ramp 0.2 --warm-up 1 --measured 2 --grace 1.5 --slo {}",
         token.display(),
         median_slo()
     );
@@ -72,12 +72,12 @@ fn ranked(targets: &Root) -> Ended {
     ended
 }
 
-/// Expects that two agents drove this trial, each half of it.
-fn expect_two_halves(trial: &Value) {
+/// Expects that two agents drove this trial of so many sessions, each half of it.
+fn expect_two_halves(trial: &Value, sessions: u64) {
     let agents = trial["client"]["agents"].as_array().expect("a list");
     assert_eq!(agents.len(), 2, "{agents:?}");
     for agent in agents {
-        assert_eq!(agent["sessions"], SESSIONS / 2, "{agent}");
+        assert_eq!(agent["sessions"], sessions / 2, "{agent}");
         assert!(agent["lost"].is_null(), "{agent}");
     }
 }
@@ -105,14 +105,22 @@ fn one_fleet_drives_the_load_of_all_targets() {
         let folder = row["folder"].as_str().expect("a folder");
         let bracket = ended.json_of(&format!("{folder}/bracket.json"));
         assert_eq!(bracket, row["bracket"]);
-        expect_two_halves(&ended.json_of(&format!("{folder}/trial-001.json")));
+        expect_two_halves(
+            &ended.json_of(&format!("{folder}/trial-001.json")),
+            SESSIONS,
+        );
         if !disturbances.is_empty() {
             continue;
         }
-        assert_eq!(bracket["confirmed"], SESSIONS, "{bracket:#}");
+        // How far the search comes within its budget is of no matter here.
+        let confirmed = bracket["confirmed"].as_u64();
+        assert!(
+            confirmed.is_some_and(|sessions| sessions > 0),
+            "{bracket:#}"
+        );
         let file = row["at_common_load"]["trials"][0].as_str();
         let file = format!("{folder}/{}", file.expect("a trial of the round"));
-        expect_two_halves(&ended.json_of(&file));
+        expect_two_halves(&ended.json_of(&file), COMMON_LOAD);
     }
     ended.expect_nothing_left_running();
     if !disturbances.is_empty() {
@@ -144,11 +152,11 @@ command = ["sh", "-c", "exit 1"]
     );
     for (line, words) in [
         (
-            "find --all --observer",
+            "find one two --observer",
             "--observer is for a server that runs already",
         ),
         (
-            "find three four --workload broker --agents 2",
+            "find three four --workload broker --level ephemeral --agents 2",
             "agents have clocks of their own",
         ),
     ] {

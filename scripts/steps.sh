@@ -26,7 +26,11 @@ step() {
     # file.
     echo 1 >"$logs/status"
     { "$@" 2>&1 </dev/null && echo 0 >"$logs/status"; } | tee "$logs/step-$number" | tee -a "$logs/all"
-    if [ "$(cat "$logs/status")" = 0 ]; then result=ok; else result=FAILED; echo "FAILED: $name"; fi
+    if [ "$(cat "$logs/status")" = 0 ]; then result=ok; else
+        result=FAILED
+        echo "FAILED: $name"
+        cat "$logs/step-$number" >>"$logs/failed"
+    fi
     end "$result"
 }
 
@@ -63,13 +67,19 @@ skips_of_runners() {
 # counted anywhere.
 sums() {
     sed -n 's/^test result: [a-zA-Z]*\. \([0-9]*\) passed; \([0-9]*\) failed; \([0-9]*\) ignored;.*/\1 passed, \2 failed, \3 skipped/p
-s/^[a-z][a-z0-9-]*: \([0-9]* passed, [0-9]* failed\)\(\(, [0-9]* [a-z ]*\)*\)$/\1\2/p' "$logs/all" |
+s/^[a-z][a-z0-9-]*: \([0-9]* passed, [0-9]* failed\)\(\(, [0-9]* [a-z. ]*\)*\)$/\1\2/p' "$logs/all" |
         awk -v rust="$(grep -vc '^targets/' "$logs/skipped" || true)" -v targets="$(grep -c '^targets/' "$logs/skipped" || true)" '
             { count = split($0, part, ", "); for (i = 1; i <= count; i++) { word = part[i]; sub(/^[0-9]* /, "", word); sum[word] += part[i] } }
             END {
                 if (sum["disturbed"] + sum["inconclusive"] > 0) printf "disturbed or inconclusive: %d (neither passed nor failed)\n", sum["disturbed"] + sum["inconclusive"]
                 printf "\ntotal: %d passed, %d failed, %d skipped\n", sum["passed"] - rust, sum["failed"], sum["skipped"] + rust + targets
             }'
+}
+
+# What failed, by name: tests of cargo and of node, the targets' own tests, and of `plimsoll check` the cases, their targets
+# and what could not be built.
+failed_by_name() {
+    grep -hE '^(FAILED: targets/|test .* \.\.\. FAILED$|not ok [0-9]+ |FAILED   [a-z]|[a-z][a-z0-9-]*: [0-9]+ passed, [1-9][0-9]* failed|plimsoll: )' "$logs/failed" || true
 }
 
 # finish: prints the tables, with the total as the last line. Fails if a step failed.
@@ -87,7 +97,7 @@ finish() {
     disturbed=$(grep -hE '(^| )(disturbed|inconclusive): ' "$logs/all" || true)
     [ -z "$disturbed" ] || printf '\n== disturbed or inconclusive\n%s\n' "$disturbed"
     failures=$(awk -F '\t' '$2 == "FAILED" { print $3 }' "$logs/steps")
-    [ -z "$failures" ] || { printf '\n== FAILED\n%s\n' "$failures"; grep -hE '^(FAILED: targets/|test .* \.\.\. FAILED$|not ok [0-9]+ )' "$logs/all" || true; }
+    [ -z "$failures" ] || { printf '\n== FAILED\n%s\n' "$failures"; failed_by_name; }
     sums
     [ -z "$failures" ]
 }

@@ -30,7 +30,14 @@ set -eu
 logs=$1
 . "$2/steps.sh"
 touch "$logs/all" "$logs/steps" "$logs/skipped" "$logs/left-out"
-one() { echo "test a::b ... FAILED"; echo "test result: FAILED. 3 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.50s"; return 101; }
+one() {
+    echo "test a::b ... FAILED"
+    echo "FAILED   limits-bodies: It answers (attempt 2)"
+    echo "third-target: 2 passed, 1 failed, 0 disturbed, 0 not run, 1 deviations by its target.toml"
+    echo "plimsoll: fourth-target: its build failed"
+    echo "test result: FAILED. 3 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.50s"
+    return 101
+}
 two() {
     echo "     Running tests/slow.rs (target/debug/deps/slow-0123456789abcdef)"
     echo "test c::d ... ignored, too slow here"
@@ -58,6 +65,9 @@ expect "the step after a failed one runs" "$scratch/out" '^ +[0-9]+ s  ok +secon
 expect "the table has the failed step" "$scratch/out" '^ +[0-9]+ s  FAILED +first$'
 expect "the table has the step that did not run, and why" "$scratch/out" '^ +[0-9]+ s  not run +third \(the first failed\)$'
 expect "the failed test is listed" "$scratch/out" '^test a::b \.\.\. FAILED$'
+expect "the failed case is listed" "$scratch/out" '^FAILED   limits-bodies: It answers \(attempt 2\)$'
+expect "the target of the failed case is listed" "$scratch/out" '^third-target: 2 passed, 1 failed, '
+expect "the target that could not be built is listed" "$scratch/out" '^plimsoll: fourth-target: '
 expect "cargo's skip is listed" "$scratch/out" '^c::d: ignored too slow here$'
 expect "node's skip is listed" "$scratch/out" '^a page: skipped no browser$'
 expect "a logged skip is listed" "$scratch/out" '^slow::starved: no control group$'
@@ -65,8 +75,8 @@ expect "disturbed cases are counted" "$scratch/out" '^disturbed or inconclusive:
 expect "disturbed cases are listed" "$scratch/out" '^ *disturbed: deferred-keeps-schedule$'
 expect "what was left out is listed" "$scratch/out" 'unchanged since abc'
 expect "the slowest program" "$scratch/out" '^ +12\.2 s  tests/slow\.rs \(slow\)$|^ +12\.3 s  tests/slow\.rs \(slow\)$'
-# 3 + 5 + 7 + 4 less the logged one; 1 failed; 1 of cargo, 2 of some-target, 2 logged.
-equal "the sum is the last line" "$(tail -n 1 "$scratch/out")" "total: 18 passed, 1 failed, 5 skipped"
+# 3 + 5 + 7 + 4 + 2 less the logged one; 2 failed; 1 of cargo, 2 of some-target, 2 logged.
+equal "the sum is the last line" "$(tail -n 1 "$scratch/out")" "total: 20 passed, 2 failed, 5 skipped"
 
 # A repository with two targets, of which one builds the other.
 mkdir -p "$scratch/repo/scripts" "$scratch/repo/docs/stt" "$scratch/repo/targets/stt/vectors" "$scratch/repo/targets/stt/base" "$scratch/repo/targets/stt/user" \

@@ -164,6 +164,15 @@ fn locked(exchange: &Mutex<Exchange>) -> MutexGuard<'_, Exchange> {
     exchange.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// How long to wait at most: a millisecond at least, so that a moment that has just passed is no busy loop.
+fn timeout(wait: Duration) -> Timespec {
+    let wait = wait.max(Duration::from_millis(1));
+    Timespec {
+        tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(wait.subsec_nanos()),
+    }
+}
+
 /// The thread of a connection.
 struct Driver<F> {
     stream: TcpStream,
@@ -258,7 +267,7 @@ impl<F: FnMut(Event)> Driver<F> {
         Ok(())
     }
 
-    /// Waits until something came, something can be sent, or it is time for a probe.
+    /// Waits until something came, something can be sent, or it is time for a probe or too late for a word.
     fn wait(&mut self) -> Result<(), String> {
         let mut wanted = PollFlags::IN;
         if self.tls.wants_write() {
@@ -271,11 +280,8 @@ impl<F: FnMut(Event)> Driver<F> {
         let next = self
             .probed_at
             .map_or(PROBE_EVERY, |at| PROBE_EVERY.saturating_sub(at.elapsed()));
-        let next = Timespec {
-            tv_sec: 0,
-            tv_nsec: i64::from(next.subsec_nanos()).max(1_000_000),
-        };
-        match poll(&mut fds, Some(&next)) {
+        let next = next.min(SILENCE.saturating_sub(self.heard_at.elapsed()));
+        match poll(&mut fds, Some(&timeout(next))) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.to_string()),
         }
@@ -392,6 +398,18 @@ mod tests {
         events
             .recv_timeout(Duration::from_secs(20))
             .expect("an event")
+    }
+
+    /// The side that only answers waits for whole seconds. Without them it would wake up a thousand times a second.
+    #[test]
+    fn a_wait_of_a_whole_second_is_one() {
+        let of = |wait| {
+            let timeout = timeout(wait);
+            (timeout.tv_sec, timeout.tv_nsec)
+        };
+        assert_eq!(of(PROBE_EVERY), (1, 0));
+        assert_eq!(of(Duration::from_millis(250)), (0, 250_000_000));
+        assert_eq!(of(Duration::ZERO), (0, 1_000_000));
     }
 
     #[test]

@@ -148,10 +148,19 @@ impl Image {
     /// reached the disk.
     ///
     /// # Errors
-    /// A process still uses the folder, or what is on the disk cannot be mounted.
+    /// A process still uses the folder, or what is on the disk cannot be mounted, or another program has a copy of the
+    /// mount. Then the kernel keeps the file system as it was, without power, and nothing can be said about who writes to it.
     pub fn restore(&self) -> io::Result<()> {
         unmount(&self.point)?;
-        self.mount()
+        self.mount()?;
+        let flushed = File::open(&self.point).and_then(|folder| folder.sync_all());
+        flushed.map_err(|error| {
+            let why = format!(
+                "{} has no power yet ({error}), because a program that began before the cut has a copy of this mount, as a container or `ip netns exec` has: end it, and measure again",
+                self.point.display()
+            );
+            io::Error::new(io::ErrorKind::ResourceBusy, why)
+        })
     }
 
     fn mount(&self) -> io::Result<()> {

@@ -9,7 +9,9 @@ use crate::support::burners::expect_starved_client;
 use crate::support::conclusive;
 use crate::support::manifests::slo_file;
 use crate::support::records::{self, Trial};
-use crate::support::{Ended, Plimsoll, built_lying_broker, undisturbed_beside_another};
+use crate::support::{
+    Ended, Plimsoll, built_lying_broker, turn, undisturbed, undisturbed_beside_another,
+};
 
 /// Latencies that a machine under test load can hold, and what no broker may do.
 const GATES: &str = "[gates]

@@ -4,9 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::tree::parent;
-
-/// The kernel's number of the state `LISTEN`, from `net/tcp_states.h`, as `/proc/net/tcp` prints it.
-const LISTEN: &str = "0A";
+use crate::resources::{LISTEN, procfs};
 
 /// The process that listens on this TCP port in our network namespace. If it shares the socket with its descendants, as a server
 /// with workers does, it is the first of them.
@@ -43,10 +41,9 @@ pub fn listener_on(port: u16) -> Result<i32, String> {
 
 /// The inode of the socket on this line of `/proc/net/tcp`, if it listens on this port.
 fn listening(line: &str, port: u16) -> Option<u64> {
-    let fields: Vec<&str> = line.split_whitespace().collect();
-    let local = fields.get(1)?.rsplit_once(':')?.1;
-    let ours = u16::from_str_radix(local, 16).ok()? == port && *fields.get(3)? == LISTEN;
-    fields.get(9)?.parse().ok().filter(|_| ours)
+    let socket = procfs::socket(line)?;
+    let ours = socket.local.port() == port && socket.state == LISTEN;
+    procfs::inode(line).filter(|_| ours)
 }
 
 /// The processes that have one of these sockets open, as far as we may look.

@@ -29,4 +29,5 @@ pub use process_io::{ProcessIo, Written, kernel_writers_cpu_us};
 pub use run_queue::{RunQueue, Waited};
 pub use sampler::{Detail, Memory, Sample, Sampler, Source, process_cpu_us};
 pub use series::{MachineSeries, Series, Usage};
+pub(crate) use sockets::{LISTEN, procfs};
 pub use sockets::{SocketSample, SocketSeries, SocketWatch};

@@ -9,7 +9,7 @@
 //! They are found by their local address, which the sessions connect to, in our own network namespace. A target on
 //! another host or behind address translation has none there, so nothing is reported.
 
-mod procfs;
+pub(crate) mod procfs;
 mod series;
 
 use std::io::{Read, Write};
@@ -24,7 +24,7 @@ pub use series::{SocketSample, SocketSeries};
 
 /// The kernel's numbers for TCP states, from `net/tcp_states.h`.
 const ESTABLISHED: u8 = 1;
-const LISTEN: u8 = 10;
+pub(crate) const LISTEN: u8 = 10;
 /// Established, and the states in which one side has closed: `FIN_WAIT1`, `FIN_WAIT2`, `CLOSE_WAIT`, `LAST_ACK`,
 /// `CLOSING`. Not `TIME_WAIT`, which is nobody's connection any more.
 const OPEN: [u8; 6] = [ESTABLISHED, 4, 5, 8, 9, 11];

@@ -1,4 +1,5 @@
-//! Parses `/proc/net/tcp` and `/proc/net/tcp6`, for kernels without socket diagnostics. Pure. Source:
+//! Parses `/proc/net/tcp` and `/proc/net/tcp6`, for kernels without socket diagnostics and for whoever wants a socket's
+//! inode. Pure. Source:
 //! `proc_net_tcp.rst` in the kernel's documentation.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -11,7 +12,13 @@ pub(super) fn sockets(text: &str) -> impl Iterator<Item = Socket> {
     text.lines().filter_map(socket)
 }
 
-fn socket(line: &str) -> Option<Socket> {
+/// The inode of the socket on a line, by which the kernel names it in `/proc/PID/fd`.
+pub(crate) fn inode(line: &str) -> Option<u64> {
+    line.split_whitespace().nth(9)?.parse().ok()
+}
+
+/// The socket on a line.
+pub(crate) fn socket(line: &str) -> Option<Socket> {
     let mut fields = line.split_whitespace().skip(1);
     let (local, remote) = (address(fields.next()?)?, address(fields.next()?)?);
     let state = u8::from_str_radix(fields.next()?, 16).ok()?;

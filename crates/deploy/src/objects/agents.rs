@@ -1,9 +1,8 @@
 //! The agents: a Job whose pods have an index each. A pod that is gone comes back with the same index.
 
-use super::metadata;
 use super::pod::{Pod, TOKEN_FILE, bare, empty, mount, of_command, token_mount, token_volume};
-use crate::node::{Item, Node, Object, fields, map, text};
-use crate::settings::{AGENT_CPU, AGENT_IDLE_S, AGENT_MEMORY, AGENTS, NAME, RUN, SUSPENDED};
+use crate::node::{Item, Node, Object, fields, text};
+use crate::settings::{AGENT_CPU, AGENT_IDLE_S, AGENT_MEMORY, AGENTS, NAME, RUN};
 
 const NAMED: &str = "agents";
 
@@ -32,25 +31,14 @@ pub(super) fn job() -> Object {
             "terminationGracePeriodSeconds" => 30,
         },
     };
-    let node = map! {
-        "apiVersion" => "batch/v1",
-        "kind" => "Job",
-        "metadata" => metadata(NAMED),
-        "spec" => map! {
-            "suspend" => bare(SUSPENDED),
-            "completionMode" => "Indexed",
-            "completions" => bare(AGENTS),
-            "parallelism" => bare(AGENTS),
-            // An agent that fails comes back, so that a search goes on. One that keeps failing does not.
-            "backoffLimitPerIndex" => 5,
-            "template" => pod.template(),
-        },
+    let indexed = fields! {
+        "completionMode" => "Indexed",
+        "completions" => bare(AGENTS),
+        "parallelism" => bare(AGENTS),
+        // An agent that fails comes back, so that a search goes on. One that keeps failing does not.
+        "backoffLimitPerIndex" => 5,
     };
-    Object {
-        file: NAMED,
-        when: None,
-        node,
-    }
+    super::job(NAMED, indexed, pod)
 }
 
 /// `plimsoll agent`, perhaps with a duty other than to drive.

@@ -1,13 +1,13 @@
 //! The coordinator: a Job that measures, and the name by which agents find it. Its exit code is the verdict, so it runs
 //! once.
 
-use super::pod::{Pod, TOKEN_FILE, bare, empty, mount, of_command, token_mount, token_volume};
-use super::{headless, metadata};
+use super::headless;
+use super::pod::{Pod, TOKEN_FILE, empty, mount, of_command, token_mount, token_volume};
 use crate::node::{Item, Node, Object, fields, list, map, text};
 use crate::settings::{
     AGENTS, ARGUMENTS, CLAIM, COORDINATOR_CPU, COORDINATOR_MEMORY, COORDINATOR_PORT, HAS_CLAIM,
     HAS_SESSIONS, IS_TARGET, IS_URL, KEEP_S, NAME, NO_CLAIM, NO_SESSIONS, OBSERVED, RUN, SCHEME,
-    SESSIONS, SUSPENDED, TARGET_PORT, URL, WORKLOAD,
+    SESSIONS, TARGET_PORT, URL, WORKLOAD,
 };
 
 const NAMED: &str = "coordinator";
@@ -61,21 +61,7 @@ pub(super) fn job() -> Object {
         ],
         more: fields! { "restartPolicy" => "Never", "terminationGracePeriodSeconds" => 60 },
     };
-    let node = map! {
-        "apiVersion" => "batch/v1",
-        "kind" => "Job",
-        "metadata" => metadata(NAMED),
-        "spec" => map! {
-            "suspend" => bare(SUSPENDED),
-            "backoffLimit" => 0,
-            "template" => pod.template(),
-        },
-    };
-    Object {
-        file: NAMED,
-        when: None,
-        node,
-    }
+    super::job(NAMED, fields! { "backoffLimit" => 0 }, pod)
 }
 
 /// `fleet pod` waits for the target, runs what stands behind `--`, and keeps the result until it is copied.

@@ -8,7 +8,8 @@ mod target;
 mod token;
 
 use crate::node::{Entry, Node, Object, fields, map, text};
-use crate::settings::{HAS_NAMESPACE, NAME, NAMESPACE, RUN};
+use crate::settings::{HAS_NAMESPACE, NAME, NAMESPACE, RUN, SUSPENDED};
+use pod::{Pod, bare};
 
 /// All of them, in the order in which they are of use.
 pub(crate) fn all() -> Vec<Object> {
@@ -49,6 +50,24 @@ fn labels(component: &'static str) -> Node {
     entries.push(Entry::Field(COMPONENT.to_owned(), component.into()));
     entries.extend(fields! { "plimsoll/run" => RUN });
     Node::Map(entries)
+}
+
+/// A Job that does not begin while the run is suspended.
+fn job(component: &'static str, mut more: Vec<Entry>, pod: Pod) -> Object {
+    let mut spec = fields! { "suspend" => bare(SUSPENDED) };
+    spec.append(&mut more);
+    spec.extend(fields! { "template" => pod.template() });
+    let node = map! {
+        "apiVersion" => "batch/v1",
+        "kind" => "Job",
+        "metadata" => metadata(component),
+        "spec" => Node::Map(spec),
+    };
+    Object {
+        file: component,
+        when: None,
+        node,
+    }
 }
 
 /// A Service whose name leads to the pods themselves. What goes through an address of its own, a node translates: that

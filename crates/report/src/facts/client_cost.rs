@@ -110,7 +110,7 @@ pub fn over_tls(tls: &CostOverTls) -> Vec<(String, String)> {
         .collect()
 }
 
-fn fine_us(us: f64) -> String {
+pub(super) fn fine_us(us: f64) -> String {
     format!("{} µs", number(us))
 }
 
@@ -139,9 +139,13 @@ pub fn what(cost: &ClientCost) -> String {
         cost.message_bytes
             .map(|bytes| format!("{} B", count(bytes))),
     );
-    let at_a_write = cost.messages_per_write;
-    told.extend(at_a_write.map(|messages| format!("{} at a write", count(messages.into()))));
+    told.extend(cost.messages_per_write.map(at_a_write));
     told.join(", ")
+}
+
+/// `8 at a write`.
+pub(super) fn at_a_write(messages: u32) -> String {
+    format!("{} at a write", count(messages.into()))
 }
 
 /// How it was measured, in a sentence.

@@ -2,6 +2,7 @@
 
 use plimsoll_core::record::{AgentCost, CalibratedAgent, FleetCalibration, FleetWork};
 
+use super::client_cost::{at_a_write, fine_us};
 use crate::words::{self, UNKNOWN, count, maybe, number, plain, us};
 
 /// The columns of [`rows`].
@@ -98,7 +99,6 @@ pub fn rows(calibration: &FleetCalibration) -> Vec<[String; 9]> {
 
 fn row(calibration: &FleetCalibration, work: &FleetWork, cost: &AgentCost) -> [String; 9] {
     let load = |load| words::load(load, work.load_unit);
-    let fine_us = |us| format!("{} µs", number(us));
     [
         name(calibration, cost.index),
         agent(calibration, cost.index).map_or_else(|| UNKNOWN.to_owned(), cpus),
@@ -128,7 +128,7 @@ fn cpus(agent: &CalibratedAgent) -> String {
 /// The kind of work: `json, 8 at a write`.
 fn what(work: &FleetWork) -> String {
     let messages = work.messages_per_write.filter(|messages| *messages > 1);
-    let messages = messages.map(|messages| format!("{} at a write", count(messages.into())));
+    let messages = messages.map(at_a_write);
     let told: Vec<String> = std::iter::once(plain(&work.work)).chain(messages).collect();
     told.join(", ")
 }

@@ -157,8 +157,7 @@ pub(crate) fn undisturbed_but_for(
     expected: &[&str],
     invocation: impl Fn() -> Plimsoll,
 ) -> Option<Ended> {
-    let turn_of = |attempt| Some(turn_of_attempt(attempt, ATTEMPTS));
-    or_inconclusive(attempts(ATTEMPTS, turn_of, expected, || invocation().run()))
+    undisturbed_call(expected, || invocation().run())
 }
 
 /// The same for a call that needs more than itself, such as agents.

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use crate::support::conclusive;
 use crate::support::manifests::slo_file;
 use crate::support::records::Trial;
-use crate::support::{Ended, Plimsoll, built_lying_voice, undisturbed_but_for, undisturbed_call};
+use crate::support::{Ended, Plimsoll, built_lying_voice, undisturbed_but_for};
 
 /// What no gateway may do, however busy the machine is.
 const GATES: &str = "[gates]
@@ -49,11 +49,6 @@ fn lying_but_for(expected: &[&str], lie: &str) -> Option<Ended> {
         let line = format!("run lying-voice --workload voice --slo {slo} {PHASES}");
         Plimsoll::measuring(line.split_whitespace()).lying("LIE", lie)
     })
-}
-
-/// The same for a call that is already run.
-fn undisturbed_ended(trial: impl Fn() -> Ended) -> Option<Ended> {
-    undisturbed_call(&[], trial)
 }
 
 /// A lie that one of the gates shows. Others may show it as well: what never came is also a turn that fell short.

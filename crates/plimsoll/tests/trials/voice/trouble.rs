@@ -1,8 +1,8 @@
 //! Slow callers, callers who skip silence, a gateway that is killed or full, and one that counts wrongly.
 
 use super::*;
-use crate::support::built;
 use crate::support::manifests::file;
+use crate::support::{built, undisturbed_call};
 
 /// [`GATES`], and the turns must be good again in time.
 fn gates_of_a_restart() -> &'static str {
@@ -135,7 +135,7 @@ fn callers_come_back_after_a_restart() {
 fn a_gateway_that_does_not_come_back_fails_by_name() {
     built_lying_voice();
     let once = "[ ! -e FOLDER/once ] || { echo no second life >&2; exit 9; }; touch FOLDER/once; exec PROGRAM";
-    let ended = conclusive!(undisturbed_ended(|| of_a_gateway(
+    let ended = conclusive!(undisturbed_call(&[], || of_a_gateway(
         once,
         RESTART,
         gates_of_a_restart()
@@ -152,7 +152,7 @@ fn a_gateway_that_does_not_come_back_fails_by_name() {
 #[test]
 fn a_gateway_that_is_full_is_limited_by_its_admission() {
     built_lying_voice();
-    let ended = conclusive!(undisturbed_ended(|| of_a_gateway(
+    let ended = conclusive!(undisturbed_call(&[], || of_a_gateway(
         "MAX_SESSIONS=6 exec PROGRAM",
         PHASES,
         gates()

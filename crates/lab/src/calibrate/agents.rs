@@ -197,19 +197,16 @@ struct Circle {
 
 impl Circle {
     fn of(fleet: &Fleet, stop: &Stop) -> Result<Self> {
-        let members = fleet.all(stop)?;
+        let (sender, heard) = channel();
+        let joined = fleet.joined(&sender, stop)?;
         let place = |(boot, cpus): (&str, &CpuList)| (boot.to_owned(), cpus.clone());
-        let places: Vec<_> = members.iter().map(|member| place(member.place())).collect();
+        let places: Vec<_> = joined.iter().map(|agent| place(agent.place())).collect();
         let cores = cores_of_each(&places);
         let shares = cores.iter().zip(&places);
         let cores_share = shares.map(|(cores, (_, cpus))| cores / cpus.vcpu());
-        let (sender, heard) = channel();
-        let joined = members.into_iter().enumerate();
         Ok(Self {
             cores_share: cores_share.collect(),
-            joined: joined
-                .map(|(number, member)| member.listen(number, sender.clone()))
-                .collect(),
+            joined,
             heard,
             cores,
         })

@@ -57,6 +57,10 @@ pub const SEND_LAG_P99_LIMIT_US: f64 = 2_000.0;
 /// The highest share of its core at which an engine thread counts as honest.
 pub const BUSY_LIMIT: f64 = 0.9;
 
+/// The longest run of the bare loop or the engine, in seconds.
+pub const SECONDS_MAX: f64 = 600.0;
+/// The most rounds.
+pub const ROUNDS_MAX: u32 = 100;
 /// How long the engine is measured when only its cost is asked for, in seconds.
 pub const BRIEF_SECONDS: f64 = 1.5;
 

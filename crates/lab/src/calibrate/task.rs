@@ -9,17 +9,12 @@ use serde::{Deserialize, Serialize};
 
 use super::rounds::Rounds;
 use super::{
-    CalibrationStep, Settings, Tried, bare, drive, engine_us_per_frame, first_cpu, most, round,
-    sessions_max,
+    CalibrationStep, ROUNDS_MAX, SECONDS_MAX, Settings, Tried, bare, drive, engine_us_per_frame,
+    first_cpu, most, round, sessions_max,
 };
 use crate::error::{Error, Result};
 use crate::fleet::agent::must_name_no_file;
 use crate::trial::Registry;
-
-/// The longest run of the bare loop or the engine that an agent makes, in seconds.
-pub(super) const SECONDS_MAX: f64 = 600.0;
-/// The most rounds that an agent makes.
-pub(super) const ROUNDS_MAX: u32 = 100;
 
 /// What an agent is told to measure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -154,6 +154,11 @@ impl Joined {
         offset.map_or(here_ns, |offset| offset.there_ns(here_ns))
     }
 
+    /// The start of its machine, and the CPUs there that it may use.
+    pub(crate) fn place(&self) -> (&str, &CpuList) {
+        self.member.place()
+    }
+
     /// Its share of the trial.
     pub(crate) fn share(&self) -> &AgentRecord {
         &self.share

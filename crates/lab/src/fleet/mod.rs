@@ -18,6 +18,7 @@ pub(crate) mod seen;
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -28,7 +29,8 @@ use plimsoll_host::signals::Stop;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use member::Member;
+use crate::trial::parts::Heard;
+use member::{Joined, Member};
 pub(crate) use observing::Looked;
 pub(crate) use seen::Seen;
 
@@ -177,10 +179,21 @@ impl Fleet {
     }
 
     /// All agents, by their numbers. One that was lost has time to return.
-    pub(crate) fn all(&self, stop: &Stop) -> Result<Vec<Arc<Member>>> {
+    fn all(&self, stop: &Stop) -> Result<Vec<Arc<Member>>> {
         let mut all = self.all_within(RETURN_WITHIN, stop)?;
         all.truncate(self.agents() as usize);
         Ok(all)
+    }
+
+    /// All agents, each listened to: what it says goes to `heard`, under its place in the list.
+    pub(crate) fn joined(
+        &self,
+        heard: &Sender<(usize, Heard)>,
+        stop: &Stop,
+    ) -> Result<Vec<Joined>> {
+        let members = self.all(stop)?.into_iter().enumerate();
+        let joined = members.map(|(number, member)| member.listen(number, heard.clone()));
+        Ok(joined.collect())
     }
 
     /// The observer; `None` if there is to be none. One that was lost has time to return.

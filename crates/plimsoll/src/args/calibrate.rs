@@ -1,6 +1,7 @@
 //! Flags of `plimsoll calibrate`.
 
 use clap::Args as ClapArgs;
+use plimsoll_lab::calibrate::ROUNDS_MAX;
 use plimsoll_workload::Workload;
 
 use super::{FleetArgs, OutArgs};
@@ -16,7 +17,7 @@ pub(crate) struct CalibrateArgs {
     #[arg(long, value_name = "N", help = sessions_to_calibrate(), value_parser = clap::value_parser!(u32).range(10..=100_000))]
     pub(crate) sessions: Option<u32>,
     /// How many times to alternate between the bare loop and the engine
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=i64::from(ROUNDS_MAX)))]
     pub(crate) rounds: u32,
     /// Length of each run of the bare loop and of the engine, and of each load of an inference server, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 3.0)]

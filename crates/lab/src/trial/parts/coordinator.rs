@@ -3,7 +3,6 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::ChildStdin;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -19,7 +18,7 @@ use super::process::{self, launches};
 use super::{Order, Reported, Said, Told, write_line};
 use crate::error::{Error, FAULT, Result};
 use crate::fleet::Fleet;
-use crate::fleet::member::{Joined, Member as AgentMember};
+use crate::fleet::member::Joined;
 
 /// How often to check whether we were asked to stop.
 const POLL: Duration = Duration::from_millis(50);
@@ -113,16 +112,14 @@ impl Parts {
     /// # Errors
     /// An agent is not there or refuses; or we were asked to stop.
     pub(in crate::trial) fn agents(fleet: &Fleet, orders: Vec<Order>, stop: &Stop) -> Result<Self> {
-        let members: Vec<Arc<AgentMember>> = fleet.all(stop)?;
         let (sender, heard) = channel();
-        let joined = members.into_iter().enumerate();
-        let members = joined
-            .map(|(number, agent)| {
-                Member::new(Link::Agent(Box::new(agent.listen(number, sender.clone()))))
-            })
-            .collect();
+        let joined = fleet.joined(&sender, stop)?;
+        let members = joined.into_iter().map(|agent| {
+            let link = Link::Agent(Box::new(agent));
+            Member::new(link)
+        });
         let mut all = Self {
-            members,
+            members: members.collect(),
             heard,
             begins_in: BEGINS_ELSEWHERE_IN,
         };

@@ -25,10 +25,11 @@ pub(crate) use reach::{driver, quick_reach};
 use record::Record;
 
 pub(crate) fn run(args: &CalibrateArgs, stop: &Stop) -> Result<ExitCode, Failure> {
-    if !(0.5..=600.0).contains(&args.seconds) {
+    if !(0.5..=calibrate::SECONDS_MAX).contains(&args.seconds) {
         return Err(Failure::Usage(format!(
-            "--seconds {}: give 0.5 to 600",
-            args.seconds
+            "--seconds {}: give 0.5 to {}",
+            args.seconds,
+            calibrate::SECONDS_MAX
         )));
     }
     if let Some(url) = &args.inference {

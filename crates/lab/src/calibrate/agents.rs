@@ -312,15 +312,15 @@ impl Circle {
                 }
             };
             let agent = &self.joined[number];
-            match heard {
-                Heard::Said(Said::Calibrated(answer)) => found[number] = Some(*answer),
-                Heard::Said(Said::Stepped(step)) => on_step(&agent.share().name(), &step),
-                Heard::Said(Said::Refused(why)) => {
+            match heard.read() {
+                Ok(Said::Calibrated(answer)) => found[number] = Some(*answer),
+                Ok(Said::Stepped(step)) => on_step(&agent.share().name(), &step),
+                Ok(Said::Refused(why)) => {
                     let name = agent.share().name();
                     return Err(Error::Usage(format!("agent {name} refuses: {why}")));
                 }
-                Heard::Said(_) => {}
-                Heard::Silence(why) => {
+                Ok(_) => {}
+                Err(why) => {
                     return Err(lost(agent, &why.unwrap_or_else(|| "it left".to_owned())));
                 }
             }

@@ -33,10 +33,7 @@ struct State {
 impl State {
     fn take(&mut self, event: Event) {
         let heard = match event {
-            Event::Message(json) => match serde_json::from_slice(&json) {
-                Ok(said) => Heard::Said(said),
-                Err(error) => Heard::Silence(Some(format!("what it says cannot be read: {error}"))),
-            },
+            Event::Message(json) => Heard::Said(json),
             Event::Gone(why) => {
                 self.gone = Some(why.clone());
                 Heard::Silence(Some(why))

@@ -377,8 +377,13 @@ fn build_name(build: &Build) -> String {
 fn accept(listener: &TcpListener, of: &Weak<Inner>) {
     let greeted = Arc::new(());
     while let Some(inner) = of.upgrade() {
+        if Arc::strong_count(&greeted) > GREETED_AT_ONCE {
+            drop(inner);
+            std::thread::sleep(POLL);
+            continue;
+        }
         match listener.accept() {
-            Ok((stream, _)) if Arc::strong_count(&greeted) <= GREETED_AT_ONCE => {
+            Ok((stream, _)) => {
                 let counted = Arc::clone(&greeted);
                 // A newcomer that cannot be greeted comes again.
                 let _ = std::thread::Builder::new()
@@ -388,7 +393,6 @@ fn accept(listener: &TcpListener, of: &Weak<Inner>) {
                         drop(counted);
                     });
             }
-            Ok((stream, _)) => drop(stream),
             Err(_) => {
                 drop(inner);
                 std::thread::sleep(POLL);

@@ -216,12 +216,14 @@ impl State {
             }
             let left = deadline.saturating_duration_since(Instant::now());
             match self.heard.recv_timeout(left) {
-                Ok((_, Heard::Said(said))) => {
-                    if let Some(done) = said_it(self, said) {
-                        return done;
+                Ok((_, heard)) => match heard.read() {
+                    Ok(said) => {
+                        if let Some(done) = said_it(self, said) {
+                            return done;
+                        }
                     }
-                }
-                Ok((_, silence)) => self.note(silence),
+                    Err(why) => self.is_silent(why),
+                },
                 Err(_) => {
                     let seconds = ANSWERS_WITHIN.as_secs();
                     self.joined
@@ -232,13 +234,15 @@ impl State {
     }
 
     fn note(&mut self, heard: Heard) {
-        match heard {
-            Heard::Said(said) => self.take(said),
-            Heard::Silence(why) => {
-                let why = why.unwrap_or_else(|| "it left".to_owned());
-                self.joined.is_lost_for(&why);
-            }
+        match heard.read() {
+            Ok(said) => self.take(said),
+            Err(why) => self.is_silent(why),
         }
+    }
+
+    fn is_silent(&mut self, why: Option<String>) {
+        let why = why.unwrap_or_else(|| "it left".to_owned());
+        self.joined.is_lost_for(&why);
     }
 
     fn take(&mut self, said: Said) {

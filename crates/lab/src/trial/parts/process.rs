@@ -1,6 +1,6 @@
 //! A part that is a process of this machine.
 
-use std::io::{BufReader, stdin, stdout};
+use std::io::{BufRead as _, BufReader, stdin, stdout};
 use std::path::Path;
 use std::process::{ChildStdin, ChildStdout};
 use std::sync::mpsc::Sender;
@@ -109,11 +109,10 @@ fn listen(number: usize, stdout: ChildStdout, to: Sender<(usize, Heard)>) -> Res
     let listen = move || {
         let mut lines = BufReader::new(stdout);
         loop {
-            let heard = match read_line(&mut lines) {
-                Ok(said) => Heard::Said(said),
-                Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-                    Heard::Silence(None)
-                }
+            let mut line = Vec::new();
+            let heard = match lines.read_until(b'\n', &mut line) {
+                Ok(0) => Heard::Silence(None),
+                Ok(_) => Heard::Said(line),
                 Err(error) => Heard::Silence(Some(format!("what it says cannot be read: {error}"))),
             };
             let last = matches!(heard, Heard::Silence(_));

@@ -110,9 +110,7 @@ pub(crate) fn partials() -> Vec<Partial> {
             id,
             inference,
             batch,
-            config: Config {
-                cpu_passes,
-            },
+            config: Config { cpu_passes },
             expect,
         }
     };
@@ -120,12 +118,7 @@ pub(crate) fn partials() -> Vec<Partial> {
         case("golden-frame", (0, 1, 1), 0.0, 4),
         case("first-second", (0, 1, 50), 0.25, 4),
         case("later-second", (3, 151, 50), 1.5, 4),
-        case(
-            "two-seconds-after-a-deferred-tick",
-            (3, 201, 100),
-            0.125,
-            4,
-        ),
+        case("two-seconds-after-a-deferred-tick", (3, 201, 100), 0.125, 4),
         case("other-passes", (5, 51, 49), 12.75, 1),
     ]
 }

@@ -107,7 +107,7 @@ impl Work for Speech {
     fn sessions(&self, amount: u32, to: Endpoint, _profile: &Profile) -> SessionsOfWork {
         let audio = Arc::new(Audio::synthetic());
         SessionsOfWork {
-            machines: machines(Sessions::new(to, audio, Some(CPU_PASSES), Some(0))),
+            machines: machines(Sessions::new(to, audio, Some(CPU_PASSES))),
             count: amount,
         }
     }

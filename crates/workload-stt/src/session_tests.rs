@@ -32,7 +32,7 @@ impl Rig {
             path: "/ws/stt".to_owned(),
             headers: Vec::new(),
         };
-        let stt = Sessions::new(endpoint, Arc::new(Audio::synthetic()), Some(4), Some(75));
+        let stt = Sessions::new(endpoint, Arc::new(Audio::synthetic()), Some(4));
         let mut rig = Self {
             session: stt.session(&session_plan(0, 1, &profile, 1)),
             stt,

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::client::{Session, usual};
 use super::messages::Partial;
 use super::registry::{Case, Site, Verdict, case};
+use super::setup::SLOW_MODEL;
 
 /// A partial may come this much later than its schedule, for a machine that is busy with checks.
 const TOLERANCE: Duration = Duration::from_millis(150);

@@ -12,6 +12,7 @@ use reqwest::Url;
 /// Ten days. Sums of such times stay far from overflow.
 const MAX_TIME_MS: u64 = 10 * 24 * 3600 * 1000;
 const MAX_COUNT: usize = u32::MAX as usize;
+const POLICIES: &str = "drop_oldest, drop_newest or close";
 
 /// What to do with a frame when the input buffer is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +44,8 @@ pub struct Config {
     pub outbox_messages: usize,
     pub start_timeout: Duration,
     pub drain_timeout: Duration,
-    pub auth_token: Option<String>,
+    /// Empty for none.
+    pub auth_token: String,
 }
 
 impl Config {
@@ -67,19 +69,12 @@ impl Config {
             cpu_passes: env.number("CPU_PASSES", 4, 1..=u32::MAX)?,
             max_sessions: env.number("MAX_SESSIONS", 0, 0..=MAX_COUNT)?,
             max_buffer_frames: env.number("MAX_BUFFER_FRAMES", 500, 1..=1_000_000)?,
-            overflow_policy: env.parsed(
-                "OVERFLOW_POLICY",
-                "drop_oldest",
-                "drop_oldest, drop_newest or close",
-                overflow_policy,
-            )?,
+            overflow_policy: env.parsed("OVERFLOW_POLICY", "drop_oldest", POLICIES, overflow_policy)?,
             max_inflight_jobs: env.number("MAX_INFLIGHT_JOBS", 0, 0..=MAX_COUNT)?,
             outbox_messages: env.number("OUTBOX_MESSAGES", 4, 1..=1_000_000)?,
             start_timeout: env.time_ms("START_TIMEOUT_MS", 10_000, 1)?,
             drain_timeout: env.time_ms("DRAIN_TIMEOUT_MS", 5000, 1)?,
-            auth_token: env.parsed("AUTH_TOKEN", "", "UTF-8", |token| {
-                Some(Some(token.to_owned()).filter(|token| !token.is_empty()))
-            })?,
+            auth_token: env.parsed("AUTH_TOKEN", "", "UTF-8", |token| Some(token.to_owned()))?,
         })
     }
 }
@@ -112,10 +107,7 @@ impl<F: Fn(&str) -> Option<OsString>> Env<F> {
         parsed.with_context(|| format!("{name}={value:?}: give {wanted}"))
     }
 
-    fn number<T>(&self, name: &str, default: T, range: RangeInclusive<T>) -> Result<T>
-    where
-        T: FromStr + PartialOrd + Display,
-    {
+    fn number<T: FromStr + PartialOrd + Display>(&self, name: &str, default: T, range: RangeInclusive<T>) -> Result<T> {
         let wanted = format!("a whole number from {} to {}", range.start(), range.end());
         self.parsed(name, &default.to_string(), &wanted, |text| text.parse().ok().filter(|value| range.contains(value)))
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use tokio::time::Instant;
 
 use crate::failure::{Failure, FailureKind};
@@ -78,7 +79,7 @@ struct Partial<'a> {
 
 /// The `partial` of an answered batch.
 pub fn partial(span: &Span, inference: &Inference, cpu_passes: u32, flush_lateness: Duration) -> String {
-    to_json(&Partial {
+    let partial = Partial {
         r#type: "partial",
         oldest_frame_seq: span.oldest_seq,
         newest_frame_seq: span.newest_seq,
@@ -86,61 +87,44 @@ pub fn partial(span: &Span, inference: &Inference, cpu_passes: u32, flush_latene
         inference,
         cpu_passes,
         flush_lateness_ms: as_ms(flush_lateness),
-    })
+    };
+    serde_json::to_string(&partial).expect("numbers and strings can always be written")
 }
 
-/// An `error`, except for what follows from its failure and its frames.
-#[derive(Debug, Serialize)]
+/// What an `error` tells beside its failure and its frames.
+#[derive(Debug)]
 pub struct Circumstances {
-    pub flush_lateness_ms: f64,
+    pub flush_lateness: Duration,
     /// None for dropped frames.
-    pub inference_elapsed_ms: Option<f64>,
+    pub inference_elapsed: Option<Duration>,
     pub inflight_gateway_batches: usize,
     pub gateway_buffer_frames: usize,
-}
-
-#[derive(Serialize)]
-struct Error<'a> {
-    r#type: &'static str,
-    stage: &'static str,
-    kind: &'static str,
-    message: &'a str,
-    oldest_frame_seq: u64,
-    newest_frame_seq: u64,
-    frames: u64,
-    audio_bytes: u64,
-    oldest_age_ms: f64,
-    newest_age_ms: f64,
-    #[serde(flatten)]
-    circumstances: &'a Circumstances,
-    inference_status: Option<u16>,
-    retryable: bool,
 }
 
 /// The `error` for a range of frames that has no transcript, as of `now`.
 pub fn error(failure: &Failure, span: &Span, now: Instant, circumstances: &Circumstances) -> String {
     let (stage, kind, retryable) = failure.kind.row();
-    to_json(&Error {
-        r#type: "error",
-        stage,
-        kind,
-        message: &failure.message,
-        oldest_frame_seq: span.oldest_seq,
-        newest_frame_seq: span.newest_seq,
-        frames: span.frames(),
-        audio_bytes: span.frames() * FRAME_BYTES as u64,
-        oldest_age_ms: as_ms(now.saturating_duration_since(span.oldest_at)),
-        newest_age_ms: as_ms(now.saturating_duration_since(span.newest_at)),
-        circumstances,
-        inference_status: failure.status,
-        retryable,
+    json!({
+        "type": "error",
+        "stage": stage,
+        "kind": kind,
+        "message": failure.message,
+        "oldest_frame_seq": span.oldest_seq,
+        "newest_frame_seq": span.newest_seq,
+        "frames": span.frames(),
+        "audio_bytes": span.frames() * FRAME_BYTES as u64,
+        "oldest_age_ms": as_ms(now.saturating_duration_since(span.oldest_at)),
+        "newest_age_ms": as_ms(now.saturating_duration_since(span.newest_at)),
+        "flush_lateness_ms": as_ms(circumstances.flush_lateness),
+        "inference_elapsed_ms": circumstances.inference_elapsed.map(as_ms),
+        "inflight_gateway_batches": circumstances.inflight_gateway_batches,
+        "gateway_buffer_frames": circumstances.gateway_buffer_frames,
+        "inference_status": failure.status,
+        "retryable": retryable,
     })
+    .to_string()
 }
 
-pub fn as_ms(duration: Duration) -> f64 {
+fn as_ms(duration: Duration) -> f64 {
     duration.as_nanos() as f64 / 1e6
-}
-
-fn to_json(message: &impl Serialize) -> String {
-    serde_json::to_string(message).expect("numbers and strings can always be written")
 }

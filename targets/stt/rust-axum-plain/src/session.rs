@@ -11,7 +11,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use crate::audio::{AudioBuffer, Full};
 use crate::failure::{Failure, FailureKind};
 use crate::gateway::Gateway;
-use crate::messages::{self, Circumstances, FRAME_BYTES, Inference, Span, as_ms};
+use crate::messages::{self, Circumstances, FRAME_BYTES, Inference, Span};
 use crate::outbox::Outbox;
 
 /// The absolute schedule of flushes, `origin + k * interval`. `Skip` makes one tick of all that are overdue and moves
@@ -131,8 +131,8 @@ impl Session {
     ) {
         self.gateway.metrics.errors(failure.kind).inc();
         let circumstances = Circumstances {
-            flush_lateness_ms: as_ms(flush_lateness),
-            inference_elapsed_ms: inference_elapsed.map(as_ms),
+            flush_lateness,
+            inference_elapsed,
             inflight_gateway_batches: self.gateway.jobs.in_use(),
             gateway_buffer_frames: self.audio.frames(),
         };

@@ -22,7 +22,7 @@ fn defaults_are_those_of_the_contract() {
     assert_eq!(config.overflow_policy, OverflowPolicy::DropOldest);
     assert_eq!(config.start_timeout, Duration::from_secs(10));
     assert_eq!(config.drain_timeout, Duration::from_secs(5));
-    assert_eq!(config.auth_token, None);
+    assert_eq!(config.auth_token, "");
 }
 
 #[test]

@@ -72,8 +72,8 @@ fn errors() {
         let span = span(batch, received("oldest_age_ms"), received("newest_age_ms"));
         let count = |field: &str| usize::try_from(number(&input[field])).expect("a count");
         let circumstances = Circumstances {
-            flush_lateness_ms: batch["flush_lateness_ms"].as_f64().expect("a number"),
-            inference_elapsed_ms: input["inference_elapsed_ms"].as_f64(),
+            flush_lateness: milliseconds(&batch["flush_lateness_ms"]),
+            inference_elapsed: input["inference_elapsed_ms"].as_f64().map(|ms| Duration::from_secs_f64(ms / 1e3)),
             inflight_gateway_batches: count("inflight_gateway_batches"),
             gateway_buffer_frames: count("gateway_buffer_frames"),
         };

@@ -4,9 +4,7 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -19,18 +17,14 @@ import (
 	"gonethttpplain/internal/gateway"
 )
 
-const (
-	exitBadConfig = 2
-	// headerTimeout is how long a client may take for its request; an open session has no such limit.
-	headerTimeout = 10 * time.Second
-	idleTimeout   = 60 * time.Second
-)
+// headerTimeout is how long a client may take for its request; an open session has no such limit.
+const headerTimeout = 10 * time.Second
 
 func main() {
 	settings, err := config.Load(os.LookupEnv)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(exitBadConfig)
+		os.Exit(2)
 	}
 	if err := run(settings); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -46,14 +40,11 @@ func run(settings *config.Config) error {
 	if err := json.NewEncoder(os.Stdout).Encode(versions()); err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp4", fmt.Sprintf(":%d", settings.Port))
-	if err != nil {
-		return err
-	}
 	sessions := gateway.New(settings)
-	server := &http.Server{Handler: sessions, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout}
+	address := fmt.Sprintf("0.0.0.0:%d", settings.Port)
+	server := &http.Server{Addr: address, Handler: sessions, ReadHeaderTimeout: headerTimeout}
 	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
+	go func() { failed <- server.ListenAndServe() }()
 	select {
 	case err := <-failed:
 		return err
@@ -64,10 +55,7 @@ func run(settings *config.Config) error {
 	patience, cancel := context.WithTimeout(context.Background(), settings.DrainTimeout)
 	defer cancel()
 	sessions.Drain(patience)
-	if err := server.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
-		return err
-	}
-	return nil
+	return server.Close()
 }
 
 // versions are those of what the program is made of, as found in it.

@@ -18,21 +18,16 @@ const millisecondsMax = 10 * 24 * 3600 * 1000
 
 // Config is everything that can be set.
 type Config struct {
-	Port          int
-	WorkerThreads int
-	InferenceURL  *url.URL
+	Port, WorkerThreads int
+	InferenceURL        *url.URL
 	// InferenceClients is the number of connections of all workers together.
-	InferenceClients int
-	InferenceTimeout time.Duration
-	FlushPhaseJitter time.Duration
-	CPUPasses        uint32
-	MaxSessions      int64
-	MaxInflightJobs  int64
-	OutboxMessages   int
-	StartTimeout     time.Duration
-	DrainTimeout     time.Duration
-	AuthToken        string
-	Session          session.Settings
+	InferenceClients                                               int
+	InferenceTimeout, FlushPhaseJitter, StartTimeout, DrainTimeout time.Duration
+	CPUPasses                                                      uint32
+	MaxSessions, MaxInflightJobs                                   int64
+	OutboxMessages                                                 int
+	AuthToken                                                      string
+	Session                                                        session.Settings
 }
 
 // Load reads variables through lookup, which is os.LookupEnv. Its error is one line that names the first variable whose

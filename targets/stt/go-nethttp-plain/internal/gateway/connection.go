@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"sync"
@@ -156,9 +155,8 @@ func (c *connection) tick(ctx context.Context) {
 	room := c.gateway.config.OutboxMessages - c.unsent
 	tick := c.session.Tick(time.Now(), room, c.gateway.jobs.take)
 	c.timer.Reset(time.Until(c.session.NextTick()))
-	if frames := tick.Dropped.Frames(); frames > 0 {
-		text := fmt.Sprintf("%d frames dropped: the buffer is full", frames)
-		c.fail(&message.Failure{Kind: message.Overflow, Message: text}, tick.Dropped, tick.Lateness)
+	if tick.Dropped.Frames() > 0 {
+		c.fail(&message.Failure{Kind: message.Overflow, Message: errOverflow.reason}, tick.Dropped, tick.Lateness)
 	}
 	c.mu.Unlock()
 
@@ -226,7 +224,7 @@ func (c *connection) write() {
 		c.unsent--
 		c.mu.Unlock()
 	}
-	if c.gateway.isDraining() {
+	if c.gateway.draining.Load() {
 		_ = c.conn.Close(websocket.StatusGoingAway, goingAway)
 	}
 }

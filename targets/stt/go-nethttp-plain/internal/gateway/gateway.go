@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -22,17 +23,19 @@ const (
 	closeTime = 300 * time.Millisecond
 )
 
-// Gateway is one per process.
+// Gateway is one per process. It answers HTTP as its mux does.
 type Gateway struct {
+	*http.ServeMux
+
 	config         *config.Config
 	inference      *inference.Client
 	metrics        *metrics
-	mux            *http.ServeMux
 	sessions, jobs limit
+	draining       atomic.Bool
 
+	// mu guards connections. A drain begins under it, so that no session enters behind the drain's back.
 	mu          sync.Mutex
 	connections map[*connection]struct{}
-	draining    bool
 	// open counts what is in connections.
 	open sync.WaitGroup
 }
@@ -40,26 +43,23 @@ type Gateway struct {
 // New makes a gateway without sessions. It connects nowhere yet.
 func New(settings *config.Config) *Gateway {
 	g := &Gateway{
-		config: settings,
+		ServeMux: http.NewServeMux(),
+		config:   settings,
 		inference: inference.New(settings.InferenceURL, settings.InferenceClients, settings.InferenceTimeout,
 			settings.CPUPasses),
-		mux:         http.NewServeMux(),
 		sessions:    limit{max: settings.MaxSessions},
 		jobs:        limit{max: settings.MaxInflightJobs},
 		connections: make(map[*connection]struct{}),
 	}
 	g.metrics = newMetrics(&g.sessions, &g.jobs)
-	g.mux.HandleFunc("GET /health", g.health)
-	g.mux.Handle("GET /metrics", g.metrics.handler)
-	g.mux.HandleFunc("GET /ws/stt", g.admit)
+	g.HandleFunc("GET /health", g.health)
+	g.Handle("GET /metrics", g.metrics.handler)
+	g.HandleFunc("GET /ws/stt", g.admit)
 	return g
 }
 
-// ServeHTTP implements http.Handler.
-func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) { g.mux.ServeHTTP(w, r) }
-
 func (g *Gateway) health(w http.ResponseWriter, _ *http.Request) {
-	if g.isDraining() {
+	if g.draining.Load() {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
 }
@@ -74,7 +74,7 @@ func (g *Gateway) admit(w http.ResponseWriter, r *http.Request) {
 	case !g.authorized(r):
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		w.WriteHeader(http.StatusUnauthorized)
-	case g.isDraining():
+	case g.draining.Load():
 		w.WriteHeader(http.StatusServiceUnavailable)
 	case !g.sessions.take():
 		g.metrics.sessionsRejected.Inc()
@@ -110,7 +110,7 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 func (g *Gateway) enter(c *connection) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.draining {
+	if g.draining.Load() {
 		return false
 	}
 	g.connections[c] = struct{}{}
@@ -125,17 +125,11 @@ func (g *Gateway) leave(c *connection) {
 	g.open.Done()
 }
 
-func (g *Gateway) isDraining() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.draining
-}
-
 // Drain refuses new sessions, answers what is in flight and closes all. When ctx ends first, what is in flight is given
 // up.
 func (g *Gateway) Drain(ctx context.Context) {
 	g.mu.Lock()
-	g.draining = true
+	g.draining.Store(true)
 	for c := range g.connections {
 		c.drain()
 	}
@@ -171,18 +165,8 @@ func (g *Gateway) authorized(r *http.Request) bool {
 	return subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte(want)) == 1
 }
 
-// wantsUpgrade says whether a request is one for a WebSocket. Accept would say so, too, but after the refusals.
+// wantsUpgrade says whether a request is one for a WebSocket. Accept looks closer, but only after the refusals.
 func wantsUpgrade(r *http.Request) bool {
-	return hasToken(r.Header.Values("Connection"), "upgrade") && hasToken(r.Header.Values("Upgrade"), "websocket")
-}
-
-func hasToken(fields []string, token string) bool {
-	for _, field := range fields {
-		for part := range strings.SplitSeq(field, ",") {
-			if strings.EqualFold(strings.TrimSpace(part), token) {
-				return true
-			}
-		}
-	}
-	return false
+	connection := strings.ToLower(strings.Join(r.Header.Values("Connection"), ","))
+	return strings.Contains(connection, "upgrade") && strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
 }

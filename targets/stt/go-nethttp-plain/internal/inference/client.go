@@ -16,14 +16,8 @@ import (
 	"gonethttpplain/internal/message"
 )
 
-const (
-	// answerBytesMax bounds what is read of an answer; a good one has some 150 bytes.
-	answerBytesMax = 64 * 1024
-	// pingAfter is how long a connection may be silent before it is asked for a sign of life, and pingWithin how long it
-	// has to give one.
-	pingAfter  = 10 * time.Second
-	pingWithin = 5 * time.Second
-)
+// answerBytesMax bounds what is read of an answer; a good one has some 150 bytes.
+const answerBytesMax = 64 * 1024
 
 // Client spreads requests over a fixed number of connections.
 type Client struct {
@@ -58,7 +52,8 @@ func newHTTPClient(timeout time.Duration) *http.Client {
 			DisableCompression: true,
 			// One dial, also for a burst of requests that find no connection.
 			MaxConnsPerHost: 1,
-			HTTP2:           &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingWithin},
+			// A silent connection is asked for a sign of life.
+			HTTP2: &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second},
 		},
 		// The contract knows no redirects.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

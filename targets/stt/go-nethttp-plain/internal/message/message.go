@@ -3,6 +3,8 @@ package message
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/http"
 	"time"
 )
 
@@ -29,6 +31,52 @@ func (s *Span) Extend(seq uint64, at time.Time) {
 		s.OldestSeq, s.OldestAt = seq, at
 	}
 	s.NewestSeq, s.NewestAt = seq, at
+}
+
+// Kind is a row of the contract's table of failures.
+type Kind struct {
+	Stage, Name string
+	// Retryable says whether the same audio could have been answered a moment later.
+	Retryable bool
+}
+
+// The rows.
+var (
+	Timeout         = Kind{"inference_request", "timeout", true}
+	ConnectionReset = Kind{"inference_request", "connection_reset", true}
+	TooManyRequests = Kind{"inference_request", "http_429", true}
+	ServerError     = Kind{"inference_request", "http_5xx", true}
+	ClientError     = Kind{"inference_request", "http_4xx", false}
+	ParseError      = Kind{"inference_response_parse", "parse_error", false}
+	Overflow        = Kind{"input_buffer", "overflow", false}
+)
+
+// Kinds is the whole table.
+var Kinds = []Kind{Timeout, ConnectionReset, TooManyRequests, ServerError, ClientError, ParseError, Overflow}
+
+// Failure is why frames have no transcript.
+type Failure struct {
+	Kind    Kind
+	Message string
+	// Status of the answer; 0 when there was none.
+	Status int
+	// Elapsed is how long the request took. It means nothing for Overflow, which has no request.
+	Elapsed time.Duration
+}
+
+// BadStatus makes the failure for an answer with a status other than 200.
+func BadStatus(status int) *Failure {
+	// A status that is neither 200 nor an error has not the strict JSON for its body.
+	kind := ParseError
+	switch {
+	case status == http.StatusTooManyRequests:
+		kind = TooManyRequests
+	case status >= 500 && status <= 599:
+		kind = ServerError
+	case status >= 400 && status <= 499:
+		kind = ClientError
+	}
+	return &Failure{Kind: kind, Message: fmt.Sprintf("the inference server answered %d", status), Status: status}
 }
 
 // Answer is what the inference server says about a batch.
@@ -64,25 +112,6 @@ func Partial(span Span, answer *Answer, cpuPasses uint32, lateness time.Duration
 	})
 }
 
-type errorMessage struct {
-	Type                   string   `json:"type"`
-	Stage                  string   `json:"stage"`
-	Kind                   string   `json:"kind"`
-	Message                string   `json:"message"`
-	OldestFrameSeq         uint64   `json:"oldest_frame_seq"`
-	NewestFrameSeq         uint64   `json:"newest_frame_seq"`
-	Frames                 uint64   `json:"frames"`
-	AudioBytes             uint64   `json:"audio_bytes"`
-	OldestAgeMS            float64  `json:"oldest_age_ms"`
-	NewestAgeMS            float64  `json:"newest_age_ms"`
-	FlushLatenessMS        float64  `json:"flush_lateness_ms"`
-	InferenceElapsedMS     *float64 `json:"inference_elapsed_ms"`
-	InflightGatewayBatches int64    `json:"inflight_gateway_batches"`
-	GatewayBufferFrames    int      `json:"gateway_buffer_frames"`
-	InferenceStatus        *int     `json:"inference_status"`
-	Retryable              bool     `json:"retryable"`
-}
-
 // Surroundings is what an error message says beside the failure and its frames.
 type Surroundings struct {
 	// Now is when the failure was found; the frames' ages count from it.
@@ -94,30 +123,31 @@ type Surroundings struct {
 
 // Error writes the message for frames that have no transcript.
 func Error(failure *Failure, span Span, around Surroundings) []byte {
-	text := errorMessage{
-		Type:                   "error",
-		Stage:                  failure.Kind.Stage,
-		Kind:                   failure.Kind.Name,
-		Message:                failure.Message,
-		OldestFrameSeq:         span.OldestSeq,
-		NewestFrameSeq:         span.NewestSeq,
-		Frames:                 span.Frames(),
-		AudioBytes:             span.Frames() * FrameBytes,
-		OldestAgeMS:            milliseconds(around.Now.Sub(span.OldestAt)),
-		NewestAgeMS:            milliseconds(around.Now.Sub(span.NewestAt)),
-		FlushLatenessMS:        milliseconds(around.Lateness),
-		InflightGatewayBatches: around.InflightBatches,
-		GatewayBufferFrames:    around.BufferFrames,
-		Retryable:              failure.Kind.Retryable,
-	}
+	var elapsedMS, status any
 	if failure.Kind != Overflow {
-		elapsedMS := milliseconds(failure.Elapsed)
-		text.InferenceElapsedMS = &elapsedMS
+		elapsedMS = milliseconds(failure.Elapsed)
 	}
 	if failure.Status != 0 {
-		text.InferenceStatus = &failure.Status
+		status = failure.Status
 	}
-	return encode(text)
+	return encode(map[string]any{
+		"type":                     "error",
+		"stage":                    failure.Kind.Stage,
+		"kind":                     failure.Kind.Name,
+		"message":                  failure.Message,
+		"oldest_frame_seq":         span.OldestSeq,
+		"newest_frame_seq":         span.NewestSeq,
+		"frames":                   span.Frames(),
+		"audio_bytes":              span.Frames() * FrameBytes,
+		"oldest_age_ms":            milliseconds(around.Now.Sub(span.OldestAt)),
+		"newest_age_ms":            milliseconds(around.Now.Sub(span.NewestAt)),
+		"flush_lateness_ms":        milliseconds(around.Lateness),
+		"inference_elapsed_ms":     elapsedMS,
+		"inflight_gateway_batches": around.InflightBatches,
+		"gateway_buffer_frames":    around.BufferFrames,
+		"inference_status":         status,
+		"retryable":                failure.Kind.Retryable,
+	})
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -2,7 +2,6 @@ package message
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 )
 
@@ -45,8 +44,9 @@ func strictObject(text []byte, fields map[string]any) error {
 		if !ok {
 			return fmt.Errorf("field %q is missing", name)
 		}
+		// json.Unmarshal takes a null for any type.
 		if string(value) == "null" {
-			return fmt.Errorf("field %q: %w", name, errNull)
+			return fmt.Errorf("field %q is null", name)
 		}
 		if err := json.Unmarshal(value, field); err != nil {
 			return fmt.Errorf("field %q: %w", name, err)
@@ -54,6 +54,3 @@ func strictObject(text []byte, fields map[string]any) error {
 	}
 	return nil
 }
-
-// errNull is necessary, because json.Unmarshal takes a null for any type.
-var errNull = errors.New("null")

@@ -213,8 +213,17 @@ func (c *connection) send(text []byte) {
 	c.outbox <- text
 }
 
-// write writes what is in the outbox until that is closed; then it closes the connection, if nobody else has.
+// write is the writing goroutine. In a drain it closes the connection, if nobody else has.
 func (c *connection) write() {
+	c.writeOutbox()
+	c.gateway.writing.Done()
+	if c.gateway.draining.Load() {
+		_ = c.conn.Close(websocket.StatusGoingAway, goingAway)
+	}
+}
+
+// writeOutbox writes until the outbox is closed and empty, or the connection is lost.
+func (c *connection) writeOutbox() {
 	for text := range c.outbox {
 		if err := c.conn.Write(context.Background(), websocket.MessageText, text); err != nil {
 			// The reading goroutine finds the same end.
@@ -223,9 +232,6 @@ func (c *connection) write() {
 		c.mu.Lock()
 		c.unsent--
 		c.mu.Unlock()
-	}
-	if c.gateway.draining.Load() {
-		_ = c.conn.Close(websocket.StatusGoingAway, goingAway)
 	}
 }
 

@@ -19,8 +19,8 @@ import (
 const (
 	// messageBytesMax is the longest message that is read.
 	messageBytesMax = 64 * 1024
-	// closeTime is for close frames to reach clients whose drain has taken too long.
-	closeTime = 300 * time.Millisecond
+	// closeTime is how long a drain waits for clients to answer its close frames.
+	closeTime = 500 * time.Millisecond
 )
 
 // Gateway is one per process. It answers HTTP as its mux does.
@@ -36,8 +36,8 @@ type Gateway struct {
 	// mu guards connections. A drain begins under it, so that no session enters behind the drain's back.
 	mu          sync.Mutex
 	connections map[*connection]struct{}
-	// open counts what is in connections.
-	open sync.WaitGroup
+	// open counts what is in connections, writing those of them that have not written all of their outbox.
+	open, writing sync.WaitGroup
 }
 
 // New makes a gateway without sessions. It connects nowhere yet.
@@ -115,6 +115,7 @@ func (g *Gateway) enter(c *connection) bool {
 	}
 	g.connections[c] = struct{}{}
 	g.open.Add(1)
+	g.writing.Add(1)
 	return true
 }
 
@@ -134,26 +135,29 @@ func (g *Gateway) Drain(ctx context.Context) {
 		c.drain()
 	}
 	g.mu.Unlock()
-	closed := make(chan struct{})
-	go func() {
-		g.open.Wait()
-		close(closed)
-	}()
 	select {
-	case <-closed:
-		return
+	case <-done(&g.writing):
 	case <-ctx.Done():
+		g.mu.Lock()
+		for c := range g.connections {
+			c.finish()
+		}
+		g.mu.Unlock()
 	}
-
-	g.mu.Lock()
-	for c := range g.connections {
-		c.finish()
-	}
-	g.mu.Unlock()
 	select {
-	case <-closed:
+	case <-done(&g.open):
 	case <-time.After(closeTime):
 	}
+}
+
+// done is closed when the group is.
+func done(group *sync.WaitGroup) <-chan struct{} {
+	closed := make(chan struct{})
+	go func() {
+		group.Wait()
+		close(closed)
+	}()
+	return closed
 }
 
 // authorized compares the token in a time that does not tell how much of it is right.

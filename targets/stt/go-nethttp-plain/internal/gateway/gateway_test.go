@@ -129,7 +129,7 @@ func TestOverflowCloses(t *testing.T) {
 }
 
 func TestFailureNamesItsFrames(t *testing.T) {
-	s := start(t, map[string]string{"INFERENCE_TIMEOUT_MS": "60"})
+	s := start(t, map[string]string{"INFERENCE_TIMEOUT_MS": "400"})
 	s.delay.Store(int64(time.Minute))
 	c := s.started(t)
 	c.audio(3)
@@ -260,6 +260,18 @@ func TestDrain(t *testing.T) {
 	}
 	busy.expectClose(websocket.StatusGoingAway)
 	if took := <-drained; took > 2*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// TestDrainDoesNotWaitForASilentClient: one that does not answer the close is not waited for.
+func TestDrainDoesNotWaitForASilentClient(t *testing.T) {
+	s := start(t, nil)
+	s.started(t)
+	eventually(t, "a session", func() bool { return s.sessions.used.Load() == 1 })
+	begun := time.Now()
+	drain(s, 4*time.Second)
+	if took := time.Since(begun); took > 2*time.Second {
 		t.Errorf("it took %v", took)
 	}
 }

@@ -8,5 +8,5 @@ if [ -f target/gateway.jar ] && [ "$(cat target/stamp 2>/dev/null)" = "$stamp" ]
     exit 0
 fi
 rm -f target/stamp
-mvn -B -q -ntp -DskipTests package
+MAVEN_OPTS="$jdk_flags ${MAVEN_OPTS:-}" mvn -B -q -ntp -DskipTests package
 echo "$stamp" >target/stamp

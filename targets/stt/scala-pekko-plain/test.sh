@@ -14,7 +14,7 @@ fi
 mkdir -p target
 log=target/test.log
 failed=0
-mvn -B -ntp test >"$log" 2>&1 || failed=1
+MAVEN_OPTS="$jdk_flags ${MAVEN_OPTS:-}" mvn -B -ntp test >"$log" 2>&1 || failed=1
 # Surefire's last summary line: Tests run: N, Failures: N, Errors: N, Skipped: N
 totals=$(sed -n 's/.*Tests run: \([0-9]*\), Failures: \([0-9]*\), Errors: \([0-9]*\), Skipped: \([0-9]*\)$/\1 \2 \3 \4/p' "$log" | tail -n 1)
 if [ "$failed" = 1 ] || [ -z "$totals" ]; then

@@ -61,20 +61,24 @@ private final class Gateway(
     case Command.IsDraining(replyTo) =>
       replyTo ! false
       Behaviors.same
+    case Command.Drain(replyTo) if sessions.isEmpty =>
+      replyTo ! Done
+      draining(sessions, replyTo)
     case Command.Drain(replyTo) =>
       sessions.foreach(_ ! SessionActor.Command.Drain)
       timers.startSingleTimer(Command.DrainTimeout, config.drainTimeout)
       draining(sessions, replyTo)
 
   private def draining(sessions: Sessions, replyTo: ActorRef[Done]): Behavior[Command] =
-    if sessions.isEmpty then timers.startSingleTimer(Command.LingerOver, Linger)
     Behaviors.receiveMessagePartial:
       case Command.Open(asking) =>
         asking ! Admission.Draining
         Behaviors.same
       case Command.Ended(session) =>
         metrics.sessions.release()
-        draining(sessions - session, replyTo)
+        val left = sessions - session
+        if left.isEmpty then timers.startSingleTimer(Command.LingerOver, Linger)
+        draining(left, replyTo)
       case Command.IsDraining(asking) =>
         asking ! true
         Behaviors.same

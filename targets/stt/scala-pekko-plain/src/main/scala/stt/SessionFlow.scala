@@ -7,7 +7,7 @@ import org.apache.pekko.NotUsed
 import org.apache.pekko.actor.typed.scaladsl.adapter.*
 import org.apache.pekko.actor.typed.{ActorRef, ActorSystem}
 import org.apache.pekko.http.scaladsl.model.ws.{BinaryMessage, Message, TextMessage}
-import org.apache.pekko.stream.CompletionStrategy
+import org.apache.pekko.stream.{CompletionStrategy, StreamLimitReachedException}
 import org.apache.pekko.stream.scaladsl.{Flow, Sink, Source}
 import org.apache.pekko.util.ByteString
 import stt.SessionActor.{Ack, Command, Outgoing}
@@ -29,6 +29,8 @@ object SessionFlow:
   private def incoming(session: ActorRef[Command])(using ActorSystem[?]): Sink[Message, NotUsed] =
     Flow[Message].zipWithIndex
       .mapAsync(1)(read)
+      // Without the stack trace, because Pekko HTTP logs why a flow failed.
+      .mapError { case _: StreamLimitReachedException => Violation("the message is too long") }
       .to(
         Sink.actorRefWithBackpressure(session.toClassic, Command.Opened, Ack, Command.Ended, _ => Command.Ended)
       )

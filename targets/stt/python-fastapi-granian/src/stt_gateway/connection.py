@@ -23,6 +23,8 @@ _MESSAGE_TOO_BIG = 1009
 _TRY_AGAIN_LATER = 1013
 
 _MESSAGE_BYTES_MAX = 65_536
+# How long a close may take to be sent.
+_CLOSE_TIMEOUT_S = 1.0
 
 _OVERFLOW = Failure(FailureKind.OVERFLOW, "input buffer full, frames dropped")
 
@@ -63,9 +65,10 @@ class Connection:
         finally:
             self._is_over = True
         if code is not None:
-            # The client may have gone meanwhile; Granian says so with a RuntimeError.
-            with contextlib.suppress(WebSocketDisconnect, RuntimeError):
-                await self._websocket.close(code)
+            # The client may have gone meanwhile, or reads nothing. Granian says so with a RuntimeError.
+            with contextlib.suppress(WebSocketDisconnect, RuntimeError, TimeoutError):
+                async with asyncio.timeout(_CLOSE_TIMEOUT_S):
+                    await self._websocket.close(code)
 
     # What comes from the client
 

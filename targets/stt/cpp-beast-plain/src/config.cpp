@@ -57,10 +57,12 @@ void read_inference_url(const Lookup& lookup, Config& config) {
   const auto given = text(lookup, "INFERENCE_URL", "http://127.0.0.1:9000");
   const auto url = boost::urls::parse_uri(given);
   if (!url || url->scheme_id() != boost::urls::scheme::http || url->encoded_host().empty() || url->has_userinfo() ||
-      url->has_query() || url->has_fragment() || (url->has_port() && url->port_number() == 0))
+      url->has_query() || url->has_fragment())
     refuse("INFERENCE_URL", given, "not a base URL like http://host:port");
   config.inference_host = url->host_address();
-  config.inference_port = url->has_port() ? std::string{url->port()} : "80";
+  const auto port = url->has_port() ? std::string{url->port()} : "80";
+  config.inference_port = std::to_string(
+      number<std::uint16_t>([&port](const char* /*name*/) { return port.c_str(); }, "INFERENCE_URL", 80, 1));
   config.inference_authority = std::string{url->encoded_host_and_port()};
   std::string path{url->encoded_path()};
   path.erase(path.find_last_not_of('/') + 1);

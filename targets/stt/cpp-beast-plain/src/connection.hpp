@@ -145,8 +145,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   void send_error(const Span& span, const Failure& failure, std::optional<Duration> elapsed) {
     gateway_.metrics.count(failure.kind);
-    const Surroundings around{Clock::now(), elapsed, gateway_.jobs.in_use(), session_->buffer_frames()};
-    send(error_json(span, failure, around));
+    const auto inflight = gateway_.jobs.in_use();
+    send(error_json(span, failure, Clock::now(), elapsed, inflight, session_->buffer_frames()));
   }
 
   void send(std::string message) {

@@ -197,7 +197,7 @@ class H2Connection : public std::enable_shared_from_this<H2Connection> {
   }
 
   net::awaitable<void> write() {
-    while (!has_failed_ && gather()) {
+    for (gather(); !output_.empty(); gather()) {
       // Not `net::async_write`, which hands the kernel 64 KiB in a turn of the loop: with many sessions a turn is long.
       for (std::size_t sent = 0; sent < output_.size();) {
         const auto [ec, size] =
@@ -209,17 +209,16 @@ class H2Connection : public std::enable_shared_from_this<H2Connection> {
     is_writing_ = false;
   }
 
-  /// Asks nghttp2 for output; false when there is none.
-  bool gather() {
+  /// Asks nghttp2 for output.
+  void gather() {
     output_.clear();
-    while (output_.size() < output_bytes) {
+    while (!has_failed_ && output_.size() < output_bytes) {
       const std::uint8_t* data = nullptr;
       const auto size = nghttp2_session_mem_send(session_.get(), &data);
       if (size < 0) fail(nghttp2_strerror(static_cast<int>(size)));
-      if (size <= 0) break;
+      if (size <= 0) return;
       output_.insert(output_.end(), data, data + size);
     }
-    return !output_.empty();
   }
 
   void fail(const std::string& cause) {

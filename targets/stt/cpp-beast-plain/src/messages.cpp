@@ -84,7 +84,8 @@ std::string partial_json(const Span& span, const InferenceAnswer& answer, std::u
   return json::serialize(partial);
 }
 
-std::string error_json(const Span& span, const Failure& failure, const Surroundings& around) {
+std::string error_json(const Span& span, const Failure& failure, TimePoint now, std::optional<Duration> elapsed,
+                       std::size_t inflight_batches, std::size_t buffer_frames) {
   const auto& traits = traits_of(failure.kind);
   json::object error{
       {"type", "error"},
@@ -95,16 +96,16 @@ std::string error_json(const Span& span, const Failure& failure, const Surroundi
       {"newest_frame_seq", span.newest_seq},
       {"frames", span.frames()},
       {"audio_bytes", span.frames() * frame_bytes},
-      {"oldest_age_ms", ms(around.now - span.oldest_at)},
-      {"newest_age_ms", ms(around.now - span.newest_at)},
+      {"oldest_age_ms", ms(now - span.oldest_at)},
+      {"newest_age_ms", ms(now - span.newest_at)},
       {"flush_lateness_ms", ms(span.flush_lateness)},
       {"inference_elapsed_ms", nullptr},
-      {"inflight_gateway_batches", around.inflight_batches},
-      {"gateway_buffer_frames", around.buffer_frames},
+      {"inflight_gateway_batches", inflight_batches},
+      {"gateway_buffer_frames", buffer_frames},
       {"inference_status", nullptr},
       {"retryable", traits.is_retryable},
   };
-  if (around.inference_elapsed) error["inference_elapsed_ms"] = ms(*around.inference_elapsed);
+  if (elapsed) error["inference_elapsed_ms"] = ms(*elapsed);
   if (failure.status) error["inference_status"] = *failure.status;
   return json::serialize(error);
 }

@@ -55,14 +55,6 @@ struct Span {
   std::uint64_t frames() const { return newest_seq - oldest_seq + 1; }
 };
 
-/// What an `error` says about the gateway.
-struct Surroundings {
-  TimePoint now;
-  std::optional<Duration> inference_elapsed;
-  std::uint64_t inflight_batches;
-  std::uint64_t buffer_frames;
-};
-
 bool is_start(std::string_view text);
 
 /// The close code for a message of a started session; none for a frame. (The WebSocket refuses what is over 64 KiB.)
@@ -72,6 +64,9 @@ std::optional<std::uint16_t> refusal_of(bool is_text, std::size_t size);
 InferenceResult read_answer(std::uint16_t status, std::string_view body);
 
 std::string partial_json(const Span& span, const InferenceAnswer& answer, std::uint32_t cpu_passes);
-std::string error_json(const Span& span, const Failure& failure, const Surroundings& around);
+
+/// `elapsed`: how long the request took, if there was one.
+std::string error_json(const Span& span, const Failure& failure, TimePoint now, std::optional<Duration> elapsed,
+                       std::size_t inflight_batches, std::size_t buffer_frames);
 
 }  // namespace stt

@@ -3,40 +3,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
+#include <sstream>
 
 #include "session.hpp"
 
 namespace stt {
 
 using Counter = std::atomic<std::uint64_t>;
-
-/// Text in the making.
-class Exposition {
- public:
-  void type(const std::string& name, const char* type) { text_ += "# TYPE " + name + " " + type + "\n"; }
-
-  template <class Number>
-  void sample(const std::string& series, Number value) {
-    text_ += series + " " + digits(value) + "\n";
-  }
-
-  void plain(const std::string& name, const char* kind, std::uint64_t value) {
-    type(name, kind);
-    sample(name, value);
-  }
-
-  template <class Number>
-  static std::string digits(Number value) {
-    std::array<char, 32> text{};
-    return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
-  }
-
-  std::string take() { return std::move(text_); }
-
- private:
-  std::string text_;
-};
 
 class Histogram {
  public:
@@ -49,16 +22,17 @@ class Histogram {
     sum_ += value;
   }
 
-  void render(Exposition& out, const std::string& name) const {
-    out.type(name, "histogram");
+  void render(std::ostream& out, const std::string& name) const {
+    out << "# TYPE " << name << " histogram\n";
     std::uint64_t count = 0;
-    for (std::size_t index = 0; index < counts_.size(); ++index) {
+    for (std::size_t index = 0; index < bounds_.size(); ++index) {
       count += counts_[index];
-      const auto bound = index < bounds_.size() ? Exposition::digits(bounds_[index]) : "+Inf";
-      out.sample(name + "_bucket{le=\"" + bound + "\"}", count);
+      out << name << "_bucket{le=\"" << bounds_[index] << "\"} " << count << "\n";
     }
-    out.sample(name + "_sum", sum_.load());
-    out.sample(name + "_count", count);
+    count += counts_.back();
+    out << name << "_bucket{le=\"+Inf\"} " << count << "\n";
+    // With six decimals: a stream would round to six digits.
+    out << name << "_sum " << std::to_string(sum_) << "\n" << name << "_count " << count << "\n";
   }
 
  private:
@@ -85,27 +59,29 @@ struct Metrics {
 
   std::string render(std::size_t sessions_open, std::size_t jobs_inflight) const {
     constexpr std::array reasons{"inflight", "jobs", "outbox"};  // by `Deferral`
-    Exposition out;
-    out.plain("stt_sessions", "gauge", sessions_open);
-    out.plain("stt_sessions_total", "counter", sessions);
-    out.plain("stt_sessions_rejected_total", "counter", sessions_rejected);
-    out.plain("stt_frames_total", "counter", frames);
-    out.plain("stt_frames_dropped_total", "counter", frames_dropped);
-    out.plain("stt_partials_total", "counter", partials);
-    out.plain("stt_jobs_inflight", "gauge", jobs_inflight);
-    out.type("stt_errors_total", "counter");
+    std::ostringstream out;
+    const auto plain = [&out](const char* name, const char* type, std::uint64_t value) {
+      out << "# TYPE " << name << " " << type << "\n" << name << " " << value << "\n";
+    };
+    plain("stt_sessions", "gauge", sessions_open);
+    plain("stt_sessions_total", "counter", sessions);
+    plain("stt_sessions_rejected_total", "counter", sessions_rejected);
+    plain("stt_frames_total", "counter", frames);
+    plain("stt_frames_dropped_total", "counter", frames_dropped);
+    plain("stt_partials_total", "counter", partials);
+    plain("stt_jobs_inflight", "gauge", jobs_inflight);
+    out << "# TYPE stt_errors_total counter\n";
     for (std::size_t index = 0; index < errors.size(); ++index) {
       const auto& [stage, kind, is_retryable] = kind_traits[index];
-      const auto labels = "{stage=\"" + std::string{stage} + "\",kind=\"" + std::string{kind} + "\"}";
-      out.sample("stt_errors_total" + labels, errors[index].load());
+      out << "stt_errors_total{stage=\"" << stage << "\",kind=\"" << kind << "\"} " << errors[index] << "\n";
     }
-    out.type("stt_ticks_deferred_total", "counter");
+    out << "# TYPE stt_ticks_deferred_total counter\n";
     for (std::size_t index = 0; index < deferrals.size(); ++index)
-      out.sample(std::string{"stt_ticks_deferred_total{reason=\""} + reasons[index] + "\"}", deferrals[index].load());
+      out << "stt_ticks_deferred_total{reason=\"" << reasons[index] << "\"} " << deferrals[index] << "\n";
     buffer_frames.render(out, "stt_buffer_frames");
     flush_lateness_s.render(out, "stt_flush_lateness_seconds");
     inference_s.render(out, "stt_inference_seconds");
-    return out.take();
+    return out.str();
   }
 };
 

@@ -17,10 +17,10 @@ Config with(std::string_view name, const char* value) {
 TEST(Config, DefaultsAreThoseOfTheContract) {
   const auto config = with("", "");
   EXPECT_EQ(config.port, 3000);
-  EXPECT_EQ(config.inference_url.host, "127.0.0.1");
-  EXPECT_EQ(config.inference_url.port, "9000");
-  EXPECT_EQ(config.inference_url.authority, "127.0.0.1:9000");
-  EXPECT_EQ(config.inference_url.path, "/infer");
+  EXPECT_EQ(config.inference_host, "127.0.0.1");
+  EXPECT_EQ(config.inference_port, "9000");
+  EXPECT_EQ(config.inference_authority, "127.0.0.1:9000");
+  EXPECT_EQ(config.inference_path, "/infer");
   EXPECT_EQ(config.inference_http_clients, 1U);
   EXPECT_EQ(config.inference_timeout, std::chrono::seconds{5});
   EXPECT_EQ(config.flush_interval, std::chrono::seconds{1});
@@ -78,15 +78,15 @@ TEST(Config, BadValuesAreNamedInOneLine) {
 }
 
 TEST(Config, Urls) {
-  const auto numeric = with("INFERENCE_URL", "http://[::1]:81/base/").inference_url;
-  EXPECT_EQ(numeric.host, "::1");
-  EXPECT_EQ(numeric.port, "81");
-  EXPECT_EQ(numeric.authority, "[::1]:81");
-  EXPECT_EQ(numeric.path, "/base/infer");
-  const auto named = with("INFERENCE_URL", "http://example.org").inference_url;
-  EXPECT_EQ(named.host, "example.org");
-  EXPECT_EQ(named.port, "80");
-  EXPECT_EQ(named.path, "/infer");
+  const auto numeric = with("INFERENCE_URL", "http://[::1]:81/base/");
+  EXPECT_EQ(numeric.inference_host, "::1");
+  EXPECT_EQ(numeric.inference_port, "81");
+  EXPECT_EQ(numeric.inference_authority, "[::1]:81");
+  EXPECT_EQ(numeric.inference_path, "/base/infer");
+  const auto named = with("INFERENCE_URL", "http://example.org");
+  EXPECT_EQ(named.inference_host, "example.org");
+  EXPECT_EQ(named.inference_port, "80");
+  EXPECT_EQ(named.inference_path, "/infer");
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ TEST(Metrics, RendersEverySeriesFromTheStart) {
            "stt_ticks_deferred_total{reason=\"outbox\"} 0",
            "stt_buffer_frames_bucket{le=\"50\"} 0",
            "stt_buffer_frames_bucket{le=\"55\"} 1",
-           "stt_buffer_frames_sum 51",
+           "stt_buffer_frames_sum 51.000000",
            "stt_flush_lateness_seconds_bucket{le=\"0.001\"} 1",
            "stt_inference_seconds_bucket{le=\"5\"} 0",
            "stt_inference_seconds_bucket{le=\"+Inf\"} 1",

@@ -140,19 +140,15 @@ TEST(Vectors, Errors) {
     if (const auto* const status = input.at("inference_status").if_int64()) {
       failure.status = static_cast<std::uint16_t>(*status);
     }
-    Surroundings around{
-        .now = TimePoint{std::chrono::hours{1}},
-        .inference_elapsed = std::nullopt,
-        .inflight_batches = input.at("inflight_gateway_batches").to_number<std::uint64_t>(),
-        .buffer_frames = input.at("gateway_buffer_frames").to_number<std::uint64_t>(),
-    };
-    if (!input.at("inference_elapsed_ms").is_null()) {
-      around.inference_elapsed = duration_of(input.at("inference_elapsed_ms"));
-    }
+    const TimePoint now{std::chrono::hours{1}};
     auto span = span_of(batch);
-    span.oldest_at = around.now - duration_of(batch.at("oldest_age_ms"));
-    span.newest_at = around.now - duration_of(batch.at("newest_age_ms"));
-    expect_same(error_json(span, failure, around), one.at("expect"));
+    span.oldest_at = now - duration_of(batch.at("oldest_age_ms"));
+    span.newest_at = now - duration_of(batch.at("newest_age_ms"));
+    std::optional<Duration> elapsed;
+    if (!input.at("inference_elapsed_ms").is_null()) elapsed = duration_of(input.at("inference_elapsed_ms"));
+    const auto inflight = input.at("inflight_gateway_batches").to_number<std::size_t>();
+    const auto buffered = input.at("gateway_buffer_frames").to_number<std::size_t>();
+    expect_same(error_json(span, failure, now, elapsed, inflight, buffered), one.at("expect"));
   });
 }
 

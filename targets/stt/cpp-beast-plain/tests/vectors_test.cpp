@@ -32,7 +32,7 @@ void for_each_case(const std::string& file, Check check) {
   ASSERT_FALSE(cases.empty());
   for (const auto& one : cases) {
     const auto id = text_of(one.at("id"));
-    SCOPED_TRACE(file + ": " + id);
+    SCOPED_TRACE(id);
     if (!id.starts_with("duplicate-")) {
       check(one);
     }

@@ -16,15 +16,15 @@ const EXIT_MARGIN: Duration = Duration::from_millis(1000);
 /// A gateway may take this long to notice the signal.
 const SIGNAL_SEEN: Duration = Duration::from_millis(150);
 
-/// Close codes of a gateway that ends: "going away", or "service restart" as some frameworks have it.
-const GOING_AWAY: [u16; 2] = [1001, 1012];
+/// Close codes of a gateway that ends: "going away", or "normal" or "service restart" as some frameworks have it.
+const GOING_AWAY: [u16; 3] = [1001, 1000, 1012];
 
 pub(super) fn cases() -> Vec<Case> {
     vec![
         case(
             "drain-answers-in-flight",
             "On SIGTERM what is in flight is answered, then the session is closed",
-            "a partial, then close 1001 or 1012",
+            "a partial, then close 1001, 1000 or 1012",
             answers_in_flight,
         )
         .in_setup(&DRAIN),
@@ -46,7 +46,7 @@ pub(super) fn cases() -> Vec<Case> {
         case(
             "drain-timeout",
             "A drain ends after DRAIN_TIMEOUT_MS, whatever is still in flight",
-            "close 1001 or 1012 and exit code 0, at most a second after DRAIN_TIMEOUT_MS",
+            "close 1001, 1000 or 1012 and exit code 0, at most a second after DRAIN_TIMEOUT_MS",
             times_out,
         )
         .in_setup(&SHORT_DRAIN),

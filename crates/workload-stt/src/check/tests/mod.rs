@@ -259,7 +259,7 @@ const SHOWN_BY: &[(Defect, &[&str], &[&str])] = &[
     (Defect::SilentFailure, &["error-http-5xx"], &["metrics-frames-and-partials"]),
     (Defect::RetryableParseError, &["error-parse-garbage"], &["error-http-5xx"]),
     (Defect::AnySize, &["message-one-byte-long", "fragments-of-wrong-size"], &["unmasked"]),
-    (Defect::WaitsForBody, &["message-over-the-limit"], &["message-at-the-limit"]),
+    (Defect::WaitsForBody, &["message-one-mebibyte"], &["message-over-the-limit"]),
     (Defect::TakesUnmasked, &["unmasked"], &["bad-opcode"]),
     (Defect::EmptyPong, &["ping", "ping-between-fragments"], &["numbering"]),
     (Defect::LooseStart, &["start-unknown-field", "start-duplicate-field", "start-other-texts"], &["start-accepted"]),

@@ -144,7 +144,7 @@ async fn frames_are_answered_and_counted() {
 #[tokio::test]
 async fn failures_are_named_and_the_session_goes_on() {
     let inference = Inference::start().await;
-    let (port, _gateway) = start(inference.port, &[("INFERENCE_TIMEOUT_MS", "200")]).await;
+    let (port, _gateway) = start(inference.port, &[("INFERENCE_TIMEOUT_MS", "2000")]).await;
     let mut client = Client::started(port).await;
     for (answer, kind, status) in [
         (Answer::Status(429), "http_429", 429),

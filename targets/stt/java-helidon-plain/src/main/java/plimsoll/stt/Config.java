@@ -39,8 +39,8 @@ record Config(
                 variables.integer("PORT", 3000, 1, 65_535),
                 workerThreads,
                 variables.httpUrl("INFERENCE_URL", "http://127.0.0.1:9000"),
-                // The contract counts them for each worker. Here all workers share them.
-                variables.integer("INFERENCE_HTTP_CLIENTS", 1, 1, 1024) * workerThreads,
+                // The most at once, or 0: as many as requests. Counted for each worker, and all workers share them.
+                variables.integer("INFERENCE_HTTP_CLIENTS", 0, 0, 1024) * workerThreads,
                 variables.millis("INFERENCE_TIMEOUT_MS", 5000, 1),
                 variables.millis("FLUSH_INTERVAL_MS", 1000, 1),
                 variables.millis("FLUSH_PHASE_JITTER_MS", 1000, 0),

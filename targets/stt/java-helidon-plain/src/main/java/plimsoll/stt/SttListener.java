@@ -139,9 +139,16 @@ final class SttListener implements WsListener {
 
     @Override
     public void onClose(WsSession from, int status, String reason) {
-        close(WsCloseCodes.NORMAL_CLOSE, "normal");
+        close(maySend(status) ? status : WsCloseCodes.PROTOCOL_ERROR, "");
         // Helidon would answer when this returns, if nobody had: on this thread, perhaps in the middle of a message.
         outbox.close();
+    }
+
+    /** Whether RFC 6455 allows a close frame to carry this code. */
+    private static boolean maySend(int code) {
+        return (code >= 3000 && code <= 4999)
+                || (code >= WsCloseCodes.NORMAL_CLOSE && code <= WsCloseCodes.CANNOT_ACCEPT)
+                || (code >= WsCloseCodes.NOT_CONSISTENT && code <= WsCloseCodes.BAD_GATEWAY);
     }
 
     @Override

@@ -34,7 +34,7 @@ class ConfigTest {
 
     @Test
     void connectionsAreCountedForEachWorker() throws ConfigException {
-        assertEquals(3, Config.read(Map.of("WORKER_THREADS", "3")::get).inferenceConnections());
+        assertEquals(0, Config.read(Map.of("WORKER_THREADS", "3")::get).inferenceConnections());
         Map<String, String> two = Map.of("WORKER_THREADS", "3", "INFERENCE_HTTP_CLIENTS", "2");
         assertEquals(6, Config.read(two::get).inferenceConnections());
     }
@@ -49,7 +49,7 @@ class ConfigTest {
         "INFERENCE_URL,127.0.0.1:9000",
         "INFERENCE_URL,https://example.org",
         "INFERENCE_URL,''",
-        "INFERENCE_HTTP_CLIENTS,0",
+        "INFERENCE_HTTP_CLIENTS,-1",
         "INFERENCE_TIMEOUT_MS,-1",
         "FLUSH_INTERVAL_MS,0",
         "FLUSH_PHASE_JITTER_MS,1.5",

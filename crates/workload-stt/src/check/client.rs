@@ -27,7 +27,7 @@ pub(super) fn usual() -> Connection {
 
 /// What a violation must lead to.
 pub(super) const VIOLATION_ENDS: &str =
-    "close 1002, 1003, 1007, 1008, 1009 or 1011, or the end of the connection, within 500 ms";
+    "close 1002, 1003, 1007, 1008, 1009, 1011 or without a code, or the end of the connection, within 500 ms";
 
 /// The close codes with which WebSocket libraries and gateways answer a violation.
 const OF_VIOLATIONS: [u16; 6] = [1002, 1003, 1007, 1008, 1009, 1011];
@@ -182,7 +182,8 @@ impl Session {
                         self.send_what_may_be_refused(&socket::close_frame(code));
                         Ok(seen)
                     }
-                    Incoming::End | Incoming::Reset => Ok(seen),
+                    // Some libraries close without a code.
+                    Incoming::Close(None) | Incoming::End | Incoming::Reset => Ok(seen),
                     _ => Err(seen),
                 }
             }

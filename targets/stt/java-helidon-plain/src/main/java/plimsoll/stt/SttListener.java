@@ -23,6 +23,7 @@ import java.util.concurrent.atomic.AtomicInteger;
  * listener. Further ones write what is in the outbox, run the schedule, make a request each, and watch for the end.
  */
 final class SttListener implements WsListener {
+    private static final int CONTROL_BYTES_MAX = 125;
     private static final int START_CHARS_MAX = 64 * 1024;
 
     /** How long a client may take to answer our close before the socket is closed all the same. */
@@ -131,8 +132,10 @@ final class SttListener implements WsListener {
 
     @Override
     public void onPing(WsSession from, BufferData payload) {
-        // None for a client that does not read what is there already.
-        if (unsent.get() < config.outboxMessages()) {
+        if (payload.available() > CONTROL_BYTES_MAX) {
+            close(WsCloseCodes.PROTOCOL_ERROR, "the ping is too long");
+        } else if (unsent.get() < config.outboxMessages()) {
+            // None for a client that does not read what is there already.
             send(() -> webSocket.pong(payload));
         }
     }

@@ -49,6 +49,7 @@ impl Workload for Toy {
             name: "toy",
             line: "",
             floor: None,
+            contract: None,
         }
     }
 

@@ -508,7 +508,7 @@ fn list_shows_tiers_and_does_not_hide_what_is_broken() {
         .lines()
         .find(|line| line.starts_with("rust-axum "));
     let row = row.unwrap_or_else(|| panic!("{}", ended.stdout));
-    assert!(row.contains("idiomatic") && row.contains("Rust"), "{row}");
+    assert!(row.contains("tuned") && row.contains("Rust"), "{row}");
 
     let root = Root::new()
         .with_shell("good", "exit 0")

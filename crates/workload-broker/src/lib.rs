@@ -73,6 +73,7 @@ impl Workload for Broker {
             name: "broker",
             line: "Message brokers: queues and streams, what a confirmation is worth, see --test",
             floor: None,
+            contract: Some(1),
         }
     }
 

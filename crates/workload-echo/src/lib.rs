@@ -76,6 +76,7 @@ impl Workload for Echo {
             name: "echo",
             line: "Any RFC 6455 server that sends every message back",
             floor: None,
+            contract: None,
         }
     }
 

@@ -62,6 +62,7 @@ impl Workload for Http {
             name: "http",
             line: "HTTP servers: requests by the clock, see --test",
             floor: Some("rust-epoll-http"),
+            contract: Some(1),
         }
     }
 

@@ -70,6 +70,7 @@ impl Workload for SttReal {
             name: "stt-real",
             line: "Speech servers that people run, each in its own dialect, with words; see --dialect",
             floor: None,
+            contract: None,
         }
     }
 

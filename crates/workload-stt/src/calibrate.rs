@@ -107,7 +107,7 @@ impl Work for Speech {
     fn sessions(&self, amount: u32, to: Endpoint, _profile: &Profile) -> SessionsOfWork {
         let audio = Arc::new(Audio::synthetic());
         SessionsOfWork {
-            machines: machines(Sessions::new(to, audio, Some(CPU_PASSES), Some(0))),
+            machines: machines(Sessions::new(to, audio, Some(CPU_PASSES))),
             count: amount,
         }
     }
@@ -198,7 +198,7 @@ impl Answers {
         let rest = fields.trim_start_matches('{').trim_end_matches('}');
         let newest = oldest + FRAMES_PER_PARTIAL - 1;
         let text = format!(
-            r#"{{"type":"partial","oldest_frame_seq":{oldest},"newest_frame_seq":{newest},"frames":{FRAMES_PER_PARTIAL},{rest},"cpu_passes":{CPU_PASSES},"model_delay_ms":0,"flush_lateness_ms":0.0,"inflight_model_jobs":0}}"#
+            r#"{{"type":"partial","oldest_frame_seq":{oldest},"newest_frame_seq":{newest},"frames":{FRAMES_PER_PARTIAL},{rest},"cpu_passes":{CPU_PASSES},"flush_lateness_ms":0.0}}"#
         );
         RawFrame::server(Opcode::Text, text.as_bytes()).to_vec()
     }

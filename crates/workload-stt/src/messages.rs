@@ -37,12 +37,8 @@ pub struct Partial<'a> {
     pub audio_bytes: u64,
     /// Passes over the batch.
     pub cpu_passes: u32,
-    /// The model's configured delay.
-    pub model_delay_ms: u64,
     /// Time of the flush minus its schedule.
     pub flush_lateness_ms: f64,
-    /// Requests of this session still in flight: always 0.
-    pub inflight_model_jobs: u64,
 }
 
 /// An `error`.
@@ -108,9 +104,6 @@ impl Partial<'_> {
             return Err("message with a partial's fields and another type");
         }
         check_frames(self.oldest_frame_seq, self.newest_frame_seq, self.frames)?;
-        if self.inflight_model_jobs != 0 {
-            return Err("partial with another request in flight");
-        }
         if !self.flush_lateness_ms.is_finite() || self.flush_lateness_ms < 0.0 {
             return Err("partial with a negative flush lateness");
         }

@@ -28,7 +28,7 @@ use crate::simulator::CONTRACT_VARIABLES;
 
 /// The number of passes over a batch that targets are told to ask for.
 pub const CPU_PASSES: u32 = 4;
-/// The delay of the model, in ms, that targets are told and that the simulator has.
+/// The delay of the simulator's model, in ms.
 pub const MODEL_DELAY_MS: u64 = 75;
 
 pub(crate) const PARAMETERS: [Parameter; 1] = [Parameter {
@@ -80,6 +80,7 @@ impl Workload for Stt {
             name: "stt",
             line: "Streaming speech-to-text",
             floor: None,
+            contract: Some(2),
         }
     }
 
@@ -168,15 +169,11 @@ impl Plan for SttPlan {
     }
 
     fn told(&self) -> Told {
-        let told = [
-            ("CPU_PASSES", CPU_PASSES.to_string()),
-            ("MODEL_DELAY_MS", MODEL_DELAY_MS.to_string()),
-        ];
         Told {
             path: "/ws/stt".into(),
             health_path: "/health",
             port: None,
-            variables: told.map(|(name, value)| (name.to_owned(), value)).into(),
+            variables: [("CPU_PASSES".to_owned(), CPU_PASSES.to_string())].into(),
             data: None,
         }
     }
@@ -191,11 +188,8 @@ impl Plan for SttPlan {
     fn machines(&self, job: &Job, _profile: &Profile) -> Result<Box<dyn Drive>, Refusal> {
         let audio = self.audio.get_or_init(|| Arc::new(Audio::synthetic()));
         // A target that we did not start may be configured differently.
-        let (passes, delay_ms) = match job.started {
-            true => (Some(CPU_PASSES), Some(MODEL_DELAY_MS)),
-            false => (None, None),
-        };
-        let sessions = Sessions::new(job.to.clone(), Arc::clone(audio), passes, delay_ms);
+        let passes = job.started.then_some(CPU_PASSES);
+        let sessions = Sessions::new(job.to.clone(), Arc::clone(audio), passes);
         Ok(machines(sessions))
     }
 

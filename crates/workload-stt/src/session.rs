@@ -36,24 +36,17 @@ struct Shared {
     audio: Arc<Audio>,
     /// What the gateway is configured to tell, where that is known.
     cpu_passes: Option<u32>,
-    model_delay_ms: Option<u64>,
 }
 
 impl Sessions {
-    /// Sessions that go to `endpoint` and say `audio`. `cpu_passes` and `model_delay_ms` are what partials must echo, where that is known.
+    /// Sessions that go to `endpoint` and say `audio`. `cpu_passes` is what partials must echo, where that is known.
     #[must_use]
-    pub fn new(
-        endpoint: Endpoint,
-        audio: Arc<Audio>,
-        cpu_passes: Option<u32>,
-        model_delay_ms: Option<u64>,
-    ) -> Self {
+    pub fn new(endpoint: Endpoint, audio: Arc<Audio>, cpu_passes: Option<u32>) -> Self {
         Self {
             shared: Arc::new(Shared {
                 endpoint,
                 audio,
                 cpu_passes,
-                model_delay_ms,
             }),
         }
     }
@@ -224,13 +217,8 @@ impl SttDialogue {
 
 impl Shared {
     fn is_configured_so(&self, partial: &Partial<'_>) -> bool {
-        let passes = self
-            .cpu_passes
-            .is_none_or(|passes| passes == partial.cpu_passes);
-        let delay = self
-            .model_delay_ms
-            .is_none_or(|ms| ms == partial.model_delay_ms);
-        passes && delay
+        self.cpu_passes
+            .is_none_or(|passes| passes == partial.cpu_passes)
     }
 }
 

@@ -32,7 +32,7 @@ impl Rig {
             path: "/ws/stt".to_owned(),
             headers: Vec::new(),
         };
-        let stt = Sessions::new(endpoint, Arc::new(Audio::synthetic()), Some(4), Some(75));
+        let stt = Sessions::new(endpoint, Arc::new(Audio::synthetic()), Some(4));
         let mut rig = Self {
             session: stt.session(&session_plan(0, 1, &profile, 1)),
             stt,
@@ -89,7 +89,7 @@ impl Rig {
             "type": "partial", "oldest_frame_seq": oldest, "newest_frame_seq": newest, "frames": frames,
             "rms": answer.rms, "zero_crossings": answer.zero_crossings, "checksum": answer.checksum,
             "samples": answer.samples, "transcript": answer.transcript, "audio_bytes": answer.audio_bytes,
-            "cpu_passes": 4, "model_delay_ms": 75, "flush_lateness_ms": 0.2, "inflight_model_jobs": 0,
+            "cpu_passes": 4, "flush_lateness_ms": 0.2,
         });
         bend(&mut partial);
         partial.to_string()
@@ -240,10 +240,9 @@ fn wrong_content_is_found_by_fields_or_by_recomputing() {
 
 #[test]
 fn breaking_the_contract_is_a_protocol_fault() {
-    let bends: [fn(&mut serde_json::Value); 6] = [
+    let bends: [fn(&mut serde_json::Value); 5] = [
         |partial| partial["extra"] = 1.into(),
         |partial| partial["frames"] = 99.into(),
-        |partial| partial["inflight_model_jobs"] = 1.into(),
         |partial| partial["flush_lateness_ms"] = (-1).into(),
         |partial| partial["cpu_passes"] = 3.into(),
         |partial| partial["type"] = "final".into(),

@@ -27,14 +27,13 @@ const STOP_GRACE: Duration = Duration::from_secs(2);
 const CONTROL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The variables of a gateway's contract that are its workload's own.
-pub const CONTRACT_VARIABLES: [&str; 15] = [
+pub const CONTRACT_VARIABLES: [&str; 14] = [
     "INFERENCE_URL",
     "INFERENCE_HTTP_CLIENTS",
     "INFERENCE_TIMEOUT_MS",
     "FLUSH_INTERVAL_MS",
     "FLUSH_PHASE_JITTER_MS",
     "CPU_PASSES",
-    "MODEL_DELAY_MS",
     "MAX_SESSIONS",
     "MAX_BUFFER_FRAMES",
     "OVERFLOW_POLICY",

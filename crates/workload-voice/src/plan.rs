@@ -89,6 +89,7 @@ impl Workload for Voice {
             name: "voice",
             line: "Callers in conversation with a gateway between speech providers, see --test",
             floor: None,
+            contract: Some(1),
         }
     }
 

@@ -50,6 +50,7 @@ impl Workload for Ws {
             name: "ws",
             line: "General WebSocket servers: eight tests, see --test",
             floor: None,
+            contract: Some(1),
         }
     }
 

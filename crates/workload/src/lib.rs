@@ -179,6 +179,8 @@ pub struct About {
     pub line: &'static str,
     /// The target that does the least for an answer, if there is one: most of what it takes, client and network take.
     pub floor: Option<&'static str>,
+    /// The version of the contract that its targets follow; `None` if it has none.
+    pub contract: Option<u32>,
 }
 
 impl fmt::Debug for dyn Workload {

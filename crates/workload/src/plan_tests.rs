@@ -23,6 +23,7 @@ impl Workload for Toy {
             name: "toy",
             line: "",
             floor: None,
+            contract: None,
         }
     }
 

@@ -72,11 +72,13 @@ impl Workload for Toy {
                 name: "toy",
                 line: "",
                 floor: None,
+                contract: None,
             },
             _ => &About {
                 name: "other",
                 line: "",
                 floor: None,
+                contract: None,
             },
         }
     }

@@ -6,6 +6,7 @@ if [ -f dist/.built ] && [ -z "$(find src tests package-lock.json tsconfig.json 
     exit 0
 fi
 sh install.sh
+PATH="$PWD/node_modules/.bin:$PATH"
 rm -rf dist
-node_modules/.bin/tsc
+tsc
 : > dist/.built

@@ -3,7 +3,8 @@
 set -eu
 cd "$(dirname "$0")"
 sh install.sh
-node_modules/.bin/biome check --error-on-warnings
+PATH="$PWD/node_modules/.bin:$PATH"
+biome check --error-on-warnings
 sh build.sh
 status=0
 output=$(node --test --test-reporter=tap dist/tests/*.test.js 2>&1) || status=$?

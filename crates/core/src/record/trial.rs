@@ -281,8 +281,12 @@ pub struct Slope {
 pub struct Target {
     /// Name of its folder, or the URL that the user gave.
     pub name: String,
-    /// `idiomatic`, `engine`, `infrastructure`, `test`, or `url`.
+    /// `framework`, `idiomatic`, `tuned`, `engine`, `infrastructure`, `test`, or `url`.
     pub tier: String,
+    /// Version of the workload's contract that it was measured by; `null` if the workload has none, or the record is older than this
+    /// field: then 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contract: Option<u32>,
     /// `default` or `tuned`, by its manifest; `null` if its manifest does not say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,

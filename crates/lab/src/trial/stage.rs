@@ -91,7 +91,12 @@ impl Staged {
                 Ok(Self {
                     url: TargetUrl::at(at.load(), &conditions.plan.told().path),
                     http_host: at.http().to_string(),
-                    target: told_of(manifest, &started.child, &secrets),
+                    target: told_of(
+                        manifest,
+                        conditions.plan.workload().about().contract,
+                        &started.child,
+                        &secrets,
+                    ),
                     companion,
                     secrets,
                     memory_idle: memory_of(&started.source()),
@@ -114,6 +119,7 @@ impl Staged {
                     target: Target {
                         name: url.text.clone(),
                         tier: "url".to_owned(),
+                        contract: conditions.plan.workload().about().contract,
                         ..Target::default()
                     },
                     companion,
@@ -327,11 +333,12 @@ fn data_folder(conditions: &Conditions) -> Result<Option<DataFolder>> {
 }
 
 /// What is recorded of a target that we started.
-fn told_of(manifest: &Manifest, child: &Child, secrets: &Secrets) -> Target {
+fn told_of(manifest: &Manifest, contract: Option<u32>, child: &Child, secrets: &Secrets) -> Target {
     let sizes = manifest.sizes();
     Target {
         name: manifest.name.clone(),
         tier: manifest.tier.word().to_owned(),
+        contract,
         variant: manifest.variant().map(str::to_owned),
         settings: manifest.settings(),
         versions: versions(child, secrets),

@@ -144,7 +144,7 @@ fn a_real_gateway_with_the_real_simulator_and_real_speech_passes() {
         trial.number("inference.requests") >= 60.0 * 3.0,
         "the simulator was asked"
     );
-    assert_eq!(trial.at("target.tier"), "idiomatic");
+    assert_eq!(trial.at("target.tier"), "tuned");
     let versions = trial.at("target.versions").as_object().expect("names");
     assert!(!versions.is_empty(), "its start line was read");
     ended.expect_nothing_left_running();

@@ -166,6 +166,6 @@ pub fn legend(ranking: &Ranking) -> Vec<String> {
         ),
         None => "There was no load that every target carries, so no cost is compared.".to_owned(),
     });
-    told.push("Lines of code: of the target's own source, neither blank nor comment, tests left out. Tiers: `idiomatic` as a good engineer of that language would ship it, `engine` with everything allowed, `infrastructure` a finished program that is only configured; compare within a tier.".to_owned());
+    told.push("Lines of code: of the target's own source, neither blank nor comment, tests left out. Tiers: `framework` as its community would ship it, by the framework's public interface, `idiomatic` as a good engineer of that language would ship it, `tuned` around the framework where that costs, `engine` with everything allowed, `infrastructure` a finished program that is only configured; compare within a tier.".to_owned());
     told
 }

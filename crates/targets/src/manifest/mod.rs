@@ -31,8 +31,12 @@ pub const FILE_NAME: &str = "target.toml";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Tier {
+    /// As an expert of its community would put it into production: the framework's public API, its usual client, its linter.
+    Framework,
     /// As a good engineer would write it in that language for production, with the usual libraries.
     Idiomatic,
+    /// Goes around its framework where that costs: own codecs, own clients or own schedules, on the same runtime.
+    Tuned,
     /// Everything allowed: own event loop, own codecs, no framework.
     Engine,
     /// A finished program that is only configured.
@@ -46,7 +50,9 @@ impl Tier {
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
+            Self::Framework => "framework",
             Self::Idiomatic => "idiomatic",
+            Self::Tuned => "tuned",
             Self::Engine => "engine",
             Self::Infrastructure => "infrastructure",
             Self::Test => "test",

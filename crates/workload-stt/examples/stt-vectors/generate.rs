@@ -28,8 +28,8 @@ pub(crate) fn files() -> Vec<VectorFile> {
         file(
             "frames.json",
             "One message after a good start, by opcode and declared length in bytes (the content does not matter). \
-             ok: the gateway takes it as a frame; otherwise it closes with `close`. A length over 65536 must be \
-             refused from the header alone: a test need not send the payload.",
+             ok: the gateway takes it as a frame; otherwise it closes with `close`. A message over 65536 bytes is refused at \
+             the latest when more than that has come; a gateway may refuse it from its header alone.",
             messages::frames(),
         ),
         file(

@@ -72,7 +72,6 @@ struct PartialBatch {
 #[derive(Clone, Copy, Serialize)]
 struct Config {
     cpu_passes: u32,
-    model_delay_ms: u64,
 }
 
 #[derive(Serialize)]
@@ -84,14 +83,12 @@ struct PartialMessage {
     #[serde(flatten)]
     inference: Answer,
     cpu_passes: u32,
-    model_delay_ms: u64,
     flush_lateness_ms: f64,
-    inflight_model_jobs: u64,
 }
 
 pub(crate) fn partials() -> Vec<Partial> {
     let synthetic = Synthetic::new();
-    let case = |id, (session, first, frames), flush_lateness_ms, cpu_passes, model_delay_ms| {
+    let case = |id, (session, first, frames), flush_lateness_ms, cpu_passes| {
         let inference =
             compute(&synthetic.batch(session, first, frames), cpu_passes).expect("whole samples");
         let batch = PartialBatch {
@@ -107,33 +104,22 @@ pub(crate) fn partials() -> Vec<Partial> {
             frames,
             inference: inference.clone(),
             cpu_passes,
-            model_delay_ms,
             flush_lateness_ms,
-            inflight_model_jobs: 0,
         };
         Partial {
             id,
             inference,
             batch,
-            config: Config {
-                cpu_passes,
-                model_delay_ms,
-            },
+            config: Config { cpu_passes },
             expect,
         }
     };
     vec![
-        case("golden-frame", (0, 1, 1), 0.0, 4, 75),
-        case("first-second", (0, 1, 50), 0.25, 4, 75),
-        case("later-second", (3, 151, 50), 1.5, 4, 75),
-        case(
-            "two-seconds-after-a-deferred-tick",
-            (3, 201, 100),
-            0.125,
-            4,
-            75,
-        ),
-        case("other-passes-and-delay", (5, 51, 49), 12.75, 1, 300),
+        case("golden-frame", (0, 1, 1), 0.0, 4),
+        case("first-second", (0, 1, 50), 0.25, 4),
+        case("later-second", (3, 151, 50), 1.5, 4),
+        case("two-seconds-after-a-deferred-tick", (3, 201, 100), 0.125, 4),
+        case("other-passes", (5, 51, 49), 12.75, 1),
     ]
 }
 

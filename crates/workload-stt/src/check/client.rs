@@ -25,6 +25,13 @@ pub(super) fn usual() -> Connection {
     }
 }
 
+/// What a violation must lead to.
+pub(super) const VIOLATION_ENDS: &str =
+    "close 1002, 1003, 1007, 1008, 1009, 1011 or without a code, or the end of the connection, within 500 ms";
+
+/// The close codes with which WebSocket libraries and gateways answer a violation.
+const OF_VIOLATIONS: [u16; 6] = [1002, 1003, 1007, 1008, 1009, 1011];
+
 /// A socket that knows which frames it sent, and which were named.
 pub(super) struct Session {
     socket: Socket,
@@ -161,6 +168,26 @@ impl Session {
             messages.push(self.next_message(limit)?);
         }
         Ok(messages)
+    }
+
+    /// Passes when the session ends within this time, as after a violation.
+    pub(super) fn expect_violation_ends(&mut self, limit: Duration) -> Result<String, String> {
+        match self.next_within(limit)? {
+            None => Err(format!("no end within {} ms", limit.as_millis())),
+            Some((_, incoming)) => {
+                let seen = describe(&incoming);
+                match incoming {
+                    Incoming::Close(Some(code)) if OF_VIOLATIONS.contains(&code) => {
+                        // The answer ends the closing handshake; the server may have gone already.
+                        self.send_what_may_be_refused(&socket::close_frame(code));
+                        Ok(seen)
+                    }
+                    // Some libraries close without a code.
+                    Incoming::Close(None) | Incoming::End | Incoming::Reset => Ok(seen),
+                    _ => Err(seen),
+                }
+            }
+        }
     }
 
     /// Ends the session as a client should, and waits for the answer.

@@ -16,12 +16,15 @@ const EXIT_MARGIN: Duration = Duration::from_millis(1000);
 /// A gateway may take this long to notice the signal.
 const SIGNAL_SEEN: Duration = Duration::from_millis(150);
 
+/// Close codes of a gateway that ends: "going away", or "normal" or "service restart" as some frameworks have it.
+const GOING_AWAY: [u16; 3] = [1001, 1000, 1012];
+
 pub(super) fn cases() -> Vec<Case> {
     vec![
         case(
             "drain-answers-in-flight",
-            "On SIGTERM what is in flight is answered, then the session is closed with 1001",
-            "a partial, then close 1001",
+            "On SIGTERM what is in flight is answered, then the session is closed",
+            "a partial, then close 1001, 1000 or 1012",
             answers_in_flight,
         )
         .in_setup(&DRAIN),
@@ -43,7 +46,7 @@ pub(super) fn cases() -> Vec<Case> {
         case(
             "drain-timeout",
             "A drain ends after DRAIN_TIMEOUT_MS, whatever is still in flight",
-            "close 1001 and exit code 0, at most a second after DRAIN_TIMEOUT_MS",
+            "close 1001, 1000 or 1012 and exit code 0, at most a second after DRAIN_TIMEOUT_MS",
             times_out,
         )
         .in_setup(&SHORT_DRAIN),
@@ -56,7 +59,7 @@ fn answers_in_flight(site: &Site<'_>) -> Verdict {
     wait_for_request(site)?;
     site.server()?.terminate()?;
     let (_, partial) = session.next_partial(site.patience())?;
-    let close = session.expect_close(&[1001], site.millis("DRAIN_TIMEOUT_MS", 5000))?;
+    let close = session.expect_close(&GOING_AWAY, site.millis("DRAIN_TIMEOUT_MS", 5000))?;
     Ok(format!(
         "a partial for {} frames, then {close}",
         partial.frames
@@ -130,7 +133,7 @@ fn times_out(site: &Site<'_>) -> Verdict {
     wait_for_request(site)?;
     let limit = site.millis("DRAIN_TIMEOUT_MS", 5000) + EXIT_MARGIN;
     let (exit, close) = thread::scope(|scope| {
-        let reader = scope.spawn(|| session.expect_close(&[1001], limit));
+        let reader = scope.spawn(|| session.expect_close(&GOING_AWAY, limit));
         let exit = exit_after_signal(site, limit);
         (
             exit,

@@ -3,7 +3,7 @@
 use super::registry::Case;
 
 /// Each variable with values that it must not take.
-const BAD_VALUES: [(&str, &[&str]); 16] = [
+const BAD_VALUES: [(&str, &[&str]); 15] = [
     ("PORT", &["http", "70000"]),
     ("WORKER_THREADS", &["many"]),
     ("INFERENCE_URL", &["not a url"]),
@@ -12,7 +12,6 @@ const BAD_VALUES: [(&str, &[&str]); 16] = [
     ("FLUSH_INTERVAL_MS", &["1s"]),
     ("FLUSH_PHASE_JITTER_MS", &["some"]),
     ("CPU_PASSES", &["four"]),
-    ("MODEL_DELAY_MS", &["75ms"]),
     ("MAX_SESSIONS", &["-1"]),
     ("MAX_BUFFER_FRAMES", &["all"]),
     ("OVERFLOW_POLICY", &["drop_everything"]),

@@ -9,7 +9,7 @@ use plimsoll_conformance::socket::Upgrade;
 use super::client::{Connection, Session, usual};
 use super::messages::Message;
 use super::registry::{Case, Site, Verdict, case};
-use super::setup::{ONE_JOB, SMALL_OUTBOX, TOKEN, TWO_SESSIONS, WITH_TOKEN};
+use super::setup::{ONE_JOB, ONE_WITH_TOKEN, SMALL_OUTBOX, TOKEN, TWO_SESSIONS, WITH_TOKEN};
 
 /// A client that does not read must be felt within this time, at a flush every 10 ms.
 const STALL_LIMIT: Duration = Duration::from_secs(12);
@@ -58,6 +58,13 @@ pub(super) fn cases() -> Vec<Case> {
         .in_setup(&WITH_TOKEN),
         case("token-right", "With the token an upgrade answers 101", "101, and a session", token_right)
             .in_setup(&WITH_TOKEN),
+        case(
+            "token-before-room",
+            "A full gateway tells a wrong token 401, not 503",
+            "status 401 without the token, 503 with it",
+            token_before_room,
+        )
+        .in_setup(&ONE_WITH_TOKEN),
         case(
             "jobs-limited",
             "MAX_INFLIGHT_JOBS holds for the whole gateway, and every frame is named in the end",
@@ -136,6 +143,20 @@ fn refused(site: &Site<'_>, authorization: Option<String>) -> Verdict {
         Upgrade::Refused { status: 401, .. } => Ok("status 401".to_owned()),
         Upgrade::Refused { status, .. } => Err(format!("status {status}")),
         Upgrade::Done(_) => Err("status 101".to_owned()),
+    }
+}
+
+fn token_before_room(site: &Site<'_>) -> Verdict {
+    let with_token = Connection {
+        authorization: Some(format!("Bearer {TOKEN}")),
+        ..usual()
+    };
+    let _only = site.upgrade(&with_token)?.accepted()?;
+    let absent = refused(site, None)?;
+    match site.upgrade(&with_token)? {
+        Upgrade::Refused { status: 503, .. } => Ok(format!("{absent} without, 503 with it")),
+        Upgrade::Refused { status, .. } => Err(format!("status {status} with the token")),
+        Upgrade::Done(_) => Err("a second session was accepted with MAX_SESSIONS=1".to_owned()),
     }
 }
 

@@ -26,9 +26,7 @@ pub(super) struct Partial {
     pub(super) transcript: String,
     pub(super) audio_bytes: u64,
     pub(super) cpu_passes: u32,
-    pub(super) model_delay_ms: u64,
     pub(super) flush_lateness_ms: f64,
-    pub(super) inflight_model_jobs: u64,
 }
 
 /// `error`: exactly these fields.
@@ -183,7 +181,7 @@ mod tests {
 
     const GOLDEN: &str = r#"{"type":"partial","oldest_frame_seq":1,"newest_frame_seq":1,"frames":1,"rms":2425.5023191083533,
         "zero_crossings":7,"checksum":1745339397,"samples":1280,"transcript":"now","audio_bytes":640,"cpu_passes":4,
-        "model_delay_ms":75,"flush_lateness_ms":0.5,"inflight_model_jobs":0}"#;
+        "flush_lateness_ms":0.5}"#;
 
     const TIMEOUT: &str = r#"{"type":"error","stage":"inference_request","kind":"timeout","message":"no answer","oldest_frame_seq":2,
         "newest_frame_seq":4,"frames":3,"audio_bytes":1920,"oldest_age_ms":70,"newest_age_ms":30,"flush_lateness_ms":0,

@@ -13,18 +13,16 @@ pub(super) static BASE: Setup = Setup::new("base", Sharing::Together)
         ("FLUSH_INTERVAL_MS", "250"),
         ("FLUSH_PHASE_JITTER_MS", "250"),
         ("START_TIMEOUT_MS", "1500"),
-        ("MODEL_DELAY_MS", "60"),
     ])
     .companion(&[("MODEL_DELAY_MS", "60")])
     .lasting();
 
-/// The model takes longer than two flush intervals. Passes and delay are not the defaults: they must be passed on.
+/// The model takes longer than two flush intervals. The passes are not the default: they must be passed on.
 pub(super) static SLOW_MODEL: Setup = Setup::new("slow-model", Sharing::InTurn)
     .server(&[
         ("FLUSH_INTERVAL_MS", "250"),
         ("FLUSH_PHASE_JITTER_MS", "0"),
         ("CPU_PASSES", "3"),
-        ("MODEL_DELAY_MS", "625"),
     ])
     .companion(&[("MODEL_DELAY_MS", "625")])
     .lasting();
@@ -102,12 +100,17 @@ pub(super) static TWO_SESSIONS: Setup = Setup::new("two-sessions", Sharing::InTu
     .server(&[("MAX_SESSIONS", "2")])
     .companion(&[("MODEL_DELAY_MS", "60")]);
 
-/// The token of [`WITH_TOKEN`].
+/// The token of [`WITH_TOKEN`] and [`ONE_WITH_TOKEN`].
 pub(super) const TOKEN: &str = "load-line-0123456789";
 
 /// A token is demanded.
 pub(super) static WITH_TOKEN: Setup = Setup::new("with-token", Sharing::Together)
     .server(&[("AUTH_TOKEN", TOKEN)])
+    .companion(&[("MODEL_DELAY_MS", "60")]);
+
+/// One session and no more, and a token is demanded.
+pub(super) static ONE_WITH_TOKEN: Setup = Setup::new("one-with-token", Sharing::InTurn)
+    .server(&[("MAX_SESSIONS", "1"), ("AUTH_TOKEN", TOKEN)])
     .companion(&[("MODEL_DELAY_MS", "60")]);
 
 /// A drain with time enough for what is in flight.

@@ -139,9 +139,7 @@ std::expected<Config, std::string> Config::from_lookup(const Lookup& lookup) {
     const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
     config.worker_threads = variables.number<std::size_t>("WORKER_THREADS", cores, 1, 1024);
     config.inference_url = variables.url("INFERENCE_URL", "http://127.0.0.1:9000");
-    // One per worker: requests of one loop share a write, and more connections would only split it.
-    config.inference_connections =
-        variables.number<std::size_t>("INFERENCE_HTTP_CLIENTS", config.worker_threads, 1, 4096);
+    config.inference_connections = variables.number<std::size_t>("INFERENCE_HTTP_CLIENTS", 1, 1, 4096);
     config.flush_phase_jitter = variables.milliseconds("FLUSH_PHASE_JITTER_MS", 1000, 0);
     config.sessions_max = variables.number<std::size_t>("MAX_SESSIONS", 0, 0, size_max);
     config.jobs_max = variables.number<std::size_t>("MAX_INFLIGHT_JOBS", 0, 0, size_max);
@@ -157,8 +155,6 @@ std::expected<Config, std::string> Config::from_lookup(const Lookup& lookup) {
     session.outbox_messages_max = variables.number<std::size_t>("OUTBOX_MESSAGES", 4, 1, million);
     session.echo.cpu_passes =
         variables.number<std::uint32_t>("CPU_PASSES", 4, 1, std::numeric_limits<std::uint32_t>::max());
-    session.echo.model_delay_ms =
-        variables.number<std::uint64_t>("MODEL_DELAY_MS", 75, 0, std::numeric_limits<std::uint64_t>::max());
     if (const auto& error = variables.error()) {
         return std::unexpected{*error};
     }

@@ -31,7 +31,7 @@ struct Config {
     std::uint16_t port = 3000;
     std::size_t worker_threads = 1;
     InferenceUrl inference_url;
-    /// HTTP/2 connections of the whole gateway; each worker has one at least.
+    /// HTTP/2 connections of each worker.
     std::size_t inference_connections = 1;
     Duration flush_phase_jitter{};
     std::size_t sessions_max = 0;

@@ -157,10 +157,7 @@ std::string partial_json(const FrameRange& range, const InferenceAnswer& answer,
         .field("transcript", answer.transcript)
         .field("audio_bytes", answer.audio_bytes)
         .field("cpu_passes", echo.cpu_passes)
-        .field("model_delay_ms", echo.model_delay_ms)
         .field("flush_lateness_ms", flush_lateness.count())
-        // A partial is written when the session's one slot for a request is empty again.
-        .field("inflight_model_jobs", 0U)
         .finish();
 }
 

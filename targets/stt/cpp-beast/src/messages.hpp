@@ -47,7 +47,6 @@ struct FrameRange {
 /// The configured values that every `partial` repeats.
 struct Echo {
     std::uint32_t cpu_passes = 4;
-    std::uint64_t model_delay_ms = 75;
 };
 
 /// The `partial` for an answered batch.

@@ -22,18 +22,13 @@ constexpr int backlog = 4096;
 /// Out of descriptors or memory: asking again at once would only burn CPU.
 constexpr auto accept_pause = std::chrono::milliseconds{50};
 
-std::size_t divide_up(std::size_t dividend, std::size_t divisor) {
-    return (dividend + divisor - 1) / divisor;
-}
-
 } // namespace
 
 Worker::Worker(Gateway& gateway, std::size_t index)
     : gateway_{gateway}, metrics_{*gateway.metrics[index]},
       // One thread: no locks around sockets, and only the queue that `post` from elsewhere needs.
       io_{BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO}, acceptor_{io_}, accept_pause_{io_},
-      inference_{io_, gateway.config, divide_up(gateway.config.inference_connections, gateway.config.worker_threads)},
-      random_{std::random_device{}()} {
+      inference_{io_, gateway.config, gateway.config.inference_connections}, random_{std::random_device{}()} {
     const tcp::endpoint endpoint{tcp::v4(), gateway.config.port};
     acceptor_.open(endpoint.protocol());
     acceptor_.set_option(Acceptor::reuse_address{true});

@@ -20,6 +20,7 @@ TEST(Config, DefaultsAreThoseOfTheContract) {
     EXPECT_EQ(config->inference_url.host, "127.0.0.1");
     EXPECT_EQ(config->inference_url.port, 9000);
     EXPECT_EQ(config->inference_url.path, "/infer");
+    EXPECT_EQ(config->inference_connections, 1U);
     EXPECT_EQ(config->flush_phase_jitter, std::chrono::seconds{1});
     EXPECT_EQ(config->drain_timeout, std::chrono::seconds{5});
     EXPECT_EQ(config->session.flush_interval, std::chrono::seconds{1});
@@ -55,8 +56,8 @@ TEST(Config, BadValuesAreNamedInOneLine) {
              Pair{"FLUSH_INTERVAL_MS", "0"},
              Pair{"FLUSH_PHASE_JITTER_MS", "1.5"},
              Pair{"CPU_PASSES", "4294967296"},
-             Pair{"MODEL_DELAY_MS", "x\ny"},
              Pair{"MAX_SESSIONS", ""},
+             Pair{"MAX_SESSIONS", "x\ny"},
              Pair{"MAX_BUFFER_FRAMES", "0"},
              Pair{"OVERFLOW_POLICY", "DROP"},
              Pair{"MAX_INFLIGHT_JOBS", "all"},

@@ -128,8 +128,7 @@ TEST(Vectors, Partials) {
     for_each_case("partials.json", [](const dom::element& one) {
         const auto answer = parse_answer(simdjson::minify(dom::element{one["inference"]}));
         ASSERT_TRUE(answer.has_value());
-        const Echo echo{.cpu_passes = static_cast<std::uint32_t>(std::uint64_t{one["config"]["cpu_passes"]}),
-                        .model_delay_ms = one["config"]["model_delay_ms"]};
+        const Echo echo{.cpu_passes = static_cast<std::uint32_t>(std::uint64_t{one["config"]["cpu_passes"]})};
         const Milliseconds lateness{double{one["batch"]["flush_lateness_ms"]}};
         expect_same(partial_json(range_of(one["batch"]), *answer, echo, lateness), one["expect"]);
     });

@@ -16,6 +16,12 @@ defmodule Gateway.ConfigTest do
     assert config.read_pace_ms == 0
   end
 
+  test "INFERENCE_HTTP_CLIENTS is for each worker" do
+    connections = fn variables -> Config.load!(&variables[&1]).inference.connections end
+    assert connections.(%{"WORKER_THREADS" => "3"}) == 3
+    assert connections.(%{"WORKER_THREADS" => "3", "INFERENCE_HTTP_CLIENTS" => "2"}) == 6
+  end
+
   test "URLs" do
     load = fn url -> Config.load!(&if(&1 == "INFERENCE_URL", do: url)).inference end
     assert %{host: 'example.org', port: 80, path: "/infer"} = load.("http://example.org")
@@ -38,7 +44,7 @@ defmodule Gateway.ConfigTest do
         {"FLUSH_INTERVAL_MS", "0"},
         {"FLUSH_PHASE_JITTER_MS", "1.5"},
         {"CPU_PASSES", "4294967296"},
-        {"MODEL_DELAY_MS", "x\ny"},
+        {"MAX_BUFFER_FRAMES", "x\ny"},
         {"MAX_SESSIONS", "-1"},
         {"MAX_BUFFER_FRAMES", "0"},
         {"OVERFLOW_POLICY", "Drop_Oldest"},

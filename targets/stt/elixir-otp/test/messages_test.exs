@@ -41,7 +41,7 @@ defmodule Gateway.MessagesTest do
         unquote(Macro.escape(vector))
 
       {:ok, inference} = inference |> :jiffy.encode() |> IO.iodata_to_binary() |> Messages.parse_inference()
-      settings = %{cpu_passes: config["cpu_passes"], model_delay_ms: config["model_delay_ms"]}
+      settings = %{cpu_passes: config["cpu_passes"]}
       partial = Messages.partial(span(batch, 0), inference, settings, ns(batch["flush_lateness_ms"]))
       assert Vectors.decode(partial) == expect
     end

@@ -45,7 +45,7 @@ def reference(pcm: bytes, passes: int) -> Inference:
 def rules(
     *, frames_max: int = 500, policy: OverflowPolicy = OverflowPolicy.DROP_OLDEST, outbox: int = 4, interval_s: float = 1.0
 ) -> Rules:
-    return Rules(interval_s, frames_max, policy, outbox, cpu_passes=4, model_delay_ms=75)
+    return Rules(interval_s, frames_max, policy, outbox, cpu_passes=4)
 
 
 class RecordingWorld:

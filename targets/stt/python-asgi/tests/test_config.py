@@ -10,7 +10,7 @@ from stt_gateway.session.audio import OverflowPolicy
 def test_defaults_are_those_of_the_contract() -> None:
     config = Config.from_env({})
     assert (config.port, config.inference_timeout_s, config.flush_interval_s) == (3000, 5.0, 1.0)
-    assert (config.flush_phase_jitter_s, config.cpu_passes, config.model_delay_ms) == (1.0, 4, 75)
+    assert (config.flush_phase_jitter_s, config.cpu_passes) == (1.0, 4)
     assert (config.sessions_max, config.buffer_frames_max, config.jobs_max) == (0, 500, 0)
     assert config.overflow_policy is OverflowPolicy.DROP_OLDEST
     assert (config.outbox_messages_max, config.start_timeout_s, config.drain_timeout_s) == (4, 10.0, 5.0)
@@ -18,8 +18,9 @@ def test_defaults_are_those_of_the_contract() -> None:
     assert config.inference_url == BaseUrl("127.0.0.1", 9000, "/infer", "127.0.0.1:9000")
 
 
-def test_a_worker_has_a_connection_at_least() -> None:
-    assert Config.from_env({"WORKER_THREADS": "3"}).inference_connections == 3
+def test_each_worker_has_one_connection_unless_told_otherwise() -> None:
+    assert Config.from_env({"WORKER_THREADS": "3"}).inference_connections == 1
+    assert Config.from_env({"WORKER_THREADS": "3", "INFERENCE_HTTP_CLIENTS": "2"}).inference_connections == 2
 
 
 @pytest.mark.parametrize(
@@ -37,11 +38,10 @@ def test_a_worker_has_a_connection_at_least() -> None:
         ("FLUSH_INTERVAL_MS", "0"),
         ("FLUSH_PHASE_JITTER_MS", "1.5"),
         ("CPU_PASSES", "4294967296"),
-        ("MODEL_DELAY_MS", "x\ny"),
         ("MAX_SESSIONS", ""),
         ("MAX_BUFFER_FRAMES", "0"),
         ("OVERFLOW_POLICY", "Drop_Oldest"),
-        ("MAX_INFLIGHT_JOBS", "all"),
+        ("MAX_INFLIGHT_JOBS", "all\nof them"),
         ("OUTBOX_MESSAGES", "0"),
         ("START_TIMEOUT_MS", "0"),
         ("DRAIN_TIMEOUT_MS", "9" * 5000),

@@ -133,9 +133,7 @@ def test_partials(case: Any) -> None:
     batch, config = case["batch"], case["config"]
     span = Span(batch["oldest_frame_seq"], batch["newest_frame_seq"], 0.0, 0.0)
     assert span.frames == batch["frames"]
-    text = partial(
-        span, Inference(**case["inference"]), config["cpu_passes"], config["model_delay_ms"], batch["flush_lateness_ms"]
-    )
+    text = partial(span, Inference(**case["inference"]), config["cpu_passes"], batch["flush_lateness_ms"])
     assert json.loads(text) == case["expect"]
 
 

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use axum::http::Uri;
 
-use crate::messages::Echo;
 use crate::session::Settings;
 use crate::session::audio::OverflowPolicy;
 use crate::variables::{ConfigError, HttpUrl, Variables};
@@ -20,7 +19,7 @@ pub struct Config {
     pub worker_threads: usize,
     /// `INFERENCE_URL`.
     pub inference_url: InferenceUrl,
-    /// `INFERENCE_HTTP_CLIENTS`: HTTP/2 connections.
+    /// HTTP/2 connections of all workers: `INFERENCE_HTTP_CLIENTS` for each.
     pub inference_connections: usize,
     /// `FLUSH_PHASE_JITTER_MS`.
     pub flush_phase_jitter: Duration,
@@ -70,12 +69,13 @@ impl Config {
     pub fn from_lookup(lookup: impl Fn(&str) -> Option<OsString>) -> Result<Self, ConfigError> {
         let variables = Variables(lookup);
         let worker_threads = variables.worker_threads()?;
+        // One per worker: each is one lock and one task, and one alone would be both for all workers.
+        let connections_per_worker = variables.number("INFERENCE_HTTP_CLIENTS", 1, 1..=1024_usize)?;
         Ok(Self {
             port: variables.number("PORT", 3000, 1..=u16::MAX)?,
             worker_threads,
             inference_url: variables.parsed("INFERENCE_URL", "http://127.0.0.1:9000")?,
-            // One per worker: each is one lock and one task, and one alone would be both for all workers.
-            inference_connections: variables.number("INFERENCE_HTTP_CLIENTS", worker_threads, 1..=4096)?,
+            inference_connections: worker_threads * connections_per_worker,
             flush_phase_jitter: variables.milliseconds("FLUSH_PHASE_JITTER_MS", 1000, 0)?,
             sessions_max: variables.number("MAX_SESSIONS", 0, 0..=usize::MAX)?,
             jobs_max: variables.number("MAX_INFLIGHT_JOBS", 0, 0..=usize::MAX)?,
@@ -88,10 +88,7 @@ impl Config {
                 buffer_frames_max: variables.number("MAX_BUFFER_FRAMES", 500, 1..=1_000_000)?,
                 overflow_policy: overflow_policy(&variables)?,
                 outbox_messages_max: variables.number("OUTBOX_MESSAGES", 4, 1..=1_000_000)?,
-                echo: Echo {
-                    cpu_passes: variables.number("CPU_PASSES", 4, 1..=u32::MAX)?,
-                    model_delay_ms: variables.number("MODEL_DELAY_MS", 75, 0..=u64::MAX)?,
-                },
+                cpu_passes: variables.number("CPU_PASSES", 4, 1..=u32::MAX)?,
             },
         })
     }
@@ -142,8 +139,8 @@ mod tests {
             ("FLUSH_INTERVAL_MS", "0"),
             ("FLUSH_PHASE_JITTER_MS", "1.5"),
             ("CPU_PASSES", "4294967296"),
-            ("MODEL_DELAY_MS", "x\ny"),
             ("MAX_SESSIONS", ""),
+            ("MAX_SESSIONS", "x\ny"),
             ("MAX_BUFFER_FRAMES", "0"),
             ("OVERFLOW_POLICY", "DROP"),
             ("MAX_INFLIGHT_JOBS", "all"),

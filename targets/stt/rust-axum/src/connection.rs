@@ -185,7 +185,7 @@ impl Connection<'_> {
         self.session.on_wake(Instant::now(), || {
             let job = gateway.jobs.acquire()?;
             Some(move |pcm: Bytes| -> Request {
-                let answer = gateway.inference.infer(pcm, gateway.config.session.echo.cpu_passes);
+                let answer = gateway.inference.infer(pcm, gateway.config.session.cpu_passes);
                 Box::pin(async move {
                     let answer = answer.await;
                     drop(job);

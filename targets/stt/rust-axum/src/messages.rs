@@ -76,17 +76,8 @@ impl Span {
     }
 }
 
-/// The configured values that every `partial` repeats.
-#[derive(Debug, Clone, Copy)]
-pub struct Echo {
-    /// `CPU_PASSES`.
-    pub cpu_passes: u32,
-    /// `MODEL_DELAY_MS`.
-    pub model_delay_ms: u64,
-}
-
 /// The `partial` message for an answered batch.
-pub fn partial(span: &Span, inference: &Inference, echo: Echo, flush_lateness: Duration) -> String {
+pub fn partial(span: &Span, inference: &Inference, cpu_passes: u32, flush_lateness: Duration) -> String {
     #[derive(Serialize)]
     struct Partial<'a> {
         r#type: &'static str,
@@ -100,9 +91,7 @@ pub fn partial(span: &Span, inference: &Inference, echo: Echo, flush_lateness: D
         transcript: &'a str,
         audio_bytes: u64,
         cpu_passes: u32,
-        model_delay_ms: u64,
         flush_lateness_ms: f64,
-        inflight_model_jobs: u64,
     }
     to_json(&Partial {
         r#type: "partial",
@@ -115,11 +104,8 @@ pub fn partial(span: &Span, inference: &Inference, echo: Echo, flush_lateness: D
         samples: inference.samples,
         transcript: &inference.transcript,
         audio_bytes: inference.audio_bytes,
-        cpu_passes: echo.cpu_passes,
-        model_delay_ms: echo.model_delay_ms,
+        cpu_passes,
         flush_lateness_ms: milliseconds(flush_lateness),
-        // The slot is empty again when a partial is written, and nothing else can hold a request (`session::slot`).
-        inflight_model_jobs: 0,
     })
 }
 

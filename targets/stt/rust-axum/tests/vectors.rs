@@ -6,7 +6,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use rust_axum::failure::{Failure, FailureKind};
-use rust_axum::messages::{self, Echo, ErrorContext, Inference, Span};
+use rust_axum::messages::{self, ErrorContext, Inference, Span};
 use serde_json::Value;
 use support::vectors;
 
@@ -55,14 +55,10 @@ fn inference_failures() {
 fn partials() {
     for case in vectors("partials.json") {
         let inference = Inference::parse(case["inference"].to_string().as_bytes()).expect("a good answer");
-        let config = &case["config"];
-        let echo = Echo {
-            cpu_passes: u32::try_from(number(&config["cpu_passes"])).expect("passes"),
-            model_delay_ms: number(&config["model_delay_ms"]),
-        };
+        let cpu_passes = u32::try_from(number(&case["config"]["cpu_passes"])).expect("passes");
         let lateness = milliseconds(&case["batch"]["flush_lateness_ms"]);
         let now = Instant::now();
-        let partial = messages::partial(&span(&case["batch"], now, now), &inference, echo, lateness);
+        let partial = messages::partial(&span(&case["batch"], now, now), &inference, cpu_passes, lateness);
         assert_same(&partial, &case["expect"], &case["id"]);
     }
 }

@@ -6,7 +6,6 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::messages::Echo;
 use crate::session::Rules;
 use crate::session::audio::OverflowPolicy;
 
@@ -25,7 +24,7 @@ pub struct Config {
     pub worker_threads: usize,
     /// `INFERENCE_URL`.
     pub inference: InferenceUrl,
-    /// `INFERENCE_HTTP_CLIENTS`: HTTP/2 connections of all workers together; each has one at least.
+    /// `INFERENCE_HTTP_CLIENTS`: HTTP/2 connections of each worker.
     pub inference_connections: usize,
     /// `FLUSH_PHASE_JITTER_MS`.
     pub flush_phase_jitter: Duration,
@@ -120,7 +119,7 @@ impl Config {
             port: read.number("PORT", 3000, 1..=u16::MAX)?,
             worker_threads,
             inference: read.parsed("INFERENCE_URL", "http://127.0.0.1:9000")?,
-            inference_connections: read.number("INFERENCE_HTTP_CLIENTS", worker_threads, 1..=4096)?,
+            inference_connections: read.number("INFERENCE_HTTP_CLIENTS", 1, 1..=1024)?,
             flush_phase_jitter: read.milliseconds("FLUSH_PHASE_JITTER_MS", 1000, 0)?,
             read_pace: (read_pace != 0).then_some(Duration::from_millis(read_pace)),
             sessions_max: read.number("MAX_SESSIONS", 0, 0..=usize::MAX)?,
@@ -134,10 +133,7 @@ impl Config {
                 buffer_frames_max: read.number("MAX_BUFFER_FRAMES", 500, 1..=1_000_000)?,
                 overflow_policy: read.overflow_policy()?,
                 outbox_messages_max: read.number("OUTBOX_MESSAGES", 4, 1..=1_000_000)?,
-                echo: Echo {
-                    cpu_passes: read.number("CPU_PASSES", 4, 1..=u32::MAX)?,
-                    model_delay_ms: read.number("MODEL_DELAY_MS", 75, 0..=u64::MAX)?,
-                },
+                cpu_passes: read.number("CPU_PASSES", 4, 1..=u32::MAX)?,
             },
         })
     }
@@ -203,7 +199,7 @@ mod tests {
         assert_eq!((rules.flush_interval, rules.start_timeout), (Duration::from_secs(1), Duration::from_secs(10)));
         assert_eq!((rules.inference_timeout, rules.buffer_frames_max), (Duration::from_secs(5), 500));
         assert_eq!((rules.overflow_policy, rules.outbox_messages_max), (OverflowPolicy::DropOldest, 4));
-        assert_eq!((rules.echo.cpu_passes, rules.echo.model_delay_ms), (4, 75));
+        assert_eq!((rules.cpu_passes, config.inference_connections), (4, 1));
     }
 
     #[test]
@@ -219,8 +215,8 @@ mod tests {
             ("FLUSH_PHASE_JITTER_MS", "1.5"),
             ("READ_PACE_MS", "251"),
             ("CPU_PASSES", "4294967296"),
-            ("MODEL_DELAY_MS", "x\ny"),
             ("MAX_SESSIONS", ""),
+            ("MAX_SESSIONS", "x\ny"),
             ("MAX_BUFFER_FRAMES", "0"),
             ("OVERFLOW_POLICY", "Drop_Oldest"),
             ("MAX_INFLIGHT_JOBS", "all"),

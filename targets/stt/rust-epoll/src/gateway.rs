@@ -60,7 +60,7 @@ impl Gateway {
         };
         let url = &config.inference;
         Ok(Arc::new(Self {
-            target: Target::new(&url.authority, &url.path, config.rules.echo.cpu_passes),
+            target: Target::new(&url.authority, &url.path, config.rules.cpu_passes),
             sessions: Limit::new(config.sessions_max),
             jobs: Limit::new(config.jobs_max),
             workers: (0..config.worker_threads).map(desk).collect::<io::Result<_>>()?,

@@ -78,16 +78,8 @@ impl Span {
     }
 }
 
-/// What is configured and repeated in each partial.
-#[derive(Debug, Clone, Copy)]
-#[allow(missing_docs, reason = "the names of the contract, section 6")]
-pub struct Echo {
-    pub cpu_passes: u32,
-    pub model_delay_ms: u64,
-}
-
 /// Appends a `partial`.
-pub fn partial(text: &mut Vec<u8>, span: &Span, inference: &Inference<'_>, echo: Echo, flush_lateness: Duration) {
+pub fn partial(text: &mut Vec<u8>, span: &Span, inference: &Inference<'_>, cpu_passes: u32, flush_lateness: Duration) {
     #[derive(Serialize)]
     struct Partial<'a> {
         r#type: &'static str,
@@ -101,9 +93,7 @@ pub fn partial(text: &mut Vec<u8>, span: &Span, inference: &Inference<'_>, echo:
         transcript: &'a str,
         audio_bytes: u64,
         cpu_passes: u32,
-        model_delay_ms: u64,
         flush_lateness_ms: f64,
-        inflight_model_jobs: u64,
     }
     let Inference { rms, zero_crossings, checksum, samples, ref transcript, audio_bytes } = *inference;
     let partial = Partial {
@@ -117,11 +107,8 @@ pub fn partial(text: &mut Vec<u8>, span: &Span, inference: &Inference<'_>, echo:
         samples,
         transcript,
         audio_bytes,
-        cpu_passes: echo.cpu_passes,
-        model_delay_ms: echo.model_delay_ms,
+        cpu_passes,
         flush_lateness_ms: milliseconds(flush_lateness),
-        // The session's one pass has just come back (`session::lane`).
-        inflight_model_jobs: 0,
     };
     write(text, &partial);
 }

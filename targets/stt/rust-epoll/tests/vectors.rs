@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use rust_epoll::failure::{Failure, Kind};
-use rust_epoll::messages::{self, Circumstances, Echo, Inference, Span};
+use rust_epoll::messages::{self, Circumstances, Inference, Span};
 use rust_epoll::session::audio::OverflowPolicy;
 use rust_epoll::session::{CloseReason, Rules, Session};
 use serde_json::Value;
@@ -82,14 +82,11 @@ fn partials() {
     for case in vectors("partials.json") {
         let answer = case["inference"].to_string();
         let inference = Inference::parse(answer.as_bytes()).expect("a good answer");
-        let echo = Echo {
-            cpu_passes: u32::try_from(number(&case["config"]["cpu_passes"])).expect("passes"),
-            model_delay_ms: number(&case["config"]["model_delay_ms"]),
-        };
+        let cpu_passes = u32::try_from(number(&case["config"]["cpu_passes"])).expect("passes");
         let lateness = milliseconds(&case["batch"]["flush_lateness_ms"]);
         let now = Instant::now();
         let mut text = Vec::new();
-        messages::partial(&mut text, &span(&case["batch"], now, now), &inference, echo, lateness);
+        messages::partial(&mut text, &span(&case["batch"], now, now), &inference, cpu_passes, lateness);
         assert_same(&text, &case["expect"], &case["id"]);
     }
 }
@@ -131,7 +128,7 @@ fn frames() {
         buffer_frames_max: 500,
         overflow_policy: OverflowPolicy::DropOldest,
         outbox_messages_max: 4,
-        echo: Echo { cpu_passes: 4, model_delay_ms: 75 },
+        cpu_passes: 4,
     };
     let now = Instant::now();
     let mut session = Session::<()>::new(&rules, Duration::ZERO, now);

@@ -11,7 +11,6 @@ export interface SessionSettings {
   readonly overflowPolicy: OverflowPolicy;
   readonly outboxMessagesMax: number;
   readonly cpuPasses: number;
-  readonly modelDelayMs: number;
 }
 
 /** Plain data, so that it can be handed to worker threads. */
@@ -20,7 +19,7 @@ export interface Config {
   readonly workerThreads: number;
   /** `http://host[:port][/path]` without a slash at its end. */
   readonly inferenceUrl: string;
-  /** HTTP/2 connections of the whole gateway; every worker has one at least. */
+  /** HTTP/2 connections of each worker. */
   readonly inferenceConnections: number;
   readonly flushPhaseJitterMs: number;
   /** 0 is no limit; so for `jobsMax`. */
@@ -55,12 +54,11 @@ export function readConfig(environment: Environment, cores: number): Config {
     wholeNumber(name, environment[name] ?? String(fallback), min, max);
   const milliseconds = (name: string, fallback: number, min: number): number =>
     whole(name, fallback, min, MILLISECONDS_MAX);
-  const workerThreads = whole("WORKER_THREADS", cores, 1, 1024);
   return {
     port: whole("PORT", 3000, 1, 65_535),
-    workerThreads,
+    workerThreads: whole("WORKER_THREADS", cores, 1, 1024),
     inferenceUrl: inferenceUrl(environment["INFERENCE_URL"] ?? "http://127.0.0.1:9000"),
-    inferenceConnections: whole("INFERENCE_HTTP_CLIENTS", workerThreads, 1, 4096),
+    inferenceConnections: whole("INFERENCE_HTTP_CLIENTS", 1, 1, 4096),
     flushPhaseJitterMs: milliseconds("FLUSH_PHASE_JITTER_MS", 1000, 0),
     sessionsMax: whole("MAX_SESSIONS", 0, 0, Number.MAX_SAFE_INTEGER),
     jobsMax: whole("MAX_INFLIGHT_JOBS", 0, 0, Number.MAX_SAFE_INTEGER),
@@ -75,7 +73,6 @@ export function readConfig(environment: Environment, cores: number): Config {
       overflowPolicy: overflowPolicy(environment["OVERFLOW_POLICY"] ?? "drop_oldest"),
       outboxMessagesMax: whole("OUTBOX_MESSAGES", 4, 1, 1_000_000),
       cpuPasses: whole("CPU_PASSES", 4, 1, 2 ** 32 - 1),
-      modelDelayMs: whole("MODEL_DELAY_MS", 75, 0, Number.MAX_SAFE_INTEGER),
     },
   };
 }

@@ -75,20 +75,18 @@ export function framesOf(span: Span): number {
   return span.newestSeq - span.oldestSeq + 1;
 }
 
-/** The configured values that every `partial` repeats. */
-export type Echo = Pick<SessionSettings, "cpuPasses" | "modelDelayMs">;
+/** The configured value that every `partial` repeats. */
+export type Echo = Pick<SessionSettings, "cpuPasses">;
 
 /** The `partial` for an answered batch. */
 export function partialMessage(span: Span, inference: Inference, echo: Echo, flushLatenessMs: number): string {
-  // Written out: a template makes no object for each answer and takes the numbers as they came. No request of the session
-  // is in flight any more when this is written, since its slot has one place (session/slot.ts).
+  // Written out: a template makes no object for each answer and takes the numbers as they came.
   return (
     `{"type":"partial","oldest_frame_seq":${span.oldestSeq},"newest_frame_seq":${span.newestSeq},` +
     `"frames":${framesOf(span)},"rms":${inference.rms},"zero_crossings":${inference.zeroCrossings},` +
     `"checksum":${inference.checksum},"samples":${inference.samples},` +
     `"transcript":${JSON.stringify(inference.transcript)},"audio_bytes":${inference.audioBytes},` +
-    `"cpu_passes":${echo.cpuPasses},"model_delay_ms":${echo.modelDelayMs},` +
-    `"flush_lateness_ms":${flushLatenessMs},"inflight_model_jobs":0}`
+    `"cpu_passes":${echo.cpuPasses},"flush_lateness_ms":${flushLatenessMs}}`
   );
 }
 

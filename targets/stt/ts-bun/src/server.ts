@@ -46,7 +46,8 @@ export function startWorker(config: Config, memory: SharedMemory): GatewayWorker
   function openSession(request: Request, server: Bun.Server<Connection>): Response | undefined {
     if (!isUpgrade(request.headers)) return upgradeRequired();
     if (!isAllowed(request.headers.get("authorization"))) return new Response(null, { status: 401 });
-    if (shared.stage !== "serving" || !shared.sessions.tryAcquire()) {
+    if (shared.stage !== "serving") return new Response(null, { status: 503 });
+    if (!shared.sessions.tryAcquire()) {
       context.metrics.sessionRejected();
       return new Response(null, { status: 503, headers: { "retry-after": "1" } });
     }
@@ -114,11 +115,15 @@ export function startWorker(config: Config, memory: SharedMemory): GatewayWorker
 function workerContext(config: Config, shared: Shared): WorkerContext {
   const framesPerFlush = Math.ceil(config.session.flushIntervalMs / FRAME_MS) + SPARE_FRAMES;
   const storeFrames = Math.min(framesPerFlush, config.session.bufferFramesMax);
-  const connections = Math.max(1, Math.round(config.inferenceConnections / config.workerThreads));
   return {
     config,
     metrics: new Metrics(shared.counters),
-    inference: new InferenceClient(config.inferenceUrl, connections, config.session.cpuPasses, shared.jobs),
+    inference: new InferenceClient(
+      config.inferenceUrl,
+      config.inferenceConnections,
+      config.session.cpuPasses,
+      shared.jobs,
+    ),
     pulse: new Pulse(),
     framesHeldAt: framesPerFlush,
     pool: new StorePool(storeFrames, Math.ceil(IDLE_STORES_BYTES_MAX / (storeFrames * FRAME_BYTES))),

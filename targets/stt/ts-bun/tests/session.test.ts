@@ -39,7 +39,7 @@ describe("the flush", () => {
     simulation.nowMs = startMs + 1307;
     session.onWake(simulation.nowMs);
     expect(simulation.answer()).toBe(true);
-    expect(simulation.received[0]).toMatchObject({ flush_lateness_ms: 7, frames: 3, inflight_model_jobs: 0 });
+    expect(simulation.received[0]).toMatchObject({ flush_lateness_ms: 7, frames: 3 });
     expect(session.wakeAtMs).toBe(startMs + 2000 + JITTER_MS);
   });
 

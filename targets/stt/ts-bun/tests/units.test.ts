@@ -138,7 +138,6 @@ describe("readConfig", () => {
       overflowPolicy: "drop_oldest",
       outboxMessagesMax: 4,
       cpuPasses: 4,
-      modelDelayMs: 75,
     });
   });
 

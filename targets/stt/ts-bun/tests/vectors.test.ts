@@ -100,7 +100,7 @@ describe("partials.json", () => {
       readonly newest_frame_seq: number;
       readonly flush_lateness_ms: number;
     };
-    readonly config: { readonly cpu_passes: number; readonly model_delay_ms: number };
+    readonly config: { readonly cpu_passes: number };
     readonly expect: object;
   }
   for (const { id, inference, batch, config, expect: expected } of vectors<Case>("partials")) {
@@ -113,7 +113,7 @@ describe("partials.json", () => {
         oldestAtMs: 0,
         newestAtMs: 0,
       };
-      const echo = { cpuPasses: config.cpu_passes, modelDelayMs: config.model_delay_ms };
+      const echo = { cpuPasses: config.cpu_passes };
       expect(JSON.parse(partialMessage(span, answer, echo, batch.flush_lateness_ms))).toEqual(expected);
     });
   }

@@ -8,12 +8,12 @@ export interface Config {
   port: number;
   workers: number;
   inferenceUrl: URL;
+  /** HTTP/2 connections of each worker. */
   inferenceClients: number;
   inferenceTimeoutMs: number;
   flushIntervalMs: number;
   flushPhaseJitterMs: number;
   cpuPasses: number;
-  modelDelayMs: number;
   maxSessions: number;
   maxBufferFrames: number;
   overflowPolicy: OverflowPolicy;
@@ -64,12 +64,11 @@ export function readConfig(env: Env): Config {
     port: integer(env, "PORT", 3000, 1, 65535),
     workers: integer(env, "WORKER_THREADS", availableParallelism(), 1, 1024),
     inferenceUrl: baseUrl(env),
-    inferenceClients: integer(env, "INFERENCE_HTTP_CLIENTS", 2, 1, 1024),
+    inferenceClients: integer(env, "INFERENCE_HTTP_CLIENTS", 1, 1, 1024),
     inferenceTimeoutMs: integer(env, "INFERENCE_TIMEOUT_MS", 5000, 1, MAX_TIMER_MS),
     flushIntervalMs: integer(env, "FLUSH_INTERVAL_MS", 1000, 1, MAX_TIMER_MS),
     flushPhaseJitterMs: integer(env, "FLUSH_PHASE_JITTER_MS", 1000, 0, MAX_TIMER_MS),
     cpuPasses: integer(env, "CPU_PASSES", 4, 1, U32_MAX),
-    modelDelayMs: integer(env, "MODEL_DELAY_MS", 75, 0, Number.MAX_SAFE_INTEGER),
     maxSessions: integer(env, "MAX_SESSIONS", 0, 0, U32_MAX),
     maxBufferFrames: integer(env, "MAX_BUFFER_FRAMES", 500, 1, 1_000_000),
     overflowPolicy: policy(env),

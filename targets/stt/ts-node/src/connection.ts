@@ -16,11 +16,6 @@ export interface Shared {
   inference: InferenceClient;
 }
 
-/** How long a client has to answer the gateway's close before the socket is torn. */
-const CLOSE_TIMEOUT_MS = 1000;
-/** A client that sends pings and does not read gets no more pongs beyond this. */
-const MAX_UNSENT_BYTES = 64 * 1024;
-
 export class Connection {
   readonly #ws: WebSocket;
   readonly #shared: Shared;
@@ -38,15 +33,10 @@ export class Connection {
     this.#shared = shared;
     this.#timer = setTimeout(() => this.close(1002, "no start"), shared.config.startTimeoutMs);
     ws.on("message", (data, isBinary) => this.#message(data as Buffer, isBinary));
-    ws.on("ping", (data) => {
-      if (ws.bufferedAmount < MAX_UNSENT_BYTES && !this.#ended) ws.pong(data);
-    });
-    // A protocol violation: ws has sent the close frame with the right code (1002, 1009) by now and drains the
-    // socket, so that the code is not lost to a reset. What is left is to not wait for ever.
+    // A protocol violation: ws has closed the session by now, with a code of its own.
     ws.on("error", () => this.#end());
     ws.on("close", () => {
-      this.#ended = true;
-      clearTimeout(this.#timer);
+      this.#end();
       onClosed();
     });
   }
@@ -64,10 +54,8 @@ export class Connection {
   }
 
   #end(): void {
-    if (this.#ended) return;
     this.#ended = true;
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#ws.terminate(), CLOSE_TIMEOUT_MS);
   }
 
   #message(data: Buffer, isBinary: boolean): void {

@@ -14,8 +14,17 @@ interface Answer {
   headers?: Record<string, string>;
 }
 
-/** Longest message that is taken: a larger declared length is answered 1009 from the header alone. */
+/** Longest message that is taken: ws refuses a larger declared length from the header alone. */
 const MAX_MESSAGE_BYTES = 64 * 1024;
+/** How long a client has to answer the gateway's close before ws tears the socket. */
+const CLOSE_TIMEOUT_MS = 1000;
+// A constant, because @types/ws does not know `closeTimeout` yet and refuses it in a literal.
+const WS_OPTIONS = {
+  noServer: true,
+  maxPayload: MAX_MESSAGE_BYTES,
+  closeTimeout: CLOSE_TIMEOUT_MS,
+  clientTracking: false,
+};
 const BACKLOG = 4096;
 /** Time for close frames to reach the clients before the process ends. */
 const LINGER_MS = 300;
@@ -27,14 +36,7 @@ export class Gateway {
   readonly #tokenHash: Buffer | null;
   readonly #connections = new Set<Connection>();
   readonly #server: Server;
-  readonly #wss = new WebSocketServer({
-    noServer: true,
-    maxPayload: MAX_MESSAGE_BYTES,
-    perMessageDeflate: false,
-    autoPong: false, // connection.ts answers, within bounds
-    clientTracking: false,
-    skipUTF8Validation: true, // a text is looked at only as a start message: bad UTF-8 is 1002, not 1007
-  });
+  readonly #wss = new WebSocketServer(WS_OPTIONS);
   #draining = false;
   #drained: (() => void) | null = null;
 

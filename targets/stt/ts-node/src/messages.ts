@@ -59,16 +59,11 @@ export function statusFailure(status: number): { stage: Stage; kind: Kind } | nu
 }
 
 /** `answer` is what answerFields() made: six fields and a comma. */
-export function partialMessage(
-  span: Span,
-  answer: string,
-  config: { cpuPasses: number; modelDelayMs: number },
-): string {
+export function partialMessage(span: Span, answer: string, config: { cpuPasses: number }): string {
   const frames = span.newestSeq - span.oldestSeq + 1;
   return (
     `{"type":"partial","oldest_frame_seq":${span.oldestSeq},"newest_frame_seq":${span.newestSeq},` +
-    `"frames":${frames},${answer}"cpu_passes":${config.cpuPasses},"model_delay_ms":${config.modelDelayMs},` +
-    `"flush_lateness_ms":${span.latenessMs},"inflight_model_jobs":0}`
+    `"frames":${frames},${answer}"cpu_passes":${config.cpuPasses},"flush_lateness_ms":${span.latenessMs}}`
   );
 }
 

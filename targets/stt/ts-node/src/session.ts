@@ -90,16 +90,16 @@ export class Session {
     this.#ticks = Math.max(this.#ticks, passed) + 1;
 
     const tick: Tick = { deferred: null, dropped: null, ready: false };
-    if (this.#buffer.length === 0 && this.#before === null) return tick;
-    if (this.busy) return { ...tick, deferred: "inflight" };
+    const hasAudio = this.#buffer.length > 0;
+    if (!hasAudio && this.#before === null) return tick;
+    if (this.busy) return { ...tick, deferred: hasAudio ? "inflight" : null };
     let room = outboxRoom;
     if (this.#before !== null && room > 0) {
       tick.dropped = this.#takeBefore(nowMs);
       room -= 1;
     }
-    if (room <= 0 && (this.#before !== null || this.#buffer.length > 0))
-      return { ...tick, deferred: "outbox" };
-    if (this.#buffer.length === 0) return tick;
+    if (!hasAudio) return tick;
+    if (room <= 0) return { ...tick, deferred: "outbox" };
     this.#slot = "asking";
     tick.ready = true;
     return tick;

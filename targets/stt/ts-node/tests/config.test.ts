@@ -5,12 +5,28 @@ import { Ledger, RemoteLimits, type ToPrimary } from "../src/limits.js";
 import { Metrics, render } from "../src/metrics.js";
 
 test("the defaults are the contract's", () => {
-  const { port, flushIntervalMs, flushPhaseJitterMs, maxBufferFrames, overflowPolicy, outboxMessages } =
-    readConfig({});
+  const {
+    port,
+    inferenceClients,
+    flushIntervalMs,
+    flushPhaseJitterMs,
+    maxBufferFrames,
+    overflowPolicy,
+    outboxMessages,
+  } = readConfig({});
   assert.deepEqual(
-    { port, flushIntervalMs, flushPhaseJitterMs, maxBufferFrames, overflowPolicy, outboxMessages },
+    {
+      port,
+      inferenceClients,
+      flushIntervalMs,
+      flushPhaseJitterMs,
+      maxBufferFrames,
+      overflowPolicy,
+      outboxMessages,
+    },
     {
       port: 3000,
+      inferenceClients: 1,
       flushIntervalMs: 1000,
       flushPhaseJitterMs: 1000,
       maxBufferFrames: 500,

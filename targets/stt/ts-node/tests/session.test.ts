@@ -50,6 +50,7 @@ test("one request is in flight: ticks defer until it is answered", () => {
   offer(subject, 1);
   assert.equal(subject.tick(1107, ROOM).ready, true);
   subject.flush(1107);
+  assert.equal(subject.tick(1157, ROOM).deferred, null, "without audio there is nothing to defer");
   offer(subject, 1);
   assert.equal(subject.tick(1207, ROOM).deferred, "inflight");
   assert.throws(() => subject.flush(1207));

@@ -31,7 +31,7 @@ for (const { id, status, stage, kind } of cases<FailureCase>("inference_failures
 interface PartialCase {
   inference: object;
   batch: { oldest_frame_seq: number; newest_frame_seq: number; flush_lateness_ms: number };
-  config: { cpu_passes: number; model_delay_ms: number };
+  config: { cpu_passes: number };
   expect: object;
 }
 for (const { id, inference, batch, config, expect } of cases<PartialCase>("partials.json")) {
@@ -45,10 +45,7 @@ for (const { id, inference, batch, config, expect } of cases<PartialCase>("parti
     };
     const answer = answerFields(JSON.stringify(inference));
     assert.ok(answer !== null);
-    const text = partialMessage(span, answer, {
-      cpuPasses: config.cpu_passes,
-      modelDelayMs: config.model_delay_ms,
-    });
+    const text = partialMessage(span, answer, { cpuPasses: config.cpu_passes });
     assert.deepEqual(JSON.parse(text), expect);
   });
 }

@@ -26,7 +26,6 @@ pub(super) struct Settings {
     pub(super) jitter: Duration,
     pub(super) start_timeout: Duration,
     pub(super) passes: u32,
-    pub(super) model_delay_ms: u64,
     pub(super) max_sessions: u64,
     pub(super) token: String,
 }
@@ -62,7 +61,6 @@ impl Settings {
             start_timeout: Duration::from_millis(number("START_TIMEOUT_MS", 10_000)?),
             passes: u32::try_from(number("CPU_PASSES", 4)?)
                 .map_err(|_| "CPU_PASSES is too large")?,
-            model_delay_ms: number("MODEL_DELAY_MS", 75)?,
             max_sessions: number("MAX_SESSIONS", 0)?,
             token: text("AUTH_TOKEN"),
         })
@@ -232,7 +230,10 @@ fn upgrade_or_refuse(mut stream: TcpStream, request: Request, shared: &Shared) {
         Some(token) => token == settings.token,
         None => false,
     };
-    if !settings.token.is_empty() && !allowed {
+    let full = settings.max_sessions > 0
+        && counters.sessions.load(Ordering::SeqCst) >= settings.max_sessions;
+    let unasked = defect == Defect::RoomBeforeToken && full;
+    if !settings.token.is_empty() && !allowed && !unasked {
         return answer(&mut stream, "401 Unauthorized", "", "");
     }
     let open = counters.sessions.fetch_add(1, Ordering::SeqCst) + 1;

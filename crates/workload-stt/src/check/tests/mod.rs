@@ -71,6 +71,8 @@ enum Defect {
     NoAdmission,
     /// 503 without Retry-After.
     NoRetryAfter,
+    /// Looks for room before it looks at the token.
+    RoomBeforeToken,
     /// A prefix of the token is enough.
     PrefixToken,
     /// 200 for every path.
@@ -188,7 +190,6 @@ const COVERED: &[&str] = &[
     "violation-hurts-nobody-else",
     "golden-vector",
     "partial-fields",
-    "partial-configuration",
     "content",
     "whole-buffer",
     "empty-buffer",
@@ -208,6 +209,7 @@ const COVERED_WITH_SLOW_MODEL: &[&str] = &[
     "request-passes",
     "close-with-request-in-flight",
     "deferred-keeps-schedule",
+    "partial-configuration",
 ];
 
 const COVERED_WITH_FAULTS_AND_LIMITS: &[&str] = &[
@@ -219,6 +221,7 @@ const COVERED_WITH_FAULTS_AND_LIMITS: &[&str] = &[
     "token-absent",
     "token-wrong",
     "token-right",
+    "token-before-room",
     "metrics-frames-and-partials",
     "bad-value-port",
     "bad-value-overflow-policy-capitals",
@@ -256,7 +259,7 @@ const SHOWN_BY: &[(Defect, &[&str], &[&str])] = &[
     (Defect::SilentFailure, &["error-http-5xx"], &["metrics-frames-and-partials"]),
     (Defect::RetryableParseError, &["error-parse-garbage"], &["error-http-5xx"]),
     (Defect::AnySize, &["message-one-byte-long", "fragments-of-wrong-size"], &["unmasked"]),
-    (Defect::WaitsForBody, &["message-over-the-limit"], &["message-at-the-limit"]),
+    (Defect::WaitsForBody, &["message-one-mebibyte"], &["message-over-the-limit"]),
     (Defect::TakesUnmasked, &["unmasked"], &["bad-opcode"]),
     (Defect::EmptyPong, &["ping", "ping-between-fragments"], &["numbering"]),
     (Defect::LooseStart, &["start-unknown-field", "start-duplicate-field", "start-other-texts"], &["start-accepted"]),
@@ -265,6 +268,7 @@ const SHOWN_BY: &[(Defect, &[&str], &[&str])] = &[
     (Defect::TakesBadValues, &["bad-value-flush-interval-ms"], &["health-ready"]),
     (Defect::NoAdmission, &["sessions-limited"], &["token-wrong"]),
     (Defect::NoRetryAfter, &["sessions-limited"], &["token-absent"]),
+    (Defect::RoomBeforeToken, &["token-before-room"], &["token-absent", "sessions-limited"]),
     (Defect::PrefixToken, &["token-wrong"], &["token-absent", "token-right"]),
     (Defect::Miscounts, &["metrics-frames-and-partials"], &["metrics-sessions"]),
 ];

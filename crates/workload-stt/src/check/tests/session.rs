@@ -346,9 +346,7 @@ impl<'a> FakeSession<'a> {
             "transcript": answer.transcript,
             "audio_bytes": answer.audio_bytes,
             "cpu_passes": self.shared.settings.passes,
-            "model_delay_ms": self.shared.settings.model_delay_ms,
             "flush_lateness_ms": batch.sent.saturating_duration_since(batch.due).as_secs_f64() * 1e3,
-            "inflight_model_jobs": 0,
         });
         if let Some(fields) = partial.as_object_mut() {
             match defect {

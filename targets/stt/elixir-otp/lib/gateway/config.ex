@@ -43,8 +43,9 @@ defmodule Gateway.Config do
       worker_threads: worker_threads,
       inference:
         Map.merge(inference_url!(lookup.("INFERENCE_URL") || "http://127.0.0.1:9000"), %{
-          # One process for each scheduler: a single one would be the queue that all sessions wait in.
-          connections: number.("INFERENCE_HTTP_CLIENTS", worker_threads, 1..4096),
+          # The variable is for each worker, and workers are schedulers here. A process for each connection: a single
+          # one would be the queue that all sessions wait in.
+          connections: number.("INFERENCE_HTTP_CLIENTS", 1, 1..4096) * worker_threads,
           cpu_passes: number.("CPU_PASSES", 4, 1..@count_max)
         }),
       phase_jitter_ns: ns(ms.("FLUSH_PHASE_JITTER_MS", 1000, 0)),
@@ -60,8 +61,7 @@ defmodule Gateway.Config do
         buffer_frames_max: number.("MAX_BUFFER_FRAMES", 500, 1..1_000_000),
         overflow_policy: overflow_policy!(lookup.("OVERFLOW_POLICY") || "drop_oldest"),
         outbox_messages_max: number.("OUTBOX_MESSAGES", 4, 1..1_000_000),
-        cpu_passes: number.("CPU_PASSES", 4, 1..@count_max),
-        model_delay_ms: number.("MODEL_DELAY_MS", 75, 0..@milliseconds_max)
+        cpu_passes: number.("CPU_PASSES", 4, 1..@count_max)
       }
     }
   end

@@ -75,10 +75,7 @@ defmodule Gateway.Messages do
       {"transcript", inference.transcript},
       {"audio_bytes", inference.audio_bytes},
       {"cpu_passes", settings.cpu_passes},
-      {"model_delay_ms", settings.model_delay_ms},
-      {"flush_lateness_ms", ms(lateness_ns)},
-      # The one request that there can be has just come back.
-      {"inflight_model_jobs", 0}
+      {"flush_lateness_ms", ms(lateness_ns)}
     ])
   end
 

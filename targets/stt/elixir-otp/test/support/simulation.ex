@@ -17,8 +17,7 @@ defmodule Gateway.Simulation do
     buffer_frames_max: 100,
     overflow_policy: :drop_oldest,
     outbox_messages_max: 4,
-    cpu_passes: 4,
-    model_delay_ms: 75
+    cpu_passes: 4
   }
 
   @spec settings(map) :: map

@@ -42,7 +42,7 @@ func Load(lookup func(string) (string, bool)) (*Config, error) {
 		WorkerThreads: workers,
 		InferenceURL:  v.URL("INFERENCE_URL", "http://127.0.0.1:9000"),
 		// One per worker: writing to a connection is serial, and one alone would be everybody's lock.
-		InferenceClients: int(v.Number("INFERENCE_HTTP_CLIENTS", uint64(workers), 1, 4096)),
+		InferenceClients: int(v.Number("INFERENCE_HTTP_CLIENTS", 1, 1, 4096)) * workers,
 		InferenceTimeout: v.Milliseconds("INFERENCE_TIMEOUT_MS", 5000, 1),
 		FlushPhaseJitter: v.Milliseconds("FLUSH_PHASE_JITTER_MS", 1000, 0),
 		SessionsMax:      int64(v.Number("MAX_SESSIONS", 0, 0, math.MaxInt64)),
@@ -57,10 +57,7 @@ func Load(lookup func(string) (string, bool)) (*Config, error) {
 			BufferFrames:   int(v.Number("MAX_BUFFER_FRAMES", 500, 1, 1_000_000)),
 			Overflow:       overflowPolicy(v, "OVERFLOW_POLICY", "drop_oldest"),
 			OutboxMessages: int(v.Number("OUTBOX_MESSAGES", 4, 1, 1_000_000)),
-			Echo: message.Echo{
-				CPUPasses:    uint32(v.Number("CPU_PASSES", 4, 1, math.MaxUint32)),
-				ModelDelayMS: v.Number("MODEL_DELAY_MS", 75, 0, math.MaxUint64),
-			},
+			Echo:           message.Echo{CPUPasses: uint32(v.Number("CPU_PASSES", 4, 1, math.MaxUint32))},
 		},
 	}
 	if err := v.Err(); err != nil {

@@ -24,7 +24,7 @@ func TestDefaultsAreTheContracts(t *testing.T) {
 		t.Errorf("got %+v", c)
 	}
 	if s.FlushInterval != time.Second || s.StartTimeout != 10*time.Second || s.BufferFrames != 500 ||
-		s.Overflow != session.DropOldest || s.OutboxMessages != 4 || s.Echo.CPUPasses != 4 || s.Echo.ModelDelayMS != 75 {
+		s.Overflow != session.DropOldest || s.OutboxMessages != 4 || s.Echo.CPUPasses != 4 {
 		t.Errorf("got %+v", s)
 	}
 }
@@ -36,7 +36,7 @@ func TestBadValuesAreNamedInOneLine(t *testing.T) {
 		{"INFERENCE_URL", "127.0.0.1:9000"}, {"INFERENCE_URL", "https://example.org"}, {"INFERENCE_URL", ""},
 		{"INFERENCE_URL", "http://"}, {"INFERENCE_URL", "http://a\nb"},
 		{"INFERENCE_HTTP_CLIENTS", "0"}, {"INFERENCE_TIMEOUT_MS", "-1"}, {"FLUSH_INTERVAL_MS", "0"},
-		{"FLUSH_PHASE_JITTER_MS", "1.5"}, {"CPU_PASSES", "4294967296"}, {"MODEL_DELAY_MS", "x\ny"},
+		{"FLUSH_PHASE_JITTER_MS", "1.5"}, {"CPU_PASSES", "4294967296"}, {"CPU_PASSES", "x\ny"},
 		{"MAX_SESSIONS", ""}, {"MAX_BUFFER_FRAMES", "0"}, {"OVERFLOW_POLICY", "DROP"}, {"MAX_INFLIGHT_JOBS", "all"},
 		{"OUTBOX_MESSAGES", "0"}, {"START_TIMEOUT_MS", "0"}, {"DRAIN_TIMEOUT_MS", "99999999999999"},
 		{"READ_PACE_MS", "251"},

@@ -220,12 +220,11 @@ func (c *client) next() (first byte, payload []byte) {
 }
 
 type reply struct {
-	Type    string `json:"type"`
-	Kind    string `json:"kind"`
-	Oldest  int    `json:"oldest_frame_seq"`
-	Newest  int    `json:"newest_frame_seq"`
-	Passes  int    `json:"cpu_passes"`
-	DelayMS int    `json:"model_delay_ms"`
+	Type   string `json:"type"`
+	Kind   string `json:"kind"`
+	Oldest int    `json:"oldest_frame_seq"`
+	Newest int    `json:"newest_frame_seq"`
+	Passes int    `json:"cpu_passes"`
 	message.Inference
 }
 

@@ -43,10 +43,9 @@ type Inference struct {
 	AudioBytes    uint64  `json:"audio_bytes"`
 }
 
-// Echo holds the configured values that every partial repeats.
+// Echo holds the configured value that every partial repeats.
 type Echo struct {
-	CPUPasses    uint32 `json:"cpu_passes"`
-	ModelDelayMS uint64 `json:"model_delay_ms"`
+	CPUPasses uint32 `json:"cpu_passes"`
 }
 
 // partial is the contract's section 6, field by field.
@@ -57,8 +56,7 @@ type partial struct {
 	Frames         uint64 `json:"frames"`
 	Inference
 	Echo
-	FlushLatenessMS   float64 `json:"flush_lateness_ms"`
-	InflightModelJobs uint64  `json:"inflight_model_jobs"`
+	FlushLatenessMS float64 `json:"flush_lateness_ms"`
 }
 
 // Partial writes the message for an answered batch.
@@ -71,8 +69,6 @@ func Partial(span Span, answer *Inference, echo Echo, lateness time.Duration) []
 		Inference:       *answer,
 		Echo:            echo,
 		FlushLatenessMS: milliseconds(lateness),
-		// A session has one request, and this is its answer.
-		InflightModelJobs: 0,
 	})
 }
 

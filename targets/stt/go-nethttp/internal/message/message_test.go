@@ -261,6 +261,6 @@ func BenchmarkPartial(b *testing.B) {
 	answer := &Inference{RMS: 2425.5023191083533, Checksum: 1745339397, Samples: 1280, Transcript: "now"}
 	b.ReportAllocs()
 	for b.Loop() {
-		Partial(Span{OldestSeq: 1, NewestSeq: 50}, answer, Echo{4, 75}, time.Millisecond)
+		Partial(Span{OldestSeq: 1, NewestSeq: 50}, answer, Echo{4}, time.Millisecond)
 	}
 }

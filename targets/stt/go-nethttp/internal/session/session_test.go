@@ -18,7 +18,7 @@ func settings() *Settings {
 		StartTimeout:   10 * second,
 		BufferFrames:   500,
 		OutboxMessages: 4,
-		Echo:           message.Echo{CPUPasses: 4, ModelDelayMS: 75},
+		Echo:           message.Echo{CPUPasses: 4},
 	}
 }
 

@@ -61,12 +61,8 @@ pub struct Partial {
     pub audio_bytes: u64,
     /// `CPU_PASSES`.
     pub cpu_passes: u32,
-    /// `MODEL_DELAY_MS`.
-    pub model_delay_ms: u64,
     /// Time of the flush minus the scheduled time of its tick.
     pub flush_lateness_ms: f64,
-    /// Requests of this session still in flight after this one: 0 by the contract's invariant.
-    pub inflight_model_jobs: u64,
 }
 
 impl Partial {

@@ -188,9 +188,7 @@ impl Session {
                 transcript: answer.transcript,
                 audio_bytes: answer.audio_bytes,
                 cpu_passes: self.rules.cpu_passes,
-                model_delay_ms: self.rules.model_delay_us / 1000,
                 flush_lateness_ms: now_us.saturating_sub(tick_us) as f64 / 1000.0,
-                inflight_model_jobs: 0,
             }),
         }
     }

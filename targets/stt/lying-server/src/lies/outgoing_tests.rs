@@ -20,9 +20,7 @@ fn partial(seq: u64) -> Partial {
         transcript: answer.transcript,
         audio_bytes: answer.audio_bytes,
         cpu_passes: 4,
-        model_delay_ms: 75,
         flush_lateness_ms: 0.0,
-        inflight_model_jobs: 0,
     }
 }
 

@@ -22,7 +22,6 @@ class Config(ServerConfig):
     flush_interval_s: float
     flush_phase_jitter_s: float
     cpu_passes: int
-    model_delay_ms: int
     sessions_max: int
     buffer_frames_max: int
     overflow_policy: OverflowPolicy
@@ -42,13 +41,12 @@ class Config(ServerConfig):
             port=read.number("PORT", 3000, 1, 65_535),
             workers=workers,
             inference_url=replace(inference, path=f"{inference.path}/infer"),
-            # A connection belongs to one event loop, so this many in all are at least one for each.
-            inference_connections=read.number("INFERENCE_HTTP_CLIENTS", workers, 1, 4096),
+            # Of each worker.
+            inference_connections=read.number("INFERENCE_HTTP_CLIENTS", 1, 1, 4096),
             inference_timeout_s=read.seconds("INFERENCE_TIMEOUT_MS", 5000, 1),
             flush_interval_s=read.seconds("FLUSH_INTERVAL_MS", 1000, 1),
             flush_phase_jitter_s=read.seconds("FLUSH_PHASE_JITTER_MS", 1000, 0),
             cpu_passes=read.number("CPU_PASSES", 4, 1, 2**32 - 1),
-            model_delay_ms=read.number("MODEL_DELAY_MS", 75, 0, COUNT_MAX),
             sessions_max=read.number("MAX_SESSIONS", 0, 0, COUNT_MAX),
             buffer_frames_max=read.number("MAX_BUFFER_FRAMES", 500, 1, 1_000_000),
             overflow_policy=OverflowPolicy(read.choice("OVERFLOW_POLICY", "drop_oldest", policies)),

@@ -32,10 +32,10 @@ class Service:
             overflow_policy=config.overflow_policy,
             outbox_messages_max=config.outbox_messages_max,
             cpu_passes=config.cpu_passes,
-            model_delay_ms=config.model_delay_ms,
         )
-        connections = -(-config.inference_connections // config.workers)
-        self.inference = Client(config.inference_url, connections, config.inference_timeout_s, config.cpu_passes)
+        self.inference = Client(
+            config.inference_url, config.inference_connections, config.inference_timeout_s, config.cpu_passes
+        )
         # The server's set: it asks all in it to shut down, and waits until they are gone.
         self.connections: set[Any] = set()
         self.is_draining = False

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use crate::failure::Failure;
-use crate::messages::{self, Echo, ErrorContext, FRAME_BYTES, Inference};
+use crate::messages::{self, ErrorContext, FRAME_BYTES, Inference};
 use audio::{AudioBuffer, OverflowPolicy, Pushed};
 use outbox::Outbox;
 use schedule::Schedule;
@@ -42,8 +42,8 @@ pub struct Settings {
     pub overflow_policy: OverflowPolicy,
     /// Unsent messages at which ticks defer.
     pub outbox_messages_max: usize,
-    /// What partials repeat.
-    pub echo: Echo,
+    /// What requests ask for and partials repeat.
+    pub cpu_passes: u32,
 }
 
 /// Why the gateway ends a session.
@@ -208,7 +208,7 @@ impl<R> Session<R> {
         match answer {
             Ok(inference) => {
                 self.tally.partials += 1;
-                self.outbox.push(messages::partial(&span, &inference, self.settings.echo, flush_lateness));
+                self.outbox.push(messages::partial(&span, &inference, self.settings.cpu_passes, flush_lateness));
             }
             Err(failure) => {
                 let context = ErrorContext {

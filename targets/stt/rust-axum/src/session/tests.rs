@@ -27,7 +27,7 @@ fn settings() -> Settings {
         buffer_frames_max: 500,
         overflow_policy: OverflowPolicy::DropOldest,
         outbox_messages_max: 4,
-        echo: Echo { cpu_passes: 4, model_delay_ms: 75 },
+        cpu_passes: 4,
     }
 }
 

@@ -13,7 +13,7 @@ mod tests;
 use std::time::{Duration, Instant};
 
 use crate::failure::Failure;
-use crate::messages::{self, Circumstances, Echo, FRAME_BYTES, Inference};
+use crate::messages::{self, Circumstances, FRAME_BYTES, Inference};
 use crate::metrics::{Deferral, Tally};
 use audio::{AudioBuffer, Committed, OverflowPolicy, Pcm, Pool};
 use lane::{Flight, Lane, Pass, Settled};
@@ -35,8 +35,8 @@ pub struct Rules {
     pub overflow_policy: OverflowPolicy,
     /// `OUTBOX_MESSAGES`.
     pub outbox_messages_max: usize,
-    /// `CPU_PASSES` and `MODEL_DELAY_MS`.
-    pub echo: Echo,
+    /// `CPU_PASSES`.
+    pub cpu_passes: u32,
 }
 
 /// Why the gateway ends a session.
@@ -274,8 +274,8 @@ impl<R> Session<R> {
         match answer {
             Ok(inference) => {
                 tally.partial();
-                let echo = rules.echo;
-                self.outbox.push_text(|text| messages::partial(text, &span, &inference, echo, flush_lateness));
+                let cpu_passes = rules.cpu_passes;
+                self.outbox.push_text(|text| messages::partial(text, &span, &inference, cpu_passes, flush_lateness));
             }
             Err(failure) => {
                 let circumstances = Circumstances {

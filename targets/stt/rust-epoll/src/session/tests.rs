@@ -60,7 +60,7 @@ fn rules() -> Rules {
         buffer_frames_max: 500,
         overflow_policy: OverflowPolicy::DropOldest,
         outbox_messages_max: 4,
-        echo: Echo { cpu_passes: 4, model_delay_ms: 75 },
+        cpu_passes: 4,
     }
 }
 
@@ -220,7 +220,6 @@ fn ticks_keep_their_schedule_and_lateness_is_told() {
     assert!(simulation.answer(None));
     assert_eq!(simulation.received[0]["flush_lateness_ms"], 7.0);
     assert_eq!(simulation.received[0]["frames"], 3);
-    assert_eq!(simulation.received[0]["inflight_model_jobs"], 0);
     assert_eq!(simulation.session.wake_at(), simulation.start + Duration::from_millis(2300));
     simulation.run_until_ms(3300);
     assert!(!simulation.answer(None), "an empty buffer makes no request");

@@ -114,10 +114,7 @@ impl Worker {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, &listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
         epoll::add(&epoll, &gateway.workers[number].bell, EventData::new_u64(BELL), EventFlags::IN)?;
-        let workers = gateway.workers.len();
-        // An equal share of the connections, and one at least.
-        let share = (gateway.config.inference_connections + workers - 1 - number) / workers;
-        let inference = Inference::new(Arc::clone(&gateway), share.max(1));
+        let inference = Inference::new(Arc::clone(&gateway), gateway.config.inference_connections);
         Ok(Self {
             gateway,
             number,

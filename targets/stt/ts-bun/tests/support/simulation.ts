@@ -15,7 +15,6 @@ export const SETTINGS: SessionSettings = {
   overflowPolicy: "drop_oldest",
   outboxMessagesMax: 4,
   cpuPasses: 4,
-  modelDelayMs: 75,
 };
 
 export const JITTER_MS = 300;

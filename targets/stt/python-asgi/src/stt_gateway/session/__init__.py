@@ -34,7 +34,6 @@ class Rules:
     overflow_policy: OverflowPolicy
     outbox_messages_max: int
     cpu_passes: int
-    model_delay_ms: int
 
 
 class World(Protocol):
@@ -123,9 +122,7 @@ class Session:
         self._slot = flight.land()
         rules = self._rules
         if isinstance(outcome, Inference):
-            world.send(
-                messages.partial(flight.span, outcome, rules.cpu_passes, rules.model_delay_ms, flight.flush_lateness_ms)
-            )
+            world.send(messages.partial(flight.span, outcome, rules.cpu_passes, flight.flush_lateness_ms))
             return
         elapsed_ms = (now - flight.sent_at) * 1000
         context = ErrorContext(now, flight.flush_lateness_ms, elapsed_ms, world.jobs_inflight(), self.audio.frames)

@@ -137,7 +137,7 @@ def not_strict(cause: ValueError) -> Failure:
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
-def partial(span: Span, inference: Inference, cpu_passes: int, model_delay_ms: int, flush_lateness_ms: float) -> str:
+def partial(span: Span, inference: Inference, cpu_passes: int, flush_lateness_ms: float) -> str:
     """The `partial` for an answered batch."""
     return _encode(
         {
@@ -152,10 +152,7 @@ def partial(span: Span, inference: Inference, cpu_passes: int, model_delay_ms: i
             "transcript": inference.transcript,
             "audio_bytes": inference.audio_bytes,
             "cpu_passes": cpu_passes,
-            "model_delay_ms": model_delay_ms,
             "flush_lateness_ms": flush_lateness_ms,
-            # A session has one request at most, and this one is back.
-            "inflight_model_jobs": 0,
         }
     )
 

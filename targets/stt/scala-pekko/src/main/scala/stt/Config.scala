@@ -43,12 +43,11 @@ object Config:
       port <- number("PORT", 3000, 1, 65535)
       workerThreads <- number("WORKER_THREADS", cores, 1, 1024)
       inferenceUrl <- parsed("INFERENCE_URL", "http://127.0.0.1:9000", "give http://host:port", inferenceUrlOf)
-      connections <- number("INFERENCE_HTTP_CLIENTS", workerThreads, 1, 4096)
+      connections <- number("INFERENCE_HTTP_CLIENTS", 1, 1, 1024)
       inferenceTimeout <- nanos("INFERENCE_TIMEOUT_MS", 5000, 1)
       flushInterval <- nanos("FLUSH_INTERVAL_MS", 1000, 1)
       jitter <- nanos("FLUSH_PHASE_JITTER_MS", 1000, 0)
       cpuPasses <- number("CPU_PASSES", 4, 1, 0xffffffffL)
-      modelDelay <- number("MODEL_DELAY_MS", 75, 0, Long.MaxValue)
       sessionsMax <- number("MAX_SESSIONS", 0, 0, Int.MaxValue)
       bufferFramesMax <- number("MAX_BUFFER_FRAMES", 500, 1, 1_000_000)
       policy <- parsed("OVERFLOW_POLICY", "drop_oldest", "give drop_oldest, drop_newest or close", policies.get)
@@ -62,7 +61,8 @@ object Config:
       port.toInt,
       workerThreads.toInt,
       inferenceUrl,
-      connections.toInt,
+      // The contract counts them for each worker, and all of them are in this one process.
+      connections.toInt * workerThreads.toInt,
       jitter,
       sessionsMax.toInt,
       jobsMax.toInt,
@@ -76,7 +76,7 @@ object Config:
         bufferFramesMax.toInt,
         policy,
         outboxMessagesMax.toInt,
-        Echo(cpuPasses, modelDelay),
+        cpuPasses,
       ),
     )
 

@@ -13,11 +13,8 @@ final case class Inference(
     audioBytes: Long,
 )
 
-/** The configured values that every `partial` repeats. */
-final case class Echo(cpuPasses: Long, modelDelayMs: Long)
-
 /** The `partial` message for an answered batch. */
-final case class Partial(span: Span, inference: Inference, echo: Echo, flushLatenessNanos: Long)
+final case class Partial(span: Span, inference: Inference, cpuPasses: Long, flushLatenessNanos: Long)
 
 /** The `error` message for frames that will have no transcript. */
 final case class ErrorMessage(
@@ -107,11 +104,8 @@ object Messages:
       out.count("samples", inference.samples)
       out.text("transcript", inference.transcript)
       out.count("audio_bytes", inference.audioBytes)
-      out.count("cpu_passes", partial.echo.cpuPasses)
-      out.count("model_delay_ms", partial.echo.modelDelayMs)
+      out.count("cpu_passes", partial.cpuPasses)
       out.number("flush_lateness_ms", millis(partial.flushLatenessNanos))
-      // A partial is made when the session leaves its Waiting state, the only one that has a request in flight.
-      out.count("inflight_model_jobs", 0)
       out.writeObjectEnd()
 
   private val errorCodec: JsonValueCodec[ErrorMessage] = new WriteOnlyCodec[ErrorMessage]:

@@ -6,6 +6,7 @@ class ConfigSuite extends munit.FunSuite:
     assertEquals(config.port, 3000)
     assertEquals(config.inferenceUrl, InferenceUrl("127.0.0.1", 9000, "http://127.0.0.1:9000/infer"))
     assertEquals(config.session, Fixtures.settings)
+    assertEquals(config.inferenceConnections, config.workerThreads)
     assertEquals(config.flushPhaseJitterNanos, 1000 * Fixtures.Millis)
     assertEquals((config.sessionsMax, config.jobsMax, config.authToken, config.readPaceMs), (0, 0, None, 0))
 
@@ -23,8 +24,8 @@ class ConfigSuite extends munit.FunSuite:
       "FLUSH_INTERVAL_MS" -> "0",
       "FLUSH_PHASE_JITTER_MS" -> "1.5",
       "CPU_PASSES" -> "4294967296",
-      "MODEL_DELAY_MS" -> "x\ny",
       "MAX_SESSIONS" -> "-1",
+      "MAX_SESSIONS" -> "x\ny",
       "MAX_BUFFER_FRAMES" -> "0",
       "OVERFLOW_POLICY" -> "Drop_Oldest",
       "MAX_INFLIGHT_JOBS" -> "all",

@@ -37,8 +37,7 @@ class MessagesSuite extends munit.FunSuite:
         answer("audio_bytes").long,
       )
       val span = Span(batch("oldest_frame_seq").long, batch("newest_frame_seq").long, 0, 0)
-      val echo = Echo(config("cpu_passes").long, config("model_delay_ms").long)
-      val partial = Partial(span, inference, echo, nanos(batch("flush_lateness_ms")))
+      val partial = Partial(span, inference, config("cpu_passes").long, nanos(batch("flush_lateness_ms")))
       assertEquals(Json.parse(Messages.render(partial)), vector("expect"))
 
   for vector <- Vectors.cases("errors") do

@@ -87,7 +87,7 @@ object Fixtures:
     bufferFramesMax = 500,
     overflowPolicy = OverflowPolicy.DropOldest,
     outboxMessagesMax = 4,
-    echo = Echo(4, 75),
+    cpuPasses = 4,
   )
 
   val startText: Array[Byte] = """{"type":"start"}""".getBytes

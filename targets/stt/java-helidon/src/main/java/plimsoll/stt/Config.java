@@ -38,8 +38,8 @@ public record Config(
                 variables.integer("PORT", 3000, 1, 65_535),
                 workerThreads,
                 variables.httpUrl("INFERENCE_URL", "http://127.0.0.1:9000"),
-                // Each is one reader and one writer, and few make fuller reads and writes than many.
-                variables.integer("INFERENCE_HTTP_CLIENTS", workerThreads, 1, 4096),
+                // The contract counts them for each worker. Here all workers share them.
+                variables.integer("INFERENCE_HTTP_CLIENTS", 1, 1, 1024) * workerThreads,
                 variables.millis("FLUSH_PHASE_JITTER_MS", 1000, 0),
                 variables.integer("MAX_SESSIONS", 0, 0, Integer.MAX_VALUE),
                 variables.integer("MAX_INFLIGHT_JOBS", 0, 0, Integer.MAX_VALUE),
@@ -58,9 +58,7 @@ public record Config(
                 variables.integer("MAX_BUFFER_FRAMES", 500, 1, 1_000_000),
                 variables.overflowPolicy(),
                 variables.integer("OUTBOX_MESSAGES", 4, 1, 1_000_000),
-                new Settings.Echo(
-                        variables.number("CPU_PASSES", 4, 1, UNSIGNED_32_MAX),
-                        variables.number("MODEL_DELAY_MS", 75, 0, Long.MAX_VALUE)));
+                variables.number("CPU_PASSES", 4, 1, UNSIGNED_32_MAX));
     }
 
     /** Variables by name, each read by its type. */

@@ -36,7 +36,7 @@ public final class Gateway {
         this.inference = new InferenceClient(
                 config.inferenceUrl(),
                 config.inferenceConnections(),
-                config.session().echo().cpuPasses());
+                config.session().cpuPasses());
     }
 
     public Config config() {

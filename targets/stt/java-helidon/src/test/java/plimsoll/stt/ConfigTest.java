@@ -31,8 +31,14 @@ class ConfigTest {
         assertEquals(500, config.session().bufferFramesMax());
         assertEquals(OverflowPolicy.DROP_OLDEST, config.session().overflowPolicy());
         assertEquals(4, config.session().outboxMessagesMax());
-        assertEquals(4, config.session().echo().cpuPasses());
-        assertEquals(75, config.session().echo().modelDelayMs());
+        assertEquals(4, config.session().cpuPasses());
+    }
+
+    @Test
+    void connectionsAreCountedForEachWorker() throws ConfigException {
+        assertEquals(3, Config.read(Map.of("WORKER_THREADS", "3")::get).inferenceConnections());
+        Map<String, String> two = Map.of("WORKER_THREADS", "3", "INFERENCE_HTTP_CLIENTS", "2");
+        assertEquals(6, Config.read(two::get).inferenceConnections());
     }
 
     @ParameterizedTest
@@ -50,7 +56,7 @@ class ConfigTest {
         "FLUSH_INTERVAL_MS,0",
         "FLUSH_PHASE_JITTER_MS,1.5",
         "CPU_PASSES,4294967296",
-        "MODEL_DELAY_MS,'x\ny'",
+        "OVERFLOW_POLICY,'x\ny'",
         "MAX_SESSIONS,''",
         "MAX_SESSIONS,٣",
         "MAX_BUFFER_FRAMES,0",

@@ -23,7 +23,6 @@ import plimsoll.stt.message.FailureKind;
 import plimsoll.stt.message.GatewayError;
 import plimsoll.stt.message.Partial;
 import plimsoll.stt.message.StartMessage;
-import plimsoll.stt.session.Settings.Echo;
 import plimsoll.stt.session.Span;
 import plimsoll.stt.support.Synthetic;
 import plimsoll.stt.support.Vectors;
@@ -97,9 +96,8 @@ class VectorsTest {
         Answer.Inference inference = assertInstanceOf(
                 Answer.Inference.class,
                 AnswerReader.read(vector.get("inference").toString().getBytes(StandardCharsets.UTF_8)));
-        Echo echo = new Echo(
-                config.get("cpu_passes").asLong(), config.get("model_delay_ms").asLong());
-        Partial partial = new Partial(span, inference, echo, nanos(batch, "flush_lateness_ms"));
+        Partial partial =
+                new Partial(span, inference, config.get("cpu_passes").asLong(), nanos(batch, "flush_lateness_ms"));
         assertEquals(vector.get("expect"), Vectors.json(partial.toJson()), id);
     }
 

@@ -21,7 +21,7 @@ final class InferenceClient(config: Config)(using system: ActorSystem) extends I
   private val template = HttpRequest(
     HttpMethods.POST,
     Uri(config.inferenceUrl.infer),
-    List(RawHeader("x-cpu-passes", config.session.echo.cpuPasses.toString)),
+    List(RawHeader("x-cpu-passes", config.session.cpuPasses.toString)),
   )
 
   def infer(pcm: ByteString)(onResult: Either[Failure, Inference] => Unit): InferenceClient.Call =

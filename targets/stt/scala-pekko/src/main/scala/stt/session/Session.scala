@@ -3,7 +3,7 @@ package stt.session
 import scala.collection.mutable
 
 import stt.websocket.CloseReason
-import stt.{Echo, ErrorMessage, Failure, Inference, Messages, Partial}
+import stt.{ErrorMessage, Failure, Inference, Messages, Partial}
 
 /** The configuration that a session needs. */
 final case class Settings(
@@ -13,7 +13,7 @@ final case class Settings(
     bufferFramesMax: Int,
     overflowPolicy: OverflowPolicy,
     outboxMessagesMax: Int,
-    echo: Echo,
+    cpuPasses: Long,
 )
 
 /** A session without I/O: frames, times and answers go in; batches and messages come out. It has no clock, no socket
@@ -174,7 +174,7 @@ object Session:
       result match
         case Right(inference) =>
           session.tally.partials += 1
-          session.waiting += Messages.render(Partial(batch.span, inference, settings.echo, lateness))
+          session.waiting += Messages.render(Partial(batch.span, inference, settings.cpuPasses, lateness))
           // An answer to every byte shows that the whole body has been sent: nobody reads the array any more. (A failed
           // request may still be on its way out, and leaves its array to the garbage collector.)
           if inference.audioBytes == batch.pcm.length then session.spare = batch.storage

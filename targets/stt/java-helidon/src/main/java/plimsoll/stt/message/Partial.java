@@ -1,11 +1,10 @@
 package plimsoll.stt.message;
 
 import java.io.IOException;
-import plimsoll.stt.session.Settings.Echo;
 import plimsoll.stt.session.Span;
 
 /** The transcript of a batch. */
-public record Partial(Span span, Answer.Inference inference, Echo echo, long flushLatenessNanos)
+public record Partial(Span span, Answer.Inference inference, long cpuPasses, long flushLatenessNanos)
         implements GatewayMessage {
     @Override
     public byte[] toJson() {
@@ -23,10 +22,7 @@ public record Partial(Span span, Answer.Inference inference, Echo echo, long flu
         json.unsigned("samples", inference.samples());
         json.string("transcript", inference.transcript());
         json.unsigned("audio_bytes", inference.audioBytes());
-        json.number("cpu_passes", echo.cpuPasses());
-        json.number("model_delay_ms", echo.modelDelayMs());
+        json.number("cpu_passes", cpuPasses);
         json.number("flush_lateness_ms", Json.milliseconds(flushLatenessNanos));
-        // Written when the slot is empty again, and nothing else can hold a request.
-        json.number("inflight_model_jobs", 0);
     }
 }

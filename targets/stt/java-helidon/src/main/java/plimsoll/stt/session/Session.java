@@ -172,7 +172,7 @@ public final class Session {
         return switch (answer) {
             case Answer.Inference inference -> {
                 tally.partial();
-                yield new Partial(flight.span(), inference, settings.echo(), flight.flushLatenessNanos());
+                yield new Partial(flight.span(), inference, settings.cpuPasses(), flight.flushLatenessNanos());
             }
             case Failure failure ->
                 error(flight.span(), failure, nowNanos, flight.flushLatenessNanos(), nowNanos - flight.sentAtNanos());

@@ -8,7 +8,4 @@ public record Settings(
         int bufferFramesMax,
         OverflowPolicy overflowPolicy,
         int outboxMessagesMax,
-        Echo echo) {
-    /** What every partial repeats. */
-    public record Echo(long cpuPasses, long modelDelayMs) {}
-}
+        long cpuPasses) {}

@@ -46,7 +46,7 @@ class InferenceClientTest {
 
     /** A batch of synthetic audio, as a session makes it. */
     private Batch batch(int frames) {
-        Settings settings = new Settings(1, 1, 1, 5000, OverflowPolicy.DROP_OLDEST, 1, new Settings.Echo(4, 75));
+        Settings settings = new Settings(1, 1, 1, 5000, OverflowPolicy.DROP_OLDEST, 1, 4);
         Session session = new Session(settings, pool, 0, 0);
         try {
             session.onText("{\"type\":\"start\"}", 0);

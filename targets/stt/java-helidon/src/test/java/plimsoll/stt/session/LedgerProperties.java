@@ -75,8 +75,7 @@ class LedgerProperties {
 
         World(OverflowPolicy policy, int framesMax, int chunksMax) throws Violation {
             pool = new AudioPool((long) chunksMax * AudioChunk.BYTES);
-            Settings settings = new Settings(
-                    ms(INTERVAL_MS), ms(1000), ms(1_000_000), framesMax, policy, 2, new Settings.Echo(4, 75));
+            Settings settings = new Settings(ms(INTERVAL_MS), ms(1000), ms(1_000_000), framesMax, policy, 2, 4);
             session = new Session(settings, pool, 0, 0);
             session.onText("{\"type\":\"start\"}", 0);
         }

@@ -28,8 +28,7 @@ class SessionTest {
     }
 
     private Session session(OverflowPolicy policy, int framesMax, long jitterMs) {
-        Settings settings =
-                new Settings(ms(1000), ms(10_000), ms(5000), framesMax, policy, 4, new Settings.Echo(4, 75));
+        Settings settings = new Settings(ms(1000), ms(10_000), ms(5000), framesMax, policy, 4, 4);
         return new Session(settings, pool, ms(jitterMs), 0);
     }
 
@@ -148,8 +147,7 @@ class SessionTest {
     @Test
     void memoryIsBoundedForAllTogether() throws Violation {
         AudioPool small = new AudioPool(2L * AudioChunk.BYTES);
-        Settings settings = new Settings(
-                ms(1000), ms(10_000), ms(5000), 500, OverflowPolicy.DROP_OLDEST, 4, new Settings.Echo(4, 75));
+        Settings settings = new Settings(ms(1000), ms(10_000), ms(5000), 500, OverflowPolicy.DROP_OLDEST, 4, 4);
         Session session = new Session(settings, small, 0, 0);
         session.onText("{\"type\":\"start\"}", 0);
         frames(session, 25, 10);

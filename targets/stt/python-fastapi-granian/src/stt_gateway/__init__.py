@@ -1,0 +1,1 @@
+"""The streaming speech-to-text gateway: FastAPI, on Granian or uvicorn."""

@@ -79,7 +79,13 @@ s/^[a-z][a-z0-9-]*: \([0-9]* passed, [0-9]* failed\)\(\(, [0-9]* [a-z. ]*\)*\)$/
 # What failed, by name: tests of cargo and of node, the targets' own tests, and of `plimsoll check` the cases, their targets
 # and what could not be built.
 failed_by_name() {
-    grep -hE '^(FAILED: targets/|test .* \.\.\. FAILED$|not ok [0-9]+ |FAILED   [a-z]|[a-z][a-z0-9-]*: [0-9]+ passed, [1-9][0-9]* failed|plimsoll: )' "$logs/failed" || true
+    grep -hE '^(FAILED: |test .* \.\.\. FAILED$|not ok [0-9]+ |FAILED   [a-z]|[a-z][a-z0-9-]*: [0-9]+ passed, [1-9][0-9]* failed|plimsoll: )' "$logs/failed" || true
+    # What cargo's tests said when they failed: the lines after `thread '…' panicked at`, twelve at most.
+    awk '
+        /^thread .* panicked at / { left = 12 }
+        /^note: run with|^stack backtrace:|^----|^failures:|^$/ { left = 0 }
+        left > 0 { print "  " substr($0, 1, 400); left-- }
+    ' "$logs/failed"
 }
 
 # finish: prints the tables, with the total as the last line. Fails if a step failed.

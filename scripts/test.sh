@@ -100,7 +100,12 @@ conformance() {
 shell_scripts() { git ls-files -z -- '*.sh' .ci/run | xargs -0 shellcheck --external-sources --source-path=SCRIPTDIR; }
 
 # A test that hangs must not take the time of the later steps: each run of cargo's tests may take 40 minutes.
-tests() { timeout --kill-after=10 2400 cargo test --workspace --locked --no-fail-fast "$@"; }
+tests() {
+    status=0
+    timeout --kill-after=10 2400 cargo test --workspace --locked --no-fail-fast "$@" || status=$?
+    [ $status != 124 ] || echo "FAILED: cargo's tests: ended after 40 minutes, so some tests have no result"
+    return $status
+}
 
 # More tests at once than cores: a small trial mostly waits, and so does a test for its turn (crates/plimsoll/tests/support/turns.rs).
 end_to_end() { tests --test "*" -- --test-threads 24; }

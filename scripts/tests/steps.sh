@@ -32,6 +32,8 @@ logs=$1
 touch "$logs/all" "$logs/steps" "$logs/skipped" "$logs/left-out"
 one() {
     echo "test a::b ... FAILED"
+    echo "FAILED: cargo's tests: ended after 40 minutes"
+    printf '%s\n' "thread 'a::b' (7) panicked at tests/a.rs:3:5:" "three is not four" "note: run with \`RUST_BACKTRACE=1\`" "hidden"
     echo "FAILED   limits-bodies: It answers (attempt 2)"
     echo "third-target: 2 passed, 1 failed, 0 disturbed, 0 not run, 1 deviations by its target.toml"
     echo "plimsoll: fourth-target: its build failed"
@@ -65,6 +67,8 @@ expect "the step after a failed one runs" "$scratch/out" '^ +[0-9]+ s  ok +secon
 expect "the table has the failed step" "$scratch/out" '^ +[0-9]+ s  FAILED +first$'
 expect "the table has the step that did not run, and why" "$scratch/out" '^ +[0-9]+ s  not run +third \(the first failed\)$'
 expect "the failed test is listed" "$scratch/out" '^test a::b \.\.\. FAILED$'
+expect "a step that took too long is listed" "$scratch/out" "^FAILED: cargo's tests: ended after 40 minutes\$"
+expect "what the failed test said is listed" "$scratch/out" '^  three is not four$'
 expect "the failed case is listed" "$scratch/out" '^FAILED   limits-bodies: It answers \(attempt 2\)$'
 expect "the target of the failed case is listed" "$scratch/out" '^third-target: 2 passed, 1 failed, '
 expect "the target that could not be built is listed" "$scratch/out" '^plimsoll: fourth-target: '

@@ -22,7 +22,8 @@ pub(crate) mod ws_server;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 pub(crate) use invocation::{Ended, Plimsoll};
 pub(crate) use records::Trial;
@@ -169,16 +170,27 @@ pub(crate) fn undisturbed_call(expected: &[&str], call: impl Fn() -> Ended) -> O
 /// How many attempts the machine has disturbed without one in between that it did not disturb.
 static DISTURBED_IN_A_ROW: AtomicU32 = AtomicU32::new(0);
 
-/// Whether the machine has shown that it disturbs all the time, not now and then. Then each trial has one attempt: more
-/// would only take longer. One that is not disturbed is judged as ever, and ends this.
+/// The milliseconds that disturbed attempts have taken in this test program.
+static LOST_TO_NOISE_MS: AtomicU64 = AtomicU64::new(0);
+
+/// The most that a test program spends on attempts that were disturbed: a machine that disturbs every second trial must
+/// not double the time that all of them take.
+const NOISE_BUDGET: Duration = Duration::from_mins(5);
+
+/// Whether the machine has shown that it disturbs all the time, or has cost too much time already. Then each trial has
+/// one attempt: more would only take longer. One that is not disturbed is judged as ever.
 fn amid_noise() -> bool {
     // The first four may have disturbed one another; the next ones were alone.
     DISTURBED_IN_A_ROW.load(Ordering::Relaxed) >= 8
+        || u128::from(LOST_TO_NOISE_MS.load(Ordering::Relaxed)) >= NOISE_BUDGET.as_millis()
 }
 
-fn note(disturbed: bool) {
+/// Notes an attempt that began at `began` and has just ended.
+fn note(disturbed: bool, began: Instant) {
     if disturbed {
         DISTURBED_IN_A_ROW.fetch_add(1, Ordering::Relaxed);
+        let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        LOST_TO_NOISE_MS.fetch_add(took_ms, Ordering::Relaxed);
     } else {
         DISTURBED_IN_A_ROW.store(0, Ordering::Relaxed);
     }
@@ -195,10 +207,11 @@ pub(crate) fn attempts(
     let mut attempt = 1;
     loop {
         let turn = turn_of(attempt);
+        let began = Instant::now();
         let ended = trial();
         drop(turn);
         let disturbances = ended.disturbances(expected);
-        note(!disturbances.is_empty());
+        note(!disturbances.is_empty(), began);
         if disturbances.is_empty() {
             return Ok(ended);
         }
@@ -234,10 +247,11 @@ pub(crate) fn searched(search: impl Fn() -> Ended) -> (Ended, Vec<String>) {
     let mut attempt = 1;
     loop {
         let turn = turn_of_attempt(attempt, 2);
+        let began = Instant::now();
         let ended = search();
         drop(turn);
         let disturbances = ended.disturbances_throughout();
-        note(!disturbances.is_empty());
+        note(!disturbances.is_empty(), began);
         if disturbances.is_empty() || attempt == 2 || amid_noise() {
             return (ended, disturbances);
         }

@@ -26,8 +26,7 @@ pub(super) fn usual() -> Connection {
 }
 
 /// What a violation must lead to.
-pub(super) const VIOLATION_ENDS: &str =
-    "close 1002, 1003, 1007, 1008, 1009, 1011 or without a code, or the end of the connection, within 500 ms";
+pub(super) const VIOLATION_ENDS: &str = "close 1002, 1003, 1007, 1008, 1009, 1011 or without a code, or the end of the connection, within 500 ms";
 
 /// The close codes with which WebSocket libraries and gateways answer a violation.
 const OF_VIOLATIONS: [u16; 6] = [1002, 1003, 1007, 1008, 1009, 1011];

@@ -27,6 +27,12 @@ impl Manifest {
                 ));
             }
         }
+        if let Some(tuned) = &self.tuned {
+            plain_name("tuned", tuned)?;
+            if self.tier != Tier::Framework {
+                return Err("tuned: only a target of tier framework names its tuned one".into());
+            }
+        }
         if self.ships.iter().any(|path| !is_line(path)) {
             return Err("ships: a path must not be empty".into());
         }

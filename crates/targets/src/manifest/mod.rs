@@ -117,7 +117,7 @@ pub struct Test {
 pub const METRICS_PORT: &str = "METRICS_PORT";
 
 /// The keys that every manifest may have.
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 17] = [
     "name",
     "workload",
     "tier",
@@ -131,6 +131,7 @@ const KEYS: [&str; 16] = [
     "ships",
     "runtime",
     "deviations",
+    "tuned",
     "build",
     "run",
     "test",
@@ -178,6 +179,10 @@ pub struct Manifest {
     /// Cases of its workload's contract that it does not pass, each with the reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub deviations: BTreeMap<String, String>,
+    /// Of a target of tier `framework`: the name of the one of tier `tuned` on the same runtime. A ranking of both says
+    /// what the framework costs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tuned: Option<String>,
     /// How to build it. `None` if there is nothing to build.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<Build>,

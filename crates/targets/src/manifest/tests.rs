@@ -218,6 +218,11 @@ fn impossible_values_are_refused_in_one_line() {
             "runtime = [\"lib\"]\n[build]\n",
             "runtime: \"lib\" is relative; give an absolute path",
         ),
+        (
+            "[build]\n",
+            "tuned = \"rust-epoll\"\n[build]\n",
+            "tuned: only a target of tier framework",
+        ),
         ("[build]\n", "ships = [\"\"]\n[build]\n", "ships: a path"),
         ("tier = \"idiomatic\"", "tier = ", "line 4"),
     ];
@@ -357,9 +362,9 @@ fn known_keys(header: &str, prefix: &str) -> Vec<String> {
 fn every_key_of_a_manifest_is_known() {
     let text = RUST_AXUM.replace(
         "threads_per_vcpu = 1",
-        "threads_per_vcpu = 1\nasks_inference = false\nseparate_metrics_port = true\nsource = [\"src\"]\nships = [\"x\"]\nruntime = [\"/x\"]\ndeviations = {x = \"y\"}",
+        "threads_per_vcpu = 1\nasks_inference = false\nseparate_metrics_port = true\nsource = [\"src\"]\nships = [\"x\"]\nruntime = [\"/x\"]\ndeviations = {x = \"y\"}\ntuned = \"z\"",
     );
-    let manifest = parse(&text.replace("idiomatic", "test")).expect("valid");
+    let manifest = parse(&text.replace("idiomatic", "framework")).expect("valid");
     let written = Value::try_from(&manifest).expect("TOML");
     let written: Vec<_> = written
         .as_table()

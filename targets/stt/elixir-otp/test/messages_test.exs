@@ -17,6 +17,10 @@ defmodule Gateway.MessagesTest do
     end
   end
 
+  test "an answer that is neither an error nor 200 is not the agreed JSON" do
+    for status <- [204, 302], do: assert(Failure.from_status(status).kind == :parse_error)
+  end
+
   for %{"id" => id} = vector <- Vectors.cases("inference_failures.json") do
     test "failure: #{id}" do
       vector = unquote(Macro.escape(vector))

@@ -30,8 +30,9 @@ defmodule Gateway.Failure do
   @spec from_status(pos_integer) :: t
   def from_status(429), do: with_status(:http_429, 429)
   def from_status(status) when status in 400..499, do: with_status(:http_4xx, status)
-  # A redirection or an empty success answers nothing either; the contract has no name of its own for them.
-  def from_status(status), do: with_status(:http_5xx, status)
+  def from_status(status) when status in 500..599, do: with_status(:http_5xx, status)
+  # A redirection or an empty success has no body that is the agreed JSON.
+  def from_status(status), do: with_status(:parse_error, status)
 
   @spec timeout(pos_integer) :: t
   def timeout(limit_ns) do

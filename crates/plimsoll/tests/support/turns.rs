@@ -63,6 +63,11 @@ impl Drop for Turn {
 }
 
 impl Turn {
+    /// Gives it back: the time that it took of the whole machine, its share of it.
+    pub(crate) fn machine_time(self) -> Duration {
+        self.began.elapsed() * self.share / ALL
+    }
+
     /// To the file that `PLIMSOLL_TURNS_LOG` names: shares, seconds waited, seconds held, test. It shows where the time of
     /// these tests goes.
     fn log(&self) {

@@ -298,14 +298,13 @@ fn a_doubt_about_an_agent_names_it_and_is_as_grave_as_anywhere() {
 }
 
 #[test]
-fn a_starved_client_explains_why_littles_law_does_not_hold() {
-    let starved = Evidence {
+fn a_late_client_explains_why_littles_law_does_not_hold() {
+    let with = |driver: Driver| Evidence {
         drivers: vec![
             sound_driver(),
             Driver {
                 agent: Some("0 (node-a)".to_owned()),
-                wait_share: Some(0.3),
-                ..sound_driver()
+                ..driver
             },
         ],
         sanity: vec![
@@ -314,7 +313,19 @@ fn a_starved_client_explains_why_littles_law_does_not_hold() {
         ],
         ..sound()
     };
-    assert_eq!(ids(&starved), ["client-starved", "metrics-disagree"]);
+    let starved = Driver {
+        wait_share: Some(0.3),
+        ..sound_driver()
+    };
+    let expected = ["client-starved", "metrics-disagree"];
+    assert_eq!(ids(&with(starved)), expected);
+    let lagging = Driver {
+        send_lag_p999_us: Some(1e6),
+        ..sound_driver()
+    };
+    assert_eq!(ids(&with(lagging)), ["send-lag", "metrics-disagree"]);
+    let expected = ["littles-law", "metrics-disagree"];
+    assert_eq!(ids(&with(sound_driver())), expected);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::caveat::{Caveat, Doubt};
 use crate::latency::Dual;
 use crate::record::{Bracket, CostAtLoad, RankedTarget, Trial, Verdict};
 use crate::schedule::mix;
-use crate::stats::Mean;
+use crate::stats::{Mean, Ratio};
 
 /// The common load is at most this share of the lowest load line, because near its edge a target's cost curve bends.
 pub const SHARE_OF_LOWEST: f64 = 0.8;
@@ -47,7 +47,14 @@ pub fn turns(count: usize, round: u32, seed: u64) -> Vec<usize> {
     order
 }
 
-/// Sorts by load line, the highest first. If two are the same, the target with the higher edge comes first.
+/// Whether it is of tier `framework`: what the users of a framework get.
+#[must_use]
+pub fn is_framework(row: &RankedTarget) -> bool {
+    row.bracket.target.tier == "framework"
+}
+
+/// Sorts by load line, the highest first. If two are the same, the target with the higher edge comes first. Targets of
+/// tier `framework` come before all others.
 pub fn sort(rows: &mut [RankedTarget]) {
     let key = |row: &RankedTarget| {
         let edge = row.bracket.edge.map_or(0.0, |edge| edge.value);
@@ -55,8 +62,9 @@ pub fn sort(rows: &mut [RankedTarget]) {
     };
     rows.sort_by(|a, b| {
         let ((a_line, a_edge), (b_line, b_edge)) = (key(a), key(b));
-        b_line
-            .cmp(&a_line)
+        is_framework(b)
+            .cmp(&is_framework(a))
+            .then(b_line.cmp(&a_line))
             .then(b_edge.total_cmp(&a_edge))
             .then_with(|| a.bracket.target.name.cmp(&b.bracket.target.name))
     });
@@ -125,8 +133,8 @@ pub fn note_the_floor(rows: &mut [RankedTarget], floor: &str) {
     }
 }
 
-/// Places `from..=to` for each row of a sorted ranking. Rows whose edges' intervals overlap cannot be told apart, so
-/// they share their places.
+/// Places `from..=to` for each row of a sorted ranking: among those of tier `framework`, or among the others. Rows whose
+/// edges' intervals overlap cannot be told apart, so they share their places.
 ///
 /// A row without an interval has the place that its load line gives it.
 #[must_use]
@@ -139,13 +147,67 @@ pub fn places(rows: &[RankedTarget]) -> Vec<(usize, usize)> {
     };
     let place = |index: usize| {
         let row = &rows[index];
-        let better = rows[..index].iter().filter(|other| !overlaps(row, other));
-        let worse = rows[index + 1..]
-            .iter()
-            .filter(|other| !overlaps(row, other));
-        (better.count() + 1, rows.len() - worse.count())
+        let alike = |other: &&RankedTarget| is_framework(other) == is_framework(row);
+        let apart = |other: &&RankedTarget| !overlaps(row, other);
+        let better = rows[..index].iter().filter(alike).filter(apart);
+        let worse = rows[index + 1..].iter().filter(alike).filter(apart);
+        let all = rows.iter().filter(alike).count();
+        (better.count() + 1, all - worse.count())
     };
     (0..rows.len()).map(place).collect()
+}
+
+/// A target of tier `framework` beside the one of tier `tuned` on the same runtime.
+#[derive(Debug, Clone, Copy)]
+pub struct FrameworkCost<'a> {
+    /// What the framework's users get.
+    pub framework: &'a RankedTarget,
+    /// What the runtime can do.
+    pub tuned: &'a RankedTarget,
+}
+
+impl FrameworkCost<'_> {
+    /// The framework's edge as a share of the tuned one's. Its interval is that of the two ends that lie furthest apart,
+    /// so it is wider than need be. `None` if one of them has no edge, or no upper end.
+    #[must_use]
+    pub fn edge(&self) -> Option<Ratio> {
+        let (framework, tuned) = (self.framework.bracket.edge?, self.tuned.bracket.edge?);
+        ratio(
+            (framework.value, framework.low, framework.high?),
+            (tuned.value, tuned.low, tuned.high?),
+        )
+    }
+
+    /// CPU time per unit of load with the framework, as a multiple of the tuned one's, at the common load. The interval
+    /// is that of the trials that lie furthest apart.
+    #[must_use]
+    pub fn cpu(&self) -> Option<Ratio> {
+        let cost = |row: &RankedTarget| {
+            let cost = row.at_common_load.as_ref()?;
+            Some((cost.cpu_us_per_session_second, cost.low, cost.high))
+        };
+        ratio(cost(self.framework)?, cost(self.tuned)?)
+    }
+}
+
+/// One (value, low, high) by another.
+fn ratio(above: (f64, f64, f64), below: (f64, f64, f64)) -> Option<Ratio> {
+    (below.1 > 0.0).then(|| Ratio {
+        value: above.0 / below.0,
+        low: above.1 / below.2,
+        high: above.2 / below.1,
+    })
+}
+
+/// What each framework costs whose gateway was measured beside the tuned one, in the order of the rows.
+#[must_use]
+pub fn framework_costs(rows: &[RankedTarget]) -> Vec<FrameworkCost<'_>> {
+    let named = |name: &String| rows.iter().find(|row| row.bracket.target.name == *name);
+    let pair = |framework: &'_ RankedTarget| {
+        let tuned = named(framework.tuned.as_ref()?)?;
+        Some(FrameworkCost { framework, tuned })
+    };
+    rows.iter().filter_map(pair).collect()
 }
 
 #[cfg(test)]

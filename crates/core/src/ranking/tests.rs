@@ -53,6 +53,7 @@ fn row(name: &str, confirmed: Option<u32>, edge: Option<(f64, f64, f64)>) -> Ran
         language: String::new(),
         description: String::new(),
         lines_of_code: None,
+        tuned: None,
         bracket: bracket(name, confirmed, edge),
         caveats: Vec::new(),
         at_common_load: None,
@@ -89,6 +90,42 @@ fn the_highest_load_line_comes_first() {
         ["a", "b", "low", "none"]
     );
     assert_eq!(places(&rows), [(1, 2), (1, 2), (3, 3), (4, 4)]);
+}
+
+#[test]
+fn gateways_as_frameworks_have_them_come_first_and_have_places_of_their_own() {
+    let mut rows = [
+        row("tuned", Some(400), Some((390.0, 400.0, 410.0))),
+        row("framework", Some(200), Some((190.0, 200.0, 210.0))),
+        row("slow-framework", Some(100), Some((90.0, 100.0, 110.0))),
+        row("also-tuned", Some(300), Some((290.0, 300.0, 310.0))),
+    ];
+    for row in &mut rows {
+        if row.folder.ends_with("framework") {
+            row.bracket.target.tier = "framework".to_owned();
+        }
+    }
+    rows[1].tuned = Some("tuned".to_owned());
+    rows[2].tuned = Some("not-measured".to_owned());
+    for (row, cost_us) in rows.iter_mut().zip([100.0, 150.0]) {
+        let trial = trial(Verdict::Pass, Some(cost_us));
+        row.at_common_load = cost_at_load(&[(trial, "trial-001.json".to_owned())]);
+    }
+    sort(&mut rows);
+    let names = rows.each_ref().map(|row| row.folder.as_str());
+    let sorted = ["framework", "slow-framework", "tuned", "also-tuned"];
+    assert_eq!(names, sorted);
+    assert_eq!(places(&rows), [(1, 1), (2, 2), (1, 1), (2, 2)]);
+
+    let costs = framework_costs(&rows);
+    assert_eq!(costs.len(), 1);
+    let edge = costs[0].edge().expect("two edges");
+    assert_eq!(edge.value, 0.5);
+    assert_eq!(edge.low, 190.0 / 410.0);
+    assert_eq!(edge.high, 210.0 / 390.0);
+    assert_eq!(costs[0].cpu().expect("two costs").value, 1.5);
+    rows[2].bracket.edge.as_mut().expect("an edge").high = None;
+    assert!(framework_costs(&rows)[0].edge().is_none());
 }
 
 #[test]

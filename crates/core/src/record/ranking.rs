@@ -29,7 +29,7 @@ pub struct Ranking {
     pub common_load: Option<u32>,
     /// Rounds of trials at that load. Each has one trial of every target, in a newly drawn order.
     pub rounds: u32,
-    /// The targets, the highest load line first.
+    /// The targets, those of tier `framework` first, then the highest load line.
     pub rows: Vec<RankedTarget>,
     /// Targets that should have been measured but were not, with the reason.
     pub left_out: Vec<LeftOut>,
@@ -55,6 +55,9 @@ pub struct RankedTarget {
     pub description: String,
     /// Lines of its source that are neither blank nor comment, tests left out; `null` if they could not be counted.
     pub lines_of_code: Option<u64>,
+    /// Of a target of tier `framework`: the name of the one of tier `tuned` on the same runtime.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tuned: Option<String>,
     /// Its load line, as in `bracket.json` of its folder.
     pub bracket: Bracket,
     /// Reasons for doubt about its place among the others.

@@ -356,11 +356,7 @@ impl Ended {
             .into_iter()
             .filter(|id| !expected.contains(&id.as_str()))
             .collect();
-        let late = unexplained.iter().any(|id| id == "send-lag");
-        let of_the_machine = |id: &String| {
-            // A client that catches up has turns of many writes, and counts these once per turn.
-            OF_THE_MACHINE.contains(&id.as_str()) || (late && id == "littles-law")
-        };
+        let of_the_machine = |id: &String| OF_THE_MACHINE.contains(&id.as_str());
         if unexplained.iter().all(of_the_machine) {
             unexplained
         } else {

@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) use invocation::{Ended, Plimsoll};
 pub(crate) use records::Trial;
-pub(crate) use turns::{Turn, shared_turn, turn, turn_of_attempt};
+pub(crate) use turns::{Turn, half_turn, shared_turn, turn, turn_of_attempt};
 
 /// Gates with latencies that a machine under test load can hold, on percentiles that a short window has samples for.
 /// The server's threads share the client's cores.
@@ -170,7 +170,7 @@ pub(crate) fn undisturbed_call(expected: &[&str], call: impl Fn() -> Ended) -> O
 /// How many attempts the machine has disturbed without one in between that it did not disturb.
 static DISTURBED_IN_A_ROW: AtomicU32 = AtomicU32::new(0);
 
-/// The milliseconds that disturbed attempts have taken in this test program.
+/// The milliseconds of the machine that disturbed attempts have taken in this test program.
 static LOST_TO_NOISE_MS: AtomicU64 = AtomicU64::new(0);
 
 /// The most that a test program spends on attempts that were disturbed: a machine that disturbs every second trial must
@@ -182,14 +182,14 @@ const NOISE_BUDGET: Duration = Duration::from_mins(5);
 fn amid_noise() -> bool {
     // The first four may have disturbed one another; the next ones were alone.
     DISTURBED_IN_A_ROW.load(Ordering::Relaxed) >= 8
-        || u128::from(LOST_TO_NOISE_MS.load(Ordering::Relaxed)) >= NOISE_BUDGET.as_millis()
+        || Duration::from_millis(LOST_TO_NOISE_MS.load(Ordering::Relaxed)) >= NOISE_BUDGET
 }
 
-/// Notes an attempt that began at `began` and has just ended.
-fn note(disturbed: bool, began: Instant) {
+/// Notes an attempt that has just ended, and how much time of the whole machine it took.
+fn note(disturbed: bool, took: Duration) {
     if disturbed {
         DISTURBED_IN_A_ROW.fetch_add(1, Ordering::Relaxed);
-        let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         LOST_TO_NOISE_MS.fetch_add(took_ms, Ordering::Relaxed);
     } else {
         DISTURBED_IN_A_ROW.store(0, Ordering::Relaxed);
@@ -209,9 +209,9 @@ pub(crate) fn attempts(
         let turn = turn_of(attempt);
         let began = Instant::now();
         let ended = trial();
-        drop(turn);
+        let took = turn.map_or_else(|| began.elapsed(), Turn::machine_time);
         let disturbances = ended.disturbances(expected);
-        note(!disturbances.is_empty(), began);
+        note(!disturbances.is_empty(), took);
         if disturbances.is_empty() {
             return Ok(ended);
         }
@@ -247,11 +247,10 @@ pub(crate) fn searched(search: impl Fn() -> Ended) -> (Ended, Vec<String>) {
     let mut attempt = 1;
     loop {
         let turn = turn_of_attempt(attempt, 2);
-        let began = Instant::now();
         let ended = search();
-        drop(turn);
+        let took = turn.machine_time();
         let disturbances = ended.disturbances_throughout();
-        note(!disturbances.is_empty(), began);
+        note(!disturbances.is_empty(), took);
         if disturbances.is_empty() || attempt == 2 || amid_noise() {
             return (ended, disturbances);
         }

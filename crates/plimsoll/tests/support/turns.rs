@@ -29,13 +29,18 @@ pub(crate) fn shared_turn() -> Turn {
     take(1)
 }
 
+/// The same, for a call that is disturbed by many trials beside it but not by a few.
+pub(crate) fn half_turn() -> Turn {
+    take(ALL / 2)
+}
+
 /// The turn for one of so many attempts at a small trial. The first one runs beside others. If that is disturbed, the
 /// trials beside it may have been the cause, so the next one has fewer beside it, and the last one runs alone.
 pub(crate) fn turn_of_attempt(attempt: u32, most: u32) -> Turn {
     match attempt {
         1 => shared_turn(),
         last if last == most => turn(),
-        _ => take(ALL / 2),
+        _ => half_turn(),
     }
 }
 
@@ -63,6 +68,11 @@ impl Drop for Turn {
 }
 
 impl Turn {
+    /// Gives it back: the time that it took of the whole machine, its share of it.
+    pub(crate) fn machine_time(self) -> Duration {
+        self.began.elapsed() * self.share / ALL
+    }
+
     /// To the file that `PLIMSOLL_TURNS_LOG` names: shares, seconds waited, seconds held, test. It shows where the time of
     /// these tests goes.
     fn log(&self) {

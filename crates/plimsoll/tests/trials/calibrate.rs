@@ -1,12 +1,12 @@
 //! `plimsoll calibrate`, with the real command: what the client costs, in its record, on the page and on the terminal.
 
 use crate::support::simulator::Simulator;
-use crate::support::{Ended, Plimsoll, or_inconclusive, records, turn};
+use crate::support::{Ended, Plimsoll, half_turn, or_inconclusive, records, turn};
 use serde_json::Value;
 
 /// One short round. Descriptors for two dozen connections keep the search for the highest load short too.
 fn calibrate(arguments: &[&str]) -> Ended {
-    let _turn = turn();
+    let _turn = half_turn();
     let mut line = vec![
         "calibrate",
         "--rounds",
@@ -38,8 +38,8 @@ fn number(value: &Value, field: &str) -> f64 {
 }
 
 #[test]
-fn messages_echoes_and_connections_have_a_cost() {
-    let ended = calibrate(&["10", "--workload", "ws", "--json"]);
+fn messages_echoes_and_connections_have_a_cost_and_another_over_tls() {
+    let ended = calibrate(&["10", "--workload", "ws", "--tls", "--json"]);
     let record = record_of(&ended, "calibration-ws.json");
     let printed: Value = serde_json::from_str(&ended.stdout).expect("JSON and nothing else");
     assert_eq!(printed, record);
@@ -71,43 +71,19 @@ fn messages_echoes_and_connections_have_a_cost() {
     assert!(engine_us(1) < engine_us(0) && engine_us(3) < engine_us(2));
     let page = ended.text_of("report.html");
     assert!(page.contains("What workload ws costs this machine"));
+    expect_tls(costs);
+    assert!(page.contains("over TLS / without"));
+    let summary = ended.text_of("summary.md");
+    assert!(summary.contains("The same over TLS"), "{summary}");
+    assert!(
+        ended.stderr.contains("µs per handshake"),
+        "{}",
+        ended.stderr
+    );
 }
 
-#[test]
-fn speech_is_what_is_measured_unless_told_otherwise() {
-    let ended = calibrate(&["20"]);
-    let record = record_of(&ended, "calibration.json");
-    for word in [
-        "bare loop",
-        "engine / bare",
-        "timer error p99",
-        "most sessions",
-    ] {
-        assert!(ended.stdout.contains(word), "{}", ended.stdout);
-    }
-    assert!(number(&record, "/engine_us_per_frame") > 0.0);
-}
-
-#[test]
-fn messages_of_workload_echo_have_a_cost() {
-    let ended = calibrate(&["20", "--workload", "echo"]);
-    let record = ended.json_of("calibration-echo.json");
-    records::expect_valid(&record, "calibration-ws.json");
-    let costs = record["costs"].as_array().expect("a list");
-    assert_eq!(record["workload"], "echo");
-    let heading = "What workload echo costs this machine's client";
-    assert!(ended.stdout.contains(heading), "{}", ended.stdout);
-    assert_eq!(costs.len(), 1);
-    assert_eq!(costs[0]["work"], "echo");
-    assert_eq!(costs[0]["load"], 1_000);
-    assert!(number(&costs[0], "/engine_cpu_us/median") > 0.0);
-}
-
-#[test]
-fn what_tls_adds_is_measured_beside_it() {
-    let ended = calibrate(&["10", "--workload", "ws", "--tls"]);
-    let record = record_of(&ended, "calibration-ws.json");
-    let costs = record["costs"].as_array().expect("a list");
+/// Expects what TLS adds beside each cost but that of connections.
+fn expect_tls(costs: &[Value]) {
     for cost in costs {
         let Some(tls) = cost.get("tls") else {
             // Nearly all of it would be the handshake.
@@ -131,26 +107,38 @@ fn what_tls_adds_is_measured_beside_it() {
             .count(),
         5
     );
-    assert!(
-        ended.stdout.contains("The same over TLS"),
-        "{}",
-        ended.stdout
-    );
-    assert!(
-        ended.stderr.contains("µs per handshake"),
-        "{}",
-        ended.stderr
-    );
-    let page = ended.text_of("report.html");
-    assert!(page.contains("over TLS / without"));
 }
 
 #[test]
-fn speech_over_tls_is_told_with_the_rest() {
+fn speech_is_what_is_measured_unless_told_otherwise_and_over_tls_too() {
     let ended = calibrate(&["20", "--tls"]);
     let record = record_of(&ended, "calibration.json");
+    for word in [
+        "bare loop",
+        "engine / bare",
+        "timer error p99",
+        "most sessions",
+        "engine over TLS",
+    ] {
+        assert!(ended.stdout.contains(word), "{}", ended.stdout);
+    }
+    assert!(number(&record, "/engine_us_per_frame") > 0.0);
     assert!(number(&record, "/tls/engine_cpu_us/median") > 0.0);
-    assert!(ended.stdout.contains("engine over TLS"), "{}", ended.stdout);
+}
+
+#[test]
+fn messages_of_workload_echo_have_a_cost() {
+    let ended = calibrate(&["20", "--workload", "echo"]);
+    let record = ended.json_of("calibration-echo.json");
+    records::expect_valid(&record, "calibration-ws.json");
+    let costs = record["costs"].as_array().expect("a list");
+    assert_eq!(record["workload"], "echo");
+    let heading = "What workload echo costs this machine's client";
+    assert!(ended.stdout.contains(heading), "{}", ended.stdout);
+    assert_eq!(costs.len(), 1);
+    assert_eq!(costs[0]["work"], "echo");
+    assert_eq!(costs[0]["load"], 1_000);
+    assert!(number(&costs[0], "/engine_cpu_us/median") > 0.0);
 }
 
 #[test]
@@ -234,7 +222,7 @@ fn an_inference_server_with_few_places_is_its_own_limit() {
         ("MODEL_BATCH_WAIT_MAX_MS", "0"),
         ("MODEL_LONGTAIL_PROB", "0"),
     ]);
-    let arguments = ["--seconds", "2", "--inference-transport", "http1"];
+    let arguments = ["--seconds", "1", "--inference-transport", "http1"];
     let Some(record) = load_alone(&simulator, 200, &arguments) else {
         return;
     };

@@ -1,6 +1,7 @@
 //! Several targets: the table, the charts, and what was left out and why.
 
 use plimsoll_core::caveat::Caveat;
+use plimsoll_core::ranking::{framework_costs, is_framework};
 use plimsoll_core::record::Ranking;
 
 use super::{
@@ -23,6 +24,9 @@ pub(crate) fn document(ranking: &Ranking) -> Document {
     });
     let (measured, described) = tables(ranking);
     evidence.push(measured);
+    if let Some(costs) = what_frameworks_cost(ranking) {
+        evidence.push(costs);
+    }
     evidence.push(key_findings(ranking));
     evidence.full(described);
     let doubted = ranking.rows.iter().flat_map(|row| {
@@ -83,13 +87,32 @@ fn key_findings(ranking: &Ranking) -> Section {
     goals::section(&["target"], &rows.collect::<Vec<_>>())
 }
 
+fn caption(ranking: &Ranking) -> String {
+    let first = if ranking.rows.iter().any(is_framework) {
+        " those of tier framework first, then"
+    } else {
+        ""
+    };
+    format!("The targets,{first} the highest load line first")
+}
+
+/// Each target of tier `framework` beside the tuned one; `None` if no such two were measured.
+fn what_frameworks_cost(ranking: &Ranking) -> Option<Table> {
+    let caption = "What the framework costs, beside the tuned target on the same runtime; in brackets the two ends that lie furthest apart";
+    let mut table = Table::new(caption, say::framework_heads(ranking)).hooked("framework-costs");
+    for cost in framework_costs(&ranking.rows) {
+        table.row(say::framework_cost(&cost));
+    }
+    (!table.rows.is_empty()).then_some(table)
+}
+
 /// What was measured: one row per target, with the name as a link to the target's own page. Then what the targets are.
 fn tables(ranking: &Ranking) -> (Table, Table) {
     let unit = ranking.load_unit;
     let cost = Column::new(&format!(">{}", say::cost_head(ranking)));
     let memory = Column::new(&format!(">{}", say::memory_head(ranking)));
     let mut measured = Table {
-        caption: "The targets, the highest load line first".to_owned(),
+        caption: caption(ranking),
         hook: "evidence",
         columns: vec![
             Column::new("target"),
@@ -109,7 +132,7 @@ fn tables(ranking: &Ranking) -> (Table, Table) {
         ],
         ..Table::default()
     };
-    let columns = ["target", "tier", ">lines of code", "what it is"];
+    let columns = ["target", "tier", ">lines of code", "what it is", "versions"];
     let mut described = Table::new("What they are", columns).hooked("targets");
     for (row, of) in say::rows(ranking).into_iter().zip(&ranking.rows) {
         let what_it_is = format!("{}, {}", of.language, of.description);
@@ -118,6 +141,7 @@ fn tables(ranking: &Ranking) -> (Table, Table) {
             row.tier.clone(),
             row.lines_of_code.clone(),
             what_it_is,
+            row.versions.clone(),
         ]);
         let further = [
             row.place,

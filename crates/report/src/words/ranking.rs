@@ -1,6 +1,6 @@
 //! A ranking in words, so that every renderer says the same.
 
-use plimsoll_core::ranking::places;
+use plimsoll_core::ranking::{FrameworkCost, places};
 use plimsoll_core::record::{CostAtLoad, RankedTarget, Ranking, Tail};
 
 use super::{UNKNOWN, bytes, count, maybe, ms, number, plain, us};
@@ -54,6 +54,8 @@ pub struct Row {
     pub memory: String,
     /// Lines of code.
     pub lines_of_code: String,
+    /// The versions of its tools and libraries.
+    pub versions: String,
     /// The gate that failed first.
     pub first_broke: String,
 }
@@ -71,6 +73,10 @@ pub fn rows(ranking: &Ranking) -> Vec<Row> {
             ""
         };
         let cost = row.at_common_load.as_ref();
+        let versions = bracket.target.versions.iter();
+        let versions: Vec<_> = versions
+            .map(|(name, version)| plain(&format!("{name} {version}")))
+            .collect();
         Row {
             place: match (bracket.confirmed, from == to) {
                 (None, _) => UNKNOWN.to_owned(),
@@ -97,7 +103,12 @@ pub fn rows(ranking: &Ranking) -> Vec<Row> {
                 ms,
             ),
             memory: maybe(cost.and_then(|cost| cost.rss_bytes_per_session), bytes),
-            lines_of_code: row.lines_of_code.map_or_else(|| UNKNOWN.to_owned(), count),
+            lines_of_code: lines_of_code(row),
+            versions: if versions.is_empty() {
+                UNKNOWN.to_owned()
+            } else {
+                versions.join(", ")
+            },
             first_broke: bracket
                 .failing_gate
                 .as_deref()
@@ -105,6 +116,39 @@ pub fn rows(ranking: &Ranking) -> Vec<Row> {
         }
     };
     ranking.rows.iter().zip(places).map(of).collect()
+}
+
+fn lines_of_code(row: &RankedTarget) -> String {
+    row.lines_of_code.map_or_else(|| UNKNOWN.to_owned(), count)
+}
+
+/// What one framework costs, in the columns of [`framework_heads`].
+#[must_use]
+pub fn framework_cost(cost: &FrameworkCost<'_>) -> [String; 5] {
+    let ratio = |ratio: Option<_>| ratio.map_or_else(|| UNKNOWN.to_owned(), |of| facts::ratio(&of));
+    [
+        super::target(&cost.framework.bracket.target),
+        super::target(&cost.tuned.bracket.target),
+        ratio(cost.edge()),
+        ratio(cost.cpu()),
+        format!(
+            "{} and {}",
+            lines_of_code(cost.framework),
+            lines_of_code(cost.tuned)
+        ),
+    ]
+}
+
+/// The heads of the columns of [`framework_cost`].
+#[must_use]
+pub fn framework_heads(ranking: &Ranking) -> [String; 5] {
+    [
+        "framework".to_owned(),
+        "tuned".to_owned(),
+        ">its edge, as a share of the tuned one's".to_owned(),
+        format!(">its {}, as a multiple", cost_head(ranking)),
+        ">lines of code".to_owned(),
+    ]
 }
 
 /// `310 µs (302–318)`, and how many trials did not count.
@@ -153,7 +197,7 @@ pub fn memory_head(ranking: &Ranking) -> String {
 #[must_use]
 pub fn legend(ranking: &Ranking) -> Vec<String> {
     let mut told = vec![
-        "Load line: the highest load classified as passing every gate. Edge: the load at which half of the trials pass, with its interval; targets whose intervals overlap share their places.".to_owned(),
+        "Load line: the highest load classified as passing every gate. Edge: the load at which half of the trials pass, with its interval; targets whose intervals overlap share their places. Targets of tier `framework` come first and have places of their own.".to_owned(),
     ];
     let unit = ranking.load_unit;
     told.push(match ranking.common_load {

@@ -22,7 +22,7 @@ fn at_common_load(cost_us: f64) -> CostAtLoad {
     }
 }
 
-/// Three targets, two of which share their places, and one that this machine cannot run.
+/// A framework's gateway beside the tuned one, and others, two of which share their places, and one that this machine cannot run.
 pub(crate) fn ranking() -> Ranking {
     let row =
         |name: &str, tier: &str, confirmed: Option<u32>, edge: Option<Edge>, cost: Option<f64>| {
@@ -45,6 +45,7 @@ pub(crate) fn ranking() -> Ranking {
                 language: "Language".to_owned(),
                 description: "a library & another".to_owned(),
                 lines_of_code: Some(1_234),
+                tuned: (tier == "framework").then(|| "rust-axum".to_owned()),
                 bracket,
                 caveats: Vec::new(),
                 at_common_load: cost.map(at_common_load),
@@ -79,11 +80,21 @@ pub(crate) fn ranking() -> Ranking {
         edge(1_580.0, 1_640.0, Some(1_700.0)),
         Some(310.0),
     );
+    second.bracket.target.tier = "tuned".to_owned();
     second.caveats = vec![Caveat::from(&Doubt::NearFloor {
         p50_ms: 0.18,
         floor: "<floor>".to_owned(),
         floor_ms: 0.092,
     })];
+    let mut framework = row(
+        "rust-axum-plain",
+        "framework",
+        Some(1_200),
+        edge(1_150.0, 1_230.0, Some(1_300.0)),
+        Some(405.0),
+    );
+    let versions = &mut framework.bracket.target.versions;
+    versions.insert("axum".to_owned(), "0.8.9".to_owned());
     Ranking {
         build: plimsoll_core::record::Build::default(),
         schema_version: SCHEMA_VERSION,
@@ -95,6 +106,7 @@ pub(crate) fn ranking() -> Ranking {
         common_load: Some(300),
         rounds: 3,
         rows: vec![
+            framework,
             at_least,
             second,
             row(

@@ -362,7 +362,7 @@ fn known_keys(header: &str, prefix: &str) -> Vec<String> {
 fn every_key_of_a_manifest_is_known() {
     let text = RUST_AXUM.replace(
         "threads_per_vcpu = 1",
-        "threads_per_vcpu = 1\nasks_inference = false\nseparate_metrics_port = true\nsource = [\"src\"]\nships = [\"x\"]\nruntime = [\"/x\"]\ndeviations = {x = \"y\"}\ntuned = \"z\"",
+        "threads_per_vcpu = 1\nasks_inference = true\nseparate_metrics_port = true\nsource = [\"src\"]\nships = [\"x\"]\nruntime = [\"/x\"]\ndeviations = {x = \"y\"}\ntuned = \"z\"",
     );
     let manifest = parse(&text.replace("idiomatic", "framework")).expect("valid");
     let written = Value::try_from(&manifest).expect("TOML");

@@ -212,6 +212,7 @@ impl Several<'_> {
             language: manifest.language.clone(),
             description: manifest.description.clone(),
             lines_of_code: source_lines::of(manifest).ok(),
+            tuned: manifest.tuned.clone(),
             bracket,
             caveats: Vec::new(),
             at_common_load: None,

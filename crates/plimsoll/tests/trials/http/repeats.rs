@@ -7,7 +7,8 @@ use crate::support::http_server::built_lying_http;
 use crate::support::manifests::Root;
 use crate::support::records;
 use crate::support::{
-    Ended, Plimsoll, Trial, attempts, conclusive, inconclusive, or_inconclusive, searched, turn,
+    Ended, Plimsoll, Trial, attempts, conclusive, half_turn, inconclusive, or_inconclusive,
+    searched,
 };
 
 /// Fault of the report: one run for each cell. Here a start gives a delay of 5 or of 200 ms for the life of the process.
@@ -33,7 +34,7 @@ command = ["sh", "-c", {line:?}]
     let starts = root.path().join("targets/http/drawing/starts");
     let root = root.path().display();
     let line = format!(
-        "find drawing --root {root} --start 400 --max 400 --repeats 3 --time-budget 1.5 --ramp 0.2 --warm-up 0.5 --measured 2 --grace 1"
+        "find drawing --root {root} --start 400 --max 400 --repeats 3 --time-budget 0.7 --ramp 0.2 --warm-up 0.5 --measured 2 --grace 1"
     );
     let (ended, disturbances) = searched(|| {
         // The first start of each search draws 5 ms.
@@ -91,7 +92,7 @@ fn stalling(line: &str, of_call: impl Fn(&str) -> Plimsoll) -> Option<Ended> {
 #[test]
 fn a_rare_stall_fails_in_the_window_of_standard_and_a_short_window_misses_it() {
     built_lying_http();
-    let _turn = turn();
+    let _turn = half_turn();
     let measured_s = Profile::standard().measured_s / 2.0;
     assert!(
         measured_s > 12.5,

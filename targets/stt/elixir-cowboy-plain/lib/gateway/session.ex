@@ -54,8 +54,6 @@ defmodule Gateway.Session do
     lateness_us = now - scheduled_at
 
     cond do
-      # The socket's process is blocked, so an empty buffer says nothing: the audio waits behind it.
-      outbox_room <= 0 and session.slot == :idle -> {[{:deferred, :outbox}], session}
       Buffer.empty?(session.buffer) -> {[], session}
       session.slot != :idle -> {[{:deferred, :inflight}], session}
       true -> report_and_flush(session, now, lateness_us, outbox_room, reserve)

@@ -202,12 +202,12 @@ fn ratio(above: (f64, f64, f64), below: (f64, f64, f64)) -> Option<Ratio> {
 /// What each framework costs whose gateway was measured beside the tuned one, in the order of the rows.
 #[must_use]
 pub fn framework_costs(rows: &[RankedTarget]) -> Vec<FrameworkCost<'_>> {
-    let named = |name: &String| rows.iter().find(|row| row.bracket.target.name == *name);
-    let pair = |framework: &'_ RankedTarget| {
-        let tuned = named(framework.tuned.as_ref()?)?;
+    let pairs = rows.iter().filter_map(|framework| {
+        let name = framework.tuned.as_ref()?;
+        let tuned = rows.iter().find(|row| row.bracket.target.name == *name)?;
         Some(FrameworkCost { framework, tuned })
-    };
-    rows.iter().filter_map(pair).collect()
+    });
+    pairs.collect()
 }
 
 #[cfg(test)]

@@ -303,7 +303,7 @@ fn several_targets_are_ranked() {
     assert_files("ranking", &rendered, &files);
     // Its brackets have neither trials nor a cost curve.
     assert!(!rendered.folder.path().join("overlay.svg").exists());
-    assert_image_of_size("ranking", &rendered, "ranking.png", (2000, 564));
+    assert_image_of_size("ranking", &rendered, "ranking.png", (2000, 624));
     let ranking = rendered.results.ranking.as_ref().unwrap();
     assert_golden("ranking/terminal.txt", &text::ranking(ranking, false));
     assert!(!rendered.folder.path().join("chart.svg").exists());

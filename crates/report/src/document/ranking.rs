@@ -88,12 +88,12 @@ fn key_findings(ranking: &Ranking) -> Section {
 }
 
 fn caption(ranking: &Ranking) -> String {
-    let first = if ranking.rows.iter().any(is_framework) {
-        " those of tier framework first, then"
+    let whose = if ranking.rows.iter().any(is_framework) {
+        "The targets of tier framework, then the others"
     } else {
-        ""
+        "The targets"
     };
-    format!("The targets,{first} the highest load line first")
+    format!("{whose}, the highest load line first")
 }
 
 /// Each target of tier `framework` beside the tuned one; `None` if no such two were measured.

@@ -22,35 +22,42 @@ fn at_common_load(cost_us: f64) -> CostAtLoad {
     }
 }
 
+/// A target by itself.
+fn row(
+    name: &str,
+    tier: &str,
+    confirmed: Option<u32>,
+    edge: Option<Edge>,
+    cost_us: Option<f64>,
+) -> RankedTarget {
+    let bracket = Bracket {
+        target: Target {
+            name: name.to_owned(),
+            tier: tier.to_owned(),
+            ..target()
+        },
+        confirmed,
+        sessions_per_vcpu: confirmed.map(f64::from),
+        edge,
+        trials: Vec::new(),
+        evidence: Vec::new(),
+        cost_curve: Vec::new(),
+        ..find().bracket
+    };
+    RankedTarget {
+        folder: name.to_owned(),
+        language: "Language".to_owned(),
+        description: "a library & another".to_owned(),
+        lines_of_code: Some(1_234),
+        tuned: (tier == "framework").then(|| "rust-axum".to_owned()),
+        bracket,
+        caveats: Vec::new(),
+        at_common_load: cost_us.map(at_common_load),
+    }
+}
+
 /// A framework's gateway beside the tuned one, and others, two of which share their places, and one that this machine cannot run.
 pub(crate) fn ranking() -> Ranking {
-    let row =
-        |name: &str, tier: &str, confirmed: Option<u32>, edge: Option<Edge>, cost: Option<f64>| {
-            let bracket = Bracket {
-                target: Target {
-                    name: name.to_owned(),
-                    tier: tier.to_owned(),
-                    ..target()
-                },
-                confirmed,
-                sessions_per_vcpu: confirmed.map(f64::from),
-                edge,
-                trials: Vec::new(),
-                evidence: Vec::new(),
-                cost_curve: Vec::new(),
-                ..find().bracket
-            };
-            RankedTarget {
-                folder: name.to_owned(),
-                language: "Language".to_owned(),
-                description: "a library & another".to_owned(),
-                lines_of_code: Some(1_234),
-                tuned: (tier == "framework").then(|| "rust-axum".to_owned()),
-                bracket,
-                caveats: Vec::new(),
-                at_common_load: cost.map(at_common_load),
-            }
-        };
     let edge = |low: f64, value: f64, high: Option<f64>| {
         Some(Edge {
             value,

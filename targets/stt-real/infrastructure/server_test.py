@@ -214,7 +214,7 @@ class Ends(unittest.TestCase):
             self.assertIn(program.end(), (0, -signal.SIGTERM))
         finally:
             program.kill()
-        # Python's own helper of spawned processes ends when its parent's pipe does: a moment later, or more on a busy machine.
+        # Python's own helper of spawned processes ends when its parent's pipe does: a moment later, on a busy machine more.
         deadline = time.monotonic() + 15.0
         with self.assertRaises(ProcessLookupError):
             while time.monotonic() < deadline:

@@ -56,6 +56,7 @@ defmodule Gateway.Session do
     cond do
       Buffer.empty?(session.buffer) -> {[], session}
       session.slot != :idle -> {[{:deferred, :inflight}], session}
+      outbox_room <= 0 -> {[{:deferred, :outbox}], session}
       true -> report_and_flush(session, now, lateness_us, outbox_room, reserve)
     end
   end

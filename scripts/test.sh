@@ -91,6 +91,7 @@ conformance_of() {
 conformance() {
     failed=0
     for workload in http stt voice ws; do
+        grep -q "^$workload/" "$logs/conformance" || continue
         # 3: the machine disturbed a case at each attempt. That is no failure, and the end lists it.
         conformance_of $workload || [ $? = 3 ] || failed=1
     done

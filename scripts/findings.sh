@@ -1,5 +1,5 @@
 #!/bin/sh
-# Repeats the measurements of docs/stt/findings.md, docs/http/findings.md, docs/broker/findings.md, docs/voice/findings.md and docs/stt-real/findings.md. Every figure there
+# Repeats the measurements of docs/stt/findings.md, docs/stt/gateways.md, docs/http/findings.md, docs/broker/findings.md, docs/voice/findings.md and docs/stt-real/findings.md. Every figure there
 # is from a folder that this script creates below results/findings (or the given folder).
 #
 #   sh scripts/findings.sh                    all questions, about four hours on a quiet machine
@@ -8,7 +8,7 @@
 #   OUT=somewhere sh scripts/findings.sh …
 #   RANKING=results/… sh scripts/findings.sh overload     the folder of a `find --all --vcpu 0.25`: every target gets twice its load line
 #
-# Questions: limit pace free-threading workers nodelay bursts beam overload
+# Questions: limit frameworks pace free-threading workers nodelay bursts beam overload
 # of http:   loop-or-thread pollers warm-up jit connections pacing closed-loop
 # of broker: crash load-lines tiers windows stream-readers
 # of voice:  breaking stages half faults lines costs
@@ -57,6 +57,15 @@ compare_costs() {
 paced=${TARGETS:-"rust-epoll cpp-beast java-helidon scala-pekko go-nethttp ts-bun elixir-otp python-asgi"}
 divided=${TARGETS:-"rust-axum cpp-beast java-helidon scala-pekko go-nethttp elixir-otp python-asgi"}
 overloaded=${TARGETS:-"rust-axum cpp-beast java-helidon scala-pekko go-nethttp ts-bun ts-node elixir-otp python-asgi python-asgi-ft rust-epoll"}
+
+framed=${TARGETS:-"rust-axum-plain:rust-axum go-nethttp-plain:go-nethttp java-helidon-plain:java-helidon scala-pekko-plain:scala-pekko python-fastapi-granian:python-asgi python-fastapi-uvicorn:python-asgi elixir-cowboy-plain:elixir-otp ts-bun-plain:ts-bun cpp-beast-plain:cpp-beast"}
+
+# What a framework costs: its gateway beside the tuned one. A JVM needs more than a few seconds to warm up.
+frameworks() {
+    for pair in $framed; do
+        compare "framework-${pair%:*}" "${pair#*:}" "${pair%:*}" --vcpu 1 --sessions 200 --pairs 3 --ramp 4 --warm-up 15 --measured 15
+    done
+}
 
 limit() {
     compare limit rust-axum rust-epoll --vcpu 1 --sessions 1000 --pairs 5
@@ -342,10 +351,10 @@ faults() {
     talks faults --vcpu 1 --sessions 200 --test faults --fault restart --measured 40
 }
 
-[ $# -gt 0 ] || set -- breaking stages half faults lines costs recognisers crash load-lines tiers windows stream-readers loop-or-thread pollers warm-up jit connections pacing closed-loop limit pace free-threading workers nodelay bursts beam overload
+[ $# -gt 0 ] || set -- breaking stages half faults lines costs recognisers crash load-lines tiers windows stream-readers loop-or-thread pollers warm-up jit connections pacing closed-loop limit frameworks pace free-threading workers nodelay bursts beam overload
 for question in "$@"; do
     case $question in
-        limit | pace | workers | nodelay | bursts | beam | overload | pollers | jit | connections | pacing | crash | tiers | windows | breaking | stages | half | faults | lines | costs | recognisers) "$question" ;;
+        limit | frameworks | pace | workers | nodelay | bursts | beam | overload | pollers | jit | connections | pacing | crash | tiers | windows | breaking | stages | half | faults | lines | costs | recognisers) "$question" ;;
         free-threading) free_threading ;;
         loop-or-thread) loop_or_thread ;;
         warm-up) warm_up ;;

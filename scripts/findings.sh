@@ -63,7 +63,7 @@ framed=${TARGETS:-"rust-axum-plain:rust-axum go-nethttp-plain:go-nethttp java-he
 # What a framework costs: its gateway beside the tuned one. A JVM needs more than a few seconds to warm up.
 frameworks() {
     for pair in $framed; do
-        compare "framework-${pair%:*}" "${pair#*:}" "${pair%:*}" --vcpu 1 --sessions 200 --pairs 3 --ramp 4 --warm-up 15 --measured 15
+        compare "framework-${pair%:*}" "${pair#*:}" "${pair%:*}" --vcpu 1 --sessions 200 --pairs 3 --ramp 3 --warm-up 10 --measured 10
     done
 }
 

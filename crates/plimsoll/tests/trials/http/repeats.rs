@@ -7,8 +7,7 @@ use crate::support::http_server::built_lying_http;
 use crate::support::manifests::Root;
 use crate::support::records;
 use crate::support::{
-    Ended, Plimsoll, Trial, attempts, conclusive, half_turn, inconclusive, or_inconclusive,
-    searched,
+    Ended, Plimsoll, Trial, attempts, conclusive, inconclusive, or_inconclusive, searched, turn,
 };
 
 /// Fault of the report: one run for each cell. Here a start gives a delay of 5 or of 200 ms for the life of the process.
@@ -92,7 +91,7 @@ fn stalling(line: &str, of_call: impl Fn(&str) -> Plimsoll) -> Option<Ended> {
 #[test]
 fn a_rare_stall_fails_in_the_window_of_standard_and_a_short_window_misses_it() {
     built_lying_http();
-    let _turn = half_turn();
+    let _turn = turn();
     let measured_s = Profile::standard().measured_s / 2.0;
     assert!(
         measured_s > 12.5,

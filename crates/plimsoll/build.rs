@@ -17,7 +17,9 @@ const SOURCES: [&str; 4] = [
 ];
 
 fn main() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    // Not `env!`: two checkouts may share a folder of build products, and with it this program.
+    let folder = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it");
+    let root = Path::new(&folder).join("../..");
     println!("cargo::rerun-if-env-changed=PLIMSOLL_COMMIT");
     println!("cargo::rerun-if-changed=build.rs");
     let given = std::env::var("PLIMSOLL_COMMIT")

@@ -38,7 +38,7 @@ command = [{gateway:?}]
 #[test]
 fn all_that_runs_here_is_ranked_and_the_rest_named_with_its_reason() {
     let catalogue = catalogue();
-    let line = "find --all --start 70 --max 70 --repeats 1 --rounds 1 --ramp 0.2 --warm-up 1 --measured 4 --grace 2 --time-budget 0.15";
+    let line = "find --all --start 70 --max 70 --repeats 1 --rounds 1 --ramp 0.2 --warm-up 1 --measured 4 --grace 2 --time-budget 0.25";
     let (ended, disturbances) = searched(|| {
         Plimsoll::measuring(line.split(' '))
             .env("PLIMSOLL_ROOT", catalogue.path())

@@ -15,7 +15,7 @@ fn one_set_of_trials_gives_a_load_line_for_each_slo() {
     };
     let strict = slo("strict", "newest_p50_ms = 100\nframes_lost = 0");
     let relaxed = slo("relaxed", "newest_p50_ms = 2000");
-    let line = "find lying-server --start 60 --max 60 --repeats 1 --ramp 0.2 --warm-up 1 --measured 2 --grace 2 --time-budget 0.5";
+    let line = "find lying-server --start 60 --max 60 --repeats 1 --ramp 0.2 --warm-up 1 --measured 2 --grace 2 --time-budget 1";
     let (ended, disturbances) = searched(|| {
         Plimsoll::measuring(line.split(' '))
             .arg("--slo")

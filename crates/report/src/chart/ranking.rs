@@ -28,7 +28,7 @@ fn color(row: &RankedTarget) -> &'static str {
     match row.bracket.target.tier.as_str() {
         "engine" => "#d55e00",
         "infrastructure" => "#009e73",
-        "tuned" => "#cc79a7",
+        "tuned" => "#b5539a",
         _ => "#0072b2",
     }
 }
@@ -91,7 +91,7 @@ fn header(drawing: &mut Drawing, ranking: &Ranking, title: &str) {
     let room = WIDTH_PX - 2.0 * MARGIN_PX;
     let title = font::fit(title, TITLE_SIZE_PX, true, room);
     drawing.text((MARGIN_PX, 31.0), bold(TITLE_SIZE_PX), &title);
-    let subtitle = "Whiskers: the interval of the edge, and the least and the greatest of the trials' costs. Blue: tiers framework and idiomatic; pink: tuned; orange: engine; green: infrastructure.";
+    let subtitle = "Whiskers: the interval of the edge, and the least and the greatest of the trials' costs. Blue: tiers framework and idiomatic; purple: tuned; orange: engine; green: infrastructure.";
     drawing.text((MARGIN_PX, 53.0), text_style(12.0, GREY, "start"), subtitle);
     let unit = ranking.load_unit;
     let text = format!("load line ({})", unit.name());

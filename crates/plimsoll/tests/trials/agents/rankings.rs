@@ -52,7 +52,7 @@ fn ranked(targets: &Root) -> Ended {
     let token = files.path().join("token");
     let line = format!(
         "find one two --agents 2 --listen 127.0.0.1:0 --token-file {} --start {SESSIONS} --max {SESSIONS} --repeats 1 --rounds 1 \
-         --common-load {COMMON_LOAD} --time-budget 0.1 --ramp 0.2 --warm-up 1 --measured 2 --grace 1.5 --slo {}",
+         --common-load {COMMON_LOAD} --time-budget 0.25 --ramp 0.2 --warm-up 1 --measured 2 --grace 1.5 --slo {}",
         token.display(),
         median_slo()
     );

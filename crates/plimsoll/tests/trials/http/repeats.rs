@@ -33,7 +33,7 @@ command = ["sh", "-c", {line:?}]
     let starts = root.path().join("targets/http/drawing/starts");
     let root = root.path().display();
     let line = format!(
-        "find drawing --root {root} --start 400 --max 400 --repeats 3 --time-budget 0.7 --ramp 0.2 --warm-up 0.5 --measured 2 --grace 1"
+        "find drawing --root {root} --start 400 --max 400 --repeats 3 --time-budget 1.5 --ramp 0.2 --warm-up 0.5 --measured 2 --grace 1"
     );
     let (ended, disturbances) = searched(|| {
         // The first start of each search draws 5 ms.

@@ -63,14 +63,13 @@ fn a_checkout_a_worktree_an_archive_and_a_given_commit() {
         .args(["--edition", "2024", "-o"])
         .arg(&script)
         .arg(&source)
-        // The folder is one of the script's constants, so it is replaced by a relative one.
-        .env("CARGO_MANIFEST_DIR", ".")
         .env("CARGO_PKG_VERSION", "9.9.9")
         .status();
     assert!(compiled.expect("rustc runs").success());
     let said = |folder: &Path, commit: &str| {
         let output = Command::new(&script)
             .current_dir(folder)
+            .env("CARGO_MANIFEST_DIR", folder)
             .env("RUSTC", "rustc")
             .env("PROFILE", "release")
             .env("PLIMSOLL_COMMIT", commit)

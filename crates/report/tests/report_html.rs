@@ -190,7 +190,7 @@ fn a_ranking_leads_to_each_target() {
         .filter_map(|a| a.value().attr("href"))
         .collect();
     assert_eq!(links.len(), ranking.rows.len());
-    assert_eq!(links[0], "./rust-epoll/report.html");
+    assert_eq!(links[0], "./rust-axum-plain/report.html");
     assert_eq!(found(&page, "[data-test=chart-ranking] svg").len(), 1);
     assert_eq!(found(&page, "[data-test=chart-overlay] svg").len(), 1);
     assert!(text_of(&page, "[data-test=caveats]").contains("python-asgi-ft"));

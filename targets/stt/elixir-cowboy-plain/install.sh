@@ -42,6 +42,7 @@ for settings in /etc/apt/apt.conf.d/*proxy*; do [ ! -f "$settings" ] || cp "$set
 if [ -d /etc/ssl/certs ]; then mkdir -p "$root/etc/ssl" && cp -rL /etc/ssl/certs "$root/etc/ssl/"; fi
 
 # erlang-ssl: cowboy and gun name it among what they need.
+# shellcheck disable=SC2086  # names without blanks
 sh inside.sh sh -c '
     set -eu
     export DEBIAN_FRONTEND=noninteractive

@@ -175,7 +175,7 @@ static LOST_TO_NOISE_MS: AtomicU64 = AtomicU64::new(0);
 
 /// The most that a test program spends on attempts that were disturbed: a machine that disturbs every second trial must
 /// not double the time that all of them take.
-const NOISE_BUDGET: Duration = Duration::from_mins(5);
+const NOISE_BUDGET: Duration = Duration::from_mins(3);
 
 /// Whether the machine has shown that it disturbs all the time, or has cost too much time already. Then each trial has
 /// one attempt: more would only take longer. One that is not disturbed is judged as ever.

@@ -58,12 +58,12 @@ paced=${TARGETS:-"rust-epoll cpp-beast java-helidon scala-pekko go-nethttp ts-bu
 divided=${TARGETS:-"rust-axum cpp-beast java-helidon scala-pekko go-nethttp elixir-otp python-asgi"}
 overloaded=${TARGETS:-"rust-axum cpp-beast java-helidon scala-pekko go-nethttp ts-bun ts-node elixir-otp python-asgi python-asgi-ft rust-epoll"}
 
-framed=${TARGETS:-"rust-axum-plain:rust-axum go-nethttp-plain:go-nethttp java-helidon-plain:java-helidon scala-pekko-plain:scala-pekko python-fastapi-granian:python-asgi python-fastapi-uvicorn:python-asgi elixir-cowboy-plain:elixir-otp ts-bun-plain:ts-bun cpp-beast-plain:cpp-beast"}
-
-# What a framework costs: its gateway beside the tuned one. A JVM needs more than a few seconds to warm up.
+# What a framework costs: each gateway whose manifest names a tuned one, beside that. A JVM needs more than a few seconds
+# to warm up.
 frameworks() {
-    for pair in $framed; do
-        compare "framework-${pair%:*}" "${pair#*:}" "${pair%:*}" --vcpu 1 --sessions 200 --pairs 3 --ramp 3 --warm-up 10 --measured 10
+    for framework in ${TARGETS:-$(grep -l '^tuned = ' targets/stt/*/target.toml | xargs -n 1 dirname | xargs -n 1 basename)}; do
+        tuned=$(sed -n 's/^tuned = "\(.*\)"$/\1/p' "targets/stt/$framework/target.toml")
+        compare "framework-$framework" "$tuned" "$framework" --vcpu 1 --sessions 200 --pairs 3 --ramp 3 --warm-up 10 --measured 10
     done
 }
 
